@@ -1,0 +1,84 @@
+# The words in which the folders describe themselves:
+#
+#   plimsoll_library(<folder> SOURCES a.cpp … [DEPENDS folder …] [LIBS target …])
+#       static library plimsoll_<folder>; a folder without sources (headers only) is allowed
+#   plimsoll_program(<name> SOURCES main.cpp [DEPENDS folder …] [LIBS target …])
+#       executable build/bin/<name>, installed
+#   plimsoll_test(<folder> SOURCES x_test.cpp … [DEPENDS folder …] [LIBS target …] [LABELS slow])
+#       executable plimsoll_<folder>_tests, ctest "unit.<folder>"
+#   plimsoll_suite(<name> …)
+#       the same for a suite that belongs to no folder: executable plimsoll_<name>_tests, ctest
+#       "<name>"
+#
+# Sources are listed by name; the include root is src/plimsoll. Which folder may use which is checked
+# by tools/check_layers.py.
+
+set(PLIMSOLL_SOURCE_ROOT "${CMAKE_CURRENT_SOURCE_DIR}/src/plimsoll")
+set(PLIMSOLL_TESTS_ROOT "${CMAKE_CURRENT_SOURCE_DIR}/tests")
+
+# The public header <plimsoll/plimsoll.h>, for programs in this build as for those outside.
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/include/plimsoll/plimsoll.h"
+     CONTENT "#pragma once\n#include \"api/plimsoll.h\"\n")
+
+function(plimsoll_library folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LIBS")
+  set(target plimsoll_${folder})
+  list(TRANSFORM arg_DEPENDS PREPEND plimsoll_)
+  if(arg_SOURCES)
+    add_library(${target} STATIC ${arg_SOURCES})
+    set(reach PUBLIC)
+    target_link_libraries(${target} PRIVATE ${arg_LIBS})
+  else()
+    add_library(${target} INTERFACE)
+    set(reach INTERFACE)
+    target_link_libraries(${target} INTERFACE ${arg_LIBS})
+  endif()
+  target_include_directories(
+    ${target}
+    ${reach}
+    "$<BUILD_INTERFACE:${PLIMSOLL_SOURCE_ROOT}>"
+    "$<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/plimsoll>")
+  target_compile_features(${target} ${reach} cxx_std_20)
+  target_link_libraries(${target} ${reach} ${arg_DEPENDS})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${folder})
+  add_library(Plimsoll::${folder} ALIAS ${target})
+endfunction()
+
+function(plimsoll_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LIBS")
+  list(TRANSFORM arg_DEPENDS PREPEND plimsoll_)
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} ${arg_LIBS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+  install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endfunction()
+
+function(plimsoll_suite name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "CTEST_NAME" "SOURCES;DEPENDS;LIBS;LABELS")
+  set(target plimsoll_${name}_tests)
+  list(TRANSFORM arg_DEPENDS PREPEND plimsoll_)
+  if(NOT arg_CTEST_NAME)
+    set(arg_CTEST_NAME ${name})
+  endif()
+  if(NOT arg_LABELS)
+    set(arg_LABELS fast)
+  endif()
+  add_executable(${target} ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE ${arg_DEPENDS} ${arg_LIBS} GTest::gmock GTest::gtest_main)
+  target_include_directories(${target} PRIVATE "${PLIMSOLL_SOURCE_ROOT}" "${PLIMSOLL_TESTS_ROOT}")
+  add_test(NAME ${arg_CTEST_NAME} COMMAND ${target})
+  set_tests_properties(
+    ${arg_CTEST_NAME}
+    PROPERTIES LABELS "${arg_LABELS}"
+               TIMEOUT 1500
+               WORKING_DIRECTORY "${PLIMSOLL_TESTS_ROOT}"
+               ENVIRONMENT "GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/reports/${arg_CTEST_NAME}.xml")
+endfunction()
+
+function(plimsoll_test folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LIBS;LABELS")
+  plimsoll_suite(${folder} CTEST_NAME unit.${folder} SOURCES ${arg_SOURCES}
+                 DEPENDS ${folder} ${arg_DEPENDS} LIBS ${arg_LIBS} LABELS ${arg_LABELS})
+endfunction()

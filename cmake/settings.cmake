@@ -1,0 +1,51 @@
+# Compiler and linker settings of every target. Results must not depend on the build: no contraction
+# of a*b+c, no fast-math, the same optimisation level in tests and in releases.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
+if(PROJECT_IS_TOP_LEVEL)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+  endif()
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
+  find_program(PLIMSOLL_CCACHE ccache)
+  mark_as_advanced(PLIMSOLL_CCACHE)
+  if(PLIMSOLL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${PLIMSOLL_CCACHE}")
+  endif()
+endif()
+
+add_compile_options(-Wall -Wextra -ffp-contract=off -ffunction-sections -fdata-sections)
+add_link_options(-Wl,--gc-sections -Wl,--as-needed)
+if(PLIMSOLL_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+if(PLIMSOLL_SANITIZE)
+  string(REPLACE "," ";" plimsoll_sanitizers "${PLIMSOLL_SANITIZE}")
+  foreach(sanitizer IN LISTS plimsoll_sanitizers)
+    if(NOT sanitizer MATCHES "^(address|undefined|thread)$")
+      message(FATAL_ERROR "PLIMSOLL_SANITIZE: expected address, undefined or thread, received "
+                          "'${sanitizer}'. Separate several by commas.")
+    endif()
+  endforeach()
+  add_compile_options(-fsanitize=${PLIMSOLL_SANITIZE} -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${PLIMSOLL_SANITIZE})
+endif()
+
+if(PLIMSOLL_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "PLIMSOLL_FUZZ needs clang, received ${CMAKE_CXX_COMPILER_ID}. "
+                        "Use the preset 'fuzz', or pass -DCMAKE_CXX_COMPILER=clang++.")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,99 @@
+#pragma once
+
+// The kernel interface: what runs one block of one node.
+//
+// A kernel is made once for a node, a set of concrete extents (block or tail), operand strides and
+// saved forms, and is then called many times: no allocation, no exception, no locks. Its result is
+// a pure function of its operands' values, its position, the step and the kernel set. It may use
+// its scratch in any way and finds it undefined.
+//
+// Sums. An output without a reduce axis is an accumulator. The call with `first` set stores its
+// block's result; every other call adds its own to what is there (for operators that merge rather
+// than add, such as moments, the kernel merges; `begin` says how many rows came before).
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/dtype.h"
+#include "graph/ir.h"
+#include "graph/kernel_catalog.h"
+#include "ops/fuse/fuse.h"
+
+namespace plimsoll::backend {
+
+// Values that change from step to step and come from the host.
+struct StepContext {
+  uint64_t seed = 0;  // of the run
+  int64_t step = 0;   // from 0, over epochs
+  bool training = true;
+};
+
+// The rows of one operand that a call touches. `data` points at the first of them.
+struct Operand {
+  std::byte* data = nullptr;
+  std::span<const int64_t> dims;     // extents of the region
+  std::span<const int64_t> strides;  // in elements; the innermost is 1 wherever rank > 0
+};
+
+struct KernelCall {
+  std::span<const Operand> inputs;
+  std::span<const Operand> outputs;  // data nullptr: dropped
+  std::byte* scratch = nullptr;      // 64-byte aligned, as many bytes as the catalog said
+  std::span<const int64_t> begin;    // first row of the block on each axis, from the axis's start
+  std::span<const int64_t> extents;  // rows of the block on each axis
+  bool first = true;                 // first block of every reduce axis
+  const StepContext* step = nullptr;
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void run(const KernelCall& call) const noexcept = 0;
+};
+
+// All that a kernel is specialised for.
+struct KernelRequest {
+  const graph::Graph& graph;
+  graph::NodeId node;
+  int64_t batch = 1;
+  std::vector<int64_t> extents;                  // one per axis
+  std::vector<std::string> forms;                // per input; "" plain
+  std::vector<std::vector<int64_t>> input_dims;  // region of each operand
+  std::vector<std::vector<int64_t>> input_strides;
+  std::vector<std::vector<int64_t>> output_dims;  // empty: dropped
+  std::vector<std::vector<int64_t>> output_strides;
+};
+
+// Asks for an encoder of a saved form over `rows` rows.
+struct EncoderRequest {
+  std::string form;
+  graph::ValueType type;  // of the plain value
+  int64_t rows = 0;       // along dimension 0
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  virtual const graph::KernelCatalog& catalog() const = 0;
+  // What the fuse pass may merge for this backend, and which weights its kernels want packed (the
+  // layout and its bytes are the same at block and tail).
+  virtual ops::Offers offers() const { return {}; }
+  virtual std::vector<ops::PackOffer> packs(const graph::Graph&, graph::NodeId) const { return {}; }
+  // Throws kBackend, or kModel where the backend has no kernel for the operator.
+  virtual std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) = 0;
+  // inputs[0]: plain rows, outputs[0]: encoded rows.
+  virtual std::unique_ptr<Kernel> make_encoder(const EncoderRequest& request) = 0;
+  // Whether kernels compute; the null backend accounts only.
+  virtual bool computes() const { return true; }
+  // Bytes that this backend's kernels, code and libraries hold outside of the arena.
+  virtual Bytes resident_bytes() const = 0;
+};
+
+}  // namespace plimsoll::backend

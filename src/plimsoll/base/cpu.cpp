@@ -1,0 +1,103 @@
+#include "base/cpu.h"
+
+#include <sched.h>
+#include <unistd.h>
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "base/cgroup.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr int64_t kMaxFileBytes = 4096;
+
+std::string find_isa() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  if (avx512 && __builtin_cpu_supports("avx512bf16")) return "avx512_bf16";
+  if (avx512) return "avx512";
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "avx2";
+  return "sse2";
+#elif defined(__aarch64__)
+  constexpr unsigned long kBf16 = 1ul << 14;  // HWCAP2_BF16
+  return (::getauxval(AT_HWCAP2) & kBf16) != 0 ? "neon_bf16" : "neon";
+#else
+  return "generic";
+#endif
+}
+
+int count_allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  // More processors than the fixed mask holds.
+  return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+std::string read_word(const std::string& path) {
+  if (::access(path.c_str(), R_OK) != 0) return "";
+  try {
+    std::string text = read_text_file(path, kMaxFileBytes);
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+    return text;
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+// sysfs writes "1024K"; "" and anything odd count as not told.
+Bytes parse_cache_size(std::string_view text) {
+  int64_t value = 0;
+  while (!text.empty() && text.front() >= '0' && text.front() <= '9' && value < (1 << 30)) {
+    value = value * 10 + (text.front() - '0');
+    text.remove_prefix(1);
+  }
+  if (text == "K") return Bytes(value << 10);
+  if (text == "M") return Bytes(value << 20);
+  return text.empty() ? Bytes(value) : Bytes(0);
+}
+
+void read_caches(const std::string& root, CpuInfo& info) {
+  constexpr int kMaxCaches = 8;
+  for (int i = 0; i < kMaxCaches; ++i) {
+    const std::string folder =
+        root + "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
+    const std::string level = read_word(folder + "level");
+    if (level.empty()) break;
+    if (read_word(folder + "type") == "Instruction") continue;
+    const Bytes size = parse_cache_size(read_word(folder + "size"));
+    if (level == "1") info.l1d_bytes = size;
+    if (level == "2") info.l2_bytes = size;
+    if (level == "3") info.l3_bytes = size;
+  }
+  if (info.l1d_bytes <= Bytes(0)) info.l1d_bytes = 32_KiB;
+  if (info.l2_bytes <= Bytes(0)) info.l2_bytes = 512_KiB;
+}
+
+}  // namespace
+
+CpuInfo read_cpu_info(const std::string& root) {
+  CpuInfo info;
+  info.isa = find_isa();
+  info.allowed_cpus = count_allowed_cpus();
+  info.cpu_quota = read_cgroup_cpu_quota(root);
+  info.default_threads = info.allowed_cpus;
+  if (info.cpu_quota) {
+    const double granted = std::ceil(*info.cpu_quota);
+    if (granted < info.allowed_cpus) info.default_threads = std::max(1, static_cast<int>(granted));
+  }
+  read_caches(root, info);
+  return info;
+}
+
+}  // namespace plimsoll

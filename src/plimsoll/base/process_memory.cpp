@@ -1,0 +1,126 @@
+#include "base/process_memory.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr int64_t kMaxFileBytes = 1 << 20;
+constexpr Bytes kKernelStack = 16_KiB;
+
+// The number of a line "Key:   123 kB" (or without a unit); nothing where the line is absent.
+std::optional<int64_t> find_value(std::string_view text, std::string_view key) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ':') continue;
+    line.remove_prefix(key.size() + 1);
+    while (!line.empty() && (line.front() == ' ' || line.front() == '\t')) line.remove_prefix(1);
+    int64_t value = 0;
+    const auto [stop, error] = std::from_chars(line.data(), line.data() + line.size(), value);
+    if (error == std::errc() && stop != line.data()) return value;
+  }
+  return std::nullopt;
+}
+
+Bytes kilobytes(std::string_view text, std::string_view key) {
+  return Bytes(find_value(text, key).value_or(0) * 1024);
+}
+
+ProcessMemory parse_status(const std::string& path) {
+  const std::string text = read_text_file(path, kMaxFileBytes);
+  if (!find_value(text, "VmHWM")) {
+    throw Error(ErrorKind::kIo, path +
+                                    ": expected a line VmHWM, received none. The process has "
+                                    "ended, or the kernel is not Linux.");
+  }
+  ProcessMemory memory;
+  memory.peak_resident = kilobytes(text, "VmHWM");
+  memory.resident = kilobytes(text, "VmRSS");
+  memory.anonymous = kilobytes(text, "RssAnon");
+  memory.file = kilobytes(text, "RssFile");
+  memory.shared = kilobytes(text, "RssShmem");
+  memory.page_tables = kilobytes(text, "VmPTE");
+  memory.swapped = kilobytes(text, "VmSwap");
+  memory.threads = find_value(text, "Threads").value_or(1);
+  memory.kernel_stacks = kKernelStack * memory.threads;
+  return memory;
+}
+
+}  // namespace
+
+ProcessMemory read_process_memory(const std::string& root) {
+  return parse_status(root + "/proc/self/status");
+}
+
+ProcessMemory read_process_memory_of(int64_t process_id, const std::string& root) {
+  return parse_status(root + "/proc/" + std::to_string(process_id) + "/status");
+}
+
+Bytes process_memory_peak() { return read_process_memory().peak(); }
+
+Bytes physical_memory(const std::string& root) {
+  const std::string path = root + "/proc/meminfo";
+  const std::string text = read_text_file(path, kMaxFileBytes);
+  const Bytes total = kilobytes(text, "MemTotal");
+  if (total <= Bytes(0)) {
+    throw Error(ErrorKind::kIo, path + ": expected a line MemTotal, received none.");
+  }
+  return total;
+}
+
+Bytes memory_available_to_process(const std::string& root) {
+  const Bytes physical = physical_memory(root);
+  const std::optional<Bytes> limit = read_cgroup_memory(root).limit;
+  return limit ? min(*limit, physical) : physical;
+}
+
+PageFaults page_faults() {
+  struct rusage usage = {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return {usage.ru_majflt, usage.ru_minflt};
+}
+
+Bytes page_size() {
+  static const Bytes size(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+std::vector<bool> resident_pages(const void* address, Bytes length) {
+  if (length.count() <= 0) return {};
+  // /proc/self/pagemap: 64 bits for every page of the address space, bit 63 set where it is in
+  // memory (Linux, Documentation/admin-guide/mm/pagemap.rst).
+  const auto page = static_cast<uint64_t>(page_size().count());
+  const auto begin = reinterpret_cast<uintptr_t>(address) / page;
+  const auto end = (reinterpret_cast<uintptr_t>(address) + length.size() + page - 1) / page;
+  const File pagemap = File::open_read("/proc/self/pagemap");
+  std::vector<bool> pages;
+  pages.reserve(end - begin);
+  std::array<uint64_t, 512> entries;
+  for (uint64_t at = begin; at < end; at += entries.size()) {
+    const auto count = static_cast<size_t>(std::min<uint64_t>(end - at, entries.size()));
+    pagemap.read_at(static_cast<int64_t>(at * sizeof(uint64_t)),
+                    std::as_writable_bytes(std::span(entries).first(count)));
+    for (size_t i = 0; i < count; ++i) pages.push_back((entries[i] >> 63) != 0);
+  }
+  return pages;
+}
+
+Bytes resident_bytes(const void* address, Bytes length) {
+  const std::vector<bool> pages = resident_pages(address, length);
+  return page_size() * std::count(pages.begin(), pages.end(), true);
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,59 @@
+#pragma once
+
+// Runs any valid plan on a backend in one arena.
+//
+//   guard │ state │ shared by all programs, one at a time ……………… │ guard
+//
+// Construction validates nothing (the validator did), reserves the arena, makes every kernel for
+// block and tail, and lays out every call, so that running a step allocates nothing and throws
+// nothing of its own; errors of the input source and of the spill file come out of run(). The arena
+// is reserved and untouched until a step touches it. It is mapped so that transparent huge pages
+// never reach beyond it.
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "backend/kernel.h"
+#include "base/tensor_io.h"
+#include "graph/program.h"
+#include "plan/plan.h"
+
+namespace plimsoll::exec {
+
+struct ExecutorOptions {
+  // Fills the arena with a pattern and checks after each call that bytes outside the live buffers
+  // are as they were: finds kernels that write beyond their operands. For tests: slow.
+  bool poison = false;
+  std::string spill_directory;  // needed by plans with spill_bytes > 0
+};
+
+class Executor {
+ public:
+  // Keeps references: programs, plan and backend outlive it.
+  Executor(const graph::ProgramSet& programs, const plan::Plan& plan, backend::Backend& backend,
+           const ExecutorOptions& options = {});
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Runs one program once. `source` feeds inputs, `sink` takes outputs; either may be null where
+  // the program has none.
+  void run(size_t program, const backend::StepContext& step, InputSource* source, OutputSink* sink);
+
+  // A state variable's memory. Throws kConfig for an unknown name.
+  std::span<std::byte> state(std::string_view name);
+
+  // Bytes reserved (the plan's), and resident pages of it now, from the kernel's own accounting.
+  Bytes arena_bytes() const;
+  Bytes measured_arena_bytes() const;
+  // Bytes of call tables and kernels outside of the arena.
+  Bytes overhead_bytes() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace plimsoll::exec

@@ -1,0 +1,60 @@
+#pragma once
+
+// What a backend tells the planner about its kernels, without the planner knowing the backend.
+//
+// A kernel call computes exactly one block: a box with one extent per declared axis of the node
+// (op.h, same order). Extents are powers of two or kWholeAxis; block k covers rows
+// [k * extent, (k + 1) * extent) counted from the start of the axis (falling axes too), the last
+// one is shorter. The box is a pure function of operator, shapes per sample, dtype, instruction
+// set, cache sizes and thread count: never of the batch size, the limit or the clock. Scratch is
+// exact; times are estimates that decide between plans and never change a result.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "graph/ir.h"
+
+namespace plimsoll::graph {
+
+// Block extents per axis of a node; kWholeAxis: the whole axis in one block.
+inline constexpr int64_t kWholeAxis = 0;
+using Block = std::vector<int64_t>;
+
+class KernelCatalog {
+ public:
+  virtual ~KernelCatalog() = default;
+
+  // Names backend, instruction set, threads and caps: equal ids, equal bits.
+  virtual std::string kernel_set() const = 0;
+  // 0: the boxes of the kernel set; k: all extents above 1 halved k times.
+  virtual int block_set() const = 0;
+  virtual int thread_count() const = 0;
+
+  virtual Block block(const Graph& graph, NodeId node) const = 0;
+
+  // Scratch of one call of these concrete extents (one per axis; the whole axis spelled out).
+  // `forms` names the saved form of each input, "" for the plain value; empty: all plain.
+  virtual Bytes scratch(const Graph& graph, NodeId node, int64_t batch,
+                        std::span<const int64_t> extents,
+                        std::span<const std::string> forms) const = 0;
+
+  // Estimated seconds of that call.
+  virtual double seconds(const Graph& graph, NodeId node, int64_t batch,
+                         std::span<const int64_t> extents) const = 0;
+
+  // Whether a row's bits do not depend on the other rows of a call along that axis.
+  virtual bool row_exact(const Graph& graph, NodeId node, int axis) const = 0;
+
+  // Estimated seconds to move that many bytes to or from the spill file, and within memory.
+  virtual double spill_seconds(Bytes bytes) const = 0;
+  virtual double copy_seconds(Bytes bytes) const = 0;
+};
+
+// Concrete block extents at a batch size: kWholeAxis replaced, nothing above the axis's extent.
+std::vector<int64_t> concrete_block(const Graph& graph, NodeId node, const Block& block,
+                                    int64_t batch);
+
+}  // namespace plimsoll::graph

@@ -1,0 +1,64 @@
+#pragma once
+
+// A layer's configuration as plain data: the shape of a JSON document without a JSON library.
+//
+// formats fills it from Keras files and prints it back; layers read and write it. Objects keep the
+// order of their keys, so that a file round-trips. Depth and size are bounded by the reader.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace plimsoll::layers {
+
+class Config {
+ public:
+  using Array = std::vector<Config>;
+  using Object = std::vector<std::pair<std::string, Config>>;
+
+  Config() = default;  // null
+  Config(bool value) : value_(value) {}
+  Config(int value) : value_(int64_t{value}) {}
+  Config(int64_t value) : value_(value) {}
+  Config(double value) : value_(value) {}
+  Config(const char* value) : value_(std::string(value)) {}
+  Config(std::string value) : value_(std::move(value)) {}
+  Config(Array value) : value_(std::move(value)) {}
+  Config(Object value) : value_(std::move(value)) {}
+
+  bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
+  bool is_bool() const { return std::holds_alternative<bool>(value_); }
+  bool is_int() const { return std::holds_alternative<int64_t>(value_); }
+  bool is_number() const { return is_int() || std::holds_alternative<double>(value_); }
+  bool is_string() const { return std::holds_alternative<std::string>(value_); }
+  bool is_array() const { return std::holds_alternative<Array>(value_); }
+  bool is_object() const { return std::holds_alternative<Object>(value_); }
+
+  // Each throws kModel ("expected an integer, received "same"") where the kind is another.
+  bool as_bool() const;
+  int64_t as_int() const;  // a double without a fraction passes
+  double as_double() const;
+  const std::string& as_string() const;
+  const Array& as_array() const;
+  const Object& as_object() const;
+
+  // Object access: nullptr where there is no such key (or this is no object).
+  const Config* find(std::string_view key) const;
+  // Throws kModel naming the key.
+  const Config& at(std::string_view key) const;
+  // Sets or replaces a key; a null becomes an object first.
+  void set(std::string key, Config value);
+
+  // Compact JSON, for messages and tests.
+  std::string to_json() const;
+
+  friend bool operator==(const Config&, const Config&) = default;
+
+ private:
+  std::variant<std::monostate, bool, int64_t, double, std::string, Array, Object> value_;
+};
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,81 @@
+#pragma once
+
+// From a model and its training configuration to the programs that a run needs.
+//
+//   train        forward, loss, backward, updates, metrics      batch
+//   train_tail   the same on the short last batch               last batch, if any
+//   evaluate, evaluate_tail                                     loss and metrics only
+//   predict, predict_tail                                       outputs only
+//   initialize   initial weights, slots and counters as nodes
+//
+// Program inputs come in one order: model inputs, targets, sample weights (ProgramInput says what
+// each is). The first output of train and evaluate is the step's loss, a scalar; predict's outputs
+// are the model's.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/program.h"
+#include "layers/config.h"
+#include "layers/model.h"
+
+namespace plimsoll::layers {
+
+// What compile() of Keras takes. Losses and metrics per model output (one entry serves all).
+struct CompileOptions {
+  Config optimizer;            // {"class_name": "Adam", "config": {…}}
+  std::vector<Config> losses;  // {"class_name": "BinaryCrossentropy", "config": {…}}
+  std::vector<std::vector<Config>> metrics;
+  bool sample_weights = false;  // programs get one more input per output
+  friend bool operator==(const CompileOptions&, const CompileOptions&) = default;
+};
+
+// Reads the command line's spelling: `adam`, `adam(learning_rate=0.001,beta_1=0.9)`,
+// `sparse_categorical_crossentropy(from_logits=true)`. Throws kConfig with a did-you-mean.
+Config parse_optimizer(std::string_view text);
+Config parse_loss(std::string_view text);
+Config parse_metric(std::string_view text);
+
+// Which programs, at which batch sizes; 0: not asked for.
+struct BatchSizes {
+  int64_t train = 0;
+  int64_t train_tail = 0;
+  int64_t evaluate = 0;
+  int64_t evaluate_tail = 0;
+  int64_t predict = 0;
+  int64_t predict_tail = 0;
+};
+
+enum class InputRole : uint8_t { kFeatures, kTarget, kSampleWeight };
+
+struct ProgramInput {
+  InputRole role = InputRole::kFeatures;
+  std::string name;  // of the model input or output
+  DType dtype = DType::kFloat32;
+  Shape shape;  // with the batch
+  // Sparse labels: valid values are [0, class_count); 0: no bound.
+  int64_t class_count = 0;
+  friend bool operator==(const ProgramInput&, const ProgramInput&) = default;
+};
+
+// A metric (or the loss) over an epoch: state variables total and count, value = total / count.
+struct MetricState {
+  std::string name;   // "loss", "accuracy"; the key of logs and JSON
+  std::string total;  // state names
+  std::string count;
+  friend bool operator==(const MetricState&, const MetricState&) = default;
+};
+
+struct BuiltPrograms {
+  graph::ProgramSet set;
+  std::vector<ProgramInput> train_inputs;    // of train and evaluate programs
+  std::vector<ProgramInput> predict_inputs;  // of predict programs
+  std::vector<MetricState> metrics;          // loss first
+  std::string learning_rate;                 // state name; empty without an optimizer
+};
+
+BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
+                             const BatchSizes& batches, uint64_t seed);
+
+}  // namespace plimsoll::layers

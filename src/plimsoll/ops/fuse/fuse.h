@@ -1,0 +1,46 @@
+#pragma once
+
+// Graph rewrites before planning: what a backend offers, as data.
+//
+// A fused group is one node for everything that comes after (blocks, planning, execution), so
+// fusion happens once, after autodiff and before planning, and never depends on limit or batch.
+// A rewrite merges nodes only where the values in between have no other reader, and keeps names:
+// the fused node is called as its last member was, so its output keeps its name too.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "graph/ir.h"
+#include "graph/op.h"
+
+namespace plimsoll::ops {
+
+// Which patterns a backend has kernels for.
+struct Offers {
+  bool conv2d_bias = false;  // conv2d + bias_add
+  bool conv2d_relu = false;  // … + activation relu (plain)
+  bool dense_bias = false;
+  bool dense_relu = false;
+  bool kernel_gradient_bias = false;  // *_grad_kernel + bias_grad of the same gradient
+  friend bool operator==(const Offers&, const Offers&) = default;
+};
+
+graph::Graph fuse(const graph::Graph& graph, const graph::OpRegistry& registry,
+                  const Offers& offers);
+
+// A packed form that a node's kernel wants for one of its weights, at every limit.
+struct PackOffer {
+  int input = 0;
+  std::string layout;  // names the form: equal layouts of one value are one pack node
+  Bytes bytes;
+  friend bool operator==(const PackOffer&, const PackOffer&) = default;
+};
+using PackOffers = std::function<std::vector<PackOffer>(const graph::Graph&, graph::NodeId)>;
+
+// Puts a `pack` node in front of every operand that the backend wants packed.
+graph::Graph insert_packs(const graph::Graph& graph, const graph::OpRegistry& registry,
+                          const PackOffers& offers);
+
+}  // namespace plimsoll::ops

@@ -1,0 +1,41 @@
+#pragma once
+
+// When each instance of a plan's tree is alive, on one line of time.
+//
+// Items are numbered in the order in which they stand in the tree, a loop taking a number for its
+// start and one for its end. An instance is alive over the half-open interval from the item that
+// first writes it to behind the one that last reads it; where it is used inside a loop that is not
+// its home, over all of that loop. Two instances may share bytes only where their intervals do not
+// meet. Scratch is alive during its call.
+//
+//   items      0    1 [loop  2     3     4  loop] 5     6
+//   %1 home=root   ████████████████████████████      used at 0 and 3: until the loop's end
+//   %2 home=loop             ██████                   2 to 3
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace plimsoll::plan {
+
+// Half-open.
+struct Interval {
+  int64_t begin = 0;
+  int64_t end = 0;
+  friend bool operator==(const Interval&, const Interval&) = default;
+};
+
+// A piece of memory to place: an instance (with all that take it over in place), or scratch.
+struct Buffer {
+  Interval live;
+  Bytes bytes;
+  std::vector<InstanceId> instances;  // empty: scratch
+  int64_t scratch_of = -1;            // number of the call item whose scratch this is
+  friend bool operator==(const Buffer&, const Buffer&) = default;
+};
+
+// Arena buffers of a program; spill instances and state are left out.
+std::vector<Buffer> find_buffers(const ProgramPlan& program);
+
+}  // namespace plimsoll::plan

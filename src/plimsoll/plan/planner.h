@@ -1,0 +1,80 @@
+#pragma once
+
+// The planner: a pure function from programs, limit and costs to a plan or an answer.
+//
+// Equal inputs give equal plans, byte for byte: effort is counted in steps, never in seconds. The
+// candidates do not depend on the limit; the answer at a limit is the fastest candidate whose arena
+// fits, so more memory is never slower. The limit here is the arena's (state included): what the
+// rest of the process needs has been taken off by the caller.
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "graph/kernel_catalog.h"
+#include "graph/program.h"
+#include "plan/plan.h"
+
+namespace plimsoll::plan {
+
+struct PlanOptions {
+  std::optional<Bytes> arena_limit;  // none: the free plan
+  int64_t max_steps = 200'000;       // search effort
+  Bytes gap;                         // bytes kept free between buffers (poisoned in tests)
+  bool nested_loops = true;          // each technique is a switch, default on
+  bool in_place = true;
+  bool several_placers = true;
+};
+
+// What one layer holds at the peak.
+struct Culprit {
+  std::string layer;
+  Bytes bytes;
+  std::string what;  // "activations", "gradients", "weights", "optimizer", "scratch", "input"
+  friend bool operator==(const Culprit&, const Culprit&) = default;
+};
+
+// A candidate's place on the frontier of memory against time.
+struct FrontierPoint {
+  Bytes arena_bytes;
+  double seconds = 0;  // estimated, of one training step
+  std::string what;    // "whole batch", "slices of 4", "slices of 64, inside 2"
+  friend bool operator==(const FrontierPoint&, const FrontierPoint&) = default;
+};
+
+struct Fits {
+  Plan plan;
+  double seconds = 0;
+  std::string what;
+};
+struct Impossible {
+  Bytes lower_bound;
+  std::string proof;
+};
+struct NotFound {
+  Bytes lower_bound;
+};
+
+struct [[nodiscard]] PlanOutcome {
+  std::variant<Fits, Impossible, NotFound> answer;
+  Bytes lower_bound;                    // of the arena
+  Bytes smallest;                       // the smallest arena for which a plan was found
+  Bytes free_plan;                      // the arena of the free plan
+  std::vector<FrontierPoint> frontier;  // by rising memory, time strictly falling
+  std::vector<Culprit> culprits;        // at the free plan's peak, largest first
+  const Fits* fits() const { return std::get_if<Fits>(&answer); }
+};
+
+PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
+                      const PlanOptions& options);
+
+// Each node over the whole batch at the root, each value in a buffer of its own: the plainest valid
+// plan of a kernel set, the truth that others are compared with bit by bit.
+Plan naive_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog);
+
+// No plan of these programs and blocks can have a smaller arena; `proof` gets the reason in words.
+Bytes lower_bound(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
+                  std::string* proof);
+
+}  // namespace plimsoll::plan

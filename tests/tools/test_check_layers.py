@@ -1,0 +1,115 @@
+"""check_layers.py accepts trees that follow the arrows and names every way to break them."""
+
+import importlib.util
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools" / "check_layers.py"
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("check_layers", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+check_layers = load()
+
+
+def write_tree(root: pathlib.Path, files: dict[str, str]) -> pathlib.Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+GOOD = {
+    "base/error.h": "#pragma once\n#include <string>\n",
+    "base/error.cpp": '#include "base/error.h"\n\n#include <sys/stat.h>\n',
+    "graph/ir.h": '#pragma once\n#include "base/error.h"\n',
+    "ops/relu.h": '#pragma once\n#include "graph/ir.h"\n',
+    "plan/plan.h": '#pragma once\n#include "base/error.h"\n#include "graph/ir.h"\n',
+    "plan/text.cpp": '#include "plan/plan.h"\n#include <nlohmann/json.hpp>\n',
+    "backend/kernel.h": '#pragma once\n#include "ops/relu.h"\n',
+    "backend/onednn/conv.cpp": '#include "backend/kernel.h"\n#include <oneapi/dnnl/dnnl.hpp>\n',
+    "exec/run.h": '#pragma once\n#include "plan/plan.h"\n',
+    "codec/gzip.cpp": "#include <zlib.h>\n",
+    "plan/CMakeLists.txt": "plimsoll_library(plan SOURCES text.cpp DEPENDS graph LIBS x::y)\n",
+    "graph/CMakeLists.txt": "plimsoll_library(graph DEPENDS base)\n",
+}
+
+
+def findings(tmp_path: pathlib.Path, changes: dict[str, str]) -> list[str]:
+    return check_layers.check_tree(write_tree(tmp_path, GOOD | changes))
+
+
+def test_a_tree_that_follows_the_arrows_has_no_findings(tmp_path):
+    assert findings(tmp_path, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("base/log.h", '#include "graph/ir.h"\n', "base may not include graph"),
+        ("plan/cost.h", '#include "ops/relu.h"\n', "plan may not include ops"),
+        ("plan/cost.h", '#include "backend/kernel.h"\n', "plan may not include backend"),
+        ("report/text.h", '#include "exec/run.h"\n', "report may not include exec"),
+        ("explain/rules.h", '#include "backend/kernel.h"\n', "explain may not include backend"),
+        ("watch/child.cpp", '#include "exec/run.h"\n', "watch may not include exec"),
+        ("ops/dense.cpp", "#include <dnnl.hpp>\n", "backend/onednn/ only"),
+        ("backend/kernel.cpp", "#include <oneapi/dnnl/dnnl.h>\n", "backend/onednn/ only"),
+        ("formats/h5.cpp", "#include <hdf5.h>\n", "codec/ only"),
+        ("api/run.cpp", "#include <CLI/CLI.hpp>\n", "cli/ only"),
+        ("graph/text.h", "#include <nlohmann/json.hpp>\n", "into sources"),
+        ("base/text.h", "#include <fmt/format.h>\n", "is not known"),
+        ("graph/text.h", '#include "graph/missing.h"\n', "does not exist"),
+        ("graph/text.h", '  #  include "graph/missing.h"\n', "does not exist"),
+        ("utils/text.h", "#pragma once\n", "not one of the folders"),
+        ("plan/CMakeLists.txt", "plimsoll_library(plan DEPENDS ops)", "may not depend on ops"),
+        ("graph/CMakeLists.txt", "plimsoll_library(graph)", "DEPENDS does not reach"),
+    ],
+)
+def test_a_wrong_line_is_found(tmp_path, name, text, expected):
+    found = findings(tmp_path, {name: text})
+    assert len(found) == 1
+    assert expected in found[0]
+
+
+def test_the_line_number_is_that_of_the_include(tmp_path):
+    (finding,) = findings(tmp_path, {"plan/cost.h": '#pragma once\n\n#include "ops/relu.h"\n'})
+    assert "plan/cost.h:3: " in finding
+
+
+def test_files_that_include_each_other_are_found(tmp_path):
+    (finding,) = findings(
+        tmp_path,
+        {
+            "graph/a.h": '#include "graph/b.h"\n',
+            "graph/b.h": '#include "graph/c.h"\n',
+            "graph/c.h": '#include "graph/a.h"\n',
+        },
+    )
+    assert "graph/a.h -> graph/b.h -> graph/c.h -> graph/a.h" in finding
+
+
+def test_arrows_that_break_an_invariant_are_found():
+    assert check_layers.check_arrows(check_layers.ARROWS) == []
+    cyclic = check_layers.ARROWS | {"base": ("cli",)}
+    assert "base: the arrows form a cycle" in check_layers.check_arrows(cyclic)
+    reaching = check_layers.ARROWS | {"report": ("advise",)}
+    assert any("report: must never reach" in f for f in check_layers.check_arrows(reaching))
+
+
+def test_the_command_fails_on_findings_only(tmp_path):
+    write_tree(tmp_path, GOOD)
+    command = [sys.executable, str(SCRIPT), str(tmp_path)]
+    assert subprocess.run(command, capture_output=True).returncode == 0
+    write_tree(tmp_path, {"base/log.h": '#include "plan/plan.h"\n'})
+    failed = subprocess.run(command, capture_output=True, text=True)
+    assert failed.returncode == 1
+    assert "base may not include plan" in failed.stdout

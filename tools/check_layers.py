@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""Checks that the folders of src/plimsoll use each other only downwards.
+
+The arrows are those of ARCHITECTURE.md. Checked are the #include lines, the DEPENDS of the CMake files,
+cycles among files, and that the header of a foreign library appears in one folder only. Prints one
+line per finding and exits with 1 if there is any.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+# folder -> folders it may include; what those may include comes with them.
+ARROWS: dict[str, tuple[str, ...]] = {
+    "base": (),
+    "codec": ("base",),
+    "trace": ("base",),
+    "graph": ("base",),
+    "ops": ("graph",),
+    "layers": ("ops",),
+    "plan": ("graph",),
+    "backend": ("ops",),
+    "exec": ("plan", "backend", "trace"),
+    "formats": ("layers", "codec"),
+    "data": ("trace", "codec"),
+    "report": ("plan", "trace", "codec"),
+    "advise": ("layers", "plan", "backend"),
+    "train": ("exec", "formats", "data", "report", "advise"),
+    "api": ("train",),
+    "explain": ("formats",),
+    "watch": ("explain", "report"),
+    "cli": ("api", "watch"),
+}
+
+# What must hold of the arrows themselves, whatever is added to them.
+NEVER_REACHES: dict[str, tuple[str, ...]] = {
+    "plan": ("ops", "backend"),
+    "report": ("exec", "backend"),
+    "explain": ("exec", "backend"),
+    "watch": ("exec", "backend"),
+}
+
+# Pattern of <…> -> the only folder, or folder in it, where it may appear.
+VENDOR_FOLDERS: tuple[tuple[str, str], ...] = (
+    (r"(oneapi/)?dnnl.*", "backend/onednn"),
+    (r"hwy/.*", "backend"),
+    (r"(hdf5|H5\w*)\.h", "codec"),
+    (r"zip\.h|zlib\.h|libdeflate\.h", "codec"),
+    (r"jpeglib\.h|turbojpeg\.h|png\.h", "codec"),
+    (r"google/protobuf/.*", "codec"),
+    (r"CLI/.*", "cli"),
+)
+
+# Anywhere, but in sources only: it is too heavy for headers.
+SOURCES_ONLY = re.compile(r"nlohmann/.*")
+
+# The standard library, the compiler's own headers and those of the operating system.
+SYSTEM = re.compile(
+    r"[a-z_0-9]+|(sys|linux|arpa|netinet)/\w+\.h|"
+    r"(cpuid|omp|immintrin|x86intrin|xmmintrin|pmmintrin|arm_neon|cxxabi|execinfo)\.h|"
+    r"(dirent|dlfcn|errno|fcntl|glob|poll|pthread|pwd|sched|signal|spawn|termios|time|unistd)\.h"
+)
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
+DEPENDS = re.compile(r"plimsoll_library\s*\(\s*(\w+)([^)]*)\)")
+
+
+def reach(arrows: dict[str, tuple[str, ...]], folder: str) -> set[str]:
+    """Every folder that `folder` may include, itself left out."""
+    found: set[str] = set()
+    queue = list(arrows.get(folder, ()))
+    while queue:
+        current = queue.pop()
+        if current not in found:
+            found.add(current)
+            queue.extend(arrows.get(current, ()))
+    return found
+
+
+def check_arrows(arrows: dict[str, tuple[str, ...]]) -> list[str]:
+    findings = []
+    for folder in arrows:
+        below = reach(arrows, folder)
+        if folder in below:
+            findings.append(f"{folder}: the arrows form a cycle")
+        for forbidden in NEVER_REACHES.get(folder, ()):
+            if forbidden in below:
+                findings.append(f"{folder}: must never reach {forbidden}, but the arrows allow it")
+    return findings
+
+
+def check_vendor(where: str, relative: str, header: str) -> list[str]:
+    if SYSTEM.fullmatch(header):
+        return []
+    if SOURCES_ONLY.fullmatch(header):
+        if relative.endswith(".h"):
+            return [f"{where}: <{header}> belongs into sources, not into headers"]
+        return []
+    for pattern, owner in VENDOR_FOLDERS:
+        if re.fullmatch(pattern, header):
+            if relative.startswith(owner + "/"):
+                return []
+            return [f"{where}: <{header}> may be included in {owner}/ only"]
+    return [f"{where}: <{header}> is not known; name its folder in tools/check_layers.py"]
+
+
+def check_file(source: pathlib.Path, path: pathlib.Path) -> tuple[list[str], list[str]]:
+    """Findings in one file, and the files of ours that it includes."""
+    relative = path.relative_to(source).as_posix()
+    folder = relative.split("/")[0]
+    allowed = reach(ARROWS, folder) | {folder}
+    findings, edges = [], []
+    text = path.read_text()
+    for match in INCLUDE.finditer(text):
+        where = f"{path}:{text.count(chr(10), 0, match.start()) + 1}"
+        ours, vendor = match.group(1), match.group(2)
+        if vendor is not None:
+            findings += check_vendor(where, relative, vendor)
+            continue
+        target = ours.split("/")[0]
+        if not (source / ours).is_file():
+            findings.append(f'{where}: "{ours}" does not exist under {source}')
+        elif target not in allowed:
+            findings.append(f'{where}: {folder} may not include {target} ("{ours}")')
+        else:
+            edges.append(ours)
+    return findings, edges
+
+
+def find_cycles(edges: dict[str, list[str]]) -> list[str]:
+    """One line per cycle among files, by depth-first search."""
+    findings: list[str] = []
+    done: set[str] = set()
+    for start in sorted(edges):
+        if start in done:
+            continue
+        path: list[str] = [start]
+        pending = [iter(edges[start])]
+        while pending:
+            step = next(pending[-1], None)
+            if step is None:
+                pending.pop()
+                done.add(path.pop())
+            elif step in path:
+                cycle = path[path.index(step) :] + [step]
+                findings.append("files include each other: " + " -> ".join(cycle))
+            elif step not in done:
+                path.append(step)
+                pending.append(iter(edges.get(step, [])))
+    return findings
+
+
+def check_cmake(source: pathlib.Path, included: dict[str, set[str]]) -> list[str]:
+    """DEPENDS stay inside the arrows and cover what the folder's files include."""
+    declared: dict[str, tuple[str, ...]] = {}
+    findings = []
+    for folder in included:
+        listing = source / folder / "CMakeLists.txt"
+        if not listing.is_file():
+            continue
+        for name, body in DEPENDS.findall(listing.read_text()):
+            words = body.split()
+            depends = words[words.index("DEPENDS") + 1 :] if "DEPENDS" in words else []
+            if "LIBS" in depends:
+                depends = depends[: depends.index("LIBS")]
+            declared[name] = tuple(depends)
+            for target in depends:
+                if target not in reach(ARROWS, folder):
+                    findings.append(f"{listing}: {folder} may not depend on {target}")
+    for folder in sorted(declared):
+        for target in sorted(included.get(folder, set()) - reach(declared, folder) - {folder}):
+            findings.append(f"{source / folder}: includes {target}, which DEPENDS does not reach")
+    return findings
+
+
+def check_tree(source: pathlib.Path) -> list[str]:
+    findings = check_arrows(ARROWS)
+    edges: dict[str, list[str]] = {}
+    included: dict[str, set[str]] = {}
+    for path in sorted(p for p in source.rglob("*") if p.suffix in (".h", ".cpp", ".cu")):
+        relative = path.relative_to(source).as_posix()
+        folder = relative.split("/")[0]
+        if folder not in ARROWS or "/" not in relative:
+            findings.append(f"{path}: {folder} is not one of the folders")
+            continue
+        more, targets = check_file(source, path)
+        findings += more
+        edges[relative] = targets
+        included.setdefault(folder, set()).update(target.split("/")[0] for target in targets)
+    return findings + find_cycles(edges) + check_cmake(source, included)
+
+
+def main() -> int:
+    root = pathlib.Path(__file__).resolve().parent.parent
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("source", nargs="?", type=pathlib.Path, default=root / "src" / "plimsoll")
+    source = parser.parse_args().source
+    if not source.is_dir():
+        print(f"{source}: no such folder", file=sys.stderr)
+        return 2
+    findings = check_tree(source)
+    for finding in findings:
+        print(finding)
+    files = sum(1 for p in source.rglob("*") if p.suffix in (".h", ".cpp", ".cu"))
+    print(f"check_layers: {files} files, {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
