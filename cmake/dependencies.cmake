@@ -1,6 +1,6 @@
 # What Plimsoll builds on. Every dependency gives one imported target; what is missing is named with
 # the Debian package that brings it. Targets: Threads::Threads OpenMP::OpenMP_CXX ZLIB::ZLIB
-# PkgConfig::libzip PkgConfig::libhwy nlohmann_json::nlohmann_json CLI11::CLI11 hdf5::hdf5
+# PkgConfig::libzip PkgConfig::libhwy PkgConfig::hdf5 nlohmann_json::nlohmann_json CLI11::CLI11
 # DNNL::dnnl (with PLIMSOLL_ONEDNN) GTest::gmock (with PLIMSOLL_DEVELOPER).
 
 # plimsoll_need(<found> <what> <debian package>)
@@ -26,15 +26,11 @@ find_package(ZLIB QUIET)
 plimsoll_need("${ZLIB_FOUND}" "zlib" zlib1g-dev)
 plimsoll_find_pkg_config(libzip libzip-dev)
 plimsoll_find_pkg_config(libhwy libhwy-dev)
+plimsoll_find_pkg_config(hdf5 libhdf5-dev)
 find_package(nlohmann_json QUIET CONFIG)
 plimsoll_need("${nlohmann_json_FOUND}" "nlohmann-json" nlohmann-json3-dev)
 find_package(CLI11 QUIET CONFIG)
 plimsoll_need("${CLI11_FOUND}" "CLI11" libcli11-dev)
-
-enable_language(C) # FindHDF5 asks the C compiler wrapper.
-set(HDF5_PREFER_PARALLEL OFF)
-find_package(HDF5 QUIET COMPONENTS C)
-plimsoll_need("${HDF5_FOUND}" "HDF5" libhdf5-dev)
 
 if(PLIMSOLL_ONEDNN)
   # A prefix made by tools/setup, or the one named by PLIMSOLL_DEPS, goes before the system's.

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Adds up the JUnit reports in folders and prints one line: 'N passed, M failed'.
 
-Exits with 1 if a test failed or if there is no test at all. What was skipped is printed before, with
-its reason.
+Exits with 1 if a test failed or if there is no test at all. What was skipped is printed before,
+with its reason.
 """
 
 import pathlib

@@ -23,6 +23,7 @@
 #include "base/dtype.h"
 #include "graph/ir.h"
 #include "graph/kernel_catalog.h"
+#include "graph/program.h"
 #include "ops/fuse/fuse.h"
 
 namespace plimsoll::backend {
@@ -77,6 +78,13 @@ struct EncoderRequest {
   int64_t rows = 0;       // along dimension 0
 };
 
+// Process memory outside of the arena.
+struct ResidentBytes {
+  Bytes engine;   // binary, libraries, thread stacks and heap once the backend is made
+  Bytes kernels;  // code and descriptors of the kernels of some programs
+  friend bool operator==(const ResidentBytes&, const ResidentBytes&) = default;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -92,8 +100,9 @@ class Backend {
   virtual std::unique_ptr<Kernel> make_encoder(const EncoderRequest& request) = 0;
   // Whether kernels compute; the null backend accounts only.
   virtual bool computes() const { return true; }
-  // Bytes that this backend's kernels, code and libraries hold outside of the arena.
-  virtual Bytes resident_bytes() const = 0;
+  // What this backend holds outside of the arena when it runs these programs: a deterministic upper
+  // bound (never a reading), from measured constants.
+  virtual ResidentBytes resident_bytes(const graph::ProgramSet& programs) const = 0;
 };
 
 }  // namespace plimsoll::backend

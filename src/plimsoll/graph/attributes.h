@@ -3,14 +3,16 @@
 // Attributes of a node: an ordered table of named plain values that prints and parses.
 //
 // Keys are Keras's names where Keras has one (strides, padding, dilation_rate, rate, epsilon).
-// Reading a key that is missing or of another type is our bug (the shape rule checks attributes
-// once, when a node is built) unless a default is given.
+// Reading a key that is missing or of another type throws kModel unless a default is given; the
+// shape rule reads them all when a node is built, so nobody after it meets a bad one.
 
-#include <compare>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 

@@ -5,9 +5,9 @@
 // The builder makes names unique ("relu", "relu_1"), runs the operator's shape rule, and stamps
 // nodes with the current layer and stage. It never reorders: nodes stand in the order of the calls.
 
-#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "graph/ir.h"
@@ -47,7 +47,8 @@ class GraphBuilder {
   ValueId call(std::string_view op, std::string_view name, std::vector<ValueId> inputs,
                Attributes attributes = {});
 
-  const ValueType& type(ValueId value) const { return graph_.value(value).type; }
+  // A copy: the value's place moves as the graph grows.
+  ValueType type(ValueId value) const { return graph_.value(value).type; }
   std::string unique_node_name(std::string_view wish) const;
 
  private:

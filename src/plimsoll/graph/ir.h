@@ -15,6 +15,7 @@
 // Shapes are symbolic in the batch (base/shape.h); a Program (program.h) fixes the batch size.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
@@ -36,7 +37,7 @@ using StateId = Id<StateTag>;
 // What an operator sees of a value.
 struct ValueType {
   DType dtype = DType::kFloat32;
-  Shape shape;
+  Shape shape{};
   friend bool operator==(const ValueType&, const ValueType&) = default;
 };
 
@@ -47,27 +48,28 @@ enum class ValueKind : uint8_t {
 };
 
 struct Value {
-  std::string name;  // unique among the values of the graph
-  ValueType type;
+  std::string name{};  // unique among the values of the graph
+  ValueType type{};
   ValueKind kind = ValueKind::kNode;
-  NodeId producer;  // kNode only
-  int output = 0;   // kNode only
-  int input = -1;   // kInput only
-  StateId state;    // kState only
+  NodeId producer{};  // kNode only
+  int output = 0;     // kNode only
+  int input = -1;     // kInput only
+  StateId state{};    // kState only
   friend bool operator==(const Value&, const Value&) = default;
 };
 
 // The part of a step that a node belongs to: for reports, and for autodiff's bookkeeping.
 enum class Stage : uint8_t { kForward, kLoss, kBackward, kUpdate, kMetric };
+std::string_view to_string(Stage stage);  // "forward", "loss", …
 
 struct Node {
-  std::string name;  // unique among the nodes of the graph; stable across builds of one model
+  std::string name{};  // unique among the nodes of the graph; stable across builds of one model
   const Op* op = nullptr;
-  Attributes attributes;
-  std::vector<ValueId> inputs;
-  std::vector<ValueId> outputs;
-  StateId writes;     // the state variable that a state_write node writes; invalid elsewhere
-  std::string layer;  // the Keras layer it came from; empty for losses, metrics, optimizer
+  Attributes attributes{};
+  std::vector<ValueId> inputs{};
+  std::vector<ValueId> outputs{};
+  StateId writes{};     // the state variable that a state_write node writes; invalid elsewhere
+  std::string layer{};  // the Keras layer it came from; empty for losses, metrics, optimizer
   Stage stage = Stage::kForward;
   friend bool operator==(const Node&, const Node&) = default;
 };
@@ -80,24 +82,25 @@ enum class StateRole : uint8_t {
   kCounter,          // iterations
   kHyperparameter,   // learning rate: written by the host between steps
 };
+std::string_view to_string(StateRole role);  // "weight", "slot", "moving_statistic", …
 
 struct StateVariable {
-  std::string name;  // "conv2d/kernel", "adam/conv2d/kernel/m": one name over all programs
-  ValueType type;    // no batch dimension
+  std::string name{};  // "conv2d/kernel", "adam/conv2d/kernel/m": one name over all programs
+  ValueType type{};    // no batch dimension
   StateRole role = StateRole::kWeight;
-  std::string layer;
+  std::string layer{};
   bool trainable = false;
-  ValueId incoming;  // the value that readers see; invalid where a program never reads it
-  NodeId write;      // the state_write node; invalid where a program never writes it
+  ValueId incoming{};  // the value that readers see; invalid where a program never reads it
+  NodeId write{};      // the state_write node; invalid where a program never writes it
   friend bool operator==(const StateVariable&, const StateVariable&) = default;
 };
 
 struct Graph {
-  std::vector<Value> values;
-  std::vector<Node> nodes;
-  std::vector<StateVariable> states;
-  std::vector<ValueId> inputs;   // in the input source's order
-  std::vector<ValueId> outputs;  // handed to the output sink, in its order
+  std::vector<Value> values{};
+  std::vector<Node> nodes{};
+  std::vector<StateVariable> states{};
+  std::vector<ValueId> inputs{};   // in the input source's order
+  std::vector<ValueId> outputs{};  // handed to the output sink, in its order
 
   const Value& value(ValueId id) const { return values[id.index()]; }
   Value& value(ValueId id) { return values[id.index()]; }

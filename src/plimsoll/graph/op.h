@@ -50,12 +50,12 @@ struct AxisUse {
 };
 
 struct Axis {
-  std::string name;  // "batch", "units", "classes", "rows": loops bind to axes by name
+  std::string name{};  // "batch", "units", "classes", "rows": loops bind to axes by name
   AxisKind kind = AxisKind::kWhole;
-  Dim extent;
-  std::vector<AxisUse> inputs;   // one per input
-  std::vector<AxisUse> outputs;  // one per output
-  bool falling = false;          // blocks run from the last to the first (backward scans)
+  Dim extent{};
+  std::vector<AxisUse> inputs{};   // one per input
+  std::vector<AxisUse> outputs{};  // one per output
+  bool falling = false;            // blocks run from the last to the first (backward scans)
   friend bool operator==(const Axis&, const Axis&) = default;
 };
 

@@ -14,14 +14,15 @@
 namespace plimsoll::graph {
 
 struct Program {
-  std::string name;  // "train", "train_tail", "evaluate", "evaluate_tail", "predict", "initialize"
-  Graph graph;
+  std::string
+      name{};  // "train", "train_tail", "evaluate", "evaluate_tail", "predict", "initialize"
+  Graph graph{};
   int64_t batch = 1;
   friend bool operator==(const Program&, const Program&) = default;
 };
 
 struct ProgramSet {
-  std::vector<Program> programs;
+  std::vector<Program> programs{};
   friend bool operator==(const ProgramSet&, const ProgramSet&) = default;
 };
 

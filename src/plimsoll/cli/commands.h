@@ -1,0 +1,23 @@
+#pragma once
+
+// The commands. Each adds its options to a subcommand and returns what runs it: an exit code, or an
+// Error that main turns into one.
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace plimsoll::cli {
+
+using Command = std::function<int()>;
+
+Command add_plan(CLI::App& app);
+Command add_fit(CLI::App& app);
+Command add_evaluate(CLI::App& app);
+Command add_predict(CLI::App& app);
+Command add_show(CLI::App& app);
+Command add_explain(CLI::App& app);
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,62 @@
+// plimsoll evaluate: loss and metrics of a model on data.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/options.h"
+#include "report/run_summary.h"
+#include "train/session.h"
+
+namespace plimsoll::cli {
+namespace {
+
+struct EvaluateCommand {
+  ModelOptions model;
+  DataOptions data;
+};
+
+int run(const EvaluateCommand& command) {
+  Loaded loaded = load(command.model, false, true);
+  loaded.compile.optimizer = layers::Config();
+  loaded.compile.sample_weights = !command.data.sample_weights.empty();
+  data::Dataset dataset = open(command.data);
+  train::RowCounts rows;
+  rows.evaluate = dataset.row_count();
+  train::Session session(loaded.file.model, loaded.compile, session_options(command.model), rows,
+                         dataset.resident_bytes());
+  session.initialize(loaded.file.weights.get());
+  report::RunSummary summary;
+  summary.metrics = session.evaluate(dataset);
+  if (!command.model.json) {
+    for (const auto& [name, value] : summary.metrics) {
+      std::printf("%s %.6g\n", name.c_str(), value);
+    }
+    return kDone;
+  }
+  const train::MemoryReport memory = session.memory();
+  summary.steps = (rows.evaluate + command.model.batch - 1) / command.model.batch;
+  summary.planned_arena = memory.planned_arena;
+  summary.measured_arena = memory.measured_arena;
+  summary.predicted_process = memory.predicted_process;
+  summary.measured_process = memory.measured_process;
+  summary.limit = memory.limit;
+  summary.block_set = session.summary().block_set;
+  summary.kernel_set = session.summary().kernel_set;
+  std::fputs((report::to_json(summary) + "\n").c_str(), stdout);
+  return kDone;
+}
+
+}  // namespace
+
+Command add_evaluate(CLI::App& app) {
+  auto options = std::make_shared<EvaluateCommand>();
+  CLI::App* command = app.add_subcommand("evaluate", "Loss and metrics of a model on data");
+  add_model_options(*command, options->model);
+  add_data_options(*command, options->data, true);
+  return [options] { return run(*options); };
+}
+
+}  // namespace plimsoll::cli

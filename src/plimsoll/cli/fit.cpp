@@ -1,0 +1,153 @@
+// plimsoll fit: plan, train within the limit, write the result.
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/options.h"
+#include "report/plan_summary.h"
+#include "report/run_summary.h"
+#include "trace/run_log.h"
+#include "train/session.h"
+
+namespace plimsoll::cli {
+namespace {
+
+struct FitCommand {
+  ModelOptions model;
+  DataOptions data;
+  std::string validation;
+  std::string validation_labels;
+  int64_t epochs = 1;
+  int64_t steps = 0;
+  bool no_shuffle = false;
+  std::string output;
+  std::string log;
+  bool log_steps = false;
+};
+
+train::Session* running = nullptr;
+
+extern "C" void stop_running(int) {
+  if (running != nullptr) running->request_stop();
+}
+
+// Ctrl-C and SIGTERM end the run behind the current step while one of these lives.
+class StopOnSignal {
+ public:
+  explicit StopOnSignal(train::Session& session) {
+    running = &session;
+    std::signal(SIGINT, stop_running);
+    std::signal(SIGTERM, stop_running);
+  }
+  ~StopOnSignal() {
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGTERM, SIG_DFL);
+    running = nullptr;
+  }
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+};
+
+report::RunSummary summarize(const train::Session& session, const train::History& history) {
+  const train::MemoryReport memory = session.memory();
+  report::RunSummary summary;
+  summary.steps = history.steps;
+  summary.seconds_per_step = history.seconds_per_step;
+  summary.planned_arena = memory.planned_arena;
+  summary.measured_arena = memory.measured_arena;
+  summary.predicted_process = memory.predicted_process;
+  summary.measured_process = memory.measured_process;
+  summary.limit = memory.limit;
+  summary.block_set = session.summary().block_set;
+  summary.kernel_set = session.summary().kernel_set;
+  if (!history.epochs.empty()) summary.metrics = history.epochs.back().metrics;
+  return summary;
+}
+
+train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log) {
+  train::FitOptions options;
+  options.epochs = command.epochs;
+  if (command.steps > 0) options.steps = command.steps;
+  options.shuffle = !command.no_shuffle;
+  options.progress = command.model.json ? nullptr : stderr;
+  if (log != nullptr) {
+    if (command.log_steps) {
+      options.on_step = [log](int64_t step, double loss) { log->step(step, loss); };
+    }
+    options.on_epoch = [log](const train::EpochResult& epoch) {
+      log->epoch(epoch.epoch, epoch.metrics, epoch.seconds);
+    };
+  }
+  return options;
+}
+
+int run(const FitCommand& command) {
+  if (!command.output.empty()) formats::check_output_name(command.output);
+  Loaded loaded = load(command.model, true, true);
+  loaded.compile.sample_weights = !command.data.sample_weights.empty();
+  data::Dataset train = open(command.data);
+  std::unique_ptr<data::Dataset> validation;
+  train::RowCounts rows;
+  rows.train = train.row_count();
+  Bytes data_bytes = train.resident_bytes();
+  if (!command.validation.empty()) {
+    DataOptions options = command.data;
+    options.data = command.validation;
+    options.labels = command.validation_labels;
+    options.sample_weights.clear();
+    validation = std::make_unique<data::Dataset>(open(options));
+    rows.evaluate = validation->row_count();
+    data_bytes += validation->resident_bytes();
+  }
+  train::Session session(loaded.file.model, loaded.compile, session_options(command.model), rows,
+                         data_bytes);
+  std::unique_ptr<trace::RunLog> log;
+  if (!command.log.empty()) log = std::make_unique<trace::RunLog>(command.log);
+  if (!command.model.json) {
+    std::fputs((report::to_text(session.summary(), false) + "\n").c_str(), stderr);
+  }
+  session.initialize(loaded.file.weights.get());
+  train::History history;
+  {
+    const StopOnSignal guard(session);
+    history = session.fit(train, validation.get(), fit_options(command, log.get()));
+  }
+  const report::RunSummary summary = summarize(session, history);
+  if (!command.output.empty()) {
+    formats::save_model(command.output, loaded.file.model, &loaded.compile, *session.state());
+  }
+  if (command.model.json) {
+    std::fputs((report::to_json(summary) + "\n").c_str(), stdout);
+  } else {
+    std::fputs(report::to_text(summary).c_str(), stderr);
+    if (!command.output.empty()) std::fprintf(stderr, "wrote %s\n", command.output.c_str());
+  }
+  return history.interrupted ? kInterrupted : kDone;
+}
+
+}  // namespace
+
+Command add_fit(CLI::App& app) {
+  auto options = std::make_shared<FitCommand>();
+  CLI::App* command = app.add_subcommand("fit", "Train a model within a memory limit");
+  add_model_options(*command, options->model);
+  add_data_options(*command, options->data, true);
+  command->add_option("--validation", options->validation, "Samples to evaluate on every epoch");
+  command->add_option("--validation-labels", options->validation_labels, "Their labels");
+  command->add_option("--epochs", options->epochs, "Passes over the data")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  command->add_option("--steps", options->steps, "Stop after so many steps")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 50));
+  command->add_flag("--no-shuffle", options->no_shuffle, "Take samples in the file's order");
+  command->add_option("--output", options->output, "Trained model: .keras, or .json for structure");
+  command->add_option("--log", options->log, "JSON lines: one object per epoch");
+  command->add_flag("--log-steps", options->log_steps, "… and one per step");
+  return [options] { return run(*options); };
+}
+
+}  // namespace plimsoll::cli

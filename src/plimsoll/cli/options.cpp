@@ -1,0 +1,112 @@
+#include "cli/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/process_memory.h"
+
+namespace plimsoll::cli {
+namespace {
+
+// Commas outside of parentheses.
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> parts;
+  int depth = 0;
+  std::string part;
+  for (const char c : text) {
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      parts.push_back(part);
+      part.clear();
+    } else {
+      part += c;
+    }
+  }
+  if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+void check_precision(const std::string& precision) {
+  if (precision == "f32") return;
+  throw Error(ErrorKind::kConfig, "--precision: expected f32, received " + precision +
+                                      ". This version computes in float32 only.");
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  command.add_option("MODEL", options.model, "Model file: .keras or Keras JSON")->required();
+  command.add_option("--batch", options.batch, "Samples per step")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
+  command.add_option("--memory", options.memory, "Limit of process memory: 512MiB, 2GB, 75%");
+  command.add_option("--optimizer", options.optimizer,
+                     "adam, sgd, rmsprop, adamw; 'adam(learning_rate=0.001)'");
+  command.add_option("--loss", options.loss,
+                     "binary_crossentropy, 'sparse_categorical_crossentropy(from_logits=true)', …");
+  command.add_option("--metrics", options.metrics, "accuracy,mse,…");
+  command.add_option("--precision", options.precision, "f32");
+  command.add_option("--threads", options.threads, "Threads; default: what the process may use")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--seed", options.seed, "Seed of weights, dropout and shuffling");
+  command.add_option("--backend", options.backend, "onednn, reference, null");
+  command.add_flag("--json", options.json, "One JSON object on standard output, no progress");
+}
+
+void add_data_options(CLI::App& command, DataOptions& options, bool labels) {
+  command.add_option("--data", options.data, "Samples: .npy, .npz (x and y), IDX, also .gz")
+      ->required();
+  if (labels) {
+    command.add_option("--labels", options.labels, "Labels, when they are a file of their own");
+    command.add_option("--sample-weights", options.sample_weights, "One weight per sample");
+  }
+  command.add_option("--spill-dir", options.spill_directory,
+                     "Folder for temporary files; default: $TMPDIR, then /var/tmp");
+}
+
+Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss) {
+  check_precision(options.precision);
+  Loaded loaded{formats::load_model(options.model), {}};
+  if (loaded.file.compile) loaded.compile = *loaded.file.compile;
+  if (!options.optimizer.empty()) {
+    loaded.compile.optimizer = layers::parse_optimizer(options.optimizer);
+  }
+  if (!options.loss.empty()) loaded.compile.losses = {layers::parse_loss(options.loss)};
+  if (!options.metrics.empty()) {
+    std::vector<layers::Config> metrics;
+    for (const std::string& name : split_list(options.metrics)) {
+      metrics.push_back(layers::parse_metric(name));
+    }
+    loaded.compile.metrics = {std::move(metrics)};
+  }
+  const std::string where = options.model + " holds no training configuration: ";
+  if (needs_optimizer && loaded.compile.optimizer.is_null()) {
+    throw Error(ErrorKind::kConfig, where + "expected --optimizer, for example --optimizer adam");
+  }
+  if (needs_loss && loaded.compile.losses.empty()) {
+    throw Error(ErrorKind::kConfig,
+                where + "expected --loss, for example --loss sparse_categorical_crossentropy");
+  }
+  return loaded;
+}
+
+std::optional<Bytes> memory_limit(const ModelOptions& options) {
+  if (options.memory.empty()) return std::nullopt;
+  return parse_bytes(options.memory, memory_available_to_process());
+}
+
+train::SessionOptions session_options(const ModelOptions& options) {
+  train::SessionOptions session;
+  session.batch = options.batch;
+  session.memory = memory_limit(options);
+  session.threads = options.threads;
+  session.backend = options.backend;
+  session.seed = options.seed;
+  return session;
+}
+
+data::Dataset open(const DataOptions& options) {
+  return data::open_dataset(options.data, options.labels, options.sample_weights,
+                            options.spill_directory);
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,59 @@
+#pragma once
+
+// Options that several commands share, and what they mean once read.
+//
+// Every spelling here is fixed: scripts rely on it. What is left out comes from the model file's
+// own training configuration; what is in neither is asked for by name.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "data/dataset.h"
+#include "formats/model_file.h"
+#include "train/session.h"
+
+namespace CLI {
+class App;
+}
+
+namespace plimsoll::cli {
+
+struct ModelOptions {
+  std::string model;
+  std::string optimizer;
+  std::string loss;
+  std::string metrics;  // comma-separated
+  int64_t batch = 32;
+  std::string memory;  // as the user spelled it; empty: none
+  std::string precision = "f32";
+  std::string backend;
+  int threads = 0;
+  uint64_t seed = 0;
+  bool json = false;
+};
+
+struct DataOptions {
+  std::string data;
+  std::string labels;
+  std::string sample_weights;
+  std::string spill_directory;
+};
+
+void add_model_options(CLI::App& command, ModelOptions& options);
+void add_data_options(CLI::App& command, DataOptions& options, bool labels);
+
+// Loads the model and completes its training configuration with the options. `training`: a loss and
+// an optimizer are needed; otherwise a loss (`needs_loss`) or nothing.
+struct Loaded {
+  formats::LoadedModel file;
+  layers::CompileOptions compile;
+};
+Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss);
+
+std::optional<Bytes> memory_limit(const ModelOptions& options);
+train::SessionOptions session_options(const ModelOptions& options);
+data::Dataset open(const DataOptions& options);
+
+}  // namespace plimsoll::cli

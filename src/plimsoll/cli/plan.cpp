@@ -1,0 +1,49 @@
+// plimsoll plan: what a run would take, before anything is taken.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/options.h"
+#include "report/plan_summary.h"
+#include "train/planning.h"
+
+namespace plimsoll::cli {
+namespace {
+
+struct PlanOptions {
+  ModelOptions model;
+  bool frontier = false;
+};
+
+int run(const PlanOptions& options) {
+  const Loaded loaded = load(options.model, true, true);
+  train::PlanRequest request;
+  request.limit = memory_limit(options.model);
+  request.backend = options.model.backend;
+  request.threads = options.model.threads;
+  request.seed = options.model.seed;
+  layers::BatchSizes batches;
+  batches.train = options.model.batch;
+  const train::PlannedRun planned =
+      train::plan_run(loaded.file.model, loaded.compile, batches, request);
+  const bool frontier = options.frontier || !request.limit;
+  const std::string text = options.model.json ? report::to_json(planned.summary) + "\n"
+                                              : report::to_text(planned.summary, frontier);
+  std::fputs(text.c_str(), stdout);
+  return planned.plan ? kDone : kDoesNotFit;
+}
+
+}  // namespace
+
+Command add_plan(CLI::App& app) {
+  auto options = std::make_shared<PlanOptions>();
+  CLI::App* command = app.add_subcommand("plan", "Predict memory and time of a training step");
+  add_model_options(*command, options->model);
+  command->add_flag("--frontier", options->frontier, "Limits against time, down to the smallest");
+  return [options] { return run(*options); };
+}
+
+}  // namespace plimsoll::cli

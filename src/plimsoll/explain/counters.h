@@ -1,0 +1,81 @@
+#pragma once
+
+// What is counted while the log streams by, because its lines are too many to keep: chunks of an
+// allocator's dump and figures that a program prints about its own memory.
+//
+// A dump may have millions of chunk lines; only sums, the largest free chunk and the largest holder
+// stay. Of a memory series at most kSeriesPoints evenly spread points stay.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace plimsoll::explain {
+
+struct ChunkCounts {
+  int64_t free_bytes = 0;       // sum over free chunk lines
+  int64_t largest_free = 0;
+  int64_t largest_free_line = 0;
+  int64_t free_chunks = 0;
+  int64_t used_bytes = 0;       // sum over used chunk lines
+  int64_t used_chunks = 0;
+  int64_t summary_bytes = 0;    // of "K Chunks of size N totalling S"
+  int64_t summary_chunks = 0;
+  int64_t holder_bytes = 0;     // the size class that holds most
+  int64_t holder_size = 0;
+  int64_t holder_chunks = 0;
+  int64_t holder_line = 0;
+  int64_t bins_allocated = 0;   // sums over the bin lines
+  int64_t bins_in_use = 0;
+  int64_t bin_lines = 0;
+  int64_t first_line = 0;
+  int64_t last_line = 0;
+  bool operator==(const ChunkCounts&) const = default;
+};
+
+class ChunkCounter {
+ public:
+  // A line that mentions chunks. A new dump (bins after chunks, or a smaller first bin) starts anew.
+  void add(int64_t line, std::string_view text);
+  const ChunkCounts& counts() const { return counts_; }
+
+ private:
+  void add_bin(int64_t line, std::string_view text);
+  void add_summary(int64_t line, std::string_view text, size_t at);
+  void add_free(int64_t line, int64_t size);
+
+  ChunkCounts counts_;
+};
+
+struct SeriesPoint {
+  int64_t line = 0;
+  double bytes = 0;
+  bool operator==(const SeriesPoint&) const = default;
+};
+
+// How a series of memory figures moves. Growth is called only when a rank test is significant and
+// the rise goes on to the end; a curve that flattens is a plateau.
+struct SeriesTrend {
+  bool grows = false;
+  double slope_bytes = 0;  // per printed figure: median of pairwise slopes
+  double first_bytes = 0;
+  double last_bytes = 0;
+  int64_t points = 0;
+  int64_t first_line = 0;
+  int64_t last_line = 0;
+};
+
+class MemorySeries {
+ public:
+  void add(int64_t line, std::string_view text);
+  SeriesTrend trend() const;
+
+ private:
+  static constexpr size_t kSeriesPoints = 256;
+  std::vector<SeriesPoint> points_;
+  int64_t seen_ = 0;
+  int64_t stride_ = 1;
+};
+
+}  // namespace plimsoll::explain

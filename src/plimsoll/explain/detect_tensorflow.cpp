@@ -1,0 +1,226 @@
+#include <utility>
+
+#include "explain/cursor.h"
+#include "explain/facts.h"
+#include "explain/number.h"
+#include "explain/tf_node.h"
+
+namespace plimsoll::explain {
+namespace {
+
+constexpr size_t npos = std::string::npos;
+
+// "conv_ops.cc:673" of "OP_REQUIRES failed at conv_ops.cc:673 : " in the record before `at`.
+std::string kernel_file_before(const Document& document, size_t at) {
+  constexpr std::string_view kPhrase = "op_requires failed at ";
+  const size_t found = document.find_back(kPhrase, at, 400);
+  if (found == npos || document.record_end(found) < at) return "";
+  Cursor cursor(document, document.match(kPhrase, found));
+  return cursor.until(" ");
+}
+
+void add_node(const Document& document, Sighting& sighting, size_t from) {
+  const std::string eager = eager_tf_op(document, from);
+  if (const std::optional<TfNode> node = next_tf_node(document, from)) {
+    sighting.op = node->name;
+    sighting.op_type = node->op_type;
+    sighting.attribute_dtype = node->dtype;
+    if (sighting.device.empty()) sighting.device = node->device;
+  } else if (!eager.empty()) {
+    sighting.op = eager;
+    sighting.op_type = eager;
+  }
+}
+
+// dim { size: 64 } dim { size: 3 }
+std::optional<std::vector<int64_t>> read_dim_list(Cursor& cursor) {
+  std::vector<int64_t> dims;
+  for (;;) {
+    cursor.skip_blanks();
+    if (!cursor.literal("dim {")) break;
+    cursor.skip_blanks();
+    if (!cursor.literal("size:")) return std::nullopt;
+    cursor.skip_blanks();
+    const std::optional<int64_t> dim = cursor.integer();
+    cursor.skip_blanks();
+    if (!dim || !cursor.literal("}")) return std::nullopt;
+    dims.push_back(*dim);
+  }
+  if (dims.empty()) return std::nullopt;
+  return dims;
+}
+
+void read_oom_line(const Document& document, Facts& facts, size_t at, size_t behind) {
+  Sighting sighting;
+  sighting.family = Family::kTfOomLine;
+  sighting.framework = "tensorflow";
+  sighting.at = at;
+  Cursor cursor(document, behind);
+  cursor.skip_blanks();
+  const bool constant = cursor.literal("of shape");
+  if (constant || cursor.literal("with shape")) {
+    sighting.shape = read_dim_list(cursor);
+    if (!sighting.shape) {
+      cursor.skip_blanks();
+      sighting.shape = cursor.shape();
+    }
+  }
+  cursor.skip_blanks();
+  if (cursor.literal("and type ")) sighting.dtype = cursor.until(" `\"',");
+  cursor.skip_blanks();
+  if (cursor.literal("on ")) sighting.device = cursor.until(" `\"'");
+  cursor.skip_blanks();
+  if (cursor.literal("by allocator ")) sighting.allocator = cursor.until(" `\"',[");
+  sighting.kernel_file = kernel_file_before(document, at);
+  add_node(document, sighting, at);
+  if (sighting.op.empty()) sighting.op = named_tf_node(document, at);
+  sighting.resource = resource_of_device(sighting.device, sighting.allocator);
+  if (sighting.resource == Resource::kNone && !constant) sighting.resource = Resource::kGpuMemory;
+  if (constant) sighting.note = "constant";
+  add_sighting(facts, std::move(sighting));
+}
+
+void detect_oom_lines(const Document& document, Facts& facts) {
+  for (std::string_view phrase : {"oom when allocating tensor", "oom when allocating a tensor"}) {
+    for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
+      read_oom_line(document, facts, at, document.match(phrase, at));
+    }
+  }
+  constexpr std::string_view kEager = "failed to allocate memory";
+  for (size_t at = document.find(kEager); at != npos; at = document.find(kEager, at + 1)) {
+    const std::string op = eager_tf_op(document, at);
+    const size_t status = document.find_back("resource", at, 60);
+    if (op.empty() && status == npos) continue;
+    if (document.match("failed to allocate memory for", at) != npos) continue;
+    Sighting sighting;
+    sighting.family = Family::kTfOomLine;
+    sighting.framework = "tensorflow";
+    sighting.note = "eager";
+    sighting.at = at;
+    sighting.kernel_file = kernel_file_before(document, at);
+    add_node(document, sighting, at);
+    sighting.resource = Resource::kGpuMemory;
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
+void detect_zero_bytes(const Document& document, Facts& facts) {
+  for (std::string_view phrase : {"tried to allocate 0 bytes", "request to allocate 0 bytes"}) {
+    const size_t at = document.find(phrase);
+    if (at == npos) continue;
+    Sighting sighting;
+    sighting.family = Family::kTfZeroBytes;
+    sighting.framework = "tensorflow";
+    set_exact_bytes(sighting, 0);
+    sighting.at = at;
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
+void detect_autotune_limit(const Document& document, Facts& facts) {
+  constexpr std::string_view kMiddle = " bytes exceeds the memory limit of ";
+  constexpr std::string_view kFront = "allocating ";
+  for (size_t at = document.find(kFront); at != npos; at = document.find(kFront, at + 1)) {
+    Cursor cursor(document, document.match(kFront, at));
+    const std::optional<int64_t> bytes = cursor.integer();
+    if (!bytes || !cursor.literal(kMiddle)) continue;
+    Sighting sighting;
+    sighting.family = Family::kTfAutotuneLimit;
+    sighting.framework = "tensorflow";
+    sighting.resource = Resource::kGpuMemory;
+    set_exact_bytes(sighting, bytes);
+    sighting.line_limit = cursor.integer();
+    sighting.at = at;
+    for (size_t node_at = document.find("[[", at); node_at != npos;
+         node_at = document.find("[[", node_at + 2)) {
+      if (const std::optional<TfNode> node = read_tf_node(document, node_at)) {
+        sighting.op = node->name;
+        sighting.op_type = node->op_type;
+        break;
+      }
+    }
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
+// A refusal on the device that calls itself something else.
+void detect_disguised(const Document& document, Facts& facts) {
+  constexpr std::string_view kDst = "dst tensor is not initialized";
+  constexpr std::string_view kCopy = "failed copying input tensor";
+  for (std::string_view phrase : {kCopy, kDst}) {
+    for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
+      Sighting sighting;
+      sighting.family = Family::kTfDisguised;
+      sighting.framework = "tensorflow";
+      sighting.resource = Resource::kGpuMemory;
+      sighting.at = at;
+      sighting.note = phrase == kCopy ? "copy" : "dst";
+      if (phrase == kCopy) {
+        Cursor cursor(document, document.match(phrase, at));
+        if (cursor.seek(" to ", 300)) sighting.device = cursor.until(" :");
+        // A device name holds colons of its own.
+        if (!sighting.device.empty() && cursor.peek() == ':') {
+          sighting.device += cursor.until(" ");
+          while (!sighting.device.empty() && sighting.device.back() == ':') {
+            sighting.device.pop_back();
+          }
+        }
+        if (cursor.literal(" in order to run ")) {
+          sighting.op = cursor.until(": ");
+        }
+        if (find_ignoring_case(sighting.device, "device:") == npos) sighting.device.clear();
+      } else if (document.find_back(kCopy, at, 400) == npos) {
+        add_node(document, sighting, at);
+        sighting.device.clear();
+      } else {
+        continue;  // the end of a message that began with the copy
+      }
+      add_sighting(facts, std::move(sighting));
+    }
+  }
+}
+
+// The status without any of the known reasons behind it: cut, or the reason stands elsewhere.
+void detect_bare_status(const Document& document, Facts& facts) {
+  for (const Sighting& sighting : facts.sightings) {
+    if (sighting.survivable) continue;
+    if (sighting.framework == "tensorflow" || sighting.family <= Family::kDiskFull) return;
+  }
+  for (std::string_view phrase :
+       {"resourceexhaustederror", ": resource exhausted", ": resource_exhausted"}) {
+    const size_t at = document.find(phrase);
+    if (at == npos) continue;
+    // Said by others too: gRPC, XLA and Paddle have readers of their own.
+    if (document.find("out of memory", at, at + 200) != npos) continue;
+    if (document.find("allocate request", at, at + 200) != npos) continue;
+    if (document.find("larger than max", at, at + 400) != npos) continue;
+    if (document.find("attempting to", at, at + 200) != npos) continue;
+    if (document.find("quota", at, at + 200) != npos) continue;
+    if (document.find("has no attribute", document.start(document.line_index(at)), at + 120) !=
+        npos) {
+      continue;
+    }
+    Sighting sighting;
+    sighting.family = Family::kTfExhausted;
+    sighting.framework = "tensorflow";
+    sighting.resource = Resource::kGpuMemory;
+    sighting.at = at;
+    sighting.kernel_file = kernel_file_before(document, at + 1);
+    add_node(document, sighting, at);
+    if (sighting.op.empty()) sighting.op = named_tf_node(document, at);
+    add_sighting(facts, std::move(sighting));
+    return;
+  }
+}
+
+}  // namespace
+
+void detect_tensorflow(const Document& document, Facts& facts) {
+  detect_zero_bytes(document, facts);
+  detect_oom_lines(document, facts);
+  detect_autotune_limit(document, facts);
+  detect_disguised(document, facts);
+  detect_bare_status(document, facts);
+}
+
+}  // namespace plimsoll::explain

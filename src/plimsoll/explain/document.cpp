@@ -1,0 +1,182 @@
+#include "explain/document.h"
+
+#include <algorithm>
+
+#include "explain/number.h"
+
+namespace plimsoll::explain {
+namespace {
+
+constexpr size_t kWrapColumn = 50;   // shorter lines are not taken for wrapped ones
+constexpr size_t kQuoteLength = 220;
+
+// What records of the known writers begin with.
+constexpr std::string_view kRecordStarts[] = {
+    "[",        "2000-",   "W ",     "I ",      "E ",        "F ",      "Traceback",
+    "File \"",  "Hint",    "Limit:", "InUse:",  "MaxInUse:", "NumAllo", "MaxAllo",
+    "Reserved", "PeakRes", "Largest", "(0)",    "(1)",       "Killed",  "terminate",
+    "During handling", "The above exception", "raise ", "return ", "Epoch", "Stats",
+};
+
+bool starts_like_date(std::string_view line) {
+  // 2023-05-01 or 2023/05/01
+  if (line.size() < 10) return false;
+  for (size_t i : {0u, 1u, 2u, 3u, 5u, 6u, 8u, 9u}) {
+    if (!is_digit(line[i])) return false;
+  }
+  return (line[4] == '-' && line[7] == '-') || (line[4] == '/' && line[7] == '/');
+}
+
+bool starts_like_glog(std::string_view line) {  // E1103 18:23:55
+  if (line.size() < 8 || std::string_view("IWEF").find(line[0]) == std::string_view::npos) {
+    return false;
+  }
+  return is_digit(line[1]) && is_digit(line[2]) && is_digit(line[3]) && is_digit(line[4]) &&
+         line[5] == ' ';
+}
+
+// "RuntimeError:", "torch.OutOfMemoryError:", "numpy.core._exceptions.MemoryError:"
+bool starts_like_exception(std::string_view line) {
+  size_t end = 0;
+  while (end < line.size() && (is_word(line[end]) || line[end] == '.')) ++end;
+  return end > 5 && end < line.size() && line[end] == ':' && line.substr(end - 5, 5) == "Error";
+}
+
+}  // namespace
+
+bool starts_record(std::string_view line) {
+  size_t blanks = 0;
+  while (blanks < line.size() && line[blanks] == ' ') ++blanks;
+  if (blanks >= 2) return true;  // an indented line goes on from nothing
+  line.remove_prefix(blanks);
+  if (line.empty()) return true;
+  for (std::string_view start : kRecordStarts) {
+    if (line.substr(0, start.size()) == start) return true;
+  }
+  return starts_like_date(line) || starts_like_glog(line) || starts_like_exception(line);
+}
+
+Document::Document(std::span<const KeptSegment> segments) {
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const KeptSegment& segment = segments[i];
+    bool continues = i > 0 && segments[i - 1].line == segment.line &&
+                     segments[i - 1].segment + 1 == segment.segment;
+    std::string_view rest = segment.text;
+    // A carriage return starts the line again: a progress bar, and what was printed after it.
+    for (;;) {
+      const size_t end = rest.find('\r');
+      const std::string_view part = rest.substr(0, end);
+      if (!part.empty() || (end == std::string_view::npos && rest.size() == segment.text.size())) {
+        append(segment, part, continues);
+        continues = false;
+      }
+      if (end == std::string_view::npos) break;
+      rest.remove_prefix(end + 1);
+    }
+  }
+}
+
+void Document::append(const KeptSegment& segment, std::string_view part, bool continues) {
+  const std::string line = clean_line(part);
+  if (!starts_.empty()) {
+    const std::string_view last(text_.data() + starts_.back(), text_.size() - starts_.back());
+    const bool adjacent = segment.line <= numbers_.back() + 1;
+    if (continues || (adjacent && segment.line != numbers_.back() && last.size() >= kWrapColumn &&
+                      !starts_record(line))) {
+      text_ += kSoftBreak;
+    } else {
+      text_ += adjacent ? "\n" : "\n\n";
+    }
+  }
+  starts_.push_back(text_.size());
+  numbers_.push_back(segment.line);
+  text_ += line;
+}
+
+size_t Document::line_index(size_t offset) const {
+  const auto after = std::upper_bound(starts_.begin(), starts_.end(), offset);
+  return after == starts_.begin() ? 0 : static_cast<size_t>(after - starts_.begin()) - 1;
+}
+
+int64_t Document::number_at(size_t offset) const {
+  return starts_.empty() ? 0 : numbers_[line_index(offset)];
+}
+
+std::string_view Document::line(size_t index) const {
+  const size_t begin = starts_[index];
+  size_t end = index + 1 < starts_.size() ? starts_[index + 1] : text_.size();
+  while (end > begin && (text_[end - 1] == '\n' || text_[end - 1] == kSoftBreak)) --end;
+  return std::string_view(text_).substr(begin, end - begin);
+}
+
+std::string Document::quote(size_t offset) const {
+  if (starts_.empty()) return "";
+  const size_t index = line_index(offset);
+  std::string_view whole = line(index);
+  size_t from = 0;
+  if (whole.size() > kQuoteLength) {
+    const size_t inside = std::min(offset - starts_[index], whole.size());
+    from = inside > 60 ? inside - 60 : 0;
+    from = std::min(from, whole.size() - kQuoteLength);
+  } else {
+    from = std::min(whole.find_first_not_of(' '), whole.size());
+  }
+  std::string result(whole.substr(from, kQuoteLength));
+  // Never half a character at either end.
+  size_t lead = 0;
+  while (lead < result.size() && (static_cast<uint8_t>(result[lead]) & 0xc0) == 0x80) ++lead;
+  result.erase(0, lead);
+  size_t tail = result.size();
+  while (tail > 0 && (static_cast<uint8_t>(result[tail - 1]) & 0xc0) == 0x80) --tail;
+  if (tail > 0 && static_cast<uint8_t>(result[tail - 1]) >= 0xc0) {
+    const auto first = static_cast<uint8_t>(result[tail - 1]);
+    const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (result.size() - (tail - 1) < length) result.erase(tail - 1);
+  }
+  std::replace(result.begin(), result.end(), kSoftBreak, ' ');
+  while (!result.empty() && result.back() == ' ') result.pop_back();
+  return result;
+}
+
+size_t Document::match(std::string_view phrase, size_t at) const {
+  const std::string& text = text_;
+  for (char c : phrase) {
+    if (c == ' ') {
+      const size_t begin = at;
+      while (at < text.size() && (text[at] == ' ' || text[at] == kSoftBreak)) ++at;
+      if (at == begin) return std::string::npos;
+      continue;
+    }
+    while (at < text.size() && text[at] == kSoftBreak) ++at;
+    if (at >= text.size() || to_lower(text[at]) != c) return std::string::npos;
+    ++at;
+  }
+  return at;
+}
+
+size_t Document::find(std::string_view phrase, size_t from, size_t to) const {
+  to = std::min(to, text_.size());
+  const char first = phrase.front();
+  const char upper = first >= 'a' && first <= 'z' ? static_cast<char>(first - 'a' + 'A') : first;
+  for (size_t at = from; at < to; ++at) {
+    if ((text_[at] == first || text_[at] == upper) && match(phrase, at) != std::string::npos) {
+      return at;
+    }
+  }
+  return std::string::npos;
+}
+
+size_t Document::find_back(std::string_view phrase, size_t before, size_t reach) const {
+  const size_t stop = before > reach ? before - reach : 0;
+  for (size_t at = std::min(before, text_.size()); at-- > stop;) {
+    if (to_lower(text_[at]) == phrase.front() && match(phrase, at) != std::string::npos) return at;
+  }
+  return std::string::npos;
+}
+
+size_t Document::record_end(size_t at) const {
+  const size_t end = text_.find('\n', at);
+  return end == std::string::npos ? text_.size() : end;
+}
+
+}  // namespace plimsoll::explain

@@ -1,0 +1,221 @@
+#pragma once
+
+// What the parsers found in a log, before anything is concluded from it.
+//
+// A Sighting is one printed statement that something was refused, killed or announced, with the
+// fields it holds. Pool, Program and Context gather figures that stand in lines of their own. Parsers
+// only read; which sighting counts and why it happened is decided by conclude.h and cause.h.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "explain/counters.h"
+#include "explain/document.h"
+#include "explain/explanation.h"
+
+namespace plimsoll::explain {
+
+// Message forms, most telling first: of several in one log the earliest in this list is explained.
+// Names are those of `family` in the JSON output.
+enum class Family : uint8_t {
+  kTfZeroBytes,
+  kGrpcMessageSize,
+  kProtobuf2Gb,
+  kTooManyOpenFiles,
+  kDiskFull,
+  kTfOomLine,
+  kTorchCuda2x,
+  kTorchCuda1x,
+  kTorchHip,
+  kTorchXpu,
+  kTorchNpu,
+  kTorchMps,
+  kTorchCudaMallocAsync,
+  kCudaMallocAsync,
+  kTorchCpu,
+  kTorchSnapshot,
+  kJaxBufferAssignment,
+  kXlaTpuHbm,
+  kNumpyMemoryError,
+  kPaddle,
+  kOtherGpu,
+  kItexAlloc,
+  kTfAutotuneLimit,
+  kWinPagefile,
+  kShmBusError,
+  kTfDisguised,
+  kTfPinnedHost,
+  kTfBfcDump,
+  kJaxOomLine,
+  kTorchThc,
+  kTorchCublas,
+  kCudnnInit,
+  kTorchPlain,
+  kCudaContext,
+  kTfCufft,
+  kNccl,
+  kErrno12,
+  kBadAlloc,
+  kOomKiller,
+  kSlurmOom,
+  kK8s,
+  kRayOom,
+  kColab,
+  kMemoryErrorBare,
+  kTfExhausted,
+  kTfDriverAlloc,
+  kTfTensorList,
+  kKilled,
+  kXlaRematWarning,
+  kTfNonfatalWarning,
+  kTfCpuWarning,
+  kMemorySeries,
+};
+
+std::string_view to_string(Family family);
+
+// What a message says about another process on the device: "Process 20398 has 14.52 GiB".
+struct ProcessShare {
+  int64_t pid = 0;
+  int64_t bytes = 0;
+};
+
+struct Sighting {
+  Family family = Family::kTfExhausted;
+  bool survivable = false;  // a warning by its own words
+  Resource resource = Resource::kNone;
+  std::string framework;
+  std::string device;
+  std::string allocator;
+  std::optional<int64_t> bytes;
+  bool bytes_exact = false;
+  std::string bytes_text;
+  std::optional<std::vector<int64_t>> shape;
+  std::string dtype;
+  std::string attribute_dtype;  // of the node, where the message prints none
+  std::string op;
+  std::string op_type;
+  std::string kernel_file;
+  std::string path;  // of a file
+  Amounts amounts;
+  std::vector<ProcessShare> processes;
+  std::optional<int64_t> process_bytes;  // "this process has", all of it
+  std::optional<int64_t> line_limit;     // limit of a message size, workspace, …
+  std::string note;    // which form within the family
+  std::string victim;  // killed program
+  size_t at = 0;       // offset in the document
+};
+
+// An allocator's dump and its five to eight figures.
+struct Pool {
+  bool seen = false;
+  size_t at = 0;
+  std::string allocator;
+  std::optional<int64_t> limit, in_use, max_in_use, num_allocs, max_alloc_size;
+  std::optional<int64_t> region_bytes, available, growth_bytes;
+  std::optional<int64_t> request;  // of "Bin for", or trying to allocate
+  std::string request_text;
+  bool request_exact = false;
+  size_t request_at = 0;
+  std::string request_op;
+  std::optional<int64_t> device_free, device_total;
+  ChunkCounts chunks;
+};
+
+struct ProgramBuffer {
+  int64_t bytes = 0;
+  std::string op;
+  std::string source;
+  std::string shape;
+  size_t at = 0;
+};
+
+// XLA's account of a compiled program.
+struct Program {
+  std::optional<int64_t> parameters, outputs, temporaries, total, fragmentation, padding;
+  std::vector<ProgramBuffer> buffers;  // largest first, as printed
+  size_t at = 0;
+};
+
+struct TensorList {
+  std::string device, allocator;
+  int64_t sum = 0;
+  std::string largest;
+  int64_t largest_bytes = 0;
+  int64_t entries = 0;
+  size_t at = 0;
+};
+
+struct Progress {
+  std::optional<int64_t> epoch, epochs, step, steps;
+  int64_t line = 0;
+  bool validation = false;
+};
+
+// Everything around the failure.
+struct Context {
+  std::string framework;
+  std::optional<int64_t> created_mib;  // "Created device (… with N MB memory)"
+  size_t created_at = 0;
+  std::string created_device;
+  std::optional<int64_t> banner_free, banner_total;
+  size_t banner_at = 0;
+  bool nothing_allocated = false;  // "memory allocated: 0"
+  size_t nothing_at = 0;
+  std::optional<int64_t> batch_size;
+  size_t batch_at = 0;
+  std::string code_line;  // directly above the error
+  std::string code_op;
+  std::optional<std::vector<int64_t>> code_shape;
+  std::string code_dtype;
+  size_t code_at = 0;
+  std::vector<std::string> functions;  // Python frames, outermost first
+  size_t shuffle_at = 0, cache_at = 0;
+  bool shuffle_buffer = false, cache_dataset = false;
+  bool growth_on = false, growth_late = false, xla_on = false, separable = false, pruning = false;
+  bool quantization = false, keras_exception = false, retracing = false;
+  bool expandable = false, async_allocator = false, windows_paths = false;
+  size_t growth_late_at = 0, xla_at = 0, separable_at = 0, pruning_at = 0, quantization_at = 0;
+  size_t keras_exception_at = 0, expandable_at = 0, retracing_at = 0, async_at = 0;
+  std::vector<Progress> progress;  // in the order of the log
+  int64_t first_epoch_restarts = 0;
+};
+
+struct Facts {
+  std::vector<Sighting> sightings;
+  std::vector<Pool> pools;
+  Program program;
+  TensorList tensors;
+  Context context;
+  SeriesTrend series;
+  ChunkCounts chunks;
+};
+
+// One function per family of messages; each appends what it finds. Sightings are capped in number.
+void detect_limits(const Document& document, Facts& facts);
+void detect_tensorflow(const Document& document, Facts& facts);
+void detect_tensorflow_files(const Document& document, Facts& facts);
+void detect_pool(const Document& document, Facts& facts);
+void detect_drivers(const Document& document, Facts& facts);
+void detect_torch(const Document& document, Facts& facts);
+void detect_xla(const Document& document, Facts& facts);
+void detect_host(const Document& document, Facts& facts);
+void detect_kernel(const Document& document, Facts& facts);
+void detect_other_frameworks(const Document& document, Facts& facts);
+void detect_context(const Document& document, Facts& facts);
+
+// All of them, and the program's own memory figures.
+Facts detect(const Document& document, const ChunkCounts& chunks, const SeriesTrend& series);
+
+// Appends unless there are too many already. A sighting equal to an earlier one in family, size,
+// device and operator is the same event printed again (two root errors, every rank, a retry).
+void add_sighting(Facts& facts, Sighting sighting);
+
+// Helpers that several families share.
+void set_size(Sighting& sighting, const struct Size& size);
+void set_exact_bytes(Sighting& sighting, std::optional<int64_t> bytes);
+Resource resource_of_device(std::string_view device, std::string_view allocator);
+
+}  // namespace plimsoll::explain

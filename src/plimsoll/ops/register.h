@@ -1,0 +1,43 @@
+#pragma once
+
+// One function per operator file; registry.cpp calls them all. Nothing registers itself.
+
+#include "graph/op.h"
+
+namespace plimsoll::ops {
+
+void register_accuracy(graph::OpRegistry& registry);
+void register_activation(graph::OpRegistry& registry);
+void register_adam(graph::OpRegistry& registry);
+void register_arithmetic(graph::OpRegistry& registry);
+void register_avg_pool2d(graph::OpRegistry& registry);
+void register_batch_norm(graph::OpRegistry& registry);
+void register_batch_norm_inference(graph::OpRegistry& registry);
+void register_batch_sum(graph::OpRegistry& registry);
+void register_bias(graph::OpRegistry& registry);
+void register_binary_crossentropy(graph::OpRegistry& registry);
+void register_cast(graph::OpRegistry& registry);
+void register_categorical_crossentropy(graph::OpRegistry& registry);
+void register_concat(graph::OpRegistry& registry);
+void register_conv2d(graph::OpRegistry& registry);
+void register_count(graph::OpRegistry& registry);
+void register_dense(graph::OpRegistry& registry);
+void register_dropout(graph::OpRegistry& registry);
+void register_global_pool2d(graph::OpRegistry& registry);
+void register_glu(graph::OpRegistry& registry);
+void register_increment(graph::OpRegistry& registry);
+void register_initializers(graph::OpRegistry& registry);
+void register_max_pool2d(graph::OpRegistry& registry);
+void register_pad2d(graph::OpRegistry& registry);
+void register_positive_bits(graph::OpRegistry& registry);
+void register_regression_loss(graph::OpRegistry& registry);
+void register_regularizer(graph::OpRegistry& registry);
+void register_reshape(graph::OpRegistry& registry);
+void register_rmsprop(graph::OpRegistry& registry);
+void register_scale_shift(graph::OpRegistry& registry);
+void register_sgd(graph::OpRegistry& registry);
+void register_softmax(graph::OpRegistry& registry);
+void register_sparse_crossentropy(graph::OpRegistry& registry);
+void register_sparsemax(graph::OpRegistry& registry);
+
+}  // namespace plimsoll::ops

@@ -1,0 +1,55 @@
+#include "ops/registry.h"
+
+#include "graph/core_ops.h"
+#include "ops/register.h"
+
+namespace plimsoll::ops {
+namespace {
+
+graph::OpRegistry make_registry() {
+  graph::OpRegistry registry;
+  graph::register_core_ops(registry);
+  register_accuracy(registry);
+  register_activation(registry);
+  register_adam(registry);
+  register_arithmetic(registry);
+  register_avg_pool2d(registry);
+  register_batch_norm(registry);
+  register_batch_norm_inference(registry);
+  register_batch_sum(registry);
+  register_bias(registry);
+  register_binary_crossentropy(registry);
+  register_cast(registry);
+  register_categorical_crossentropy(registry);
+  register_concat(registry);
+  register_conv2d(registry);
+  register_count(registry);
+  register_dense(registry);
+  register_dropout(registry);
+  register_global_pool2d(registry);
+  register_glu(registry);
+  register_increment(registry);
+  register_initializers(registry);
+  register_max_pool2d(registry);
+  register_pad2d(registry);
+  register_positive_bits(registry);
+  register_regression_loss(registry);
+  register_regularizer(registry);
+  register_reshape(registry);
+  register_rmsprop(registry);
+  register_scale_shift(registry);
+  register_sgd(registry);
+  register_softmax(registry);
+  register_sparse_crossentropy(registry);
+  register_sparsemax(registry);
+  return registry;
+}
+
+}  // namespace
+
+const graph::OpRegistry& registry() {
+  static const graph::OpRegistry instance = make_registry();
+  return instance;
+}
+
+}  // namespace plimsoll::ops

@@ -1,0 +1,126 @@
+#include "report/plan_summary.h"
+
+#include <nlohmann/json.hpp>
+
+#include "report/table.h"
+
+namespace plimsoll::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json optional_bytes(const std::optional<Bytes>& bytes) {
+  return bytes ? Json(bytes->count()) : Json(nullptr);
+}
+
+std::string answer_line(const PlanSummary& summary) {
+  if (summary.answer == "fits") {
+    return summary.limit ? "fits: predicted " + to_string(summary.predicted_process) + " of " +
+                               to_string(*summary.limit)
+                         : "free plan: predicted " + to_string(summary.predicted_process);
+  }
+  if (summary.answer == "impossible") return "impossible: " + summary.reason;
+  return "not found: " + summary.reason;
+}
+
+void add_parts(const PlanSummary& summary, std::string& text) {
+  Table table({"process memory", "bytes", ""});
+  for (const MemoryPart& part : summary.parts) {
+    table.add({"  " + part.name, std::to_string(part.bytes.count()), to_string(part.bytes)});
+  }
+  table.add({"  predicted peak", std::to_string(summary.predicted_process.count()),
+             to_string(summary.predicted_process)});
+  text += table.print();
+}
+
+void add_frontier(const PlanSummary& summary, std::string& text) {
+  Table table({"limit", "step", "plan"});
+  for (const plan::FrontierPoint& point : summary.frontier) {
+    table.add({to_string(point.arena_bytes), format_seconds(point.seconds), point.what});
+  }
+  text += "\n" + table.print();
+}
+
+void add_culprits(const PlanSummary& summary, std::string& text) {
+  Table table({"largest at the peak", "what", ""});
+  const size_t count = std::min<size_t>(summary.culprits.size(), 5);
+  for (size_t i = 0; i < count; ++i) {
+    const plan::Culprit& culprit = summary.culprits[i];
+    table.add({"  " + (culprit.layer.empty() ? "(step)" : culprit.layer), culprit.what,
+               to_string(culprit.bytes)});
+  }
+  if (count > 0) text += "\n" + table.print();
+}
+
+}  // namespace
+
+std::string to_text(const PlanSummary& summary, bool with_frontier) {
+  std::string text = summary.model + ": " + format_count(summary.parameter_count) +
+                     " parameters, batch " + std::to_string(summary.batch) + ", " +
+                     summary.optimizer + "\n";
+  text += answer_line(summary) + "\n";
+  text += "plan: " + summary.strategy + ", about " + format_seconds(summary.seconds_per_step) +
+          " a step, kernels " + summary.kernel_set + "\n";
+  if (summary.block_set > 0) {
+    text += "note: smaller blocks (block set " + std::to_string(summary.block_set) +
+            "): results equal to rounding, not bit for bit\n";
+  }
+  text += "guard: " + summary.guard + "\n\n";
+  add_parts(summary, text);
+  text += "\nfree plan " + to_string(summary.free_plan) + "; smallest with the same bits " +
+          to_string(summary.smallest_same_bits) + " (" +
+          std::to_string(summary.smallest_same_bits.count()) + " B); smallest " +
+          to_string(summary.smallest_feasible) + " (" +
+          std::to_string(summary.smallest_feasible.count()) + " B); lower bound " +
+          to_string(summary.lower_bound) + "\n";
+  if (summary.largest_feasible_batch) {
+    text +=
+        "largest batch within the limit: " + std::to_string(*summary.largest_feasible_batch) + "\n";
+  }
+  if (with_frontier) add_frontier(summary, text);
+  add_culprits(summary, text);
+  return text;
+}
+
+std::string to_json(const PlanSummary& summary) {
+  Json json;
+  json["model"] = summary.model;
+  json["batch"] = summary.batch;
+  json["parameters"] = summary.parameter_count;
+  json["optimizer"] = summary.optimizer;
+  json["answer"] = summary.answer;
+  json["reason"] = summary.reason;
+  json["limit_bytes"] = optional_bytes(summary.limit);
+  json["guard"] = summary.guard;
+  json["planned_arena_bytes"] = summary.planned_arena.count();
+  json["predicted_process_bytes"] = summary.predicted_process.count();
+  json["parts"] = Json::array();
+  for (const MemoryPart& part : summary.parts) {
+    json["parts"].push_back({{"name", part.name}, {"bytes", part.bytes.count()}});
+  }
+  json["seconds_per_step"] = summary.seconds_per_step;
+  json["strategy"] = summary.strategy;
+  json["kernel_set"] = summary.kernel_set;
+  json["block_set"] = summary.block_set;
+  json["threads"] = summary.threads;
+  json["lower_bound_bytes"] = summary.lower_bound.count();
+  json["smallest_feasible_bytes"] = summary.smallest_feasible.count();
+  json["smallest_same_bits_bytes"] = summary.smallest_same_bits.count();
+  json["free_plan_bytes"] = summary.free_plan.count();
+  json["largest_feasible_batch"] =
+      summary.largest_feasible_batch ? Json(*summary.largest_feasible_batch) : Json(nullptr);
+  json["frontier"] = Json::array();
+  for (const plan::FrontierPoint& point : summary.frontier) {
+    json["frontier"].push_back({{"process_bytes", point.arena_bytes.count()},
+                                {"seconds_per_step", point.seconds},
+                                {"strategy", point.what}});
+  }
+  json["culprits"] = Json::array();
+  for (const plan::Culprit& culprit : summary.culprits) {
+    json["culprits"].push_back(
+        {{"layer", culprit.layer}, {"what", culprit.what}, {"bytes", culprit.bytes.count()}});
+  }
+  return json.dump(2);
+}
+
+}  // namespace plimsoll::report

@@ -1,0 +1,60 @@
+#pragma once
+
+// What `plimsoll plan` answers, as data, and its two views: text for people, JSON for scripts.
+//
+// All sizes are of the whole process (base/process_memory.h says what counts) unless the name says
+// arena. The field names of the JSON form are fixed; docs/reference/cli.md lists them. Everything
+// but limit, answer and the chosen plan is independent of the limit that was asked about.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "plan/planner.h"
+
+namespace plimsoll::report {
+
+// One line of the process's memory: engine, kernels, tables, data buffers, weights, …
+struct MemoryPart {
+  std::string name;
+  Bytes bytes;
+  friend bool operator==(const MemoryPart&, const MemoryPart&) = default;
+};
+
+struct PlanSummary {
+  std::string model;
+  int64_t batch = 0;
+  int64_t parameter_count = 0;
+  std::string optimizer;
+
+  std::string answer;          // "fits", "impossible", "not_found"
+  std::string reason;          // the proof, or what closes the gap; empty when it fits
+  std::optional<Bytes> limit;  // none: the free plan was asked for
+  std::string guard;           // "memory cgroup v2, limit 64 MiB", "none: …"
+
+  // Of the chosen plan; of the smallest one where nothing fits.
+  Bytes planned_arena;
+  Bytes predicted_process;
+  std::vector<MemoryPart> parts;  // add up to predicted_process
+  double seconds_per_step = 0;    // estimate
+  std::string strategy;           // "slices of 4"
+  std::string kernel_set;
+  int block_set = 0;
+  int threads = 1;
+
+  Bytes lower_bound;
+  Bytes smallest_feasible;
+  Bytes smallest_same_bits;
+  Bytes free_plan;
+  std::optional<int64_t> largest_feasible_batch;
+  std::vector<plan::FrontierPoint> frontier;  // arena_bytes here: of the whole process
+  std::vector<plan::Culprit> culprits;
+};
+
+// Plain text, at most 80 columns; the frontier table only where `with_frontier`.
+std::string to_text(const PlanSummary& summary, bool with_frontier);
+// One JSON object, indented by two.
+std::string to_json(const PlanSummary& summary);
+
+}  // namespace plimsoll::report

@@ -1,0 +1,40 @@
+#include "report/run_summary.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/table.h"
+
+namespace plimsoll::report {
+
+std::string to_json(const RunSummary& summary) {
+  nlohmann::ordered_json json;
+  json["steps"] = summary.steps;
+  json["seconds_per_step"] = summary.seconds_per_step;
+  json["planned_arena_bytes"] = summary.planned_arena.count();
+  json["measured_arena_bytes"] = summary.measured_arena.count();
+  json["predicted_process_bytes"] = summary.predicted_process.count();
+  json["measured_process_bytes"] = summary.measured_process.count();
+  json["limit_bytes"] = nullptr;
+  if (summary.limit) json["limit_bytes"] = summary.limit->count();
+  json["block_set"] = summary.block_set;
+  json["kernel_set"] = summary.kernel_set;
+  for (const auto& [name, value] : summary.metrics) {
+    json[name] = nullptr;
+    if (std::isfinite(value)) json[name] = value;
+  }
+  return json.dump(2);
+}
+
+std::string to_text(const RunSummary& summary) {
+  std::string text = "memory: predicted " + to_string(summary.predicted_process) + ", measured " +
+                     to_string(summary.measured_process);
+  if (summary.limit) text += ", limit " + to_string(*summary.limit);
+  text += "; arena: planned " + to_string(summary.planned_arena) + ", touched " +
+          to_string(summary.measured_arena) + "\n";
+  text += "time: " + format_seconds(summary.seconds_per_step) + " a step (median of " +
+          format_count(summary.steps) + ")\n";
+  return text;
+}
+
+}  // namespace plimsoll::report

@@ -1,0 +1,32 @@
+#pragma once
+
+// What `fit --json` and `evaluate --json` print at the end, and its text form.
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace plimsoll::report {
+
+struct RunSummary {
+  int64_t steps = 0;
+  double seconds_per_step = 0;  // median
+  Bytes planned_arena;
+  Bytes measured_arena;
+  Bytes predicted_process;
+  Bytes measured_process;
+  std::optional<Bytes> limit;
+  int block_set = 0;
+  std::string kernel_set;
+  std::vector<std::pair<std::string, double>> metrics;  // loss first, of the last epoch
+};
+
+// One JSON object, indented by two; metrics that are not finite are null.
+std::string to_json(const RunSummary& summary);
+// Two lines: memory planned and measured, time.
+std::string to_text(const RunSummary& summary);
+
+}  // namespace plimsoll::report

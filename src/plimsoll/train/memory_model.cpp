@@ -1,0 +1,69 @@
+#include "train/memory_model.h"
+
+#include "base/process_memory.h"
+
+namespace plimsoll::train {
+namespace {
+
+// Measured upper bounds on x86-64; see the header.
+constexpr Bytes kBytesPerValue{640};
+constexpr Bytes kBytesPerNode{2048};
+constexpr Bytes kStructuresBase = 512_KiB;
+constexpr int64_t kPageTableEntryBytes = 8;
+
+Bytes structure_bytes(const graph::ProgramSet& programs) {
+  Bytes total = kStructuresBase;
+  for (const graph::Program& program : programs.programs) {
+    total += kBytesPerValue * static_cast<int64_t>(program.graph.values.size());
+    total += kBytesPerNode * static_cast<int64_t>(program.graph.nodes.size());
+  }
+  return total;
+}
+
+}  // namespace
+
+ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
+                                 Bytes data) {
+  ProcessOverhead overhead;
+  const backend::ResidentBytes resident = backend.resident_bytes(programs);
+  overhead.engine = resident.engine;
+  overhead.kernels = resident.kernels;
+  overhead.structures = structure_bytes(programs);
+  overhead.data = data;
+  return overhead;
+}
+
+Bytes page_tables_of(Bytes arena) {
+  // One table page maps 512 pages; one more at either end where the arena straddles.
+  const Bytes page = page_size();
+  const int64_t pages = (arena.count() + page.count() - 1) / page.count();
+  const int64_t per_table = page.count() / kPageTableEntryBytes;
+  return page * ((pages + per_table - 1) / per_table + 2);
+}
+
+Bytes process_bytes(const ProcessOverhead& overhead, Bytes arena) {
+  const Bytes rounded = round_up(arena, page_size());
+  return overhead.total() + rounded + page_tables_of(rounded);
+}
+
+Bytes arena_within(const ProcessOverhead& overhead, Bytes limit) {
+  const Bytes page = page_size();
+  Bytes arena = limit - overhead.total();
+  arena = page * (arena.count() / page.count());
+  while (arena > Bytes(0) && process_bytes(overhead, arena) > limit) arena -= page;
+  return arena;
+}
+
+std::vector<report::MemoryPart> memory_parts(const ProcessOverhead& overhead, Bytes state,
+                                             Bytes arena) {
+  const Bytes rounded = round_up(arena, page_size());
+  return {{"engine and libraries", overhead.engine},
+          {"kernels", overhead.kernels},
+          {"graphs, plan and tables", overhead.structures},
+          {"data buffers", overhead.data},
+          {"arena: weights and state", state},
+          {"arena: step", rounded - state},
+          {"page tables of the arena", page_tables_of(rounded)}};
+}
+
+}  // namespace plimsoll::train

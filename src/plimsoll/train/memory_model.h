@@ -1,0 +1,50 @@
+#pragma once
+
+// How much memory the whole process takes at its peak, before it takes it.
+//
+//   engine        binary, libraries, their start-up heap, thread stacks: a constant of the backend
+//   kernels       code and descriptors of the kernels of these programs
+//   structures    model, graphs, plan and call tables
+//   data          buffers of the data sources
+//   page tables   of the arena
+//   arena         state + everything that the plan placed (exact)
+//
+// All but the arena is a deterministic function of programs and data, never of the limit or of a
+// reading, so that equal questions get equal answers; the constants are upper bounds, measured with
+// tests/cli/test_memory_prediction.py, which fails when one of them is passed or is too generous.
+
+#include <vector>
+
+#include "backend/kernel.h"
+#include "base/bytes.h"
+#include "graph/program.h"
+#include "report/plan_summary.h"
+
+namespace plimsoll::train {
+
+// Everything outside of the arena and its page tables.
+struct ProcessOverhead {
+  Bytes engine;
+  Bytes kernels;
+  Bytes structures;
+  Bytes data;
+  Bytes total() const { return engine + kernels + structures + data; }
+  friend bool operator==(const ProcessOverhead&, const ProcessOverhead&) = default;
+};
+
+// `data` is what the bound data sources hold.
+ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
+                                 Bytes data);
+
+// Page tables and rounding of an arena of that size.
+Bytes page_tables_of(Bytes arena);
+
+// Process memory with an arena of that size, and the largest arena within a limit (may be ≤ 0).
+Bytes process_bytes(const ProcessOverhead& overhead, Bytes arena);
+Bytes arena_within(const ProcessOverhead& overhead, Bytes limit);
+
+// The lines of `plimsoll plan`; they add up to process_bytes.
+std::vector<report::MemoryPart> memory_parts(const ProcessOverhead& overhead, Bytes state,
+                                             Bytes arena);
+
+}  // namespace plimsoll::train

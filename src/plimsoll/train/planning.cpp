@@ -1,0 +1,211 @@
+#include "train/planning.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/cgroup.h"
+#include "graph/verify.h"
+#include "ops/fuse/fuse.h"
+#include "ops/registry.h"
+#include "plan/validator.h"
+
+namespace plimsoll::train {
+namespace {
+
+// Halving 2^30 rows leaves nothing above 1.
+constexpr int kMostBlockSets = 31;
+constexpr int64_t kLargestBatchTried = int64_t{1} << 20;
+
+bool all_ones(const graph::ProgramSet& set, const graph::KernelCatalog& catalog) {
+  for (const graph::Program& program : set.programs) {
+    for (size_t i = 0; i < program.graph.nodes.size(); ++i) {
+      const graph::Block block = catalog.block(program.graph, graph::NodeId(i));
+      if (std::any_of(block.begin(), block.end(), [](int64_t n) { return n > 1; })) return false;
+    }
+  }
+  return true;
+}
+
+// One block set's answer, in bytes of the whole process.
+struct SetAnswer {
+  Lowered lowered;
+  ProcessOverhead overhead;
+  plan::PlanOutcome outcome;
+
+  Bytes process(Bytes arena) const { return process_bytes(overhead, arena); }
+};
+
+SetAnswer ask(const layers::Model& model, const layers::CompileOptions& compile,
+              const layers::BatchSizes& batches, const PlanRequest& request, int block_set) {
+  SetAnswer answer;
+  answer.lowered = lower(model, compile, batches, request, block_set);
+  const graph::ProgramSet& set = answer.lowered.built.set;
+  answer.overhead = process_overhead(set, *answer.lowered.backend, request.data);
+  plan::PlanOptions options;
+  options.max_steps = request.plan_steps;
+  if (request.limit) {
+    options.arena_limit = max(arena_within(answer.overhead, *request.limit), Bytes(0));
+  }
+  answer.outcome = plan::make_plan(set, answer.lowered.backend->catalog(), options);
+  return answer;
+}
+
+std::string guard_text() {
+  const CgroupMemory group = read_cgroup_memory();
+  if (group.version == CgroupVersion::kNone) return "none: no memory cgroup";
+  const std::string name = "memory cgroup " + std::string(to_string(group.version));
+  return group.limit ? name + ", limit " + to_string(*group.limit) : name + ", no limit";
+}
+
+void fill_chosen(const SetAnswer& chosen, bool fits, report::PlanSummary& summary) {
+  const graph::KernelCatalog& catalog = chosen.lowered.backend->catalog();
+  summary.kernel_set = catalog.kernel_set();
+  summary.block_set = catalog.block_set();
+  summary.threads = catalog.thread_count();
+  const plan::Fits* plan = chosen.outcome.fits();
+  Bytes state;
+  if (fits && plan != nullptr) {
+    summary.planned_arena = plan->plan.arena_bytes;
+    summary.seconds_per_step = plan->seconds;
+    summary.strategy = plan->what;
+    state = plan->plan.state_bytes;
+  } else {
+    summary.planned_arena = chosen.outcome.smallest;
+    if (!chosen.outcome.frontier.empty()) {
+      summary.seconds_per_step = chosen.outcome.frontier.front().seconds;
+      summary.strategy = chosen.outcome.frontier.front().what;
+    }
+    for (const graph::StateVariable& variable : graph::states_of(chosen.lowered.built.set)) {
+      state +=
+          round_up(tensor_bytes(variable.type.dtype, variable.type.shape, 1), plan::kAlignment);
+    }
+  }
+  summary.parts = memory_parts(chosen.overhead, state, summary.planned_arena);
+  summary.predicted_process = chosen.process(summary.planned_arena);
+}
+
+void fill_own_set(const SetAnswer& own, report::PlanSummary& summary) {
+  summary.smallest_same_bits = own.process(own.outcome.smallest);
+  summary.free_plan = own.process(own.outcome.free_plan);
+  summary.culprits = own.outcome.culprits;
+  for (plan::FrontierPoint point : own.outcome.frontier) {
+    point.arena_bytes = own.process(point.arena_bytes);
+    summary.frontier.push_back(std::move(point));
+  }
+}
+
+void explain_refusal(const SetAnswer& last, report::PlanSummary& summary) {
+  const Bytes limit = summary.limit.value_or(Bytes(0));
+  if (limit < summary.lower_bound) {
+    summary.answer = "impossible";
+    std::string proof;
+    plan::lower_bound(last.lowered.built.set, last.lowered.backend->catalog(), &proof);
+    summary.reason = "the limit " + to_string(limit) + " is below the lower bound " +
+                     to_string(summary.lower_bound) + ": " + to_string(last.overhead.total()) +
+                     " for the process outside of the arena, and " + proof;
+  } else {
+    summary.answer = "not_found";
+    summary.reason = "no plan found within " + to_string(limit) + "; the smallest found needs " +
+                     to_string(summary.smallest_feasible) + ", the lower bound is " +
+                     to_string(summary.lower_bound) +
+                     ", and a longer search (--plan-time) may close "
+                     "the gap";
+  }
+}
+
+// Largest batch whose plan meets the limit with the kernel set's own blocks or smaller ones.
+std::optional<int64_t> largest_batch(const layers::Model& model,
+                                     const layers::CompileOptions& compile,
+                                     const PlanRequest& request, int block_set) {
+  const auto fits = [&](int64_t batch) {
+    layers::BatchSizes sizes;
+    sizes.train = batch;
+    return ask(model, compile, sizes, request, block_set).outcome.fits() != nullptr;
+  };
+  if (!fits(1)) return std::nullopt;
+  int64_t low = 1;
+  int64_t high = 2;
+  while (high <= kLargestBatchTried && fits(high)) {
+    low = high;
+    high *= 2;
+  }
+  if (high > kLargestBatchTried) return std::nullopt;  // the batch is not what binds
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+}  // namespace
+
+Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,
+              const layers::BatchSizes& batches, const PlanRequest& request, int block_set) {
+  Lowered lowered;
+  backend::KernelSetOptions options;
+  options.threads = request.threads;
+  options.block_set = block_set;
+  const std::string_view name =
+      request.backend.empty() ? backend::default_backend() : std::string_view(request.backend);
+  lowered.backend = backend::make_backend(name, options);
+  lowered.built = layers::build_programs(model, compile, batches, request.seed);
+  const graph::OpRegistry& registry = ops::registry();
+  const ops::Offers offers = lowered.backend->offers();
+  for (graph::Program& program : lowered.built.set.programs) {
+    program.graph = ops::fuse(program.graph, registry, offers);
+    program.graph = ops::insert_packs(program.graph, registry,
+                                      [&](const graph::Graph& graph, graph::NodeId node) {
+                                        return lowered.backend->packs(graph, node);
+                                      });
+  }
+  const std::optional<std::string> wrong = graph::verify(lowered.built.set);
+  PLIMSOLL_CHECK(!wrong, wrong.value_or(""));
+  return lowered;
+}
+
+PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& compile,
+                    const layers::BatchSizes& batches, const PlanRequest& request) {
+  PlannedRun run;
+  report::PlanSummary& summary = run.summary;
+  summary.limit = request.limit;
+  summary.guard = guard_text();
+  SetAnswer own = ask(model, compile, batches, request, 0);
+  fill_own_set(own, summary);
+  summary.smallest_feasible = summary.smallest_same_bits;
+  summary.lower_bound = own.process(own.outcome.lower_bound);
+  const bool own_fits = own.outcome.fits() != nullptr;
+  SetAnswer chosen = std::move(own);
+  bool fits = own_fits;
+  for (int set = 1; set < kMostBlockSets && (request.full_answer || !fits); ++set) {
+    if (all_ones(chosen.lowered.built.set, chosen.lowered.backend->catalog()) && !fits) break;
+    SetAnswer smaller = ask(model, compile, batches, request, set);
+    summary.smallest_feasible =
+        min(summary.smallest_feasible, smaller.process(smaller.outcome.smallest));
+    summary.lower_bound = min(summary.lower_bound, smaller.process(smaller.outcome.lower_bound));
+    const bool last = all_ones(smaller.lowered.built.set, smaller.lowered.backend->catalog());
+    if (!fits) {
+      fits = smaller.outcome.fits() != nullptr;
+      chosen = std::move(smaller);
+    }
+    if (last) break;
+  }
+  fill_chosen(chosen, fits, summary);
+  if (fits) {
+    summary.answer = "fits";
+    run.plan = chosen.outcome.fits()->plan;
+    const plan::Validation verdict =
+        plan::validate(*run.plan, chosen.lowered.built.set, chosen.lowered.backend->catalog());
+    PLIMSOLL_CHECK(verdict.ok(), std::string(to_string(verdict.verdict)) + ": " + verdict.message);
+  } else {
+    explain_refusal(chosen, summary);
+  }
+  if (request.full_answer && request.limit) {
+    summary.largest_feasible_batch =
+        largest_batch(model, compile, request, chosen.lowered.backend->catalog().block_set());
+  }
+  run.overhead = chosen.overhead;
+  run.lowered = std::move(chosen.lowered);
+  return run;
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,52 @@
+#pragma once
+
+// From a model and a limit to programs, plan and answer: what `plan` prints and `fit` runs.
+//
+// The limit is the whole process's. The kernel set's own blocks come first; only where nothing with
+// them fits are smaller ones tried, all extents above 1 halved, again halved, … (block set 1, 2,
+// …), and the first that fits is taken. What is reported of smallest limits does not depend on the
+// limit.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "backend/backends.h"
+#include "layers/programs.h"
+#include "plan/planner.h"
+#include "report/plan_summary.h"
+#include "train/memory_model.h"
+
+namespace plimsoll::train {
+
+struct PlanRequest {
+  std::optional<Bytes> limit;  // none: the free plan
+  std::string backend;         // empty: the default
+  int threads = 0;             // 0: from affinity and quota
+  uint64_t seed = 0;
+  Bytes data;  // buffers of the data sources
+  int64_t plan_steps = 200'000;
+  // Whether smallest_feasible and largest_feasible_batch are wanted where the limit is met anyway.
+  bool full_answer = true;
+};
+
+// Programs lowered for a backend: fused, with packed weights.
+struct Lowered {
+  layers::BuiltPrograms built;
+  std::unique_ptr<backend::Backend> backend;
+};
+
+struct PlannedRun {
+  Lowered lowered;                 // of the chosen block set
+  std::optional<plan::Plan> plan;  // none: does not fit
+  ProcessOverhead overhead;
+  report::PlanSummary summary;
+};
+
+Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,
+              const layers::BatchSizes& batches, const PlanRequest& request, int block_set);
+
+PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& compile,
+                    const layers::BatchSizes& batches, const PlanRequest& request);
+
+}  // namespace plimsoll::train

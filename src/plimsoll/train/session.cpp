@@ -1,0 +1,325 @@
+#include "train/session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/process_memory.h"
+
+namespace plimsoll::train {
+namespace {
+
+constexpr int64_t kGuardPercent = 80;
+constexpr size_t kTimedSteps = 1024;
+
+layers::BatchSizes batch_sizes(int64_t batch, const RowCounts& rows) {
+  layers::BatchSizes sizes;
+  const auto split = [batch](int64_t count, int64_t& full, int64_t& tail) {
+    if (count >= batch) full = batch;
+    tail = count % batch;
+  };
+  split(rows.train, sizes.train, sizes.train_tail);
+  split(rows.evaluate, sizes.evaluate, sizes.evaluate_tail);
+  split(rows.predict, sizes.predict, sizes.predict_tail);
+  return sizes;
+}
+
+PlanRequest plan_request(const SessionOptions& options, Bytes data) {
+  PlanRequest request;
+  request.limit = options.memory;
+  request.backend = options.backend;
+  request.threads = options.threads;
+  request.seed = options.seed;
+  request.data = data;
+  request.full_answer = false;
+  return request;
+}
+
+// Takes the loss, the first output, of one step.
+class LossSink : public OutputSink {
+ public:
+  void take(int output, int64_t, int64_t, const void* rows) override {
+    if (output == 0) std::memcpy(&loss_, rows, sizeof loss_);
+  }
+  double loss() const { return loss_; }
+
+ private:
+  float loss_ = 0;
+};
+
+// Hands predictions on with row numbers counted from the start of the data.
+class ShiftedSink : public OutputSink {
+ public:
+  explicit ShiftedSink(OutputSink& target) : target_(target) {}
+  void set_first_row(int64_t row) { first_row_ = row; }
+  void take(int output, int64_t row_begin, int64_t row_count, const void* rows) override {
+    target_.take(output, first_row_ + row_begin, row_count, rows);
+  }
+
+ private:
+  OutputSink& target_;
+  int64_t first_row_ = 0;
+};
+
+// The state in the arena as named tensors.
+class StateSource : public TensorSource {
+ public:
+  StateSource(exec::Executor& executor, const graph::ProgramSet& set) : executor_(executor) {
+    for (const graph::StateVariable& variable : graph::states_of(set)) {
+      infos_.push_back({variable.name, variable.type.dtype, variable.type.shape.at(1)});
+    }
+  }
+  std::span<const TensorInfo> tensors() const override { return infos_; }
+  void read(size_t index, int64_t byte_begin, std::span<std::byte> destination) override {
+    const std::span<std::byte> bytes = executor_.state(infos_[index].name);
+    std::memcpy(destination.data(), bytes.data() + byte_begin, destination.size());
+  }
+
+ private:
+  exec::Executor& executor_;
+  std::vector<TensorInfo> infos_;
+};
+
+double read_float(std::span<const std::byte> bytes) {
+  float value = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+}  // namespace
+
+// The last steps' times, in a fixed ring: long runs keep no more.
+struct Session::StepTimes {
+  std::array<double, kTimedSteps> seconds{};
+  size_t count = 0;
+
+  void add(double value) { seconds[count++ % kTimedSteps] = value; }
+  double median() const {
+    const size_t kept = std::min(count, kTimedSteps);
+    if (kept == 0) return 0;
+    std::vector<double> sorted(seconds.begin(), seconds.begin() + static_cast<ptrdiff_t>(kept));
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(kept / 2),
+                     sorted.end());
+    return sorted[kept / 2];
+  }
+};
+
+Session::Session(const layers::Model& model, const layers::CompileOptions& compile,
+                 const SessionOptions& options, const RowCounts& rows, Bytes data)
+    : options_(options) {
+  run_ = plan_run(model, compile, batch_sizes(options.batch, rows), plan_request(options, data));
+  if (!run_.plan) throw Error(ErrorKind::kBudget, run_.summary.reason);
+  if (!options.memory) {
+    const Bytes guard = Bytes(memory_available_to_process().count() / 100 * kGuardPercent);
+    if (run_.summary.predicted_process > guard) {
+      throw Error(ErrorKind::kBudget,
+                  "the free plan needs " + to_string(run_.summary.predicted_process) +
+                      ", above the guard of " + to_string(guard) + " (" +
+                      std::to_string(kGuardPercent) +
+                      " % of what this process may use); name a limit with --memory");
+    }
+  }
+  executor_ =
+      std::make_unique<exec::Executor>(run_.lowered.built.set, *run_.plan, *run_.lowered.backend);
+}
+
+Session::~Session() = default;
+
+void Session::initialize(TensorSource* weights) {
+  backend::StepContext context;
+  context.seed = options_.seed;
+  executor_->run(program_for("initialize", 0), context, nullptr, nullptr);
+  if (weights == nullptr) return;
+  const std::vector<graph::StateVariable> states = graph::states_of(programs().set);
+  const std::span<const TensorInfo> tensors = weights->tensors();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const auto state = std::find_if(states.begin(), states.end(), [&](const auto& variable) {
+      return variable.name == tensors[i].name;
+    });
+    if (state == states.end()) continue;  // slots of another optimizer, layers of other programs
+    if (state->type.dtype != tensors[i].dtype || state->type.shape.at(1) != tensors[i].shape) {
+      throw Error(ErrorKind::kModel, "[" + tensors[i].name + "] expected " +
+                                         std::string(to_string(state->type.dtype)) + " " +
+                                         to_string(state->type.shape) + ", received " +
+                                         std::string(to_string(tensors[i].dtype)) + " " +
+                                         to_string(fixed_shape(tensors[i].shape)) +
+                                         ". The weights belong to another model.");
+    }
+    weights->read(i, 0, executor_->state(tensors[i].name));
+  }
+}
+
+data::BatchSource Session::bind(data::Dataset& dataset,
+                                const std::vector<layers::ProgramInput>& inputs,
+                                bool shuffle) const {
+  std::vector<data::InputBinding> bindings;
+  std::array<int, 3> next{};
+  for (const layers::ProgramInput& input : inputs) {
+    data::InputBinding binding;
+    binding.role = static_cast<data::InputBinding::Role>(input.role);
+    binding.index = next[static_cast<size_t>(input.role)]++;
+    binding.name = input.name;
+    binding.dtype = input.dtype;
+    binding.row_elements = input.shape.elements_per_sample();
+    binding.class_count = input.class_count;
+    bindings.push_back(std::move(binding));
+  }
+  return data::BatchSource(dataset, std::move(bindings), {options_.batch, shuffle, options_.seed});
+}
+
+size_t Session::program_for(const char* name, int64_t rows) const {
+  const std::vector<graph::Program>& all = programs().set.programs;
+  const std::string tail = std::string(name) + "_tail";
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (rows == 0 ? all[i].name == name
+                  : all[i].batch == rows && (all[i].name == name || all[i].name == tail)) {
+      return i;
+    }
+  }
+  PLIMSOLL_CHECK(false, std::string("no program ") + name + " of batch " + std::to_string(rows));
+}
+
+void Session::reset_metrics() {
+  for (const layers::MetricState& metric : programs().metrics) {
+    for (const std::string& name : {metric.total, metric.count}) {
+      const std::span<std::byte> bytes = executor_->state(name);
+      std::fill(bytes.begin(), bytes.end(), std::byte{0});
+    }
+  }
+}
+
+Metrics Session::read_metrics() const {
+  Metrics metrics;
+  for (const layers::MetricState& metric : programs().metrics) {
+    const double total = read_float(executor_->state(metric.total));
+    const double count = read_float(executor_->state(metric.count));
+    metrics.emplace_back(metric.name, count == 0 ? 0.0 : total / count);
+  }
+  return metrics;
+}
+
+double Session::run_step(data::BatchSource& batches, int64_t epoch, int64_t index,
+                         const char* program, bool training) {
+  batches.select(epoch, index);
+  backend::StepContext context;
+  context.seed = options_.seed;
+  context.step = step_;
+  context.training = training;
+  LossSink sink;
+  executor_->run(program_for(program, batches.rows_in(index)), context, &batches, &sink);
+  return sink.loss();
+}
+
+Metrics Session::evaluate_batches(data::BatchSource& batches) {
+  reset_metrics();
+  for (int64_t i = 0; i < batches.batch_count(); ++i) run_step(batches, 0, i, "evaluate", false);
+  return read_metrics();
+}
+
+Metrics Session::evaluate(data::Dataset& dataset) {
+  data::BatchSource batches = bind(dataset, programs().train_inputs, false);
+  return evaluate_batches(batches);
+}
+
+void Session::predict(data::Dataset& dataset, OutputSink& sink) {
+  data::BatchSource batches = bind(dataset, programs().predict_inputs, false);
+  ShiftedSink shifted(sink);
+  backend::StepContext context;
+  context.training = false;
+  for (int64_t i = 0; i < batches.batch_count(); ++i) {
+    batches.select(0, i);
+    shifted.set_first_row(i * options_.batch);
+    executor_->run(program_for("predict", batches.rows_in(i)), context, &batches, &shifted);
+  }
+}
+
+report::ProgressState Session::progress_state(const data::BatchSource& batches) const {
+  report::ProgressState state;
+  state.step_count = batches.batch_count();
+  state.limit = options_.memory.value_or(Bytes(0));
+  return state;
+}
+
+History Session::fit(data::Dataset& train, data::Dataset* validation, const FitOptions& options) {
+  data::BatchSource batches = bind(train, programs().train_inputs, options.shuffle);
+  std::optional<data::BatchSource> validation_batches;
+  if (validation != nullptr) {
+    validation_batches.emplace(bind(*validation, programs().train_inputs, false));
+  }
+  History history;
+  StepTimes times;
+  SteadyClock clock;
+  report::Progress progress(options.progress == nullptr ? stderr : options.progress,
+                            options.progress == nullptr);
+  report::ProgressState state = progress_state(batches);
+  state.epoch_count = options.epochs;
+  const auto done = [&] {
+    return stop_.load(std::memory_order_relaxed) ||
+           (options.steps && history.steps >= *options.steps);
+  };
+  for (int64_t epoch = 0; epoch < options.epochs && !done(); ++epoch) {
+    reset_metrics();
+    const double epoch_start = clock.seconds();
+    state.epoch = epoch + 1;
+    state.samples = 0;
+    for (state.step = 0; state.step < state.step_count && !done();) {
+      const double start = clock.seconds();
+      const double loss = run_step(batches, epoch, state.step, "train", true);
+      const double now = clock.seconds();
+      times.add(now - start);
+      state.samples += batches.rows_in(state.step);
+      ++state.step;
+      ++step_;
+      ++history.steps;
+      if (options.on_step) options.on_step(history.steps, loss);
+      if (!std::isfinite(loss)) {
+        throw Error(ErrorKind::kData,
+                    "[step " + std::to_string(history.steps) +
+                        "] expected a finite loss, received " + std::to_string(loss) +
+                        ". Check the data for NaN, scale the inputs, or lower the learning rate.");
+      }
+      if (progress.wants_update(now)) {
+        state.seconds = now - epoch_start;
+        state.metrics = read_metrics();
+        state.memory = process_memory_peak();
+        progress.update(state, now);
+      }
+    }
+    EpochResult result;
+    result.epoch = epoch + 1;
+    result.metrics = read_metrics();
+    if (validation_batches && !stop_.load(std::memory_order_relaxed)) {
+      for (auto& [name, value] : evaluate_batches(*validation_batches)) {
+        result.metrics.emplace_back("val_" + name, value);
+      }
+    }
+    result.seconds = clock.seconds() - epoch_start;
+    state.seconds = result.seconds;
+    state.metrics = result.metrics;
+    state.memory = process_memory_peak();
+    progress.finish(state);
+    if (options.on_epoch) options.on_epoch(result);
+    history.epochs.push_back(std::move(result));
+  }
+  history.interrupted = stop_.load(std::memory_order_relaxed);
+  history.seconds_per_step = times.median();
+  return history;
+}
+
+std::unique_ptr<TensorSource> Session::state() {
+  return std::make_unique<StateSource>(*executor_, programs().set);
+}
+
+MemoryReport Session::memory() const {
+  MemoryReport report;
+  report.planned_arena = run_.plan->arena_bytes;
+  report.measured_arena = executor_->measured_arena_bytes();
+  report.predicted_process = run_.summary.predicted_process;
+  report.measured_process = process_memory_peak();
+  report.limit = options_.memory;
+  return report;
+}
+
+}  // namespace plimsoll::train

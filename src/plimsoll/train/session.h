@@ -1,0 +1,125 @@
+#pragma once
+
+// A run: a model planned within a limit, its state in the arena, and the loops over data.
+//
+//   Session s(model, compile, options, rows)      plans, or throws kBudget; nothing is touched yet
+//   s.initialize() / s.load(weights)              first touch of the state
+//   s.fit(batches, validation, callbacks)         epochs → steps → programs
+//
+// All that can be refused is refused by the constructor. A step allocates nothing.
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/tensor_io.h"
+#include "data/dataset.h"
+#include "exec/executor.h"
+#include "layers/programs.h"
+#include "report/progress.h"
+#include "train/planning.h"
+
+namespace plimsoll::train {
+
+struct SessionOptions {
+  int64_t batch = 32;
+  std::optional<Bytes> memory;  // none: the free plan under a guard of 80 % of what may be used
+  int threads = 0;
+  std::string backend;  // empty: the default
+  uint64_t seed = 0;
+};
+
+// Rows that the run will see; 0: no such program.
+struct RowCounts {
+  int64_t train = 0;
+  int64_t evaluate = 0;
+  int64_t predict = 0;
+};
+
+using Metrics = std::vector<std::pair<std::string, double>>;
+
+struct EpochResult {
+  int64_t epoch = 0;  // from 1
+  Metrics metrics;    // loss first; validation's behind, with "val_"
+  double seconds = 0;
+};
+
+struct FitOptions {
+  int64_t epochs = 1;
+  std::optional<int64_t> steps;  // stop after so many in all
+  bool shuffle = true;
+  std::FILE* progress = nullptr;  // null: none
+  // Called behind every step and epoch; either may be empty.
+  std::function<void(int64_t step, double loss)> on_step;
+  std::function<void(const EpochResult&)> on_epoch;
+};
+
+struct History {
+  std::vector<EpochResult> epochs;
+  int64_t steps = 0;
+  double seconds_per_step = 0;  // median
+  bool interrupted = false;     // by request_stop()
+};
+
+// What the kernel says now, beside what was planned.
+struct MemoryReport {
+  Bytes planned_arena;
+  Bytes measured_arena;
+  Bytes predicted_process;
+  Bytes measured_process;
+  std::optional<Bytes> limit;
+};
+
+class Session {
+ public:
+  // `data` is what the run's data sources hold. Throws kBudget with the numbers of the answer where
+  // the limit cannot be met.
+  Session(const layers::Model& model, const layers::CompileOptions& compile,
+          const SessionOptions& options, const RowCounts& rows, Bytes data);
+  ~Session();
+
+  const report::PlanSummary& summary() const { return run_.summary; }
+  const layers::BuiltPrograms& programs() const { return run_.lowered.built; }
+  const plan::Plan& plan() const { return *run_.plan; }
+
+  // Runs the `initialize` program, then takes what `weights` has (null: nothing). Throws kModel
+  // naming the tensor where a shape differs.
+  void initialize(TensorSource* weights);
+
+  History fit(data::Dataset& train, data::Dataset* validation, const FitOptions& options);
+  Metrics evaluate(data::Dataset& dataset);
+  // Predictions go to `sink` row by row, in order.
+  void predict(data::Dataset& dataset, OutputSink& sink);
+
+  // The state as named tensors, read straight from the arena.
+  std::unique_ptr<TensorSource> state();
+  MemoryReport memory() const;
+
+  // Ends fit behind the current step; may be called from a signal handler.
+  void request_stop() { stop_.store(true, std::memory_order_relaxed); }
+
+ private:
+  struct StepTimes;
+  data::BatchSource bind(data::Dataset& dataset, const std::vector<layers::ProgramInput>& inputs,
+                         bool shuffle) const;
+  size_t program_for(const char* name, int64_t rows) const;
+  void reset_metrics();
+  Metrics read_metrics() const;
+  double run_step(data::BatchSource& batches, int64_t epoch, int64_t index, const char* program,
+                  bool training);
+  Metrics evaluate_batches(data::BatchSource& batches);
+  report::ProgressState progress_state(const data::BatchSource& batches) const;
+
+  SessionOptions options_;
+  PlannedRun run_;
+  std::unique_ptr<exec::Executor> executor_;
+  int64_t step_ = 0;
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace plimsoll::train

@@ -1,0 +1,31 @@
+"""What every Python test may ask for."""
+
+import os
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def source_dir() -> pathlib.Path:
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def build_dir() -> pathlib.Path:
+    """The build under test: PLIMSOLL_BUILD, or build/dev."""
+    path = pathlib.Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build" / "dev"))
+    if not (path / "CMakeCache.txt").is_file():
+        pytest.fail(f"{path} is not a build folder. Run tools/test, or set PLIMSOLL_BUILD.")
+    return path
+
+
+@pytest.fixture(scope="session")
+def plimsoll(build_dir: pathlib.Path) -> pathlib.Path:
+    """The built command-line program."""
+    path = build_dir / "bin" / "plimsoll"
+    if not path.is_file():
+        pytest.fail(f"{path} is missing. Build the target 'plimsoll'.")
+    return path

@@ -1,0 +1,223 @@
+"""Keras as the oracle: the same model, weights and data through Keras and through the built binary.
+
+A gradient is read off Plimsoll without a special door: one step of SGD with momentum and learning
+rate 1 from a zero momentum leaves minus the gradient in the momentum slot, exactly.
+"""
+
+import io
+import json
+import os
+import subprocess
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import h5py
+import keras
+import numpy as np
+import tensorflow as tf
+
+BINARY = Path(
+    os.environ.get("PLIMSOLL_BINARY", Path(__file__).parents[2] / "build/release/bin/plimsoll")
+)
+
+
+@dataclass
+class Case:
+    """One model with the data and the training configuration that it is tried with."""
+
+    build: Callable[[], keras.Model]
+    x: np.ndarray
+    y: np.ndarray
+    loss: Any
+    sample_weight: np.ndarray | None = None
+    metrics: list[Any] = field(default_factory=list)
+
+
+def run_plimsoll(*arguments: Any, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Runs the binary; with `check`, a failure shows its messages."""
+    result = subprocess.run(
+        [str(BINARY), *map(str, arguments)], capture_output=True, text=True, timeout=600
+    )
+    if check and result.returncode != 0:
+        raise AssertionError(
+            f"plimsoll {' '.join(map(str, arguments))}\nexit {result.returncode}\n"
+            f"{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
+        )
+    return result
+
+
+def build_in(floatx: str, case: Case, weights: list[np.ndarray] | None) -> keras.Model:
+    """Builds the case's model at a precision; the weights come from outside where given."""
+    keras.config.set_floatx(floatx)
+    keras.utils.clear_session(free_memory=False)
+    keras.utils.set_random_seed(7)
+    model = case.build()
+    if weights is not None:
+        model.set_weights([w.astype(floatx) for w in weights])
+    return model
+
+
+def shaken_weights(model: keras.Model, seed: int = 3) -> list[np.ndarray]:
+    """Initial weights with biases, scales and statistics moved off zero and one."""
+    rng = np.random.default_rng(seed)
+    shaken = []
+    for variable, value in zip(model.weights, model.get_weights()):
+        noise = rng.normal(0, 0.05, value.shape).astype("float32")
+        shaken.append(value + (np.abs(noise) if "variance" in variable.path else noise))
+    return shaken
+
+
+def keras_gradients(
+    floatx: str, case: Case, weights: list[np.ndarray]
+) -> tuple[float, list[np.ndarray]]:
+    """Loss and gradients of the trainable variables of one full-batch step, training=True."""
+    model = build_in(floatx, case, weights)
+    model.compile("sgd", loss=case.loss)
+    cast = lambda a: a.astype(floatx) if a.dtype.kind == "f" else a  # noqa: E731
+    sample_weight = None if case.sample_weight is None else tf.constant(cast(case.sample_weight))
+    with tf.GradientTape() as tape:
+        predictions = model(tf.constant(cast(case.x)), training=True)
+        loss = model.compute_loss(
+            y=tf.constant(cast(case.y)), y_pred=predictions, sample_weight=sample_weight
+        )
+    gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
+    return float(loss), [tf.convert_to_tensor(g).numpy() for g in gradients]
+
+
+def save_case(folder: Path, case: Case, weights: list[np.ndarray], optimizer: Any) -> list[Any]:
+    """Writes model and data; returns the command-line arguments that name them."""
+    model = build_in("float32", case, weights)
+    model.compile(optimizer, loss=case.loss, metrics=case.metrics)
+    model.save(folder / "model.keras")
+    np.save(folder / "x.npy", case.x)
+    np.save(folder / "y.npy", case.y)
+    arguments = [folder / "model.keras", "--data", folder / "x.npy", "--labels", folder / "y.npy"]
+    if case.sample_weight is not None:
+        np.save(folder / "w.npy", case.sample_weight)
+        arguments += ["--sample-weights", folder / "w.npy"]
+    return arguments
+
+
+def read_keras(path: Path) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+    """All weights of a .keras file by path, and the optimizer's variables in order."""
+    weights: dict[str, np.ndarray] = {}
+    with zipfile.ZipFile(path) as archive:
+        with h5py.File(io.BytesIO(archive.read("model.weights.h5"))) as file:
+            file.visititems(
+                lambda name, item: (
+                    weights.update({name: np.array(item)})
+                    if isinstance(item, h5py.Dataset)
+                    else None
+                )
+            )
+    slots = {k: v for k, v in weights.items() if k.startswith("optimizer/")}
+    ordered = [slots[f"optimizer/vars/{i}"] for i in range(len(slots))]
+    return {k: v for k, v in weights.items() if k not in slots}, ordered
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The JSON lines of a --log file."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def plimsoll_gradients(
+    folder: Path, case: Case, weights: list[np.ndarray], *options: Any
+) -> tuple[float, list[np.ndarray]]:
+    """Loss and gradients of one full-batch step by the built binary."""
+    optimizer = keras.optimizers.SGD(1.0, momentum=0.5)
+    arguments = save_case(folder, case, weights, optimizer)
+    run_plimsoll(
+        "fit", *arguments, "--batch", len(case.x), "--steps", 1, "--no-shuffle", "--output",
+        folder / "out.keras", "--log", folder / "log.jsonl", "--log-steps", *options,
+    )  # fmt: skip
+    _, slots = read_keras(folder / "out.keras")
+    loss = next(row["loss"] for row in read_log(folder / "log.jsonl") if "step" in row)
+    return loss, [-s for s in slots[2:]]  # behind iterations and learning rate
+
+
+def assert_one_step(folder: Path, case: Case, *options: Any) -> None:
+    """Loss and every gradient against float64, no worse than Keras's own float32 twice over."""
+    weights = shaken_weights(build_in("float32", case, None))
+    loss64, exact = keras_gradients("float64", case, weights)
+    loss32, single = keras_gradients("float32", case, weights)
+    loss, ours = plimsoll_gradients(folder, case, weights, *options)
+    keras.config.set_floatx("float32")
+    assert abs(loss - loss64) <= max(1e-5 * abs(loss64), 2 * abs(loss32 - loss64)), (loss, loss64)
+    assert len(ours) == len(exact), (len(ours), len(exact))
+    total = np.sqrt(sum(np.sum(np.square(g)) for g in exact))
+    for index, (got, want, keras32) in enumerate(zip(ours, exact, single)):
+        assert got.shape == want.shape, (index, got.shape, want.shape)
+        error = np.linalg.norm((got - want).ravel())
+        allowed = max(
+            1e-5 * np.linalg.norm(want.ravel()),
+            2 * np.linalg.norm((keras32 - want).ravel()),
+            1e-9 * total,
+        )
+        assert error <= allowed, f"gradient {index} {want.shape}: error {error} > {allowed}"
+
+
+def distance(a: list[np.ndarray], b: list[np.ndarray], start: list[np.ndarray]) -> float:
+    """‖a − b‖ over ‖b − start‖, all tensors together."""
+    difference = np.sqrt(sum(np.sum(np.square(x - y, dtype="float64")) for x, y in zip(a, b)))
+    path = np.sqrt(sum(np.sum(np.square(x - y, dtype="float64")) for x, y in zip(b, start)))
+    return float(difference / path)
+
+
+def keras_training(
+    case: Case, weights: list[np.ndarray], optimizer: Callable[[], Any], batch: int, steps: int,
+    permute: np.random.Generator | None = None,
+) -> tuple[list[float], list[np.ndarray]]:  # fmt: skip
+    """Losses and final weights of `steps` steps without shuffling; batches permuted inside."""
+    model = build_in("float32", case, weights)
+    model.compile(optimizer(), loss=case.loss)
+    losses: list[float] = []
+    count = len(case.x)
+    begin = 0
+    while len(losses) < steps:
+        rows = np.arange(begin, min(begin + batch, count))
+        if permute is not None:
+            rows = permute.permutation(rows)
+        sample_weight = None if case.sample_weight is None else case.sample_weight[rows]
+        logs = model.train_on_batch(case.x[rows], case.y[rows], sample_weight)
+        model.reset_metrics()
+        losses.append(float(logs if np.isscalar(logs) else np.ravel(logs)[0]))
+        begin = 0 if begin + batch >= count else begin + batch
+    return losses, model.get_weights()
+
+
+def assert_many_steps(
+    folder: Path, case: Case, optimizer: Callable[[], Any], batch: int, steps: int, *options: Any
+) -> tuple[float, float]:
+    """Weights and losses after many steps within four times Keras's distance from itself."""
+    weights = shaken_weights(build_in("float32", case, None))
+    losses, reference = keras_training(case, weights, optimizer, batch, steps)
+    floor_weights = floor_loss = 0.0
+    for run in range(5):
+        rng = np.random.default_rng(run)
+        nudged = [
+            (w * (1 + rng.choice([-1, 1], w.shape) * 2.0**-23)).astype("float32") for w in weights
+        ]
+        other, moved = keras_training(case, nudged, optimizer, batch, steps, rng)
+        floor_weights = max(floor_weights, distance(moved, reference, weights))
+        floor_loss = max(floor_loss, max(abs(a - b) for a, b in zip(other, losses)))
+    arguments = save_case(folder, case, weights, optimizer())
+    run_plimsoll(
+        "fit", *arguments, "--batch", batch, "--steps", steps, "--epochs", 1000, "--no-shuffle",
+        "--output", folder / "out.keras", "--log", folder / "log.jsonl", "--log-steps", *options,
+    )  # fmt: skip
+    ours = [row["loss"] for row in read_log(folder / "log.jsonl") if "step" in row]
+    final = keras.saving.load_model(folder / "out.keras").get_weights()
+    off_weights = distance(final, reference, weights)
+    off_loss = max(abs(a - b) for a, b in zip(ours, losses))
+    print(
+        f"{steps} steps: weights {off_weights:.2e} (floor {floor_weights:.2e}), "
+        f"loss {off_loss:.2e} (floor {floor_loss:.2e})"
+    )
+    assert len(ours) == steps
+    assert off_weights <= 4 * floor_weights
+    assert off_loss <= 4 * floor_loss + 1e-7
+    return off_weights, floor_weights

@@ -1,0 +1,65 @@
+#include "base/cpu.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/base/temporary_folder.h"
+
+namespace plimsoll {
+namespace {
+
+using test::TemporaryFolder;
+
+void write_quota(const TemporaryFolder& root, const std::string& cpu_max) {
+  root.write("proc/self/mountinfo", "25 20 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+  root.write("proc/self/cgroup", "0::/job\n");
+  root.write("sys/fs/cgroup/job/cpu.max", cpu_max);
+}
+
+TEST(Cpu, AQuotaBoundsTheThreads) {
+  const TemporaryFolder root;
+  write_quota(root, "20000 100000\n");
+  const CpuInfo info = read_cpu_info(root.path());
+  EXPECT_EQ(info.cpu_quota, 0.2);
+  EXPECT_EQ(info.default_threads, 1);
+  write_quota(root, "100000000 100000\n");
+  EXPECT_EQ(read_cpu_info(root.path()).default_threads, info.allowed_cpus);
+}
+
+TEST(Cpu, ReadsCacheSizes) {
+  const TemporaryFolder root;
+  const std::string cache = "sys/devices/system/cpu/cpu0/cache/index";
+  const char* rows[4][3] = {{"1", "Data", "48K\n"},
+                            {"1", "Instruction", "32K\n"},
+                            {"2", "Unified", "1024K\n"},
+                            {"3", "Unified", "32M\n"}};
+  for (int i = 0; i < 4; ++i) {
+    const std::string folder = cache + std::to_string(i);
+    root.write(folder + "/level", rows[i][0]);
+    root.write(folder + "/type", rows[i][1]);
+    root.write(folder + "/size", rows[i][2]);
+  }
+  const CpuInfo info = read_cpu_info(root.path());
+  EXPECT_EQ(info.l1d_bytes, 48_KiB);
+  EXPECT_EQ(info.l2_bytes, 1_MiB);
+  EXPECT_EQ(info.l3_bytes, 32_MiB);
+}
+
+TEST(Cpu, AMachineThatTellsNothingGetsSafeSizes) {
+  const TemporaryFolder root;
+  const CpuInfo info = read_cpu_info(root.path());
+  EXPECT_EQ(info.l1d_bytes, 32_KiB);
+  EXPECT_EQ(info.l2_bytes, 512_KiB);
+  EXPECT_EQ(info.l3_bytes, Bytes(0));
+  EXPECT_EQ(info.cpu_quota, std::nullopt);
+}
+
+TEST(Cpu, TheRealMachineHasThreadsAndAName) {
+  const CpuInfo info = read_cpu_info();
+  EXPECT_GE(info.default_threads, 1);
+  EXPECT_LE(info.default_threads, info.allowed_cpus);
+  EXPECT_FALSE(info.isa.empty());
+  EXPECT_EQ(info, read_cpu_info());
+}
+
+}  // namespace
+}  // namespace plimsoll
