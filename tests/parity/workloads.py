@@ -1,6 +1,6 @@
 """The seed workloads: networks that people ask about when memory runs out, with random data."""
 
-from typing import Callable
+from collections.abc import Callable
 
 import keras
 import numpy as np

@@ -70,9 +70,7 @@ void add_nonfatal(const Document& document, Facts& facts, size_t at, const Reque
 
 void add_refusal(const Document& document, Facts& facts, size_t at, const Request& request) {
   Sighting sighting;
-  const bool intel = !request.size.text.empty() || !request.size.exact
-                         ? false
-                         : document.find("itex", document.start(document.line_index(at)), at) != npos;
+  const bool intel = document.find("itex", document.start(document.line_index(at)), at) != npos;
   sighting.family = intel ? Family::kItexAlloc : Family::kTfBfcDump;
   sighting.framework = "tensorflow";
   sighting.allocator = allocator_before(document, at);

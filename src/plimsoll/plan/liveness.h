@@ -35,7 +35,14 @@ struct Buffer {
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
-// Arena buffers of a program; spill instances and state are left out.
-std::vector<Buffer> find_buffers(const ProgramPlan& program);
+// Buffers of a program in one space, instances by their first number, then scratch by number (the
+// arena has it). Instances that no item names and scratch of no bytes are left out.
+std::vector<Buffer> find_buffers(const ProgramPlan& program, Space space = Space::kArena);
+
+// The numbers that the items of the root take, loops with all that is in them.
+std::vector<Interval> number_root_items(const ProgramPlan& program);
+
+// The most bytes alive at once within `window`, each buffer rounded up to kAlignment.
+Bytes find_load(const std::vector<Buffer>& buffers, Interval window, int64_t* when = nullptr);
 
 }  // namespace plimsoll::plan

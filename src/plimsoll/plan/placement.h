@@ -2,9 +2,18 @@
 
 // Gives buffers static offsets in one region: dynamic storage allocation with known intervals.
 //
-// Several placers run (best fit by size, by lifetime, by area, by start; each with lowest gap); the
-// smallest region wins, ties by the order of the placers. The largest sum of bytes alive at once is
-// a lower bound, so the gap to it is known.
+// Several placers run (by size, by lifetime, by area, by start: each takes the buffers in that
+// order and puts every one into the lowest gap that holds it). Then, while the region is larger
+// than it need be, the buffer that stands out at its top is moved to the front of the order and all
+// are placed anew, a bounded number of times. The smallest region wins, ties by the order of the
+// placers. The largest sum of bytes alive at once is a lower bound, so the gap to it is known.
+//
+//   offset ▲        ┌──────┐
+//          │ ┌────┐ │  c   │         c was placed last: the lowest gap over its interval is
+//          │ │ b  │ └──────┘         above a, although there is room above b
+//          │ ├────┴─────────┐
+//          │ │      a       │
+//          └─┴──────────────┴──▶ time
 
 #include <span>
 #include <vector>
@@ -15,12 +24,15 @@ namespace plimsoll::plan {
 
 struct PlacementResult {
   std::vector<Bytes> offsets;  // one per buffer, multiples of kAlignment
-  Bytes region;                // bytes that the placement needs
-  Bytes load;                  // lower bound: the most bytes alive at once
+  Bytes region;  // bytes that the placement needs with the gaps, a multiple of kAlignment
+  Bytes load;    // lower bound: the most bytes alive at once, each buffer rounded up alike
 };
 
-// `gap` bytes stay free behind each buffer. `several` off: the first placer only.
+// `gap` bytes stay free behind each buffer. `several` off: the first placer only, once.
 PlacementResult place_buffers(std::span<const Buffer> buffers, Bytes gap, bool several);
+
+// Every buffer has bytes of its own, one behind the other.
+PlacementResult place_apart(std::span<const Buffer> buffers, Bytes gap);
 
 // Writes the offsets into the program's instances and calls.
 void apply_placement(const PlacementResult& placement, std::span<const Buffer> buffers,

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""One workload under a ladder of limits, each in a control group of exactly that size.
+
+    bench/ladder.py S1c [--rungs 12] [--steps 20] [--repeat 5] [--folder /var/tmp/plimsoll-bench]
+
+Limits go geometrically from smallest_same_bits_bytes to 1.3 × the free plan's; every run must hold
+its limit and end with the same bits. Two more lie below, down to smallest_feasible_bytes, and one
+page below that the run must be refused with exit code 3. Prints a table and `ok`, or what failed.
+"""
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from materials import BINARY, ROOT, prepare
+
+PAGE = 4096
+SLACK = 1.05  # time may rise by this much between rungs: noise
+
+
+def plan(arguments: list[str]) -> dict[str, Any]:
+    command = [str(BINARY), "plan", arguments[0], "--json"]
+    for flag in ("--batch", "--optimizer", "--loss", "--metrics"):
+        if flag in arguments:
+            command += [flag, arguments[arguments.index(flag) + 1]]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def digest(path: Path) -> str:
+    """Of every array in a .keras file, by name."""
+    from harness import read_keras
+
+    weights, slots = read_keras(path)
+    total = hashlib.sha256()
+    for name in sorted(weights):
+        total.update(name.encode() + weights[name].tobytes())
+    for slot in slots:
+        total.update(slot.tobytes())
+    return total.hexdigest()[:16]
+
+
+def run(arguments: list[str], limit: int | None, steps: int, folder: Path) -> dict[str, Any]:
+    """One training run; its JSON, the group's report and a digest of the weights."""
+    output, log, report = folder / "out.keras", folder / "log.jsonl", folder / "group.json"
+    command = [
+        str(BINARY), "fit", *arguments, "--epochs", "1000", "--steps", str(steps), "--no-shuffle",
+        "--json", "--output", str(output), "--log", str(log), "--log-steps",
+    ]  # fmt: skip
+    if limit is not None:
+        command += ["--memory", str(limit)]
+        group = [str(ROOT / "tools/in_cgroup"), str(limit), "--report", str(report), "--"]
+        command = group + command
+    done = subprocess.run(command, capture_output=True, text=True)
+    result: dict[str, Any] = {"exit": done.returncode, "error": done.stderr.strip()}
+    if limit is not None:
+        result["group"] = json.loads(report.read_text())
+    if done.returncode == 0:
+        result.update(json.loads(done.stdout))
+        losses = [json.loads(line).get("loss") for line in log.read_text().splitlines()]
+        result["digest"] = digest(output) + hashlib.sha256(repr(losses).encode()).hexdigest()[:8]
+    return result
+
+
+def rungs(answer: dict[str, Any], count: int) -> list[int]:
+    low = answer["smallest_same_bits_bytes"]
+    high = max(int(1.3 * answer["free_plan_bytes"]), low)
+    limits = [round(low * (high / low) ** (i / (count - 1))) for i in range(count)]
+    return sorted({low, *limits})
+
+
+def check(name: str, limit: int, got: dict[str, Any]) -> list[str]:
+    """What a held run must show."""
+    if got["exit"] != 0:
+        return [f"{name} at {limit}: exit {got['exit']}: {got['error'][-300:]}"]
+    wrong = []
+    if got["group"]["oom_kills"]:
+        wrong.append(f"{name} at {limit}: killed by the kernel")
+    if got["measured_process_bytes"] > limit:
+        wrong.append(f"{name} at {limit}: measured {got['measured_process_bytes']}")
+    predicted, measured = got["predicted_process_bytes"], got["measured_process_bytes"]
+    if not measured <= predicted <= measured * 1.02 + 4 * 2**20:
+        wrong.append(f"{name} at {limit}: predicted {predicted}, measured {measured}")
+    return wrong
+
+
+def ladder(name: str, options: argparse.Namespace) -> list[str]:
+    wrong: list[str] = []
+    arguments = prepare(name, options.folder)
+    answer = plan(arguments)
+    same, least = answer["smallest_same_bits_bytes"], answer["smallest_feasible_bytes"]
+    print(f"{name}: free plan {answer['free_plan_bytes']}, same bits {same}, least {least}")
+    print(f"{'limit':>12} {'planned':>12} {'predicted':>12} {'measured':>12} {'s/step':>9}  bits")
+    with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
+        folder = Path(scratch)
+        free = run(arguments, None, options.steps, folder)
+        if free["exit"] != 0:
+            return [f"{name}: the free plan failed: {free['error'][-300:]}"]
+        times: dict[int, float] = {}
+        below = sorted({least, (least + same) // 2}) if least < same else []
+        for limit in below + rungs(answer, options.rungs):
+            got = run(arguments, limit, options.steps, folder)
+            wrong += check(name, limit, got)
+            if got["exit"] != 0:
+                print(f"{limit:12} exit {got['exit']}")
+                continue
+            bits = "same" if got["digest"] == free["digest"] else f"block set {got['block_set']}"
+            if limit >= same:
+                times[limit] = got["seconds_per_step"]
+                if got["digest"] != free["digest"]:
+                    wrong.append(f"{name} at {limit}: other bits")
+            elif got["block_set"] == 0 and got["digest"] != free["digest"]:
+                wrong.append(f"{name} at {limit}: other bits, block set not said")
+            print(
+                f"{limit:12} {got['planned_arena_bytes']:12} {got['predicted_process_bytes']:12} "
+                f"{got['measured_process_bytes']:12} {got['seconds_per_step']:9.5f}  {bits}"
+            )
+        repeat_slow(arguments, times, options, folder)
+        best = float("inf")
+        for limit in sorted(times):
+            if times[limit] > best * SLACK:
+                wrong.append(f"{name} at {limit}: {times[limit]:.5f} s, {best:.5f} s with less")
+            best = min(best, times[limit])
+        refused = run(arguments, least - PAGE, options.steps, folder)
+        print(f"{least - PAGE:12} exit {refused['exit']}: {refused['error'][:160]}")
+        if refused["exit"] != 3:
+            wrong.append(f"{name} at {least - PAGE}: exit {refused['exit']}, expected 3")
+    return wrong
+
+
+def repeat_slow(
+    arguments: list[str], times: dict[int, float], options: argparse.Namespace, folder: Path
+) -> None:
+    """Measures rungs that look slower than a smaller one again, and that one: minimum of runs."""
+    for _ in range(options.repeat - 1):
+        suspects: set[int] = set()
+        best_limit = 0
+        for limit in sorted(times):
+            if best_limit and times[limit] > times[best_limit] * SLACK:
+                suspects |= {limit}
+            if not best_limit or times[limit] < times[best_limit]:
+                best_limit = limit
+        if not suspects:
+            return
+        for limit in sorted(suspects):
+            got = run(arguments, limit, options.steps, folder)
+            times[limit] = min(times[limit], got.get("seconds_per_step", times[limit]))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="+")
+    parser.add_argument("--rungs", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--folder", type=Path, default=Path("/var/tmp/plimsoll-bench"))
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    wrong = [line for name in options.names for line in ladder(name, options)]
+    print("\n".join(wrong) if wrong else "ok")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+// Host memory refused inside a process: numpy, C++, fork, a bare MemoryError.
+
+#include <utility>
+
+#include "explain/cursor.h"
+#include "explain/facts.h"
+#include "explain/number.h"
+
+namespace plimsoll::explain {
+namespace {
+
+constexpr size_t npos = std::string::npos;
+
+Sighting host_sighting(Family family, size_t at) {
+  Sighting sighting;
+  sighting.family = family;
+  sighting.resource = Resource::kHostMemory;
+  sighting.at = at;
+  return sighting;
+}
+
+// Unable to allocate [41.2 GiB for ][an ]array with shape|form (172928, 32001) and data type float64
+void detect_numpy(const Document& document, Facts& facts) {
+  constexpr std::string_view kPhrase = "unable to allocate ";
+  for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
+    Cursor cursor(document, document.match(kPhrase, at));
+    Sighting sighting = host_sighting(Family::kNumpyMemoryError, at);
+    sighting.framework = "numpy";
+    const std::optional<Size> size = cursor.size();
+    if (size) set_size(sighting, *size);
+    const size_t end = document.record_end(at);
+    const size_t array = document.find("array", cursor.at(), end);
+    const bool numpy = array != npos && array < cursor.at() + 40;
+    if (!numpy && document.find_back("memoryerror", at, 80) == npos) continue;
+    // The shape stands in the first brackets, whatever the words in front of it are.
+    if (const size_t open = document.find("(", cursor.at(), end); open != npos) {
+      cursor.move_to(open);
+      sighting.shape = cursor.shape();
+    }
+    for (std::string_view label : {"data type ", "dtype "}) {
+      const size_t type = document.find(label, cursor.at(), end);
+      if (type == npos) continue;
+      Cursor value(document, document.match(label, type));
+      sighting.dtype = value.until(" \"'`,.)");
+      break;
+    }
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
+// "MemoryError" alone: the array expression above it is all there is.
+void detect_bare(const Document& document, Facts& facts) {
+  for (const Sighting& known : facts.sightings) {
+    if (known.family == Family::kNumpyMemoryError || known.family == Family::kTorchCpu) return;
+  }
+  constexpr std::string_view kName = "memoryerror";
+  for (size_t at = document.find(kName); at != npos; at = document.find(kName, at + 1)) {
+    if (at > 0 && (is_word(document.text()[at - 1]) || document.text()[at - 1] == '_')) {
+      // cudaMemoryError, OutOfMemoryError and _ArrayMemoryError are other names.
+      continue;
+    }
+    const size_t end = document.match(kName, at);
+    const char next = end < document.text().size() ? document.text()[end] : '\n';
+    if (next != '\n' && next != ':' && next != ' ' && next != '\'' && next != '"') continue;
+    if (document.text().compare(at, 11, "MemoryError") != 0 && next != '\n') continue;
+    const std::string_view line = document.line(document.line_index(at));
+    if (line.find("except") != npos || line.find("raise ") != npos) continue;  // code, not output
+    Sighting sighting = host_sighting(Family::kMemoryErrorBare, at);
+    sighting.op = facts.context.code_op;
+    sighting.shape = facts.context.code_shape;
+    if (sighting.shape) sighting.dtype = facts.context.code_dtype;
+    add_sighting(facts, std::move(sighting));
+    return;
+  }
+}
+
+void detect_bad_alloc(const Document& document, Facts& facts) {
+  for (std::string_view phrase : {"std::bad_alloc", "bad allocation", "std::bad_array_new_length"}) {
+    const size_t at = document.find(phrase);
+    if (at == npos) continue;
+    add_sighting(facts, host_sighting(Family::kBadAlloc, at));
+    return;
+  }
+}
+
+void detect_errno12(const Document& document, Facts& facts) {
+  for (std::string_view phrase : {"[errno 12]", "cannot allocate memory"}) {
+    for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
+      if (document.find_back("defaultcpuallocator", at, 300) != npos) continue;
+      if (document.find_back("you tried to allocate", at, 200) != npos) continue;
+      Sighting sighting = host_sighting(Family::kErrno12, at);
+      const size_t fork = document.find_back("os.fork", at, 400);
+      if (fork != npos || document.find_back("fork:", at, 20) != npos) {
+        sighting.op = "os.fork";
+        sighting.note = "fork";
+      } else if (const size_t map = document.find_back("unable to mmap ", at, 200); map != npos) {
+        Cursor cursor(document, document.match("unable to mmap ", map));
+        if (const std::optional<Size> size = cursor.size()) set_size(sighting, *size);
+        sighting.note = "mmap";
+      }
+      add_sighting(facts, std::move(sighting));
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+void detect_host(const Document& document, Facts& facts) {
+  detect_numpy(document, facts);
+  detect_bare(document, facts);
+  detect_bad_alloc(document, facts);
+  detect_errno12(document, facts);
+}
+
+}  // namespace plimsoll::explain

@@ -1,0 +1,233 @@
+// Killed from outside: the kernel's OOM reports, shells and exit codes, Slurm, Kubernetes, Ray, Colab.
+
+#include <algorithm>
+#include <utility>
+
+#include "explain/cursor.h"
+#include "explain/facts.h"
+#include "explain/number.h"
+
+namespace plimsoll::explain {
+namespace {
+
+constexpr size_t npos = std::string::npos;
+
+Sighting host_sighting(Family family, size_t at, std::string_view note = "") {
+  Sighting sighting;
+  sighting.family = family;
+  sighting.resource = Resource::kHostMemory;
+  sighting.at = at;
+  sighting.note = note;
+  return sighting;
+}
+
+std::optional<int64_t> kilobytes_after(const Document& document, std::string_view label,
+                                       size_t from, size_t to) {
+  const size_t at = document.find(label, from, to);
+  if (at == npos) return std::nullopt;
+  Cursor cursor(document, document.match(label, at));
+  const std::optional<Size> size = cursor.size();
+  return size ? std::optional<int64_t>(size->bytes) : std::nullopt;
+}
+
+// The program that was killed; the one that "invoked oom-killer" only came at the wrong moment.
+void detect_kernel_oom(const Document& document, Facts& facts) {
+  const bool container = document.find("memory cgroup out of memory") != npos ||
+                         document.find("oom_memcg=") != npos ||
+                         document.find("constraint_memcg") != npos;
+  size_t report = npos;
+  for (std::string_view phrase : {"killed process ", "kill process ", "reaped process "}) {
+    const size_t at = document.find(phrase);
+    if (at == npos) continue;
+    Cursor cursor(document, document.match(phrase, at));
+    if (!cursor.integer()) continue;
+    report = at;
+    break;
+  }
+  if (report == npos) report = document.find("invoked oom-killer");
+  if (report == npos) report = document.find("oom-kill:constraint");
+  if (report == npos) return;
+  Sighting sighting = host_sighting(Family::kOomKiller, report, container ? "cgroup" : "global");
+  const size_t end = document.record_end(report);
+  if (const size_t open = document.find("(", report, end); open != npos) {
+    Cursor cursor(document, open + 1);
+    const std::string name = cursor.until(")", 64);
+    if (name.find('=') == npos) sighting.victim = name;
+  }
+  const auto resident = kilobytes_after(document, "anon-rss:", report, end);
+  if (resident && *resident > 0) sighting.amounts.in_use = resident;
+  if (const size_t limit = document.find("memory: usage "); limit != npos) {
+    sighting.amounts.limit =
+        kilobytes_after(document, "limit ", limit, document.record_end(limit));
+  }
+  add_sighting(facts, std::move(sighting));
+}
+
+// "Killed" as a shell prints it, glued to whatever stood in the line.
+bool is_shell_killed(std::string_view line) {
+  while (!line.empty() && (line.back() == ' ' || line.back() == kSoftBreak)) line.remove_suffix(1);
+  if (line.size() >= 6 && line.substr(line.size() - 6) == "Killed") {
+    // A sentence that ends in "Killed" has letters before it; a glued bar or loss has not.
+    const char before = line.size() > 6 ? line[line.size() - 7] : '\n';
+    return !is_alpha(before) && (before != ' ' || line.find(": ") == npos ||
+                                 line.find_first_of("0123456789") != npos);
+  }
+  return equals_ignoring_case(line, "killed") || equals_ignoring_case(line, "killed.");
+}
+
+// "script: line 28:  8156 Killed   python3 main.py", "[1]+  Killed   python", "zsh: killed  python"
+bool is_job_line(std::string_view line) {
+  const size_t at = find_ignoring_case(line, "killed");
+  if (at == npos || at + 6 >= line.size()) return false;
+  const char behind = line[at + 6];
+  if (behind != ' ' && behind != kSoftBreak) return false;
+  const std::string_view before = line.substr(0, at);
+  if (before.find("zsh: ") != npos) return true;
+  size_t word = before.find_last_not_of(" \x01");
+  if (word == npos) return false;
+  if (is_digit(before[word])) {
+    return before.find(": line ") != npos || before.find("]") != npos;
+  }
+  return word + 1 > 2 && before[word] == '+' && before.find('[') != npos;
+}
+
+struct Phrase {
+  std::string_view text;
+  std::string_view note;
+};
+
+constexpr Phrase kKillPhrases[] = {
+    {"is killed by signal: killed", "worker"},
+    {"exit code 137", "137"},
+    {"exit code: 137", "137"},
+    {"exitcode: 137", "137"},
+    {"exit status 137", "137"},
+    {"status code 137", "137"},
+    {"with code 137", "137"},
+    {"exited with 137", "137"},
+    {"return code 137", "137"},
+    {"returncode 137", "137"},
+    {"exited with status 137", "137"},
+    {"died with <signals.sigkill", "sigkill"},
+    {"interrupted by signal 9", "sigkill"},
+    {"terminated by signal 9", "sigkill"},
+    {"terminated by signal sigkill", "sigkill"},
+    {"killed by signal 9", "sigkill"},
+    {"signal 9 (sigkill)", "sigkill"},
+    {"signal: killed", "sigkill"},
+    {"was sent sigkill", "sigkill"},
+    {"exitcode : -9", "sigkill"},
+    {"exitcode: -9", "sigkill"},
+    {"exit code -9", "sigkill"},
+    {"exit status -9", "sigkill"},
+    {"return code = -9", "sigkill"},
+    {"returned non-zero exit status -9", "sigkill"},
+    {"terminated abruptly", "pool"},
+    {"was unexpectedly terminated", "pool"},
+    {"kernel appears to have died", "notebook"},
+};
+
+void detect_killed(const Document& document, Facts& facts) {
+  for (const Phrase& phrase : kKillPhrases) {
+    const size_t at = document.find(phrase.text);
+    if (at == npos) continue;
+    add_sighting(facts, host_sighting(Family::kKilled, at, phrase.note));
+  }
+  for (size_t i = 0; i < document.line_count(); ++i) {
+    const std::string_view line = document.line(i);
+    if (!is_shell_killed(line) && !is_job_line(line)) continue;
+    Sighting sighting = host_sighting(Family::kKilled, document.start(i), "shell");
+    if (is_job_line(line)) sighting.note = "shell_job";
+    const size_t word = find_ignoring_case(line, "killed");
+    sighting.at += word == npos ? 0 : word;
+    add_sighting(facts, std::move(sighting));
+    return;
+  }
+}
+
+void detect_cluster(const Document& document, Facts& facts) {
+  static constexpr Phrase kSlurm[] = {
+      {"oom-kill event", "event"},          {"oom_kill event", "event"},
+      {"task 0: out of memory", "task"},    {"exceeded step memory limit", "limit"},
+      {"exceeded job memory limit", "limit"}, {"exceeded memory limit", "limit"},
+      {"state: out_of_memory", "state"},    {"job oom", "state"},
+  };
+  for (const Phrase& phrase : kSlurm) {
+    const size_t at = document.find(phrase.text);
+    if (at == npos) continue;
+    Sighting sighting = host_sighting(Family::kSlurmOom, at, phrase.note);
+    add_sighting(facts, std::move(sighting));
+    break;
+  }
+  static constexpr Phrase kPods[] = {
+      {"oomkilled", "oomkilled"},
+      {"low on resource: memory", "evicted"},
+      {"exceeded memory resource limit", "evicted"},
+  };
+  for (const Phrase& phrase : kPods) {
+    const size_t at = document.find(phrase.text);
+    if (at == npos) continue;
+    const size_t end = document.match(phrase.text, at);
+    // "OOMKilled: false" of `docker inspect` says the opposite.
+    const std::string_view rest = std::string_view(document.text()).substr(end, 12);
+    if (rest.find("false") != npos) continue;
+    add_sighting(facts, host_sighting(Family::kK8s, at, phrase.note));
+    break;
+  }
+}
+
+// Memory on the node (…, name=SimEnv.__init__, pid=4331, memory used=2.22GB) was running was A / B
+void detect_ray(const Document& document, Facts& facts) {
+  size_t at = document.find("memory on the node (");
+  if (at == npos) at = document.find("due to the node running low on memory");
+  if (at == npos) return;
+  Sighting sighting = host_sighting(Family::kRayOom, at);
+  sighting.framework = "ray";
+  const size_t end = std::min(document.text().size(), document.record_end(at) + 1200);
+  if (const size_t was = document.find("running was ", at, end); was != npos) {
+    Cursor cursor(document, document.match("running was ", was));
+    if (const std::optional<Size> used = cursor.size()) {
+      set_size(sighting, *used);
+      cursor.skip_blanks();
+      if (cursor.literal("/")) {
+        cursor.skip_blanks();
+        if (const std::optional<Size> total = cursor.size()) {
+          sighting.amounts.capacity = total->bytes;
+        }
+      }
+    }
+  }
+  if (const size_t name = document.find("name=", at, end); name != npos) {
+    Cursor cursor(document, document.match("name=", name));
+    sighting.op = cursor.until(",) ");
+  }
+  if (const size_t used = document.find("memory used=", at, end); used != npos) {
+    Cursor cursor(document, document.match("memory used=", used));
+    if (const std::optional<Size> own = cursor.size()) sighting.amounts.in_use = own->bytes;
+  }
+  add_sighting(facts, std::move(sighting));
+}
+
+void detect_notebooks(const Document& document, Facts& facts) {
+  static constexpr Phrase kNotebooks[] = {
+      {"using all available ram", "colab"},
+      {"allocate more memory than is available", "kaggle"},
+  };
+  for (const Phrase& phrase : kNotebooks) {
+    const size_t at = document.find(phrase.text);
+    if (at == npos) continue;
+    add_sighting(facts, host_sighting(Family::kColab, at, phrase.note));
+  }
+}
+
+}  // namespace
+
+void detect_kernel(const Document& document, Facts& facts) {
+  detect_kernel_oom(document, facts);
+  detect_killed(document, facts);
+  detect_cluster(document, facts);
+  detect_ray(document, facts);
+  detect_notebooks(document, facts);
+}
+
+}  // namespace plimsoll::explain

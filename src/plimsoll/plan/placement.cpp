@@ -1,0 +1,184 @@
+#include "plan/placement.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "plan/walk.h"
+
+namespace plimsoll::plan {
+namespace {
+
+// Comparisons of two buffers that improving a placement may cost in all.
+constexpr int64_t kImprovementWork = 20'000'000;
+constexpr int kMostImprovements = 400;
+
+struct Piece {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t bytes = 0;  // rounded up, gap included
+};
+
+std::vector<Piece> make_pieces(std::span<const Buffer> buffers, Bytes gap) {
+  std::vector<Piece> pieces;
+  pieces.reserve(buffers.size());
+  for (const Buffer& buffer : buffers) {
+    pieces.push_back(
+        {buffer.live.begin, buffer.live.end, round_up(buffer.bytes + gap, kAlignment).count()});
+  }
+  return pieces;
+}
+
+using Order = std::vector<uint32_t>;
+
+struct Trial {
+  std::vector<int64_t> offsets;
+  int64_t region = 0;
+  int64_t work = 0;
+  uint32_t top = 0;  // the buffer that ends highest; of several the first in the order
+};
+
+// Puts each buffer of the order into the lowest gap that holds it.
+Trial place_in_order(const std::vector<Piece>& pieces, const Order& order) {
+  struct Slot {
+    int64_t offset = 0;
+    int64_t top = 0;
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+  std::vector<Slot> placed;  // by rising offset
+  placed.reserve(pieces.size());
+  Trial trial;
+  trial.offsets.resize(pieces.size());
+  for (uint32_t index : order) {
+    const Piece& piece = pieces[index];
+    int64_t offset = 0;
+    auto slot = placed.begin();
+    for (; slot != placed.end(); ++slot) {
+      if (slot->offset >= offset + piece.bytes) break;
+      if (slot->begin < piece.end && piece.begin < slot->end) offset = std::max(offset, slot->top);
+    }
+    trial.work += slot - placed.begin() + 1;
+    const auto at = std::upper_bound(placed.begin(), slot, offset,
+                                     [](int64_t o, const Slot& s) { return o < s.offset; });
+    placed.insert(at, {offset, offset + piece.bytes, piece.begin, piece.end});
+    trial.offsets[index] = offset;
+    if (offset + piece.bytes > trial.region) {
+      trial.region = offset + piece.bytes;
+      trial.top = index;
+    }
+  }
+  return trial;
+}
+
+template <typename Key>
+Order order_by(const std::vector<Piece>& pieces, Key key) {
+  Order order(pieces.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::sort(order, {},
+                    [&](uint32_t i) { return std::tuple_cat(key(pieces[i]), std::tuple(i)); });
+  return order;
+}
+
+// The placers' orders, best first on the average network.
+Order make_order(const std::vector<Piece>& pieces, size_t placer) {
+  const auto length = [](const Piece& p) { return p.end - p.begin; };
+  switch (placer) {
+    case 0:
+      return order_by(pieces, [&](const Piece& p) { return std::tuple(-p.bytes, -length(p)); });
+    case 1:
+      return order_by(pieces, [&](const Piece& p) { return std::tuple(-length(p), -p.bytes); });
+    case 2:
+      return order_by(pieces, [&](const Piece& p) {
+        return std::tuple(-static_cast<double>(length(p)) * static_cast<double>(p.bytes));
+      });
+    default:
+      return order_by(pieces, [&](const Piece& p) { return std::tuple(p.begin, -p.bytes); });
+  }
+}
+constexpr size_t kPlacers = 4;
+
+// Moves what stands out to the front of the order, again and again.
+void improve(const std::vector<Piece>& pieces, int64_t load, Order order, Trial& best) {
+  Trial current = best;
+  int64_t work = 0;
+  for (int round = 0; round < kMostImprovements && best.region > load; ++round) {
+    const auto top = std::ranges::find(order, current.top);
+    if (top == order.begin()) break;
+    std::rotate(order.begin(), top, top + 1);
+    current = place_in_order(pieces, order);
+    work += current.work;
+    if (current.region < best.region) best = current;
+    if (work > kImprovementWork) break;
+  }
+}
+
+PlacementResult finish(const Trial& trial, int64_t load) {
+  PlacementResult result;
+  for (int64_t offset : trial.offsets) result.offsets.push_back(Bytes(offset));
+  result.region = Bytes(trial.region);
+  result.load = Bytes(load);
+  return result;
+}
+
+int64_t load_of(std::span<const Buffer> buffers, const std::vector<Piece>& pieces) {
+  std::vector<Buffer> rounded(buffers.size());
+  Interval all;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    rounded[i].live = buffers[i].live;
+    rounded[i].bytes = Bytes(pieces[i].bytes);
+    all.end = std::max(all.end, buffers[i].live.end);
+  }
+  return find_load(rounded, all).count();
+}
+
+}  // namespace
+
+PlacementResult place_buffers(std::span<const Buffer> buffers, Bytes gap, bool several) {
+  const std::vector<Piece> pieces = make_pieces(buffers, gap);
+  const int64_t load = load_of(buffers, pieces);
+  Order best_order = make_order(pieces, 0);
+  Trial best = place_in_order(pieces, best_order);
+  if (!several) return finish(best, load);
+  for (size_t placer = 1; placer < kPlacers && best.region > load; ++placer) {
+    Order order = make_order(pieces, placer);
+    Trial trial = place_in_order(pieces, order);
+    if (trial.region < best.region) {
+      best = std::move(trial);
+      best_order = std::move(order);
+    }
+  }
+  if (best.region > load) improve(pieces, load, std::move(best_order), best);
+  return finish(best, load);
+}
+
+PlacementResult place_apart(std::span<const Buffer> buffers, Bytes gap) {
+  const std::vector<Piece> pieces = make_pieces(buffers, gap);
+  Trial trial;
+  for (const Piece& piece : pieces) {
+    trial.offsets.push_back(trial.region);
+    trial.region += piece.bytes;
+  }
+  return finish(trial, load_of(buffers, pieces));
+}
+
+void apply_placement(const PlacementResult& placement, std::span<const Buffer> buffers,
+                     ProgramPlan& program) {
+  std::map<int64_t, Bytes> scratch;
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    for (InstanceId id : buffers[b].instances) {
+      program.instances[id.index()].offset = placement.offsets[b];
+    }
+    if (buffers[b].instances.empty()) scratch[buffers[b].scratch_of] = placement.offsets[b];
+  }
+  walk_items(program, [&](Item& item, int64_t number, LoopId) {
+    auto* call = std::get_if<Call>(&item);
+    if (call == nullptr) return;
+    const auto found = scratch.find(number);
+    call->scratch_offset = found == scratch.end() ? Bytes() : found->second;
+  });
+}
+
+}  // namespace plimsoll::plan
