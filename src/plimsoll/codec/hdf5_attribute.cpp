@@ -15,7 +15,7 @@ Hdf5Attribute parse_attribute(const Hdf5Source& source, std::span<const std::byt
   if (version < 1 || version > 3) source.refuse("an attribute of an unknown version");
   const uint64_t flags = cursor.take(1);
   if (version >= 2 && (flags & 3) != 0) {
-    source.refuse("an attribute with a shared type, which is not supported");
+    source.refuse_unsupported("an attribute with a shared type");
   }
   const uint64_t name_bytes = cursor.take(2);
   const uint64_t type_bytes = cursor.take(2);
@@ -62,9 +62,7 @@ void check_not_dense(const Hdf5Source& source, const Hdf5Message& info) {
   const uint64_t flags = cursor.take(1);
   if ((flags & 1) != 0) cursor.skip(2);
   if (!source.is_undefined(cursor.take(source.address_width()))) {
-    source.refuse(
-        "attributes in a fractal heap, which is not supported. Save the file with "
-        "libver='earliest', h5py's default");
+    source.refuse_unsupported("attributes in a fractal heap");
   }
 }
 
@@ -76,7 +74,7 @@ std::vector<Hdf5Attribute> read_hdf5_attributes(const Hdf5Source& source,
   for (const Hdf5Message& message : object.messages) {
     if (message.type == kHdf5AttributeInfo) check_not_dense(source, message);
     if (message.type != kHdf5AttributeMessage) continue;
-    if (message.shared) source.refuse("a shared attribute, which is not supported");
+    if (message.shared) source.refuse_unsupported("a shared attribute");
     attributes.push_back(parse_attribute(source, message.body));
   }
   return attributes;

@@ -66,8 +66,8 @@ uint32_t hdf5_fletcher32(std::span<const std::byte> bytes) {
   while (bytes.size() - at >= 2) {
     const size_t words = std::min((bytes.size() - at) / 2, kWordsPerFold);
     for (size_t i = 0; i < words; ++i, at += 2) {
-      first += (std::to_integer<uint32_t>(bytes[at]) << 8) |
-               std::to_integer<uint32_t>(bytes[at + 1]);
+      first +=
+          (std::to_integer<uint32_t>(bytes[at]) << 8) | std::to_integer<uint32_t>(bytes[at + 1]);
       second += first;
     }
     first = fold(first);

@@ -52,8 +52,8 @@ Hdf5Chunks::Hdf5Chunks(std::shared_ptr<const Hdf5Source> source, const Hdf5Layou
       filters_(std::move(filters)) {
   for (const Hdf5Filter& filter : filters_) {
     if (filter.id != kDeflate && filter.id != kShuffle && filter.id != kFletcher32) {
-      source_->refuse("data compressed by filter " + std::to_string(filter.id) +
-                      ", which is not supported (deflate, shuffle and fletcher32 are)");
+      source_->refuse_unsupported("data compressed by filter " + std::to_string(filter.id) +
+                                  " (deflate, shuffle and fletcher32 are read)");
     }
   }
   chunk_bytes_ = static_cast<uint64_t>(element_bytes);
@@ -129,10 +129,10 @@ void Hdf5Chunks::read_node(uint64_t address, int level) {
 
 std::vector<std::byte> Hdf5Chunks::decode(const Chunk& chunk) const {
   const uint64_t spare = 4 * filters_.size();  // checksums in between
-  std::vector<std::byte> bytes(static_cast<size_t>(chunk.stored_bytes));
   if (chunk.stored_bytes > chunk_bytes_ + kMaxRatio + spare + chunk_bytes_ / 64) {
     source_->refuse("a chunk that is larger than its array's");
   }
+  std::vector<std::byte> bytes(static_cast<size_t>(chunk.stored_bytes));
   source_->read_into(chunk.address, bytes);
   for (size_t i = filters_.size(); i-- > 0;) {
     if (((chunk.filter_mask >> i) & 1) != 0) continue;
@@ -192,8 +192,8 @@ void Hdf5Chunks::read(int64_t begin, int64_t count, std::span<std::byte> destina
     uint64_t chunk_index = 0;
     int64_t inside = 0;  // position in the chunk
     for (size_t i = 0; i < rank; ++i) {
-      chunk_index = chunk_index * static_cast<uint64_t>(grid_[i]) +
-                    static_cast<uint64_t>(at[i] / chunk_[i]);
+      chunk_index =
+          chunk_index * static_cast<uint64_t>(grid_[i]) + static_cast<uint64_t>(at[i] / chunk_[i]);
       inside = inside * chunk_[i] + at[i] % chunk_[i];
     }
     // A run along the last axis, to the end of the chunk, of the row, or of what is wanted.
@@ -204,10 +204,11 @@ void Hdf5Chunks::read(int64_t begin, int64_t count, std::span<std::byte> destina
       run = std::min(run, count - done);
     }
     if (const std::vector<std::byte>* chunk = find(chunk_index)) {
-      const auto from = chunk->begin() + static_cast<std::ptrdiff_t>(inside) *
-                                             static_cast<std::ptrdiff_t>(element);
-      std::copy(from, from + static_cast<std::ptrdiff_t>(static_cast<size_t>(run) * element),
-                destination.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(done) * element));
+      const auto from = chunk->begin() +
+                        static_cast<std::ptrdiff_t>(inside) * static_cast<std::ptrdiff_t>(element);
+      std::copy(
+          from, from + static_cast<std::ptrdiff_t>(static_cast<size_t>(run) * element),
+          destination.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(done) * element));
     }
     done += run;
   }

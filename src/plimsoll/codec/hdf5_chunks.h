@@ -43,7 +43,7 @@ class Hdf5Chunks {
   int64_t element_bytes_ = 0;
   uint64_t chunk_bytes_ = 0;
   std::vector<Hdf5Filter> filters_;
-  std::vector<Chunk> chunks_;  // sorted by index
+  std::vector<Chunk> chunks_;     // sorted by index
   std::vector<Decoded> decoded_;  // last used first
   size_t nodes_ = 0;
 

@@ -9,13 +9,26 @@
 namespace plimsoll::codec {
 namespace {
 
+std::string describe(const Hdf5Type& type) {
+  switch (type.type_class) {
+    case Hdf5Type::Class::kNumber:
+      return to_string(type.number);
+    case Hdf5Type::Class::kFixedString:
+    case Hdf5Type::Class::kVariableString:
+      return "texts";
+    case Hdf5Type::Class::kOther:
+      break;
+  }
+  return type.described;
+}
+
 class Data final : public Hdf5Dataset {
  public:
   Data(std::shared_ptr<const Hdf5Source> source, const Hdf5Object& object, const std::string& path)
       : source_(std::move(source)) {
     name_ = source_->name() + "/" + path;
     if (object.find(kHdf5ExternalFiles) != nullptr) {
-      source_->refuse("data in another file, which is not supported");
+      source_->refuse_unsupported("data in another file");
     }
     const auto need = [&](int type, const char* what) {
       return need_hdf5_message(*source_, object, type, what);
@@ -32,21 +45,17 @@ class Data final : public Hdf5Dataset {
   }
 
   void read_raw(int64_t begin, int64_t count, std::span<std::byte> destination) override {
-    if (info_.type.type_class != Hdf5Type::Class::kNumber) {
-      throw Error(ErrorKind::kModel, name_ + ": expected numbers, received " +
-                                         (info_.type.described.empty() ? "texts"
-                                                                       : info_.type.described) +
-                                         ".");
-    }
+    if (info_.type.type_class != Hdf5Type::Class::kNumber) refuse_type("numbers");
     read_elements(begin, count, destination);
   }
 
   std::vector<std::string> read_strings(int64_t max_bytes) override {
     const bool strings = info_.type.type_class == Hdf5Type::Class::kFixedString ||
                          info_.type.type_class == Hdf5Type::Class::kVariableString;
-    if (!strings || info_.element_count > max_bytes / info_.type.bytes) {
+    if (!strings) refuse_type("texts");
+    if (info_.element_count > max_bytes / info_.type.bytes) {
       throw Error(ErrorKind::kModel, name_ + ": expected at most " + std::to_string(max_bytes) +
-                                         " bytes of texts, received something else.");
+                                         " bytes of texts, received more.");
     }
     std::vector<std::byte> raw(static_cast<size_t>(info_.element_count * info_.type.bytes));
     read_elements(0, info_.element_count, raw);
@@ -54,6 +63,11 @@ class Data final : public Hdf5Dataset {
   }
 
  private:
+  [[noreturn]] void refuse_type(const std::string& expected) const {
+    throw Error(ErrorKind::kModel,
+                name_ + ": expected " + expected + ", received " + describe(info_.type) + ".");
+  }
+
   void open_layout(const Hdf5Object& object) {
     uint64_t bytes = 0;
     if (__builtin_mul_overflow(static_cast<uint64_t>(info_.element_count),
@@ -74,7 +88,7 @@ class Data final : public Hdf5Dataset {
       case Hdf5Layout::Class::kChunked: {
         std::vector<Hdf5Filter> filters;
         if (const Hdf5Message* message = object.find(kHdf5Filters)) {
-          if (message->shared) source_->refuse("shared filters, which are not supported");
+          if (message->shared) source_->refuse_unsupported("shared filters");
           filters = parse_hdf5_filters(*source_, message->body);
         }
         chunks_.emplace(source_, layout_, info_.shape, info_.type.bytes, std::move(filters));
@@ -131,7 +145,7 @@ void Hdf5Dataset::read_as(DType dtype, int64_t begin, int64_t count, void* desti
                                        std::string(to_string(dtype)) + " can hold, received " +
                                        received + ".");
   };
-  if (info_.type.type_class != Hdf5Type::Class::kNumber) refuse("another type");
+  if (info_.type.type_class != Hdf5Type::Class::kNumber) refuse(describe(info_.type));
   const NumberFormat& format = info_.type.number;
   if (!can_convert(format, dtype)) refuse(to_string(format));
   auto* out = static_cast<std::byte*>(destination);
@@ -147,8 +161,7 @@ void Hdf5Dataset::read_as(DType dtype, int64_t begin, int64_t count, void* desti
     const int64_t now = std::min(piece, count - done);
     raw.resize(static_cast<size_t>(now * format.bytes));
     read_raw(begin + done, now, raw);
-    const int64_t bad =
-        convert_numbers(format, raw.data(), dtype, out + done * out_bytes, now);
+    const int64_t bad = convert_numbers(format, raw.data(), dtype, out + done * out_bytes, now);
     if (bad >= 0) refuse(number_text(format, raw.data() + bad * format.bytes));
   }
 }

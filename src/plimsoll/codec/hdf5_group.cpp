@@ -32,8 +32,7 @@ class LocalHeap {
     const auto begin = names_.begin() + static_cast<std::ptrdiff_t>(offset);
     const auto end = std::find(begin, names_.end(), std::byte{0});
     if (end == names_.end()) source_.refuse("a group member whose name has no end");
-    return std::string(reinterpret_cast<const char*>(&*begin),
-                       static_cast<size_t>(end - begin));
+    return std::string(reinterpret_cast<const char*>(&*begin), static_cast<size_t>(end - begin));
   }
 
  private:
@@ -96,7 +95,7 @@ class SymbolTable {
       link.name = heap_.name_at(cursor.take(source_.address_width()));
       link.address = cursor.take(source_.address_width());
       if (cursor.take(4) == kSoftLink) {
-        source_.refuse("a soft link \"" + link.name.substr(0, 80) + "\", which is not supported");
+        source_.refuse_unsupported("a soft link \"" + link.name.substr(0, 80) + "\"");
       }
       cursor.skip(20);
       name_bytes_ += link.name.size();
@@ -124,8 +123,7 @@ Hdf5Link parse_link(const Hdf5Source& source, std::span<const std::byte> body) {
   Hdf5Link link;
   link.name = cursor.take_text(cursor.take(1 << (flags & 3)));
   if (type != 0) {
-    source.refuse("a soft or external link \"" + link.name.substr(0, 80) +
-                  "\", which is not supported");
+    source.refuse_unsupported("a soft or external link \"" + link.name.substr(0, 80) + "\"");
   }
   link.address = cursor.take(source.address_width());
   return link;
@@ -137,9 +135,7 @@ void check_not_dense(const Hdf5Source& source, const Hdf5Message& info) {
   const uint64_t flags = cursor.take(1);
   if ((flags & 1) != 0) cursor.skip(8);
   if (!source.is_undefined(cursor.take(source.address_width()))) {
-    source.refuse(
-        "a group kept in a fractal heap, which is not supported. Save the file with "
-        "libver='earliest' and without track_order, h5py's defaults");
+    source.refuse_unsupported("a group kept in a fractal heap");
   }
 }
 

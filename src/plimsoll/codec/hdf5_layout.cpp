@@ -63,12 +63,10 @@ Hdf5Layout parse_new(const Hdf5Source& source, ByteCursor& cursor, uint64_t vers
     case kChunked:
       break;
     default:
-      source.refuse("a virtual or unknown layout, which is not supported");
+      source.refuse_unsupported("a virtual or unknown layout");
   }
   if (version == 4) {
-    source.refuse(
-        "chunks with a new kind of index, which is not supported. Save the file with "
-        "libver='earliest', h5py's default");
+    source.refuse_unsupported("chunks with a new kind of index");
   }
   layout.layout_class = Hdf5Layout::Class::kChunked;
   if (cursor.take(1) != rank + 1) source.refuse("chunks of another rank than their array");
@@ -121,7 +119,7 @@ std::vector<std::byte> read_hdf5_fill_value(const Hdf5Source& source, const Hdf5
     return std::vector<std::byte>(value.begin(), value.end());
   };
   if (const Hdf5Message* message = object.find(kHdf5FillValue)) {
-    if (message->shared) source.refuse("a shared fill value, which is not supported");
+    if (message->shared) source.refuse_unsupported("a shared fill value");
     ByteCursor cursor(message->body, source.fail());
     const uint64_t version = cursor.take(1);
     if (version == 1 || version == 2) {

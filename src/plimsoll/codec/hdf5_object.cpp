@@ -150,7 +150,7 @@ std::span<const std::byte> need_hdf5_message(const Hdf5Source& source, const Hdf
                                              int type, const std::string& what) {
   const Hdf5Message* message = object.find(type);
   if (message == nullptr) source.refuse("a dataset without " + what);
-  if (message->shared) source.refuse("a dataset with a shared " + what + ", which is not supported");
+  if (message->shared) source.refuse_unsupported("a dataset with a shared " + what);
   return message->body;
 }
 

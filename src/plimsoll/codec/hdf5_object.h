@@ -64,8 +64,7 @@ int64_t count_hdf5_elements(const Hdf5Source& source, std::span<const int64_t> s
 std::span<const std::byte> need_hdf5_message(const Hdf5Source& source, const Hdf5Object& object,
                                              int type, const std::string& what);
 
-std::vector<Hdf5Attribute> read_hdf5_attributes(const Hdf5Source& source,
-                                                const Hdf5Object& object);
+std::vector<Hdf5Attribute> read_hdf5_attributes(const Hdf5Source& source, const Hdf5Object& object);
 
 // The strings among `count` raw elements of a string type, at most `max_bytes` in all.
 std::vector<std::string> decode_hdf5_strings(const Hdf5Source& source, const Hdf5Type& type,

@@ -71,9 +71,8 @@ class Hdf5Reader::Impl {
   Hdf5Object need(std::string_view path) const {
     std::optional<Hdf5Object> object = find(path);
     if (object) return *std::move(object);
-    throw Error(ErrorKind::kModel, source_->name() + ": expected an object \"" +
-                                       std::string(path) + "\" in the file, received none." +
-                                       suggest(path));
+    throw Error(ErrorKind::kModel, source_->name() + ": expected an object \"" + std::string(path) +
+                                       "\" in the file, received none." + suggest(path));
   }
 
   void collect(uint64_t address, const std::string& path, std::vector<uint64_t>& ancestors,
@@ -143,8 +142,8 @@ bool Hdf5Reader::is_dataset(std::string_view path) const {
 std::vector<std::string> Hdf5Reader::list(std::string_view path) const {
   const Hdf5Object object = impl_->need(path);
   if (!object.is_group()) {
-    throw Error(ErrorKind::kModel, name() + ": expected a group \"" + std::string(path) +
-                                       "\", received a dataset.");
+    throw Error(ErrorKind::kModel,
+                name() + ": expected a group \"" + std::string(path) + "\", received a dataset.");
   }
   std::vector<std::string> names;
   for (Hdf5Link& link : impl_->links(object)) names.push_back(std::move(link.name));
@@ -163,11 +162,9 @@ std::vector<std::string> Hdf5Reader::list_datasets(std::string_view path) const 
 }
 
 std::vector<Hdf5Attribute> Hdf5Reader::attributes(std::string_view path) const {
-  std::vector<Hdf5Attribute> attributes =
-      read_hdf5_attributes(*impl_->source(), impl_->need(path));
-  std::stable_sort(
-      attributes.begin(), attributes.end(),
-      [](const Hdf5Attribute& a, const Hdf5Attribute& b) { return a.name < b.name; });
+  std::vector<Hdf5Attribute> attributes = read_hdf5_attributes(*impl_->source(), impl_->need(path));
+  std::stable_sort(attributes.begin(), attributes.end(),
+                   [](const Hdf5Attribute& a, const Hdf5Attribute& b) { return a.name < b.name; });
   return attributes;
 }
 
@@ -221,8 +218,8 @@ std::optional<std::vector<std::string>> Hdf5Reader::texts_attribute(std::string_
 std::unique_ptr<Hdf5Dataset> Hdf5Reader::open(std::string_view path) const {
   const Hdf5Object object = impl_->need(path);
   if (!object.is_dataset()) {
-    throw Error(ErrorKind::kModel, name() + ": expected a dataset \"" + std::string(path) +
-                                       "\", received a group.");
+    throw Error(ErrorKind::kModel,
+                name() + ": expected a dataset \"" + std::string(path) + "\", received a group.");
   }
   return open_hdf5_data(impl_->source(), object, std::string(path));
 }

@@ -39,6 +39,12 @@ void Hdf5Source::refuse(const std::string& what) const {
                                      ". Fetch or save the file again.");
 }
 
+void Hdf5Source::refuse_unsupported(const std::string& what) const {
+  throw Error(ErrorKind::kModel,
+              name() + ": expected HDF5 as Keras writes it, received " + what +
+                  ". Save it with h5py's defaults (libver='earliest', no track_order, no links).");
+}
+
 bool Hdf5Source::is_undefined(uint64_t address) const {
   return address == (address_width_ == 8 ? UINT64_MAX : (uint64_t{1} << (8 * address_width_)) - 1);
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// An HDF5 file as checked pieces: where structures begin, how wide its addresses are, and reads that
-// cannot leave the file. Internal to codec; the format's structures stand on it.
+// An HDF5 file as checked pieces: where structures begin, how wide its addresses are, and reads
+// that cannot leave the file. Internal to codec; the format's structures stand on it.
 
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +42,8 @@ class Hdf5Source {
   const ByteCursor::Fail& fail() const { return fail_; }
   // kModel: "<file>: expected a readable HDF5 file, received <what>."
   [[noreturn]] void refuse(const std::string& what) const;
+  // kModel for a sound file that uses what is not read here, and how to save it otherwise.
+  [[noreturn]] void refuse_unsupported(const std::string& what) const;
 
  private:
   std::shared_ptr<const ByteReader> file_;

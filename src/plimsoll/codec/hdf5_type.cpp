@@ -129,9 +129,9 @@ class GlobalHeap {
     if (found == collection.objects.end() || found->second.second < length) {
       source_.refuse("a text that is not in the heap where it should be");
     }
-    return std::string_view(reinterpret_cast<const char*>(collection.bytes.data()) +
-                                found->second.first,
-                            static_cast<size_t>(length));
+    return std::string_view(
+        reinterpret_cast<const char*>(collection.bytes.data()) + found->second.first,
+        static_cast<size_t>(length));
   }
 
  private:

@@ -20,6 +20,7 @@
 
 #include "base/dtype.h"
 #include "codec/byte_reader.h"
+#include "codec/number_format.h"
 
 namespace plimsoll::codec {
 
@@ -27,8 +28,8 @@ namespace plimsoll::codec {
 // room for names and types). Lists of strings count their padded size.
 constexpr int64_t kMaxHdf5AttributeBytes = 60 * 1024;
 
-// One text (variable-length UTF-8, of any length), a list of texts (fixed-length, as Keras writes
-// layer_names), or numbers.
+// One text (variable-length UTF-8, of any length), a list of texts (fixed-length, padded by zeros,
+// as Keras writes layer_names), or numbers.
 using Hdf5Value = std::variant<std::string, std::vector<std::string>, int64_t, double,
                                std::vector<int64_t>, std::vector<double>>;
 
@@ -43,7 +44,7 @@ class Hdf5Tree {
   struct Node {
     std::string name;
     bool is_dataset = false;
-    DType dtype = DType::kFloat32;
+    NumberFormat format;  // of a dataset
     std::vector<int64_t> shape;
     std::vector<Attribute> attributes;
     std::vector<size_t> children;  // positions in nodes()
@@ -53,9 +54,12 @@ class Hdf5Tree {
   Hdf5Tree();
 
   // Groups on the way are made. Twice the same group is one group; a name that is taken by
-  // something else, an empty name, or a dtype without an HDF5 form is kInternal.
+  // something else, an empty name, or a negative extent is kInternal. Booleans become h5py's
+  // enumeration.
   void add_group(std::string_view path);
   void add_dataset(std::string_view path, DType dtype, std::span<const int64_t> shape);
+  void add_dataset(std::string_view path, const NumberFormat& format,
+                   std::span<const int64_t> shape);
   // Of an object that exists; "" is the root. Above kMaxHdf5AttributeBytes: kInternal.
   void set_attribute(std::string_view path, std::string_view name, Hdf5Value value);
 

@@ -42,9 +42,9 @@ std::vector<std::byte> read_part(const ByteReader& file, int64_t offset, int64_t
   return bytes;
 }
 
-uint32_t number_at(std::span<const std::byte> bytes, size_t at) {
+uint32_t number_at(std::span<const std::byte> bytes, size_t at, size_t width) {
   uint32_t value = 0;
-  for (size_t i = 0; i < 4; ++i) value |= std::to_integer<uint32_t>(bytes[at + i]) << (8 * i);
+  for (size_t i = 0; i < width; ++i) value |= std::to_integer<uint32_t>(bytes[at + i]) << (8 * i);
   return value;
 }
 
@@ -55,8 +55,8 @@ std::optional<int64_t> find_end(const ByteReader& file) {
   const std::vector<std::byte> tail = read_part(file, file.size() - count, count);
   for (int64_t at = count - kEndBytes; at >= 0; --at) {
     const auto position = static_cast<size_t>(at);
-    if (number_at(tail, position) != kEndMagic) continue;
-    const int64_t comment = number_at(tail, position + 18) & 0xFFFF;
+    if (number_at(tail, position, 4) != kEndMagic) continue;
+    const int64_t comment = number_at(tail, position + 20, 2);
     if (at + kEndBytes + comment == count) return file.size() - count + at;
   }
   return std::nullopt;
@@ -327,7 +327,7 @@ bool looks_like_zip(const ByteReader& file) {
   if (file.size() < kEndBytes) return false;
   std::array<std::byte, 4> start;
   file.read_at(0, start);
-  const uint32_t magic = number_at(start, 0);
+  const uint32_t magic = number_at(start, 0, 4);
   return magic == kLocalMagic || magic == kEndMagic;
 }
 

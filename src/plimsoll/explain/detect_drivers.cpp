@@ -56,6 +56,21 @@ void detect_pinned(const Document& document, Facts& facts) {
   }
 }
 
+// Allocation of 1006632960 exceeds 10% of [free ]system memory. Announces; refuses nothing.
+void detect_cpu_warning(const Document& document, Facts& facts) {
+  constexpr std::string_view kPhrase = "allocation of ";
+  for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
+    Cursor cursor(document, document.match(kPhrase, at));
+    const std::optional<int64_t> bytes = cursor.integer();
+    if (!bytes || !cursor.literal(" exceeds ")) continue;
+    Sighting sighting = device_sighting(Family::kTfCpuWarning, "tensorflow", at);
+    sighting.survivable = true;
+    sighting.resource = Resource::kHostMemory;
+    set_exact_bytes(sighting, bytes);
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
 struct Phrase {
   std::string_view text;
   Family family;
@@ -143,6 +158,7 @@ void detect_nccl(const Document& document, Facts& facts) {
 void detect_drivers(const Document& document, Facts& facts) {
   detect_pool_growth(document, facts);
   detect_pinned(document, facts);
+  detect_cpu_warning(document, facts);
   detect_libraries(document, facts);
   detect_context_creation(document, facts);
   detect_cufft(document, facts);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "explain/code_line.h"
 #include "explain/cursor.h"
 #include "explain/facts.h"
 #include "explain/number.h"
@@ -66,9 +67,10 @@ void detect_bare(const Document& document, Facts& facts) {
     const std::string_view line = document.line(document.line_index(at));
     if (line.find("except") != npos || line.find("raise ") != npos) continue;  // code, not output
     Sighting sighting = host_sighting(Family::kMemoryErrorBare, at);
-    sighting.op = facts.context.code_op;
-    sighting.shape = facts.context.code_shape;
-    if (sighting.shape) sighting.dtype = facts.context.code_dtype;
+    if (const std::optional<CodeLine> code = code_above(document, at)) {
+      sighting.shape = code->shape;
+      if (sighting.shape) sighting.dtype = code->dtype;
+    }
     add_sighting(facts, std::move(sighting));
     return;
   }

@@ -63,14 +63,14 @@ void detect_kernel_oom(const Document& document, Facts& facts) {
   add_sighting(facts, std::move(sighting));
 }
 
-// "Killed" as a shell prints it, glued to whatever stood in the line.
+// "Killed" as a shell prints it, glued to whatever stood in the line: a bar, a loss, nothing.
 bool is_shell_killed(std::string_view line) {
   while (!line.empty() && (line.back() == ' ' || line.back() == kSoftBreak)) line.remove_suffix(1);
   if (line.size() >= 6 && line.substr(line.size() - 6) == "Killed") {
-    // A sentence that ends in "Killed" has letters before it; a glued bar or loss has not.
-    const char before = line.size() > 6 ? line[line.size() - 7] : '\n';
-    return !is_alpha(before) && (before != ' ' || line.find(": ") == npos ||
-                                 line.find_first_of("0123456789") != npos);
+    line.remove_suffix(6);
+    const size_t before = line.find_last_not_of(" \x01");
+    // Behind a word it is the end of a sentence.
+    return before == npos || !(is_alpha(line[before]) || line[before] == ',');
   }
   return equals_ignoring_case(line, "killed") || equals_ignoring_case(line, "killed.");
 }

@@ -166,12 +166,7 @@ struct Context {
   size_t nothing_at = 0;
   std::optional<int64_t> batch_size;
   size_t batch_at = 0;
-  std::string code_line;  // directly above the error
-  std::string code_op;
-  std::optional<std::vector<int64_t>> code_shape;
-  std::string code_dtype;
-  size_t code_at = 0;
-  std::vector<std::string> functions;  // Python frames, outermost first
+  std::vector<std::string> functions;  // frames of the last traceback, outermost first
   size_t shuffle_at = 0, cache_at = 0;
   bool shuffle_buffer = false, cache_dataset = false;
   bool growth_on = false, growth_late = false, xla_on = false, separable = false, pruning = false;

@@ -9,7 +9,8 @@
 //   initialize   initial weights, slots and counters as nodes
 //
 // Program inputs come in one order: model inputs, targets, sample weights (ProgramInput says what
-// each is). The first output of train and evaluate is the step's loss, a scalar; predict's outputs
+// each is). Losses are made by loss.h, metrics by metric.h, optimizers by optimizer.h; spec.h reads
+// Keras objects by name. The first output of train and evaluate is the step's loss, a scalar; predict's outputs
 // are the model's.
 
 #include <optional>

@@ -5,19 +5,26 @@
 //
 // The structure is items, loops, bindings, the value, form, copy and spill space of each instance,
 // and in_place. All else is computed anew and what was there is overwritten: blocks and scratch
-// from the catalog, homes that are kAutoHome, bytes, offsets, states, totals, thread count and
-// fingerprint. Homes that are given stay, so that a value may live longer than its uses ask. It
-// judges nothing beyond what it needs to compute: the validator does.
+// from the catalog, homes that are kAutoHome, loop extents that are 0, bytes, offsets, the memory
+// of states, totals, thread count and fingerprint. Homes that are given stay, so that a value may
+// live longer than its uses ask. It judges nothing beyond what it needs: the validator does.
+
+#include <span>
 
 #include "graph/kernel_catalog.h"
 #include "graph/program.h"
+#include "plan/liveness.h"
 #include "plan/plan.h"
+#include "plan/program_facts.h"
 
 namespace plimsoll::plan {
 
 // A home to be computed: the innermost loop that holds all uses, outside of every loop that an
 // accumulator is summed over. Counts as invalid, like the root.
 inline constexpr LoopId kAutoHome{int32_t{-2}};
+
+// Offsets in the spill file are multiples of this (a page, for transfers that bypass the cache).
+inline constexpr Bytes kSpillAlignment{4096};
 
 struct CompleteOptions {
   Bytes gap;  // bytes kept free behind each buffer
@@ -31,8 +38,17 @@ struct CompleteOptions {
 void complete_plan(Plan& plan, const graph::ProgramSet& programs,
                    const graph::KernelCatalog& catalog, const CompleteOptions& options = {});
 
-// The memory of all state variables of the set, one behind the other; fills `states` and
-// `state_bytes`.
+// Its steps, for the planner. The memory of all state variables, one behind the other:
 void place_states(const graph::ProgramSet& programs, Plan& plan);
+// Homes, spaces, bytes and scratch of one program whose structure holds: all but offsets.
+void complete_sizes(ProgramPlan& plan, ProgramFacts& facts);
+// Offsets in the arena and in the spill file (whose end is returned), and the program's total.
+// `buffers` are those of the arena, as find_buffers gives them.
+Bytes complete_offsets(ProgramPlan& plan, const graph::Graph& graph,
+                       std::span<const StatePlacement> states, std::span<const Buffer> buffers,
+                       const CompleteOptions& options);
+// Names, totals and fingerprint, when all programs are complete.
+void complete_totals(Plan& plan, const graph::ProgramSet& programs,
+                     const graph::KernelCatalog& catalog);
 
 }  // namespace plimsoll::plan

@@ -38,16 +38,6 @@ std::vector<InstanceLinks> find_links(const ProgramPlan& plan) {
   return links;
 }
 
-// The name of the axis that `loop` binds to in `call`.
-std::string_view bound_axis(const ProgramPlan& plan, LoopId loop, const Call* call) {
-  if (call != nullptr) {
-    for (const auto& [bound, axis] : call->bindings) {
-      if (bound == loop) return axis;
-    }
-  }
-  return plan.loops[loop.index()].axis;
-}
-
 class RuleFinder {
  public:
   RuleFinder(const ProgramPlan& plan, const graph::Graph& graph, const AxisTable& axes)
@@ -71,7 +61,7 @@ class RuleFinder {
         cut_input(loop, origin, rule);
       } else {
         const std::vector<graph::Axis>& axes = axes_[value.producer.index()];
-        const int axis = graph::find_axis(axes, bound_axis(plan_, loop, origin.writer));
+        const int axis = graph::find_axis(axes, find_bound_axis(plan_, loop, origin.writer));
         if (axis >= 0) cut(loop, axes[static_cast<size_t>(axis)].outputs[output_of(value)], rule);
       }
     }
@@ -99,7 +89,7 @@ class RuleFinder {
     graph::AxisUse widest;
     for (const auto& [call, input] : origin.readers) {
       const std::vector<graph::Axis>& axes = axes_[call->node.index()];
-      const int axis = graph::find_axis(axes, bound_axis(plan_, loop, call));
+      const int axis = graph::find_axis(axes, find_bound_axis(plan_, loop, call));
       if (axis < 0) return;
       const graph::AxisUse& use =
           axes[static_cast<size_t>(axis)].inputs[static_cast<size_t>(input)];
@@ -154,6 +144,15 @@ LoopId find_outer_loop(const ProgramPlan& plan, std::span<const LoopId> parents,
   LoopId outer = parents[loop.index()];
   while (outer.valid() && plan.loops[outer.index()].axis != axis) outer = parents[outer.index()];
   return outer;
+}
+
+std::string_view find_bound_axis(const ProgramPlan& plan, LoopId loop, const Call* call) {
+  if (call != nullptr) {
+    for (const auto& [bound, axis] : call->bindings) {
+      if (bound == loop) return axis;
+    }
+  }
+  return plan.loops[loop.index()].axis;
 }
 
 RowRange rows_of(const graph::AxisUse& use, RowRange rows, int64_t extent) {
@@ -221,7 +220,7 @@ std::vector<LoopId> bind_loops(const ProgramPlan& plan, std::span<const LoopId> 
                                LoopId around, const Call& call, std::span<const graph::Axis> axes) {
   std::vector<LoopId> bound(axes.size());
   for (LoopId loop = around; loop.valid(); loop = parents[loop.index()]) {
-    const int axis = graph::find_axis(axes, bound_axis(plan, loop, &call));
+    const int axis = graph::find_axis(axes, find_bound_axis(plan, loop, &call));
     if (axis >= 0 && !bound[static_cast<size_t>(axis)].valid()) {
       bound[static_cast<size_t>(axis)] = loop;
     }

@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "graph/kernel_catalog.h"
@@ -44,6 +45,9 @@ AxisTable find_all_axes(const graph::Graph& graph);
 std::vector<LoopId> find_parents(const ProgramPlan& plan);
 // The innermost loop around `loop` of the same axis name; invalid where there is none.
 LoopId find_outer_loop(const ProgramPlan& plan, std::span<const LoopId> parents, LoopId loop);
+
+// The name of the axis that `loop` binds to in `call`; without a call, by its own name.
+std::string_view find_bound_axis(const ProgramPlan& plan, LoopId loop, const Call* call);
 
 // Rows of a dimension that rows of an axis need or make, clipped to the dimension.
 RowRange rows_of(const graph::AxisUse& use, RowRange rows, int64_t extent);

@@ -49,8 +49,7 @@ std::string at(const Subject& subject, const Site& site) {
   const auto number = [](InstanceId id) { return "%" + std::to_string(id.raw()); };
   std::string item;
   if (const auto* call = std::get_if<Call>(site.item)) {
-    const bool known =
-        call->node.valid() && call->node.index() < subject.source.graph.nodes.size();
+    const bool known = call->node.valid() && call->node.index() < subject.source.graph.nodes.size();
     item = "call " + (known ? subject.source.graph.node(call->node).name : "of an unknown node");
     if (call->clone > 0) item += " (clone " + std::to_string(call->clone) + ")";
   } else if (const auto* encode = std::get_if<Encode>(site.item)) {
@@ -72,8 +71,8 @@ std::string at(const Subject& subject, const Site& site) {
 std::string name_of(const Subject& subject, InstanceId id) {
   if (!exists(subject.program, id)) return "an instance that does not exist";
   const Instance& instance = subject.program.instances[id.index()];
-  std::string name = "%" + std::to_string(id.raw()) + " (" +
-                     subject.source.graph.value(instance.value).name;
+  std::string name =
+      "%" + std::to_string(id.raw()) + " (" + subject.source.graph.value(instance.value).name;
   if (!instance.form.empty()) name += ", " + instance.form;
   if (instance.copy > 0) name += ", copy " + std::to_string(instance.copy);
   return name + ")";
@@ -143,8 +142,8 @@ Validation check_blocks(const Subject& subject) {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const graph::Block expected = subject.catalog.block(graph, graph::NodeId(n));
     if (expected == subject.program.blocks[n]) continue;
-    return {Verdict::kWrongBlock, at(subject) + "node " + graph.nodes[n].name + ": expected block " +
-                                      list(expected) + ", received " +
+    return {Verdict::kWrongBlock, at(subject) + "node " + graph.nodes[n].name +
+                                      ": expected block " + list(expected) + ", received " +
                                       list(subject.program.blocks[n])};
   }
   return ok();

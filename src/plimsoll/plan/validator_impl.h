@@ -35,7 +35,7 @@ struct SiteAxis {
   int64_t block = 0;
   bool falling = false;
   bool row_exact = false;
-  std::vector<LoopId> loops;  // that bind to it, outermost first
+  std::vector<LoopId> loops = {};  // that bind to it, outermost first
 };
 
 // Dimension `dimension` of an operand follows axis `axis` of the site.
@@ -56,24 +56,24 @@ struct SiteOperand {
 struct Site {
   int64_t number = 0;  // on the line of time
   const Item* item = nullptr;
-  std::vector<LoopId> around;  // outermost first
-  std::vector<SiteAxis> axes;
-  std::vector<SiteOperand> reads;
-  std::vector<SiteOperand> writes;
+  std::vector<LoopId> around = {};  // outermost first
+  std::vector<SiteAxis> axes = {};
+  std::vector<SiteOperand> reads = {};
+  std::vector<SiteOperand> writes = {};
 
   const Call* call() const { return std::get_if<Call>(item); }
 };
 
 // The body of a loop, or the root.
 struct Body {
-  std::vector<size_t> sites;       // Enter items have a site too
+  std::vector<size_t> sites;        // Enter items have a site too
   std::vector<InstanceId> at_home;  // instances whose home this is
-  int64_t begin = 0;               // numbers of the loop's start and end on the line of time
+  int64_t begin = 0;                // numbers of the loop's start and end on the line of time
   int64_t end = 0;
 };
 
 struct Sites {
-  std::vector<Site> sites;  // in the order of the tree
+  std::vector<Site> sites;   // in the order of the tree
   std::vector<Body> bodies;  // one per loop, the root last
   // Per instance: the site that writes it; −1: none (the incoming value of a state variable).
   std::vector<int64_t> writer;

@@ -14,15 +14,14 @@ struct Occupant {
   int64_t end = 0;
   int64_t offset = 0;
   int64_t bytes = 0;
-  InstanceId group;  // occupants of one group share memory by in_place; invalid: alone
+  InstanceId group = {};       // occupants of one group share memory by in_place; invalid: alone
   const Site* site = nullptr;  // scratch of this call
-  InstanceId instance;
+  InstanceId instance = {};
 };
 
 std::string name_of(const Subject& subject, const Occupant& occupant) {
-  const std::string what = occupant.site != nullptr
-                               ? at(subject, *occupant.site) + "scratch"
-                               : name_of(subject, occupant.instance);
+  const std::string what = occupant.site != nullptr ? at(subject, *occupant.site) + "scratch"
+                                                    : name_of(subject, occupant.instance);
   return what + " at [" + std::to_string(occupant.offset) + ", " +
          std::to_string(occupant.offset + occupant.bytes) + ")";
 }
@@ -104,8 +103,8 @@ Validation check_overlaps(const Subject& subject, const std::vector<Occupant>& o
       if (a.begin >= b.end || b.begin >= a.end) continue;
       if (a.offset >= b.offset + b.bytes || b.offset >= a.offset + a.bytes) continue;
       if (a.group.valid() && a.group == b.group) continue;
-      return {Verdict::kOverlap, at(subject) + name_of(subject, a) + " and " +
-                                     name_of(subject, b) + " live at the same time"};
+      return {Verdict::kOverlap, at(subject) + name_of(subject, a) + " and " + name_of(subject, b) +
+                                     " live at the same time"};
     }
   }
   return ok();

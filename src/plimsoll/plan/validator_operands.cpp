@@ -128,8 +128,8 @@ Bytes needed_bytes(const Subject& subject, const Sites& sites, InstanceId id) {
 Validation check_size(const Subject& subject, const Sites& sites, InstanceId id) {
   const Instance& instance = instance_of(subject, id);
   if (!instance.form.empty() && !is_form_known(instance.form)) {
-    return {Verdict::kBadForm, at(subject) + name_of(subject, id) + ": unknown form " +
-                                   instance.form};
+    return {Verdict::kBadForm,
+            at(subject) + name_of(subject, id) + ": unknown form " + instance.form};
   }
   const Bytes needed = needed_bytes(subject, sites, id);
   if (instance.bytes == needed) return ok();
@@ -197,8 +197,8 @@ Validation check_in_place(const Subject& subject, const Sites& sites, InstanceId
       std::find(call->outputs.begin(), call->outputs.end(), id) - call->outputs.begin();
   const auto uses = std::count(call->inputs.begin(), call->inputs.end(), instance.in_place);
   if (uses != 1) return bad("expected it as one operand of the call");
-  const auto input = std::find(call->inputs.begin(), call->inputs.end(), instance.in_place) -
-                     call->inputs.begin();
+  const auto input =
+      std::find(call->inputs.begin(), call->inputs.end(), instance.in_place) - call->inputs.begin();
   const graph::Node& node = subject.source.graph.node(call->node);
   const auto inputs = graph::input_types(subject.source.graph, call->node);
   const auto outputs = graph::output_types(subject.source.graph, call->node);
@@ -209,8 +209,8 @@ Validation check_in_place(const Subject& subject, const Sites& sites, InstanceId
   }
   for (size_t a = 0; a < site.axes.size(); ++a) {
     if (site.axes[a].block >= site.axes[a].extent && !site.axes[a].row_exact) continue;
-    if (!cuts_like(site.reads[static_cast<size_t>(input)],
-                   site.writes[static_cast<size_t>(output)], static_cast<int>(a))) {
+    if (!cuts_like(site.reads[static_cast<size_t>(input)], site.writes[static_cast<size_t>(output)],
+                   static_cast<int>(a))) {
       return bad("axis " + site.axes[a].name + " cuts input and output in different ways");
     }
   }

@@ -134,8 +134,8 @@ std::vector<Range> Replay::windows_of(const Site& site) const {
 
 Validation Replay::check_window(const Site& site, size_t a, const Range& window) const {
   const SiteAxis& axis = site.axes[a];
-  const bool whole = axis.kind == graph::AxisKind::kWhole ||
-                     axis.kind == graph::AxisKind::kNormalize;
+  const bool whole =
+      axis.kind == graph::AxisKind::kWhole || axis.kind == graph::AxisKind::kNormalize;
   if (whole && (axis.block < axis.extent || window != Range{0, axis.extent})) {
     return {Verdict::kNotCuttable, at(subject_, site) + "axis " + axis.name + " is " +
                                        std::string(graph::to_string(axis.kind)) +
@@ -235,8 +235,7 @@ Validation Replay::check_end() const {
                 ": expected a call for all of its rows, received none or a part"};
   }
   for (graph::ValueId output : graph.outputs) {
-    const std::vector<int64_t> dims =
-        graph.value(output).type.shape.at(subject_.source.batch);
+    const std::vector<int64_t> dims = graph.value(output).type.shape.at(subject_.source.batch);
     const int64_t rows = dims.empty() ? 1 : dims[0];
     if (drained_[output.index()] == rows) continue;
     return {Verdict::kMissingNode, at(subject_) + "output %" + graph.value(output).name +

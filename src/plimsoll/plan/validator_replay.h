@@ -42,8 +42,7 @@ class Replay {
   Validation read(const Site& site, const SiteOperand& operand, const Box& rows) const;
   Validation why_missing(const Site& site, const SiteOperand& operand, const Box& rows,
                          const Progress& progress) const;
-  Validation write(const Site& site, const SiteOperand& operand,
-                   const std::vector<Range>& windows);
+  Validation write(const Site& site, const SiteOperand& operand, const std::vector<Range>& windows);
   Validation check_pending(const Site& site, InstanceId id) const;
   Validation release_memory(const Site& site, const SiteOperand& operand, const Box& rows);
   Validation fold(const Site& site, const SiteOperand& operand, const std::vector<Range>& windows,
@@ -55,20 +54,20 @@ class Replay {
 
   const Subject& subject_;
   const Sites& sites_;
-  std::vector<Range> turns_;                  // current window of each loop
-  std::vector<std::vector<LoopId>> chains_;   // per loop: loops around it of its axis, self last
-  std::vector<HeldRows> held_;                // per instance
-  std::vector<int64_t> complete_;             // per instance: progress of a finished sum
-  std::vector<bool> ever_written_;            // per instance
-  std::vector<bool> taken_;                   // per instance: memory taken over since its turn began
+  std::vector<Range> turns_;                 // current window of each loop
+  std::vector<std::vector<LoopId>> chains_;  // per loop: loops around it of its axis, self last
+  std::vector<HeldRows> held_;               // per instance
+  std::vector<int64_t> complete_;            // per instance: progress of a finished sum
+  std::vector<bool> ever_written_;           // per instance
+  std::vector<bool> taken_;                  // per instance: memory taken over since its turn began
   std::vector<std::vector<InstanceId>> sharers_;  // per instance: others of its in_place group
-  std::vector<HeldRows> computed_;            // per node: boxes of its axes
-  std::vector<int64_t> drained_;              // per value: next row of dimension 0; −1: none yet
-  std::vector<StateMemory> states_;           // per state variable of the program
-  std::vector<int> state_of_instance_;        // −1: not in state memory
-  std::vector<Box> pending_;                  // per transfer: rows under way
+  std::vector<HeldRows> computed_;                // per node: boxes of its axes
+  std::vector<int64_t> drained_;        // per value: next row of dimension 0; −1: none yet
+  std::vector<StateMemory> states_;     // per state variable of the program
+  std::vector<int> state_of_instance_;  // −1: not in state memory
+  std::vector<Box> pending_;            // per transfer: rows under way
   std::vector<bool> is_pending_;
-  std::vector<std::set<std::vector<int64_t>>> shapes_;  // per site: call shapes seen
+  std::vector<std::set<std::vector<int64_t>>> shapes_;           // per site: call shapes seen
   std::vector<std::vector<std::vector<int64_t>>> lengths_seen_;  // per site: of the last call
 };
 

@@ -79,10 +79,9 @@ Validation Replay::check_scratch(const Site& site, const Call& call,
       const Bytes needed = subject_.catalog.scratch(subject_.source.graph, call.node,
                                                     subject_.source.batch, extents, forms);
       if (call.scratch_bytes < needed) {
-        return {Verdict::kScratch, at(subject_, site) + "expected " +
-                                       std::to_string(needed.count()) +
-                                       " bytes of scratch, received " +
-                                       std::to_string(call.scratch_bytes.count())};
+        return {Verdict::kScratch,
+                at(subject_, site) + "expected " + std::to_string(needed.count()) +
+                    " bytes of scratch, received " + std::to_string(call.scratch_bytes.count())};
       }
     }
     size_t a = 0;
@@ -135,8 +134,9 @@ Validation Replay::why_missing(const Site& site, const SiteOperand& operand, con
   if (taken_[index]) {
     return {Verdict::kBadInPlace, where + "read after its memory was taken over"};
   }
-  return {Verdict::kNotComputed, where + "expected rows that are computed, received some that hold "
-                                         "nothing or something else"};
+  return {Verdict::kNotComputed, where +
+                                     "expected rows that are computed, received some that hold "
+                                     "nothing or something else"};
 }
 
 Validation Replay::read(const Site& site, const SiteOperand& operand, const Box& rows) const {
@@ -172,8 +172,8 @@ Validation Replay::release_memory(const Site& site, const SiteOperand& operand, 
     const graph::Graph& graph = subject_.source.graph;
     const graph::ValueId value = subject_.program.instances[other.index()].value;
     const bool alike = graph.value(value).type.shape.at(subject_.source.batch) == operand.dims;
-    const bool row_like = !rows.empty() && !operand.dims.empty() &&
-                          graph.value(value).type.shape.has_batch();
+    const bool row_like =
+        !rows.empty() && !operand.dims.empty() && graph.value(value).type.shape.has_batch();
     taken_[other.index()] = true;
     if (alike) {
       held_[other.index()].erase(rows);
@@ -196,8 +196,9 @@ Validation Replay::release_memory(const Site& site, const SiteOperand& operand, 
       subject_.source.graph.states[static_cast<size_t>(state_of_instance_[id.index()])];
   if (memory->final || !state.write.valid()) {
     return {Verdict::kStateOrder, at(subject_, site) + "writes into state variable " + state.name +
-                                      (memory->final ? " after its write" : ", which is not written "
-                                                                            "in this program")};
+                                      (memory->final ? " after its write"
+                                                     : ", which is not written "
+                                                       "in this program")};
   }
   for (InstanceId other : memory->instances) {
     if (other != id) release(other);

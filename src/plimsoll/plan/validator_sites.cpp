@@ -19,8 +19,8 @@ Validation check_instance_ids(const Subject& subject) {
       return {Verdict::kBadReference, where + "no such value"};
     }
     if (instance.home.valid() && instance.home.index() >= program.loops.size()) {
-      return {Verdict::kBadReference, where + "its home " + loop_name(instance.home) +
-                                          " is not a loop of the program"};
+      return {Verdict::kBadReference,
+              where + "its home " + loop_name(instance.home) + " is not a loop of the program"};
     }
     if (instance.in_place.valid() && !exists(program, instance.in_place)) {
       return {Verdict::kBadReference, where + "it takes over an instance that does not exist"};
@@ -99,8 +99,8 @@ class TreeWalk {
     if (!id.valid() || id.index() >= subject_.program.loops.size()) return bad("no such loop");
     if (entered_[id.index()]) return bad("loop " + loop_name(id) + " is entered twice");
     if (id != LoopId(next_loop_)) {
-      return bad("expected loop " + loop_name(LoopId(next_loop_)) + " to be entered next, received " +
-                 loop_name(id));
+      return bad("expected loop " + loop_name(LoopId(next_loop_)) +
+                 " to be entered next, received " + loop_name(id));
     }
     ++next_loop_;
     entered_[id.index()] = true;
@@ -185,8 +185,8 @@ Validation find_groups(const Subject& subject, Sites& sites) {
     InstanceId owner(i);
     for (size_t hops = 0; instances[owner.index()].in_place.valid(); ++hops) {
       if (hops > instances.size()) {
-        return {Verdict::kBadInPlace, at(subject) + name_of(subject, InstanceId(i)) +
-                                          " takes over memory in a circle"};
+        return {Verdict::kBadInPlace,
+                at(subject) + name_of(subject, InstanceId(i)) + " takes over memory in a circle"};
       }
       owner = instances[owner.index()].in_place;
     }

@@ -1,0 +1,59 @@
+#pragma once
+
+// Our own vectorized kernels, by operator name.
+//
+// They compute in float32 on dense operands, split their work by fixed rules of the shape, and sum
+// in orders that do not depend on threads. What is not here (float64, operands cut inside of a
+// sample, rare operators) is the reference kernels' business.
+
+#include <cstdint>
+#include <memory>
+
+#include "backend/cpu/isa.h"
+#include "backend/cpu/node_facts.h"
+#include "backend/cpu/threads.h"
+#include "backend/kernel.h"
+
+namespace plimsoll::backend::cpu {
+
+struct CpuOptions {
+  Isa isa = Isa::kGeneric;
+  int threads = 1;
+};
+
+// A kernel and the scratch that each call of it wants; no kernel: not ours.
+struct CpuKernel {
+  std::unique_ptr<Kernel> kernel;
+  Bytes scratch;
+};
+
+CpuKernel make_cpu_kernel(const NodeFacts& facts, const CpuOptions& options);
+// Over dense rows; no kernel: not ours.
+std::unique_ptr<Kernel> make_cpu_encoder(const EncoderRequest& request, const CpuOptions& options);
+
+// A kernel from a callable of (const KernelCall&) that does not throw.
+template <typename Body>
+class BodyKernel final : public Kernel {
+ public:
+  explicit BodyKernel(Body body) : body_(std::move(body)) {}
+  void run(const KernelCall& call) const noexcept override {
+    const FlushDenormals flush;
+    body_(call);
+  }
+
+ private:
+  Body body_;
+};
+template <typename Body>
+CpuKernel kernel_of(Body body, Bytes scratch = Bytes(0)) {
+  return {std::make_unique<BodyKernel<Body>>(std::move(body)), scratch};
+}
+
+inline const float* input_floats(const KernelCall& call, size_t i) {
+  return reinterpret_cast<const float*>(call.inputs[i].data);
+}
+inline float* output_floats(const KernelCall& call, size_t i) {
+  return reinterpret_cast<float*>(call.outputs[i].data);
+}
+
+}  // namespace plimsoll::backend::cpu

@@ -1,0 +1,20 @@
+#pragma once
+
+// Which of the compiled variants of our loops runs.
+//
+// The loops are plain C++ that the compiler vectorizes, compiled once per instruction set
+// (for_each_isa.h). The choice is part of the kernel set: other widths of partial sums, other bits.
+
+#include <string_view>
+
+namespace plimsoll::backend::cpu {
+
+enum class Isa { kGeneric, kAvx2, kAvx512 };
+
+// From CpuInfo::isa; what we have no variant for is kGeneric.
+constexpr Isa isa_of(std::string_view cpu_isa) {
+  if (cpu_isa.starts_with("avx512")) return Isa::kAvx512;
+  return cpu_isa == "avx2" ? Isa::kAvx2 : Isa::kGeneric;
+}
+
+}  // namespace plimsoll::backend::cpu

@@ -1,0 +1,53 @@
+#pragma once
+
+// One kernel call in numbers: a node, the extents of a block, and what follows from them.
+//
+// A node that is cut along the batch alone, or not at all, has dense operands in every call: rows
+// of whole samples. Most kernels ask for that and then see flat arrays. What is cut along another
+// axis (units, classes) is only dense by chance.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/kernel.h"
+#include "graph/op.h"
+
+namespace plimsoll::backend::cpu {
+
+struct NodeFacts {
+  const graph::Node* node = nullptr;
+  std::vector<graph::ValueType> inputs;
+  std::vector<graph::ValueType> outputs;
+  std::vector<graph::Axis> axes;
+  int64_t batch = 1;
+  std::vector<int64_t> extents;    // one per axis
+  std::vector<std::string> forms;  // one per input; "" plain
+
+  std::string_view op() const { return node->op->name(); }
+  const graph::Attributes& attributes() const { return node->attributes; }
+  graph::NodeTypes types() const { return {node->attributes, inputs, outputs}; }
+  // Samples in the call; 1 where the node has no batch axis.
+  int64_t samples() const;
+  // Elements of an operand in the call.
+  int64_t input_elements(size_t i) const { return elements(inputs[i], true, i); }
+  int64_t output_elements(size_t i) const { return elements(outputs[i], false, i); }
+  // Whether an axis other than the batch is cut.
+  bool cut_inside_samples() const;
+  bool all_float32() const;
+
+ private:
+  int64_t elements(const graph::ValueType& type, bool input, size_t operand) const;
+};
+
+NodeFacts node_facts(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                     std::span<const int64_t> extents, std::span<const std::string> forms);
+
+// Row-major without gaps; a dimension of extent 1 may have any stride.
+bool is_dense(std::span<const int64_t> dims, std::span<const int64_t> strides);
+// Whether all operands that are there are.
+bool is_dense(const KernelRequest& request);
+
+}  // namespace plimsoll::backend::cpu

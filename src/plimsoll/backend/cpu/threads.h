@@ -1,0 +1,99 @@
+#pragma once
+
+// Splits a kernel's work over a fixed number of threads, and keeps rounding alike in all of them.
+//
+// Which thread computes what is a function of the counts alone: contiguous parts of equal size, in
+// order. Sums over parts go through scratch and are folded in part order, never by arrival. While
+// a kernel runs, denormal numbers count as zero in every thread, so that a result does not depend
+// on who computed it.
+
+#include <cstdint>
+
+namespace plimsoll::backend::cpu {
+
+// Denormals as zeros, in and out, in this thread for the life of the object.
+class FlushDenormals {
+ public:
+  FlushDenormals();
+  ~FlushDenormals();
+  FlushDenormals(const FlushDenormals&) = delete;
+  FlushDenormals& operator=(const FlushDenormals&) = delete;
+
+ private:
+  uint64_t before_;
+};
+
+// The opposite: denormals are numbers, whatever the host program has set.
+class KeepDenormals {
+ public:
+  KeepDenormals();
+  ~KeepDenormals();
+  KeepDenormals(const KeepDenormals&) = delete;
+  KeepDenormals& operator=(const KeepDenormals&) = delete;
+
+ private:
+  uint64_t before_;
+};
+
+// The team that OpenMP hands to this host thread for `threads` threads, with its rounding set and
+// its size fixed for the life of the object (other libraries that use OpenMP see `threads`).
+class TeamScope {
+ public:
+  explicit TeamScope(int threads);
+  ~TeamScope();
+  TeamScope(const TeamScope&) = delete;
+  TeamScope& operator=(const TeamScope&) = delete;
+
+ private:
+  FlushDenormals flush_;
+  int threads_before_;
+};
+
+// [begin, end) of part `part` of `count` things, boundaries at multiples of `grain`.
+struct Range {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+constexpr Range part_of(int64_t count, int64_t grain, int part, int parts) {
+  const int64_t grains = (count + grain - 1) / grain;
+  const auto cut = [&](int64_t i) {
+    const int64_t at = grains * i / parts * grain;
+    return at < count ? at : count;
+  };
+  return {cut(part), cut(part + 1)};
+}
+
+// Work below this many bytes is done by one thread: waking another takes as long.
+inline constexpr int64_t kBytesWorthATeam = 96 << 10;
+// Parts for work that touches that many bytes.
+constexpr int parts_for(int64_t bytes, int threads) {
+  return bytes < kBytesWorthATeam ? 1 : threads;
+}
+
+namespace threads_impl {
+using PartFunction = void (*)(const void* body, int part);
+void run_parts(int parts, PartFunction function, const void* body) noexcept;
+}  // namespace threads_impl
+
+// body(part) for each part, one thread a part.
+template <typename Body>
+void for_each_part(int parts, const Body& body) noexcept {
+  if (parts == 1) {
+    body(0);
+    return;
+  }
+  threads_impl::run_parts(
+      parts, [](const void* erased, int part) { (*static_cast<const Body*>(erased))(part); },
+      &body);
+}
+
+// body(begin, end) over [0, count) in `parts` contiguous parts.
+template <typename Body>
+void for_each_range(int64_t count, int64_t grain, int parts, const Body& body) noexcept {
+  for_each_part(parts, [&](int part) {
+    const Range range = part_of(count, grain, part, parts);
+    if (range.begin < range.end) body(range.begin, range.end);
+  });
+}
+
+}  // namespace plimsoll::backend::cpu

@@ -1,0 +1,356 @@
+#include "backend/onednn/convolution.h"
+
+#include <array>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace plimsoll::backend::onednn {
+namespace {
+
+using dnnl::memory;
+
+constexpr Bytes kLine{64};
+// Below this many floating-point operations one thread is as fast as several.
+constexpr double kFlopsWorthATeam = 1e6;
+
+memory::desc floats(memory::dims dims, memory::format_tag tag) {
+  return memory::desc(std::move(dims), memory::data_type::f32, tag);
+}
+
+memory::dims weight_dims(const ops::Conv2dGeometry& g) {
+  memory::dims dims = {g.group_filters(), g.group_channels(), g.rows().size, g.columns().size};
+  if (g.groups > 1) dims.insert(dims.begin(), g.groups);
+  return dims;
+}
+
+// (height, width, channels / groups, filters) as the vendor's dimensions see it.
+memory::desc plain_weights(const ops::Conv2dGeometry& g) {
+  const memory::dim row = g.group_channels() * g.filters;
+  memory::dims strides = {1, g.filters, g.columns().size * row, row};
+  if (g.groups > 1) strides.insert(strides.begin(), g.group_filters());
+  return memory::desc(weight_dims(g), memory::data_type::f32, strides);
+}
+
+memory::desc any_weights(const ops::Conv2dGeometry& g) {
+  return floats(weight_dims(g), memory::format_tag::any);
+}
+
+memory::desc source_of(const Convolution& c) {
+  const ops::Conv2dGeometry& g = c.geometry;
+  return floats({c.samples, g.channels, g.rows().input, g.columns().input},
+                memory::format_tag::nhwc);
+}
+memory::desc result_of(const Convolution& c) {
+  const ops::Conv2dGeometry& g = c.geometry;
+  return floats({c.samples, g.filters, g.rows().output, g.columns().output},
+                memory::format_tag::nhwc);
+}
+memory::desc bias_of(const Convolution& c) {
+  return floats({c.geometry.filters}, memory::format_tag::a);
+}
+
+std::string key_of(const Convolution& c, std::string_view weights) {
+  std::string key = "conv" + std::to_string(static_cast<int>(c.kind));
+  const auto add = [&](int64_t value) { key += "," + std::to_string(value); };
+  for (const ops::Window& w : c.geometry.window) {
+    for (int64_t value : {w.input, w.output, w.size, w.stride, w.dilation, w.before, w.after}) {
+      add(value);
+    }
+  }
+  for (int64_t value : {c.geometry.channels, c.geometry.filters, c.geometry.groups, c.samples,
+                        int64_t{c.bias}, int64_t{c.relu}}) {
+    add(value);
+  }
+  return key + "," + std::string(weights);
+}
+
+// Through the C functions: the C++ ones insist on a description of the forward pass, which takes
+// milliseconds to make and is not needed here.
+dnnl::primitive_desc_base describe(const Convolution& c, const memory::desc& weights) {
+  const ops::Conv2dGeometry& g = c.geometry;
+  const dnnl_dims_t strides = {g.rows().stride, g.columns().stride};
+  const dnnl_dims_t dilations = {g.rows().dilation - 1, g.columns().dilation - 1};
+  const dnnl_dims_t before = {g.rows().before, g.columns().before};
+  // What the windows do not reach at the end is not padding.
+  dnnl_dims_t after;
+  for (size_t i = 0; i < 2; ++i) {
+    const ops::Window& w = g.window[i];
+    after[i] = (w.output - 1) * w.stride + (w.size - 1) * w.dilation + 1 - w.input - w.before;
+  }
+  dnnl::primitive_attr attributes = base_attributes();
+  if (c.relu) {
+    dnnl::post_ops post_ops;
+    append_relu(post_ops);
+    attributes.set_post_ops(post_ops);
+  }
+  const memory::desc source = source_of(c);
+  const memory::desc result = result_of(c);
+  const memory::desc bias = c.bias ? bias_of(c) : memory::desc();
+  const const_dnnl_memory_desc_t bias_handle = c.bias ? bias.get() : nullptr;
+  dnnl_primitive_desc_t handle = nullptr;
+  dnnl_status_t status = dnnl_success;
+  switch (c.kind) {
+    case ConvolutionKind::kForward:
+      status = dnnl_convolution_forward_primitive_desc_create(
+          &handle, engine().get(), dnnl_forward_training, dnnl_convolution_direct, source.get(),
+          weights.get(), bias_handle, result.get(), strides, dilations, before, after,
+          attributes.get());
+      break;
+    case ConvolutionKind::kGradInput:
+      status = dnnl_convolution_backward_data_primitive_desc_create(
+          &handle, engine().get(), dnnl_convolution_direct, source.get(), weights.get(),
+          result.get(), strides, dilations, before, after, nullptr, attributes.get());
+      break;
+    case ConvolutionKind::kGradKernel:
+      status = dnnl_convolution_backward_weights_primitive_desc_create(
+          &handle, engine().get(), dnnl_convolution_direct, source.get(), weights.get(),
+          bias_handle, result.get(), strides, dilations, before, after, nullptr,
+          attributes.get());
+      break;
+  }
+  dnnl::error::wrap_c_api(status, "describing a convolution");
+  return dnnl::primitive_desc_base(handle);
+}
+
+memory::desc queried(const dnnl::primitive_desc_base& description, dnnl_query_t what) {
+  const const_dnnl_memory_desc_t handle =
+      dnnl_primitive_desc_query_md(description.get(), what, 0);
+  dnnl_memory_desc_t copy = nullptr;
+  dnnl::error::wrap_c_api(dnnl_memory_desc_clone(&copy, handle), "copying a memory description");
+  return memory::desc(copy);
+}
+
+// Offset of the next piece of scratch behind `bytes`.
+Bytes behind(Bytes bytes) { return round_up(bytes, kLine); }
+
+// y = conv(x, w), or dx = conv'(dy, w).
+class MapKernel final : public Kernel {
+ public:
+  MapKernel(PrimitiveRun run, bool bias) : run_(std::move(run)), bias_(bias) {}
+
+  void run(const KernelCall& call) const noexcept override {
+    std::array<std::byte*, 4> addresses = {call.inputs[0].data, call.inputs[1].data,
+                                           call.outputs[0].data, nullptr};
+    if (bias_) addresses[3] = call.inputs[2].data;
+    run_.run(std::span(addresses).first(bias_ ? 4 : 3), call.scratch);
+  }
+
+ private:
+  PrimitiveRun run_;
+  bool bias_;
+};
+
+// A tail as a full block: its rows are copied in front of rows of zeros.
+class PaddedKernel final : public Kernel {
+ public:
+  struct Sizes {
+    Bytes input, padded_input, output, padded_output;
+  };
+  PaddedKernel(std::unique_ptr<Kernel> block, Bytes block_scratch, const Sizes& sizes)
+      : block_(std::move(block)), block_scratch_(block_scratch), sizes_(sizes) {}
+
+  static Bytes scratch(Bytes block_scratch, const Sizes& sizes) {
+    return behind(block_scratch) + behind(sizes.padded_input) + sizes.padded_output;
+  }
+
+  void run(const KernelCall& call) const noexcept override {
+    std::byte* input = call.scratch + behind(block_scratch_).size();
+    std::byte* output = input + behind(sizes_.padded_input).size();
+    std::memcpy(input, call.inputs[0].data, sizes_.input.size());
+    std::memset(input + sizes_.input.size(), 0, (sizes_.padded_input - sizes_.input).size());
+    constexpr size_t kMostInputs = 3;
+    std::array<Operand, kMostInputs> inputs;
+    std::copy(call.inputs.begin(), call.inputs.end(), inputs.begin());
+    inputs[0].data = input;
+    Operand result = call.outputs[0];
+    result.data = output;
+    KernelCall padded = call;
+    padded.inputs = std::span(inputs).first(call.inputs.size());
+    padded.outputs = std::span(&result, 1);
+    block_->run(padded);
+    std::memcpy(call.outputs[0].data, output, sizes_.output.size());
+  }
+
+ private:
+  std::unique_ptr<Kernel> block_;
+  Bytes block_scratch_;
+  Sizes sizes_;
+};
+
+// Where the pieces of a weight gradient's scratch begin.
+struct GradientScratch {
+  Bytes kernel, bias, all;
+};
+GradientScratch gradient_scratch(const Convolution& c, const Compiled& compiled) {
+  GradientScratch s;
+  s.kernel = behind(compiled.scratch);
+  s.bias = behind(s.kernel + Bytes(static_cast<int64_t>(compiled.weights.get_size())));
+  const int64_t bias_elements = c.bias ? c.geometry.filters : 0;
+  s.all = s.bias + Bytes(bias_elements * static_cast<int64_t>(sizeof(float)));
+  return s;
+}
+
+class GradKernelKernel final : public Kernel {
+ public:
+  GradKernelKernel(PrimitiveRun run, const Convolution& c, const Compiled& compiled, int threads)
+      : run_(std::move(run)),
+        mover_(packed_layout(compiled.weights), threads),
+        scratch_(gradient_scratch(c, compiled)),
+        filters_(c.bias ? c.geometry.filters : 0) {}
+
+  void run(const KernelCall& call) const noexcept override {
+    std::byte* kernel = call.scratch + scratch_.kernel.size();
+    std::byte* bias = call.scratch + scratch_.bias.size();
+    const std::array<std::byte*, 4> addresses = {call.inputs[0].data, call.inputs[1].data, kernel,
+                                                 bias};
+    run_.run(std::span(addresses).first(filters_ > 0 ? 4 : 3), call.scratch);
+    const cpu::FlushDenormals flush;
+    if (call.outputs[0].data != nullptr) {
+      mover_.unpack(reinterpret_cast<const float*>(kernel),
+                    reinterpret_cast<float*>(call.outputs[0].data), !call.first);
+    }
+    if (filters_ > 0 && call.outputs[1].data != nullptr) {
+      const auto* from = reinterpret_cast<const float*>(bias);
+      auto* to = reinterpret_cast<float*>(call.outputs[1].data);
+      for (int64_t i = 0; i < filters_; ++i) to[i] = call.first ? from[i] : to[i] + from[i];
+    }
+  }
+
+ private:
+  PrimitiveRun run_;
+  WeightMover mover_;
+  GradientScratch scratch_;
+  int64_t filters_;  // 0: no bias
+};
+
+Bytes sample_bytes(const memory::desc& description, const Convolution& c) {
+  return Bytes(static_cast<int64_t>(description.get_size()) / c.samples);
+}
+
+PaddedKernel::Sizes padded_sizes(const Convolution& c) {
+  const bool forward = c.kind == ConvolutionKind::kForward;
+  const Bytes source = sample_bytes(source_of(c), c);
+  const Bytes result = sample_bytes(result_of(c), c);
+  const Bytes in = forward ? source : result;
+  const Bytes out = forward ? result : source;
+  return {in * c.samples, in * c.block_samples, out * c.samples, out * c.block_samples};
+}
+
+Convolution full_block(Convolution c) {
+  c.samples = c.block_samples;
+  return c;
+}
+
+}  // namespace
+
+std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t block_samples) {
+  Convolution c;
+  const std::string_view op = facts.op();
+  if (op == "conv2d") {
+    c.kind = ConvolutionKind::kForward;
+  } else if (op == "conv2d_grad_input") {
+    c.kind = ConvolutionKind::kGradInput;
+  } else if (op == "conv2d_grad_kernel") {
+    c.kind = ConvolutionKind::kGradKernel;
+  } else {
+    return std::nullopt;
+  }
+  if (facts.inputs[0].dtype != DType::kFloat32) return std::nullopt;
+  c.geometry = ops::conv2d_geometry(op, facts.types());
+  c.samples = facts.samples() * facts.inputs[0].shape[0].count;
+  c.block_samples = block_samples * facts.inputs[0].shape[0].count;
+  c.bias = facts.attributes().get_bool("use_bias", false) && c.kind != ConvolutionKind::kGradInput;
+  c.relu = c.kind == ConvolutionKind::kForward &&
+           facts.attributes().get_string("activation", "linear") == "relu";
+  c.packed =
+      c.kind != ConvolutionKind::kGradKernel && facts.inputs[1].dtype == DType::kOpaque;
+  return c;
+}
+
+int Convolutions::threads_for(const Convolution& c) const {
+  const ops::Conv2dGeometry& g = c.geometry;
+  const double flops = 2.0 * static_cast<double>(c.samples * g.rows().output) *
+                       static_cast<double>(g.columns().output) *
+                       static_cast<double>(g.kernel_elements());
+  return flops < kFlopsWorthATeam ? 1 : threads_;
+}
+
+std::shared_ptr<Compiled> Convolutions::compiled_with(const Convolution& c,
+                                                      const memory::desc& weights,
+                                                      std::string_view weights_key) const {
+  return cache_.get(key_of(c, weights_key), [&] {
+    auto result = std::make_shared<Compiled>();
+    result->threads = threads_for(c);
+    guarded("a convolution", result->threads, [&] {
+      result->take(describe(c, weights));
+      const bool gradient = c.kind == ConvolutionKind::kGradKernel;
+      result->weights = queried(result->description,
+                                gradient ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
+    });
+    return result;
+  });
+}
+
+std::shared_ptr<Compiled> Convolutions::compiled(const Convolution& c) const {
+  const ops::Conv2dGeometry& g = c.geometry;
+  if (c.kind == ConvolutionKind::kGradKernel) return compiled_with(c, any_weights(g), "any");
+  if (!c.packed) return compiled_with(c, plain_weights(g), "plain");
+  if (c.samples == c.block_samples) return compiled_with(c, any_weights(g), "any");
+  const std::shared_ptr<Compiled> block = compiled(full_block(c));
+  return compiled_with(c, block->weights, print(packed_layout(block->weights)));
+}
+
+bool Convolutions::runs_padded(const Convolution& c) const {
+  if (!c.packed || c.samples == c.block_samples) return false;
+  const std::string& tail = compiled(c)->implementation;
+  return tail.find("ref") != std::string::npos || tail.find("gemm") != std::string::npos;
+}
+
+std::optional<PackedLayout> Convolutions::wanted_layout(const Convolution& c) const {
+  if (c.kind == ConvolutionKind::kGradKernel) return std::nullopt;
+  const Convolution block = full_block(c);
+  const std::shared_ptr<Compiled> liked = compiled_with(block, any_weights(c.geometry), "any");
+  const std::shared_ptr<Compiled> plain = compiled_with(block, plain_weights(c.geometry), "plain");
+  if (liked->implementation == plain->implementation) return std::nullopt;
+  return packed_layout(liked->weights);
+}
+
+Bytes Convolutions::scratch(const Convolution& c) const {
+  if (runs_padded(c)) {
+    return PaddedKernel::scratch(compiled(full_block(c))->scratch, padded_sizes(c));
+  }
+  const std::shared_ptr<Compiled> made = compiled(c);
+  return c.kind == ConvolutionKind::kGradKernel ? gradient_scratch(c, *made).all : made->scratch;
+}
+
+std::unique_ptr<Kernel> Convolutions::make(const Convolution& c) const {
+  if (runs_padded(c)) {
+    return std::make_unique<PaddedKernel>(make(full_block(c)), scratch(full_block(c)),
+                                          padded_sizes(c));
+  }
+  const std::shared_ptr<Compiled> made = compiled(c);
+  const memory::desc source = source_of(c);
+  const memory::desc result = result_of(c);
+  std::vector<Argument> arguments;
+  switch (c.kind) {
+    case ConvolutionKind::kForward:
+      arguments = {{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, made->weights},
+                   {DNNL_ARG_DST, result}};
+      if (c.bias) arguments.push_back({DNNL_ARG_BIAS, bias_of(c)});
+      break;
+    case ConvolutionKind::kGradInput:
+      arguments = {{DNNL_ARG_DIFF_DST, result}, {DNNL_ARG_WEIGHTS, made->weights},
+                   {DNNL_ARG_DIFF_SRC, source}};
+      break;
+    case ConvolutionKind::kGradKernel:
+      arguments = {{DNNL_ARG_SRC, source}, {DNNL_ARG_DIFF_DST, result},
+                   {DNNL_ARG_DIFF_WEIGHTS, made->weights}};
+      if (c.bias) arguments.push_back({DNNL_ARG_DIFF_BIAS, bias_of(c)});
+      return std::make_unique<GradKernelKernel>(PrimitiveRun(made, arguments), c, *made,
+                                                threads_);
+  }
+  return std::make_unique<MapKernel>(PrimitiveRun(made, arguments), c.bias);
+}
+
+}  // namespace plimsoll::backend::onednn

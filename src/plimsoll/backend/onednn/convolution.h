@@ -1,0 +1,65 @@
+#pragma once
+
+// conv2d and its two gradients on the vendor's primitives, channels last, float32.
+//
+// The weight is plain, (height, width, channels / groups, filters), or packed. It is packed where
+// the layout that the primitive likes runs on another implementation than the plain one does: that
+// is where packing pays (measured: first layers and data gradients; elsewhere plain weights are as
+// fast). The layout is that of a full block; tails use it too, and where the library has no fast
+// kernel for that, the tail runs as a full block with zero rows behind.
+//
+//   scratch  conv2d, conv2d_grad_input   [primitive] [padded input and output, tails of that kind]
+//            conv2d_grad_kernel          [primitive] [dw as the primitive lays it out] [db]
+//
+// The vendor's weight gradient overwrites, so it goes to scratch and is then stored or added.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "backend/cpu/cpu_kernels.h"
+#include "backend/onednn/packed_layout.h"
+#include "backend/onednn/primitive_cache.h"
+#include "ops/conv2d.h"
+
+namespace plimsoll::backend::onednn {
+
+enum class ConvolutionKind { kForward, kGradInput, kGradKernel };
+
+// All that a convolution's primitive depends on, but for the weight's layout.
+struct Convolution {
+  ConvolutionKind kind = ConvolutionKind::kForward;
+  ops::Conv2dGeometry geometry;
+  int64_t samples = 1;        // in this call
+  int64_t block_samples = 1;  // in a full block of the kernel set
+  bool bias = false;
+  bool relu = false;
+  bool packed = false;
+};
+
+// nullopt: another operator, or one that only the reference computes (float64).
+std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t block_samples);
+
+class Convolutions {
+ public:
+  Convolutions(PrimitiveCache& cache, int threads) : cache_(cache), threads_(threads) {}
+
+  // The layout that the weight should be packed to; nullopt: plain.
+  std::optional<PackedLayout> wanted_layout(const Convolution& convolution) const;
+  Bytes scratch(const Convolution& convolution) const;
+  std::unique_ptr<Kernel> make(const Convolution& convolution) const;
+
+ private:
+  std::shared_ptr<Compiled> compiled(const Convolution& convolution) const;
+  std::shared_ptr<Compiled> compiled_with(const Convolution& convolution,
+                                          const dnnl::memory::desc& weights,
+                                          std::string_view weights_key) const;
+  // Whether a tail must run as a full block.
+  bool runs_padded(const Convolution& convolution) const;
+  int threads_for(const Convolution& convolution) const;
+
+  PrimitiveCache& cache_;
+  int threads_;
+};
+
+}  // namespace plimsoll::backend::onednn

@@ -1,0 +1,257 @@
+#include "backend/onednn/packed_layout.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace plimsoll::backend::onednn {
+namespace {
+
+constexpr std::string_view kPrefix = "f32";
+constexpr size_t kMaxDims = 5;
+constexpr int64_t kMaxElements = int64_t{1} << 40;
+
+int64_t product(const std::vector<int64_t>& values) {
+  return std::accumulate(values.begin(), values.end(), int64_t{1}, std::multiplies<>());
+}
+
+std::string join(const std::vector<int64_t>& values) {
+  std::string text;
+  for (int64_t value : values) text += (text.empty() ? "" : "x") + std::to_string(value);
+  return text;
+}
+
+[[noreturn]] void refuse_layout(std::string_view text) {
+  throw Error(ErrorKind::kModel,
+              "pack: expected a layout of this backend (f32:d…:p…:s…:b…), received \"" +
+                  std::string(text) + "\". Make the graph again for this kernel set.");
+}
+
+// Cuts `text` up to the next separator off and returns it.
+std::string_view take(std::string_view& text, char separator) {
+  const size_t end = std::min(text.find(separator), text.size());
+  const std::string_view head = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return head;
+}
+
+int64_t parse_number(std::string_view digits, std::string_view whole) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || value < 0 ||
+      value > kMaxElements) {
+    refuse_layout(whole);
+  }
+  return value;
+}
+
+std::vector<int64_t> parse_numbers(std::string_view field, char name, std::string_view whole) {
+  if (field.empty() || field.front() != name) refuse_layout(whole);
+  field.remove_prefix(1);
+  std::vector<int64_t> values;
+  while (!field.empty()) values.push_back(parse_number(take(field, 'x'), whole));
+  return values;
+}
+
+// Offset of each index of one dimension.
+std::vector<int64_t> offsets_of(const PackedLayout& layout, size_t dimension) {
+  std::vector<int64_t> offsets(static_cast<size_t>(layout.dims[dimension]));
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    int64_t rest = static_cast<int64_t>(i);
+    int64_t step = 1;
+    int64_t offset = 0;
+    for (size_t b = layout.blocks.size(); b-- > 0;) {
+      const PackedLayout::Block& block = layout.blocks[b];
+      if (block.dimension == static_cast<int>(dimension)) {
+        offset += rest % block.size * step;
+        rest /= block.size;
+      }
+      step *= block.size;
+    }
+    offsets[i] = offset + rest * layout.strides[dimension];
+  }
+  return offsets;
+}
+
+// outer[i] + inner[j], i slowest.
+std::vector<int64_t> outer_sum(const std::vector<int64_t>& outer,
+                               const std::vector<int64_t>& inner) {
+  std::vector<int64_t> sums;
+  sums.reserve(outer.size() * inner.size());
+  for (int64_t o : outer) {
+    for (int64_t i : inner) sums.push_back(o + i);
+  }
+  return sums;
+}
+
+// Greatest length that divides every maximal run of consecutive offsets.
+int64_t common_run(const std::vector<int64_t>& offsets) {
+  int64_t common = 0;
+  int64_t length = 0;
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    if (i > 0 && offsets[i] != offsets[i - 1] + 1) {
+      common = std::gcd(common, length);
+      length = 0;
+    }
+    ++length;
+  }
+  return std::gcd(common, length);
+}
+
+// Element offset behind the last one that the layout can address, in 128 bits' worth of care.
+bool is_sound(const PackedLayout& layout) {
+  const size_t rank = layout.dims.size();
+  if ((rank != 2 && rank != 4 && rank != 5) || layout.padded.size() != rank ||
+      layout.strides.size() != rank) {
+    return false;
+  }
+  std::vector<int64_t> inner(rank, 1);
+  for (const PackedLayout::Block& block : layout.blocks) {
+    if (block.size < 1 || block.dimension < 0 || block.dimension >= static_cast<int>(rank)) {
+      return false;
+    }
+    int64_t& size = inner[static_cast<size_t>(block.dimension)];
+    if (block.size > kMaxElements / size) return false;
+    size *= block.size;
+  }
+  double elements = 1;
+  for (size_t d = 0; d < rank; ++d) {
+    if (layout.dims[d] < 1 || layout.padded[d] < layout.dims[d] ||
+        layout.padded[d] % inner[d] != 0) {
+      return false;
+    }
+    elements *= static_cast<double>(layout.padded[d]);
+  }
+  if (elements > static_cast<double>(kMaxElements)) return false;
+  // Every outer index steps within the array.
+  double last = -1 + std::accumulate(inner.begin(), inner.end(), 1.0, std::multiplies<>());
+  for (size_t d = 0; d < rank; ++d) {
+    last += static_cast<double>(layout.padded[d] / inner[d] - 1) *
+            static_cast<double>(layout.strides[d]);
+  }
+  return last < elements;
+}
+
+}  // namespace
+
+Bytes PackedLayout::bytes() const {
+  return Bytes(product(padded) * static_cast<int64_t>(sizeof(float)));
+}
+
+PackedLayout packed_layout(const dnnl::memory::desc& description) {
+  PackedLayout layout;
+  if (description.get_format_kind() == dnnl::memory::format_kind::blocked) {
+    layout.dims = description.get_dims();
+    layout.padded = description.get_padded_dims();
+    layout.strides = description.get_strides();
+    const std::vector<int64_t> sizes = description.get_inner_blks();
+    const std::vector<int64_t> dimensions = description.get_inner_idxs();
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      layout.blocks.push_back({sizes[i], static_cast<int>(dimensions[i])});
+    }
+  }
+  if (!is_sound(layout) ||
+      description.get_size() != static_cast<size_t>(layout.bytes().count())) {
+    throw Error(ErrorKind::kBackend,
+                "packed weights: expected a blocked layout, received one that is not. Use another "
+                "version of oneDNN (3.1 to 3.2 are known to work).");
+  }
+  return layout;
+}
+
+std::string print(const PackedLayout& layout) {
+  std::string text = std::string(kPrefix) + ":d" + join(layout.dims) + ":p" + join(layout.padded) +
+                     ":s" + join(layout.strides);
+  std::string blocks;
+  for (const PackedLayout::Block& block : layout.blocks) {
+    blocks += (blocks.empty() ? "" : "x") + std::to_string(block.size) + "@" +
+              std::to_string(block.dimension);
+  }
+  return text + ":b" + blocks;
+}
+
+PackedLayout parse_packed_layout(std::string_view text) {
+  const std::string_view whole = text;
+  if (take(text, ':') != kPrefix) refuse_layout(whole);
+  PackedLayout layout;
+  layout.dims = parse_numbers(take(text, ':'), 'd', whole);
+  layout.padded = parse_numbers(take(text, ':'), 'p', whole);
+  layout.strides = parse_numbers(take(text, ':'), 's', whole);
+  if (text.empty() || text.front() != 'b') refuse_layout(whole);
+  text.remove_prefix(1);
+  while (!text.empty()) {
+    std::string_view block = take(text, 'x');
+    const int64_t size = parse_number(take(block, '@'), whole);
+    const int64_t dimension = parse_number(block, whole);
+    layout.blocks.push_back({size, static_cast<int>(std::min<int64_t>(dimension, kMaxDims))});
+  }
+  if (!is_sound(layout)) refuse_layout(whole);
+  return layout;
+}
+
+WeightMover::WeightMover(const PackedLayout& layout, int threads)
+    : packed_bytes_(layout.bytes()), padded_(layout.padded != layout.dims) {
+  const size_t rank = layout.dims.size();
+  const auto offsets = [&](size_t dimension) { return offsets_of(layout, dimension); };
+  if (rank == 2) {
+    row_offsets_ = offsets(0);
+    column_offsets_ = offsets(1);
+  } else {
+    const size_t o = rank - 4;
+    row_offsets_ = outer_sum(outer_sum(offsets(o + 2), offsets(o + 3)), offsets(o + 1));
+    column_offsets_ = rank == 5 ? outer_sum(offsets(0), offsets(1)) : offsets(o);
+  }
+  run_ = common_run(column_offsets_);
+  threads_ = cpu::parts_for(2 * packed_bytes_.count(), threads);
+}
+
+// move(plain offset, packed offset, count) with count = kRun, or run_ where kRun is 0.
+template <int kRun, typename Move>
+void WeightMover::move_rows(const Move& move) const noexcept {
+  const auto rows = static_cast<int64_t>(row_offsets_.size());
+  const auto columns = static_cast<int64_t>(column_offsets_.size());
+  const int64_t run = kRun == 0 ? run_ : kRun;
+  cpu::for_each_range(rows, 1, threads_, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t base = row_offsets_[static_cast<size_t>(row)];
+      for (int64_t column = 0; column < columns; column += run) {
+        move(row * columns + column, base + column_offsets_[static_cast<size_t>(column)], run);
+      }
+    }
+  });
+}
+
+template <typename Move>
+void WeightMover::for_each_run(const Move& move) const noexcept {
+  if (run_ % 16 == 0) {
+    move_rows<16>(move);
+  } else if (run_ == 1) {
+    move_rows<1>(move);
+  } else {
+    move_rows<0>(move);
+  }
+}
+
+void WeightMover::pack(const float* plain, float* packed) const noexcept {
+  if (padded_) std::memset(packed, 0, packed_bytes_.size());
+  for_each_run([=](int64_t from, int64_t to, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) packed[to + i] = plain[from + i];
+  });
+}
+
+void WeightMover::unpack(const float* packed, float* plain, bool add) const noexcept {
+  if (add) {
+    for_each_run([=](int64_t to, int64_t from, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) plain[to + i] += packed[from + i];
+    });
+  } else {
+    for_each_run([=](int64_t to, int64_t from, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) plain[to + i] = packed[from + i];
+    });
+  }
+}
+
+}  // namespace plimsoll::backend::onednn

@@ -1,0 +1,91 @@
+#include "backend/onednn/vendor.h"
+
+#include "base/error.h"
+
+namespace plimsoll::backend::onednn {
+namespace {
+
+const dnnl::stream& stream() {
+  static const dnnl::stream instance(engine());
+  return instance;
+}
+
+dnnl::engine make_engine() {
+  dnnl::set_primitive_cache_capacity(0);
+  return dnnl::engine(dnnl::engine::kind::cpu, 0);
+}
+
+}  // namespace
+
+const dnnl::engine& engine() {
+  static const dnnl::engine instance = make_engine();
+  return instance;
+}
+
+void throw_vendor_error(std::string_view what, const dnnl::error& error) {
+  throw Error(ErrorKind::kBackend, std::string(what) + ": oneDNN failed with status " +
+                                       std::to_string(static_cast<int>(error.status)) + " (" +
+                                       error.message +
+                                       "). Train with the reference backend, or report the layer.");
+}
+
+dnnl::primitive_attr base_attributes() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+void append_relu(dnnl::post_ops& post_ops) {
+  // With slope 0 the library takes a maximum that turns NaN into 0. With the smallest denormal,
+  // which counts as 0 while kernels run, negative numbers are multiplied by it, and so is NaN.
+  constexpr float kSmallestDenormal = 1e-45f;
+  post_ops.append_eltwise(dnnl::algorithm::eltwise_relu, kSmallestDenormal, 0.0f);
+  post_ops.append_eltwise(dnnl::algorithm::eltwise_linear, 1.0f, 0.0f);
+}
+
+void Compiled::take(dnnl::primitive_desc_base described) {
+  description = std::move(described);
+  implementation = description.impl_info_str();
+  const const_dnnl_memory_desc_t scratchpad =
+      dnnl_primitive_desc_query_md(description.get(), dnnl_query_scratchpad_md, 0);
+  scratch = Bytes(static_cast<int64_t>(dnnl_memory_desc_get_size(scratchpad)));
+}
+
+void Compiled::compile() {
+  if (primitive) return;
+  guarded(implementation, threads, [&] { primitive = dnnl::primitive(description.get()); });
+  description = {};
+}
+
+PrimitiveRun::PrimitiveRun(std::shared_ptr<Compiled> compiled,
+                           const std::vector<Argument>& arguments)
+    : compiled_(std::move(compiled)) {
+  compiled_->compile();
+  guarded(compiled_->implementation, compiled_->threads, [&] {
+    stream();
+    const auto add = [&](int index, const dnnl::memory::desc& description) {
+      memories_.emplace_back(description, engine(), DNNL_MEMORY_NONE);
+      arguments_.push_back({index, memories_.back().get()});
+    };
+    memories_.reserve(arguments.size() + 1);
+    for (const Argument& argument : arguments) add(argument.index, argument.description);
+    const dnnl::memory::dims bytes = {compiled_->scratch.count()};
+    add(DNNL_ARG_SCRATCHPAD, dnnl::memory::desc(bytes, dnnl::memory::data_type::u8,
+                                                dnnl::memory::format_tag::a));
+  });
+}
+
+void PrimitiveRun::run(std::span<std::byte* const> addresses, std::byte* scratch) const noexcept {
+  const cpu::TeamScope team(compiled_->threads);
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    dnnl_memory_set_data_handle(arguments_[i].memory, addresses[i]);
+  }
+  dnnl_memory_set_data_handle(arguments_.back().memory, scratch);
+  const dnnl_status_t status =
+      dnnl_primitive_execute(compiled_->primitive.get(), stream().get(),
+                             static_cast<int>(arguments_.size()), arguments_.data());
+  // A primitive that was made and given its memory has nothing left that can fail.
+  PLIMSOLL_CHECK(status == dnnl_success, "a primitive failed to run: " + compiled_->implementation);
+}
+
+}  // namespace plimsoll::backend::onednn

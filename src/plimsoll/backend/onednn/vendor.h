@@ -1,0 +1,81 @@
+#pragma once
+
+// The vendor's library behind one small wrapper: its engine, its errors, and primitives that run
+// without our allocating.
+//
+// This header and what includes it are the only places of oneDNN's headers. Its primitive cache is
+// off (it grows without end); cache.h keeps what we want kept.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dnnl.hpp>
+
+#include "backend/cpu/threads.h"
+#include "base/bytes.h"
+
+namespace plimsoll::backend::onednn {
+
+// The one CPU engine of the process; the first call prepares the library.
+const dnnl::engine& engine();
+
+// The one place where a vendor's status becomes our exception: kBackend.
+[[noreturn]] void throw_vendor_error(std::string_view what, const dnnl::error& error);
+
+// Runs a vendor call with denormals kept (alphas of post-ops may be denormal) for that many threads.
+template <typename Body>
+decltype(auto) guarded(std::string_view what, int threads, Body&& body) {
+  try {
+    const cpu::TeamScope team(threads);
+    const cpu::KeepDenormals keep;
+    return body();
+  } catch (const dnnl::error& error) {
+    throw_vendor_error(what, error);
+  }
+}
+
+// Attributes that all our primitives start from: scratchpad in user memory.
+dnnl::primitive_attr base_attributes();
+// Adds max(x, 0) as a post-op such that a NaN stays one and −0 becomes 0; −inf becomes NaN.
+void append_relu(dnnl::post_ops& post_ops);
+
+// What one argument of a primitive is; its address comes with each run.
+struct Argument {
+  int index = 0;  // DNNL_ARG_…
+  dnnl::memory::desc description;
+};
+
+// A primitive description and, once somebody wants to run it, the primitive in its place.
+struct Compiled {
+  dnnl::primitive_desc_base description;  // empty after compile(): some weigh half a MiB
+  std::string implementation;
+  Bytes scratch;
+  dnnl::memory::desc weights;  // as the primitive wants them; set by who described it
+  int threads = 1;
+  dnnl::primitive primitive;  // empty until compile()
+
+  // Fills description, implementation and scratch.
+  void take(dnnl::primitive_desc_base described);
+  // Generates code. Throws kBackend.
+  void compile();
+};
+
+// One use of a compiled primitive with memory objects of its own.
+class PrimitiveRun {
+ public:
+  PrimitiveRun(std::shared_ptr<Compiled> compiled, const std::vector<Argument>& arguments);
+
+  // One address per argument, in the order of construction, then the scratchpad. Runs on the
+  // threads that it was compiled for.
+  void run(std::span<std::byte* const> addresses, std::byte* scratch) const noexcept;
+
+ private:
+  std::shared_ptr<Compiled> compiled_;
+  std::vector<dnnl::memory> memories_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+}  // namespace plimsoll::backend::onednn

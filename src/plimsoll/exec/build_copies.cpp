@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "exec/build_tables.h"
+
+// Tables of feeds, drains, encodes and transfers: this turn's rows of one value.
+
+namespace plimsoll::exec {
+namespace {
+
+using plan::InstanceId;
+using plan::LoopId;
+
+}  // namespace
+
+// Which rows of each dimension the loops around cover: as the axes of the value's producer say, by
+// name; of an input the samples.
+std::vector<CutTerm> TableBuilder::turn_rows_of(InstanceId id) const {
+  const graph::Value& value = graph().value(plan_.instances[id.index()].value);
+  std::vector<CutTerm> rows;
+  for (int64_t extent : value.type.shape.at(plan_.batch)) rows.push_back({-1, {}, extent, 1, 0});
+  const LoopId around = open_.empty() ? LoopId() : open_.back();
+  if (value.kind == graph::ValueKind::kInput && value.type.shape.has_batch()) {
+    LoopId loop = around;
+    while (loop.valid() && plan_.loops[loop.index()].axis != graph::kBatchAxis) {
+      loop = parents_[loop.index()];
+    }
+    const int64_t sample = value.type.shape[0].count;
+    if (loop.valid()) {
+      rows[0].source = loop.raw();
+      rows[0].use = {.dimension = 0, .stride = sample, .before = 0, .after = sample - 1};
+    }
+  } else if (value.kind == graph::ValueKind::kNode) {
+    const std::vector<graph::Axis>& axes = axes_[value.producer.index()];
+    const std::vector<LoopId> loops = plan::bind_loops(plan_, parents_, around, plan::Call{}, axes);
+    for (size_t a = 0; a < axes.size(); ++a) {
+      const graph::AxisUse& use = axes[a].outputs[static_cast<size_t>(value.output)];
+      if (use.dimension < 0 || !loops[a].valid()) continue;
+      rows[static_cast<size_t>(use.dimension)].source = loops[a].raw();
+      rows[static_cast<size_t>(use.dimension)].use = use;
+    }
+  }
+  return rows;
+}
+
+OperandTable TableBuilder::copy_operand(InstanceId id, const std::vector<CutTerm>& rows) const {
+  const InstanceLayout& layout = layouts_[id.index()];
+  OperandTable operand;
+  operand.instance = id;
+  operand.offset = layout.offset;
+  operand.home = home_terms(id);
+  for (size_t d = 0; d < rows.size(); ++d) {
+    if (rows[d].source < 0) continue;
+    operand.cuts.push_back(rows[d]);
+    operand.cuts.back().unit = d == 0 ? layout.unit : 1;
+    operand.cuts.back().stride = layout.steps[d];
+  }
+  return operand;
+}
+
+void TableBuilder::add_copy(const plan::Item& item) {
+  CopyTable table;
+  StepKind kind = StepKind::kFeed;
+  InstanceId source;
+  InstanceId target;
+  if (const auto* wait = std::get_if<plan::WaitTransfer>(&item)) {
+    const auto begun = std::ranges::find(transfers_, wait->number, &std::pair<int, size_t>::first);
+    PLIMSOLL_CHECK(begun != transfers_.end(), "a wait for a transfer that was not begun");
+    tables_.steps.push_back({StepKind::kWaitTransfer, begun->second, 0, number_++});
+    return;
+  }
+  if (const auto* feed = std::get_if<plan::Feed>(&item)) {
+    target = feed->target;
+    table.ends = {graph().value(plan_.instances[target.index()].value).input};
+  } else if (const auto* drain = std::get_if<plan::Drain>(&item)) {
+    kind = StepKind::kDrain;
+    source = drain->source;
+    const graph::ValueId value = plan_.instances[source.index()].value;
+    for (size_t o = 0; o < graph().outputs.size(); ++o) {
+      if (graph().outputs[o] == value) table.ends.push_back(static_cast<int>(o));
+    }
+  } else if (const auto* encode = std::get_if<plan::Encode>(&item)) {
+    kind = StepKind::kEncode;
+    source = encode->source;
+    target = encode->target;
+  } else if (const auto* begin = std::get_if<plan::BeginTransfer>(&item)) {
+    kind = StepKind::kBeginTransfer;
+    source = begin->source;
+    target = begin->target;
+    table.transfer = tables_.layouts.size();
+    transfers_.emplace_back(begin->number, tables_.copies.size());
+  }
+  const InstanceId any = source.valid() ? source : target;
+  table.rows = turn_rows_of(any);
+  table.region.resize(table.rows.size());
+  if (source.valid()) table.source = copy_operand(source, table.rows);
+  if (target.valid()) table.target = copy_operand(target, table.rows);
+  table.bits = layouts_[(target.valid() ? target : source).index()].bits;
+  const Shape& shape = type_of(any).shape;
+  table.sample_rows = shape.has_batch() ? shape[0].count : 0;
+  if (kind == StepKind::kEncode) make_encoders(table);
+  if (kind == StepKind::kBeginTransfer) tables_.layouts.push_back(spill_layout(table));
+  tables_.steps.push_back({kind, tables_.copies.size(), 0, number_++});
+  tables_.copies.push_back(std::move(table));
+}
+
+// A kernel for each number of rows that a turn may have.
+void TableBuilder::make_encoders(CopyTable& table) const {
+  const graph::ValueType& type = type_of(table.source.instance);
+  const InstanceLayout& layout = layouts_[table.source.instance.index()];
+  std::vector<int64_t> counts;
+  if (table.rows.empty()) {
+    counts.push_back(1);
+  } else {
+    const CutTerm& first = table.rows[0];
+    const LoopId loop = first.source < 0 ? LoopId() : LoopId(first.source);
+    const int64_t extent = first.source < 0 ? first.extent
+                                            : plan_.loops[loop.index()].extent;
+    for (const plan::RowRange& window : windows_of(loop, extent)) {
+      const int64_t rows =
+          first.source < 0 ? window.size() : plan::rows_of(first.use, window, first.extent).size();
+      if (std::ranges::find(counts, rows) == counts.end()) counts.push_back(rows);
+    }
+  }
+  for (int64_t rows : counts) {
+    KernelTable encoder;
+    encoder.kernel = context_.backend.make_encoder(
+        {plan_.instances[table.target.instance.index()].form, type, rows});
+    std::vector<int64_t> dims = type.shape.at(plan_.batch);
+    if (!dims.empty()) dims[0] = rows;
+    encoder.dims = {dims, dims};
+    encoder.strides = {layout.strides, layouts_[table.target.instance.index()].strides};
+    encoder.inputs.push_back({nullptr, encoder.dims[0], encoder.strides[0]});
+    encoder.outputs.push_back({nullptr, encoder.dims[1], encoder.strides[1]});
+    table.encoders.push_back(std::move(encoder));
+  }
+}
+
+SpillRegion TableBuilder::spill_layout(const CopyTable& table) const {
+  const bool to_file =
+      plan_.instances[table.target.instance.index()].space == plan::Space::kSpill;
+  const InstanceLayout& memory =
+      layouts_[(to_file ? table.source : table.target).instance.index()];
+  const InstanceLayout& file = layouts_[(to_file ? table.target : table.source).instance.index()];
+  SpillRegion region;
+  region.to_file = to_file;
+  region.unit = memory.element;
+  if (memory.bits) {
+    region.rows = {1};
+    region.memory_strides = {memory.element};
+    region.file_strides = {file.element};
+  } else {
+    region.rows.resize(table.rows.size());
+    region.memory_strides = memory.steps;
+    region.file_strides = file.steps;
+  }
+  return region;
+}
+
+}  // namespace plimsoll::exec

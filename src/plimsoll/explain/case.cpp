@@ -1,0 +1,258 @@
+#include "explain/case.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "explain/number.h"
+
+namespace plimsoll::explain {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+bool contains(std::string_view text, std::string_view phrase) {
+  return find_ignoring_case(text, phrase) != std::string_view::npos;
+}
+
+// Sightings further apart than this belong to different failures; the last one ended the run.
+constexpr int64_t kFarLines = 2000;
+
+bool is_aftermath(const Sighting& sighting) { return sighting.family >= Family::kKilled; }
+
+const Sighting* choose(const Document& document, const std::vector<Sighting>& sightings) {
+  std::vector<const Sighting*> fatal;
+  for (const Sighting& sighting : sightings) {
+    if (!sighting.survivable) fatal.push_back(&sighting);
+  }
+  if (fatal.empty()) {
+    for (const Sighting& sighting : sightings) fatal.push_back(&sighting);
+  }
+  if (fatal.empty()) return nullptr;
+  std::stable_sort(fatal.begin(), fatal.end(),
+                   [](const Sighting* a, const Sighting* b) { return a->at < b->at; });
+  // Where the last group begins; exit codes alone are the end of what came before.
+  size_t begin = 0;
+  for (size_t i = 1; i < fatal.size(); ++i) {
+    const int64_t gap =
+        document.number_at(fatal[i]->at) - document.number_at(fatal[i - 1]->at);
+    const bool new_failure = std::any_of(fatal.begin() + static_cast<std::ptrdiff_t>(i),
+                                         fatal.end(), [](const Sighting* s) {
+                                           return !is_aftermath(*s);
+                                         });
+    if (gap > kFarLines && new_failure) begin = i;
+  }
+  return *std::min_element(
+      fatal.begin() + static_cast<std::ptrdiff_t>(begin), fatal.end(),
+      [](const Sighting* a, const Sighting* b) { return a->family < b->family; });
+}
+
+bool fits_shape(std::optional<int64_t> shape_bytes, std::optional<int64_t> bytes) {
+  if (!shape_bytes || !bytes) return true;
+  return *bytes >= *shape_bytes && *bytes - *shape_bytes <= std::max(kMiB, *shape_bytes / 50);
+}
+
+bool is_tensorflow_group(Family family) {
+  switch (family) {
+    case Family::kTfOomLine:
+    case Family::kTfDisguised:
+    case Family::kTfBfcDump:
+    case Family::kTfExhausted:
+    case Family::kTfDriverAlloc:
+    case Family::kTfNonfatalWarning:
+    case Family::kTfTensorList:
+    case Family::kItexAlloc:
+    case Family::kCudaMallocAsync:
+    case Family::kJaxBufferAssignment:
+    case Family::kJaxOomLine:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void take_size(Sighting& main, const Sighting& other) {
+  main.bytes = other.bytes;
+  main.bytes_exact = other.bytes_exact;
+  main.bytes_text = other.bytes_text;
+}
+
+// Gaps of one TensorFlow or XLA failure are filled from its other lines.
+void complete_tensorflow(Case& found) {
+  Sighting& main = found.main;
+  for (const Sighting& other : found.facts.sightings) {
+    if (!is_tensorflow_group(other.family)) continue;
+    const bool refusal = other.family == Family::kTfBfcDump ||
+                         other.family == Family::kCudaMallocAsync ||
+                         other.family == Family::kJaxOomLine ||
+                         other.family == Family::kJaxBufferAssignment;
+    if (!main.bytes && refusal && other.bytes && fits_shape(found.shape_bytes, other.bytes)) {
+      take_size(main, other);
+    }
+    const bool same_resource =
+        main.resource == Resource::kNone || other.resource == main.resource;
+    if (!same_resource) continue;
+    if (main.allocator.empty()) main.allocator = other.allocator;
+    if (main.device.empty() && other.family != Family::kTfBfcDump) main.device = other.device;
+    if (main.op.empty()) {
+      main.op = other.op;
+      main.op_type = other.op_type;
+    }
+    if (main.kernel_file.empty()) main.kernel_file = other.kernel_file;
+  }
+  if (!main.bytes && main.family != Family::kTfOomLine && main.family != Family::kTfBfcDump) {
+    if (const Sighting* driver = found.first(Family::kTfDriverAlloc)) take_size(main, *driver);
+  }
+  if (main.family == Family::kTfDriverAlloc || main.family == Family::kTfNonfatalWarning) {
+    if (const Sighting* warning = found.first(Family::kTfNonfatalWarning)) {
+      if (main.allocator.empty()) main.allocator = warning->allocator;
+    }
+  }
+}
+
+void choose_pool(Case& found) {
+  const std::vector<Pool>& pools = found.facts.pools;
+  if (pools.empty()) return;
+  found.pool = pools.back();
+  for (const Pool& pool : pools) {
+    if (pool.request && pool.request == found.main.bytes) {
+      found.pool = pool;
+      break;
+    }
+  }
+  // The figures may stand with another entry when the log repeats the request.
+  if (!found.pool.limit && !found.pool.in_use) {
+    for (const Pool& pool : pools) {
+      if (!pool.limit && !pool.in_use) continue;
+      const Pool request = found.pool;
+      found.pool = pool;
+      if (!found.pool.request) {
+        found.pool.request = request.request;
+        found.pool.request_at = request.request_at;
+      }
+      break;
+    }
+  }
+  found.pool.chunks = found.facts.chunks;
+  found.pool.seen = true;
+}
+
+bool is_weight_name(std::string_view op) {
+  static constexpr std::string_view kMarks[] = {
+      "/adam",     "adam/",      "adam_",       "momentum",    "rmsprop",     "adagrad",
+      "optimizer", "initializer", "truncated_normal", "random_uniform", "/assign", "zeros_like",
+      "exp_avg",   "varhandle",  "create_slots", "_init_group", "glorot",     "he_normal"};
+  for (std::string_view mark : kMarks) {
+    if (contains(op, mark)) return true;
+  }
+  return false;
+}
+
+// [3,3,512,1024], [2,2,2,512,512]: a convolution's filter as TensorFlow stores it.
+bool is_filter_shape(const std::vector<int64_t>& shape) {
+  if (shape.size() != 4 && shape.size() != 5) return false;
+  const size_t spatial = shape.size() - 2;
+  for (size_t i = 0; i < spatial; ++i) {
+    if (shape[i] != shape[0] || shape[i] > 11) return false;
+  }
+  return shape[spatial] >= 3 && shape[spatial + 1] >= 8 &&
+         shape[spatial] * shape[spatial + 1] >= 1024;
+}
+
+void judge_shape(Case& found) {
+  const Sighting& main = found.main;
+  found.weights = is_weight_name(main.op) || contains(main.op_type, "apply") ||
+                  contains(main.op_type, "varhandle") || contains(main.op_type, "assign");
+  if (!main.shape) return;
+  const std::vector<int64_t>& shape = *main.shape;
+  found.weights = found.weights || is_filter_shape(shape) || shape.size() < 2;
+  if (found.weights) return;
+  const std::optional<int64_t> known = found.facts.context.batch_size;
+  if (known && shape[0] % *known == 0 && shape[0] > 1) {
+    found.batch = known;
+  } else if (shape.size() >= 3 && shape[0] > 1 && shape[0] <= 4096 &&
+             main.family == Family::kTfOomLine && !(shape.size() == 3 && shape[2] <= 4)) {
+    found.batch = shape[0];
+  } else if (shape.size() == 2 && shape[0] > 1 && shape[0] <= 1024 &&
+             main.family == Family::kTfOomLine) {
+    found.batch = shape[0];
+  }
+}
+
+}  // namespace
+
+std::optional<int64_t> element_bytes(std::string_view dtype) {
+  struct Type {
+    std::string_view name;
+    int64_t bytes;
+  };
+  static constexpr Type kTypes[] = {
+      {"float", 4},   {"float32", 4},   {"f32", 4},     {"double", 8},  {"float64", 8},
+      {"f64", 8},     {"half", 2},      {"float16", 2}, {"f16", 2},     {"bfloat16", 2},
+      {"bf16", 2},    {"int64", 8},     {"s64", 8},     {"int32", 4},   {"s32", 4},
+      {"int16", 2},   {"int8", 1},      {"uint8", 1},   {"uint16", 2},  {"uint32", 4},
+      {"uint64", 8},  {"bool", 1},      {"pred", 1},    {"complex64", 8}, {"complex128", 16},
+      {"s8", 1},      {"u8", 1},        {"u32", 4},     {"qint8", 1},   {"object", 8},
+  };
+  for (const Type& type : kTypes) {
+    if (type.name == dtype) return type.bytes;
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> tensor_bytes(const std::vector<int64_t>& shape, std::string_view dtype) {
+  std::optional<int64_t> bytes = element_bytes(dtype);
+  if (!bytes) return std::nullopt;
+  for (int64_t dim : shape) {
+    if (dim != 0 && *bytes > std::numeric_limits<int64_t>::max() / dim) return std::nullopt;
+    *bytes *= dim;
+  }
+  return bytes;
+}
+
+bool Case::has(Family family) const { return first(family) != nullptr; }
+
+const Sighting* Case::first(Family family) const {
+  for (const Sighting& sighting : facts.sightings) {
+    if (sighting.family == family) return &sighting;
+  }
+  return nullptr;
+}
+
+std::string Case::code_text() const { return code ? document.quote(code->at) : ""; }
+
+Case build_case(const Document& document, const Facts& facts) {
+  Case found{document, facts, false, {}, {}, {}, {}, {}, {}, {}, false, {}};
+  const Sighting* main = choose(document, facts.sightings);
+  if (main == nullptr) return found;
+  found.found = true;
+  found.main = *main;
+  found.dtype = main->dtype.empty() ? main->attribute_dtype : main->dtype;
+  if (main->shape) found.shape_bytes = tensor_bytes(*main->shape, found.dtype);
+  if (is_tensorflow_group(main->family)) complete_tensorflow(found);
+  if (main->family == Family::kKilled && !found.main.bytes) {
+    if (const Sighting* warning = found.first(Family::kTfCpuWarning)) {
+      take_size(found.main, *warning);
+    }
+  }
+  choose_pool(found);
+  found.code = code_above(document, found.main.at);
+  const std::string& known = facts.context.framework;
+  found.framework = main->framework.empty() ? known : main->framework;
+  if (found.framework == "tensorflow" && known == "jax") found.framework = "jax";
+  if (found.framework == "numpy" && !known.empty()) found.framework = known;
+  if (found.framework == "tensorflow" && !facts.program.buffers.empty() &&
+      !contains(document.text(), "tensorflow.python")) {
+    found.framework = "jax";
+  }
+  if (found.main.op.empty() && found.code && found.framework != "tensorflow") {
+    found.main.op = found.code->op;
+  }
+  if (found.main.op.empty() && main->family == Family::kMemoryErrorBare && found.code) {
+    found.main.op = found.code->op;
+  }
+  found.request = found.main.bytes ? found.main.bytes : found.shape_bytes;
+  judge_shape(found);
+  return found;
+}
+
+}  // namespace plimsoll::explain

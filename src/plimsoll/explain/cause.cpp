@@ -1,0 +1,195 @@
+#include "explain/cause.h"
+
+#include <array>
+
+#include "base/bytes.h"
+
+namespace plimsoll::explain {
+namespace {
+
+Diagnosis say(const Case& found, Cause cause, double confidence, std::string sentence) {
+  return {cause, confidence, std::move(sentence), {found.main.at}, false};
+}
+
+std::optional<Diagnosis> zero_bytes(const Case& found) {
+  if (found.main.family != Family::kTfZeroBytes) return std::nullopt;
+  return say(found, Cause::kNotMemory, 0.95,
+             "A request for 0 bytes was answered with ResourceExhausted: a bug of the framework, no "
+             "shortage of memory.");
+}
+
+std::optional<Diagnosis> service_quota(const Case& found) {
+  if (found.main.note != "service_quota") return std::nullopt;
+  return say(found, Cause::kNotMemory, 0.9,
+             "A service refused further requests (its quota); nothing in this process ran out.");
+}
+
+std::optional<Diagnosis> message_size(const Case& found) {
+  if (found.main.family == Family::kGrpcMessageSize) {
+    std::string sentence = "One gRPC message of " + size_words(found.main.bytes) + " was " +
+                           found.main.note + " where at most " +
+                           size_words(found.main.line_limit) + " are allowed";
+    if (found.main.line_limit == 4194304) sentence += ", the default";
+    return say(found, Cause::kMessageSizeLimit, 0.95, sentence + ". This is no memory shortage.");
+  }
+  if (found.main.family != Family::kProtobuf2Gb) return std::nullopt;
+  return say(found, Cause::kProto2Gb, 0.95,
+             "One protobuf message (a graph, or a constant in it) is over the format's limit of " +
+                 size_words(found.main.line_limit) + ". This is no memory shortage.");
+}
+
+std::optional<Diagnosis> files(const Case& found) {
+  switch (found.main.family) {
+    case Family::kTooManyOpenFiles:
+      if (found.main.note == "restore") {
+        return say(found, Cause::kFdLimit, 0.6,
+                   "Reading a checkpoint was refused with nothing but a path. Reading needs no "
+                   "disk space, so descriptors are what is left.");
+      }
+      return say(found, Cause::kFdLimit, 0.95,
+                 "The process has as many files, pipes and shared-memory objects open as its "
+                 "descriptor limit allows. This is no memory shortage.");
+    case Family::kDiskFull:
+      if (found.main.note == "path") {
+        return say(found, Cause::kDiskOrFdAmbiguous, 0.8,
+                   "ResourceExhausted with only a path behind it comes from the file system: no "
+                   "space, no quota, or no descriptor left. The message does not say which.");
+      }
+      return say(found, Cause::kDiskFullOrQuota, 0.9,
+                 found.main.note == "quota"
+                     ? "The file system refused to write: the quota is used up."
+                     : "The file system that was written to has no space or no inodes left.");
+    case Family::kShmBusError:
+      if (found.main.note == "full") {
+        return say(found, Cause::kShmTooSmall, 0.75,
+                   "A worker could not get the pages of a shared-memory object: /dev/shm (the "
+                   "kernel's, in a container 64 MiB by default) is used up.");
+      }
+      return say(found, Cause::kAmbiguousBusError, 0.6,
+                 "A worker died of SIGBUS: a mapped page could not be had. That is either /dev/shm "
+                 "that is used up or a mapped file (LMDB, memmap, HDF5) that is shorter than its "
+                 "index says; the message cannot tell them apart.");
+    case Family::kWinPagefile:
+      return say(found, Cause::kWindowsPagefile, 0.9,
+                 "Windows error 1455: the commit limit (RAM + page file) was reached. Every worker "
+                 "process that loads the CUDA libraries commits gigabytes of its own.");
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<Diagnosis> workspace(const Case& found) {
+  if (found.main.family == Family::kTfAutotuneLimit) {
+    return say(found, Cause::kConvWorkspace, 0.95,
+               "The scratch space of a convolution (" + size_words(found.main.bytes) +
+                   ") is over the fixed work-space limit of " + size_words(found.main.line_limit) +
+                   "; the device's memory was not asked.");
+  }
+  const bool quiet = found.main.family == Family::kTfNonfatalWarning ||
+                     (found.main.family == Family::kTfDriverAlloc &&
+                      found.has(Family::kTfNonfatalWarning));
+  if (!quiet) return std::nullopt;
+  Diagnosis result =
+      say(found, Cause::kConvWorkspace, 0.9,
+          "The search for a convolution algorithm asked for scratch space, was refused and took a "
+          "slower one. By the log's own words this is not a failure.");
+  if (const Sighting* warning = found.first(Family::kTfNonfatalWarning)) {
+    result.evidence = {warning->at, found.main.at};
+  }
+  return result;
+}
+
+std::optional<Diagnosis> pinned(const Case& found) {
+  const bool host_pool = found.main.allocator.find("host_bfc") != std::string::npos;
+  if (found.main.family != Family::kTfPinnedHost && !host_pool) return std::nullopt;
+  return say(found, Cause::kPinnedHostPool, 0.9,
+             size_words(found.main.bytes) +
+                 " of page-locked host memory were refused. CUDA names the error, but it is the "
+                 "machine's RAM that could not be locked.");
+}
+
+std::optional<Diagnosis> library_init(const Case& found) {
+  const Family family = found.main.family;
+  if (family != Family::kCudnnInit && family != Family::kTorchCublas) return std::nullopt;
+  const Context& context = found.facts.context;
+  std::string sentence =
+      "A CUDA library could not make its handle. Its memory comes from outside the framework's "
+      "pool, and the pool had left too little";
+  if (context.banner_free) sentence += " (" + size_words(context.banner_free) + " free at start)";
+  sentence += ". Mismatched library versions give the same message.";
+  Diagnosis result = say(found, Cause::kDriverOrLibraryInit, 0.7, sentence);
+  if (context.banner_free) result.evidence.push_back(context.banner_at);
+  return result;
+}
+
+std::optional<Diagnosis> context_creation(const Case& found) {
+  if (found.main.family != Family::kCudaContext) return std::nullopt;
+  Diagnosis result =
+      say(found, Cause::kGpuHeldByOtherProcess, 0.7,
+          "Not even a CUDA context fitted, before this program had asked for anything: the card "
+          "was taken when it came.");
+  result.inferred = true;
+  return result;
+}
+
+std::optional<Diagnosis> cufft_padding(const Case& found) {
+  if (found.main.family != Family::kTfCufft || !found.main.line_limit) return std::nullopt;
+  const int64_t elements = *found.main.line_limit;
+  if (elements < (1 << 20) || (elements & (elements - 1)) != 0) return std::nullopt;
+  Diagnosis result = say(
+      found, Cause::kPaddingOrDtypeBlowup, 0.6,
+      "cuFFT's work area is for a transform of " + std::to_string(elements) +
+          " elements, a power of two: the volume was padded up to it. As complex64 that is " +
+          size_words(elements <= (int64_t{1} << 58) ? std::optional(elements * 8) : std::nullopt) +
+          " for each copy.");
+  result.inferred = true;
+  return result;
+}
+
+constexpr Rule kStatedRules[] = {zero_bytes, service_quota, message_size,     files,
+                                 workspace,  pinned,        library_init,     context_creation,
+                                 cufft_padding};
+
+std::optional<Diagnosis> first_of(std::span<const Rule> rules, const Case& found) {
+  for (Rule rule : rules) {
+    if (std::optional<Diagnosis> result = rule(found)) return result;
+  }
+  return std::nullopt;
+}
+
+std::string unknown_sentence(const Case& found) {
+  switch (found.main.family) {
+    case Family::kKilled:
+      return "The process got SIGKILL. The log does not say from whom: the kernel's OOM killer is "
+             "the most frequent sender, but a time limit, a supervisor and a hand send the same.";
+    case Family::kNccl:
+      return "NCCL could not get its buffers from the device, outside the framework's allocator. "
+             "The log does not say what holds the memory.";
+    default:
+      break;
+  }
+  if (found.request && *found.request < (int64_t{1} << 20)) {
+    return "The refused request is tiny (" + size_words(found.request) +
+           "): the memory was full before it came. The log does not say what fills it.";
+  }
+  return "The log names the refused request but not what holds the memory.";
+}
+
+}  // namespace
+
+std::string size_words(std::optional<int64_t> bytes) {
+  return bytes ? to_string(Bytes(*bytes)) : "?";
+}
+
+std::optional<Diagnosis> diagnose_stated(const Case& found) {
+  return first_of(kStatedRules, found);
+}
+
+Diagnosis diagnose(const Case& found) {
+  static constexpr Rule kAll[] = {diagnose_stated, diagnose_host, diagnose_tensor, diagnose_device};
+  if (!found.found) return {};
+  if (std::optional<Diagnosis> result = first_of(kAll, found)) return *result;
+  return {Cause::kUnknown, 0, unknown_sentence(found), {found.main.at}, false};
+}
+
+}  // namespace plimsoll::explain

@@ -1,0 +1,232 @@
+// Rules for host memory: refused in the process, or the process killed from outside.
+
+#include <algorithm>
+#include <cmath>
+
+#include "explain/cause.h"
+#include "explain/number.h"
+
+namespace plimsoll::explain {
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr size_t npos = std::string_view::npos;
+
+Diagnosis say(const Case& found, Cause cause, double confidence, std::string sentence) {
+  return {cause, confidence, std::move(sentence), {found.main.at}, true};
+}
+
+bool contains(std::string_view text, std::string_view phrase) {
+  return find_ignoring_case(text, phrase) != npos;
+}
+
+std::optional<Diagnosis> killed_by_limit(const Case& found) {
+  switch (found.main.family) {
+    case Family::kOomKiller: {
+      if (found.main.note == "cgroup") {
+        Diagnosis result = say(found, Cause::kHostRamContainerLimit, 0.95,
+                               "The kernel killed the process because its memory cgroup (a "
+                               "container's or job's limit) was full.");
+        result.inferred = false;
+        return result;
+      }
+      Diagnosis result =
+          say(found, Cause::kHostRamBatchOrDataset, 0.6,
+              "The whole machine ran out of RAM and the kernel killed a process. The one that "
+              "\"invoked oom-killer\" only asked at that moment; it need not be the one to blame.");
+      result.inferred = false;
+      return result;
+    }
+    case Family::kSlurmOom: {
+      Diagnosis result = say(found, Cause::kHostRamContainerLimit, 0.95,
+                             "Slurm's cgroup for the job step was full: the job used more RAM than "
+                             "it had asked for.");
+      result.inferred = false;
+      if (const Sighting* shell = found.first(Family::kKilled)) result.evidence.push_back(shell->at);
+      return result;
+    }
+    case Family::kK8s: {
+      Diagnosis result =
+          say(found, Cause::kHostRamContainerLimit, found.main.note == "evicted" ? 0.85 : 0.95,
+              found.main.note == "evicted"
+                  ? "The node was low on memory and the pod was evicted: it used more than it had "
+                    "requested."
+                  : "The container reached its memory limit and the kernel killed it.");
+      result.inferred = false;
+      return result;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<Diagnosis> growth(const Case& found) {
+  const SeriesTrend& series = found.facts.series;
+  if (!series.grows) return std::nullopt;
+  const bool host = found.main.resource == Resource::kHostMemory;
+  if (!host) return std::nullopt;
+  Diagnosis result =
+      say(found, Cause::kLeakOverTime, 0.8,
+          "The memory that the program itself prints grows from " +
+              size_words(round_to_bytes(series.first_bytes)) + " to " +
+              size_words(round_to_bytes(series.last_bytes)) + " over " +
+              std::to_string(series.points) + " readings, about " +
+              size_words(round_to_bytes(std::max(series.slope_bytes, 0.0))) +
+              " per reading, and does not level off.");
+  result.inferred = false;
+  for (size_t i = 0; i < found.document.line_count(); ++i) {
+    const int64_t line = found.document.number(i);
+    if (line == series.first_line || line == series.last_line) {
+      result.evidence.push_back(found.document.start(i));
+    }
+  }
+  return result;
+}
+
+std::optional<Diagnosis> pipeline_marks(const Case& found) {
+  const Context& context = found.facts.context;
+  if (found.main.resource != Resource::kHostMemory) return std::nullopt;
+  if (!context.shuffle_buffer && !context.cache_dataset) return std::nullopt;
+  Diagnosis result =
+      say(found, Cause::kShuffleBufferOrCache, 0.75,
+          context.shuffle_buffer
+              ? "The input pipeline was filling its shuffle buffer when it happened: the buffer "
+                "holds whole samples in RAM."
+              : "The input pipeline caches the data set in RAM, and was not finished with it.");
+  result.evidence.push_back(context.shuffle_buffer ? context.shuffle_at : context.cache_at);
+  return result;
+}
+
+std::optional<Diagnosis> notebook_or_node(const Case& found) {
+  if (found.main.family == Family::kColab) {
+    return say(found, Cause::kHostRamBatchOrDataset, 0.6,
+               "The notebook's machine ran out of RAM, not its GPU. What is loaded or built in "
+               "memory, the data first of all, is larger than the machine.");
+  }
+  if (found.main.family != Family::kRayOom) return std::nullopt;
+  std::string sentence = "The node was nearly full and Ray killed its most recent task";
+  if (found.main.amounts.in_use) {
+    sentence += ", which itself used " + size_words(found.main.amounts.in_use) + " of " +
+                size_words(found.main.bytes) +
+                ": the killed task is not necessarily the one that fills the node";
+  }
+  return say(found, Cause::kHostRamBatchOrDataset, 0.5, sentence + ".");
+}
+
+// Whether the dimensions look like samples (one long axis) or like a table of pairs (two).
+bool is_table(const std::vector<int64_t>& shape) {
+  return shape.size() == 2 && shape[0] > 10000 && shape[1] > 10000;
+}
+
+std::optional<Diagnosis> array_refused(const Case& found) {
+  const Family family = found.main.family;
+  if (family != Family::kNumpyMemoryError && family != Family::kMemoryErrorBare) {
+    return std::nullopt;
+  }
+  const std::optional<int64_t> bytes = found.request;
+  if (family == Family::kMemoryErrorBare && !found.main.shape) {
+    const std::string code = found.code_text();
+    const bool array = contains(code, "np.") || contains(code, "numpy.") || contains(code, "pd.") ||
+                       contains(code, "load") || contains(code, "read");
+    if (!array) return std::nullopt;
+    Diagnosis result = say(found, Cause::kHostRamBatchOrDataset, 0.6,
+                           "Python could not get host memory for the array made in the line above "
+                           "the error. GPU memory has no part in it.");
+    if (found.code) result.evidence.insert(result.evidence.begin(), found.code->at);
+    return result;
+  }
+  if (found.main.shape && is_table(*found.main.shape)) {
+    return say(found, Cause::kSingleTensorTooLarge, 0.6,
+               "One array of " + size_words(bytes) + " with two long axes (" +
+                   std::to_string((*found.main.shape)[0]) + " x " +
+                   std::to_string((*found.main.shape)[1]) +
+                   "): a table of pairs grows with the product of both.");
+  }
+  if (bytes && *bytes < kGiB / 4) {
+    return say(found, Cause::kHostRamBatchOrDataset, 0.45,
+               "Only " + size_words(bytes) +
+                   " were asked for: the RAM was full before, most often with data loaded earlier.");
+  }
+  return say(found, Cause::kHostRamBatchOrDataset, 0.65,
+             "One array of " + size_words(bytes) +
+                 " was to hold the data at once in host memory, and RAM does not have it.");
+}
+
+std::optional<Diagnosis> torch_cpu(const Case& found) {
+  if (found.main.family != Family::kTorchCpu) return std::nullopt;
+  const int64_t bytes = found.main.bytes.value_or(0);
+  if (bytes >= 32 * kGiB) {
+    return say(found, Cause::kSingleTensorTooLarge, 0.75,
+               "One CPU tensor of " + size_words(bytes) +
+                   " was asked for: more than the RAM of most machines, whatever else is loaded.");
+  }
+  if (found.main.note == "windows" && bytes < 8 * kGiB) {
+    return say(found, Cause::kWindowsPagefile, 0.75,
+               "This is the Windows form of the message, and only " + size_words(bytes) +
+                   " were asked for: the commit limit (RAM + page file) was reached, which can "
+                   "happen with RAM still free.");
+  }
+  if (bytes >= 4 * kGiB) {
+    return say(found, Cause::kHostRamBatchOrDataset, 0.5,
+               "One CPU tensor of " + size_words(bytes) +
+                   " did not fit into what RAM was left; the message is about RAM, not the GPU.");
+  }
+  return say(found, Cause::kHostRamBatchOrDataset, 0.45,
+             "RAM was full when the last " + size_words(bytes) +
+                 " were asked for. Checkpoints and data sets that every process loads for itself "
+                 "are the usual holders; the log does not say which.");
+}
+
+// TensorFlow on the CPU.
+std::optional<Diagnosis> cpu_tensor(const Case& found) {
+  if (found.main.family != Family::kTfOomLine) return std::nullopt;
+  if (found.main.resource != Resource::kHostMemory) return std::nullopt;
+  const bool one_image = found.main.shape && found.main.shape->size() == 3 &&
+                         (found.main.shape->back() <= 4 || (*found.main.shape)[0] <= 4);
+  if (one_image) {
+    return say(found, Cause::kShuffleBufferOrCache, 0.5,
+               "The refused tensor is one image of " + size_words(found.request) +
+                   " without a batch axis, in the input pipeline on the CPU: host RAM was full of "
+                   "samples that are held there (cache, shuffle buffer, prefetch).");
+  }
+  if (found.request && *found.request >= 32 * kGiB) {
+    return say(found, Cause::kSingleTensorTooLarge, 0.7,
+               "One tensor of " + size_words(found.request) + " on the CPU.");
+  }
+  return say(found, Cause::kHostRamBatchOrDataset, 0.6,
+             "The step runs on the CPU (allocator " + found.main.allocator +
+                 "): host RAM, not GPU memory, did not have the " + size_words(found.request) +
+                 " of this tensor.");
+}
+
+std::optional<Diagnosis> announced(const Case& found) {
+  const Sighting* warning = found.first(Family::kTfCpuWarning);
+  if (warning == nullptr || found.main.resource != Resource::kHostMemory) return std::nullopt;
+  if (found.main.family == Family::kTfCpuWarning) {
+    return say(found, Cause::kHostRamBatchOrDataset, 0.4,
+               "TensorFlow announces a single host allocation of " + size_words(found.main.bytes) +
+                   ". That is a warning, nothing was refused; where RAM runs out the kernel kills "
+                   "the process without a further word.");
+  }
+  if (found.main.family != Family::kKilled) return std::nullopt;
+  Diagnosis result =
+      say(found, Cause::kHostRamBatchOrDataset, 0.6,
+          "TensorFlow announced host allocations of " + size_words(warning->bytes) +
+              " each, then the process was killed: most likely by the kernel, out of RAM.");
+  result.evidence.push_back(warning->at);
+  return result;
+}
+
+constexpr Rule kHostRules[] = {killed_by_limit, growth,    pipeline_marks, notebook_or_node,
+                               array_refused,   torch_cpu, cpu_tensor,     announced};
+
+}  // namespace
+
+std::optional<Diagnosis> diagnose_host(const Case& found) {
+  for (Rule rule : kHostRules) {
+    if (std::optional<Diagnosis> result = rule(found)) return result;
+  }
+  return std::nullopt;
+}
+
+}  // namespace plimsoll::explain

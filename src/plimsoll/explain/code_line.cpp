@@ -1,0 +1,148 @@
+#include "explain/code_line.h"
+
+#include <algorithm>
+#include <array>
+
+#include "explain/cursor.h"
+#include "explain/number.h"
+
+namespace plimsoll::explain {
+namespace {
+
+constexpr size_t npos = std::string::npos;
+
+// Calls that make large results, in the order in which they are believed.
+constexpr std::string_view kHeavy[] = {
+    "log_softmax", "softmax",  "cross_entropy", "scaled_dot_product_attention", "einsum", "matmul",
+    "bmm",         "baddbmm",  "conv",          "upsample",                     "interpolate",
+    "linear",      "one_hot",  "embedding",     "fork",                         "ndarray",
+    "layer_norm",  "gelu",     "cat",           "stack",                        "zeros",
+    "ones",        "empty",    "barrier",
+};
+
+// Calls that only look at what is there, or say nothing about the operator.
+constexpr std::string_view kLight[] = {
+    "view",  "reshape",   "squeeze", "unsqueeze", "permute", "transpose",  "contiguous", "expand",
+    "size",  "item",      "len",     "range",     "int",     "float",      "str",        "print",
+    "list",  "zip",       "tuple",   "enumerate", "super",   "isinstance", "dict",       "_call_impl",
+    "forward_call", "if", "while",   "for",       "raise",   "return",     "and",        "or",
+    "not",   "in",        "main",    "_main",     "run",     "exec",       "error",
+};
+
+struct Call {
+  std::string_view name;  // with its dots
+  size_t open = 0;        // of the bracket in the line
+};
+
+std::string_view last_part(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  return dot == npos ? name : name.substr(dot + 1);
+}
+
+std::vector<Call> calls_in(std::string_view line) {
+  std::vector<Call> calls;
+  for (size_t at = 0; at < line.size() && calls.size() < 32; ++at) {
+    if (line[at] != '(' || at == 0) continue;
+    size_t begin = at;
+    while (begin > 0 && (is_word(line[begin - 1]) || line[begin - 1] == '.')) --begin;
+    std::string_view name = line.substr(begin, at - begin);
+    while (!name.empty() && name.front() == '.') name.remove_prefix(1);
+    if (name.empty() || is_digit(name.front())) continue;
+    calls.push_back({name, at});
+  }
+  return calls;
+}
+
+const Call* choose_call(const std::vector<Call>& calls) {
+  for (std::string_view heavy : kHeavy) {
+    for (const Call& call : calls) {
+      if (last_part(call.name).substr(0, heavy.size()) == heavy) return &call;
+    }
+  }
+  for (const Call& call : calls) {
+    const std::string_view name = last_part(call.name);
+    if (std::find(std::begin(kLight), std::end(kLight), name) == std::end(kLight)) return &call;
+  }
+  return nullptr;
+}
+
+// Modules stay in the name where it says little without them.
+std::string op_name(std::string_view name) {
+  for (std::string_view module : {"os.", "np.", "numpy."}) {
+    if (name.substr(0, module.size()) == module) return std::string(name);
+  }
+  return std::string(last_part(name));
+}
+
+bool looks_like_code(std::string_view line, bool behind_file_line) {
+  if (line.find('(') == npos || find_ignoring_case(line, "error:") != npos) return false;
+  if (line.find("]]") != npos || line.find(".cc:") != npos) return false;
+  if (behind_file_line) return true;
+  const size_t first = line.find_first_not_of(' ');
+  if (first == npos) return false;
+  const std::string_view text = line.substr(first);
+  if (first >= 2 || text.substr(0, 7) == "return " || text.substr(0, 5) == "self.") return true;
+  // "name = call(…)"
+  size_t end = 0;
+  while (end < text.size() && (is_word(text[end]) || text[end] == '.' || text[end] == ',')) ++end;
+  return end > 0 && text.substr(end, 3) == " = ";
+}
+
+// "[rank1]:     code" -> "     code"
+std::string_view without_rank(std::string_view line) {
+  if (line.substr(0, 5) != "[rank") return line;
+  const size_t colon = line.find("]:");
+  return colon == npos ? line : line.substr(colon + 2);
+}
+
+bool is_decoration(std::string_view line) {
+  return std::all_of(line.begin(), line.end(), [](char c) {
+    return c == ' ' || c == '^' || c == '~' || c == '-' || c == '>' || c == '|';
+  });
+}
+
+void read_array(const Document& document, size_t open, CodeLine& code) {
+  Cursor cursor(document, open + 1);
+  cursor.skip_blanks();
+  cursor.literal("shape=");
+  code.shape = cursor.shape();
+  const size_t end = document.record_end(open);
+  if (const size_t dtype = document.find("dtype=", cursor.at(), end); dtype != npos) {
+    Cursor value(document, document.match("dtype=", dtype));
+    const std::string name = value.until(" ,)");
+    std::string_view type = last_part(name);
+    while (!type.empty() && (type.front() == '\'' || type.front() == '"')) type.remove_prefix(1);
+    while (!type.empty() && (type.back() == '\'' || type.back() == '"')) type.remove_suffix(1);
+    code.dtype = type;
+  }
+}
+
+}  // namespace
+
+std::optional<CodeLine> code_above(const Document& document, size_t at) {
+  if (document.line_count() == 0) return std::nullopt;
+  size_t index = document.line_index(at);
+  while (index > 0 && document.text()[document.start(index) - 1] == kSoftBreak) --index;
+  for (int steps = 0; index > 0 && steps < 4; ++steps) {
+    --index;
+    const std::string_view line = without_rank(document.line(index));
+    if (is_decoration(line)) continue;
+    const bool behind_file =
+        index > 0 && document.line(index - 1).find("File \"") != npos;
+    if (line.find("File \"") != npos || !looks_like_code(line, behind_file)) return std::nullopt;
+    const std::vector<Call> calls = calls_in(line);
+    const Call* call = choose_call(calls);
+    if (call == nullptr) return std::nullopt;
+    CodeLine code;
+    const size_t offset = static_cast<size_t>(line.data() - document.text().data());
+    code.at = offset;
+    code.op = op_name(call->name);
+    if (code.op.substr(0, 3) == "np." || code.op.substr(0, 6) == "numpy.") {
+      read_array(document, offset + call->open, code);
+    }
+    return code;
+  }
+  return std::nullopt;
+}
+
+}  // namespace plimsoll::explain

@@ -1,0 +1,239 @@
+// What stands around a failure: banners, settings, Python frames, progress, advice already followed.
+
+#include <algorithm>
+#include <utility>
+
+#include "explain/cursor.h"
+#include "explain/facts.h"
+#include "explain/number.h"
+
+namespace plimsoll::explain {
+namespace {
+
+constexpr size_t npos = std::string::npos;
+
+struct Mark {
+  std::string_view text;
+  std::string_view framework;
+};
+
+constexpr Mark kFrameworks[] = {
+    {"jaxlib", "jax"},
+    {"import jax", "jax"},
+    {"compiler/xla/python", "jax"},
+    {"xla/pjrt", "jax"},
+    {"import torch", "pytorch"},
+    {"torch.", "pytorch"},
+    {"pytorch", "pytorch"},
+    {"paddle", "paddle"},
+    {"tensorflow", "tensorflow"},
+    {"keras", "tensorflow"},
+};
+
+struct Setting {
+  std::string_view text;
+  bool Context::*flag;
+  size_t Context::*at;
+};
+
+constexpr Setting kSettings[] = {
+    {"physical devices cannot be modified after being initialized", &Context::growth_late,
+     &Context::growth_late_at},
+    {"virtual devices cannot be modified after being initialized", &Context::growth_late,
+     &Context::growth_late_at},
+    {"jit_compile=true", &Context::xla_on, &Context::xla_at},
+    {"tf_xla_flags", &Context::xla_on, &Context::xla_at},
+    {"set_jit(true)", &Context::xla_on, &Context::xla_at},
+    {"separableconv", &Context::separable, &Context::separable_at},
+    {"prune_low_magnitude", &Context::pruning, &Context::pruning_at},
+    {"tfliteconverter", &Context::quantization, &Context::quantization_at},
+    {"post-training quant", &Context::quantization, &Context::quantization_at},
+    {"has no attribute 'resourceexhaustederror'", &Context::keras_exception,
+     &Context::keras_exception_at},
+    {"tf.keras.resourceexhaustederror", &Context::keras_exception, &Context::keras_exception_at},
+    {"keras.errors.resourceexhausted", &Context::keras_exception, &Context::keras_exception_at},
+    {"alloc_conf=expandable_segments", &Context::expandable, &Context::expandable_at},
+    {"filling up shuffle buffer", &Context::shuffle_buffer, &Context::shuffle_at},
+    {"did not fully read the dataset being cached", &Context::cache_dataset, &Context::cache_at},
+    {"triggered tf.function retracing", &Context::retracing, &Context::retracing_at},
+};
+
+void detect_settings(const Document& document, Context& context) {
+  for (const Setting& setting : kSettings) {
+    const size_t at = document.find(setting.text);
+    if (at == npos) continue;
+    // The hint that PyTorch prints in every message is no setting of the user.
+    if (setting.flag == &Context::expandable &&
+        document.find("try setting", at > 80 ? at - 80 : 0, at) != npos) {
+      continue;
+    }
+    context.*setting.flag = true;
+    context.*setting.at = at;
+  }
+  for (std::string_view phrase : {"set_memory_growth(", "allow_growth = true", "allow_growth=true",
+                                  "tf_force_gpu_allow_growth=true"}) {
+    context.growth_on = context.growth_on || document.find(phrase) != npos;
+  }
+  constexpr std::string_view kAsync = "tf_gpu_allocator=cuda_malloc_async";
+  for (size_t at = document.find(kAsync); at != npos; at = document.find(kAsync, at + 1)) {
+    if (document.find_back("environment variable", at, 30) != npos) continue;  // the hint
+    context.async_allocator = true;
+    context.async_at = at;
+    break;
+  }
+  context.windows_paths = document.find("\\site-packages\\") != npos ||
+                          document.find("..\\c10\\") != npos || document.find("c:\\") != npos;
+}
+
+void detect_framework(const Document& document, Context& context) {
+  for (const Mark& mark : kFrameworks) {
+    if (document.find(mark.text) == npos) continue;
+    context.framework = mark.framework;
+    return;
+  }
+}
+
+// Created [TensorFlow ]device (/job:…/device:GPU:0 with 67 MB memory) -> …
+void detect_banners(const Document& document, Context& context) {
+  for (std::string_view phrase : {"created tensorflow device (", "created device "}) {
+    const size_t at = document.find(phrase);
+    if (at == npos) continue;
+    Cursor cursor(document, document.match(phrase, at));
+    cursor.literal("(");
+    context.created_device = cursor.until(" ");
+    if (!cursor.literal(" with ")) continue;
+    context.created_mib = cursor.integer();
+    context.created_at = at;
+    break;
+  }
+  if (const size_t at = document.find("freememory: "); at != npos) {
+    Cursor cursor(document, document.match("freememory: ", at));
+    if (const std::optional<Size> size = cursor.size()) context.banner_free = size->bytes;
+    context.banner_at = at;
+    if (const size_t total = document.find_back("totalmemory: ", at, 300); total != npos) {
+      Cursor value(document, document.match("totalmemory: ", total));
+      if (const std::optional<Size> size = value.size()) context.banner_total = size->bytes;
+    }
+  }
+  constexpr std::string_view kNothing = "memory allocated: 0";
+  if (const size_t at = document.find(kNothing); at != npos) {
+    const size_t end = document.match(kNothing, at);
+    const char next = end < document.text().size() ? document.text()[end] : '\n';
+    context.nothing_allocated = !is_digit(next) && next != '.';
+    context.nothing_at = at;
+  }
+  for (std::string_view phrase : {"batch_size", "batch-size", "batch size"}) {
+    for (size_t at = document.find(phrase); at != npos && !context.batch_size;
+         at = document.find(phrase, at + 1)) {
+      Cursor cursor(document, document.match(phrase, at));
+      for (int gap = 0; gap < 3 && (cursor.peek() == '=' || cursor.peek() == ':' ||
+                                    cursor.peek() == ' ' || cursor.peek() == '\''); ++gap) {
+        cursor.move_to(cursor.at() + 1);
+      }
+      const std::optional<int64_t> value = cursor.integer();
+      if (!value || *value <= 0 || *value > 1000000) continue;
+      context.batch_size = value;
+      context.batch_at = at;
+    }
+  }
+}
+
+// Names of the frames of the last traceback.
+void detect_frames(const Document& document, Context& context) {
+  for (size_t i = 0; i < document.line_count(); ++i) {
+    const std::string_view line = document.line(i);
+    if (line.find("Traceback (most") != npos) context.functions.clear();
+    const size_t file = line.find("File \"");
+    if (file == npos) continue;
+    const size_t in = line.find(", in ", file);
+    if (in == npos) continue;
+    size_t end = in + 5;
+    while (end < line.size() && (is_word(line[end]) || line[end] == '<' || line[end] == '>')) ++end;
+    if (context.functions.size() >= 128) context.functions.erase(context.functions.begin());
+    context.functions.emplace_back(line.substr(in + 5, end - in - 5));
+  }
+}
+
+// "Epoch 3/10", "epoch: 3", "[Epoch 3]", "Epoch=3"
+bool read_epoch(const Document& document, size_t begin, size_t end, Progress& progress) {
+  for (size_t at = document.find("epoch", begin, end); at != npos;
+       at = document.find("epoch", at + 1, end)) {
+    Cursor cursor(document, document.match("epoch", at));
+    for (int gap = 0; gap < 4 && std::string_view(" :=[#").find(cursor.peek()) != npos; ++gap) {
+      cursor.move_to(cursor.at() + 1);
+    }
+    const std::optional<int64_t> epoch = cursor.integer();
+    if (!epoch) continue;
+    progress.epoch = epoch;
+    cursor.skip_blanks();
+    if (cursor.literal("/") || cursor.literal("of ")) {
+      cursor.skip_blanks();
+      progress.epochs = cursor.integer();
+    }
+    return true;
+  }
+  return false;
+}
+
+bool read_step(const Document& document, size_t begin, size_t end, Progress& progress) {
+  for (std::string_view label : {"global_step", "iteration", "step", "iter"}) {
+    const size_t at = document.find(label, begin, end);
+    if (at == npos) continue;
+    Cursor cursor(document, document.match(label, at));
+    for (int gap = 0; gap < 4 && std::string_view(" :=[#").find(cursor.peek()) != npos; ++gap) {
+      cursor.move_to(cursor.at() + 1);
+    }
+    const std::optional<int64_t> step = cursor.integer();
+    if (!step) continue;
+    progress.step = step;
+    if (cursor.literal("/")) progress.steps = cursor.integer();
+    return true;
+  }
+  // "12/782 [=====>…" of Keras, "| 12/240 [00:10<…" of tqdm
+  for (size_t open = document.find(" [", begin, end); open != npos;
+       open = document.find(" [", open + 1, end)) {
+    size_t start = open;
+    const std::string& text = document.text();
+    while (start > begin && (is_digit(text[start - 1]) || text[start - 1] == '/')) --start;
+    Cursor cursor(document, start);
+    const std::optional<int64_t> step = cursor.integer();
+    if (!step || !cursor.literal("/")) continue;
+    const std::optional<int64_t> steps = cursor.integer();
+    if (!steps) continue;
+    progress.step = step;
+    progress.steps = steps;
+    return true;
+  }
+  return false;
+}
+
+void detect_progress(const Document& document, Context& context) {
+  for (size_t i = 0; i < document.line_count(); ++i) {
+    const std::string_view line = document.line(i);
+    if (line.find("File \"") != npos || line.find(".cc:") != npos) continue;
+    Progress progress;
+    progress.line = document.number(i);
+    const size_t begin = document.start(i);
+    const size_t end = begin + line.size();
+    const bool epoch = read_epoch(document, begin, end, progress);
+    const bool step = read_step(document, begin, end, progress);
+    if (!epoch && !step) continue;
+    progress.validation = find_ignoring_case(line, "validat") != npos ||
+                          find_ignoring_case(line, "evaluat") != npos;
+    if (progress.epoch == 1 && progress.epochs && !step) ++context.first_epoch_restarts;
+    context.progress.push_back(progress);
+  }
+}
+
+}  // namespace
+
+void detect_context(const Document& document, Facts& facts) {
+  Context& context = facts.context;
+  detect_framework(document, context);
+  detect_banners(document, context);
+  detect_settings(document, context);
+  detect_frames(document, context);
+  detect_progress(document, context);
+}
+
+}  // namespace plimsoll::explain

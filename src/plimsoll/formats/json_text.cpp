@@ -1,0 +1,242 @@
+#include "formats/json_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace plimsoll::formats {
+namespace {
+
+using layers::Config;
+
+// Builds the value bottom up: one frame for each array or object that is open.
+class Reader final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit Reader(const std::string& origin) : origin_(origin) {}
+
+  bool null() override { return add(Config()); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(int64_t{value}); }
+  bool number_unsigned(number_unsigned_t value) override {
+    return value > static_cast<number_unsigned_t>(INT64_MAX) ? add(static_cast<double>(value))
+                                                             : add(static_cast<int64_t>(value));
+  }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // no JSON text has it
+
+  bool start_object(size_t) override { return open(true); }
+  bool start_array(size_t) override { return open(false); }
+  bool key(string_t& name) override {
+    frames_.back().key = std::move(name);
+    if (static_cast<int64_t>(frames_.back().object.size()) >= kMaxJsonKeys) {
+      refuse("an object of more than " + std::to_string(kMaxJsonKeys) + " keys");
+    }
+    return true;
+  }
+  bool end_object() override {
+    check_keys(frames_.back().object);
+    return close(Config(std::move(frames_.back().object)));
+  }
+  bool end_array() override { return close(Config(std::move(frames_.back().array))); }
+
+  bool parse_error(size_t position, const std::string&,
+                   const nlohmann::json::exception& error) override {
+    std::string what = error.what();
+    const size_t start = what.find("] ");  // behind the library's own prefix
+    if (start != std::string::npos) what.erase(0, start + 2);
+    refuse("text that is no JSON at byte " + std::to_string(position) + " (" + what + ")");
+  }
+
+  Config take() { return std::move(*result_); }
+
+ private:
+  struct Frame {
+    bool is_object = false;
+    Config::Array array;
+    Config::Object object;
+    std::string key;
+  };
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(ErrorKind::kModel, origin_ + ": expected a Keras configuration in JSON, received " +
+                                       what + ".");
+  }
+  void count() {
+    if (++count_ > kMaxJsonValues) {
+      refuse("more than " + std::to_string(kMaxJsonValues) + " values");
+    }
+  }
+  bool add(Config value) {
+    count();
+    return place(std::move(value));
+  }
+  bool place(Config value) {
+    if (frames_.empty()) {
+      result_ = std::move(value);
+    } else if (Frame& top = frames_.back(); top.is_object) {
+      top.object.emplace_back(std::move(top.key), std::move(value));
+    } else {
+      top.array.push_back(std::move(value));
+    }
+    return true;
+  }
+  bool open(bool is_object) {
+    count();
+    if (frames_.size() >= static_cast<size_t>(kMaxJsonDepth)) {
+      refuse("values nested more than " + std::to_string(kMaxJsonDepth) + " deep");
+    }
+    frames_.emplace_back();
+    frames_.back().is_object = is_object;
+    return true;
+  }
+  bool close(Config value) {
+    frames_.pop_back();
+    return place(std::move(value));
+  }
+  void check_keys(const Config::Object& object) const {
+    std::vector<std::string_view> keys;
+    keys.reserve(object.size());
+    for (const auto& [name, value] : object) keys.emplace_back(name);
+    std::sort(keys.begin(), keys.end());
+    const auto twice = std::adjacent_find(keys.begin(), keys.end());
+    if (twice != keys.end()) refuse("the key \"" + std::string(*twice) + "\" twice in one object");
+  }
+
+  const std::string& origin_;
+  std::vector<Frame> frames_;
+  std::optional<Config> result_;
+  int64_t count_ = 0;
+};
+
+void print_string(const std::string& text, std::string& out) {
+  out += '"';
+  for (const char c : text) {
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20) {
+          std::array<char, 8> escape{};
+          std::snprintf(escape.data(), escape.size(), "\\u%04x", static_cast<unsigned>(c));
+          out += escape.data();
+        } else {
+          out += c;
+        }
+    }
+  }
+  out += '"';
+}
+
+// The shortest text that reads back as the same double, and never as an integer.
+void print_double(double value, std::string& out) {
+  if (!std::isfinite(value)) {
+    out += std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
+    return;
+  }
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  const std::string_view digits(text.data(), static_cast<size_t>(end - text.data()));
+  out += digits;
+  if (digits.find_first_of(".e") == std::string_view::npos) out += ".0";
+}
+
+class Printer {
+ public:
+  explicit Printer(int indent) : indent_(indent) {}
+
+  void print(const Config& value, int depth) {
+    if (value.is_null()) {
+      text_ += "null";
+    } else if (value.is_bool()) {
+      text_ += value.as_bool() ? "true" : "false";
+    } else if (value.is_int()) {
+      text_ += std::to_string(value.as_int());
+    } else if (value.is_number()) {
+      print_double(value.as_double(), text_);
+    } else if (value.is_string()) {
+      print_string(value.as_string(), text_);
+    } else if (value.is_array()) {
+      print_array(value.as_array(), depth);
+    } else {
+      print_object(value.as_object(), depth);
+    }
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  void print_array(const Config::Array& items, int depth) {
+    text_ += '[';
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (i > 0) separate();
+      break_line(depth + 1);
+      print(items[i], depth + 1);
+    }
+    if (!items.empty()) break_line(depth);
+    text_ += ']';
+  }
+  void print_object(const Config::Object& items, int depth) {
+    text_ += '{';
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (i > 0) separate();
+      break_line(depth + 1);
+      print_string(items[i].first, text_);
+      text_ += ": ";
+      print(items[i].second, depth + 1);
+    }
+    if (!items.empty()) break_line(depth);
+    text_ += '}';
+  }
+  void separate() { text_ += indent_ > 0 ? "," : ", "; }
+  void break_line(int depth) {
+    if (indent_ == 0) return;
+    text_ += '\n';
+    text_.append(static_cast<size_t>(indent_ * depth), ' ');
+  }
+
+  int indent_;
+  std::string text_;
+};
+
+}  // namespace
+
+layers::Config parse_json(std::string_view text, const std::string& origin) {
+  if (static_cast<int64_t>(text.size()) > kMaxJsonBytes) {
+    throw Error(ErrorKind::kModel, origin + ": expected a Keras configuration of at most " +
+                                       to_string(Bytes(kMaxJsonBytes)) + ", received " +
+                                       to_string(Bytes(static_cast<int64_t>(text.size()))) + ".");
+  }
+  Reader reader(origin);
+  nlohmann::json::sax_parse(text, &reader);
+  return reader.take();
+}
+
+std::string print_json(const layers::Config& value, int indent) {
+  Printer printer(indent);
+  printer.print(value, 0);
+  return printer.take();
+}
+
+}  // namespace plimsoll::formats

@@ -1,0 +1,91 @@
+#include "layers/activations.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "ops/activation_kinds.h"
+
+namespace plimsoll::layers {
+namespace {
+
+// Activations that look at a whole row: operators of their own.
+constexpr std::array<std::string_view, 4> kRowActivations = {"softmax", "log_softmax", "glu",
+                                                             "sparsemax"};
+
+std::string canonical(const std::string& name) {
+  if (name == "swish") return "silu";
+  if (name == "hard_swish") return "hard_silu";
+  return name;
+}
+
+bool is_row_activation(std::string_view name) {
+  for (std::string_view row : kRowActivations) {
+    if (row == name) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> activation_key_names() {
+  std::vector<std::string> names;
+  for (std::string& name : ops::activation_names()) {
+    if (name != "threshold") names.push_back(std::move(name));  // takes arguments
+  }
+  names.insert(names.end(), kRowActivations.begin(), kRowActivations.end());
+  names.push_back("swish");
+  names.push_back("hard_swish");
+  return names;
+}
+
+Activation Activation::parse(const Config& value) {
+  if (value.is_null()) return Activation("linear");
+  const Config* name = &value;
+  if (value.is_object()) {
+    // {"class_name": "function", "config": "relu"} of older files
+    const Config* class_name = value.find("class_name");
+    const Config* config = value.find("config");
+    if (class_name != nullptr && class_name->is_string() && class_name->as_string() == "function" &&
+        config != nullptr) {
+      name = config;
+    }
+  }
+  if (!name->is_string()) {
+    throw Error(ErrorKind::kModel, "expected the name of an activation, received " +
+                                       value.to_json() +
+                                       ". Put a layer of its own behind this one.");
+  }
+  const std::vector<std::string> known = activation_key_names();
+  for (const std::string& candidate : known) {
+    if (candidate == name->as_string()) return Activation(canonical(candidate));
+  }
+  throw Error(ErrorKind::kModel, "expected the name of an activation, received \"" +
+                                     name->as_string() + "\"." +
+                                     did_you_mean(name->as_string(), known));
+}
+
+ValueId Activation::apply(LayerContext& context, ValueId x) const {
+  if (name_ == "linear") return x;
+  if (is_row_activation(name_)) {
+    const ValueId y = context.emit(name_, {x}, {{"axis", -1}});
+    if (name_ == "softmax") context.remember_logits(y, x);
+    return y;
+  }
+  const ValueId y = context.emit("activation", {x}, {{"kind", name_}});
+  if (name_ == "sigmoid") context.remember_logits(y, x);
+  return y;
+}
+
+Activation read_activation_key(ConfigReader& reader) {
+  const Config given = reader.value("activation", Config());
+  try {
+    Activation activation = Activation::parse(given);
+    reader.complete("activation", activation.name());
+    return activation;
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kModel, reader.where("activation") + error.message());
+  }
+}
+
+}  // namespace plimsoll::layers

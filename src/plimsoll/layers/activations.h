@@ -1,0 +1,32 @@
+#pragma once
+
+// Keras's activations by name, as `activation` keys of layers and as the Activation layer.
+//
+// The elementwise ones are one operator with a kind; softmax and its relatives are operators of
+// their own. Sigmoid and softmax remember their logits, from which losses are computed.
+
+#include "layers/layer.h"
+
+namespace plimsoll::layers {
+
+class Activation {
+ public:
+  // Of a configuration's value: null (linear), a name, or Keras's description of a function.
+  // Throws kModel with a did-you-mean.
+  static Activation parse(const Config& value);
+
+  const std::string& name() const { return name_; }
+  // Returns x itself where it is linear.
+  ValueId apply(LayerContext& context, ValueId x) const;
+
+ private:
+  explicit Activation(std::string name) : name_(std::move(name)) {}
+  std::string name_;
+};
+
+// Reads the key `activation`; prints the name.
+Activation read_activation_key(ConfigReader& reader);
+// All names that Activation::parse knows.
+std::vector<std::string> activation_key_names();
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,32 @@
+#pragma once
+
+// One maker per layer file; layer_registry.cpp lists them. Nothing registers itself.
+
+#include "layers/layer.h"
+
+namespace plimsoll::layers {
+
+using LayerMaker = std::shared_ptr<const Layer> (*)(const Config& config);
+
+std::shared_ptr<const Layer> make_activation(const Config& config);
+std::shared_ptr<const Layer> make_add(const Config& config);
+std::shared_ptr<const Layer> make_average_pooling2d(const Config& config);
+std::shared_ptr<const Layer> make_batch_normalization(const Config& config);
+std::shared_ptr<const Layer> make_concatenate(const Config& config);
+std::shared_ptr<const Layer> make_conv2d(const Config& config);
+std::shared_ptr<const Layer> make_dense(const Config& config);
+std::shared_ptr<const Layer> make_dropout(const Config& config);
+std::shared_ptr<const Layer> make_elu(const Config& config);
+std::shared_ptr<const Layer> make_flatten(const Config& config);
+std::shared_ptr<const Layer> make_global_average_pooling2d(const Config& config);
+std::shared_ptr<const Layer> make_global_max_pooling2d(const Config& config);
+std::shared_ptr<const Layer> make_input_layer(const Config& config);
+std::shared_ptr<const Layer> make_leaky_re_lu(const Config& config);
+std::shared_ptr<const Layer> make_max_pooling2d(const Config& config);
+std::shared_ptr<const Layer> make_re_lu(const Config& config);
+std::shared_ptr<const Layer> make_rescaling(const Config& config);
+std::shared_ptr<const Layer> make_reshape(const Config& config);
+std::shared_ptr<const Layer> make_softmax(const Config& config);
+std::shared_ptr<const Layer> make_zero_padding2d(const Config& config);
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,100 @@
+#include "layers/expansion.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "layers/call_sites.h"
+
+namespace plimsoll::layers {
+
+std::string state_name(const Layer& layer, std::string_view weight) {
+  return layer.name() + "/" + std::string(weight);
+}
+
+graph::StateVariable state_variable(const Layer& layer, const Weight& weight) {
+  return {.name = state_name(layer, weight.name),
+          .type = {DType::kFloat32, fixed_shape(weight.shape)},
+          .role = weight.trainable ? graph::StateRole::kWeight : graph::StateRole::kMovingStatistic,
+          .layer = layer.name(),
+          .trainable = weight.trainable && layer.trainable()};
+}
+
+std::vector<ValueId> Expansion::call(const Layer& layer, const std::vector<Weight>& weights,
+                                     std::span<const ValueId> inputs) {
+  weights_ = &weights;
+  builder_.set_layer(layer.name());
+  LayerContext context(*this, layer);
+  std::vector<ValueId> outputs = layer.call(context, inputs);
+  builder_.set_layer("");
+  weights_ = nullptr;
+  return outputs;
+}
+
+graph::StateId Expansion::declare(const Layer& layer, std::string_view name) {
+  PLIMSOLL_CHECK(weights_ != nullptr, "a weight is asked for outside of a call");
+  const auto weight = std::find_if(weights_->begin(), weights_->end(),
+                                   [&](const Weight& w) { return w.name == name; });
+  PLIMSOLL_CHECK(weight != weights_->end(), layer.name() + " has no weight " + std::string(name));
+  return builder_.state(state_variable(layer, *weight));
+}
+
+ValueId Expansion::weight(const Layer& layer, std::string_view name) {
+  return builder_.read(declare(layer, name));
+}
+
+ValueId Expansion::statistic(const Layer& layer, std::string_view name) {
+  const auto known = statistics_.find(state_name(layer, name));
+  return known != statistics_.end() ? known->second : weight(layer, name);
+}
+
+void Expansion::set_statistic(const Layer& layer, std::string_view name, ValueId next) {
+  declare(layer, name);
+  statistics_[state_name(layer, name)] = next;
+}
+
+void Expansion::remember_logits(ValueId output, ValueId logits) { logits_[output] = logits; }
+
+ValueId Expansion::logits_of(ValueId value) const {
+  const auto known = logits_.find(value);
+  return known == logits_.end() ? ValueId() : known->second;
+}
+
+int64_t Expansion::call_site(const Layer& layer) {
+  const int count = site_counts_[layer.name()]++;
+  return site_of(count == 0 ? layer.name() : layer.name() + "#" + std::to_string(count));
+}
+
+void Expansion::write_statistics() {
+  for (const auto& [name, value] : statistics_) {
+    const graph::StateId state = find_state(builder_.graph(), name);
+    builder_.set_layer(builder_.graph().state(state).layer);
+    builder_.write(state, value);
+  }
+  builder_.set_layer("");
+}
+
+std::vector<std::vector<ValueId>> expand_model(const Model& model, Expansion& expansion,
+                                               std::span<const ValueId> inputs) {
+  std::vector<std::vector<ValueId>> values;
+  values.reserve(model.calls().size());
+  for (size_t i = 0; i < model.calls().size(); ++i) {
+    const LayerCall& call = model.calls()[i];
+    if (model.layer(call.layer).input_type()) {
+      const auto port =
+          std::find_if(model.inputs().begin(), model.inputs().end(),
+                       [&](const ModelPort& p) { return p.tensor.call.index() == i; });
+      PLIMSOLL_CHECK(port != model.inputs().end(),
+                     "an InputLayer of " + model.name() + " is no input of it");
+      values.push_back({inputs[static_cast<size_t>(port - model.inputs().begin())]});
+      continue;
+    }
+    std::vector<ValueId> operands;
+    for (Tensor tensor : call.inputs) {
+      operands.push_back(values[tensor.call.index()][static_cast<size_t>(tensor.output)]);
+    }
+    values.push_back(expansion.call(model.layer(call.layer), model.weights(call.layer), operands));
+  }
+  return values;
+}
+
+}  // namespace plimsoll::layers

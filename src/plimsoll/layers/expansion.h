@@ -1,0 +1,61 @@
+#pragma once
+
+// Turns calls of layers into nodes of one graph.
+//
+// It declares each weight as a state variable when a layer first asks for it ("conv2d/kernel"),
+// chains the moving statistics of a layer that is called several times, and remembers which values
+// are sigmoid or softmax of which logits. Nodes are stamped with their layer's name.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph/builder.h"
+#include "layers/model.h"
+
+namespace plimsoll::layers {
+
+class Expansion {
+ public:
+  // Training: Dropout draws, BatchNormalization takes the batch's statistics.
+  Expansion(graph::GraphBuilder& builder, bool training) : builder_(builder), training_(training) {}
+
+  graph::GraphBuilder& builder() { return builder_; }
+  bool training() const { return training_; }
+
+  // Adds one call of `layer`, whose weights are `weights`.
+  std::vector<ValueId> call(const Layer& layer, const std::vector<Weight>& weights,
+                            std::span<const ValueId> inputs);
+
+  // For LayerContext.
+  ValueId weight(const Layer& layer, std::string_view name);
+  ValueId statistic(const Layer& layer, std::string_view name);
+  void set_statistic(const Layer& layer, std::string_view name, ValueId next);
+  void remember_logits(ValueId output, ValueId logits);
+  int64_t call_site(const Layer& layer);
+
+  // Invalid where `value` is no sigmoid or softmax.
+  ValueId logits_of(ValueId value) const;
+  // Appends the writes of all moving statistics that changed.
+  void write_statistics();
+
+ private:
+  graph::StateId declare(const Layer& layer, std::string_view name);
+
+  graph::GraphBuilder& builder_;
+  bool training_;
+  const std::vector<Weight>* weights_ = nullptr;  // of the call that is running
+  std::map<ValueId, ValueId> logits_;
+  std::map<std::string, ValueId, std::less<>> statistics_;  // by state name: latest value
+  std::map<std::string, int, std::less<>> site_counts_;     // by layer
+};
+
+// "<layer>/<weight>", the name of the state variable.
+std::string state_name(const Layer& layer, std::string_view weight);
+graph::StateVariable state_variable(const Layer& layer, const Weight& weight);
+
+// Adds a whole model on `inputs` (one per model input); the values of all calls' outputs, by call.
+std::vector<std::vector<ValueId>> expand_model(const Model& model, Expansion& expansion,
+                                               std::span<const ValueId> inputs);
+
+}  // namespace plimsoll::layers

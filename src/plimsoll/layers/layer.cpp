@@ -1,0 +1,92 @@
+#include "layers/layer.h"
+
+#include "base/error.h"
+#include "layers/call_sites.h"
+#include "layers/expansion.h"
+
+namespace plimsoll::layers {
+namespace {
+
+[[noreturn]] void refuse_at(const std::string& layer, const std::string& expected,
+                            const std::string& received, std::string_view next_step) {
+  std::string message = "[" + layer + "] expected " + expected + ", received " + received + ".";
+  if (!next_step.empty()) message += " " + std::string(next_step);
+  throw Error(ErrorKind::kModel, message);
+}
+
+}  // namespace
+
+Layer::Layer(ConfigReader& reader) : class_name_(reader.class_name()) {
+  name_ = reader.text("name");
+  trainable_ = reader.flag("trainable", true);
+  reader.dtype("dtype");
+}
+
+Layer::Layer(std::string_view class_name, std::string name)
+    : class_name_(class_name), name_(std::move(name)) {}
+
+void Layer::refuse(const std::string& expected, const std::string& received,
+                   std::string_view next_step) const {
+  refuse_at(name_, expected, received, next_step);
+}
+
+Shape Layer::one_input(const LayerContext& context, std::span<const ValueId> inputs,
+                       int rank) const {
+  if (inputs.size() != 1) refuse("one input", std::to_string(inputs.size()), "");
+  const ValueType type = context.type(inputs[0]);
+  if (!is_floating(type.dtype)) {
+    refuse("numbers of floating point", std::string(to_string(type.dtype)),
+           "Put a Rescaling layer before it.");
+  }
+  const int received = type.shape.rank();
+  if (rank != 0 && received != rank) {
+    refuse("rank " + std::to_string(rank), to_string(type.shape),
+           "Add a Reshape before it, or check the model's input shape.");
+  }
+  if (rank == 0 && received < 2) {
+    refuse("at least one dimension behind the batch", to_string(type.shape),
+           "Add a Reshape before it, or check the model's input shape.");
+  }
+  return type.shape;
+}
+
+ValueId LayerContext::emit(std::string_view op, std::vector<ValueId> inputs,
+                           Attributes attributes) {
+  return expansion_.builder().call(op, layer_.name() + "/" + std::string(op), std::move(inputs),
+                                   std::move(attributes));
+}
+
+std::vector<ValueId> LayerContext::emit_all(std::string_view op, std::vector<ValueId> inputs,
+                                            Attributes attributes) {
+  graph::GraphBuilder& builder = expansion_.builder();
+  const graph::NodeId node = builder.add(op, layer_.name() + "/" + std::string(op),
+                                         std::move(inputs), std::move(attributes));
+  return builder.graph().node(node).outputs;
+}
+
+ValueType LayerContext::type(ValueId value) const { return expansion_.builder().type(value); }
+
+bool LayerContext::training() const { return expansion_.training(); }
+
+ValueId LayerContext::weight(std::string_view name) { return expansion_.weight(layer_, name); }
+
+ValueId LayerContext::statistic(std::string_view name) {
+  return expansion_.statistic(layer_, name);
+}
+
+void LayerContext::set_statistic(std::string_view name, ValueId next) {
+  expansion_.set_statistic(layer_, name, next);
+}
+
+void LayerContext::remember_logits(ValueId output, ValueId logits) {
+  expansion_.remember_logits(output, logits);
+}
+
+int64_t LayerContext::call_site() { return expansion_.call_site(layer_); }
+
+void LayerContext::refuse(const std::string& expected, const std::string& received,
+                          std::string_view next_step) const {
+  refuse_at(layer_.name(), expected, received, next_step);
+}
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,131 @@
+#pragma once
+
+// A layer of Keras's vocabulary: its configuration, its weights, and what one call of it computes.
+//
+// A layer is immutable and knows no values: `call` adds nodes to a graph that somebody else builds
+// (expansion.h), and the operators' shape rules decide which inputs it accepts. Weights are named
+// as Keras names them ("kernel", "moving_mean") and listed in Keras's order, which is the order of
+// a file's `vars`. A layer that is called several times owns one set of weights.
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/builder.h"
+#include "layers/config.h"
+#include "layers/config_reader.h"
+
+namespace plimsoll::layers {
+
+using graph::Attributes;
+using graph::ValueId;
+using graph::ValueType;
+
+struct Weight {
+  std::string name;
+  std::vector<int64_t> shape{};
+  Config initializer{};
+  Config regularizer{};   // null: none
+  bool trainable = true;  // false: a moving statistic
+  friend bool operator==(const Weight&, const Weight&) = default;
+};
+
+class Layer;
+class Expansion;
+
+// What a call may do. Valid during the call only.
+class LayerContext {
+ public:
+  LayerContext(Expansion& expansion, const Layer& layer) : expansion_(expansion), layer_(layer) {}
+
+  // Adds a node called "<layer>/<operator>" with one output and returns that.
+  ValueId emit(std::string_view op, std::vector<ValueId> inputs, Attributes attributes = {});
+  // The same for an operator with several outputs.
+  std::vector<ValueId> emit_all(std::string_view op, std::vector<ValueId> inputs,
+                                Attributes attributes = {});
+  ValueType type(ValueId value) const;
+
+  // Whether this is a training step.
+  bool training() const;
+
+  // The value of a weight at the start of the step.
+  ValueId weight(std::string_view name);
+  // A moving statistic as the calls before this one left it, and its next value.
+  ValueId statistic(std::string_view name);
+  void set_statistic(std::string_view name, ValueId next);
+
+  // `output` is sigmoid or softmax of `logits`: losses behind it are computed from those.
+  void remember_logits(ValueId output, ValueId logits);
+  // A number for random draws that depends on the layer's name and on how often it was called.
+  int64_t call_site();
+
+  // Throws kModel: "[<layer>] expected …, received …. <next step>"
+  [[noreturn]] void refuse(const std::string& expected, const std::string& received,
+                           std::string_view next_step) const;
+
+ private:
+  Expansion& expansion_;
+  const Layer& layer_;
+};
+
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  const std::string& class_name() const { return class_name_; }
+  const std::string& name() const { return name_; }
+  bool trainable() const { return trainable_; }
+  // Keras 3's get_config, complete and in Keras's order.
+  const Config& config() const { return config_; }
+  // What InputLayer feeds into a model; no other layer has one.
+  virtual std::optional<ValueType> input_type() const { return std::nullopt; }
+
+  // Of a layer that is called on values of these types; `call` has accepted them or will refuse.
+  virtual std::vector<Weight> weights(std::span<const ValueType>) const { return {}; }
+  virtual std::vector<ValueId> call(LayerContext& context,
+                                    std::span<const ValueId> inputs) const = 0;
+
+ protected:
+  // Reads name, trainable and dtype.
+  explicit Layer(ConfigReader& reader);
+  // For InputLayer, which has a name only.
+  Layer(std::string_view class_name, std::string name);
+
+  // Throws kModel: "[<layer>] expected …, received …. <next step>"
+  [[noreturn]] void refuse(const std::string& expected, const std::string& received,
+                           std::string_view next_step) const;
+  // Checks that there is one input, of floating point and of that rank (with the batch; 0: of at
+  // least 2), and returns its shape.
+  Shape one_input(const LayerContext& context, std::span<const ValueId> inputs, int rank) const;
+
+ private:
+  template <typename T>
+  friend std::shared_ptr<const Layer> construct_layer(const Config& config);
+
+  std::string class_name_;
+  std::string name_;
+  bool trainable_ = true;
+  Config config_;
+};
+
+// Constructs a T from its configuration and keeps the completed configuration.
+template <typename T>
+std::shared_ptr<const Layer> construct_layer(const Config& config) {
+  ConfigReader reader(T::kClassName, config);
+  auto layer = std::make_shared<T>(reader);
+  layer->config_ = reader.finish();
+  return layer;
+}
+
+// Throws kModel for a class that is unknown (did-you-mean) or known and refused (why, and what
+// instead), and for configurations that are wrong or cannot be trained. `config` has a name.
+std::shared_ptr<const Layer> make_layer(std::string_view class_name, const Config& config);
+// Class names that make_layer accepts, sorted.
+std::vector<std::string> layer_class_names();
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,142 @@
+#include <array>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "layers/all_layers.h"
+
+namespace plimsoll::layers {
+namespace {
+
+struct Entry {
+  std::string_view class_name;
+  LayerMaker make;
+};
+
+// Sorted by class name.
+constexpr std::array kLayers = {
+    Entry{"Activation", make_activation},
+    Entry{"Add", make_add},
+    Entry{"AveragePooling2D", make_average_pooling2d},
+    Entry{"BatchNormalization", make_batch_normalization},
+    Entry{"Concatenate", make_concatenate},
+    Entry{"Conv2D", make_conv2d},
+    Entry{"Dense", make_dense},
+    Entry{"Dropout", make_dropout},
+    Entry{"ELU", make_elu},
+    Entry{"Flatten", make_flatten},
+    Entry{"GlobalAveragePooling2D", make_global_average_pooling2d},
+    Entry{"GlobalMaxPooling2D", make_global_max_pooling2d},
+    Entry{"InputLayer", make_input_layer},
+    Entry{"LeakyReLU", make_leaky_re_lu},
+    Entry{"MaxPooling2D", make_max_pooling2d},
+    Entry{"ReLU", make_re_lu},
+    Entry{"Rescaling", make_rescaling},
+    Entry{"Reshape", make_reshape},
+    Entry{"Softmax", make_softmax},
+    Entry{"ZeroPadding2D", make_zero_padding2d},
+};
+
+// Classes that are known and refused: why, and what to do instead.
+struct Refusal {
+  std::string_view class_name;
+  std::string_view why;
+  std::string_view instead;
+};
+
+constexpr std::string_view kNotHere = "this version of Plimsoll does not train it";
+constexpr std::string_view kOutside = "it works on data that is no numbers yet, or on Python code";
+
+constexpr std::array kRefusals = {
+    Refusal{"Lambda", "it holds Python code, which a file cannot be trusted with",
+            "Replace it by layers, such as Rescaling, Activation or Reshape."},
+    Refusal{"TFOpLambda", "it holds a TensorFlow function", "Rebuild the model with Keras layers."},
+    Refusal{"TensorFlowOpLayer", "it holds a TensorFlow graph",
+            "Rebuild the model with Keras layers."},
+    Refusal{"TextVectorization", kOutside, "Vectorize the text first and train on the numbers."},
+    Refusal{"StringLookup", kOutside, "Look the strings up first and train on the numbers."},
+    Refusal{"IntegerLookup", kOutside, "Look the values up first and train on the numbers."},
+    Refusal{"Hashing", kOutside, "Hash the values first and train on the numbers."},
+    Refusal{"Masking", "masks are not carried through a model by this version of Plimsoll",
+            "Give sample weights instead."},
+    Refusal{"Conv1D", kNotHere, "Reshape to (length, 1, channels) and use Conv2D."},
+    Refusal{"MaxPooling1D", kNotHere, "Reshape to (length, 1, channels) and use MaxPooling2D."},
+    Refusal{"AveragePooling1D", kNotHere,
+            "Reshape to (length, 1, channels) and use AveragePooling2D."},
+    Refusal{"GlobalAveragePooling1D", kNotHere,
+            "Reshape to (length, 1, channels) and use GlobalAveragePooling2D."},
+    Refusal{"GlobalMaxPooling1D", kNotHere,
+            "Reshape to (length, 1, channels) and use GlobalMaxPooling2D."},
+    Refusal{"Conv3D", kNotHere, ""},
+    Refusal{"Conv2DTranspose", kNotHere, ""},
+    Refusal{"DepthwiseConv2D", kNotHere, "Use Conv2D with groups equal to the channels."},
+    Refusal{"SeparableConv2D", kNotHere,
+            "Use Conv2D with groups equal to the channels, then a Conv2D of 1 by 1."},
+    Refusal{"Embedding", kNotHere, ""},
+    Refusal{"LSTM", kNotHere, ""},
+    Refusal{"GRU", kNotHere, ""},
+    Refusal{"SimpleRNN", kNotHere, ""},
+    Refusal{"Bidirectional", kNotHere, ""},
+    Refusal{"TimeDistributed", kNotHere, "Dense works on the last dimension without it."},
+    Refusal{"ConvLSTM2D", kNotHere, ""},
+    Refusal{"Attention", kNotHere, ""},
+    Refusal{"MultiHeadAttention", kNotHere, ""},
+    Refusal{"LayerNormalization", kNotHere, ""},
+    Refusal{"GroupNormalization", kNotHere, ""},
+    Refusal{"UnitNormalization", kNotHere, ""},
+    Refusal{"Normalization", kNotHere, "Use Rescaling, or normalize the data first."},
+    Refusal{"PReLU", kNotHere, "Use LeakyReLU, whose slope is not trained."},
+    Refusal{"Multiply", kNotHere, ""},
+    Refusal{"Subtract", kNotHere, ""},
+    Refusal{"Average", kNotHere, ""},
+    Refusal{"Maximum", kNotHere, ""},
+    Refusal{"Minimum", kNotHere, ""},
+    Refusal{"Dot", kNotHere, ""},
+    Refusal{"UpSampling2D", kNotHere, ""},
+    Refusal{"Cropping2D", kNotHere, ""},
+    Refusal{"Permute", kNotHere, ""},
+    Refusal{"RepeatVector", kNotHere, ""},
+    Refusal{"SpatialDropout2D", kNotHere, "Use Dropout."},
+    Refusal{"GaussianNoise", kNotHere, "Use Dropout."},
+    Refusal{"GaussianDropout", kNotHere, "Use Dropout."},
+    Refusal{"AlphaDropout", kNotHere, "Use Dropout."},
+    Refusal{"Sequential", "a model inside a model is not taken apart by this version of Plimsoll",
+            "Save the model with its layers in one list."},
+    Refusal{"Functional", "a model inside a model is not taken apart by this version of Plimsoll",
+            "Save the model with its layers in one list."},
+    Refusal{"Model", "a model inside a model is not taken apart by this version of Plimsoll",
+            "Save the model with its layers in one list."},
+};
+
+std::string layer_name(const Config& config) {
+  const Config* name = config.find("name");
+  return name != nullptr && name->is_string() ? name->as_string() : "layer";
+}
+
+}  // namespace
+
+std::vector<std::string> layer_class_names() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kLayers) names.emplace_back(entry.class_name);
+  return names;
+}
+
+std::shared_ptr<const Layer> make_layer(std::string_view class_name, const Config& config) {
+  for (const Entry& entry : kLayers) {
+    if (entry.class_name == class_name) return entry.make(config);
+  }
+  const std::string where = "[" + layer_name(config) + "] ";
+  for (const Refusal& refusal : kRefusals) {
+    if (refusal.class_name != class_name) continue;
+    std::string message = where + "expected a layer that Plimsoll trains, received " +
+                          std::string(class_name) + ": " + std::string(refusal.why) + ".";
+    if (!refusal.instead.empty()) message += " " + std::string(refusal.instead);
+    throw Error(ErrorKind::kModel, message);
+  }
+  const std::vector<std::string> names = layer_class_names();
+  throw Error(ErrorKind::kModel,
+              where + "expected a layer of Keras, received " + std::string(class_name) +
+                  ", which is unknown." + did_you_mean(class_name, names) +
+                  " A custom layer cannot be trained from its name: replace it by Keras's.");
+}
+
+}  // namespace plimsoll::layers

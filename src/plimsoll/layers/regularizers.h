@@ -1,0 +1,21 @@
+#pragma once
+
+// Keras's L1, L2 and L1L2 penalties of a weight: factors times Σ|w| and Σw².
+
+#include "graph/builder.h"
+#include "layers/config.h"
+#include "layers/config_reader.h"
+
+namespace plimsoll::layers {
+
+// Null, a name ("l2") or Keras's object, completed to Keras's object (null stays null). Throws
+// kModel with a did-you-mean.
+Config complete_regularizer(const Config& given);
+Config read_regularizer(ConfigReader& reader, std::string_view key);
+
+// Appends the penalty of `weight`, a scalar; invalid where it is zero by its factors. `name` is the
+// weight's.
+graph::ValueId add_penalty(graph::GraphBuilder& builder, const Config& regularizer,
+                           graph::ValueId weight, const std::string& name);
+
+}  // namespace plimsoll::layers

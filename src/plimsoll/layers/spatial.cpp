@@ -1,0 +1,24 @@
+#include "layers/spatial.h"
+
+#include <algorithm>
+
+namespace plimsoll::layers {
+
+std::vector<int64_t> same_padding(int64_t input, int64_t size, int64_t stride, int64_t dilation) {
+  const int64_t output = (input + stride - 1) / stride;
+  const int64_t span = (size - 1) * dilation + 1;
+  const int64_t total = std::max<int64_t>((output - 1) * stride + span - input, 0);
+  return {total / 2, total - total / 2};
+}
+
+std::vector<int64_t> window_padding(std::string_view padding, int64_t height, int64_t width,
+                                    const std::vector<int64_t>& size,
+                                    const std::vector<int64_t>& strides,
+                                    const std::vector<int64_t>& dilation) {
+  if (padding != "same") return {0, 0, 0, 0};
+  const std::vector<int64_t> rows = same_padding(height, size[0], strides[0], dilation[0]);
+  const std::vector<int64_t> columns = same_padding(width, size[1], strides[1], dilation[1]);
+  return {rows[0], rows[1], columns[0], columns[1]};
+}
+
+}  // namespace plimsoll::layers

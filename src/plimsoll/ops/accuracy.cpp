@@ -1,0 +1,48 @@
+// Accuracies per row, without gradients: (target, prediction (B, …, C)) → (B, …), 1 for a hit.
+//
+//   binary_accuracy               mean over C of [target = (prediction > threshold)]
+//   categorical_accuracy          argmax of target = argmax of prediction (the first maximum)
+//   sparse_categorical_accuracy   integer label = argmax of prediction
+
+#include "ops/register.h"
+#include "ops/rules.h"
+
+namespace plimsoll::ops {
+namespace {
+
+class Accuracy final : public BatchMapOp {
+ public:
+  Accuracy(std::string_view name, bool labels) : BatchMapOp(name), labels_(labels) {}
+
+  std::vector<ValueType> infer(const NodeTypes& node) const override {
+    expect_operands(node, 2, 2);
+    expect_floating(node, 1);
+    expect_rank(node, 1, 2, kAnyRank);
+    const ValueType& prediction = node.inputs[1];
+    node.attributes.get_double("threshold", 0.5);
+    if (labels_) {
+      expect_integer(node, 0);
+      expect_type(node, 0, {node.inputs[0].dtype, without_last(prediction.shape)});
+    } else {
+      expect_type(node, 0, prediction);
+    }
+    return {{prediction.dtype, without_last(prediction.shape)}};
+  }
+
+  double flops_per_sample(const NodeTypes& node) const override {
+    return 2.0 * static_cast<double>(node.inputs[1].shape.elements_per_sample());
+  }
+
+ private:
+  bool labels_;
+};
+
+}  // namespace
+
+void register_accuracy(OpRegistry& registry) {
+  add_op<Accuracy>(registry, "binary_accuracy", false);
+  add_op<Accuracy>(registry, "categorical_accuracy", false);
+  add_op<Accuracy>(registry, "sparse_categorical_accuracy", true);
+}
+
+}  // namespace plimsoll::ops

@@ -1,0 +1,134 @@
+#include "ops/fuse/fuse.h"
+
+#include <algorithm>
+
+#include "ops/activation_kinds.h"
+#include "ops/fuse/rewrite.h"
+
+namespace plimsoll::ops {
+namespace {
+
+using graph::Attributes;
+using graph::Graph;
+using graph::Node;
+using graph::NodeId;
+using graph::ValueId;
+
+// A fused group: it stands where `place` stood and is called so; the other members are gone.
+struct Group {
+  NodeId place;
+  std::string_view op;
+  std::vector<ValueId> inputs;
+  Attributes attributes;
+  std::vector<ValueId> outputs;
+};
+
+class Matcher {
+ public:
+  Matcher(const Graph& graph, const Offers& offers)
+      : graph_(graph),
+        offers_(offers),
+        users_(find_users(graph)),
+        group_(graph.nodes.size(), kNone) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i) match(NodeId(i));
+  }
+
+  // −1: the node is no member of a group.
+  static constexpr int kNone = -1;
+  int group_of(NodeId node) const { return group_[node.index()]; }
+  const Group& group(int index) const { return groups_[static_cast<size_t>(index)]; }
+
+ private:
+  void match(NodeId id) {
+    const std::string_view op = graph_.node(id).op->name();
+    if (op == "conv2d") match_forward(id, offers_.conv2d_bias, offers_.conv2d_relu);
+    if (op == "dense") match_forward(id, offers_.dense_bias, offers_.dense_relu);
+    if (op == "conv2d_grad_kernel" || op == "dense_grad_kernel") match_kernel_gradient(id);
+  }
+
+  // The only reader of the value, where that reads it once as input 0 and is of this operator.
+  NodeId only_reader(ValueId value, std::string_view op) const {
+    const std::vector<NodeId>& users = users_[value.index()];
+    if (users.size() != 1) return {};
+    const auto& outputs = graph_.outputs;
+    if (std::find(outputs.begin(), outputs.end(), value) != outputs.end()) return {};
+    const Node& user = graph_.node(users[0]);
+    return user.op->name() == op && user.inputs[0] == value ? users[0] : NodeId();
+  }
+
+  // conv2d or dense, then bias_add, then a plain relu.
+  void match_forward(NodeId id, bool fuse_bias, bool fuse_relu) {
+    const Node& node = graph_.node(id);
+    if (node.attributes.get_string("activation", "linear") != "linear") return;
+    Group group{id, node.op->name(), node.inputs, node.attributes, node.outputs};
+    std::vector<NodeId> members = {id};
+    if (fuse_bias && !node.attributes.get_bool("use_bias", false)) {
+      if (const NodeId bias = only_reader(group.outputs[0], "bias_add"); bias.valid()) {
+        members.push_back(bias);
+        group.inputs.push_back(graph_.node(bias).inputs[1]);
+        group.attributes.set("use_bias", true);
+        group.outputs = graph_.node(bias).outputs;
+      }
+    }
+    if (fuse_relu) {
+      const NodeId relu = only_reader(group.outputs[0], "activation");
+      if (relu.valid() &&
+          read_activation(graph_.node(relu).attributes).kind == ActivationKind::kRelu) {
+        members.push_back(relu);
+        group.attributes.set("activation", "relu");
+        group.outputs = graph_.node(relu).outputs;
+      }
+    }
+    if (members.size() < 2) return;
+    group.place = members.back();
+    take(std::move(group), members);
+  }
+
+  // The gradients of kernel and bias read the same dy.
+  void match_kernel_gradient(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (!offers_.kernel_gradient_bias || node.attributes.get_bool("use_bias", false)) return;
+    const ValueId dy = node.inputs[1];
+    for (NodeId user : users_[dy.index()]) {
+      const Node& bias = graph_.node(user);
+      if (bias.op->name() != "bias_grad" || group_of(user) != kNone) continue;
+      const NodeId place = std::min(id, user);
+      const graph::Value& x = graph_.value(node.inputs[0]);
+      if (x.producer.valid() && x.producer >= place) continue;
+      Group group{place, node.op->name(), node.inputs, node.attributes, node.outputs};
+      group.attributes.set("use_bias", true);
+      group.outputs.push_back(bias.outputs[0]);
+      take(std::move(group), {id, user});
+      return;
+    }
+  }
+
+  void take(Group group, const std::vector<NodeId>& members) {
+    for (NodeId member : members) group_[member.index()] = static_cast<int>(groups_.size());
+    groups_.push_back(std::move(group));
+  }
+
+  const Graph& graph_;
+  const Offers& offers_;
+  std::vector<std::vector<NodeId>> users_;
+  std::vector<int> group_;  // per node
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+Graph fuse(const Graph& graph, const graph::OpRegistry& registry, const Offers& offers) {
+  const Matcher matcher(graph, offers);
+  return Replay(graph, registry).run([&](Replay& replay, NodeId id) {
+    const int index = matcher.group_of(id);
+    if (index == Matcher::kNone) {
+      replay.copy(id, replay.mapped(graph.node(id).inputs));
+      return;
+    }
+    const Group& group = matcher.group(index);
+    if (group.place != id) return;
+    replay.add(id, group.op, replay.mapped(group.inputs), group.attributes, group.outputs);
+  });
+}
+
+}  // namespace plimsoll::ops

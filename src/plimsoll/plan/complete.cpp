@@ -1,0 +1,193 @@
+#include "plan/complete.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "plan/extents.h"
+#include "plan/placement.h"
+#include "plan/structure.h"
+#include "plan/walk.h"
+
+namespace plimsoll::plan {
+namespace {
+
+[[noreturn]] void fail(const std::string& expected, const std::string& received) {
+  throw Error(ErrorKind::kConfig, "plan: expected " + expected + ", received " + received + ".");
+}
+
+void check_programs(const Plan& plan, const graph::ProgramSet& programs,
+                    const graph::KernelCatalog& catalog) {
+  if (!plan.kernel_set.empty() && plan.kernel_set != catalog.kernel_set()) {
+    fail("kernel set " + catalog.kernel_set(), plan.kernel_set);
+  }
+  if (plan.programs.size() != programs.programs.size()) {
+    fail(std::to_string(programs.programs.size()) + " programs",
+         std::to_string(plan.programs.size()));
+  }
+  for (size_t p = 0; p < plan.programs.size(); ++p) {
+    if (plan.programs[p].name != programs.programs[p].name) {
+      fail("program " + programs.programs[p].name, plan.programs[p].name);
+    }
+  }
+}
+
+// An instance lies in a state variable's memory when it is the incoming value as nobody writes it,
+// or takes that memory over.
+void find_state_instances(ProgramPlan& plan, const graph::Graph& graph) {
+  std::vector<bool> written(plan.instances.size());
+  walk_items(plan, [&](const Item& item, int64_t, LoopId) {
+    if (const auto* encode = std::get_if<Encode>(&item)) written[encode->target.index()] = true;
+    if (const auto* begin = std::get_if<BeginTransfer>(&item))
+      written[begin->target.index()] = true;
+  });
+  for (size_t i = 0; i < plan.instances.size(); ++i) {
+    const graph::Value& value = graph.value(plan.instances[i].value);
+    if (value.kind == graph::ValueKind::kState && !written[i]) {
+      plan.instances[i].space = Space::kState;
+    }
+  }
+  // A takeover may stand before what it takes over: as often as anything changes.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Instance& instance : plan.instances) {
+      if (!instance.in_place.valid() || instance.space == Space::kState) continue;
+      if (plan.instances[instance.in_place.index()].space != Space::kState) continue;
+      instance.space = Space::kState;
+      changed = true;
+    }
+  }
+}
+
+void complete_bytes(ProgramPlan& plan, const ProgramFacts& facts) {
+  const std::vector<InstanceRule> rules = find_instance_rules(plan, facts.graph(), facts.axes());
+  for (size_t i = 0; i < plan.instances.size(); ++i) {
+    Instance& instance = plan.instances[i];
+    instance.bytes = instance_bytes(facts.graph().value(instance.value).type, instance.form,
+                                    largest_rows(rules[i], plan));
+  }
+}
+
+void complete_scratch(ProgramPlan& plan, ProgramFacts& facts) {
+  const std::vector<LoopId> parents = find_parents(plan);
+  walk_items(plan, [&](Item& item, int64_t, LoopId around) {
+    auto* call = std::get_if<Call>(&item);
+    if (call == nullptr) return;
+    std::vector<std::string> forms;
+    for (InstanceId id : call->inputs) forms.push_back(plan.instances[id.index()].form);
+    if (std::ranges::all_of(forms, [](const std::string& form) { return form.empty(); })) {
+      forms.clear();
+    }
+    call->scratch_offset = Bytes();
+    call->scratch_bytes =
+        facts.scratch(call->node, find_call_lengths(plan, parents, around, *call, facts), forms);
+  });
+}
+
+// The state variable whose memory the instance lies in.
+const graph::StateVariable* find_state_of(const ProgramPlan& plan, const graph::Graph& graph,
+                                          const Instance& instance) {
+  const Instance* owner = &instance;
+  for (size_t hops = 0; owner->in_place.valid() && hops < plan.instances.size(); ++hops) {
+    owner = &plan.instances[owner->in_place.index()];
+  }
+  const graph::Value& value = graph.value(owner->value);
+  if (value.kind == graph::ValueKind::kState) return &graph.state(value.state);
+  for (const graph::StateVariable& state : graph.states) {
+    if (state.write.valid() && graph.node(state.write).inputs[0] == owner->value) return &state;
+  }
+  return nullptr;
+}
+
+void complete_states(ProgramPlan& plan, const graph::Graph& graph,
+                     std::span<const StatePlacement> states) {
+  for (Instance& instance : plan.instances) {
+    if (instance.space != Space::kState) continue;
+    const graph::StateVariable* state = find_state_of(plan, graph, instance);
+    if (state == nullptr) {
+      fail("space=state for the values of state variables only",
+           graph.value(instance.value).name + " of program " + plan.name);
+    }
+    const auto placed = std::ranges::find(states, state->name, &StatePlacement::name);
+    PLIMSOLL_CHECK(placed != states.end(), "every state of the set has a place");
+    instance.offset = placed->offset;
+    instance.bytes = placed->bytes;
+  }
+}
+
+Bytes complete_spill(ProgramPlan& plan) {
+  std::vector<Buffer> buffers = find_buffers(plan, Space::kSpill);
+  if (buffers.empty()) return Bytes();
+  for (Buffer& buffer : buffers) buffer.bytes = round_up(buffer.bytes, kSpillAlignment);
+  const PlacementResult placed = place_buffers(buffers, Bytes(), false);
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    for (InstanceId id : buffers[b].instances) {
+      plan.instances[id.index()].offset = placed.offsets[b];
+    }
+  }
+  return placed.region;
+}
+
+}  // namespace
+
+void place_states(const graph::ProgramSet& programs, Plan& plan) {
+  plan.states.clear();
+  plan.state_bytes = Bytes();
+  for (const graph::StateVariable& state : graph::states_of(programs)) {
+    const Bytes bytes = tensor_bytes(state.type.dtype, state.type.shape, 1);
+    plan.states.push_back({state.name, plan.state_bytes, bytes});
+    plan.state_bytes += round_up(bytes, kAlignment);
+  }
+}
+
+void complete_sizes(ProgramPlan& plan, ProgramFacts& facts) {
+  plan.blocks = facts.blocks();
+  plan.batch = facts.batch();
+  find_state_instances(plan, facts.graph());
+  find_homes(plan, facts.axes());
+  complete_bytes(plan, facts);
+  complete_scratch(plan, facts);
+}
+
+Bytes complete_offsets(ProgramPlan& plan, const graph::Graph& graph,
+                       std::span<const StatePlacement> states, std::span<const Buffer> buffers,
+                       const CompleteOptions& options) {
+  complete_states(plan, graph, states);
+  const PlacementResult placed = options.share_memory
+                                     ? place_buffers(buffers, options.gap, options.several_placers)
+                                     : place_apart(buffers, options.gap);
+  apply_placement(placed, buffers, plan);
+  plan.arena_bytes = placed.region;
+  return complete_spill(plan);
+}
+
+void complete_totals(Plan& plan, const graph::ProgramSet& programs,
+                     const graph::KernelCatalog& catalog) {
+  plan.kernel_set = catalog.kernel_set();
+  plan.block_set = catalog.block_set();
+  plan.threads = catalog.thread_count();
+  plan.fingerprint = graph::fingerprint(programs);
+  plan.arena_bytes = plan.state_bytes;
+  for (const ProgramPlan& program : plan.programs) {
+    plan.arena_bytes = max(plan.arena_bytes, plan.state_bytes + program.arena_bytes);
+  }
+}
+
+void complete_plan(Plan& plan, const graph::ProgramSet& programs,
+                   const graph::KernelCatalog& catalog, const CompleteOptions& options) {
+  check_programs(plan, programs, catalog);
+  place_states(programs, plan);
+  plan.spill_bytes = Bytes();
+  for (size_t p = 0; p < plan.programs.size(); ++p) {
+    ProgramPlan& program = plan.programs[p];
+    ProgramFacts facts(programs.programs[p], catalog);
+    check_structure(program, facts);
+    program.batch = facts.batch();
+    find_loop_extents(program, facts);
+    complete_sizes(program, facts);
+    plan.spill_bytes = max(plan.spill_bytes, complete_offsets(program, facts.graph(), plan.states,
+                                                              find_buffers(program), options));
+  }
+  complete_totals(plan, programs, catalog);
+}
+
+}  // namespace plimsoll::plan

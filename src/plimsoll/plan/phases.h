@@ -1,0 +1,28 @@
+#pragma once
+
+// Cuts a program into phases: what may run in one loop over the batch, and what stands between.
+//
+// A total over the batch is complete only when its loop has ended, so a node that needs one stands
+// in a later phase. A plain network is one phase; each BatchNormalization cuts once on the way
+// forward and once on the way back. Slots alternate: even ones hold nodes outside of loops, odd
+// ones the nodes of a phase.
+//
+//   slot 0   pack, constants          slot 1   x → conv1 → moments of c1
+//   slot 2   moving averages          slot 3   c1 → normalize → … → loss → … → sums of d(c1)
+//   slot 4   updates that are ready   slot 5   …
+//
+// Nodes stand as early as they can, so that gradients are complete early, but for two kinds: what
+// depends on inputs and constants alone is computed where it is needed first, and so is what would
+// cross to a later phase with more bytes than what it is made from.
+
+#include <vector>
+
+#include "plan/dependencies.h"
+
+namespace plimsoll::plan {
+
+// The nodes of each slot in a valid order; slot 2k+1 holds phase k. At least one slot.
+std::vector<std::vector<graph::NodeId>> find_slots(const ProgramFacts& facts,
+                                                   const Dependencies& dependencies);
+
+}  // namespace plimsoll::plan
