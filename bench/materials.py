@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "parity"))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-BINARY = Path(os.environ.get("PLIMSOLL_BINARY", ROOT / "build/release/bin/plimsoll"))
+BINARY = Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build/release")) / "bin/plimsoll"
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 
 

@@ -21,9 +21,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-BINARY = Path(
-    os.environ.get("PLIMSOLL_BINARY", Path(__file__).parents[2] / "build/release/bin/plimsoll")
-)
+ROOT = Path(__file__).parents[2]
+BINARY = Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build/dev")) / "bin/plimsoll"
 
 
 @dataclass

@@ -181,6 +181,10 @@ void File::advise(Access access) const {
   (void)::posix_fadvise(descriptor_, 0, 0, advice);
 }
 
+void File::prefetch(int64_t offset, int64_t length) const {
+  (void)::posix_fadvise(descriptor_, offset, length, POSIX_FADV_WILLNEED);
+}
+
 void File::drop_cache(int64_t offset, int64_t length) const {
   (void)::posix_fadvise(descriptor_, offset, length, POSIX_FADV_DONTNEED);
 }

@@ -53,6 +53,8 @@ class File {
   void close();
 
   void advise(Access access) const;
+  // Asks the kernel to read [offset, offset + length) into its cache ahead of time.
+  void prefetch(int64_t offset, int64_t length) const;
   // Tells the kernel that its cached pages of [offset, offset + length) are not needed again;
   // length 0 means to the end.
   void drop_cache(int64_t offset, int64_t length) const;

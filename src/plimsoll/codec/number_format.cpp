@@ -227,6 +227,7 @@ int64_t convert_numbers(const NumberFormat& from, const std::byte* source, DType
                         void* destination, int64_t count) {
   PLIMSOLL_CHECK(can_convert(from, to),
                  "no conversion of " + to_string(from) + " to " + std::string(to_string(to)));
+  if (count == 0) return -1;
   if (same_elements(native_format(to), from)) {
     copy_same(from, source, destination, count);
     return -1;

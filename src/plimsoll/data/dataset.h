@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/tensor_io.h"
+#include "data/permutation.h"
 #include "data/row_source.h"
 
 namespace plimsoll::data {
@@ -21,12 +22,16 @@ struct Dataset {
   std::vector<std::unique_ptr<RowSource>> targets;   // one per model output; empty for predict
   std::vector<std::unique_ptr<RowSource>> weights;   // sample weights per output; may be empty
 
-  int64_t row_count() const;
+  int64_t row_count() const;  // of the first; 0 where there is nothing
   Bytes resident_bytes() const;
+  // Throws kData naming both files where two of them have different numbers of rows.
+  void check_rows() const;
 };
 
-// DESIGN's spellings: `data` is an .npz (x, y, optionally sample_weight), an .npy or an IDX file;
-// `labels` and `weights` are files of their own, or empty. Checks that row counts agree (kData).
+// `data` is an .npz, an .npy or an IDX file; `labels` and `weights` are files of their own, or
+// empty. An .npz holds x, and optionally y and sample_weight; x_train and y_train (or x_test and
+// y_test where those are absent) and NumPy's own arr_0 and arr_1 mean the same. Files named beside
+// it take their places. Checks that row counts agree (kData).
 Dataset open_dataset(const std::string& data, const std::string& labels, const std::string& weights,
                      const std::string& spill_directory);
 
@@ -46,12 +51,14 @@ struct BatchOptions {
   int64_t batch = 32;
   bool shuffle = false;
   uint64_t seed = 0;
+  bool check_finite = false;  // NaN and infinity in the data are kData, naming the row
 };
 
 class BatchSource : public InputSource {
  public:
-  // Keeps a reference to `dataset`. Checks shapes against the bindings: kData with file, expected,
-  // received. A trailing dimension of 1 in labels means the same as none.
+  // Keeps a reference to `dataset`. Checks what can be known before reading: kConfig where a
+  // binding has nothing bound to it, kData with file, expected and received where shapes or types
+  // disagree. A trailing dimension of 1 means the same as none.
   BatchSource(Dataset& dataset, std::vector<InputBinding> inputs, const BatchOptions& options);
 
   int64_t row_count() const;
@@ -62,14 +69,21 @@ class BatchSource : public InputSource {
   // Of the permutation and conversion buffers, the dataset's own included.
   Bytes resident_bytes() const;
 
+  // Allocates nothing. Labels outside of [0, class_count) are kData with row and value.
   void fill(int input, int64_t row_begin, int64_t row_count, void* destination) override;
 
  private:
-  Dataset& dataset_;
+  std::vector<RowSource*> sources_;  // by input
   std::vector<InputBinding> inputs_;
   BatchOptions options_;
-  int64_t epoch_ = 0;
-  int64_t first_row_ = 0;
+  int64_t row_count_ = 0;
+  Bytes resident_bytes_;
+  int64_t epoch_ = -1;
+  int64_t first_position_ = 0;  // of the current batch
+  Permutation order_;
+
+  void check_values(const InputBinding& input, const RowSource& source, int64_t position,
+                    int64_t count, const void* values) const;
 };
 
 }  // namespace plimsoll::data

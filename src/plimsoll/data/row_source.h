@@ -22,6 +22,7 @@ class RowSource {
 
   virtual int64_t row_count() const = 0;
   virtual const std::vector<int64_t>& row_shape() const = 0;  // of one sample
+  // What the elements are; where there is no such dtype the next wider one (int32 for uint16).
   virtual DType stored_dtype() const = 0;
   // Where it comes from, for messages.
   virtual const std::string& origin() const = 0;
@@ -31,17 +32,25 @@ class RowSource {
   // Writes rows [first, first + count) as `dtype`, dense and row-major. Conversions that lose the
   // value (a float that is no integer into an integer) throw kData naming the row. Throws kIo.
   virtual void read(int64_t first, int64_t count, DType dtype, void* destination) = 0;
+
+  // Whether read could ever deliver this dtype.
+  virtual bool can_read_as(DType dtype) const = 0;
+  // A hint of the order in which rows will be read.
+  virtual void expect_order(bool random) { (void)random; }
 };
 
-// An .npy file, an IDX file (gzip is inflated once into an unlinked file in `spill_directory`), by
-// content rather than by name. Throws kData or kIo naming the file.
+// An .npy file or an IDX file, by content rather than by name. What is compressed by gzip or kept
+// in Fortran order is rewritten once into an unlinked file in `spill_directory` ("": see
+// base/spill_folder.h). Throws kData or kIo naming the file.
 std::unique_ptr<RowSource> open_rows(const std::string& path, const std::string& spill_directory);
 
-// A member of an .npz (stored members are read in place, deflated ones are inflated once).
+// A member of an .npz, named with or without its ".npy" (stored members are read in place, deflated
+// ones are inflated once). Throws kData with the names that there are.
 std::unique_ptr<RowSource> open_npz_member(const std::string& path, const std::string& member,
                                            const std::string& spill_directory);
 
-// Rows in the caller's memory, which outlives the source.
+// Rows in the caller's memory (C order, this machine's byte order), which outlives the source. It
+// is the caller's and not counted in resident_bytes.
 std::unique_ptr<RowSource> rows_in_memory(const void* rows, DType dtype, int64_t row_count,
                                           std::vector<int64_t> row_shape, std::string origin);
 

@@ -35,8 +35,6 @@ Arena::~Arena() {
   ::munmap(data_ - guard.size(), (mapped_ + 2 * guard).size());
 }
 
-Bytes Arena::resident() const {
-  return min(resident_bytes(data_, mapped_), bytes_);
-}
+Bytes Arena::resident() const { return min(resident_bytes(data_, mapped_), bytes_); }
 
 }  // namespace plimsoll::exec

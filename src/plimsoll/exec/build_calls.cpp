@@ -57,8 +57,8 @@ std::vector<RowRange> TableBuilder::windows_of(LoopId loop, int64_t extent) cons
 
 void TableBuilder::add_shapes(const plan::Call& call, const std::vector<graph::Axis>& axes,
                               CallTable& table) const {
-  const std::vector<int64_t> block = graph::concrete_block(
-      graph(), call.node, plan_.blocks[call.node.index()], plan_.batch);
+  const std::vector<int64_t> block =
+      graph::concrete_block(graph(), call.node, plan_.blocks[call.node.index()], plan_.batch);
   const LoopId around = open_.empty() ? LoopId() : open_.back();
   const std::vector<LoopId> loops = plan::bind_loops(plan_, parents_, around, call, axes);
   const auto dim_of = [&](size_t operand, int dimension) {
@@ -82,12 +82,11 @@ void TableBuilder::add_shapes(const plan::Call& call, const std::vector<graph::A
         for (size_t o = 0; o < call.inputs.size() + call.outputs.size(); ++o) {
           const graph::AxisUse& use = use_of(axes[a], o);
           shape.operand_rows.push_back(
-              use.dimension < 0 ? -1
-                                : plan::rows_of(use, rows, dim_of(o, use.dimension)).size());
+              use.dimension < 0 ? -1 : plan::rows_of(use, rows, dim_of(o, use.dimension)).size());
         }
         if (std::ranges::find(axis.shapes, shape) != axis.shapes.end()) continue;
-        axis.clipped |= std::ranges::find(axis.shapes, shape.rows, &CallAxis::Shape::rows) !=
-                        axis.shapes.end();
+        axis.clipped |=
+            std::ranges::find(axis.shapes, shape.rows, &CallAxis::Shape::rows) != axis.shapes.end();
         axis.shapes.push_back(std::move(shape));
       }
     }
@@ -149,9 +148,9 @@ KernelTable TableBuilder::make_kernel(const plan::Call& call, const std::vector<
     kernel.dims.push_back(std::move(dims));
     kernel.strides.push_back(std::move(strides));
   }
-  kernel.kernel = with_context("while making the kernel of " + node.name + " (" +
-                                   std::string(node.op->name()) + ")",
-                               [&] { return context_.backend.make_kernel(request); });
+  kernel.kernel = with_context(
+      "while making the kernel of " + node.name + " (" + std::string(node.op->name()) + ")",
+      [&] { return context_.backend.make_kernel(request); });
   for (size_t o = 0; o < kernel.dims.size(); ++o) {
     (o < inputs ? kernel.inputs : kernel.outputs)
         .push_back({nullptr, kernel.dims[o], kernel.strides[o]});

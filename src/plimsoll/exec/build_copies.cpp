@@ -115,8 +115,7 @@ void TableBuilder::make_encoders(CopyTable& table) const {
   } else {
     const CutTerm& first = table.rows[0];
     const LoopId loop = first.source < 0 ? LoopId() : LoopId(first.source);
-    const int64_t extent = first.source < 0 ? first.extent
-                                            : plan_.loops[loop.index()].extent;
+    const int64_t extent = first.source < 0 ? first.extent : plan_.loops[loop.index()].extent;
     for (const plan::RowRange& window : windows_of(loop, extent)) {
       const int64_t rows =
           first.source < 0 ? window.size() : plan::rows_of(first.use, window, first.extent).size();
@@ -138,10 +137,8 @@ void TableBuilder::make_encoders(CopyTable& table) const {
 }
 
 SpillRegion TableBuilder::spill_layout(const CopyTable& table) const {
-  const bool to_file =
-      plan_.instances[table.target.instance.index()].space == plan::Space::kSpill;
-  const InstanceLayout& memory =
-      layouts_[(to_file ? table.source : table.target).instance.index()];
+  const bool to_file = plan_.instances[table.target.instance.index()].space == plan::Space::kSpill;
+  const InstanceLayout& memory = layouts_[(to_file ? table.source : table.target).instance.index()];
   const InstanceLayout& file = layouts_[(to_file ? table.target : table.source).instance.index()];
   SpillRegion region;
   region.to_file = to_file;

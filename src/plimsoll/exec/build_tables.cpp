@@ -68,8 +68,8 @@ std::vector<CutTerm> TableBuilder::home_terms(InstanceId id) const {
   for (size_t d = 0; d < layout.rule.size(); ++d) {
     const plan::DimensionRule& rule = layout.rule[d];
     if (!rule.loop.valid()) continue;
-    terms.push_back({rule.loop.raw(), rule.use, rule.extent, d == 0 ? layout.unit : 1,
-                     layout.steps[d]});
+    terms.push_back(
+        {rule.loop.raw(), rule.use, rule.extent, d == 0 ? layout.unit : 1, layout.steps[d]});
   }
   return terms;
 }
@@ -138,7 +138,8 @@ Bytes ProgramTables::overhead() const {
     bytes += size(call.axes) + size(call.inputs) + size(call.outputs) + size(call.kernels);
     bytes += (call.origins.size() + 5 * call.axes.size()) * sizeof(int64_t);
     for (const auto* operands : {&call.inputs, &call.outputs}) {
-      for (const OperandTable& operand : *operands) bytes += size(operand.home) + size(operand.cuts);
+      for (const OperandTable& operand : *operands)
+        bytes += size(operand.home) + size(operand.cuts);
     }
     for (const CallAxis& axis : call.axes) {
       for (const CallAxis::Shape& shape : axis.shapes) {

@@ -26,7 +26,7 @@ struct ExecutorOptions {
   // Fills the arena with a pattern and checks after each call that bytes outside the live buffers
   // are as they were: finds kernels that write beyond their operands. For tests: slow.
   bool poison = false;
-  std::string spill_directory;  // needed by plans with spill_bytes > 0
+  std::string spill_directory = {};  // needed by plans with spill_bytes > 0
 };
 
 class Executor {
@@ -45,10 +45,12 @@ class Executor {
   // A state variable's memory. Throws kConfig for an unknown name.
   std::span<std::byte> state(std::string_view name);
 
+  // All of it, for measuring what was touched.
+  std::span<const std::byte> arena() const;
   // Bytes reserved (the plan's), and resident pages of it now, from the kernel's own accounting.
   Bytes arena_bytes() const;
   Bytes measured_arena_bytes() const;
-  // Bytes of call tables and kernels outside of the arena.
+  // Bytes of call tables outside of the arena; kernels count in Backend::resident_bytes.
   Bytes overhead_bytes() const;
 
  private:

@@ -148,9 +148,10 @@ void Poison::check_dead(int64_t begin, int64_t end, const std::string& item) con
       std::find_if(first, arena_.begin() + end, [](std::byte b) { return b != kPattern; });
   if (wrong == arena_.begin() + end) return;
   const int64_t at = wrong - arena_.begin();
-  throw Error(ErrorKind::kInternal, item + ": expected " + bytes_text(begin, end) +
-                                        ", which belong to nothing that is alive, untouched; byte " +
-                                        std::to_string(at) + " was written.");
+  throw Error(ErrorKind::kInternal,
+              item + ": expected " + bytes_text(begin, end) +
+                  ", which belong to nothing that is alive, untouched; byte " + std::to_string(at) +
+                  " was written.");
 }
 
 void Poison::after(const Step& step, const ProgramTables& tables) {
@@ -189,9 +190,9 @@ void Poison::after(const Step& step, const ProgramTables& tables) {
     if (written_[i] || watched.writers > 0) {
       watched.checksum = checksum(watched);
     } else if (watched.checksum != checksum(watched)) {
-      throw Error(ErrorKind::kInternal,
-                  item + ": expected " + watched.name + ", " +
-                      bytes_text(watched.begin, watched.end) + ", untouched; it was written.");
+      throw Error(ErrorKind::kInternal, item + ": expected " + watched.name + ", " +
+                                            bytes_text(watched.begin, watched.end) +
+                                            ", untouched; it was written.");
     }
   }
   check_until(static_cast<int64_t>(arena_.size()));

@@ -33,12 +33,12 @@ class Poison {
 
  private:
   struct Watched {
-    plan::Interval live;    // states: always
-    int64_t begin = 0;      // bytes, from the start of the arena
+    plan::Interval live;  // states: always
+    int64_t begin = 0;    // bytes, from the start of the arena
     int64_t end = 0;
     std::string name;
     uint64_t checksum = 0;
-    int writers = 0;        // transfers under way into it
+    int writers = 0;  // transfers under way into it
   };
   void watch_states();
   void watch_buffers();
@@ -51,11 +51,11 @@ class Poison {
 
   const TableContext context_;
   std::span<std::byte> arena_;
-  std::vector<Watched> watched_;                // by first byte
-  std::map<int32_t, size_t> by_instance_;       // position in watched_
+  std::vector<Watched> watched_;           // by first byte
+  std::map<int32_t, size_t> by_instance_;  // position in watched_
   std::map<std::string, size_t> by_state_;
   std::vector<plan::InstanceId> outputs_;
-  std::vector<bool> written_;                   // by the current item
+  std::vector<bool> written_;  // by the current item
 };
 
 }  // namespace plimsoll::exec

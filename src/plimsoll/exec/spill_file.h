@@ -25,10 +25,10 @@ namespace plimsoll::exec {
 // A region of one instance in memory and of its copy in the file.
 struct SpillRegion {
   bool to_file = true;
-  std::byte* memory = nullptr;  // first byte of the region
-  int64_t offset = 0;           // the same in the file
-  int64_t unit = 0;             // bytes of the innermost element
-  std::vector<int64_t> rows;    // extents of the region
+  std::byte* memory = nullptr;          // first byte of the region
+  int64_t offset = 0;                   // the same in the file
+  int64_t unit = 0;                     // bytes of the innermost element
+  std::vector<int64_t> rows;            // extents of the region
   std::vector<int64_t> memory_strides;  // in bytes
   std::vector<int64_t> file_strides;
 };

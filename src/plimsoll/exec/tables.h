@@ -108,7 +108,7 @@ struct CopyTable {
   int64_t sample_rows = 0;  // rows of dimension 0 in one sample; 0: no batch dimension
   bool bits = false;        // of the target
   size_t transfer = 0;
-  std::vector<KernelTable> encoders;  // one per number of rows
+  std::vector<KernelTable> encoders;   // one per number of rows
   std::vector<plan::RowRange> region;  // of the turn under way
 };
 

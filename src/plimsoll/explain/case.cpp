@@ -33,12 +33,10 @@ const Sighting* choose(const Document& document, const std::vector<Sighting>& si
   // Where the last group begins; exit codes alone are the end of what came before.
   size_t begin = 0;
   for (size_t i = 1; i < fatal.size(); ++i) {
-    const int64_t gap =
-        document.number_at(fatal[i]->at) - document.number_at(fatal[i - 1]->at);
-    const bool new_failure = std::any_of(fatal.begin() + static_cast<std::ptrdiff_t>(i),
-                                         fatal.end(), [](const Sighting* s) {
-                                           return !is_aftermath(*s);
-                                         });
+    const int64_t gap = document.number_at(fatal[i]->at) - document.number_at(fatal[i - 1]->at);
+    const bool new_failure =
+        std::any_of(fatal.begin() + static_cast<std::ptrdiff_t>(i), fatal.end(),
+                    [](const Sighting* s) { return !is_aftermath(*s); });
     if (gap > kFarLines && new_failure) begin = i;
   }
   return *std::min_element(
@@ -81,15 +79,13 @@ void complete_tensorflow(Case& found) {
   Sighting& main = found.main;
   for (const Sighting& other : found.facts.sightings) {
     if (!is_tensorflow_group(other.family)) continue;
-    const bool refusal = other.family == Family::kTfBfcDump ||
-                         other.family == Family::kCudaMallocAsync ||
-                         other.family == Family::kJaxOomLine ||
-                         other.family == Family::kJaxBufferAssignment;
+    const bool refusal =
+        other.family == Family::kTfBfcDump || other.family == Family::kCudaMallocAsync ||
+        other.family == Family::kJaxOomLine || other.family == Family::kJaxBufferAssignment;
     if (!main.bytes && refusal && other.bytes && fits_shape(found.shape_bytes, other.bytes)) {
       take_size(main, other);
     }
-    const bool same_resource =
-        main.resource == Resource::kNone || other.resource == main.resource;
+    const bool same_resource = main.resource == Resource::kNone || other.resource == main.resource;
     if (!same_resource) continue;
     if (main.allocator.empty()) main.allocator = other.allocator;
     if (main.device.empty() && other.family != Family::kTfBfcDump) main.device = other.device;
@@ -106,6 +102,22 @@ void complete_tensorflow(Case& found) {
     if (const Sighting* warning = found.first(Family::kTfNonfatalWarning)) {
       if (main.allocator.empty()) main.allocator = warning->allocator;
     }
+  }
+}
+
+// The same failure printed by several writers: one names the kernel, another the operator.
+void complete_from_twins(Case& found) {
+  Sighting& main = found.main;
+  for (const Sighting& other : found.facts.sightings) {
+    if (other.family != main.family || other.resource != main.resource) continue;
+    if (other.bytes && main.bytes && other.bytes != main.bytes) continue;
+    if (other.shape && main.shape && other.shape != main.shape) continue;
+    if (main.op.empty()) {
+      main.op = other.op;
+      main.op_type = other.op_type;
+    }
+    if (main.kernel_file.empty()) main.kernel_file = other.kernel_file;
+    if (main.device.empty()) main.device = other.device;
   }
 }
 
@@ -138,9 +150,10 @@ void choose_pool(Case& found) {
 
 bool is_weight_name(std::string_view op) {
   static constexpr std::string_view kMarks[] = {
-      "/adam",     "adam/",      "adam_",       "momentum",    "rmsprop",     "adagrad",
-      "optimizer", "initializer", "truncated_normal", "random_uniform", "/assign", "zeros_like",
-      "exp_avg",   "varhandle",  "create_slots", "_init_group", "glorot",     "he_normal"};
+      "/adam",       "adam/",      "adam_",       "momentum",         "rmsprop",
+      "adagrad",     "optimizer",  "initializer", "truncated_normal", "random_uniform",
+      "/assign",     "zeros_like", "exp_avg",     "varhandle",        "create_slots",
+      "_init_group", "glorot",     "he_normal"};
   for (std::string_view mark : kMarks) {
     if (contains(op, mark)) return true;
   }
@@ -186,12 +199,12 @@ std::optional<int64_t> element_bytes(std::string_view dtype) {
     int64_t bytes;
   };
   static constexpr Type kTypes[] = {
-      {"float", 4},   {"float32", 4},   {"f32", 4},     {"double", 8},  {"float64", 8},
-      {"f64", 8},     {"half", 2},      {"float16", 2}, {"f16", 2},     {"bfloat16", 2},
-      {"bf16", 2},    {"int64", 8},     {"s64", 8},     {"int32", 4},   {"s32", 4},
-      {"int16", 2},   {"int8", 1},      {"uint8", 1},   {"uint16", 2},  {"uint32", 4},
-      {"uint64", 8},  {"bool", 1},      {"pred", 1},    {"complex64", 8}, {"complex128", 16},
-      {"s8", 1},      {"u8", 1},        {"u32", 4},     {"qint8", 1},   {"object", 8},
+      {"float", 4},  {"float32", 4}, {"f32", 4},     {"double", 8},    {"float64", 8},
+      {"f64", 8},    {"half", 2},    {"float16", 2}, {"f16", 2},       {"bfloat16", 2},
+      {"bf16", 2},   {"int64", 8},   {"s64", 8},     {"int32", 4},     {"s32", 4},
+      {"int16", 2},  {"int8", 1},    {"uint8", 1},   {"uint16", 2},    {"uint32", 4},
+      {"uint64", 8}, {"bool", 1},    {"pred", 1},    {"complex64", 8}, {"complex128", 16},
+      {"s8", 1},     {"u8", 1},      {"u32", 4},     {"qint8", 1},     {"object", 8},
   };
   for (const Type& type : kTypes) {
     if (type.name == dtype) return type.bytes;
@@ -226,8 +239,10 @@ Case build_case(const Document& document, const Facts& facts) {
   if (main == nullptr) return found;
   found.found = true;
   found.main = *main;
-  found.dtype = main->dtype.empty() ? main->attribute_dtype : main->dtype;
+  if (found.main.dtype.empty() && main->shape) found.main.dtype = main->attribute_dtype;
+  found.dtype = found.main.dtype;
   if (main->shape) found.shape_bytes = tensor_bytes(*main->shape, found.dtype);
+  complete_from_twins(found);
   if (is_tensorflow_group(main->family)) complete_tensorflow(found);
   if (main->family == Family::kKilled && !found.main.bytes) {
     if (const Sighting* warning = found.first(Family::kTfCpuWarning)) {

@@ -13,9 +13,10 @@ Diagnosis say(const Case& found, Cause cause, double confidence, std::string sen
 
 std::optional<Diagnosis> zero_bytes(const Case& found) {
   if (found.main.family != Family::kTfZeroBytes) return std::nullopt;
-  return say(found, Cause::kNotMemory, 0.95,
-             "A request for 0 bytes was answered with ResourceExhausted: a bug of the framework, no "
-             "shortage of memory.");
+  return say(
+      found, Cause::kNotMemory, 0.95,
+      "A request for 0 bytes was answered with ResourceExhausted: a bug of the framework, no "
+      "shortage of memory.");
 }
 
 std::optional<Diagnosis> service_quota(const Case& found) {
@@ -24,11 +25,17 @@ std::optional<Diagnosis> service_quota(const Case& found) {
              "A service refused further requests (its quota); nothing in this process ran out.");
 }
 
+std::optional<Diagnosis> time_limit(const Case& found) {
+  if (found.main.note != "time_limit") return std::nullopt;
+  return say(found, Cause::kNotMemory, 0.9,
+             "The scheduler ended the job at its time limit; nothing in the log speaks of memory.");
+}
+
 std::optional<Diagnosis> message_size(const Case& found) {
   if (found.main.family == Family::kGrpcMessageSize) {
     std::string sentence = "One gRPC message of " + size_words(found.main.bytes) + " was " +
-                           found.main.note + " where at most " +
-                           size_words(found.main.line_limit) + " are allowed";
+                           found.main.note + " where at most " + size_words(found.main.line_limit) +
+                           " are allowed";
     if (found.main.line_limit == 4194304) sentence += ", the default";
     return say(found, Cause::kMessageSizeLimit, 0.95, sentence + ". This is no memory shortage.");
   }
@@ -85,9 +92,9 @@ std::optional<Diagnosis> workspace(const Case& found) {
                    ") is over the fixed work-space limit of " + size_words(found.main.line_limit) +
                    "; the device's memory was not asked.");
   }
-  const bool quiet = found.main.family == Family::kTfNonfatalWarning ||
-                     (found.main.family == Family::kTfDriverAlloc &&
-                      found.has(Family::kTfNonfatalWarning));
+  const bool quiet =
+      found.main.family == Family::kTfNonfatalWarning ||
+      (found.main.family == Family::kTfDriverAlloc && found.has(Family::kTfNonfatalWarning));
   if (!quiet) return std::nullopt;
   Diagnosis result =
       say(found, Cause::kConvWorkspace, 0.9,
@@ -146,9 +153,9 @@ std::optional<Diagnosis> cufft_padding(const Case& found) {
   return result;
 }
 
-constexpr Rule kStatedRules[] = {zero_bytes, service_quota, message_size,     files,
-                                 workspace,  pinned,        library_init,     context_creation,
-                                 cufft_padding};
+constexpr Rule kStatedRules[] = {
+    time_limit, zero_bytes, service_quota, message_size,     files,
+    workspace,  pinned,     library_init,  context_creation, cufft_padding};
 
 std::optional<Diagnosis> first_of(std::span<const Rule> rules, const Case& found) {
   for (Rule rule : rules) {
@@ -160,6 +167,10 @@ std::optional<Diagnosis> first_of(std::span<const Rule> rules, const Case& found
 std::string unknown_sentence(const Case& found) {
   switch (found.main.family) {
     case Family::kKilled:
+      if (found.main.note == "worker_gone") {
+        return "A data-loader worker ended without a word: killed from outside (RAM or shared "
+               "memory), or a crash of its own. The log does not say which.";
+      }
       return "The process got SIGKILL. The log does not say from whom: the kernel's OOM killer is "
              "the most frequent sender, but a time limit, a supervisor and a hand send the same.";
     case Family::kNccl:
@@ -168,11 +179,19 @@ std::string unknown_sentence(const Case& found) {
     default:
       break;
   }
+  const std::optional<int64_t> program = found.facts.program.total;
+  if (program && found.main.resource == Resource::kGpuMemory) {
+    return "The program itself needs only " + size_words(program) +
+           ": it was the last straw, and the memory was full before. The log does not say what "
+           "fills it.";
+  }
   if (found.request && *found.request < (int64_t{1} << 20)) {
     return "The refused request is tiny (" + size_words(found.request) +
            "): the memory was full before it came. The log does not say what fills it.";
   }
-  return "The log names the refused request but not what holds the memory.";
+  return found.request ? "The log names the refused request but not what holds the memory."
+                       : "The log says that a request was refused, neither its size nor what holds "
+                         "the memory.";
 }
 
 }  // namespace

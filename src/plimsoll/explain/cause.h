@@ -1,9 +1,11 @@
 #pragma once
 
-// Why it failed. Rules are tables of functions, tried in order; the first that has evidence answers.
+// Why it failed. Rules are tables of functions, tried in order; the first that has evidence
+// answers.
 //
-// A rule names a cause only when lines of the log speak for it, and says how far it believes itself.
-// When none does the answer is kUnknown with the usual reasons in their usual order, never a guess.
+// A rule names a cause only when lines of the log speak for it, and says how far it believes
+// itself. When none does the answer is kUnknown with the usual reasons in their usual order, never
+// a guess.
 
 #include <optional>
 #include <string>

@@ -22,8 +22,10 @@ std::optional<Diagnosis> xla_program(const Case& found) {
   if (main.family == Family::kXlaTpuHbm) {
     if (main.amounts.capacity && main.bytes) {
       return reading(found, Cause::kTruePeak, 0.95,
-                     "The program needs " + size_words(main.bytes) + " of device memory and the "
-                     "device has " + size_words(main.amounts.capacity) + ".");
+                     "The program needs " + size_words(main.bytes) +
+                         " of device memory and the "
+                         "device has " +
+                         size_words(main.amounts.capacity) + ".");
     }
     if (main.note == "attempt" && main.amounts.free) {
       return reading(found, Cause::kTruePeak, 0.5,
@@ -128,8 +130,8 @@ std::optional<Diagnosis> full_pool(const Case& found) {
   const Pool& pool = found.pool;
   const PoolSpace space = pool_space(pool);
   constexpr int64_t kSmallCard = 3'500'000'000;
-  const bool full = pool.limit && pool.in_use && *pool.limit > 0 &&
-                    *pool.in_use >= *pool.limit / 100 * 85;
+  const bool full =
+      pool.limit && pool.in_use && *pool.limit > 0 && *pool.in_use >= *pool.limit / 100 * 85;
   if (full && *pool.limit <= kSmallCard && *pool.limit >= 512 * kMiB) {
     return reading(found, Cause::kGpuTooSmall, 0.65,
                    size_words(pool.in_use) + " of the " + size_words(pool.limit) +
@@ -152,11 +154,11 @@ std::optional<Diagnosis> full_pool(const Case& found) {
 std::optional<Diagnosis> live_tensors(const Case& found) {
   const TensorList& tensors = found.facts.tensors;
   if (tensors.entries == 0) return std::nullopt;
-  Diagnosis result = reading(found, Cause::kTruePeak, 0.6,
-                             "The list of live tensors accounts for " + size_words(tensors.sum) +
-                                 ", the largest of " + size_words(tensors.largest_bytes) +
-                                 " from " + tensors.largest +
-                                 ": results of the model itself that the step keeps.");
+  Diagnosis result =
+      reading(found, Cause::kTruePeak, 0.6,
+              "The list of live tensors accounts for " + size_words(tensors.sum) +
+                  ", the largest of " + size_words(tensors.largest_bytes) + " from " +
+                  tensors.largest + ": results of the model itself that the step keeps.");
   result.evidence.push_back(tensors.at);
   return result;
 }
@@ -183,19 +185,32 @@ std::optional<Diagnosis> paddle(const Case& found) {
   const std::optional<int64_t> free = found.main.amounts.free;
   if (!free) return std::nullopt;
   if (*free >= *found.request) {
-    return reading(found, Cause::kFreeExceedsRequest, 0.7,
-                   size_words(free) + " were free and " + size_words(found.request) +
-                       " were refused.");
+    return reading(
+        found, Cause::kFreeExceedsRequest, 0.7,
+        size_words(free) + " were free and " + size_words(found.request) + " were refused.");
   }
   return reading(found, Cause::kTruePeak, *found.request >= kGiB / 4 ? 0.6 : 0.5,
                  size_words(found.request) + " more were asked for with " + size_words(free) +
                      " left on the device.");
 }
 
+// The banner at start says how much of the card was free before anything was asked for.
+std::optional<Diagnosis> taken_at_start(const Case& found) {
+  const Context& context = found.facts.context;
+  if (!context.banner_free || !context.banner_total) return std::nullopt;
+  if (*context.banner_free > *context.banner_total / 4) return std::nullopt;
+  Diagnosis result =
+      reading(found, Cause::kGpuHeldByOtherProcess, 0.8,
+              "At start " + size_words(context.banner_free) + " of the card's " +
+                  size_words(context.banner_total) + " were free: the rest was taken before.");
+  result.evidence.push_back(context.banner_at);
+  return result;
+}
+
 constexpr Rule kXlaRules[] = {xla_program, xla_buffers};
-constexpr Rule kPoolRules[] = {small_limit,     beyond_pool,           many_allocations,
-                               driver_withheld, fragmented_pool,       full_pool,
-                               live_tensors,    small_request_refused, paddle};
+constexpr Rule kPoolRules[] = {
+    taken_at_start,  small_limit, beyond_pool,  many_allocations,      driver_withheld,
+    fragmented_pool, full_pool,   live_tensors, small_request_refused, paddle};
 
 std::optional<Diagnosis> first_of(std::span<const Rule> rules, const Case& found) {
   for (Rule rule : rules) {
@@ -210,9 +225,12 @@ PoolSpace pool_space(const Pool& pool) {
   PoolSpace space;
   const ChunkCounts& chunks = pool.chunks;
   if (chunks.free_chunks > 0) space.largest = chunks.largest_free;
+  // All bins, or the last one, which alone can serve 256 MiB and more.
+  const bool last_bin = pool.request.value_or(0) >= 256 * kMiB && chunks.bins_allocated > 0;
+  const bool bins_tell = chunks.bin_lines >= 10 || last_bin;
   if (pool.region_bytes && pool.in_use) {
     space.free = std::max<int64_t>(*pool.region_bytes - *pool.in_use, 0);
-  } else if (chunks.bin_lines > 0 && chunks.bins_allocated >= chunks.bins_in_use) {
+  } else if (bins_tell && chunks.bins_allocated >= chunks.bins_in_use) {
     space.free = chunks.bins_allocated - chunks.bins_in_use;
   } else if (chunks.free_chunks > 0) {
     space.free = chunks.free_bytes;

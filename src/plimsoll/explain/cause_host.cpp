@@ -24,15 +24,20 @@ std::optional<Diagnosis> killed_by_limit(const Case& found) {
   switch (found.main.family) {
     case Family::kOomKiller: {
       if (found.main.note == "cgroup") {
-        Diagnosis result = say(found, Cause::kHostRamContainerLimit, 0.95,
-                               "The kernel killed the process because its memory cgroup (a "
-                               "container's or job's limit) was full.");
+        Diagnosis result =
+            say(found, Cause::kHostRamContainerLimit, 0.95,
+                "The kernel killed the process" +
+                    (found.main.victim.empty() ? "" : " (" + found.main.victim + ")") +
+                    " because its memory cgroup (a container's or job's limit) was "
+                    "full.");
         result.inferred = false;
         return result;
       }
-      Diagnosis result =
-          say(found, Cause::kHostRamBatchOrDataset, 0.6,
-              "The whole machine ran out of RAM and the kernel killed a process. The one that "
+      Diagnosis result = say(
+          found, Cause::kHostRamBatchOrDataset, 0.6,
+          "The whole machine ran out of RAM and the kernel killed a process" +
+              (found.main.victim.empty() ? "" : " (" + found.main.victim + ")") +
+              ". The one that "
               "\"invoked oom-killer\" only asked at that moment; it need not be the one to blame.");
       result.inferred = false;
       return result;
@@ -42,7 +47,8 @@ std::optional<Diagnosis> killed_by_limit(const Case& found) {
                              "Slurm's cgroup for the job step was full: the job used more RAM than "
                              "it had asked for.");
       result.inferred = false;
-      if (const Sighting* shell = found.first(Family::kKilled)) result.evidence.push_back(shell->at);
+      if (const Sighting* shell = found.first(Family::kKilled))
+        result.evidence.push_back(shell->at);
       return result;
     }
     case Family::kK8s: {
@@ -65,14 +71,13 @@ std::optional<Diagnosis> growth(const Case& found) {
   if (!series.grows) return std::nullopt;
   const bool host = found.main.resource == Resource::kHostMemory;
   if (!host) return std::nullopt;
-  Diagnosis result =
-      say(found, Cause::kLeakOverTime, 0.8,
-          "The memory that the program itself prints grows from " +
-              size_words(round_to_bytes(series.first_bytes)) + " to " +
-              size_words(round_to_bytes(series.last_bytes)) + " over " +
-              std::to_string(series.points) + " readings, about " +
-              size_words(round_to_bytes(std::max(series.slope_bytes, 0.0))) +
-              " per reading, and does not level off.");
+  Diagnosis result = say(found, Cause::kLeakOverTime, 0.8,
+                         "The memory that the program itself prints grows from " +
+                             size_words(round_to_bytes(series.first_bytes)) + " to " +
+                             size_words(round_to_bytes(series.last_bytes)) + " over " +
+                             std::to_string(series.points) + " readings, about " +
+                             size_words(round_to_bytes(std::max(series.slope_bytes, 0.0))) +
+                             " per reading, and does not level off.");
   result.inferred = false;
   for (size_t i = 0; i < found.document.line_count(); ++i) {
     const int64_t line = found.document.number(i);
@@ -143,9 +148,10 @@ std::optional<Diagnosis> array_refused(const Case& found) {
                    "): a table of pairs grows with the product of both.");
   }
   if (bytes && *bytes < kGiB / 4) {
-    return say(found, Cause::kHostRamBatchOrDataset, 0.45,
-               "Only " + size_words(bytes) +
-                   " were asked for: the RAM was full before, most often with data loaded earlier.");
+    return say(
+        found, Cause::kHostRamBatchOrDataset, 0.45,
+        "Only " + size_words(bytes) +
+            " were asked for: the RAM was full before, most often with data loaded earlier.");
   }
   return say(found, Cause::kHostRamBatchOrDataset, 0.65,
              "One array of " + size_words(bytes) +
@@ -177,13 +183,17 @@ std::optional<Diagnosis> torch_cpu(const Case& found) {
                  "are the usual holders; the log does not say which.");
 }
 
+// [416,416,3], [3,416,416] or [1,416,416,3]: a single image, not a batch of activations.
+bool is_one_image(const std::vector<int64_t>& shape) {
+  const bool image = shape.size() == 3 || (shape.size() == 4 && shape[0] == 1);
+  return image && (shape.back() <= 4 || shape[shape.size() - 3] <= 4);
+}
+
 // TensorFlow on the CPU.
 std::optional<Diagnosis> cpu_tensor(const Case& found) {
   if (found.main.family != Family::kTfOomLine) return std::nullopt;
   if (found.main.resource != Resource::kHostMemory) return std::nullopt;
-  const bool one_image = found.main.shape && found.main.shape->size() == 3 &&
-                         (found.main.shape->back() <= 4 || (*found.main.shape)[0] <= 4);
-  if (one_image) {
+  if (found.main.shape && is_one_image(*found.main.shape)) {
     return say(found, Cause::kShuffleBufferOrCache, 0.5,
                "The refused tensor is one image of " + size_words(found.request) +
                    " without a batch axis, in the input pipeline on the CPU: host RAM was full of "

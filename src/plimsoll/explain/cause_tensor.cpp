@@ -48,15 +48,14 @@ std::optional<Diagnosis> cached_on_device(const Case& found) {
   const Context& context = found.facts.context;
   if (!on_device(found) || !context.cache_dataset) return std::nullopt;
   const Pool& pool = found.pool;
-  const bool small_pieces = pool.limit && pool.max_alloc_size &&
-                            *pool.max_alloc_size < *pool.limit / 50;
-  Diagnosis result =
-      say(found, Cause::kShuffleBufferOrCache, small_pieces ? 0.75 : 0.55,
-          "A data set is being cached while the pool fills up" +
-              std::string(small_pieces ? " with many small tensors (largest " +
-                                             size_words(pool.max_alloc_size) + ")"
-                                       : "") +
-              ": the cache lives in this memory.");
+  const bool small_pieces =
+      pool.limit && pool.max_alloc_size && *pool.max_alloc_size < *pool.limit / 50;
+  Diagnosis result = say(found, Cause::kShuffleBufferOrCache, small_pieces ? 0.75 : 0.55,
+                         "A data set is being cached while the pool fills up" +
+                             std::string(small_pieces ? " with many small tensors (largest " +
+                                                            size_words(pool.max_alloc_size) + ")"
+                                                      : "") +
+                             ": the cache lives in this memory.");
   result.evidence.push_back(context.cache_at);
   return result;
 }
@@ -94,15 +93,15 @@ std::optional<Diagnosis> growing_graph(const Case& found) {
 std::optional<Diagnosis> vocabulary(const Case& found) {
   if (!on_device(found)) return std::nullopt;
   const std::string code = found.code_text();
-  const bool in_code =
-      contains_any(code, {"log_softmax", "cross_entropy", "one_hot"}) ||
-      (contains(code, "softmax") && contains_any(code, {"logits", "vocab"})) ||
-      contains_any(code, {"lm_head(", "vocab"});
+  const bool in_code = contains_any(code, {"log_softmax", "cross_entropy", "one_hot"}) ||
+                       (contains(code, "softmax") && contains_any(code, {"logits", "vocab"})) ||
+                       contains_any(code, {"lm_head(", "vocab"});
   if (in_code && found.framework != "tensorflow") {
     Diagnosis result =
         say(found, Cause::kVocabSoftmaxOrOneHot, 0.75,
             "The line that failed makes a value for every token and every entry of the vocabulary "
-            "(" + found.main.op + "): its size is tokens x vocabulary.");
+            "(" +
+                found.main.op + "): its size is tokens x vocabulary.");
     result.inferred = false;
     if (found.code) result.evidence.insert(result.evidence.begin(), found.code->at);
     return result;
@@ -120,10 +119,10 @@ std::optional<Diagnosis> vocabulary(const Case& found) {
     const int64_t dim = std::clamp<int64_t>((*found.main.shape)[i], 1, int64_t{1} << 20);
     tokens = std::min<int64_t>(tokens * dim, int64_t{1} << 40);
   }
-  Diagnosis result = say(found, Cause::kVocabSoftmaxOrOneHot, 0.8,
-                         "The tensor has one value for each of " + std::to_string(tokens) +
-                             " tokens and each of " + std::to_string(vocabulary) +
-                             " entries of the vocabulary.");
+  Diagnosis result =
+      say(found, Cause::kVocabSoftmaxOrOneHot, 0.8,
+          "The tensor has one value for each of " + std::to_string(tokens) +
+              " tokens and each of " + std::to_string(vocabulary) + " entries of the vocabulary.");
   result.inferred = false;
   return result;
 }
@@ -164,13 +163,13 @@ std::optional<Diagnosis> evaluation(const Case& found) {
     return contains_any(name, {"validat", "evaluat", "test_step", "test_epoch"}) || name == "val";
   });
   const size_t end = found.document.record_end(found.main.at) + 1500;
-  const bool function = found.document.find("__inference_test_function", found.main.at, end) != npos;
-  const bool trained =
-      std::any_of(found.facts.context.progress.begin(), found.facts.context.progress.end(),
-                  [&](const Progress& progress) {
-                    return !progress.validation &&
-                           progress.line < found.document.number_at(found.main.at);
-                  });
+  const bool function =
+      found.document.find("__inference_test_function", found.main.at, end) != npos;
+  const bool trained = std::any_of(
+      found.facts.context.progress.begin(), found.facts.context.progress.end(),
+      [&](const Progress& progress) {
+        return !progress.validation && progress.line < found.document.number_at(found.main.at);
+      });
   if ((!frame && !function) || !trained) return std::nullopt;
   return say(found, Cause::kEvalLargerThanTrain, 0.6,
              "Training steps had fitted; it failed in validation, which runs larger inputs, a "

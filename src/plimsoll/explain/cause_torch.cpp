@@ -14,7 +14,8 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 constexpr int64_t kContextBytes = 900 * kMiB;
 
 bool is_torch(const Case& found) {
-  return found.main.family >= Family::kTorchCuda2x && found.main.family <= Family::kTorchCudaMallocAsync;
+  return found.main.family >= Family::kTorchCuda2x &&
+         found.main.family <= Family::kTorchCudaMallocAsync;
 }
 
 std::optional<Diagnosis> allocation_limit(const Case& found) {
@@ -33,9 +34,20 @@ std::optional<Diagnosis> allocation_limit(const Case& found) {
   return result;
 }
 
+// What the caching allocator takes from the device for a request: small ones share 2 MiB, middle
+// ones 20 MiB, large ones are rounded up to 2 MiB.
+int64_t taken_for(int64_t request) {
+  if (request <= kMiB) return 2 * kMiB;
+  if (request < 10 * kMiB) return 20 * kMiB;
+  return (request + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+}
+
 std::optional<Diagnosis> enough_free(const Case& found) {
   const Amounts& amounts = found.main.amounts;
-  if (!amounts.free || !found.main.bytes || *amounts.free < *found.main.bytes) return std::nullopt;
+  if (!amounts.free || !found.main.bytes || *found.main.bytes > (int64_t{1} << 60)) {
+    return std::nullopt;
+  }
+  if (*amounts.free < taken_for(*found.main.bytes)) return std::nullopt;
   return reading(found, Cause::kFreeExceedsRequest, 0.8,
                  size_words(amounts.free) + " were free and " + size_words(found.main.bytes) +
                      " were refused, so it is no plain shortage: a per-process limit, free memory "
@@ -53,6 +65,14 @@ std::optional<Diagnosis> tiny_card(const Case& found) {
                      "first tensor.");
 }
 
+// What is neither free nor PyTorch's, where no process is listed.
+int64_t unaccounted(const Case& found) {
+  const Amounts& amounts = found.main.amounts;
+  if (!amounts.capacity || !amounts.held || !amounts.free) return 0;
+  if (!found.main.processes.empty() || found.main.process_bytes) return 0;
+  return *amounts.capacity - *amounts.free - *amounts.held;
+}
+
 std::optional<Diagnosis> fragmented(const Case& found) {
   const Amounts& amounts = found.main.amounts;
   if (!amounts.pool_free || !amounts.held || !found.main.bytes) return std::nullopt;
@@ -61,6 +81,9 @@ std::optional<Diagnosis> fragmented(const Case& found) {
   const double free = static_cast<double>(amounts.free.value_or(0));
   // A few percent are idle in every pool; what counts is a share that the request would fit into.
   const bool enough = idle >= 0.9 * request && idle + free >= request;
+  const int64_t foreign = unaccounted(found);
+  if (foreign > 0 && foreign > *amounts.capacity / 5 && foreign > 2 * *amounts.pool_free)
+    return std::nullopt;
   if (!enough || idle < 0.045 * static_cast<double>(*amounts.held)) return std::nullopt;
   return reading(found, Cause::kFragmentation, 0.8,
                  "PyTorch holds " + size_words(amounts.held) + " and has handed out " +
@@ -75,11 +98,10 @@ int64_t foreign_bytes(const Case& found) {
   std::vector<ProcessShare> processes = found.main.processes;
   if (!found.main.process_bytes && !processes.empty()) {
     const int64_t held = found.main.amounts.held.value_or(0);
-    const auto own = std::min_element(processes.begin(), processes.end(),
-                                      [held](const ProcessShare& a, const ProcessShare& b) {
-                                        return std::llabs(a.bytes - held) <
-                                               std::llabs(b.bytes - held);
-                                      });
+    const auto own = std::min_element(
+        processes.begin(), processes.end(), [held](const ProcessShare& a, const ProcessShare& b) {
+          return std::llabs(a.bytes - held) < std::llabs(b.bytes - held);
+        });
     if (own->bytes + kContextBytes / 4 >= held && own->bytes - held <= 2 * kGiB) {
       processes.erase(own);
     }
@@ -101,9 +123,7 @@ std::optional<Diagnosis> held_by_others(const Case& found) {
                    "Processes that are not this one hold " + size_words(foreign) + " of the " +
                        size_words(capacity) + ".");
   }
-  if (!found.main.processes.empty() || found.main.process_bytes) return std::nullopt;
-  if (!amounts.held || !amounts.free) return std::nullopt;
-  const int64_t missing = capacity - *amounts.free - *amounts.held;
+  const int64_t missing = unaccounted(found);
   if (missing < kContextBytes || missing < capacity / 10 || missing < *found.main.bytes) {
     return std::nullopt;
   }
@@ -122,9 +142,8 @@ std::optional<Diagnosis> filled(const Case& found) {
   const int64_t all = *used + (amounts.limit ? amounts.others.value_or(0) : 0);
   if (all < *room * 6 / 10 && all + found.main.bytes.value_or(0) < *room) return std::nullopt;
   const bool small = *room <= (amounts.capacity ? 4 * kGiB + 300 * kMiB : 7 * kGiB);
-  const std::string sentence =
-      size_words(all) + " of " + size_words(room) + " are held by this process and " +
-      size_words(found.main.bytes) + " more were needed: ";
+  const std::string sentence = size_words(all) + " of " + size_words(room) + " are taken and " +
+                               size_words(found.main.bytes) + " more were needed: ";
   if (small) {
     return reading(found, Cause::kGpuTooSmall, 0.65,
                    sentence + "the device is small for this program.");

@@ -13,20 +13,22 @@ constexpr size_t npos = std::string::npos;
 
 // Calls that make large results, in the order in which they are believed.
 constexpr std::string_view kHeavy[] = {
-    "log_softmax", "softmax",  "cross_entropy", "scaled_dot_product_attention", "einsum", "matmul",
-    "bmm",         "baddbmm",  "conv",          "upsample",                     "interpolate",
-    "linear",      "one_hot",  "embedding",     "fork",                         "ndarray",
-    "layer_norm",  "gelu",     "cat",           "stack",                        "zeros",
-    "ones",        "empty",    "barrier",
+    "log_softmax", "softmax",   "cross_entropy", "scaled_dot_product_attention",
+    "einsum",      "matmul",    "bmm",           "baddbmm",
+    "conv",        "upsample",  "interpolate",   "linear",
+    "one_hot",     "embedding", "fork",          "ndarray",
+    "layer_norm",  "gelu",      "cat",           "stack",
+    "zeros",       "ones",      "empty",         "barrier",
 };
 
 // Calls that only look at what is there, or say nothing about the operator.
 constexpr std::string_view kLight[] = {
-    "view",  "reshape",   "squeeze", "unsqueeze", "permute", "transpose",  "contiguous", "expand",
-    "size",  "item",      "len",     "range",     "int",     "float",      "str",        "print",
-    "list",  "zip",       "tuple",   "enumerate", "super",   "isinstance", "dict",       "_call_impl",
-    "forward_call", "if", "while",   "for",       "raise",   "return",     "and",        "or",
-    "not",   "in",        "main",    "_main",     "run",     "exec",       "error",
+    "view",       "reshape", "squeeze",    "unsqueeze",    "permute", "transpose", "contiguous",
+    "expand",     "size",    "item",       "len",          "range",   "int",       "float",
+    "str",        "print",   "list",       "zip",          "tuple",   "enumerate", "super",
+    "isinstance", "dict",    "_call_impl", "forward_call", "if",      "while",     "for",
+    "raise",      "return",  "and",        "or",           "not",     "in",        "append",
+    "main",       "_main",   "run",        "exec",         "error",
 };
 
 struct Call {
@@ -88,13 +90,6 @@ bool looks_like_code(std::string_view line, bool behind_file_line) {
   return end > 0 && text.substr(end, 3) == " = ";
 }
 
-// "[rank1]:     code" -> "     code"
-std::string_view without_rank(std::string_view line) {
-  if (line.substr(0, 5) != "[rank") return line;
-  const size_t colon = line.find("]:");
-  return colon == npos ? line : line.substr(colon + 2);
-}
-
 bool is_decoration(std::string_view line) {
   return std::all_of(line.begin(), line.end(), [](char c) {
     return c == ' ' || c == '^' || c == '~' || c == '-' || c == '>' || c == '|';
@@ -117,28 +112,37 @@ void read_array(const Document& document, size_t open, CodeLine& code) {
   }
 }
 
+// The record that ends before `begin`, without soft breaks.
+std::string record_before(const Document& document, size_t& begin) {
+  const size_t end = begin - 1;
+  begin = document.record_start(end);
+  std::string record = document.text().substr(begin, end - begin);
+  std::erase(record, kSoftBreak);
+  return record;
+}
+
 }  // namespace
 
 std::optional<CodeLine> code_above(const Document& document, size_t at) {
   if (document.line_count() == 0) return std::nullopt;
-  size_t index = document.line_index(at);
-  while (index > 0 && document.text()[document.start(index) - 1] == kSoftBreak) --index;
-  for (int steps = 0; index > 0 && steps < 4; ++steps) {
-    --index;
-    const std::string_view line = without_rank(document.line(index));
+  size_t begin = document.record_start(at);
+  for (int steps = 0; begin > 1 && steps < 4; ++steps) {
+    const std::string line = record_before(document, begin);
     if (is_decoration(line)) continue;
-    const bool behind_file =
-        index > 0 && document.line(index - 1).find("File \"") != npos;
+    size_t above = begin;
+    const bool behind_file = above > 1 && record_before(document, above).find("File \"") != npos;
     if (line.find("File \"") != npos || !looks_like_code(line, behind_file)) return std::nullopt;
     const std::vector<Call> calls = calls_in(line);
     const Call* call = choose_call(calls);
     if (call == nullptr) return std::nullopt;
     CodeLine code;
-    const size_t offset = static_cast<size_t>(line.data() - document.text().data());
-    code.at = offset;
+    code.at = begin;
     code.op = op_name(call->name);
-    if (code.op.substr(0, 3) == "np." || code.op.substr(0, 6) == "numpy.") {
-      read_array(document, offset + call->open, code);
+    if (code.op.starts_with("np.") || code.op.starts_with("numpy.")) {
+      std::string phrase = code.op + "(";
+      std::transform(phrase.begin(), phrase.end(), phrase.begin(), to_lower);
+      const size_t found = document.find(phrase, begin, document.record_end(begin));
+      if (found != npos) read_array(document, document.match(phrase, found) - 1, code);
     }
     return code;
   }

@@ -13,7 +13,7 @@ namespace plimsoll::explain {
 
 struct CodeLine {
   size_t at = 0;
-  std::string op;  // "log_softmax", "os.fork", "np.ndarray"
+  std::string op;                             // "log_softmax", "os.fork", "np.ndarray"
   std::optional<std::vector<int64_t>> shape;  // of a numpy constructor with literal dimensions
   std::string dtype;
 };

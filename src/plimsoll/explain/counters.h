@@ -14,19 +14,19 @@
 namespace plimsoll::explain {
 
 struct ChunkCounts {
-  int64_t free_bytes = 0;       // sum over free chunk lines
+  int64_t free_bytes = 0;  // sum over free chunk lines
   int64_t largest_free = 0;
   int64_t largest_free_line = 0;
   int64_t free_chunks = 0;
-  int64_t used_bytes = 0;       // sum over used chunk lines
+  int64_t used_bytes = 0;  // sum over used chunk lines
   int64_t used_chunks = 0;
-  int64_t summary_bytes = 0;    // of "K Chunks of size N totalling S"
+  int64_t summary_bytes = 0;  // of "K Chunks of size N totalling S"
   int64_t summary_chunks = 0;
-  int64_t holder_bytes = 0;     // the size class that holds most
+  int64_t holder_bytes = 0;  // the size class that holds most
   int64_t holder_size = 0;
   int64_t holder_chunks = 0;
   int64_t holder_line = 0;
-  int64_t bins_allocated = 0;   // sums over the bin lines
+  int64_t bins_allocated = 0;  // sums over the bin lines
   int64_t bins_in_use = 0;
   int64_t bin_lines = 0;
   int64_t first_line = 0;
@@ -36,7 +36,8 @@ struct ChunkCounts {
 
 class ChunkCounter {
  public:
-  // A line that mentions chunks. A new dump (bins after chunks, or a smaller first bin) starts anew.
+  // A line that mentions chunks. A new dump (bins after chunks, or a smaller first bin) starts
+  // anew.
   void add(int64_t line, std::string_view text);
   const ChunkCounts& counts() const { return counts_; }
 

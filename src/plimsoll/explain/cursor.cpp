@@ -140,4 +140,19 @@ std::string Cursor::until(std::string_view stops, size_t longest) {
   return result;
 }
 
+std::string Cursor::word(std::string_view stops, bool (*is_whole)(std::string_view)) {
+  const std::string& text = document_->text();
+  const size_t begin = at_;
+  std::string first;
+  for (; at_ < text.size() && first.size() < 400; ++at_) {
+    const char c = text[at_];
+    if (c == kSoftBreak || c == '\n' || stops.find(c) != std::string_view::npos) break;
+    first += c;
+  }
+  const bool broken = at_ < text.size() && text[at_] == kSoftBreak;
+  if (!broken || is_whole == nullptr || is_whole(first)) return first;
+  at_ = begin;
+  return until(stops);
+}
+
 }  // namespace plimsoll::explain

@@ -43,6 +43,9 @@ class Cursor {
   std::optional<std::vector<int64_t>> shape();
   // Characters up to one of `stops`, a blank in it meaning any white space; soft breaks left out.
   std::string until(std::string_view stops, size_t longest = 400);
+  // The same for a word at the end of a message: stops at a soft break too, unless what stands
+  // there is wrapped for certain (`is_whole` says no to the part before the break).
+  std::string word(std::string_view stops, bool (*is_whole)(std::string_view) = nullptr);
 
  private:
   const Document* document_;

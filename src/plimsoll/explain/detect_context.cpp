@@ -1,4 +1,5 @@
-// What stands around a failure: banners, settings, Python frames, progress, advice already followed.
+// What stands around a failure: banners, settings, Python frames, progress, advice already
+// followed.
 
 #include <algorithm>
 #include <utility>
@@ -18,15 +19,9 @@ struct Mark {
 };
 
 constexpr Mark kFrameworks[] = {
-    {"jaxlib", "jax"},
-    {"import jax", "jax"},
-    {"compiler/xla/python", "jax"},
-    {"xla/pjrt", "jax"},
-    {"import torch", "pytorch"},
-    {"torch.", "pytorch"},
-    {"pytorch", "pytorch"},
-    {"paddle", "paddle"},
-    {"tensorflow", "tensorflow"},
+    {"jaxlib", "jax"},       {"import jax", "jax"},       {"compiler/xla/python", "jax"},
+    {"xla/pjrt", "jax"},     {"import torch", "pytorch"}, {"torch.", "pytorch"},
+    {"pytorch", "pytorch"},  {"paddle", "paddle"},        {"tensorflow", "tensorflow"},
     {"keras", "tensorflow"},
 };
 
@@ -106,12 +101,17 @@ void detect_banners(const Document& document, Context& context) {
     context.created_at = at;
     break;
   }
-  if (const size_t at = document.find("freememory: "); at != npos) {
-    Cursor cursor(document, document.match("freememory: ", at));
+  // "totalMemory: 6.00GiB freeMemory: 4.89GiB", in older versions with blanks and in lines of their
+  // own
+  for (const auto& [free, total] :
+       {std::pair("freememory: ", "totalmemory: "), std::pair("free memory: ", "total memory: ")}) {
+    const size_t at = document.find(free);
+    if (at == npos || context.banner_free) continue;
+    Cursor cursor(document, document.match(free, at));
     if (const std::optional<Size> size = cursor.size()) context.banner_free = size->bytes;
     context.banner_at = at;
-    if (const size_t total = document.find_back("totalmemory: ", at, 300); total != npos) {
-      Cursor value(document, document.match("totalmemory: ", total));
+    if (const size_t before = document.find_back(total, at, 300); before != npos) {
+      Cursor value(document, document.match(total, before));
       if (const std::optional<Size> size = value.size()) context.banner_total = size->bytes;
     }
   }
@@ -127,7 +127,8 @@ void detect_banners(const Document& document, Context& context) {
          at = document.find(phrase, at + 1)) {
       Cursor cursor(document, document.match(phrase, at));
       for (int gap = 0; gap < 3 && (cursor.peek() == '=' || cursor.peek() == ':' ||
-                                    cursor.peek() == ' ' || cursor.peek() == '\''); ++gap) {
+                                    cursor.peek() == ' ' || cursor.peek() == '\'');
+           ++gap) {
         cursor.move_to(cursor.at() + 1);
       }
       const std::optional<int64_t> value = cursor.integer();
@@ -218,8 +219,13 @@ void detect_progress(const Document& document, Context& context) {
     const bool epoch = read_epoch(document, begin, end, progress);
     const bool step = read_step(document, begin, end, progress);
     if (!epoch && !step) continue;
-    progress.validation = find_ignoring_case(line, "validat") != npos ||
-                          find_ignoring_case(line, "evaluat") != npos;
+    if (!epoch && !context.progress.empty()) {
+      // "Epoch 4/10" stands in a line of its own; the bars below it belong to it.
+      progress.epoch = context.progress.back().epoch;
+      progress.epochs = context.progress.back().epochs;
+    }
+    progress.validation =
+        find_ignoring_case(line, "validat") != npos || find_ignoring_case(line, "evaluat") != npos;
     if (progress.epoch == 1 && progress.epochs && !step) ++context.first_epoch_restarts;
     context.progress.push_back(progress);
   }

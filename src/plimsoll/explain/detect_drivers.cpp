@@ -118,7 +118,9 @@ void detect_context_creation(const Document& document, Facts& facts) {
     const size_t end = document.record_end(at);
     if (const size_t total = document.find(kTotal, at, end); total != npos) {
       Cursor cursor(document, document.match(kTotal, total));
-      sighting.amounts.capacity = cursor.integer();  // the card, not the request
+      // The card, not the request; now and then a number that is none.
+      const std::optional<int64_t> card = cursor.integer();
+      if (card && *card < (int64_t{1} << 50)) sighting.amounts.capacity = card;
     }
     add_sighting(facts, std::move(sighting));
   }
@@ -142,7 +144,7 @@ void detect_nccl(const Document& document, Facts& facts) {
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
     if (document.find("out of memory", at, at + 60) == npos) continue;
     Sighting sighting = device_sighting(Family::kNccl, "", at);
-    const size_t begin = document.start(document.line_index(at));
+    const size_t begin = document.record_start(at);
     const size_t open = document.find("[", begin, at);
     if (open != npos) {
       Cursor cursor(document, open);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "explain/case.h"
 #include "explain/code_line.h"
 #include "explain/cursor.h"
 #include "explain/facts.h"
@@ -20,7 +21,8 @@ Sighting host_sighting(Family family, size_t at) {
   return sighting;
 }
 
-// Unable to allocate [41.2 GiB for ][an ]array with shape|form (172928, 32001) and data type float64
+// Unable to allocate [41.2 GiB for ][an ]array with shape|form (172928, 32001) and data type
+// float64
 void detect_numpy(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = "unable to allocate ";
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
@@ -42,7 +44,7 @@ void detect_numpy(const Document& document, Facts& facts) {
       const size_t type = document.find(label, cursor.at(), end);
       if (type == npos) continue;
       Cursor value(document, document.match(label, type));
-      sighting.dtype = value.until(" \"'`,.)");
+      sighting.dtype = value.word(" \"'`,.)", is_type_name);
       break;
     }
     add_sighting(facts, std::move(sighting));
@@ -69,7 +71,7 @@ void detect_bare(const Document& document, Facts& facts) {
     Sighting sighting = host_sighting(Family::kMemoryErrorBare, at);
     if (const std::optional<CodeLine> code = code_above(document, at)) {
       sighting.shape = code->shape;
-      if (sighting.shape) sighting.dtype = code->dtype;
+      sighting.dtype = code->dtype;
     }
     add_sighting(facts, std::move(sighting));
     return;
@@ -77,7 +79,8 @@ void detect_bare(const Document& document, Facts& facts) {
 }
 
 void detect_bad_alloc(const Document& document, Facts& facts) {
-  for (std::string_view phrase : {"std::bad_alloc", "bad allocation", "std::bad_array_new_length"}) {
+  for (std::string_view phrase :
+       {"std::bad_alloc", "bad allocation", "std::bad_array_new_length"}) {
     const size_t at = document.find(phrase);
     if (at == npos) continue;
     add_sighting(facts, host_sighting(Family::kBadAlloc, at));

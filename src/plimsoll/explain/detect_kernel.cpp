@@ -1,4 +1,5 @@
-// Killed from outside: the kernel's OOM reports, shells and exit codes, Slurm, Kubernetes, Ray, Colab.
+// Killed from outside: the kernel's OOM reports, shells and exit codes, Slurm, Kubernetes, Ray,
+// Colab.
 
 #include <algorithm>
 #include <utility>
@@ -32,9 +33,9 @@ std::optional<int64_t> kilobytes_after(const Document& document, std::string_vie
 
 // The program that was killed; the one that "invoked oom-killer" only came at the wrong moment.
 void detect_kernel_oom(const Document& document, Facts& facts) {
-  const bool container = document.find("memory cgroup out of memory") != npos ||
-                         document.find("oom_memcg=") != npos ||
-                         document.find("constraint_memcg") != npos;
+  const bool container =
+      document.find("memory cgroup out of memory") != npos || document.find("oom_memcg=") != npos ||
+      document.find("mem_cgroup_oom") != npos || document.find("constraint_memcg") != npos;
   size_t report = npos;
   for (std::string_view phrase : {"killed process ", "kill process ", "reaped process "}) {
     const size_t at = document.find(phrase);
@@ -54,11 +55,15 @@ void detect_kernel_oom(const Document& document, Facts& facts) {
     const std::string name = cursor.until(")", 64);
     if (name.find('=') == npos) sighting.victim = name;
   }
+  if (const size_t task = document.find("task=", report, end);
+      task != npos && sighting.victim.empty()) {
+    Cursor cursor(document, document.match("task=", task));
+    sighting.victim = cursor.until(", ", 64);
+  }
   const auto resident = kilobytes_after(document, "anon-rss:", report, end);
   if (resident && *resident > 0) sighting.amounts.in_use = resident;
   if (const size_t limit = document.find("memory: usage "); limit != npos) {
-    sighting.amounts.limit =
-        kilobytes_after(document, "limit ", limit, document.record_end(limit));
+    sighting.amounts.limit = kilobytes_after(document, "limit ", limit, document.record_end(limit));
   }
   add_sighting(facts, std::move(sighting));
 }
@@ -72,7 +77,8 @@ bool is_shell_killed(std::string_view line) {
     // Behind a word it is the end of a sentence.
     return before == npos || !(is_alpha(line[before]) || line[before] == ',');
   }
-  return equals_ignoring_case(line, "killed") || equals_ignoring_case(line, "killed.");
+  return equals_ignoring_case(line, "killed") || equals_ignoring_case(line, "killed.") ||
+         line.ends_with("Killed: 9");
 }
 
 // "script: line 28:  8156 Killed   python3 main.py", "[1]+  Killed   python", "zsh: killed  python"
@@ -125,19 +131,30 @@ constexpr Phrase kKillPhrases[] = {
     {"terminated abruptly", "pool"},
     {"was unexpectedly terminated", "pool"},
     {"kernel appears to have died", "notebook"},
+    {") exited unexpectedly", "worker_gone"},
 };
 
 void detect_killed(const Document& document, Facts& facts) {
+  const bool time_limit = document.find("due to time limit") != npos;
   for (const Phrase& phrase : kKillPhrases) {
     const size_t at = document.find(phrase.text);
     if (at == npos) continue;
-    add_sighting(facts, host_sighting(Family::kKilled, at, phrase.note));
+    Sighting sighting = host_sighting(Family::kKilled, at, phrase.note);
+    if (time_limit) {
+      sighting.note = "time_limit";
+      sighting.resource = Resource::kOther;
+    }
+    add_sighting(facts, std::move(sighting));
   }
   for (size_t i = 0; i < document.line_count(); ++i) {
     const std::string_view line = document.line(i);
     if (!is_shell_killed(line) && !is_job_line(line)) continue;
     Sighting sighting = host_sighting(Family::kKilled, document.start(i), "shell");
     if (is_job_line(line)) sighting.note = "shell_job";
+    if (time_limit) {
+      sighting.note = "time_limit";
+      sighting.resource = Resource::kOther;
+    }
     const size_t word = find_ignoring_case(line, "killed");
     sighting.at += word == npos ? 0 : word;
     add_sighting(facts, std::move(sighting));
@@ -147,10 +164,14 @@ void detect_killed(const Document& document, Facts& facts) {
 
 void detect_cluster(const Document& document, Facts& facts) {
   static constexpr Phrase kSlurm[] = {
-      {"oom-kill event", "event"},          {"oom_kill event", "event"},
-      {"task 0: out of memory", "task"},    {"exceeded step memory limit", "limit"},
-      {"exceeded job memory limit", "limit"}, {"exceeded memory limit", "limit"},
-      {"state: out_of_memory", "state"},    {"job oom", "state"},
+      {"oom-kill event", "event"},
+      {"oom_kill event", "event"},
+      {"task 0: out of memory", "task"},
+      {"exceeded step memory limit", "limit"},
+      {"exceeded job memory limit", "limit"},
+      {"exceeded memory limit", "limit"},
+      {"state: out_of_memory", "state"},
+      {"job oom", "state"},
   };
   for (const Phrase& phrase : kSlurm) {
     const size_t at = document.find(phrase.text);
@@ -208,6 +229,34 @@ void detect_ray(const Document& document, Facts& facts) {
   add_sighting(facts, std::move(sighting));
 }
 
+// RayOutOfMemoryError: More than 95% of the memory on node abc is used (60.1 / 62.8 GB).
+void detect_old_ray(const Document& document, Facts& facts) {
+  const size_t at = document.find("% of the memory on node ");
+  if (at == npos) return;
+  Sighting sighting = host_sighting(Family::kRayOom, at);
+  sighting.framework = "ray";
+  Cursor cursor(document, at);
+  if (cursor.seek("is used (", 200)) {
+    const std::string used = cursor.until(" /", 12);
+    cursor.skip_blanks();
+    if (cursor.literal("/")) cursor.skip_blanks();
+    const std::string total = cursor.until(")", 24);
+    // The unit stands behind the second figure only.
+    const size_t unit = total.find_first_not_of("0123456789.");
+    const std::string whole = used + (unit == npos ? "" : total.substr(unit));
+    size_t begin = 0;
+    if (const std::optional<double> bytes = read_bytes(whole, begin)) {
+      sighting.bytes = round_to_bytes(*bytes);
+      sighting.bytes_text = whole;
+    }
+    begin = 0;
+    if (const std::optional<double> bytes = read_bytes(total, begin)) {
+      sighting.amounts.capacity = round_to_bytes(*bytes);
+    }
+  }
+  add_sighting(facts, std::move(sighting));
+}
+
 void detect_notebooks(const Document& document, Facts& facts) {
   static constexpr Phrase kNotebooks[] = {
       {"using all available ram", "colab"},
@@ -227,6 +276,7 @@ void detect_kernel(const Document& document, Facts& facts) {
   detect_killed(document, facts);
   detect_cluster(document, facts);
   detect_ray(document, facts);
+  detect_old_ray(document, facts);
   detect_notebooks(document, facts);
 }
 

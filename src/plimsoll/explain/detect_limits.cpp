@@ -19,11 +19,11 @@ bool near(const Document& document, std::string_view phrase, size_t at, size_t r
   return document.find(phrase, from, at + reach) != npos;
 }
 
-// What stands between the last ": " and `end` in its record: the path of "…Error: a b.txt; Too many".
+// What stands between the last ": " and `end` in its record: the path of "…Error: a b.txt; Too
+// many".
 std::string path_before(const Document& document, size_t end) {
   const size_t begin = document.start(document.line_index(end));
-  const std::string_view before =
-      std::string_view(document.text()).substr(begin, end - begin);
+  const std::string_view before = std::string_view(document.text()).substr(begin, end - begin);
   const size_t semicolon = before.rfind(';');
   if (semicolon == npos) return "";
   size_t colon = before.rfind(": ", semicolon);
@@ -38,6 +38,7 @@ Sighting limit_sighting(const Document& document, Family family, Resource resour
   sighting.family = family;
   sighting.resource = resource;
   sighting.at = at;
+  sighting.kernel_file = kernel_file_before(document, at);
   const std::string op = eager_tf_op(document, at);
   if (!op.empty()) {
     sighting.op = op;
@@ -54,8 +55,8 @@ void detect_descriptors(const Document& document, Facts& facts) {
   for (std::string_view phrase : {"too many open files", "[errno 24]", "0 items of ancdata",
                                   "unable to open shared memory object"}) {
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
-      Sighting sighting = limit_sighting(document, Family::kTooManyOpenFiles,
-                                         Resource::kFileDescriptors, at);
+      Sighting sighting =
+          limit_sighting(document, Family::kTooManyOpenFiles, Resource::kFileDescriptors, at);
       sighting.path = path_before(document, at);
       sighting.note = near(document, "ancdata", at, 80) ? "ancdata" : "";
       add_sighting(facts, std::move(sighting));
@@ -77,8 +78,7 @@ void detect_disk(const Document& document, Facts& facts) {
         continue;  // a service's quota of requests
       }
       if (!quota && is_shared_memory(document, at)) {
-        Sighting sighting =
-            limit_sighting(document, Family::kShmBusError, Resource::kShm, at);
+        Sighting sighting = limit_sighting(document, Family::kShmBusError, Resource::kShm, at);
         sighting.note = "full";
         add_sighting(facts, std::move(sighting));
         continue;
@@ -138,8 +138,8 @@ void add_proto(const Document& document, Facts& facts, size_t at, std::optional<
   sighting.at = at;
   set_exact_bytes(sighting, bytes);
   sighting.line_limit = limit;
-  sighting.note = document.find("tensor proto", at > 60 ? at - 60 : 0, at + 20) != npos ? "tensor"
-                                                                                         : "";
+  sighting.note =
+      document.find("tensor proto", at > 60 ? at - 60 : 0, at + 20) != npos ? "tensor" : "";
   add_sighting(facts, std::move(sighting));
 }
 
@@ -213,7 +213,7 @@ void detect_limits(const Document& document, Facts& facts) {
 void detect_tensorflow_files(const Document& document, Facts& facts) {
   constexpr std::string_view kStatus = "resource";
   for (size_t at = document.find(kStatus); at != npos; at = document.find(kStatus, at + 1)) {
-    Cursor cursor(document, at + kStatus.size());
+    Cursor cursor(document, document.match(kStatus, at));
     const std::string word = cursor.until(":;\"'`(", 60);
     // "Exhausted", "_EXHAUSTED", "ExhaustedError", "exaustated": typed by hand now and then.
     if (find_ignoring_case(word, "ex") > 1 || word.size() < 8) continue;

@@ -22,6 +22,17 @@ Pool& pool_for(Facts& facts, size_t at, bool fresh) {
   return facts.pools.back();
 }
 
+// The word that ends before `at`, through soft breaks.
+std::string word_before(const Document& document, size_t at) {
+  const std::string& text = document.text();
+  while (at > 0 && (text[at - 1] == ' ' || text[at - 1] == kSoftBreak)) --at;
+  std::string word;
+  for (; at > 0 && (is_word(text[at - 1]) || text[at - 1] == kSoftBreak); --at) {
+    if (text[at - 1] != kSoftBreak) word.insert(word.begin(), text[at - 1]);
+  }
+  return word;
+}
+
 // "Allocator (GPU_0_bfc) ran out…" -> the name before `at`.
 std::string allocator_before(const Document& document, size_t at) {
   const size_t open = document.find_back("allocator (", at, 80);
@@ -49,8 +60,10 @@ std::optional<Request> read_request(const Document& document, size_t behind) {
   }
   cursor.skip_blanks();
   if (cursor.literal("requested by op")) {
-    cursor.skip_blanks();
-    request.op = cursor.until(" ");
+    // JAX leaves the name out; what stands in the next line is not it.
+    request.op = cursor.word("");
+    request.op.erase(0, request.op.find_first_not_of(' '));
+    request.op.erase(std::min(request.op.find(' '), request.op.size()));
   }
   return request;
 }
@@ -97,8 +110,7 @@ void add_refusal(const Document& document, Facts& facts, size_t at, const Reques
 void detect_requests(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = "memory trying to allocate ";
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
-    const std::optional<Request> request =
-        read_request(document, document.match(kPhrase, at));
+    const std::optional<Request> request = read_request(document, document.match(kPhrase, at));
     if (!request) continue;
     const size_t end = document.record_end(at);
     if (document.find("not a failure", at, end) != npos) {
@@ -120,11 +132,7 @@ void detect_async(const Document& document, Facts& facts) {
     sighting.resource = Resource::kGpuMemory;
     sighting.at = at;
     set_size(sighting, *size);
-    size_t name = at;
-    while (name > 0 && document.text()[name - 1] == ' ') --name;
-    size_t begin = name;
-    while (begin > 0 && is_word(document.text()[begin - 1])) --begin;
-    sighting.allocator = document.text().substr(begin, name - begin);
+    sighting.allocator = word_before(document, at);
     Pool& pool = pool_for(facts, at, true);
     pool.request = sighting.bytes;
     pool.request_exact = true;
@@ -160,14 +168,15 @@ void read_stat(std::string_view line, size_t at, Facts& facts) {
   if (begin == npos) return;
   if (const size_t stats = line.find("Stats: Limit:"); stats != npos) begin = stats + 7;
   for (const Label& label : kLabels) {
-    if (line.substr(begin, label.text.size()) != label.text) continue;
+    if (!equals_ignoring_case(line.substr(begin, label.text.size()), label.text)) continue;
     size_t number = begin + label.text.size();
     while (number < line.size() && (line[number] == ' ' || line[number] == kSoftBreak)) ++number;
     const std::optional<int64_t> value = read_integer(line, number);
     if (!value || (number < line.size() && line[number] != ' ')) return;
     const bool is_limit = label.field == &Pool::limit;
+    // The region line before it has a limit too; figures of another dump have an in-use figure.
     Pool& pool = pool_for(
-        facts, at, is_limit && !facts.pools.empty() && facts.pools.back().limit.has_value());
+        facts, at, is_limit && !facts.pools.empty() && facts.pools.back().in_use.has_value());
     // A limit of 0 means none, except that a dump's other figures still count.
     if (!(is_limit && *value == 0)) pool.*label.field = value;
     return;
@@ -175,7 +184,9 @@ void read_stat(std::string_view line, size_t at, Facts& facts) {
 }
 
 void read_region_line(const Document& document, size_t at, Facts& facts) {
-  Pool& pool = pool_for(facts, at, false);
+  const bool other_dump =
+      !facts.pools.empty() && (facts.pools.back().in_use || facts.pools.back().region_bytes);
+  Pool& pool = pool_for(facts, at, other_dump);
   Cursor cursor(document, document.match("total_region_allocated_bytes_: ", at));
   pool.region_bytes = cursor.integer();
   if (cursor.seek("memory_limit_: ", 80)) pool.limit = cursor.integer();
@@ -183,32 +194,34 @@ void read_region_line(const Document& document, size_t at, Facts& facts) {
   if (cursor.seek("curr_region_allocation_bytes_: ", 80)) pool.growth_bytes = cursor.integer();
 }
 
+void read_bin_line(const Document& document, size_t at, size_t behind, Facts& facts) {
+  Cursor cursor(document, behind);
+  const std::optional<Size> size = cursor.size();
+  if (!size || !cursor.literal(" was ")) return;
+  Pool& pool = pool_for(facts, at, false);
+  if (pool.request) return;
+  pool.request = size->bytes;
+  pool.request_exact = size->exact;
+  pool.request_text = size->text;
+  pool.request_at = at;
+}
+
+// In the order of the log, since a dump's lines belong together.
 void detect_figures(const Document& document, Facts& facts) {
   constexpr std::string_view kRegion = "total_region_allocated_bytes_: ";
   constexpr std::string_view kBin = "bin for ";
+  size_t region = document.find(kRegion);
+  size_t bin = document.find(kBin);
   for (size_t i = 0; i < document.line_count(); ++i) {
     const std::string_view line = document.line(i);
-    const size_t begin = document.start(i);
-    if (line.find(':') == npos) continue;
-    if (const size_t at = find_ignoring_case(line, "total_region_allocated"); at != npos) {
-      if (document.match(kRegion, begin + at) != npos) read_region_line(document, begin + at, facts);
-      continue;
+    const size_t end = document.start(i) + line.size();
+    for (; bin < end; bin = document.find(kBin, bin + 1)) {
+      read_bin_line(document, bin, document.match(kBin, bin), facts);
     }
-    if (const size_t at = find_ignoring_case(line, kBin); at != npos) {
-      Cursor cursor(document, document.match(kBin, begin + at));
-      const std::optional<Size> size = cursor.size();
-      if (size && cursor.literal(" was ")) {
-        Pool& pool = pool_for(facts, begin, false);
-        if (!pool.request) {
-          pool.request = size->bytes;
-          pool.request_exact = size->exact;
-          pool.request_text = size->text;
-          pool.request_at = begin;
-        }
-      }
-      continue;
+    for (; region < end; region = document.find(kRegion, region + 1)) {
+      read_region_line(document, region, facts);
     }
-    read_stat(line, begin, facts);
+    if (line.find(':') != npos) read_stat(line, document.start(i), facts);
   }
 }
 
@@ -221,7 +234,7 @@ void detect_tensor_list(const Document& document, Facts& facts) {
   Cursor cursor(document, document.match(kHead, at));
   list.device = cursor.until(", ");
   if (cursor.seek("allocator: ", 20)) list.allocator = cursor.until(" ");
-  for (size_t i = document.line_index(at) + 1; i < document.line_count(); ++i) {
+  for (size_t i = document.line_index(cursor.at()) + 1; i < document.line_count(); ++i) {
     Cursor row(document, document.start(i));
     row.skip_blanks();
     if (row.literal("remaining ")) {

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "explain/case.h"
 #include "explain/cursor.h"
 #include "explain/facts.h"
 #include "explain/number.h"
@@ -9,15 +10,6 @@ namespace plimsoll::explain {
 namespace {
 
 constexpr size_t npos = std::string::npos;
-
-// "conv_ops.cc:673" of "OP_REQUIRES failed at conv_ops.cc:673 : " in the record before `at`.
-std::string kernel_file_before(const Document& document, size_t at) {
-  constexpr std::string_view kPhrase = "op_requires failed at ";
-  const size_t found = document.find_back(kPhrase, at, 400);
-  if (found == npos || document.record_end(found) < at) return "";
-  Cursor cursor(document, document.match(kPhrase, found));
-  return cursor.until(" ");
-}
 
 void add_node(const Document& document, Sighting& sighting, size_t from) {
   const std::string eager = eager_tf_op(document, from);
@@ -30,6 +22,11 @@ void add_node(const Document& document, Sighting& sighting, size_t from) {
     sighting.op = eager;
     sighting.op_type = eager;
   }
+}
+
+bool is_allocator_name(std::string_view name) {
+  return name.ends_with("_bfc") || name.ends_with("cpu") || name.ends_with("Allocator") ||
+         name.starts_with("gpu_async_");
 }
 
 // dim { size: 64 } dim { size: 3 }
@@ -66,11 +63,13 @@ void read_oom_line(const Document& document, Facts& facts, size_t at, size_t beh
     }
   }
   cursor.skip_blanks();
-  if (cursor.literal("and type ")) sighting.dtype = cursor.until(" `\"',");
+  if (cursor.literal("and type ")) sighting.dtype = cursor.word(" `\"',", is_type_name);
   cursor.skip_blanks();
   if (cursor.literal("on ")) sighting.device = cursor.until(" `\"'");
   cursor.skip_blanks();
-  if (cursor.literal("by allocator ")) sighting.allocator = cursor.until(" `\"',[");
+  if (cursor.literal("by allocator ")) {
+    sighting.allocator = cursor.word(" `\"',[", is_allocator_name);
+  }
   sighting.kernel_file = kernel_file_before(document, at);
   add_node(document, sighting, at);
   if (sighting.op.empty()) sighting.op = named_tf_node(document, at);
@@ -171,7 +170,6 @@ void detect_disguised(const Document& document, Facts& facts) {
         if (find_ignoring_case(sighting.device, "device:") == npos) sighting.device.clear();
       } else if (document.find_back(kCopy, at, 400) == npos) {
         add_node(document, sighting, at);
-        sighting.device.clear();
       } else {
         continue;  // the end of a message that began with the copy
       }

@@ -141,8 +141,7 @@ void read_sentences(const Document& document, Sighting& sighting, size_t at, siz
 void detect_tried(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = "tried to allocate ";
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
-    const std::string_view before(document.text().data() + (at > 4 ? at - 4 : 0), at > 4 ? 4 : at);
-    if (before == "you ") continue;  // the CPU allocator's sentence
+    if (document.find_back("you ", at, 6) != npos) continue;  // the CPU allocator's sentence
     Cursor cursor(document, document.match(kPhrase, at));
     const std::optional<Size> size = cursor.size();
     if (!size || (size->exact && size->bytes == 0)) continue;
@@ -161,9 +160,8 @@ void detect_tried(const Document& document, Facts& facts) {
     } else if (document.find("out of memory", at > 200 ? at - 200 : 0, at) == npos) {
       continue;  // some other program's sentence
     }
-    sighting.note = document.find("larger than 4gb", at > 120 ? at - 120 : 0, at) != npos
-                        ? "driver_limit"
-                        : "";
+    sighting.note =
+        document.find("larger than 4gb", at > 120 ? at - 120 : 0, at) != npos ? "driver_limit" : "";
     add_sighting(facts, std::move(sighting));
   }
 }

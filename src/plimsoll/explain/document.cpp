@@ -7,15 +7,50 @@
 namespace plimsoll::explain {
 namespace {
 
-constexpr size_t kWrapColumn = 50;   // shorter lines are not taken for wrapped ones
+constexpr size_t kWrapColumn = 50;  // shorter lines are not taken for wrapped ones
 constexpr size_t kQuoteLength = 220;
 
 // What records of the known writers begin with.
 constexpr std::string_view kRecordStarts[] = {
-    "[",        "2000-",   "W ",     "I ",      "E ",        "F ",      "Traceback",
-    "File \"",  "Hint",    "Limit:", "InUse:",  "MaxInUse:", "NumAllo", "MaxAllo",
-    "Reserved", "PeakRes", "Largest", "(0)",    "(1)",       "Killed",  "terminate",
-    "During handling", "The above exception", "raise ", "return ", "Epoch", "Stats",
+    "[",
+    "2000-",
+    "W ",
+    "I ",
+    "E ",
+    "F ",
+    "Traceback",
+    "File \"",
+    "Hint",
+    "Limit:",
+    "InUse:",
+    "MaxInUse:",
+    "NumAllo",
+    "MaxAllo",
+    "Reserved",
+    "PeakRes",
+    "Largest",
+    "(0)",
+    "(1)",
+    "Killed",
+    "terminate",
+    "During handling",
+    "The above exception",
+    "raise ",
+    "return ",
+    "Epoch",
+    "Stats",
+    "INFO",
+    "WARN",
+    "ERROR",
+    "DEBUG",
+    "CRITICAL",
+    "FATAL",
+    "#",
+    "If the cause",
+    "Current allocation",
+    "Additional",
+    "Exception",
+    "Process ",
 };
 
 bool starts_like_date(std::string_view line) {
@@ -35,11 +70,12 @@ bool starts_like_glog(std::string_view line) {  // E1103 18:23:55
          line[5] == ' ';
 }
 
-// "RuntimeError:", "torch.OutOfMemoryError:", "numpy.core._exceptions.MemoryError:"
+// "RuntimeError:", "numpy.core._exceptions._ArrayMemoryError:", a bare "MemoryError"
 bool starts_like_exception(std::string_view line) {
   size_t end = 0;
   while (end < line.size() && (is_word(line[end]) || line[end] == '.')) ++end;
-  return end > 5 && end < line.size() && line[end] == ':' && line.substr(end - 5, 5) == "Error";
+  return end > 5 && (end == line.size() || line[end] == ':' || line[end] == ' ') &&
+         equals_ignoring_case(line.substr(end - 5, 5), "error");
 }
 
 }  // namespace
@@ -172,6 +208,12 @@ size_t Document::find_back(std::string_view phrase, size_t before, size_t reach)
     if (to_lower(text_[at]) == phrase.front() && match(phrase, at) != std::string::npos) return at;
   }
   return std::string::npos;
+}
+
+size_t Document::record_start(size_t at) const {
+  if (at == 0 || starts_.empty()) return 0;
+  const size_t end = text_.rfind('\n', at - 1);
+  return end == std::string::npos ? 0 : end + 1;
 }
 
 size_t Document::record_end(size_t at) const {

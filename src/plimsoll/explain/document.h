@@ -20,7 +20,9 @@ namespace plimsoll::explain {
 
 constexpr char kSoftBreak = '\x01';
 
-// One physical line (or what a carriage return left of it), cleaned. Holds no '\n'.
+// One physical line (or what a carriage return left of it), cleaned. Holds no '\n'. What others put
+// in front of every line (quotation marks, ranks, actors, containers, their timestamps) is taken
+// off.
 std::string clean_line(std::string_view raw);
 
 // True when `line` starts like the beginning of a log record rather than the rest of a wrapped one.
@@ -48,8 +50,9 @@ class Document {
   size_t find_back(std::string_view phrase, size_t before, size_t reach) const;
   // End of the match of `phrase` at `at`, or npos. A blank in `phrase` stands for any white space.
   size_t match(std::string_view phrase, size_t at) const;
-  // First position of a hard line end at or after `at`.
+  // First position of a hard line end at or after `at`, and first position behind one before `at`.
   size_t record_end(size_t at) const;
+  size_t record_start(size_t at) const;
 
  private:
   void append(const KeptSegment& segment, std::string_view part, bool continues);

@@ -30,7 +30,7 @@ constexpr std::array<Rule, static_cast<size_t>(LineClass::kCount)> kRules = {{
     {1, 3, 96 * kKiB},   // kXla
     {1, 1, 96 * kKiB},   // kNode
     {0, 48, 64 * kKiB},  // kTensorList
-    {0, 0, 32 * kKiB},   // kWarning
+    {1, 0, 32 * kKiB},   // kWarning
     {4, 2, 96 * kKiB},   // kHost
     {0, 1, 48 * kKiB},   // kContext
     {0, 1, 64 * kKiB},   // kTrace

@@ -3,10 +3,11 @@
 // What Plimsoll says about a failure log, as plain data.
 //
 // An Explanation answers what ran out, how much, who asked, when, why, and what to do. A field that
-// the log does not hold stays empty; it is never guessed. Byte counts are exact where the log prints
-// bytes, otherwise rounded from the printed figure (`bytes_exact` tells which). Names of fields and
-// labels are stable: they are the schema of `plimsoll explain --json` (docs/reference/explain.md).
-// Strings hold no control characters: terminal escapes of the log never get here.
+// the log does not hold stays empty; it is never guessed. Byte counts are exact where the log
+// prints bytes, otherwise rounded from the printed figure (`bytes_exact` tells which). Names of
+// fields and labels are stable: they are the schema of `plimsoll explain --json`
+// (docs/reference/explain.md). Strings hold no control characters: terminal escapes of the log
+// never get here.
 
 #include <cstdint>
 #include <optional>
@@ -30,28 +31,28 @@ enum class Resource {
 
 enum class Cause {
   kUnknown,
-  kTruePeak,                // the step needs more than there is
-  kFragmentation,           // enough is free in the pool, but not in one piece
-  kFreeExceedsRequest,      // more was free than was asked for: not a shortage of bytes
-  kGpuHeldByOtherProcess,   // somebody else has the device
-  kGpuTooSmall,             // a small card, full
-  kMemoryLimitTooSmall,     // the framework was given little of the device
-  kSingleTensorTooLarge,    // one request beyond all there is
-  kSingleAllocationLimit,   // a driver's limit on one allocation
-  kWeightsOrOptimizer,      // weights, gradients or optimizer slots; no batch in it
-  kVocabSoftmaxOrOneHot,    // tokens x vocabulary
-  kConvWorkspace,           // scratch of a convolution
-  kDatasetCopiedToDevice,   // the whole array became one constant on the device
-  kShuffleBufferOrCache,    // the input pipeline holds the data
-  kEvalLargerThanTrain,     // validation runs larger inputs than training
-  kGraphGrowthInLoop,       // nodes are added to one graph again and again
-  kLeakOverTime,            // grows without end
-  kPaddingOrDtypeBlowup,    // padded to a larger size
-  kDriverOrLibraryInit,     // cuDNN, cuBLAS or the context found no room
-  kPinnedHostPool,          // page-locked host memory
-  kHostRamBatchOrDataset,   // the data in host memory
-  kHostRamContainerLimit,   // a cgroup's, job's or pod's limit
-  kWindowsPagefile,         // Windows' commit limit
+  kTruePeak,               // the step needs more than there is
+  kFragmentation,          // enough is free in the pool, but not in one piece
+  kFreeExceedsRequest,     // more was free than was asked for: not a shortage of bytes
+  kGpuHeldByOtherProcess,  // somebody else has the device
+  kGpuTooSmall,            // a small card, full
+  kMemoryLimitTooSmall,    // the framework was given little of the device
+  kSingleTensorTooLarge,   // one request beyond all there is
+  kSingleAllocationLimit,  // a driver's limit on one allocation
+  kWeightsOrOptimizer,     // weights, gradients or optimizer slots; no batch in it
+  kVocabSoftmaxOrOneHot,   // tokens x vocabulary
+  kConvWorkspace,          // scratch of a convolution
+  kDatasetCopiedToDevice,  // the whole array became one constant on the device
+  kShuffleBufferOrCache,   // the input pipeline holds the data
+  kEvalLargerThanTrain,    // validation runs larger inputs than training
+  kGraphGrowthInLoop,      // nodes are added to one graph again and again
+  kLeakOverTime,           // grows without end
+  kPaddingOrDtypeBlowup,   // padded to a larger size
+  kDriverOrLibraryInit,    // cuDNN, cuBLAS or the context found no room
+  kPinnedHostPool,         // page-locked host memory
+  kHostRamBatchOrDataset,  // the data in host memory
+  kHostRamContainerLimit,  // a cgroup's, job's or pod's limit
+  kWindowsPagefile,        // Windows' commit limit
   kShmTooSmall,
   kAmbiguousBusError,
   kFdLimit,
@@ -64,15 +65,15 @@ enum class Cause {
 
 enum class When {
   kUnknown,
-  kBuilding,     // model, session or library is being set up
-  kLoading,      // a checkpoint, weights or the data set
+  kBuilding,  // model, session or library is being set up
+  kLoading,   // a checkpoint, weights or the data set
   kFirstStep,
-  kSecondStep,   // the first step's results were still alive
-  kTraining,     // after steps that fitted
-  kNewShape,     // short last batch, longer sequence, larger image
+  kSecondStep,  // the first step's results were still alive
+  kTraining,    // after steps that fitted
+  kNewShape,    // short last batch, longer sequence, larger image
   kValidation,
   kCheckpoint,
-  kSecondFit,    // another fit or model in the same process
+  kSecondFit,  // another fit or model in the same process
   kSlowly,
 };
 
@@ -84,8 +85,8 @@ std::string_view to_string(Cause cause);
 std::string_view to_string(When when);
 std::string_view to_string(Verdict verdict);
 
-// All in bytes. `held`: taken from the system by the process (pool or reservation); `in_use`: of that,
-// handed out; `others`: on the device, but neither free nor this process's.
+// All in bytes. `held`: taken from the system by the process (pool or reservation); `in_use`: of
+// that, handed out; `others`: on the device, but neither free nor this process's.
 struct Amounts {
   std::optional<int64_t> in_use;
   std::optional<int64_t> held;
@@ -172,8 +173,8 @@ struct Explanation {
 };
 
 // 0 no failure · 10 device memory · 11 host memory · 12 shared memory · 13 descriptors · 14 disk ·
-// 15 message size · 16 something else under that name · 17 a failure, resource not said · 18 warnings
-// only. Apart from 0 none is an exit code of another command.
+// 15 message size · 16 something else under that name · 17 a failure, resource not said · 18
+// warnings only. Apart from 0 none is an exit code of another command.
 int exit_code(const Explanation& explanation);
 
 // For people. `name` is the log's name for the first line; may be empty.

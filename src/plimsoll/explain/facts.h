@@ -3,8 +3,9 @@
 // What the parsers found in a log, before anything is concluded from it.
 //
 // A Sighting is one printed statement that something was refused, killed or announced, with the
-// fields it holds. Pool, Program and Context gather figures that stand in lines of their own. Parsers
-// only read; which sighting counts and why it happened is decided by conclude.h and cause.h.
+// fields it holds. Pool, Program and Context gather figures that stand in lines of their own.
+// Parsers only read; which sighting counts and why it happened is decided by conclude.h and
+// cause.h.
 
 #include <cstdint>
 #include <optional>
@@ -103,9 +104,9 @@ struct Sighting {
   std::vector<ProcessShare> processes;
   std::optional<int64_t> process_bytes;  // "this process has", all of it
   std::optional<int64_t> line_limit;     // limit of a message size, workspace, …
-  std::string note;    // which form within the family
-  std::string victim;  // killed program
-  size_t at = 0;       // offset in the document
+  std::string note;                      // which form within the family
+  std::string victim;                    // killed program
+  size_t at = 0;                         // offset in the document
 };
 
 // An allocator's dump and its five to eight figures.

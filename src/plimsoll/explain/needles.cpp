@@ -72,7 +72,7 @@ struct Trie {
 
 }  // namespace
 
-NeedleScanner::NeedleScanner(std::span<const Needle> needles) {
+NeedleAutomaton::NeedleAutomaton(std::span<const Needle> needles) {
   // Class 0: bytes of no needle, back to the root.
   size_t classes = 1;
   for (const Needle& needle : needles) {
@@ -82,7 +82,8 @@ NeedleScanner::NeedleScanner(std::span<const Needle> needles) {
     }
   }
   PLIMSOLL_CHECK(classes <= kByteClasses, "needles use too many different bytes");
-  for (int c = 'A'; c <= 'Z'; ++c) byte_class_[c] = byte_class_[static_cast<uint8_t>(lower(char(c)))];
+  for (int c = 'A'; c <= 'Z'; ++c)
+    byte_class_[c] = byte_class_[static_cast<uint8_t>(lower(char(c)))];
 
   Trie trie(kByteClasses);
   for (const Needle& needle : needles) trie.insert(needle, byte_class_);
@@ -112,14 +113,21 @@ NeedleScanner::NeedleScanner(std::span<const Needle> needles) {
   }
 }
 
+const NeedleAutomaton& NeedleAutomaton::shared() {
+  static const NeedleAutomaton automaton(all_needles());
+  return automaton;
+}
+
 ClassMask NeedleScanner::scan(std::string_view text) {
-  const uint16_t* next = next_.data();
-  const unsigned first_output = first_output_;
+  constexpr unsigned kClassBits = NeedleAutomaton::kClassBits;
+  const NeedleAutomaton& table = *automaton_;
+  const uint16_t* next = table.next_.data();
+  const unsigned first_output = table.first_output_;
   unsigned state = state_;
   ClassMask hits = 0;
   for (char c : text) {
-    state = next[(state << kClassBits) | byte_class_[static_cast<uint8_t>(c)]];
-    if (state >= first_output) hits |= output_[state - first_output];
+    state = next[(state << kClassBits) | table.byte_class_[static_cast<uint8_t>(c)]];
+    if (state >= first_output) hits |= table.output_[state - first_output];
   }
   state_ = static_cast<uint16_t>(state);
   return hits;

@@ -2,10 +2,10 @@
 
 // The sieve in front of the parsers: which lines of a log are worth a look.
 //
-// All needles are searched at once by an Aho–Corasick automaton, one table look-up per byte, without
-// regard to case. A line break leaves the automaton where it is, so that a needle broken by a hard
-// wrap is found in the line where it ends. A hit says only that a parser should look: the sieve may
-// let too much through, and decides nothing.
+// All needles are searched at once by an Aho–Corasick automaton, one table look-up per byte,
+// without regard to case. A line break leaves the automaton where it is, so that a needle broken by
+// a hard wrap is found in the line where it ends. A hit says only that a parser should look: the
+// sieve may let too much through, and decides nothing.
 
 #include <cstdint>
 #include <span>
@@ -16,10 +16,10 @@ namespace plimsoll::explain {
 
 // Lines are kept and counted by class; earlier classes matter more.
 enum class LineClass : uint8_t {
-  kFailure,     // names a refused request
+  kFailure,  // names a refused request
   kTorch,
-  kKernel,      // kernel, scheduler, cluster
-  kLimits,      // descriptors, disk, shared memory, message sizes
+  kKernel,  // kernel, scheduler, cluster
+  kLimits,  // descriptors, disk, shared memory, message sizes
   kKilled,
   kDriver,      // driver and library lines
   kPool,        // figures of an allocator's dump
@@ -50,14 +50,16 @@ struct Needle {
 // The needles of all families, from needle_table.cpp.
 std::span<const Needle> all_needles();
 
-class NeedleScanner {
+// The tables, made once; nothing in them changes afterwards.
+class NeedleAutomaton {
  public:
-  explicit NeedleScanner(std::span<const Needle> needles);
+  explicit NeedleAutomaton(std::span<const Needle> needles);
 
-  // Classes hit in `text`, which continues what was scanned before.
-  ClassMask scan(std::string_view text);
+  // Of all_needles().
+  static const NeedleAutomaton& shared();
 
  private:
+  friend class NeedleScanner;
   static constexpr unsigned kClassBits = 6;
   static constexpr size_t kByteClasses = size_t{1} << kClassBits;
 
@@ -65,6 +67,18 @@ class NeedleScanner {
   std::vector<uint16_t> next_;     // state * kByteClasses + byte class, states renumbered
   std::vector<ClassMask> output_;  // by state - first_output_
   uint16_t first_output_ = 0;      // states from here on end a needle
+};
+
+// A position in the automaton. The automaton must outlive it.
+class NeedleScanner {
+ public:
+  explicit NeedleScanner(const NeedleAutomaton& automaton) : automaton_(&automaton) {}
+
+  // Classes hit in `text`, which continues what was scanned before.
+  ClassMask scan(std::string_view text);
+
+ private:
+  const NeedleAutomaton* automaton_;
   uint16_t state_ = 0;
 };
 

@@ -12,11 +12,21 @@ struct Unit {
 
 constexpr double kKi = 1024.0;
 constexpr Unit kUnits[] = {
-    {"bytes", 1},          {"byte", 1},           {"kib", kKi},
-    {"mib", kKi* kKi},     {"gib", kKi* kKi* kKi}, {"tib", kKi* kKi* kKi* kKi},
-    {"kb", kKi},           {"mb", kKi* kKi},      {"gb", kKi* kKi* kKi},
-    {"tb", kKi* kKi* kKi* kKi}, {"k", kKi},       {"m", kKi* kKi},
-    {"g", kKi* kKi* kKi},  {"t", kKi* kKi* kKi* kKi}, {"b", 1},
+    {"bytes", 1},
+    {"byte", 1},
+    {"kib", kKi},
+    {"mib", kKi* kKi},
+    {"gib", kKi* kKi* kKi},
+    {"tib", kKi* kKi* kKi* kKi},
+    {"kb", kKi},
+    {"mb", kKi* kKi},
+    {"gb", kKi* kKi* kKi},
+    {"tb", kKi* kKi* kKi* kKi},
+    {"k", kKi},
+    {"m", kKi* kKi},
+    {"g", kKi* kKi* kKi},
+    {"t", kKi* kKi* kKi* kKi},
+    {"b", 1},
 };
 
 }  // namespace

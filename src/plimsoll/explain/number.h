@@ -13,9 +13,7 @@ namespace plimsoll::explain {
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 inline bool is_alpha(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 inline bool is_word(char c) { return is_digit(c) || is_alpha(c) || c == '_'; }
-inline char to_lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
+inline char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool equals_ignoring_case(std::string_view a, std::string_view b);
 // Position of the lower-case `phrase`, or npos; `from` may lie beyond the end.
@@ -24,8 +22,8 @@ size_t find_ignoring_case(std::string_view text, std::string_view phrase, size_t
 // Digits from `at` on; moves `at` behind them.
 std::optional<int64_t> read_integer(std::string_view text, size_t& at);
 
-// Multiplier of the unit at `at` ("MiB", "MB", "M", "bytes", "B", …) and moves behind it; nullopt and
-// unmoved if there is none. Letters alone count only when no further letter follows.
+// Multiplier of the unit at `at` ("MiB", "MB", "M", "bytes", "B", …) and moves behind it; nullopt
+// and unmoved if there is none. Letters alone count only when no further letter follows.
 std::optional<double> read_unit(std::string_view text, size_t& at);
 
 // "18.00MiB", "6.933594GB", "4096 bytes", "184. MiB": bytes; moves `at` behind it.

@@ -103,6 +103,14 @@ std::string named_tf_node(const Document& document, size_t near) {
   return "";
 }
 
+std::string kernel_file_before(const Document& document, size_t at) {
+  constexpr std::string_view kPhrase = "op_requires failed at ";
+  const size_t found = document.find_back(kPhrase, at, 400);
+  if (found == npos || document.record_end(found) < at) return "";
+  Cursor cursor(document, document.match(kPhrase, found));
+  return cursor.until(" ");
+}
+
 std::string eager_tf_op(const Document& document, size_t from) {
   const size_t at = document.find("[op:", from, document.record_end(from));
   if (at != npos) {
@@ -112,7 +120,7 @@ std::string eager_tf_op(const Document& document, size_t from) {
     return "";
   }
   constexpr std::string_view kWrapped = "{{function_node __wrapped__";
-  const size_t begin = document.start(document.line_index(from));
+  const size_t begin = document.record_start(from);
   const size_t wrapped = document.find(kWrapped, begin, from);
   if (wrapped == npos) return "";
   Cursor cursor(document, document.match(kWrapped, wrapped));

@@ -29,6 +29,9 @@ std::optional<TfNode> next_tf_node(const Document& document, size_t from);
 // `near`, before it or behind; "" if there is none.
 std::string named_tf_node(const Document& document, size_t near);
 
+// "conv_ops.cc:673" of "OP_REQUIRES failed at conv_ops.cc:673 : " in the record before `at`, or "".
+std::string kernel_file_before(const Document& document, size_t at);
+
 // The operator of "[Op:AddV2]" in the record at `from`, or "" (function names are no operators).
 std::string eager_tf_op(const Document& document, size_t from);
 

@@ -68,8 +68,8 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   };
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(ErrorKind::kModel, origin_ + ": expected a Keras configuration in JSON, received " +
-                                       what + ".");
+    throw Error(ErrorKind::kModel,
+                origin_ + ": expected a Keras configuration in JSON, received " + what + ".");
   }
   void count() {
     if (++count_ > kMaxJsonValues) {

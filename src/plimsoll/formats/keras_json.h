@@ -2,11 +2,11 @@
 
 // The architecture of a Keras model in JSON, to and from layers::Model.
 //
-// Read are `model.to_json()`, the config.json of a .keras file and a bare `get_config()`, of Keras 3
-// and of Keras 2 (lists for Sequential, nested lists for inbound nodes). What is read is data:
+// Read are `model.to_json()`, the config.json of a .keras file and a bare `get_config()`, of Keras
+// 3 and of Keras 2 (lists for Sequential, nested lists for inbound nodes). What is read is data:
 // nothing in it names code that would run. Refused by name and reason: custom and unknown layers,
-// operator nodes, models inside models, calls with arguments that change what is computed, cyclic or
-// broken graphs, precisions other than float32. Written is Keras 3's form.
+// operator nodes, models inside models, calls with arguments that change what is computed, cyclic
+// or broken graphs, precisions other than float32. Written is Keras 3's form.
 //
 //   {"module": …, "class_name": "Functional", "config": {"name": …, "layers": [
 //      {"class_name": "Dense", "name": …, "config": {…}, "inbound_nodes": [call, call, …]}, …],

@@ -19,9 +19,9 @@ constexpr int64_t kUnseen = INT64_MAX;
 
 // What Keras's walk from the outputs finds.
 struct Walk {
-  std::vector<CallId> calls;          // every call behind those that it needs
-  std::vector<int64_t> first_seen;    // per layer: its turn in the walk; kUnseen: not met
-  std::vector<bool> reached;          // per call
+  std::vector<CallId> calls;        // every call behind those that it needs
+  std::vector<int64_t> first_seen;  // per layer: its turn in the walk; kUnseen: not met
+  std::vector<bool> reached;        // per call
 };
 
 // Depth-first from each output in turn, with a stack of our own: files may be very deep.

@@ -3,11 +3,11 @@
 // The order in which Keras lists the layers of a model, and the groups of a .keras file that follow
 // from it.
 //
-// Weights in a .keras file are found by position: group "layers/dense_1" belongs to the second Dense
-// layer in Keras's list, whatever it is called. Keras makes that list anew each time it builds a
-// model: a Sequential in the order of adding; a Functional by depth (the longest way to an output,
-// deepest first) and, among equals, by a depth-first walk from the outputs. Calls that no output
-// depends on are left out. Source: map_graph in keras/src/ops/function.py.
+// Weights in a .keras file are found by position: group "layers/dense_1" belongs to the second
+// Dense layer in Keras's list, whatever it is called. Keras makes that list anew each time it
+// builds a model: a Sequential in the order of adding; a Functional by depth (the longest way to an
+// output, deepest first) and, among equals, by a depth-first walk from the outputs. Calls that no
+// output depends on are left out. Source: map_graph in keras/src/ops/function.py.
 
 #include <string>
 #include <vector>

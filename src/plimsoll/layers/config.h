@@ -19,6 +19,7 @@ class Config {
   using Array = std::vector<Config>;
   using Object = std::vector<std::pair<std::string, Config>>;
 
+  // Values convert by themselves, as in JSON. NOLINTBEGIN(google-explicit-constructor)
   Config() = default;  // null
   Config(bool value) : value_(value) {}
   Config(int value) : value_(int64_t{value}) {}
@@ -28,6 +29,7 @@ class Config {
   Config(std::string value) : value_(std::move(value)) {}
   Config(Array value) : value_(std::move(value)) {}
   Config(Object value) : value_(std::move(value)) {}
+  // NOLINTEND(google-explicit-constructor)
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
   bool is_bool() const { return std::holds_alternative<bool>(value_); }

@@ -116,6 +116,7 @@ std::string layer_name(const Config& config) {
 
 std::vector<std::string> layer_class_names() {
   std::vector<std::string> names;
+  names.reserve(kLayers.size());
   for (const Entry& entry : kLayers) names.emplace_back(entry.class_name);
   return names;
 }

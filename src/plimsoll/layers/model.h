@@ -133,9 +133,9 @@ class Model {
 
 // The row of one layer in `plimsoll show`.
 struct LayerRow {
-  std::string name;
-  std::string class_name;
-  std::string output_shape;  // of its last call: "(B, 26, 26, 32)"
+  std::string name{};
+  std::string class_name{};
+  std::string output_shape{};  // of its last call: "(B, 26, 26, 32)"
   ParameterCounts parameters{};
   Bytes output_bytes_per_sample{};
   std::vector<std::string> inputs{};  // names of the layers that it is called on

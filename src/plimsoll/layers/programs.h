@@ -9,8 +9,7 @@
 //   initialize   initial weights, slots and counters as nodes
 //
 // Program inputs come in one order: model inputs, targets, sample weights (ProgramInput says what
-// each is). Losses are made by loss.h, metrics by metric.h, optimizers by optimizer.h; spec.h reads
-// Keras objects by name. The first output of train and evaluate is the step's loss, a scalar; predict's outputs
+// each is). The first output of train and evaluate is the step's loss, a scalar; predict's outputs
 // are the model's.
 
 #include <optional>
@@ -25,9 +24,9 @@ namespace plimsoll::layers {
 
 // What compile() of Keras takes. Losses and metrics per model output (one entry serves all).
 struct CompileOptions {
-  Config optimizer;            // {"class_name": "Adam", "config": {…}}
-  std::vector<Config> losses;  // {"class_name": "BinaryCrossentropy", "config": {…}}
-  std::vector<std::vector<Config>> metrics;
+  Config optimizer{};            // {"class_name": "Adam", "config": {…}}
+  std::vector<Config> losses{};  // {"class_name": "BinaryCrossentropy", "config": {…}}
+  std::vector<std::vector<Config>> metrics{};
   bool sample_weights = false;  // programs get one more input per output
   friend bool operator==(const CompileOptions&, const CompileOptions&) = default;
 };
@@ -76,7 +75,12 @@ struct BuiltPrograms {
   std::string learning_rate;                 // state name; empty without an optimizer
 };
 
+// Throws kModel (or kConfig where loss or optimizer are missing). Random draws are told apart by
+// call site; the run's seed comes with each step.
 BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
-                             const BatchSizes& batches, uint64_t seed);
+                             const BatchSizes& batches);
+
+// The optimizer's variables in the order of Keras's `optimizer.variables`, as state names.
+std::vector<std::string> optimizer_variables(const Model& model, const Config& optimizer);
 
 }  // namespace plimsoll::layers

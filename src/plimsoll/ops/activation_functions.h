@@ -126,8 +126,7 @@ T activate(const Activation& a, T x) {
     case ActivationKind::kGelu:
       return x * normal_cdf(x);
     case ActivationKind::kGeluTanh:
-      return T(0.5) * x *
-             (T(1) + std::tanh(T(kGeluFactor) * (x + T(kGeluCube) * x * x * x)));
+      return T(0.5) * x * (T(1) + std::tanh(T(kGeluFactor) * (x + T(kGeluCube) * x * x * x)));
     case ActivationKind::kSilu:
       return x * stable_sigmoid(x);
     case ActivationKind::kHardSigmoid:
@@ -182,7 +181,9 @@ T activation_slope(const Activation& a, T r) {
     case ActivationKind::kElu:
       return r > T(0) ? T(1) : r + static_cast<T>(a.alpha);
     case ActivationKind::kCelu:
-      return r > T(0) ? T(1) : std::exp(r / static_cast<T>(a.alpha));
+      if (r > T(0)) return T(1);
+      // max(x, 0) and min(x, 0) both pass at 0.
+      return std::exp(r / static_cast<T>(a.alpha)) + (r == T(0) ? T(1) : T(0));
     case ActivationKind::kSelu:
       return r < T(0) ? r + T(kSeluScaleAlpha) : T(kSeluScale);
     case ActivationKind::kSoftplus:

@@ -48,8 +48,10 @@ const Row& row_of(const std::string& name) {
   for (const Row& row : kRows) {
     if (row.name == name) return row;
   }
-  throw Error(ErrorKind::kModel, "attribute \"kind\": expected the name of an activation, received "
-                                 "\"" + name + "\"." + did_you_mean(name, activation_names()));
+  throw Error(ErrorKind::kModel,
+              "attribute \"kind\": expected the name of an activation, received "
+              "\"" +
+                  name + "\"." + did_you_mean(name, activation_names()));
 }
 
 void expect_not_negative(std::string_view key, double value) {

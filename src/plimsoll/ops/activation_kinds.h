@@ -2,9 +2,10 @@
 
 // Keras's elementwise activations: names, parameters, and what their gradients need.
 //
-// f and f' themselves are in activation_functions.h. f' is computed from the input x or from the output y; which one a kind uses is in the table, so
-// that what a plan must keep is known without running anything. At kinks f' is what TensorFlow's
-// gradients give (relu'(0) = 0, clipping passes at its borders, relu6 does not).
+// f and f' themselves are in activation_functions.h. f' is computed from the input x or from the
+// output y; which one a kind uses is in the table, so that what a plan must keep is known without
+// running anything. At kinks f' is what TensorFlow's gradients give (relu'(0) = 0, clipping passes
+// at its borders, relu6 does not).
 
 #include <cstdint>
 #include <limits>

@@ -50,10 +50,9 @@ class BatchNormInference final : public BatchMapOp {
     const bool wants_gamma = scale && context.wants(3);
     const bool wants_beta = center && context.wants(beta);
     if (wants_gamma || wants_beta) {
-      const ValueId sums =
-          builder.call("batch_norm_inference_sums", context.name("sums"),
-                       {dy, context.input(0), context.input(1), context.input(2)},
-                       {{"epsilon", epsilon}});
+      const ValueId sums = builder.call("batch_norm_inference_sums", context.name("sums"),
+                                        {dy, context.input(0), context.input(1), context.input(2)},
+                                        {{"epsilon", epsilon}});
       if (wants_gamma) {
         context.set_gradient(
             3, builder.call("take_row", context.name("grad_gamma"), {sums}, {{"row", 1}}));
@@ -66,9 +65,8 @@ class BatchNormInference final : public BatchMapOp {
     if (context.wants(0)) {
       std::vector<ValueId> inputs = {dy, context.input(2)};
       if (scale) inputs.push_back(context.input(3));
-      context.set_gradient(
-          0, builder.call("batch_norm_inference_grad", context.name("grad_input"), inputs,
-                          {{"epsilon", epsilon}, {"scale", scale}}));
+      context.set_gradient(0, builder.call("batch_norm_inference_grad", context.name("grad_input"),
+                                           inputs, {{"epsilon", epsilon}, {"scale", scale}}));
     }
   }
 };

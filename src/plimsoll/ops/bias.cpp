@@ -22,8 +22,7 @@ class BiasAdd final : public ElementwiseOp {
   void gradient(GradientContext& context) const override {
     const ValueId dy = context.output_gradient(0);
     if (context.wants(1)) {
-      context.set_gradient(1,
-                           context.builder().call("bias_grad", context.name("bias_grad"), {dy}));
+      context.set_gradient(1, context.builder().call("bias_grad", context.name("bias_grad"), {dy}));
     }
     if (context.wants(0)) context.set_gradient(0, dy);
   }

@@ -31,9 +31,9 @@ class Cast final : public BatchMapOp {
   void gradient(GradientContext& context) const override {
     if (!context.wants(0)) return;
     const std::string dtype(to_string(context.input_type(0).dtype));
-    context.set_gradient(0, context.builder().call("cast", context.name("grad"),
-                                                   {context.output_gradient(0)},
-                                                   {{"dtype", dtype}}));
+    context.set_gradient(
+        0, context.builder().call("cast", context.name("grad"), {context.output_gradient(0)},
+                                  {{"dtype", dtype}}));
   }
 
   OpTraits traits() const override { return {.cheap = true}; }

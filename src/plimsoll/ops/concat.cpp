@@ -35,8 +35,7 @@ class Concat final : public BatchMapOp {
     for (int i = 0; i < context.input_count(); ++i) {
       const int64_t count = context.input_type(i).shape[counted].count;
       if (context.wants(i)) {
-        const Attributes attributes{
-            {"axis", int64_t{counted}}, {"begin", begin}, {"count", count}};
+        const Attributes attributes{{"axis", int64_t{counted}}, {"begin", begin}, {"count", count}};
         context.set_gradient(i, context.builder().call("slice", context.name("slice"),
                                                        {context.output_gradient(0)}, attributes));
       }
@@ -72,10 +71,9 @@ class Slice final : public BatchMapOp {
     const int counted = static_cast<int>(axis < 0 ? axis + x.rank() : axis);
     const int64_t begin = context.attributes().get_int("begin");
     const int64_t after = x[counted].count - begin - context.attributes().get_int("count");
-    context.set_gradient(
-        0, context.builder().call("pad_axis", context.name("grad"), {context.output_gradient(0)},
-                                  {{"axis", int64_t{counted}}, {"before", begin},
-                                   {"after", after}}));
+    context.set_gradient(0, context.builder().call(
+                                "pad_axis", context.name("grad"), {context.output_gradient(0)},
+                                {{"axis", int64_t{counted}}, {"before", begin}, {"after", after}}));
   }
 };
 

@@ -33,8 +33,7 @@ class Conv2dFamily : public NamedOp {
     const Conv2dGeometry g = conv2d_geometry(node.attributes, height, width, channels);
     if (g.channels % g.groups != 0 || g.filters % g.groups != 0) {
       refuse("channels and filters that are multiples of groups=" + std::to_string(g.groups),
-             std::to_string(g.channels) + " channels and " + std::to_string(g.filters) +
-                 " filters",
+             std::to_string(g.channels) + " channels and " + std::to_string(g.filters) + " filters",
              "Change groups.");
     }
     if (g.rows().output < 1 || g.columns().output < 1) {
@@ -86,8 +85,8 @@ class Conv2d final : public Conv2dFamily {
     graph::GraphBuilder& builder = context.builder();
     ValueId dy = context.output_gradient(0);
     if (context.attributes().get_string("activation", "linear") == "relu") {
-      dy = builder.call("activation_grad", context.name("activation_grad"),
-                        {dy, context.output(0)}, {{"kind", "relu"}, {"reference", "y"}});
+      dy = builder.call("activation_grad", context.name("activation_grad"), {dy, context.output(0)},
+                        {{"kind", "relu"}, {"reference", "y"}});
     }
     Attributes attributes = context.attributes();
     attributes.set("activation", "linear");

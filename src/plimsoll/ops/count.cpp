@@ -20,9 +20,9 @@ class DivideByCount final : public NamedOp {
 
   void gradient(GradientContext& context) const override {
     if (!context.wants(0)) return;
-    context.set_gradient(0, context.builder().call("divide_by_count", context.name("grad"),
-                                                   {context.output_gradient(0)},
-                                                   context.attributes()));
+    context.set_gradient(
+        0, context.builder().call("divide_by_count", context.name("grad"),
+                                  {context.output_gradient(0)}, context.attributes()));
   }
 
   std::vector<Alias> aliases(const NodeTypes&) const override { return {{0, 0}}; }

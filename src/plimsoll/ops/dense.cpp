@@ -57,14 +57,13 @@ class Dense final : public NamedOp {
     graph::GraphBuilder& builder = context.builder();
     ValueId dy = context.output_gradient(0);
     if (context.attributes().get_string("activation", "linear") == "relu") {
-      dy = builder.call("activation_grad", context.name("activation_grad"),
-                        {dy, context.output(0)}, {{"kind", "relu"}, {"reference", "y"}});
+      dy = builder.call("activation_grad", context.name("activation_grad"), {dy, context.output(0)},
+                        {{"kind", "relu"}, {"reference", "y"}});
     }
     const bool wants_bias = context.input_count() > 2 && context.wants(2);
     if (context.wants(1)) {
-      const graph::NodeId node =
-          builder.add("dense_grad_kernel", context.name("grad_kernel"), {context.input(0), dy},
-                      {{"use_bias", wants_bias}});
+      const graph::NodeId node = builder.add("dense_grad_kernel", context.name("grad_kernel"),
+                                             {context.input(0), dy}, {{"use_bias", wants_bias}});
       const std::vector<ValueId> outputs = builder.graph().node(node).outputs;
       context.set_gradient(1, outputs[0]);
       if (wants_bias) context.set_gradient(2, outputs[1]);

@@ -22,14 +22,12 @@ class Dropout final : public ElementwiseOp {
 
   void gradient(GradientContext& context) const override {
     if (!context.wants(0)) return;
-    context.set_gradient(0, context.builder().call("dropout_grad", context.name("grad"),
-                                                   {context.output_gradient(0)},
-                                                   context.attributes()));
+    context.set_gradient(
+        0, context.builder().call("dropout_grad", context.name("grad"),
+                                  {context.output_gradient(0)}, context.attributes()));
   }
 
-  OpTraits traits() const override {
-    return {.elementwise = true, .random = true, .cheap = true};
-  }
+  OpTraits traits() const override { return {.elementwise = true, .random = true, .cheap = true}; }
 
   double flops_per_sample(const NodeTypes& node) const override {
     return 12.0 * static_cast<double>(node.inputs[0].shape.elements_per_sample());

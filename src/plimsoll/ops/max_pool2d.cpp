@@ -26,8 +26,8 @@ class MaxPool2d final : public BatchMapOp {
     }
     const int64_t positions = window[0].size * window[1].size;
     if (winner == DType::kUInt8 && positions > 256) {
-      refuse("at most 256 positions in a window whose winners are uint8",
-             std::to_string(positions), "Use winner_dtype \"int32\".");
+      refuse("at most 256 positions in a window whose winners are uint8", std::to_string(positions),
+             "Use winner_dtype \"int32\".");
     }
     const Shape y{x.shape[0], Dim::constant(window[0].output), Dim::constant(window[1].output),
                   x.shape[3]};
@@ -38,9 +38,9 @@ class MaxPool2d final : public BatchMapOp {
     if (!context.wants(0)) return;
     Attributes attributes = context.attributes();
     attributes.set("input_shape", sample_dims(context.input_type(0).shape));
-    context.set_gradient(0, context.builder().call(
-                                "max_pool2d_grad", context.name("grad"),
-                                {context.output_gradient(0), context.output(1)}, attributes));
+    context.set_gradient(
+        0, context.builder().call("max_pool2d_grad", context.name("grad"),
+                                  {context.output_gradient(0), context.output(1)}, attributes));
   }
 
   double flops_per_sample(const NodeTypes& node) const override {

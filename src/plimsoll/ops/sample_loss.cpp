@@ -29,10 +29,9 @@ class SampleLoss final : public BatchMapOp {
   void gradient(GradientContext& context) const override {
     expect_unwanted(context, 1, "the targets of a loss");
     if (!context.wants(0)) return;
-    context.set_gradient(
-        0, context.builder().call(grad_, context.name("grad"),
-                                  {context.input(0), context.input(1),
-                                   context.output_gradient(0)}));
+    context.set_gradient(0, context.builder().call(
+                                grad_, context.name("grad"),
+                                {context.input(0), context.input(1), context.output_gradient(0)}));
   }
 
   double flops_per_sample(const NodeTypes& node) const override {

@@ -1,7 +1,8 @@
 // Stochastic gradient descent.
 //
 //   sgd            w − lr g
-//   sgd_momentum   m' = m · momentum − g · lr;  w + m', or with nesterov w + (m' · momentum − g · lr)
+//   sgd_momentum   m' = m · momentum − g · lr;  w + m', or with nesterov w + (m' · momentum − g ·
+//   lr)
 //
 // A weight_decay first takes w · weight_decay · lr off the weight.
 

@@ -27,9 +27,9 @@ class Softmax final : public BatchMapOp {
 
   void gradient(GradientContext& context) const override {
     if (!context.wants(0)) return;
-    context.set_gradient(
-        0, context.builder().call(grad_, context.name("grad"),
-                                  {context.output_gradient(0), context.output(0)}));
+    context.set_gradient(0,
+                         context.builder().call(grad_, context.name("grad"),
+                                                {context.output_gradient(0), context.output(0)}));
   }
 
   double flops_per_sample(const NodeTypes& node) const override {

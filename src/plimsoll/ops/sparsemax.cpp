@@ -26,9 +26,9 @@ class Sparsemax final : public BatchMapOp {
 
   void gradient(GradientContext& context) const override {
     if (!context.wants(0)) return;
-    context.set_gradient(
-        0, context.builder().call("sparsemax_grad", context.name("grad"),
-                                  {context.output_gradient(0), context.output(0)}));
+    context.set_gradient(0,
+                         context.builder().call("sparsemax_grad", context.name("grad"),
+                                                {context.output_gradient(0), context.output(0)}));
   }
 };
 

@@ -129,13 +129,13 @@ Bytes complete_spill(ProgramPlan& plan) {
 
 }  // namespace
 
-void place_states(const graph::ProgramSet& programs, Plan& plan) {
+void place_states(const graph::ProgramSet& programs, Bytes gap, Plan& plan) {
   plan.states.clear();
   plan.state_bytes = Bytes();
   for (const graph::StateVariable& state : graph::states_of(programs)) {
     const Bytes bytes = tensor_bytes(state.type.dtype, state.type.shape, 1);
     plan.states.push_back({state.name, plan.state_bytes, bytes});
-    plan.state_bytes += round_up(bytes, kAlignment);
+    plan.state_bytes += round_up(bytes + gap, kAlignment);
   }
 }
 
@@ -175,7 +175,7 @@ void complete_totals(Plan& plan, const graph::ProgramSet& programs,
 void complete_plan(Plan& plan, const graph::ProgramSet& programs,
                    const graph::KernelCatalog& catalog, const CompleteOptions& options) {
   check_programs(plan, programs, catalog);
-  place_states(programs, plan);
+  place_states(programs, options.gap, plan);
   plan.spill_bytes = Bytes();
   for (size_t p = 0; p < plan.programs.size(); ++p) {
     ProgramPlan& program = plan.programs[p];

@@ -27,7 +27,7 @@ inline constexpr LoopId kAutoHome{int32_t{-2}};
 inline constexpr Bytes kSpillAlignment{4096};
 
 struct CompleteOptions {
-  Bytes gap;  // bytes kept free behind each buffer
+  Bytes gap = {};  // bytes kept free behind each buffer
   bool several_placers = true;
   bool share_memory = true;  // off: every buffer has bytes of its own for the whole program
 };
@@ -39,7 +39,7 @@ void complete_plan(Plan& plan, const graph::ProgramSet& programs,
                    const graph::KernelCatalog& catalog, const CompleteOptions& options = {});
 
 // Its steps, for the planner. The memory of all state variables, one behind the other:
-void place_states(const graph::ProgramSet& programs, Plan& plan);
+void place_states(const graph::ProgramSet& programs, Bytes gap, Plan& plan);
 // Homes, spaces, bytes and scratch of one program whose structure holds: all but offsets.
 void complete_sizes(ProgramPlan& plan, ProgramFacts& facts);
 // Offsets in the arena and in the spill file (whose end is returned), and the program's total.

@@ -118,6 +118,16 @@ InstanceId find_owner(const ProgramPlan& program, InstanceId id) {
 
 }  // namespace
 
+std::vector<Interval> find_lives(const ProgramPlan& program) {
+  Walker walker(program);
+  walker.walk();
+  std::vector<Interval> lives = walker.live();
+  for (Interval& live : lives) {
+    if (live.begin == Walker::kNever) live = {};
+  }
+  return lives;
+}
+
 std::vector<Buffer> find_buffers(const ProgramPlan& program, Space space) {
   Walker walker(program);
   walker.walk();

@@ -26,6 +26,9 @@ struct Interval {
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
+// By instance; begin == end: no item names it. Takeovers do not count here.
+std::vector<Interval> find_lives(const ProgramPlan& program);
+
 // A piece of memory to place: an instance (with all that take it over in place), or scratch.
 struct Buffer {
   Interval live;

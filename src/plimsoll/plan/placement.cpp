@@ -6,20 +6,15 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/hash.h"
+#include "plan/skyline.h"
 #include "plan/walk.h"
 
 namespace plimsoll::plan {
 namespace {
 
 // Comparisons of two buffers that improving a placement may cost in all.
-constexpr int64_t kImprovementWork = 20'000'000;
-constexpr int kMostImprovements = 400;
-
-struct Piece {
-  int64_t begin = 0;
-  int64_t end = 0;
-  int64_t bytes = 0;  // rounded up, gap included
-};
+constexpr int64_t kImprovementWork = 5'000'000;
 
 std::vector<Piece> make_pieces(std::span<const Buffer> buffers, Bytes gap) {
   std::vector<Piece> pieces;
@@ -100,18 +95,39 @@ Order make_order(const std::vector<Piece>& pieces, size_t placer) {
 }
 constexpr size_t kPlacers = 4;
 
-// Moves what stands out to the front of the order, again and again.
+// What lies low first: placed anew in this order nothing comes to lie higher.
+Order order_by_offset(const std::vector<int64_t>& offsets) {
+  Order order(offsets.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order, {}, [&](uint32_t i) { return offsets[i]; });
+  return order;
+}
+
+// Local search over orders: what stands out at the top, or any other buffer, goes to an earlier
+// place; an order that is not worse is kept. The sequence of moves is fixed.
 void improve(const std::vector<Piece>& pieces, int64_t load, Order order, Trial& best) {
-  Trial current = best;
+  uint64_t state = 0;
+  const auto draw = [&state](size_t below) { return mix_bits(++state) % below; };
   int64_t work = 0;
-  for (int round = 0; round < kMostImprovements && best.region > load; ++round) {
-    const auto top = std::ranges::find(order, current.top);
-    if (top == order.begin()) break;
-    std::rotate(order.begin(), top, top + 1);
-    current = place_in_order(pieces, order);
-    work += current.work;
-    if (current.region < best.region) best = current;
-    if (work > kImprovementWork) break;
+  while (best.region > load && work < kImprovementWork) {
+    const uint64_t kind = draw(4);
+    const uint32_t moved = kind == 0 ? order[draw(order.size())] : best.top;
+    const auto from = std::ranges::find(order, moved);
+    if (from == order.begin()) {
+      work += 1 + std::ssize(order);
+      std::swap(order[draw(order.size())], order[draw(order.size())]);
+      continue;
+    }
+    const auto to =
+        order.begin() + static_cast<int64_t>(draw(static_cast<size_t>(from - order.begin())));
+    std::rotate(to, from, from + 1);
+    Trial trial = place_in_order(pieces, order);
+    work += trial.work;
+    if (trial.region <= best.region) {
+      best = std::move(trial);
+    } else {
+      std::rotate(to, to + 1, from + 1);
+    }
   }
 }
 
@@ -141,14 +157,18 @@ PlacementResult place_buffers(std::span<const Buffer> buffers, Bytes gap, bool s
   const int64_t load = load_of(buffers, pieces);
   Order best_order = make_order(pieces, 0);
   Trial best = place_in_order(pieces, best_order);
+  const auto offer = [&](Order order) {
+    Trial trial = place_in_order(pieces, order);
+    if (trial.region >= best.region) return;
+    best = std::move(trial);
+    best_order = std::move(order);
+  };
   if (!several) return finish(best, load);
   for (size_t placer = 1; placer < kPlacers && best.region > load; ++placer) {
-    Order order = make_order(pieces, placer);
-    Trial trial = place_in_order(pieces, order);
-    if (trial.region < best.region) {
-      best = std::move(trial);
-      best_order = std::move(order);
-    }
+    offer(make_order(pieces, placer));
+  }
+  for (SkylineRule rule : {SkylineRule::kLongest, SkylineRule::kMostArea, SkylineRule::kLargest}) {
+    if (best.region > load) offer(order_by_offset(place_on_skyline(pieces, rule)));
   }
   if (best.region > load) improve(pieces, load, std::move(best_order), best);
   return finish(best, load);

@@ -19,10 +19,11 @@
 namespace plimsoll::plan {
 
 struct PlanOptions {
-  std::optional<Bytes> arena_limit;  // none: the free plan
-  int64_t max_steps = 200'000;       // search effort
-  Bytes gap;                         // bytes kept free between buffers (poisoned in tests)
-  bool nested_loops = true;          // each technique is a switch, default on
+  std::optional<Bytes> arena_limit = {};  // none: the free plan
+  int64_t max_steps = 200'000;            // search effort
+  Bytes gap = {};                         // bytes kept free between buffers (poisoned in tests)
+  bool nested_loops = true;               // each technique is a switch, default on
+  bool reread_inputs = true;
   bool in_place = true;
   bool several_placers = true;
 };
@@ -68,6 +69,10 @@ struct [[nodiscard]] PlanOutcome {
 
 PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
                       const PlanOptions& options);
+
+// What is alive at the program's peak, by layer and kind, largest first; state variables come with
+// it. `plan` is complete; ties in name order.
+std::vector<Culprit> find_culprits(const Plan& plan, const graph::ProgramSet& programs);
 
 // Each node over the whole batch at the root, each value in a buffer of its own: the plainest valid
 // plan of a kernel set, the truth that others are compared with bit by bit.

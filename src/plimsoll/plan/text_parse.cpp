@@ -83,7 +83,10 @@ class ProgramParser {
   static InstanceId take_instance(TextLine& line) {
     return InstanceId(line.take_number('%', "an instance"));
   }
-  void append(Item item) { body().push_back(std::move(item)); }
+  template <typename T>
+  void append(T&& item) {
+    body().emplace_back(std::forward<T>(item));
+  }
   std::vector<Item>& body() {
     return open_.empty() ? plan_.items : plan_.loops[open_.back().index()].items;
   }

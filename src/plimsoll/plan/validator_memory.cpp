@@ -22,8 +22,8 @@ struct Occupant {
 std::string name_of(const Subject& subject, const Occupant& occupant) {
   const std::string what = occupant.site != nullptr ? at(subject, *occupant.site) + "scratch"
                                                     : name_of(subject, occupant.instance);
-  return what + " at [" + std::to_string(occupant.offset) + ", " +
-         std::to_string(occupant.offset + occupant.bytes) + ")";
+  return what + ", " + std::to_string(occupant.bytes) + " bytes at " +
+         std::to_string(occupant.offset);
 }
 
 // Extends the occupant's life by a use at `site`: all of the outermost loop below its home.
@@ -88,11 +88,9 @@ Validation check_region(const Subject& subject, const Occupant& occupant, Bytes 
       occupant.offset <= region.count() - occupant.bytes) {
     return ok();
   }
-  return {Verdict::kPeak, at(subject) + "%" + std::to_string(occupant.instance.raw()) +
+  return {Verdict::kPeak, at(subject) + name_of(subject, occupant) +
                               ": expected it inside of the " + std::string(what) + " of " +
-                              std::to_string(region.count()) + " bytes, received offset " +
-                              std::to_string(occupant.offset) + " and " +
-                              std::to_string(occupant.bytes) + " bytes"};
+                              std::to_string(region.count()) + " bytes"};
 }
 
 Validation check_overlaps(const Subject& subject, const std::vector<Occupant>& occupants) {

@@ -1,18 +1,17 @@
 #pragma once
 
-// The log of a run as JSON lines: one object per epoch, and one per step where asked for.
+// The log of a run as it goes: one JSON object per epoch, and one per step where asked for.
 //
-//   {"epoch": 1, "loss": 0.431, "accuracy": 0.843, "val_loss": 0.39, "seconds": 3.1}
-//   {"step": 17, "loss": 0.502}
-//
-// Lines are written whole and flushed by line, so that a killed run leaves whole lines. Numbers keep
-// enough digits to read back the same double; a number that is not finite is written as null.
+// The form of the lines is that of records.h. Each line is handed to the system whole and at once,
+// so that a killed run leaves whole lines but for the last.
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "trace/records.h"
 
 namespace plimsoll::trace {
 
@@ -22,9 +21,12 @@ class RunLog {
   explicit RunLog(const std::string& path);
   ~RunLog();
 
+  // Allocates nothing.
   void step(int64_t step, double loss);
   void epoch(int64_t epoch, const std::vector<std::pair<std::string, double>>& metrics,
              double seconds);
+  // Any other event.
+  void write(const Event& event);
 
  private:
   class Impl;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/cgroup.h"
+#include "base/error.h"
 #include "graph/verify.h"
 #include "ops/fuse/fuse.h"
 #include "ops/registry.h"
@@ -148,7 +149,7 @@ Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,
   const std::string_view name =
       request.backend.empty() ? backend::default_backend() : std::string_view(request.backend);
   lowered.backend = backend::make_backend(name, options);
-  lowered.built = layers::build_programs(model, compile, batches, request.seed);
+  lowered.built = layers::build_programs(model, compile, batches);
   const graph::OpRegistry& registry = ops::registry();
   const ops::Offers offers = lowered.backend->offers();
   for (graph::Program& program : lowered.built.set.programs) {

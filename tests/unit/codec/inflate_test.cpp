@@ -35,7 +35,7 @@ TEST(Inflate, JoinsGzipMembersAndSkipsPadding) {
   for (std::byte b : deflated("two", 31)) bytes.push_back(b);
   bytes.resize(bytes.size() + 1000);
   EXPECT_EQ(inflate_text(MemoryReader(bytes, "x"), DeflateForm::kGzip), "one two");
-  bytes.push_back(std::byte{'g'});
+  for (std::byte b : bytes_of("garbage")) bytes.push_back(b);
   expect_error(ErrorKind::kData, "damaged stream",
                [&] { inflate_text(MemoryReader(bytes, "x"), DeflateForm::kGzip); });
 }
@@ -44,7 +44,9 @@ TEST(Inflate, StopsAtTheBound) {
   const MemoryReader bomb(deflated(std::string(1 << 20, '\0'), 31), "bomb.gz");
   EXPECT_EQ(inflate_text(bomb, DeflateForm::kGzip, {1 << 20}).size(), 1u << 20);
   expect_error(ErrorKind::kModel, "bomb.gz: expected compressed data, received more than the 1000",
-               [&] { inflate_text(bomb, DeflateForm::kGzip, {1000, ErrorKind::kModel}); });
+               [&] {
+                 inflate_text(bomb, DeflateForm::kGzip, {1000, ErrorKind::kModel});
+               });
 }
 
 TEST(Inflate, EveryCutIsAnErrorAndNothingHangs) {
@@ -109,8 +111,7 @@ TEST(ByteReader, NeverLeavesItsPart) {
   expect_error(ErrorKind::kIo, "part: expected 2 bytes at 4", [&] { part.read_at(4, two); });
   expect_error(ErrorKind::kIo, "part", [&] { part.read_at(-1, two); });
   expect_error(ErrorKind::kIo, "part", [&] { part.read_at(INT64_MAX, two); });
-  expect_error(ErrorKind::kIo, "cut short",
-               [&] { FileReader(whole->file(), 8, 5, "outside"); });
+  expect_error(ErrorKind::kIo, "cut short", [&] { FileReader(whole->file(), 8, 5, "outside"); });
 }
 
 }  // namespace

@@ -59,8 +59,7 @@ TEST(Npy, KeysComeInAnyOrderAndShapesInAnyRank) {
 TEST(Npy, RefusesWhatIsNotNumbersWithAWayOut) {
   const auto expect_refused = [](const std::string& descr, const std::string& part) {
     expect_error(ErrorKind::kData, part, [&] {
-      read_npy_header(
-          npy("{'descr': " + descr + ", 'fortran_order': False, 'shape': (1,)}", 100));
+      read_npy_header(npy("{'descr': " + descr + ", 'fortran_order': False, 'shape': (1,)}", 100));
     });
   };
   expect_refused("'|O'", "never unpickled");
@@ -102,7 +101,7 @@ TEST(Npy, RefusesFilesThatAreCutShort) {
 
 TEST(Npy, WritesWhatItReads) {
   for (const std::vector<int64_t>& shape :
-       {std::vector<int64_t>{}, {7}, {3, 4}, {100000, 28, 28, 1}}) {
+       {std::vector<int64_t>{}, {7}, {3, 4}, {1000, 28, 28, 1}}) {
     const std::string text = npy_header_text(DType::kUInt8, shape);
     EXPECT_EQ(text.size() % 64, 0u);
     int64_t count = 1;

@@ -27,8 +27,8 @@ std::pair<std::vector<Target>, int64_t> convert(const NumberFormat& from,
     }
   }
   std::vector<Target> target(source.size());
-  const int64_t bad = convert_numbers(from, bytes.data(), to, target.data(),
-                                      static_cast<int64_t>(source.size()));
+  const int64_t bad =
+      convert_numbers(from, bytes.data(), to, target.data(), static_cast<int64_t>(source.size()));
   return {target, bad};
 }
 
@@ -38,16 +38,16 @@ TEST(NumberFormat, ConvertsEveryIntegerToFloat) {
             (std::pair(std::vector<float>{0, 1, 128, 255}, int64_t{-1})));
   EXPECT_EQ((convert<int16_t, double>({Kind::kSigned, 2, true}, {-2, 300}, DType::kFloat64).first),
             (std::vector<double>{-2, 300}));
-  EXPECT_EQ((convert<uint32_t, float>({Kind::kUnsigned, 4, true}, {4000000000u}, DType::kFloat32)
-                 .first),
-            (std::vector<float>{4e9f}));
+  EXPECT_EQ(
+      (convert<uint32_t, float>({Kind::kUnsigned, 4, true}, {4000000000u}, DType::kFloat32).first),
+      (std::vector<float>{4e9f}));
   EXPECT_EQ((convert<uint8_t, int32_t>({Kind::kBool, 1, false}, {0, 1, 7}, DType::kInt32).first),
             (std::vector<int32_t>{0, 1, 1}));
 }
 
 TEST(NumberFormat, Float64RoundsToNearestAndOverflowsToInfinity) {
-  const auto [values, bad] = convert<double, float>({Kind::kFloat, 8, true},
-                                                    {0.1, 1e300, -1e-300}, DType::kFloat32);
+  const auto [values, bad] =
+      convert<double, float>({Kind::kFloat, 8, true}, {0.1, 1e300, -1e-300}, DType::kFloat32);
   EXPECT_EQ(bad, -1);
   EXPECT_EQ(values, (std::vector<float>{0.1f, std::numeric_limits<float>::infinity(), -0.0f}));
 }
@@ -67,9 +67,9 @@ TEST(NumberFormat, IntegersAreNeverWrapped) {
   EXPECT_EQ(real(2147483648.0).second, 0);
   EXPECT_EQ(real(0.5).second, 0);
   EXPECT_EQ(real(std::nan("")).second, 0);
-  EXPECT_EQ((convert<uint64_t, int64_t>({Kind::kUnsigned, 8, false}, {UINT64_MAX}, DType::kInt64)
-                 .second),
-            0);
+  EXPECT_EQ(
+      (convert<uint64_t, int64_t>({Kind::kUnsigned, 8, false}, {UINT64_MAX}, DType::kInt64).second),
+      0);
 }
 
 TEST(NumberFormat, EveryHalfGoesThereAndBack) {
@@ -88,12 +88,12 @@ TEST(NumberFormat, EveryHalfGoesThereAndBack) {
 }
 
 TEST(NumberFormat, HalfRoundsToNearestEven) {
-  EXPECT_EQ(float_to_half(1.0f + 0x1.0p-11f), 0x3C00);           // tie to even
-  EXPECT_EQ(float_to_half(1.0f + 3 * 0x1.0p-11f), 0x3C02);       // tie to even, upwards
-  EXPECT_EQ(float_to_half(1.0f + 0x1.2p-11f), 0x3C01);           // just above a tie
+  EXPECT_EQ(float_to_half(1.0f + 0x1.0p-11f), 0x3C00);      // tie to even
+  EXPECT_EQ(float_to_half(1.0f + 3 * 0x1.0p-11f), 0x3C02);  // tie to even, upwards
+  EXPECT_EQ(float_to_half(1.0f + 0x1.2p-11f), 0x3C01);      // just above a tie
   EXPECT_EQ(float_to_half(65519.0f), 0x7BFF);
-  EXPECT_EQ(float_to_half(65520.0f), 0x7C00);                    // infinity
-  EXPECT_EQ(float_to_half(0x1.0p-25f), 0x0000);                  // tie to even at zero
+  EXPECT_EQ(float_to_half(65520.0f), 0x7C00);    // infinity
+  EXPECT_EQ(float_to_half(0x1.0p-25f), 0x0000);  // tie to even at zero
   EXPECT_EQ(float_to_half(0x1.8p-25f), 0x0001);
   EXPECT_EQ(float_to_half(-1e30f), 0xFC00);
 }

@@ -137,7 +137,8 @@ TEST(Zip, RefusesBombsBeforeInflating) {
   bytes[entry + 27] = std::byte{0};
   bytes[entry + 25] = std::byte{0};  // less than it holds
   const ZipReader reader = reader_of(bytes);
-  expect_error(ErrorKind::kModel, "more than the", [&] { reader.read(reader.entries()[0], kLarge); });
+  expect_error(ErrorKind::kModel, "more than the",
+               [&] { reader.read(reader.entries()[0], kLarge); });
 }
 
 TEST(Zip, FindsDamagedMembers) {
@@ -162,7 +163,7 @@ TEST(Zip, WhatIsNoArchiveSaysSo) {
   EXPECT_FALSE(looks_like_zip(*file_of(bytes_of("version https://git-lfs"), "x")));
 }
 
-TEST(Zip, ManyMembersNeedTheWideRecord) {
+TEST(Zip, HoldsManyMembers) {
   const std::vector<std::byte> bytes = written([](ZipWriter& writer) {
     for (int i = 0; i < 300; ++i) writer.add("m" + std::to_string(i), std::to_string(i));
   });

@@ -52,7 +52,10 @@ memory::desc bias_of(const Convolution& c) {
 
 std::string key_of(const Convolution& c, std::string_view weights) {
   std::string key = "conv" + std::to_string(static_cast<int>(c.kind));
-  const auto add = [&](int64_t value) { key += "," + std::to_string(value); };
+  const auto add = [&](int64_t value) {
+    key += ',';
+    key += std::to_string(value);
+  };
   for (const ops::Window& w : c.geometry.window) {
     for (int64_t value : {w.input, w.output, w.size, w.stride, w.dilation, w.before, w.after}) {
       add(value);
@@ -62,7 +65,9 @@ std::string key_of(const Convolution& c, std::string_view weights) {
                         int64_t{c.bias}, int64_t{c.relu}}) {
     add(value);
   }
-  return key + "," + std::string(weights);
+  key += ',';
+  key += weights;
+  return key;
 }
 
 // Through the C functions: the C++ ones insist on a description of the forward pass, which takes
@@ -283,7 +288,7 @@ std::shared_ptr<Compiled> Convolutions::compiled_with(const Convolution& c,
     auto result = std::make_shared<Compiled>();
     result->threads = threads_for(c);
     guarded("a convolution", result->threads, [&] {
-      result->take(describe(c, weights));
+      result->take([c, weights] { return describe(c, weights); });
       const bool gradient = c.kind == ConvolutionKind::kGradKernel;
       result->weights = queried(result->description,
                                 gradient ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
@@ -312,8 +317,14 @@ std::optional<PackedLayout> Convolutions::wanted_layout(const Convolution& c) co
   const Convolution block = full_block(c);
   const std::shared_ptr<Compiled> liked = compiled_with(block, any_weights(c.geometry), "any");
   const std::shared_ptr<Compiled> plain = compiled_with(block, plain_weights(c.geometry), "plain");
-  if (liked->implementation == plain->implementation) return std::nullopt;
-  return packed_layout(liked->weights);
+  const bool pays = liked->implementation != plain->implementation;
+  // Nobody is going to run the other one.
+  (pays ? plain : liked)->forget_description();
+  return pays ? std::optional(packed_layout(liked->weights)) : std::nullopt;
+}
+
+std::string Convolutions::key(const Convolution& c) const {
+  return key_of(c, c.packed ? "packed" : "plain");
 }
 
 Bytes Convolutions::scratch(const Convolution& c) const {

@@ -47,6 +47,8 @@ class Convolutions {
   // The layout that the weight should be packed to; nullopt: plain.
   std::optional<PackedLayout> wanted_layout(const Convolution& convolution) const;
   Bytes scratch(const Convolution& convolution) const;
+  // Equal keys, one primitive.
+  std::string key(const Convolution& convolution) const;
   std::unique_ptr<Kernel> make(const Convolution& convolution) const;
 
  private:

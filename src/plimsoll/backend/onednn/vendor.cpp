@@ -1,5 +1,8 @@
 #include "backend/onednn/vendor.h"
 
+#include <atomic>
+
+#include "backend/onednn/library_pages.h"
 #include "base/error.h"
 
 namespace plimsoll::backend::onednn {
@@ -12,8 +15,13 @@ const dnnl::stream& stream() {
 
 dnnl::engine make_engine() {
   dnnl::set_primitive_cache_capacity(0);
-  return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  drop_library_pages();
+  return engine;
 }
+
+// Whether primitives were made since one ran, so that pages of their making lie about.
+std::atomic<bool> made_since_run{false};
 
 }  // namespace
 
@@ -43,18 +51,25 @@ void append_relu(dnnl::post_ops& post_ops) {
   post_ops.append_eltwise(dnnl::algorithm::eltwise_linear, 1.0f, 0.0f);
 }
 
-void Compiled::take(dnnl::primitive_desc_base described) {
-  description = std::move(described);
+void Compiled::take(std::function<dnnl::primitive_desc_base()> describes) {
+  describe_ = std::move(describes);
+  description = describe_();
   implementation = description.impl_info_str();
   const const_dnnl_memory_desc_t scratchpad =
       dnnl_primitive_desc_query_md(description.get(), dnnl_query_scratchpad_md, 0);
   scratch = Bytes(static_cast<int64_t>(dnnl_memory_desc_get_size(scratchpad)));
 }
 
+void Compiled::forget_description() { description = {}; }
+
 void Compiled::compile() {
   if (primitive) return;
-  guarded(implementation, threads, [&] { primitive = dnnl::primitive(description.get()); });
-  description = {};
+  guarded(implementation, threads, [&] {
+    if (!description) description = describe_();
+    primitive = dnnl::primitive(description.get());
+  });
+  forget_description();
+  made_since_run = true;
 }
 
 PrimitiveRun::PrimitiveRun(std::shared_ptr<Compiled> compiled,
@@ -64,7 +79,7 @@ PrimitiveRun::PrimitiveRun(std::shared_ptr<Compiled> compiled,
   guarded(compiled_->implementation, compiled_->threads, [&] {
     stream();
     const auto add = [&](int index, const dnnl::memory::desc& description) {
-      memories_.emplace_back(description, engine(), DNNL_MEMORY_NONE);
+      memories_.push_back(dnnl::memory(description, engine(), DNNL_MEMORY_NONE));
       arguments_.push_back({index, memories_.back().get()});
     };
     memories_.reserve(arguments.size() + 1);
@@ -76,6 +91,9 @@ PrimitiveRun::PrimitiveRun(std::shared_ptr<Compiled> compiled,
 }
 
 void PrimitiveRun::run(std::span<std::byte* const> addresses, std::byte* scratch) const noexcept {
+  if (made_since_run.load(std::memory_order_relaxed) && made_since_run.exchange(false)) {
+    drop_library_pages();
+  }
   const cpu::TeamScope team(compiled_->threads);
   for (size_t i = 0; i < addresses.size(); ++i) {
     dnnl_memory_set_data_handle(arguments_[i].memory, addresses[i]);

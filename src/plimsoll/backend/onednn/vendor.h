@@ -6,6 +6,7 @@
 // This header and what includes it are the only places of oneDNN's headers. Its primitive cache is
 // off (it grows without end); cache.h keeps what we want kept.
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,17 +51,21 @@ struct Argument {
 
 // A primitive description and, once somebody wants to run it, the primitive in its place.
 struct Compiled {
-  dnnl::primitive_desc_base description;  // empty after compile(): some weigh half a MiB
+  dnnl::primitive_desc_base description;  // empty once it is not needed: some weigh half a MiB
   std::string implementation;
   Bytes scratch;
   dnnl::memory::desc weights;  // as the primitive wants them; set by who described it
   int threads = 1;
   dnnl::primitive primitive;  // empty until compile()
 
-  // Fills description, implementation and scratch.
-  void take(dnnl::primitive_desc_base described);
+  // Fills description, implementation and scratch; `describes` may be asked again.
+  void take(std::function<dnnl::primitive_desc_base()> describes);
+  void forget_description();
   // Generates code. Throws kBackend.
   void compile();
+
+ private:
+  std::function<dnnl::primitive_desc_base()> describe_;
 };
 
 // One use of a compiled primitive with memory objects of its own.

@@ -43,9 +43,8 @@ class Packer {
     builder.set_layer(node.layer);
     builder.set_stage(node.stage);
     const std::string wish = replay.source().value(plain).name + "/pack";
-    known->second =
-        builder.call("pack", free_name(replay.source(), wish), {replay.mapped(plain)},
-                     {{"layout", offer.layout}, {"bytes", offer.bytes.count()}});
+    known->second = builder.call("pack", free_name(replay.source(), wish), {replay.mapped(plain)},
+                                 {{"layout", offer.layout}, {"bytes", offer.bytes.count()}});
     return known->second;
   }
 

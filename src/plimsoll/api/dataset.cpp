@@ -1,0 +1,95 @@
+#include "api/dataset.h"
+
+#include <span>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "data/dataset.h"
+
+namespace plimsoll {
+namespace {
+
+std::unique_ptr<data::RowSource> rows_of(const void* data, DType dtype,
+                                         const std::vector<int64_t>& shape,
+                                         const std::string& origin) {
+  if (shape.empty()) {
+    throw Error(ErrorKind::kData, "[" + origin +
+                                      "] expected an array of samples, received the "
+                                      "shape (). The first dimension is the sample.");
+  }
+  for (const int64_t dim : shape) {
+    if (dim < 0) {
+      throw Error(ErrorKind::kData, "[" + origin + "] expected dimensions of 0 or more, received " +
+                                        std::to_string(dim) + ".");
+    }
+  }
+  return data::rows_in_memory(data, dtype, shape.front(), {shape.begin() + 1, shape.end()}, origin);
+}
+
+}  // namespace
+
+ArrayView::ArrayView(const float* data, std::vector<int64_t> shape)
+    : data_(data), dtype_(static_cast<int>(DType::kFloat32)), shape_(std::move(shape)) {}
+ArrayView::ArrayView(const double* data, std::vector<int64_t> shape)
+    : data_(data), dtype_(static_cast<int>(DType::kFloat64)), shape_(std::move(shape)) {}
+ArrayView::ArrayView(const int32_t* data, std::vector<int64_t> shape)
+    : data_(data), dtype_(static_cast<int>(DType::kInt32)), shape_(std::move(shape)) {}
+ArrayView::ArrayView(const int64_t* data, std::vector<int64_t> shape)
+    : data_(data), dtype_(static_cast<int>(DType::kInt64)), shape_(std::move(shape)) {}
+ArrayView::ArrayView(const int8_t* data, std::vector<int64_t> shape)
+    : data_(data), dtype_(static_cast<int>(DType::kInt8)), shape_(std::move(shape)) {}
+ArrayView::ArrayView(const uint8_t* data, std::vector<int64_t> shape)
+    : data_(data), dtype_(static_cast<int>(DType::kUInt8)), shape_(std::move(shape)) {}
+
+Dataset Dataset::open(const std::string& data, const std::string& labels,
+                      const std::string& sample_weights) {
+  return Dataset(
+      std::make_shared<data::Dataset>(data::open_dataset(data, labels, sample_weights, "")));
+}
+
+Dataset Dataset::from_npy(const std::string& x, const std::string& y,
+                          const std::string& sample_weights) {
+  return open(x, y, sample_weights);
+}
+Dataset Dataset::from_idx(const std::string& images, const std::string& labels) {
+  return open(images, labels);
+}
+Dataset Dataset::from_npz(const std::string& path) { return open(path); }
+
+Dataset Dataset::from_npy_files(const std::vector<std::string>& x,
+                                const std::vector<std::string>& y) {
+  auto dataset = std::make_shared<data::Dataset>();
+  for (const std::string& path : x) dataset->features.push_back(data::open_rows(path, ""));
+  for (const std::string& path : y) dataset->targets.push_back(data::open_rows(path, ""));
+  dataset->check_rows();
+  return Dataset(std::move(dataset));
+}
+
+Dataset Dataset::from_arrays(const ArrayView& x) {
+  return from_arrays(std::vector<ArrayView>{x}, {});
+}
+Dataset Dataset::from_arrays(const ArrayView& x, const ArrayView& y) {
+  return from_arrays(std::vector<ArrayView>{x}, std::vector<ArrayView>{y});
+}
+
+Dataset Dataset::from_arrays(const std::vector<ArrayView>& x, const std::vector<ArrayView>& y,
+                             const std::vector<ArrayView>& sample_weights) {
+  auto dataset = std::make_shared<data::Dataset>();
+  const auto add = [](const std::vector<ArrayView>& views, const std::string& origin,
+                      std::vector<std::unique_ptr<data::RowSource>>& sources) {
+    for (const ArrayView& view : views) {
+      const std::string name =
+          views.size() == 1 ? origin : origin + " " + std::to_string(sources.size());
+      sources.push_back(rows_of(view.data_, static_cast<DType>(view.dtype_), view.shape_, name));
+    }
+  };
+  add(x, "x", dataset->features);
+  add(y, "y", dataset->targets);
+  add(sample_weights, "sample weights", dataset->weights);
+  dataset->check_rows();
+  return Dataset(std::move(dataset));
+}
+
+int64_t Dataset::row_count() const { return data_->row_count(); }
+
+}  // namespace plimsoll

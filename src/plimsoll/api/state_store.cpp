@@ -1,0 +1,105 @@
+#include "api/state_store.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/spill_folder.h"
+
+namespace plimsoll::api {
+namespace {
+
+constexpr size_t kPieceBytes = size_t{256} << 10;
+
+int64_t bytes_of(const TensorInfo& info) {
+  return tensor_bytes(info.dtype, fixed_shape(info.shape), 1).count();
+}
+
+class FileState final : public TensorSource {
+ public:
+  explicit FileState(TensorSource& state) : file_(File::unlinked(choose_spill_folder(""))) {
+    std::vector<std::byte> piece(kPieceBytes);
+    for (size_t i = 0; i < state.tensors().size(); ++i) {
+      const TensorInfo& info = state.tensors()[i];
+      if (info.name.starts_with("metrics/")) continue;
+      infos_.push_back(info);
+      offsets_.push_back(end_);
+      for (int64_t begin = 0, left = bytes_of(info); left > 0;) {
+        const auto part =
+            std::span(piece).first(static_cast<size_t>(std::min<int64_t>(left, kPieceBytes)));
+        state.read(i, begin, part);
+        file_.write_at(end_, part);
+        begin += static_cast<int64_t>(part.size());
+        left -= static_cast<int64_t>(part.size());
+        end_ += static_cast<int64_t>(part.size());
+      }
+    }
+  }
+
+  std::span<const TensorInfo> tensors() const override { return infos_; }
+  void read(size_t index, int64_t byte_begin, std::span<std::byte> destination) override {
+    file_.read_at(offsets_[index] + byte_begin, destination);
+  }
+  void write(size_t index, std::span<const std::byte> bytes) {
+    file_.write_at(offsets_[index], bytes);
+  }
+
+ private:
+  File file_;
+  std::vector<TensorInfo> infos_;
+  std::vector<int64_t> offsets_;
+  int64_t end_ = 0;
+};
+
+// Some of another source's tensors.
+class PartOfState final : public TensorSource {
+ public:
+  PartOfState(std::unique_ptr<TensorSource> whole, std::string_view without)
+      : whole_(std::move(whole)) {
+    for (size_t i = 0; i < whole_->tensors().size(); ++i) {
+      if (whole_->tensors()[i].name.starts_with(without)) continue;
+      infos_.push_back(whole_->tensors()[i]);
+      positions_.push_back(i);
+    }
+  }
+  std::span<const TensorInfo> tensors() const override { return infos_; }
+  void read(size_t index, int64_t byte_begin, std::span<std::byte> destination) override {
+    whole_->read(positions_[index], byte_begin, destination);
+  }
+
+ private:
+  std::unique_ptr<TensorSource> whole_;
+  std::vector<TensorInfo> infos_;
+  std::vector<size_t> positions_;
+};
+
+}  // namespace
+
+StateStore::StateStore() = default;
+StateStore::StateStore(StateStore&&) noexcept = default;
+StateStore& StateStore::operator=(StateStore&&) noexcept = default;
+StateStore::~StateStore() = default;
+
+void StateStore::capture(TensorSource& state) { source_ = std::make_unique<FileState>(state); }
+
+void StateStore::drop(std::string_view prefix) {
+  if (source_ != nullptr) source_ = std::make_unique<PartOfState>(std::move(source_), prefix);
+}
+
+void StateStore::write(const std::string& name, std::span<const std::byte> bytes) {
+  auto copy = std::make_unique<FileState>(*source_);
+  const int64_t index = find_tensor(*copy, name);
+  PLIMSOLL_CHECK(index >= 0, name + ": not in the state");
+  copy->write(static_cast<size_t>(index), bytes);
+  source_ = std::move(copy);
+}
+
+int64_t find_tensor(const TensorSource& source, std::string_view name) {
+  const auto tensors = source.tensors();
+  const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                  [&](const TensorInfo& info) { return info.name == name; });
+  return found == tensors.end() ? -1 : found - tensors.begin();
+}
+
+}  // namespace plimsoll::api

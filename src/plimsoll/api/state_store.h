@@ -1,0 +1,43 @@
+#pragma once
+
+// A model's weights and optimizer variables between runs.
+//
+// They lie in a nameless temporary file, not in memory: a model that does not run takes none of the
+// limit of one that does. What a model file holds is left there until something changes it.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/tensor_io.h"
+
+namespace plimsoll::api {
+
+class StateStore {
+ public:
+  StateStore();
+  StateStore(StateStore&&) noexcept;
+  StateStore& operator=(StateStore&&) noexcept;
+  ~StateStore();
+
+  // nullptr: nothing is known yet.
+  TensorSource* source() const { return source_.get(); }
+
+  // Takes tensors where they are (a model file).
+  void adopt(std::unique_ptr<TensorSource> source) { source_ = std::move(source); }
+  // Copies tensors, all but metrics. Throws kIo; then nothing has changed.
+  void capture(TensorSource& state);
+  // Leaves out tensors whose names begin so.
+  void drop(std::string_view prefix);
+  // Replaces the bytes of one tensor; there is one of that name and size.
+  void write(const std::string& name, std::span<const std::byte> bytes);
+
+ private:
+  std::unique_ptr<TensorSource> source_;
+};
+
+// Position of a tensor by name, or -1.
+int64_t find_tensor(const TensorSource& source, std::string_view name);
+
+}  // namespace plimsoll::api

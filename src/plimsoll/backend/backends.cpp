@@ -1,0 +1,45 @@
+#include "backend/backends.h"
+
+#include <array>
+
+#include "backend/null/null.h"
+#include "backend/onednn/onednn.h"
+#include "backend/reference/reference.h"
+#include "base/error.h"
+#include "base/suggest.h"
+
+namespace plimsoll::backend {
+namespace {
+
+constexpr std::array<std::string_view, 3> kNames = {"reference", "null", "onednn"};
+
+void check(const KernelSetOptions& options) {
+  if (options.threads < 0) {
+    throw Error(ErrorKind::kConfig, "threads: expected 0 (from the machine) or more, received " +
+                                        std::to_string(options.threads) + ".");
+  }
+  if (options.block_set < 0) {
+    throw Error(ErrorKind::kConfig, "block set: expected 0 or more, received " +
+                                        std::to_string(options.block_set) + ".");
+  }
+  for (const auto& [axis, most] : options.caps) {
+    if (most >= 1) continue;
+    throw Error(ErrorKind::kConfig, "cap of axis \"" + axis + "\": expected 1 or more, received " +
+                                        std::to_string(most) + ".");
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend(std::string_view name, const KernelSetOptions& options) {
+  check(options);
+  if (name == "reference") return make_reference_backend(options);
+  if (name == "null") return make_null_backend(options);
+  if (name == "onednn") return make_onednn_backend(options);
+  throw Error(ErrorKind::kConfig, "backend: expected reference, null or onednn, received \"" +
+                                      std::string(name) + "\"." + did_you_mean(name, kNames));
+}
+
+std::string_view default_backend() { return has_onednn() ? "onednn" : "reference"; }
+
+}  // namespace plimsoll::backend

@@ -1,0 +1,26 @@
+#include "backend/cpu/column_sums.h"
+
+#include "backend/cpu/threads.h"
+
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/column_sums_impl.h"
+#include "backend/cpu/for_each_isa.h"
+
+namespace plimsoll::backend::cpu {
+namespace {
+// Columns are shared out in whole cache lines of floats.
+constexpr int64_t kGrain = 16;
+}  // namespace
+
+ColumnSums::ColumnSums(int64_t rows, int64_t columns, Isa isa, int threads)
+    : rows_(rows),
+      columns_(columns),
+      parts_(parts_for(rows * columns * static_cast<int64_t>(sizeof(float)), threads)),
+      loop_(PLIMSOLL_PICK(isa, column_sums)) {}
+
+void ColumnSums::run(const float* values, float* sums, bool add) const noexcept {
+  for_each_range(columns_, kGrain, parts_, [&](int64_t begin, int64_t end) {
+    loop_(values, rows_, columns_, begin, end, sums, add);
+  });
+}
+
+}  // namespace plimsoll::backend::cpu

@@ -1,0 +1,30 @@
+#pragma once
+
+// Sums of the columns of a dense (rows, columns) array: bias gradients.
+//
+// Rows are summed in order within groups of 256, groups in order: a sum of n terms has an error of
+// about 256 + n / 256 roundings, and does not depend on who computes it, since threads share out
+// columns and never rows.
+
+#include <cstdint>
+
+#include "backend/cpu/isa.h"
+
+namespace plimsoll::backend::cpu {
+
+class ColumnSums {
+ public:
+  ColumnSums(int64_t rows, int64_t columns, Isa isa, int threads = 1);
+  // Stores, or adds to what is there.
+  void run(const float* values, float* sums, bool add) const noexcept;
+
+ private:
+  using Loop = void (*)(const float* values, int64_t rows, int64_t columns, int64_t begin,
+                        int64_t end, float* sums, bool add);
+  int64_t rows_;
+  int64_t columns_;
+  int parts_;
+  Loop loop_;
+};
+
+}  // namespace plimsoll::backend::cpu

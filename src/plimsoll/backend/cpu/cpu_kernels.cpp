@@ -1,0 +1,17 @@
+#include "backend/cpu/cpu_kernels.h"
+
+#include "backend/cpu/families.h"
+
+namespace plimsoll::backend::cpu {
+
+CpuKernel make_cpu_kernel(const NodeFacts& facts, const CpuOptions& options) {
+  if (facts.cut_inside_samples()) return {};
+  for (const auto make :
+       {make_elementwise, make_pooling, make_channels, make_narrow_dense, make_optimizer}) {
+    CpuKernel made = make(facts, options);
+    if (made.kernel != nullptr) return made;
+  }
+  return {};
+}
+
+}  // namespace plimsoll::backend::cpu

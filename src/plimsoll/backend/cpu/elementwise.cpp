@@ -1,0 +1,228 @@
+// Kernels that go element by element over flat arrays.
+
+#include <array>
+
+#include "backend/cpu/families.h"
+#include "ops/activation_functions.h"
+#include "ops/dropout_mask.h"
+
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/elementwise_impl.h"
+#include "backend/cpu/for_each_isa.h"
+
+namespace plimsoll::backend::cpu {
+namespace {
+
+// Parts of flat arrays begin at multiples of this.
+constexpr int64_t kGrain = 1024;
+
+template <typename Loop>
+CpuKernel make_binary(const NodeFacts& facts, const CpuOptions& options, Loop same, Loop scalar) {
+  const bool right_scalar = facts.inputs[1] != facts.inputs[0];
+  const Loop loop = right_scalar ? scalar : same;
+  const int64_t count = facts.output_elements(0);
+  const int parts = parts_for(count * (right_scalar ? 8 : 12), options.threads);
+  const int64_t right_step = right_scalar ? 0 : 1;
+  return kernel_of([=](const KernelCall& call) {
+    for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
+      loop(input_floats(call, 0) + begin, input_floats(call, 1) + right_step * begin,
+           output_floats(call, 0) + begin, end - begin);
+    });
+  });
+}
+
+CpuKernel make_scale_shift(const NodeFacts& facts, const CpuOptions& options) {
+  const auto scale = static_cast<float>(facts.attributes().get_double("scale"));
+  const auto offset = static_cast<float>(facts.attributes().get_double("offset"));
+  const auto loop = PLIMSOLL_PICK(options.isa, scale_shift_values);
+  const int64_t count = facts.output_elements(0);
+  const int parts = parts_for(count * 8, options.threads);
+  return kernel_of([=](const KernelCall& call) {
+    for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
+      loop(input_floats(call, 0) + begin, scale, offset, output_floats(call, 0) + begin,
+           end - begin);
+    });
+  });
+}
+
+CpuKernel make_bias_add(const NodeFacts& facts, const CpuOptions& options) {
+  const auto loop = PLIMSOLL_PICK(options.isa, add_bias_rows);
+  const int64_t width = facts.input_elements(1);
+  const int64_t rows = facts.output_elements(0) / width;
+  const int parts = parts_for(rows * width * 8, options.threads);
+  return kernel_of([=](const KernelCall& call) {
+    for_each_range(rows, 1, parts, [&](int64_t begin, int64_t end) {
+      loop(input_floats(call, 0), input_floats(call, 1), width, output_floats(call, 0), begin, end);
+    });
+  });
+}
+
+CpuKernel make_dropout(const NodeFacts& facts, const CpuOptions& options) {
+  const double rate = facts.attributes().get_double("rate");
+  const int64_t site = facts.attributes().get_int("site");
+  const auto loop = PLIMSOLL_PICK(options.isa, dropout_values);
+  const int axis = graph::find_axis(facts.axes, graph::kBatchAxis);
+  const int64_t per_sample = facts.inputs[0].shape.elements_per_sample();
+  const int64_t count = facts.output_elements(0);
+  // A draw costs about as much as moving 32 bytes.
+  const int parts = parts_for(count * 40, options.threads);
+  return kernel_of([=](const KernelCall& call) {
+    const Philox stream = ops::dropout_stream(call.step->seed, call.step->step, site);
+    const int64_t first = axis < 0 ? 0 : call.begin[static_cast<size_t>(axis)] * per_sample;
+    const auto scale = static_cast<float>(1.0 / (1.0 - rate));
+    for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
+      std::array<float, kGrain> draws;
+      for (int64_t at = begin; at < end; at += kGrain) {
+        const int64_t part = std::min(kGrain, end - at);
+        stream.fill_uniform(static_cast<uint64_t>(first + at),
+                            std::span(draws).first(static_cast<size_t>(part)));
+        loop(input_floats(call, 0) + at, draws.data(), static_cast<float>(rate), scale,
+             output_floats(call, 0) + at, part);
+      }
+    });
+  });
+}
+
+CpuKernel make_cast(const NodeFacts& facts, const CpuOptions& options) {
+  const DType from = facts.inputs[0].dtype;
+  if (facts.outputs[0].dtype != DType::kFloat32) return {};
+  void (*loop)(const void*, float*, int64_t) = nullptr;
+  if (from == DType::kFloat64) loop = PLIMSOLL_PICK(options.isa, floats_of_double);
+  if (from == DType::kUInt8) loop = PLIMSOLL_PICK(options.isa, floats_of_uint8);
+  if (from == DType::kInt32) loop = PLIMSOLL_PICK(options.isa, floats_of_int32);
+  if (from == DType::kInt64) loop = PLIMSOLL_PICK(options.isa, floats_of_int64);
+  if (loop == nullptr) return {};
+  const int64_t bytes = element_bytes(from).count();
+  const int64_t count = facts.output_elements(0);
+  const int parts = parts_for(count * (bytes + 4), options.threads);
+  return kernel_of([=](const KernelCall& call) {
+    for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
+      loop(call.inputs[0].data + begin * bytes, output_floats(call, 0) + begin, end - begin);
+    });
+  });
+}
+
+CpuKernel make_activation(const NodeFacts& facts, const CpuOptions& options) {
+  const ops::Activation activation = ops::read_activation(facts.attributes());
+  const int64_t count = facts.output_elements(0);
+  if (activation.kind == ops::ActivationKind::kRelu) {
+    const auto loop = PLIMSOLL_PICK(options.isa, relu_values);
+    const int parts = parts_for(count * 8, options.threads);
+    return kernel_of([=](const KernelCall& call) {
+      for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
+        loop(input_floats(call, 0) + begin, output_floats(call, 0) + begin, end - begin);
+      });
+    });
+  }
+  // The others cost tens of cycles a number.
+  const int parts = parts_for(count * 64, options.threads);
+  return kernel_of([=](const KernelCall& call) {
+    for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
+      const float* x = input_floats(call, 0);
+      float* y = output_floats(call, 0);
+      for (int64_t i = begin; i < end; ++i) y[i] = ops::activate(activation, x[i]);
+    });
+  });
+}
+
+// Samples of a block, flat where a sample's bits fill whole bytes.
+struct BitRows {
+  int64_t rows = 1;
+  int64_t elements = 0;  // of a row
+  int64_t bytes = 0;
+};
+BitRows bit_rows(int64_t samples, int64_t per_sample) {
+  if (per_sample % 8 == 0) return {1, samples * per_sample, samples * per_sample / 8};
+  return {samples, per_sample, (per_sample + 7) / 8};
+}
+
+CpuKernel make_relu_grad_from_bits(const NodeFacts& facts, const CpuOptions& options) {
+  const auto loop = PLIMSOLL_PICK(options.isa, relu_grad_bits);
+  const BitRows bits =
+      bit_rows(facts.samples(), facts.inputs[1].shape.elements_per_sample());
+  const int parts = parts_for(bits.rows * bits.elements * 8, options.threads);
+  return kernel_of([=](const KernelCall& call) {
+    const auto* from = reinterpret_cast<const uint8_t*>(call.inputs[1].data);
+    for (int64_t row = 0; row < bits.rows; ++row) {
+      for_each_range(bits.elements, kGrain, parts, [&](int64_t begin, int64_t end) {
+        loop(input_floats(call, 0) + row * bits.elements + begin,
+             from + row * bits.bytes + begin / 8,
+             output_floats(call, 0) + row * bits.elements + begin, end - begin);
+      });
+    }
+  });
+}
+
+CpuKernel make_activation_grad(const NodeFacts& facts, const CpuOptions& options) {
+  const ops::Activation activation = ops::read_activation(facts.attributes());
+  const int64_t count = facts.output_elements(0);
+  if (activation.kind == ops::ActivationKind::kRelu) {
+    if (facts.forms[1] == "positive_bits") return make_relu_grad_from_bits(facts, options);
+    const auto loop = PLIMSOLL_PICK(options.isa, relu_grad_values);
+    const int parts = parts_for(count * 12, options.threads);
+    return kernel_of([=](const KernelCall& call) {
+      for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
+        loop(input_floats(call, 0) + begin, input_floats(call, 1) + begin,
+             output_floats(call, 0) + begin, end - begin);
+      });
+    });
+  }
+  const int parts = parts_for(count * 64, options.threads);
+  return kernel_of([=](const KernelCall& call) {
+    for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
+      const float* dy = input_floats(call, 0);
+      const float* reference = input_floats(call, 1);
+      float* dx = output_floats(call, 0);
+      for (int64_t i = begin; i < end; ++i) {
+        dx[i] = dy[i] * ops::activation_slope(activation, reference[i]);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+CpuKernel make_elementwise(const NodeFacts& facts, const CpuOptions& options) {
+  const std::string_view op = facts.op();
+  if (op == "cast") return make_cast(facts, options);
+  if (!facts.all_float32()) return {};
+  const Isa isa = options.isa;
+  if (op == "add" || op == "accumulate") {
+    return make_binary(facts, options, PLIMSOLL_PICK(isa, add_values),
+                       PLIMSOLL_PICK(isa, add_scalar));
+  }
+  if (op == "subtract") {
+    return make_binary(facts, options, PLIMSOLL_PICK(isa, subtract_values),
+                       PLIMSOLL_PICK(isa, subtract_scalar));
+  }
+  if (op == "multiply") {
+    return make_binary(facts, options, PLIMSOLL_PICK(isa, multiply_values),
+                       PLIMSOLL_PICK(isa, multiply_scalar));
+  }
+  if (op == "scale_shift") return make_scale_shift(facts, options);
+  if (op == "bias_add") return make_bias_add(facts, options);
+  if (op == "dropout" || op == "dropout_grad") return make_dropout(facts, options);
+  if (op == "activation") return make_activation(facts, options);
+  if (op == "activation_grad") return make_activation_grad(facts, options);
+  return {};
+}
+
+std::unique_ptr<Kernel> make_cpu_encoder(const EncoderRequest& request, const CpuOptions& options) {
+  if (request.form != "positive_bits" || request.type.dtype != DType::kFloat32) return nullptr;
+  const Shape& shape = request.type.shape;
+  const auto loop = PLIMSOLL_PICK(options.isa, encode_positive_bits);
+  const int64_t samples = shape.has_batch() ? request.rows / shape[0].count : 1;
+  const BitRows bits = bit_rows(samples, shape.elements_per_sample());
+  const int parts = parts_for(bits.rows * bits.elements * 4, options.threads);
+  return kernel_of([=](const KernelCall& call) {
+           auto* to = reinterpret_cast<uint8_t*>(call.outputs[0].data);
+           for (int64_t row = 0; row < bits.rows; ++row) {
+             for_each_range(bits.elements, kGrain, parts, [&](int64_t begin, int64_t end) {
+               loop(input_floats(call, 0) + row * bits.elements + begin,
+                    to + row * bits.bytes + begin / 8, end - begin);
+             });
+           }
+         })
+      .kernel;
+}
+
+}  // namespace plimsoll::backend::cpu

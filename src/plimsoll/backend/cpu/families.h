@@ -1,0 +1,21 @@
+#pragma once
+
+// The kernels of this folder by family. A maker answers with no kernel where the node is not its
+// own, or asks for something that it does not have; operands are dense.
+
+#include "backend/cpu/cpu_kernels.h"
+
+namespace plimsoll::backend::cpu {
+
+// add, subtract, multiply, accumulate, scale_shift, bias_add, cast, dropout, activations.
+CpuKernel make_elementwise(const NodeFacts& facts, const CpuOptions& options);
+// max_pool2d, avg_pool2d and their gradients.
+CpuKernel make_pooling(const NodeFacts& facts, const CpuOptions& options);
+// Per-channel reductions and maps: bias_grad, BatchNormalization, global poolings.
+CpuKernel make_channels(const NodeFacts& facts, const CpuOptions& options);
+// dense with a single unit, and its gradients.
+CpuKernel make_narrow_dense(const NodeFacts& facts, const CpuOptions& options);
+// Optimizer updates.
+CpuKernel make_optimizer(const NodeFacts& facts, const CpuOptions& options);
+
+}  // namespace plimsoll::backend::cpu

@@ -1,0 +1,110 @@
+// dense with one unit: dot products, not a matrix product, and bound by memory.
+//
+// A dot product is summed over stretches of 8192 elements, whose sums are added in order, so that
+// threads may share out stretches (few rows, each long) as well as rows.
+
+#include <cstring>
+
+#include "backend/cpu/families.h"
+
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/narrow_dense_impl.h"
+#include "backend/cpu/for_each_isa.h"
+
+namespace plimsoll::backend::cpu {
+namespace {
+
+constexpr int64_t kStretch = 8192;
+constexpr int64_t kGrain = 1024;
+
+struct NarrowDense {
+  int64_t rows = 1;
+  int64_t width = 1;  // of x
+  bool bias = false;
+  bool relu = false;
+};
+
+CpuKernel make_forward(const NarrowDense& d, const CpuOptions& options) {
+  const auto dot = PLIMSOLL_PICK(options.isa, dot_stretch);
+  const int64_t stretches = (d.width + kStretch - 1) / kStretch;
+  const int parts = parts_for(d.rows * d.width * 4, options.threads);
+  return kernel_of(
+      [=](const KernelCall& call) {
+        const float* x = input_floats(call, 0);
+        const float* w = input_floats(call, 1);
+        auto* sums = reinterpret_cast<float*>(call.scratch);
+        for_each_range(d.rows * stretches, 1, parts, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t at = i % stretches * kStretch;
+            sums[i] = dot(x + i / stretches * d.width + at, w + at,
+                          std::min(kStretch, d.width - at));
+          }
+        });
+        float* y = output_floats(call, 0);
+        for (int64_t row = 0; row < d.rows; ++row) {
+          float sum = 0.0f;
+          for (int64_t i = 0; i < stretches; ++i) sum += sums[row * stretches + i];
+          if (d.bias) sum += *input_floats(call, 2);
+          y[row] = d.relu && sum < 0.0f ? 0.0f : sum;
+        }
+      },
+      Bytes(d.rows * stretches * 4));
+}
+
+CpuKernel make_grad_input(const NarrowDense& d, const CpuOptions& options) {
+  const auto scale = PLIMSOLL_PICK(options.isa, scale_stretch);
+  const int parts = parts_for(d.rows * d.width * 8, options.threads);
+  return kernel_of([=](const KernelCall& call) {
+    const float* dy = input_floats(call, 0);
+    const float* w = input_floats(call, 1);
+    float* dx = output_floats(call, 0);
+    // Shares of the width, so that a thread's share of w stays in its cache over the rows.
+    for_each_range(d.width, kGrain, parts, [&](int64_t begin, int64_t end) {
+      for (int64_t row = 0; row < d.rows; ++row) {
+        scale(w + begin, dy[row], dx + row * d.width + begin, end - begin);
+      }
+    });
+  });
+}
+
+CpuKernel make_grad_kernel(const NarrowDense& d, const CpuOptions& options) {
+  const auto sums = PLIMSOLL_PICK(options.isa, weighted_column_sums);
+  const int parts = parts_for(d.rows * d.width * 4, options.threads);
+  return kernel_of([=](const KernelCall& call) {
+    const float* x = input_floats(call, 0);
+    const float* dy = input_floats(call, 1);
+    if (call.outputs[0].data != nullptr) {
+      for_each_range(d.width, kGrain, parts, [&](int64_t begin, int64_t end) {
+        sums(x, dy, d.rows, d.width, begin, end, output_floats(call, 0), !call.first);
+      });
+    }
+    if (!d.bias || call.outputs[1].data == nullptr) return;
+    float total = 0.0f;
+    for (int64_t row = 0; row < d.rows; ++row) total += dy[row];
+    float* bias = output_floats(call, 1);
+    *bias = call.first ? total : *bias + total;
+  });
+}
+
+}  // namespace
+
+CpuKernel make_narrow_dense(const NodeFacts& facts, const CpuOptions& options) {
+  const std::string_view op = facts.op();
+  const bool forward = op == "dense";
+  const bool grad_input = op == "dense_grad_input";
+  if (!forward && !grad_input && op != "dense_grad_kernel") return {};
+  if (!facts.all_float32()) return {};
+  const graph::ValueType& x = grad_input ? facts.outputs[0] : facts.inputs[0];
+  const graph::ValueType& y = forward      ? facts.outputs[0]
+                              : grad_input ? facts.inputs[0]
+                                           : facts.inputs[1];
+  if (y.shape[y.shape.rank() - 1].count != 1) return {};
+  NarrowDense d;
+  d.width = x.shape[x.shape.rank() - 1].count;
+  d.rows = facts.samples() * x.shape.elements_per_sample() / d.width;
+  d.bias = facts.attributes().get_bool("use_bias", false);
+  d.relu = facts.attributes().get_string("activation", "linear") == "relu";
+  if (forward) return make_forward(d, options);
+  return grad_input ? make_grad_input(d, options) : make_grad_kernel(d, options);
+}
+
+}  // namespace plimsoll::backend::cpu

@@ -1,0 +1,54 @@
+// Vectors of PLIMSOLL_LANES floats, for loops that the compiler does not vectorize well by itself;
+// part of every variant (for_each_isa.h). Addresses need no alignment.
+
+constexpr int kLanes = PLIMSOLL_LANES;
+typedef float Floats __attribute__((vector_size(4 * PLIMSOLL_LANES)));
+typedef int32_t Ints __attribute__((vector_size(4 * PLIMSOLL_LANES)));
+typedef uint8_t SmallInts __attribute__((vector_size(PLIMSOLL_LANES)));
+
+inline Floats load(const float* from) {
+  Floats v;
+  __builtin_memcpy(&v, from, sizeof(v));
+  return v;
+}
+inline void store(float* to, Floats v) { __builtin_memcpy(to, &v, sizeof(v)); }
+inline Ints load_winners(const uint8_t* from) {
+  SmallInts v;
+  __builtin_memcpy(&v, from, sizeof(v));
+  return __builtin_convertvector(v, Ints);
+}
+inline Ints load_winners(const int32_t* from) {
+  Ints v;
+  __builtin_memcpy(&v, from, sizeof(v));
+  return v;
+}
+inline void store_winners(uint8_t* to, Ints v) {
+  const SmallInts small = __builtin_convertvector(v, SmallInts);
+  __builtin_memcpy(to, &small, sizeof(small));
+}
+inline void store_winners(int32_t* to, Ints v) { __builtin_memcpy(to, &v, sizeof(v)); }
+
+// One bit a lane, the first lane lowest: lane > 0.
+inline uint32_t positive_mask(Floats v) {
+#if PLIMSOLL_LANES == 16
+  return _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_GT_OQ);
+#elif PLIMSOLL_LANES == 8
+  return static_cast<uint32_t>(
+      _mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_GT_OQ)));
+#else
+  uint32_t mask = 0;
+  for (int i = 0; i < kLanes; ++i) mask |= static_cast<uint32_t>(v[i] > 0.0f) << i;
+  return mask;
+#endif
+}
+// The lanes whose bit is set, others zero.
+inline Floats keep_lanes(Floats v, uint32_t mask) {
+#if PLIMSOLL_LANES == 16
+  return _mm512_maskz_mov_ps(static_cast<__mmask16>(mask), v);
+#else
+  Ints bits;
+  for (int i = 0; i < kLanes; ++i) bits[i] = 1 << i;
+  const Ints chosen = ((Ints{} + static_cast<int32_t>(mask)) & bits) != 0;
+  return reinterpret_cast<Floats>(reinterpret_cast<Ints>(v) & chosen);
+#endif
+}

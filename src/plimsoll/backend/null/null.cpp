@@ -1,0 +1,45 @@
+#include "backend/null/null.h"
+
+#include "backend/reference/catalog.h"
+#include "backend/reference/reference.h"
+
+namespace plimsoll::backend {
+namespace {
+
+class Nothing final : public Kernel {
+ public:
+  void run(const KernelCall&) const noexcept override {}
+};
+
+class Null final : public Backend {
+ public:
+  explicit Null(const KernelSetOptions& options) : catalog_("null", options) {}
+
+  std::string_view name() const override { return "null"; }
+  const graph::KernelCatalog& catalog() const override { return catalog_; }
+  ops::Offers offers() const override { return reference_offers(); }
+  // The reference's kernel is made and thrown away, for its checks.
+  std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) override {
+    make_reference_kernel(request);
+    return std::make_unique<Nothing>();
+  }
+  std::unique_ptr<Kernel> make_encoder(const EncoderRequest& request) override {
+    make_reference_encoder(request);
+    return std::make_unique<Nothing>();
+  }
+  bool computes() const override { return false; }
+  ResidentBytes resident_bytes(const graph::ProgramSet& programs) const override {
+    return reference_resident_bytes(programs);
+  }
+
+ private:
+  ReferenceCatalog catalog_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_null_backend(const KernelSetOptions& options) {
+  return std::make_unique<Null>(options);
+}
+
+}  // namespace plimsoll::backend

@@ -1,0 +1,17 @@
+#pragma once
+
+// The null backend: the reference's catalog, with kernels that do nothing.
+//
+// It accounts for any plan (boxes, scratch, estimated times, every check of a kernel's request) at
+// no cost, so that plans of large models can be made and run as tests without computing.
+
+#include <memory>
+
+#include "backend/backends.h"
+#include "backend/kernel.h"
+
+namespace plimsoll::backend {
+
+std::unique_ptr<Backend> make_null_backend(const KernelSetOptions& options);
+
+}  // namespace plimsoll::backend

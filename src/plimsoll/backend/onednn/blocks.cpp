@@ -1,0 +1,164 @@
+#include "backend/onednn/blocks.h"
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "backend/box.h"
+#include "graph/op.h"
+
+namespace plimsoll::backend::onednn {
+namespace {
+
+using graph::Graph;
+using graph::NodeId;
+
+// Work that makes the start of a call, about a microsecond for each thread, less than 2 % of it.
+constexpr double kFlopsPerThread = 4e6;
+// Passes over a weight gradient to add a block's share: read the share, read and write the sum.
+constexpr double kAddPasses = 3.0;
+// The part of a weight gradient's time that adding may take.
+constexpr double kAddShare = 0.04;
+// Of one thread's convolution, and of memory and the last cache; ratios of these matter, and they
+// differ little between machines.
+constexpr double kFlopsPerSecond = 1.1e11;
+constexpr double kMemoryBytesPerSecond = 2e10;
+constexpr double kCacheBytesPerSecond = 5e10;
+
+constexpr int64_t kMostSamples = 64;
+// A dense layer reuses its weights over so many rows at least, while that stays in the caches.
+constexpr int64_t kLeastDenseRows = 16;
+constexpr double kWeightGradientCallBytes = 8 << 20;
+
+enum class Weight : uint8_t { kLight, kDense, kConvolution };
+
+Weight weight_of(const graph::Node& node) {
+  const std::string_view op = node.op->name();
+  if (op.starts_with("conv2d")) return Weight::kConvolution;
+  if (op == "dense" || op.starts_with("dense_grad")) return Weight::kDense;
+  return Weight::kLight;
+}
+
+// Bytes of one sample in operands that have a batch dimension.
+double sample_bytes(const Graph& graph, NodeId id) {
+  double bytes = 0;
+  const graph::Node& node = graph.node(id);
+  const auto add = [&](graph::ValueId value) {
+    const graph::ValueType& type = graph.value(value).type;
+    if (type.shape.has_batch()) {
+      bytes += static_cast<double>(row_bytes(type.dtype, type.shape).count());
+    }
+  };
+  for (graph::ValueId value : node.inputs) add(value);
+  for (graph::ValueId value : node.outputs) add(value);
+  return std::max(bytes, 1.0);
+}
+
+double sample_flops(const Graph& graph, NodeId id) {
+  const graph::Node& node = graph.node(id);
+  const std::vector<graph::ValueType> inputs = input_types(graph, id);
+  const std::vector<graph::ValueType> outputs = output_types(graph, id);
+  return std::max(node.op->flops_per_sample({node.attributes, inputs, outputs}), 1.0);
+}
+
+int64_t power_from(double least) {
+  const auto whole = static_cast<uint64_t>(std::clamp(least, 1.0, double{kMostSamples}));
+  const bool exact = static_cast<double>(whole) >= std::min(least, double{kMostSamples});
+  return static_cast<int64_t>(std::bit_ceil(exact ? whole : whole + 1));
+}
+
+int64_t power_within(int64_t extent, double bytes_each, double limit) {
+  while (extent > 1 && static_cast<double>(extent) * bytes_each > limit) extent /= 2;
+  return extent;
+}
+
+}  // namespace
+
+Blocks::Blocks(const CpuInfo& cpu, const KernelSetOptions& options)
+    : options_(options),
+      caches_bytes_(static_cast<double>(cpu.l2_bytes.count()) * options.threads),
+      last_cache_bytes_(static_cast<double>(cpu.l3_bytes.count())) {}
+
+int64_t Blocks::preferred_convolution(const Graph& graph, NodeId node) const {
+  const double flops = sample_flops(graph, node);
+  const double bytes = sample_bytes(graph, node);
+  int64_t extent = power_from(kFlopsPerThread * options_.threads / flops);
+  extent = power_within(extent, bytes, caches_bytes_ / 2);
+  if (graph.node(node).op->name() != "conv2d_grad_kernel") return extent;
+  const graph::ValueType& kernel = graph.value(graph.node(node).outputs[0]).type;
+  const auto sum_bytes = static_cast<double>(tensor_bytes(kernel.dtype, kernel.shape, 1).count());
+  const double bandwidth =
+      2 * sum_bytes > last_cache_bytes_ / 2 ? kMemoryBytesPerSecond : kCacheBytesPerSecond;
+  const double add_seconds = kAddPasses * sum_bytes / bandwidth;
+  const double sample_seconds = flops / (kFlopsPerSecond * options_.threads);
+  const int64_t wanted = power_from(add_seconds / (kAddShare * sample_seconds));
+  return std::max(extent, power_within(wanted, bytes, kWeightGradientCallBytes));
+}
+
+int64_t Blocks::preferred_dense(const Graph& graph, NodeId node) const {
+  const double bytes = sample_bytes(graph, node);
+  const int64_t roomy = power_within(kMostSamples, bytes, caches_bytes_ / 4);
+  // Long rows: to the brim, since the weights they meet are as long.
+  return std::max(roomy, power_within(kLeastDenseRows, bytes, caches_bytes_ * 7 / 8));
+}
+
+int64_t Blocks::preferred(const Graph& graph, NodeId node) const {
+  switch (weight_of(graph.node(node))) {
+    case Weight::kConvolution:
+      return preferred_convolution(graph, node);
+    case Weight::kDense:
+      return preferred_dense(graph, node);
+    case Weight::kLight:
+      break;
+  }
+  return power_within(kMostSamples, sample_bytes(graph, node), caches_bytes_ / 2);
+}
+
+int64_t Blocks::limited(const Graph& graph, NodeId node, int64_t extent) const {
+  // Nodes to look at, upwards over values with a batch dimension. Past a dense layer only dense
+  // layers count.
+  struct Visit {
+    NodeId node;
+    bool dense_only;
+  };
+  constexpr uint8_t kSeenDense = 1;
+  constexpr uint8_t kSeenAll = 3;
+  std::vector<uint8_t> seen(graph.nodes.size(), 0);
+  std::vector<Visit> stack;
+  const auto push_producers = [&](NodeId of, bool dense_only) {
+    for (graph::ValueId input : graph.node(of).inputs) {
+      const graph::Value& value = graph.value(input);
+      if (value.kind != graph::ValueKind::kNode || !value.type.shape.has_batch()) continue;
+      const uint8_t mark = dense_only ? kSeenDense : kSeenAll;
+      uint8_t& mine = seen[value.producer.index()];
+      if ((mine & mark) == mark) continue;
+      mine |= mark;
+      stack.push_back({value.producer, dense_only});
+    }
+  };
+  push_producers(node, weight_of(graph.node(node)) == Weight::kDense);
+  while (!stack.empty() && extent > 1) {
+    const Visit visit = stack.back();
+    stack.pop_back();
+    const Weight weight = weight_of(graph.node(visit.node));
+    if (weight == Weight::kDense || (weight == Weight::kConvolution && !visit.dense_only)) {
+      extent = std::min(extent, preferred(graph, visit.node));
+    }
+    if (weight != Weight::kConvolution) {
+      push_producers(visit.node, visit.dense_only || weight == Weight::kDense);
+    }
+  }
+  return extent;
+}
+
+graph::Block Blocks::block(const Graph& graph, NodeId node) const {
+  BoxRule rule;
+  rule.batch = preferred(graph, node);
+  if (weight_of(graph.node(node)) != Weight::kConvolution) {
+    rule.batch = limited(graph, node, rule.batch);
+  }
+  rule.call_bytes = Bytes(int64_t{1} << 60);  // the extent has been halved already
+  return choose_box(graph, node, rule, options_);
+}
+
+}  // namespace plimsoll::backend::onednn

@@ -1,0 +1,42 @@
+#pragma once
+
+// The boxes of this backend's kernel set.
+//
+// Three kinds of nodes, by what decides their batch extent (numbers: docs/design/0002-kernel-sets):
+//
+//   convolutions   enough work in a call to hide its start, operands within half of the L2 caches
+//                  together; a weight gradient also enough to hide the pass that adds it up
+//   dense layers   32 to 64 rows to reuse the weights, fewer where a row is long
+//   all others     operands of a call within half of the L2 caches
+//
+// A slice of a loop is a multiple of every box in it, so a light node must not ask for more rows
+// than the heavy nodes whose results it reads: its extent is at most theirs. In the same way a
+// dense layer asks for no more rows than the dense layers before it. That looks at the graph above
+// the node, and at nothing else: neither limit nor batch size nor other programs play a part.
+
+#include "backend/backends.h"
+#include "base/cpu.h"
+#include "graph/kernel_catalog.h"
+
+namespace plimsoll::backend::onednn {
+
+class Blocks {
+ public:
+  // `options.threads` is the resolved count.
+  Blocks(const CpuInfo& cpu, const KernelSetOptions& options);
+
+  graph::Block block(const graph::Graph& graph, graph::NodeId node) const;
+
+ private:
+  int64_t preferred(const graph::Graph& graph, graph::NodeId node) const;
+  int64_t preferred_convolution(const graph::Graph& graph, graph::NodeId node) const;
+  int64_t preferred_dense(const graph::Graph& graph, graph::NodeId node) const;
+  // At most the extents of the heavy nodes above.
+  int64_t limited(const graph::Graph& graph, graph::NodeId node, int64_t extent) const;
+
+  KernelSetOptions options_;
+  double caches_bytes_;       // L2 of all threads together
+  double last_cache_bytes_;   // L3
+};
+
+}  // namespace plimsoll::backend::onednn

@@ -1,0 +1,100 @@
+#include "backend/onednn/cost_model.h"
+
+#include <algorithm>
+#include <array>
+
+#include "backend/cpu/node_facts.h"
+#include "backend/cpu/threads.h"
+
+namespace plimsoll::backend::onednn {
+namespace {
+
+struct IsaRate {
+  std::string_view isa;
+  double flops_per_second;  // of one thread, in a large convolution
+};
+constexpr std::array<IsaRate, 6> kIsaRates = {{{"avx512_bf16", 1.16e11},
+                                               {"avx512", 1.16e11},
+                                               {"avx2", 5.5e10},
+                                               {"neon_bf16", 2.5e10},
+                                               {"neon", 2.5e10},
+                                               {"sse2", 1.2e10}}};
+constexpr double kOtherFlopsPerSecond = 2e9;
+constexpr double kReferenceFlopsPerSecond = 1e9;
+
+// Operands that lie in the last cache, per thread; in memory, all threads together.
+constexpr double kCacheBytesPerSecond = 2.5e10;
+constexpr double kMemoryBytesPerSecond = 2.4e10;
+constexpr double kSecondsPerCall = 2e-7;
+constexpr double kSecondsPerTeam = 1.5e-6;  // waking the other threads and waiting for them
+
+constexpr double kSpillBytesPerSecond = 4e8;
+constexpr double kSecondsPerSpill = 1e-4;
+
+// Share of the peak rate that a family reaches.
+double efficiency(std::string_view op, double channels) {
+  const bool few = channels < 16;
+  if (op == "conv2d") return few ? 0.9 : 1.0;
+  if (op == "conv2d_grad_input") return 1.0;
+  if (op == "conv2d_grad_kernel") return few ? 0.58 : 0.92;
+  if (op == "dense") return 0.97;
+  if (op.starts_with("dense_grad")) return 0.9;
+  return 0.05;  // maps and sums: traffic decides, but for functions such as tanh
+}
+
+}  // namespace
+
+CostModel::CostModel(const CpuInfo& cpu, int threads)
+    : flops_per_thread_(kOtherFlopsPerSecond),
+      last_cache_bytes_(static_cast<double>(std::max(cpu.l3_bytes, cpu.l2_bytes * threads).count())),
+      threads_(threads) {
+  for (const IsaRate& rate : kIsaRates) {
+    if (rate.isa == cpu.isa) flops_per_thread_ = rate.flops_per_second;
+  }
+}
+
+double CostModel::seconds(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                          std::span<const int64_t> extents, bool own) const {
+  const cpu::NodeFacts facts = cpu::node_facts(graph, node, batch, extents, {});
+  double flops = facts.node->op->flops_per_sample(facts.types());
+  for (size_t i = 0; i < facts.axes.size(); ++i) {
+    // A batch axis counts samples; the others are shares of a sample's work.
+    const Dim& extent = facts.axes[i].extent;
+    const double whole = extent.of_batch ? 1.0 : static_cast<double>(extent.at(batch));
+    flops *= static_cast<double>(extents[i]) / whole;
+  }
+  double bytes = 0;
+  const auto add = [&](const graph::ValueType& type, int64_t elements) {
+    const double each =
+        type.dtype == DType::kBits ? 0.125 : static_cast<double>(element_bytes(type.dtype).count());
+    bytes += static_cast<double>(elements) * each;
+  };
+  for (size_t i = 0; i < facts.inputs.size(); ++i) add(facts.inputs[i], facts.input_elements(i));
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    add(facts.outputs[i], facts.output_elements(i));
+  }
+  if (!own) {
+    return kSecondsPerCall + flops / kReferenceFlopsPerSecond + bytes / kMemoryBytesPerSecond;
+  }
+  const double channels =
+      facts.inputs.empty() || facts.inputs[0].shape.rank() == 0
+          ? 1.0
+          : static_cast<double>(facts.inputs[0].shape[facts.inputs[0].shape.rank() - 1].count);
+  const bool team = threads_ > 1 && (bytes >= cpu::kBytesWorthATeam || flops >= 1e6);
+  const double threads = team ? threads_ : 1;
+  const double bandwidth = bytes > last_cache_bytes_ / 2
+                               ? kMemoryBytesPerSecond
+                               : kCacheBytesPerSecond * threads;
+  const double arithmetic = flops / (flops_per_thread_ * efficiency(facts.op(), channels) * threads);
+  return kSecondsPerCall + (team ? kSecondsPerTeam : 0.0) + std::max(arithmetic, bytes / bandwidth);
+}
+
+double CostModel::copy_seconds(Bytes bytes) const {
+  return static_cast<double>(bytes.count()) / kMemoryBytesPerSecond;
+}
+
+double CostModel::spill_seconds(Bytes bytes) {
+  return kSecondsPerSpill + static_cast<double>(bytes.count()) / kSpillBytesPerSecond;
+}
+
+}  // namespace plimsoll::backend::onednn

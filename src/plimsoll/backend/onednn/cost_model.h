@@ -1,0 +1,30 @@
+#pragma once
+
+// Estimated times of kernel calls: the larger of arithmetic and traffic, and the start of a call.
+//
+// They decide between plans and never change a result. Rates are per instruction set and operator
+// family, measured by bench/kernel_blocks (docs/design/0002-kernel-sets.md has the numbers).
+
+#include "base/cpu.h"
+#include "graph/kernel_catalog.h"
+
+namespace plimsoll::backend::onednn {
+
+class CostModel {
+ public:
+  CostModel(const CpuInfo& cpu, int threads);
+
+  // Of a call with these extents; `own` says that it runs on our kernels or the vendor's, and not
+  // on the reference's plain loops.
+  double seconds(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                 std::span<const int64_t> extents, bool own) const;
+  double copy_seconds(Bytes bytes) const;
+  static double spill_seconds(Bytes bytes);
+
+ private:
+  double flops_per_thread_;
+  double last_cache_bytes_;
+  int threads_;
+};
+
+}  // namespace plimsoll::backend::onednn

@@ -1,0 +1,60 @@
+#pragma once
+
+// dense and its two gradients as matrix products of the vendor, float32.
+//
+// Rows are all positions of all samples in the call. Weights stay plain: the product reads them
+// within a few percent as fast, and packing would cost a pass over them in every step. The weight
+// gradient is added by the primitive itself (a sum post-op); the first block is stored by a second
+// primitive.
+//
+// Where a block is cut along the units, operands are copied to dense rows in scratch first and
+// results back afterwards, so that the bits do not depend on how wide the buffers around are.
+//
+//   scratch  [primitive] [cut only: w, or dw][cut only: y, or dy]
+//
+// A single unit is no matrix product; cpu/narrow_dense has it.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/cpu_kernels.h"
+#include "backend/onednn/primitive_cache.h"
+
+namespace plimsoll::backend::onednn {
+
+enum class DenseKind { kForward, kGradInput, kGradKernel };
+
+struct Dense {
+  DenseKind kind = DenseKind::kForward;
+  int64_t rows = 1;
+  int64_t inner = 1;  // width of x
+  int64_t units = 1;  // width of y in this call
+  bool bias = false;
+  bool relu = false;
+  bool cut = false;  // along the units
+};
+
+// nullopt: another operator, a single unit, or what only the reference computes (float64).
+std::optional<Dense> read_dense(const cpu::NodeFacts& facts);
+
+class DenseLayers {
+ public:
+  DenseLayers(PrimitiveCache& cache, int threads) : cache_(cache), threads_(threads) {}
+
+  Bytes scratch(const Dense& dense) const;
+  // Of its primitives; equal keys, one primitive.
+  std::vector<std::string> keys(const Dense& dense) const;
+  // `request` tells the strides of what is cut.
+  std::unique_ptr<Kernel> make(const Dense& dense, const KernelRequest& request,
+                               cpu::Isa isa) const;
+
+ private:
+  std::shared_ptr<Compiled> compiled(const Dense& dense, bool add) const;
+
+  PrimitiveCache& cache_;
+  int threads_;
+};
+
+}  // namespace plimsoll::backend::onednn

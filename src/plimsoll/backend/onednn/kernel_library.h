@@ -1,0 +1,59 @@
+#pragma once
+
+// Which kernel runs a node: the vendor's primitives, our own loops, or the reference's.
+//
+//   conv2d, its gradients            the vendor        float32
+//   dense, its gradients             the vendor        float32, from two units on; one unit: our own
+//   pack                             our own
+//   elementwise, poolings, BatchNormalization, bias, casts to float32, dropout, optimizers
+//                                    our own           float32, dense operands
+//   float64; losses, metrics, softmax, global maximum, concat and the other moves, initializers,
+//   RMSprop with momentum or centred; poolings of windows above 256 positions
+//                                    the reference
+//
+// The choice is a function of the node and the extents of the call.
+
+#include "backend/backends.h"
+#include "backend/onednn/blocks.h"
+#include "backend/onednn/convolution.h"
+#include "backend/onednn/dense.h"
+#include "backend/onednn/primitive_cache.h"
+#include "base/cpu.h"
+
+namespace plimsoll::backend::onednn {
+
+class KernelLibrary {
+ public:
+  KernelLibrary(const CpuInfo& cpu, const KernelSetOptions& options);
+  KernelLibrary(const KernelLibrary&) = delete;
+  KernelLibrary& operator=(const KernelLibrary&) = delete;
+
+  const Blocks& blocks() const { return blocks_; }
+
+  Bytes scratch(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                std::span<const int64_t> extents, std::span<const std::string> forms) const;
+  // Whether the call would run on a kernel that is not the reference's.
+  bool own(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+           std::span<const int64_t> extents) const;
+  bool row_exact(const graph::Graph& graph, graph::NodeId node, int axis) const;
+  std::unique_ptr<Kernel> make(const KernelRequest& request) const;
+  std::unique_ptr<Kernel> make_encoder(const EncoderRequest& request) const;
+  // Keys of the vendor's primitives that the node's kernels run at block and tail.
+  std::vector<std::string> primitive_keys(const graph::Graph& graph, graph::NodeId node,
+                                          int64_t batch) const;
+  // The layout that the node wants its weight packed to.
+  std::optional<PackedLayout> wanted_layout(const graph::Graph& graph, graph::NodeId node) const;
+
+ private:
+  std::optional<Convolution> convolution(const graph::Graph& graph, graph::NodeId node,
+                                         const cpu::NodeFacts& facts) const;
+
+  cpu::CpuOptions options_;
+  Blocks blocks_;
+  // Grows under const calls: answers are kept, and the backend is used from one host thread.
+  mutable PrimitiveCache cache_;
+  Convolutions convolutions_;
+  DenseLayers dense_layers_;
+};
+
+}  // namespace plimsoll::backend::onednn

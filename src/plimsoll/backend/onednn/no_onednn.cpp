@@ -1,0 +1,14 @@
+#include "backend/onednn/onednn.h"
+#include "base/error.h"
+
+namespace plimsoll::backend {
+
+bool has_onednn() { return false; }
+
+std::unique_ptr<Backend> make_onednn_backend(const KernelSetOptions&) {
+  throw Error(ErrorKind::kBackend,
+              "backend onednn: expected a build with oneDNN, received one without. Configure with "
+              "-DPLIMSOLL_ONEDNN=ON, or use --backend reference.");
+}
+
+}  // namespace plimsoll::backend

@@ -1,0 +1,16 @@
+#pragma once
+
+// The oneDNN backend, or in a build without it (no_onednn.cpp) an error that says so.
+
+#include <memory>
+
+#include "backend/backends.h"
+#include "backend/kernel.h"
+
+namespace plimsoll::backend {
+
+bool has_onednn();
+// Throws kBackend where it was not built.
+std::unique_ptr<Backend> make_onednn_backend(const KernelSetOptions& options);
+
+}  // namespace plimsoll::backend

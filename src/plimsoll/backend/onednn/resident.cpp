@@ -1,0 +1,51 @@
+#include "backend/onednn/resident.h"
+
+#include <set>
+
+namespace plimsoll::backend::onednn {
+namespace {
+
+constexpr Bytes kEngineBytes = 10_MiB;
+
+// Of one primitive, by the start of its key: convolutions forward, to the input, to the kernel;
+// dense layers forward and backward.
+struct Row {
+  std::string_view prefix;
+  Bytes bytes;
+};
+constexpr Row kRows[] = {{"conv0", 160_KiB},
+                         {"conv1", 150_KiB},
+                         {"conv2", 80_KiB},
+                         {"dense0", 260_KiB},
+                         {"dense", 110_KiB}};
+// Objects of a node's own kernels at block and tail.
+constexpr Bytes kNodeBytes(2 << 10);
+
+Bytes primitive_bytes(std::string_view key) {
+  for (const Row& row : kRows) {
+    if (key.starts_with(row.prefix)) return row.bytes;
+  }
+  return Bytes(0);
+}
+
+}  // namespace
+
+ResidentBytes estimate_resident_bytes(const KernelLibrary& library,
+                                      const graph::ProgramSet& programs) {
+  std::set<std::string> keys;
+  int64_t nodes = 0;
+  for (const graph::Program& program : programs.programs) {
+    for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
+      ++nodes;
+      for (std::string& key :
+           library.primitive_keys(program.graph, graph::NodeId(n), program.batch)) {
+        keys.insert(std::move(key));
+      }
+    }
+  }
+  Bytes kernels = kNodeBytes * nodes;
+  for (const std::string& key : keys) kernels += primitive_bytes(key);
+  return {kEngineBytes, kernels};
+}
+
+}  // namespace plimsoll::backend::onednn

@@ -1,0 +1,125 @@
+// Activations, their gradients, and the one-bit saved form of relu.
+
+#include "backend/reference/loops.h"
+#include "backend/reference/problem.h"
+#include "backend/reference/reference.h"
+#include "ops/activation_functions.h"
+
+namespace plimsoll::backend {
+namespace reference {
+namespace {
+
+using ops::Activation;
+using ops::ActivationKind;
+
+std::unique_ptr<Kernel> make_activation(const Problem& problem) {
+  const Activation activation = ops::read_activation(problem.attributes());
+  return for_float(problem.inputs[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return kernel_of([activation](const KernelCall& call) {
+      const Operand& x = call.inputs[0];
+      const Operand& y = call.outputs[0];
+      for_each_run<2>(x.dims, {x.strides, y.strides}, [&](const auto& at, int64_t, int64_t count) {
+        const T* in = data_of<T>(x) + at[0];
+        T* out = data_of<T>(y) + at[1];
+        for (int64_t i = 0; i < count; ++i) out[i] = activate(activation, in[i]);
+      });
+    });
+  });
+}
+
+// dy where the bit of its element is set, else 0.
+template <typename T>
+std::unique_ptr<Kernel> relu_grad_from_bits(const Problem& problem) {
+  const int64_t per_sample = problem.inputs[1].shape.elements_per_sample();
+  const int64_t row = row_bytes(DType::kBits, problem.inputs[1].shape).count();
+  return kernel_of([per_sample, row](const KernelCall& call) {
+    const Operand& dy = call.inputs[0];
+    const Operand& dx = call.outputs[0];
+    const auto* bits = data_of<const uint8_t>(call.inputs[1]);
+    for_each_run<2>(dy.dims, {dy.strides, dx.strides},
+                    [&](const auto& at, int64_t position, int64_t count) {
+                      const T* in = data_of<T>(dy) + at[0];
+                      T* out = data_of<T>(dx) + at[1];
+                      for (int64_t i = 0; i < count; ++i) {
+                        const int64_t sample = (position + i) / per_sample;
+                        const int64_t element = (position + i) % per_sample;
+                        const int byte = bits[sample * row + element / 8];
+                        out[i] = (byte >> (element % 8)) & 1 ? in[i] : T(0);
+                      }
+                    });
+  });
+}
+
+std::unique_ptr<Kernel> make_activation_grad(const Problem& problem) {
+  const Activation activation = ops::read_activation(problem.attributes());
+  return for_float(problem.inputs[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if (problem.forms.size() > 1 && problem.forms[1] == "positive_bits") {
+      return relu_grad_from_bits<T>(problem);
+    }
+    return std::unique_ptr<Kernel>(kernel_of([activation](const KernelCall& call) {
+      const Operand& dy = call.inputs[0];
+      const Operand& r = call.inputs[1];
+      const Operand& dx = call.outputs[0];
+      for_each_run<3>(dy.dims, {dy.strides, r.strides, dx.strides},
+                      [&](const auto& at, int64_t, int64_t count) {
+                        const T* in = data_of<T>(dy) + at[0];
+                        const T* reference = data_of<T>(r) + at[1];
+                        T* out = data_of<T>(dx) + at[2];
+                        if (activation.kind == ActivationKind::kRelu) {
+                          for (int64_t i = 0; i < count; ++i) {
+                            out[i] = reference[i] > T(0) ? in[i] : T(0);
+                          }
+                          return;
+                        }
+                        for (int64_t i = 0; i < count; ++i) {
+                          out[i] = in[i] * activation_slope(activation, reference[i]);
+                        }
+                      });
+    }));
+  });
+}
+
+constexpr KernelEntry kEntries[] = {
+    {"activation", make_activation},
+    {"activation_grad", make_activation_grad},
+};
+
+}  // namespace
+
+std::span<const KernelEntry> activation_kernels() { return kEntries; }
+
+}  // namespace reference
+
+std::unique_ptr<Kernel> make_reference_encoder(const EncoderRequest& request) {
+  if (request.form != "positive_bits") {
+    throw Error(ErrorKind::kBackend,
+                "reference: expected the saved form \"positive_bits\", "
+                "received \"" +
+                    request.form + "\". Keep the plain value.");
+  }
+  const Shape& shape = request.type.shape;
+  const int64_t per_sample = shape.elements_per_sample();
+  const int64_t row = row_bytes(DType::kBits, shape).count();
+  const int64_t samples = shape.has_batch() ? request.rows / shape[0].count : 1;
+  return reference::for_float(request.type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return reference::kernel_of([per_sample, row, samples](const KernelCall& call) {
+      const T* x = reference::data_of<T>(call.inputs[0]);
+      auto* bits = reference::data_of<uint8_t>(call.outputs[0]);
+      for (int64_t sample = 0; sample < samples; ++sample) {
+        for (int64_t byte = 0; byte < row; ++byte) {
+          unsigned value = 0;
+          for (int64_t bit = 0; bit < 8 && byte * 8 + bit < per_sample; ++bit) {
+            const bool positive = x[sample * per_sample + byte * 8 + bit] > T(0);
+            value |= static_cast<unsigned>(positive) << bit;
+          }
+          bits[sample * row + byte] = static_cast<uint8_t>(value);
+        }
+      }
+    });
+  });
+}
+
+}  // namespace plimsoll::backend

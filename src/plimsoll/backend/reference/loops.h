@@ -1,0 +1,90 @@
+#pragma once
+
+// Loops over operands of any strides.
+//
+// for_each_run hands out stretches that lie side by side in all operands; for_each_index visits
+// positions one by one. Both go in row-major order and allocate nothing.
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "backend/kernel.h"
+
+namespace plimsoll::backend::reference {
+
+inline constexpr size_t kMaxRank = 8;
+
+template <typename T>
+T* data_of(const Operand& operand) {
+  return reinterpret_cast<T*>(operand.data);
+}
+
+using Strides = std::span<const int64_t>;
+template <size_t N>
+using Offsets = std::array<int64_t, N>;
+
+// body(offsets, position): every position of a box, with each operand's offset in elements.
+template <size_t N, typename Body>
+void for_each_index(std::span<const int64_t> dims, const std::array<Strides, N>& strides,
+                    Body body) {
+  int64_t count = 1;
+  for (int64_t dim : dims) count *= dim;
+  std::array<int64_t, kMaxRank> index{};
+  Offsets<N> offsets{};
+  for (int64_t position = 0; position < count; ++position) {
+    body(std::as_const(offsets), position);
+    for (size_t d = dims.size(); d-- > 0;) {
+      for (size_t k = 0; k < N; ++k) offsets[k] += strides[k][d];
+      if (++index[d] < dims[d]) break;
+      for (size_t k = 0; k < N; ++k) offsets[k] -= strides[k][d] * dims[d];
+      index[d] = 0;
+    }
+  }
+}
+
+// body(offsets, position of the first element, elements).
+template <size_t N, typename Body>
+void for_each_run(std::span<const int64_t> dims, const std::array<Strides, N>& strides, Body body) {
+  int64_t run = 1;
+  size_t outer = dims.size();
+  const auto joined = [&](size_t d) {
+    if (dims[d] == 1) return true;
+    for (size_t k = 0; k < N; ++k) {
+      if (strides[k][d] != run) return false;
+    }
+    return true;
+  };
+  while (outer > 0 && joined(outer - 1)) run *= dims[--outer];
+  if (run == 0) return;
+  for_each_index<N>(dims.first(outer), strides, [&](const Offsets<N>& offsets, int64_t position) {
+    body(offsets, position * run, run);
+  });
+}
+
+inline int64_t count_of(const Operand& operand) {
+  int64_t count = 1;
+  for (int64_t dim : operand.dims) count *= dim;
+  return count;
+}
+
+// Dimensions without the last: positions of rows.
+inline std::span<const int64_t> row_dims(const Operand& operand) {
+  return operand.dims.first(operand.dims.size() - 1);
+}
+inline int64_t row_length(const Operand& operand) { return operand.dims.back(); }
+
+// Adds a block's sum to an accumulator, or stores the first.
+template <typename T>
+void fold(T& accumulator, double sum, bool first) {
+  const T rounded = static_cast<T>(sum);
+  accumulator = first ? rounded : accumulator + rounded;
+}
+
+template <typename T>
+double square(T x) {
+  return static_cast<double>(x) * static_cast<double>(x);
+}
+
+}  // namespace plimsoll::backend::reference

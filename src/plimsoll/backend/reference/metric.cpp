@@ -1,0 +1,78 @@
+// Accuracies per row.
+
+#include "backend/reference/labels.h"
+#include "backend/reference/loops.h"
+#include "backend/reference/problem.h"
+
+namespace plimsoll::backend::reference {
+namespace {
+
+// The first maximum.
+template <typename T>
+int64_t argmax(const T* x, int64_t count) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < count; ++i) {
+    if (x[i] > x[best]) best = i;
+  }
+  return best;
+}
+
+// hit(target row, prediction row, length) → the row's accuracy.
+template <typename T, typename Hit>
+std::unique_ptr<Kernel> accuracy(Hit hit) {
+  return kernel_of([hit](const KernelCall& call) {
+    const Operand& target = call.inputs[0];
+    const Operand& prediction = call.inputs[1];
+    const Operand& y = call.outputs[0];
+    for_each_index<3>(
+        y.dims, {target.strides, prediction.strides, y.strides}, [&](const auto& at, int64_t) {
+          data_of<T>(y)[at[2]] = static_cast<T>(
+              hit(target, at[0], data_of<T>(prediction) + at[1], row_length(prediction)));
+        });
+  });
+}
+
+std::unique_ptr<Kernel> make_binary(const Problem& problem) {
+  const double threshold = problem.attributes().get_double("threshold", 0.5);
+  return for_float(problem.inputs[1].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return accuracy<T>([least = static_cast<T>(threshold)](const Operand& target, int64_t at,
+                                                           const T* p, int64_t count) {
+      const T* t = data_of<T>(target) + at;
+      int64_t hits = 0;
+      for (int64_t i = 0; i < count; ++i) hits += t[i] == (p[i] > least ? T(1) : T(0)) ? 1 : 0;
+      return static_cast<double>(hits) / static_cast<double>(count);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> make_categorical(const Problem& problem) {
+  return for_float(problem.inputs[1].dtype, [](auto zero) {
+    using T = decltype(zero);
+    return accuracy<T>([](const Operand& target, int64_t at, const T* p, int64_t count) {
+      return argmax<T>(data_of<T>(target) + at, count) == argmax(p, count) ? 1.0 : 0.0;
+    });
+  });
+}
+
+std::unique_ptr<Kernel> make_sparse_categorical(const Problem& problem) {
+  return for_float(problem.inputs[1].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return accuracy<T>([dtype = problem.inputs[0].dtype](const Operand& labels, int64_t at,
+                                                         const T* p, int64_t count) {
+      return read_label(labels, dtype, at) == argmax(p, count) ? 1.0 : 0.0;
+    });
+  });
+}
+
+constexpr KernelEntry kEntries[] = {
+    {"binary_accuracy", make_binary},
+    {"categorical_accuracy", make_categorical},
+    {"sparse_categorical_accuracy", make_sparse_categorical},
+};
+
+}  // namespace
+
+std::span<const KernelEntry> metric_kernels() { return kEntries; }
+
+}  // namespace plimsoll::backend::reference

@@ -1,0 +1,165 @@
+// Kernels that only move: views, state writes, packs, concatenation, slices, padding, constants.
+
+#include <cstring>
+
+#include "backend/reference/loops.h"
+#include "backend/reference/problem.h"
+
+namespace plimsoll::backend::reference {
+namespace {
+
+// Copies a box of elements of so many bytes; boxes in place stay.
+void copy_box(const Operand& from, int64_t from_offset, const Operand& to, int64_t to_offset,
+              std::span<const int64_t> dims, int64_t element) {
+  if (from.data + from_offset * element == to.data + to_offset * element) return;
+  for_each_run<2>(dims, {from.strides, to.strides}, [&](const auto& at, int64_t, int64_t count) {
+    std::memmove(to.data + (to_offset + at[1]) * element,
+                 from.data + (from_offset + at[0]) * element, static_cast<size_t>(count * element));
+  });
+}
+
+// Dense on both sides: the shapes differ, the bytes do not. Without an output there is nothing to
+// do (a state that is written in place).
+std::unique_ptr<Kernel> make_copy(const Problem& problem) {
+  const int64_t element = element_bytes(problem.inputs[0].dtype).count();
+  return kernel_of([element](const KernelCall& call) {
+    if (call.outputs.empty() || call.outputs[0].data == nullptr) return;
+    const Operand& from = call.inputs[0];
+    if (from.data == call.outputs[0].data) return;
+    std::memmove(call.outputs[0].data, from.data, static_cast<size_t>(count_of(from) * element));
+  });
+}
+
+std::unique_ptr<Kernel> make_pack(const Problem& problem) {
+  const std::string layout = problem.attributes().get_string("layout");
+  const Bytes bytes = tensor_bytes(problem.inputs[0].dtype, problem.inputs[0].shape, 1);
+  if (layout != "plain" || problem.attributes().get_int("bytes") != bytes.count()) {
+    throw Error(ErrorKind::kBackend, "reference: expected the layout \"plain\" of " +
+                                         std::to_string(bytes.count()) + " bytes, received \"" +
+                                         layout + "\" of " +
+                                         std::to_string(problem.attributes().get_int("bytes")) +
+                                         ". Plan the model for this backend.");
+  }
+  return make_copy(problem);
+}
+
+size_t axis_of(const Problem& problem) {
+  const int64_t axis = problem.attributes().get_int("axis", -1);
+  return static_cast<size_t>(axis < 0 ? axis + problem.inputs[0].shape.rank() : axis);
+}
+
+std::unique_ptr<Kernel> make_concat(const Problem& problem) {
+  const int64_t element = element_bytes(problem.inputs[0].dtype).count();
+  return kernel_of([axis = axis_of(problem), element](const KernelCall& call) {
+    const Operand& y = call.outputs[0];
+    int64_t begin = 0;
+    for (const Operand& x : call.inputs) {
+      copy_box(x, 0, y, begin * y.strides[axis], x.dims, element);
+      begin += x.dims[axis];
+    }
+  });
+}
+
+std::unique_ptr<Kernel> make_slice(const Problem& problem) {
+  const int64_t element = element_bytes(problem.inputs[0].dtype).count();
+  const int64_t begin = problem.attributes().get_int("begin");
+  return kernel_of([axis = axis_of(problem), begin, element](const KernelCall& call) {
+    const Operand& x = call.inputs[0];
+    copy_box(x, begin * x.strides[axis], call.outputs[0], 0, call.outputs[0].dims, element);
+  });
+}
+
+void clear(const Operand& y, int64_t element) {
+  for_each_run<1>(y.dims, {y.strides}, [&](const auto& at, int64_t, int64_t count) {
+    std::memset(y.data + at[0] * element, 0, static_cast<size_t>(count * element));
+  });
+}
+
+std::unique_ptr<Kernel> make_pad_axis(const Problem& problem) {
+  const int64_t element = element_bytes(problem.inputs[0].dtype).count();
+  const int64_t before = problem.attributes().get_int("before");
+  return kernel_of([axis = axis_of(problem), before, element](const KernelCall& call) {
+    const Operand& y = call.outputs[0];
+    clear(y, element);
+    copy_box(call.inputs[0], 0, y, before * y.strides[axis], call.inputs[0].dims, element);
+  });
+}
+
+std::unique_ptr<Kernel> make_zero_pad2d(const Problem& problem) {
+  const int64_t element = element_bytes(problem.inputs[0].dtype).count();
+  const std::vector<int64_t>& borders = problem.attributes().get_ints("padding");
+  return kernel_of([top = borders[0], left = borders[2], element](const KernelCall& call) {
+    const Operand& y = call.outputs[0];
+    clear(y, element);
+    copy_box(call.inputs[0], 0, y, top * y.strides[1] + left * y.strides[2], call.inputs[0].dims,
+             element);
+  });
+}
+
+std::unique_ptr<Kernel> make_crop2d(const Problem& problem) {
+  const int64_t element = element_bytes(problem.inputs[0].dtype).count();
+  const std::vector<int64_t>& borders = problem.attributes().get_ints("cropping");
+  return kernel_of([top = borders[0], left = borders[2], element](const KernelCall& call) {
+    const Operand& x = call.inputs[0];
+    copy_box(x, top * x.strides[1] + left * x.strides[2], call.outputs[0], 0, call.outputs[0].dims,
+             element);
+  });
+}
+
+// The bytes of one element, zero or one.
+std::unique_ptr<Kernel> fill(const Problem& problem, double value) {
+  const DType dtype = problem.outputs[0].dtype;
+  const int64_t element = element_bytes(dtype).count();
+  std::array<std::byte, 8> bytes{};
+  const auto keep = [&](auto number) { std::memcpy(bytes.data(), &number, sizeof(number)); };
+  switch (dtype) {
+    case DType::kFloat32:
+      keep(static_cast<float>(value));
+      break;
+    case DType::kFloat64:
+      keep(value);
+      break;
+    case DType::kInt32:
+      keep(static_cast<int32_t>(value));
+      break;
+    case DType::kInt64:
+      keep(static_cast<int64_t>(value));
+      break;
+    case DType::kInt8:
+    case DType::kUInt8:
+    case DType::kBool:
+      keep(static_cast<uint8_t>(value));
+      break;
+    default:
+      throw Error(ErrorKind::kBackend, "reference: expected a number to fill with, received " +
+                                           std::string(to_string(dtype)) +
+                                           ". Choose another dtype.");
+  }
+  return kernel_of([bytes, element](const KernelCall& call) {
+    const Operand& y = call.outputs[0];
+    for (int64_t i = 0; i < count_of(y); ++i) {
+      std::memcpy(y.data + i * element, bytes.data(), static_cast<size_t>(element));
+    }
+  });
+}
+
+std::unique_ptr<Kernel> make_zeros(const Problem& problem) { return fill(problem, 0.0); }
+std::unique_ptr<Kernel> make_ones(const Problem& problem) { return fill(problem, 1.0); }
+std::unique_ptr<Kernel> make_constant(const Problem& problem) {
+  return fill(problem, problem.attributes().get_double("value"));
+}
+
+constexpr KernelEntry kEntries[] = {
+    {"concat", make_concat},    {"constant", make_constant},
+    {"crop2d", make_crop2d},    {"ones", make_ones},
+    {"pack", make_pack},        {"pad_axis", make_pad_axis},
+    {"reshape", make_copy},     {"slice", make_slice},
+    {"state_write", make_copy}, {"zero_pad2d", make_zero_pad2d},
+    {"zeros", make_zeros},
+};
+
+}  // namespace
+
+std::span<const KernelEntry> move_kernels() { return kEntries; }
+
+}  // namespace plimsoll::backend::reference

@@ -1,0 +1,55 @@
+#include "backend/reference/reference.h"
+
+#include "backend/reference/catalog.h"
+
+namespace plimsoll::backend {
+namespace {
+
+class Reference final : public Backend {
+ public:
+  explicit Reference(const KernelSetOptions& options) : catalog_("reference", options) {}
+
+  std::string_view name() const override { return "reference"; }
+  const graph::KernelCatalog& catalog() const override { return catalog_; }
+  ops::Offers offers() const override { return reference_offers(); }
+  std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) override {
+    return make_reference_kernel(request);
+  }
+  std::unique_ptr<Kernel> make_encoder(const EncoderRequest& request) override {
+    return make_reference_encoder(request);
+  }
+  ResidentBytes resident_bytes(const graph::ProgramSet& programs) const override {
+    return reference_resident_bytes(programs);
+  }
+
+ private:
+  ReferenceCatalog catalog_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_reference_backend(const KernelSetOptions& options) {
+  return std::make_unique<Reference>(options);
+}
+
+ops::Offers reference_offers() {
+  return {.conv2d_bias = true,
+          .conv2d_relu = true,
+          .dense_bias = true,
+          .dense_relu = true,
+          .kernel_gradient_bias = true};
+}
+
+ResidentBytes reference_resident_bytes(const graph::ProgramSet& programs) {
+  // Measured: the objects of a node's kernels at block and tail, heap overhead included, are below
+  // this; and so is a process that links the engine and has made no kernels.
+  constexpr Bytes kNodeBytes(512);
+  constexpr Bytes kEngineBytes(8 << 20);
+  int64_t nodes = 0;
+  for (const graph::Program& program : programs.programs) {
+    nodes += static_cast<int64_t>(program.graph.nodes.size());
+  }
+  return {kEngineBytes, kNodeBytes * nodes};
+}
+
+}  // namespace plimsoll::backend

@@ -1,0 +1,34 @@
+#pragma once
+
+// The reference backend: plain loops, the truth that other backends are compared with.
+//
+// Float32 and float64, one thread, any strides, every axis that operators declare. Sums of a block
+// are accumulated in double and rounded once. Other backends take single kernels from here for what
+// they do not have themselves.
+
+#include <memory>
+
+#include "backend/backends.h"
+#include "backend/kernel.h"
+
+namespace plimsoll::backend {
+
+std::unique_ptr<Backend> make_reference_backend(const KernelSetOptions& options);
+// What the reference has fused kernels for: everything.
+ops::Offers reference_offers();
+ResidentBytes reference_resident_bytes(const graph::ProgramSet& programs);
+
+// Throws kModel where there is no kernel for the operator, kBackend where there is none for the
+// dtype.
+std::unique_ptr<Kernel> make_reference_kernel(const KernelRequest& request);
+std::unique_ptr<Kernel> make_reference_encoder(const EncoderRequest& request);
+bool has_reference_kernel(std::string_view op);
+
+// Scratch of a call of the reference kernel, exactly.
+Bytes reference_scratch(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                        std::span<const int64_t> extents, std::span<const std::string> forms);
+
+// Whether a row's bits do not depend on the other rows of a call along that axis.
+bool reference_row_exact(const graph::Graph& graph, graph::NodeId node, int axis);
+
+}  // namespace plimsoll::backend

@@ -1,0 +1,71 @@
+#include <array>
+
+#include "backend/reference/problem.h"
+#include "backend/reference/reference.h"
+
+namespace plimsoll::backend {
+namespace reference {
+
+const KernelEntry* find_kernel(std::string_view op) {
+  const std::array families = {activation_kernels(), categorical_kernels(), conv2d_kernels(),
+                               dense_kernels(),      elementwise_kernels(), initializer_kernels(),
+                               loss_kernels(),       metric_kernels(),      move_kernels(),
+                               norm_kernels(),       optimizer_kernels(),   pool_kernels(),
+                               softmax_kernels(),    sum_kernels()};
+  for (std::span<const KernelEntry> family : families) {
+    for (const KernelEntry& entry : family) {
+      if (entry.op == op) return &entry;
+    }
+  }
+  return nullptr;
+}
+
+Problem make_problem(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                     std::span<const int64_t> extents, std::span<const std::string> forms) {
+  return {graph.node(node),
+          batch,
+          input_types(graph, node),
+          output_types(graph, node),
+          axes_of(graph, node),
+          {extents.begin(), extents.end()},
+          {forms.begin(), forms.end()}};
+}
+
+namespace {
+
+const KernelEntry& get_kernel(const graph::Node& node) {
+  if (const KernelEntry* entry = find_kernel(node.op->name())) return *entry;
+  throw Error(ErrorKind::kModel, node.name +
+                                     ": expected an operator with a reference kernel, "
+                                     "received \"" +
+                                     std::string(node.op->name()) + "\". Use another backend.");
+}
+
+}  // namespace
+}  // namespace reference
+
+bool has_reference_kernel(std::string_view op) { return reference::find_kernel(op) != nullptr; }
+
+std::unique_ptr<Kernel> make_reference_kernel(const KernelRequest& request) {
+  const graph::Node& node = request.graph.node(request.node);
+  const reference::KernelEntry& entry = reference::get_kernel(node);
+  return with_context("while making the kernel of " + node.name, [&] {
+    return entry.make(reference::make_problem(request.graph, request.node, request.batch,
+                                              request.extents, request.forms));
+  });
+}
+
+Bytes reference_scratch(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                        std::span<const int64_t> extents, std::span<const std::string> forms) {
+  const reference::KernelEntry& entry = reference::get_kernel(graph.node(node));
+  if (entry.scratch == nullptr) return Bytes(0);
+  return entry.scratch(reference::make_problem(graph, node, batch, extents, forms));
+}
+
+bool reference_row_exact(const graph::Graph& graph, graph::NodeId node, int axis) {
+  const std::vector<graph::Axis> axes = axes_of(graph, node);
+  return reference::get_kernel(graph.node(node)).row_exact &&
+         axes[static_cast<size_t>(axis)].kind == graph::AxisKind::kMap;
+}
+
+}  // namespace plimsoll::backend

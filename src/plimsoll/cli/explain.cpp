@@ -1,0 +1,94 @@
+// plimsoll explain: what a failure log of any framework says, and what to do about it.
+
+#include "explain/explainer.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "formats/model_file.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr size_t kBlockBytes = 1 << 18;
+
+struct ExplainCommand {
+  std::vector<std::string> logs;
+  std::string model;
+  bool json = false;
+};
+
+explain::ModelShapes model_shapes(const std::string& path) {
+  explain::ModelShapes shapes;
+  if (path.empty()) return shapes;
+  const formats::LoadedModel loaded = formats::load_model(path);
+  for (const layers::LayerCall& call : loaded.model.calls()) {
+    explain::ModelLayer layer;
+    layer.name = loaded.model.layer(call.layer).name();
+    const Shape& shape = call.output_types.front().shape;
+    const std::vector<int64_t> extents = shape.at(1);
+    layer.output.assign(extents.begin() + (shape.has_batch() ? 1 : 0), extents.end());
+    for (const layers::Weight& weight : loaded.model.weights(call.layer)) {
+      layer.weights.push_back(weight.shape);
+    }
+    shapes.layers.push_back(std::move(layer));
+  }
+  return shapes;
+}
+
+void feed_file(const std::string& path, explain::Explainer& explainer) {
+  const bool standard_input = path == "-";
+  const File file = standard_input ? File() : File::open_read(path);
+  std::vector<std::byte> block(kBlockBytes);
+  for (int64_t offset = 0;;) {
+    size_t count = 0;
+    if (standard_input) {
+      const ssize_t got = read(STDIN_FILENO, block.data(), block.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw_io("standard input", "read", errno);
+      count = static_cast<size_t>(got);
+    } else {
+      count = file.read_some_at(offset, block);
+      offset += static_cast<int64_t>(count);
+    }
+    if (count == 0) return;
+    explainer.feed({reinterpret_cast<const char*>(block.data()), count});
+  }
+}
+
+int run(const ExplainCommand& command) {
+  int code = kDone;
+  for (const std::string& log : command.logs) {
+    explain::Explainer explainer(model_shapes(command.model));
+    feed_file(log, explainer);
+    const explain::Explanation explanation = explainer.finish();
+    const std::string name = log == "-" ? "standard input" : log;
+    const std::string text = command.json ? to_json(explanation, name) : to_text(explanation, name);
+    std::fputs(text.c_str(), stdout);
+    if (code == kDone) code = exit_code(explanation);
+  }
+  return code;
+}
+
+}  // namespace
+
+Command add_explain(CLI::App& app) {
+  auto options = std::make_shared<ExplainCommand>();
+  CLI::App* command = app.add_subcommand("explain", "Say why a training run ran out of memory");
+  command->add_option("LOG", options->logs, "Log files; - for standard input")->required();
+  command->add_option("--model", options->model, "Model file, to name the layer");
+  command->add_flag("--json", options->json, "One JSON object per log");
+  return [options] { return run(*options); };
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,160 @@
+#include "data/array_rows.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/process_memory.h"
+#include "base/shape.h"
+#include "data/row_conversion.h"
+
+namespace plimsoll::data {
+namespace {
+
+constexpr int64_t kStagingBytes = 128 * 1024;
+constexpr int64_t kKeptBytes = 256 * 1024;
+
+class ArrayRows final : public RowSource {
+ public:
+  explicit ArrayRows(const ArrayPlace& array)
+      : file_(array.file),
+        format_(array.format),
+        data_offset_(array.data_offset),
+        row_count_(array.shape.front()),
+        row_shape_(array.shape.begin() + 1, array.shape.end()),
+        row_elements_(fixed_shape(row_shape_).element_count(1)) {
+    const int64_t bytes = row_count_ * row_elements_ * format_.bytes;
+    if (bytes <= kKeptBytes) {
+      kept_.resize(static_cast<size_t>(bytes));
+      file_->read_at(data_offset_, kept_);
+    } else {
+      // Left untouched: its pages are taken when a conversion needs them, if any does.
+      staging_ = std::make_unique_for_overwrite<std::byte[]>(kStagingBytes);
+    }
+  }
+
+  int64_t row_count() const override { return row_count_; }
+  const std::vector<int64_t>& row_shape() const override { return row_shape_; }
+  DType stored_dtype() const override { return nearest_dtype(format_); }
+  const std::string& origin() const override { return file_->name(); }
+  Bytes resident_bytes() const override {
+    return Bytes(static_cast<int64_t>(kept_.size()) + (staging_ ? kStagingBytes : 0));
+  }
+  bool can_read_as(DType dtype) const override { return codec::can_convert(format_, dtype); }
+
+  void expect_order(bool random) override {
+    if (!kept_.empty()) return;
+    const File& file = *file_->file();
+    const int64_t bytes = row_count_ * row_elements_ * format_.bytes;
+    file.advise(random ? File::Access::kRandom : File::Access::kSequential);
+    // Rows in random order cost a device access each until the file is in the page cache: a file
+    // that will fit there easily is read ahead as a whole.
+    if (random && Bytes(4 * bytes) <= memory_available_to_process()) {
+      file.prefetch(file_->offset() + data_offset_, bytes);
+    }
+  }
+
+  void read(int64_t first, int64_t count, DType dtype, void* destination) override {
+    PLIMSOLL_CHECK(first >= 0 && count >= 0 && first <= row_count_ && count <= row_count_ - first,
+                   "rows outside of " + origin());
+    const int64_t begin = first * row_elements_;
+    const int64_t elements = count * row_elements_;
+    const RowConversion conversion{format_, dtype, row_elements_, origin()};
+    if (!kept_.empty()) {
+      conversion.run(begin, elements, kept_.data() + begin * format_.bytes, destination);
+      return;
+    }
+    if (conversion.is_copy()) {
+      file_->read_at(
+          data_offset_ + begin * format_.bytes,
+          {static_cast<std::byte*>(destination), static_cast<size_t>(elements * format_.bytes)});
+      return;
+    }
+    const int64_t piece = kStagingBytes / format_.bytes;
+    auto* out = static_cast<std::byte*>(destination);
+    for (int64_t done = 0; done < elements; done += piece) {
+      const int64_t now = std::min(piece, elements - done);
+      file_->read_at(data_offset_ + (begin + done) * format_.bytes,
+                     {staging_.get(), static_cast<size_t>(now * format_.bytes)});
+      conversion.run(begin + done, now, staging_.get(), out + done * element_bytes(dtype).count());
+    }
+  }
+
+ private:
+  std::shared_ptr<const codec::FileReader> file_;
+  codec::NumberFormat format_;
+  int64_t data_offset_;
+  int64_t row_count_;
+  std::vector<int64_t> row_shape_;
+  int64_t row_elements_;
+  std::vector<std::byte> kept_;
+  std::unique_ptr<std::byte[]> staging_;
+};
+
+// Number of the column that stands at position `index` of a row in C order, in Fortran order.
+int64_t fortran_column(int64_t index, std::span<const int64_t> row_shape) {
+  int64_t column = 0;
+  int64_t stride = 1;
+  for (int64_t extent : row_shape) stride *= extent;
+  int64_t fortran_stride = 1;
+  for (int64_t extent : row_shape) {
+    stride /= extent;
+    column += index / stride * fortran_stride;
+    index %= stride;
+    fortran_stride *= extent;
+  }
+  return column;
+}
+
+void check_shape(const ArrayPlace& array) {
+  const bool empty = std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end();
+  if (!array.shape.empty() && !empty) return;
+  throw Error(ErrorKind::kData, array.file->name() +
+                                    ": expected rows of numbers, received an array of shape " +
+                                    to_string(fixed_shape(array.shape)) + ".");
+}
+
+}  // namespace
+
+ArrayPlace to_c_order(const ArrayPlace& array, const std::string& spill_directory) {
+  constexpr int64_t kTileBytes = 8 << 20;
+  check_shape(array);
+  const int64_t rows = array.shape.front();
+  const std::span<const int64_t> row_shape = std::span(array.shape).subspan(1);
+  const int64_t columns = fixed_shape(row_shape).element_count(1);
+  const int64_t element = array.format.bytes;
+  const int64_t tile_rows = std::clamp<int64_t>(kTileBytes / (columns * element), 1, rows);
+  std::vector<std::byte> run(static_cast<size_t>(tile_rows * element));
+  std::vector<std::byte> tile(static_cast<size_t>(tile_rows * columns * element));
+  auto file = std::make_shared<File>(File::unlinked(spill_directory));
+  for (int64_t first = 0; first < rows; first += tile_rows) {
+    const int64_t now = std::min(tile_rows, rows - first);
+    for (int64_t j = 0; j < columns; ++j) {
+      const int64_t column = fortran_column(j, row_shape);
+      const std::span<std::byte> part = std::span(run).first(static_cast<size_t>(now * element));
+      array.file->read_at(array.data_offset + (column * rows + first) * element, part);
+      for (int64_t i = 0; i < now; ++i) {
+        std::memcpy(tile.data() + (i * columns + j) * element, run.data() + i * element,
+                    static_cast<size_t>(element));
+      }
+    }
+    file->write_at(first * columns * element,
+                   std::span(tile).first(static_cast<size_t>(now * columns * element)));
+  }
+  ArrayPlace result = array;
+  result.fortran_order = false;
+  result.data_offset = 0;
+  result.file = std::make_shared<const codec::FileReader>(
+      std::move(file), 0, rows * columns * element, array.file->name());
+  return result;
+}
+
+std::unique_ptr<RowSource> make_array_rows(const ArrayPlace& array) {
+  check_shape(array);
+  PLIMSOLL_CHECK(!array.fortran_order, "an array that is not in C order");
+  return std::make_unique<ArrayRows>(array);
+}
+
+}  // namespace plimsoll::data

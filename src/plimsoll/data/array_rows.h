@@ -1,0 +1,36 @@
+#pragma once
+
+// Rows of a dense C-order array of numbers in a file. Internal to data.
+//
+// Rows that need no conversion are read straight into their destination. Others pass through a
+// staging buffer of 128 KiB, element by element, so that one row may be of any size. An array of at
+// most 256 KiB is kept in memory whole: reading it row by row would cost more calls than it is
+// worth. Nothing is allocated by read.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codec/byte_reader.h"
+#include "codec/number_format.h"
+#include "data/row_source.h"
+
+namespace plimsoll::data {
+
+// A dense array of numbers: format, shape and where its first element is.
+struct ArrayPlace {
+  std::shared_ptr<const codec::FileReader> file;
+  codec::NumberFormat format;
+  std::vector<int64_t> shape;
+  int64_t data_offset = 0;
+  bool fortran_order = false;
+};
+
+// The same array in C order, in an unlinked file in `spill_directory`.
+ArrayPlace to_c_order(const ArrayPlace& array, const std::string& spill_directory);
+
+// `array` is in C order. Throws kData where it has no rows or rows without elements.
+std::unique_ptr<RowSource> make_array_rows(const ArrayPlace& array);
+
+}  // namespace plimsoll::data

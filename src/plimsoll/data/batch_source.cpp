@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "base/shape.h"
+#include "codec/number_format.h"
+#include "data/dataset.h"
+
+namespace plimsoll::data {
+namespace {
+
+// What an option to give the missing thing is called.
+const char* way_out(InputBinding::Role role) {
+  switch (role) {
+    case InputBinding::Role::kFeatures:
+      return "Name the data with --data.";
+    case InputBinding::Role::kTarget:
+      return "Name the labels with --labels, or save them as y in the .npz.";
+    case InputBinding::Role::kSampleWeight:
+      return "Name the weights with --sample-weights, or save them as sample_weight in the .npz.";
+  }
+  return "";
+}
+
+const char* role_name(InputBinding::Role role) {
+  switch (role) {
+    case InputBinding::Role::kFeatures:
+      return "features";
+    case InputBinding::Role::kTarget:
+      return "labels";
+    case InputBinding::Role::kSampleWeight:
+      return "sample weights";
+  }
+  return "";
+}
+
+RowSource* find_source(Dataset& dataset, const InputBinding& input) {
+  std::vector<std::unique_ptr<RowSource>>* group = &dataset.features;
+  if (input.role == InputBinding::Role::kTarget) group = &dataset.targets;
+  if (input.role == InputBinding::Role::kSampleWeight) group = &dataset.weights;
+  const auto index = static_cast<size_t>(input.index);
+  if (index < group->size()) return (*group)[index].get();
+  throw Error(ErrorKind::kConfig, "[" + input.name + "] expected " + role_name(input.role) +
+                                      ", received none. " + way_out(input.role));
+}
+
+void check_source(const InputBinding& input, const RowSource& source) {
+  const Shape shape = fixed_shape(source.row_shape());
+  if (shape.element_count(1) != input.row_elements) {
+    throw Error(ErrorKind::kData, "[" + input.name + "] " + source.origin() +
+                                      ": expected samples of " +
+                                      std::to_string(input.row_elements) +
+                                      " elements, as the model says, received samples of shape " +
+                                      to_string(shape) + ".");
+  }
+  if (!source.can_read_as(input.dtype)) {
+    throw Error(ErrorKind::kData, "[" + input.name + "] " + source.origin() +
+                                      ": expected numbers that can be read as " +
+                                      std::string(to_string(input.dtype)) + ", received " +
+                                      std::string(to_string(source.stored_dtype())) + ".");
+  }
+}
+
+// Index of the first value outside of [0, bound), or -1.
+template <typename Value>
+int64_t find_outside(const void* values, int64_t count, int64_t bound) {
+  const auto* first = static_cast<const Value*>(values);
+  for (int64_t i = 0; i < count; ++i) {
+    if (!(first[i] >= 0 && first[i] < static_cast<Value>(bound))) return i;
+  }
+  return -1;
+}
+
+template <typename Value>
+int64_t find_not_finite(const void* values, int64_t count) {
+  const auto* first = static_cast<const Value*>(values);
+  for (int64_t i = 0; i < count; ++i) {
+    if (!std::isfinite(first[i])) return i;
+  }
+  return -1;
+}
+
+int64_t find_bad_label(DType dtype, const void* values, int64_t count, int64_t classes) {
+  switch (dtype) {
+    case DType::kInt32:
+      return find_outside<int32_t>(values, count, classes);
+    case DType::kInt64:
+      return find_outside<int64_t>(values, count, classes);
+    case DType::kFloat32:
+      return find_outside<float>(values, count, classes);
+    case DType::kFloat64:
+      return find_outside<double>(values, count, classes);
+    default:
+      return -1;
+  }
+}
+
+int64_t find_bad_number(DType dtype, const void* values, int64_t count) {
+  if (dtype == DType::kFloat32) return find_not_finite<float>(values, count);
+  if (dtype == DType::kFloat64) return find_not_finite<double>(values, count);
+  return -1;
+}
+
+}  // namespace
+
+BatchSource::BatchSource(Dataset& dataset, std::vector<InputBinding> inputs,
+                         const BatchOptions& options)
+    : inputs_(std::move(inputs)),
+      options_(options),
+      row_count_(dataset.row_count()),
+      resident_bytes_(dataset.resident_bytes()),
+      order_(row_count_) {
+  if (options_.batch < 1) {
+    throw Error(ErrorKind::kConfig, "--batch: expected a number of samples above 0, received " +
+                                        std::to_string(options_.batch) + ".");
+  }
+  dataset.check_rows();
+  for (const InputBinding& input : inputs_) {
+    RowSource* source = find_source(dataset, input);
+    check_source(input, *source);
+    source->expect_order(options_.shuffle);
+    sources_.push_back(source);
+  }
+}
+
+int64_t BatchSource::row_count() const { return row_count_; }
+
+int64_t BatchSource::batch_count() const {
+  return row_count_ / options_.batch + (row_count_ % options_.batch == 0 ? 0 : 1);
+}
+
+int64_t BatchSource::rows_in(int64_t batch_index) const {
+  return std::min(options_.batch, row_count_ - batch_index * options_.batch);
+}
+
+Bytes BatchSource::resident_bytes() const { return resident_bytes_; }
+
+void BatchSource::select(int64_t epoch, int64_t batch_index) {
+  PLIMSOLL_CHECK(batch_index >= 0 && batch_index < batch_count(), "a batch beyond the data");
+  first_position_ = batch_index * options_.batch;
+  if (!options_.shuffle || epoch == epoch_) return;
+  epoch_ = epoch;
+  order_ = Permutation(row_count_, options_.seed, epoch);
+}
+
+void BatchSource::fill(int input, int64_t row_begin, int64_t row_count, void* destination) {
+  const auto index = static_cast<size_t>(input);
+  const int64_t first = first_position_ + row_begin;
+  PLIMSOLL_CHECK(index < sources_.size() && row_begin >= 0 && row_count >= 0 &&
+                     first + row_count <= row_count_,
+                 "rows beyond the batch");
+  const InputBinding& binding = inputs_[index];
+  RowSource& source = *sources_[index];
+  const int64_t row_bytes = binding.row_elements * element_bytes(binding.dtype).count();
+  auto* out = static_cast<std::byte*>(destination);
+  // Rows that follow each other in the data are read by one call; unshuffled, that is all of them.
+  for (int64_t done = 0; done < row_count;) {
+    const int64_t row = order_.row_at(first + done);
+    int64_t run = order_.is_identity() ? row_count : 1;
+    while (done + run < row_count && order_.row_at(first + done + run) == row + run) ++run;
+    source.read(row, run, binding.dtype, out + done * row_bytes);
+    done += run;
+  }
+  check_values(binding, source, first, row_count, destination);
+}
+
+void BatchSource::check_values(const InputBinding& input, const RowSource& source, int64_t position,
+                               int64_t count, const void* values) const {
+  const int64_t elements = count * input.row_elements;
+  const auto refuse = [&](int64_t element, const std::string& expected) {
+    const auto width = element_bytes(input.dtype).count();
+    const auto* value = static_cast<const std::byte*>(values) + element * width;
+    const int64_t row = order_.row_at(position + element / input.row_elements);
+    throw Error(ErrorKind::kData, source.origin() + ": row " + std::to_string(row) + ": expected " +
+                                      expected + ", received " +
+                                      codec::number_text(codec::native_format(input.dtype), value) +
+                                      ".");
+  };
+  if (input.class_count > 0) {
+    const int64_t bad = find_bad_label(input.dtype, values, elements, input.class_count);
+    if (bad >= 0) {
+      refuse(bad, "a label from 0 to " + std::to_string(input.class_count - 1) +
+                      " (the model has " + std::to_string(input.class_count) + " classes)");
+    }
+  }
+  if (options_.check_finite) {
+    const int64_t bad = find_bad_number(input.dtype, values, elements);
+    if (bad >= 0) refuse(bad, "a finite number");
+  }
+}
+
+}  // namespace plimsoll::data

@@ -1,0 +1,115 @@
+#include "exec/executor.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "exec/arena.h"
+#include "exec/float_mode.h"
+#include "exec/poison.h"
+#include "exec/run.h"
+#include "exec/spill_file.h"
+#include "exec/tables.h"
+
+namespace plimsoll::exec {
+
+class Executor::Impl {
+ public:
+  Impl(const graph::ProgramSet& programs, const plan::Plan& plan, backend::Backend& backend,
+       const ExecutorOptions& options)
+      : plan_(plan), backend_(backend), arena_(plan.arena_bytes) {
+    PLIMSOLL_CHECK(programs.programs.size() == plan.programs.size(), "a plan of other programs");
+    size_t transfers = 0;
+    for (size_t p = 0; p < programs.programs.size(); ++p) {
+      const TableContext context{programs.programs[p], plan, plan.programs[p], backend};
+      tables_.push_back(with_context("while preparing program " + programs.programs[p].name,
+                                     [&] { return build_tables(context); }));
+      first_transfer_.push_back(transfers);
+      transfers += tables_.back().layouts.size();
+      if (options.poison) poisons_.push_back(std::make_unique<Poison>(context, arena_));
+    }
+    if (transfers > 0 && backend.computes()) open_spill(options, transfers);
+  }
+
+  void run(size_t program, const backend::StepContext& step, InputSource* source,
+           OutputSink* sink) {
+    PLIMSOLL_CHECK(program < tables_.size(), "a program that the plan does not have");
+    const FloatModeScope mode(plan_.threads);
+    Poison* poison = poisons_.empty() ? nullptr : poisons_[program].get();
+    if (poison != nullptr) poison->start();
+    Run({.tables = tables_[program],
+         .arena = arena_.data(),
+         .spill = spill_.get(),
+         .first_transfer = first_transfer_[program],
+         .poison = poison,
+         .step = step,
+         .source = source,
+         .sink = sink,
+         .computes = backend_.computes()})
+        .run();
+  }
+
+  std::span<std::byte> state(std::string_view name) {
+    const auto place = std::ranges::find(plan_.states, name, &plan::StatePlacement::name);
+    if (place != plan_.states.end()) {
+      return {arena_.data() + place->offset.count(), place->bytes.size()};
+    }
+    std::vector<std::string> known;
+    for (const plan::StatePlacement& each : plan_.states) known.push_back(each.name);
+    throw Error(ErrorKind::kConfig, "expected the name of a state variable, received \"" +
+                                        std::string(name) + "\"." + did_you_mean(name, known));
+  }
+
+  const Arena& arena() const { return arena_; }
+
+  Bytes overhead() const {
+    Bytes bytes(sizeof(Impl));
+    for (const ProgramTables& tables : tables_) bytes += tables.overhead();
+    if (spill_) bytes += spill_->overhead();
+    return bytes;
+  }
+
+ private:
+  void open_spill(const ExecutorOptions& options, size_t transfers) {
+    if (options.spill_directory.empty()) {
+      throw Error(ErrorKind::kConfig,
+                  "executor: the plan moves " + to_string(plan_.spill_bytes) +
+                      " to a spill file, expected a folder for it. Pass --spill-dir.");
+    }
+    spill_ = std::make_unique<SpillFile>(options.spill_directory, plan_.spill_bytes, transfers);
+    for (size_t p = 0; p < tables_.size(); ++p) {
+      for (size_t t = 0; t < tables_[p].layouts.size(); ++t) {
+        spill_->set_layout(first_transfer_[p] + t, std::move(tables_[p].layouts[t]));
+      }
+    }
+  }
+
+  const plan::Plan& plan_;
+  backend::Backend& backend_;
+  Arena arena_;
+  std::vector<ProgramTables> tables_;
+  std::vector<size_t> first_transfer_;
+  std::vector<std::unique_ptr<Poison>> poisons_;
+  std::unique_ptr<SpillFile> spill_;
+};
+
+Executor::Executor(const graph::ProgramSet& programs, const plan::Plan& plan,
+                   backend::Backend& backend, const ExecutorOptions& options)
+    : impl_(std::make_unique<Impl>(programs, plan, backend, options)) {}
+
+Executor::~Executor() = default;
+
+void Executor::run(size_t program, const backend::StepContext& step, InputSource* source,
+                   OutputSink* sink) {
+  impl_->run(program, step, source, sink);
+}
+
+std::span<std::byte> Executor::state(std::string_view name) { return impl_->state(name); }
+std::span<const std::byte> Executor::arena() const {
+  return {impl_->arena().data(), impl_->arena().bytes().size()};
+}
+Bytes Executor::arena_bytes() const { return impl_->arena().bytes(); }
+Bytes Executor::measured_arena_bytes() const { return impl_->arena().resident(); }
+Bytes Executor::overhead_bytes() const { return impl_->overhead(); }
+
+}  // namespace plimsoll::exec

@@ -1,0 +1,54 @@
+#include "exec/measure.h"
+
+#include <vector>
+
+#include "base/process_memory.h"
+
+namespace plimsoll::exec {
+namespace {
+
+void mark(std::vector<bool>& pages, Bytes begin, Bytes bytes) {
+  if (bytes <= Bytes(0)) return;
+  const int64_t last = (begin + bytes - Bytes(1)) / page_size();
+  for (int64_t page = begin / page_size(); page <= last; ++page) {
+    pages[static_cast<size_t>(page)] = true;
+  }
+}
+
+}  // namespace
+
+TouchedPages measure_touched(const Executor& executor, const plan::Plan& plan,
+                             std::span<const size_t> ran) {
+  const std::vector<bool> resident =
+      resident_pages(executor.arena().data(), executor.arena_bytes());
+  std::vector<bool> expected(resident.size(), false);
+  for (const plan::StatePlacement& state : plan.states) mark(expected, state.offset, state.bytes);
+  for (size_t p : ran) {
+    for (const plan::Instance& instance : plan.programs[p].instances) {
+      if (instance.space != plan::Space::kArena) continue;
+      mark(expected, plan.state_bytes + instance.offset, instance.bytes);
+    }
+  }
+  std::vector<bool> allowed = expected;
+  const auto mark_scratch = [&](const std::vector<plan::Item>& items) {
+    for (const plan::Item& item : items) {
+      const auto* call = std::get_if<plan::Call>(&item);
+      if (call == nullptr) continue;
+      mark(allowed, plan.state_bytes + call->scratch_offset, call->scratch_bytes);
+    }
+  };
+  for (size_t p : ran) {
+    mark_scratch(plan.programs[p].items);
+    for (const plan::Loop& loop : plan.programs[p].loops) mark_scratch(loop.items);
+  }
+  TouchedPages result;
+  for (size_t page = 0; page < resident.size(); ++page) {
+    result.resident += resident[page] ? 1 : 0;
+    result.expected += expected[page] ? 1 : 0;
+    result.missing += expected[page] && !resident[page] ? 1 : 0;
+    result.unplanned += resident[page] && !allowed[page] ? 1 : 0;
+  }
+  return result;
+}
+
+}  // namespace plimsoll::exec

@@ -1,0 +1,181 @@
+#include "exec/run.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace plimsoll::exec {
+
+using plan::RowRange;
+
+Run::~Run() {
+  if (context_.spill != nullptr) context_.spill->abandon();
+}
+
+void Run::run() {
+  size_t position = 0;
+  while (position < tables_.steps.size()) {
+    const Step& step = tables_.steps[position];
+    if (step.kind == StepKind::kLoopBegin || step.kind == StepKind::kLoopEnd) {
+      position = advance(step, position);
+      continue;
+    }
+    if (context_.poison != nullptr) context_.poison->before(step, tables_);
+    work(step);
+    if (context_.poison != nullptr) context_.poison->after(step, tables_);
+    ++position;
+  }
+}
+
+// False where no row is left at or behind `begin`.
+bool Run::start_turn(size_t index, int64_t begin) {
+  const LoopTable& loop = tables_.loops[index];
+  const int64_t end =
+      loop.outer < 0 ? loop.extent : tables_.turns[static_cast<size_t>(loop.outer)].end;
+  if (begin >= end) return false;
+  tables_.turns[index] = {begin, std::min(begin + loop.slice, end)};
+  return true;
+}
+
+size_t Run::advance(const Step& step, size_t position) {
+  const LoopTable& loop = tables_.loops[step.index];
+  if (step.kind == StepKind::kLoopBegin) {
+    const int64_t first = loop.outer < 0 ? 0 : tables_.turns[static_cast<size_t>(loop.outer)].begin;
+    return start_turn(step.index, first) ? position + 1 : step.jump;
+  }
+  if (start_turn(step.index, tables_.turns[step.index].begin + loop.slice)) return step.jump;
+  if (context_.poison != nullptr) context_.poison->after(step, tables_);
+  return position + 1;
+}
+
+void Run::work(const Step& step) {
+  switch (step.kind) {
+    case StepKind::kCall:
+      run_call(tables_.calls[step.index]);
+      break;
+    case StepKind::kFeed:
+      feed(tables_.copies[step.index]);
+      break;
+    case StepKind::kDrain:
+      drain(tables_.copies[step.index]);
+      break;
+    case StepKind::kEncode:
+      encode(tables_.copies[step.index]);
+      break;
+    case StepKind::kBeginTransfer:
+      begin_transfer(tables_.copies[step.index]);
+      break;
+    case StepKind::kWaitTransfer:
+      if (context_.computes) {
+        context_.spill->wait(context_.first_transfer + tables_.copies[step.index].transfer);
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+void Run::run_call(CallTable& call) {
+  if (call.kind == CallTable::Kind::kView) return;
+  if (call.kind == CallTable::Kind::kStateWrite) {
+    write_state(call);
+    return;
+  }
+  for (size_t a = 0; a < call.axes.size(); ++a) {
+    const CallAxis& axis = call.axes[a];
+    call.windows[a] =
+        axis.loop < 0 ? RowRange{0, axis.extent} : tables_.turns[static_cast<size_t>(axis.loop)];
+    call.block[a] = 0;
+  }
+  size_t o = 0;
+  for (const OperandTable& operand : call.inputs) call.origins[o++] = operand.origin(tables_.turns);
+  for (const OperandTable& operand : call.outputs) {
+    call.origins[o++] = operand.origin(tables_.turns);
+  }
+  run_blocks(call);
+}
+
+// Blocks in lexicographic order, the first axis slowest, falling axes from their end.
+void Run::run_blocks(CallTable& call) {
+  while (true) {
+    for (size_t a = 0; a < call.axes.size(); ++a) {
+      const CallAxis& axis = call.axes[a];
+      const RowRange window = call.windows[a];
+      const int64_t block =
+          axis.falling ? plan::block_count(window, axis.block) - 1 - call.block[a] : call.block[a];
+      const RowRange rows = plan::block_rows(window, axis.block, block);
+      call.begin[a] = rows.begin;
+      call.extents[a] = rows.size();
+    }
+    run_block(call);
+    size_t a = call.axes.size();
+    while (a > 0 &&
+           ++call.block[a - 1] == plan::block_count(call.windows[a - 1], call.axes[a - 1].block)) {
+      call.block[--a] = 0;
+    }
+    if (a == 0) return;
+  }
+}
+
+size_t Run::shape_of(const CallAxis& axis, const CallTable& call, size_t a) const {
+  size_t found = 0;
+  while (axis.shapes[found].rows != call.extents[a]) ++found;
+  if (!axis.clipped) return found;
+  const RowRange rows{call.begin[a], call.begin[a] + call.extents[a]};
+  const auto fits = [&](const CallAxis::Shape& shape) {
+    if (shape.rows != call.extents[a]) return false;
+    for (size_t o = 0; o < shape.operand_rows.size(); ++o) {
+      const bool output = o >= call.inputs.size();
+      const OperandTable& operand = output ? call.outputs[o - call.inputs.size()] : call.inputs[o];
+      for (const CutTerm& cut : operand.cuts) {
+        if (cut.source != static_cast<int>(a)) continue;
+        if (plan::rows_of(cut.use, rows, cut.extent).size() != shape.operand_rows[o]) return false;
+      }
+    }
+    return true;
+  };
+  while (!fits(axis.shapes[found])) ++found;
+  return found;
+}
+
+void Run::run_block(CallTable& call) {
+  size_t position = 0;
+  bool first = true;
+  for (size_t a = 0; a < call.axes.size(); ++a) {
+    const CallAxis& axis = call.axes[a];
+    position += axis.multiple * (axis.shapes.size() > 1 ? shape_of(axis, call, a) : 0);
+    const bool at_start =
+        axis.falling ? call.begin[a] + call.extents[a] == axis.extent : call.begin[a] == 0;
+    first &= !axis.sum || at_start;
+  }
+  KernelTable& kernel = call.kernels[position];
+  const auto address = [&](const OperandTable& operand, int64_t origin) {
+    for (const CutTerm& cut : operand.cuts) {
+      origin += cut.offset(call.begin[static_cast<size_t>(cut.source)]);
+    }
+    return operand.instance.valid() ? context_.arena + origin : nullptr;
+  };
+  const size_t inputs = call.inputs.size();
+  for (size_t i = 0; i < inputs; ++i) {
+    kernel.inputs[i].data = address(call.inputs[i], call.origins[i]);
+  }
+  for (size_t o = 0; o < call.outputs.size(); ++o) {
+    kernel.outputs[o].data = address(call.outputs[o], call.origins[inputs + o]);
+  }
+  kernel.kernel->run({.inputs = kernel.inputs,
+                      .outputs = kernel.outputs,
+                      .scratch = context_.arena + call.scratch,
+                      .begin = call.begin,
+                      .extents = call.extents,
+                      .first = first,
+                      .step = &context_.step});
+}
+
+void Run::write_state(const CallTable& call) {
+  const int64_t source = call.inputs[0].origin(tables_.turns);
+  if (!context_.computes || source == call.state) return;
+  std::memcpy(context_.arena + call.state, context_.arena + source, call.state_bytes.size());
+}
+
+}  // namespace plimsoll::exec

@@ -1,0 +1,157 @@
+#include "explain/advice_impl.h"
+#include "explain/number.h"
+
+namespace plimsoll::explain {
+namespace {
+
+bool is_torch(const Case& found) { return found.framework == "pytorch"; }
+bool is_tensorflow(const Case& found) { return found.framework == "tensorflow"; }
+
+void smaller_data(const Case& found, Explanation& explanation) {
+  std::string arithmetic;
+  const std::optional<int64_t> bytes =
+      explanation.bytes ? explanation.bytes : explanation.tensor_bytes_from_shape;
+  if (bytes && explanation.family != "ray_oom") arithmetic = size_words(bytes) + " in one piece";
+  std::string code = "x = np.load(\"x.npy\", mmap_mode=\"r\")";
+  if (is_tensorflow(found)) {
+    code = "ds = tf.data.Dataset.from_generator(read_samples, ...).batch(32).prefetch(1)";
+  }
+  if (is_torch(found))
+    code = "class Samples(torch.utils.data.Dataset): reads one item per __getitem__";
+  add_advice(explanation, "Read samples when they are needed instead of holding all of them.",
+             arithmetic, code);
+  const bool wide = found.main.dtype == "float64" || found.main.dtype == "double";
+  if (wide && bytes) {
+    add_advice(
+        explanation, "Keep the array in float32, or images in uint8.",
+        size_words(bytes) + " -> " + size_words(*bytes / 2) + " or " + size_words(*bytes / 8),
+        "x = np.empty(shape, dtype=np.float32)", *bytes / 2);
+  }
+  if (explanation.batch && *explanation.batch > 1 && explanation.tensor_bytes_from_shape) {
+    const int64_t half = *explanation.batch / 2;
+    const int64_t whole = *explanation.tensor_bytes_from_shape;
+    add_advice(
+        explanation, "Half as many samples per step.",
+        std::to_string(*explanation.batch) + " -> " + std::to_string(half) + ": this tensor " +
+            size_words(whole) + " -> " + size_words(whole / *explanation.batch * half),
+        is_tensorflow(found) ? "model.fit(x, y, batch_size=" + std::to_string(half) + ")" : "",
+        whole - whole / *explanation.batch * half);
+  }
+}
+
+void fewer_workers(const Case& found, Explanation& explanation) {
+  add_advice(explanation, "Fewer worker processes, each of which may hold a copy.",
+             "memory of the workers is their number times one of them",
+             is_torch(found) ? "DataLoader(dataset, num_workers=2, persistent_workers=True)"
+                             : "workers=1");
+}
+
+void container(const Case& found, Explanation& explanation) {
+  std::string code = "docker run --memory=16g ...";
+  if (found.main.family == Family::kSlurmOom) code = "#SBATCH --mem=32G";
+  if (found.main.family == Family::kK8s) code = "resources: {limits: {memory: 16Gi}}";
+  add_advice(
+      explanation,
+      "Ask for as much as the program needs; measure that first, with its worker processes.",
+      explanation.amounts.limit ? "the limit was " + size_words(explanation.amounts.limit) : "",
+      "plimsoll watch -- python train.py");
+  add_advice(explanation, "Then set the limit to the measured peak and some.", "", code);
+  smaller_data(found, explanation);
+  fewer_workers(found, explanation);
+}
+
+void pinned(const Case& found, Explanation& explanation) {
+  add_advice(explanation, "Stage less in page-locked memory: fewer or smaller batches in flight.",
+             size_words(explanation.bytes) + " were to be locked at once",
+             is_torch(found) ? "DataLoader(dataset, pin_memory=False)" : "ds.prefetch(1)");
+  add_advice(explanation, "Or limit the host pool.", "", "TF_GPU_HOST_MEM_LIMIT_IN_MB=4096");
+  add_not_worth(explanation, "a larger card", "0 B: page-locked memory is the machine's RAM");
+}
+
+void pipeline(Explanation& explanation) {
+  std::string arithmetic = "buffer bytes = buffer_size x bytes of one sample";
+  if (explanation.tensor_bytes_from_shape) {
+    arithmetic = "1000 samples of this tensor: " +
+                 size_words(*explanation.tensor_bytes_from_shape <= (int64_t{1} << 50)
+                                ? std::optional(*explanation.tensor_bytes_from_shape * 1000)
+                                : std::nullopt);
+  }
+  add_advice(explanation,
+             "A smaller shuffle buffer, or shuffle file names instead of decoded samples.",
+             arithmetic, "ds.shuffle(1000)");
+  add_advice(explanation, "Cache to a file instead of memory, and before decoding.", "",
+             "ds.cache(\"/path/to/cache\")");
+  add_advice(explanation, "Bound what is decoded ahead.", "", "ds.prefetch(1)");
+}
+
+void leak(Explanation& explanation) {
+  add_advice(
+      explanation,
+      "Find what is kept: losses and outputs appended to lists, a model built anew per turn, a "
+      "function traced anew for every Python number.",
+      "", "history.append(float(loss))");
+  add_advice(explanation,
+             "Run each training in a process of its own; its end gives everything back.", "",
+             "subprocess.run([sys.executable, \"train_one.py\", ...])");
+  add_advice(explanation, "Measure the growth per step, with its confidence.", "",
+             "plimsoll watch -- python train.py");
+}
+
+void single_tensor(const Case& found, Explanation& explanation) {
+  add_advice(
+      explanation,
+      "Look at the shape: an axis that should not be there, or a table of pairs, is the usual "
+      "reason. Compute it in slices and keep what is summed up.",
+      size_words(explanation.bytes ? explanation.bytes : explanation.tensor_bytes_from_shape) +
+          " in one request",
+      "for rows in np.array_split(x, n): ...");
+  if (found.main.dtype == "float64") {
+    add_advice(explanation, "float32 halves it.", "", "x.astype(np.float32)");
+  }
+}
+
+void pagefile(Explanation& explanation) {
+  add_advice(explanation, "Let Windows manage the page file, or set it to twice the RAM.", "",
+             "System > Advanced > Performance > Virtual memory");
+  add_advice(explanation, "Fewer worker processes: each commits the CUDA libraries anew.",
+             "about 2 to 3 GiB of commit per process that loads CUDA",
+             "DataLoader(dataset, num_workers=0)");
+}
+
+void unknown(const Case& found, Explanation& explanation) {
+  add_advice(explanation,
+             "Run it again under a guard that records the memory and says who ended it.", "",
+             "plimsoll watch -- python train.py");
+  if (found.main.family == Family::kErrno12 && found.main.note == "fork") {
+    add_advice(explanation, "Start workers before memory is filled, or without copying the parent.",
+               "",
+               is_torch(found) ? "DataLoader(..., multiprocessing_context=\"forkserver\")"
+                               : "multiprocessing.set_start_method(\"forkserver\")");
+  }
+}
+
+}  // namespace
+
+void advise_host(const Case& found, Explanation& explanation) {
+  switch (explanation.cause_label) {
+    case Cause::kHostRamContainerLimit:
+      return container(found, explanation);
+    case Cause::kHostRamBatchOrDataset:
+      smaller_data(found, explanation);
+      return fewer_workers(found, explanation);
+    case Cause::kPinnedHostPool:
+      return pinned(found, explanation);
+    case Cause::kShuffleBufferOrCache:
+      return pipeline(explanation);
+    case Cause::kLeakOverTime:
+      return leak(explanation);
+    case Cause::kSingleTensorTooLarge:
+      return single_tensor(found, explanation);
+    case Cause::kWindowsPagefile:
+      return pagefile(explanation);
+    default:
+      return unknown(found, explanation);
+  }
+}
+
+}  // namespace plimsoll::explain

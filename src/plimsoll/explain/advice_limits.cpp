@@ -1,0 +1,205 @@
+// Advice for what is not memory, corrections of wrong advice, and what to collect.
+
+#include "explain/advice_impl.h"
+#include "explain/number.h"
+
+namespace plimsoll::explain {
+namespace {
+
+void descriptors(const Case& found, Explanation& explanation) {
+  add_advice(explanation,
+             "Raise the soft limit of descriptors, in the shell that starts the program.",
+             "1024 is the usual default", "ulimit -n 65536");
+  if (found.framework != "tensorflow") {
+    add_advice(explanation,
+               "Let PyTorch's workers share tensors by file name instead of descriptor.",
+               "one descriptor per shared tensor less",
+               "torch.multiprocessing.set_sharing_strategy(\"file_system\")");
+  }
+  add_advice(explanation,
+             "Close files, pools and workers that each epoch opens anew; read through one "
+             "pipeline that stays.",
+             "",
+             found.framework == "tensorflow" ? "tf.data.Dataset instead of a Sequence with workers"
+                                             : "DataLoader(..., persistent_workers=True)");
+}
+
+void disk(const Case& found, Explanation& explanation) {
+  if (explanation.cause_label == Cause::kDiskOrFdAmbiguous) {
+    add_advice(explanation, "Look at both while it runs: space and inodes, and open descriptors.",
+               "", "df -h DIR; df -i DIR; ls /proc/PID/fd | wc -l; ulimit -n");
+    return;
+  }
+  add_advice(explanation, "See what is left where it writes, space as well as inodes and quota.",
+             "", "df -h DIR; df -i DIR; quota -s");
+  add_advice(explanation, "Keep fewer checkpoints, or write them elsewhere.",
+             "each is weights plus optimizer slots: with Adam in float32, 12 bytes per parameter",
+             found.framework == "tensorflow"
+                 ? "tf.train.CheckpointManager(checkpoint, directory, max_to_keep=2)"
+                 : "");
+  if (found.main.note == "quota") {
+    add_advice(explanation, "On Windows the same text has come from paths that were too long.", "",
+               "");
+  }
+}
+
+void shared_memory(Explanation& explanation) {
+  if (explanation.cause_label == Cause::kAmbiguousBusError) {
+    add_advice(explanation,
+               "Find out which it is before changing anything: look at /dev/shm while the "
+               "workers run.",
+               "", "watch -n1 df -h /dev/shm");
+    add_advice(explanation,
+               "Check the mapped data files: length against what their index says, and "
+               "whether something rewrites them meanwhile.",
+               "", "");
+    add_advice(explanation, "Run once without workers: if it dies all the same, it is the file.",
+               "", "DataLoader(dataset, num_workers=0)");
+    return;
+  }
+  add_advice(explanation, "Give the container more of it, or share the host's.",
+             "batches in flight = workers x prefetch_factor; each lies there once",
+             "docker run --shm-size=8g ...   (or --ipc=host)");
+  add_advice(explanation, "Or put less there.", "",
+             "DataLoader(dataset, num_workers=2, prefetch_factor=2)");
+  add_advice(explanation, "Kubernetes: mount a memory volume at /dev/shm.", "",
+             "volumes: [{name: shm, emptyDir: {medium: Memory}}]");
+}
+
+void messages(const Case& found, Explanation& explanation) {
+  if (explanation.cause_label == Cause::kProto2Gb) {
+    add_advice(explanation, "Keep large arrays out of the graph: hand them in when it runs.",
+               found.main.line_limit.value_or(0) < (int64_t{1} << 30)
+                   ? size_words(found.main.line_limit) +
+                         " is the old default of the parser; the format itself ends at 2 GiB"
+                   : "2 GiB is a limit of the format; no setting lifts it",
+               "tf.Variable loaded from a checkpoint, or tf.data instead of tf.constant(array)");
+    return;
+  }
+  const int64_t bytes = explanation.bytes.value_or(0);
+  add_advice(
+      explanation, "Raise the limit on both sides.",
+      size_words(explanation.bytes) + " needed, " + size_words(found.main.line_limit) + " allowed",
+      "grpc.insecure_channel(address, options=[(\"grpc.max_" +
+          std::string(found.main.note == "sent" ? "send" : "receive") + "_message_length\", " +
+          std::to_string(bytes + bytes / 4) + ")])");
+  add_advice(explanation, "Or send it in parts.", "", "");
+}
+
+}  // namespace
+
+void advise_limits(const Case& found, Explanation& explanation) {
+  switch (explanation.cause_label) {
+    case Cause::kFdLimit:
+      return descriptors(found, explanation);
+    case Cause::kDiskFullOrQuota:
+    case Cause::kDiskOrFdAmbiguous:
+      return disk(found, explanation);
+    case Cause::kShmTooSmall:
+    case Cause::kAmbiguousBusError:
+      return shared_memory(explanation);
+    case Cause::kMessageSizeLimit:
+    case Cause::kProto2Gb:
+      return messages(found, explanation);
+    case Cause::kNotMemory:
+      if (found.main.note == "time_limit") {
+        add_advice(explanation, "Ask for more time, and write checkpoints to go on from.", "",
+                   "#SBATCH --time=24:00:00");
+      } else if (found.main.family == Family::kTfZeroBytes) {
+        add_advice(explanation,
+                   "Turn XLA's jit off for this part, or change the framework's version.", "",
+                   "tf.config.optimizer.set_jit(False)");
+      } else {
+        add_advice(explanation, "Wait and try again with fewer requests, or have the quota raised.",
+                   "", "");
+      }
+      return;
+    default:
+      add_advice(explanation,
+                 "Run it again under a guard that records memory, descriptors and disk.", "",
+                 "plimsoll watch -- python train.py");
+  }
+}
+
+void correct(const Case& found, Explanation& explanation) {
+  const Context& context = found.facts.context;
+  const auto note = [&](bool seen, size_t at, std::string text) {
+    if (!seen) return;
+    explanation.corrections.push_back("line " + std::to_string(found.document.number_at(at)) +
+                                      ": " + std::move(text));
+  };
+  note(context.growth_late, context.growth_late_at,
+       "memory growth was set after the device was in use and had no effect; it must come before "
+       "anything runs");
+  const bool peak =
+      explanation.cause_label == Cause::kTruePeak || explanation.cause_label == Cause::kGpuTooSmall;
+  if (peak && context.growth_on) {
+    explanation.corrections.push_back(
+        "memory growth is on: it changes when memory is taken, and cannot cure a true peak");
+  }
+  const bool memory =
+      explanation.resource == Resource::kGpuMemory || explanation.resource == Resource::kHostMemory;
+  if (!memory) return;
+  note(context.xla_on, context.xla_at,
+       "XLA by itself does not lower the peak of a training step; the activations kept for the "
+       "backward pass stay");
+  note(context.separable, context.separable_at,
+       "separable convolutions have fewer weights but keep more activations; they do not lower the "
+       "training peak by themselves");
+  note(context.pruning, context.pruning_at,
+       "pruning sets weights to zero and keeps a mask beside them; training needs more, not less");
+  note(context.quantization, context.quantization_at,
+       "post-training quantization makes the finished model smaller; training is over by then");
+  note(context.keras_exception, context.keras_exception_at,
+       "there is no tf.keras.ResourceExhaustedError; catch tf.errors.ResourceExhaustedError");
+}
+
+void ask_for_more(const Case& found, Explanation& explanation) {
+  std::vector<std::string>& collect = explanation.collect;
+  const bool unknown = explanation.cause_label == Cause::kUnknown;
+  const bool device = explanation.resource == Resource::kGpuMemory;
+  if (explanation.family == "killed") {
+    collect.push_back(
+        "Who sent the kill: `dmesg -T | grep -i -E \"oom|killed process\"` on the host, or the "
+        "cgroup's counter in memory.events (oom_kill). Exit 137 alone proves nothing.");
+  }
+  if (explanation.family == "tf_cpu_warning") {
+    collect.push_back("Whether and how the process ended: its exit code, and the kernel's log.");
+  }
+  if (!explanation.bytes && !explanation.tensor_bytes_from_shape && unknown && device) {
+    collect.push_back("The size that was refused: the whole message, from its first line on.");
+  }
+  if (unknown && device && found.framework == "tensorflow" && !found.pool.limit) {
+    collect.push_back(
+        "The allocator's dump behind the message (lines with \"Limit:\", \"InUse:\", "
+        "\"Chunks of size\"): it tells a full pool from one in pieces.");
+  }
+  if (unknown && device && found.framework == "pytorch" && !explanation.amounts.capacity) {
+    collect.push_back(
+        "torch.cuda.memory_summary() just before the failing step, or a snapshot: "
+        "torch.cuda.memory._record_memory_history(), then _dump_snapshot().");
+  }
+  if (unknown && device && found.framework == "jax") {
+    collect.push_back(
+        "The program's own need: compiled.memory_analysis(), or the \"Peak buffers\" "
+        "lines behind the message; and jax.devices()[0].memory_stats().");
+  }
+  if (unknown && device) {
+    collect.push_back(
+        "Who was on the device before the start (nvidia-smi on the host, not inside a "
+        "container, and not after the process has ended).");
+  }
+  if (unknown && explanation.resource == Resource::kHostMemory && explanation.family != "killed") {
+    collect.push_back(
+        "Memory of the process and its workers over time: "
+        "`plimsoll watch -- COMMAND` writes it down.");
+  }
+  if (explanation.resource == Resource::kNone && unknown) {
+    collect.push_back("On which device it happened: the message names none.");
+  }
+  if (explanation.when == When::kUnknown && unknown) {
+    collect.push_back("When it happens: the lines of progress before the message (epoch, step).");
+  }
+}
+
+}  // namespace plimsoll::explain

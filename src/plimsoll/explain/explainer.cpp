@@ -1,0 +1,122 @@
+#include "explain/explainer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "explain/conclude.h"
+#include "explain/counters.h"
+#include "explain/document.h"
+#include "explain/excerpt.h"
+#include "explain/needles.h"
+#include "explain/torch_snapshot.h"
+
+namespace plimsoll::explain {
+
+struct Explainer::State {
+  explicit State(ModelShapes shapes)
+      : model(std::move(shapes)), scanner(NeedleAutomaton::shared()) {}
+
+  void feed_text(std::string_view bytes);
+  void hand_on(std::string_view bytes) { snapshot ? snapshot->feed(bytes) : feed_text(bytes); }
+  void take_segment(std::string_view piece, bool ends_line);
+
+  ModelShapes model;
+  NeedleScanner scanner;
+  Excerpt excerpt;
+  ChunkCounter chunks;
+  MemorySeries series;
+  std::optional<TorchSnapshotReader> snapshot;
+  std::string pending;  // the beginning of a segment that a block's end cut
+  std::string opening;  // first bytes, until it is known what they are
+  bool opened = false;
+  int64_t line = 1;
+  int32_t segment = 0;
+  int64_t bytes_read = 0;
+};
+
+void Explainer::State::take_segment(std::string_view piece, bool ends_line) {
+  std::string_view text = piece;
+  if (!pending.empty()) {
+    pending.append(piece);
+    text = pending;
+  }
+  if (ends_line && !text.empty() && text.back() == '\r') text.remove_suffix(1);
+  const ClassMask hits = scanner.scan(text);
+  if (hits & mask_of(LineClass::kChunk)) chunks.add(line, text);
+  if (hits & mask_of(LineClass::kSeries)) series.add(line, text);
+  excerpt.add(line, segment, ends_line, text, hits);
+  pending.clear();
+  if (ends_line) {
+    ++line;
+    segment = 0;
+  } else {
+    ++segment;
+  }
+}
+
+void Explainer::State::feed_text(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const size_t room = kSegmentBytes - pending.size();
+    const size_t reach = std::min(room, bytes.size());
+    const void* found = std::memchr(bytes.data(), '\n', reach);
+    if (found != nullptr) {
+      const size_t length = static_cast<size_t>(static_cast<const char*>(found) - bytes.data());
+      take_segment(bytes.substr(0, length), true);
+      bytes.remove_prefix(length + 1);
+    } else if (bytes.size() >= room) {
+      take_segment(bytes.substr(0, room), false);
+      bytes.remove_prefix(room);
+    } else {
+      pending.append(bytes);
+      return;
+    }
+  }
+}
+
+Explainer::Explainer(ModelShapes model) : state_(std::make_unique<State>(std::move(model))) {}
+Explainer::~Explainer() = default;
+Explainer::Explainer(Explainer&&) noexcept = default;
+Explainer& Explainer::operator=(Explainer&&) noexcept = default;
+
+void Explainer::feed(std::string_view bytes) {
+  State& state = *state_;
+  state.bytes_read += static_cast<int64_t>(bytes.size());
+  if (!state.opened) {
+    if (state.opening.size() + bytes.size() < 2) {
+      state.opening.append(bytes);
+      return;
+    }
+    state.opened = true;
+    const std::string head = state.opening + std::string(bytes.substr(0, 2));
+    if (TorchSnapshotReader::recognizes(head)) state.snapshot.emplace();
+    state.hand_on(std::exchange(state.opening, {}));
+  }
+  state.hand_on(bytes);
+}
+
+Explanation Explainer::finish() {
+  State& state = *state_;
+  if (!state.opened && !state.opening.empty()) state.feed_text(state.opening);
+  Explanation explanation;
+  if (state.snapshot) {
+    explanation = state.snapshot->finish();
+  } else {
+    const bool cut_line = !state.pending.empty() || state.segment > 0;
+    if (cut_line) state.take_segment({}, true);
+    const Document document(state.excerpt.collect());
+    const Facts facts = detect(document, state.chunks.counts(), state.series.trend());
+    explanation = conclude(document, facts, state.model);
+    explanation.lines_read = state.line - 1;
+  }
+  explanation.bytes_read = state.bytes_read;
+  return explanation;
+}
+
+Explanation explain_text(std::string_view log, ModelShapes model) {
+  Explainer explainer(std::move(model));
+  explainer.feed(log);
+  return explainer.finish();
+}
+
+}  // namespace plimsoll::explain

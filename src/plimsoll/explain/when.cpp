@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <initializer_list>
+
+#include "explain/conclude.h"
+#include "explain/number.h"
+
+namespace plimsoll::explain {
+namespace {
+
+constexpr size_t npos = std::string_view::npos;
+
+bool any_frame(const Case& found, std::initializer_list<std::string_view> names) {
+  const std::vector<std::string>& frames = found.facts.context.functions;
+  return std::any_of(frames.begin(), frames.end(), [&](const std::string& frame) {
+    return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+      return find_ignoring_case(frame, name) != npos;
+    });
+  });
+}
+
+const Progress* last_progress(const Case& found) {
+  const int64_t line = found.document.number_at(found.main.at);
+  const Progress* last = nullptr;
+  for (const Progress& progress : found.facts.context.progress) {
+    if (progress.line <= line) last = &progress;
+  }
+  return last;
+}
+
+std::string position_words(const Progress& progress) {
+  std::string words;
+  if (progress.step) {
+    words = "step " + std::to_string(*progress.step);
+    if (progress.steps) words += " of " + std::to_string(*progress.steps);
+  }
+  if (progress.epoch) {
+    words += (words.empty() ? "epoch " : " in epoch ") + std::to_string(*progress.epoch);
+    if (progress.epochs) words += " of " + std::to_string(*progress.epochs);
+  }
+  return words + " (line " + std::to_string(progress.line) + ")";
+}
+
+void set(Explanation& explanation, When when, std::string text) {
+  explanation.when = when;
+  explanation.when_text = std::move(text);
+}
+
+// From the place in the program, whatever the step.
+bool told_by_place(const Case& found, Explanation& explanation) {
+  const size_t end = found.document.record_end(found.main.at) + 1500;
+  const bool saves = found.main.family == Family::kDiskFull &&
+                     (find_ignoring_case(found.main.op_type, "save") != npos ||
+                      find_ignoring_case(found.main.path, "tempstate") != npos);
+  if (saves || any_frame(found, {"save_checkpoint", "save_weights", "save_model", "_save"})) {
+    set(explanation, When::kCheckpoint, "while a checkpoint was written");
+  } else if (explanation.cause_label == Cause::kEvalLargerThanTrain ||
+             any_frame(found, {"validat", "evaluat", "test_step"}) ||
+             found.document.find("__inference_test_function", found.main.at, end) != npos) {
+    set(explanation, When::kValidation, "in validation, after training steps");
+  } else if (any_frame(found, {"load_state_dict", "from_pretrained", "load_weights", "load_model",
+                               "load_checkpoint"})) {
+    set(explanation, When::kLoading, "while weights or data were loaded");
+  } else if (found.main.family == Family::kCudaContext || found.main.family == Family::kCudnnInit) {
+    set(explanation, When::kBuilding, "while a library was set up, before its first work");
+  } else if (any_frame(found, {"_init_group", "_init_state", "create_slots"})) {
+    set(explanation, When::kFirstStep, "in the first optimizer step, when its slots are made");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool told_by_progress(const Case& found, Explanation& explanation) {
+  const Progress* last = last_progress(found);
+  if (last == nullptr) return false;
+  const std::string where = position_words(*last);
+  const std::vector<Progress>& all = found.facts.context.progress;
+  const bool in_epochs = std::any_of(
+      all.begin(), all.end(), [](const Progress& progress) { return progress.epoch.has_value(); });
+  if (last->validation) {
+    set(explanation, When::kValidation, "in validation, behind " + where);
+  } else if (found.facts.context.first_epoch_restarts >= 2) {
+    set(explanation, When::kSecondFit,
+        "in a further training within the same process, behind " + where);
+  } else if (in_epochs && last->step && last->steps && *last->step + 1 >= *last->steps &&
+             *last->steps > 2) {
+    set(explanation, When::kNewShape,
+        "at the end of an epoch, where a short last batch or validation brings a new shape: " +
+            where);
+  } else if (last->step.value_or(0) == 1 && last->epoch.value_or(1) <= 1) {
+    set(explanation, When::kSecondStep,
+        "behind the first step, whose results may still have been alive: " + where);
+  } else if (last->step.value_or(0) > 1 || last->epoch.value_or(0) > 1) {
+    set(explanation, When::kTraining,
+        "behind " + where + ": earlier steps fitted, so something was larger or had grown");
+  } else {
+    set(explanation, When::kFirstStep, "before the first step was done: " + where);
+  }
+  return true;
+}
+
+}  // namespace
+
+void tell_when(const Case& found, Explanation& explanation) {
+  if (explanation.cause_label == Cause::kLeakOverTime) {
+    set(explanation, When::kSlowly, "slowly: the same work had fitted many times");
+    return;
+  }
+  if (told_by_place(found, explanation) || told_by_progress(found, explanation)) return;
+  if (explanation.cause_label == Cause::kWeightsOrOptimizer) {
+    set(explanation, When::kBuilding, "while weights or optimizer slots were made");
+  } else if (explanation.cause_label == Cause::kDatasetCopiedToDevice) {
+    set(explanation, When::kLoading, "before the first step, while the input was handed over");
+  }
+}
+
+}  // namespace plimsoll::explain

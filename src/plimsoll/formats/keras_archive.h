@@ -1,0 +1,23 @@
+#pragma once
+
+// The .keras file: a zip of metadata.json, config.json and model.weights.h5.
+//
+// The weights are read in place where they are stored uncompressed, as Keras stores them; otherwise
+// they are inflated once into a nameless temporary file. Other members (assets of text layers) are
+// never opened; pickles and Python files are refused outright.
+
+#include <memory>
+#include <string>
+
+#include "base/tensor_io.h"
+#include "codec/byte_reader.h"
+#include "formats/model_file.h"
+
+namespace plimsoll::formats {
+
+LoadedModel load_keras_archive(std::shared_ptr<const codec::FileReader> file);
+
+void save_keras_archive(const std::string& path, const layers::Model& model,
+                        const layers::CompileOptions* compile, TensorSource& state);
+
+}  // namespace plimsoll::formats

@@ -1,0 +1,27 @@
+#pragma once
+
+// Keras's record of compile() in a model file, to and from layers::CompileOptions.
+//
+// Optimizer, losses and metrics stay what the file says (names or serialized objects); whether they
+// are known is found out where they are used, so that a command line may replace them. Losses and
+// metrics given by output name are put in the order of the outputs. What CompileOptions cannot hold
+// is refused by name: loss weights, weighted metrics, outputs without a loss.
+
+#include <optional>
+#include <string>
+
+#include "layers/config.h"
+#include "layers/model.h"
+#include "layers/programs.h"
+
+namespace plimsoll::formats {
+
+// None where the model was not compiled. Throws kModel.
+std::optional<layers::CompileOptions> read_compile(const layers::Config& compile_config,
+                                                   const layers::Model& model,
+                                                   const std::string& origin);
+
+// Keras 3's "compile_config". Throws kModel for names that are not known.
+layers::Config write_compile(const layers::CompileOptions& compile, const layers::Model& model);
+
+}  // namespace plimsoll::formats

@@ -1,0 +1,126 @@
+// BatchNormalization: in training by the batch's statistics, which also move the moving ones;
+// otherwise, and always where the layer is frozen, by the moving ones.
+
+#include "layers/all_layers.h"
+#include "layers/initializers.h"
+#include "layers/regularizers.h"
+
+namespace plimsoll::layers {
+namespace {
+
+class BatchNormalization final : public Layer {
+ public:
+  static constexpr std::string_view kClassName = "BatchNormalization";
+
+  explicit BatchNormalization(ConfigReader& reader) : Layer(reader) {
+    read_axis(reader);
+    momentum_ = reader.number("momentum", 0.99);
+    epsilon_ = reader.number("epsilon", 1e-3);
+    if (!(momentum_ >= 0 && momentum_ <= 1)) {
+      reader.refuse("momentum", "0 to 1", std::to_string(momentum_));
+    }
+    if (!(epsilon_ >= 0 && epsilon_ <= 1)) {
+      reader.refuse("epsilon", "0 to 1", std::to_string(epsilon_));
+    }
+    center_ = reader.flag("center", true);
+    scale_ = reader.flag("scale", true);
+    beta_initializer_ = read_initializer(reader, "beta_initializer", "zeros");
+    gamma_initializer_ = read_initializer(reader, "gamma_initializer", "ones");
+    mean_initializer_ = read_initializer(reader, "moving_mean_initializer", "zeros");
+    variance_initializer_ = read_initializer(reader, "moving_variance_initializer", "ones");
+    beta_regularizer_ = read_regularizer(reader, "beta_regularizer");
+    gamma_regularizer_ = read_regularizer(reader, "gamma_regularizer");
+    reader.refuse_unless_empty("beta_constraint", "Regularize beta instead.");
+    reader.refuse_unless_empty("gamma_constraint", "Regularize gamma instead.");
+    reader.refuse_unless_empty("synchronized", "There is one device to train on.");
+    reader.refuse_unless_empty("renorm", "Train without renormalization.");
+    reader.legacy("renorm_clipping");
+    reader.legacy("renorm_momentum");
+    reader.refuse_unless_empty("virtual_batch_size", "Statistics are those of the whole batch.");
+    reader.legacy("fused");
+  }
+
+  std::vector<Weight> weights(std::span<const ValueType> inputs) const override {
+    if (inputs.size() != 1 || inputs[0].shape.rank() < 2) return {};
+    const Shape& shape = inputs[0].shape;
+    const std::vector<int64_t> channels = {shape[shape.rank() - 1].count};
+    std::vector<Weight> weights;
+    if (scale_) {
+      weights.push_back({"gamma", channels, gamma_initializer_, gamma_regularizer_, true});
+    }
+    if (center_) weights.push_back({"beta", channels, beta_initializer_, beta_regularizer_, true});
+    weights.push_back({"moving_mean", channels, mean_initializer_, Config(), false});
+    weights.push_back({"moving_variance", channels, variance_initializer_, Config(), false});
+    return weights;
+  }
+
+  std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
+    const Shape shape = one_input(context, inputs, 0);
+    if (axis_ != -1 && axis_ != shape.rank() - 1) {
+      refuse("axis=-1, the channels", std::to_string(axis_) + " on " + to_string(shape),
+             "Put the channels last.");
+    }
+    Attributes attributes{{"epsilon", epsilon_}, {"scale", scale_}, {"center", center_}};
+    if (!context.training() || !trainable()) {
+      std::vector<ValueId> operands = {inputs[0], context.statistic("moving_mean"),
+                                       context.statistic("moving_variance")};
+      add_parameters(context, operands);
+      return {context.emit("batch_norm_inference", operands, attributes)};
+    }
+    const ValueId moments = context.emit("channel_moments", {inputs[0]});
+    const int64_t rows = shape.elements_per_sample() / shape[shape.rank() - 1].count;
+    move(context, "moving_mean", moments, 0, rows);
+    move(context, "moving_variance", moments, 1, rows);
+    std::vector<ValueId> operands = {inputs[0], moments};
+    add_parameters(context, operands);
+    return {context.emit("batch_norm", operands, attributes)};
+  }
+
+ private:
+  // An integer, or a list of one in older files.
+  void read_axis(ConfigReader& reader) {
+    Config axis = reader.value("axis", -1);
+    if (axis.is_array() && axis.as_array().size() == 1) {
+      const Config only = axis.as_array()[0];
+      axis = only;
+    }
+    if (!axis.is_int()) {
+      reader.refuse("axis", "one integer", axis.to_json(), "Normalize the channels only.");
+    }
+    axis_ = axis.as_int();
+    reader.complete("axis", axis_);
+  }
+
+  void add_parameters(LayerContext& context, std::vector<ValueId>& operands) const {
+    if (scale_) operands.push_back(context.weight("gamma"));
+    if (center_) operands.push_back(context.weight("beta"));
+  }
+
+  void move(LayerContext& context, std::string_view name, ValueId moments, int row,
+            int64_t rows) const {
+    const ValueId next =
+        context.emit("moving_average", {context.statistic(name), moments},
+                     {{"momentum", momentum_}, {"row", row}, {"elements_per_sample", rows}});
+    context.set_statistic(name, next);
+  }
+
+  int64_t axis_ = -1;
+  double momentum_ = 0;
+  double epsilon_ = 0;
+  bool center_ = true;
+  bool scale_ = true;
+  Config beta_initializer_;
+  Config gamma_initializer_;
+  Config mean_initializer_;
+  Config variance_initializer_;
+  Config beta_regularizer_;
+  Config gamma_regularizer_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Layer> make_batch_normalization(const Config& config) {
+  return construct_layer<BatchNormalization>(config);
+}
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,32 @@
+// GlobalAveragePooling2D: the mean over all positions, channel by channel.
+
+#include "layers/all_layers.h"
+
+namespace plimsoll::layers {
+namespace {
+
+class GlobalAveragePooling2D final : public Layer {
+ public:
+  static constexpr std::string_view kClassName = "GlobalAveragePooling2D";
+
+  explicit GlobalAveragePooling2D(ConfigReader& reader) : Layer(reader) {
+    reader.data_format();
+    keepdims_ = reader.flag("keepdims", false);
+  }
+
+  std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
+    one_input(context, inputs, 4);
+    return {context.emit("global_average_pool2d", {inputs[0]}, {{"keepdims", keepdims_}})};
+  }
+
+ private:
+  bool keepdims_ = false;
+};
+
+}  // namespace
+
+std::shared_ptr<const Layer> make_global_average_pooling2d(const Config& config) {
+  return construct_layer<GlobalAveragePooling2D>(config);
+}
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,44 @@
+#include "layers/initialize_program.h"
+
+#include "base/error.h"
+#include "layers/expansion.h"
+#include "layers/initializers.h"
+#include "ops/registry.h"
+
+namespace plimsoll::layers {
+namespace {
+
+ValueId first_value(graph::GraphBuilder& builder, const graph::StateVariable& state,
+                    const std::optional<Optimizer>& optimizer) {
+  std::vector<int64_t> dims = state.type.shape.at(1);
+  if (state.name == kLearningRateState) {
+    return builder.call("constant", state.name + "/initial", {},
+                        {{"shape", dims}, {"value", optimizer->learning_rate}});
+  }
+  return builder.call("zeros", state.name + "/initial", {},
+                      {{"shape", dims}, {"dtype", std::string(to_string(state.type.dtype))}});
+}
+
+}  // namespace
+
+graph::Graph initialize_graph(const Model& model, const std::optional<Optimizer>& optimizer,
+                              const std::vector<graph::StateVariable>& states) {
+  graph::GraphBuilder builder(ops::registry());
+  builder.set_stage(graph::Stage::kUpdate);
+  for (const ModelWeight& weight : model.all_weights()) {
+    const Layer& layer = model.layer(weight.layer);
+    builder.set_layer(layer.name());
+    const graph::StateId state = builder.state(state_variable(layer, weight.weight));
+    builder.write(state, add_initializer(builder, weight.weight.initializer, weight.weight.shape,
+                                         weight.name));
+  }
+  builder.set_layer("");
+  for (const graph::StateVariable& variable : states) {
+    if (find_state(builder.graph(), variable.name).valid()) continue;
+    const graph::StateId state = builder.state(variable);
+    builder.write(state, first_value(builder, variable, optimizer));
+  }
+  return builder.finish();
+}
+
+}  // namespace plimsoll::layers

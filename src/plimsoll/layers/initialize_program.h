@@ -1,0 +1,17 @@
+#pragma once
+
+// The program that gives every state variable its first value.
+
+#include <optional>
+
+#include "layers/model.h"
+#include "layers/optimizers.h"
+
+namespace plimsoll::layers {
+
+// Writes all weights of the model by their initializers, and of `states` (those of the other
+// programs) the learning rate, and zero to everything else.
+graph::Graph initialize_graph(const Model& model, const std::optional<Optimizer>& optimizer,
+                              const std::vector<graph::StateVariable>& states);
+
+}  // namespace plimsoll::layers

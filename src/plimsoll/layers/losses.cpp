@@ -1,0 +1,203 @@
+#include "layers/losses.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "layers/option_reader.h"
+#include "layers/spelling.h"
+#include "ops/losses.h"
+
+namespace plimsoll::layers {
+namespace {
+
+struct Row {
+  LossKind kind;
+  std::string_view name;
+  std::string_view class_name;
+  std::string_view short_name;  // Keras takes it in capitals too
+};
+
+constexpr std::array<Row, 5> kRows = {{
+    {LossKind::kBinaryCrossentropy, "binary_crossentropy", "BinaryCrossentropy", "bce"},
+    {LossKind::kCategoricalCrossentropy, "categorical_crossentropy", "CategoricalCrossentropy", ""},
+    {LossKind::kSparseCategoricalCrossentropy, "sparse_categorical_crossentropy",
+     "SparseCategoricalCrossentropy", ""},
+    {LossKind::kMeanSquaredError, "mean_squared_error", "MeanSquaredError", "mse"},
+    {LossKind::kMeanAbsoluteError, "mean_absolute_error", "MeanAbsoluteError", "mae"},
+}};
+
+bool same_letters(std::string_view a, std::string_view b) {
+  if (a.size() != b.size() || b.empty()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if ((a[i] | 0x20) != b[i]) return false;
+  }
+  return true;
+}
+
+const Row* find_row(const std::string& name) {
+  for (const Row& row : kRows) {
+    if (name == row.name || name == row.class_name || same_letters(name, row.short_name)) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+const Row& row_of(const std::string& name, const ValueType& output) {
+  if (name == "crossentropy" || name == "ce") {
+    if (output.shape[output.shape.rank() - 1].count == 1) return kRows[0];
+    throw Error(ErrorKind::kModel,
+                "loss: expected a loss that says what labels are, received \"" + name +
+                    "\". Say sparse_categorical_crossentropy for class numbers, or "
+                    "categorical_crossentropy for one-hot labels.");
+  }
+  if (const Row* row = find_row(name)) return *row;
+  throw Error(ErrorKind::kModel,
+              "loss: expected binary_crossentropy, categorical_crossentropy, "
+              "sparse_categorical_crossentropy, mean_squared_error or mean_absolute_error, "
+              "received \"" +
+                  name + "\"." + did_you_mean(name, loss_names()));
+}
+
+Reduction read_reduction(OptionReader& options) {
+  const std::string word = options.text("reduction", "sum_over_batch_size");
+  if (word == "sum_over_batch_size" || word == "mean" || word == "auto") return Reduction::kMean;
+  if (word == "sum") return Reduction::kSum;
+  if (word == "mean_with_sample_weight") return Reduction::kMeanOfWeighted;
+  if (word == "none") {
+    options.refuse("reduction", "a reduction to one number", word,
+                   "Use sum_over_batch_size or sum: a step needs one loss.");
+  }
+  options.refuse("reduction", "sum_over_batch_size, mean, sum or mean_with_sample_weight", word);
+}
+
+void check_output(const Loss& loss, const ValueType& output) {
+  const std::string where = "loss " + loss.name + ": ";
+  if (output.shape.rank() < 2) {
+    throw Error(ErrorKind::kModel,
+                where + "expected an output with a dimension behind the batch, " + "received " +
+                    to_string(output.shape) + ". Add a Reshape behind it.");
+  }
+  if (is_sparse(loss) && output.shape[output.shape.rank() - 1].count < 2) {
+    throw Error(ErrorKind::kModel, where + "expected an output of two or more classes, received " +
+                                       to_string(output.shape) + ". Use binary_crossentropy.");
+  }
+}
+
+// Labels moved towards the middle: z (1 − s) + s / n.
+ValueId smooth(graph::GraphBuilder& builder, const Loss& loss, const std::string& name,
+               ValueId target, int64_t classes) {
+  if (loss.label_smoothing == 0) return target;
+  const double share = loss.kind == LossKind::kBinaryCrossentropy
+                           ? 0.5 * loss.label_smoothing
+                           : loss.label_smoothing / static_cast<double>(classes);
+  return builder.call("scale_shift", name + "/smooth_labels", {target},
+                      {{"scale", 1.0 - loss.label_smoothing}, {"offset", share}});
+}
+
+// One value per row of the output's last dimension.
+ValueId add_row_losses(Expansion& expansion, const Loss& loss, const std::string& name,
+                       ValueId prediction, ValueId target) {
+  graph::GraphBuilder& builder = expansion.builder();
+  const std::string node = name + "/" + loss.name;
+  const Shape shape = builder.type(prediction).shape;
+  ValueId logits = expansion.logits_of(prediction);
+  if (!logits.valid() && loss.from_logits) logits = prediction;
+  const ValueId source = logits.valid() ? logits : prediction;
+  const std::string suffix = logits.valid() ? "_logits" : "";
+  switch (loss.kind) {
+    case LossKind::kMeanSquaredError:
+      return builder.call("mean_squared_error", node, {prediction, target});
+    case LossKind::kMeanAbsoluteError:
+      return builder.call("mean_absolute_error", node, {prediction, target});
+    case LossKind::kSparseCategoricalCrossentropy:
+      if (logits.valid()) {
+        return ops::sparse_crossentropy_from_logits(builder, node, logits, target);
+      }
+      return builder.call("sparse_categorical_crossentropy", node, {prediction, target});
+    case LossKind::kBinaryCrossentropy:
+    case LossKind::kCategoricalCrossentropy: {
+      const ValueId smoothed = smooth(builder, loss, name, target, shape[shape.rank() - 1].count);
+      const bool binary = loss.kind == LossKind::kBinaryCrossentropy;
+      return builder.call((binary ? "binary_crossentropy" : "categorical_crossentropy") + suffix,
+                          node, {source, smoothed});
+    }
+  }
+  PLIMSOLL_CHECK(false, "unknown loss");
+}
+
+}  // namespace
+
+std::vector<std::string> loss_names() {
+  std::vector<std::string> names;
+  for (const Row& row : kRows) {
+    names.emplace_back(row.name);
+    names.emplace_back(row.class_name);
+  }
+  return names;
+}
+
+std::string loss_class(const std::string& name) {
+  const Row* row = find_row(name);
+  return row == nullptr ? name : std::string(row->class_name);
+}
+
+bool is_sparse(const Loss& loss) { return loss.kind == LossKind::kSparseCategoricalCrossentropy; }
+
+Loss read_loss(const Config& config, const ValueType& output) {
+  const Spelling given = read_object(config, "loss");
+  const Row& row = row_of(given.name, output);
+  Loss loss;
+  loss.kind = row.kind;
+  OptionReader options(given.arguments, std::string(row.name));
+  loss.reduction = read_reduction(options);
+  loss.name = options.text("name", std::string(row.name));
+  options.ignore("dtype");
+  options.ignore("fn");
+  const bool binary = loss.kind == LossKind::kBinaryCrossentropy;
+  const bool categorical = loss.kind == LossKind::kCategoricalCrossentropy;
+  if (binary || categorical || is_sparse(loss)) {
+    loss.from_logits = options.flag("from_logits", false);
+    if (options.optional_number("axis", -1e9, 1e9).value_or(-1) != -1) {
+      options.refuse("axis", "-1", given.name, "Put the classes last.");
+    }
+  }
+  if (binary || categorical) loss.label_smoothing = options.number("label_smoothing", 0, 0, 1);
+  if (is_sparse(loss)) {
+    options.refuse_unless_empty("ignore_class", "Give those samples a weight of zero.");
+  }
+  options.finish();
+  check_output(loss, output);
+  return loss;
+}
+
+ValueType target_type(const Loss& loss, const ValueType& output) {
+  if (!is_sparse(loss)) return output;
+  std::vector<Dim> dims(output.shape.dims().begin(), output.shape.dims().end() - 1);
+  return {DType::kInt32, Shape(std::move(dims))};
+}
+
+ValueId add_loss(Expansion& expansion, const Loss& loss, const std::string& name,
+                 ValueId prediction, ValueId target, ValueId weights) {
+  graph::GraphBuilder& builder = expansion.builder();
+  builder.set_stage(graph::Stage::kLoss);
+  const ValueId rows = add_row_losses(expansion, loss, name, prediction, target);
+  std::vector<ValueId> operands = {rows};
+  if (weights.valid()) {
+    if (loss.reduction == Reduction::kMeanOfWeighted) {
+      throw Error(ErrorKind::kModel,
+                  "loss " + loss.name +
+                      ": expected sum_over_batch_size or sum together with sample weights, "
+                      "received mean_with_sample_weight. Scale the weights to a mean of 1 and use "
+                      "sum_over_batch_size.");
+    }
+    operands.push_back(weights);
+  }
+  const ValueId sum = builder.call("batch_sum", name + "/loss_sum", operands);
+  if (loss.reduction == Reduction::kSum) return sum;
+  return builder.call("divide_by_count", name + "/loss", {sum},
+                      {{"elements_per_sample", builder.type(rows).shape.elements_per_sample()}});
+}
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,58 @@
+#pragma once
+
+// Keras's losses as nodes: a value per sample, weighted, reduced to a scalar.
+//
+// A cross-entropy on a value that is sigmoid or softmax of logits is computed from those logits, as
+// Keras does (whichever of the two it is). Divisors are counts of the whole batch and divide the
+// finished sum, so the gradient of each slice is scaled from the start.
+
+#include <optional>
+
+#include "layers/config.h"
+#include "layers/expansion.h"
+
+namespace plimsoll::layers {
+
+enum class LossKind : uint8_t {
+  kBinaryCrossentropy,
+  kCategoricalCrossentropy,
+  kSparseCategoricalCrossentropy,
+  kMeanSquaredError,
+  kMeanAbsoluteError,
+};
+
+// What a loss divides the weighted sum by.
+enum class Reduction : uint8_t {
+  kMean,            // "sum_over_batch_size", "mean": all values per sample of the batch
+  kSum,             // "sum": nothing
+  kMeanOfWeighted,  // "mean_with_sample_weight": as kMean where there are no weights
+};
+
+struct Loss {
+  LossKind kind = LossKind::kMeanSquaredError;
+  bool from_logits = false;
+  double label_smoothing = 0;
+  Reduction reduction = Reduction::kMean;
+  std::string name{};  // Keras's: "binary_crossentropy"
+  friend bool operator==(const Loss&, const Loss&) = default;
+};
+
+// Of a name, or of Keras's object, for an output of that type. Throws kModel: unknown
+// (did-you-mean), or options that are not done.
+Loss read_loss(const Config& config, const ValueType& output);
+
+// What the target of such a loss is: int32 class numbers (B, …), or float32 of the output's shape.
+ValueType target_type(const Loss& loss, const ValueType& output);
+bool is_sparse(const Loss& loss);
+
+// The scalar loss of one output, in stage kLoss; `weights` (B) may be invalid. `name` is the
+// output's. Throws kModel.
+ValueId add_loss(Expansion& expansion, const Loss& loss, const std::string& name,
+                 ValueId prediction, ValueId target, ValueId weights);
+
+// Names that read_loss knows, for did-you-mean.
+std::vector<std::string> loss_names();
+// "bce" → "BinaryCrossentropy"; the name itself where it is none of ours.
+std::string loss_class(const std::string& name);
+
+}  // namespace plimsoll::layers

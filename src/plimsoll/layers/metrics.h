@@ -1,0 +1,39 @@
+#pragma once
+
+// Keras's metrics as state: a total and a count that every step adds to.
+//
+// "accuracy" means what Keras takes it for by the shapes of output and labels. A metric over an
+// epoch is total / count; who starts an epoch sets both to zero. Values per sample with further
+// dimensions count as their mean. Metrics are unweighted, as Keras's `metrics` are.
+
+#include "graph/builder.h"
+#include "layers/config.h"
+#include "layers/losses.h"
+
+namespace plimsoll::layers {
+
+struct Metric {
+  std::string name{};  // the key of logs
+  std::string op{};    // (target, prediction) or, for errors, (prediction, target) → per row
+  bool target_first = true;
+  double threshold = 0.5;  // binary_accuracy
+  friend bool operator==(const Metric&, const Metric&) = default;
+};
+
+// Of a name, or of Keras's object, for an output of that type with that loss. Throws kModel:
+// unknown (did-you-mean), or unfit for the loss's labels.
+Metric read_metric(const Config& config, const Loss& loss, const ValueType& output);
+std::vector<std::string> metric_names();
+// "mse" → "MeanSquaredError"; the name itself where it is none of ours.
+std::string metric_class(const std::string& name);
+
+// State names: "metrics/<name>/total" and "metrics/<name>/count".
+std::string metric_state(std::string_view metric, std::string_view part);
+
+// Adds the metric's nodes and state writes, in stage kMetric. `name` is unique in the program.
+void add_metric(graph::GraphBuilder& builder, const Metric& metric, const std::string& name,
+                graph::ValueId prediction, graph::ValueId target);
+// A mean of a scalar, weighted by the batch size, as Keras tracks losses.
+void add_loss_tracker(graph::GraphBuilder& builder, const std::string& name, graph::ValueId loss);
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,201 @@
+#include "layers/optimizers.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "layers/names.h"
+#include "layers/option_reader.h"
+#include "layers/spelling.h"
+
+namespace plimsoll::layers {
+namespace {
+
+using graph::StateVariable;
+using graph::ValueId;
+
+constexpr double kNoBound = 1e30;
+constexpr std::array<std::string_view, 4> kClasses = {"SGD", "Adam", "AdamW", "RMSprop"};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+// Keras takes "adam", "Adam" and "ADAM" for one.
+std::string class_of(const std::string& name) {
+  std::array<std::string, kClasses.size()> known;
+  for (size_t i = 0; i < kClasses.size(); ++i) {
+    known[i] = lower(kClasses[i]);
+    if (lower(name) == known[i] || name == snake_case(kClasses[i])) {
+      return std::string(kClasses[i]);
+    }
+  }
+  throw Error(ErrorKind::kModel, "optimizer: expected sgd, adam, adamw or rmsprop, received \"" +
+                                     name + "\"." + did_you_mean(lower(name), known));
+}
+
+// Options of all optimizers that must say nothing, and those that say nothing here.
+void read_common(OptionReader& options) {
+  options.ignore("name");
+  options.ignore("decay");  // without effect in Keras 3
+  options.ignore("jit_compile");
+  options.ignore("is_legacy_optimizer");
+  options.ignore("ema_momentum");
+  options.ignore("ema_overwrite_frequency");
+  const std::string clip = "Leave it out, and lower the learning rate where gradients explode.";
+  options.refuse_unless_empty("clipnorm", clip);
+  options.refuse_unless_empty("clipvalue", clip);
+  options.refuse_unless_empty("global_clipnorm", clip);
+  options.refuse_unless_empty("use_ema", "Leave it out.");
+  options.refuse_unless_empty("loss_scale_factor", "Leave it out: training is in float32.");
+  options.refuse_unless_empty("gradient_accumulation_steps",
+                              "Use a larger batch: it is cut to fit the memory limit.");
+}
+
+double read_learning_rate(OptionReader& options, const Config::Object& arguments, double fallback) {
+  for (const auto& [key, value] : arguments) {
+    if (key == "learning_rate" && value.is_object()) {
+      options.refuse("learning_rate", "a number", value,
+                     "Schedules are not part of this version: give the rate to start with.");
+    }
+  }
+  const double old_name = options.number("lr", fallback, 0, kNoBound);
+  return options.number("learning_rate", old_name, 0, kNoBound);
+}
+
+void read_sgd(OptionReader& options, Optimizer& optimizer) {
+  const double momentum = options.number("momentum", 0.0, 0, 1);
+  const bool nesterov = options.flag("nesterov", false);
+  optimizer.op = momentum != 0 ? "sgd_momentum" : "sgd";
+  if (momentum == 0) return;
+  optimizer.attributes.set("momentum", momentum);
+  optimizer.attributes.set("nesterov", nesterov);
+  optimizer.slots = {"momentum"};
+}
+
+void read_adam(OptionReader& options, Optimizer& optimizer) {
+  optimizer.attributes.set("beta_1", options.number("beta_1", 0.9, 0, 1));
+  optimizer.attributes.set("beta_2", options.number("beta_2", 0.999, 0, 1));
+  optimizer.attributes.set("epsilon", options.number("epsilon", 1e-7, 0, kNoBound));
+  const bool amsgrad = options.flag("amsgrad", false);
+  optimizer.op = amsgrad ? "adam_amsgrad" : "adam";
+  optimizer.slots = {"momentum", "velocity"};
+  if (amsgrad) optimizer.slots.push_back("velocity_hat");
+  optimizer.counts = true;
+}
+
+void read_rmsprop(OptionReader& options, Optimizer& optimizer) {
+  optimizer.attributes.set("rho", options.number("rho", 0.9, 0, 1));
+  optimizer.attributes.set("epsilon", options.number("epsilon", 1e-7, 0, kNoBound));
+  const double momentum = options.number("momentum", 0.0, 0, 1);
+  const bool centered = options.flag("centered", false);
+  optimizer.op = "rmsprop";
+  optimizer.slots = {"velocity"};
+  if (centered) {
+    optimizer.op += "_centered";
+    optimizer.slots.push_back("average_gradient");
+  }
+  if (momentum > 0) {
+    optimizer.op += "_momentum";
+    optimizer.slots.push_back("momentum");
+    optimizer.attributes.set("momentum", momentum);
+  }
+}
+
+graph::StateId declare_scalar(graph::GraphBuilder& builder, std::string_view name, DType dtype,
+                              graph::StateRole role) {
+  return builder.state({.name = std::string(name), .type = {dtype, Shape()}, .role = role});
+}
+
+void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                const WeightGradient& pair, ValueId learning_rate, ValueId iteration) {
+  const StateVariable weight = builder.graph().state(pair.weight);
+  std::vector<graph::StateId> states = {pair.weight};
+  std::vector<ValueId> operands = {builder.read(pair.weight), pair.gradient};
+  for (const std::string& slot : optimizer.slots) {
+    states.push_back(builder.state({.name = slot_state(weight.name, slot),
+                                    .type = weight.type,
+                                    .role = graph::StateRole::kOptimizerSlot,
+                                    .layer = weight.layer}));
+    operands.push_back(builder.read(states.back()));
+  }
+  operands.push_back(learning_rate);
+  if (optimizer.counts) operands.push_back(iteration);
+  builder.set_layer(weight.layer);
+  const graph::NodeId update =
+      builder.add(optimizer.op, weight.name + "/update", operands, optimizer.attributes);
+  const std::vector<ValueId> results = builder.graph().node(update).outputs;
+  for (size_t i = 0; i < states.size(); ++i) builder.write(states[i], results[i]);
+  builder.set_layer("");
+}
+
+}  // namespace
+
+std::string slot_state(std::string_view weight, std::string_view slot) {
+  return "optimizer/" + std::string(weight) + "/" + std::string(slot);
+}
+
+Optimizer read_optimizer(const Config& config) {
+  const Spelling given = read_object(config, "optimizer");
+  Optimizer optimizer;
+  optimizer.class_name = class_of(given.name);
+  OptionReader options(given.arguments, lower(optimizer.class_name));
+  const bool sgd = optimizer.class_name == "SGD";
+  optimizer.learning_rate = read_learning_rate(options, given.arguments, sgd ? 0.01 : 0.001);
+  std::optional<double> decay = options.optional_number("weight_decay", 0, kNoBound);
+  if (optimizer.class_name == "AdamW" && !decay) decay = 0.004;
+  if (decay) optimizer.attributes.set("weight_decay", *decay);
+  if (sgd) {
+    read_sgd(options, optimizer);
+  } else if (optimizer.class_name == "RMSprop") {
+    read_rmsprop(options, optimizer);
+  } else {
+    read_adam(options, optimizer);
+  }
+  read_common(options);
+  options.finish();
+  return optimizer;
+}
+
+void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                 const std::vector<WeightGradient>& gradients) {
+  builder.set_stage(graph::Stage::kUpdate);
+  const graph::StateId rate_state = declare_scalar(builder, kLearningRateState, DType::kFloat32,
+                                                   graph::StateRole::kHyperparameter);
+  const graph::StateId counter =
+      declare_scalar(builder, kIterationState, DType::kInt64, graph::StateRole::kCounter);
+  const ValueId rate = builder.read(rate_state);
+  const ValueId iteration = builder.read(counter);
+  for (const WeightGradient& pair : gradients) {
+    add_update(builder, optimizer, pair, rate, iteration);
+  }
+  builder.write(counter,
+                builder.call("increment", std::string(kIterationState) + "/next", {iteration}));
+}
+
+std::vector<std::string> optimizer_state_names(const Optimizer& optimizer,
+                                               const std::vector<std::string>& weights) {
+  std::vector<std::string> names = {std::string(kIterationState), std::string(kLearningRateState)};
+  // Keras adds Adam's pair for each weight, and every further slot in a round of its own.
+  const bool pair = optimizer.slots.size() >= 2 && optimizer.slots[1] == "velocity";
+  const std::vector<std::string> keras_order =
+      optimizer.slots.size() == 3 && optimizer.class_name == "RMSprop"
+          ? std::vector<std::string>{"velocity", "momentum", "average_gradient"}
+          : optimizer.slots;
+  for (size_t first = 0; first < keras_order.size();) {
+    const size_t count = pair && first == 0 ? 2 : 1;
+    for (const std::string& weight : weights) {
+      for (size_t i = first; i < first + count; ++i) {
+        names.push_back(slot_state(weight, keras_order[i]));
+      }
+    }
+    first += count;
+  }
+  return names;
+}
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,50 @@
+#pragma once
+
+// Keras's optimizers as nodes: one update per weight, right behind its gradient.
+//
+// State: "optimizer/learning_rate" (a float32 the host may write between steps),
+// "optimizer/iteration" (an int64 counter), and slots "optimizer/<weight>/<slot>" with Keras's slot
+// names. Arithmetic is in the operators.
+
+#include <optional>
+
+#include "graph/builder.h"
+#include "layers/config.h"
+
+namespace plimsoll::layers {
+
+inline constexpr std::string_view kLearningRateState = "optimizer/learning_rate";
+inline constexpr std::string_view kIterationState = "optimizer/iteration";
+
+struct Optimizer {
+  std::string class_name{};  // "SGD", "Adam", "AdamW", "RMSprop"
+  double learning_rate = 0;
+  std::string op{};                  // of an update
+  graph::Attributes attributes{};    // of an update
+  std::vector<std::string> slots{};  // per weight, in the operator's order
+  bool counts = false;               // whether updates read the counter
+  friend bool operator==(const Optimizer&, const Optimizer&) = default;
+};
+
+// Of a name, or of Keras's object. Throws kModel: unknown (did-you-mean), or asked for something
+// that is not done (clipping, averages of weights, schedules).
+Optimizer read_optimizer(const Config& config);
+
+// Keras's defaults for a class; names as in Keras's get_config.
+std::string slot_state(std::string_view weight, std::string_view slot);
+
+// Adds updates of `weights` (state variables of the builder's graph, with their gradients) and the
+// counter's increment, in stage kUpdate.
+struct WeightGradient {
+  graph::StateId weight;
+  graph::ValueId gradient;
+};
+void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                 const std::vector<WeightGradient>& gradients);
+
+// The optimizer's variables in the order of Keras's `optimizer.variables`, as state names;
+// `weights` are the trainable ones.
+std::vector<std::string> optimizer_state_names(const Optimizer& optimizer,
+                                               const std::vector<std::string>& weights);
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,292 @@
+#include "layers/programs.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "graph/autodiff.h"
+#include "graph/prune.h"
+#include "graph/verify.h"
+#include "layers/initialize_program.h"
+#include "layers/losses.h"
+#include "layers/metrics.h"
+#include "layers/optimizers.h"
+#include "layers/regularizers.h"
+#include "ops/registry.h"
+
+namespace plimsoll::layers {
+namespace {
+
+using graph::GraphBuilder;
+using graph::Stage;
+
+// What compile() says, resolved against one output of the model.
+struct OutputPlan {
+  const ModelPort* port = nullptr;
+  Loss loss{};
+  std::vector<std::pair<std::string, Metric>> metrics{};  // by unique name
+};
+
+const Config* entry_for(const std::vector<Config>& entries, size_t output) {
+  if (entries.empty()) return nullptr;
+  const Config& entry = entries.size() == 1 ? entries[0] : entries[output];
+  return entry.is_null() ? nullptr : &entry;
+}
+
+void check_count(const Model& model, size_t received, const std::string& what) {
+  if (received <= 1 || received == model.outputs().size()) return;
+  throw Error(ErrorKind::kConfig, "[" + model.name() + "] expected one " + what + " for all " +
+                                      "outputs, or one for each of " +
+                                      std::to_string(model.outputs().size()) + ", received " +
+                                      std::to_string(received) + ".");
+}
+
+// `wish`, or wish_1, wish_2, … as Keras counts.
+std::string unique_metric_name(std::vector<std::string>& taken, const std::string& wish) {
+  std::string name = wish;
+  for (int i = 1; std::find(taken.begin(), taken.end(), name) != taken.end(); ++i) {
+    name = wish + "_" + std::to_string(i);
+  }
+  taken.push_back(name);
+  return name;
+}
+
+std::vector<OutputPlan> plan_outputs(const Model& model, const CompileOptions& compile) {
+  check_count(model, compile.losses.size(), "loss");
+  check_count(model, compile.metrics.size(), "list of metrics");
+  std::vector<OutputPlan> plans;
+  std::vector<std::string> names = {"loss"};
+  for (size_t i = 0; i < model.outputs().size(); ++i) {
+    const ModelPort& port = model.outputs()[i];
+    const Config* loss = entry_for(compile.losses, i);
+    if (loss == nullptr) continue;
+    OutputPlan plan{.port = &port};
+    with_context("while reading the loss of " + port.name,
+                 [&] { plan.loss = read_loss(*loss, port.type); });
+    const bool shared = compile.metrics.size() == 1;
+    const std::vector<Config> metrics =
+        compile.metrics.empty() ? std::vector<Config>() : compile.metrics[shared ? 0 : i];
+    for (const Config& metric : metrics) {
+      Metric read = read_metric(metric, plan.loss, port.type);
+      const std::string wish = model.outputs().size() > 1 ? port.name + "_" + read.name : read.name;
+      plan.metrics.emplace_back(unique_metric_name(names, wish), std::move(read));
+    }
+    plans.push_back(std::move(plan));
+  }
+  if (plans.empty()) {
+    throw Error(ErrorKind::kConfig, "[" + model.name() +
+                                        "] expected a loss, received none. Name one, such as "
+                                        "--loss sparse_categorical_crossentropy.");
+  }
+  return plans;
+}
+
+class StepBuilder {
+ public:
+  StepBuilder(const Model& model, const std::vector<OutputPlan>& plans, bool sample_weights,
+              bool training)
+      : model_(model),
+        plans_(plans),
+        sample_weights_(sample_weights),
+        builder_(ops::registry()),
+        expansion_(builder_, training) {}
+
+  // Forward, and predictions as outputs.
+  graph::Graph predict() {
+    add_forward();
+    for (const ModelPort& port : model_.outputs()) builder_.output(value_of(port.tensor));
+    return finish();
+  }
+
+  // Forward, loss and metrics; with an optimizer also backward and updates.
+  graph::Graph step(const Optimizer* optimizer) {
+    add_forward();
+    add_targets();
+    const ValueId loss = add_losses();
+    builder_.output(loss);
+    add_metrics(loss);
+    if (optimizer != nullptr) add_training(*optimizer, loss);
+    builder_.set_stage(Stage::kUpdate);
+    expansion_.write_statistics();
+    return finish();
+  }
+
+  const std::vector<ProgramInput>& inputs() const { return inputs_; }
+
+ private:
+  ValueId feed(InputRole role, const std::string& name, const std::string& value_name,
+               const ValueType& type, int64_t class_count = 0) {
+    inputs_.push_back({role, name, type.dtype, type.shape, class_count});
+    return builder_.input(value_name, type);
+  }
+
+  void add_forward() {
+    std::vector<ValueId> features;
+    for (const ModelPort& port : model_.inputs()) {
+      features.push_back(feed(InputRole::kFeatures, port.name, port.name, port.type));
+    }
+    values_ = expand_model(model_, expansion_, features);
+  }
+
+  ValueId value_of(Tensor tensor) const {
+    return values_[tensor.call.index()][static_cast<size_t>(tensor.output)];
+  }
+
+  void add_targets() {
+    for (const OutputPlan& plan : plans_) {
+      const ValueType& output = plan.port->type;
+      const int64_t classes =
+          is_sparse(plan.loss) ? output.shape[output.shape.rank() - 1].count : 0;
+      targets_.push_back(feed(InputRole::kTarget, plan.port->name, plan.port->name + "/target",
+                              target_type(plan.loss, output), classes));
+    }
+    for (const OutputPlan& plan : plans_) {
+      if (!sample_weights_) {
+        weights_.push_back(ValueId());
+        continue;
+      }
+      weights_.push_back(feed(InputRole::kSampleWeight, plan.port->name,
+                              plan.port->name + "/sample_weight",
+                              {DType::kFloat32, Shape({Dim::batch()})}));
+    }
+  }
+
+  ValueId add_losses() {
+    ValueId total;
+    for (size_t i = 0; i < plans_.size(); ++i) {
+      const ValueId loss = add_loss(expansion_, plans_[i].loss, plans_[i].port->name,
+                                    value_of(plans_[i].port->tensor), targets_[i], weights_[i]);
+      losses_.push_back(loss);
+      total = total.valid() ? builder_.call("add", "loss/total", {total, loss}) : loss;
+    }
+    for (const ModelWeight& weight : model_.all_weights()) {
+      if (!weight.trainable || weight.weight.regularizer.is_null()) continue;
+      const graph::StateId state = find_state(builder_.graph(), weight.name);
+      if (!state.valid()) continue;
+      const ValueId penalty =
+          add_penalty(builder_, weight.weight.regularizer, builder_.read(state), weight.name);
+      if (penalty.valid()) total = builder_.call("add", "loss/penalized", {total, penalty});
+    }
+    return total;
+  }
+
+  void add_metrics(ValueId loss) {
+    add_loss_tracker(builder_, "loss", loss);
+    for (size_t i = 0; i < plans_.size(); ++i) {
+      const ValueId prediction = value_of(plans_[i].port->tensor);
+      for (const auto& [name, metric] : plans_[i].metrics) {
+        add_metric(builder_, metric, name, prediction, targets_[i]);
+      }
+      if (plans_.size() > 1) add_loss_tracker(builder_, plans_[i].port->name + "_loss", losses_[i]);
+    }
+  }
+
+  void add_training(const Optimizer& optimizer, ValueId loss) {
+    std::vector<WeightGradient> updates;
+    std::vector<ValueId> weights;
+    for (const ModelWeight& weight : model_.all_weights()) {
+      const graph::StateId state = find_state(builder_.graph(), weight.name);
+      if (!weight.trainable || !state.valid()) continue;
+      updates.push_back({state, ValueId()});
+      weights.push_back(builder_.read(state));
+    }
+    const std::vector<ValueId> gradients = add_gradients(builder_, loss, weights);
+    for (size_t i = 0; i < updates.size(); ++i) updates[i].gradient = gradients[i];
+    std::erase_if(updates, [](const WeightGradient& w) { return !w.gradient.valid(); });
+    add_updates(builder_, optimizer, updates);
+  }
+
+  graph::Graph finish() {
+    graph::Graph graph = prune(builder_.finish());
+    const std::optional<std::string> wrong = verify(graph);
+    PLIMSOLL_CHECK(!wrong, "a program of " + model_.name() + " is wrong: " + wrong.value_or(""));
+    return graph;
+  }
+
+  const Model& model_;
+  const std::vector<OutputPlan>& plans_;
+  bool sample_weights_;
+  GraphBuilder builder_;
+  Expansion expansion_;
+  std::vector<ProgramInput> inputs_;
+  std::vector<std::vector<ValueId>> values_;  // of all calls
+  std::vector<ValueId> targets_;
+  std::vector<ValueId> weights_;  // invalid without sample weights
+  std::vector<ValueId> losses_;
+};
+
+// The loss first, then metrics, then the losses of single outputs where there are several.
+std::vector<MetricState> metric_states(const std::vector<OutputPlan>& plans) {
+  std::vector<std::string> names = {"loss"};
+  for (const OutputPlan& plan : plans) {
+    for (const auto& metric : plan.metrics) names.push_back(metric.first);
+  }
+  if (plans.size() > 1) {
+    for (const OutputPlan& plan : plans) names.push_back(plan.port->name + "_loss");
+  }
+  std::vector<MetricState> states;
+  states.reserve(names.size());
+  for (const std::string& name : names) {
+    states.push_back({name, metric_state(name, "total"), metric_state(name, "count")});
+  }
+  return states;
+}
+
+void add_programs(graph::ProgramSet& set, const std::string& name, const graph::Graph& graph,
+                  int64_t batch, int64_t tail) {
+  if (batch > 0) set.programs.push_back({name, graph, batch});
+  if (tail > 0) set.programs.push_back({name + "_tail", graph, tail});
+}
+
+}  // namespace
+
+BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
+                             const BatchSizes& batches) {
+  model.check_complete();
+  BuiltPrograms built;
+  const bool trains = batches.train > 0 || batches.train_tail > 0;
+  const bool evaluates = batches.evaluate > 0 || batches.evaluate_tail > 0;
+  std::vector<OutputPlan> plans;
+  if (trains || evaluates) {
+    plans = plan_outputs(model, compile);
+    built.metrics = metric_states(plans);
+  }
+  std::optional<Optimizer> optimizer;
+  if (trains) {
+    if (compile.optimizer.is_null()) {
+      throw Error(ErrorKind::kConfig, "[" + model.name() +
+                                          "] expected an optimizer, received none. Name one, such "
+                                          "as --optimizer adam.");
+    }
+    optimizer = read_optimizer(compile.optimizer);
+    StepBuilder step(model, plans, compile.sample_weights, true);
+    const graph::Graph graph = step.step(&*optimizer);
+    add_programs(built.set, "train", graph, batches.train, batches.train_tail);
+    built.train_inputs = step.inputs();
+    built.learning_rate = kLearningRateState;
+  }
+  if (evaluates) {
+    StepBuilder step(model, plans, compile.sample_weights, false);
+    const graph::Graph graph = step.step(nullptr);
+    add_programs(built.set, "evaluate", graph, batches.evaluate, batches.evaluate_tail);
+    built.train_inputs = step.inputs();
+  }
+  if (batches.predict > 0 || batches.predict_tail > 0) {
+    StepBuilder step(model, plans, false, false);
+    const graph::Graph graph = step.predict();
+    add_programs(built.set, "predict", graph, batches.predict, batches.predict_tail);
+    built.predict_inputs = step.inputs();
+  }
+  built.set.programs.push_back(
+      {"initialize", initialize_graph(model, optimizer, graph::states_of(built.set)), 1});
+  return built;
+}
+
+std::vector<std::string> optimizer_variables(const Model& model, const Config& optimizer) {
+  std::vector<std::string> weights;
+  for (const ModelWeight& weight : model.all_weights()) {
+    if (weight.trainable) weights.push_back(weight.name);
+  }
+  return optimizer_state_names(read_optimizer(optimizer), weights);
+}
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,60 @@
+#include "plan/search.h"
+#include "plan/walk.h"
+
+namespace plimsoll::plan {
+namespace {
+
+// What starting an item costs beside its work.
+constexpr double kItemSeconds = 1e-7;
+
+int64_t count_turns(const ProgramPlan& plan, LoopId loop) {
+  const Loop& table = plan.loops[loop.index()];
+  return turn_count(table, {0, table.extent});
+}
+
+// Turns of all loops from `loop` outwards.
+int64_t count_all_turns(const ProgramPlan& plan, std::span<const LoopId> parents, LoopId loop) {
+  int64_t turns = 1;
+  for (; loop.valid(); loop = parents[loop.index()]) turns *= count_turns(plan, loop);
+  return turns;
+}
+
+// How often a call does all of its work: once for each turn of a loop that cuts none of its axes.
+int64_t count_repeats(const ProgramPlan& plan, std::span<const LoopId> parents, LoopId around,
+                      const Call& call, const ProgramFacts& facts) {
+  int64_t repeats = 1;
+  for (LoopId loop = around; loop.valid(); loop = parents[loop.index()]) {
+    const int axis = graph::find_axis(facts.axes(call.node), find_bound_axis(plan, loop, &call));
+    if (axis < 0) repeats *= count_turns(plan, loop);
+  }
+  return repeats;
+}
+
+}  // namespace
+
+double estimate_seconds(const ProgramPlan& plan, ProgramFacts& facts) {
+  const std::vector<LoopId> parents = find_parents(plan);
+  double seconds = 0;
+  const auto copy = [&](InstanceId id, int64_t times) {
+    const Bytes bytes = plan.instances[id.index()].bytes;
+    seconds += facts.catalog().copy_seconds(bytes) * static_cast<double>(times);
+  };
+  walk_items(plan, [&](const Item& item, int64_t, LoopId around) {
+    const int64_t times = count_all_turns(plan, parents, around);
+    seconds += kItemSeconds * static_cast<double>(times);
+    if (const auto* call = std::get_if<Call>(&item)) {
+      seconds += static_cast<double>(count_repeats(plan, parents, around, *call, facts)) *
+                 facts.seconds(call->node, find_call_lengths(plan, parents, around, *call, facts));
+    } else if (const auto* feed = std::get_if<Feed>(&item)) {
+      copy(feed->target, times);
+    } else if (const auto* encode = std::get_if<Encode>(&item)) {
+      copy(encode->source, times);
+    } else if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
+      const Bytes bytes = plan.instances[begin->source.index()].bytes;
+      seconds += facts.catalog().spill_seconds(bytes) * static_cast<double>(times);
+    }
+  });
+  return seconds;
+}
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,127 @@
+#include "plan/planner.h"
+
+#include <algorithm>
+
+#include "plan/complete.h"
+#include "plan/search.h"
+#include "plan/tree.h"
+
+namespace plimsoll::plan {
+namespace {
+
+// The candidates of every program; state variables lie alike in all of them.
+struct Frontiers {
+  Plan base;  // without programs
+  std::vector<std::vector<Candidate>> programs;
+};
+
+Frontiers search_all(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
+                     const PlanOptions& options) {
+  Frontiers frontiers;
+  place_states(programs, options.gap, frontiers.base);
+  for (const graph::Program& program : programs.programs) {
+    ProgramFacts facts(program, catalog);
+    frontiers.programs.push_back(search_program(facts, frontiers.base.states, options));
+  }
+  return frontiers;
+}
+
+// Per program the fastest candidate whose arena fits into `bytes`; empty where one has none.
+std::vector<const Candidate*> pick(const Frontiers& frontiers, Bytes bytes) {
+  std::vector<const Candidate*> picks;
+  for (const std::vector<Candidate>& candidates : frontiers.programs) {
+    const Candidate* best = nullptr;
+    for (const Candidate& candidate : candidates) {
+      if (frontiers.base.state_bytes + candidate.plan.arena_bytes <= bytes) best = &candidate;
+    }
+    if (best == nullptr) return {};
+    picks.push_back(best);
+  }
+  return picks;
+}
+
+Bytes arena_of(const Frontiers& frontiers, const std::vector<const Candidate*>& picks) {
+  Bytes most;
+  for (const Candidate* candidate : picks) most = max(most, candidate->plan.arena_bytes);
+  return frontiers.base.state_bytes + most;
+}
+
+// Arenas at which some program's choice changes, rising; the last one is the free plan's.
+std::vector<FrontierPoint> find_frontier(const Frontiers& frontiers) {
+  std::vector<Bytes> limits;
+  for (const std::vector<Candidate>& candidates : frontiers.programs) {
+    for (const Candidate& candidate : candidates) {
+      limits.push_back(frontiers.base.state_bytes + candidate.plan.arena_bytes);
+    }
+  }
+  std::ranges::sort(limits);
+  std::vector<FrontierPoint> points;
+  for (Bytes limit : limits) {
+    const std::vector<const Candidate*> picks = pick(frontiers, limit);
+    if (picks.empty()) continue;
+    const FrontierPoint point{arena_of(frontiers, picks), picks.front()->seconds,
+                              picks.front()->what};
+    if (points.empty() || point.seconds < points.back().seconds) points.push_back(point);
+  }
+  return points;
+}
+
+Fits assemble(const Frontiers& frontiers, const std::vector<const Candidate*>& picks,
+              const graph::ProgramSet& programs, const graph::KernelCatalog& catalog) {
+  Fits fits{frontiers.base, picks.front()->seconds, picks.front()->what};
+  for (const Candidate* candidate : picks) {
+    fits.plan.programs.push_back(candidate->plan);
+    fits.plan.spill_bytes = max(fits.plan.spill_bytes, candidate->spill);
+  }
+  complete_totals(fits.plan, programs, catalog);
+  return fits;
+}
+
+}  // namespace
+
+PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
+                      const PlanOptions& options) {
+  PlanOutcome outcome;
+  std::string proof;
+  outcome.lower_bound = lower_bound(programs, catalog, &proof);
+  const Frontiers frontiers = search_all(programs, catalog, options);
+  std::vector<const Candidate*> smallest;
+  std::vector<const Candidate*> free;
+  for (const std::vector<Candidate>& candidates : frontiers.programs) {
+    smallest.push_back(&candidates.front());
+    free.push_back(&candidates.back());
+  }
+  outcome.smallest = arena_of(frontiers, smallest);
+  outcome.free_plan = arena_of(frontiers, free);
+  outcome.frontier = find_frontier(frontiers);
+  Fits free_fits = assemble(frontiers, free, programs, catalog);
+  outcome.culprits = find_culprits(free_fits.plan, programs);
+  const Bytes limit = options.arena_limit.value_or(outcome.free_plan);
+  if (limit >= outcome.free_plan) {
+    outcome.answer = std::move(free_fits);
+  } else if (limit >= outcome.smallest) {
+    outcome.answer = assemble(frontiers, pick(frontiers, limit), programs, catalog);
+  } else if (limit < outcome.lower_bound) {
+    outcome.answer = Impossible{outcome.lower_bound, std::move(proof)};
+  } else {
+    outcome.answer = NotFound{outcome.lower_bound};
+  }
+  return outcome;
+}
+
+Plan naive_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog) {
+  Plan plan;
+  place_states(programs, Bytes(), plan);
+  for (const graph::Program& program : programs.programs) {
+    ProgramFacts facts(program, catalog);
+    ProgramPlan tree = build_tree(make_flat_schedule(facts), facts, {});
+    complete_sizes(tree, facts);
+    complete_offsets(tree, facts.graph(), plan.states, find_buffers(tree),
+                     {.gap = {}, .several_placers = false, .share_memory = false});
+    plan.programs.push_back(std::move(tree));
+  }
+  complete_totals(plan, programs, catalog);
+  return plan;
+}
+
+}  // namespace plimsoll::plan

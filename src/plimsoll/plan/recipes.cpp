@@ -1,0 +1,79 @@
+#include "plan/recipes.h"
+
+#include <algorithm>
+#include <set>
+
+namespace plimsoll::plan {
+namespace {
+
+using Slots = std::span<const std::vector<graph::NodeId>>;
+
+Shapes smallest_shapes(const ProgramFacts& facts, const Dependencies& dependencies, Slots slots) {
+  Shapes shapes;
+  for (size_t s = 1; s < slots.size(); s += 2) {
+    shapes.push_back({std::min(find_unit(dependencies, slots[s]), facts.batch()), 0});
+  }
+  return shapes;
+}
+
+}  // namespace
+
+std::vector<Shapes> make_flat_shapes(const ProgramFacts& facts, const Dependencies& dependencies,
+                                     Slots slots) {
+  std::vector<Shapes> result = {smallest_shapes(facts, dependencies, slots)};
+  const auto is_whole = [&](const PhaseShape& shape) { return shape.slice >= facts.batch(); };
+  while (!std::ranges::all_of(result.back(), is_whole)) {
+    Shapes next = result.back();
+    for (PhaseShape& shape : next) {
+      shape.slice = 2 * shape.slice >= facts.batch() ? facts.batch() : 2 * shape.slice;
+    }
+    result.push_back(std::move(next));
+  }
+  return result;
+}
+
+std::vector<Shapes> make_nested_shapes(const ProgramFacts& facts, const Dependencies& dependencies,
+                                       Slots slots) {
+  const Shapes smallest = smallest_shapes(facts, dependencies, slots);
+  std::set<int64_t> inner;
+  for (size_t s = 1; s < slots.size(); s += 2) {
+    for (graph::NodeId node : slots[s]) {
+      const int64_t unit = dependencies.roles[node.index()].unit;
+      if (unit < smallest[s / 2].slice) inner.insert(unit);
+    }
+  }
+  std::vector<Shapes> result;
+  if (inner.size() > 1) {
+    result.push_back(smallest);
+    for (PhaseShape& shape : result.back()) shape.inner = kNestFully;
+  }
+  for (int64_t slice : inner) {
+    result.push_back(smallest);
+    for (PhaseShape& shape : result.back()) {
+      if (slice < shape.slice) shape.inner = slice;
+    }
+  }
+  return result;
+}
+
+std::string describe_shapes(const Shapes& shapes, int64_t batch) {
+  int64_t least = batch;
+  int64_t most = 0;
+  std::set<int64_t> inner;
+  for (const PhaseShape& shape : shapes) {
+    least = std::min(least, shape.slice);
+    most = std::max(most, shape.slice);
+    if (shape.inner != 0) inner.insert(shape.inner);
+  }
+  const bool whole = least >= batch;
+  if (whole && inner.empty()) return "whole batch";
+  std::string text = whole ? "whole batch" : "slices of " + std::to_string(least);
+  if (!whole && most > least) {
+    text += most >= batch ? " to the whole batch" : " to " + std::to_string(most);
+  }
+  if (inner.empty()) return text;
+  const bool one = inner.size() == 1 && *inner.begin() != kNestFully;
+  return text + (one ? ", inside " + std::to_string(*inner.begin()) : ", nested");
+}
+
+}  // namespace plimsoll::plan

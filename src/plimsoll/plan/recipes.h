@@ -1,0 +1,29 @@
+#pragma once
+
+// The recipes that the search tries, and how a recipe is called.
+//
+// Slices are the smallest that the blocks allow, times 1, 2, 4, … up to the whole batch; inner
+// loops are tried at the smallest slices only, since larger ones would undo them.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plan/schedule.h"
+
+namespace plimsoll::plan {
+
+// How every phase is cut.
+using Shapes = std::vector<PhaseShape>;
+
+// The smallest slices first, doubling; the last one has no loops.
+std::vector<Shapes> make_flat_shapes(const ProgramFacts& facts, const Dependencies& dependencies,
+                                     std::span<const std::vector<graph::NodeId>> slots);
+// The smallest slices with inner loops, every nesting first; empty where all blocks are alike.
+std::vector<Shapes> make_nested_shapes(const ProgramFacts& facts, const Dependencies& dependencies,
+                                       std::span<const std::vector<graph::NodeId>> slots);
+
+// "whole batch", "slices of 4", "slices of 4 to 16, inside 2", "slices of 64, nested".
+std::string describe_shapes(const Shapes& shapes, int64_t batch);
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,224 @@
+#include "plan/search.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "base/error.h"
+#include "plan/in_place.h"
+#include "plan/phases.h"
+#include "plan/placement.h"
+#include "plan/recipes.h"
+#include "plan/tree.h"
+#include "plan/walk.h"
+
+namespace plimsoll::plan {
+namespace {
+
+// The free plan is the smallest of those that take at most this much of the fastest one's time.
+constexpr double kFreeSlack = 1.02;
+// Candidates placed in the hope of a smaller arena than that of the best one so far.
+constexpr int kMostPlaced = 8;
+
+struct Recipe {
+  Shapes shapes;
+  OrderRule rule = OrderRule::kGraph;
+  bool reread = false;
+  friend bool operator==(const Recipe&, const Recipe&) = default;
+};
+
+struct Score {
+  Recipe recipe;
+  Bytes load;
+  double seconds = 0;
+  std::vector<Bytes> phase_loads;
+};
+
+class Search {
+ public:
+  Search(ProgramFacts& facts, std::span<const StatePlacement> states, const PlanOptions& options)
+      : facts_(facts),
+        states_(states),
+        options_(options),
+        dependencies_(find_dependencies(facts)),
+        slots_(find_slots(facts, dependencies_)),
+        steps_(options.max_steps) {
+    phase_of_.assign(facts.graph().nodes.size(), -1);
+    for (size_t s = 1; s < slots_.size(); s += 2) {
+      for (graph::NodeId node : slots_[s]) phase_of_[node.index()] = static_cast<int>(s / 2);
+    }
+  }
+
+  std::vector<Candidate> run() {
+    score_all();
+    return place_all();
+  }
+
+ private:
+  ProgramPlan build(const Recipe& recipe) {
+    const Schedule schedule =
+        make_schedule(facts_, dependencies_, slots_, recipe.shapes, recipe.rule);
+    ProgramPlan plan = build_tree(schedule, facts_, {.reread = recipe.reread});
+    complete_sizes(plan, facts_);
+    if (options_.in_place) take_over_in_place(facts_, dependencies_, plan);
+    return plan;
+  }
+
+  // Scores a recipe unless it is known or the effort is spent. Returns its score's place.
+  size_t score(const Recipe& recipe) {
+    for (size_t i = 0; i < scores_.size(); ++i) {
+      if (scores_[i].recipe == recipe) return i;
+    }
+    if (steps_ <= 0 && !scores_.empty()) return 0;
+    steps_ -= static_cast<int64_t>(facts_.graph().nodes.size());
+    const ProgramPlan plan = build(recipe);
+    const std::vector<Buffer> buffers = find_buffers(plan);
+    Score score{recipe, {}, estimate_seconds(plan, facts_), find_phase_loads(plan, buffers)};
+    score.load = find_load(buffers, {0, std::numeric_limits<int64_t>::max()});
+    scores_.push_back(std::move(score));
+    return scores_.size() - 1;
+  }
+
+  // The most bytes alive from the first to the last call of each phase.
+  std::vector<Bytes> find_phase_loads(const ProgramPlan& plan,
+                                      const std::vector<Buffer>& buffers) const {
+    const size_t phases = slots_.size() / 2;
+    if (phases < 2) return std::vector<Bytes>(phases);
+    std::vector<Interval> windows(phases, {std::numeric_limits<int64_t>::max(), 0});
+    walk_items(plan, [&](const Item& item, int64_t number, LoopId) {
+      const auto* call = std::get_if<Call>(&item);
+      if (call == nullptr || phase_of_[call->node.index()] < 0) return;
+      Interval& window = windows[static_cast<size_t>(phase_of_[call->node.index()])];
+      window.begin = std::min(window.begin, number);
+      window.end = std::max(window.end, number + 1);
+    });
+    std::vector<Bytes> loads;
+    for (const Interval& window : windows) loads.push_back(find_load(buffers, window));
+    return loads;
+  }
+
+  // The place of the score with the least bytes among those of these shapes, over all rules.
+  size_t score_rules(const Shapes& shapes) {
+    size_t best = 0;
+    bool first = true;
+    for (OrderRule rule : {OrderRule::kFreeFirst, OrderRule::kGraph, OrderRule::kSmallest}) {
+      const size_t here = score({shapes, rule, false});
+      if (first || scores_[here].load < scores_[best].load) best = here;
+      first = false;
+    }
+    return best;
+  }
+
+  void score_all() {
+    const std::vector<Shapes> flat = make_flat_shapes(facts_, dependencies_, slots_);
+    std::vector<Shapes> nested;
+    if (options_.nested_loops) nested = make_nested_shapes(facts_, dependencies_, slots_);
+    const OrderRule flat_rule = scores_[score_rules(flat.front())].recipe.rule;
+    OrderRule nested_rule = flat_rule;
+    if (!nested.empty()) nested_rule = scores_[score_rules(nested.front())].recipe.rule;
+    score_rules(flat.back());
+    for (const Shapes& shapes : nested) score_both(shapes, nested_rule);
+    score_both(flat.front(), flat_rule);
+    mix_phases(flat_rule);
+    mix_phases(nested_rule);
+    for (const Shapes& shapes : flat) score({shapes, flat_rule, false});
+  }
+
+  // With inputs kept and with inputs read again.
+  void score_both(const Shapes& shapes, OrderRule rule) {
+    score({shapes, rule, false});
+    if (options_.reread_inputs) score({shapes, rule, true});
+  }
+
+  // Each phase cut as in the candidate that needs least there.
+  void mix_phases(OrderRule rule) {
+    if (slots_.size() / 2 < 2) return;
+    for (bool reread : {false, true}) {
+      Recipe mixed{Shapes(slots_.size() / 2), rule, reread};
+      std::vector<Bytes> least(slots_.size() / 2, Bytes(std::numeric_limits<int64_t>::max()));
+      for (const Score& score : scores_) {
+        if (score.recipe.rule != rule || score.recipe.reread != reread) continue;
+        for (size_t p = 0; p < least.size(); ++p) {
+          if (score.phase_loads[p] >= least[p]) continue;
+          least[p] = score.phase_loads[p];
+          mixed.shapes[p] = score.recipe.shapes[p];
+        }
+      }
+      if (least.front() != Bytes(std::numeric_limits<int64_t>::max())) score(mixed);
+    }
+  }
+
+  Candidate place(const Score& score) {
+    Candidate candidate;
+    candidate.plan = build(score.recipe);
+    candidate.seconds = score.seconds;
+    candidate.what = describe_shapes(score.recipe.shapes, facts_.batch());
+    if (score.recipe.reread) candidate.what += ", inputs read again";
+    const std::vector<Buffer> buffers = find_buffers(candidate.plan);
+    steps_ -= static_cast<int64_t>(buffers.size());
+    const CompleteOptions how{.gap = options_.gap, .several_placers = options_.several_placers};
+    candidate.spill = complete_offsets(candidate.plan, facts_.graph(), states_, buffers, how);
+    return candidate;
+  }
+
+  // Whether a plan of at least these bytes and just these seconds is worth having.
+  static bool is_dominated(const Score& score, const std::vector<Candidate>& placed) {
+    return std::ranges::any_of(placed, [&](const Candidate& candidate) {
+      return candidate.plan.arena_bytes <= score.load && candidate.seconds <= score.seconds;
+    });
+  }
+
+  std::vector<Candidate> place_all() {
+    std::ranges::stable_sort(scores_, [](const Score& a, const Score& b) {
+      return a.load != b.load ? a.load < b.load : a.seconds < b.seconds;
+    });
+    double fastest = scores_.front().seconds;
+    for (const Score& score : scores_) fastest = std::min(fastest, score.seconds);
+    // Beyond the free plan nothing is wanted.
+    Bytes free_bytes(std::numeric_limits<int64_t>::max());
+    std::vector<Candidate> placed;
+    for (const Score& score : scores_) {
+      const bool spent = steps_ <= 0 || placed.size() >= static_cast<size_t>(kMostPlaced);
+      const bool free = score.seconds <= kFreeSlack * fastest;
+      const bool have_free = free_bytes != Bytes(std::numeric_limits<int64_t>::max());
+      if (score.load >= free_bytes || is_dominated(score, placed)) continue;
+      if (!placed.empty() && spent && (have_free || !free)) continue;
+      placed.push_back(place(score));
+      if (free) free_bytes = min(free_bytes, placed.back().plan.arena_bytes);
+    }
+    return keep_frontier(std::move(placed), free_bytes);
+  }
+
+  static std::vector<Candidate> keep_frontier(std::vector<Candidate> placed, Bytes free_bytes) {
+    std::ranges::stable_sort(placed, [](const Candidate& a, const Candidate& b) {
+      return a.plan.arena_bytes != b.plan.arena_bytes ? a.plan.arena_bytes < b.plan.arena_bytes
+                                                      : a.seconds < b.seconds;
+    });
+    std::vector<Candidate> frontier;
+    for (Candidate& candidate : placed) {
+      if (candidate.plan.arena_bytes > free_bytes) break;
+      if (!frontier.empty() && candidate.seconds >= frontier.back().seconds) continue;
+      frontier.push_back(std::move(candidate));
+    }
+    PLIMSOLL_CHECK(!frontier.empty(), "the search finds a plan of every program");
+    return frontier;
+  }
+
+  ProgramFacts& facts_;
+  std::span<const StatePlacement> states_;
+  const PlanOptions& options_;
+  Dependencies dependencies_;
+  std::vector<std::vector<graph::NodeId>> slots_;
+  std::vector<int> phase_of_;  // per node; −1: outside of loops
+  int64_t steps_;
+  std::vector<Score> scores_;
+};
+
+}  // namespace
+
+std::vector<Candidate> search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
+                                      const PlanOptions& options) {
+  return Search(facts, states, options).run();
+}
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,229 @@
+"""What goes wrong by a user's hand: message, exit code, nothing half-written."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+USAGE, DOES_NOT_FIT, MODEL, DATA, IO = 2, 3, 4, 5, 6
+
+
+def layer(class_name: str, name: str, **config: Any) -> dict[str, Any]:
+    return {"class_name": class_name, "config": {"name": name, **config}}
+
+
+def small_model(path: Path, last: str = "Dense") -> Path:
+    layers = [
+        layer("InputLayer", "in", batch_shape=[None, 6], dtype="float32"),
+        layer("Dense", "hidden", units=8, activation="relu"),
+        layer(last, "out", units=3, activation="softmax"),
+    ]
+    model = {"class_name": "Sequential", "config": {"name": "small", "layers": layers}}
+    path.write_text(json.dumps(model))
+    return path
+
+
+class Workplace:
+    """A folder with a good model and good data, and a way to run the program on them."""
+
+    def __init__(self, binary: Path, folder: Path) -> None:
+        self.binary, self.folder = binary, folder
+        self.model = small_model(folder / "model.json")
+        rng = np.random.default_rng(1)
+        self.x = self.save("x.npy", rng.normal(0, 1, (40, 6)).astype("float32"))
+        self.y = self.save("y.npy", rng.integers(0, 3, 40).astype("int32"))
+        self.output = folder / "out.keras"
+
+    def save(self, name: str, array: np.ndarray) -> Path:
+        np.save(self.folder / name, array)
+        return self.folder / name
+
+    def run(self, *arguments: Any) -> subprocess.CompletedProcess[str]:
+        command = [str(self.binary), *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    def fit(self, *more: Any, **changes: Any) -> subprocess.CompletedProcess[str]:
+        values: dict[str, Any] = {
+            "model": self.model, "data": self.x, "labels": self.y, "batch": 16,
+            "output": self.output, "optimizer": "sgd",
+            "loss": "sparse_categorical_crossentropy", **changes,
+        }  # fmt: skip
+        model = values.pop("model")
+        options = [word for key, value in values.items() for word in (f"--{key}", value)]
+        return self.run("fit", model, *options, *more)
+
+
+@pytest.fixture
+def place(plimsoll: Path, tmp_path: Path) -> Workplace:
+    return Workplace(plimsoll, tmp_path)
+
+
+def assert_refused(
+    place: Workplace, result: subprocess.CompletedProcess[str], code: int, *words: str
+) -> None:
+    assert result.returncode == code, (result.returncode, result.stderr)
+    for word in words:
+        assert word in result.stderr, (word, result.stderr)
+    assert not place.output.exists()
+    leftover = [p.name for p in place.folder.iterdir() if "out" in p.name]
+    assert leftover == [], leftover
+
+
+def test_good_input_trains(place: Workplace) -> None:
+    result = place.fit("--json")
+    assert result.returncode == 0, result.stderr
+    assert place.output.exists()
+    summary = json.loads(result.stdout)
+    assert summary["steps"] == 3
+    assert summary["planned_arena_bytes"] >= summary["measured_arena_bytes"] > 0
+
+
+def test_missing_model(place: Workplace) -> None:
+    missing = place.folder / "none.keras"
+    assert_refused(place, place.fit(model=missing), IO, "none.keras", "No such file")
+
+
+def test_missing_data(place: Workplace) -> None:
+    assert_refused(place, place.fit(data=place.folder / "none.npy"), IO, "none.npy")
+
+
+def test_wrong_sample_shape(place: Workplace) -> None:
+    x = place.save("wide.npy", np.zeros((40, 7), "float32"))
+    assert_refused(place, place.fit(data=x), DATA, "wide.npy", "7", "6")
+
+
+def test_row_counts_differ(place: Workplace) -> None:
+    y = place.save("short.npy", np.zeros(39, "int32"))
+    assert_refused(place, place.fit(labels=y), DATA, "39", "40")
+
+
+@pytest.mark.parametrize("label", [3, -1])
+def test_label_out_of_range(place: Workplace, label: int) -> None:
+    y = np.zeros(40, "int32")
+    y[17] = label
+    result = place.fit("--no-shuffle", labels=place.save("bad.npy", y))
+    assert_refused(place, result, DATA, "17", str(label), "3")
+
+
+def test_nan_in_data_ends_with_the_step(place: Workplace) -> None:
+    x = np.load(place.x)
+    x[20, 2] = np.nan
+    result = place.fit("--no-shuffle", data=place.save("nan.npy", x))
+    assert_refused(place, result, DATA, "step 2", "nan", "finite")
+
+
+def test_unknown_layer(place: Workplace) -> None:
+    model = small_model(place.folder / "typo.json", last="Dens")
+    assert_refused(place, place.fit(model=model), MODEL, "Dens", 'Did you mean "Dense"?')
+
+
+def test_lambda_is_refused_by_name(place: Workplace) -> None:
+    model = small_model(place.folder / "lambda.json", last="Lambda")
+    assert_refused(place, place.fit(model=model), MODEL, "out", "Lambda")
+
+
+def test_unknown_option(place: Workplace) -> None:
+    assert_refused(place, place.fit("--memroy", "64MiB"), USAGE, "--memroy", '"--memory"')
+
+
+def test_unknown_command(place: Workplace) -> None:
+    assert_refused(place, place.run("fitt"), USAGE, "fitt", '"fit"')
+
+
+def test_no_command(place: Workplace) -> None:
+    assert_refused(place, place.run(), USAGE, "--help")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "hint"),
+    [
+        ("optimizer", "adm", '"adam"'),
+        ("loss", "sparse_categorical_crosentropy", '"sparse_categorical_crossentropy"'),
+        ("metrics", "acuracy", '"accuracy"'),
+        ("optimizer", "adam(learning_rat=0.1)", "learning_rat"),
+        ("backend", "onedn", '"onednn"'),
+        ("memory", "64Mib2", "64Mib2"),
+        ("batch", "0", "--batch"),
+    ],
+)
+def test_unknown_words(place: Workplace, option: str, value: str, hint: str) -> None:
+    assert_refused(place, place.fit(**{option: value}), USAGE, hint)
+
+
+def test_limit_of_one_kibibyte(place: Workplace) -> None:
+    result = place.fit(memory="1KiB")
+    assert_refused(place, result, DOES_NOT_FIT, "1 KiB", "lower bound")
+
+
+def test_plan_answers_with_numbers(place: Workplace) -> None:
+    result = place.run(
+        "plan", place.model, "--batch", 16, "--optimizer", "adam", "--loss",
+        "sparse_categorical_crossentropy", "--memory", "1KiB", "--json",
+    )  # fmt: skip
+    assert result.returncode == DOES_NOT_FIT
+    answer = json.loads(result.stdout)
+    assert answer["answer"] == "impossible"
+    assert answer["lower_bound_bytes"] <= answer["smallest_feasible_bytes"]
+    assert answer["smallest_feasible_bytes"] <= answer["smallest_same_bits_bytes"]
+    assert answer["culprits"]
+
+
+def test_no_training_configuration(place: Workplace) -> None:
+    command = ["fit", place.model, "--data", place.x, "--labels", place.y]
+    assert_refused(place, place.run(*command), USAGE, "--optimizer")
+
+
+def test_unknown_output_ending(place: Workplace) -> None:
+    result = place.fit(output=place.folder / "out.onnx")
+    assert_refused(place, result, USAGE, "out.onnx", ".keras")
+
+
+def test_output_folder_missing(place: Workplace) -> None:
+    result = place.fit(output=place.folder / "no" / "out.keras")
+    assert_refused(place, result, IO, "No such file")
+
+
+def test_no_space_for_the_output(place: Workplace) -> None:
+    """A file system of one page that is already full."""
+    full = place.folder / "disk"
+    full.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(full)]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.fail("cannot mount a tmpfs: this test needs to run as root")
+    try:
+        result = place.fit(output=full / "trained.keras")
+        assert result.returncode == IO, result.stderr
+        assert "No space left" in result.stderr, result.stderr
+        assert list(full.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(full)], check=True)
+
+
+def test_garbage_model(place: Workplace) -> None:
+    for name, content in {
+        "empty.json": b"",
+        "text.json": b"hello",
+        "cut.json": place.model.read_bytes()[:100],
+        "zip.keras": b"PK\x03\x04" + os.urandom(200),
+        "pickle.keras": b"\x80\x04\x95",
+    }.items():
+        path = place.folder / name
+        path.write_bytes(content)
+        assert_refused(place, place.fit(model=path), MODEL, name)
+
+
+def test_garbage_data(place: Workplace) -> None:
+    header = "{'descr': '|O', 'fortran_order': False, 'shape': (40,)}".ljust(118).encode()
+    for name, content in {
+        "empty.npy": b"",
+        "cut.npy": place.x.read_bytes()[:300],
+        "objects.npy": b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header,
+        "idx.gz": b"\x1f\x8b\x08\x00" + os.urandom(60),
+    }.items():
+        path = place.folder / name
+        path.write_bytes(content)
+        assert_refused(place, place.fit(data=path), DATA, name)

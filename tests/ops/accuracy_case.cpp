@@ -1,0 +1,37 @@
+#include "ops/cases.h"
+
+namespace plimsoll::ops_test {
+namespace {
+
+Dim of(int64_t n) { return Dim::constant(n); }
+
+}  // namespace
+
+std::vector<Case> accuracy_cases() {
+  return {
+      {.name = "binary_accuracy",
+       .build =
+           [](CaseBuilder& c) {
+             const Shape shape{Dim::batch(), of(3), of(4)};
+             const ValueId t = c.constant("t", shape, Fill::kBinary);
+             c.call("binary_accuracy", {t, c.constant("p", shape, Fill::kProbability)},
+                    {{"threshold", 0.5}});
+           }},
+      {.name = "categorical_accuracy",
+       .build =
+           [](CaseBuilder& c) {
+             const Shape shape{Dim::batch(), of(3), of(4)};
+             const ValueId t = c.constant("t", shape, Fill::kOneHot);
+             c.call("categorical_accuracy", {t, c.constant("p", shape, Fill::kSimplex)});
+           }},
+      {.name = "sparse_categorical_accuracy",
+       .build =
+           [](CaseBuilder& c) {
+             const ValueId t = c.integers("t", {Dim::batch(), of(3)}, DType::kInt64, 4);
+             const ValueId p = c.constant("p", {Dim::batch(), of(3), of(4)}, Fill::kSimplex);
+             c.call("sparse_categorical_accuracy", {t, p});
+           }},
+  };
+}
+
+}  // namespace plimsoll::ops_test

@@ -1,0 +1,61 @@
+#include "ops/cases.h"
+
+namespace plimsoll::ops_test {
+namespace {
+
+Dim of(int64_t n) { return Dim::constant(n); }
+
+Case training(const std::string& name, bool scale, bool center, Shape shape) {
+  return {.name = name,
+          .build =
+              [=](CaseBuilder& c) {
+                const Dim channels = shape[shape.rank() - 1];
+                const ValueId x = c.input("x", shape);
+                const ValueId moments = c.call("channel_moments", {x});
+                std::vector<ValueId> inputs = {x, moments};
+                if (scale) inputs.push_back(c.input("gamma", {channels}));
+                if (center) inputs.push_back(c.input("beta", {channels}));
+                c.result(c.call("batch_norm", inputs,
+                                {{"epsilon", 1e-3}, {"scale", scale}, {"center", center}}));
+              },
+          .tolerance = 2e-5};
+}
+
+Case inference(const std::string& name, bool scale, bool center) {
+  return {.name = name, .build = [=](CaseBuilder& c) {
+            const ValueId x = c.input("x", {Dim::batch(), of(3), of(2), of(19)});
+            std::vector<ValueId> inputs = {x, c.constant("mean", {of(19)}),
+                                           c.constant("variance", {of(19)}, Fill::kPositive)};
+            if (scale) inputs.push_back(c.input("gamma", {of(19)}));
+            if (center) inputs.push_back(c.input("beta", {of(19)}));
+            c.result(c.call("batch_norm_inference", inputs,
+                            {{"epsilon", 1e-3}, {"scale", scale}, {"center", center}}));
+          }};
+}
+
+}  // namespace
+
+std::vector<Case> batch_norm_cases() {
+  return {
+      training("batch_norm", true, true, {Dim::batch(), of(4), of(3), of(18)}),
+      training("batch_norm_of_rows", true, true, {Dim::batch(), of(5)}),
+      training("batch_norm_of_several_rows", true, true, {Dim::batch(2), of(3), of(5)}),
+      training("batch_norm_without_scale", false, true, {Dim::batch(), of(3), of(6)}),
+      training("batch_norm_without_center", true, false, {Dim::batch(), of(3), of(6)}),
+      inference("batch_norm_inference", true, true),
+      inference("batch_norm_inference_plain", false, false),
+      {.name = "moving_average",
+       .build =
+           [](CaseBuilder& c) {
+             const ValueId x = c.constant("x", {Dim::batch(), of(6), of(4)});
+             const ValueId moving = c.constant("moving", {of(4)}, Fill::kPositive);
+             const ValueId moments = c.call("channel_moments", {x});
+             for (int64_t row : {0, 1}) {
+               c.call("moving_average", {moving, moments},
+                      {{"momentum", 0.99}, {"row", row}, {"elements_per_sample", 6}});
+             }
+           }},
+  };
+}
+
+}  // namespace plimsoll::ops_test

@@ -1,0 +1,61 @@
+#include "ops/cases.h"
+
+namespace plimsoll::ops_test {
+namespace {
+
+graph::StateId variable(CaseBuilder& c, const std::string& name, graph::ValueType type) {
+  return c.builder().state({.name = name, .type = std::move(type)});
+}
+
+}  // namespace
+
+std::vector<Case> state_cases() {
+  return {
+      {.name = "state_write",
+       .build =
+           [](CaseBuilder& c) {
+             const graph::StateId w = variable(c, "w", {c.real(), {Dim::constant(6)}});
+             const ValueId old = c.builder().read(w);
+             c.builder().write(w, c.call("accumulate", {old, old}));
+           }},
+      {.name = "increment",
+       .build =
+           [](CaseBuilder& c) {
+             const graph::StateId n = variable(c, "n", {DType::kInt64, Shape()});
+             c.builder().write(n, c.call("increment", {c.builder().read(n)}));
+           }},
+      {.name = "pack_plain",
+       .build =
+           [](CaseBuilder& c) {
+             const ValueId x = c.constant("x", {Dim::batch(), Dim::constant(6)});
+             const ValueId w = c.constant("w", {Dim::constant(6), Dim::constant(4)});
+             const int64_t bytes = 24 * element_bytes(c.real()).count();
+             const ValueId packed = c.call("pack", {w}, {{"layout", "plain"}, {"bytes", bytes}});
+             const ValueId y = c.call("dense", {x, packed}, {{"units", 4}});
+             c.call("dense_grad_input", {y, packed}, {{"input_dim", 6}});
+           },
+       .only = "reference"},
+      {.name = "pack_plain_conv2d",
+       .build =
+           [](CaseBuilder& c) {
+             const Dim three = Dim::constant(3);
+             const ValueId x =
+                 c.constant("x", {Dim::batch(), Dim::constant(5), Dim::constant(4), three});
+             const ValueId w = c.constant("w", {three, three, three, Dim::constant(2)});
+             const int64_t bytes = 54 * element_bytes(c.real()).count();
+             const ValueId packed = c.call("pack", {w}, {{"layout", "plain"}, {"bytes", bytes}});
+             Attributes attributes{{"filters", 2},
+                                   {"kernel_size", std::vector<int64_t>{3, 3}},
+                                   {"strides", std::vector<int64_t>{1, 1}},
+                                   {"padding", std::vector<int64_t>{1, 1, 1, 1}},
+                                   {"dilation_rate", std::vector<int64_t>{1, 1}},
+                                   {"groups", 1}};
+             const ValueId y = c.call("conv2d", {x, packed}, attributes);
+             attributes.set("input_shape", std::vector<int64_t>{5, 4, 3});
+             c.call("conv2d_grad_input", {y, packed}, attributes);
+           },
+       .only = "reference"},
+  };
+}
+
+}  // namespace plimsoll::ops_test

@@ -1,0 +1,137 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "backend/backends.h"
+#include "base/error.h"
+#include "graph/verify.h"
+#include "plan/planner.h"
+#include "plan/text.h"
+#include "plan/validator.h"
+#include "property/compare_runs.h"
+#include "property/random_network.h"
+#include "property/random_plan.h"
+
+// Random networks on the reference backend: whatever plan is valid gives the bits of the naive one.
+
+namespace plimsoll::property {
+namespace {
+
+constexpr uint64_t kSeedsPerShard = 50;
+
+// A kernel set with a random cap on batch blocks, so that blocks meet slices in many ways.
+std::unique_ptr<backend::Backend> random_backend(Random& random) {
+  backend::KernelSetOptions options{.threads = 1, .block_set = 0, .caps = {}};
+  if (random.chance(60)) options.caps.emplace_back("batch", int64_t{1} << random.between(0, 2));
+  if (random.chance(30)) options.caps.emplace_back("classes", 2);
+  if (random.chance(30)) options.caps.emplace_back("units", 2);
+  return backend::make_backend("reference", options);
+}
+
+struct Setting {
+  explicit Setting(uint64_t seed) : random(seed), programs(random_network(seed)) {
+    backend = random_backend(random);
+    naive = plan::naive_plan(programs, catalog());
+    expected = run_programs(programs, naive, *backend, usual_order(programs), {.poison = true});
+  }
+  const graph::KernelCatalog& catalog() const { return backend->catalog(); }
+  // "" where the plan is valid and gives the naive plan's bits.
+  std::string judge(const plan::Plan& plan) const {
+    const plan::Validation valid = plan::validate(plan, programs, catalog());
+    if (!valid.ok()) return std::string(to_string(valid.verdict)) + ": " + valid.message;
+    return compare(plan);
+  }
+  std::string compare(const plan::Plan& plan) const {
+    try {
+      return first_difference(expected, run_programs(programs, plan, *backend,
+                                                     usual_order(programs), {.poison = true}));
+    } catch (const Error& error) {
+      return error.message();
+    }
+  }
+
+  Random random;
+  graph::ProgramSet programs;
+  std::unique_ptr<backend::Backend> backend;
+  plan::Plan naive;
+  Results expected;
+};
+
+// Whether the first loss is a number: a NaN would be equal to itself everywhere.
+bool is_finite(const Results& results) {
+  float loss = 0;
+  std::memcpy(&loss, results.at("train/0/0").data(), sizeof(loss));
+  return std::isfinite(loss);
+}
+
+class RandomGraphs : public ::testing::TestWithParam<uint64_t> {};
+
+void check_planner(Setting& setting) {
+  const plan::PlanOptions free{.arena_limit = {}, .max_steps = 2000, .gap = Bytes(64)};
+  const plan::PlanOutcome outcome = plan::make_plan(setting.programs, setting.catalog(), free);
+  ASSERT_NE(outcome.fits(), nullptr);
+  EXPECT_GE(outcome.smallest, outcome.lower_bound);
+  EXPECT_EQ(setting.judge(outcome.fits()->plan), "") << outcome.fits()->what;
+  std::vector<Bytes> limits = {outcome.smallest};
+  for (const plan::FrontierPoint& point : outcome.frontier) limits.push_back(point.arena_bytes);
+  if (limits.size() > 3) limits.erase(limits.begin() + 2, limits.end() - 1);
+  for (Bytes limit : limits) {
+    plan::PlanOptions options = free;
+    options.arena_limit = limit;
+    const plan::PlanOutcome limited = plan::make_plan(setting.programs, setting.catalog(), options);
+    ASSERT_NE(limited.fits(), nullptr) << limit.count();
+    const plan::Plan& plan = limited.fits()->plan;
+    EXPECT_LE(plan.arena_bytes, limit);
+    EXPECT_GE(plan.arena_bytes, outcome.lower_bound);
+    EXPECT_EQ(setting.judge(plan), "") << limited.fits()->what;
+    EXPECT_EQ(plan::parse(plan::print(plan, setting.programs), setting.programs), plan);
+  }
+}
+
+TEST_P(RandomGraphs, EveryValidPlanGivesTheSameBits) {
+  uint64_t finite = 0;
+  for (uint64_t seed = GetParam(); seed < GetParam() + kSeedsPerShard; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Setting setting(seed);
+    const std::optional<std::string> problem = graph::verify(setting.programs);
+    ASSERT_FALSE(problem.has_value()) << *problem;
+    ASSERT_EQ(setting.judge(setting.naive), "");
+    check_planner(setting);
+    const plan::Plan loops =
+        random_loops(setting.naive, setting.programs, setting.catalog(), setting.random, Bytes(64));
+    EXPECT_EQ(setting.judge(loops), "") << plan::print(loops, setting.programs);
+    if (HasFailure()) return;
+    finite += is_finite(setting.expected) ? 1 : 0;
+  }
+  EXPECT_GE(finite, kSeedsPerShard - 5);
+}
+
+TEST_P(RandomGraphs, AWrongPlanIsNeverAccepted) {
+  int accepted = 0;
+  int refused = 0;
+  for (uint64_t seed = GetParam(); seed < GetParam() + kSeedsPerShard; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Setting setting(seed);
+    const plan::Plan loops =
+        random_loops(setting.naive, setting.programs, setting.catalog(), setting.random, Bytes(0));
+    for (int change = 0; change < 12; ++change) {
+      plan::Plan broken = loops;
+      const std::string what = break_plan(broken, setting.programs, setting.random);
+      if (!plan::validate(broken, setting.programs, setting.catalog()).ok()) {
+        ++refused;
+        continue;
+      }
+      ++accepted;
+      const std::string difference = setting.compare(broken);
+      ASSERT_EQ(difference, "") << what << "\n" << plan::print(broken, setting.programs);
+    }
+  }
+  EXPECT_GT(accepted, 0);
+  EXPECT_GT(refused, accepted);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraphs, ::testing::Range<uint64_t>(0, 1000, kSeedsPerShard));
+
+}  // namespace
+}  // namespace plimsoll::property

@@ -1,0 +1,201 @@
+#include "toys/toy_ops.h"
+
+#include "graph/core_ops.h"
+
+namespace plimsoll::toys {
+namespace {
+
+using graph::Alias;
+using graph::Attributes;
+using graph::Axis;
+using graph::AxisKind;
+using graph::AxisUse;
+using graph::NodeTypes;
+using graph::OpTraits;
+using graph::ValueType;
+
+const AxisUse kRows{.dimension = 0, .stride = 1, .before = 0, .after = 0};
+const AxisUse kColumns{.dimension = 1, .stride = 1, .before = 0, .after = 0};
+const AxisUse kNone{};
+
+Axis batch(AxisKind kind, std::vector<AxisUse> inputs, std::vector<AxisUse> outputs) {
+  return {.name = "batch",
+          .kind = kind,
+          .extent = Dim::batch(),
+          .inputs = std::move(inputs),
+          .outputs = std::move(outputs)};
+}
+
+Axis other(std::string name, AxisKind kind, Dim extent, std::vector<AxisUse> inputs,
+           std::vector<AxisUse> outputs, bool falling = false) {
+  return {.name = std::move(name),
+          .kind = kind,
+          .extent = extent,
+          .inputs = std::move(inputs),
+          .outputs = std::move(outputs),
+          .falling = falling};
+}
+
+// One operator by its three rules.
+class Toy final : public graph::Op {
+ public:
+  using Infer = std::vector<ValueType> (*)(const NodeTypes&);
+  using Axes = std::vector<Axis> (*)(const NodeTypes&);
+
+  Toy(std::string_view name, Infer infer, Axes axes, bool in_place = false, OpTraits traits = {},
+      int bits_input = -1)
+      : name_(name),
+        infer_(infer),
+        axes_(axes),
+        in_place_(in_place),
+        traits_(traits),
+        bits_input_(bits_input) {}
+
+  std::string_view name() const override { return name_; }
+  std::vector<ValueType> infer(const NodeTypes& node) const override { return infer_(node); }
+  std::vector<Axis> axes(const NodeTypes& node) const override { return axes_(node); }
+  std::vector<Alias> aliases(const NodeTypes&) const override {
+    return in_place_ ? std::vector<Alias>{{0, 0}} : std::vector<Alias>{};
+  }
+  std::vector<std::string> saved_forms(const NodeTypes&, int input) const override {
+    return input == bits_input_ ? std::vector<std::string>{"positive_bits"}
+                                : std::vector<std::string>{};
+  }
+  OpTraits traits() const override { return traits_; }
+
+ private:
+  std::string_view name_;
+  Infer infer_;
+  Axes axes_;
+  bool in_place_;
+  OpTraits traits_;
+  int bits_input_;
+};
+
+std::vector<ValueType> like_first(const NodeTypes& node) { return {node.inputs[0]}; }
+
+Dim dim(const NodeTypes& node, size_t input, int dimension) {
+  return node.inputs[input].shape[dimension];
+}
+
+void add(graph::OpRegistry& registry, std::string_view name, Toy::Infer infer, Toy::Axes axes,
+         bool in_place = false, OpTraits traits = {}, int bits_input = -1) {
+  registry.add(std::make_unique<Toy>(name, infer, axes, in_place, traits, bits_input));
+}
+
+void add_maps(graph::OpRegistry& registry) {
+  const Toy::Axes map = [](const NodeTypes& node) { return graph::batch_map_axis(node); };
+  add(registry, "scale", like_first, map, true, {.elementwise = true});
+  add(registry, "gate", like_first, map, true, {.elementwise = true}, 1);
+  add(registry, "shift", like_first, map, true);
+  add(registry, "flat",
+      [](const NodeTypes& node) -> std::vector<ValueType> {
+        const Shape& shape = node.inputs[0].shape;
+        const int64_t rest = shape.elements_per_sample();
+        return {{node.inputs[0].dtype, Shape({Dim::batch(), Dim::constant(rest)})}};
+      },
+      map, true, {.view = true});
+  add(registry, "smooth", like_first, [](const NodeTypes& node) -> std::vector<Axis> {
+    const AxisUse window{.dimension = 1, .stride = 1, .before = 1, .after = 1};
+    return {batch(AxisKind::kMap, {kRows}, {kRows}),
+            other("rows", AxisKind::kWindow, dim(node, 0, 1), {window}, {kColumns})};
+  });
+  add(registry, "mix", like_first, [](const NodeTypes&) { return std::vector<Axis>{}; });
+  add(
+      registry, "descend", like_first, [](const NodeTypes&) { return std::vector<Axis>{}; }, true);
+}
+
+void add_sums(graph::OpRegistry& registry) {
+  add(
+      registry, "total",
+      [](const NodeTypes& node) -> std::vector<ValueType> {
+        return {{DType::kFloat32, Shape({dim(node, 0, 1)})}};
+      },
+      [](const NodeTypes&) -> std::vector<Axis> {
+        return {batch(AxisKind::kReduce, {kRows}, {kNone})};
+      });
+  add(
+      registry, "row_sum",
+      [](const NodeTypes& node) -> std::vector<ValueType> {
+        return {{DType::kFloat32, Shape({dim(node, 0, 0)})}};
+      },
+      [](const NodeTypes& node) -> std::vector<Axis> {
+        return {batch(AxisKind::kMap, {kRows}, {kRows}),
+                other("units", AxisKind::kReduce, dim(node, 0, 1), {kColumns}, {kNone})};
+      });
+  add(
+      registry, "grand_total",
+      [](const NodeTypes&) -> std::vector<ValueType> {
+        return {{DType::kFloat32, Shape()}};
+      },
+      [](const NodeTypes& node) -> std::vector<Axis> {
+        return {batch(AxisKind::kReduce, {kRows}, {kNone}),
+                other("units", AxisKind::kReduce, dim(node, 0, 1), {kColumns}, {kNone})};
+      });
+  add(
+      registry, "backward_sum",
+      [](const NodeTypes& node) -> std::vector<ValueType> {
+        return {{DType::kFloat32, Shape({dim(node, 0, 0)})}};
+      },
+      [](const NodeTypes& node) -> std::vector<Axis> {
+        return {batch(AxisKind::kMap, {kRows}, {kRows}),
+                other("time", AxisKind::kReduce, dim(node, 0, 1), {kColumns}, {kNone}, true)};
+      });
+}
+
+void add_lines(graph::OpRegistry& registry) {
+  add(
+      registry, "lines",
+      [](const NodeTypes& node) -> std::vector<ValueType> {
+        return {{DType::kFloat32, Shape({dim(node, 0, 0), dim(node, 1, 1)})}};
+      },
+      [](const NodeTypes& node) -> std::vector<Axis> {
+        return {batch(AxisKind::kMap, {kRows, kNone}, {kRows}),
+                other("units", AxisKind::kMap, dim(node, 1, 1), {kNone, kColumns}, {kColumns})};
+      });
+  add(
+      registry, "lines_grad",
+      [](const NodeTypes& node) -> std::vector<ValueType> {
+        return {{DType::kFloat32, Shape({dim(node, 0, 1), dim(node, 1, 1)})}};
+      },
+      [](const NodeTypes& node) -> std::vector<Axis> {
+        return {batch(AxisKind::kReduce, {kRows, kRows}, {kNone}),
+                other("units", AxisKind::kMap, dim(node, 1, 1), {kNone, kColumns}, {kColumns})};
+      });
+}
+
+}  // namespace
+
+const graph::OpRegistry& registry() {
+  static const graph::OpRegistry* const kRegistry = [] {
+    auto* registry = new graph::OpRegistry();
+    graph::register_core_ops(*registry);
+    add_maps(*registry);
+    add_sums(*registry);
+    add_lines(*registry);
+    return registry;
+  }();
+  return *kRegistry;
+}
+
+graph::Block ToyCatalog::block(const graph::Graph& graph, graph::NodeId node) const {
+  const auto found = blocks.find(graph.node(node).name);
+  if (found != blocks.end()) return found->second;
+  graph::Block block;
+  for (const Axis& axis : graph::axes_of(graph, node)) {
+    block.push_back(axis.name == graph::kBatchAxis ? 1 : graph::kWholeAxis);
+  }
+  return block;
+}
+
+Bytes ToyCatalog::scratch(const graph::Graph& graph, graph::NodeId node, int64_t,
+                          std::span<const int64_t> extents, std::span<const std::string>) const {
+  if (graph.node(node).op->name() != "lines") return Bytes();
+  return Bytes(64) * extents[0] - understated;
+}
+
+bool ToyCatalog::row_exact(const graph::Graph& graph, graph::NodeId node, int) const {
+  return row_exact_nodes.contains(graph.node(node).name);
+}
+
+}  // namespace plimsoll::toys

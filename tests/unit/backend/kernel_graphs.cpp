@@ -1,0 +1,254 @@
+#include "unit/backend/kernel_graphs.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <ostream>
+
+#include "base/hash.h"
+#include "base/philox.h"
+#include "graph/autodiff.h"
+#include "ops/evaluate.h"
+#include "ops/fuse/fuse.h"
+#include "ops/registry.h"
+
+namespace plimsoll::backend_test {
+namespace {
+
+using graph::Attributes;
+using graph::Graph;
+using graph::GraphBuilder;
+using graph::NodeId;
+using graph::ValueId;
+using ops_test::Buffer;
+
+class Maker {
+ public:
+  GraphBuilder& builder() { return builder_; }
+  ValueId input(std::vector<int64_t> dims) {
+    targets_.push_back(builder_.input("x" + std::to_string(targets_.size()),
+                                      {DType::kFloat32, batch_shape(dims)}));
+    return targets_.back();
+  }
+  ValueId weight(const std::string& name, std::vector<int64_t> dims) {
+    targets_.push_back(builder_.read(
+        builder_.state({.name = name, .type = {DType::kFloat32, fixed_shape(dims)}})));
+    return targets_.back();
+  }
+  ValueId output(const std::string& op, const std::string& name, std::vector<ValueId> inputs,
+                 Attributes attributes) {
+    const NodeId node = builder_.add(op, name, std::move(inputs), std::move(attributes));
+    return builder_.graph().node(node).outputs[0];
+  }
+  Graph finish(ValueId result) {
+    const ValueId square = builder_.call("multiply", "square", {result, result});
+    add_gradients(builder_, builder_.call("batch_sum", "loss", {square}), targets_);
+    return builder_.finish();
+  }
+
+ private:
+  GraphBuilder builder_{ops::registry()};
+  std::vector<ValueId> targets_;
+};
+
+struct ConvolutionCase {
+  std::string name;
+  int64_t size, channels, filters, kernel, stride, dilation, groups;
+  std::vector<int64_t> padding;
+  bool bias, relu;
+};
+
+Graph convolution_graph(const ConvolutionCase& c) {
+  Maker m;
+  const ValueId x = m.input({c.size, c.size, c.channels});
+  std::vector<ValueId> inputs = {
+      x, m.weight("kernel", {c.kernel, c.kernel, c.channels / c.groups, c.filters})};
+  if (c.bias) inputs.push_back(m.weight("bias", {c.filters}));
+  return m.finish(m.output("conv2d", "conv", inputs,
+                           {{"filters", c.filters},
+                            {"kernel_size", std::vector<int64_t>{c.kernel, c.kernel}},
+                            {"strides", std::vector<int64_t>{c.stride, c.stride}},
+                            {"padding", c.padding},
+                            {"dilation_rate", std::vector<int64_t>{c.dilation, c.dilation}},
+                            {"groups", c.groups},
+                            {"use_bias", c.bias},
+                            {"activation", c.relu ? "relu" : "linear"}}));
+}
+
+Graph dense_graph(std::vector<int64_t> dims, int64_t units, bool bias, bool relu) {
+  Maker m;
+  const ValueId x = m.input(dims);
+  std::vector<ValueId> inputs = {x, m.weight("kernel", {dims.back(), units})};
+  if (bias) inputs.push_back(m.weight("bias", {units}));
+  return m.finish(m.output("dense", "dense", inputs,
+                           {{"units", units},
+                            {"use_bias", bias},
+                            {"activation", relu ? "relu" : "linear"}}));
+}
+
+Graph pooling_graph(const std::string& op, int64_t size, int64_t channels, int64_t window,
+                    int64_t stride, std::vector<int64_t> padding) {
+  Maker m;
+  const ValueId x = m.input({size, size, channels});
+  return m.finish(m.output(op, "pool", {x},
+                           {{"pool_size", std::vector<int64_t>{window, window}},
+                            {"strides", std::vector<int64_t>{stride, stride}},
+                            {"padding", padding}}));
+}
+
+Graph normalization_graph(int64_t channels) {
+  Maker m;
+  const ValueId x = m.input({9, 7, channels});
+  const ValueId moments = m.builder().call("channel_moments", "moments", {x});
+  return m.finish(m.output("batch_norm", "norm",
+                           {x, moments, m.weight("gamma", {channels}), m.weight("beta", {channels})},
+                           {{"epsilon", 1e-3}, {"scale", true}, {"center", true}}));
+}
+
+Graph elementwise_graph(int64_t width) {
+  Maker m;
+  GraphBuilder& b = m.builder();
+  const ValueId x = m.input({13, width});
+  const ValueId y = m.input({13, width});
+  ValueId z = b.call("bias_add", "bias", {x, m.weight("b", {width})});
+  z = b.call("activation", "relu", {z}, {{"kind", "relu"}});
+  z = b.call("add", "sum", {z, y});
+  z = b.call("dropout", "dropout", {z}, {{"rate", 0.25}, {"site", int64_t{7}}});
+  z = b.call("activation", "tanh", {z}, {{"kind", "tanh"}});
+  z = b.call("subtract", "difference", {z, y});
+  return m.finish(b.call("scale_shift", "scaled", {z}, {{"scale", 0.5}, {"offset", 0.25}}));
+}
+
+Graph global_pooling_graph() {
+  Maker m;
+  const ValueId x = m.input({11, 13, 21});
+  return m.finish(m.output("global_average_pool2d", "pool", {x}, {}));
+}
+
+// Numbers of about unit size that depend on the name of the value.
+void fill(const graph::Value& value, Buffer& buffer) {
+  const Philox stream(Fingerprint().add(value.name).value(), 5);
+  stream.fill_normal(0, std::span(buffer.as<float>(), buffer.size() / sizeof(float)));
+}
+
+double worst_difference(const Buffer& actual, const Buffer& expected) {
+  double worst = 0;
+  double largest = 1e-30;
+  for (size_t i = 0; i < expected.size() / sizeof(float); ++i) {
+    const double a = actual.as<float>()[i];
+    const double e = expected.as<float>()[i];
+    largest = std::max(largest, std::abs(e));
+    worst = std::isnan(a) != std::isnan(e) ? 1e30 : std::max(worst, std::abs(a - e));
+  }
+  return worst / largest;
+}
+
+}  // namespace
+
+void PrintTo(const KernelGraph& graph, std::ostream* out) { *out << graph.name; }
+
+std::vector<KernelGraph> convolution_graphs() {
+  const std::vector<int64_t> none = {0, 0, 0, 0};
+  const std::vector<int64_t> same = {1, 1, 1, 1};
+  const std::vector<ConvolutionCase> cases = {
+      {"first_layer", 20, 3, 32, 3, 1, 1, 1, none, true, true},
+      {"middle_layer", 17, 32, 48, 3, 1, 1, 1, same, true, true},
+      {"one_by_one", 14, 64, 96, 1, 1, 1, 1, none, true, false},
+      {"strided", 19, 16, 32, 3, 2, 1, 1, {0, 1, 0, 1}, false, true},
+      {"strided_one_by_one", 15, 32, 64, 1, 2, 1, 1, none, false, false},
+      {"dilated", 16, 16, 32, 3, 1, 2, 1, {2, 2, 2, 2}, true, false},
+      {"depthwise", 18, 32, 32, 3, 1, 1, 32, same, true, true},
+      {"grouped", 12, 32, 64, 3, 1, 1, 4, same, true, false},
+      {"odd_channels", 13, 5, 7, 3, 1, 1, 1, same, true, true},
+      {"even_kernel", 7, 64, 64, 2, 1, 1, 1, {1, 1, 0, 1}, false, false},
+      {"large_kernel", 30, 3, 16, 7, 2, 1, 1, {2, 3, 2, 3}, true, true},
+  };
+  std::vector<KernelGraph> graphs;
+  for (const ConvolutionCase& c : cases) graphs.push_back({c.name, convolution_graph(c)});
+  return graphs;
+}
+
+std::vector<KernelGraph> dense_graphs() {
+  return {{"wide", dense_graph({300}, 70, true, true)},
+          {"odd", dense_graph({33}, 19, true, false)},
+          {"without_bias", dense_graph({128}, 64, false, false)},
+          {"rows_of_rows", dense_graph({6, 40}, 24, true, true)},
+          {"one_unit", dense_graph({20000}, 1, true, false)},
+          {"one_unit_relu", dense_graph({77}, 1, true, true)}};
+}
+
+std::vector<KernelGraph> loop_graphs() {
+  const std::vector<int64_t> none = {0, 0, 0, 0};
+  return {{"pool", pooling_graph("max_pool2d", 16, 32, 2, 2, none)},
+          {"pool_leftover", pooling_graph("max_pool2d", 17, 19, 2, 2, none)},
+          {"pool_overlapping", pooling_graph("max_pool2d", 15, 24, 3, 2, {1, 0, 1, 1})},
+          {"pool_large_window", pooling_graph("max_pool2d", 19, 5, 5, 3, {2, 1, 2, 1})},
+          {"mean", pooling_graph("avg_pool2d", 16, 32, 2, 2, none)},
+          {"mean_overlapping", pooling_graph("avg_pool2d", 15, 21, 3, 2, {1, 1, 1, 1})},
+          {"mean_global", global_pooling_graph()},
+          {"normalization", normalization_graph(32)},
+          {"normalization_odd", normalization_graph(11)},
+          {"elementwise", elementwise_graph(64)},
+          {"elementwise_odd", elementwise_graph(37)}};
+}
+
+std::vector<KernelGraph> all_kernel_graphs() {
+  std::vector<KernelGraph> graphs = convolution_graphs();
+  for (auto& more : {dense_graphs(), loop_graphs()}) {
+    graphs.insert(graphs.end(), more.begin(), more.end());
+  }
+  return graphs;
+}
+
+std::unique_ptr<backend::Backend> make_onednn(int threads, int64_t batch_cap, int64_t units_cap) {
+  backend::KernelSetOptions options;
+  options.threads = threads;
+  if (batch_cap > 0) options.caps.emplace_back("batch", batch_cap);
+  if (units_cap > 0) options.caps.emplace_back("units", units_cap);
+  return backend::make_backend("onednn", options);
+}
+
+Graph prepared(const backend::Backend& backend, const Graph& graph) {
+  return ops::insert_packs(
+      ops::fuse(graph, ops::registry(), backend.offers()), ops::registry(),
+      [&](const Graph& g, NodeId node) { return backend.packs(g, node); });
+}
+
+std::vector<Buffer> filled_values(const Graph& graph, int64_t batch, size_t shift) {
+  std::vector<Buffer> values;
+  for (const graph::Value& value : graph.values) {
+    values.push_back(ops_test::make_buffer(value.type, batch, shift));
+    if (value.kind != graph::ValueKind::kNode) fill(value, values.back());
+  }
+  return values;
+}
+
+std::vector<Buffer> run_graph(backend::Backend& backend, const Graph& graph, int64_t batch,
+                              size_t shift) {
+  std::vector<Buffer> values = filled_values(graph, batch, shift);
+  ops_test::evaluate(backend, graph, batch, ops_test::Blocks::kCatalog, graph.nodes.size(), values);
+  return values;
+}
+
+void expect_same_bits(const Graph& graph, const std::vector<Buffer>& actual,
+                      const std::vector<Buffer>& expected, const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    EXPECT_TRUE(actual[i].same_contents(expected[i])) << graph.values[i].name << ": " << what;
+  }
+}
+
+void expect_close(const Graph& graph, const std::vector<Buffer>& actual,
+                  const Graph& expected_graph, const std::vector<Buffer>& expected,
+                  double tolerance) {
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const graph::Value& value = graph.values[i];
+    const ValueId other = graph::find_value(expected_graph, value.name);
+    if (!other.valid() || value.type.dtype != DType::kFloat32) continue;
+    ASSERT_EQ(actual[i].size(), expected[other.index()].size()) << value.name;
+    EXPECT_LE(worst_difference(actual[i], expected[other.index()]), tolerance) << value.name;
+  }
+}
+
+}  // namespace plimsoll::backend_test

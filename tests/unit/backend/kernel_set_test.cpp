@@ -1,0 +1,63 @@
+#include <gtest/gtest.h>
+
+#include "backend/backends.h"
+#include "unit/base/expect_error.h"
+
+namespace plimsoll::backend {
+namespace {
+
+using test::expect_error;
+
+TEST(KernelSet, RoundTrips) {
+  for (const std::string id : {"reference/t1", "reference/t1;batch<=4;units<=8;block_set=2",
+                               "onednn-3.2/avx512_bf16/t12;batch<=64"}) {
+    const KernelSetOptions options = parse_kernel_set(id);
+    EXPECT_EQ(kernel_set_id(id.substr(0, id.rfind("/t")), options), id);
+  }
+}
+
+TEST(KernelSet, ReadsWhatItSpells) {
+  EXPECT_EQ(parse_kernel_set("reference/t2;units<=8;batch<=4;block_set=1"),
+            (KernelSetOptions{.threads = 2, .block_set = 1, .caps = {{"batch", 4}, {"units", 8}}}));
+}
+
+TEST(KernelSet, IsWhatTheCatalogSays) {
+  const auto backend = make_backend("reference", {.threads = 3, .caps = {{"batch", 4}}});
+  EXPECT_EQ(backend->catalog().kernel_set(), "reference/t1;batch<=4");
+  const auto null = make_backend("null", {.block_set = 2});
+  EXPECT_EQ(null->catalog().kernel_set(), "null/t1;block_set=2");
+  EXPECT_EQ(null->catalog().block_set(), 2);
+}
+
+TEST(KernelSet, RefusesOtherTexts) {
+  for (const char* id : {"", "reference", "reference/t0", "reference/tx", "/t1", "reference/t1;;",
+                         "reference/t1;batch", "reference/t1;batch<=0", "reference/t1;<=4",
+                         "reference/t1;block_set=-1", "reference/t1;block_set=63",
+                         "reference/t1;batch<=99999999999999999999"}) {
+    expect_error(ErrorKind::kConfig, "kernel set", [&] { parse_kernel_set(id); });
+  }
+}
+
+TEST(Backends, UnknownNamesGetADidYouMean) {
+  expect_error(ErrorKind::kConfig, "Did you mean \"reference\"?",
+               [] { make_backend("refrence", {}); });
+}
+
+TEST(Backends, BadOptionsAreRefused) {
+  expect_error(ErrorKind::kConfig, "threads", [] { make_backend("null", {.threads = -1}); });
+  expect_error(ErrorKind::kConfig, "block set", [] { make_backend("null", {.block_set = -1}); });
+  expect_error(ErrorKind::kConfig, "cap of axis \"batch\"", [] {
+    make_backend("null", {.caps = {{"batch", 0}}});
+  });
+}
+
+TEST(Backends, ABuildWithoutOnednnSaysSo) {
+  if (default_backend() == "onednn") {
+    EXPECT_EQ(make_backend("onednn", {})->name(), "onednn");
+  } else {
+    expect_error(ErrorKind::kBackend, "-DPLIMSOLL_ONEDNN=ON", [] { make_backend("onednn", {}); });
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::backend

@@ -1,0 +1,205 @@
+// The oneDNN backend's kernels on shapes that take the fast paths: right against the reference, and
+// the same bits wherever bits must be the same. (Scratch is exactly what the catalog says, between
+// guards: ops/evaluate.h.)
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "backend/region.h"
+#include "ops/evaluate.h"
+#include "unit/backend/kernel_graphs.h"
+
+namespace plimsoll::backend_test {
+namespace {
+
+using graph::Graph;
+using graph::NodeId;
+using ops_test::Buffer;
+
+class OnednnKernels : public testing::TestWithParam<KernelGraph> {
+ protected:
+  const Graph& graph() const { return GetParam().graph; }
+};
+
+// Blocks of 4 and a tail of 3; of 8 and one of 3; all in one call.
+TEST_P(OnednnKernels, AgreeWithTheReference) {
+  constexpr int64_t kBatch = 11;
+  const auto reference = backend::make_backend("reference", {});
+  const std::vector<Buffer> expected = run_graph(*reference, graph(), kBatch);
+  for (int threads : {1, 2}) {
+    for (int64_t cap : {4, 8, 64}) {
+      const auto backend = make_onednn(threads, cap);
+      const Graph mine = prepared(*backend, graph());
+      SCOPED_TRACE(backend->catalog().kernel_set());
+      expect_close(mine, run_graph(*backend, mine, kBatch), graph(), expected, 2e-5);
+    }
+  }
+}
+
+TEST_P(OnednnKernels, AddressesAndRepetitionDoNotMatter) {
+  constexpr int64_t kBatch = 7;
+  for (int threads : {1, 2}) {
+    const auto backend = make_onednn(threads, 4);
+    const Graph mine = prepared(*backend, graph());
+    const std::vector<Buffer> expected = run_graph(*backend, mine, kBatch);
+    for (size_t shift : {0, 4, 20, 32}) {
+      expect_same_bits(mine, run_graph(*backend, mine, kBatch, shift), expected,
+                       "shifted by " + std::to_string(shift));
+    }
+    // Made again from nothing.
+    const auto again = make_onednn(threads, 4);
+    expect_same_bits(mine, run_graph(*again, mine, kBatch), expected, "in another backend");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Graphs, OnednnKernels, testing::ValuesIn(all_kernel_graphs()),
+                         [](const testing::TestParamInfo<KernelGraph>& info) {
+                           return info.param.name;
+                         });
+
+NodeId node_of(const Graph& graph, std::string_view op) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (graph.nodes[i].op->name() == op) return NodeId(i);
+  }
+  return NodeId();
+}
+
+Graph graph_named(std::string_view name) {
+  for (const KernelGraph& candidate : all_kernel_graphs()) {
+    if (candidate.name == name) return candidate.graph;
+  }
+  return {};
+}
+
+// A pack pays where plain weights would run on another implementation.
+TEST(OnednnPacks, FirstLayersAndInputGradientsArePacked) {
+  const auto backend = make_onednn(2);
+  if (backend->catalog().kernel_set().find("avx512") == std::string::npos) {
+    GTEST_SKIP() << "which weights are packed was measured on AVX-512";
+  }
+  const auto packs = [&](std::string_view name, std::string_view op) {
+    const Graph graph = graph_named(name);
+    return backend->packs(graph, node_of(graph, op)).size();
+  };
+  EXPECT_EQ(packs("first_layer", "conv2d"), 1u);
+  EXPECT_EQ(packs("middle_layer", "conv2d"), 0u);
+  EXPECT_EQ(packs("middle_layer", "conv2d_grad_input"), 1u);
+  EXPECT_EQ(packs("middle_layer", "conv2d_grad_kernel"), 0u);
+  EXPECT_EQ(packs("wide", "dense"), 0u);
+  EXPECT_EQ(packs("wide", "dense_grad_input"), 0u);
+  EXPECT_EQ(packs("pool", "max_pool2d"), 0u);
+}
+
+// The layout of a full block holds for tails, whatever the batch.
+TEST(OnednnPacks, LayoutsDoNotDependOnTheBatch) {
+  for (int64_t cap : {2, 4, 8}) {
+    const auto backend = make_onednn(2, cap);
+    for (const KernelGraph& candidate : convolution_graphs()) {
+      const Graph mine = prepared(*backend, candidate.graph);
+      for (int64_t batch : {1, 3, 8}) run_graph(*backend, mine, batch);
+    }
+  }
+}
+
+TEST(OnednnPacks, AnotherKernelSetsLayoutIsRefused) {
+  const auto backend = make_onednn(1);
+  Graph mine = prepared(*backend, graph_named("middle_layer"));
+  const NodeId pack = node_of(mine, "pack");
+  ASSERT_TRUE(pack.valid());
+  std::string layout = mine.node(pack).attributes.get_string("layout");
+  layout[layout.find(":b") + 2] = '8';  // blocks of 8 or 86 in the place of 16
+  mine.node(pack).attributes.set("layout", layout);
+  EXPECT_THROW(run_graph(*backend, mine, 2), Error);
+}
+
+// A tail that the library has no fast kernel for runs as a full block, in scratch.
+TEST(OnednnTails, RunAsFullBlocksWhereThatIsFaster) {
+  const auto backend = make_onednn(2, 4);
+  const Graph mine = prepared(*backend, graph_named("even_kernel"));
+  const NodeId node = node_of(mine, "conv2d_grad_input");
+  if (backend->packs(mine, node).empty() && !find_node(mine, "kernel/pack").valid()) {
+    GTEST_SKIP() << "this machine's kernels take plain weights";
+  }
+  const auto scratch = [&](int64_t samples) {
+    const std::vector<int64_t> extents = {samples};
+    return backend->catalog().scratch(mine, node, 11, extents, {});
+  };
+  // dy and dx of four samples: 8 × 7 and 7 × 7 positions of 64 channels.
+  const Bytes padded(4 * (8 * 7 + 7 * 7) * 64 * 4);
+  if (scratch(3) < padded) GTEST_SKIP() << "this machine has a fast kernel for that tail";
+  EXPECT_GE(scratch(3), scratch(4) + padded);
+}
+
+// A layer cut along its units computes the same bits in buffers of any width.
+TEST(OnednnDense, CutUnitsDoNotDependOnStrides) {
+  constexpr int64_t kBatch = 6;
+  const auto backend = make_onednn(2, 0, 16);
+  const Graph graph = graph_named("wide");
+  const std::vector<Buffer> whole = run_graph(*backend, graph, kBatch);
+  std::vector<Buffer> values = filled_values(graph, kBatch);
+  const NodeId node = node_of(graph, "dense");
+  const graph::Node& dense = graph.node(node);
+  // Columns [16, 32) of the weight in a buffer of their own.
+  constexpr int64_t kInner = 300, kUnits = 70, kFirst = 16, kWidth = 16;
+  std::vector<float> w(kInner * kWidth), b(kWidth), y(kBatch * kWidth);
+  const auto* all = values[dense.inputs[1].index()].as<float>();
+  for (int64_t k = 0; k < kInner; ++k) {
+    for (int64_t u = 0; u < kWidth; ++u) w[k * kWidth + u] = all[k * kUnits + kFirst + u];
+  }
+  const auto* bias = values[dense.inputs[2].index()].as<float>();
+  std::copy(bias + kFirst, bias + kFirst + kWidth, b.begin());
+  backend::KernelRequest request{graph, node, kBatch, {kBatch, kWidth}, {"", "", ""}, {}, {}, {}, {}};
+  request.input_dims = {{kBatch, kInner}, {kInner, kWidth}, {kWidth}};
+  request.output_dims = {{kBatch, kWidth}};
+  for (const auto& dims : request.input_dims) {
+    request.input_strides.push_back(backend::dense_strides(dims));
+  }
+  request.output_strides = {{kWidth, 1}};
+  const auto kernel = backend->make_kernel(request);
+  Buffer scratch(
+      backend->catalog().scratch(graph, node, kBatch, request.extents, request.forms).size());
+  const std::vector<backend::Operand> in = {
+      {values[dense.inputs[0].index()].data(), request.input_dims[0], request.input_strides[0]},
+      {reinterpret_cast<std::byte*>(w.data()), request.input_dims[1], request.input_strides[1]},
+      {reinterpret_cast<std::byte*>(b.data()), request.input_dims[2], request.input_strides[2]}};
+  const std::vector<backend::Operand> out = {{reinterpret_cast<std::byte*>(y.data()),
+                                              request.output_dims[0], request.output_strides[0]}};
+  const std::vector<int64_t> begin = {0, kFirst};
+  kernel->run({in, out, scratch.data(), begin, request.extents, true, &ops_test::test_step()});
+  EXPECT_TRUE(scratch.guards_intact());
+  const auto* expected = whole[dense.outputs[0].index()].as<float>();
+  for (int64_t row = 0; row < kBatch; ++row) {
+    for (int64_t u = 0; u < kWidth; ++u) {
+      EXPECT_EQ(y[row * kWidth + u], expected[row * kUnits + kFirst + u]);
+    }
+  }
+}
+
+// A fused relu lets a NaN through, and makes no negative zeros.
+TEST(OnednnRelu, KeepsNansAndMakesNoNegativeZeros) {
+  const auto backend = make_onednn(2);
+  for (const char* name : {"first_layer", "middle_layer", "wide"}) {
+    const Graph mine = prepared(*backend, graph_named(name));
+    std::vector<Buffer> values = filled_values(mine, 2);
+    values[mine.inputs[0].index()].as<float>()[5] = std::numeric_limits<float>::quiet_NaN();
+    const bool dense = std::string_view(name) == "wide";
+    const NodeId node = node_of(mine, dense ? "dense" : "conv2d");
+    ops_test::evaluate(*backend, mine, 2, ops_test::Blocks::kCatalog, node.index() + 1, values);
+    const Buffer& y = values[mine.node(node).outputs[0].index()];
+    size_t nans = 0;
+    size_t zeros = 0;
+    for (size_t i = 0; i < y.size() / sizeof(float); ++i) {
+      const float v = y.as<float>()[i];
+      nans += std::isnan(v) ? 1 : 0;
+      zeros += v == 0.0f ? 1 : 0;
+      EXPECT_TRUE(std::isnan(v) || !std::signbit(v)) << name << " at " << i << ": " << v;
+    }
+    EXPECT_GT(nans, 0u) << name;
+    EXPECT_GT(zeros, 0u) << name;
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::backend_test

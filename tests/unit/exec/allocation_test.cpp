@@ -1,0 +1,96 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "base/process_memory.h"
+#include "exec/float_mode.h"
+#include "unit/exec/toy_run.h"
+
+// Counts what goes through operator new in this program.
+
+namespace {
+std::atomic<int64_t> allocations{0};
+}  // namespace
+
+void* operator new(size_t bytes) {
+  ++allocations;
+  void* memory = std::malloc(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace plimsoll::exec {
+namespace {
+
+TEST(Allocations, AStepAllocatesNothing) {
+  toys::ToyBackend backend;
+  backend.toy_catalog().blocks = {{"h", {2, 2}}, {"sums", {2}}, {"g", {4, 2}}};
+  const graph::ProgramSet programs = toys::parse_programs(toys::kTwoPhaseProgram);
+  const plan::Plan plan = toys::parse_plan(toys::kTwoPhasePlan, programs, backend.catalog());
+  Executor executor(programs, plan, backend);
+  fill_states(executor, plan);
+  toys::ToySource source({4});
+  toys::ToySink sink = make_sink(programs.programs[0]);
+  executor.run(0, {}, &source, &sink);
+  const int64_t before = allocations;
+  const Bytes anonymous = read_process_memory().anonymous;
+  const int64_t reading = allocations - before;
+  for (int step = 0; step < 1000; ++step) executor.run(0, {.step = step}, &source, &sink);
+  EXPECT_EQ(allocations - before, reading);
+  EXPECT_LE(read_process_memory().anonymous, anonymous + 64_KiB);
+}
+
+TEST(Allocations, NorDoesATransfer) {
+  toys::ToyBackend backend;
+  const graph::ProgramSet programs = toys::parse_programs(R"(program train batch 4
+input %x float32 (B, 16)
+output %x
+)");
+  const plan::Plan plan = toys::parse_plan(R"(program train batch=4
+instance %0 x
+instance %1 x space=spill
+instance %2 x
+loop L0 batch extent=4 slice=2
+  feed %0
+  begin t0 %0 -> %1
+  wait t0
+end
+loop L1 batch extent=4 slice=1
+  begin t1 %1 -> %2
+  wait t1
+  drain %2
+end
+)",
+                                           programs, backend.catalog());
+  ASSERT_TRUE(plan::validate(plan, programs, backend.catalog()).ok());
+  Executor executor(programs, plan, backend, {.spill_directory = ::testing::TempDir()});
+  toys::ToySource source({16});
+  toys::ToySink sink({std::vector<float>(64)}, {16});
+  executor.run(0, {}, &source, &sink);
+  const int64_t before = allocations;
+  for (int step = 0; step < 20; ++step) executor.run(0, {.step = step}, &source, &sink);
+  EXPECT_EQ(allocations, before);
+}
+
+float halve(volatile float* value) { return *value / 2; }
+
+TEST(FloatMode, FlushesDenormalsWhileItLasts) {
+  volatile float smallest = 1.17549435e-38F;  // the smallest normal number
+  EXPECT_NE(halve(&smallest), 0.0F);
+  {
+    const FloatModeScope scope(2);
+    EXPECT_EQ(halve(&smallest), 0.0F);
+    int flushed = 0;
+#pragma omp parallel reduction(+ : flushed)
+    flushed += halve(&smallest) == 0.0F ? 1 : 0;
+    EXPECT_EQ(flushed, 2);
+  }
+  EXPECT_NE(halve(&smallest), 0.0F);
+}
+
+}  // namespace
+}  // namespace plimsoll::exec

@@ -1,0 +1,220 @@
+// One short message per form of the grammar, and those that must not be taken for a failure.
+
+#include <string>
+#include <vector>
+
+#include "explain/explainer.h"
+#include "gtest/gtest.h"
+
+namespace plimsoll::explain {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+struct Message {
+  const char* name;
+  const char* log;
+  Resource resource;
+  Cause cause;
+  std::optional<int64_t> bytes;
+};
+
+void PrintTo(const Message& message, std::ostream* out) { *out << message.name; }
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+const Message kMessages[] = {
+    {"tf_scalar",
+     "ResourceExhaustedError: OOM when allocating tensor with shape[] and type float on "
+     "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc",
+     Resource::kGpuMemory, Cause::kUnknown, std::nullopt},
+    {"tf_constant", "OOM when allocating tensor of shape [512,512] and type float", Resource::kNone,
+     Cause::kUnknown, std::nullopt},
+    {"tf_directml",
+     "OOM when allocating tensor with shape[8,64,512,512] and type float on "
+     "/job:localhost/replica:0/task:0/device:DML:0 by allocator DmlAllocator",
+     Resource::kGpuMemory, Cause::kUnknown, std::nullopt},
+    {"tf_cpu",
+     "OOM when allocating tensor with shape[64,512,512,32] and type double on "
+     "/job:localhost/replica:0/task:0/device:CPU:0 by allocator mklcpu",
+     Resource::kHostMemory, Cause::kHostRamBatchOrDataset, std::nullopt},
+    {"tf_host_pool",
+     "OOM when allocating tensor with shape[64,512] and type float on "
+     "/job:localhost/replica:0/task:0/device:CPU:0 by allocator gpu_host_bfc",
+     Resource::kHostMemory, Cause::kPinnedHostPool, std::nullopt},
+    {"tf_events",
+     "Could not open events file: /logs/events.out.tfevents.1: Resource exhausted: "
+     "/logs/events.out.tfevents.1",
+     Resource::kDisk, Cause::kDiskOrFdAmbiguous, std::nullopt},
+    {"tf_driver_only",
+     "failed to allocate 7.81G (8385986560 bytes) from device: "
+     "CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+     Resource::kGpuMemory, Cause::kGpuHeldByOtherProcess, 8385986560},
+    {"tf_cudnn",
+     "Failed to get convolution algorithm. This is probably because cuDNN failed to "
+     "initialize, so try looking to see if a warning log message was printed above.",
+     Resource::kGpuMemory, Cause::kDriverOrLibraryInit, std::nullopt},
+    {"tf_hip_driver",
+     "failed to allocate 15.98G (17163091968 bytes) from device: "
+     "HIP_ERROR_OutOfMemory",
+     Resource::kGpuMemory, Cause::kGpuHeldByOtherProcess, 17163091968},
+    {"torch_10",
+     "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 11.91 GiB "
+     "total capacity; 11.20 GiB already allocated; 10.44 MiB free; 61.00 MiB cached)",
+     Resource::kGpuMemory, Cause::kTruePeak, 20 * kMiB},
+    {"torch_hip",
+     "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has a "
+     "total capacity of 15.98 GiB of which 200.00 MiB is free. Of the allocated memory "
+     "15.20 GiB is allocated by PyTorch, and 90.00 MiB is reserved by PyTorch but "
+     "unallocated.",
+     Resource::kGpuMemory, Cause::kTruePeak, 2 * kGiB},
+    {"torch_beyond",
+     "RuntimeError: CUDA out of memory. Tried to allocate 298.02 GiB (GPU 0; 15.90 "
+     "GiB total capacity; 1.20 GiB already allocated; 13.90 GiB free; 1.30 GiB "
+     "reserved in total by PyTorch)",
+     Resource::kGpuMemory, Cause::kSingleTensorTooLarge, 319996538388},
+    {"torch_old",
+     "RuntimeError: $ Torch: not enough memory: you tried to allocate 20GB. Buy new RAM!",
+     Resource::kHostMemory, Cause::kHostRamBatchOrDataset, 20 * kGiB},
+    {"torch_cut",
+     "iB total capacity; 9.50 GiB already allocated; 20.31 MiB free; 9.70 GiB reserved "
+     "in total by PyTorch)",
+     Resource::kGpuMemory, Cause::kUnknown, std::nullopt},
+    {"jax_bytes", "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 6442450944 bytes.",
+     Resource::kGpuMemory, Cause::kUnknown, 6 * kGiB},
+    {"tpu_attempt",
+     "RESOURCE_EXHAUSTED: Attempting to allocate 1.50G. That was not possible. There "
+     "are 1.20G free.; (0x0x0_HBM0)",
+     Resource::kGpuMemory, Cause::kTruePeak, 3 * kGiB / 2},
+    {"numpy_dot",
+     "MemoryError: Unable to allocate 184. MiB for an array with shape (200, 120603) and "
+     "data type float64",
+     Resource::kHostMemory, Cause::kHostRamBatchOrDataset, 184 * kMiB},
+    {"windows_translated", "OSError: [WinError 1455] Le fichier de pagination est insuffisant.",
+     Resource::kHostMemory, Cause::kWindowsPagefile, std::nullopt},
+    {"rust_1455", "memory map failed (os error 1455)", Resource::kHostMemory,
+     Cause::kWindowsPagefile, std::nullopt},
+    {"shm_file",
+     "RuntimeError: unable to write to file </torch_4242_1>: No space left on device (28)",
+     Resource::kShm, Cause::kShmTooSmall, std::nullopt},
+    {"ancdata", "RuntimeError: received 0 items of ancdata", Resource::kFileDescriptors,
+     Cause::kFdLimit, std::nullopt},
+    {"errno28", "OSError: [Errno 28] No space left on device: '/data/out.h5'", Resource::kDisk,
+     Cause::kDiskFullOrQuota, std::nullopt},
+    {"proto_serialized",
+     "the serialized size (2203030420bytes) would be larger than the limit "
+     "(2147483647 bytes)",
+     Resource::kMessageSize, Cause::kProto2Gb, 2203030420},
+    {"grpc_old", "RPC failed8: Received message larger than max (9000000 vs. 4194304)",
+     Resource::kMessageSize, Cause::kMessageSizeLimit, 9000000},
+    {"slurm_new",
+     "slurmstepd: error: Detected 3 oom_kill events in StepId=99.0. Some of the step "
+     "tasks have been OOM Killed.",
+     Resource::kHostMemory, Cause::kHostRamContainerLimit, std::nullopt},
+    {"pod", "Last State: Terminated  Reason: OOMKilled  Exit Code: 137", Resource::kHostMemory,
+     Cause::kHostRamContainerLimit, std::nullopt},
+    {"global_oom", "Out of memory: Killed process 812 (python) total-vm:90000kB, anon-rss:80000kB",
+     Resource::kHostMemory, Cause::kHostRamBatchOrDataset, std::nullopt},
+    {"exit_137", "The command terminated with exit code 137", Resource::kHostMemory,
+     Cause::kUnknown, std::nullopt},
+    {"elastic", "exitcode  : -9 (pid: 77)\ntraceback : Signal 9 (SIGKILL) received by PID 77",
+     Resource::kHostMemory, Cause::kUnknown, std::nullopt},
+    {"worker", "RuntimeError: DataLoader worker (pid 812) is killed by signal: Killed.",
+     Resource::kHostMemory, Cause::kUnknown, std::nullopt},
+    {"cupy",
+     "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 1,073,741,824 bytes "
+     "(allocated so far: 8,589,934,592 bytes).",
+     Resource::kGpuMemory, Cause::kUnknown, kGiB},
+    {"chained_quota",
+     "grpc: StatusCode.RESOURCE_EXHAUSTED details = \"Quota exceeded for quota "
+     "metric 'Requests'\"",
+     Resource::kOther, Cause::kNotMemory, std::nullopt},
+};
+
+class Messages : public testing::TestWithParam<Message> {};
+
+TEST_P(Messages, AreUnderstood) {
+  const Message& message = GetParam();
+  const Explanation explanation = explain_text(message.log);
+  EXPECT_NE(explanation.verdict, Verdict::kNoFailure);
+  EXPECT_EQ(to_string(explanation.resource), to_string(message.resource));
+  EXPECT_EQ(to_string(explanation.cause_label), to_string(message.cause)) << explanation.cause;
+  EXPECT_EQ(explanation.bytes, message.bytes);
+  EXPECT_FALSE(explanation.evidence.empty());
+  EXPECT_FALSE(explanation.advice.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Grammar, Messages, testing::ValuesIn(kMessages),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+class Quiet : public testing::TestWithParam<const char*> {};
+
+TEST_P(Quiet, NothingFires) {
+  const Explanation explanation = explain_text(GetParam());
+  EXPECT_EQ(explanation.verdict, Verdict::kNoFailure) << to_text(explanation, "");
+  EXPECT_EQ(exit_code(explanation), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Successes, Quiet,
+    testing::Values(
+        "", "\n\n\n", "Epoch 1/2\n782/782 [====] - 3s - loss: 0.5\n",
+        "INFO memory usage 3.2 GB\nINFO memory usage 3.2 GB\nINFO memory usage 3.2 GB\n",
+        "all stale workers were killed and started again",
+        "reading dangerously large protocol message is allowed",
+        "docker inspect: \"OOMKilled\": false", "except MemoryError:\n    retry()",
+        "I created device (/device:GPU:0 with 9000 MB memory)",
+        "# ulimit -n raised so that there are never too few open files",
+        "peak memory 512 MiB, limit 2 GiB, step 137 of 1455"));
+
+TEST(Operators, AreTheOnesThatFailed) {
+  EXPECT_EQ(explain_text("ResourceExhaustedError: OOM when allocating tensor with shape[8,9]\n"
+                         "\t [[Node: a-b/c_1 = MatMul[T=DT_HALF](x, y)]]\n"
+                         "\t [[Node: add/_25 = _Recv[]()]]\n")
+                .op,
+            "a-b/c_1");
+  EXPECT_EQ(explain_text("    y = torch.gather(logits.log_softmax(-1), dim=2, index=i)\n"
+                         "RuntimeError: CUDA error: out of memory\n")
+                .op,
+            "log_softmax");
+  EXPECT_EQ(
+      explain_text("    a = np.zeros((1000, 70000), dtype=np.float64)\nMemoryError\n").tensor_shape,
+      (Shape{1000, 70000}));
+}
+
+TEST(Shapes, AreMatchedWithTheModel) {
+  ModelShapes model;
+  model.layers = {{"conv2d", {254, 254, 32}, {{3, 3, 3, 32}, {32}}},
+                  {"conv2d_1", {125, 125, 32}, {{3, 3, 32, 32}, {32}}}};
+  const Explanation explanation = explain_text(
+      "OOM when allocating tensor with shape[128,32,254,254] and type float on "
+      "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc",
+      model);
+  ASSERT_EQ(explanation.layers.size(), 1u);
+  EXPECT_EQ(explanation.layers[0].layer, "conv2d");
+  EXPECT_EQ(explanation.layers[0].batch, 128);
+  const Explanation weight = explain_text(
+      "OOM when allocating tensor with shape[3,3,32,32] and type float on "
+      "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc",
+      model);
+  ASSERT_EQ(weight.layers.size(), 1u);
+  EXPECT_TRUE(weight.layers[0].is_weight);
+  EXPECT_FALSE(weight.batch.has_value());
+}
+
+TEST(Moments, FollowTheProgressBeforeTheFailure) {
+  const std::string oom =
+      "RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 8.00 GiB total "
+      "capacity; "
+      "7.00 GiB already allocated; 100.00 MiB free; 7.10 GiB reserved in total by PyTorch)\n";
+  const auto when = [&](const std::string& before) { return explain_text(before + oom).when; };
+  EXPECT_EQ(when(""), When::kUnknown);
+  EXPECT_EQ(when("Epoch 1/3\n1/500 [>.....] - loss: 1\n"), When::kSecondStep);
+  EXPECT_EQ(when("Epoch 2/3\n77/500 [=>....] - loss: 1\n"), When::kTraining);
+  EXPECT_EQ(when("Epoch 1/3\n500/500 [======] - loss: 1\n"), When::kNewShape);
+  EXPECT_EQ(when("Epoch 1/3\n3/5 [=>]\nEpoch 1/3\n3/5 [=>]\n"), When::kSecondFit);
+}
+
+}  // namespace
+}  // namespace plimsoll::explain

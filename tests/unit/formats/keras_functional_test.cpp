@@ -1,0 +1,166 @@
+#include <gtest/gtest.h>
+
+#include "formats/json_text.h"
+#include "formats/keras_json.h"
+#include "unit/base/expect_error.h"
+#include "unit/formats/fixtures.h"
+
+namespace plimsoll::formats {
+namespace {
+
+using test::expect_error;
+
+Model read(const std::string& json) { return read_architecture(parse_json(json, "m.json"), "m"); }
+
+std::string input(const std::string& name) {
+  return R"({"class_name": "InputLayer", "name": ")" + name + R"(", "config": {"name": ")" + name +
+         R"(", "batch_shape": [null, 4]}, "inbound_nodes": []})";
+}
+
+std::string layer(const std::string& class_name, const std::string& name,
+                  const std::string& arguments, const std::string& nodes) {
+  return R"({"class_name": ")" + class_name + R"(", "name": ")" + name +
+         R"(", "config": {"name": ")" + name + "\"" + arguments + R"(}, "inbound_nodes": )" +
+         nodes + "}";
+}
+
+std::string dense(const std::string& name, const std::string& nodes) {
+  return layer("Dense", name, R"(, "units": 4)", nodes);
+}
+
+// A Keras 3 tensor and a call on it.
+std::string tensor(const std::string& name, int call = 0, int output = 0) {
+  return R"({"class_name": "__keras_tensor__", "config": {"shape": [null, 4], "dtype": "float32",
+            "keras_history": [")" +
+         name + "\", " + std::to_string(call) + ", " + std::to_string(output) + "]}}";
+}
+std::string call(const std::string& argument, const std::string& keywords = "{}") {
+  return R"({"args": [)" + argument + R"(], "kwargs": )" + keywords + "}";
+}
+
+std::string model(const std::string& layers, const std::string& inputs, const std::string& outputs,
+                  const std::string& more = "") {
+  return R"({"class_name": "Functional", "config": {"name": "f", "layers": [)" + layers +
+         R"(], "input_layers": )" + inputs + R"(, "output_layers": )" + outputs + more + "}}";
+}
+
+void expect_refused(const std::string& json, const std::string& part) {
+  SCOPED_TRACE(json);
+  expect_error(ErrorKind::kModel, part, [&] { read(json); });
+}
+
+TEST(KerasFunctional, ReadsCallsOfKeras3InAnyOrderOfTheFile) {
+  const std::string add =
+      layer("Add", "add", "", "[" + call("[" + tensor("d", 0) + ", " + tensor("d", 1) + "]") + "]");
+  const std::string shared = dense(
+      "d", "[" + call(tensor("a")) + ", " + call(tensor("b"), R"({"training": false})") + "]");
+  const Model m = read(model(add + ", " + shared + ", " + input("b") + ", " + input("a"),
+                             R"([["a", 0, 0], ["b", 0, 0]])", R"(["add", 0, 0])"));
+  EXPECT_EQ(m.calls().size(), 5u);
+  EXPECT_EQ(m.inputs()[0].name, "a");
+  EXPECT_EQ(m.inputs()[1].name, "b");
+  EXPECT_EQ(m.outputs()[0].name, "add");
+  EXPECT_EQ(m.parameters().total(), 20);  // one set of weights for two calls
+}
+
+TEST(KerasFunctional, ReadsCallsOfKeras2) {
+  const std::string add =
+      layer("Add", "add", "", R"([[["d", 0, 0, {}], ["d", 1, 0, {"mask": null}]]])");
+  const Model m = read(model(input("a") + ", " + input("b") + ", " +
+                                 dense("d", R"([[["a", 0, 0, {}]], [["b", 0, 0]]])") + ", " + add,
+                             R"([["a", 0, 0], ["b", 0, 0]])", R"([["add", 0, 0]])"));
+  EXPECT_EQ(m.calls().size(), 5u);
+  EXPECT_EQ(m.outputs().size(), 1u);
+  const Model one = read(model(input("a") + ", " + dense("d", R"([["a", 0, 0, {}]])"),
+                               R"([["a", 0, 0]])", R"([["d", 0, 0]])"));
+  EXPECT_EQ(one.calls().size(), 2u);
+}
+
+TEST(KerasFunctional, FreezesEveryLayerOfAFrozenModel) {
+  const std::string layers = input("a") + ", " + dense("d", "[" + call(tensor("a")) + "]");
+  const std::string ports = R"(["a", 0, 0])";
+  EXPECT_EQ(read(model(layers, ports, R"(["d", 0, 0])")).parameters().trainable, 20);
+  EXPECT_EQ(
+      read(model(layers, ports, R"(["d", 0, 0])", R"(, "trainable": false)")).parameters().frozen,
+      20);
+}
+
+TEST(KerasFunctional, RefusesCycles) {
+  const std::string ports = R"(["a", 0, 0])";
+  expect_refused(
+      model(input("a") + ", " + dense("d", "[" + call(tensor("d")) + "]"), ports, R"(["d", 0, 0])"),
+      "[d] expected a graph without cycles");
+  expect_refused(model(input("a") + ", " + dense("d", "[" + call(tensor("e")) + "]") + ", " +
+                           dense("e", "[" + call(tensor("d")) + "]"),
+                       ports, R"(["d", 0, 0])"),
+                 "a graph without cycles");
+  // A later call of the layer feeds its first one.
+  expect_refused(model(input("a") + ", " +
+                           dense("d", "[" + call(tensor("d", 1)) + ", " + call(tensor("a")) + "]"),
+                       ports, R"(["d", 0, 0])"),
+                 "a graph without cycles");
+}
+
+TEST(KerasFunctional, RefusesTensorsThatAreNotThere) {
+  const std::string ports = R"(["a", 0, 0])";
+  const auto with = [&](const std::string& node) {
+    return model(input("a") + ", " + dense("dense", "[" + node + "]"), ports, R"(["dense", 0, 0])");
+  };
+  expect_refused(with(call(tensor("aa"))), "[dense] expected the name of a layer, received \"aa\"");
+  expect_refused(with(call(tensor("a", 1))), "a call of a between 0 and 0, received 1");
+  expect_refused(with(call(tensor("a", -1))), "a call of a between 0 and 0, received -1");
+  expect_refused(with(call(tensor("a", 0, 3))), "one of the 1 outputs of a, received output 3");
+  expect_refused(with(call("")), "a call on tensors");
+  expect_refused(with(call("2.0")), "tensors of other layers");
+  expect_refused(with("7"), "a call in \"inbound_nodes\"");
+  expect_refused(with(R"([["a", "x", 0]])"), "[layer, call, output]");
+  expect_refused(with(R"({"kwargs": {}})"), "a call with \"args\"");
+  expect_refused(model(input("a") + ", " + dense("dense", "[" + call(tensor("a")) + "]"), ports,
+                       R"(["dense", 0, 5])"),
+                 "output 5");
+}
+
+TEST(KerasFunctional, RefusesArgumentsThatChangeACall) {
+  const std::string ports = R"(["a", 0, 0])";
+  const auto with = [&](const std::string& node) {
+    return model(input("a") + ", " + dense("d", "[" + node + "]"), ports, R"(["d", 0, 0])");
+  };
+  expect_refused(with(call(tensor("a"), R"({"training": true})")), "training=true");
+  expect_refused(with(call(tensor("a"), R"({"mask": [1]})")), "mask=a list of 1 values");
+  expect_refused(with(call(tensor("a") + ", " + tensor("a"))), "a further positional argument");
+  EXPECT_EQ(read(with(call(tensor("a") + ", null", R"({"mask": null})"))).calls().size(), 2u);
+}
+
+TEST(KerasFunctional, RefusesBrokenLists) {
+  const std::string d = dense("d", "[" + call(tensor("a")) + "]");
+  expect_refused(
+      model(input("a") + ", " + input("a") + ", " + d, R"(["a", 0, 0])", R"(["d", 0, 0])"),
+      "the same name twice");
+  expect_refused(model(input("a") + ", " + dense("d", "[]"), R"(["a", 0, 0])", R"(["d", 0, 0])"),
+                 "one without \"inbound_nodes\"");
+  expect_refused(model(input("a") + ", " + d, R"({"x": ["a", 0, 0]})", R"(["d", 0, 0])"),
+                 "Inputs and outputs by name");
+  expect_refused(model(input("a") + ", " + d, R"(["d", 0, 0])", R"(["d", 0, 0])"), "InputLayer");
+  expect_refused(model(input("a") + ", " + d, R"(["a", 0, 0])", "[]"), "expected an output");
+}
+
+TEST(KerasFunctional, NamesTheLayerWhoseCallFails) {
+  const std::string concat = layer("Concatenate", "c", R"(, "axis": 7)",
+                                   "[" + call("[" + tensor("a") + ", " + tensor("a") + "]") + "]");
+  expect_refused(model(input("a") + ", " + concat, R"(["a", 0, 0])", R"(["c", 0, 0])"), "[c]");
+}
+
+TEST(KerasFunctional, ReadsLongChainsAndWideGraphsQuickly) {
+  std::string layers = input("a");
+  std::string before = "a";
+  for (int i = 0; i < 2000; ++i) {
+    const std::string name = "r" + std::to_string(i);
+    layers += ", " + layer("Flatten", name, "", R"([[[")" + before + R"(", 0, 0]]])");
+    before = name;
+  }
+  EXPECT_EQ(read(model(layers, R"(["a", 0, 0])", R"([")" + before + R"(", 0, 0])")).layer_count(),
+            2001u);
+}
+
+}  // namespace
+}  // namespace plimsoll::formats

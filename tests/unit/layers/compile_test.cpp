@@ -1,0 +1,220 @@
+#include <gtest/gtest.h>
+
+#include "layers/losses.h"
+#include "layers/metrics.h"
+#include "layers/optimizers.h"
+#include "layers/spelling.h"
+#include "unit/layers/support.h"
+
+namespace plimsoll::layers {
+namespace {
+
+using testing::error_of;
+using testing::Object;
+
+ValueType output_of(int64_t columns) {
+  return {DType::kFloat32, Shape({Dim::batch(), Dim::constant(columns)})};
+}
+
+TEST(SpellingTest, ReadsNamesAndArguments) {
+  EXPECT_EQ(parse_spelling("adam", "--optimizer"), (Spelling{"adam", {}}));
+  EXPECT_EQ(parse_spelling("adam()", "--optimizer"), (Spelling{"adam", {}}));
+  EXPECT_EQ(parse_spelling(" sgd ( momentum = 0.9 , nesterov=true,name='x y' ) ", "--optimizer"),
+            (Spelling{"sgd", {{"momentum", 0.9}, {"nesterov", true}, {"name", "x y"}}}));
+  EXPECT_EQ(parse_spelling("a(b=1e-3,c=2,d=null,e=word)", "--loss"),
+            (Spelling{"a", {{"b", 1e-3}, {"c", 2}, {"d", Config()}, {"e", "word"}}}));
+}
+
+TEST(SpellingTest, RefusesWhatIsBroken) {
+  const auto refusal = [](std::string_view text) {
+    return error_of([&] { parse_spelling(text, "--optimizer"); }, ErrorKind::kConfig);
+  };
+  const std::string hint = ". Write it like 'adam(learning_rate=0.001,beta_1=0.9)'.";
+  EXPECT_EQ(refusal(""), "--optimizer '': expected a name, received the end" + hint);
+  EXPECT_EQ(refusal("adam(beta_1)"),
+            "--optimizer 'adam(beta_1)': expected \"=\" behind beta_1, received \")\"" + hint);
+  EXPECT_EQ(refusal("adam(beta_1=0.9"),
+            "--optimizer 'adam(beta_1=0.9': expected \",\" or \")\", received the end" + hint);
+  EXPECT_EQ(refusal("adam(beta_1=)"),
+            "--optimizer 'adam(beta_1=)': expected a value, received \")\"" + hint);
+  EXPECT_EQ(refusal("adam(a=1,a=2)"),
+            "--optimizer 'adam(a=1,a=2)': expected each option once, received a twice" + hint);
+  EXPECT_EQ(refusal("adam) x"), "--optimizer 'adam) x': expected the end, received \") x\"" + hint);
+}
+
+TEST(OptimizerTest, DefaultsAreKeras) {
+  const Optimizer sgd = read_optimizer("sgd");
+  EXPECT_EQ(sgd.op, "sgd");
+  EXPECT_EQ(sgd.learning_rate, 0.01);
+  EXPECT_TRUE(sgd.slots.empty());
+  const Optimizer adam = read_optimizer("Adam");
+  EXPECT_EQ(adam.op, "adam");
+  EXPECT_EQ(adam.learning_rate, 0.001);
+  EXPECT_EQ(adam.attributes.get_double("beta_2"), 0.999);
+  EXPECT_EQ(adam.attributes.get_double("epsilon"), 1e-7);
+  EXPECT_FALSE(adam.attributes.has("weight_decay"));
+  EXPECT_EQ(adam.slots, (std::vector<std::string>{"momentum", "velocity"}));
+  EXPECT_EQ(read_optimizer("adamw").attributes.get_double("weight_decay"), 0.004);
+  const Optimizer rmsprop = read_optimizer("rmsprop");
+  EXPECT_EQ(rmsprop.op, "rmsprop");
+  EXPECT_EQ(rmsprop.attributes.get_double("rho"), 0.9);
+}
+
+TEST(OptimizerTest, OptionsChooseTheOperator) {
+  EXPECT_EQ(read_optimizer(parse_optimizer("sgd(momentum=0.9,nesterov=true)")).op, "sgd_momentum");
+  EXPECT_EQ(read_optimizer(parse_optimizer("adam(amsgrad=true)")).op, "adam_amsgrad");
+  EXPECT_EQ(read_optimizer(parse_optimizer("rmsprop(momentum=0.5)")).op, "rmsprop_momentum");
+  EXPECT_EQ(read_optimizer(parse_optimizer("rmsprop(centered=true)")).op, "rmsprop_centered");
+  const Optimizer both = read_optimizer(parse_optimizer("rmsprop(centered=true,momentum=0.5)"));
+  EXPECT_EQ(both.op, "rmsprop_centered_momentum");
+  EXPECT_EQ(both.slots, (std::vector<std::string>{"velocity", "average_gradient", "momentum"}));
+}
+
+TEST(OptimizerTest, ReadsKerasFiles) {
+  // keras.optimizers.serialize(keras.optimizers.Adam()) of 3.15
+  const Config file = Object{{"module", "keras.optimizers"},
+                             {"class_name", "Adam"},
+                             {"config", Object{{"name", "adam"},
+                                               {"learning_rate", 0.0010000000474974513},
+                                               {"weight_decay", Config()},
+                                               {"clipnorm", Config()},
+                                               {"global_clipnorm", Config()},
+                                               {"clipvalue", Config()},
+                                               {"use_ema", false},
+                                               {"ema_momentum", 0.99},
+                                               {"ema_overwrite_frequency", Config()},
+                                               {"loss_scale_factor", Config()},
+                                               {"gradient_accumulation_steps", Config()},
+                                               {"beta_1", 0.9},
+                                               {"beta_2", 0.999},
+                                               {"epsilon", 1e-07},
+                                               {"amsgrad", false}}},
+                             {"registered_name", Config()}};
+  EXPECT_EQ(read_optimizer(file).learning_rate, 0.0010000000474974513);
+  const Config old =
+      Object{{"class_name", "Custom>Adam"}, {"config", Object{{"lr", 0.5}, {"decay", 0.0}}}};
+  EXPECT_EQ(read_optimizer(old).learning_rate, 0.5);
+}
+
+TEST(OptimizerTest, Refusals) {
+  const auto usage = [](std::string_view text) {
+    return error_of([&] { parse_optimizer(text); }, ErrorKind::kConfig);
+  };
+  EXPECT_EQ(usage("adan"),
+            "--optimizer: optimizer: expected sgd, adam, adamw or rmsprop, received \"adan\". Did "
+            "you mean \"adam\"?");
+  EXPECT_EQ(usage("adam(beta1=0.9)"),
+            "--optimizer: adam, beta1: expected no such option, received 0.9. Did you mean "
+            "\"beta_1\"?");
+  EXPECT_EQ(usage("adam(beta_1=2)"),
+            "--optimizer: adam, beta_1: expected a number from 0.0 to 1.0, received 2.");
+  EXPECT_EQ(usage("sgd(learning_rate=-1)"),
+            "--optimizer: sgd, learning_rate: expected a number of at least 0.0, received -1.");
+  EXPECT_EQ(usage("sgd(nesterov=3)"),
+            "--optimizer: sgd, nesterov: expected true or false, received 3.");
+  EXPECT_NE(usage("adam(clipnorm=1)").find("clipnorm: expected null"), std::string::npos);
+  const Config schedule =
+      Object{{"class_name", "SGD"},
+             {"config", Object{{"learning_rate", Object{{"class_name", "ExponentialDecay"}}}}}};
+  EXPECT_NE(error_of([&] { read_optimizer(schedule); }).find("Schedules are not part"),
+            std::string::npos);
+}
+
+// [v.path for v in optimizer.variables] of Keras 3.15, in our names.
+TEST(OptimizerTest, VariablesStandInKerasOrder) {
+  const std::vector<std::string> weights = {"d/kernel", "d/bias"};
+  EXPECT_EQ(
+      optimizer_state_names(read_optimizer(parse_optimizer("adam(amsgrad=true)")), weights),
+      (std::vector<std::string>{
+          "optimizer/iteration", "optimizer/learning_rate", "optimizer/d/kernel/momentum",
+          "optimizer/d/kernel/velocity", "optimizer/d/bias/momentum", "optimizer/d/bias/velocity",
+          "optimizer/d/kernel/velocity_hat", "optimizer/d/bias/velocity_hat"}));
+  EXPECT_EQ(optimizer_state_names(
+                read_optimizer(parse_optimizer("rmsprop(centered=true,momentum=0.5)")), {"w"}),
+            (std::vector<std::string>{"optimizer/iteration", "optimizer/learning_rate",
+                                      "optimizer/w/velocity", "optimizer/w/momentum",
+                                      "optimizer/w/average_gradient"}));
+  EXPECT_EQ(optimizer_state_names(read_optimizer("sgd"), weights),
+            (std::vector<std::string>{"optimizer/iteration", "optimizer/learning_rate"}));
+}
+
+TEST(LossTest, NamesClassesAndOptions) {
+  EXPECT_EQ(read_loss("mse", output_of(2)).kind, LossKind::kMeanSquaredError);
+  EXPECT_EQ(read_loss("MAE", output_of(2)).kind, LossKind::kMeanAbsoluteError);
+  EXPECT_EQ(read_loss("bce", output_of(2)).name, "binary_crossentropy");
+  EXPECT_EQ(read_loss("ce", output_of(1)).kind, LossKind::kBinaryCrossentropy);
+  const Loss sparse = read_loss(
+      parse_loss("sparse_categorical_crossentropy(from_logits=true,reduction=sum)"), output_of(3));
+  EXPECT_TRUE(sparse.from_logits);
+  EXPECT_EQ(sparse.reduction, Reduction::kSum);
+  EXPECT_EQ(parse_loss("bce").to_json(),
+            "{\"class_name\": \"BinaryCrossentropy\", \"config\": {}}");
+  const Config function = Object{{"module", "builtins"},
+                                 {"class_name", "function"},
+                                 {"config", "mean_squared_error"},
+                                 {"registered_name", "function"}};
+  EXPECT_EQ(read_loss(function, output_of(2)).kind, LossKind::kMeanSquaredError);
+}
+
+TEST(LossTest, TargetsAreLabelsOrOfTheOutputsShape) {
+  const ValueType images{DType::kFloat32,
+                         Shape({Dim::batch(), Dim::constant(4), Dim::constant(5)})};
+  EXPECT_EQ(to_string(target_type(read_loss("mse", images), images).shape), "(B, 4, 5)");
+  const ValueType labels =
+      target_type(read_loss("sparse_categorical_crossentropy", images), images);
+  EXPECT_EQ(to_string(labels.shape), "(B, 4)");
+  EXPECT_EQ(labels.dtype, DType::kInt32);
+}
+
+TEST(LossTest, Refusals) {
+  const auto usage = [](std::string_view text) {
+    return error_of([&] { parse_loss(text); }, ErrorKind::kConfig);
+  };
+  EXPECT_NE(usage("binary_crossentopy").find("Did you mean \"binary_crossentropy\"?"),
+            std::string::npos);
+  EXPECT_NE(usage("mse(from_logits=true)").find("mean_squared_error, from_logits: expected no"),
+            std::string::npos);
+  EXPECT_NE(usage("mse(reduction=none)").find("a step needs one loss"), std::string::npos);
+  EXPECT_NE(usage("sparse_categorical_crossentropy(ignore_class=255)").find("weight of zero"),
+            std::string::npos);
+  EXPECT_EQ(error_of([] { read_loss("sparse_categorical_crossentropy", output_of(1)); }),
+            "loss sparse_categorical_crossentropy: expected an output of two or more classes, "
+            "received (B, 1). Use binary_crossentropy.");
+  EXPECT_NE(error_of([] { read_loss("ce", output_of(3)); }).find("what labels are"),
+            std::string::npos);
+}
+
+TEST(MetricTest, AccuracyIsWhatKerasTakesItFor) {
+  Loss dense;
+  Loss sparse;
+  sparse.kind = LossKind::kSparseCategoricalCrossentropy;
+  EXPECT_EQ(read_metric("accuracy", dense, output_of(1)).op, "binary_accuracy");
+  EXPECT_EQ(read_metric("accuracy", dense, output_of(3)).op, "categorical_accuracy");
+  EXPECT_EQ(read_metric("acc", sparse, output_of(3)).op, "sparse_categorical_accuracy");
+  EXPECT_EQ(read_metric("acc", sparse, output_of(3)).name, "acc");
+  EXPECT_EQ(read_metric("mse", dense, output_of(3)).name, "mse");
+  EXPECT_EQ(read_metric("mse", dense, output_of(3)).op, "mean_squared_error");
+  const Config object = Object{{"class_name", "MeanAbsoluteError"},
+                               {"config", Object{{"name", "mine"}, {"dtype", "float32"}}}};
+  EXPECT_EQ(read_metric(object, dense, output_of(3)).name, "mine");
+  EXPECT_EQ(read_metric(Object{{"class_name", "MeanAbsoluteError"}}, dense, output_of(3)).name,
+            "mean_absolute_error");
+  EXPECT_EQ(
+      read_metric(parse_metric("binary_accuracy(threshold=0.3)"), dense, output_of(3)).threshold,
+      0.3);
+}
+
+TEST(MetricTest, Refusals) {
+  Loss sparse;
+  sparse.kind = LossKind::kSparseCategoricalCrossentropy;
+  sparse.name = "sparse_categorical_crossentropy";
+  EXPECT_EQ(error_of([&] { read_metric("mse", sparse, output_of(3)); }),
+            "metric mse: expected labels of the output's shape, received those of the loss "
+            "sparse_categorical_crossentropy. Use accuracy, which fits them.");
+  EXPECT_NE(error_of([] { parse_metric("accurac"); }, ErrorKind::kConfig)
+                .find("Did you mean \"accuracy\"?"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace plimsoll::layers

@@ -1,0 +1,207 @@
+#include <gtest/gtest.h>
+
+#include "layers/layer.h"
+#include "unit/layers/support.h"
+
+namespace plimsoll::layers {
+namespace {
+
+using testing::Array;
+using testing::error_of;
+using testing::Object;
+
+Config with_name(std::string name, Object rest = {}) {
+  Object object = {{"name", std::move(name)}};
+  for (auto& entry : rest) object.push_back(std::move(entry));
+  return object;
+}
+
+// The completed configuration without name, trainable and dtype, which all layers have.
+std::string completed(std::string_view class_name, const Config& config) {
+  Object rest;
+  const std::shared_ptr<const Layer> layer = make_layer(class_name, config);
+  for (const auto& [key, value] : layer->config().as_object()) {
+    if (key != "name" && key != "trainable" && key != "dtype") rest.emplace_back(key, value);
+  }
+  return Config(rest).to_json();
+}
+
+constexpr const char* kGlorot =
+    "{\"module\": \"keras.initializers\", \"class_name\": \"GlorotUniform\", \"config\": {}, "
+    "\"registered_name\": null}";
+constexpr const char* kZeros =
+    "{\"module\": \"keras.initializers\", \"class_name\": \"Zeros\", \"config\": {}, "
+    "\"registered_name\": null}";
+
+// Keys and defaults are those that get_config of Keras 3.15 prints.
+TEST(LayerConfigTest, DefaultsAreKeras) {
+  EXPECT_EQ(completed("Dense", with_name("d", {{"units", 3}, {"kernel_regularizer", "l2"}})),
+            std::string("{\"units\": 3, \"activation\": \"linear\", \"use_bias\": true, "
+                        "\"kernel_initializer\": ") +
+                kGlorot + ", \"bias_initializer\": " + kZeros +
+                ", \"kernel_regularizer\": {\"module\": \"keras.regularizers\", \"class_name\": "
+                "\"L2\", \"config\": {\"l2\": 0.01}, \"registered_name\": null}, "
+                "\"bias_regularizer\": null}");
+  EXPECT_EQ(completed("Conv2D", with_name("c", {{"filters", 3}, {"kernel_size", 3}})),
+            std::string("{\"filters\": 3, \"kernel_size\": [3, 3], \"strides\": [1, 1], "
+                        "\"padding\": \"valid\", \"data_format\": \"channels_last\", "
+                        "\"dilation_rate\": [1, 1], \"groups\": 1, \"activation\": \"linear\", "
+                        "\"use_bias\": true, \"kernel_initializer\": ") +
+                kGlorot + ", \"bias_initializer\": " + kZeros +
+                ", \"kernel_regularizer\": null, \"bias_regularizer\": null}");
+  EXPECT_EQ(completed("MaxPooling2D", with_name("p", {{"pool_size", Array{2, 3}}})),
+            "{\"pool_size\": [2, 3], \"padding\": \"valid\", \"strides\": [2, 3], "
+            "\"data_format\": \"channels_last\"}");
+  EXPECT_EQ(completed("GlobalMaxPooling2D", with_name("p")),
+            "{\"data_format\": \"channels_last\", \"keepdims\": false}");
+  EXPECT_EQ(completed("ReLU", with_name("r")),
+            "{\"max_value\": null, \"negative_slope\": 0.0, \"threshold\": 0.0}");
+  EXPECT_EQ(completed("LeakyReLU", with_name("r")), "{\"negative_slope\": 0.3}");
+  EXPECT_EQ(completed("LeakyReLU", with_name("r", {{"alpha", 0.1}})), "{\"negative_slope\": 0.1}");
+  EXPECT_EQ(completed("ELU", with_name("r")), "{\"alpha\": 1.0}");
+  EXPECT_EQ(completed("Softmax", with_name("s")), "{\"axis\": -1}");
+  EXPECT_EQ(completed("Dropout", with_name("d", {{"rate", 0.5}})),
+            "{\"rate\": 0.5, \"seed\": null}");
+  EXPECT_EQ(completed("ZeroPadding2D", with_name("z", {{"padding", Array{1, 2}}})),
+            "{\"padding\": [[1, 1], [2, 2]], \"data_format\": \"channels_last\"}");
+  EXPECT_EQ(completed("Rescaling", with_name("r", {{"scale", 2.0}})),
+            "{\"scale\": 2.0, \"offset\": 0.0}");
+  EXPECT_EQ(completed("Activation", with_name("a", {{"activation", "swish"}})),
+            "{\"activation\": \"silu\"}");
+  EXPECT_EQ(make_layer("Add", with_name("a"))->config().to_json(),
+            "{\"name\": \"a\", \"trainable\": true, \"dtype\": {\"module\": \"keras\", "
+            "\"class_name\": \"DTypePolicy\", \"config\": {\"name\": \"float32\"}, "
+            "\"registered_name\": null}}");
+  EXPECT_EQ(make_layer("InputLayer", with_name("i", {{"batch_shape", Array{Config(), 3}}}))
+                ->config()
+                .to_json(),
+            "{\"name\": \"i\", \"batch_shape\": [null, 3], \"dtype\": \"float32\"}");
+}
+
+TEST(LayerConfigTest, BatchNormalizationIsKeras) {
+  const Config config = make_layer("BatchNormalization", with_name("b"))->config();
+  EXPECT_EQ(config.at("axis").as_int(), -1);
+  EXPECT_EQ(config.at("momentum").as_double(), 0.99);
+  EXPECT_EQ(config.at("epsilon").as_double(), 1e-3);
+  EXPECT_EQ(config.at("moving_variance_initializer").at("class_name").as_string(), "Ones");
+  EXPECT_EQ(make_layer("BatchNormalization", with_name("b", {{"axis", Array{3}}}))
+                ->config()
+                .at("axis")
+                .as_int(),
+            3);
+}
+
+TEST(LayerConfigTest, ACompletedConfigurationRoundTrips) {
+  const std::vector<std::pair<std::string, Object>> cases = {
+      {"Activation", {{"activation", "gelu"}}},
+      {"Add", {}},
+      {"AveragePooling2D", {{"pool_size", 2}}},
+      {"BatchNormalization", {{"scale", false}}},
+      {"Concatenate", {{"axis", 2}}},
+      {"Conv2D", {{"filters", 4}, {"kernel_size", 3}, {"padding", "same"}}},
+      {"Dense", {{"units", 4}, {"activation", "tanh"}, {"trainable", false}}},
+      {"Dropout", {{"rate", 0.25}, {"seed", 7}}},
+      {"ELU", {}},
+      {"Flatten", {}},
+      {"GlobalAveragePooling2D", {{"keepdims", true}}},
+      {"GlobalMaxPooling2D", {}},
+      {"InputLayer", {{"batch_shape", Array{Config(), 8}}}},
+      {"LeakyReLU", {}},
+      {"MaxPooling2D", {{"strides", 1}}},
+      {"ReLU", {{"max_value", 6.0}}},
+      {"Rescaling", {{"scale", 0.5}}},
+      {"Reshape", {{"target_shape", Array{-1, 4}}}},
+      {"Softmax", {}},
+      {"ZeroPadding2D", {}},
+  };
+  ASSERT_EQ(cases.size(), layer_class_names().size());
+  for (const auto& [class_name, rest] : cases) {
+    const Config first = make_layer(class_name, with_name("x", rest))->config();
+    EXPECT_EQ(make_layer(class_name, first)->config(), first) << class_name;
+  }
+}
+
+std::string refusal(std::string_view class_name, Object rest) {
+  return error_of([&] { make_layer(class_name, with_name("conv_3", std::move(rest))); });
+}
+
+TEST(LayerRefusalTest, UnknownAndUntrainableClasses) {
+  EXPECT_EQ(refusal("Conv2d", {}),
+            "[conv_3] expected a layer of Keras, received Conv2d, which is unknown. Did you mean "
+            "\"Conv2D\"? A custom layer cannot be trained from its name: replace it by Keras's.");
+  EXPECT_EQ(refusal("Lambda", {}),
+            "[conv_3] expected a layer that Plimsoll trains, received Lambda: it holds Python "
+            "code, which a file cannot be trusted with. Replace it by layers, such as Rescaling, "
+            "Activation or Reshape.");
+  EXPECT_NE(refusal("LSTM", {}).find("does not train it"), std::string::npos);
+}
+
+TEST(LayerRefusalTest, OptionsThatAreWrong) {
+  const Config three = 3;
+  EXPECT_EQ(refusal("Conv2D", {{"kernel_size", 3}}),
+            "[conv_3] filters: expected an integer of at least 1, received none.");
+  EXPECT_EQ(refusal("Conv2D", {{"filters", "many"}, {"kernel_size", 3}}),
+            "[conv_3] filters: expected an integer of at least 1, received \"many\".");
+  EXPECT_EQ(refusal("Conv2D", {{"filters", 0}, {"kernel_size", 3}}),
+            "[conv_3] filters: expected an integer of at least 1, received 0.");
+  EXPECT_EQ(refusal("Conv2D", {{"filters", 2}, {"kernel_size", Array{3}}}),
+            "[conv_3] kernel_size: expected one or two integers of at least 1, received [3].");
+  EXPECT_EQ(
+      refusal("Conv2D", {{"filters", 2}, {"kernel_size", 3}, {"padding", "causal"}}).substr(0, 71),
+      "[conv_3] padding: expected \"valid\" or \"same\", received \"causal\". Causal");
+  EXPECT_EQ(refusal("Conv2D", {{"filters", 2}, {"kernel_size", 3}, {"padding", "sane"}}),
+            "[conv_3] padding: expected \"valid\" or \"same\", received \"sane\". Did you mean "
+            "\"same\"?");
+  EXPECT_NE(
+      refusal("Conv2D", {{"filters", 2}, {"kernel_size", 3}, {"data_format", "channels_first"}})
+          .find("transpose its data"),
+      std::string::npos);
+  EXPECT_EQ(refusal("Conv2D", {{"filters", 2}, {"kernel_size", 3}, {"groups", 4}}),
+            "[conv_3] groups: expected a divisor of filters=2, received 4.");
+  EXPECT_EQ(refusal("Conv2D", {{"filters", 2}, {"kernel_size", 3}, {"stride", 2}}),
+            "[conv_3] stride: expected no such option of Conv2D, received 2. Did you mean "
+            "\"strides\"?");
+  EXPECT_EQ(refusal("Dense", {{"units", 2}, {"activation", "rleu"}}),
+            "[conv_3] activation: expected the name of an activation, received \"rleu\". Did you "
+            "mean \"relu\"?");
+  EXPECT_EQ(refusal("Dense", {{"units", 2}, {"kernel_initializer", "glorot"}}).substr(0, 81),
+            "[conv_3] kernel_initializer: expected the name of an initializer, received \"gloro");
+  EXPECT_EQ(refusal("Dense", {{"units", 2}, {"bias_regularizer", "l3"}}),
+            "[conv_3] bias_regularizer: expected L1, L2 or L1L2, received \"l3\". Did you mean "
+            "\"L1\"?");
+  EXPECT_NE(refusal("Dense", {{"units", 2}, {"kernel_constraint", "max_norm"}})
+                .find("kernel_constraint: expected none"),
+            std::string::npos);
+  EXPECT_EQ(refusal("Dense", {{"units", 2}, {"dtype", "float16"}}),
+            "[conv_3] dtype: expected float32, received float16. Other precisions are asked for by "
+            "--precision, not by a layer.");
+  EXPECT_EQ(refusal("Dropout", {{"rate", 1.0}}),
+            "[conv_3] rate: expected 0 to below 1, received 1.0.");
+  EXPECT_NE(refusal("InputLayer", {{"batch_shape", Array{Config(), Config(), 3}}})
+                .find("fixed input shape"),
+            std::string::npos);
+  EXPECT_NE(refusal("Rescaling", {{"scale", Array{1.0, 2.0}}}).find("one number"),
+            std::string::npos);
+  EXPECT_NE(refusal("Reshape", {{"target_shape", Array{-1, -1}}}).find("of which one may be -1"),
+            std::string::npos);
+}
+
+TEST(LayerConfigTest, OldAndEmptyKeysAreTaken) {
+  EXPECT_EQ(
+      completed("Dense", with_name("d", {{"units", 2},
+                                         {"batch_input_shape", Array{Config(), 4}},
+                                         {"activity_regularizer", Config()},
+                                         {"something_new", Config()}})),
+      completed("Dense", with_name("d", {{"units", 2}, {"activity_regularizer", Config()}}))
+              .substr(0, completed("Dense", with_name("d", {{"units", 2},
+                                                            {"activity_regularizer", Config()}}))
+                                 .size() -
+                             1) +
+          ", \"something_new\": null}");
+  const Config function = Object{{"class_name", "function"}, {"config", "relu"}};
+  EXPECT_EQ(completed("Activation", with_name("a", {{"activation", function}})),
+            "{\"activation\": \"relu\"}");
+}
+
+}  // namespace
+}  // namespace plimsoll::layers

@@ -1,0 +1,252 @@
+#include "plan/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <limits>
+
+#include "plan/text.h"
+#include "plan/validator.h"
+#include "toys/toy_plans.h"
+#include "unit/plan/toy_networks.h"
+
+namespace plimsoll::plan {
+namespace {
+
+using testing::toy_network;
+using testing::toy_programs;
+using testing::ToyNetwork;
+
+const Plan& plan_of(const PlanOutcome& outcome) {
+  EXPECT_NE(outcome.fits(), nullptr);
+  return outcome.fits()->plan;
+}
+
+void expect_valid(const Plan& plan, const graph::ProgramSet& programs,
+                  const graph::KernelCatalog& catalog) {
+  const Validation validation = validate(plan, programs, catalog);
+  EXPECT_TRUE(validation.ok()) << validation.message << "\n" << print(plan, programs);
+}
+
+// Every plan on the frontier is valid, fits its limit, and is never below the lower bound.
+void expect_sound(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
+                  PlanOptions options = {}) {
+  const PlanOutcome free = make_plan(programs, catalog, options);
+  EXPECT_EQ(plan_of(free).arena_bytes, free.free_plan);
+  expect_valid(plan_of(free), programs, catalog);
+  ASSERT_FALSE(free.frontier.empty());
+  EXPECT_EQ(free.frontier.back().arena_bytes, free.free_plan);
+  EXPECT_GE(free.smallest, free.lower_bound);
+  for (const FrontierPoint& point : free.frontier) {
+    options.arena_limit = point.arena_bytes;
+    const PlanOutcome outcome = make_plan(programs, catalog, options);
+    const Plan& plan = plan_of(outcome);
+    EXPECT_LE(plan.arena_bytes, point.arena_bytes);
+    EXPECT_EQ(outcome.fits()->seconds, point.seconds);
+    expect_valid(plan, programs, catalog);
+  }
+  options.arena_limit = free.smallest - 1_B;
+  EXPECT_EQ(make_plan(programs, catalog, options).fits(), nullptr);
+}
+
+size_t loop_count(const Plan& plan) {
+  size_t count = 0;
+  for (const ProgramPlan& program : plan.programs) count += program.loops.size();
+  return count;
+}
+
+TEST(PlannerTest, PlansOfManyNetworksAreValid) {
+  for (int64_t batch : {1, 7, 16, 19}) {
+    for (bool normalized : {false, true}) {
+      for (int64_t block : {1, 2, 4}) {
+        const ToyNetwork network{.batch = batch, .widths = {6, 9, 5, 3}, .normalized = normalized};
+        const graph::ProgramSet programs = toy_programs(network, 3);
+        toys::ToyCatalog catalog;
+        catalog.blocks["h1"] = {block, graph::kWholeAxis};
+        catalog.blocks["h2"] = {8, 2};
+        catalog.blocks["g2"] = {4, graph::kWholeAxis};
+        expect_sound(programs, catalog);
+      }
+    }
+  }
+}
+
+TEST(PlannerTest, NaivePlansAreValid) {
+  for (bool normalized : {false, true}) {
+    const graph::ProgramSet programs = toy_programs({.batch = 9, .normalized = normalized}, 3);
+    const toys::ToyCatalog catalog;
+    const Plan plan = naive_plan(programs, catalog);
+    expect_valid(plan, programs, catalog);
+    EXPECT_EQ(loop_count(plan), 0u);
+    for (const Instance& instance : plan.programs[0].instances) {
+      EXPECT_FALSE(instance.in_place.valid());
+    }
+  }
+}
+
+// A net whose early layers are wide and have small blocks, and whose last one has a large block.
+graph::ProgramSet wide_then_dense() {
+  return toy_network({.batch = 64, .widths = {1024, 16, 1024, 16}});
+}
+toys::ToyCatalog large_last_block() {
+  toys::ToyCatalog catalog;
+  for (const char* node : {"h3", "g3"}) catalog.blocks[node] = {32, graph::kWholeAxis};
+  return catalog;
+}
+
+TEST(PlannerTest, SwitchesInAllCombinationsGiveValidPlans) {
+  const graph::ProgramSet programs = toy_programs({.batch = 24, .normalized = true}, 5);
+  toys::ToyCatalog catalog;
+  catalog.blocks["h2"] = {8, graph::kWholeAxis};
+  catalog.row_exact_nodes = {"y1", "n1"};
+  for (int switches = 0; switches < 16; ++switches) {
+    PlanOptions options;
+    options.nested_loops = (switches & 1) != 0;
+    options.in_place = (switches & 2) != 0;
+    options.several_placers = (switches & 4) != 0;
+    options.reread_inputs = (switches & 8) != 0;
+    options.gap = switches % 3 == 0 ? 64_B : 0_B;
+    expect_sound(programs, catalog, options);
+  }
+}
+
+TEST(PlannerTest, NestedLoopsHelpWhereBlocksDiffer) {
+  const graph::ProgramSet programs = wide_then_dense();
+  const toys::ToyCatalog catalog = large_last_block();
+  const PlanOutcome with = make_plan(programs, catalog, {});
+  const PlanOutcome without = make_plan(programs, catalog, {.nested_loops = false});
+  EXPECT_LT(with.smallest, without.smallest);
+  expect_sound(programs, catalog);
+}
+
+TEST(PlannerTest, TakeoversHelpElementwiseChains) {
+  const graph::ProgramSet programs = toy_network({.batch = 64, .widths = {512, 512}});
+  const toys::ToyCatalog catalog;
+  EXPECT_LT(make_plan(programs, catalog, {}).smallest,
+            make_plan(programs, catalog, {.in_place = false}).smallest);
+}
+
+TEST(PlannerTest, ReadingInputsAgainHelpsWhenPhasesAreFarApart) {
+  const graph::ProgramSet programs =
+      toy_network({.batch = 64, .widths = {512, 8}, .normalized = true});
+  const toys::ToyCatalog catalog;
+  EXPECT_LT(make_plan(programs, catalog, {}).smallest,
+            make_plan(programs, catalog, {.reread_inputs = false}).smallest);
+}
+
+TEST(PlannerTest, SeveralPlacersAreNeverWorse) {
+  size_t better = 0;
+  for (int64_t width = 3; width < 40; width += 3) {
+    const graph::ProgramSet programs =
+        toy_network({.batch = 16, .widths = {width, 2 * width, 7, 3 * width, width}});
+    const toys::ToyCatalog catalog;
+    const Bytes several = make_plan(programs, catalog, {}).smallest;
+    const Bytes one = make_plan(programs, catalog, {.several_placers = false}).smallest;
+    EXPECT_LE(several, one);
+    if (several < one) ++better;
+  }
+  EXPECT_GE(better, 1u);
+}
+
+TEST(PlannerTest, EqualInputsGiveEqualPlansByteForByte) {
+  const graph::ProgramSet programs = toy_programs({.batch = 33, .normalized = true}, 4);
+  const toys::ToyCatalog catalog = large_last_block();
+  const PlanOutcome first = make_plan(programs, catalog, {});
+  const PlanOutcome second = make_plan(programs, catalog, {});
+  EXPECT_EQ(print(plan_of(first), programs), print(plan_of(second), programs));
+  EXPECT_EQ(first.frontier, second.frontier);
+  EXPECT_EQ(first.culprits, second.culprits);
+}
+
+// Whatever the limit: the frontier does not depend on it, and more memory is never slower.
+TEST(PlannerTest, MoreMemoryIsNeverSlower) {
+  const graph::ProgramSet programs = toy_programs({.batch = 48, .widths = {64, 128, 8}}, 16);
+  const toys::ToyCatalog catalog;
+  const PlanOutcome free = make_plan(programs, catalog, {});
+  double slowest = std::numeric_limits<double>::infinity();
+  for (Bytes limit = free.smallest; limit <= free.free_plan * 2; limit += 512_B) {
+    const PlanOutcome outcome = make_plan(programs, catalog, {.arena_limit = limit});
+    EXPECT_LE(plan_of(outcome).arena_bytes, limit);
+    EXPECT_LE(outcome.fits()->seconds, slowest);
+    EXPECT_EQ(outcome.frontier, free.frontier);
+    slowest = outcome.fits()->seconds;
+    if (limit >= free.free_plan) {
+      EXPECT_EQ(plan_of(outcome), plan_of(free));
+    }
+  }
+}
+
+TEST(PlannerTest, BelowTheLowerBoundThereIsAProof) {
+  const graph::ProgramSet programs = toy_network({.batch = 64, .widths = {256, 8}});
+  const toys::ToyCatalog catalog;
+  const PlanOutcome outcome = make_plan(programs, catalog, {.arena_limit = 1024_B});
+  const auto* impossible = std::get_if<Impossible>(&outcome.answer);
+  ASSERT_NE(impossible, nullptr);
+  EXPECT_EQ(impossible->lower_bound, outcome.lower_bound);
+  EXPECT_NE(impossible->proof.find("state variables take 8 KiB"), std::string::npos)
+      << impossible->proof;
+  const PlanOutcome between = make_plan(programs, catalog, {.arena_limit = outcome.lower_bound});
+  EXPECT_TRUE(std::holds_alternative<NotFound>(between.answer));
+}
+
+TEST(PlannerTest, StateIsSharedAndTheArenaIsTheLargestProgram) {
+  const graph::ProgramSet programs = toy_programs({.batch = 32}, 8);
+  const toys::ToyCatalog catalog;
+  const PlanOutcome outcome = make_plan(programs, catalog, {});
+  const Plan& plan = plan_of(outcome);
+  EXPECT_EQ(plan.states.size(), 3u);
+  Bytes largest;
+  for (const ProgramPlan& program : plan.programs) largest = max(largest, program.arena_bytes);
+  EXPECT_EQ(plan.arena_bytes, plan.state_bytes + largest);
+}
+
+TEST(PlannerTest, UpdatesFreeGradientsWhereNothingIsSliced) {
+  // One block covers the batch: gradients need not all be alive at once.
+  const graph::ProgramSet programs = toy_network({.batch = 2, .widths = {64, 64, 64, 64, 64}});
+  toys::ToyCatalog catalog;
+  for (int layer = 1; layer <= 4; ++layer) {
+    catalog.blocks["g" + std::to_string(layer)] = {2, graph::kWholeAxis};
+  }
+  const PlanOutcome outcome = make_plan(programs, catalog, {});
+  const Bytes gradients = 4 * Bytes(64 * 64 * 4);
+  EXPECT_LT(outcome.smallest - plan_of(outcome).state_bytes, gradients);
+  expect_sound(programs, catalog);
+}
+
+TEST(PlannerTest, CulpritsSayWhatIsAliveAtThePeak) {
+  const graph::ProgramSet programs = toy_network({.batch = 64, .widths = {256, 128, 8}});
+  const toys::ToyCatalog catalog;
+  const PlanOutcome outcome = make_plan(programs, catalog, {});
+  ASSERT_FALSE(outcome.culprits.empty());
+  Bytes sum;
+  for (const Culprit& culprit : outcome.culprits) sum += culprit.bytes;
+  EXPECT_EQ(outcome.culprits.front(), (Culprit{"layer1", Bytes(256 * 128 * 4), "gradients"}));
+  EXPECT_LE(sum, outcome.free_plan);
+  EXPECT_GE(sum, outcome.free_plan - 4_KiB);
+}
+
+TEST(PlannerTest, EffortIsCountedInSteps) {
+  const graph::ProgramSet programs = toy_network({.batch = 64, .widths = {64, 64, 64}});
+  const toys::ToyCatalog catalog;
+  const PlanOutcome little = make_plan(programs, catalog, {.max_steps = 1});
+  const PlanOutcome enough = make_plan(programs, catalog, {});
+  ASSERT_NE(little.fits(), nullptr);
+  expect_valid(plan_of(little), programs, catalog);
+  EXPECT_GE(little.smallest, enough.smallest);
+}
+
+TEST(PlannerTest, LongChainsAreQuick) {
+  const graph::ProgramSet programs =
+      toy_network({.batch = 64, .widths = std::vector<int64_t>(1001, 16)});
+  toys::ToyCatalog catalog;
+  const auto start = std::chrono::steady_clock::now();
+  const PlanOutcome outcome = make_plan(programs, catalog, {});
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  RecordProperty("seconds", std::to_string(seconds.count()));
+  EXPECT_NE(outcome.fits(), nullptr);
+  // A loaded test machine gets room; the aim is two seconds.
+  EXPECT_LT(seconds.count(), 20.0);
+}
+
+}  // namespace
+}  // namespace plimsoll::plan
