@@ -65,8 +65,8 @@ NodeRunner::NodeRunner(backend::Backend& backend, const graph::Graph& graph, gra
   }
   request.forms.resize(inputs_.size());
   kernel_ = backend.make_kernel(request);
-  scratch_ = std::make_unique<Memory>(
-      backend.catalog().scratch(graph, node, batch, extents_, {}).size());
+  scratch_ =
+      std::make_unique<Memory>(backend.catalog().scratch(graph, node, batch, extents_, {}).size());
 }
 
 void NodeRunner::run(int64_t begin) {

@@ -77,10 +77,9 @@ int main(int argc, char** argv) {
   options.threads = threads;
   const auto backend = backend::make_backend("onednn", options);
   const graph::Graph fused = ops::fuse(training_step(), ops::registry(), backend->offers());
-  const graph::Graph graph =
-      ops::insert_packs(fused, ops::registry(), [&](const graph::Graph& g, NodeId node) {
-        return backend->packs(g, node);
-      });
+  const graph::Graph graph = ops::insert_packs(
+      fused, ops::registry(),
+      [&](const graph::Graph& g, NodeId node) { return backend->packs(g, node); });
   const bench::Values values(graph, 1);
   std::vector<bench::NodeRunner> runners;
   std::vector<double> seconds(graph.nodes.size(), 0.0);
@@ -116,12 +115,14 @@ int main(int argc, char** argv) {
                  static_cast<long long>(block.empty() ? 0 : block[0]),
                  std::string(node.op->name()).c_str(), node.name.c_str());
     char text[200];
-    std::snprintf(text, sizeof(text), "%s\"%s\": %.4f", n == 0 ? "" : ", ", node.name.c_str(), least[n] * 1e3);
+    std::snprintf(text, sizeof(text), "%s\"%s\": %.4f", n == 0 ? "" : ", ", node.name.c_str(),
+                  least[n] * 1e3);
     json += text;
   }
-  std::printf("{\"images\": %lld, \"threads\": %d, \"seconds\": %.4f, \"ms_per_image\": %.3f, "
-              "\"least_ms_per_image\": %.3f, \"least_ms\": {%s}}\n",
-              static_cast<long long>(images), backend->catalog().thread_count(), total,
-              total * 1e3 / static_cast<double>(images), least_total * 1e3, json.c_str());
+  std::printf(
+      "{\"images\": %lld, \"threads\": %d, \"seconds\": %.4f, \"ms_per_image\": %.3f, "
+      "\"least_ms_per_image\": %.3f, \"least_ms\": {%s}}\n",
+      static_cast<long long>(images), backend->catalog().thread_count(), total,
+      total * 1e3 / static_cast<double>(images), least_total * 1e3, json.c_str());
   return 0;
 }

@@ -46,7 +46,7 @@ inline constexpr Padding same = Padding::kSame;
 // One number for height and width, or both.
 struct Pair {
   Pair(int64_t both) : height(both), width(both) {}  // NOLINT(google-explicit-constructor)
-  Pair(int64_t height_, int64_t width_) : height(height_), width(width_) {}
+  Pair(int64_t rows, int64_t columns) : height(rows), width(columns) {}
   int64_t height;
   int64_t width;
 };

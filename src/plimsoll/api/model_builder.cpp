@@ -91,6 +91,7 @@ layers::Model ModelBuilder::functional(const std::vector<Tensor>& inputs,
   GraphBuilder builder(name);
   for (const Tensor& input : inputs) builder.add_input(input.node_);
   std::vector<layers::Tensor> made;
+  made.reserve(outputs.size());
   for (const Tensor& output : outputs) made.push_back(builder.build(output.node_));
   return builder.finish(made);
 }

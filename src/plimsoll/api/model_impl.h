@@ -11,7 +11,7 @@
 #include <string>
 
 #include "api/model.h"
-#include "api/state_store.h"
+#include "api/state_store_impl.h"
 #include "data/dataset.h"
 #include "layers/model.h"
 #include "layers/programs.h"

@@ -5,6 +5,7 @@
 #include "api/model_impl.h"
 #include "base/error.h"
 #include "formats/model_file.h"
+#include "layers/optimizers.h"
 #include "report/plan_summary.h"
 #include "train/planning.h"
 
@@ -114,7 +115,7 @@ void Model::Impl::compile(layers::CompileOptions compile) {
   one.train = 1;
   layers::build_programs(model_, compile, one);  // refuses what does not fit the outputs
   park();
-  store_.drop("optimizer/");
+  store_.drop_optimizer();
   compile_ = std::move(compile);
 }
 
@@ -127,7 +128,15 @@ PlanAnswer Model::Impl::plan(const RunOptions& options) const {
   request.seed = options.seed;
   layers::BatchSizes batches;
   batches.train = options.batch;
-  return to_answer(train::plan_run(model_, need_compile("plan"), batches, request).summary);
+  const layers::CompileOptions& compile = need_compile("plan");
+  report::PlanSummary summary = train::plan_run(model_, compile, batches, request).summary;
+  summary.model = model_.name();
+  summary.batch = options.batch;
+  summary.parameter_count = model_.parameters().total();
+  if (!compile.optimizer.is_null()) {
+    summary.optimizer = layers::read_optimizer(compile.optimizer).class_name;
+  }
+  return to_answer(summary);
 }
 
 void Model::Impl::park() {

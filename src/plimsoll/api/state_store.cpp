@@ -1,4 +1,4 @@
-#include "api/state_store.h"
+#include "api/state_store_impl.h"
 
 #include <algorithm>
 #include <vector>
@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/spill_folder.h"
+#include "formats/model_file.h"
 
 namespace plimsoll::api {
 namespace {
@@ -52,28 +53,6 @@ class FileState final : public TensorSource {
   int64_t end_ = 0;
 };
 
-// Some of another source's tensors.
-class PartOfState final : public TensorSource {
- public:
-  PartOfState(std::unique_ptr<TensorSource> whole, std::string_view without)
-      : whole_(std::move(whole)) {
-    for (size_t i = 0; i < whole_->tensors().size(); ++i) {
-      if (whole_->tensors()[i].name.starts_with(without)) continue;
-      infos_.push_back(whole_->tensors()[i]);
-      positions_.push_back(i);
-    }
-  }
-  std::span<const TensorInfo> tensors() const override { return infos_; }
-  void read(size_t index, int64_t byte_begin, std::span<std::byte> destination) override {
-    whole_->read(positions_[index], byte_begin, destination);
-  }
-
- private:
-  std::unique_ptr<TensorSource> whole_;
-  std::vector<TensorInfo> infos_;
-  std::vector<size_t> positions_;
-};
-
 }  // namespace
 
 StateStore::StateStore() = default;
@@ -83,8 +62,8 @@ StateStore::~StateStore() = default;
 
 void StateStore::capture(TensorSource& state) { source_ = std::make_unique<FileState>(state); }
 
-void StateStore::drop(std::string_view prefix) {
-  if (source_ != nullptr) source_ = std::make_unique<PartOfState>(std::move(source_), prefix);
+void StateStore::drop_optimizer() {
+  if (source_ != nullptr) source_ = formats::without_optimizer(std::move(source_));
 }
 
 void StateStore::write(const std::string& name, std::span<const std::byte> bytes) {

@@ -82,6 +82,9 @@ struct EncoderRequest {
 struct ResidentBytes {
   Bytes engine;   // binary, libraries, thread stacks and heap once the backend is made
   Bytes kernels;  // code and descriptors of the kernels of some programs
+  // The most that the process held while it loaded and made kernels, before the arena was touched:
+  // library pages that are given back afterwards count here and not in `engine`.
+  Bytes start_up;
   friend bool operator==(const ResidentBytes&, const ResidentBytes&) = default;
 };
 

@@ -26,10 +26,10 @@ class ByteCursor {
   size_t left() const { return bytes_.size() - position_; }
 
   // An unsigned number of 1 to 8 bytes.
-  uint64_t take(int byte_count) {
-    need(static_cast<uint64_t>(byte_count));
+  uint64_t take(uint64_t byte_count) {
+    need(byte_count);
     uint64_t value = 0;
-    for (int i = 0; i < byte_count; ++i) {
+    for (uint64_t i = 0; i < byte_count; ++i) {
       value |= std::to_integer<uint64_t>(bytes_[position_++]) << (8 * i);
     }
     return value;

@@ -94,8 +94,8 @@ uint64_t Hdf5Chunks::take_chunk_index(ByteCursor& cursor) const {
 void Hdf5Chunks::read_node(uint64_t address, int level) {
   constexpr int kMaxLevel = 32;
   if (++nodes_ > kMaxNodes) source_->refuse("a tree of chunks without an end");
-  const int width = source_->address_width();
-  const auto header_bytes = static_cast<uint64_t>(8 + 2 * width);
+  const uint64_t width = source_->address_width();
+  const uint64_t header_bytes = 8 + 2 * width;
   const std::vector<std::byte> header = source_->read(address, header_bytes);
   ByteCursor start(header, source_->fail());
   if (start.take_text(4) != "TREE" || start.take(1) != 1) {
@@ -108,7 +108,7 @@ void Hdf5Chunks::read_node(uint64_t address, int level) {
   const uint64_t count = start.take(2);
   const uint64_t key_bytes = 8 + 8 * (shape_.size() + 1);
   const std::vector<std::byte> body =
-      source_->read(address + header_bytes, count * (key_bytes + static_cast<uint64_t>(width)));
+      source_->read(address + header_bytes, count * (key_bytes + width));
   ByteCursor cursor(body, source_->fail());
   for (uint64_t i = 0; i < count; ++i) {
     Chunk chunk;

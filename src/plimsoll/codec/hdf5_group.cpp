@@ -16,14 +16,13 @@ constexpr size_t kMaxNameBytes = 16 << 20;  // of one group's members together
 class LocalHeap {
  public:
   LocalHeap(const Hdf5Source& source, uint64_t address) : source_(source) {
-    const auto header_bytes =
-        static_cast<uint64_t>(8 + 2 * source.length_width() + source.address_width());
+    const uint64_t header_bytes = 8 + 2 * source.length_width() + source.address_width();
     const std::vector<std::byte> header = source.read(address, header_bytes);
     ByteCursor cursor(header, source.fail());
     if (cursor.take_text(4) != "HEAP") source.refuse("a group without its names");
     cursor.skip(4);
     const uint64_t bytes = cursor.take(source.length_width());
-    cursor.skip(static_cast<uint64_t>(source.length_width()));
+    cursor.skip(source.length_width());
     names_ = source.read(cursor.take(source.address_width()), bytes);
   }
 
@@ -54,7 +53,7 @@ class SymbolTable {
   void read_node(uint64_t address, int level) {
     constexpr int kMaxLevel = 32;
     if (++nodes_ > kMaxNodes) source_.refuse("a group without an end");
-    const auto header_bytes = static_cast<uint64_t>(8 + 2 * source_.address_width());
+    const uint64_t header_bytes = 8 + 2 * source_.address_width();
     const std::vector<std::byte> header = source_.read(address, header_bytes);
     ByteCursor start(header, source_.fail());
     if (start.take_text(4) != "TREE" || start.take(1) != 0) {
@@ -65,11 +64,11 @@ class SymbolTable {
       source_.refuse("a tree of group members that is damaged");
     }
     const uint64_t count = start.take(2);
-    const auto entry = static_cast<uint64_t>(source_.length_width() + source_.address_width());
+    const uint64_t entry = source_.length_width() + source_.address_width();
     const std::vector<std::byte> body = source_.read(address + header_bytes, count * entry);
     ByteCursor cursor(body, source_.fail());
     for (uint64_t i = 0; i < count; ++i) {
-      cursor.skip(static_cast<uint64_t>(source_.length_width()));
+      cursor.skip(source_.length_width());
       const uint64_t child = cursor.take(source_.address_width());
       if (own_level > 0) {
         read_node(child, own_level - 1);
@@ -87,7 +86,7 @@ class SymbolTable {
     if (start.take_text(4) != "SNOD") source_.refuse("a group without its list of members");
     start.skip(2);
     const uint64_t count = start.take(2);
-    const auto entry = static_cast<uint64_t>(2 * source_.address_width() + 24);
+    const uint64_t entry = 2 * source_.address_width() + 24;
     const std::vector<std::byte> body = source_.read(address + 8, count * entry);
     ByteCursor cursor(body, source_.fail());
     for (uint64_t i = 0; i < count; ++i) {
@@ -121,7 +120,7 @@ Hdf5Link parse_link(const Hdf5Source& source, std::span<const std::byte> body) {
   if ((flags & 4) != 0) cursor.skip(8);   // creation order
   if ((flags & 16) != 0) cursor.skip(1);  // encoding
   Hdf5Link link;
-  link.name = cursor.take_text(cursor.take(1 << (flags & 3)));
+  link.name = cursor.take_text(cursor.take(uint64_t{1} << (flags & 3)));
   if (type != 0) {
     source.refuse_unsupported("a soft or external link \"" + link.name.substr(0, 80) + "\"");
   }

@@ -93,7 +93,7 @@ class HeaderReader {
     const uint64_t flags = cursor.take(1);
     if ((flags & 0x20) != 0) cursor.skip(16);  // times
     if ((flags & 0x10) != 0) cursor.skip(4);   // attribute storage limits
-    const uint64_t size = cursor.take(1 << (flags & 3));
+    const uint64_t size = cursor.take(uint64_t{1} << (flags & 3));
     const uint64_t first = cursor.position();
     add_block(address, size > kMaxHeaderBytes ? size : first + size + 4);
     const bool ordered = (flags & 4) != 0;

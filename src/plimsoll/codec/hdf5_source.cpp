@@ -90,37 +90,37 @@ void Hdf5Source::read_superblock(uint64_t at) {
 
 void Hdf5Source::read_superblock_0(uint64_t at, int version) {
   const std::vector<std::byte> sizes = read(at + 13, 2);
-  address_width_ = std::to_integer<int>(sizes[0]);
-  length_width_ = std::to_integer<int>(sizes[1]);
-  for (int width : {address_width_, length_width_}) {
+  address_width_ = std::to_integer<uint64_t>(sizes[0]);
+  length_width_ = std::to_integer<uint64_t>(sizes[1]);
+  for (uint64_t width : {address_width_, length_width_}) {
     if (width != 2 && width != 4 && width != 8) {
       refuse("addresses of " + std::to_string(width) + " bytes");
     }
   }
   // Behind the sizes: group parameters and flags, then four addresses and the root's entry.
   const uint64_t fields = at + (version == 0 ? 24 : 28);
-  const std::vector<std::byte> bytes = read(fields, static_cast<uint64_t>(6 * address_width_));
+  const std::vector<std::byte> bytes = read(fields, 6 * address_width_);
   ByteCursor cursor(bytes, fail_);
   base_ = cursor.take(address_width_);
-  cursor.skip(static_cast<uint64_t>(4 * address_width_));  // free space, end, driver, name
+  cursor.skip(4 * address_width_);  // free space, end, driver, name
   root_address_ = cursor.take(address_width_);
 }
 
 void Hdf5Source::read_superblock_2(uint64_t at) {
   const std::vector<std::byte> sizes = read(at + 9, 2);
-  address_width_ = std::to_integer<int>(sizes[0]);
-  length_width_ = std::to_integer<int>(sizes[1]);
-  for (int width : {address_width_, length_width_}) {
+  address_width_ = std::to_integer<uint64_t>(sizes[0]);
+  length_width_ = std::to_integer<uint64_t>(sizes[1]);
+  for (uint64_t width : {address_width_, length_width_}) {
     if (width != 2 && width != 4 && width != 8) {
       refuse("addresses of " + std::to_string(width) + " bytes");
     }
   }
-  const auto fields_bytes = static_cast<size_t>(12 + 4 * address_width_);
+  const uint64_t fields_bytes = 12 + 4 * address_width_;
   const std::vector<std::byte> bytes = read(at, fields_bytes + 4);
   ByteCursor cursor(bytes, fail_);
   cursor.skip(12);
   base_ = cursor.take(address_width_);
-  cursor.skip(static_cast<uint64_t>(2 * address_width_));  // extension, end of file
+  cursor.skip(2 * address_width_);  // extension, end of file
   root_address_ = cursor.take(address_width_);
   if (cursor.take(4) != hdf5_lookup3(std::span(bytes).first(fields_bytes))) {
     refuse("a superblock with a wrong checksum");

@@ -24,8 +24,8 @@ class Hdf5Source {
   Hdf5Source& operator=(const Hdf5Source&) = delete;
 
   const std::string& name() const { return file_->name(); }
-  int address_width() const { return address_width_; }  // bytes of an address, 2, 4 or 8
-  int length_width() const { return length_width_; }    // bytes of a length
+  uint64_t address_width() const { return address_width_; }  // bytes of an address, 2, 4 or 8
+  uint64_t length_width() const { return length_width_; }    // bytes of a length
   uint64_t root_address() const { return root_address_; }
 
   // All bits set: no address.
@@ -49,8 +49,8 @@ class Hdf5Source {
   std::shared_ptr<const ByteReader> file_;
   ByteCursor::Fail fail_;
   uint64_t base_ = 0;
-  int address_width_ = 8;
-  int length_width_ = 8;
+  uint64_t address_width_ = 8;
+  uint64_t length_width_ = 8;
   uint64_t root_address_ = 0;
 
   void read_superblock(uint64_t at);

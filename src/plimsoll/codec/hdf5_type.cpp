@@ -104,7 +104,7 @@ Hdf5Type parse_type(const Hdf5Source& source, ByteCursor& cursor, int depth) {
     }
     case 9:
       if ((bits & 15) != 1) return other("lists of different lengths", bytes);
-      if (size != static_cast<uint64_t>(8 + source.address_width())) {
+      if (size != 8 + source.address_width()) {
         source.refuse("a variable-length string of an impossible size");
       }
       type.type_class = Hdf5Type::Class::kVariableString;
@@ -143,7 +143,7 @@ class GlobalHeap {
   // Only the last collection is kept: the strings of one list lie together.
   const Collection& load(uint64_t address) {
     if (loaded_ && address_ == address) return collection_;
-    const auto header_bytes = static_cast<uint64_t>(8 + source_.length_width());
+    const uint64_t header_bytes = 8 + source_.length_width();
     const std::vector<std::byte> header = source_.read(address, header_bytes);
     ByteCursor start(header, source_.fail());
     if (start.take_text(4) != "GCOL") source_.refuse("no heap where one should be");
@@ -156,7 +156,7 @@ class GlobalHeap {
     collection_.bytes = source_.read(address, bytes);
     ByteCursor cursor(collection_.bytes, source_.fail());
     cursor.skip(header_bytes);
-    const auto object_header = static_cast<size_t>(8 + source_.length_width());
+    const uint64_t object_header = 8 + source_.length_width();
     for (uint64_t i = 0; i < kMaxHeapObjects && cursor.left() >= object_header; ++i) {
       const uint64_t index = cursor.take(2);
       cursor.skip(6);

@@ -23,7 +23,7 @@ size_t round_to_8(size_t size) { return (size + 7) / 8 * 8; }
 
 // Type: class and version · class bits · size · properties.
 ByteBuilder encode_number_type(const NumberFormat& format) {
-  const auto bits = static_cast<uint64_t>(8 * format.bytes);
+  const uint64_t bits = 8 * static_cast<uint64_t>(format.bytes);
   const uint64_t order = format.big_endian && format.bytes > 1 ? 1 : 0;
   ByteBuilder type;
   switch (format.kind) {

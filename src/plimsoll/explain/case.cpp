@@ -1,7 +1,6 @@
 #include "explain/case.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "explain/number.h"
 
@@ -216,7 +215,7 @@ std::optional<int64_t> tensor_bytes(const std::vector<int64_t>& shape, std::stri
   std::optional<int64_t> bytes = element_bytes(dtype);
   if (!bytes) return std::nullopt;
   for (int64_t dim : shape) {
-    if (dim != 0 && *bytes > std::numeric_limits<int64_t>::max() / dim) return std::nullopt;
+    if (dim != 0 && *bytes > kLargestNumber / dim) return std::nullopt;
     *bytes *= dim;
   }
   return bytes;

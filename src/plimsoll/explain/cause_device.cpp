@@ -73,7 +73,7 @@ std::optional<Diagnosis> beyond_device(const Case& found) {
 std::optional<Diagnosis> small_limit(const Case& found) {
   const Context& context = found.facts.context;
   constexpr int64_t kSmall = 256 * kMiB;
-  const bool created = context.created_mib && *context.created_mib * kMiB < kSmall;
+  const bool created = context.created_mib && *context.created_mib < kSmall / kMiB;
   const bool limited = found.pool.limit && *found.pool.limit < kSmall;
   if (!created && !limited) return std::nullopt;
   const int64_t limit = limited ? *found.pool.limit : *context.created_mib * kMiB;

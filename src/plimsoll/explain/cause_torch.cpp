@@ -47,7 +47,9 @@ std::optional<Diagnosis> enough_free(const Case& found) {
   if (!amounts.free || !found.main.bytes || *found.main.bytes > (int64_t{1} << 60)) {
     return std::nullopt;
   }
-  if (*amounts.free < taken_for(*found.main.bytes)) return std::nullopt;
+  // A little more than the request may be free and still not to be had: pages, a growing context.
+  const int64_t taken = taken_for(*found.main.bytes);
+  if (*amounts.free < taken + std::max(64 * kMiB, taken / 10)) return std::nullopt;
   return reading(found, Cause::kFreeExceedsRequest, 0.8,
                  size_words(amounts.free) + " were free and " + size_words(found.main.bytes) +
                      " were refused, so it is no plain shortage: a per-process limit, free memory "
@@ -69,6 +71,7 @@ std::optional<Diagnosis> tiny_card(const Case& found) {
 int64_t unaccounted(const Case& found) {
   const Amounts& amounts = found.main.amounts;
   if (!amounts.capacity || !amounts.held || !amounts.free) return 0;
+  if (*amounts.free == 0) return 0;  // what Windows says, whatever is there
   if (!found.main.processes.empty() || found.main.process_bytes) return 0;
   return *amounts.capacity - *amounts.free - *amounts.held;
 }

@@ -12,8 +12,8 @@ constexpr size_t kMostEvidence = 8;
 void fill_amounts(const Case& found, Amounts& amounts) {
   amounts = found.main.amounts;
   const std::optional<int64_t> created = found.facts.context.created_mib;
-  if (created && *created < (int64_t{1} << 40) && found.main.resource == Resource::kGpuMemory &&
-      !amounts.limit && !found.pool.limit) {
+  if (created && found.main.resource == Resource::kGpuMemory && !amounts.limit &&
+      !found.pool.limit) {
     amounts.limit = *created << 20;
   }
   if (!found.pool.seen || found.main.resource != Resource::kGpuMemory) return;

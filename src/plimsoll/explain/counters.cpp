@@ -10,6 +10,9 @@ namespace {
 
 constexpr size_t npos = std::string_view::npos;
 
+// Sums of hostile figures stay where nothing overflows.
+void add_bounded(int64_t& sum, int64_t value) { sum = std::min(sum + value, kLargestNumber); }
+
 // The integer behind `label`, or -1.
 int64_t integer_after(std::string_view text, std::string_view label, size_t from) {
   const size_t at = text.find(label, from);
@@ -38,7 +41,7 @@ double median(std::vector<double> values) {
 }  // namespace
 
 void ChunkCounter::add_free(int64_t line, int64_t size) {
-  counts_.free_bytes += size;
+  add_bounded(counts_.free_bytes, size);
   ++counts_.free_chunks;
   if (size > counts_.largest_free) {
     counts_.largest_free = size;
@@ -54,8 +57,8 @@ void ChunkCounter::add_bin(int64_t line, std::string_view text) {
   const int64_t in_use = size_before(text, " in use in bin");
   ++counts_.bin_lines;
   if (allocated >= 0 && in_use >= 0) {
-    counts_.bins_allocated += allocated;
-    counts_.bins_in_use += in_use;
+    add_bounded(counts_.bins_allocated, allocated);
+    add_bounded(counts_.bins_in_use, in_use);
   }
 }
 
@@ -64,10 +67,10 @@ void ChunkCounter::add_summary(int64_t line, std::string_view text, size_t at) {
   while (start > 0 && is_digit(text[start - 1])) --start;
   const std::optional<int64_t> chunks = read_integer(text, start);
   const int64_t size = integer_after(text, "Chunks of size ", at);
-  if (!chunks || size <= 0 || *chunks > (int64_t{1} << 60) / size) return;
+  if (!chunks || size <= 0 || *chunks > kLargestNumber / size) return;
   const int64_t total = *chunks * size;
-  counts_.summary_bytes += std::min(total, (int64_t{1} << 60) - counts_.summary_bytes);
-  counts_.summary_chunks += *chunks;
+  add_bounded(counts_.summary_bytes, total);
+  add_bounded(counts_.summary_chunks, *chunks);
   if (total > counts_.holder_bytes) {
     counts_.holder_bytes = total;
     counts_.holder_size = size;
@@ -98,7 +101,7 @@ void ChunkCounter::add(int64_t line, std::string_view text) {
   if (text.find("Free") < at) {
     add_free(line, size);
   } else {
-    counts_.used_bytes += size;
+    add_bounded(counts_.used_bytes, size);
     ++counts_.used_chunks;
   }
 }

@@ -98,6 +98,7 @@ void detect_banners(const Document& document, Context& context) {
     context.created_device = cursor.until(" ");
     if (!cursor.literal(" with ")) continue;
     context.created_mib = cursor.integer();
+    if (context.created_mib > (int64_t{1} << 30)) context.created_mib.reset();
     context.created_at = at;
     break;
   }

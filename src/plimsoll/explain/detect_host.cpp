@@ -79,8 +79,8 @@ void detect_bare(const Document& document, Facts& facts) {
 }
 
 void detect_bad_alloc(const Document& document, Facts& facts) {
-  for (std::string_view phrase :
-       {"std::bad_alloc", "bad allocation", "std::bad_array_new_length"}) {
+  for (std::string_view phrase : {"std::bad_alloc", "bad allocation", "std::bad_array_new_length",
+                                  "c error: out of memory"}) {
     const size_t at = document.find(phrase);
     if (at == npos) continue;
     add_sighting(facts, host_sighting(Family::kBadAlloc, at));

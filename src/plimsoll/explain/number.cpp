@@ -1,6 +1,6 @@
 #include "explain/number.h"
 
-#include <limits>
+#include <algorithm>
 
 namespace plimsoll::explain {
 namespace {
@@ -51,11 +51,10 @@ size_t find_ignoring_case(std::string_view text, std::string_view phrase, size_t
 
 std::optional<int64_t> read_integer(std::string_view text, size_t& at) {
   if (at >= text.size() || !is_digit(text[at])) return std::nullopt;
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   int64_t value = 0;
   for (; at < text.size() && is_digit(text[at]); ++at) {
     const int64_t digit = text[at] - '0';
-    value = value > (kMax - digit) / 10 ? kMax : value * 10 + digit;
+    value = std::min(value * 10 + digit, kLargestNumber);
   }
   return value;
 }
@@ -93,7 +92,7 @@ std::optional<double> read_bytes(std::string_view text, size_t& at) {
 
 int64_t round_to_bytes(double value) {
   if (!(value > 0)) return 0;
-  if (value >= 9.2e18) return std::numeric_limits<int64_t>::max();
+  if (value >= static_cast<double>(kLargestNumber)) return kLargestNumber;
   return static_cast<int64_t>(value + 0.5);
 }
 

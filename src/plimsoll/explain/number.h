@@ -1,14 +1,17 @@
 #pragma once
 
 // Numbers and byte sizes as logs print them, from plain text. Units are binary whatever their
-// spelling (KB, MB, GB of the frameworks are powers of 1024). Never throws; a number that does not
-// fit is reported as the largest one.
+// spelling (KB, MB, GB of the frameworks are powers of 1024). Never throws. No log means more than
+// kLargestNumber: larger figures are reported as that, so that sums and small multiples of a few of
+// them cannot overflow.
 
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
 namespace plimsoll::explain {
+
+constexpr int64_t kLargestNumber = int64_t{1} << 59;
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 inline bool is_alpha(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -29,7 +32,7 @@ std::optional<double> read_unit(std::string_view text, size_t& at);
 // "18.00MiB", "6.933594GB", "4096 bytes", "184. MiB": bytes; moves `at` behind it.
 std::optional<double> read_bytes(std::string_view text, size_t& at);
 
-// Rounds half up, clamped to what int64 holds.
+// Rounds half up, clamped to [0, kLargestNumber].
 int64_t round_to_bytes(double value);
 
 }  // namespace plimsoll::explain

@@ -38,7 +38,7 @@ void add_block(std::string& out, std::string_view label, std::string_view text) 
 }
 
 std::string_view resource_words(const Explanation& explanation) {
-  if (explanation.cause_label == Cause::kNotMemory) return "no shortage, only its name";
+  if (explanation.cause_label == Cause::kNotMemory) return "no shortage of memory";
   switch (explanation.resource) {
     case Resource::kGpuMemory:
       return explanation.cause_label == Cause::kConvWorkspace ? "convolution work space"

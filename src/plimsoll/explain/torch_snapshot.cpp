@@ -25,9 +25,7 @@ uint64_t little_endian(std::string_view bytes, size_t at, size_t count) {
 }
 
 // Sums of hostile figures stay where nothing overflows.
-void add_bounded(int64_t& sum, int64_t value) {
-  sum = std::min(sum, (int64_t{1} << 61) - value) + value;
-}
+void add_bounded(int64_t& sum, int64_t value) { sum = std::min(sum + value, int64_t{1} << 57); }
 
 int64_t bounded(int64_t value) { return std::clamp<int64_t>(value, 0, kLargest); }
 

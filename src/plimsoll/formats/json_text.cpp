@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -24,14 +23,15 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   explicit Reader(const std::string& origin) : origin_(origin) {}
 
   bool null() override { return add(Config()); }
-  bool boolean(bool value) override { return add(value); }
-  bool number_integer(number_integer_t value) override { return add(int64_t{value}); }
+  bool boolean(bool value) override { return add(Config(value)); }
+  bool number_integer(number_integer_t value) override { return add(Config(int64_t{value})); }
   bool number_unsigned(number_unsigned_t value) override {
-    return value > static_cast<number_unsigned_t>(INT64_MAX) ? add(static_cast<double>(value))
-                                                             : add(static_cast<int64_t>(value));
+    const bool fits = value <= static_cast<number_unsigned_t>(INT64_MAX);
+    return fits ? add(Config(static_cast<int64_t>(value)))
+                : add(Config(static_cast<double>(value)));
   }
-  bool number_float(number_float_t value, const string_t&) override { return add(value); }
-  bool string(string_t& value) override { return add(std::move(value)); }
+  bool number_float(number_float_t value, const string_t&) override { return add(Config(value)); }
+  bool string(string_t& value) override { return add(Config(std::move(value))); }
   bool binary(binary_t&) override { return false; }  // no JSON text has it
 
   bool start_object(size_t) override { return open(true); }
@@ -57,7 +57,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     refuse("text that is no JSON at byte " + std::to_string(position) + " (" + what + ")");
   }
 
-  Config take() { return std::move(*result_); }
+  Config take() { return std::move(result_); }
 
  private:
   struct Frame {
@@ -76,19 +76,17 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
       refuse("more than " + std::to_string(kMaxJsonValues) + " values");
     }
   }
-  bool add(Config value) {
+  bool add(Config&& value) {
     count();
-    return place(std::move(value));
-  }
-  bool place(Config value) {
-    if (frames_.empty()) {
-      result_ = std::move(value);
-    } else if (Frame& top = frames_.back(); top.is_object) {
-      top.object.emplace_back(std::move(top.key), std::move(value));
-    } else {
-      top.array.push_back(std::move(value));
-    }
+    slot() = std::move(value);
     return true;
+  }
+  // Where the next value goes.
+  Config& slot() {
+    if (frames_.empty()) return result_;
+    Frame& top = frames_.back();
+    if (!top.is_object) return top.array.emplace_back();
+    return top.object.emplace_back(std::move(top.key), Config()).second;
   }
   bool open(bool is_object) {
     count();
@@ -99,9 +97,10 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     frames_.back().is_object = is_object;
     return true;
   }
-  bool close(Config value) {
+  bool close(Config&& value) {
     frames_.pop_back();
-    return place(std::move(value));
+    slot() = std::move(value);
+    return true;
   }
   void check_keys(const Config::Object& object) const {
     std::vector<std::string_view> keys;
@@ -114,7 +113,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
 
   const std::string& origin_;
   std::vector<Frame> frames_;
-  std::optional<Config> result_;
+  Config result_;
   int64_t count_ = 0;
 };
 
@@ -213,7 +212,7 @@ class Printer {
   void break_line(int depth) {
     if (indent_ == 0) return;
     text_ += '\n';
-    text_.append(static_cast<size_t>(indent_ * depth), ' ');
+    text_.append(static_cast<size_t>(indent_) * static_cast<size_t>(depth), ' ');
   }
 
   int indent_;

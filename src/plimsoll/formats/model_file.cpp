@@ -82,6 +82,27 @@ bool has_ending(const std::string& path, std::string_view ending) {
   return path.size() > ending.size() && path.ends_with(ending);
 }
 
+// Some of another source's tensors.
+class WeightsAlone final : public TensorSource {
+ public:
+  explicit WeightsAlone(std::unique_ptr<TensorSource> whole) : whole_(std::move(whole)) {
+    for (size_t i = 0; i < whole_->tensors().size(); ++i) {
+      if (whole_->tensors()[i].name.starts_with("optimizer/")) continue;
+      infos_.push_back(whole_->tensors()[i]);
+      positions_.push_back(i);
+    }
+  }
+  std::span<const TensorInfo> tensors() const override { return infos_; }
+  void read(size_t index, int64_t byte_begin, std::span<std::byte> destination) override {
+    whole_->read(positions_[index], byte_begin, destination);
+  }
+
+ private:
+  std::unique_ptr<TensorSource> whole_;
+  std::vector<TensorInfo> infos_;
+  std::vector<size_t> positions_;
+};
+
 }  // namespace
 
 LoadedModel load_model(const std::string& path) {
@@ -101,6 +122,11 @@ LoadedModel load_model(const std::string& path) {
   }
   refuse(path, file->size() == 0 ? "an empty file" : "something else",
          "Save the model with model.save('model.keras').");
+}
+
+std::unique_ptr<TensorSource> without_optimizer(std::unique_ptr<TensorSource> weights) {
+  if (weights == nullptr) return nullptr;
+  return std::make_unique<WeightsAlone>(std::move(weights));
 }
 
 void save_model(const std::string& path, const layers::Model& model,

@@ -27,6 +27,9 @@ struct LoadedModel {
 // Told apart by content, not by name. Throws kModel or kIo.
 LoadedModel load_model(const std::string& path);
 
+// The weights alone: for a run whose optimizer is not the file's, and starts anew.
+std::unique_ptr<TensorSource> without_optimizer(std::unique_ptr<TensorSource> weights);
+
 // Format by ending: .keras, or .json (structure only). Written to a temporary name and renamed.
 // `state` holds at least every weight of the model; optimizer variables are written where it has
 // them. Throws kConfig for an ending that is not known, kIo otherwise.

@@ -96,8 +96,7 @@ class DependencyFinder {
  private:
   static void sort_unique(std::vector<NodeId>& nodes) {
     std::ranges::sort(nodes);
-    const auto rest = std::ranges::unique(nodes);
-    nodes.erase(rest.begin(), rest.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   }
 
   void add(NodeId first, NodeId second) {

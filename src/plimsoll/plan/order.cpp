@@ -72,9 +72,7 @@ class ListScheduler {
       if (value.valid()) is_update_[value.index()] = true;
     }
     for (size_t v = 0; v < graph_.values.size(); ++v) {
-      std::vector<NodeId> users = facts_.users()[v];
-      const auto rest = std::ranges::unique(users);
-      users.erase(rest.begin(), rest.end());
+      const std::vector<NodeId>& users = facts_.users()[v];
       remaining_[v] = users.size();
       users_.push_back(users.size());
       if (users.empty()) continue;
@@ -120,8 +118,7 @@ class ListScheduler {
   void finish(NodeId id, std::vector<Ready>& ready) {
     std::vector<ValueId> inputs = graph_.node(id).inputs;
     std::ranges::sort(inputs);
-    const auto rest = std::ranges::unique(inputs);
-    inputs.erase(rest.begin(), rest.end());
+    inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
     for (ValueId input : inputs) {
       --remaining_[input.index()];
       if (rule_ == OrderRule::kGraph) continue;

@@ -52,6 +52,9 @@ ProgramFacts::ProgramFacts(const graph::Program& program, const graph::KernelCat
       users_(graph::find_users(program.graph)),
       scratch_(program.graph.nodes.size()),
       seconds_(program.graph.nodes.size()) {
+  for (std::vector<graph::NodeId>& nodes : users_) {
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  }
   for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
     const graph::NodeId node(n);
     blocks_.push_back(catalog.block(program.graph, node));

@@ -43,6 +43,7 @@ class ProgramFacts {
   int64_t extent(graph::NodeId node, size_t axis) const {
     return axes_[node.index()][axis].extent.at(program_.batch);
   }
+  // Nodes that read each value, in node order, each once.
   const std::vector<std::vector<graph::NodeId>>& users() const { return users_; }
 
   // The most scratch, and all seconds, of calls of these block lengths (one list per axis).

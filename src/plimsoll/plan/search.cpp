@@ -93,6 +93,7 @@ class Search {
       window.end = std::max(window.end, number + 1);
     });
     std::vector<Bytes> loads;
+    loads.reserve(phases);
     for (const Interval& window : windows) loads.push_back(find_load(buffers, window));
     return loads;
   }

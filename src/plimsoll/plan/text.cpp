@@ -70,7 +70,7 @@ class ProgramPrinter {
 
   void print_items(const std::vector<Item>& items, int depth) {
     for (const Item& item : items) {
-      text_.append(static_cast<size_t>(2 * depth), ' ');
+      text_.append(2 * static_cast<size_t>(depth), ' ');
       std::visit([&](const auto& what) { print_item(what, depth); }, item);
     }
   }
@@ -122,7 +122,7 @@ class ProgramPrinter {
              " extent=" + std::to_string(loop.extent) + " slice=" + std::to_string(loop.slice) +
              "\n";
     print_items(loop.items, depth + 1);
-    text_.append(static_cast<size_t>(2 * depth), ' ');
+    text_.append(2 * static_cast<size_t>(depth), ' ');
     text_ += "end\n";
   }
 

@@ -136,6 +136,7 @@ void ProgramParser::parse_block(TextLine& line) {
     const int axis = graph::find_axis(axes, key);
     if (axis < 0) {
       std::vector<std::string> known;
+      known.reserve(axes.size());
       for (const graph::Axis& each : axes) known.push_back(each.name);
       line.fail("expected an axis of " + graph_.node(node).name + ", received \"" + key + "\"." +
                 did_you_mean(key, known));

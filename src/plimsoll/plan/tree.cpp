@@ -84,9 +84,7 @@ class TreeBuilder {
   }
 
   void find_feeds(ValueId value) {
-    std::vector<NodeId> readers = facts_.users()[value.index()];
-    const auto rest = std::ranges::unique(readers);
-    readers.erase(rest.begin(), rest.end());
+    const std::vector<NodeId>& readers = facts_.users()[value.index()];
     int copies = 0;
     if (!readers.empty()) split_feed(value, readers, copies);
   }
@@ -111,8 +109,7 @@ class TreeBuilder {
   void find_drains() {
     std::vector<ValueId> outputs = graph_.outputs;
     std::ranges::sort(outputs);
-    const auto rest = std::ranges::unique(outputs);
-    outputs.erase(rest.begin(), rest.end());
+    outputs.erase(std::unique(outputs.begin(), outputs.end()), outputs.end());
     for (ValueId output : outputs) {
       const graph::Value& value = graph_.value(output);
       if (value.kind != ValueKind::kNode) {

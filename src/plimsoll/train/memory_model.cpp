@@ -30,6 +30,7 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   overhead.kernels = resident.kernels;
   overhead.structures = structure_bytes(programs);
   overhead.data = data;
+  overhead.start_up = resident.start_up;
   return overhead;
 }
 
@@ -43,10 +44,11 @@ Bytes page_tables_of(Bytes arena) {
 
 Bytes process_bytes(const ProcessOverhead& overhead, Bytes arena) {
   const Bytes rounded = round_up(arena, page_size());
-  return overhead.total() + rounded + page_tables_of(rounded);
+  return max(overhead.start_up, overhead.total() + rounded + page_tables_of(rounded));
 }
 
 Bytes arena_within(const ProcessOverhead& overhead, Bytes limit) {
+  if (limit < overhead.start_up) return Bytes(0);
   const Bytes page = page_size();
   Bytes arena = limit - overhead.total();
   arena = page * (arena.count() / page.count());
@@ -57,13 +59,18 @@ Bytes arena_within(const ProcessOverhead& overhead, Bytes limit) {
 std::vector<report::MemoryPart> memory_parts(const ProcessOverhead& overhead, Bytes state,
                                              Bytes arena) {
   const Bytes rounded = round_up(arena, page_size());
-  return {{"engine and libraries", overhead.engine},
-          {"kernels", overhead.kernels},
-          {"graphs, plan and tables", overhead.structures},
-          {"data buffers", overhead.data},
-          {"arena: weights and state", state},
-          {"arena: step", rounded - state},
-          {"page tables of the arena", page_tables_of(rounded)}};
+  std::vector<report::MemoryPart> parts = {{"engine and libraries", overhead.engine},
+                                           {"kernels", overhead.kernels},
+                                           {"graphs, plan and tables", overhead.structures},
+                                           {"data buffers", overhead.data},
+                                           {"arena: weights and state", state},
+                                           {"arena: step", rounded - state},
+                                           {"page tables of the arena", page_tables_of(rounded)}};
+  const Bytes steady = overhead.total() + rounded + page_tables_of(rounded);
+  if (overhead.start_up > steady) {
+    parts.push_back({"more while starting", overhead.start_up - steady});
+  }
+  return parts;
 }
 
 }  // namespace plimsoll::train

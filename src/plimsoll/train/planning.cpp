@@ -6,6 +6,7 @@
 #include "base/cgroup.h"
 #include "base/error.h"
 #include "graph/verify.h"
+#include "layers/optimizers.h"
 #include "ops/fuse/fuse.h"
 #include "ops/registry.h"
 #include "plan/validator.h"
@@ -168,6 +169,13 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
                     const layers::BatchSizes& batches, const PlanRequest& request) {
   PlannedRun run;
   report::PlanSummary& summary = run.summary;
+  summary.model = model.name();
+  summary.batch = std::max({batches.train, batches.train_tail, batches.evaluate,
+                            batches.evaluate_tail, batches.predict, batches.predict_tail});
+  summary.parameter_count = model.parameters().total();
+  summary.optimizer = compile.optimizer.is_null()
+                          ? "no optimizer"
+                          : layers::read_optimizer(compile.optimizer).class_name;
   summary.limit = request.limit;
   summary.guard = guard_text();
   SetAnswer own = ask(model, compile, batches, request, 0);

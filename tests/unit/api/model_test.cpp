@@ -234,8 +234,12 @@ TEST(ApiModel, SaysWhatIsMissing) {
   model.compile(SGD(), MeanSquaredError());
   expect_error(ErrorKind::kConfig, "[batch] expected 1 or more",
                [&] { model.fit(points.dataset(), {.batch = 0}); });
-  const Dataset none = Dataset::from_arrays({points.x.data(), {0, 4}}, {points.y.data(), {0}});
-  expect_error(ErrorKind::kData, "[dataset] expected samples", [&] { model.fit(none); });
+  expect_error(ErrorKind::kData, "x: expected rows", [&] {
+    model.fit(Dataset::from_arrays({points.x.data(), {0, 4}}));
+  });
+  expect_error(ErrorKind::kConfig, "[dense] expected labels, received none", [&] {
+    model.fit(Dataset::from_arrays({points.x.data(), {kRows, 4}}), epochs(1));
+  });
   expect_error(ErrorKind::kConfig, "Did you mean \"dense/kernel\"?",
                [&] { model.weight("dense/kernle"); });
   expect_error(ErrorKind::kConfig, "[dense/kernel] expected 4 values, received 1",

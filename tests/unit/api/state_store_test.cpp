@@ -1,4 +1,4 @@
-#include "api/state_store.h"
+#include "api/state_store_impl.h"
 
 #include <gtest/gtest.h>
 
@@ -38,12 +38,12 @@ TEST(StateStore, CapturesItself) {
   EXPECT_EQ(read_all(*store.source()), before);
 }
 
-TEST(StateStore, DropsByPrefix) {
+TEST(StateStore, DropsTheOptimizer) {
   StateStore store;
-  store.drop("optimizer/");
+  store.drop_optimizer();
   MemoryState state = some_state();
   store.capture(state);
-  store.drop("optimizer/");
+  store.drop_optimizer();
   EXPECT_EQ(find_tensor(*store.source(), "optimizer/dense/kernel/momentum"), -1);
   EXPECT_EQ(read_all(*store.source()).at("dense/kernel"), read_all(state).at("dense/kernel"));
 }

@@ -41,9 +41,11 @@ class Maker {
     const NodeId node = builder_.add(op, name, std::move(inputs), std::move(attributes));
     return builder_.graph().node(node).outputs[0];
   }
+  // Loss Σ result · probe, the probe an input: gradients are of unit size.
   Graph finish(ValueId result) {
-    const ValueId square = builder_.call("multiply", "square", {result, result});
-    add_gradients(builder_, builder_.call("batch_sum", "loss", {square}), targets_);
+    const ValueId probe = builder_.input("probe", builder_.type(result));
+    const ValueId product = builder_.call("multiply", "product", {result, probe});
+    add_gradients(builder_, builder_.call("batch_sum", "loss", {product}), targets_);
     return builder_.finish();
   }
 
@@ -81,10 +83,9 @@ Graph dense_graph(std::vector<int64_t> dims, int64_t units, bool bias, bool relu
   const ValueId x = m.input(dims);
   std::vector<ValueId> inputs = {x, m.weight("kernel", {dims.back(), units})};
   if (bias) inputs.push_back(m.weight("bias", {units}));
-  return m.finish(m.output("dense", "dense", inputs,
-                           {{"units", units},
-                            {"use_bias", bias},
-                            {"activation", relu ? "relu" : "linear"}}));
+  return m.finish(
+      m.output("dense", "dense", inputs,
+               {{"units", units}, {"use_bias", bias}, {"activation", relu ? "relu" : "linear"}}));
 }
 
 Graph pooling_graph(const std::string& op, int64_t size, int64_t channels, int64_t window,
@@ -101,9 +102,10 @@ Graph normalization_graph(int64_t channels) {
   Maker m;
   const ValueId x = m.input({9, 7, channels});
   const ValueId moments = m.builder().call("channel_moments", "moments", {x});
-  return m.finish(m.output("batch_norm", "norm",
-                           {x, moments, m.weight("gamma", {channels}), m.weight("beta", {channels})},
-                           {{"epsilon", 1e-3}, {"scale", true}, {"center", true}}));
+  return m.finish(
+      m.output("batch_norm", "norm",
+               {x, moments, m.weight("gamma", {channels}), m.weight("beta", {channels})},
+               {{"epsilon", 1e-3}, {"scale", true}, {"center", true}}));
 }
 
 Graph elementwise_graph(int64_t width) {
@@ -210,9 +212,8 @@ std::unique_ptr<backend::Backend> make_onednn(int threads, int64_t batch_cap, in
 }
 
 Graph prepared(const backend::Backend& backend, const Graph& graph) {
-  return ops::insert_packs(
-      ops::fuse(graph, ops::registry(), backend.offers()), ops::registry(),
-      [&](const Graph& g, NodeId node) { return backend.packs(g, node); });
+  return ops::insert_packs(ops::fuse(graph, ops::registry(), backend.offers()), ops::registry(),
+                           [&](const Graph& g, NodeId node) { return backend.packs(g, node); });
 }
 
 std::vector<Buffer> filled_values(const Graph& graph, int64_t batch, size_t shift) {

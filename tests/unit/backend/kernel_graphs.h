@@ -45,7 +45,7 @@ std::vector<ops_test::Buffer> run_graph(backend::Backend& backend, const graph::
 void expect_same_bits(const graph::Graph& graph, const std::vector<ops_test::Buffer>& actual,
                       const std::vector<ops_test::Buffer>& expected, const std::string& what);
 void expect_close(const graph::Graph& graph, const std::vector<ops_test::Buffer>& actual,
-                  const graph::Graph& expected_graph,
-                  const std::vector<ops_test::Buffer>& expected, double tolerance);
+                  const graph::Graph& expected_graph, const std::vector<ops_test::Buffer>& expected,
+                  double tolerance);
 
 }  // namespace plimsoll::backend_test

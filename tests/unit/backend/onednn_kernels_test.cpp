@@ -10,6 +10,7 @@
 #include "backend/region.h"
 #include "ops/evaluate.h"
 #include "unit/backend/kernel_graphs.h"
+#include "unit/base/expect_error.h"
 
 namespace plimsoll::backend_test {
 namespace {
@@ -23,13 +24,13 @@ class OnednnKernels : public testing::TestWithParam<KernelGraph> {
   const Graph& graph() const { return GetParam().graph; }
 };
 
-// Blocks of 4 and a tail of 3; of 8 and one of 3; all in one call.
+// Blocks of 4 and a tail of 3; all in one call.
 TEST_P(OnednnKernels, AgreeWithTheReference) {
   constexpr int64_t kBatch = 11;
   const auto reference = backend::make_backend("reference", {});
   const std::vector<Buffer> expected = run_graph(*reference, graph(), kBatch);
   for (int threads : {1, 2}) {
-    for (int64_t cap : {4, 8, 64}) {
+    for (int64_t cap : {4, 64}) {
       const auto backend = make_onednn(threads, cap);
       const Graph mine = prepared(*backend, graph());
       SCOPED_TRACE(backend->catalog().kernel_set());
@@ -44,7 +45,7 @@ TEST_P(OnednnKernels, AddressesAndRepetitionDoNotMatter) {
     const auto backend = make_onednn(threads, 4);
     const Graph mine = prepared(*backend, graph());
     const std::vector<Buffer> expected = run_graph(*backend, mine, kBatch);
-    for (size_t shift : {0, 4, 20, 32}) {
+    for (size_t shift : {4, 32}) {
       expect_same_bits(mine, run_graph(*backend, mine, kBatch, shift), expected,
                        "shifted by " + std::to_string(shift));
     }
@@ -94,12 +95,11 @@ TEST(OnednnPacks, FirstLayersAndInputGradientsArePacked) {
 
 // The layout of a full block holds for tails, whatever the batch.
 TEST(OnednnPacks, LayoutsDoNotDependOnTheBatch) {
-  for (int64_t cap : {2, 4, 8}) {
-    const auto backend = make_onednn(2, cap);
-    for (const KernelGraph& candidate : convolution_graphs()) {
-      const Graph mine = prepared(*backend, candidate.graph);
-      for (int64_t batch : {1, 3, 8}) run_graph(*backend, mine, batch);
-    }
+  const auto backend = make_onednn(1, 4);
+  for (const KernelGraph& candidate : convolution_graphs()) {
+    const Graph mine = prepared(*backend, candidate.graph);
+    // A kernel whose layout is not the pack node's refuses to be made.
+    for (int64_t batch : {1, 3, 8}) run_graph(*backend, mine, batch);
   }
 }
 
@@ -111,7 +111,8 @@ TEST(OnednnPacks, AnotherKernelSetsLayoutIsRefused) {
   std::string layout = mine.node(pack).attributes.get_string("layout");
   layout[layout.find(":b") + 2] = '8';  // blocks of 8 or 86 in the place of 16
   mine.node(pack).attributes.set("layout", layout);
-  EXPECT_THROW(run_graph(*backend, mine, 2), Error);
+  test::expect_error(ErrorKind::kModel, "for this kernel set",
+                     [&] { run_graph(*backend, mine, 2); });
 }
 
 // A tail that the library has no fast kernel for runs as a full block, in scratch.
@@ -150,7 +151,8 @@ TEST(OnednnDense, CutUnitsDoNotDependOnStrides) {
   }
   const auto* bias = values[dense.inputs[2].index()].as<float>();
   std::copy(bias + kFirst, bias + kFirst + kWidth, b.begin());
-  backend::KernelRequest request{graph, node, kBatch, {kBatch, kWidth}, {"", "", ""}, {}, {}, {}, {}};
+  backend::KernelRequest request{graph, node, kBatch, {kBatch, kWidth}, {"", "", ""}, {},
+                                 {},    {},   {}};
   request.input_dims = {{kBatch, kInner}, {kInner, kWidth}, {kWidth}};
   request.output_dims = {{kBatch, kWidth}};
   for (const auto& dims : request.input_dims) {
@@ -164,8 +166,8 @@ TEST(OnednnDense, CutUnitsDoNotDependOnStrides) {
       {values[dense.inputs[0].index()].data(), request.input_dims[0], request.input_strides[0]},
       {reinterpret_cast<std::byte*>(w.data()), request.input_dims[1], request.input_strides[1]},
       {reinterpret_cast<std::byte*>(b.data()), request.input_dims[2], request.input_strides[2]}};
-  const std::vector<backend::Operand> out = {{reinterpret_cast<std::byte*>(y.data()),
-                                              request.output_dims[0], request.output_strides[0]}};
+  const std::vector<backend::Operand> out = {
+      {reinterpret_cast<std::byte*>(y.data()), request.output_dims[0], request.output_strides[0]}};
   const std::vector<int64_t> begin = {0, kFirst};
   kernel->run({in, out, scratch.data(), begin, request.extents, true, &ops_test::test_step()});
   EXPECT_TRUE(scratch.guards_intact());

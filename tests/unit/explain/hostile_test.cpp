@@ -10,6 +10,8 @@
 namespace plimsoll::explain {
 namespace {
 
+using namespace std::string_literals;
+
 constexpr std::string_view kOom =
     "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 10.00 GiB total "
     "capacity; "
@@ -43,7 +45,7 @@ TEST(HostileLogs, NeverEchoEscapes) {
 }
 
 TEST(HostileLogs, CarryNulsAndBrokenUtf8) {
-  std::string log("\0\xff\xfe\xc3\x28 garbage \xf5\x80\x80\x80\n", 22);
+  std::string log("\0\xff\xfe\xc3\x28 garbage \xf5\x80\x80\x80\n"s);
   log += kOom;
   log += std::string(5000, '\xfe') + "\n";
   const Explanation explanation = explain_text(log);

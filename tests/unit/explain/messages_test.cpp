@@ -126,6 +126,24 @@ const Message kMessages[] = {
      "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 1,073,741,824 bytes "
      "(allocated so far: 8,589,934,592 bytes).",
      Resource::kGpuMemory, Cause::kUnknown, kGiB},
+    {"mac", "Epoch 1/10\nKilled: 9", Resource::kHostMemory, Cause::kUnknown, std::nullopt},
+    {"time_limit", "slurmstepd: error: *** JOB 1 CANCELLED DUE TO TIME LIMIT ***\nKilled",
+     Resource::kOther, Cause::kNotMemory, std::nullopt},
+    {"ray_old",
+     "RayOutOfMemoryError: More than 95% of the memory on node n1 is used (60.0 / 62.8 GB).",
+     Resource::kHostMemory, Cause::kHostRamBatchOrDataset, 60 * kGiB},
+    {"taken_at_start",
+     "Total memory: 11.90GiB\nFree memory: 381.44MiB\nInternalError: Dst tensor is "
+     "not initialized.",
+     Resource::kGpuMemory, Cause::kGpuHeldByOtherProcess, std::nullopt},
+    {"nearly_free",
+     "CUDA out of memory. Tried to allocate 32.00 MiB. GPU 0 has a total capacity of 4.00 GiB of "
+     "which 41.56 MiB is free. Including non-PyTorch memory, this process has 3.44 GiB memory in "
+     "use. "
+     "Of the allocated memory 2.58 GiB is allocated by PyTorch, and 1.90 MiB is reserved by "
+     "PyTorch "
+     "but unallocated.",
+     Resource::kGpuMemory, Cause::kGpuTooSmall, 32 * kMiB},
     {"chained_quota",
      "grpc: StatusCode.RESOURCE_EXHAUSTED details = \"Quota exceeded for quota "
      "metric 'Requests'\"",

@@ -112,6 +112,9 @@ TEST(KerasArchive, RoundTripsTheOptimizer) {
   EXPECT_EQ(loaded.compile->losses, (std::vector<Config>{Config("mse"), Config("mse")}));
   EXPECT_EQ(loaded.model.parameters(), model.parameters());
   EXPECT_EQ(read_all(*loaded.weights), read_all(state));
+  MemoryState weights = numbered_state(model);
+  EXPECT_EQ(read_all(*without_optimizer(std::move(loaded.weights))), read_all(weights));
+  EXPECT_EQ(without_optimizer(nullptr), nullptr);
 }
 
 // iterations, learning rate; momentum and velocity weight by weight; then every velocity_hat.

@@ -18,7 +18,7 @@ namespace {
 struct Channels {
   int64_t rows = 0;  // in the call
   int64_t channels = 1;
-  double batch_rows = 1;          // of the whole batch
+  double batch_rows = 1;  // of the whole batch
   int64_t rows_per_sample = 1;
   int batch_axis = -1;
   int parts = 1;
@@ -125,10 +125,10 @@ CpuKernel make_channel_moments(const NodeFacts& facts, const CpuOptions& options
 
 // Where mean, variance, gamma and beta of a normalization are found.
 struct Statistics {
-  bool given = false;    // mean and variance are operands; else one operand of moments
-  size_t first = 1;      // operand of the mean or the moments
-  size_t gamma = 0;      // 0: none
-  size_t beta = 0;       // 0: none
+  bool given = false;  // mean and variance are operands; else one operand of moments
+  size_t first = 1;    // operand of the mean or the moments
+  size_t gamma = 0;    // 0: none
+  size_t beta = 0;     // 0: none
   double epsilon = 0;
   double batch_rows = 1;
   int64_t channels = 1;

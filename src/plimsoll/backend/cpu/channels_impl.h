@@ -19,7 +19,7 @@ void channel_totals(const float* x, int64_t rows, int64_t channels, float* group
     for (int64_t c = 0; c < channels; ++c) group[c] = 0.0f;
     for (int64_t row = begin; row < end; ++row) {
       const float* from = x + row * channels;
-#pragma GCC ivdep
+#pragma omp simd
       for (int64_t c = 0; c < channels; ++c) group[c] += from[c];
     }
     for (int64_t c = 0; c < channels; ++c) sums[c] += static_cast<double>(group[c]);
@@ -34,7 +34,7 @@ void channel_squares(const float* x, const float* mean, int64_t rows, int64_t ch
     for (int64_t c = 0; c < channels; ++c) group[c] = 0.0f;
     for (int64_t row = begin; row < end; ++row) {
       const float* from = x + row * channels;
-#pragma GCC ivdep
+#pragma omp simd
       for (int64_t c = 0; c < channels; ++c) {
         const float d = from[c] - mean[c];
         group[c] += d * d;
@@ -55,7 +55,7 @@ void channel_products(const float* dy, const float* x, const float* mean, int64_
     for (int64_t row = begin; row < end; ++row) {
       const float* d = dy + row * channels;
       const float* from = x + row * channels;
-#pragma GCC ivdep
+#pragma omp simd
       for (int64_t c = 0; c < channels; ++c) {
         group_sums[c] += d[c];
         group_products[c] += d[c] * (from[c] - mean[c]);
@@ -74,7 +74,7 @@ void normalize_rows(const float* x, const float* mean, const float* scale, const
   for (int64_t row = begin; row < end; ++row) {
     const float* from = x + row * channels;
     float* to = y + row * channels;
-#pragma GCC ivdep
+#pragma omp simd
     for (int64_t c = 0; c < channels; ++c) to[c] = (from[c] - mean[c]) * scale[c] + shift[c];
   }
 }
@@ -87,7 +87,7 @@ void normalize_grad_rows(const float* dy, const float* x, const float* mean, con
     const float* d = dy + row * channels;
     const float* from = x + row * channels;
     float* to = dx + row * channels;
-#pragma GCC ivdep
+#pragma omp simd
     for (int64_t c = 0; c < channels; ++c) {
       to[c] = ((d[c] - dy_mean[c]) - (from[c] - mean[c]) * slope[c]) * scale[c];
     }
@@ -100,7 +100,7 @@ void scale_rows(const float* x, const float* scale, int64_t channels, float* y, 
   for (int64_t row = begin; row < end; ++row) {
     const float* from = x + row * channels;
     float* to = y + row * channels;
-#pragma GCC ivdep
+#pragma omp simd
     for (int64_t c = 0; c < channels; ++c) to[c] = from[c] * scale[c];
   }
 }
@@ -134,7 +134,7 @@ void spread_positions(const float* dy, int64_t positions, int64_t channels, floa
   for (int64_t row = begin; row < end; ++row) {
     const float* from = dy + row / positions * channels;
     float* to = dx + row * channels;
-#pragma GCC ivdep
+#pragma omp simd
     for (int64_t c = 0; c < channels; ++c) to[c] = from[c] / count;
   }
 }

@@ -137,8 +137,7 @@ BitRows bit_rows(int64_t samples, int64_t per_sample) {
 
 CpuKernel make_relu_grad_from_bits(const NodeFacts& facts, const CpuOptions& options) {
   const auto loop = PLIMSOLL_PICK(options.isa, relu_grad_bits);
-  const BitRows bits =
-      bit_rows(facts.samples(), facts.inputs[1].shape.elements_per_sample());
+  const BitRows bits = bit_rows(facts.samples(), facts.inputs[1].shape.elements_per_sample());
   const int parts = parts_for(bits.rows * bits.elements * 8, options.threads);
   return kernel_of([=](const KernelCall& call) {
     const auto* from = reinterpret_cast<const uint8_t*>(call.inputs[1].data);

@@ -2,34 +2,34 @@
 // the input of the same shape.
 
 void add_values(const float* a, const float* b, float* y, int64_t count) {
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
 }
 void subtract_values(const float* a, const float* b, float* y, int64_t count) {
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) y[i] = a[i] - b[i];
 }
 void multiply_values(const float* a, const float* b, float* y, int64_t count) {
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) y[i] = a[i] * b[i];
 }
 void add_scalar(const float* a, const float* b, float* y, int64_t count) {
   const float right = *b;
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) y[i] = a[i] + right;
 }
 void subtract_scalar(const float* a, const float* b, float* y, int64_t count) {
   const float right = *b;
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) y[i] = a[i] - right;
 }
 void multiply_scalar(const float* a, const float* b, float* y, int64_t count) {
   const float right = *b;
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) y[i] = a[i] * right;
 }
 void scale_shift_values(const float* x, float scale, float offset, float* y, int64_t count) {
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) y[i] = x[i] * scale + offset;
 }
 // Rows of `width` numbers.
@@ -38,14 +38,14 @@ void add_bias_rows(const float* x, const float* bias, int64_t width, float* y, i
   for (int64_t row = begin; row < end; ++row) {
     const float* from = x + row * width;
     float* to = y + row * width;
-#pragma GCC ivdep
+#pragma omp simd
     for (int64_t i = 0; i < width; ++i) to[i] = from[i] + bias[i];
   }
 }
 
 // Zero for negatives; a NaN stays one.
 void relu_values(const float* x, float* y, int64_t count) {
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) y[i] = x[i] < 0.0f ? 0.0f : x[i];
 }
 // dy where the reference is positive, else 0.
@@ -90,14 +90,14 @@ void encode_positive_bits(const float* x, uint8_t* bits, int64_t count) {
 // Where a draw in [0, 1) is at least `rate`: x scaled, else 0.
 void dropout_values(const float* x, const float* draws, float rate, float scale, float* y,
                     int64_t count) {
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) y[i] = draws[i] >= rate ? x[i] * scale : 0.0f;
 }
 
 template <typename From>
 inline void to_floats(const void* from, float* to, int64_t count) {
   const auto* x = static_cast<const From*>(from);
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(x[i]);
 }
 void floats_of_double(const void* from, float* to, int64_t count) {

@@ -1,6 +1,6 @@
 // Includes PLIMSOLL_LOOPS_HEADER once per instruction set, inside of namespaces avx512, avx2 and
 // generic of plimsoll::backend::cpu, with the compiler allowed to use that set there and nowhere
-// else. The header holds loops only: no includes, no statics. clang knows no such pragma; there
+// else. The header holds loops only: no includes, no static data. clang knows no such pragma; there
 // the generic variant serves all.
 //
 // PLIMSOLL_PICK(isa, name) is then the address of the variant of function `name`.

@@ -35,8 +35,8 @@ CpuKernel make_forward(const NarrowDense& d, const CpuOptions& options) {
         for_each_range(d.rows * stretches, 1, parts, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
             const int64_t at = i % stretches * kStretch;
-            sums[i] = dot(x + i / stretches * d.width + at, w + at,
-                          std::min(kStretch, d.width - at));
+            sums[i] =
+                dot(x + i / stretches * d.width + at, w + at, std::min(kStretch, d.width - at));
           }
         });
         float* y = output_floats(call, 0);

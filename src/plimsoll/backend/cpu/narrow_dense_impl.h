@@ -21,7 +21,7 @@ float dot_stretch(const float* x, const float* w, int64_t count) {
 
 // y = w · factor.
 void scale_stretch(const float* w, float factor, float* y, int64_t count) {
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) y[i] = w[i] * factor;
 }
 
@@ -36,7 +36,7 @@ void weighted_column_sums(const float* x, const float* d, int64_t rows, int64_t 
     for (int64_t row = 1; row < rows; ++row) {
       const float* from = x + row * width + at;
       const float factor = d[row];
-#pragma GCC ivdep
+#pragma omp simd
       for (int64_t i = 0; i < count; ++i) total[i] += from[i] * factor;
     }
     if (add) {

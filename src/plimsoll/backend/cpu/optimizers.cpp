@@ -84,15 +84,17 @@ struct AdamFactors {
 AdamFactors read_adam(const NodeFacts& facts) {
   const double beta_1 = facts.attributes().get_double("beta_1");
   const double beta_2 = facts.attributes().get_double("beta_2");
-  return {static_cast<float>(beta_1),       static_cast<float>(beta_2),
-          static_cast<float>(1.0 - beta_1), static_cast<float>(1.0 - beta_2),
-          static_cast<float>(facts.attributes().get_double("epsilon")), decay_of(facts)};
+  return {static_cast<float>(beta_1),
+          static_cast<float>(beta_2),
+          static_cast<float>(1.0 - beta_1),
+          static_cast<float>(1.0 - beta_2),
+          static_cast<float>(facts.attributes().get_double("epsilon")),
+          decay_of(facts)};
 }
 
 AdamStep adam_step(const AdamFactors& f, float lr, const Operand& iterations) {
   const auto t = static_cast<float>(*reinterpret_cast<const int64_t*>(iterations.data) + 1);
-  const float alpha =
-      lr * std::sqrt(1.0f - std::pow(f.beta_2, t)) / (1.0f - std::pow(f.beta_1, t));
+  const float alpha = lr * std::sqrt(1.0f - std::pow(f.beta_2, t)) / (1.0f - std::pow(f.beta_1, t));
   return {lr, f.decay, alpha, f.take_1, f.take_2, f.epsilon};
 }
 

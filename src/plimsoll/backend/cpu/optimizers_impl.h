@@ -3,21 +3,21 @@
 void sgd_update(const SgdStep& s, const float* w, const float* g, float* new_w, int64_t count) {
   const float lr = s.lr;
   const float decay = s.decay;
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float old = decay == 0.0f ? w[i] : w[i] - w[i] * decay * lr;
     new_w[i] = old - g[i] * lr;
   }
 }
 
-void momentum_update(const SgdStep& s, const float* w, const float* g, const float* m,
-                     float* new_w, float* new_m, int64_t count) {
+void momentum_update(const SgdStep& s, const float* w, const float* g, const float* m, float* new_w,
+                     float* new_m, int64_t count) {
   const float lr = s.lr;
   const float decay = s.decay;
   const float keep = s.momentum;
   const float ahead = s.nesterov ? keep : 1.0f;
   const float again = s.nesterov ? 1.0f : 0.0f;
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float old = decay == 0.0f ? w[i] : w[i] - w[i] * decay * lr;
     const float step = g[i] * lr;
@@ -30,7 +30,7 @@ void momentum_update(const SgdStep& s, const float* w, const float* g, const flo
 void adam_update(const AdamStep& s, const float* w, const float* g, const float* m, const float* v,
                  float* new_w, float* new_m, float* new_v, int64_t count) {
   const AdamStep a = s;
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float first = m[i] + (g[i] - m[i]) * a.take_1;
     const float second = v[i] + (g[i] * g[i] - v[i]) * a.take_2;
@@ -45,7 +45,7 @@ void amsgrad_update(const AdamStep& s, const float* w, const float* g, const flo
                     const float* v, const float* v_hat, float* new_w, float* new_m, float* new_v,
                     float* new_v_hat, int64_t count) {
   const AdamStep a = s;
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float first = m[i] + (g[i] - m[i]) * a.take_1;
     const float second = v[i] + (g[i] * g[i] - v[i]) * a.take_2;
@@ -61,7 +61,7 @@ void amsgrad_update(const AdamStep& s, const float* w, const float* g, const flo
 void rmsprop_update(const RmspropStep& s, const float* w, const float* g, const float* v,
                     float* new_w, float* new_v, int64_t count) {
   const RmspropStep a = s;
-#pragma GCC ivdep
+#pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float second = a.rho * v[i] + a.take * (g[i] * g[i]);
     const float step = a.lr * g[i] / __builtin_sqrtf(second + a.epsilon);

@@ -37,8 +37,8 @@ Pooling read_pooling(const NodeFacts& facts, bool gradient, int threads) {
 CpuKernel make_max_pool(const NodeFacts& facts, const CpuOptions& options) {
   const Pooling p = read_pooling(facts, false, options.threads);
   const bool small = facts.outputs[1].dtype == DType::kUInt8;
-  const auto loop =
-      small ? PLIMSOLL_PICK(options.isa, max_rows_small) : PLIMSOLL_PICK(options.isa, max_rows_wide);
+  const auto loop = small ? PLIMSOLL_PICK(options.isa, max_rows_small)
+                          : PLIMSOLL_PICK(options.isa, max_rows_wide);
   return kernel_of([p, loop](const KernelCall& call) {
     for_each_range(p.images * p.shape.rows.output, 1, p.parts, [&](int64_t begin, int64_t end) {
       loop(p.shape, input_floats(call, 0), output_floats(call, 0), call.outputs[1].data, begin,

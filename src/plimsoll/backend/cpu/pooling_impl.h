@@ -71,8 +71,8 @@ void max_rows(const PoolShape& shape, const float* x, float* y, void* winners, i
   }
 }
 
-void max_rows_small(const PoolShape& shape, const float* x, float* y, void* winners,
-                    int64_t begin, int64_t end) {
+void max_rows_small(const PoolShape& shape, const float* x, float* y, void* winners, int64_t begin,
+                    int64_t end) {
   max_rows<uint8_t>(shape, x, y, winners, begin, end);
 }
 void max_rows_wide(const PoolShape& shape, const float* x, float* y, void* winners, int64_t begin,
@@ -171,14 +171,14 @@ void mean_rows(const PoolShape& shape, const float* x, float* y, int64_t begin, 
       shape.find_taps(row % shape.rows.output, column, taps);
       float* to = y + (row * shape.columns.output + column) * channels;
       const float count = static_cast<float>(taps.count);
-#pragma GCC ivdep
+#pragma omp simd
       for (int64_t c = 0; c < channels; ++c) to[c] = input[taps.offset[0] + c];
       for (int t = 1; t < taps.count; ++t) {
         const float* from = input + taps.offset[t];
-#pragma GCC ivdep
+#pragma omp simd
         for (int64_t c = 0; c < channels; ++c) to[c] += from[c];
       }
-#pragma GCC ivdep
+#pragma omp simd
       for (int64_t c = 0; c < channels; ++c) to[c] /= count;
     }
   }
@@ -194,12 +194,12 @@ void mean_grad_rows(const PoolShape& shape, const float* dy, float* dx, int64_t 
     for (int64_t column = 0; column < shape.columns.input; ++column) {
       shape.find_windows(row % shape.rows.input, column, windows);
       float* to = dx + (row * shape.columns.input + column) * channels;
-#pragma GCC ivdep
+#pragma omp simd
       for (int64_t c = 0; c < channels; ++c) to[c] = 0.0f;
       for (int t = 0; t < windows.count; ++t) {
         const float* d = from + windows.offset[t];
         const float positions = static_cast<float>(windows.positions[t]);
-#pragma GCC ivdep
+#pragma omp simd
         for (int64_t c = 0; c < channels; ++c) to[c] += d[c] / positions;
       }
     }

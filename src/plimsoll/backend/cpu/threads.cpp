@@ -69,7 +69,7 @@ namespace threads_impl {
 void run_parts(int parts, PartFunction function, const void* body) noexcept {
 #pragma omp parallel num_threads(parts)
   {
-    set_flush();
+    const FlushDenormals flush;
     // A system that hands out fewer threads changes who computes a part, not what it is.
     for (int part = omp_get_thread_num(); part < parts; part += omp_get_num_threads()) {
       function(body, part);

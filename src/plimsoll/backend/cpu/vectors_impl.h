@@ -2,9 +2,9 @@
 // part of every variant (for_each_isa.h). Addresses need no alignment.
 
 constexpr int kLanes = PLIMSOLL_LANES;
-typedef float Floats __attribute__((vector_size(4 * PLIMSOLL_LANES)));
-typedef int32_t Ints __attribute__((vector_size(4 * PLIMSOLL_LANES)));
-typedef uint8_t SmallInts __attribute__((vector_size(PLIMSOLL_LANES)));
+using Floats = float __attribute__((vector_size(4 * PLIMSOLL_LANES)));
+using Ints = int32_t __attribute__((vector_size(4 * PLIMSOLL_LANES)));
+using SmallInts = uint8_t __attribute__((vector_size(PLIMSOLL_LANES)));
 
 inline Floats load(const float* from) {
   Floats v;

@@ -35,8 +35,8 @@ class Blocks {
   int64_t limited(const graph::Graph& graph, graph::NodeId node, int64_t extent) const;
 
   KernelSetOptions options_;
-  double caches_bytes_;       // L2 of all threads together
-  double last_cache_bytes_;   // L3
+  double caches_bytes_;      // L2 of all threads together
+  double last_cache_bytes_;  // L3
 };
 
 }  // namespace plimsoll::backend::onednn

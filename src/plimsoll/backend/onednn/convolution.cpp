@@ -14,8 +14,8 @@ constexpr Bytes kLine{64};
 // Below this many floating-point operations one thread is as fast as several.
 constexpr double kFlopsWorthATeam = 1e6;
 
-memory::desc floats(memory::dims dims, memory::format_tag tag) {
-  return memory::desc(std::move(dims), memory::data_type::f32, tag);
+memory::desc floats(const memory::dims& dims, memory::format_tag tag) {
+  return memory::desc(dims, memory::data_type::f32, tag);
 }
 
 memory::dims weight_dims(const ops::Conv2dGeometry& g) {
@@ -110,8 +110,7 @@ dnnl::primitive_desc_base describe(const Convolution& c, const memory::desc& wei
     case ConvolutionKind::kGradKernel:
       status = dnnl_convolution_backward_weights_primitive_desc_create(
           &handle, engine().get(), dnnl_convolution_direct, source.get(), weights.get(),
-          bias_handle, result.get(), strides, dilations, before, after, nullptr,
-          attributes.get());
+          bias_handle, result.get(), strides, dilations, before, after, nullptr, attributes.get());
       break;
   }
   dnnl::error::wrap_c_api(status, "describing a convolution");
@@ -119,8 +118,7 @@ dnnl::primitive_desc_base describe(const Convolution& c, const memory::desc& wei
 }
 
 memory::desc queried(const dnnl::primitive_desc_base& description, dnnl_query_t what) {
-  const const_dnnl_memory_desc_t handle =
-      dnnl_primitive_desc_query_md(description.get(), what, 0);
+  const const_dnnl_memory_desc_t handle = dnnl_primitive_desc_query_md(description.get(), what, 0);
   dnnl_memory_desc_t copy = nullptr;
   dnnl::error::wrap_c_api(dnnl_memory_desc_clone(&copy, handle), "copying a memory description");
   return memory::desc(copy);
@@ -268,8 +266,7 @@ std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t
   c.bias = facts.attributes().get_bool("use_bias", false) && c.kind != ConvolutionKind::kGradInput;
   c.relu = c.kind == ConvolutionKind::kForward &&
            facts.attributes().get_string("activation", "linear") == "relu";
-  c.packed =
-      c.kind != ConvolutionKind::kGradKernel && facts.inputs[1].dtype == DType::kOpaque;
+  c.packed = c.kind != ConvolutionKind::kGradKernel && facts.inputs[1].dtype == DType::kOpaque;
   return c;
 }
 
@@ -346,20 +343,21 @@ std::unique_ptr<Kernel> Convolutions::make(const Convolution& c) const {
   std::vector<Argument> arguments;
   switch (c.kind) {
     case ConvolutionKind::kForward:
-      arguments = {{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, made->weights},
-                   {DNNL_ARG_DST, result}};
+      arguments = {
+          {DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, made->weights}, {DNNL_ARG_DST, result}};
       if (c.bias) arguments.push_back({DNNL_ARG_BIAS, bias_of(c)});
       break;
     case ConvolutionKind::kGradInput:
-      arguments = {{DNNL_ARG_DIFF_DST, result}, {DNNL_ARG_WEIGHTS, made->weights},
+      arguments = {{DNNL_ARG_DIFF_DST, result},
+                   {DNNL_ARG_WEIGHTS, made->weights},
                    {DNNL_ARG_DIFF_SRC, source}};
       break;
     case ConvolutionKind::kGradKernel:
-      arguments = {{DNNL_ARG_SRC, source}, {DNNL_ARG_DIFF_DST, result},
+      arguments = {{DNNL_ARG_SRC, source},
+                   {DNNL_ARG_DIFF_DST, result},
                    {DNNL_ARG_DIFF_WEIGHTS, made->weights}};
       if (c.bias) arguments.push_back({DNNL_ARG_DIFF_BIAS, bias_of(c)});
-      return std::make_unique<GradKernelKernel>(PrimitiveRun(made, arguments), c, *made,
-                                                threads_);
+      return std::make_unique<GradKernelKernel>(PrimitiveRun(made, arguments), c, *made, threads_);
   }
   return std::make_unique<MapKernel>(PrimitiveRun(made, arguments), c.bias);
 }

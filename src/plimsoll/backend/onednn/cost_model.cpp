@@ -46,7 +46,8 @@ double efficiency(std::string_view op, double channels) {
 
 CostModel::CostModel(const CpuInfo& cpu, int threads)
     : flops_per_thread_(kOtherFlopsPerSecond),
-      last_cache_bytes_(static_cast<double>(std::max(cpu.l3_bytes, cpu.l2_bytes * threads).count())),
+      last_cache_bytes_(
+          static_cast<double>(std::max(cpu.l3_bytes, cpu.l2_bytes * threads).count())),
       threads_(threads) {
   for (const IsaRate& rate : kIsaRates) {
     if (rate.isa == cpu.isa) flops_per_thread_ = rate.flops_per_second;
@@ -82,10 +83,10 @@ double CostModel::seconds(const graph::Graph& graph, graph::NodeId node, int64_t
           : static_cast<double>(facts.inputs[0].shape[facts.inputs[0].shape.rank() - 1].count);
   const bool team = threads_ > 1 && (bytes >= cpu::kBytesWorthATeam || flops >= 1e6);
   const double threads = team ? threads_ : 1;
-  const double bandwidth = bytes > last_cache_bytes_ / 2
-                               ? kMemoryBytesPerSecond
-                               : kCacheBytesPerSecond * threads;
-  const double arithmetic = flops / (flops_per_thread_ * efficiency(facts.op(), channels) * threads);
+  const double bandwidth =
+      bytes > last_cache_bytes_ / 2 ? kMemoryBytesPerSecond : kCacheBytesPerSecond * threads;
+  const double arithmetic =
+      flops / (flops_per_thread_ * efficiency(facts.op(), channels) * threads);
   return kSecondsPerCall + (team ? kSecondsPerTeam : 0.0) + std::max(arithmetic, bytes / bandwidth);
 }
 

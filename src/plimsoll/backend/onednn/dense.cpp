@@ -93,11 +93,8 @@ int64_t row_stride(const std::vector<int64_t>& dims, const std::vector<int64_t>&
 class DenseKernel final : public Kernel {
  public:
   DenseKernel(const Dense& dense, std::unique_ptr<PrimitiveRun> store,
-              std::unique_ptr<PrimitiveRun> add, cpu::ColumnSums bias_sums)
-      : dense_(dense),
-        store_(std::move(store)),
-        add_(std::move(add)),
-        bias_sums_(std::move(bias_sums)) {}
+              std::unique_ptr<PrimitiveRun> add, const cpu::ColumnSums& bias_sums)
+      : dense_(dense), store_(std::move(store)), add_(std::move(add)), bias_sums_(bias_sums) {}
 
   void run(const KernelCall& call) const noexcept override {
     const bool stores = call.first || add_ == nullptr;
@@ -192,8 +189,7 @@ dnnl::primitive_desc_base describe(const Dense& d, bool add) {
 std::string key_of(const Dense& d, bool add) {
   std::string key = "dense" + std::to_string(static_cast<int>(d.kind));
   const bool bias = d.bias && d.kind == DenseKind::kForward;
-  for (int64_t value :
-       {d.rows, d.inner, d.units, int64_t{bias}, int64_t{d.relu}, int64_t{add}}) {
+  for (int64_t value : {d.rows, d.inner, d.units, int64_t{bias}, int64_t{d.relu}, int64_t{add}}) {
     key += ',';
     key += std::to_string(value);
   }
@@ -215,7 +211,7 @@ std::optional<Dense> read_dense(const cpu::NodeFacts& facts) {
     return std::nullopt;
   }
   const graph::ValueType& x = d.kind == DenseKind::kGradInput ? facts.outputs[0] : facts.inputs[0];
-  const graph::ValueType& y = d.kind == DenseKind::kForward      ? facts.outputs[0]
+  const graph::ValueType& y = d.kind == DenseKind::kForward     ? facts.outputs[0]
                               : d.kind == DenseKind::kGradInput ? facts.inputs[0]
                                                                 : facts.inputs[1];
   const int64_t all_units = y.shape[y.shape.rank() - 1].count;
@@ -287,9 +283,9 @@ std::unique_ptr<Kernel> DenseLayers::make(const Dense& d, const KernelRequest& r
   } else if (!request.output_dims[0].empty()) {
     weight.stride = row_stride(request.output_dims[0], request.output_strides[0]);
   }
-  return std::make_unique<CutDenseKernel>(std::move(block), d, cut_scratch(d, primitive), weight,
-                                          CutOperand{d.rows, d.units,
-                                                     row_stride(row_dims, row_strides)});
+  return std::make_unique<CutDenseKernel>(
+      std::move(block), d, cut_scratch(d, primitive), weight,
+      CutOperand{d.rows, d.units, row_stride(row_dims, row_strides)});
 }
 
 }  // namespace plimsoll::backend::onednn

@@ -34,11 +34,11 @@ std::unique_ptr<Kernel> make_pack(const cpu::NodeFacts& facts, int threads) {
   for (int64_t dim : layout.dims) elements *= dim;
   if (elements != facts.input_elements(0) || layout.bytes().count() != facts.output_elements(0) ||
       facts.inputs[0].dtype != DType::kFloat32) {
-    throw Error(ErrorKind::kModel,
-                facts.node->name + ": expected weights and bytes of layout " + print(layout) +
-                    ", received " + to_string(facts.inputs[0].shape) + " and " +
-                    std::to_string(facts.output_elements(0)) +
-                    " bytes. Make the graph again for this kernel set.");
+    throw Error(ErrorKind::kModel, facts.node->name + ": expected weights and bytes of layout " +
+                                       print(layout) + ", received " +
+                                       to_string(facts.inputs[0].shape) + " and " +
+                                       std::to_string(facts.output_elements(0)) +
+                                       " bytes. Make the graph again for this kernel set.");
   }
   return cpu::kernel_of([mover = WeightMover(layout, threads)](const KernelCall& call) {
            mover.pack(cpu::input_floats(call, 0), cpu::output_floats(call, 0));

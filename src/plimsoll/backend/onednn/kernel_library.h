@@ -3,9 +3,9 @@
 // Which kernel runs a node: the vendor's primitives, our own loops, or the reference's.
 //
 //   conv2d, its gradients            the vendor        float32
-//   dense, its gradients             the vendor        float32, from two units on; one unit: our own
-//   pack                             our own
-//   elementwise, poolings, BatchNormalization, bias, casts to float32, dropout, optimizers
+//   dense, its gradients             the vendor        float32, from two units on; one unit: our
+//   own pack                             our own elementwise, poolings, BatchNormalization, bias,
+//   casts to float32, dropout, optimizers
 //                                    our own           float32, dense operands
 //   float64; losses, metrics, softmax, global maximum, concat and the other moves, initializers,
 //   RMSprop with momentum or centred; poolings of windows above 256 positions

@@ -46,8 +46,7 @@ class Catalog final : public graph::KernelCatalog {
   }
   double seconds(const Graph& graph, NodeId node, int64_t batch,
                  std::span<const int64_t> extents) const override {
-    return costs_.seconds(graph, node, batch, extents,
-                          library_.own(graph, node, batch, extents));
+    return costs_.seconds(graph, node, batch, extents, library_.own(graph, node, batch, extents));
   }
   bool row_exact(const Graph& graph, NodeId node, int axis) const override {
     return library_.row_exact(graph, node, axis);

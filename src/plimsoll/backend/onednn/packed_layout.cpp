@@ -129,8 +129,8 @@ bool is_sound(const PackedLayout& layout) {
   // Every outer index steps within the array.
   double last = -1 + std::accumulate(inner.begin(), inner.end(), 1.0, std::multiplies<>());
   for (size_t d = 0; d < rank; ++d) {
-    last += static_cast<double>(layout.padded[d] / inner[d] - 1) *
-            static_cast<double>(layout.strides[d]);
+    const int64_t outer = layout.padded[d] / inner[d];
+    last += static_cast<double>(outer - 1) * static_cast<double>(layout.strides[d]);
   }
   return last < elements;
 }
@@ -153,8 +153,7 @@ PackedLayout packed_layout(const dnnl::memory::desc& description) {
       layout.blocks.push_back({sizes[i], static_cast<int>(dimensions[i])});
     }
   }
-  if (!is_sound(layout) ||
-      description.get_size() != static_cast<size_t>(layout.bytes().count())) {
+  if (!is_sound(layout) || description.get_size() != static_cast<size_t>(layout.bytes().count())) {
     throw Error(ErrorKind::kBackend,
                 "packed weights: expected a blocked layout, received one that is not. Use another "
                 "version of oneDNN (3.1 to 3.2 are known to work).");

@@ -85,8 +85,8 @@ PrimitiveRun::PrimitiveRun(std::shared_ptr<Compiled> compiled,
     memories_.reserve(arguments.size() + 1);
     for (const Argument& argument : arguments) add(argument.index, argument.description);
     const dnnl::memory::dims bytes = {compiled_->scratch.count()};
-    add(DNNL_ARG_SCRATCHPAD, dnnl::memory::desc(bytes, dnnl::memory::data_type::u8,
-                                                dnnl::memory::format_tag::a));
+    add(DNNL_ARG_SCRATCHPAD,
+        dnnl::memory::desc(bytes, dnnl::memory::data_type::u8, dnnl::memory::format_tag::a));
   });
 }
 

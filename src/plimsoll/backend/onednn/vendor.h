@@ -26,7 +26,8 @@ const dnnl::engine& engine();
 // The one place where a vendor's status becomes our exception: kBackend.
 [[noreturn]] void throw_vendor_error(std::string_view what, const dnnl::error& error);
 
-// Runs a vendor call with denormals kept (alphas of post-ops may be denormal) for that many threads.
+// Runs a vendor call with denormals kept (alphas of post-ops may be denormal) for that many
+// threads.
 template <typename Body>
 decltype(auto) guarded(std::string_view what, int threads, Body&& body) {
   try {

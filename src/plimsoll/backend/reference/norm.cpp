@@ -47,7 +47,8 @@ std::unique_ptr<Kernel> make_channel_moments(const Problem& problem) {
     return kernel_of([rows_per_sample, batched](const KernelCall& call) {
       const Operand& x = call.inputs[0];
       const int64_t channels = row_length(x);
-      const auto rows = static_cast<double>(count_of(x) / channels);
+      const int64_t row_count = count_of(x) / channels;
+      const auto rows = static_cast<double>(row_count);
       auto* means = reinterpret_cast<double*>(call.scratch);
       double* m2s = means + channels;
       std::fill(means, m2s + channels, 0.0);

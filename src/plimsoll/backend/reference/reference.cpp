@@ -49,7 +49,7 @@ ResidentBytes reference_resident_bytes(const graph::ProgramSet& programs) {
   for (const graph::Program& program : programs.programs) {
     nodes += static_cast<int64_t>(program.graph.nodes.size());
   }
-  return {kEngineBytes, kNodeBytes * nodes};
+  return {.engine = kEngineBytes, .kernels = kNodeBytes * nodes, .start_up = kEngineBytes};
 }
 
 }  // namespace plimsoll::backend

@@ -1,6 +1,6 @@
 #pragma once
 
-// A model's weights and optimizer variables between runs.
+// A model's weights and optimizer variables between runs. Internal to api.
 //
 // They lie in a nameless temporary file, not in memory: a model that does not run takes none of the
 // limit of one that does. What a model file holds is left there until something changes it.
@@ -28,8 +28,8 @@ class StateStore {
   void adopt(std::unique_ptr<TensorSource> source) { source_ = std::move(source); }
   // Copies tensors, all but metrics. Throws kIo; then nothing has changed.
   void capture(TensorSource& state);
-  // Leaves out tensors whose names begin so.
-  void drop(std::string_view prefix);
+  // Leaves out the optimizer's variables.
+  void drop_optimizer();
   // Replaces the bytes of one tensor; there is one of that name and size.
   void write(const std::string& name, std::span<const std::byte> bytes);
 

@@ -1,0 +1,181 @@
+// Which boxes the kernel set has, on the shapes that they were chosen for.
+
+#include "backend/onednn/blocks.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/builder.h"
+#include "ops/registry.h"
+#include "unit/backend/kernel_graphs.h"
+
+namespace plimsoll::backend_test {
+namespace {
+
+using backend::onednn::Blocks;
+using graph::Graph;
+using graph::GraphBuilder;
+using graph::NodeId;
+using graph::ValueId;
+
+CpuInfo two_cores() {
+  CpuInfo cpu;
+  cpu.isa = "avx512";
+  cpu.l1d_bytes = 32_KiB;
+  cpu.l2_bytes = 1_MiB;
+  cpu.l3_bytes = 32_MiB;
+  return cpu;
+}
+
+backend::KernelSetOptions options(int64_t batch_cap = 0, int block_set = 0) {
+  backend::KernelSetOptions o;
+  o.threads = 2;
+  o.block_set = block_set;
+  if (batch_cap > 0) o.caps.emplace_back("batch", batch_cap);
+  return o;
+}
+
+// Convolution stages with 2 × 2 pooling, then dense layers, and a loss.
+Graph network(int64_t size, int64_t channels, const std::vector<int64_t>& filters,
+              const std::vector<int64_t>& units) {
+  GraphBuilder b(ops::registry());
+  const auto weight = [&](const std::string& name, std::vector<int64_t> dims) {
+    return b.read(b.state({.name = name, .type = {DType::kFloat32, fixed_shape(dims)}}));
+  };
+  ValueId x = b.input(
+      "x",
+      {DType::kFloat32, filters.empty() ? batch_shape(std::vector<int64_t>{size})
+                                        : batch_shape(std::vector<int64_t>{size, size, channels})});
+  int64_t features = size;
+  for (size_t i = 0; i < filters.size(); ++i) {
+    const std::string name = "conv" + std::to_string(i);
+    x = b.call("conv2d", name, {x, weight(name + "/w", {3, 3, channels, filters[i]})},
+               {{"filters", filters[i]},
+                {"kernel_size", std::vector<int64_t>{3, 3}},
+                {"strides", std::vector<int64_t>{1, 1}},
+                {"padding", std::vector<int64_t>{0, 0, 0, 0}},
+                {"dilation_rate", std::vector<int64_t>{1, 1}},
+                {"groups", int64_t{1}},
+                {"use_bias", false},
+                {"activation", "relu"}});
+    const NodeId pool = b.add("max_pool2d", "pool" + std::to_string(i), {x},
+                              {{"pool_size", std::vector<int64_t>{2, 2}},
+                               {"strides", std::vector<int64_t>{2, 2}},
+                               {"padding", std::vector<int64_t>{0, 0, 0, 0}}});
+    x = b.graph().node(pool).outputs[0];
+    channels = filters[i];
+    size = (size - 2) / 2;
+    features = size * size * channels;
+  }
+  if (!filters.empty())
+    x = b.call("reshape", "flatten", {x}, {{"shape", std::vector<int64_t>{features}}});
+  for (size_t i = 0; i < units.size(); ++i) {
+    const std::string name = "dense" + std::to_string(i);
+    x = b.call("dense", name, {x, weight(name + "/w", {features, units[i]})},
+               {{"units", units[i]}, {"use_bias", false}, {"activation", "linear"}});
+    features = units[i];
+  }
+  b.call("batch_sum", "loss", {x});
+  return b.finish();
+}
+
+int64_t batch_extent(const Blocks& blocks, const Graph& graph, std::string_view node) {
+  const NodeId id = find_node(graph, node);
+  EXPECT_TRUE(id.valid()) << node;
+  return blocks.block(graph, id)[0];
+}
+
+TEST(OnednnBlocks, LargeImagesGoOneByOne) {
+  const Blocks blocks(two_cores(), options());
+  const Graph s0a = network(256, 3, {32, 64}, {1});
+  for (const char* node : {"conv0", "pool0", "conv1", "pool1", "flatten", "dense0", "loss"}) {
+    EXPECT_EQ(batch_extent(blocks, s0a, node), 1) << node;
+  }
+}
+
+TEST(OnednnBlocks, SmallImagesGoInGroups) {
+  const Blocks blocks(two_cores(), options());
+  const Graph s1a = network(28, 3, {32}, {10});
+  EXPECT_EQ(batch_extent(blocks, s1a, "conv0"), 8);
+  EXPECT_EQ(batch_extent(blocks, s1a, "pool0"), 8);
+  EXPECT_EQ(batch_extent(blocks, s1a, "dense0"), 16);
+  // What follows the dense layer takes its rows.
+  EXPECT_EQ(batch_extent(blocks, s1a, "loss"), 16);
+}
+
+TEST(OnednnBlocks, DenseLayersBehindALongOneTakeItsRows) {
+  const Blocks blocks(two_cores(), options());
+  const Graph s1c = network(64, 3, {64, 128}, {256, 10});
+  EXPECT_EQ(batch_extent(blocks, s1c, "conv1"), 1);
+  EXPECT_EQ(batch_extent(blocks, s1c, "dense0"), 16);
+  EXPECT_EQ(batch_extent(blocks, s1c, "dense1"), 16);
+  const Graph s4 = network(1000, 1, {}, {128, 1});
+  EXPECT_EQ(batch_extent(blocks, s4, "dense0"), 64);
+  EXPECT_EQ(batch_extent(blocks, s4, "dense1"), 64);
+  EXPECT_EQ(batch_extent(blocks, s4, "loss"), 64);
+}
+
+TEST(OnednnBlocks, WideLayersAreCutAlongTheirUnits) {
+  const Blocks blocks(two_cores(), options());
+  const Graph vgg = network(25088, 1, {}, {4096});
+  const graph::Block block = blocks.block(vgg, find_node(vgg, "dense0"));
+  EXPECT_GT(block[1], 0);
+  EXPECT_LE(25088 * block[1] * 4, 32 << 20);
+  const Graph s1c = network(25088, 1, {}, {256});
+  EXPECT_EQ(blocks.block(s1c, find_node(s1c, "dense0"))[1], graph::kWholeAxis);
+}
+
+TEST(OnednnBlocks, CapsAndBlockSetsHalve) {
+  const Graph s4 = network(1000, 1, {}, {128, 1});
+  EXPECT_EQ(batch_extent(Blocks(two_cores(), options(4)), s4, "dense0"), 4);
+  EXPECT_EQ(batch_extent(Blocks(two_cores(), options(0, 1)), s4, "dense0"), 32);
+  EXPECT_EQ(batch_extent(Blocks(two_cores(), options(0, 3)), s4, "loss"), 8);
+  EXPECT_EQ(batch_extent(Blocks(two_cores(), options(0, 20)), s4, "dense0"), 1);
+}
+
+// Powers of two, at least one, whatever the graph.
+TEST(OnednnBlocks, ArePowersOfTwo) {
+  const Blocks blocks(two_cores(), options());
+  for (const KernelGraph& candidate : all_kernel_graphs()) {
+    for (size_t n = 0; n < candidate.graph.nodes.size(); ++n) {
+      for (int64_t extent : blocks.block(candidate.graph, NodeId(n))) {
+        EXPECT_TRUE(extent == graph::kWholeAxis || (extent > 0 && (extent & (extent - 1)) == 0));
+      }
+    }
+  }
+}
+
+TEST(OnednnKernelSet, NamesWhatKernelsDependOnAndParses) {
+  const auto backend = make_onednn(2, 4);
+  const std::string id = backend->catalog().kernel_set();
+  EXPECT_EQ(id.rfind("onednn-", 0), 0u) << id;
+  EXPECT_NE(id.find("/l2="), std::string::npos) << id;
+  EXPECT_EQ(id.find(' '), std::string::npos) << id;
+  backend::KernelSetOptions expected;
+  expected.threads = 2;
+  expected.caps = {{"batch", 4}};
+  EXPECT_EQ(backend::parse_kernel_set(id), expected);
+  EXPECT_EQ(backend->catalog().thread_count(), 2);
+}
+
+TEST(OnednnCosts, GrowWithWorkAndFallWithThreads) {
+  const auto one = make_onednn(1);
+  const auto two = make_onednn(2);
+  for (const KernelGraph& candidate : all_kernel_graphs()) {
+    for (size_t n = 0; n < candidate.graph.nodes.size(); ++n) {
+      const std::vector<graph::Axis> axes = axes_of(candidate.graph, NodeId(n));
+      if (axes.empty()) continue;
+      const auto seconds = [&](const backend::Backend& backend, int64_t batch) {
+        std::vector<int64_t> extents;
+        for (const graph::Axis& axis : axes) extents.push_back(axis.extent.at(batch));
+        return backend.catalog().seconds(candidate.graph, NodeId(n), batch, extents);
+      };
+      EXPECT_GT(seconds(*one, 1), 0.0);
+      EXPECT_GT(seconds(*one, 512), seconds(*one, 256)) << candidate.graph.nodes[n].name;
+      EXPECT_LE(seconds(*two, 512), seconds(*one, 512) * 1.0001 + 2e-6)
+          << candidate.graph.nodes[n].name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::backend_test
