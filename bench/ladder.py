@@ -24,10 +24,7 @@ SLACK = 1.05  # time may rise by this much between rungs: noise
 
 
 def plan(arguments: list[str]) -> dict[str, Any]:
-    command = [str(BINARY), "plan", arguments[0], "--json"]
-    for flag in ("--batch", "--optimizer", "--loss", "--metrics"):
-        if flag in arguments:
-            command += [flag, arguments[arguments.index(flag) + 1]]
+    command = [str(BINARY), "plan", *arguments, "--json"]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 

@@ -6,7 +6,6 @@
 // that slice. Weights and accumulators are whole. Contents are small pseudo-random numbers.
 
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,18 +29,38 @@ class Memory {
   std::byte* data_;
 };
 
-// Values of one graph at a number of samples, each in a buffer of its own.
+enum class Sharing {
+  kNone,  // a buffer for every value
+  // Values that are not alive at once share memory, outputs take over inputs; what a ReLU's
+  // gradient looks at is kept as bits (saved_bits).
+  kArena
+};
+
+// Whether the node reads this operand as one bit a number.
+bool saved_as_bits(const graph::Graph& graph, graph::NodeId node, size_t input);
+
+// Values of one graph at a number of samples.
 class Values {
  public:
-  Values(const graph::Graph& graph, int64_t samples);
-  std::byte* data(graph::ValueId value) const { return buffers_[value.index()]->data(); }
+  Values(const graph::Graph& graph, int64_t samples, Sharing sharing = Sharing::kNone);
+  std::byte* data(graph::ValueId value) const { return memory_->data() + offsets_[value.index()]; }
+  // The value's bits, where some node reads them in the place of it; else null.
+  std::byte* bits(graph::ValueId value) const {
+    return bits_.empty() ? nullptr : bits_[value.index()].get();
+  }
+  size_t bytes() const { return bytes_; }
   const std::vector<int64_t>& dims(graph::ValueId value) const { return dims_[value.index()]; }
   const std::vector<int64_t>& strides(graph::ValueId value) const {
     return strides_[value.index()];
   }
 
  private:
-  std::vector<std::unique_ptr<Memory>> buffers_;
+  void place(const graph::Graph& graph, const std::vector<size_t>& sizes, Sharing sharing);
+
+  std::unique_ptr<Memory> memory_;
+  size_t bytes_ = 0;
+  std::vector<size_t> offsets_;
+  std::vector<std::unique_ptr<std::byte[]>> bits_;
   std::vector<std::vector<int64_t>> dims_;
   std::vector<std::vector<int64_t>> strides_;
 };
@@ -59,6 +78,8 @@ class NodeRunner {
 
  private:
   std::unique_ptr<backend::Kernel> kernel_;
+  std::unique_ptr<backend::Kernel> encoder_;  // of output 0, where bits of it are kept
+  backend::Operand bits_;
   std::vector<backend::Operand> inputs_;
   std::vector<backend::Operand> outputs_;
   std::unique_ptr<Memory> scratch_;

@@ -1,5 +1,6 @@
 // The kernels of a training step of S0a (two stages of convolution and pooling on 256 × 256 × 3
-// images, one dense unit), block by block and outside of any plan: milliseconds an image by kernel,
+// images, one dense unit), block by block and outside of any plan, values sharing memory as far as
+// one image at a time allows: milliseconds an image by kernel,
 // mean and least. Where other programs run beside it, only the least says something.
 //
 //   s0a_kernels [images, default 128] [threads, default from the machine]
@@ -80,7 +81,7 @@ int main(int argc, char** argv) {
   const graph::Graph graph = ops::insert_packs(
       fused, ops::registry(),
       [&](const graph::Graph& g, NodeId node) { return backend->packs(g, node); });
-  const bench::Values values(graph, 1);
+  const bench::Values values(graph, 1, bench::Sharing::kArena);
   std::vector<bench::NodeRunner> runners;
   std::vector<double> seconds(graph.nodes.size(), 0.0);
   std::vector<double> least(graph.nodes.size(), 1e30);
@@ -103,7 +104,8 @@ int main(int argc, char** argv) {
     }
     total = bench::now_seconds() - begin;
   }
-  std::fprintf(stderr, "%s\n", backend->catalog().kernel_set().c_str());
+  std::fprintf(stderr, "%s, %.1f MiB of values\n", backend->catalog().kernel_set().c_str(),
+               static_cast<double>(values.bytes()) / (1 << 20));
   std::string json;
   double least_total = 0;
   for (size_t n = 0; n < runners.size(); ++n) {

@@ -152,6 +152,12 @@ std::vector<size_t> output_shifts(const Graph& graph, NodeId node, size_t elemen
   return shifts;
 }
 
+std::vector<Buffer*> pointers_to(std::vector<Buffer>& buffers) {
+  std::vector<Buffer*> pointers(buffers.size());
+  std::ranges::transform(buffers, pointers.begin(), [](Buffer& buffer) { return &buffer; });
+  return pointers;
+}
+
 // Runs one node of the float32 graph on operands that the reference computed; outputs begin so many
 // elements behind a multiple of 64.
 std::vector<Buffer> run_node(const NodeRun& run, std::span<const BlockCall> calls,
@@ -160,9 +166,7 @@ std::vector<Buffer> run_node(const NodeRun& run, std::span<const BlockCall> call
   const std::vector<size_t> shifts = output_shifts(run.graph, run.node, elements);
   std::vector<Buffer> made;
   for (size_t i = 0; i < outputs.size(); ++i) made.emplace_back(outputs[i]->size(), shifts[i]);
-  std::vector<Buffer*> pointers;
-  for (Buffer& buffer : made) pointers.push_back(&buffer);
-  run_calls(run, calls, inputs, pointers);
+  run_calls(run, calls, inputs, pointers_to(made));
   return made;
 }
 
@@ -274,9 +278,7 @@ TEST_P(CaseTest, AddressesAndRepetitionDoNotMatter) {
         const std::vector<size_t> shifts = input_shifts(graph(), run.node, elements);
         std::vector<Buffer> shifted;
         for (size_t i = 0; i < inputs.size(); ++i) shifted.push_back(inputs[i]->moved(shifts[i]));
-        std::vector<Buffer*> pointers;
-        for (Buffer& buffer : shifted) pointers.push_back(&buffer);
-        const auto actual = run_node(run, calls, pointers, outputs, elements);
+        const auto actual = run_node(run, calls, pointers_to(shifted), outputs, elements);
         for (size_t i = 0; i < actual.size(); ++i) {
           EXPECT_TRUE(actual[i].same_contents(expected[i]))
               << name << ": " << graph().node(run.node).name << " shifted by " << elements;
@@ -305,12 +307,12 @@ TEST_P(CaseTest, OutputsMayTakeOverInputs) {
            node.op->aliases({node.attributes, input_types, output_types})) {
         std::vector<Buffer> in;
         std::vector<Buffer> out;
+        in.reserve(inputs.size());
+        out.reserve(outputs.size());
         for (const Buffer* input : inputs) in.push_back(input->moved(0));
         for (const Buffer* output : outputs) out.emplace_back(output->size());
-        std::vector<Buffer*> in_pointers;
-        std::vector<Buffer*> out_pointers;
-        for (Buffer& buffer : in) in_pointers.push_back(&buffer);
-        for (Buffer& buffer : out) out_pointers.push_back(&buffer);
+        const std::vector<Buffer*> in_pointers = pointers_to(in);
+        std::vector<Buffer*> out_pointers = pointers_to(out);
         const auto from = static_cast<size_t>(alias.input);
         const auto to = static_cast<size_t>(alias.output);
         ASSERT_EQ(in[from].size(), out[to].size()) << node.name;

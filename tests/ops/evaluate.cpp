@@ -66,6 +66,7 @@ Operands place_operands(const NodeRun& run, const BlockCall& call, std::span<Buf
 
 std::vector<backend::Operand> as_operands(const std::vector<Place>& places) {
   std::vector<backend::Operand> operands;
+  operands.reserve(places.size());
   for (const Place& place : places) operands.push_back({place.data, place.dims, place.strides});
   return operands;
 }

@@ -1,10 +1,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "backend/backends.h"
 #include "base/file.h"
@@ -14,22 +11,10 @@
 #include "ops/registry.h"
 #include "plan/planner.h"
 #include "plan/validator.h"
+#include "toys/count_allocations.h"
 
 // What a step costs beside its arithmetic: no allocation, no heap that grows, and exactly the pages
 // that the plan says.
-
-namespace {
-std::atomic<int64_t> allocations{0};
-}  // namespace
-
-void* operator new(size_t bytes) {
-  ++allocations;
-  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace plimsoll::property {
 namespace {
@@ -85,11 +70,13 @@ TEST_P(Steps, AllocateNothing) {
   ZeroSource source(programs_.programs[0].graph);
   NoSink sink;
   for (int step = 0; step < 3; ++step) executor.run(0, {.step = step}, &source, &sink);
-  const int64_t before = allocations;
+  const int64_t before = toys::allocation_count();
   const size_t heap = ::mallinfo2().uordblks;
   for (int step = 0; step < 50; ++step) executor.run(0, {.step = step}, &source, &sink);
   // A vendor's library may allocate in a call, and must free it again.
-  if (GetParam() == "reference") EXPECT_EQ(allocations - before, 0);
+  if (GetParam() == "reference") {
+    EXPECT_EQ(toys::allocation_count(), before);
+  }
   EXPECT_LE(::mallinfo2().uordblks, heap);
 }
 

@@ -5,7 +5,8 @@ import subprocess
 
 
 def run(*command: object, **options) -> str:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
+    words = [str(word) for word in command]
+    done = subprocess.run(words, capture_output=True, text=True, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -15,7 +16,8 @@ def test_the_example_builds_and_runs_against_the_installed_package(
 ):
     prefix, consumer = tmp_path / "prefix", tmp_path / "build"
     run("cmake", "--install", build_dir, "--prefix", prefix)
-    run("cmake", "-S", source_dir / "examples" / "installed_consumer", "-B", consumer, "-G", "Ninja",
+    source = source_dir / "examples" / "installed_consumer"
+    run("cmake", "-S", source, "-B", consumer, "-G", "Ninja",
         f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")  # fmt: skip
     run("cmake", "--build", consumer)
     output = run(consumer / "installed_consumer", cwd=tmp_path)

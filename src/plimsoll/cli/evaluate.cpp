@@ -55,7 +55,7 @@ Command add_evaluate(CLI::App& app) {
   auto options = std::make_shared<EvaluateCommand>();
   CLI::App* command = app.add_subcommand("evaluate", "Loss and metrics of a model on data");
   add_model_options(*command, options->model);
-  add_data_options(*command, options->data, true);
+  add_data_options(*command, options->data, DataNeed::kLabelled);
   return [options] { return run(*options); };
 }
 

@@ -136,7 +136,7 @@ Command add_fit(CLI::App& app) {
   auto options = std::make_shared<FitCommand>();
   CLI::App* command = app.add_subcommand("fit", "Train a model within a memory limit");
   add_model_options(*command, options->model);
-  add_data_options(*command, options->data, true);
+  add_data_options(*command, options->data, DataNeed::kLabelled);
   command->add_option("--validation", options->validation, "Samples to evaluate on every epoch");
   command->add_option("--validation-labels", options->validation_labels, "Their labels");
   command->add_option("--epochs", options->epochs, "Passes over the data")

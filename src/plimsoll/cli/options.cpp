@@ -52,10 +52,11 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_flag("--json", options.json, "One JSON object on standard output, no progress");
 }
 
-void add_data_options(CLI::App& command, DataOptions& options, bool labels) {
-  command.add_option("--data", options.data, "Samples: .npy, .npz (x and y), IDX, also .gz")
-      ->required();
-  if (labels) {
+void add_data_options(CLI::App& command, DataOptions& options, DataNeed need) {
+  CLI::Option* data =
+      command.add_option("--data", options.data, "Samples: .npy, .npz (x and y), IDX, also .gz");
+  if (need != DataNeed::kOptional) data->required();
+  if (need != DataNeed::kSamples) {
     command.add_option("--labels", options.labels, "Labels, when they are a file of their own");
     command.add_option("--sample-weights", options.sample_weights, "One weight per sample");
   }

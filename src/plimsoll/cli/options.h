@@ -42,7 +42,9 @@ struct DataOptions {
 };
 
 void add_model_options(CLI::App& command, ModelOptions& options);
-void add_data_options(CLI::App& command, DataOptions& options, bool labels);
+// kOptional: a plan is exact for data that it is told of (the short last batch, buffers).
+enum class DataNeed { kSamples, kLabelled, kOptional };
+void add_data_options(CLI::App& command, DataOptions& options, DataNeed need);
 
 // Loads the model and completes its training configuration with the options. `training`: a loss and
 // an optimizer are needed; otherwise a loss (`needs_loss`) or nothing.

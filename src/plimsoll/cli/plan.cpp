@@ -15,18 +15,32 @@ namespace {
 
 struct PlanOptions {
   ModelOptions model;
+  DataOptions data;
+  DataOptions validation;
   bool frontier = false;
 };
 
 int run(const PlanOptions& options) {
-  const Loaded loaded = load(options.model, true, true);
+  Loaded loaded = load(options.model, true, true);
+  loaded.compile.sample_weights = !options.data.sample_weights.empty();
   train::PlanRequest request;
   request.limit = memory_limit(options.model);
   request.backend = options.model.backend;
   request.threads = options.model.threads;
   request.seed = options.model.seed;
-  layers::BatchSizes batches;
-  batches.train = options.model.batch;
+  train::RowCounts rows;
+  rows.train = options.model.batch;
+  if (!options.data.data.empty()) {
+    const data::Dataset dataset = open(options.data);
+    rows.train = dataset.row_count();
+    request.data += dataset.resident_bytes();
+  }
+  if (!options.validation.data.empty()) {
+    const data::Dataset dataset = open(options.validation);
+    rows.evaluate = dataset.row_count();
+    request.data += dataset.resident_bytes();
+  }
+  const layers::BatchSizes batches = train::batch_sizes(options.model.batch, rows);
   const train::PlannedRun planned =
       train::plan_run(loaded.file.model, loaded.compile, batches, request);
   const bool frontier = options.frontier || !request.limit;
@@ -42,6 +56,9 @@ Command add_plan(CLI::App& app) {
   auto options = std::make_shared<PlanOptions>();
   CLI::App* command = app.add_subcommand("plan", "Predict memory and time of a training step");
   add_model_options(*command, options->model);
+  add_data_options(*command, options->data, DataNeed::kOptional);
+  command->add_option("--validation", options->validation.data, "Samples to evaluate on");
+  command->add_option("--validation-labels", options->validation.labels, "Their labels");
   command->add_flag("--frontier", options->frontier, "Limits against time, down to the smallest");
   return [options] { return run(*options); };
 }

@@ -62,7 +62,7 @@ Command add_predict(CLI::App& app) {
   auto options = std::make_shared<PredictCommand>();
   CLI::App* command = app.add_subcommand("predict", "Write a model's outputs on data");
   add_model_options(*command, options->model);
-  add_data_options(*command, options->data, false);
+  add_data_options(*command, options->data, DataNeed::kSamples);
   command->add_option("--output", options->output, "Predictions: a .npy file")->required();
   return [options] { return run(*options); };
 }

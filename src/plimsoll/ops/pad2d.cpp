@@ -20,13 +20,11 @@ class Pad2d final : public BatchMapOp {
     expect_rank(node, 0, 4, 4);
     ValueType y = node.inputs[0];
     const std::vector<int64_t> borders = read_ints(node, key_, 4, 0);
-    for (int i = 0; i < 2; ++i) {
-      const auto at = static_cast<size_t>(2 * i);
-      y.shape[i + 1].count += sign_ * (borders[at] + borders[at + 1]);
-      if (y.shape[i + 1].count < 1) {
-        refuse("something left of " + to_string(node.inputs[0].shape), to_string(y.shape),
-               "Crop less.");
-      }
+    y.shape[1].count += sign_ * (borders[0] + borders[1]);
+    y.shape[2].count += sign_ * (borders[2] + borders[3]);
+    if (y.shape[1].count < 1 || y.shape[2].count < 1) {
+      refuse("something left of " + to_string(node.inputs[0].shape), to_string(y.shape),
+             "Crop less.");
     }
     return {y};
   }

@@ -16,6 +16,8 @@ namespace {
 
 // Halving 2^30 rows leaves nothing above 1.
 constexpr int kMostBlockSets = 31;
+// What asking for other block sets first leaves in heap and library pages: measured.
+constexpr Bytes kSearchedBefore = 1_MiB + 512_KiB;
 constexpr int64_t kLargestBatchTried = int64_t{1} << 20;
 
 bool all_ones(const graph::ProgramSet& set, const graph::KernelCatalog& catalog) {
@@ -43,6 +45,7 @@ SetAnswer ask(const layers::Model& model, const layers::CompileOptions& compile,
   answer.lowered = lower(model, compile, batches, request, block_set);
   const graph::ProgramSet& set = answer.lowered.built.set;
   answer.overhead = process_overhead(set, *answer.lowered.backend, request.data);
+  if (block_set > 0) answer.overhead.structures += kSearchedBefore;
   plan::PlanOptions options;
   options.max_steps = request.plan_steps;
   if (request.limit) {
@@ -140,6 +143,18 @@ std::optional<int64_t> largest_batch(const layers::Model& model,
 }
 
 }  // namespace
+
+layers::BatchSizes batch_sizes(int64_t batch, const RowCounts& rows) {
+  layers::BatchSizes sizes;
+  const auto split = [batch](int64_t count, int64_t& full, int64_t& tail) {
+    if (count >= batch) full = batch;
+    tail = count % batch;
+  };
+  split(rows.train, sizes.train, sizes.train_tail);
+  split(rows.evaluate, sizes.evaluate, sizes.evaluate_tail);
+  split(rows.predict, sizes.predict, sizes.predict_tail);
+  return sizes;
+}
 
 Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,
               const layers::BatchSizes& batches, const PlanRequest& request, int block_set) {

@@ -30,6 +30,16 @@ struct PlanRequest {
   bool full_answer = true;
 };
 
+// Rows that the run will see; 0: no such program.
+struct RowCounts {
+  int64_t train = 0;
+  int64_t evaluate = 0;
+  int64_t predict = 0;
+};
+
+// The programs that such a run needs: full batches, and the short last one.
+layers::BatchSizes batch_sizes(int64_t batch, const RowCounts& rows);
+
 // Programs lowered for a backend: fused, with packed weights.
 struct Lowered {
   layers::BuiltPrograms built;

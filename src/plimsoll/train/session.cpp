@@ -1,5 +1,7 @@
 #include "train/session.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -13,18 +15,6 @@ namespace {
 
 constexpr int64_t kGuardPercent = 80;
 constexpr size_t kTimedSteps = 1024;
-
-layers::BatchSizes batch_sizes(int64_t batch, const RowCounts& rows) {
-  layers::BatchSizes sizes;
-  const auto split = [batch](int64_t count, int64_t& full, int64_t& tail) {
-    if (count >= batch) full = batch;
-    tail = count % batch;
-  };
-  split(rows.train, sizes.train, sizes.train_tail);
-  split(rows.evaluate, sizes.evaluate, sizes.evaluate_tail);
-  split(rows.predict, sizes.predict, sizes.predict_tail);
-  return sizes;
-}
 
 PlanRequest plan_request(const SessionOptions& options, Bytes data) {
   PlanRequest request;
@@ -111,6 +101,7 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
     : options_(options) {
   run_ = plan_run(model, compile, batch_sizes(options.batch, rows), plan_request(options, data));
   if (!run_.plan) throw Error(ErrorKind::kBudget, run_.summary.reason);
+  malloc_trim(0);  // the search is over: its memory goes back before the arena is touched
   if (!options.memory) {
     const Bytes guard = Bytes(memory_available_to_process().count() / 100 * kGuardPercent);
     if (run_.summary.predicted_process > guard) {

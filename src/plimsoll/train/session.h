@@ -34,13 +34,6 @@ struct SessionOptions {
   uint64_t seed = 0;
 };
 
-// Rows that the run will see; 0: no such program.
-struct RowCounts {
-  int64_t train = 0;
-  int64_t evaluate = 0;
-  int64_t predict = 0;
-};
-
 using Metrics = std::vector<std::pair<std::string, double>>;
 
 struct EpochResult {

@@ -42,7 +42,7 @@ TEST(ApiTraining, NamesWorkAsOnTheCommandLine) {
   EXPECT_EQ(argument(Optimizer("adam(beta_1=0.5)"), "beta_1").as_double(), 0.5);
   expect_error(ErrorKind::kConfig, "Did you mean", [] { Optimizer("adan"); });
   expect_error(ErrorKind::kConfig, "Did you mean", [] { Loss("binary_crossentropi"); });
-  expect_error(ErrorKind::kConfig, "Did you mean", [] { Metric("acuracy"); });
+  expect_error(ErrorKind::kConfig, "Did you mean", [] { Metric("accurac"); });
 }
 
 }  // namespace

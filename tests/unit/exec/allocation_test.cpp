@@ -1,27 +1,9 @@
 #include <gtest/gtest.h>
+#include <malloc.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
-#include "base/process_memory.h"
 #include "exec/float_mode.h"
+#include "toys/count_allocations.h"
 #include "unit/exec/toy_run.h"
-
-// Counts what goes through operator new in this program.
-
-namespace {
-std::atomic<int64_t> allocations{0};
-}  // namespace
-
-void* operator new(size_t bytes) {
-  ++allocations;
-  void* memory = std::malloc(bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace plimsoll::exec {
 namespace {
@@ -36,12 +18,11 @@ TEST(Allocations, AStepAllocatesNothing) {
   toys::ToySource source({4});
   toys::ToySink sink = make_sink(programs.programs[0]);
   executor.run(0, {}, &source, &sink);
-  const int64_t before = allocations;
-  const Bytes anonymous = read_process_memory().anonymous;
-  const int64_t reading = allocations - before;
+  const int64_t before = toys::allocation_count();
+  const size_t heap = ::mallinfo2().uordblks;
   for (int step = 0; step < 1000; ++step) executor.run(0, {.step = step}, &source, &sink);
-  EXPECT_EQ(allocations - before, reading);
-  EXPECT_LE(read_process_memory().anonymous, anonymous + 64_KiB);
+  EXPECT_EQ(toys::allocation_count(), before);
+  EXPECT_LE(::mallinfo2().uordblks, heap);
 }
 
 TEST(Allocations, NorDoesATransfer) {
@@ -71,9 +52,9 @@ end
   toys::ToySource source({16});
   toys::ToySink sink({std::vector<float>(64)}, {16});
   executor.run(0, {}, &source, &sink);
-  const int64_t before = allocations;
+  const int64_t before = toys::allocation_count();
   for (int step = 0; step < 20; ++step) executor.run(0, {.step = step}, &source, &sink);
-  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(toys::allocation_count(), before);
 }
 
 float halve(volatile float* value) { return *value / 2; }
