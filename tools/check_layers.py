@@ -59,7 +59,7 @@ SOURCES_ONLY = re.compile(r"nlohmann/.*")
 SYSTEM = re.compile(
     r"[a-z_0-9]+|(sys|linux|arpa|netinet)/\w+\.h|"
     r"(cpuid|omp|immintrin|x86intrin|xmmintrin|pmmintrin|arm_neon|cxxabi|execinfo)\.h|"
-    r"(dirent|dlfcn|errno|fcntl|glob|malloc|poll|pthread|pwd|sched|signal|spawn|termios|time|unistd)\.h"
+    r"(dirent|dlfcn|errno|fcntl|glob|link|malloc|poll|pthread|pwd|sched|signal|spawn|termios|time|unistd)\.h"
 )
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)

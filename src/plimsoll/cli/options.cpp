@@ -70,6 +70,8 @@ Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss) 
   if (loaded.file.compile) loaded.compile = *loaded.file.compile;
   if (!options.optimizer.empty()) {
     loaded.compile.optimizer = layers::parse_optimizer(options.optimizer);
+    // Another optimizer starts afresh: the file's slots and learning rate are not its own.
+    loaded.file.weights = formats::without_optimizer(std::move(loaded.file.weights));
   }
   if (!options.loss.empty()) loaded.compile.losses = {layers::parse_loss(options.loss)};
   if (!options.metrics.empty()) {

@@ -14,7 +14,7 @@
 #include "formats/model_file.h"
 #include "train/session.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's
 class App;
 }
 

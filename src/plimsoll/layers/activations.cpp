@@ -10,8 +10,7 @@ namespace plimsoll::layers {
 namespace {
 
 // Activations that look at a whole row: operators of their own.
-constexpr std::array<std::string_view, 4> kRowActivations = {"softmax", "log_softmax", "glu",
-                                                             "sparsemax"};
+constexpr std::array<std::string_view, 3> kRowActivations = {"softmax", "log_softmax", "glu"};
 
 std::string canonical(const std::string& name) {
   if (name == "swish") return "silu";
@@ -55,6 +54,13 @@ Activation Activation::parse(const Config& value) {
     throw Error(ErrorKind::kModel, "expected the name of an activation, received " +
                                        value.to_json() +
                                        ". Put a layer of its own behind this one.");
+  }
+  if (name->as_string() == "sparsemax") {
+    throw Error(
+        ErrorKind::kModel,
+        "expected an activation that Keras computes as it is defined, received \"sparsemax\": "
+        "Keras subtracts the sum of the cumulative sums over the support, which is another "
+        "function. Use softmax.");
   }
   const std::vector<std::string> known = activation_key_names();
   for (const std::string& candidate : known) {

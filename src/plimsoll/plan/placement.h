@@ -2,11 +2,12 @@
 
 // Gives buffers static offsets in one region: dynamic storage allocation with known intervals.
 //
-// Several placers run: by size, by lifetime, by area, by start (each takes the buffers in that order
-// and puts every one into the lowest gap that holds it), and from the bottom up (plan/skyline.h).
-// Then, while the region is larger than it need be, the best one's order is changed in places and
-// all are placed anew, a bounded number of times. The smallest region wins, ties by the order of
-// the placers. The largest sum of bytes alive at once is a lower bound, so the gap is known.
+// Several placers run: by size, by lifetime, by area, by start (each takes the buffers in that
+// order and puts every one into the lowest gap that holds it), and from the bottom up
+// (plan/skyline.h). Then, while the region is larger than it need be, the best one's order is
+// changed in places and all are placed anew, a bounded number of times. The smallest region wins,
+// ties by the order of the placers. The largest sum of bytes alive at once is a lower bound, so the
+// gap is known.
 //
 //   offset ▲        ┌──────┐
 //          │ ┌────┐ │  c   │         c was placed last: the lowest gap over its interval is
