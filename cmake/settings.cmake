@@ -39,6 +39,8 @@ if(PLIMSOLL_SANITIZE)
   endforeach()
   add_compile_options(-fsanitize=${PLIMSOLL_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
+  # GCC 12 sees uninitialised temporaries in instrumented code that are none.
+  add_compile_options(-Wno-maybe-uninitialized)
   add_link_options(-fsanitize=${PLIMSOLL_SANITIZE})
 endif()
 

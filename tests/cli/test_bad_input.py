@@ -196,10 +196,10 @@ def test_output_folder_missing(place: Workplace) -> None:
 
 
 def test_no_space_for_the_output(place: Workplace) -> None:
-    """A file system of one page that is already full."""
+    """A file system of one page: the trained file does not fit."""
     full = place.folder / "disk"
     full.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(full)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(full)]
     if subprocess.run(mount, capture_output=True).returncode != 0:
         pytest.fail("cannot mount a tmpfs: this test needs to run as root")
     try:

@@ -69,10 +69,12 @@ std::string to_text(const PlanSummary& summary, bool with_frontier) {
   add_parts(summary, text);
   text += "\nfree plan " + to_string(summary.free_plan) + "; smallest with the same bits " +
           to_string(summary.smallest_same_bits) + " (" +
-          std::to_string(summary.smallest_same_bits.count()) + " B); smallest " +
-          to_string(summary.smallest_feasible) + " (" +
-          std::to_string(summary.smallest_feasible.count()) + " B); lower bound " +
-          to_string(summary.lower_bound) + "\n";
+          std::to_string(summary.smallest_same_bits.count()) + " B)";
+  if (summary.smallest_feasible > Bytes(0)) {
+    text += "; smallest " + to_string(summary.smallest_feasible) + " (" +
+            std::to_string(summary.smallest_feasible.count()) + " B)";
+  }
+  text += "; lower bound " + to_string(summary.lower_bound) + "\n";
   if (summary.largest_feasible_batch) {
     text +=
         "largest batch within the limit: " + std::to_string(*summary.largest_feasible_batch) + "\n";

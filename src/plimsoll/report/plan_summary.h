@@ -44,7 +44,7 @@ struct PlanSummary {
   int threads = 1;
 
   Bytes lower_bound;
-  Bytes smallest_feasible;
+  Bytes smallest_feasible;  // zero: was not asked for
   Bytes smallest_same_bits;
   Bytes free_plan;
   std::optional<int64_t> largest_feasible_batch;

@@ -213,6 +213,8 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
     }
     if (last) break;
   }
+  // Unasked for, and not searched.
+  if (!request.full_answer && own_fits) summary.smallest_feasible = Bytes(0);
   fill_chosen(chosen, fits, summary);
   if (fits) {
     summary.answer = "fits";
