@@ -16,8 +16,9 @@ namespace {
 
 // Halving 2^30 rows leaves nothing above 1.
 constexpr int kMostBlockSets = 31;
-// What asking for other block sets first leaves in heap and library pages: measured.
-constexpr Bytes kSearchedBefore = 1_MiB + 512_KiB;
+// What asking for the block sets before it leaves in heap and library pages: measured.
+constexpr Bytes kFirstSearch = 1_MiB + 512_KiB;
+constexpr Bytes kFurtherSearch = 512_KiB;
 constexpr int64_t kLargestBatchTried = int64_t{1} << 20;
 
 bool all_ones(const graph::ProgramSet& set, const graph::KernelCatalog& catalog) {
@@ -45,7 +46,11 @@ SetAnswer ask(const layers::Model& model, const layers::CompileOptions& compile,
   answer.lowered = lower(model, compile, batches, request, block_set);
   const graph::ProgramSet& set = answer.lowered.built.set;
   answer.overhead = process_overhead(set, *answer.lowered.backend, request.data);
-  if (block_set > 0) answer.overhead.structures += kSearchedBefore;
+  if (block_set > 0) {
+    const Bytes searched = kFirstSearch + kFurtherSearch * (block_set - 1);
+    answer.overhead.structures += searched;
+    answer.overhead.start_up += searched;
+  }
   plan::PlanOptions options;
   options.max_steps = request.plan_steps;
   if (request.limit) {
