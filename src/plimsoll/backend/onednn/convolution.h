@@ -8,14 +8,18 @@
 // fast). The layout is that of a full block; tails use it too, and where the library has no fast
 // kernel for that, the tail runs as a full block with zero rows behind.
 //
-//   scratch  conv2d, conv2d_grad_input   [primitive] [padded input and output, tails of that kind]
-//            conv2d_grad_kernel          [primitive] [dw as the primitive lays it out] [db]
+// Threads share a call's work (convolution_shares.h), each with primitives for one thread.
+//
+//   scratch  conv2d, conv2d_grad_input   [primitive] a share [padded input, output: such tails]
+//            conv2d_grad_kernel          [primitive] [dw as the primitive lays it out] [db] a share
 //
 // The vendor's weight gradient overwrites, so it goes to scratch and is then stored or added.
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/onednn/packed_layout.h"
@@ -47,18 +51,19 @@ class Convolutions {
   // The layout that the weight should be packed to; nullopt: plain.
   std::optional<PackedLayout> wanted_layout(const Convolution& convolution) const;
   Bytes scratch(const Convolution& convolution) const;
-  // Equal keys, one primitive.
-  std::string key(const Convolution& convolution) const;
+  // Of its primitives; equal keys, one primitive.
+  std::vector<std::string> keys(const Convolution& convolution) const;
   std::unique_ptr<Kernel> make(const Convolution& convolution) const;
 
  private:
-  std::shared_ptr<Compiled> compiled(const Convolution& convolution) const;
+  // Of each share of a call.
+  using AllCompiled = std::vector<std::shared_ptr<Compiled>>;
+  AllCompiled compiled(const Convolution& convolution) const;
   std::shared_ptr<Compiled> compiled_with(const Convolution& convolution,
                                           const dnnl::memory::desc& weights,
                                           std::string_view weights_key) const;
   // Whether a tail must run as a full block.
   bool runs_padded(const Convolution& convolution) const;
-  int threads_for(const Convolution& convolution) const;
 
   PrimitiveCache& cache_;
   int threads_;

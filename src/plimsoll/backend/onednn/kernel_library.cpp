@@ -130,11 +130,10 @@ std::vector<std::string> KernelLibrary::primitive_keys(const Graph& graph, NodeI
   for (int64_t count : samples) {
     if (axis >= 0) extents[static_cast<size_t>(axis)] = count;
     const cpu::NodeFacts facts = cpu::node_facts(graph, node, batch, extents, {});
-    if (const auto c = convolution(graph, node, facts)) keys.push_back(convolutions_.key(*c));
-    if (const auto d = read_dense(facts)) {
-      const std::vector<std::string> more = dense_layers_.keys(*d);
-      keys.insert(keys.end(), more.begin(), more.end());
-    }
+    std::vector<std::string> more;
+    if (const auto c = convolution(graph, node, facts)) more = convolutions_.keys(*c);
+    if (const auto d = read_dense(facts)) more = dense_layers_.keys(*d);
+    keys.insert(keys.end(), more.begin(), more.end());
   }
   return keys;
 }

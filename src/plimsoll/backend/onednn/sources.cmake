@@ -9,9 +9,11 @@ set(onednn_loops
 set(onednn_sources
     cpu/cpu_kernels.cpp
     cpu/node_facts.cpp
+    cpu/team.cpp
     cpu/threads.cpp
     onednn/blocks.cpp
     onednn/convolution.cpp
+    onednn/convolution_shares.cpp
     onednn/cost_model.cpp
     onednn/dense.cpp
     onednn/kernel_library.cpp
