@@ -374,20 +374,39 @@ Growth classify(std::span<const CurvePoint> points) {
   return growth;
 }
 
+namespace {
+
+// Behind the last step or epoch: what comes then (saving, the interpreter's end) is no training.
+// The whole where the output counted nothing, or too little.
+size_t end_of_progress(std::span<const Sample> samples) {
+  size_t end = samples.size();
+  const auto moved = [&](size_t at) {
+    return samples[at].steps != samples[at - 1].steps ||
+           samples[at].epochs != samples[at - 1].epochs;
+  };
+  while (end > 1 && !moved(end - 1)) --end;
+  return end >= Growth::kFewestPoints ? end : samples.size();
+}
+
+}  // namespace
+
 Growth find_growth(std::span<const Sample> samples) {
   size_t begin = 0;
   while (begin < samples.size() && samples[begin].steps == 0 && samples[begin].epochs == 0) ++begin;
   if (begin == samples.size() || samples.size() - begin < Growth::kFewestPoints) begin = 0;
+  samples = samples.subspan(begin);
+  samples = samples.first(end_of_progress(samples));
+  if (samples.empty()) return {};
   std::vector<CurvePoint> points;
-  points.reserve(samples.size() - begin);
-  for (const Sample& sample : samples.subspan(begin)) {
+  points.reserve(samples.size());
+  for (const Sample& sample : samples) {
     points.push_back(
         {sample.seconds, static_cast<double>(sample.held_low), static_cast<double>(sample.held)});
   }
   Growth growth = classify(points);
   if (growth.bytes_per_minute == 0 || points.size() < 2) return growth;
   const double minutes = (growth.to_seconds - growth.from_seconds) / 60;
-  const Sample& first = samples[begin];
+  const Sample& first = samples.front();
   const Sample& last = samples.back();
   const auto per = [&](int64_t count) {
     return count > 1 ? growth.bytes_per_minute * minutes / static_cast<double>(count) : 0.0;

@@ -64,8 +64,8 @@ struct Growth {
 // Points in the order of time. A fall in the last instants is the command's end and not judged.
 Growth classify(std::span<const CurvePoint> points);
 
-// Judges `held` of the samples from the first step or epoch that the output showed, or from the
-// beginning where it showed none, and divides the slope by what was counted.
+// Judges `held` of the samples from the first to the last step or epoch that the output showed, or
+// all of them where it showed none, and divides the slope by what was counted.
 Growth find_growth(std::span<const Sample> samples);
 
 }  // namespace plimsoll::watch

@@ -261,6 +261,15 @@ TEST(Growth, IsDividedByTheStepsThatTheOutputShowed) {
   EXPECT_EQ(growth.bytes_per_epoch, 0);
 }
 
+TEST(Growth, ALongEndBehindTheLastStepIsNotJudged) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 60; ++i) samples.push_back(sample_at(i, 500 + 8 * i, i + 1));
+  for (int i = 60; i < 100; ++i) samples.push_back(sample_at(i, 980, 60));
+  const Growth growth = find_growth(samples);
+  EXPECT_EQ(growth.form, CurveForm::kGrowth);
+  EXPECT_NEAR(growth.bytes_per_step, 8 * kMiB, 0.2 * kMiB);
+}
+
 TEST(Growth, ALongStartIsNoGrowthOnceStepsAreKnown) {
   std::vector<Sample> samples;
   for (int i = 0; i < 80; ++i) samples.push_back(sample_at(i, i * 10, 0));
