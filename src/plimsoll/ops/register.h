@@ -20,6 +20,7 @@ void register_cast(graph::OpRegistry& registry);
 void register_categorical_crossentropy(graph::OpRegistry& registry);
 void register_concat(graph::OpRegistry& registry);
 void register_conv2d(graph::OpRegistry& registry);
+void register_conv2d_pool(graph::OpRegistry& registry);
 void register_count(graph::OpRegistry& registry);
 void register_dense(graph::OpRegistry& registry);
 void register_dropout(graph::OpRegistry& registry);

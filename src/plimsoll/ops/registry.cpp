@@ -23,6 +23,7 @@ graph::OpRegistry make_registry() {
   register_categorical_crossentropy(registry);
   register_concat(registry);
   register_conv2d(registry);
+  register_conv2d_pool(registry);
   register_count(registry);
   register_dense(registry);
   register_dropout(registry);

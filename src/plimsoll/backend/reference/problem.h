@@ -49,6 +49,7 @@ struct KernelEntry {
 std::span<const KernelEntry> activation_kernels();
 std::span<const KernelEntry> categorical_kernels();
 std::span<const KernelEntry> conv2d_kernels();
+std::span<const KernelEntry> conv2d_pool_kernels();
 std::span<const KernelEntry> dense_kernels();
 std::span<const KernelEntry> elementwise_kernels();
 std::span<const KernelEntry> initializer_kernels();
