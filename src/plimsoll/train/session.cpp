@@ -24,6 +24,7 @@ PlanRequest plan_request(const SessionOptions& options, Bytes data) {
   request.threads = options.threads;
   request.seed = options.seed;
   request.data = data;
+  request.plan_steps = options.plan_steps;
   request.full_answer = false;
   return request;
 }
