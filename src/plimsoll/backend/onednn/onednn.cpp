@@ -88,7 +88,7 @@ class Onednn final : public Backend {
     return library_.make_encoder(request);
   }
   ResidentBytes resident_bytes(const graph::ProgramSet& programs) const override {
-    return estimate_resident_bytes(library_, programs);
+    return estimate_resident_bytes(library_, programs, catalog_.thread_count());
   }
 
  private:
