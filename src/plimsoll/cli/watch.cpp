@@ -62,6 +62,7 @@ watch::WatchOptions watch_options(const WatchCommand& command) {
   options.high_mark = command.high_mark / 100;
   options.grace_seconds = command.grace;
   options.with_gpu = !command.no_gpu;
+  options.live = !command.quiet && ::isatty(STDERR_FILENO) == 1;
   // Python then prints its stack when it dies of SIGSEGV, SIGBUS, SIGABRT and the like.
   if (::getenv("PYTHONFAULTHANDLER") == nullptr) {
     options.environment.emplace_back("PYTHONFAULTHANDLER", "1");

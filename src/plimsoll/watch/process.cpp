@@ -84,21 +84,32 @@ std::optional<ProcessReading> ProcessReader::read(int64_t pid) {
   reading.cpu_seconds =
       static_cast<double>(stat->fields[kUserTicks] + stat->fields[kSystemTicks]) / ticks;
   reading.threads = stat->fields[kThreads];
-  if (const std::optional<std::string_view> status = file_.read(path + "/status")) {
-    reading.resident = kilobytes(*status, "VmRSS");
-    reading.peak_resident = kilobytes(*status, "VmHWM");
-    reading.anonymous = kilobytes(*status, "RssAnon");
-    reading.file = kilobytes(*status, "RssFile");
-    reading.shared = kilobytes(*status, "RssShmem");
-    reading.swapped = kilobytes(*status, "VmSwap");
-    reading.page_tables = kilobytes(*status, "VmPTE");
-  }
+  add_memory(reading);
   if (const std::optional<std::string_view> io = file_.read(path + "/io")) {
     reading.read_bytes = find_value(*io, "read_bytes").value_or(0);
     reading.written_bytes = find_value(*io, "write_bytes").value_or(0);
     reading.taken_bytes = find_value(*io, "rchar").value_or(0);
   }
   return reading;
+}
+
+bool ProcessReader::add_memory(ProcessReading& reading) {
+  const std::optional<std::string_view> status = file_.read(folder(reading.pid) + "/status");
+  if (!status) return false;
+  reading.resident = kilobytes(*status, "VmRSS");
+  reading.peak_resident = kilobytes(*status, "VmHWM");
+  reading.anonymous = kilobytes(*status, "RssAnon");
+  reading.file = kilobytes(*status, "RssFile");
+  reading.shared = kilobytes(*status, "RssShmem");
+  reading.swapped = kilobytes(*status, "VmSwap");
+  reading.page_tables = kilobytes(*status, "VmPTE");
+  return true;
+}
+
+std::optional<ProcessReading> ProcessReader::read_memory(int64_t pid) {
+  ProcessReading reading;
+  reading.pid = pid;
+  return add_memory(reading) ? std::optional<ProcessReading>(reading) : std::nullopt;
 }
 
 std::optional<int64_t> ProcessReader::proportional(int64_t pid) {

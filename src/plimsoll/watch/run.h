@@ -28,6 +28,7 @@ struct WatchOptions {
   double grace_seconds = 10;  // from SIGTERM to SIGKILL, where the watcher ends the command
   double interval_seconds = 0.5;
   bool with_gpu = true;
+  bool live = false;  // a status line on standard error, which is a terminal
   // Names and values put into the command's environment.
   std::vector<std::pair<std::string, std::string>> environment;
 };

@@ -46,6 +46,14 @@ std::optional<int64_t> network_bytes(KernelFile& file) {
 
 }  // namespace
 
+SharedMemory read_shared_memory() {
+  struct statvfs space = {};
+  if (::statvfs("/dev/shm", &space) != 0) return {};
+  const auto block = static_cast<int64_t>(space.f_frsize);
+  const int64_t size = static_cast<int64_t>(space.f_blocks) * block;
+  return {size - static_cast<int64_t>(space.f_bfree) * block, size};
+}
+
 void Sampler::Totals::add(const ProcessReading& reading) {
   add(Totals{reading.cpu_seconds, reading.major_faults, reading.minor_faults, reading.read_bytes,
              reading.written_bytes, reading.taken_bytes});
@@ -91,12 +99,8 @@ void Sampler::add_processes(Sample& sample) {
     if (!reading) continue;
     if (reading->resident > 0 || reading->state != 'Z') ++sample.processes;
     sample.threads += reading->threads;
-    sample.resident += reading->resident;
-    sample.anonymous += reading->anonymous;
-    sample.shared += reading->shared;
-    sample.swapped += reading->swapped;
+    add_memory(*reading, sample, page_tables);
     sample.waiting += reading->state == 'D' ? 1 : 0;
-    page_tables += reading->page_tables;
     alive[pid].add(*reading);
     sum.add(*reading);
     add_limits(*reading, sample);
@@ -126,8 +130,7 @@ void Sampler::add_processes(Sample& sample) {
   sample.read_bytes = sum.read;
   sample.written_bytes = sum.written;
   sample.taken_bytes = sum.taken;
-  const double held = static_cast<double>(sample.anonymous + sample.shared) * shared_ratio_;
-  sample.held = static_cast<int64_t>(held) + page_tables + sample.swapped;
+  sample.held = held_of(sample, page_tables);
 }
 
 void Sampler::add_limits(const ProcessReading& reading, Sample& sample) {
@@ -153,12 +156,9 @@ void Sampler::add_group(Sample& sample) {
 }
 
 void Sampler::add_machine(Sample& sample) {
-  struct statvfs space = {};
-  if (::statvfs("/dev/shm", &space) == 0) {
-    const auto block = static_cast<int64_t>(space.f_frsize);
-    shm_size_ = static_cast<int64_t>(space.f_blocks) * block;
-    sample.shm_used = *shm_size_ - static_cast<int64_t>(space.f_bfree) * block;
-  }
+  const SharedMemory shared = read_shared_memory();
+  shm_size_ = shared.size;
+  sample.shm_used = shared.used;
   const auto since = [](auto& first, const auto& now) {
     if (!first) first = now;
     auto result = now;
@@ -213,13 +213,35 @@ Sample Sampler::full(double seconds) {
 }
 
 Sample Sampler::light(double seconds) {
-  if (!group_.exists()) return full(seconds);
   Sample sample = last_;
   sample.seconds = seconds;
   sample.proportional.reset();
-  add_group(sample);
+  if (group_.exists()) {
+    add_group(sample);
+  } else {
+    sample.resident = sample.anonymous = sample.shared = sample.swapped = 0;
+    int64_t page_tables = 0;
+    for (const int64_t pid : pids_) {
+      const std::optional<ProcessReading> reading = reader_.read_memory(pid);
+      if (reading) add_memory(*reading, sample, page_tables);
+    }
+    sample.held = held_of(sample, page_tables);
+  }
   sample.held_low = sample.held;
   return sample;
+}
+
+void Sampler::add_memory(const ProcessReading& reading, Sample& sample, int64_t& page_tables) {
+  sample.resident += reading.resident;
+  sample.anonymous += reading.anonymous;
+  sample.shared += reading.shared;
+  sample.swapped += reading.swapped;
+  page_tables += reading.page_tables;
+}
+
+int64_t Sampler::held_of(const Sample& sample, int64_t page_tables) const {
+  const double held = static_cast<double>(sample.anonymous + sample.shared) * shared_ratio_;
+  return static_cast<int64_t>(held) + page_tables + sample.swapped;
 }
 
 }  // namespace plimsoll::watch

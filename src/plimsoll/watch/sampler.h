@@ -3,7 +3,8 @@
 // Takes the samples of one command's process tree.
 //
 // Two depths, since their costs differ by a factor of a hundred: `light` reads the group's account
-// only (a few files), `full` every process of the tree as well. Totals (CPU time, faults, bytes
+// (or, without a group, the memory of the processes known so far), `full` finds the tree anew and
+// reads everything of every process. Totals (CPU time, faults, bytes
 // read) never fall: those of processes that ended are kept. Proportional memory is read rarely, and
 // the more rarely the longer it takes.
 
@@ -21,6 +22,12 @@
 
 namespace plimsoll::watch {
 
+// The machine's /dev/shm, in bytes; nothing where there is none.
+struct SharedMemory {
+  std::optional<int64_t> used, size;
+};
+SharedMemory read_shared_memory();
+
 class Sampler {
  public:
   // `group` may be one that does not exist; it outlives the sampler.
@@ -28,7 +35,6 @@ class Sampler {
 
   // `seconds` since the start of the command.
   Sample full(double seconds);
-  // Without a group this is a full sample.
   Sample light(double seconds);
 
   // Of the tree, as the latest full sample saw it; ascending.
@@ -54,6 +60,8 @@ class Sampler {
 
   void find_tree();
   void add_processes(Sample& sample);
+  static void add_memory(const ProcessReading& reading, Sample& sample, int64_t& page_tables);
+  int64_t held_of(const Sample& sample, int64_t page_tables) const;
   void add_limits(const ProcessReading& reading, Sample& sample);
   void add_group(Sample& sample);
   void add_machine(Sample& sample);

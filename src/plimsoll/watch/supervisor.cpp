@@ -23,10 +23,11 @@
 namespace plimsoll::watch {
 namespace {
 
-constexpr double kFastest = 0.02;       // seconds between light looks near the limit
-constexpr double kUsual = 0.1;          // … elsewhere
-constexpr double kCostShare = 0.005;    // of the time may go into full samples
-constexpr double kDrainSeconds = 0.25;  // output is waited for behind the end of the command
+constexpr double kFastest = 0.02;        // seconds between light looks near the limit
+constexpr double kUsual = 0.1;           // … elsewhere
+constexpr double kCostShare = 0.005;     // of the time may go into samples, far from the limit
+constexpr double kNearCostShare = 0.05;  // … near it
+constexpr double kDrainSeconds = 0.25;   // output is waited for behind the end of the command
 constexpr size_t kMostEvents = 500;
 constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
@@ -59,7 +60,10 @@ double Supervisor::now() const {
 
 void Supervisor::say(std::string kind, std::string text, bool aloud) {
   Event event{pid_ > 0 ? now() : 0, std::move(kind), std::move(text)};
-  if (aloud) tell_(event);
+  if (aloud) {
+    erase_status();
+    tell_(event);
+  }
   if (run_.events.size() < kMostEvents) run_.events.push_back(std::move(event));
 }
 
@@ -176,7 +180,34 @@ void Supervisor::relay(Relay& relay, size_t stream, short source_events, short t
       output_.feed(stream, block);
     }
   }
-  if (target_events != 0) relay.write();
+  if (target_events == 0) return;
+  if (relay.is_terminal()) erase_status();
+  relay.write();
+}
+
+// One line below the output on a terminal, redrawn, and gone before anything else is written there.
+void Supervisor::draw_status() {
+  if (!options_.live || ended_at_ >= 0) return;
+  const Relay& out = *output_relay_;
+  const Relay& error = *error_relay_;
+  if (!out.at_line_start() || !error.at_line_start() || out.wants_write() || error.wants_write()) {
+    return;
+  }
+  std::string text =
+      "\r\x1b[2K[" + std::to_string(std::lround(now())) + " s  " + size(latest_.held);
+  if (options_.memory) text += " of " + size(*options_.memory);
+  if (latest_.processes > 1) text += "  " + std::to_string(latest_.processes) + " processes";
+  if (latest_.gpu_bytes) text += "  GPU " + size(*latest_.gpu_bytes);
+  if (latest_.epochs > 0) text += "  epoch " + std::to_string(latest_.epochs);
+  text += "  peak " + size(run_.peak.held_bytes) + "]";
+  status_drawn_ = ::write(STDERR_FILENO, text.data(), text.size()) > 0;
+}
+
+void Supervisor::erase_status() {
+  if (!status_drawn_) return;
+  status_drawn_ = false;
+  constexpr std::string_view kErase = "\r\x1b[2K";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kErase.data(), kErase.size());
 }
 
 void Supervisor::handle_signals() {
@@ -211,6 +242,9 @@ void Supervisor::reap() {
     status_ = status;
     ended_at_ = now();
     last_output_ = ended_at_;
+    // What filled it within the last interval may still lie there.
+    if (const auto used = read_shared_memory().used)
+      shm_most_ = std::max(shm_most_.value_or(0), *used);
   }
 }
 
@@ -221,18 +255,21 @@ void Supervisor::look() {
     Sample sample = sampler_->full(time);
     cost_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     take(sample);
-    const bool near =
-        warn_limit_ && !group_.exists() && options_.memory && latest_.held > *warn_limit_ / 2;
-    const double wish = near ? kFastest : std::clamp(time / 40, 0.05, options_.interval_seconds);
+    const double wish = std::clamp(time / 40, 0.05, options_.interval_seconds);
     next_full_ = now() + std::max(wish, cost_ / kCostShare);
-    next_light_ = std::max(next_light_, now() + kFastest);
+    next_light_ = now() + kFastest;
   } else if (time >= next_light_) {
-    if (group_.exists()) take(sampler_->light(time));
+    const auto begin = std::chrono::steady_clock::now();
+    take(sampler_->light(time));
+    const double cost =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     const bool near = options_.memory && latest_.held > *options_.memory / 2;
-    next_light_ = group_.exists() ? now() + (near ? kFastest : kUsual) : next_full_;
+    next_light_ =
+        now() + std::max(near ? kFastest : kUsual, cost / (near ? kNearCostShare : kCostShare));
   }
   if (time >= next_slow_) {
     check_events();
+    draw_status();
     next_slow_ = now() + 0.5;
   }
 }
@@ -397,6 +434,7 @@ Ending Supervisor::ending() {
 }
 
 void Supervisor::conclude_run() {
+  erase_status();
   run_.seconds = ended_at_ >= 0 ? ended_at_ : 0;
   run_.explanation = output_.finish();
   const Ending ended = ending();

@@ -40,6 +40,8 @@ class Supervisor {
   void forward(int signal, bool from_terminal);
   void reap();
   void relay(Relay& relay, size_t stream, short source_events, short target_events);
+  void draw_status();
+  void erase_status();
   void look();
   void take(const Sample& sample);
   void follow_marks(Sample& sample);
@@ -80,6 +82,7 @@ class Supervisor {
   Sample since_added_;  // highest and lowest since the last one in the curve
   double next_add_ = 0;
   bool warned_ = false;
+  bool status_drawn_ = false;
   double terminate_at_ = -1, kill_at_ = -1;
   std::optional<int64_t> shm_most_;
 };
