@@ -192,7 +192,8 @@ Metrics Session::read_metrics() const {
   for (const layers::MetricState& metric : programs().metrics) {
     const double total = read_float(executor_->state(metric.total));
     const double count = read_float(executor_->state(metric.count));
-    metrics.emplace_back(metric.name, count == 0 ? 0.0 : total / count);
+    const double mean = count == 0 ? 0.0 : total / count;
+    metrics.emplace_back(metric.name, metric.root ? std::sqrt(mean) : mean);
   }
   return metrics;
 }
