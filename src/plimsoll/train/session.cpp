@@ -24,6 +24,7 @@ PlanRequest plan_request(const SessionOptions& options, Bytes data) {
   request.threads = options.threads;
   request.seed = options.seed;
   request.data = data;
+  request.plan_steps = options.plan_steps;
   request.full_answer = false;
   return request;
 }
@@ -191,7 +192,8 @@ Metrics Session::read_metrics() const {
   for (const layers::MetricState& metric : programs().metrics) {
     const double total = read_float(executor_->state(metric.total));
     const double count = read_float(executor_->state(metric.count));
-    metrics.emplace_back(metric.name, count == 0 ? 0.0 : total / count);
+    const double mean = count == 0 ? 0.0 : total / count;
+    metrics.emplace_back(metric.name, metric.root ? std::sqrt(mean) : mean);
   }
   return metrics;
 }

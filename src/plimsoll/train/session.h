@@ -33,6 +33,7 @@ struct SessionOptions {
   int threads = 0;
   std::string backend;  // empty: the default
   uint64_t seed = 0;
+  int64_t plan_steps = 200'000;  // effort of the search for a plan
 };
 
 using Metrics = std::vector<std::pair<std::string, double>>;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "backend/cpu/conv_pool.h"
 #include "backend/onednn/convolution_shares.h"
 #include "base/error.h"
 
@@ -221,6 +222,57 @@ GradientScratch gradient_scratch(const Convolution& c,
   return s;
 }
 
+// Rows of a convolution, pooled as they come.
+class PooledKernel final : public Kernel {
+ public:
+  // `runs`: for each part, one per size of share.
+  PooledKernel(std::vector<PrimitiveRun> runs, const Shares& shares, const Convolution& c,
+               int parts, Bytes primitive_scratch, Bytes part_scratch, cpu::Isa isa)
+      : runs_(std::move(runs)),
+        shares_(shares),
+        pooling_({c.geometry, c.pool_rows, c.pool_columns, c.relu}, isa),
+        pool_rows_(c.pool_rows),
+        parts_(parts),
+        primitive_scratch_(primitive_scratch.count()),
+        part_scratch_(part_scratch.count()),
+        bias_(c.bias) {}
+
+  void run(const KernelCall& call) const noexcept override {
+    const auto count = static_cast<int64_t>(shares_.shares.size());
+    cpu::for_each_part(parts_, [&](int part) {
+      const cpu::Range mine = cpu::part_of(count, 1, part, parts_);
+      for (int64_t i = mine.begin; i < mine.end; ++i) run_share(call, part, i);
+    });
+  }
+
+ private:
+  void run_share(const KernelCall& call, int part, int64_t i) const noexcept {
+    const Share& share = shares_.shares[static_cast<size_t>(i)];
+    const size_t run = static_cast<size_t>(part) * shares_.works.size() + share.work;
+    std::byte* scratch = call.scratch + part * part_scratch_;
+    std::byte* result = scratch + primitive_scratch_;
+    std::array<std::byte*, 4> addresses = {call.inputs[0].data + share.source * kFloat,
+                                           call.inputs[1].data, result, nullptr};
+    if (bias_) addresses[3] = call.inputs[2].data;
+    runs_[run].run(std::span(addresses).first(bias_ ? 4 : 3), scratch);
+    const int64_t rows = shares_.works[share.work].geometry.rows().output / pool_rows_;
+    std::byte* y = call.outputs[0].data;
+    std::byte* winners = call.outputs[1].data;
+    pooling_.run(reinterpret_cast<const float*>(result), rows,
+                 y == nullptr ? nullptr : reinterpret_cast<float*>(y) + share.result,
+                 winners == nullptr ? nullptr : reinterpret_cast<uint8_t*>(winners) + share.result);
+  }
+
+  std::vector<PrimitiveRun> runs_;
+  Shares shares_;
+  cpu::ConvPooling pooling_;
+  int64_t pool_rows_;
+  int parts_;
+  int64_t primitive_scratch_;
+  int64_t part_scratch_;
+  bool bias_;
+};
+
 class GradKernelKernel final : public Kernel {
  public:
   GradKernelKernel(std::vector<ShareRun> shares, const Convolution& c, const PackedLayout& layout,
@@ -316,12 +368,33 @@ std::vector<Argument> arguments_of(const Convolution& c, const memory::desc& wei
   return arguments;
 }
 
+// Threads that share out the pieces of a pooled convolution, and what each of them needs.
+int pooled_parts(const Shares& shares, int threads) {
+  double flops = 0;
+  for (const Share& share : shares.shares) {
+    const ops::Conv2dGeometry& g = shares.works[share.work].geometry;
+    flops += 2.0 * static_cast<double>(g.rows().output * g.columns().output) *
+             static_cast<double>(g.kernel_elements());
+  }
+  constexpr double kFlopsWorthATeam = 1e6;
+  if (flops < kFlopsWorthATeam) return 1;
+  return static_cast<int>(std::min<size_t>(static_cast<size_t>(threads), shares.shares.size()));
+}
+Bytes pooled_part_scratch(const Shares& shares,
+                          const std::vector<std::shared_ptr<Compiled>>& compiled) {
+  Bytes result;
+  for (const Convolution& work : shares.works) {
+    result = max(result, Bytes(static_cast<int64_t>(result_of(work).get_size())));
+  }
+  return behind(behind(largest_scratch(compiled)) + result);
+}
+
 }  // namespace
 
 std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t block_samples) {
   Convolution c;
   const std::string_view op = facts.op();
-  if (op == "conv2d") {
+  if (op == "conv2d" || op == "conv2d_pool") {
     c.kind = ConvolutionKind::kForward;
   } else if (op == "conv2d_grad_input") {
     c.kind = ConvolutionKind::kGradInput;
@@ -331,7 +404,14 @@ std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t
     return std::nullopt;
   }
   if (facts.inputs[0].dtype != DType::kFloat32) return std::nullopt;
-  c.geometry = ops::conv2d_geometry(op, facts.types());
+  if (op == "conv2d_pool") {
+    const ops::Conv2dPoolGeometry g = ops::conv2d_pool_geometry(op, facts.types());
+    c.geometry = g.conv;
+    c.pool_rows = g.pool_rows;
+    c.pool_columns = g.pool_columns;
+  } else {
+    c.geometry = ops::conv2d_geometry(op, facts.types());
+  }
   c.samples = facts.samples() * facts.inputs[0].shape[0].count;
   c.block_samples = block_samples * facts.inputs[0].shape[0].count;
   c.bias = facts.attributes().get_bool("use_bias", false) && c.kind != ConvolutionKind::kGradInput;
@@ -361,26 +441,26 @@ std::shared_ptr<Compiled> Convolutions::compiled_with(const Convolution& c,
 Convolutions::AllCompiled Convolutions::compiled(const Convolution& c) const {
   const ops::Conv2dGeometry& g = c.geometry;
   const bool gradient = c.kind == ConvolutionKind::kGradKernel;
-  const std::vector<Share> shares = share_out(c, threads_);
+  const std::vector<Convolution> works = share_out(c, threads_).works;
   AllCompiled all;
   if (!gradient && !c.packed) {
-    for (const Share& share : shares) {
-      all.push_back(compiled_with(share.work, plain_weights(g), "plain"));
+    for (const Convolution& work : works) {
+      all.push_back(compiled_with(work, plain_weights(g), "plain"));
     }
     return all;
   }
-  const Convolution model = gradient ? shares[0].work : share_out(full_block(c), threads_)[0].work;
+  const Convolution model = gradient ? works[0] : share_out(full_block(c), threads_).works[0];
   const std::shared_ptr<Compiled> liked = compiled_with(model, any_weights(g), "any");
   const std::string layout = print(packed_layout(liked->weights));
-  for (const Share& share : shares) {
-    const bool same = key_of(share.work, "any") == key_of(model, "any");
-    all.push_back(same ? liked : compiled_with(share.work, liked->weights, layout));
+  for (const Convolution& work : works) {
+    const bool same = key_of(work, "any") == key_of(model, "any");
+    all.push_back(same ? liked : compiled_with(work, liked->weights, layout));
   }
   return all;
 }
 
 bool Convolutions::runs_padded(const Convolution& c) const {
-  if (!c.packed || c.samples == c.block_samples) return false;
+  if (!c.packed || c.pools() || c.samples == c.block_samples) return false;
   const AllCompiled tail = compiled(c);
   return std::ranges::any_of(tail, [](const auto& each) {
     const std::string& name = each->implementation;
@@ -390,7 +470,7 @@ bool Convolutions::runs_padded(const Convolution& c) const {
 
 std::optional<PackedLayout> Convolutions::wanted_layout(const Convolution& c) const {
   if (c.kind == ConvolutionKind::kGradKernel) return std::nullopt;
-  const Convolution block = share_out(full_block(c), threads_)[0].work;
+  const Convolution block = share_out(full_block(c), threads_).works[0];
   const std::shared_ptr<Compiled> liked = compiled_with(block, any_weights(c.geometry), "any");
   const std::shared_ptr<Compiled> plain = compiled_with(block, plain_weights(c.geometry), "plain");
   const bool pays = liked->implementation != plain->implementation;
@@ -401,8 +481,8 @@ std::optional<PackedLayout> Convolutions::wanted_layout(const Convolution& c) co
 
 std::vector<std::string> Convolutions::keys(const Convolution& c) const {
   std::vector<std::string> keys;
-  for (const Share& share : share_out(c, threads_)) {
-    keys.push_back(key_of(share.work, c.packed ? "packed" : "plain"));
+  for (const Convolution& work : share_out(c, threads_).works) {
+    keys.push_back(key_of(work, c.packed ? "packed" : "plain"));
   }
   return keys;
 }
@@ -410,22 +490,42 @@ std::vector<std::string> Convolutions::keys(const Convolution& c) const {
 Bytes Convolutions::scratch(const Convolution& c) const {
   if (runs_padded(c)) return PaddedKernel::scratch(scratch(full_block(c)), padded_sizes(c));
   const AllCompiled all = compiled(c);
+  const Shares shares = share_out(c, threads_);
+  if (c.pools()) return pooled_part_scratch(shares, all) * pooled_parts(shares, threads_);
   const Bytes share = c.kind == ConvolutionKind::kGradKernel ? gradient_scratch(c, all).all
                                                              : behind(largest_scratch(all));
-  return share * static_cast<int64_t>(all.size());
+  return share * static_cast<int64_t>(shares.shares.size());
 }
 
-std::unique_ptr<Kernel> Convolutions::make(const Convolution& c) const {
+std::unique_ptr<Kernel> Convolutions::make_pooled(const Convolution& c, cpu::Isa isa) const {
+  const AllCompiled all = compiled(c);
+  const Shares shares = share_out(c, threads_);
+  const int parts = pooled_parts(shares, threads_);
+  std::vector<PrimitiveRun> runs;
+  for (int part = 0; part < parts; ++part) {
+    for (size_t w = 0; w < shares.works.size(); ++w) {
+      runs.emplace_back(all[w], arguments_of(shares.works[w], all[w]->weights));
+    }
+  }
+  return std::make_unique<PooledKernel>(std::move(runs), shares, c, parts,
+                                        behind(largest_scratch(all)),
+                                        pooled_part_scratch(shares, all), isa);
+}
+
+std::unique_ptr<Kernel> Convolutions::make(const Convolution& c, cpu::Isa isa) const {
+  if (c.pools()) return make_pooled(c, isa);
   if (runs_padded(c)) {
-    return std::make_unique<PaddedKernel>(make(full_block(c)), scratch(full_block(c)),
+    return std::make_unique<PaddedKernel>(make(full_block(c), isa), scratch(full_block(c)),
                                           padded_sizes(c));
   }
   const AllCompiled all = compiled(c);
-  const std::vector<Share> shares = share_out(c, threads_);
+  const Shares shares = share_out(c, threads_);
   std::vector<ShareRun> runs;
-  for (size_t i = 0; i < shares.size(); ++i) {
-    runs.push_back({PrimitiveRun(all[i], arguments_of(shares[i].work, all[i]->weights)),
-                    shares[i].source * kFloat, shares[i].result * kFloat});
+  for (const Share& share : shares.shares) {
+    const std::shared_ptr<Compiled>& compiled = all[share.work];
+    runs.push_back(
+        {PrimitiveRun(compiled, arguments_of(shares.works[share.work], compiled->weights)),
+         share.source * kFloat, share.result * kFloat});
   }
   if (c.kind != ConvolutionKind::kGradKernel) {
     return std::make_unique<MapKernel>(std::move(runs), largest_scratch(all), c.kind, c.bias);

@@ -1,6 +1,6 @@
 #pragma once
 
-// conv2d and its two gradients on the vendor's primitives, channels last, float32.
+// conv2d, its two gradients, and conv2d_pool on the vendor's primitives, channels last, float32.
 //
 // The weight is plain, (height, width, channels / groups, filters), or packed. It is packed where
 // the layout that the primitive likes runs on another implementation than the plain one does: that
@@ -13,7 +13,11 @@
 //   scratch  conv2d, conv2d_grad_input   [primitive] a share [padded input, output: such tails]
 //            conv2d_grad_kernel          [primitive] [dw as the primitive lays it out] [db] a share
 //
-// The vendor's weight gradient overwrites, so it goes to scratch and is then stored or added.
+//            conv2d_pool                 [primitive] [rows of the convolution's result] a share
+//
+// The vendor's weight gradient overwrites, so it goes to scratch and is then stored or added. In
+// front of a pooling a convolution is computed some rows at a time, which are pooled while they lie
+// in a thread's cache.
 
 #include <memory>
 #include <optional>
@@ -39,6 +43,11 @@ struct Convolution {
   bool bias = false;
   bool relu = false;
   bool packed = false;
+  // Of the pooling behind it; 0: none.
+  int64_t pool_rows = 0;
+  int64_t pool_columns = 0;
+
+  bool pools() const { return pool_rows > 0; }
 };
 
 // nullopt: another operator, or one that only the reference computes (float64).
@@ -53,12 +62,13 @@ class Convolutions {
   Bytes scratch(const Convolution& convolution) const;
   // Of its primitives; equal keys, one primitive.
   std::vector<std::string> keys(const Convolution& convolution) const;
-  std::unique_ptr<Kernel> make(const Convolution& convolution) const;
+  std::unique_ptr<Kernel> make(const Convolution& convolution, cpu::Isa isa) const;
 
  private:
-  // Of each share of a call.
+  // Of each size of share of a call.
   using AllCompiled = std::vector<std::shared_ptr<Compiled>>;
   AllCompiled compiled(const Convolution& convolution) const;
+  std::unique_ptr<Kernel> make_pooled(const Convolution& convolution, cpu::Isa isa) const;
   std::shared_ptr<Compiled> compiled_with(const Convolution& convolution,
                                           const dnnl::memory::desc& weights,
                                           std::string_view weights_key) const;

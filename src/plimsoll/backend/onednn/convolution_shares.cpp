@@ -16,6 +16,9 @@ constexpr double kFlopsWorthATeam = 1e6;
 // leaves two.
 constexpr int64_t kGradientBytes = 16 << 20;
 
+// Of a convolution's result that is about to be pooled: a part of one core's second cache.
+constexpr int64_t kPooledBytes = 384 << 10;
+
 double flops_of(const Convolution& c) {
   const ops::Conv2dGeometry& g = c.geometry;
   return 2.0 * static_cast<double>(c.samples * g.rows().output) *
@@ -48,53 +51,93 @@ Window rows_of_source(const Window& w, Range rows, int64_t& first_output) {
   return part;
 }
 
-std::vector<Share> by_samples(const Convolution& call, int parts) {
+void add_share(Shares& shares, const Convolution& work, int64_t source, int64_t result) {
+  size_t at = 0;
+  while (at < shares.works.size() && (shares.works[at].samples != work.samples ||
+                                      shares.works[at].geometry.window != work.geometry.window)) {
+    ++at;
+  }
+  if (at == shares.works.size()) shares.works.push_back(work);
+  shares.shares.push_back({at, source, result});
+}
+
+Shares by_samples(const Convolution& call, int parts) {
   const ops::Conv2dGeometry& g = call.geometry;
-  std::vector<Share> shares;
+  Shares shares;
   for (int part = 0; part < parts; ++part) {
     const Range samples = cpu::part_of(call.samples, 1, part, parts);
-    Share share{call, 0, 0};
-    share.work.samples = samples.end - samples.begin;
-    share.source = samples.begin * g.rows().input * g.columns().input * g.channels;
-    share.result = samples.begin * g.rows().output * g.columns().output * g.filters;
-    shares.push_back(share);
+    Convolution work = call;
+    work.samples = samples.end - samples.begin;
+    add_share(shares, work, samples.begin * g.rows().input * g.columns().input * g.channels,
+              samples.begin * g.rows().output * g.columns().output * g.filters);
   }
   return shares;
 }
 
 // Empty where a share would have nothing to do or a window that no other convolution has.
-std::vector<Share> by_rows(const Convolution& call, int parts) {
+Shares by_rows(const Convolution& call, int parts) {
   const ops::Conv2dGeometry& g = call.geometry;
   const bool to_source = call.kind == ConvolutionKind::kGradInput;
   const Window& rows = g.rows();
   const int64_t count = to_source ? rows.input : rows.output;
-  std::vector<Share> shares;
+  Shares shares;
   for (int part = 0; part < parts; ++part) {
     const Range range = cpu::part_of(count, 1, part, parts);
     if (range.begin == range.end) return {};
-    Share share{call, 0, 0};
+    Convolution work = call;
     int64_t other = 0;
-    Window& window = share.work.geometry.window[0];
+    Window& window = work.geometry.window[0];
     window = to_source ? rows_of_source(rows, range, other) : rows_of_result(rows, range, other);
     if (window.input < 1 || window.output < 1 || window.before >= reach(rows)) return {};
-    share.source = (to_source ? range.begin : other) * g.columns().input * g.channels;
-    share.result = (to_source ? other : range.begin) * g.columns().output * g.filters;
-    shares.push_back(share);
+    add_share(shares, work, (to_source ? range.begin : other) * g.columns().input * g.channels,
+              (to_source ? other : range.begin) * g.columns().output * g.filters);
+  }
+  return shares;
+}
+
+// Images one by one, in as many pieces as the result's rows need to stay in a cache.
+Shares by_pooled_rows(const Convolution& call, int threads) {
+  const ops::Conv2dGeometry& g = call.geometry;
+  const int64_t rows = g.rows().output / call.pool_rows;
+  const int64_t columns = g.columns().output / call.pool_columns;
+  const int64_t row_bytes =
+      call.pool_rows * g.columns().output * g.filters * static_cast<int64_t>(sizeof(float));
+  int64_t pieces = (rows * row_bytes + kPooledBytes - 1) / kPooledBytes;
+  if (pieces > 1) pieces = (pieces + threads - 1) / threads * threads;
+  if (call.samples == 1 && flops_of(call) >= kFlopsWorthATeam) {
+    pieces = std::max<int64_t>(pieces, threads);
+  }
+  pieces = std::min(pieces, rows);
+  Shares shares;
+  for (int64_t sample = 0; sample < call.samples; ++sample) {
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const Range pooled = cpu::part_of(rows, 1, static_cast<int>(piece), static_cast<int>(pieces));
+      Convolution work = call;
+      work.samples = 1;
+      int64_t first = 0;
+      work.geometry.window[0] = rows_of_result(
+          g.rows(), {pooled.begin * call.pool_rows, pooled.end * call.pool_rows}, first);
+      add_share(shares, work, (sample * g.rows().input + first) * g.columns().input * g.channels,
+                (sample * rows + pooled.begin) * columns * g.filters);
+    }
   }
   return shares;
 }
 
 }  // namespace
 
-std::vector<Share> share_out(const Convolution& call, int threads) {
+Shares share_out(const Convolution& call, int threads) {
+  if (call.pools()) return by_pooled_rows(call, threads);
   int64_t parts = flops_of(call) < kFlopsWorthATeam ? 1 : threads;
   if (call.kind == ConvolutionKind::kGradKernel) {
     const int64_t bytes = call.geometry.kernel_elements() * static_cast<int64_t>(sizeof(float));
     parts = std::min(parts, std::max<int64_t>(kGradientBytes / bytes, 2));
   }
-  std::vector<Share> shares;
+  Shares shares;
   if (parts > 1 && call.samples == 1) shares = by_rows(call, static_cast<int>(parts));
-  if (shares.empty()) shares = by_samples(call, static_cast<int>(std::min(parts, call.samples)));
+  if (shares.shares.empty()) {
+    shares = by_samples(call, static_cast<int>(std::min(parts, call.samples)));
+  }
   return shares;
 }
 

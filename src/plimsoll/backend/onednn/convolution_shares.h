@@ -11,7 +11,8 @@
 //           ┃─ ─ ─ ─ ─ ─ ─ ─ ┃  │ halo          ┃───────┃
 //           ┃ share 1 ───────╂──┘               ┃ 1     ┃
 //
-// A weight gradient's shares each make a whole gradient, to be added up in order.
+// A weight gradient's shares each make a whole gradient, to be added up in order. In front of a
+// pooling there are more shares than threads: rows of one image whose result stays in a cache.
 
 #include <cstdint>
 #include <vector>
@@ -21,13 +22,18 @@
 namespace plimsoll::backend::onednn {
 
 struct Share {
-  Convolution work;
-  // Of its first element in the call's operands: x (or dx), and y (or dy). In elements.
+  size_t work = 0;  // in Shares::works
+  // Of its first element in the call's operands: x (or dx), and y (or dy; pooled y in front of a
+  // pooling). In elements.
   int64_t source = 0;
   int64_t result = 0;
 };
+struct Shares {
+  std::vector<Convolution> works;  // of different sizes
+  std::vector<Share> shares;       // at least one
+};
 
-// At least one share, at most `threads`; a function of the call's shape alone.
-std::vector<Share> share_out(const Convolution& call, int threads);
+// A function of the call's shape alone; at most `threads` shares where nothing is pooled.
+Shares share_out(const Convolution& call, int threads);
 
 }  // namespace plimsoll::backend::onednn

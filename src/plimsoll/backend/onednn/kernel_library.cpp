@@ -70,7 +70,9 @@ KernelLibrary::KernelLibrary(const CpuInfo& cpu, const KernelSetOptions& options
 
 std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId node,
                                                       const cpu::NodeFacts& facts) const {
-  if (!facts.op().starts_with("conv2d")) return std::nullopt;
+  if (!facts.op().starts_with("conv2d") || facts.op().starts_with("conv2d_pool_grad")) {
+    return std::nullopt;
+  }
   const int axis = graph::find_axis(facts.axes, graph::kBatchAxis);
   const int64_t block_samples =
       axis < 0 ? 1 : blocks_.block(graph, node)[static_cast<size_t>(axis)];
@@ -154,7 +156,7 @@ std::unique_ptr<Kernel> KernelLibrary::make(const KernelRequest& request) const 
                         "\". Make the graph again for this kernel set.");
       }
     }
-    return convolutions_.make(*c);
+    return convolutions_.make(*c, options_.isa);
   }
   if (const auto dense = read_dense(facts)) {
     return dense_layers_.make(*dense, request, options_.isa);

@@ -2,6 +2,7 @@
 set(onednn_loops
     cpu/channels.cpp
     cpu/column_sums.cpp
+    cpu/conv_pool.cpp
     cpu/elementwise.cpp
     cpu/narrow_dense.cpp
     cpu/optimizers.cpp

@@ -38,6 +38,7 @@ ops::Offers reference_offers() {
           .conv2d_relu = true,
           .dense_bias = true,
           .dense_relu = true,
+          .conv2d_max_pool = true,
           .kernel_gradient_bias = true};
 }
 
