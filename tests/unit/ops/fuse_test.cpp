@@ -242,7 +242,8 @@ TEST_F(FusePool, WithoutGradients) {
 }
 
 TEST_F(FusePool, MustNotFireOnWindowsThatOverlap) {
-  const Graph graph = fused(training(pool(relu(conv(image())), 1), {w_}));
+  const ValueId y = pool(relu(conv(image())), 1);
+  const Graph graph = fused(training(y, {w_}));
   EXPECT_EQ(count(graph, "conv2d_pool"), 0);
   EXPECT_EQ(count(graph, "max_pool2d"), 1);
 }
