@@ -104,20 +104,30 @@ void add_kernel_gradient(const PatchShape& s, const float* band, int64_t band_ro
     for (int64_t group = begin; group < end; group += kListFilters) {
       const int64_t filters = group + kListFilters < end ? kListFilters : end - group;
       int64_t counts[kListFilters] = {};
+      float totals[kListFilters] = {};
+      const auto list = [&](int64_t w, int64_t f, const float* d, const uint8_t* winner) {
+        const bool passes = winner[f] < s.taps;
+        values[f][counts[f]] = d[f];
+        offsets[f][counts[f]] = static_cast<int32_t>(w) * step + tap_offset[winner[f]];
+        counts[f] += passes ? 1 : 0;
+      };
       for (int64_t w = first; w < last; ++w) {
         const float* d = dy + w * s.filters + group;
         const uint8_t* winner = winners + w * s.filters + group;
-        const auto base = static_cast<int32_t>(w) * step;
-        for (int64_t f = 0; f < filters; ++f) {
-          values[f][counts[f]] = d[f];
-          offsets[f][counts[f]] = base + tap_offset[winner[f]];
-          counts[f] += winner[f] < s.taps ? 1 : 0;
+        if (filters == kListFilters) {
+#pragma GCC unroll 16
+          for (int64_t f = 0; f < kListFilters; ++f) list(w, f, d, winner);
+#pragma omp simd
+          for (int64_t f = 0; f < kListFilters; ++f) totals[f] += winner[f] < s.taps ? d[f] : 0.0f;
+        } else {
+          for (int64_t f = 0; f < filters; ++f) {
+            list(w, f, d, winner);
+            totals[f] += winner[f] < s.taps ? d[f] : 0.0f;
+          }
         }
       }
       for (int64_t f = 0; f < filters; ++f) {
-        float total = 0.0f;
-        for (int64_t i = 0; i < counts[f]; ++i) total += values[f][i];
-        bias_sums[group + f] += total;
+        bias_sums[group + f] += totals[f];
         add_list(s.kernel_rows, s.row, values[f], offsets[f], counts[f], band, band_row,
                  sums + (group + f) * s.patch(), s.row);
       }
