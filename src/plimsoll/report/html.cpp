@@ -27,7 +27,7 @@ white-space:pre-wrap}
 .tile{background:var(--tile);border:1px solid var(--line);border-radius:6px;padding:.6rem .75rem}
 .tile b{display:block;font-size:1.25rem;line-height:1.3}
 .tile small,.soft{color:var(--soft)}
-.scroll{overflow-x:auto}
+.scroll{overflow-x:auto;margin-bottom:1rem}
 table{border-collapse:collapse;width:100%;font-size:.9rem}
 th,td{text-align:left;padding:.3rem .6rem .3rem 0;border-bottom:1px solid var(--line);
 vertical-align:top}

@@ -104,7 +104,9 @@ Chart empty_chart(const Run& run, std::string title) {
   Chart chart;
   chart.title = std::move(title);
   chart.end = run.seconds;
-  chart.format_time = [](double seconds) { return report::format_seconds(seconds); };
+  chart.format_time = [](double seconds) {
+    return seconds > 0 ? report::format_seconds(seconds) : std::string("0 s");
+  };
   chart.format_value = [](double bytes) { return size(std::llround(bytes)); };
   return chart;
 }
@@ -144,12 +146,16 @@ Chart processor_chart(const Run& run) {
   };
   Series series{"of " + exact(run.cpus), SeriesLook::kThird, {}};
   const std::vector<Sample>& samples = run.curve.samples();
+  // The kernel counts in hundredths of a second: shorter intervals would show that, not the load.
+  constexpr double kShortest = 0.25;
+  size_t before = 0;
   for (size_t i = 1; i < samples.size(); ++i) {
-    const double seconds = samples[i].seconds - samples[i - 1].seconds;
-    if (seconds <= 0) continue;
+    const double seconds = samples[i].seconds - samples[before].seconds;
+    if (seconds < kShortest) continue;
     series.points.emplace_back(
         samples[i].seconds,
-        std::max(0.0, (samples[i].cpu_seconds - samples[i - 1].cpu_seconds) / seconds));
+        std::max(0.0, (samples[i].cpu_seconds - samples[before].cpu_seconds) / seconds));
+    before = i;
   }
   chart.series.push_back(std::move(series));
   return chart;
