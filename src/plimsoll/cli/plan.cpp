@@ -4,9 +4,11 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
+#include "plan/text.h"
 #include "report/plan_summary.h"
 #include "train/planning.h"
 
@@ -18,6 +20,7 @@ struct PlanOptions {
   DataOptions data;
   DataOptions validation;
   bool frontier = false;
+  std::string output;
 };
 
 int run(const PlanOptions& options) {
@@ -48,6 +51,9 @@ int run(const PlanOptions& options) {
   const std::string text = options.model.json ? report::to_json(planned.summary) + "\n"
                                               : report::to_text(planned.summary, frontier);
   std::fputs(text.c_str(), stdout);
+  if (!options.output.empty() && planned.plan) {
+    write_text_file(options.output, plan::print(*planned.plan, planned.lowered.built.set));
+  }
   return planned.plan ? kDone : kDoesNotFit;
 }
 
@@ -61,6 +67,7 @@ Command add_plan(CLI::App& app) {
   command->add_option("--validation", options->validation.data, "Samples to evaluate on");
   command->add_option("--validation-labels", options->validation.labels, "Their labels");
   command->add_flag("--frontier", options->frontier, "Limits against time, down to the smallest");
+  command->add_option("--output", options->output, "File for the chosen plan as text");
   return [options] { return run(*options); };
 }
 

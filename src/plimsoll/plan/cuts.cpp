@@ -199,7 +199,7 @@ class CutMaker {
 
   void serve(NodeId node, const Request& request, std::vector<Clone>& clones) {
     if (request.kind != CutKind::kRecompute) return;
-    if (!can_recompute(request.value, facts_, dependencies_)) return;
+    if (!dependencies_.repeatable[request.value.index()]) return;
     const Index where = find_place(node, request);
     if (where < 0) return;
     const int output = graph_.value(request.value).output;
@@ -224,13 +224,23 @@ class CutMaker {
     std::ranges::fill(call.outputs, InstanceId());
     for (InstanceId& id : call.inputs) id = latest_feed(id, editor_.key(where));
     const std::vector<InstanceId> inputs = call.inputs;
-    const Clone clone{editor_.insert_before(where, std::move(call)),
+    const Clone clone{editor_.insert_before(lead_of(where), std::move(call)),
                       static_cast<int>(clones.size()) + 1};
+    leads_[where] = clone.item;
     for (size_t i = 0; i < inputs.size(); ++i) {
       uses_[value_of(inputs[i])].push_back({clone.item, static_cast<int>(i)});
     }
     clones.push_back(clone);
     return clone;
+  }
+
+  // Before what was put before `where` already: nodes come in falling order, so that the longest
+  // chain of clones for a reader runs first, when least of what else it needs is there.
+  Index lead_of(Index where) const {
+    for (auto lead = leads_.find(where); lead != leads_.end(); lead = leads_.find(where)) {
+      where = lead->second;
+    }
+    return where;
   }
 
   // Of several feeds of an input the last one before `key`.
@@ -317,6 +327,7 @@ class CutMaker {
   std::vector<std::vector<Use>> uses_;  // per value
   std::vector<Index> calls_;            // per node: its own call
   std::vector<Index> makers_;           // per instance: who computes or feeds it; −1: nobody
+  std::map<Index, Index> leads_;        // what was put first before an item, per item
   std::map<ValueId, int> copies_;
   std::map<ValueId, std::vector<Cut>> cuts_;
 };
@@ -326,21 +337,6 @@ class CutMaker {
 void apply_cuts(const std::vector<Cut>& cuts, const ProgramFacts& facts,
                 const Dependencies& dependencies, ProgramPlan& plan) {
   if (!cuts.empty()) CutMaker(cuts, facts, dependencies, plan).run();
-}
-
-bool can_recompute(ValueId value, const ProgramFacts& facts, const Dependencies& dependencies) {
-  const graph::Graph& graph = facts.graph();
-  const graph::Value& v = graph.value(value);
-  if (v.kind == ValueKind::kInput) return true;
-  if (v.kind == ValueKind::kState) return false;
-  const graph::Node& node = graph.node(v.producer);
-  if (node.op->traits().state_write) return false;
-  for (ValueId output : node.outputs) {
-    if (std::ranges::find(dependencies.updates, output) != dependencies.updates.end()) return false;
-  }
-  if (!dependencies.roles[v.producer.index()].sliced) return true;
-  return std::ranges::all_of(
-      node.outputs, [&](ValueId output) { return is_carried(facts, dependencies, output); });
 }
 
 std::string smallest_form(const graph::Graph& graph, NodeId node, size_t input) {

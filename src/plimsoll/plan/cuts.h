@@ -41,11 +41,6 @@ struct Cut {
 void apply_cuts(const std::vector<Cut>& cuts, const ProgramFacts& facts,
                 const Dependencies& dependencies, ProgramPlan& plan);
 
-// Whether the value's producer may be computed again: it makes rows from rows, or stands outside of
-// every loop. Inputs may be fed again.
-bool can_recompute(graph::ValueId value, const ProgramFacts& facts,
-                   const Dependencies& dependencies);
-
 // The smallest form that the node's kernels accept for that operand; empty: none.
 std::string smallest_form(const graph::Graph& graph, graph::NodeId node, size_t input);
 

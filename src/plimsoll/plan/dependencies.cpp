@@ -90,6 +90,15 @@ class DependencyFinder {
     for (std::vector<NodeId>& nodes : result_.before) sort_unique(nodes);
     for (std::vector<NodeId>& nodes : result_.after) sort_unique(nodes);
     find_order();
+    for (size_t v = 0; v < graph.values.size(); ++v) {
+      result_.repeatable.push_back(is_repeatable(ValueId(v)));
+    }
+    for (ValueId update : result_.updates) {
+      if (!update.valid()) continue;
+      for (ValueId output : graph.node(graph.value(update).producer).outputs) {
+        result_.repeatable[output.index()] = false;
+      }
+    }
     return std::move(result_);
   }
 
@@ -117,6 +126,17 @@ class DependencyFinder {
     for (NodeId reader : readers) {
       if (reader != update && !later[reader.index()]) add(reader, update);
     }
+  }
+
+  bool is_repeatable(ValueId value) const {
+    const graph::Value& v = facts_.graph().value(value);
+    if (v.kind != graph::ValueKind::kNode) return v.kind == graph::ValueKind::kInput;
+    const graph::Node& node = facts_.graph().node(v.producer);
+    if (node.op->traits().state_write) return false;
+    if (!result_.roles[v.producer.index()].sliced) return true;
+    return std::ranges::all_of(node.outputs, [&](ValueId output) {
+      return facts_.graph().value(output).type.shape.has_batch();
+    });
   }
 
   // What cannot come before `node`.

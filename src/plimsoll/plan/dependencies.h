@@ -28,6 +28,9 @@ struct Dependencies {
   std::vector<std::vector<graph::NodeId>> after;   // the same the other way round
   std::vector<graph::NodeId> order;                // one order that holds all of them
   std::vector<graph::ValueId> updates;  // per state variable: the value that may take its memory
+  // Per value: whether its producer may be computed again. It makes rows from rows, or stands
+  // outside of every loop; it writes no state. Inputs may be fed again.
+  std::vector<bool> repeatable;
 };
 
 Dependencies find_dependencies(const ProgramFacts& facts);

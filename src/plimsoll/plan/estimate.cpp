@@ -1,4 +1,4 @@
-#include "plan/search.h"
+#include "plan/trial.h"
 #include "plan/walk.h"
 
 namespace plimsoll::plan {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 
 #include "plan/walk.h"
 
@@ -15,6 +17,8 @@ using graph::ValueKind;
 
 // How far a recomputation may reach back.
 constexpr int kDeepest = 64;
+// The operand of a use by a drain.
+constexpr int kDrained = -2;
 // Time that is lost on any change, so that many small ones are not free.
 constexpr double kChangeSeconds = 1e-6;
 // Less is not worth a change.
@@ -25,7 +29,10 @@ struct Offer {
   int64_t freed = 0;
   double seconds = 0;
   std::vector<Cut> cuts;
-  std::vector<ValueId> kept;  // operands that now live across the peak
+  std::vector<std::pair<ValueId, int64_t>> kept;  // operands that now live across the peak
+  InstanceId instance;                            // that is given up between two uses
+  size_t gap = 0;
+  int64_t own_bytes = 0;  // of the instance, without what is kept instead
   double worth() const { return static_cast<double>(freed) / (seconds + kChangeSeconds); }
 };
 
@@ -35,7 +42,6 @@ class Evictor {
           const Dependencies& dependencies, const EvictOptions& options)
       : plan_(occupied.plan),
         buffers_(occupied.buffers),
-        peak_(occupied.peak),
         facts_(facts),
         graph_(facts.graph()),
         dependencies_(dependencies),
@@ -44,45 +50,31 @@ class Evictor {
         parents_(find_parents(plan_)),
         loops_(plan_.loops.size()),
         uses_(plan_.instances.size()),
-        alive_(graph_.values.size()) {
+        given_up_(plan_.instances.size()),
+        alive_(graph_.values.size()),
+        recomputed_(graph_.values.size()) {
+    for (const Cut& cut : known_) note(cut);
     index_items();
-    for (const Buffer& buffer : buffers_) {
-      if (peak_ < buffer.live.begin || peak_ >= buffer.live.end) continue;
-      for (InstanceId id : buffer.instances) {
-        if (lives_at_peak(id) && plan_.instances[id.index()].form.empty()) {
-          alive_[plan_.instances[id.index()].value.index()] = true;
-        }
-      }
-    }
+    find_profile();
   }
 
+  // Until the profile is below its peak by `goal` everywhere, or nothing is left to give up.
   std::vector<Cut> find(Bytes goal) {
-    std::vector<Offer> offers;
-    for (const Buffer& buffer : buffers_) {
-      if (peak_ < buffer.live.begin || peak_ >= buffer.live.end) continue;
-      for (InstanceId id : buffer.instances) add_offers(id, offers);
-    }
-    std::ranges::stable_sort(offers,
-                             [](const Offer& a, const Offer& b) { return a.worth() > b.worth(); });
-    std::vector<Cut> result;
-    std::set<ValueId> done;
-    int64_t freed = 0;
-    for (const Offer& offer : offers) {
-      if (freed >= goal.count()) break;
-      // What another change gave up, or counts on, is not what was offered.
-      const bool stale =
-          std::ranges::any_of(offer.cuts, [&](const Cut& cut) { return done.contains(cut.value); });
-      if (stale) continue;
-      for (const Cut& cut : offer.cuts) done.insert(cut.value);
-      for (ValueId kept : offer.kept) done.insert(kept);
-      for (const Cut& cut : offer.cuts) {
-        if (cut.kind != CutKind::kRecompute) continue;
-        for (ValueId input : operands_of(cut.value)) done.insert(input);
+    const size_t first = known_.size();
+    const auto highest = [this] { return std::ranges::max_element(profile_); };
+    if (profile_.empty()) return {};
+    const int64_t target = *highest() - goal.count();
+    for (auto at = highest(); *at > target; at = highest()) {
+      move_to(at - profile_.begin());
+      std::vector<Offer> offers;
+      for (const Buffer& buffer : buffers_) {
+        if (peak_ < buffer.live.begin || peak_ >= buffer.live.end) continue;
+        for (InstanceId id : buffer.instances) add_offers(id, offers);
       }
-      freed += offer.freed;
-      result.insert(result.end(), offer.cuts.begin(), offer.cuts.end());
+      if (offers.empty()) break;
+      accept_best(offers, target);
     }
-    return result;
+    return {known_.begin() + static_cast<int64_t>(first), known_.end()};
   }
 
  private:
@@ -93,39 +85,126 @@ class Evictor {
     int operand = -1;
   };
 
+  // The bytes alive at each item.
+  void find_profile() {
+    profile_.resize(bodies_.size());
+    for (const Buffer& buffer : buffers_) {
+      add_to_profile(buffer.live, round_up(buffer.bytes, kAlignment).count());
+    }
+  }
+
+  void add_to_profile(Interval window, int64_t bytes) {
+    const int64_t end = std::min(window.end, std::ssize(profile_));
+    for (int64_t i = std::max<int64_t>(0, window.begin); i < end; ++i) {
+      profile_[static_cast<size_t>(i)] += bytes;
+    }
+  }
+
+  // Looks at another peak.
+  void move_to(int64_t peak) {
+    peak_ = peak;
+    peak_body_ = bodies_[static_cast<size_t>(peak)];
+    alive_.assign(alive_.size(), false);
+    for (const Buffer& buffer : buffers_) {
+      if (peak_ < buffer.live.begin || peak_ >= buffer.live.end) continue;
+      for (InstanceId id : buffer.instances) {
+        if (lives_at_peak(id) && plan_.instances[id.index()].form.empty()) {
+          alive_[plan_.instances[id.index()].value.index()] = true;
+        }
+      }
+    }
+    for (const auto& [value, window] : prolonged_) {
+      if (peak_ >= window.begin && peak_ < window.end) alive_[value.index()] = true;
+    }
+  }
+
+  // Offers of most worth until the peak is low enough. What one gives up or counts on, another must
+  // not: such offers wait for the next time that this peak is looked at.
+  void accept_best(std::vector<Offer>& offers, int64_t target) {
+    std::ranges::stable_sort(offers,
+                             [](const Offer& a, const Offer& b) { return a.worth() > b.worth(); });
+    std::set<ValueId> taken;
+    for (const Offer& offer : offers) {
+      if (profile_[static_cast<size_t>(peak_)] <= target) return;
+      const auto is_taken = [&](const Cut& cut) { return taken.contains(cut.value); };
+      if (std::ranges::any_of(offer.cuts, is_taken)) continue;
+      for (const Cut& cut : offer.cuts) {
+        taken.insert(cut.value);
+        if (cut.kind != CutKind::kRecompute) continue;
+        for (ValueId input : operands_of(cut.value)) taken.insert(input);
+      }
+      accept(offer);
+    }
+  }
+
+  // Notes what an offer gives up, and what it keeps longer.
+  void accept(const Offer& offer) {
+    known_.insert(known_.end(), offer.cuts.begin(), offer.cuts.end());
+    for (const Cut& cut : offer.cuts) note(cut);
+    given_up_[offer.instance.index()].insert(offer.gap);
+    const std::vector<Place>& uses = uses_[offer.instance.index()];
+    const Interval before = window_of(offer.instance, uses[offer.gap]);
+    const Interval behind = window_of(offer.instance, uses[offer.gap + 1]);
+    add_to_profile({std::min(peak_, before.end), std::max(peak_ + 1, behind.begin)},
+                   -offer.own_bytes);
+    for (const auto& [value, bytes] : offer.kept) {
+      prolonged_.emplace_back(value, Interval{peak_, behind.begin + 1});
+      add_to_profile(prolonged_.back().second, bytes);
+    }
+  }
+
   void index_items() {
-    bool found = false;
     walk_items(plan_, [&](const Item& item, int64_t number, LoopId around) {
+      // Starts and ends of loops are numbers, too: they belong to the body inside.
+      const LoopId gap_body = bodies_.empty() ? around : deeper(bodies_.back(), around);
+      while (std::ssize(bodies_) < number) bodies_.push_back(gap_body);
+      bodies_.push_back(around);
       for (LoopId loop = around; loop.valid(); loop = parents_[loop.index()]) {
         Interval& interval = loops_[loop.index()];
         if (interval.end == 0) interval.begin = number;
         interval.end = number + 1;
       }
-      if (const auto* call = std::get_if<Call>(&item)) {
-        if (call->clone == 0) {
-          anchors_.emplace_back(number, call->node);
-        }
-        for (size_t i = 0; i < call->inputs.size(); ++i) {
-          add_use(call->inputs[i], {number, around, call, static_cast<int>(i)});
-        }
-        for (InstanceId id : call->outputs) {
-          if (id.valid()) add_use(id, {number, around, nullptr, -1});
-        }
-      } else if (const auto* feed = std::get_if<Feed>(&item)) {
-        add_use(feed->target, {number, around, nullptr, -1});
-      } else if (const auto* drain = std::get_if<Drain>(&item)) {
-        add_use(drain->source, {number, around, nullptr, -2});
-      } else if (const auto* encode = std::get_if<Encode>(&item)) {
-        add_use(encode->source, {number, around, nullptr, -1});
-        add_use(encode->target, {number, around, nullptr, -1});
-      }
-      // The peak may be a loop's start, which is no item of its own.
-      if (number >= peak_ && !found) peak_body_ = around;
-      found = found || number >= peak_;
+      index_item(item, number, around);
     });
   }
 
+  LoopId deeper(LoopId before, LoopId here) const {
+    for (LoopId loop = here; loop.valid(); loop = parents_[loop.index()]) {
+      if (loop == before) return here;
+    }
+    return before.valid() ? before : here;
+  }
+
+  void index_item(const Item& item, int64_t number, LoopId around) {
+    if (const auto* call = std::get_if<Call>(&item)) {
+      if (call->clone == 0) anchors_.emplace_back(number, call->node);
+      for (size_t i = 0; i < call->inputs.size(); ++i) {
+        add_use(call->inputs[i], {number, around, call, static_cast<int>(i)});
+      }
+      for (InstanceId id : call->outputs) {
+        if (id.valid()) add_use(id, {number, around, nullptr, -1});
+      }
+    } else if (const auto* feed = std::get_if<Feed>(&item)) {
+      add_use(feed->target, {number, around, nullptr, -1});
+    } else if (const auto* drain = std::get_if<Drain>(&item)) {
+      add_use(drain->source, {number, around, nullptr, kDrained});
+    } else if (const auto* encode = std::get_if<Encode>(&item)) {
+      add_use(encode->source, {number, around, nullptr, -1});
+      add_use(encode->target, {number, around, nullptr, -1});
+    }
+  }
+
   void add_use(InstanceId id, Place place) { uses_[id.index()].push_back(place); }
+
+  // A use, or the largest loop around it inside the home of the instance.
+  Interval window_of(InstanceId id, const Place& use) const {
+    const LoopId home = plan_.instances[id.index()].home;
+    Interval window{use.number, use.number + 1};
+    for (LoopId loop = use.body; loop.valid() && loop != home; loop = parents_[loop.index()]) {
+      window = loops_[loop.index()];
+    }
+    return window;
+  }
 
   // The numbers of the largest loop around the peak inside the home of the instance; else the peak.
   Interval busy_window(InstanceId id) const {
@@ -140,7 +219,12 @@ class Evictor {
   bool lives_at_peak(InstanceId id) const {
     const std::vector<Place>& uses = uses_[id.index()];
     const Interval window = busy_window(id);
-    return !uses.empty() && uses.front().number < window.end && uses.back().number >= window.begin;
+    if (uses.empty() || uses.front().number >= window.end || uses.back().number < window.begin) {
+      return false;
+    }
+    return std::ranges::none_of(given_up_[id.index()], [&](size_t gap) {
+      return uses[gap].number < window.begin && uses[gap + 1].number >= window.end;
+    });
   }
 
   // A gap between two uses across which the value shall not live: the last use before and the first
@@ -158,7 +242,8 @@ class Evictor {
       const bool inside = a >= window.begin && b < window.end;
       const bool outside = b < window.begin || a >= window.end;
       const bool busy = !loop && (a == peak_ || b == peak_);
-      if (a < b && !inside && !outside && !busy) gaps.push_back(i);
+      const bool gone = given_up_[id.index()].contains(i);
+      if (a < b && !inside && !outside && !busy && !gone) gaps.push_back(i);
     }
     return gaps;
   }
@@ -181,12 +266,10 @@ class Evictor {
     return instance_bytes(type, form, type.shape.at(facts_.batch())).count();
   }
 
-  bool is_known(const Cut& cut) const { return std::ranges::find(known_, cut) != known_.end(); }
-
-  bool is_recomputed(ValueId value) const {
-    return std::ranges::any_of(known_, [&](const Cut& cut) {
-      return cut.value == value && cut.kind == CutKind::kRecompute;
-    });
+  bool is_known(const Cut& cut) const { return tried_.contains({cut.value, cut.anchor, cut.kind}); }
+  void note(const Cut& cut) {
+    tried_.insert({cut.value, cut.anchor, cut.kind});
+    if (cut.kind == CutKind::kRecompute) recomputed_[cut.value.index()] = true;
   }
 
   void add_offers(InstanceId id, std::vector<Offer>& offers) {
@@ -216,9 +299,12 @@ class Evictor {
     const int64_t all = std::max<int64_t>(1, whole_bytes(instance.value, ""));
     const int64_t small = whole_bytes(instance.value, form);
     Offer offer;
+    offer.instance = id;
+    offer.gap = gap;
     offer.freed = instance.bytes.count() -
                   static_cast<int64_t>(static_cast<double>(instance.bytes.count()) *
                                        static_cast<double>(small) / static_cast<double>(all));
+    offer.own_bytes = offer.freed;
     offer.seconds = facts_.catalog().copy_seconds(Bytes(all));
     offer.cuts = {{instance.value, anchor, CutKind::kForm, form}};
     if (offer.freed >= kLeastBytes && !is_known(offer.cuts.front())) {
@@ -229,7 +315,7 @@ class Evictor {
   void offer_copy(InstanceId id, size_t gap, NodeId anchor, std::vector<Offer>& offers) {
     const Instance& instance = plan_.instances[id.index()];
     for (size_t u = gap + 1; u < uses_[id.index()].size(); ++u) {
-      if (uses_[id.index()][u].operand == -2) return;  // handed out later: it stays
+      if (uses_[id.index()][u].operand == kDrained) return;  // it stays
     }
     const Cut cut{instance.value, anchor, CutKind::kRecompute, ""};
     if (is_known(cut)) return;
@@ -238,7 +324,10 @@ class Evictor {
     std::optional<Offer> best;
     for (bool deep : {false, true}) {
       Offer offer;
+      offer.instance = id;
+      offer.gap = gap;
       offer.freed = instance.bytes.count();
+      offer.own_bytes = offer.freed;
       std::set<ValueId> seen;
       if (!follow(cut, deep, 0, share, seen, offer)) continue;
       if (offer.freed < kLeastBytes) continue;
@@ -267,7 +356,7 @@ class Evictor {
   bool follow(const Cut& cut, bool deep, int depth, double share, std::set<ValueId>& seen,
               Offer& offer) {
     if (!seen.insert(cut.value).second) return true;
-    if (depth > kDeepest || !can_recompute(cut.value, facts_, dependencies_)) return false;
+    if (depth > kDeepest || !dependencies_.repeatable[cut.value.index()]) return false;
     const graph::Value& value = graph_.value(cut.value);
     offer.cuts.push_back(cut);
     if (value.kind == ValueKind::kInput) {
@@ -287,7 +376,7 @@ class Evictor {
                       std::set<ValueId>& seen, Offer& offer) {
     const graph::Value& operand = graph_.value(input);
     if (operand.kind == ValueKind::kState || alive_[input.index()]) return true;
-    if (is_recomputed(input)) return true;
+    if (recomputed_[input.index()]) return true;
     const Cut further{input, cut.anchor, CutKind::kRecompute, ""};
     const auto bytes = static_cast<int64_t>(share * static_cast<double>(whole_bytes(input, "")));
     const bool cheap =
@@ -303,24 +392,30 @@ class Evictor {
       }
     }
     offer.freed -= bytes;
-    offer.kept.push_back(input);
+    offer.kept.emplace_back(input, bytes);
     return offer.freed > 0;
   }
 
   const ProgramPlan& plan_;
   const std::vector<Buffer>& buffers_;
-  int64_t peak_;
+  int64_t peak_ = 0;
   LoopId peak_body_;
   ProgramFacts& facts_;
   const graph::Graph& graph_;
   const Dependencies& dependencies_;
   EvictOptions options_;
-  const std::vector<Cut>& known_;
+  std::vector<Cut> known_;
   std::vector<LoopId> parents_;
-  std::vector<Interval> loops_;                      // numbers of the items in each loop
-  std::vector<std::vector<Place>> uses_;             // per instance, rising; the first makes it
+  std::vector<Interval> loops_;             // numbers of the items in each loop
+  std::vector<std::vector<Place>> uses_;    // per instance, rising; the first makes it
+  std::vector<LoopId> bodies_;              // per number
+  std::vector<int64_t> profile_;            // per number
+  std::vector<std::set<size_t>> given_up_;  // per instance: gaps
+  std::vector<std::pair<ValueId, Interval>> prolonged_;
   std::vector<bool> alive_;                          // per value: a plain copy of it at the peak
   std::vector<std::pair<int64_t, NodeId>> anchors_;  // calls of nodes, rising
+  std::vector<bool> recomputed_;                     // per value: it has such a cut
+  std::set<std::tuple<ValueId, NodeId, CutKind>> tried_;
   std::map<NodeId, double> seconds_;
 };
 

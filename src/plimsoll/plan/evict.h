@@ -6,11 +6,10 @@
 // peak lies) it knows what a smaller form, a recomputation or a second feed would free there and
 // what they would cost, with all that a recomputation needs besides: operands that are alive
 // anyway cost nothing, others are kept longer (their bytes are taken off what is freed) or
-// recomputed as well. What frees most bytes for a second goes first. It suggests; the caller
-// applies the cuts and scores the true schedule.
+// recomputed as well. What frees most bytes for a second goes first, then the next peak is looked
+// at, on a profile of bytes that is kept up roughly. It suggests; the caller applies the cuts and
+// scores the true schedule.
 
-#include <set>
-#include <tuple>
 #include <vector>
 
 #include "plan/cuts.h"
@@ -28,11 +27,10 @@ struct EvictOptions {
 struct Occupied {
   const ProgramPlan& plan;
   const std::vector<Buffer>& buffers;
-  int64_t peak = 0;  // the number of the item at which most is alive
 };
 
-// Cuts beyond `cuts` that together free about `goal` bytes at the peak; empty: nothing is left to
-// give up there.
+// Cuts beyond `cuts` that together lower the peak by about `goal` bytes, as far as they go; empty:
+// nothing is left to give up there.
 std::vector<Cut> find_evictions(const Occupied& occupied, const std::vector<Cut>& cuts, Bytes goal,
                                 ProgramFacts& facts, const Dependencies& dependencies,
                                 const EvictOptions& options);

@@ -32,7 +32,7 @@ std::vector<const Candidate*> pick(const Frontiers& frontiers, Bytes bytes) {
   for (const std::vector<Candidate>& candidates : frontiers.programs) {
     const Candidate* best = nullptr;
     for (const Candidate& candidate : candidates) {
-      if (frontiers.base.state_bytes + candidate.plan.arena_bytes <= bytes) best = &candidate;
+      if (frontiers.base.state_bytes + candidate.arena_bytes <= bytes) best = &candidate;
     }
     if (best == nullptr) return {};
     picks.push_back(best);
@@ -42,7 +42,7 @@ std::vector<const Candidate*> pick(const Frontiers& frontiers, Bytes bytes) {
 
 Bytes arena_of(const Frontiers& frontiers, const std::vector<const Candidate*>& picks) {
   Bytes most;
-  for (const Candidate* candidate : picks) most = max(most, candidate->plan.arena_bytes);
+  for (const Candidate* candidate : picks) most = max(most, candidate->arena_bytes);
   return frontiers.base.state_bytes + most;
 }
 
@@ -51,7 +51,7 @@ std::vector<FrontierPoint> find_frontier(const Frontiers& frontiers) {
   std::vector<Bytes> limits;
   for (const std::vector<Candidate>& candidates : frontiers.programs) {
     for (const Candidate& candidate : candidates) {
-      limits.push_back(frontiers.base.state_bytes + candidate.plan.arena_bytes);
+      limits.push_back(frontiers.base.state_bytes + candidate.arena_bytes);
     }
   }
   std::ranges::sort(limits);
@@ -67,11 +67,13 @@ std::vector<FrontierPoint> find_frontier(const Frontiers& frontiers) {
 }
 
 Fits assemble(const Frontiers& frontiers, const std::vector<const Candidate*>& picks,
-              const graph::ProgramSet& programs, const graph::KernelCatalog& catalog) {
+              const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
+              const PlanOptions& options) {
   Fits fits{frontiers.base, picks.front()->seconds, picks.front()->what};
-  for (const Candidate* candidate : picks) {
-    fits.plan.programs.push_back(candidate->plan);
-    fits.plan.spill_bytes = max(fits.plan.spill_bytes, candidate->spill);
+  for (size_t p = 0; p < picks.size(); ++p) {
+    ProgramFacts facts(programs.programs[p], catalog);
+    fits.plan.programs.push_back(realize(*picks[p], facts, fits.plan.states, options));
+    fits.plan.spill_bytes = max(fits.plan.spill_bytes, picks[p]->spill);
   }
   complete_totals(fits.plan, programs, catalog);
   return fits;
@@ -96,13 +98,13 @@ PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCata
   free = pick(frontiers, arena_of(frontiers, free));
   outcome.free_plan = arena_of(frontiers, free);
   outcome.frontier = find_frontier(frontiers);
-  Fits free_fits = assemble(frontiers, free, programs, catalog);
+  Fits free_fits = assemble(frontiers, free, programs, catalog, options);
   outcome.culprits = find_culprits(free_fits.plan, programs);
   const Bytes limit = options.arena_limit.value_or(outcome.free_plan);
   if (limit >= outcome.free_plan) {
     outcome.answer = std::move(free_fits);
   } else if (limit >= outcome.smallest) {
-    outcome.answer = assemble(frontiers, pick(frontiers, limit), programs, catalog);
+    outcome.answer = assemble(frontiers, pick(frontiers, limit), programs, catalog, options);
   } else if (limit < outcome.lower_bound) {
     outcome.answer = Impossible{outcome.lower_bound, std::move(proof)};
   } else {

@@ -2,16 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "base/error.h"
 #include "plan/evict.h"
-#include "plan/in_place.h"
-#include "plan/phases.h"
-#include "plan/placement.h"
-#include "plan/recipes.h"
-#include "plan/tree.h"
-#include "plan/walk.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -23,26 +16,22 @@ constexpr size_t kMostPlaced = 10;
 constexpr double kRung = 1.01;
 // From so many candidates on values are given up one after the other.
 constexpr size_t kMostBases = 4;
+constexpr int64_t kChangesPerBase = 40;
 // So many changes may fail to make a plan smaller before the next base is taken.
-constexpr int kPatience = 4;
-// A change gives up at least this share of what is alive.
-constexpr int64_t kShare = 100;
-
-constexpr Interval kAlways{0, std::numeric_limits<int64_t>::max()};
-
-struct Recipe {
-  Shapes shapes;
-  OrderRule rule = OrderRule::kGraph;
-  bool reread = false;
-  std::vector<Cut> cuts;
-  friend bool operator==(const Recipe&, const Recipe&) = default;
-};
+constexpr int kPatience = 6;
+// A change gives up at least this share of what is alive, more where the effort would not last for
+// as many changes as it takes to get down to a tenth.
+constexpr double kLeastShare = 0.01;
+constexpr double kTenthInLogs = 2.3;
 
 struct Score {
-  Recipe recipe;
+  Recipe recipe;  // without cuts
   Bytes load;
   double seconds = 0;
   std::vector<Bytes> phase_loads;
+  // The first `cuts` of a chain of cuts; chains grow, so that scores need no copies.
+  size_t chain = 0;
+  size_t cuts = 0;
 };
 
 class Search {
@@ -51,14 +40,8 @@ class Search {
       : facts_(facts),
         states_(states),
         options_(options),
-        dependencies_(find_dependencies(facts)),
-        slots_(find_slots(facts, dependencies_)),
-        steps_(options.max_steps) {
-    phase_of_.assign(facts.graph().nodes.size(), -1);
-    for (size_t s = 1; s < slots_.size(); s += 2) {
-      for (graph::NodeId node : slots_[s]) phase_of_[node.index()] = static_cast<int>(s / 2);
-    }
-  }
+        trials_(facts, options),
+        steps_(options.max_steps) {}
 
   std::vector<Candidate> run() {
     score_all();
@@ -67,15 +50,7 @@ class Search {
   }
 
  private:
-  ProgramPlan build(const Recipe& recipe) {
-    const Schedule schedule =
-        make_schedule(facts_, dependencies_, slots_, recipe.shapes, recipe.rule);
-    ProgramPlan plan = build_tree(schedule, facts_, {.reread = recipe.reread});
-    apply_cuts(recipe.cuts, facts_, dependencies_, plan);
-    complete_sizes(plan, facts_);
-    if (options_.in_place) take_over_in_place(facts_, dependencies_, plan);
-    return plan;
-  }
+  int64_t effort() const { return static_cast<int64_t>(facts_.graph().nodes.size()); }
 
   // Scores a recipe unless it is known or the effort is spent. Returns its score's place.
   size_t score(const Recipe& recipe) {
@@ -83,32 +58,12 @@ class Search {
       if (scores_[i].recipe == recipe) return i;
     }
     if (steps_ <= 0 && !scores_.empty()) return 0;
-    steps_ -= static_cast<int64_t>(facts_.graph().nodes.size());
-    const ProgramPlan plan = build(recipe);
+    steps_ -= effort();
+    const ProgramPlan plan = trials_.build(recipe);
     const std::vector<Buffer> buffers = find_buffers(plan);
-    Score score{recipe, {}, estimate_seconds(plan, facts_), find_phase_loads(plan, buffers)};
-    score.load = find_load(buffers, kAlways);
-    scores_.push_back(std::move(score));
+    scores_.push_back({recipe, find_load(buffers, kAlways), estimate_seconds(plan, facts_),
+                       trials_.find_phase_loads(plan, buffers)});
     return scores_.size() - 1;
-  }
-
-  // The most bytes alive from the first to the last call of each phase.
-  std::vector<Bytes> find_phase_loads(const ProgramPlan& plan,
-                                      const std::vector<Buffer>& buffers) const {
-    const size_t phases = slots_.size() / 2;
-    if (phases < 2) return std::vector<Bytes>(phases);
-    std::vector<Interval> windows(phases, {std::numeric_limits<int64_t>::max(), 0});
-    walk_items(plan, [&](const Item& item, int64_t number, LoopId) {
-      const auto* call = std::get_if<Call>(&item);
-      if (call == nullptr || phase_of_[call->node.index()] < 0) return;
-      Interval& window = windows[static_cast<size_t>(phase_of_[call->node.index()])];
-      window.begin = std::min(window.begin, number);
-      window.end = std::max(window.end, number + 1);
-    });
-    std::vector<Bytes> loads;
-    loads.reserve(phases);
-    for (const Interval& window : windows) loads.push_back(find_load(buffers, window));
-    return loads;
   }
 
   // The place of the score with the least bytes among those of these shapes, over all rules.
@@ -124,9 +79,10 @@ class Search {
   }
 
   void score_all() {
-    const std::vector<Shapes> flat = make_flat_shapes(facts_, dependencies_, slots_);
+    const Dependencies& dependencies = trials_.dependencies();
+    const std::vector<Shapes> flat = make_flat_shapes(facts_, dependencies, trials_.slots());
     std::vector<Shapes> nested;
-    if (options_.nested_loops) nested = make_nested_shapes(facts_, dependencies_, slots_);
+    if (options_.nested_loops) nested = make_nested_shapes(facts_, dependencies, trials_.slots());
     const OrderRule flat_rule = scores_[score_rules(flat.front())].recipe.rule;
     OrderRule nested_rule = flat_rule;
     if (!nested.empty()) nested_rule = scores_[score_rules(nested.front())].recipe.rule;
@@ -146,10 +102,11 @@ class Search {
 
   // Each phase cut as in the candidate that needs least there.
   void mix_phases(OrderRule rule) {
-    if (slots_.size() / 2 < 2) return;
+    const size_t phases = trials_.phase_count();
+    if (phases < 2) return;
     for (bool reread : {false, true}) {
-      Recipe mixed{Shapes(slots_.size() / 2), rule, reread, {}};
-      std::vector<Bytes> least(slots_.size() / 2, Bytes(std::numeric_limits<int64_t>::max()));
+      Recipe mixed{Shapes(phases), rule, reread, {}};
+      std::vector<Bytes> least(phases, Bytes(std::numeric_limits<int64_t>::max()));
       for (const Score& score : scores_) {
         if (score.recipe.rule != rule || score.recipe.reread != reread) continue;
         for (size_t p = 0; p < least.size(); ++p) {
@@ -162,42 +119,65 @@ class Search {
     }
   }
 
-  // From the best candidates on: gives up what is alive at the peak and not used, bit by bit.
-  void evict_all() {
+  // Where giving up starts: the smallest slices, which leave least inside of loops, the smallest
+  // and the fastest candidate, and what lies between them.
+  std::vector<Recipe> find_bases() {
     std::vector<Recipe> bases;
-    for (const Score* score : find_frontier()) bases.push_back(score->recipe);
-    if (bases.size() > kMostBases) {
-      // The ends and what lies evenly between them.
-      std::vector<Recipe> some;
-      for (size_t i = 0; i < kMostBases; ++i) {
-        some.push_back(bases[i * (bases.size() - 1) / (kMostBases - 1)]);
-      }
-      bases = std::move(some);
+    const auto add = [&](const Recipe& recipe) {
+      if (std::ranges::find(bases, recipe) == bases.end()) bases.push_back(recipe);
+    };
+    const std::vector<const Score*> frontier = find_frontier();
+    add(frontier.front()->recipe);
+    const std::vector<Shapes> flat =
+        make_flat_shapes(facts_, trials_.dependencies(), trials_.slots());
+    add({flat.front(), frontier.front()->recipe.rule, false, {}});
+    for (size_t i = 1; i < kMostBases; ++i) {
+      add(frontier[i * (frontier.size() - 1) / (kMostBases - 1)]->recipe);
     }
-    for (const Recipe& base : bases) evict_from(base);
+    const int64_t affordable = std::max<int64_t>(1, steps_ / (kChangesPerBase * effort()));
+    const auto most = static_cast<size_t>(std::min<int64_t>(kMostBases, affordable));
+    if (bases.size() > most) bases.resize(most);
+    return bases;
   }
 
-  void evict_from(Recipe recipe) {
+  void evict_all() {
+    const std::vector<Recipe> bases = find_bases();
+    for (size_t b = 0; b < bases.size(); ++b) {
+      evict_from(bases[b], steps_ / static_cast<int64_t>(bases.size() - b));
+    }
+  }
+
+  // Gives up what is alive at the peak and not used, bit by bit.
+  void evict_from(Recipe recipe, int64_t steps) {
     const EvictOptions how{.forms = options_.saved_forms,
                            .recompute = options_.recompute,
                            .reread = options_.reread_inputs};
+    const double changes = static_cast<double>(steps) / static_cast<double>(effort());
+    const double share = std::max(kLeastShare, kTenthInLogs / std::max(1.0, changes));
     Bytes least(std::numeric_limits<int64_t>::max());
-    for (int failed = 0; failed < kPatience && steps_ > 0;) {
-      steps_ -= static_cast<int64_t>(facts_.graph().nodes.size());
-      const ProgramPlan plan = build(recipe);
+    std::vector<Cut>& cuts = recipe.cuts;
+    for (int failed = 0; failed < kPatience && steps > 0; steps -= effort()) {
+      steps_ -= effort();
+      const ProgramPlan plan = trials_.build(recipe);
       const std::vector<Buffer> buffers = find_buffers(plan);
-      int64_t peak = 0;
-      const Bytes load = find_load(buffers, kAlways, &peak);
-      if (!recipe.cuts.empty())
-        scores_.push_back({recipe, load, estimate_seconds(plan, facts_), {}});
+      const Bytes load = find_load(buffers, kAlways);
       failed = load < least ? 0 : failed + 1;
+      if (!cuts.empty() && load < least) {
+        scores_.push_back({{recipe.shapes, recipe.rule, recipe.reread, {}},
+                           load,
+                           estimate_seconds(plan, facts_),
+                           {},
+                           chains_.size(),
+                           cuts.size()});
+      }
       least = min(least, load);
-      const std::vector<Cut> cuts =
-          find_evictions({plan, buffers, peak}, recipe.cuts, Bytes(load.count() / kShare), facts_,
-                         dependencies_, how);
-      if (cuts.empty()) return;
-      recipe.cuts.insert(recipe.cuts.end(), cuts.begin(), cuts.end());
+      const Bytes goal(static_cast<int64_t>(share * load.size()));
+      const std::vector<Cut> more =
+          find_evictions({plan, buffers}, cuts, goal, facts_, trials_.dependencies(), how);
+      if (more.empty()) break;
+      cuts.insert(cuts.end(), more.begin(), more.end());
     }
+    chains_.push_back(std::move(cuts));
   }
 
   // Scores by rising load, seconds strictly falling.
@@ -214,21 +194,30 @@ class Search {
     return frontier;
   }
 
+  Recipe recipe_of(const Score& score) const {
+    Recipe recipe = score.recipe;
+    if (score.cuts > 0) {
+      const std::vector<Cut>& chain = chains_[score.chain];
+      recipe.cuts.assign(chain.begin(), chain.begin() + static_cast<int64_t>(score.cuts));
+    }
+    return recipe;
+  }
+
   Candidate place(const Score& score) {
-    Candidate candidate;
-    candidate.plan = build(score.recipe);
-    candidate.seconds = score.seconds;
+    Candidate candidate{recipe_of(score), {}, {}, score.seconds, {}};
+    ProgramPlan plan = trials_.build(candidate.recipe);
     candidate.what = describe_shapes(score.recipe.shapes, facts_.batch());
     if (score.recipe.reread) candidate.what += ", inputs read again";
-    candidate.what += describe_cuts(candidate.plan);
-    const std::vector<Buffer> buffers = find_buffers(candidate.plan);
+    candidate.what += describe_cuts(plan);
+    const std::vector<Buffer> buffers = find_buffers(plan);
     steps_ -= static_cast<int64_t>(buffers.size());
     const CompleteOptions how{.gap = options_.gap, .several_placers = options_.several_placers};
-    candidate.spill = complete_offsets(candidate.plan, facts_.graph(), states_, buffers, how);
+    candidate.spill = complete_offsets(plan, facts_.graph(), states_, buffers, how);
+    candidate.arena_bytes = plan.arena_bytes;
     return candidate;
   }
 
-  // The free plan and what is smaller, on a ladder of loads; from the smallest on.
+  // The free plan, and what is smaller on a ladder of loads, the smallest first.
   std::vector<Candidate> place_all() {
     double fastest = scores_.front().seconds;
     for (const Score& score : scores_) fastest = std::min(fastest, score.seconds);
@@ -236,9 +225,8 @@ class Search {
     const auto free = std::ranges::find_if(
         frontier, [&](const Score* score) { return score->seconds <= kFreeSlack * fastest; });
     const auto count = static_cast<size_t>(free - frontier.begin());
-    // The free plan first, then the smallest, then what lies between.
     std::vector<Candidate> placed = {place(**free)};
-    const Bytes free_bytes = placed.front().plan.arena_bytes;
+    const Bytes free_bytes = placed.front().arena_bytes;
     std::vector<size_t> rungs;
     double last = 0;
     for (size_t i = 0; i < count; ++i) {
@@ -247,7 +235,7 @@ class Search {
       rungs.push_back(i);
     }
     const size_t step = std::max<size_t>(1, (rungs.size() + kMostPlaced - 1) / kMostPlaced);
-    for (size_t r = 0; r < rungs.size() && (steps_ > 0 || r == 0); r += step) {
+    for (size_t r = 0; r < rungs.size(); r += step) {
       if (frontier[rungs[r]]->load < free_bytes) placed.push_back(place(*frontier[rungs[r]]));
     }
     return keep_frontier(std::move(placed), free_bytes);
@@ -255,12 +243,11 @@ class Search {
 
   static std::vector<Candidate> keep_frontier(std::vector<Candidate> placed, Bytes free_bytes) {
     std::ranges::stable_sort(placed, [](const Candidate& a, const Candidate& b) {
-      return a.plan.arena_bytes != b.plan.arena_bytes ? a.plan.arena_bytes < b.plan.arena_bytes
-                                                      : a.seconds < b.seconds;
+      return a.arena_bytes != b.arena_bytes ? a.arena_bytes < b.arena_bytes : a.seconds < b.seconds;
     });
     std::vector<Candidate> frontier;
     for (Candidate& candidate : placed) {
-      if (candidate.plan.arena_bytes > free_bytes) break;
+      if (candidate.arena_bytes > free_bytes) break;
       if (!frontier.empty() && candidate.seconds >= frontier.back().seconds) continue;
       frontier.push_back(std::move(candidate));
     }
@@ -271,11 +258,10 @@ class Search {
   ProgramFacts& facts_;
   std::span<const StatePlacement> states_;
   const PlanOptions& options_;
-  Dependencies dependencies_;
-  std::vector<std::vector<graph::NodeId>> slots_;
-  std::vector<int> phase_of_;  // per node; −1: outside of loops
+  Trials trials_;
   int64_t steps_;
   std::vector<Score> scores_;
+  std::vector<std::vector<Cut>> chains_;
 };
 
 }  // namespace
@@ -283,6 +269,16 @@ class Search {
 std::vector<Candidate> search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
                                       const PlanOptions& options) {
   return Search(facts, states, options).run();
+}
+
+ProgramPlan realize(const Candidate& candidate, ProgramFacts& facts,
+                    std::span<const StatePlacement> states, const PlanOptions& options) {
+  Trials trials(facts, options);
+  ProgramPlan plan = trials.build(candidate.recipe);
+  const CompleteOptions how{.gap = options.gap, .several_placers = options.several_placers};
+  complete_offsets(plan, facts.graph(), states, find_buffers(plan), how);
+  PLIMSOLL_CHECK(plan.arena_bytes == candidate.arena_bytes, "a recipe gives one plan");
+  return plan;
 }
 
 }  // namespace plimsoll::plan

@@ -1,12 +1,13 @@
 #pragma once
 
-// The search for plans of one program: a fixed list of candidates, each scored on its true
-// schedule, the best of them placed.
+// The search for plans of one program: candidates, each scored on its true schedule, the best of
+// them placed.
 //
-// Candidates are recipes: how every phase is cut, by which rule nodes are ordered, whether inputs
-// are read again. Nothing of them depends on a limit. Scoring builds the tree, lets results take
-// over memory, and finds the bytes alive at once (which no placement can undercut) and the
-// estimated seconds. Only candidates that could still be on the frontier are placed.
+// A candidate is a recipe: how every phase is cut into slices, by which rule nodes are ordered,
+// whether inputs are read again, and which values are not kept (plan/cuts.h). The plain ones are
+// tried first. From the best of them on, what is alive at the peak and not used there is given up,
+// what frees most bytes for its time first, until nothing is left to give up. Nothing of this
+// depends on a limit. Only candidates on the frontier of bytes against seconds are placed.
 
 #include <span>
 #include <string>
@@ -14,12 +15,14 @@
 
 #include "plan/complete.h"
 #include "plan/planner.h"
+#include "plan/trial.h"
 
 namespace plimsoll::plan {
 
-// A program's plan, complete but for the totals of the whole plan.
+// Recipes are kept and not plans: those of large programs take megabytes each.
 struct Candidate {
-  ProgramPlan plan;
+  Recipe recipe;
+  Bytes arena_bytes;  // of the placed plan
   Bytes spill;
   double seconds = 0;
   std::string what;  // "whole batch", "slices of 4", …
@@ -31,7 +34,8 @@ struct Candidate {
 std::vector<Candidate> search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
                                       const PlanOptions& options);
 
-// Estimated seconds of one run: calls, copies, and the turns of loops.
-double estimate_seconds(const ProgramPlan& plan, ProgramFacts& facts);
+// The candidate's plan, complete but for the totals of the whole plan.
+ProgramPlan realize(const Candidate& candidate, ProgramFacts& facts,
+                    std::span<const StatePlacement> states, const PlanOptions& options);
 
 }  // namespace plimsoll::plan

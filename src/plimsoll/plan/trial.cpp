@@ -1,0 +1,57 @@
+#include "plan/trial.h"
+
+#include <algorithm>
+
+#include "plan/complete.h"
+#include "plan/in_place.h"
+#include "plan/phases.h"
+#include "plan/tree.h"
+#include "plan/walk.h"
+
+namespace plimsoll::plan {
+
+Trials::Trials(ProgramFacts& facts, const PlanOptions& options)
+    : facts_(facts),
+      options_(options),
+      dependencies_(find_dependencies(facts)),
+      slots_(find_slots(facts, dependencies_)),
+      phase_of_(facts.graph().nodes.size(), -1) {
+  for (size_t s = 1; s < slots_.size(); s += 2) {
+    for (graph::NodeId node : slots_[s]) phase_of_[node.index()] = static_cast<int>(s / 2);
+  }
+}
+
+ProgramPlan Trials::build(const Recipe& recipe) {
+  const bool known = !tree_.name.empty() && recipe.shapes == last_.shapes &&
+                     recipe.rule == last_.rule && recipe.reread == last_.reread;
+  if (!known) {
+    const Schedule schedule =
+        make_schedule(facts_, dependencies_, slots_, recipe.shapes, recipe.rule);
+    tree_ = build_tree(schedule, facts_, {.reread = recipe.reread});
+    last_ = {recipe.shapes, recipe.rule, recipe.reread, {}};
+  }
+  ProgramPlan plan = tree_;
+  apply_cuts(recipe.cuts, facts_, dependencies_, plan);
+  complete_sizes(plan, facts_);
+  if (options_.in_place) take_over_in_place(facts_, dependencies_, plan);
+  return plan;
+}
+
+std::vector<Bytes> Trials::find_phase_loads(const ProgramPlan& plan,
+                                            const std::vector<Buffer>& buffers) const {
+  if (phase_count() < 2) return std::vector<Bytes>(phase_count());
+  std::vector<Interval> windows(phase_count(), {std::numeric_limits<int64_t>::max(), 0});
+  walk_items(plan, [&](const Item& item, int64_t number, LoopId) {
+    const auto* call = std::get_if<Call>(&item);
+    if (call == nullptr || phase_of_[call->node.index()] < 0) return;
+    Interval& window = windows[static_cast<size_t>(phase_of_[call->node.index()])];
+    window.begin = std::min(window.begin, number);
+    window.end = std::max(window.end, number + 1);
+  });
+  std::vector<Bytes> loads;
+  loads.reserve(phase_count());
+  for (const Interval& window : windows) loads.push_back(find_load(buffers, window));
+  return loads;
+}
+
+}  // namespace plimsoll::plan

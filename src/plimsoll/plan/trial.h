@@ -1,0 +1,58 @@
+#pragma once
+
+// A recipe for a program's plan, and what becomes of it: the tree, sized, with takeovers, but not
+// placed. The bytes alive at once are known then (no placement can undercut them), and the time.
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plan/cuts.h"
+#include "plan/liveness.h"
+#include "plan/planner.h"
+#include "plan/recipes.h"
+#include "plan/schedule.h"
+
+namespace plimsoll::plan {
+
+inline constexpr Interval kAlways{0, std::numeric_limits<int64_t>::max()};
+
+struct Recipe {
+  Shapes shapes;
+  OrderRule rule = OrderRule::kGraph;
+  bool reread = false;
+  std::vector<Cut> cuts;
+  friend bool operator==(const Recipe&, const Recipe&) = default;
+};
+
+// Builds trees of one program, remembering the last one without its cuts. Holds references.
+class Trials {
+ public:
+  Trials(ProgramFacts& facts, const PlanOptions& options);
+
+  ProgramFacts& facts() { return facts_; }
+  const Dependencies& dependencies() const { return dependencies_; }
+  std::span<const std::vector<graph::NodeId>> slots() const { return slots_; }
+  size_t phase_count() const { return slots_.size() / 2; }
+
+  ProgramPlan build(const Recipe& recipe);
+  // The most bytes alive from the first to the last call of each phase; of one phase alone nothing.
+  std::vector<Bytes> find_phase_loads(const ProgramPlan& plan,
+                                      const std::vector<Buffer>& buffers) const;
+
+ private:
+  ProgramFacts& facts_;
+  const PlanOptions& options_;
+  Dependencies dependencies_;
+  std::vector<std::vector<graph::NodeId>> slots_;
+  std::vector<int> phase_of_;  // per node; −1: outside of loops
+  Recipe last_;                // without cuts
+  ProgramPlan tree_;           // of last_
+};
+
+// Estimated seconds of one run: calls, copies, and the turns of loops.
+double estimate_seconds(const ProgramPlan& plan, ProgramFacts& facts);
+
+}  // namespace plimsoll::plan
