@@ -23,9 +23,14 @@ class Expansion {
   graph::GraphBuilder& builder() { return builder_; }
   bool training() const { return training_; }
 
-  // Adds one call of `layer`, whose weights are `weights`.
-  std::vector<ValueId> call(const Layer& layer, const std::vector<Weight>& weights,
-                            std::span<const ValueId> inputs);
+  struct Result {
+    std::vector<ValueId> outputs;
+    std::vector<ValueId> masks;  // one per output; invalid: none
+  };
+  // Adds one call of `layer`, whose weights are `weights`. `masks` is empty or one per input.
+  Result call(const Layer& layer, const std::vector<Weight>& weights,
+              std::span<const ValueId> inputs, std::span<const ValueId> masks = {},
+              const Config& arguments = Config());
 
   // For LayerContext.
   ValueId weight(const Layer& layer, std::string_view name);
@@ -33,7 +38,10 @@ class Expansion {
   void set_statistic(const Layer& layer, std::string_view name, ValueId next);
   void remember_logits(ValueId output, ValueId logits);
   int64_t call_site(const Layer& layer);
+  ValueId constant(const Layer& layer, std::string_view prefix, const ConstantData& data);
 
+  // The constants that calls asked for, by state name.
+  const Constants& constants() const { return constants_; }
   // Invalid where `value` is no sigmoid or softmax.
   ValueId logits_of(ValueId value) const;
   // Appends the writes of all moving statistics that changed.
@@ -48,14 +56,27 @@ class Expansion {
   std::map<ValueId, ValueId> logits_;
   std::map<std::string, ValueId, std::less<>> statistics_;  // by state name: latest value
   std::map<std::string, int, std::less<>> site_counts_;     // by layer
+  Constants constants_;                                     // by state name
 };
 
 // "<layer>/<weight>", the name of the state variable.
 std::string state_name(const Layer& layer, std::string_view weight);
 graph::StateVariable state_variable(const Layer& layer, const Weight& weight);
 
-// Adds a whole model on `inputs` (one per model input); the values of all calls' outputs, by call.
-std::vector<std::vector<ValueId>> expand_model(const Model& model, Expansion& expansion,
-                                               std::span<const ValueId> inputs);
+// The values of all calls' outputs, by call, and their masks.
+struct ModelValues {
+  std::vector<std::vector<ValueId>> values;
+  std::vector<std::vector<ValueId>> masks;
+
+  ValueId value(Tensor tensor) const {
+    return values[tensor.call.index()][static_cast<size_t>(tensor.output)];
+  }
+  ValueId mask(Tensor tensor) const {
+    return masks[tensor.call.index()][static_cast<size_t>(tensor.output)];
+  }
+};
+
+// Adds a whole model on `inputs` (one per model input).
+ModelValues expand_model(const Model& model, Expansion& expansion, std::span<const ValueId> inputs);
 
 }  // namespace plimsoll::layers

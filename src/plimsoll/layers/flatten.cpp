@@ -15,8 +15,9 @@ class Flatten final : public Layer {
     if (inputs.size() != 1) refuse("one input", std::to_string(inputs.size()), "");
     const Shape shape = context.type(inputs[0]).shape;
     if (shape.rank() == 2) return {inputs[0]};
-    return {context.emit("reshape", {inputs[0]},
-                         {{"shape", std::vector<int64_t>{shape.elements_per_sample()}}})};
+    return {context.emit(
+        "reshape", {inputs[0]},
+        {{"shape", std::vector<int64_t>{shape.elements_per_sample() / shape[0].count}}})};
   }
 };
 
