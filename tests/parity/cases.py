@@ -182,6 +182,8 @@ def loss_cases() -> dict[str, Case]:
     return cases | weighted
 
 
+SCHEDULES = keras.optimizers.schedules
+
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "sgd": lambda: keras.optimizers.SGD(0.05),
     "sgd momentum": lambda: keras.optimizers.SGD(0.05, momentum=0.9),
@@ -192,5 +194,24 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "rmsprop": lambda: keras.optimizers.RMSprop(0.002),
     "rmsprop momentum": lambda: keras.optimizers.RMSprop(0.002, rho=0.8, momentum=0.5),
     "rmsprop centered": lambda: keras.optimizers.RMSprop(0.002, centered=True),
+    "sgd clipped by value": lambda: keras.optimizers.SGD(0.05, clipvalue=0.01),
+    "sgd clipped by norm": lambda: keras.optimizers.SGD(0.05, clipnorm=0.1),
+    "adam clipped by the norm of all": lambda: keras.optimizers.Adam(0.003, global_clipnorm=0.1),
+    "exponential decay": lambda: keras.optimizers.SGD(SCHEDULES.ExponentialDecay(0.1, 5, 0.7)),
+    "piecewise constant": lambda: keras.optimizers.SGD(
+        SCHEDULES.PiecewiseConstantDecay([3, 7], [0.1, 0.05, 0.01])
+    ),
+    "polynomial decay": lambda: keras.optimizers.SGD(
+        SCHEDULES.PolynomialDecay(0.1, 4, 0.01, power=2.0, cycle=True)
+    ),
+    "inverse time decay": lambda: keras.optimizers.SGD(
+        SCHEDULES.InverseTimeDecay(0.1, 3, 0.5, staircase=True)
+    ),
+    "cosine decay": lambda: keras.optimizers.Adam(
+        SCHEDULES.CosineDecay(0.001, 8, warmup_target=0.004, warmup_steps=3)
+    ),
+    "cosine restarts": lambda: keras.optimizers.SGD(
+        SCHEDULES.CosineDecayRestarts(0.1, 3, m_mul=0.8), momentum=0.5
+    ),
     "sgd weight decay": lambda: keras.optimizers.SGD(0.05, weight_decay=0.02),
 }

@@ -50,12 +50,24 @@ def dense(*units: int) -> Callable[[], keras.Model]:
     return build
 
 
+def s0c() -> keras.Model:
+    return keras.Sequential(
+        [
+            keras.Input((128,), dtype="int64"),
+            L.Embedding(20000, 256),
+            L.LSTM(64),
+            L.Dense(1, activation="sigmoid"),
+        ]
+    )
+
+
 BINARY, SPARSE, SQUARE = "binary_crossentropy", "sparse_categorical_crossentropy", "mse"
 
 # name: model, input shape, dtype, classes (0: ten floats), loss, metrics, samples, batch
 WORKLOADS = {
     "S0a": (s0a, (256, 256, 3), "float32", 2, BINARY, ["accuracy"], 1000, 128),
     "S0b": (s0a, (256, 256, 3), "float32", 2, BINARY, ["accuracy"], 1000, 32),
+    "S0c": (s0c, (128,), "int64", 2, BINARY, ["accuracy"], 1000, 32),
     "S1a": (s1a, (28, 28, 3), "float32", 10, SPARSE, [], 1000, 256),
     "S1b": (s1b, (10,), "float32", 10, SPARSE, [], 1000, 32),
     "S1c": (s1c, (64, 64, 3), "float32", 10, SPARSE, [], 1000, 64),
@@ -72,7 +84,10 @@ def workload(name: str, samples: int | None = None) -> tuple[Case, int]:
     build, shape, dtype, classes, loss, metrics, count, batch = WORKLOADS[name]
     count = samples or count
     rng = np.random.default_rng(11)
-    x = rng.random((count, *shape), dtype="float32" if dtype == "float32" else "float64")
+    if dtype == "int64":
+        x = rng.integers(0, 20000, (count, *shape))
+    else:
+        x = rng.random((count, *shape), dtype="float32" if dtype == "float32" else "float64")
     if classes:
         y = rng.integers(0, classes, count)
         y = y.astype("int64" if loss == BINARY else "int32")

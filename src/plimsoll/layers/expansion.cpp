@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "layers/call_arguments.h"
 #include "layers/call_sites.h"
+#include "layers/masking.h"
 
 namespace plimsoll::layers {
 
@@ -19,19 +21,36 @@ graph::StateVariable state_variable(const Layer& layer, const Weight& weight) {
           .trainable = weight.trainable && layer.trainable()};
 }
 
-std::vector<ValueId> Expansion::call(const Layer& layer, const std::vector<Weight>& weights,
-                                     std::span<const ValueId> inputs) {
+Expansion::Result Expansion::call(const Layer& layer, const std::vector<Weight>& weights,
+                                  std::span<const ValueId> inputs, std::span<const ValueId> masks,
+                                  const Config& arguments) {
   weights_ = &weights;
   builder_.set_layer(layer.name());
-  LayerContext context(*this, layer);
-  std::optional<std::vector<ValueId>> outputs = call_channels_last(layer, inputs);
-  if (!outputs) outputs = layer.call(context, inputs);
+  Result result;
+  const GivenMask given = find_given_mask(arguments, inputs.size());
+  std::vector<ValueId> own_masks(masks.begin(), masks.end());
+  if (given.given) {
+    own_masks.resize(inputs.size());
+    own_masks[0] = inputs.back();
+    own_masks.pop_back();
+    inputs = inputs.first(inputs.size() - 1);
+  }
+  LayerContext context(
+      *this, layer,
+      {.masks = own_masks, .arguments = &given.arguments, .output_masks = &result.masks});
+  std::optional<std::vector<ValueId>> outputs = call_channels_last(layer, context, inputs);
+  result.outputs = outputs ? std::move(*outputs) : layer.call(context, inputs);
+  if (result.masks.empty()) {
+    result.masks.assign(1, default_mask(builder_, layer, own_masks));
+  }
+  result.masks.resize(result.outputs.size());
   builder_.set_layer("");
   weights_ = nullptr;
-  return *outputs;
+  return result;
 }
 
 std::optional<std::vector<ValueId>> Expansion::call_channels_last(const Layer& layer,
+                                                                  LayerContext& context,
                                                                   std::span<const ValueId> inputs) {
   if (!layer.elementwise() || inputs.empty()) return std::nullopt;
   std::vector<ValueId> last;
@@ -40,7 +59,6 @@ std::optional<std::vector<ValueId>> Expansion::call_channels_last(const Layer& l
     if (known == channels_last_.end()) return std::nullopt;
     last.push_back(known->second);
   }
-  LayerContext context(*this, layer);
   std::vector<ValueId> outputs = layer.call(context, last);
   for (ValueId& output : outputs) {
     const ValueId logits = logits_of(output);
@@ -106,6 +124,21 @@ int64_t Expansion::call_site(const Layer& layer) {
   return site_of(count == 0 ? layer.name() : layer.name() + "#" + std::to_string(count));
 }
 
+ValueId Expansion::constant(const Layer& layer, std::string_view prefix, const ConstantData& data) {
+  std::string name;
+  for (int i = 0;; ++i) {
+    name = state_name(layer, std::string(prefix) + "constant" + (i == 0 ? "" : std::to_string(i)));
+    const auto known = constants_.find(name);
+    if (known == constants_.end() || known->second == data) break;
+  }
+  constants_[name] = data;
+  return builder_.read(builder_.state({.name = name,
+                                       .type = {data.dtype, fixed_shape(data.shape)},
+                                       .role = graph::StateRole::kWeight,
+                                       .layer = layer.name(),
+                                       .trainable = false}));
+}
+
 void Expansion::write_statistics() {
   for (const auto& [name, value] : statistics_) {
     const graph::StateId state = find_state(builder_.graph(), name);
@@ -115,10 +148,10 @@ void Expansion::write_statistics() {
   builder_.set_layer("");
 }
 
-std::vector<std::vector<ValueId>> expand_model(const Model& model, Expansion& expansion,
-                                               std::span<const ValueId> inputs) {
-  std::vector<std::vector<ValueId>> values;
-  values.reserve(model.calls().size());
+ModelValues expand_model(const Model& model, Expansion& expansion,
+                         std::span<const ValueId> inputs) {
+  ModelValues all;
+  all.values.reserve(model.calls().size());
   for (size_t i = 0; i < model.calls().size(); ++i) {
     const LayerCall& call = model.calls()[i];
     if (model.layer(call.layer).input_type()) {
@@ -127,16 +160,22 @@ std::vector<std::vector<ValueId>> expand_model(const Model& model, Expansion& ex
                        [&](const ModelPort& p) { return p.tensor.call.index() == i; });
       PLIMSOLL_CHECK(port != model.inputs().end(),
                      "an InputLayer of " + model.name() + " is no input of it");
-      values.push_back({inputs[static_cast<size_t>(port - model.inputs().begin())]});
+      all.values.push_back({inputs[static_cast<size_t>(port - model.inputs().begin())]});
+      all.masks.push_back({ValueId()});
       continue;
     }
     std::vector<ValueId> operands;
+    std::vector<ValueId> masks;
     for (Tensor tensor : call.inputs) {
-      operands.push_back(values[tensor.call.index()][static_cast<size_t>(tensor.output)]);
+      operands.push_back(all.value(tensor));
+      masks.push_back(all.mask(tensor));
     }
-    values.push_back(expansion.call(model.layer(call.layer), model.weights(call.layer), operands));
+    Expansion::Result result = expansion.call(model.layer(call.layer), model.weights(call.layer),
+                                              operands, masks, call.arguments);
+    all.values.push_back(std::move(result.outputs));
+    all.masks.push_back(std::move(result.masks));
   }
-  return values;
+  return all;
 }
 
 }  // namespace plimsoll::layers

@@ -29,9 +29,14 @@ class Expansion {
   graph::GraphBuilder& builder() { return builder_; }
   bool training() const { return training_; }
 
-  // Adds one call of `layer`, whose weights are `weights`.
-  std::vector<ValueId> call(const Layer& layer, const std::vector<Weight>& weights,
-                            std::span<const ValueId> inputs);
+  struct Result {
+    std::vector<ValueId> outputs;
+    std::vector<ValueId> masks;  // one per output; invalid: none
+  };
+  // Adds one call of `layer`, whose weights are `weights`. `masks` is empty or one per input.
+  Result call(const Layer& layer, const std::vector<Weight>& weights,
+              std::span<const ValueId> inputs, std::span<const ValueId> masks = {},
+              const Config& arguments = Config());
 
   // For LayerContext.
   ValueId weight(const Layer& layer, std::string_view name);
@@ -41,7 +46,10 @@ class Expansion {
   int64_t call_site(const Layer& layer);
   ValueId channels_last(const Layer& layer, ValueId x);
   ValueId channels_first(const Layer& layer, ValueId x);
+  ValueId constant(const Layer& layer, std::string_view prefix, const ConstantData& data);
 
+  // The constants that calls asked for, by state name.
+  const Constants& constants() const { return constants_; }
   // Invalid where `value` is no sigmoid or softmax.
   ValueId logits_of(ValueId value) const;
   // Appends the writes of all moving statistics that changed.
@@ -49,7 +57,7 @@ class Expansion {
 
  private:
   // The call on the same values channels last; nullopt where that is not the shorter way.
-  std::optional<std::vector<ValueId>> call_channels_last(const Layer& layer,
+  std::optional<std::vector<ValueId>> call_channels_last(const Layer& layer, LayerContext& context,
                                                          std::span<const ValueId> inputs);
   graph::StateId declare(const Layer& layer, std::string_view name);
 
@@ -60,14 +68,27 @@ class Expansion {
   std::map<ValueId, ValueId> channels_last_;                // by the same value channels first
   std::map<std::string, ValueId, std::less<>> statistics_;  // by state name: latest value
   std::map<std::string, int, std::less<>> site_counts_;     // by layer
+  Constants constants_;                                     // by state name
 };
 
 // "<layer>/<weight>", the name of the state variable.
 std::string state_name(const Layer& layer, std::string_view weight);
 graph::StateVariable state_variable(const Layer& layer, const Weight& weight);
 
-// Adds a whole model on `inputs` (one per model input); the values of all calls' outputs, by call.
-std::vector<std::vector<ValueId>> expand_model(const Model& model, Expansion& expansion,
-                                               std::span<const ValueId> inputs);
+// The values of all calls' outputs, by call, and their masks.
+struct ModelValues {
+  std::vector<std::vector<ValueId>> values;
+  std::vector<std::vector<ValueId>> masks;
+
+  ValueId value(Tensor tensor) const {
+    return values[tensor.call.index()][static_cast<size_t>(tensor.output)];
+  }
+  ValueId mask(Tensor tensor) const {
+    return masks[tensor.call.index()][static_cast<size_t>(tensor.output)];
+  }
+};
+
+// Adds a whole model on `inputs` (one per model input).
+ModelValues expand_model(const Model& model, Expansion& expansion, std::span<const ValueId> inputs);
 
 }  // namespace plimsoll::layers

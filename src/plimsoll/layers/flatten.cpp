@@ -18,8 +18,9 @@ class Flatten final : public Layer {
     if (shape.rank() == 2) return {inputs[0]};
     const ValueId x =
         channels_first_ && shape.rank() > 2 ? context.channels_last(inputs[0]) : inputs[0];
-    return {context.emit("reshape", {x},
-                         {{"shape", std::vector<int64_t>{shape.elements_per_sample()}}})};
+    return {context.emit(
+        "reshape", {x},
+        {{"shape", std::vector<int64_t>{shape.elements_per_sample() / shape[0].count}}})};
   }
 
  private:

@@ -3,14 +3,21 @@
 #include "base/error.h"
 #include "layers/expansion.h"
 #include "layers/initializers.h"
+#include "ops/literal.h"
 #include "ops/registry.h"
 
 namespace plimsoll::layers {
 namespace {
 
 ValueId first_value(graph::GraphBuilder& builder, const graph::StateVariable& state,
-                    const std::optional<Optimizer>& optimizer) {
+                    const std::optional<Optimizer>& optimizer, const Constants& constants) {
   std::vector<int64_t> dims = state.type.shape.at(1);
+  if (const auto constant = constants.find(state.name); constant != constants.end()) {
+    return builder.call("literal", state.name + "/initial", {},
+                        {{"shape", dims},
+                         {"dtype", std::string(to_string(state.type.dtype))},
+                         {"data", ops::literal_text(state.type.dtype, constant->second.values)}});
+  }
   if (state.name == kLearningRateState) {
     return builder.call("constant", state.name + "/initial", {},
                         {{"shape", dims}, {"value", optimizer->learning_rate}});
@@ -28,6 +35,7 @@ ValueId first_value(graph::GraphBuilder& builder, const graph::StateVariable& st
 }  // namespace
 
 graph::Graph initialize_graph(const Model& model, const std::optional<Optimizer>& optimizer,
+                              const Constants& constants,
                               const std::vector<graph::StateVariable>& states) {
   graph::GraphBuilder builder(ops::registry());
   builder.set_stage(graph::Stage::kUpdate);
@@ -42,7 +50,7 @@ graph::Graph initialize_graph(const Model& model, const std::optional<Optimizer>
   for (const graph::StateVariable& variable : states) {
     if (find_state(builder.graph(), variable.name).valid()) continue;
     const graph::StateId state = builder.state(variable);
-    builder.write(state, first_value(builder, variable, optimizer));
+    builder.write(state, first_value(builder, variable, optimizer, constants));
   }
   return builder.finish();
 }

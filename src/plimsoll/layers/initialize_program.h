@@ -10,8 +10,9 @@
 namespace plimsoll::layers {
 
 // Writes all weights of the model by their initializers, and of `states` (those of the other
-// programs) the learning rate, and zero to everything else.
+// programs) the constants, the learning rate, and zero to everything else.
 graph::Graph initialize_graph(const Model& model, const std::optional<Optimizer>& optimizer,
+                              const Constants& constants,
                               const std::vector<graph::StateVariable>& states);
 
 }  // namespace plimsoll::layers

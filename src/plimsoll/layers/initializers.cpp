@@ -233,6 +233,17 @@ Config read_initializer(ConfigReader& reader, std::string_view key, std::string_
 graph::ValueId add_initializer(graph::GraphBuilder& builder, const Config& initializer,
                                const std::vector<int64_t>& shape, const std::string& name) {
   const std::string& class_name = initializer.at("class_name").as_string();
+  if (class_name == kUnitForgetBias) {
+    const int64_t units = shape[0] / 4;
+    const Config& others = initializer.at("config").at("initializer");
+    const std::vector<graph::ValueId> parts = {
+        add_initializer(builder, others, {1, units}, name + "/input"),
+        builder.call("constant", name + "/forget", {},
+                     {{"shape", std::vector<int64_t>{1, units}}, {"value", 1.0}}),
+        add_initializer(builder, others, {1, 2 * units}, name + "/rest")};
+    const graph::ValueId row = builder.call("concat", name + "/gates", parts, {{"axis", 1}});
+    return builder.call("reshape", name + "/unit_forget_bias", {row}, {{"shape", shape}});
+  }
   Draw draw = draw_of(class_name, initializer.at("config"), shape);
   draw.attributes.set("shape", shape);
   if (draw.op != "constant" && draw.op != "identity") {

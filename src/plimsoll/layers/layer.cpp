@@ -52,14 +52,14 @@ Shape Layer::one_input(const LayerContext& context, std::span<const ValueId> inp
 
 ValueId LayerContext::emit(std::string_view op, std::vector<ValueId> inputs,
                            Attributes attributes) {
-  return expansion_.builder().call(op, layer_.name() + "/" + std::string(op), std::move(inputs),
-                                   std::move(attributes));
+  return expansion_.builder().call(op, layer_.name() + "/" + prefix_ + std::string(op),
+                                   std::move(inputs), std::move(attributes));
 }
 
 std::vector<ValueId> LayerContext::emit_all(std::string_view op, std::vector<ValueId> inputs,
                                             Attributes attributes) {
   graph::GraphBuilder& builder = expansion_.builder();
-  const graph::NodeId node = builder.add(op, layer_.name() + "/" + std::string(op),
+  const graph::NodeId node = builder.add(op, layer_.name() + "/" + prefix_ + std::string(op),
                                          std::move(inputs), std::move(attributes));
   return builder.graph().node(node).outputs;
 }
@@ -68,14 +68,41 @@ ValueType LayerContext::type(ValueId value) const { return expansion_.builder().
 
 bool LayerContext::training() const { return expansion_.training(); }
 
-ValueId LayerContext::weight(std::string_view name) { return expansion_.weight(layer_, name); }
+ValueId LayerContext::weight(std::string_view name) {
+  return expansion_.weight(layer_, prefix_ + std::string(name));
+}
 
 ValueId LayerContext::statistic(std::string_view name) {
-  return expansion_.statistic(layer_, name);
+  return expansion_.statistic(layer_, prefix_ + std::string(name));
 }
 
 void LayerContext::set_statistic(std::string_view name, ValueId next) {
-  expansion_.set_statistic(layer_, name, next);
+  expansion_.set_statistic(layer_, prefix_ + std::string(name), next);
+}
+
+LayerContext LayerContext::inside(std::string_view prefix, CallScope scope) const {
+  LayerContext inner(expansion_, layer_, scope);
+  inner.prefix_ = prefix_ + std::string(prefix);
+  return inner;
+}
+
+ValueId LayerContext::mask(size_t input) const {
+  return input < scope_.masks.size() ? scope_.masks[input] : ValueId();
+}
+
+void LayerContext::set_mask(size_t output, ValueId mask) {
+  if (scope_.output_masks == nullptr) return;
+  if (scope_.output_masks->size() <= output) scope_.output_masks->resize(output + 1);
+  (*scope_.output_masks)[output] = mask;
+}
+
+const Config& LayerContext::arguments() const {
+  static const Config none;
+  return scope_.arguments == nullptr ? none : *scope_.arguments;
+}
+
+ValueId LayerContext::constant(const ConstantData& data) {
+  return expansion_.constant(layer_, prefix_, data);
 }
 
 void LayerContext::remember_logits(ValueId output, ValueId logits) {

@@ -7,6 +7,7 @@
 // as Keras names them ("kernel", "moving_mean") and listed in Keras's order, which is the order of
 // a file's `vars`. A layer that is called several times owns one set of weights.
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -25,6 +26,8 @@ using graph::ValueId;
 using graph::ValueType;
 
 struct Weight {
+  // Keras's name, behind the path of the sub-object that holds it in a .keras file ("kernel",
+  // "cell/kernel", "forward_layer/cell/kernel").
   std::string name;
   std::vector<int64_t> shape{};
   Config initializer{};
@@ -34,13 +37,50 @@ struct Weight {
   friend bool operator==(const Weight&, const Weight&) = default;
 };
 
+// Numbers that a file holds as part of a model's structure.
+struct ConstantData {
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape{};
+  std::vector<double> values{};  // row by row
+  friend bool operator==(const ConstantData&, const ConstantData&) = default;
+};
+
+using Constants = std::map<std::string, ConstantData, std::less<>>;  // by state name
+
 class Layer;
 class Expansion;
+
+// What a call is made on besides the inputs, and what it says about its outputs besides values.
+struct CallScope {
+  // Of the inputs: which positions count, a bool value of the input's leading dimensions; invalid
+  // where all of them do.
+  std::span<const ValueId> masks{};
+  // Keras's {"args": […], "kwargs": {…}}, where {"tensor": i} stands for input i; null where the
+  // call is on the inputs and nothing else.
+  const Config* arguments = nullptr;
+  // Of the outputs, where the call says so itself.
+  std::vector<ValueId>* output_masks = nullptr;
+};
 
 // What a call may do. Valid during the call only.
 class LayerContext {
  public:
-  LayerContext(Expansion& expansion, const Layer& layer) : expansion_(expansion), layer_(layer) {}
+  LayerContext(Expansion& expansion, const Layer& layer, CallScope scope = {})
+      : expansion_(expansion), layer_(layer), scope_(scope) {}
+
+  // For a layer inside of this one: its weights and nodes are this layer's under a prefix
+  // ("forward_layer/"), its masks and arguments are given.
+  LayerContext inside(std::string_view prefix, CallScope scope) const;
+
+  // The mask of an input; invalid where it has none.
+  ValueId mask(size_t input) const;
+  // The mask of an output. A call that never says so passes the first input's mask on where Keras's
+  // layer does (masking.h).
+  void set_mask(size_t output, ValueId mask);
+  // How the call was made; null: on the inputs alone.
+  const Config& arguments() const;
+  // A value that the file holds and nobody trains, as a frozen state variable of this layer.
+  ValueId constant(const ConstantData& data);
 
   // Adds a node called "<layer>/<operator>" with one output and returns that.
   ValueId emit(std::string_view op, std::vector<ValueId> inputs, Attributes attributes = {});
@@ -76,6 +116,8 @@ class LayerContext {
  private:
   Expansion& expansion_;
   const Layer& layer_;
+  CallScope scope_;
+  std::string prefix_{};  // of weights and nodes, with its slash
 };
 
 class Layer {

@@ -7,6 +7,7 @@
 #include "layers/option_reader.h"
 #include "layers/spelling.h"
 #include "ops/losses.h"
+#include "ops/rules.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -205,6 +206,43 @@ ValueId add_row_losses(Expansion& expansion, const Loss& loss, const std::string
   PLIMSOLL_CHECK(false, "unknown loss");
 }
 
+// 1 for rows that count, or as much more as there are rows that do not; 0 for those.
+ValueId add_mask_weights(graph::GraphBuilder& builder, const Loss& loss, const std::string& name,
+                         ValueId rows, ValueId mask) {
+  const ValueType type = builder.type(rows);
+  if (builder.type(mask).shape != type.shape) {
+    throw Error(ErrorKind::kModel, "loss " + loss.name + ": expected a mask of the loss's shape " +
+                                       to_string(type.shape) + ", received " +
+                                       to_string(builder.type(mask).shape) +
+                                       ". End the mask before the output, by a Reshape.");
+  }
+  const ValueId counts =
+      builder.call("cast", name + "/mask", {mask}, {{"dtype", std::string(to_string(type.dtype))}});
+  if (loss.reduction != Reduction::kMean) return counts;
+  const ValueId valid = builder.call("batch_sum", name + "/mask_sum", {counts});
+  const ValueId total = builder.call("batch_count", name + "/mask_count", {},
+                                     {{"elements_per_sample", type.shape.elements_per_sample()}});
+  const ValueId share = builder.call("divide_no_nan", name + "/mask_share", {total, valid});
+  return builder.call("multiply", name + "/mask_weights", {counts, share});
+}
+
+// Of the loss's shape or (B); invalid where every row counts the same.
+ValueId add_row_weights(graph::GraphBuilder& builder, const Loss& loss, const std::string& name,
+                        ValueId rows, const LossWeights& weights) {
+  if (!weights.mask.valid()) return weights.samples;
+  const ValueId counts = add_mask_weights(builder, loss, name, rows, weights.mask);
+  if (!weights.samples.valid()) return counts;
+  const Shape shape = builder.type(rows).shape;
+  ValueId samples = weights.samples;
+  if (shape.rank() > 1) {
+    std::vector<int64_t> ones(static_cast<size_t>(shape.rank()) - 1, 1);
+    samples = builder.call("reshape", name + "/weight_rows", {samples}, {{"shape", ones}});
+    samples = builder.call("broadcast", name + "/weights", {samples},
+                           {{"shape", ops::sample_dims(shape)}});
+  }
+  return builder.call("multiply", name + "/masked_weights", {samples, counts});
+}
+
 }  // namespace
 
 std::vector<std::string> loss_names() {
@@ -252,23 +290,26 @@ ValueType target_type(const Loss& loss, const ValueType& output) {
 }
 
 ValueId add_loss(Expansion& expansion, const Loss& loss, const std::string& name,
-                 ValueId prediction, ValueId target, ValueId weights) {
+                 ValueId prediction, ValueId target, const LossWeights& weights) {
   graph::GraphBuilder& builder = expansion.builder();
   builder.set_stage(graph::Stage::kLoss);
   const ValueId rows = add_row_losses(expansion, loss, name, prediction, target);
-  std::vector<ValueId> operands = {rows};
-  if (weights.valid()) {
-    if (loss.reduction == Reduction::kMeanOfWeighted) {
-      throw Error(ErrorKind::kModel,
-                  "loss " + loss.name +
-                      ": expected sum_over_batch_size or sum together with sample weights, "
-                      "received mean_with_sample_weight. Scale the weights to a mean of 1 and use "
-                      "sum_over_batch_size.");
-    }
-    operands.push_back(weights);
+  if (weights.samples.valid() && loss.reduction == Reduction::kMeanOfWeighted) {
+    throw Error(ErrorKind::kModel,
+                "loss " + loss.name +
+                    ": expected sum_over_batch_size or sum together with sample weights, "
+                    "received mean_with_sample_weight. Scale the weights to a mean of 1 and use "
+                    "sum_over_batch_size.");
   }
+  const ValueId row_weights = add_row_weights(builder, loss, name, rows, weights);
+  std::vector<ValueId> operands = {rows};
+  if (row_weights.valid()) operands.push_back(row_weights);
   const ValueId sum = builder.call("batch_sum", name + "/loss_sum", operands);
   if (loss.reduction == Reduction::kSum) return sum;
+  if (loss.reduction == Reduction::kMeanOfWeighted && row_weights.valid()) {
+    const ValueId total = builder.call("batch_sum", name + "/weight_sum", {row_weights});
+    return builder.call("divide_no_nan", name + "/loss", {sum, total});
+  }
   return builder.call("divide_by_count", name + "/loss", {sum},
                       {{"elements_per_sample", builder.type(rows).shape.elements_per_sample()}});
 }

@@ -53,10 +53,17 @@ Loss read_loss(const Config& config, const ValueType& output,
 ValueType target_type(const Loss& loss, const ValueType& output);
 bool is_sparse(const Loss& loss);
 
-// The scalar loss of one output, in stage kLoss; `weights` (B) may be invalid. `name` is the
-// output's. Throws kModel.
+// What the values of a loss are weighted by; each may be invalid.
+struct LossWeights {
+  ValueId samples{};  // (B)
+  ValueId mask{};     // bool, of the loss's rows
+};
+
+// The scalar loss of one output, in stage kLoss. `name` is the output's. Throws kModel.
+//
+// A mask counts as Keras's losses.loss.apply_mask says: a mean is over the rows that count.
 ValueId add_loss(Expansion& expansion, const Loss& loss, const std::string& name,
-                 ValueId prediction, ValueId target, ValueId weights);
+                 ValueId prediction, ValueId target, const LossWeights& weights);
 
 std::vector<std::string> loss_class_names();
 // Names that read_loss knows, for did-you-mean.

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "layers/call_arguments.h"
 #include "layers/expansion.h"
 #include "layers/names.h"
 #include "ops/registry.h"
@@ -91,7 +92,8 @@ void Model::build_weights(LayerId id, const std::vector<ValueType>& inputs) {
                   ". A layer that is called twice has one set of weights.");
 }
 
-std::vector<ValueType> Model::infer(LayerId id, const std::vector<ValueType>& inputs) const {
+std::vector<ValueType> Model::infer(LayerId id, const std::vector<ValueType>& inputs,
+                                    const Config& arguments) const {
   graph::GraphBuilder builder(ops::registry());
   std::vector<ValueId> values;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -99,15 +101,18 @@ std::vector<ValueType> Model::infer(LayerId id, const std::vector<ValueType>& in
   }
   Expansion expansion(builder, false);
   std::vector<ValueType> types;
-  for (ValueId output : expansion.call(layer(id), weights_[id.index()], values)) {
+  const Expansion::Result result =
+      expansion.call(layer(id), weights_[id.index()], values, {}, arguments);
+  for (ValueId output : result.outputs) {
     types.push_back(builder.type(output));
   }
   return types;
 }
 
-std::vector<Tensor> Model::call(LayerId id, const std::vector<Tensor>& inputs) {
+std::vector<Tensor> Model::call(LayerId id, const std::vector<Tensor>& inputs,
+                                const Config& arguments) {
   const CallId call(calls_.size());
-  LayerCall record{.layer = id, .inputs = inputs};
+  LayerCall record{.layer = id, .inputs = inputs, .output_types = {}, .arguments = arguments};
   if (const std::optional<ValueType> fed = layer(id).input_type()) {
     if (!inputs.empty() || called_[id.index()]) {
       throw Error(ErrorKind::kModel, "[" + layer(id).name() +
@@ -123,8 +128,10 @@ std::vector<Tensor> Model::call(LayerId id, const std::vector<Tensor>& inputs) {
   std::vector<ValueType> types;
   types.reserve(inputs.size());
   for (Tensor tensor : inputs) types.push_back(type(tensor));
-  build_weights(id, types);
-  record.output_types = infer(id, types);
+  std::vector<ValueType> called_on = types;
+  if (find_given_mask(arguments, inputs.size()).given) called_on.pop_back();
+  build_weights(id, called_on);
+  record.output_types = infer(id, types, arguments);
   std::vector<Tensor> outputs;
   for (size_t i = 0; i < record.output_types.size(); ++i) {
     outputs.push_back({call, static_cast<int>(i)});

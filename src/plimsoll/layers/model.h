@@ -39,6 +39,9 @@ struct LayerCall {
   LayerId layer{};
   std::vector<Tensor> inputs{};  // empty for InputLayer
   std::vector<ValueType> output_types{};
+  // Keras's {"args": […], "kwargs": {…}} where {"tensor": i} stands for inputs[i] and everything
+  // else is as in the file; null where the call is on its inputs alone, one or a list of them.
+  Config arguments{};
   friend bool operator==(const LayerCall&, const LayerCall&) = default;
 };
 
@@ -78,8 +81,9 @@ class Model {
 
   // A configuration without a name gets Keras's: "conv2d", "conv2d_1". Throws kModel.
   LayerId add_layer(std::string_view class_name, const Config& config);
-  // Calls a layer; throws kModel naming it.
-  std::vector<Tensor> call(LayerId layer, const std::vector<Tensor>& inputs);
+  // Calls a layer; throws kModel naming it. `arguments` is as in LayerCall.
+  std::vector<Tensor> call(LayerId layer, const std::vector<Tensor>& inputs,
+                           const Config& arguments = Config());
   // An InputLayer and its call.
   Tensor add_input(const Config& config);
   // Sequential: an InputLayer first, then each layer on the output of the one before. A model
@@ -117,7 +121,8 @@ class Model {
  private:
   std::string new_name(std::string_view class_name) const;
   void build_weights(LayerId id, const std::vector<ValueType>& inputs);
-  std::vector<ValueType> infer(LayerId id, const std::vector<ValueType>& inputs) const;
+  std::vector<ValueType> infer(LayerId id, const std::vector<ValueType>& inputs,
+                               const Config& arguments) const;
   ModelPort port(Tensor tensor) const;
 
   std::string name_;

@@ -7,6 +7,7 @@
 #include "layers/constraints.h"
 #include "layers/names.h"
 #include "layers/option_reader.h"
+#include "layers/schedules.h"
 #include "layers/spelling.h"
 
 namespace plimsoll::layers {
@@ -16,6 +17,7 @@ using graph::StateVariable;
 using graph::ValueId;
 
 constexpr double kNoBound = 1e30;
+constexpr int64_t kRowsPerRead = 32;
 constexpr std::array<std::string_view, 10> kClasses = {
     "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lion", "Nadam", "RMSprop", "SGD"};
 
@@ -50,25 +52,40 @@ void read_common(OptionReader& options) {
   options.ignore("is_legacy_optimizer");
   options.ignore("ema_momentum");
   options.ignore("ema_overwrite_frequency");
-  const std::string clip = "Leave it out, and lower the learning rate where gradients explode.";
-  options.refuse_unless_empty("clipnorm", clip);
-  options.refuse_unless_empty("clipvalue", clip);
-  options.refuse_unless_empty("global_clipnorm", clip);
   options.refuse_unless_empty("use_ema", "Leave it out.");
   options.refuse_unless_empty("loss_scale_factor", "Leave it out: training is in float32.");
   options.refuse_unless_empty("gradient_accumulation_steps",
                               "Use a larger batch: it is cut to fit the memory limit.");
 }
 
-double read_learning_rate(OptionReader& options, const Config::Object& arguments, double fallback) {
+// A number, or a schedule.
+void read_learning_rate(OptionReader& options, const Config::Object& arguments, double fallback,
+                        Optimizer& optimizer) {
   for (const auto& [key, value] : arguments) {
-    if (key == "learning_rate" && value.is_object()) {
-      options.refuse("learning_rate", "a number", value,
-                     "Schedules are not part of this version: give the rate to start with.");
-    }
+    if (key != "learning_rate" || !value.is_object()) continue;
+    options.ignore("learning_rate");
+    options.ignore("lr");
+    optimizer.schedule = read_schedule(value);
+    return;
   }
   const double old_name = options.number("lr", fallback, 0, kNoBound);
-  return options.number("learning_rate", old_name, 0, kNoBound);
+  optimizer.learning_rate = options.number("learning_rate", old_name, 0, kNoBound);
+}
+
+// At most one of three; a limit of zero or less says nothing, as in Keras.
+void read_clipping(OptionReader& options, Optimizer& optimizer) {
+  constexpr std::pair<const char*, const char*> kKinds[] = {
+      {"clipnorm", "norm"}, {"global_clipnorm", "global"}, {"clipvalue", "value"}};
+  for (const auto& [key, kind] : kKinds) {
+    const std::optional<double> limit = options.optional_number(key, -kNoBound, kNoBound);
+    if (!limit) continue;
+    if (!optimizer.clip.empty()) {
+      options.refuse(key, "one way to clip gradients", Config(*limit), "Leave the others out.");
+    }
+    if (*limit <= 0) continue;
+    optimizer.clip = kind;
+    optimizer.clip_limit = *limit;
+  }
 }
 
 void read_sgd(OptionReader& options, Optimizer& optimizer) {
@@ -175,11 +192,32 @@ graph::StateId declare_scalar(graph::GraphBuilder& builder, std::string_view nam
   return builder.state({.name = std::string(name), .type = {dtype, Shape()}, .role = role});
 }
 
+// The gradients of a table that reads of it made: numbers of rows and a gradient for each.
+std::optional<std::vector<ValueId>> rows_of(const graph::GraphBuilder& builder, ValueId gradient) {
+  const graph::Value& value = builder.graph().value(gradient);
+  if (value.kind != graph::ValueKind::kNode) return std::nullopt;
+  const graph::Node& node = builder.graph().node(value.producer);
+  if (node.op->name() != "embedding_grad") return std::nullopt;
+  // Where the table is small against a sample, one dense gradient is less than all that was read.
+  const Shape& numbers = builder.graph().value(node.inputs[0]).type.shape;
+  if (value.type.shape[0].count < kRowsPerRead * numbers.elements_per_sample()) {
+    return std::nullopt;
+  }
+  return node.inputs;
+}
+
 void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer,
                 const WeightGradient& pair, ValueId learning_rate, ValueId iteration) {
   const StateVariable weight = builder.graph().state(pair.weight);
   std::vector<graph::StateId> states = {pair.weight};
   std::vector<ValueId> operands = {builder.read(pair.weight), pair.gradient};
+  std::string op = optimizer.op;
+  if (op == "adam" || op == "adam_amsgrad") {
+    if (const auto rows = rows_of(builder, pair.gradient)) {
+      op = op == "adam" ? "adam_rows" : "adam_rows_amsgrad";
+      operands = {operands[0], (*rows)[0], (*rows)[1]};
+    }
+  }
   for (const std::string& slot : optimizer.slots) {
     states.push_back(builder.state({.name = slot_state(weight.name, slot),
                                     .type = weight.type,
@@ -191,13 +229,40 @@ void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer,
   if (optimizer.counts) operands.push_back(iteration);
   builder.set_layer(weight.layer);
   const graph::NodeId update =
-      builder.add(optimizer.op, weight.name + "/update", operands, optimizer.attributes);
+      builder.add(op, weight.name + "/update", operands, optimizer.attributes);
   std::vector<ValueId> results = builder.graph().node(update).outputs;
   if (!pair.constraint.is_null()) {
     results[0] = add_constraint(builder, pair.constraint, results[0], weight.name);
   }
   for (size_t i = 0; i < states.size(); ++i) builder.write(states[i], results[i]);
   builder.set_layer("");
+}
+
+// Σ g² of each gradient, or of all together, and what they clip to.
+std::vector<WeightGradient> clip_gradients(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                                           std::vector<WeightGradient> gradients) {
+  if (optimizer.clip.empty() || gradients.empty()) return gradients;
+  const graph::Attributes attributes{{"kind", optimizer.clip}, {"limit", optimizer.clip_limit}};
+  std::vector<ValueId> squares;
+  ValueId total;
+  for (const WeightGradient& pair : gradients) {
+    if (optimizer.clip == "value") break;
+    const std::string name = builder.graph().state(pair.weight).name;
+    squares.push_back(builder.call("sum_squares", name + "/gradient_squares", {pair.gradient},
+                                   {{"factor", 1.0}}));
+    total = total.valid()
+                ? builder.call("add", "optimizer/gradient_squares", {total, squares.back()})
+                : squares.back();
+  }
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    std::vector<ValueId> operands = {gradients[i].gradient};
+    if (optimizer.clip != "value") {
+      operands.push_back(optimizer.clip == "global" ? total : squares[i]);
+    }
+    const std::string name = builder.graph().state(gradients[i].weight).name;
+    gradients[i].gradient = builder.call("clip_gradient", name + "/clip", operands, attributes);
+  }
+  return gradients;
 }
 
 }  // namespace
@@ -218,7 +283,8 @@ Optimizer read_optimizer(const Config& config, std::vector<Option>* list) {
   optimizer.class_name = class_of(given.name);
   OptionReader options(given.arguments, lower(optimizer.class_name), list);
   const bool sgd = optimizer.class_name == "SGD";
-  optimizer.learning_rate = read_learning_rate(options, given.arguments, sgd ? 0.01 : 0.001);
+  read_learning_rate(options, given.arguments, sgd ? 0.01 : 0.001, optimizer);
+  read_clipping(options, optimizer);
   std::optional<double> decay = options.optional_number("weight_decay", 0, kNoBound);
   if (optimizer.class_name == "AdamW" && !decay) decay = 0.004;
   if (decay) optimizer.attributes.set("weight_decay", *decay);
@@ -234,14 +300,21 @@ Optimizer read_optimizer(const Config& config, std::vector<Option>* list) {
 void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
                  const std::vector<WeightGradient>& gradients) {
   builder.set_stage(graph::Stage::kUpdate);
-  const graph::StateId rate_state = declare_scalar(builder, kLearningRateState, DType::kFloat32,
-                                                   graph::StateRole::kHyperparameter);
+  // The rate first: that is where it stood before there were schedules.
+  graph::StateId rate_state;
+  if (!optimizer.schedule) {
+    rate_state = declare_scalar(builder, kLearningRateState, DType::kFloat32,
+                                graph::StateRole::kHyperparameter);
+  }
   const graph::StateId counter =
       declare_scalar(builder, kIterationState, DType::kInt64, graph::StateRole::kCounter);
-  const ValueId rate = builder.read(rate_state);
+  const ValueId rate = optimizer.schedule ? ValueId() : builder.read(rate_state);
   const ValueId iteration = builder.read(counter);
-  for (const WeightGradient& pair : gradients) {
-    add_update(builder, optimizer, pair, rate, iteration);
+  const ValueId current = optimizer.schedule ? builder.call("scheduled_rate", kLearningRateState,
+                                                            {iteration}, *optimizer.schedule)
+                                             : rate;
+  for (const WeightGradient& pair : clip_gradients(builder, optimizer, gradients)) {
+    add_update(builder, optimizer, pair, current, iteration);
   }
   builder.write(counter,
                 builder.call("increment", std::string(kIterationState) + "/next", {iteration}));
@@ -249,7 +322,8 @@ void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
 
 std::vector<std::string> optimizer_state_names(const Optimizer& optimizer,
                                                const std::vector<std::string>& weights) {
-  std::vector<std::string> names = {std::string(kIterationState), std::string(kLearningRateState)};
+  std::vector<std::string> names = {std::string(kIterationState)};
+  if (!optimizer.schedule) names.emplace_back(kLearningRateState);
   // Keras adds Adam's pair for each weight (and those of Adadelta, Adamax, Ftrl and Nadam), and
   // every further slot in a round of its own.
   const bool pair = optimizer.slots.size() >= 2 && optimizer.class_name != "RMSprop";

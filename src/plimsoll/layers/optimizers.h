@@ -2,9 +2,9 @@
 
 // Keras's optimizers as nodes: one update per weight, right behind its gradient.
 //
-// State: "optimizer/learning_rate" (a float32 the host may write between steps),
-// "optimizer/iteration" (an int64 counter), and slots "optimizer/<weight>/<slot>" with Keras's slot
-// names. Arithmetic is in the operators.
+// State: "optimizer/learning_rate" (a float32 the host may write between steps; none with a
+// schedule, which computes the rate from the counter), "optimizer/iteration" (an int64 counter),
+// and slots "optimizer/<weight>/<slot>" with Keras's slot names. Arithmetic is in the operators.
 
 #include <optional>
 
@@ -26,11 +26,16 @@ struct Optimizer {
   std::vector<std::string> slots{};  // per weight, in the operator's order
   bool counts = false;               // whether updates read the counter
   double accumulator = 0;            // where the slot "accumulator" starts; others start at 0
+  // Of a scheduled_rate node; none: the rate is a state.
+  std::optional<graph::Attributes> schedule{};
+  // "value", "norm" or "global": gradients are clipped to clip_limit; empty: they are not.
+  std::string clip{};
+  double clip_limit = 0;
   friend bool operator==(const Optimizer&, const Optimizer&) = default;
 };
 
 // Of a name, or of Keras's object. Throws kModel: unknown (did-you-mean), or asked for something
-// that is not done (clipping, averages of weights, schedules). `options` gets what it can be told.
+// that is not done (averages of weights). `options` gets what it can be told.
 Optimizer read_optimizer(const Config& config, std::vector<Option>* options = nullptr);
 
 // Keras's defaults for a class; names as in Keras's get_config.

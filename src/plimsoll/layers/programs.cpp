@@ -110,6 +110,7 @@ class StepBuilder {
     return finish();
   }
 
+  const Constants& constants() const { return expansion_.constants(); }
   const std::vector<ProgramInput>& inputs() const { return inputs_; }
 
  private:
@@ -127,9 +128,7 @@ class StepBuilder {
     values_ = expand_model(model_, expansion_, features);
   }
 
-  ValueId value_of(Tensor tensor) const {
-    return values_[tensor.call.index()][static_cast<size_t>(tensor.output)];
-  }
+  ValueId value_of(Tensor tensor) const { return values_.value(tensor); }
 
   void add_targets() {
     for (const OutputPlan& plan : plans_) {
@@ -154,7 +153,8 @@ class StepBuilder {
     ValueId total;
     for (size_t i = 0; i < plans_.size(); ++i) {
       const ValueId loss = add_loss(expansion_, plans_[i].loss, plans_[i].port->name,
-                                    value_of(plans_[i].port->tensor), targets_[i], weights_[i]);
+                                    value_of(plans_[i].port->tensor), targets_[i],
+                                    {weights_[i], values_.mask(plans_[i].port->tensor)});
       losses_.push_back(loss);
       total = total.valid() ? builder_.call("add", "loss/total", {total, loss}) : loss;
     }
@@ -208,7 +208,7 @@ class StepBuilder {
   GraphBuilder builder_;
   Expansion expansion_;
   std::vector<ProgramInput> inputs_;
-  std::vector<std::vector<ValueId>> values_;  // of all calls
+  ModelValues values_;  // of all calls
   std::vector<ValueId> targets_;
   std::vector<ValueId> weights_;  // invalid without sample weights
   std::vector<ValueId> losses_;
@@ -250,6 +250,7 @@ BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
     built.metrics = metric_states(plans);
   }
   std::optional<Optimizer> optimizer;
+  Constants constants;
   if (trains) {
     if (compile.optimizer.is_null()) {
       throw Error(ErrorKind::kConfig, "[" + model.name() +
@@ -261,22 +262,26 @@ BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
     const graph::Graph graph = step.step(&*optimizer);
     add_programs(built.set, "train", graph, batches.train, batches.train_tail);
     built.train_inputs = step.inputs();
-    built.learning_rate = kLearningRateState;
+    constants.insert(step.constants().begin(), step.constants().end());
+    if (!optimizer->schedule) built.learning_rate = kLearningRateState;
   }
   if (evaluates) {
     StepBuilder step(model, plans, compile.sample_weights, false);
     const graph::Graph graph = step.step(nullptr);
+    constants.insert(step.constants().begin(), step.constants().end());
     add_programs(built.set, "evaluate", graph, batches.evaluate, batches.evaluate_tail);
     built.train_inputs = step.inputs();
   }
   if (batches.predict > 0 || batches.predict_tail > 0) {
     StepBuilder step(model, plans, false, false);
     const graph::Graph graph = step.predict();
+    constants.insert(step.constants().begin(), step.constants().end());
     add_programs(built.set, "predict", graph, batches.predict, batches.predict_tail);
     built.predict_inputs = step.inputs();
   }
   built.set.programs.push_back(
-      {"initialize", initialize_graph(model, optimizer, graph::states_of(built.set)), 1});
+      {"initialize", initialize_graph(model, optimizer, constants, graph::states_of(built.set)),
+       1});
   return built;
 }
 

@@ -31,7 +31,7 @@ class Reshape final : public Layer {
 
  private:
   std::vector<int64_t> resolve(const Shape& shape) const {
-    const int64_t elements = shape.elements_per_sample();
+    const int64_t elements = shape.elements_per_sample() / shape[0].count;
     int64_t known = 1;
     for (int64_t dim : target_) {
       if (dim != -1 && __builtin_mul_overflow(known, dim, &known)) known = 0;

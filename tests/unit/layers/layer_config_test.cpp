@@ -94,6 +94,10 @@ TEST(LayerConfigTest, BatchNormalizationIsKeras) {
 }
 
 TEST(LayerConfigTest, ACompletedConfigurationRoundTrips) {
+  const Config lstm =
+      Object{{"class_name", "LSTM"}, {"config", Object{{"name", "forward_l"}, {"units", 3}}}};
+  const Config dense =
+      Object{{"class_name", "Dense"}, {"config", Object{{"name", "d"}, {"units", 3}}}};
   const std::vector<std::pair<std::string, Object>> cases = {
       {"Activation", {{"activation", "gelu"}}},
       {"Add", {}},
@@ -138,6 +142,26 @@ TEST(LayerConfigTest, ACompletedConfigurationRoundTrips) {
       {"UpSampling2D", {{"size", 3}, {"interpolation", "bilinear"}}},
       {"ZeroPadding1D", {{"padding", 2}}},
       {"ZeroPadding2D", {}},
+      {"Attention", {{"use_scale", true}}},
+      {"Bidirectional", {{"layer", lstm}, {"merge_mode", "sum"}}},
+      {"Embedding", {{"input_dim", 9}, {"output_dim", 4}, {"mask_zero", true}}},
+      {"GRU", {{"units", 3}, {"reset_after", false}, {"return_state", true}}},
+      {"GaussianDropout", {{"rate", 0.2}}},
+      {"GaussianNoise", {{"stddev", 0.5}}},
+      {"GroupNormalization", {{"groups", 2}}},
+      {"LSTM", {{"units", 3}, {"go_backwards", true}, {"dropout", 0.1}}},
+      {"LayerNormalization", {{"axis", 2}, {"epsilon", 1e-5}}},
+      {"Masking", {{"mask_value", -1.0}}},
+      {"MultiHeadAttention", {{"num_heads", 2}, {"key_dim", 3}, {"output_shape", 5}}},
+      {"Normalization", {{"axis", -1}, {"mean", Array{1.0, 2.0}}, {"variance", Array{3.0, 4.0}}}},
+      {"Operation", {{"operation", "Mean"}, {"axis", 1}, {"keepdims", true}}},
+      {"PReLU", {{"shared_axes", Array{1}}}},
+      {"Permute", {{"dims", Array{2, 1}}}},
+      {"RepeatVector", {{"n", 3}}},
+      {"SimpleRNN", {{"units", 3}, {"unroll", true}}},
+      {"SpatialDropout1D", {{"rate", 0.2}}},
+      {"SpatialDropout2D", {{"rate", 0.2}}},
+      {"TimeDistributed", {{"layer", dense}}},
   };
   ASSERT_EQ(cases.size(), layer_class_names().size());
   for (const auto& [class_name, rest] : cases) {
@@ -158,7 +182,7 @@ TEST(LayerRefusalTest, UnknownAndUntrainableClasses) {
             "[conv_3] expected a layer that Plimsoll trains, received Lambda: it holds Python "
             "code, which a file cannot be trusted with. Replace it by layers, such as Rescaling, "
             "Activation or Reshape.");
-  EXPECT_NE(refusal("LSTM", {}).find("does not train it"), std::string::npos);
+  EXPECT_NE(refusal("ConvLSTM2D", {}).find("does not train it"), std::string::npos);
 }
 
 TEST(LayerRefusalTest, OptionsThatAreWrong) {

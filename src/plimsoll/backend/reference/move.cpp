@@ -150,11 +150,10 @@ std::unique_ptr<Kernel> make_constant(const Problem& problem) {
 }
 
 constexpr KernelEntry kEntries[] = {
-    {"concat", make_concat},    {"constant", make_constant},
-    {"crop2d", make_crop2d},    {"ones", make_ones},
-    {"pack", make_pack},        {"pad_axis", make_pad_axis},
-    {"reshape", make_copy},     {"slice", make_slice},
-    {"state_write", make_copy}, {"zero_pad2d", make_zero_pad2d},
+    {"concat", make_concat},   {"constant", make_constant}, {"crop2d", make_crop2d},
+    {"fold_batch", make_copy}, {"ones", make_ones},         {"unfold_batch", make_copy},
+    {"pack", make_pack},       {"pad_axis", make_pad_axis}, {"reshape", make_copy},
+    {"slice", make_slice},     {"state_write", make_copy},  {"zero_pad2d", make_zero_pad2d},
     {"zeros", make_zeros},
 };
 

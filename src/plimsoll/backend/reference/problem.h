@@ -48,6 +48,7 @@ struct KernelEntry {
 // Kernels of one family each; table.cpp lists them all.
 std::span<const KernelEntry> activation_kernels();
 std::span<const KernelEntry> adaptive_optimizer_kernels();
+std::span<const KernelEntry> attention_kernels();
 std::span<const KernelEntry> categorical_kernels();
 std::span<const KernelEntry> constraint_kernels();
 std::span<const KernelEntry> conv2d_kernels();
@@ -55,15 +56,21 @@ std::span<const KernelEntry> conv2d_pool_kernels();
 std::span<const KernelEntry> dense_kernels();
 std::span<const KernelEntry> dense_loss_kernels();
 std::span<const KernelEntry> elementwise_kernels();
+std::span<const KernelEntry> embedding_kernels();
 std::span<const KernelEntry> initializer_kernels();
+std::span<const KernelEntry> layer_norm_kernels();
+std::span<const KernelEntry> logic_kernels();
 std::span<const KernelEntry> loss_kernels();
 std::span<const KernelEntry> metric_kernels();
 std::span<const KernelEntry> move_kernels();
 std::span<const KernelEntry> norm_kernels();
 std::span<const KernelEntry> optimizer_kernels();
 std::span<const KernelEntry> pool_kernels();
+std::span<const KernelEntry> recurrent_kernels();
+std::span<const KernelEntry> sequence_kernels();
 std::span<const KernelEntry> softmax_kernels();
 std::span<const KernelEntry> sum_kernels();
+std::span<const KernelEntry> training_kernels();
 std::span<const KernelEntry> transpose_kernels();
 std::span<const KernelEntry> upsample_kernels();
 

@@ -1,0 +1,82 @@
+// Masks over time and other leading dimensions, as bool values.
+//
+// apply_mask: zero where the mask is false; the mask has the value's leading dimensions.
+// any_so_far: whether any step so far counts, in the order in which a recurrence runs.
+// reverse: the elements of one axis from the last to the first.
+
+#include "ops/register.h"
+#include "ops/rules.h"
+
+namespace plimsoll::ops {
+namespace {
+
+class ApplyMask final : public BatchMapOp {
+ public:
+  ApplyMask() : BatchMapOp("apply_mask") {}
+
+  std::vector<ValueType> infer(const NodeTypes& node) const override {
+    expect_operands(node, 2, 2);
+    expect_floating(node, 0);
+    const Shape& x = node.inputs[0].shape;
+    const int rank = node.inputs[1].shape.rank();
+    expect_rank(node, 1, 1, x.rank());
+    expect_type(node, 1,
+                {DType::kBool, Shape(std::vector<Dim>(x.dims().begin(), x.dims().begin() + rank))});
+    return {node.inputs[0]};
+  }
+
+  std::vector<Alias> aliases(const NodeTypes&) const override { return {{0, 0}}; }
+  OpTraits traits() const override { return {.cheap = true}; }
+
+  void gradient(GradientContext& context) const override {
+    if (!context.wants(0)) return;
+    context.set_gradient(0, context.builder().call("apply_mask", context.name("grad"),
+                                                   {context.output_gradient(0), context.input(1)}));
+  }
+};
+
+class AnySoFar final : public BatchMapOp {
+ public:
+  AnySoFar() : BatchMapOp("any_so_far") {}
+
+  std::vector<ValueType> infer(const NodeTypes& node) const override {
+    expect_operands(node, 1, 1);
+    expect_rank(node, 0, 2, 2);
+    expect_type(node, 0, {DType::kBool, node.inputs[0].shape});
+    node.attributes.get_bool("go_backwards", false);
+    return {node.inputs[0]};
+  }
+
+  OpTraits traits() const override { return {.cheap = true}; }
+};
+
+class Reverse final : public BatchMapOp {
+ public:
+  Reverse() : BatchMapOp("reverse") {}
+
+  std::vector<ValueType> infer(const NodeTypes& node) const override {
+    expect_operands(node, 1, 1);
+    expect_rank(node, 0, 2, kAnyRank);
+    read_axis(node, node.inputs[0].shape.rank());
+    return {node.inputs[0]};
+  }
+
+  void gradient(GradientContext& context) const override {
+    if (!context.wants(0)) return;
+    context.set_gradient(
+        0, context.builder().call("reverse", context.name("grad"), {context.output_gradient(0)},
+                                  context.attributes()));
+  }
+
+  OpTraits traits() const override { return {.cheap = true}; }
+};
+
+}  // namespace
+
+void register_mask(OpRegistry& registry) {
+  add_op<AnySoFar>(registry);
+  add_op<ApplyMask>(registry);
+  add_op<Reverse>(registry);
+}
+
+}  // namespace plimsoll::ops

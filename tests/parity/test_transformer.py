@@ -1,0 +1,60 @@
+"""A causal transformer with learned positions: files, one step, many steps."""
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from harness import Case, assert_many_steps, assert_one_step, run_plimsoll, save_case
+from keras import layers as L
+
+
+def transformer(layers: int, width: int, heads: int, length: int, vocabulary: int) -> keras.Model:
+    """Pre-norm, positions added by an operator node, untied output without a bias."""
+    tokens = keras.Input((length,), dtype="int32")
+    places = L.Embedding(length, width)(keras.ops.arange(length))
+    x = L.Embedding(vocabulary, width)(tokens) + places
+    for _ in range(layers):
+        y = L.LayerNormalization(epsilon=1e-5)(x)
+        y = L.MultiHeadAttention(heads, width // heads)(y, y, use_causal_mask=True)
+        x = L.Add()([x, y])
+        y = L.LayerNormalization(epsilon=1e-5)(x)
+        x = L.Add()([x, L.Dense(width)(L.Dense(4 * width, activation="gelu")(y))])
+    x = L.LayerNormalization(epsilon=1e-5)(x)
+    return keras.Model(tokens, L.Dense(vocabulary, use_bias=False, dtype="float32")(x))
+
+
+def case(*sizes: int, samples: int = 13) -> Case:
+    length, vocabulary = sizes[3], sizes[4]
+    rng = np.random.default_rng(4)
+    text = rng.integers(0, vocabulary, (samples, length + 1)).astype("int32")
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    return Case(lambda: transformer(*sizes), text[:, :-1], text[:, 1:], loss)
+
+
+@pytest.mark.parametrize("sizes", [(1, 8, 2, 7, 11), (2, 12, 3, 33, 50)])
+def test_one_step(sizes: tuple[int, ...], tmp_path: Path) -> None:
+    assert_one_step(tmp_path, case(*sizes))
+
+
+# Against a table of 40 rows for each token read, and against a small one.
+@pytest.mark.parametrize("sizes", [(2, 8, 2, 5, 200), (1, 8, 2, 9, 11)])
+def test_many_steps(sizes: tuple[int, ...], tmp_path: Path) -> None:
+    optimizer = {200: lambda: keras.optimizers.Adam(0.003), 11: lambda: keras.optimizers.SGD(0.1)}
+    assert_many_steps(tmp_path, case(*sizes), optimizer[sizes[4]], 4, 10)
+
+
+def test_a_limit_changes_no_bit(tmp_path: Path) -> None:
+    """The same weights at several limits down to the smallest one of the same bits."""
+    model = case(2, 16, 2, 19, 700)
+    weights = keras.Model.get_weights(model.build())
+    arguments = save_case(tmp_path, model, weights, keras.optimizers.Adam(0.01))
+    written = []
+    for limit in ("64MiB", "48MiB"):
+        run_plimsoll(
+            "fit", *arguments, "--batch", 6, "--steps", 5, "--epochs", 9, "--no-shuffle",
+            "--memory", limit, "--output", tmp_path / f"{limit}.keras",
+        )  # fmt: skip
+        written.append(keras.saving.load_model(tmp_path / f"{limit}.keras").get_weights())
+    for a, b in zip(*written):
+        np.testing.assert_array_equal(a, b)
