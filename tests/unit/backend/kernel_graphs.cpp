@@ -98,6 +98,23 @@ Graph pooling_graph(const std::string& op, int64_t size, int64_t channels, int64
                             {"padding", padding}}));
 }
 
+// Convolution, bias, ReLU and 2 × 2 pooling in one node.
+Graph pooled_graph(int64_t size, int64_t channels, int64_t filters, std::vector<int64_t> padding) {
+  Maker m;
+  const ValueId x = m.input({size, size + 1, channels});
+  const ValueId kernel = m.weight("kernel", {3, 3, channels, filters});
+  return m.finish(m.output("conv2d_pool", "pooled", {x, kernel, m.weight("bias", {filters})},
+                           {{"filters", filters},
+                            {"kernel_size", std::vector<int64_t>{3, 3}},
+                            {"strides", std::vector<int64_t>{1, 1}},
+                            {"padding", padding},
+                            {"dilation_rate", std::vector<int64_t>{1, 1}},
+                            {"groups", int64_t{1}},
+                            {"use_bias", true},
+                            {"activation", "relu"},
+                            {"pool_size", std::vector<int64_t>{2, 2}}}));
+}
+
 Graph normalization_graph(int64_t channels) {
   Maker m;
   const ValueId x = m.input({9, 7, channels});
@@ -189,6 +206,10 @@ std::vector<KernelGraph> loop_graphs() {
           {"mean", pooling_graph("avg_pool2d", 16, 32, 2, 2, none)},
           {"mean_overlapping", pooling_graph("avg_pool2d", 15, 21, 3, 2, {1, 1, 1, 1})},
           {"mean_global", global_pooling_graph()},
+          {"pooled_first", pooled_graph(40, 3, 32, none)},
+          {"pooled_middle", pooled_graph(27, 32, 48, {1, 1, 1, 1})},
+          // The result of one image is more than what is pooled at once.
+          {"pooled_large", pooled_graph(64, 16, 64, none)},
           {"normalization", normalization_graph(32)},
           {"normalization_odd", normalization_graph(11)},
           {"elementwise", elementwise_graph(64)},
