@@ -35,6 +35,7 @@ Config example_of(const std::string& key) {
       {"target_shape", Array{1}},
       {"axes", 1},
       {"layer", layer},
+      {"operation", "Relu"},
       {"layer.recurrent", recurrent},
   };
   for (const auto& [name, value] : examples) {
