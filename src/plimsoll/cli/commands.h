@@ -18,6 +18,8 @@ Command add_fit(CLI::App& app);
 Command add_evaluate(CLI::App& app);
 Command add_predict(CLI::App& app);
 Command add_show(CLI::App& app);
+Command add_convert(CLI::App& app);
+Command add_check(CLI::App& app);
 Command add_explain(CLI::App& app);
 
 }  // namespace plimsoll::cli

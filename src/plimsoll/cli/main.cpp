@@ -52,8 +52,9 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", kVersion);
   app.require_subcommand(1);
   std::map<std::string, Command> commands{
-      {"plan", add_plan(app)},       {"fit", add_fit(app)},   {"evaluate", add_evaluate(app)},
-      {"predict", add_predict(app)}, {"show", add_show(app)}, {"explain", add_explain(app)},
+      {"plan", add_plan(app)},       {"fit", add_fit(app)},         {"evaluate", add_evaluate(app)},
+      {"predict", add_predict(app)}, {"show", add_show(app)},       {"convert", add_convert(app)},
+      {"check", add_check(app)},     {"explain", add_explain(app)},
   };
   try {
     app.parse(argc, argv);

@@ -20,6 +20,7 @@
 
 #include "base/id.h"
 #include "layers/layer.h"
+#include "layers/model_tree.h"
 
 namespace plimsoll::layers {
 
@@ -39,6 +40,9 @@ struct LayerCall {
   LayerId layer{};
   std::vector<Tensor> inputs{};  // empty for InputLayer
   std::vector<ValueType> output_types{};
+  // Keras's {"args": […], "kwargs": {…}} where {"tensor": i} stands for inputs[i] and everything
+  // else is as in the file; null where the call is on its inputs alone, one or a list of them.
+  Config arguments{};
   friend bool operator==(const LayerCall&, const LayerCall&) = default;
 };
 
@@ -78,8 +82,9 @@ class Model {
 
   // A configuration without a name gets Keras's: "conv2d", "conv2d_1". Throws kModel.
   LayerId add_layer(std::string_view class_name, const Config& config);
-  // Calls a layer; throws kModel naming it.
-  std::vector<Tensor> call(LayerId layer, const std::vector<Tensor>& inputs);
+  // Calls a layer; throws kModel naming it. `arguments` is as in LayerCall.
+  std::vector<Tensor> call(LayerId layer, const std::vector<Tensor>& inputs,
+                           const Config& arguments = Config());
   // An InputLayer and its call.
   Tensor add_input(const Config& config);
   // Sequential: an InputLayer first, then each layer on the output of the one before. A model
@@ -114,6 +119,11 @@ class Model {
   // Throws kModel where inputs or outputs are missing.
   void check_complete() const;
 
+  // How the file that this model came from lists it; null where it is just what is here. Adding
+  // layers or calls afterwards makes it null.
+  const std::shared_ptr<const ModelTree>& tree() const { return tree_; }
+  void set_tree(std::shared_ptr<const ModelTree> tree) { tree_ = std::move(tree); }
+
  private:
   std::string new_name(std::string_view class_name) const;
   void build_weights(LayerId id, const std::vector<ValueType>& inputs);
@@ -129,6 +139,7 @@ class Model {
   std::vector<LayerCall> calls_;
   std::vector<ModelPort> inputs_;
   std::vector<ModelPort> outputs_;
+  std::shared_ptr<const ModelTree> tree_;
 };
 
 // The row of one layer in `plimsoll show`.
