@@ -1,7 +1,7 @@
 # What Plimsoll builds on. Every dependency gives one imported target; what is missing is named with
 # the Debian package that brings it. Targets: Threads::Threads OpenMP::OpenMP_CXX ZLIB::ZLIB
-# PkgConfig::libzip PkgConfig::libhwy PkgConfig::hdf5 nlohmann_json::nlohmann_json CLI11::CLI11
-# DNNL::dnnl (with PLIMSOLL_ONEDNN) GTest::gmock (with PLIMSOLL_DEVELOPER).
+# nlohmann_json::nlohmann_json CLI11::CLI11 DNNL::dnnl (with PLIMSOLL_ONEDNN), and for tests (with
+# PLIMSOLL_DEVELOPER) GTest::gmock PkgConfig::libzip PkgConfig::hdf5.
 
 # plimsoll_need(<found> <what> <debian package>)
 function(plimsoll_need found what package)
@@ -20,13 +20,8 @@ endfunction()
 find_package(Threads REQUIRED)
 find_package(OpenMP QUIET COMPONENTS CXX)
 plimsoll_need("${OpenMP_CXX_FOUND}" "OpenMP" libgomp1)
-find_package(PkgConfig QUIET)
-plimsoll_need("${PKG_CONFIG_FOUND}" "pkg-config" pkg-config)
 find_package(ZLIB QUIET)
 plimsoll_need("${ZLIB_FOUND}" "zlib" zlib1g-dev)
-plimsoll_find_pkg_config(libzip libzip-dev)
-plimsoll_find_pkg_config(libhwy libhwy-dev)
-plimsoll_find_pkg_config(hdf5 libhdf5-dev)
 find_package(nlohmann_json QUIET CONFIG)
 plimsoll_need("${nlohmann_json_FOUND}" "nlohmann-json" nlohmann-json3-dev)
 find_package(CLI11 QUIET CONFIG)
@@ -52,4 +47,8 @@ endif()
 if(PLIMSOLL_DEVELOPER)
   find_package(GTest QUIET)
   plimsoll_need("${GTest_FOUND}" "GoogleTest" "libgtest-dev libgmock-dev")
+  find_package(PkgConfig QUIET)
+  plimsoll_need("${PKG_CONFIG_FOUND}" "pkg-config" pkg-config)
+  plimsoll_find_pkg_config(libzip libzip-dev)
+  plimsoll_find_pkg_config(hdf5 libhdf5-dev)
 endif()

@@ -2,8 +2,9 @@
 #
 #   plimsoll_library(<folder> SOURCES a.cpp … [DEPENDS folder …] [LIBS target …])
 #       static library plimsoll_<folder>; a folder without sources (headers only) is allowed
-#   plimsoll_program(<name> SOURCES main.cpp [DEPENDS folder …] [LIBS target …])
-#       executable build/bin/<name>, installed
+#   plimsoll_program(<name> SOURCES main.cpp [DEPENDS folder …] [LIBS target …] [FOLDER bin]
+#                    [OUTPUT file])
+#       executable build/<folder>/<file>, installed in the folder of that name
 #   plimsoll_test(<folder> SOURCES x_test.cpp … [DEPENDS folder …] [LIBS target …] [LABELS slow])
 #       executable plimsoll_<folder>_tests, ctest "unit.<folder>"
 #   plimsoll_suite(<name> …)
@@ -47,12 +48,19 @@ function(plimsoll_library folder)
 endfunction()
 
 function(plimsoll_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER;OUTPUT" "SOURCES;DEPENDS;LIBS")
   list(TRANSFORM arg_DEPENDS PREPEND plimsoll_)
+  if(NOT arg_FOLDER)
+    set(arg_FOLDER "${CMAKE_INSTALL_BINDIR}")
+  endif()
+  if(NOT arg_OUTPUT)
+    set(arg_OUTPUT ${name})
+  endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} ${arg_LIBS})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
-  install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${arg_FOLDER}"
+                                           OUTPUT_NAME ${arg_OUTPUT})
+  install(TARGETS ${name} RUNTIME DESTINATION "${arg_FOLDER}")
 endfunction()
 
 function(plimsoll_suite name)

@@ -1,3 +1,3 @@
-# Included by the list of fuzz targets; clang only.
+# Any bytes through the explainer. Included by CMakeLists.txt; clang only.
 add_executable(explain_fuzz explain_fuzz.cpp)
 target_link_libraries(explain_fuzz PRIVATE plimsoll_explain -fsanitize=fuzzer)

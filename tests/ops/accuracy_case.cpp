@@ -5,6 +5,15 @@ namespace {
 
 Dim of(int64_t n) { return Dim::constant(n); }
 
+Case confusion(const std::string& counts) {
+  return {.name = "confusion_count_" + counts, .build = [=](CaseBuilder& c) {
+            const Shape shape{Dim::batch(), of(3), of(4)};
+            const ValueId t = c.constant("t", shape, Fill::kBinary);
+            c.call("confusion_count", {t, c.constant("p", shape, Fill::kProbability)},
+                   {{"threshold", 0.4}, {"counts", counts}});
+          }};
+}
+
 }  // namespace
 
 std::vector<Case> accuracy_cases() {
@@ -31,6 +40,24 @@ std::vector<Case> accuracy_cases() {
              const ValueId p = c.constant("p", {Dim::batch(), of(3), of(4)}, Fill::kSimplex);
              c.call("sparse_categorical_accuracy", {t, p});
            }},
+      {.name = "top_k_categorical_accuracy",
+       .build =
+           [](CaseBuilder& c) {
+             const Shape shape{Dim::batch(), of(3), of(7)};
+             const ValueId t = c.constant("t", shape, Fill::kOneHot);
+             c.call("top_k_categorical_accuracy", {t, c.constant("p", shape, Fill::kSimplex)},
+                    {{"k", 2}});
+           }},
+      {.name = "sparse_top_k_categorical_accuracy",
+       .build =
+           [](CaseBuilder& c) {
+             const ValueId t = c.integers("t", {Dim::batch(), of(3)}, DType::kInt64, 7);
+             const ValueId p = c.constant("p", {Dim::batch(), of(3), of(7)}, Fill::kSimplex);
+             c.call("sparse_top_k_categorical_accuracy", {t, p}, {{"k", 3}});
+           }},
+      confusion("hits"),
+      confusion("predicted"),
+      confusion("actual"),
   };
 }
 

@@ -26,6 +26,8 @@ std::vector<Case> arithmetic_cases() {
       binary("add"),
       binary("subtract"),
       binary("multiply"),
+      binary("maximum"),
+      binary("minimum"),
       scaled("add"),
       scaled("subtract"),
       scaled("multiply"),

@@ -6,9 +6,9 @@ std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const auto& some :
        {accuracy_cases(), activation_cases(), arithmetic_cases(), batch_norm_cases(), bias_cases(),
-        conv2d_cases(), dense_cases(), dropout_cases(), initializer_cases(), loss_cases(),
-        optimizer_cases(), pool_cases(), shape_cases(), softmax_cases(), state_cases(),
-        sum_cases()}) {
+        conv2d_cases(), conv2d_pool_cases(), dense_cases(), dropout_cases(), initializer_cases(),
+        loss_cases(), optimizer_cases(), pool_cases(), shape_cases(), softmax_cases(),
+        state_cases(), sum_cases()}) {
     cases.insert(cases.end(), some.begin(), some.end());
   }
   return cases;

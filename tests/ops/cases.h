@@ -14,6 +14,7 @@ std::vector<Case> arithmetic_cases();
 std::vector<Case> batch_norm_cases();
 std::vector<Case> bias_cases();
 std::vector<Case> conv2d_cases();
+std::vector<Case> conv2d_pool_cases();
 std::vector<Case> dense_cases();
 std::vector<Case> dropout_cases();
 std::vector<Case> initializer_cases();

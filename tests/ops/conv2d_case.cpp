@@ -46,6 +46,32 @@ Case fused(const std::string& name, const Shape2d& s) {
       }};
 }
 
+// A transposed convolution: from the small image to the large one; its gradients are the other two.
+Case transposed(const std::string& name, const Shape2d& s, int64_t small_height,
+                int64_t small_width) {
+  return {.name = name, .build = [=](CaseBuilder& c) {
+            const ValueId x =
+                c.input("x", {Dim::batch(), of(small_height), of(small_width), of(s.filters)});
+            const ValueId w = c.input(
+                "w", {of(s.kernel[0]), of(s.kernel[1]), of(s.channels / s.groups), of(s.filters)});
+            Attributes attributes = attributes_of(s);
+            attributes.set("input_shape", std::vector<int64_t>{s.height, s.width, s.channels});
+            c.result(c.call("conv2d_grad_input", {x, w}, attributes));
+          }};
+}
+
+// A kernel of another shape with the same elements.
+Case reshaped(const std::string& name, const Shape2d& s, const std::vector<int64_t>& shape) {
+  return {
+      .name = name, .build = [=](CaseBuilder& c) {
+        const ValueId x = c.input("x", {Dim::batch(), of(s.height), of(s.width), of(s.channels)});
+        const ValueId w = c.input("w", fixed_shape(shape));
+        Attributes attributes = attributes_of(s);
+        attributes.set("kernel_shape", shape);
+        c.result(c.call("conv2d", {x, w}, attributes));
+      }};
+}
+
 }  // namespace
 
 std::vector<Case> conv2d_cases() {
@@ -56,6 +82,15 @@ std::vector<Case> conv2d_cases() {
       separate("conv2d_grouped", {5, 5, 4, 6, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 2}),
       separate("conv2d_depthwise", {5, 6, 4, 4, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 4}),
       separate("conv2d_pointwise", {4, 4, 8, 16, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1}),
+      reshaped("conv2d_depthwise_multiplied", {5, 6, 3, 6, {3, 2}, {2, 1}, {1, 1, 0, 1}, {1, 1}, 3},
+               {3, 2, 3, 2}),
+      reshaped("conv2d_of_sequences", {9, 1, 4, 5, {3, 1}, {1, 1}, {4, 0, 0, 0}, {2, 1}, 1},
+               {3, 4, 5}),
+      transposed("conv2d_transpose", {8, 6, 5, 3, {2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 1}, 1}, 4, 3),
+      transposed("conv2d_transpose_same", {8, 9, 16, 8, {3, 3}, {2, 3}, {0, 1, 0, 0}, {1, 1}, 1}, 4,
+                 3),
+      transposed("conv2d_transpose_dilated", {9, 8, 4, 6, {3, 2}, {1, 1}, {0, 0, 0, 0}, {2, 3}, 1},
+                 5, 5),
       fused("conv2d_fused", {7, 6, 3, 8, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1}),
   };
 }

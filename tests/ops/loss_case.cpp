@@ -14,6 +14,16 @@ Case loss(const std::string& name, Fill prediction, Fill target, int64_t length)
           }};
 }
 
+// With attributes; several of one operator have names of their own.
+Case loss_with(const std::string& name, const std::string& op, Fill prediction, Fill target,
+               Attributes attributes) {
+  return {.name = name, .build = [=](CaseBuilder& c) {
+            const Shape shape{Dim::batch(), of(2), of(6)};
+            const ValueId p = c.input("p", shape, prediction);
+            c.result(c.call(op, {p, c.constant("t", shape, target)}, attributes));
+          }};
+}
+
 Case sparse(const std::string& name, DType labels) {
   return {.name = name, .build = [=](CaseBuilder& c) {
             const ValueId p = c.input("p", {Dim::batch(), of(2), of(7)}, Fill::kSimplex);
@@ -44,6 +54,25 @@ std::vector<Case> loss_cases() {
       loss("categorical_crossentropy", Fill::kSimplex, Fill::kSimplex, 4),
       loss("mean_squared_error", Fill::kNormal, Fill::kNormal, 5),
       loss("mean_absolute_error", Fill::kNormal, Fill::kNormal, 5),
+      loss("mean_absolute_percentage_error", Fill::kNormal, Fill::kPositive, 5),
+      loss("mean_squared_logarithmic_error", Fill::kPositive, Fill::kPositive, 5),
+      loss_with("huber", "huber", Fill::kNormal, Fill::kNormal, {{"delta", 0.8}}),
+      loss("log_cosh", Fill::kNormal, Fill::kNormal, 5),
+      loss("hinge", Fill::kNormal, Fill::kBinary, 5),
+      loss("squared_hinge", Fill::kNormal, Fill::kBinary, 5),
+      loss("categorical_hinge", Fill::kNormal, Fill::kOneHot, 6),
+      loss("kl_divergence", Fill::kSimplex, Fill::kSimplex, 6),
+      loss("poisson", Fill::kPositive, Fill::kPositive, 5),
+      loss("cosine_similarity", Fill::kNormal, Fill::kNormal, 7),
+      loss_with("binary_focal", "binary_focal_crossentropy", Fill::kProbability, Fill::kBinary,
+                {{"alpha", 0.25}, {"gamma", 2.0}}),
+      loss_with("binary_focal_balanced", "binary_focal_crossentropy", Fill::kProbability,
+                Fill::kProbability,
+                {{"alpha", 0.3}, {"gamma", 1.5}, {"apply_class_balancing", true}}),
+      loss_with("binary_focal_logits", "binary_focal_crossentropy_logits", Fill::kNormal,
+                Fill::kBinary, {{"alpha", 0.3}, {"gamma", 2.0}, {"apply_class_balancing", true}}),
+      loss_with("categorical_focal", "categorical_focal_crossentropy", Fill::kPositive,
+                Fill::kOneHot, {{"alpha", 0.25}, {"gamma", 2.0}}),
       sparse("sparse_categorical_crossentropy", DType::kInt64),
       sparse("sparse_categorical_crossentropy_of_bytes", DType::kUInt8),
       sparse_logits("sparse_crossentropy", DType::kInt64, 10),

@@ -18,6 +18,15 @@ Case optimizer(const std::string& name, const std::string& op, int slots, bool c
           }};
 }
 
+// What follows an update.
+Case constraint(const std::string& name, const std::string& op, Attributes attributes) {
+  return {.name = name, .build = [=](CaseBuilder& c) {
+            const ValueId w = c.constant(
+                "w", {Dim::constant(3), Dim::constant(2), Dim::constant(5), Dim::constant(11)});
+            c.call(op, {w}, attributes);
+          }};
+}
+
 }  // namespace
 
 std::vector<Case> optimizer_cases() {
@@ -35,6 +44,24 @@ std::vector<Case> optimizer_cases() {
       optimizer("adam", "adam", 2, true, adam),
       optimizer("adamw", "adam", 2, true, decayed),
       optimizer("adam_amsgrad", "adam_amsgrad", 3, true, adam),
+      optimizer("adagrad", "adagrad", 1, false, {{"epsilon", 1e-7}}),
+      optimizer("adadelta", "adadelta", 2, false, {{"rho", 0.95}, {"epsilon", 1e-7}}),
+      optimizer("adamax", "adamax", 2, true, adam),
+      optimizer("nadam", "nadam", 2, true, adam),
+      optimizer("ftrl", "ftrl", 2, false,
+                {{"learning_rate_power", -0.5},
+                 {"l1_regularization_strength", 0.1},
+                 {"l2_regularization_strength", 0.2},
+                 {"l2_shrinkage_regularization_strength", 0.05},
+                 {"beta", 0.3},
+                 {"weight_decay", 0.004}}),
+      optimizer("lion", "lion", 1, false, {{"beta_1", 0.9}, {"beta_2", 0.99}}),
+      constraint("unit_norm", "unit_norm", {{"axes", std::vector<int64_t>{0}}}),
+      constraint("clip_norm", "clip_norm",
+                 {{"axes", std::vector<int64_t>{0, 1, 2}},
+                  {"min_value", 0.5},
+                  {"max_value", 4.0},
+                  {"rate", 0.75}}),
       optimizer("rmsprop", "rmsprop", 1, false, rmsprop),
       optimizer("rmsprop_momentum", "rmsprop_momentum", 2, false, rmsprop),
       optimizer("rmsprop_centered", "rmsprop_centered", 2, false, centered),

@@ -23,6 +23,15 @@ Case global(const std::string& name, const std::string& op, bool keepdims) {
           }};
 }
 
+Case upsample(const std::string& name, const std::string& interpolation,
+              std::vector<int64_t> size) {
+  return {.name = name, .build = [=](CaseBuilder& c) {
+            const ValueId x =
+                c.input("x", {Dim::batch(), Dim::constant(3), Dim::constant(4), Dim::constant(5)});
+            c.result(c.call("upsample2d", {x}, {{"size", size}, {"interpolation", interpolation}}));
+          }};
+}
+
 }  // namespace
 
 std::vector<Case> pool_cases() {
@@ -33,6 +42,9 @@ std::vector<Case> pool_cases() {
       pool("max_pool2d_wide_winners", "max_pool2d", {3, 2}, {1, 1}, {0, 0, 0, 0}, "int32"),
       pool("avg_pool2d", "avg_pool2d", {2, 2}, {2, 2}, {0, 0, 0, 0}),
       pool("avg_pool2d_same", "avg_pool2d", {3, 3}, {2, 2}, {1, 1, 0, 1}),
+      upsample("upsample2d_nearest", "nearest", {2, 3}),
+      upsample("upsample2d_bilinear", "bilinear", {2, 3}),
+      upsample("upsample2d_bilinear_of_rows", "bilinear", {4, 1}),
       global("global_average_pool2d", "global_average_pool2d", false),
       global("global_average_pool2d_keepdims", "global_average_pool2d", true),
       global("global_max_pool2d", "global_max_pool2d", false),

@@ -55,6 +55,18 @@ std::vector<Case> shape_cases() {
              const ValueId x = c.input("x", image());
              c.result(c.call("crop2d", {x}, {{"cropping", std::vector<int64_t>{1, 0, 2, 1}}}));
            }},
+      {.name = "transpose_to_channels_last",
+       .build =
+           [](CaseBuilder& c) {
+             const ValueId x = c.input("x", image());
+             c.result(c.call("transpose", {x}, {{"permutation", std::vector<int64_t>{2, 3, 1}}}));
+           }},
+      {.name = "transpose_of_two",
+       .build =
+           [](CaseBuilder& c) {
+             const ValueId x = c.input("x", {Dim::batch(), of(9), of(17)});
+             c.result(c.call("transpose", {x}, {{"permutation", std::vector<int64_t>{2, 1}}}));
+           }},
   };
 }
 

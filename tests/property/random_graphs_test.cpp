@@ -82,8 +82,36 @@ bool is_finite(const Results& results) {
 
 class RandomGraphs : public ::testing::TestWithParam<Shard> {};
 
-void check_planner(Setting& setting) {
-  const plan::PlanOptions free{.arena_limit = {}, .max_steps = 2000, .gap = Bytes(64)};
+// How many instances of the plans that were judged are saved forms, and how many clones' copies.
+struct Techniques {
+  int64_t forms = 0;
+  int64_t clones = 0;
+
+  void count(const plan::Plan& plan) {
+    for (const plan::ProgramPlan& program : plan.programs) {
+      for (const plan::Instance& instance : program.instances) {
+        forms += instance.form.empty() ? 0 : 1;
+        clones += instance.copy > 0 ? 1 : 0;
+      }
+    }
+  }
+};
+
+// Each technique on or off.
+plan::PlanOptions random_options(Random& random) {
+  return {.arena_limit = {},
+          .max_steps = 4000,
+          .gap = Bytes(64),
+          .nested_loops = random.chance(70),
+          .reread_inputs = random.chance(70),
+          .in_place = random.chance(80),
+          .saved_forms = random.chance(80),
+          .recompute = random.chance(80),
+          .several_placers = random.chance(80)};
+}
+
+void check_planner(Setting& setting, Techniques& techniques) {
+  const plan::PlanOptions free = random_options(setting.random);
   const plan::PlanOutcome outcome = plan::make_plan(setting.programs, setting.catalog(), free);
   ASSERT_NE(outcome.fits(), nullptr);
   EXPECT_GE(outcome.smallest, outcome.lower_bound);
@@ -100,12 +128,14 @@ void check_planner(Setting& setting) {
     EXPECT_LE(plan.arena_bytes, limit);
     EXPECT_GE(plan.arena_bytes, outcome.lower_bound);
     EXPECT_EQ(setting.judge(plan), "") << limited.fits()->what;
+    techniques.count(plan);
     EXPECT_EQ(plan::parse(plan::print(plan, setting.programs), setting.programs), plan);
   }
 }
 
 TEST_P(RandomGraphs, EveryValidPlanGivesTheSameBits) {
   uint64_t finite = 0;
+  Techniques techniques;
   const Shard& shard = GetParam();
   for (uint64_t seed = shard.first; seed < shard.first + shard.count; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -113,7 +143,7 @@ TEST_P(RandomGraphs, EveryValidPlanGivesTheSameBits) {
     const std::optional<std::string> problem = graph::verify(setting.programs);
     ASSERT_FALSE(problem.has_value()) << *problem;
     ASSERT_EQ(setting.judge(setting.naive), "");
-    check_planner(setting);
+    check_planner(setting, techniques);
     const plan::Plan loops =
         random_loops(setting.naive, setting.programs, setting.catalog(), setting.random, Bytes(64));
     EXPECT_EQ(setting.judge(loops), "") << plan::print(loops, setting.programs);
@@ -121,6 +151,10 @@ TEST_P(RandomGraphs, EveryValidPlanGivesTheSameBits) {
     finite += is_finite(setting.expected) ? 1 : 0;
   }
   EXPECT_GE(finite, shard.count - shard.count / 10);
+  EXPECT_GT(techniques.forms, 0);
+  EXPECT_GT(techniques.clones, 0);
+  RecordProperty("forms", std::to_string(techniques.forms));
+  RecordProperty("clones", std::to_string(techniques.clones));
 }
 
 TEST_P(RandomGraphs, AWrongPlanIsNeverAccepted) {

@@ -5,6 +5,7 @@
 
 #include "graph/op.h"
 #include "plan/complete.h"
+#include "plan/cuts.h"
 
 namespace plimsoll::property {
 namespace {
@@ -110,6 +111,25 @@ class LoopMaker {
   Random& random_;
 };
 
+// Any value cut at any anchor in any way: what cannot be is left out.
+std::vector<plan::Cut> random_cuts(const graph::Graph& graph, Random& random) {
+  std::vector<plan::Cut> cuts;
+  const auto below = [&](size_t size) {
+    return static_cast<size_t>(random.between(0, static_cast<int64_t>(size) - 1));
+  };
+  const int64_t count = random.between(0, 12);
+  for (int64_t c = 0; c < count && !graph.nodes.empty(); ++c) {
+    plan::Cut cut{graph::ValueId(below(graph.values.size())),
+                  graph::NodeId(below(graph.nodes.size())), plan::CutKind::kRecompute, ""};
+    if (random.chance(40)) {
+      cut.kind = plan::CutKind::kForm;
+      cut.form = "positive_bits";
+    }
+    cuts.push_back(cut);
+  }
+  return cuts;
+}
+
 std::vector<Item>& random_body(plan::ProgramPlan& program, Random& random) {
   const int64_t body = random.between(0, static_cast<int64_t>(program.loops.size()));
   return body == 0 ? program.items : program.loops[static_cast<size_t>(body - 1)].items;
@@ -179,6 +199,9 @@ plan::Plan random_loops(const plan::Plan& flat, const graph::ProgramSet& program
   for (size_t p = 0; p < plan.programs.size(); ++p) {
     plan::ProgramPlan& program = plan.programs[p];
     LoopMaker(program, programs.programs[p].graph, random).run();
+    const plan::ProgramFacts facts(programs.programs[p], catalog);
+    plan::apply_cuts(random_cuts(facts.graph(), random), facts, plan::find_dependencies(facts),
+                     program);
     for (plan::Instance& instance : program.instances) instance.home = plan::kAutoHome;
   }
   plan::complete_plan(plan, programs, catalog, {.gap = gap});

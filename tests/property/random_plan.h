@@ -3,10 +3,10 @@
 // Random plans, for executing and for judging.
 //
 // random_loops() takes a plan whose items all stand at the root and puts random runs of them into
-// loops over the batch, of random slices, loops inside of loops included: right by construction,
-// and the validator must agree. break_plan() changes one random thing of a plan without asking
-// whether that is right: where the validator accepts the result, running it must give the same
-// bits.
+// loops over the batch, of random slices, loops inside of loops included, and cuts random values at
+// random places: right by construction, and the validator must agree. break_plan() changes one
+// random thing of a plan without asking whether that is right: where the validator accepts the
+// result, running it must give the same bits.
 
 #include <string>
 

@@ -89,6 +89,12 @@ File File::create(const std::string& path) {
   return File(descriptor, path);
 }
 
+File File::open_or_create(const std::string& path) {
+  const int descriptor = open_retrying(path.c_str(), O_RDWR | O_CREAT, 0666);
+  if (descriptor < 0) throw_io(path, "create it", errno);
+  return File(descriptor, path);
+}
+
 File File::unlinked(const std::string& folder) {
   const std::string label = folder + "/(temporary)";
   int descriptor = open_retrying(folder.c_str(), O_RDWR | O_TMPFILE | O_EXCL, 0600);

@@ -27,6 +27,8 @@ class File {
   static File open_read(const std::string& path);
   // Created or emptied; readable as well.
   static File create(const std::string& path);
+  // Created where there is none; its content stays. Readable and writable.
+  static File open_or_create(const std::string& path);
   // A file without a name in `folder`; its space is free again when it is closed.
   static File unlinked(const std::string& folder);
 

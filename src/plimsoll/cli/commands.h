@@ -4,6 +4,8 @@
 // Error that main turns into one.
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's
 class App;
@@ -21,5 +23,7 @@ Command add_show(CLI::App& app);
 Command add_convert(CLI::App& app);
 Command add_check(CLI::App& app);
 Command add_explain(CLI::App& app);
+// `tail`: the command to watch.
+Command add_watch(CLI::App& app, std::vector<std::string> tail);
 
 }  // namespace plimsoll::cli

@@ -12,6 +12,7 @@
 #include "report/plan_summary.h"
 #include "report/run_summary.h"
 #include "trace/run_log.h"
+#include "train/checkpointer.h"
 #include "train/session.h"
 
 namespace plimsoll::cli {
@@ -28,6 +29,10 @@ struct FitCommand {
   std::string output;
   std::string log;
   bool log_steps = false;
+  std::string checkpoint;
+  std::string checkpoint_every;
+  int checkpoint_keep = 3;
+  bool resume = false;
 };
 
 train::Session* running = nullptr;
@@ -69,6 +74,36 @@ report::RunSummary summarize(const train::Session& session, const train::History
   return summary;
 }
 
+// The run's checkpoints, where it has any; what a found one fixes goes into `command`.
+std::unique_ptr<train::Checkpointer> open_checkpoints(FitCommand& command) {
+  if (command.checkpoint.empty()) {
+    if (!command.resume && command.checkpoint_every.empty()) return nullptr;
+    throw Error(ErrorKind::kConfig,
+                "--resume and --checkpoint-every: expected --checkpoint FOLDER beside them.");
+  }
+  train::CheckpointOptions options;
+  options.folder = command.checkpoint;
+  options.keep = command.checkpoint_keep;
+  options.resume = command.resume;
+  if (!command.checkpoint_every.empty()) {
+    options.schedule = train::parse_schedule(command.checkpoint_every);
+  }
+  auto checkpoints = std::make_unique<train::Checkpointer>(
+      options, [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); });
+  if (const train::CheckpointHead* head = checkpoints->found()) {
+    command.model.seed = head->seed;
+    command.no_shuffle = !head->shuffle;
+    if (command.model.threads == 0) command.model.threads = head->threads;
+  }
+  return checkpoints;
+}
+
+std::unique_ptr<trace::RunLog> open_log(const FitCommand& command, const train::Position& start) {
+  if (command.log.empty()) return nullptr;
+  if (start == train::Position{}) return std::make_unique<trace::RunLog>(command.log);
+  return std::make_unique<trace::RunLog>(command.log, start.steps, start.epoch);
+}
+
 train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log) {
   train::FitOptions options;
   options.epochs = command.epochs;
@@ -86,8 +121,9 @@ train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log) {
   return options;
 }
 
-int run(const FitCommand& command) {
+int run(FitCommand command) {
   if (!command.output.empty()) formats::check_output_name(command.output);
+  const std::unique_ptr<train::Checkpointer> checkpoints = open_checkpoints(command);
   Loaded loaded = load(command.model, true, true);
   loaded.compile.sample_weights = !command.data.sample_weights.empty();
   data::Dataset train = open(command.data);
@@ -106,17 +142,26 @@ int run(const FitCommand& command) {
   }
   train::Session session(loaded.file.model, loaded.compile, session_options(command.model), rows,
                          data_bytes);
-  std::unique_ptr<trace::RunLog> log;
-  if (!command.log.empty()) log = std::make_unique<trace::RunLog>(command.log);
   if (!command.model.json) {
     std::fputs((report::to_text(session.summary(), false) + "\n").c_str(), stderr);
   }
   session.initialize(loaded.file.weights.get());
+  train::Position start;
+  if (checkpoints) start = checkpoints->restore(session, rows.train, !command.no_shuffle);
+  const std::unique_ptr<trace::RunLog> log = open_log(command, start);
+  train::FitOptions options = fit_options(command, log.get());
+  options.start = start;
+  if (checkpoints) {
+    options.on_position = [&](const train::Position& position, bool epoch_ended) {
+      checkpoints->pass(session, position, epoch_ended);
+    };
+  }
   train::History history;
   {
     const StopOnSignal guard(session);
-    history = session.fit(train, validation.get(), fit_options(command, log.get()));
+    history = session.fit(train, validation.get(), options);
   }
+  const bool kept = !checkpoints || checkpoints->finish(session, history.position);
   const report::RunSummary summary = summarize(session, history);
   if (!command.output.empty()) {
     formats::save_model(command.output, loaded.file.model, &loaded.compile, *session.state());
@@ -127,7 +172,8 @@ int run(const FitCommand& command) {
     std::fputs(report::to_text(summary).c_str(), stderr);
     if (!command.output.empty()) std::fprintf(stderr, "wrote %s\n", command.output.c_str());
   }
-  return history.interrupted ? kInterrupted : kDone;
+  if (!history.interrupted) return kDone;
+  return kept ? kInterrupted : kFileFailure;
 }
 
 }  // namespace
@@ -147,6 +193,12 @@ Command add_fit(CLI::App& app) {
   command->add_option("--output", options->output, "Trained model: .keras, or .json for structure");
   command->add_option("--log", options->log, "JSON lines: one object per epoch");
   command->add_flag("--log-steps", options->log_steps, "… and one per step");
+  command->add_option("--checkpoint", options->checkpoint, "Folder for checkpoints of the run");
+  command->add_option("--checkpoint-every", options->checkpoint_every,
+                      "epoch, 500steps, 10min …; default: every epoch and every 10 minutes");
+  command->add_option("--checkpoint-keep", options->checkpoint_keep, "Checkpoints that stay")
+      ->check(CLI::Range(1, 1000));
+  command->add_flag("--resume", options->resume, "Go on from the newest checkpoint");
   return [options] { return run(*options); };
 }
 

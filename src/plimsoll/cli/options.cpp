@@ -51,6 +51,9 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->check(CLI::Range(1, 1024));
   command.add_option("--seed", options.seed, "Seed of weights, dropout and shuffling");
   command.add_option("--backend", options.backend, "onednn, reference, null");
+  command.add_option("--plan-time", options.plan_time,
+                     "Effort of the search for a plan, about so many seconds; default 2")
+      ->check(CLI::Range(0.01, 1e6));
   command.add_flag("--json", options.json, "One JSON object on standard output, no progress");
 }
 
@@ -98,6 +101,11 @@ Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss) 
   return loaded;
 }
 
+int64_t plan_steps(const ModelOptions& options) {
+  constexpr double kStepsPerSecond = 100'000;
+  return static_cast<int64_t>(options.plan_time * kStepsPerSecond);
+}
+
 std::optional<Bytes> memory_limit(const ModelOptions& options) {
   if (options.memory.empty()) return std::nullopt;
   return parse_bytes(options.memory, memory_available_to_process());
@@ -110,6 +118,7 @@ train::SessionOptions session_options(const ModelOptions& options) {
   session.threads = options.threads;
   session.backend = options.backend;
   session.seed = options.seed;
+  session.plan_steps = plan_steps(options);
   return session;
 }
 

@@ -33,6 +33,7 @@ struct ModelOptions {
   std::string backend;
   int threads = 0;
   uint64_t seed = 0;
+  double plan_time = 2;  // effort of the search, in seconds of a machine of today
   bool json = false;
 };
 
@@ -56,6 +57,9 @@ struct Loaded {
 };
 Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss);
 
+// Steps of the search that --plan-time stands for: a constant a second, so that equal command lines
+// give equal plans on any machine.
+int64_t plan_steps(const ModelOptions& options);
 std::optional<Bytes> memory_limit(const ModelOptions& options);
 train::SessionOptions session_options(const ModelOptions& options);
 data::Dataset open(const DataOptions& options);

@@ -28,6 +28,7 @@ int run(const PlanOptions& options) {
   request.backend = options.model.backend;
   request.threads = options.model.threads;
   request.seed = options.model.seed;
+  request.plan_steps = plan_steps(options.model);
   train::RowCounts rows;
   rows.train = options.model.batch;
   if (!options.data.data.empty()) {

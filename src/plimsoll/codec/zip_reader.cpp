@@ -295,6 +295,23 @@ std::shared_ptr<const FileReader> ZipReader::open(const ZipEntry& entry,
   return std::make_shared<const FileReader>(std::move(file), 0, end, part->name());
 }
 
+void ZipReader::verify(const ZipEntry& entry) const {
+  if (entry.deflated)
+    refuse("a stored member, received \"" + printable(entry.name) + "\" deflated");
+  constexpr int64_t kPieceBytes = 256 << 10;
+  const std::shared_ptr<const FileReader> part = stored_part(entry);
+  std::vector<std::byte> piece(static_cast<size_t>(std::min(entry.bytes, kPieceBytes)));
+  uint32_t crc = 0;
+  for (int64_t done = 0; done < entry.bytes;) {
+    const auto span = std::span(piece).first(
+        static_cast<size_t>(std::min(entry.bytes - done, static_cast<int64_t>(piece.size()))));
+    part->read_at(done, span);
+    crc = update_crc32(crc, span);
+    done += static_cast<int64_t>(span.size());
+  }
+  check_crc(entry, crc);
+}
+
 std::vector<std::byte> ZipReader::read(const ZipEntry& entry, int64_t max_bytes) const {
   if (entry.bytes > max_bytes) {
     refuse("a member \"" + printable(entry.name) + "\" of " + std::to_string(entry.bytes) +

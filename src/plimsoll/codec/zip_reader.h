@@ -47,6 +47,8 @@ class ZipReader {
   // A whole member in memory, checksum verified; refused when larger than `max_bytes`.
   std::vector<std::byte> read(const ZipEntry& entry, int64_t max_bytes) const;
   std::string read_text(const ZipEntry& entry, int64_t max_bytes) const;
+  // Reads a stored member once, piece by piece, and compares its checksum; refuses it otherwise.
+  void verify(const ZipEntry& entry) const;
 
  private:
   std::shared_ptr<const FileReader> file_;

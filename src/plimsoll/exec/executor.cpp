@@ -34,7 +34,7 @@ class Executor::Impl {
   void run(size_t program, const backend::StepContext& step, InputSource* source,
            OutputSink* sink) {
     PLIMSOLL_CHECK(program < tables_.size(), "a program that the plan does not have");
-    const FloatModeScope mode(plan_.threads);
+    const FloatModeScope mode;
     Poison* poison = poisons_.empty() ? nullptr : poisons_[program].get();
     if (poison != nullptr) poison->start();
     Run({.tables = tables_[program],

@@ -1,7 +1,5 @@
 #include "exec/float_mode.h"
 
-#include <omp.h>
-
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -31,18 +29,8 @@ void write_mode(uint64_t) {}
 
 }  // namespace
 
-FloatModeScope::FloatModeScope(int threads)
-    : mode_(read_mode()), threads_(omp_get_max_threads()), dynamic_(omp_get_dynamic()) {
-  omp_set_dynamic(0);
-  omp_set_num_threads(threads);
-#pragma omp parallel
-  write_mode(read_mode() | kFlush);
-}
+FloatModeScope::FloatModeScope() : mode_(read_mode()) { write_mode(mode_ | kFlush); }
 
-FloatModeScope::~FloatModeScope() {
-  write_mode(mode_);
-  omp_set_num_threads(threads_);
-  omp_set_dynamic(dynamic_);
-}
+FloatModeScope::~FloatModeScope() { write_mode(mode_); }
 
 }  // namespace plimsoll::exec

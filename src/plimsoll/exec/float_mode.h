@@ -1,10 +1,10 @@
 #pragma once
 
-// Flush-to-zero and the number of threads, alike in every thread that runs kernels.
+// Flush-to-zero in the thread that runs a plan, whatever the host program has set.
 //
-// Denormal numbers are flushed in inputs and results, so that no result depends on which thread of
-// the pool computed it. The calling thread's own mode and thread count come back at the end of the
-// scope; the pool's threads keep the mode.
+// Denormal numbers are flushed in inputs and results. The threads that kernels share their work
+// with do so always (backend/cpu/team.h), so no result depends on which of them computed it. The
+// calling thread's own mode comes back at the end of the scope.
 
 #include <cstdint>
 
@@ -12,15 +12,13 @@ namespace plimsoll::exec {
 
 class FloatModeScope {
  public:
-  explicit FloatModeScope(int threads);
+  FloatModeScope();
   ~FloatModeScope();
   FloatModeScope(const FloatModeScope&) = delete;
   FloatModeScope& operator=(const FloatModeScope&) = delete;
 
  private:
   uint64_t mode_ = 0;
-  int threads_ = 1;
-  int dynamic_ = 0;
 };
 
 }  // namespace plimsoll::exec

@@ -15,6 +15,7 @@
 #include "formats/self_test_file.h"
 #include "formats/tensor_copy.h"
 #include "formats/weight_groups.h"
+#include "layers/losses.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -41,6 +42,15 @@ void set_names(codec::Hdf5Tree& tree, const std::string& path, const std::string
   }
 }
 
+// Keras's reader of HDF5 takes a short name of a loss ("mse") for a metric's, and fails.
+layers::CompileOptions with_long_names(layers::CompileOptions compile, const Model& model) {
+  for (size_t i = 0; i < compile.losses.size() && i < model.outputs().size(); ++i) {
+    Config& loss = compile.losses[i];
+    if (loss.is_string()) loss = layers::read_loss(loss, model.outputs()[i].type).name;
+  }
+  return compile;
+}
+
 class H5Layout {
  public:
   explicit H5Layout(const TensorSource& state) : state_(state) {
@@ -57,7 +67,7 @@ class H5Layout {
     tree_.set_attribute("", "backend", std::string("tensorflow"));
     tree_.set_attribute("", "model_config", print_json(config, 0));
     if (compile == nullptr || compile->optimizer.is_null()) return;
-    const Config written = write_compile(*compile, model);
+    const Config written = write_compile(with_long_names(*compile, model), model);
     Config training;
     for (const char* key : {"loss", "metrics", "weighted_metrics", "loss_weights"}) {
       training.set(key, written.at(key));

@@ -8,7 +8,10 @@ namespace {
 // The values that a target reaches and that can carry a gradient.
 std::vector<bool> find_wanted(const Graph& graph, std::span<const ValueId> targets) {
   std::vector<bool> wanted(graph.values.size(), false);
-  for (ValueId target : targets) wanted[target.index()] = true;
+  for (ValueId target : targets) {
+    PLIMSOLL_CHECK(target.valid() && target.index() < wanted.size(), "a gradient of no value");
+    wanted[target.index()] = true;
+  }
   for (const Node& node : graph.nodes) {
     bool reached = false;
     for (ValueId input : node.inputs) reached = reached || wanted[input.index()];

@@ -18,6 +18,8 @@ class ActivationLayer final : public Layer {
     return {activation_.apply(context, inputs[0])};
   }
 
+  bool elementwise() const override { return !activation_.along_last(); }
+
  private:
   Activation activation_;
 };

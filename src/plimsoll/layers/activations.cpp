@@ -71,6 +71,8 @@ Activation Activation::parse(const Config& value) {
                                      did_you_mean(name->as_string(), known));
 }
 
+bool Activation::along_last() const { return is_row_activation(name_); }
+
 ValueId Activation::apply(LayerContext& context, ValueId x) const {
   if (name_ == "linear") return x;
   if (is_row_activation(name_)) {

@@ -16,6 +16,8 @@ class Activation {
   static Activation parse(const Config& value);
 
   const std::string& name() const { return name_; }
+  // Whether it looks at the whole last dimension (softmax and its relatives).
+  bool along_last() const;
   // Returns x itself where it is linear.
   ValueId apply(LayerContext& context, ValueId x) const;
 

@@ -2,6 +2,7 @@
 // otherwise, and always where the layer is frozen, by the moving ones.
 
 #include "layers/all_layers.h"
+#include "layers/constraints.h"
 #include "layers/initializers.h"
 #include "layers/regularizers.h"
 
@@ -30,8 +31,8 @@ class BatchNormalization final : public Layer {
     variance_initializer_ = read_initializer(reader, "moving_variance_initializer", "ones");
     beta_regularizer_ = read_regularizer(reader, "beta_regularizer");
     gamma_regularizer_ = read_regularizer(reader, "gamma_regularizer");
-    reader.refuse_unless_empty("beta_constraint", "Regularize beta instead.");
-    reader.refuse_unless_empty("gamma_constraint", "Regularize gamma instead.");
+    beta_constraint_ = read_constraint(reader, "beta_constraint");
+    gamma_constraint_ = read_constraint(reader, "gamma_constraint");
     reader.refuse_unless_empty("synchronized", "There is one device to train on.");
     reader.refuse_unless_empty("renorm", "Train without renormalization.");
     reader.legacy("renorm_clipping");
@@ -43,40 +44,57 @@ class BatchNormalization final : public Layer {
   std::vector<Weight> weights(std::span<const ValueType> inputs) const override {
     if (inputs.size() != 1 || inputs[0].shape.rank() < 2) return {};
     const Shape& shape = inputs[0].shape;
-    const std::vector<int64_t> channels = {shape[shape.rank() - 1].count};
+    const int axis = channels_first(shape.rank()) ? 1 : shape.rank() - 1;
+    const std::vector<int64_t> channels = {shape[axis].count};
     std::vector<Weight> weights;
     if (scale_) {
-      weights.push_back({"gamma", channels, gamma_initializer_, gamma_regularizer_, true});
+      weights.push_back(
+          {"gamma", channels, gamma_initializer_, gamma_regularizer_, true, gamma_constraint_});
     }
-    if (center_) weights.push_back({"beta", channels, beta_initializer_, beta_regularizer_, true});
+    if (center_) {
+      weights.push_back(
+          {"beta", channels, beta_initializer_, beta_regularizer_, true, beta_constraint_});
+    }
     weights.push_back({"moving_mean", channels, mean_initializer_, Config(), false});
     weights.push_back({"moving_variance", channels, variance_initializer_, Config(), false});
     return weights;
   }
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
-    const Shape shape = one_input(context, inputs, 0);
-    if (axis_ != -1 && axis_ != shape.rank() - 1) {
-      refuse("axis=-1, the channels", std::to_string(axis_) + " on " + to_string(shape),
+    const Shape given = one_input(context, inputs, 0);
+    if (channels_first(given.rank())) {
+      return {context.channels_first(normalize(context, context.channels_last(inputs[0])))};
+    }
+    if (axis_ != -1 && axis_ != given.rank() - 1) {
+      refuse("axis=-1 or axis=1, the channels", std::to_string(axis_) + " on " + to_string(given),
              "Put the channels last.");
     }
-    Attributes attributes{{"epsilon", epsilon_}, {"scale", scale_}, {"center", center_}};
-    if (!context.training() || !trainable()) {
-      std::vector<ValueId> operands = {inputs[0], context.statistic("moving_mean"),
-                                       context.statistic("moving_variance")};
-      add_parameters(context, operands);
-      return {context.emit("batch_norm_inference", operands, attributes)};
-    }
-    const ValueId moments = context.emit("channel_moments", {inputs[0]});
-    const int64_t rows = shape.elements_per_sample() / shape[shape.rank() - 1].count;
-    move(context, "moving_mean", moments, 0, rows);
-    move(context, "moving_variance", moments, 1, rows);
-    std::vector<ValueId> operands = {inputs[0], moments};
-    add_parameters(context, operands);
-    return {context.emit("batch_norm", operands, attributes)};
+    return {normalize(context, inputs[0])};
   }
 
  private:
+  // Whether the channels of an input of that rank stand behind the batch and not last.
+  bool channels_first(int rank) const { return rank > 2 && (axis_ == 1 || axis_ == 1 - rank); }
+
+  // Of a value with its channels last.
+  ValueId normalize(LayerContext& context, ValueId x) const {
+    const Shape shape = context.type(x).shape;
+    Attributes attributes{{"epsilon", epsilon_}, {"scale", scale_}, {"center", center_}};
+    if (!context.training() || !trainable()) {
+      std::vector<ValueId> operands = {x, context.statistic("moving_mean"),
+                                       context.statistic("moving_variance")};
+      add_parameters(context, operands);
+      return context.emit("batch_norm_inference", operands, attributes);
+    }
+    const ValueId moments = context.emit("channel_moments", {x});
+    const int64_t rows = shape.elements_per_sample() / shape[shape.rank() - 1].count;
+    move(context, "moving_mean", moments, 0, rows);
+    move(context, "moving_variance", moments, 1, rows);
+    std::vector<ValueId> operands = {x, moments};
+    add_parameters(context, operands);
+    return context.emit("batch_norm", operands, attributes);
+  }
+
   // An integer, or a list of one in older files.
   void read_axis(ConfigReader& reader) {
     Config axis = reader.value("axis", -1);
@@ -115,6 +133,8 @@ class BatchNormalization final : public Layer {
   Config variance_initializer_;
   Config beta_regularizer_;
   Config gamma_regularizer_;
+  Config beta_constraint_;
+  Config gamma_constraint_;
 };
 
 }  // namespace

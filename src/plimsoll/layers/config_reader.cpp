@@ -143,32 +143,34 @@ std::optional<double> ConfigReader::optional_number(std::string_view key) {
   return given.as_double();
 }
 
-std::vector<int64_t> ConfigReader::pair(std::string_view key, int64_t least) {
+std::vector<int64_t> ConfigReader::sizes(std::string_view key, size_t count, int64_t least) {
   const Config* given = take(key);
-  const std::string expected = "one or two integers of at least " + std::to_string(least);
+  const std::string expected = std::string(count == 1 ? "one integer" : "one or two integers") +
+                               " of at least " + std::to_string(least);
   if (given == nullptr) refuse(key, expected, "none");
   std::vector<int64_t> result;
   if (given->is_int()) {
-    result = {given->as_int(), given->as_int()};
+    result.assign(count, given->as_int());
   } else if (given->is_array()) {
     for (const Config& item : given->as_array()) {
       if (!item.is_int()) refuse(key, expected, given->to_json());
       result.push_back(item.as_int());
     }
   }
-  if (result.size() != 2 || result[0] < least || result[1] < least) {
-    refuse(key, expected, given->to_json());
+  if (result.size() != count) refuse(key, expected, given->to_json());
+  for (int64_t size : result) {
+    if (size < least) refuse(key, expected, given->to_json());
   }
-  complete(key, Config::Array{result[0], result[1]});
+  complete(key, Config::Array(result.begin(), result.end()));
   return result;
 }
 
-std::vector<int64_t> ConfigReader::pair(std::string_view key, const std::vector<int64_t>& fallback,
-                                        int64_t least) {
+std::vector<int64_t> ConfigReader::sizes(std::string_view key, const std::vector<int64_t>& fallback,
+                                         int64_t least) {
   const Config* given = given_.find(key);
-  if (given != nullptr && !given->is_null()) return pair(key, least);
+  if (given != nullptr && !given->is_null()) return sizes(key, fallback.size(), least);
   take(key);
-  complete(key, Config::Array{fallback[0], fallback[1]});
+  complete(key, Config::Array(fallback.begin(), fallback.end()));
   return fallback;
 }
 
@@ -190,19 +192,15 @@ void ConfigReader::dtype(std::string_view key) {
   complete(key, policy(name));
 }
 
-void ConfigReader::data_format() {
-  const Config* given = take("data_format");
-  if (given != nullptr && !given->is_null()) {
-    if (given->is_string() && given->as_string() == "channels_first") {
-      refuse("data_format", "\"channels_last\"", "\"channels_first\"",
-             "Plimsoll keeps activations channels last: save the model with channels_last and "
-             "transpose its data.");
-    }
-    if (!given->is_string() || given->as_string() != "channels_last") {
-      refuse("data_format", "\"channels_last\"", given->to_json());
-    }
+bool ConfigReader::channels_first() {
+  const Config* given = given_.find("data_format");
+  if (given == nullptr || given->is_null()) {
+    take("data_format");
+    complete("data_format", "channels_last");
+    return false;
   }
-  complete("data_format", "channels_last");
+  return choice("data_format", "channels_last", {"channels_last", "channels_first"}) ==
+         "channels_first";
 }
 
 void ConfigReader::refuse_unless_empty(std::string_view key, std::string_view next_step) {

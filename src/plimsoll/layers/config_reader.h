@@ -34,14 +34,14 @@ class ConfigReader {
   int64_t integer(std::string_view key, int64_t fallback, int64_t least);
   double number(std::string_view key, double fallback);
   std::optional<double> optional_number(std::string_view key);
-  // One integer for both dimensions, or two; printed as two.
-  std::vector<int64_t> pair(std::string_view key, int64_t least);
-  std::vector<int64_t> pair(std::string_view key, const std::vector<int64_t>& fallback,
-                            int64_t least);
+  // One integer for all `count` (one or two) dimensions, or a list of that length; printed as one.
+  std::vector<int64_t> sizes(std::string_view key, size_t count, int64_t least);
+  std::vector<int64_t> sizes(std::string_view key, const std::vector<int64_t>& fallback,
+                             int64_t least);
   // "float32" or its policy object; anything else is refused. Printed as Keras's policy object.
   void dtype(std::string_view key);
-  // "channels_last" or null; printed as that.
-  void data_format();
+  // "channels_last", "channels_first", or null, which means the first; printed as a word.
+  bool channels_first();
   // A key of older files that another one replaces: read, not printed; null where absent.
   Config legacy(std::string_view key);
   // Any value; `complete` is printed in its place.

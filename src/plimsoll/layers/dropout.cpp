@@ -27,6 +27,8 @@ class Dropout final : public Layer {
     return {context.emit("dropout", {inputs[0]}, {{"rate", rate_}, {"site", context.call_site()}})};
   }
 
+  bool elementwise() const override { return true; }
+
  private:
   double rate_ = 0;
 };

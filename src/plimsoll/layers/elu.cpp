@@ -16,6 +16,8 @@ class ELU final : public Layer {
     return {context.emit("activation", {inputs[0]}, {{"kind", "elu"}, {"alpha", alpha_}})};
   }
 
+  bool elementwise() const override { return true; }
+
  private:
   double alpha_;
 };

@@ -24,10 +24,52 @@ std::vector<ValueId> Expansion::call(const Layer& layer, const std::vector<Weigh
   weights_ = &weights;
   builder_.set_layer(layer.name());
   LayerContext context(*this, layer);
-  std::vector<ValueId> outputs = layer.call(context, inputs);
+  std::optional<std::vector<ValueId>> outputs = call_channels_last(layer, inputs);
+  if (!outputs) outputs = layer.call(context, inputs);
   builder_.set_layer("");
   weights_ = nullptr;
+  return *outputs;
+}
+
+std::optional<std::vector<ValueId>> Expansion::call_channels_last(const Layer& layer,
+                                                                  std::span<const ValueId> inputs) {
+  if (!layer.elementwise() || inputs.empty()) return std::nullopt;
+  std::vector<ValueId> last;
+  for (ValueId input : inputs) {
+    const auto known = channels_last_.find(input);
+    if (known == channels_last_.end()) return std::nullopt;
+    last.push_back(known->second);
+  }
+  LayerContext context(*this, layer);
+  std::vector<ValueId> outputs = layer.call(context, last);
+  for (ValueId& output : outputs) {
+    const ValueId logits = logits_of(output);
+    output = channels_first(layer, output);
+    if (logits.valid()) remember_logits(output, channels_first(layer, logits));
+  }
   return outputs;
+}
+
+ValueId Expansion::channels_last(const Layer& layer, ValueId x) {
+  const auto known = channels_last_.find(x);
+  if (known != channels_last_.end()) return known->second;
+  std::vector<int64_t> permutation;
+  for (int d = 2; d < builder_.type(x).shape.rank(); ++d) permutation.push_back(d);
+  permutation.push_back(1);
+  const ValueId last = builder_.call("transpose", layer.name() + "/channels_last", {x},
+                                     {{"permutation", permutation}});
+  channels_last_[x] = last;
+  return last;
+}
+
+ValueId Expansion::channels_first(const Layer& layer, ValueId x) {
+  const int rank = builder_.type(x).shape.rank();
+  std::vector<int64_t> permutation = {rank - 1};
+  for (int d = 1; d < rank - 1; ++d) permutation.push_back(d);
+  const ValueId first = builder_.call("transpose", layer.name() + "/channels_first", {x},
+                                      {{"permutation", permutation}});
+  channels_last_[first] = x;
+  return first;
 }
 
 graph::StateId Expansion::declare(const Layer& layer, std::string_view name) {

@@ -5,8 +5,14 @@
 // It declares each weight as a state variable when a layer first asks for it ("conv2d/kernel"),
 // chains the moving statistics of a layer that is called several times, and remembers which values
 // are sigmoid or softmax of which logits. Nodes are stamped with their layer's name.
+//
+// Layers compute channels last. Where a model says channels_first, a value is transposed behind the
+// layer that made it and would be transposed back in front of the next; the expansion knows both
+// forms of such a value, hands the channels-last one to whoever wants it, and calls elementwise
+// layers on it. Transpositions that nobody reads are pruned.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +39,8 @@ class Expansion {
   void set_statistic(const Layer& layer, std::string_view name, ValueId next);
   void remember_logits(ValueId output, ValueId logits);
   int64_t call_site(const Layer& layer);
+  ValueId channels_last(const Layer& layer, ValueId x);
+  ValueId channels_first(const Layer& layer, ValueId x);
 
   // Invalid where `value` is no sigmoid or softmax.
   ValueId logits_of(ValueId value) const;
@@ -40,12 +48,16 @@ class Expansion {
   void write_statistics();
 
  private:
+  // The call on the same values channels last; nullopt where that is not the shorter way.
+  std::optional<std::vector<ValueId>> call_channels_last(const Layer& layer,
+                                                         std::span<const ValueId> inputs);
   graph::StateId declare(const Layer& layer, std::string_view name);
 
   graph::GraphBuilder& builder_;
   bool training_;
   const std::vector<Weight>* weights_ = nullptr;  // of the call that is running
   std::map<ValueId, ValueId> logits_;
+  std::map<ValueId, ValueId> channels_last_;                // by the same value channels first
   std::map<std::string, ValueId, std::less<>> statistics_;  // by state name: latest value
   std::map<std::string, int, std::less<>> site_counts_;     // by layer
 };

@@ -15,6 +15,12 @@ ValueId first_value(graph::GraphBuilder& builder, const graph::StateVariable& st
     return builder.call("constant", state.name + "/initial", {},
                         {{"shape", dims}, {"value", optimizer->learning_rate}});
   }
+  if (state.role == graph::StateRole::kOptimizerSlot && optimizer) {
+    if (const double value = initial_slot_value(*optimizer, state.name); value != 0) {
+      return builder.call("constant", state.name + "/initial", {},
+                          {{"shape", dims}, {"value", value}});
+    }
+  }
   return builder.call("zeros", state.name + "/initial", {},
                       {{"shape", dims}, {"dtype", std::string(to_string(state.type.dtype))}});
 }

@@ -184,6 +184,12 @@ Draw draw_of(const std::string& class_name, const Config& config,
 
 }  // namespace
 
+std::vector<std::string> initializer_class_names() {
+  std::vector<std::string> names(kClasses.begin(), kClasses.end());
+  std::erase(names, "STFT");  // refused
+  return names;
+}
+
 Config complete_initializer(const Config& given) {
   const Config* class_name = given.is_object() ? given.find("class_name") : &given;
   if (class_name == nullptr || !class_name->is_string()) {

@@ -14,6 +14,7 @@ namespace plimsoll::layers {
 // A name ("glorot_uniform", "GlorotUniform") or Keras's object, completed to Keras's object. Throws
 // kModel with a did-you-mean, or where its arguments are wrong.
 Config complete_initializer(const Config& given);
+std::vector<std::string> initializer_class_names();
 // The same of a layer's key.
 Config read_initializer(ConfigReader& reader, std::string_view key, std::string_view fallback);
 

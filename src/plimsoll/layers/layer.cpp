@@ -82,6 +82,12 @@ void LayerContext::remember_logits(ValueId output, ValueId logits) {
   expansion_.remember_logits(output, logits);
 }
 
+ValueId LayerContext::logits_of(ValueId value) const { return expansion_.logits_of(value); }
+
+ValueId LayerContext::channels_last(ValueId x) { return expansion_.channels_last(layer_, x); }
+
+ValueId LayerContext::channels_first(ValueId x) { return expansion_.channels_first(layer_, x); }
+
 int64_t LayerContext::call_site() { return expansion_.call_site(layer_); }
 
 void LayerContext::refuse(const std::string& expected, const std::string& received,

@@ -30,6 +30,7 @@ struct Weight {
   Config initializer{};
   Config regularizer{};   // null: none
   bool trainable = true;  // false: a moving statistic
+  Config constraint{};    // null: none
   friend bool operator==(const Weight&, const Weight&) = default;
 };
 
@@ -59,6 +60,12 @@ class LayerContext {
 
   // `output` is sigmoid or softmax of `logits`: losses behind it are computed from those.
   void remember_logits(ValueId output, ValueId logits);
+  // Invalid where `value` is neither.
+  ValueId logits_of(ValueId value) const;
+  // A value of rank 3 or more whose channels come first, channels last, and the other way round;
+  // the value that it was transposed from, where it was.
+  ValueId channels_last(ValueId x);
+  ValueId channels_first(ValueId x);
   // A number for random draws that depends on the layer's name and on how often it was called.
   int64_t call_site();
 
@@ -89,6 +96,9 @@ class Layer {
   virtual std::vector<Weight> weights(std::span<const ValueType>) const { return {}; }
   virtual std::vector<ValueId> call(LayerContext& context,
                                     std::span<const ValueId> inputs) const = 0;
+  // Whether each element of the output depends on the same elements of inputs of one shape, so
+  // that it does not matter in which order they lie.
+  virtual bool elementwise() const { return false; }
 
  protected:
   // Reads name, trainable and dtype.
@@ -127,5 +137,13 @@ std::shared_ptr<const Layer> construct_layer(const Config& config) {
 std::shared_ptr<const Layer> make_layer(std::string_view class_name, const Config& config);
 // Class names that make_layer accepts, sorted.
 std::vector<std::string> layer_class_names();
+
+// A class of Keras that make_layer refuses: why, and what to do instead.
+struct RefusedLayer {
+  std::string_view class_name;
+  std::string_view why;
+  std::string_view instead;
+};
+std::vector<RefusedLayer> refused_layers();
 
 }  // namespace plimsoll::layers

@@ -16,32 +16,49 @@ struct Entry {
 constexpr std::array kLayers = {
     Entry{"Activation", make_activation},
     Entry{"Add", make_add},
+    Entry{"Average", make_average},
+    Entry{"AveragePooling1D", make_average_pooling1d},
     Entry{"AveragePooling2D", make_average_pooling2d},
     Entry{"BatchNormalization", make_batch_normalization},
     Entry{"Concatenate", make_concatenate},
+    Entry{"Conv1D", make_conv1d},
+    Entry{"Conv1DTranspose", make_conv1d_transpose},
     Entry{"Conv2D", make_conv2d},
+    Entry{"Conv2DTranspose", make_conv2d_transpose},
+    Entry{"Cropping1D", make_cropping1d},
+    Entry{"Cropping2D", make_cropping2d},
     Entry{"Dense", make_dense},
+    Entry{"DepthwiseConv1D", make_depthwise_conv1d},
+    Entry{"DepthwiseConv2D", make_depthwise_conv2d},
     Entry{"Dropout", make_dropout},
     Entry{"ELU", make_elu},
     Entry{"Flatten", make_flatten},
+    Entry{"GlobalAveragePooling1D", make_global_average_pooling1d},
     Entry{"GlobalAveragePooling2D", make_global_average_pooling2d},
+    Entry{"GlobalMaxPooling1D", make_global_max_pooling1d},
     Entry{"GlobalMaxPooling2D", make_global_max_pooling2d},
+    Entry{"Identity", make_identity},
     Entry{"InputLayer", make_input_layer},
     Entry{"LeakyReLU", make_leaky_re_lu},
+    Entry{"MaxPooling1D", make_max_pooling1d},
     Entry{"MaxPooling2D", make_max_pooling2d},
+    Entry{"Maximum", make_maximum},
+    Entry{"Minimum", make_minimum},
+    Entry{"Multiply", make_multiply},
     Entry{"ReLU", make_re_lu},
     Entry{"Rescaling", make_rescaling},
     Entry{"Reshape", make_reshape},
+    Entry{"SeparableConv1D", make_separable_conv1d},
+    Entry{"SeparableConv2D", make_separable_conv2d},
     Entry{"Softmax", make_softmax},
+    Entry{"Subtract", make_subtract},
+    Entry{"UpSampling1D", make_up_sampling1d},
+    Entry{"UpSampling2D", make_up_sampling2d},
+    Entry{"ZeroPadding1D", make_zero_padding1d},
     Entry{"ZeroPadding2D", make_zero_padding2d},
 };
 
-// Classes that are known and refused: why, and what to do instead.
-struct Refusal {
-  std::string_view class_name;
-  std::string_view why;
-  std::string_view instead;
-};
+using Refusal = RefusedLayer;
 
 constexpr std::string_view kNotHere = "this version of Plimsoll does not train it";
 constexpr std::string_view kOutside = "it works on data that is no numbers yet, or on Python code";
@@ -58,19 +75,7 @@ constexpr std::array kRefusals = {
     Refusal{"Hashing", kOutside, "Hash the values first and train on the numbers."},
     Refusal{"Masking", "masks are not carried through a model by this version of Plimsoll",
             "Give sample weights instead."},
-    Refusal{"Conv1D", kNotHere, "Reshape to (length, 1, channels) and use Conv2D."},
-    Refusal{"MaxPooling1D", kNotHere, "Reshape to (length, 1, channels) and use MaxPooling2D."},
-    Refusal{"AveragePooling1D", kNotHere,
-            "Reshape to (length, 1, channels) and use AveragePooling2D."},
-    Refusal{"GlobalAveragePooling1D", kNotHere,
-            "Reshape to (length, 1, channels) and use GlobalAveragePooling2D."},
-    Refusal{"GlobalMaxPooling1D", kNotHere,
-            "Reshape to (length, 1, channels) and use GlobalMaxPooling2D."},
     Refusal{"Conv3D", kNotHere, ""},
-    Refusal{"Conv2DTranspose", kNotHere, ""},
-    Refusal{"DepthwiseConv2D", kNotHere, "Use Conv2D with groups equal to the channels."},
-    Refusal{"SeparableConv2D", kNotHere,
-            "Use Conv2D with groups equal to the channels, then a Conv2D of 1 by 1."},
     Refusal{"Embedding", kNotHere, ""},
     Refusal{"LSTM", kNotHere, ""},
     Refusal{"GRU", kNotHere, ""},
@@ -85,14 +90,7 @@ constexpr std::array kRefusals = {
     Refusal{"UnitNormalization", kNotHere, ""},
     Refusal{"Normalization", kNotHere, "Use Rescaling, or normalize the data first."},
     Refusal{"PReLU", kNotHere, "Use LeakyReLU, whose slope is not trained."},
-    Refusal{"Multiply", kNotHere, ""},
-    Refusal{"Subtract", kNotHere, ""},
-    Refusal{"Average", kNotHere, ""},
-    Refusal{"Maximum", kNotHere, ""},
-    Refusal{"Minimum", kNotHere, ""},
     Refusal{"Dot", kNotHere, ""},
-    Refusal{"UpSampling2D", kNotHere, ""},
-    Refusal{"Cropping2D", kNotHere, ""},
     Refusal{"Permute", kNotHere, ""},
     Refusal{"RepeatVector", kNotHere, ""},
     Refusal{"SpatialDropout2D", kNotHere, "Use Dropout."},
@@ -120,6 +118,8 @@ std::vector<std::string> layer_class_names() {
   for (const Entry& entry : kLayers) names.emplace_back(entry.class_name);
   return names;
 }
+
+std::vector<RefusedLayer> refused_layers() { return {kRefusals.begin(), kRefusals.end()}; }
 
 std::shared_ptr<const Layer> make_layer(std::string_view class_name, const Config& config) {
   for (const Entry& entry : kLayers) {

@@ -23,6 +23,8 @@ class LeakyReLU final : public Layer {
                          {{"kind", "leaky_relu"}, {"negative_slope", negative_slope_}})};
   }
 
+  bool elementwise() const override { return true; }
+
  private:
   double negative_slope_ = 0;
 };

@@ -18,14 +18,41 @@ struct Row {
   std::string_view short_name;  // Keras takes it in capitals too
 };
 
-constexpr std::array<Row, 5> kRows = {{
-    {LossKind::kBinaryCrossentropy, "binary_crossentropy", "BinaryCrossentropy", "bce"},
-    {LossKind::kCategoricalCrossentropy, "categorical_crossentropy", "CategoricalCrossentropy", ""},
-    {LossKind::kSparseCategoricalCrossentropy, "sparse_categorical_crossentropy",
-     "SparseCategoricalCrossentropy", ""},
-    {LossKind::kMeanSquaredError, "mean_squared_error", "MeanSquaredError", "mse"},
-    {LossKind::kMeanAbsoluteError, "mean_absolute_error", "MeanAbsoluteError", "mae"},
+// What the names of older versions of Keras are called today.
+struct OldName {
+  std::string_view old_name;
+  std::string_view name;
+};
+constexpr std::array<OldName, 4> kOldNames = {{
+    {"logcosh", "log_cosh"},
+    {"kullback_leibler_divergence", "kl_divergence"},
+    {"KLD", "kl_divergence"},
+    {"cosine", "cosine_similarity"},
 }};
+
+constexpr std::array kRows = {
+    Row{LossKind::kBinaryCrossentropy, "binary_crossentropy", "BinaryCrossentropy", "bce"},
+    Row{LossKind::kCategoricalCrossentropy, "categorical_crossentropy", "CategoricalCrossentropy",
+        ""},
+    Row{LossKind::kSparseCategoricalCrossentropy, "sparse_categorical_crossentropy",
+        "SparseCategoricalCrossentropy", ""},
+    Row{LossKind::kMeanSquaredError, "mean_squared_error", "MeanSquaredError", "mse"},
+    Row{LossKind::kMeanAbsoluteError, "mean_absolute_error", "MeanAbsoluteError", "mae"},
+    Row{LossKind::kBinaryFocalCrossentropy, "binary_focal_crossentropy", "BinaryFocalCrossentropy",
+        ""},
+    Row{LossKind::kCategoricalFocalCrossentropy, "categorical_focal_crossentropy",
+        "CategoricalFocalCrossentropy", ""},
+    Row{LossKind::kDense, "mean_absolute_percentage_error", "MeanAbsolutePercentageError", "mape"},
+    Row{LossKind::kDense, "mean_squared_logarithmic_error", "MeanSquaredLogarithmicError", "msle"},
+    Row{LossKind::kDense, "huber", "Huber", ""},
+    Row{LossKind::kDense, "log_cosh", "LogCosh", ""},
+    Row{LossKind::kDense, "hinge", "Hinge", ""},
+    Row{LossKind::kDense, "squared_hinge", "SquaredHinge", ""},
+    Row{LossKind::kDense, "categorical_hinge", "CategoricalHinge", ""},
+    Row{LossKind::kDense, "kl_divergence", "KLDivergence", "kld"},
+    Row{LossKind::kDense, "poisson", "Poisson", ""},
+    Row{LossKind::kDense, "cosine_similarity", "CosineSimilarity", ""},
+};
 
 bool same_letters(std::string_view a, std::string_view b) {
   if (a.size() != b.size() || b.empty()) return false;
@@ -35,7 +62,11 @@ bool same_letters(std::string_view a, std::string_view b) {
   return true;
 }
 
-const Row* find_row(const std::string& name) {
+const Row* find_row(const std::string& given) {
+  std::string name = given;
+  for (const OldName& old : kOldNames) {
+    if (old.old_name == given) name = old.name;
+  }
   for (const Row& row : kRows) {
     if (name == row.name || name == row.class_name || same_letters(name, row.short_name)) {
       return &row;
@@ -54,9 +85,8 @@ const Row& row_of(const std::string& name, const ValueType& output) {
   }
   if (const Row* row = find_row(name)) return *row;
   throw Error(ErrorKind::kModel,
-              "loss: expected binary_crossentropy, categorical_crossentropy, "
-              "sparse_categorical_crossentropy, mean_squared_error or mean_absolute_error, "
-              "received \"" +
+              "loss: expected the name of a loss, such as binary_crossentropy, "
+              "sparse_categorical_crossentropy or mean_squared_error, received \"" +
                   name + "\"." + did_you_mean(name, loss_names()));
 }
 
@@ -70,6 +100,39 @@ Reduction read_reduction(OptionReader& options) {
                    "Use sum_over_batch_size or sum: a step needs one loss.");
   }
   options.refuse("reduction", "sum_over_batch_size, mean, sum or mean_with_sample_weight", word);
+}
+
+// What a loss has besides reduction and name.
+void read_own_options(OptionReader& options, const Row& row, const std::string& given, Loss& loss) {
+  constexpr double kNoBound = 1e30;
+  const bool dense = loss.kind == LossKind::kDense;
+  const bool error =
+      loss.kind == LossKind::kMeanSquaredError || loss.kind == LossKind::kMeanAbsoluteError;
+  const bool focal = loss.kind == LossKind::kBinaryFocalCrossentropy ||
+                     loss.kind == LossKind::kCategoricalFocalCrossentropy;
+  if (dense) loss.op = row.name;
+  if (row.name == "huber") {
+    loss.attributes.set("delta", options.number("delta", 1.0, 0, kNoBound));
+  }
+  if (loss.kind == LossKind::kBinaryFocalCrossentropy) {
+    loss.attributes.set("apply_class_balancing", options.flag("apply_class_balancing", false));
+  }
+  if (focal) {
+    loss.attributes.set("alpha", options.number("alpha", 0.25, 0, kNoBound));
+    loss.attributes.set("gamma", options.number("gamma", 2.0, 0, kNoBound));
+  }
+  const bool along_axis = !dense && !error;
+  if (along_axis) loss.from_logits = options.flag("from_logits", false);
+  if (along_axis || row.name == "cosine_similarity") {
+    if (options.optional_number("axis", -1e9, 1e9).value_or(-1) != -1) {
+      options.refuse("axis", "-1", given, "Put the classes last.");
+    }
+  }
+  if (is_sparse(loss)) {
+    options.refuse_unless_empty("ignore_class", "Give those samples a weight of zero.");
+  } else if (along_axis) {
+    loss.label_smoothing = options.number("label_smoothing", 0, 0, 1);
+  }
 }
 
 void check_output(const Loss& loss, const ValueType& output) {
@@ -89,9 +152,10 @@ void check_output(const Loss& loss, const ValueType& output) {
 ValueId smooth(graph::GraphBuilder& builder, const Loss& loss, const std::string& name,
                ValueId target, int64_t classes) {
   if (loss.label_smoothing == 0) return target;
-  const double share = loss.kind == LossKind::kBinaryCrossentropy
-                           ? 0.5 * loss.label_smoothing
-                           : loss.label_smoothing / static_cast<double>(classes);
+  const bool binary =
+      loss.kind == LossKind::kBinaryCrossentropy || loss.kind == LossKind::kBinaryFocalCrossentropy;
+  const double share =
+      binary ? 0.5 * loss.label_smoothing : loss.label_smoothing / static_cast<double>(classes);
   return builder.call("scale_shift", name + "/smooth_labels", {target},
                       {{"scale", 1.0 - loss.label_smoothing}, {"offset", share}});
 }
@@ -111,6 +175,20 @@ ValueId add_row_losses(Expansion& expansion, const Loss& loss, const std::string
       return builder.call("mean_squared_error", node, {prediction, target});
     case LossKind::kMeanAbsoluteError:
       return builder.call("mean_absolute_error", node, {prediction, target});
+    case LossKind::kDense:
+      return builder.call(loss.op, node, {prediction, target}, loss.attributes);
+    case LossKind::kBinaryFocalCrossentropy: {
+      const ValueId smoothed = smooth(builder, loss, name, target, 0);
+      return builder.call("binary_focal_crossentropy" + suffix, node, {source, smoothed},
+                          loss.attributes);
+    }
+    case LossKind::kCategoricalFocalCrossentropy: {
+      const ValueId smoothed = smooth(builder, loss, name, target, shape[shape.rank() - 1].count);
+      // Of probabilities, even where their logits are known: Keras does the same.
+      const ValueId q =
+          loss.from_logits ? builder.call("softmax", node + "/softmax", {prediction}) : prediction;
+      return builder.call("categorical_focal_crossentropy", node, {q, smoothed}, loss.attributes);
+    }
     case LossKind::kSparseCategoricalCrossentropy:
       if (logits.valid()) {
         return ops::sparse_crossentropy_from_logits(builder, node, logits, target);
@@ -138,6 +216,12 @@ std::vector<std::string> loss_names() {
   return names;
 }
 
+std::vector<std::string> loss_class_names() {
+  std::vector<std::string> names;
+  for (const Row& row : kRows) names.emplace_back(row.class_name);
+  return names;
+}
+
 std::string loss_class(const std::string& name) {
   const Row* row = find_row(name);
   return row == nullptr ? name : std::string(row->class_name);
@@ -145,28 +229,17 @@ std::string loss_class(const std::string& name) {
 
 bool is_sparse(const Loss& loss) { return loss.kind == LossKind::kSparseCategoricalCrossentropy; }
 
-Loss read_loss(const Config& config, const ValueType& output) {
+Loss read_loss(const Config& config, const ValueType& output, std::vector<Option>* list) {
   const Spelling given = read_object(config, "loss");
   const Row& row = row_of(given.name, output);
   Loss loss;
   loss.kind = row.kind;
-  OptionReader options(given.arguments, std::string(row.name));
+  OptionReader options(given.arguments, std::string(row.name), list);
   loss.reduction = read_reduction(options);
   loss.name = options.text("name", std::string(row.name));
   options.ignore("dtype");
   options.ignore("fn");
-  const bool binary = loss.kind == LossKind::kBinaryCrossentropy;
-  const bool categorical = loss.kind == LossKind::kCategoricalCrossentropy;
-  if (binary || categorical || is_sparse(loss)) {
-    loss.from_logits = options.flag("from_logits", false);
-    if (options.optional_number("axis", -1e9, 1e9).value_or(-1) != -1) {
-      options.refuse("axis", "-1", given.name, "Put the classes last.");
-    }
-  }
-  if (binary || categorical) loss.label_smoothing = options.number("label_smoothing", 0, 0, 1);
-  if (is_sparse(loss)) {
-    options.refuse_unless_empty("ignore_class", "Give those samples a weight of zero.");
-  }
+  read_own_options(options, row, given.name, loss);
   options.finish();
   check_output(loss, output);
   return loss;

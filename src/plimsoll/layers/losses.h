@@ -13,12 +13,17 @@
 
 namespace plimsoll::layers {
 
+struct Option;
+
 enum class LossKind : uint8_t {
   kBinaryCrossentropy,
   kCategoricalCrossentropy,
   kSparseCategoricalCrossentropy,
   kMeanSquaredError,
   kMeanAbsoluteError,
+  kBinaryFocalCrossentropy,
+  kCategoricalFocalCrossentropy,
+  kDense,  // any other that is one operator on targets of the output's shape
 };
 
 // What a loss divides the weighted sum by.
@@ -33,13 +38,16 @@ struct Loss {
   bool from_logits = false;
   double label_smoothing = 0;
   Reduction reduction = Reduction::kMean;
-  std::string name{};  // Keras's: "binary_crossentropy"
+  std::string name{};              // Keras's: "binary_crossentropy"
+  std::string op{};                // kDense: the operator
+  graph::Attributes attributes{};  // of the focal losses and of kDense
   friend bool operator==(const Loss&, const Loss&) = default;
 };
 
 // Of a name, or of Keras's object, for an output of that type. Throws kModel: unknown
-// (did-you-mean), or options that are not done.
-Loss read_loss(const Config& config, const ValueType& output);
+// (did-you-mean), or options that are not done. `options` gets what the loss can be told.
+Loss read_loss(const Config& config, const ValueType& output,
+               std::vector<Option>* options = nullptr);
 
 // What the target of such a loss is: int32 class numbers (B, …), or float32 of the output's shape.
 ValueType target_type(const Loss& loss, const ValueType& output);
@@ -50,6 +58,7 @@ bool is_sparse(const Loss& loss);
 ValueId add_loss(Expansion& expansion, const Loss& loss, const std::string& name,
                  ValueId prediction, ValueId target, ValueId weights);
 
+std::vector<std::string> loss_class_names();
 // Names that read_loss knows, for did-you-mean.
 std::vector<std::string> loss_names();
 // "bce" → "BinaryCrossentropy"; the name itself where it is none of ours.

@@ -18,20 +18,42 @@ using graph::ValueId;
 enum class Labels : uint8_t { kDense, kClassNumbers };
 
 struct Row {
-  std::string_view op;  // also Keras's snake-case name
+  std::string_view op;  // also Keras's snake-case name, where `name` says no other
   std::string_view class_name;
   std::string_view short_name;
   Labels labels;
   bool target_first;
+  std::string_view name = "";
 };
 
-constexpr std::array<Row, 5> kRows = {{
-    {"binary_accuracy", "BinaryAccuracy", "", Labels::kDense, true},
-    {"categorical_accuracy", "CategoricalAccuracy", "", Labels::kDense, true},
-    {"sparse_categorical_accuracy", "SparseCategoricalAccuracy", "", Labels::kClassNumbers, true},
-    {"mean_squared_error", "MeanSquaredError", "mse", Labels::kDense, false},
-    {"mean_absolute_error", "MeanAbsoluteError", "mae", Labels::kDense, false},
-}};
+constexpr std::array kRows = {
+    Row{"binary_accuracy", "BinaryAccuracy", "", Labels::kDense, true},
+    Row{"categorical_accuracy", "CategoricalAccuracy", "", Labels::kDense, true},
+    Row{"sparse_categorical_accuracy", "SparseCategoricalAccuracy", "", Labels::kClassNumbers,
+        true},
+    Row{"mean_squared_error", "MeanSquaredError", "mse", Labels::kDense, false},
+    Row{"mean_absolute_error", "MeanAbsoluteError", "mae", Labels::kDense, false},
+    Row{"mean_absolute_percentage_error", "MeanAbsolutePercentageError", "mape", Labels::kDense,
+        false},
+    Row{"mean_squared_logarithmic_error", "MeanSquaredLogarithmicError", "msle", Labels::kDense,
+        false},
+    Row{"mean_squared_error", "RootMeanSquaredError", "", Labels::kDense, false,
+        "root_mean_squared_error"},
+    Row{"top_k_categorical_accuracy", "TopKCategoricalAccuracy", "", Labels::kDense, true},
+    Row{"sparse_top_k_categorical_accuracy", "SparseTopKCategoricalAccuracy", "",
+        Labels::kClassNumbers, true},
+    Row{"confusion_count", "Precision", "", Labels::kDense, true, "precision"},
+    Row{"confusion_count", "Recall", "", Labels::kDense, true, "recall"},
+    Row{"hinge", "Hinge", "", Labels::kDense, false},
+    Row{"squared_hinge", "SquaredHinge", "", Labels::kDense, false},
+    Row{"categorical_hinge", "CategoricalHinge", "", Labels::kDense, false},
+    Row{"kl_divergence", "KLDivergence", "kld", Labels::kDense, false},
+    Row{"poisson", "Poisson", "", Labels::kDense, false},
+    Row{"log_cosh", "LogCoshError", "", Labels::kDense, false, "logcosh"},
+    Row{"cosine_similarity", "CosineSimilarity", "", Labels::kDense, false},
+};
+
+std::string_view name_of(const Row& row) { return row.name.empty() ? row.op : row.name; }
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -56,7 +78,7 @@ const Row& accuracy_row(const Loss& loss, const ValueType& output) {
 const Row* find_row(const std::string& name) {
   for (const Row& row : kRows) {
     const bool is_short = !row.short_name.empty() && lower(name) == row.short_name;
-    if (name == row.op || name == row.class_name || is_short) return &row;
+    if (name == name_of(row) || name == row.class_name || is_short) return &row;
   }
   return nullptr;
 }
@@ -64,8 +86,8 @@ const Row* find_row(const std::string& name) {
 const Row& row_of(const std::string& name) {
   if (const Row* row = find_row(name)) return *row;
   throw Error(ErrorKind::kModel,
-              "metrics: expected accuracy, binary_accuracy, categorical_accuracy, "
-              "sparse_categorical_accuracy, mse or mae, received \"" +
+              "metrics: expected the name of a metric, such as accuracy, mae or precision, "
+              "received \"" +
                   name + "\"." + did_you_mean(name, metric_names()));
 }
 
@@ -76,6 +98,31 @@ void check_labels(const Row& row, const std::string& name, const Loss& loss) {
               "metric " + name + ": expected " +
                   (numbers ? "labels that are class numbers" : "labels of the output's shape") +
                   ", received those of the loss " + loss.name + ". Use accuracy, which fits them.");
+}
+
+// What a metric has besides its name.
+void read_own_options(OptionReader& options, const Row& row, Metric& metric) {
+  constexpr double kNoBound = 1e30;
+  if (row.op == "binary_accuracy") {
+    metric.attributes.set("threshold", options.number("threshold", 0.5, -kNoBound, kNoBound));
+  }
+  if (row.op.ends_with("top_k_categorical_accuracy")) {
+    metric.attributes.set("k", static_cast<int64_t>(options.number("k", 5, 1, 1e9)));
+  }
+  if (row.op == "confusion_count") {
+    metric.counted = row.class_name == "Precision" ? "predicted" : "actual";
+    metric.attributes.set("threshold",
+                          options.optional_number("thresholds", -kNoBound, kNoBound).value_or(0.5));
+    options.refuse_unless_empty("top_k", "Leave it out: a prediction counts by its threshold.");
+    options.refuse_unless_empty("class_id", "Leave it out: all outputs count together.");
+  }
+  if (row.op == "cosine_similarity") {
+    metric.factor = -1;  // the loss is the negative of it
+    if (options.optional_number("axis", -1e9, 1e9).value_or(-1) != -1) {
+      options.refuse("axis", "-1", Config(std::string(row.class_name)), "Put the numbers last.");
+    }
+  }
+  metric.root = row.class_name == "RootMeanSquaredError";
 }
 
 ValueId declare(GraphBuilder& builder, const std::string& name) {
@@ -99,10 +146,21 @@ std::string metric_state(std::string_view metric, std::string_view part) {
 std::vector<std::string> metric_names() {
   std::vector<std::string> names = {"accuracy", "acc", "mse", "mae"};
   for (const Row& row : kRows) {
-    names.emplace_back(row.op);
+    names.emplace_back(name_of(row));
     names.emplace_back(row.class_name);
   }
   return names;
+}
+
+std::vector<std::string> metric_class_names() {
+  std::vector<std::string> names;
+  for (const Row& row : kRows) names.emplace_back(row.class_name);
+  return names;
+}
+
+bool metric_is_sparse(const std::string& class_name) {
+  const Row* row = find_row(class_name);
+  return row != nullptr && row->labels == Labels::kClassNumbers;
 }
 
 std::string metric_class(const std::string& name) {
@@ -110,18 +168,20 @@ std::string metric_class(const std::string& name) {
   return row == nullptr ? name : std::string(row->class_name);
 }
 
-Metric read_metric(const Config& config, const Loss& loss, const ValueType& output) {
+Metric read_metric(const Config& config, const Loss& loss, const ValueType& output,
+                   std::vector<Option>* list) {
   const Spelling given = read_object(config, "metrics");
   const bool plain = is_plain_accuracy(config, given.name);
   const Row& row = plain ? accuracy_row(loss, output) : row_of(given.name);
-  OptionReader options(given.arguments, given.name);
+  OptionReader options(given.arguments, given.name, list);
   Metric metric;
   metric.op = row.op;
   metric.target_first = row.target_first;
-  const std::string fallback = given.name == row.class_name ? std::string(row.op) : given.name;
+  const std::string fallback =
+      given.name == row.class_name ? std::string(name_of(row)) : given.name;
   metric.name = options.text("name", fallback);
   options.ignore("dtype");
-  if (row.op == "binary_accuracy") metric.threshold = options.number("threshold", 0.5, -1e30, 1e30);
+  read_own_options(options, row, metric);
   options.finish();
   check_labels(row, metric.name, loss);
   return metric;
@@ -131,17 +191,27 @@ void add_metric(GraphBuilder& builder, const Metric& metric, const std::string& 
                 ValueId prediction, ValueId target) {
   builder.set_stage(graph::Stage::kMetric);
   const std::string prefix = "metrics/" + name;
-  graph::Attributes attributes;
-  if (metric.op == "binary_accuracy") attributes.set("threshold", metric.threshold);
+  if (!metric.counted.empty()) {
+    const auto count = [&](const std::string& part, std::string_view what) {
+      graph::Attributes attributes = metric.attributes;
+      attributes.set("counts", std::string(what));
+      const ValueId rows =
+          builder.call(metric.op, prefix + "/" + part + "_rows", {target, prediction}, attributes);
+      add_to(builder, metric_state(name, part),
+             builder.call("batch_sum", prefix + "/" + part + "_sum", {rows}));
+    };
+    count("total", "hits");
+    count("count", metric.counted);
+    return;
+  }
   const ValueId rows =
       metric.target_first
-          ? builder.call(metric.op, prefix + "/rows", {target, prediction}, attributes)
-          : builder.call(metric.op, prefix + "/rows", {prediction, target}, attributes);
+          ? builder.call(metric.op, prefix + "/rows", {target, prediction}, metric.attributes)
+          : builder.call(metric.op, prefix + "/rows", {prediction, target}, metric.attributes);
   ValueId sum = builder.call("batch_sum", prefix + "/sum", {rows});
-  const int64_t per_sample = builder.type(rows).shape.elements_per_sample();
-  if (per_sample > 1) {
-    sum = builder.call("scale_shift", prefix + "/mean", {sum},
-                       {{"scale", 1.0 / static_cast<double>(per_sample)}, {"offset", 0.0}});
+  const auto per_sample = static_cast<double>(builder.type(rows).shape.elements_per_sample());
+  if (const double scale = metric.factor / per_sample; scale != 1) {
+    sum = builder.call("scale_shift", prefix + "/mean", {sum}, {{"scale", scale}, {"offset", 0.0}});
   }
   add_to(builder, metric_state(name, "total"), sum);
   add_to(builder, metric_state(name, "count"),

@@ -16,13 +16,22 @@ struct Metric {
   std::string name{};  // the key of logs
   std::string op{};    // (target, prediction) or, for errors, (prediction, target) → per row
   bool target_first = true;
-  double threshold = 0.5;  // binary_accuracy
+  graph::Attributes attributes{};  // of the operator
+  // Where the count is no number of rows: what confusion_count counts instead ("predicted",
+  // "actual").
+  std::string counted{};
+  double factor = 1;  // of what is summed
+  bool root = false;  // the square root of the mean
   friend bool operator==(const Metric&, const Metric&) = default;
 };
 
 // Of a name, or of Keras's object, for an output of that type with that loss. Throws kModel:
-// unknown (did-you-mean), or unfit for the loss's labels.
-Metric read_metric(const Config& config, const Loss& loss, const ValueType& output);
+// unknown (did-you-mean), or unfit for the loss's labels. `options` gets what it can be told.
+Metric read_metric(const Config& config, const Loss& loss, const ValueType& output,
+                   std::vector<Option>* options = nullptr);
+std::vector<std::string> metric_class_names();
+// Whether a metric of that class reads class numbers rather than numbers of the output's shape.
+bool metric_is_sparse(const std::string& class_name);
 std::vector<std::string> metric_names();
 // "mse" → "MeanSquaredError"; the name itself where it is none of ours.
 std::string metric_class(const std::string& name);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "layers/constraints.h"
 #include "layers/names.h"
 #include "layers/option_reader.h"
 #include "layers/spelling.h"
@@ -15,7 +16,8 @@ using graph::StateVariable;
 using graph::ValueId;
 
 constexpr double kNoBound = 1e30;
-constexpr std::array<std::string_view, 4> kClasses = {"SGD", "Adam", "AdamW", "RMSprop"};
+constexpr std::array<std::string_view, 10> kClasses = {
+    "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lion", "Nadam", "RMSprop", "SGD"};
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -34,8 +36,10 @@ std::string class_of(const std::string& name) {
       return std::string(kClasses[i]);
     }
   }
-  throw Error(ErrorKind::kModel, "optimizer: expected sgd, adam, adamw or rmsprop, received \"" +
-                                     name + "\"." + did_you_mean(lower(name), known));
+  std::string all;
+  for (const std::string& one : known) all += (all.empty() ? "" : ", ") + one;
+  throw Error(ErrorKind::kModel, "optimizer: expected one of " + all + ", received \"" + name +
+                                     "\"." + did_you_mean(lower(name), known));
 }
 
 // Options of all optimizers that must say nothing, and those that say nothing here.
@@ -106,6 +110,66 @@ void read_rmsprop(OptionReader& options, Optimizer& optimizer) {
   }
 }
 
+void read_adagrad(OptionReader& options, Optimizer& optimizer) {
+  optimizer.accumulator = options.number("initial_accumulator_value", 0.1, 0, kNoBound);
+  optimizer.attributes.set("epsilon", options.number("epsilon", 1e-7, 0, kNoBound));
+  optimizer.slots = {"accumulator"};
+}
+
+void read_adadelta(OptionReader& options, Optimizer& optimizer) {
+  optimizer.attributes.set("rho", options.number("rho", 0.95, 0, 1));
+  optimizer.attributes.set("epsilon", options.number("epsilon", 1e-7, 0, kNoBound));
+  optimizer.slots = {"accumulated_grad", "accumulated_delta_var"};
+}
+
+void read_betas(OptionReader& options, Optimizer& optimizer, double beta_2) {
+  optimizer.attributes.set("beta_1", options.number("beta_1", 0.9, 0, 1));
+  optimizer.attributes.set("beta_2", options.number("beta_2", beta_2, 0, 1));
+}
+
+void read_adamax(OptionReader& options, Optimizer& optimizer) {
+  read_betas(options, optimizer, 0.999);
+  optimizer.attributes.set("epsilon", options.number("epsilon", 1e-7, 0, kNoBound));
+  optimizer.slots = {"momentum", "norm"};
+  optimizer.counts = true;
+}
+
+void read_nadam(OptionReader& options, Optimizer& optimizer) {
+  read_betas(options, optimizer, 0.999);
+  optimizer.attributes.set("epsilon", options.number("epsilon", 1e-7, 0, kNoBound));
+  options.ignore("schedule_decay");  // of Keras 2.2
+  optimizer.slots = {"momentum", "velocity"};
+  optimizer.counts = true;
+}
+
+void read_ftrl(OptionReader& options, Optimizer& optimizer) {
+  optimizer.attributes.set("learning_rate_power",
+                           options.number("learning_rate_power", -0.5, -kNoBound, 0));
+  optimizer.accumulator = options.number("initial_accumulator_value", 0.1, 0, kNoBound);
+  for (const char* key : {"l1_regularization_strength", "l2_regularization_strength",
+                          "l2_shrinkage_regularization_strength", "beta"}) {
+    optimizer.attributes.set(key, options.number(key, 0, 0, kNoBound));
+  }
+  optimizer.slots = {"accumulator", "linear"};
+}
+
+void read_lion(OptionReader& options, Optimizer& optimizer) {
+  read_betas(options, optimizer, 0.99);
+  optimizer.slots = {"momentum"};
+}
+
+struct OwnOptions {
+  std::string_view class_name;
+  void (*read)(OptionReader&, Optimizer&);
+};
+constexpr std::array kOwnOptions = {
+    OwnOptions{"Adadelta", read_adadelta}, OwnOptions{"Adagrad", read_adagrad},
+    OwnOptions{"Adam", read_adam},         OwnOptions{"AdamW", read_adam},
+    OwnOptions{"Adamax", read_adamax},     OwnOptions{"Ftrl", read_ftrl},
+    OwnOptions{"Lion", read_lion},         OwnOptions{"Nadam", read_nadam},
+    OwnOptions{"RMSprop", read_rmsprop},   OwnOptions{"SGD", read_sgd},
+};
+
 graph::StateId declare_scalar(graph::GraphBuilder& builder, std::string_view name, DType dtype,
                               graph::StateRole role) {
   return builder.state({.name = std::string(name), .type = {dtype, Shape()}, .role = role});
@@ -128,7 +192,10 @@ void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer,
   builder.set_layer(weight.layer);
   const graph::NodeId update =
       builder.add(optimizer.op, weight.name + "/update", operands, optimizer.attributes);
-  const std::vector<ValueId> results = builder.graph().node(update).outputs;
+  std::vector<ValueId> results = builder.graph().node(update).outputs;
+  if (!pair.constraint.is_null()) {
+    results[0] = add_constraint(builder, pair.constraint, results[0], weight.name);
+  }
   for (size_t i = 0; i < states.size(); ++i) builder.write(states[i], results[i]);
   builder.set_layer("");
 }
@@ -139,22 +206,25 @@ std::string slot_state(std::string_view weight, std::string_view slot) {
   return "optimizer/" + std::string(weight) + "/" + std::string(slot);
 }
 
-Optimizer read_optimizer(const Config& config) {
+double initial_slot_value(const Optimizer& optimizer, std::string_view state) {
+  return state.ends_with("/accumulator") ? optimizer.accumulator : 0.0;
+}
+
+std::vector<std::string> optimizer_class_names() { return {kClasses.begin(), kClasses.end()}; }
+
+Optimizer read_optimizer(const Config& config, std::vector<Option>* list) {
   const Spelling given = read_object(config, "optimizer");
   Optimizer optimizer;
   optimizer.class_name = class_of(given.name);
-  OptionReader options(given.arguments, lower(optimizer.class_name));
+  OptionReader options(given.arguments, lower(optimizer.class_name), list);
   const bool sgd = optimizer.class_name == "SGD";
   optimizer.learning_rate = read_learning_rate(options, given.arguments, sgd ? 0.01 : 0.001);
   std::optional<double> decay = options.optional_number("weight_decay", 0, kNoBound);
   if (optimizer.class_name == "AdamW" && !decay) decay = 0.004;
   if (decay) optimizer.attributes.set("weight_decay", *decay);
-  if (sgd) {
-    read_sgd(options, optimizer);
-  } else if (optimizer.class_name == "RMSprop") {
-    read_rmsprop(options, optimizer);
-  } else {
-    read_adam(options, optimizer);
+  optimizer.op = lower(optimizer.class_name);
+  for (const OwnOptions& own : kOwnOptions) {
+    if (own.class_name == optimizer.class_name) own.read(options, optimizer);
   }
   read_common(options);
   options.finish();
@@ -180,8 +250,9 @@ void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
 std::vector<std::string> optimizer_state_names(const Optimizer& optimizer,
                                                const std::vector<std::string>& weights) {
   std::vector<std::string> names = {std::string(kIterationState), std::string(kLearningRateState)};
-  // Keras adds Adam's pair for each weight, and every further slot in a round of its own.
-  const bool pair = optimizer.slots.size() >= 2 && optimizer.slots[1] == "velocity";
+  // Keras adds Adam's pair for each weight (and those of Adadelta, Adamax, Ftrl and Nadam), and
+  // every further slot in a round of its own.
+  const bool pair = optimizer.slots.size() >= 2 && optimizer.class_name != "RMSprop";
   const std::vector<std::string> keras_order =
       optimizer.slots.size() == 3 && optimizer.class_name == "RMSprop"
           ? std::vector<std::string>{"velocity", "momentum", "average_gradient"}

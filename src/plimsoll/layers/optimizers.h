@@ -16,28 +16,36 @@ namespace plimsoll::layers {
 inline constexpr std::string_view kLearningRateState = "optimizer/learning_rate";
 inline constexpr std::string_view kIterationState = "optimizer/iteration";
 
+struct Option;
+
 struct Optimizer {
-  std::string class_name{};  // "SGD", "Adam", "AdamW", "RMSprop"
+  std::string class_name{};  // "SGD", "Adam", …
   double learning_rate = 0;
   std::string op{};                  // of an update
   graph::Attributes attributes{};    // of an update
   std::vector<std::string> slots{};  // per weight, in the operator's order
   bool counts = false;               // whether updates read the counter
+  double accumulator = 0;            // where the slot "accumulator" starts; others start at 0
   friend bool operator==(const Optimizer&, const Optimizer&) = default;
 };
 
 // Of a name, or of Keras's object. Throws kModel: unknown (did-you-mean), or asked for something
-// that is not done (clipping, averages of weights, schedules).
-Optimizer read_optimizer(const Config& config);
+// that is not done (clipping, averages of weights, schedules). `options` gets what it can be told.
+Optimizer read_optimizer(const Config& config, std::vector<Option>* options = nullptr);
 
 // Keras's defaults for a class; names as in Keras's get_config.
 std::string slot_state(std::string_view weight, std::string_view slot);
+
+// Where a slot of that state name starts.
+double initial_slot_value(const Optimizer& optimizer, std::string_view state);
+std::vector<std::string> optimizer_class_names();
 
 // Adds updates of `weights` (state variables of the builder's graph, with their gradients) and the
 // counter's increment, in stage kUpdate.
 struct WeightGradient {
   graph::StateId weight;
   graph::ValueId gradient;
+  Config constraint{};  // what follows the update; null: nothing
 };
 void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
                  const std::vector<WeightGradient>& gradients);

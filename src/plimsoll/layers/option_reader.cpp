@@ -29,8 +29,17 @@ void OptionReader::refuse(const std::string& key, const std::string& expected,
   throw Error(ErrorKind::kModel, message);
 }
 
+void OptionReader::describe(const std::string& key, const Config& fallback) {
+  if (options_ == nullptr) return;
+  for (const Option& known : *options_) {
+    if (known.name == key) return;
+  }
+  options_->push_back({key, fallback});
+}
+
 std::optional<double> OptionReader::optional_number(const std::string& key, double least,
                                                     double most) {
+  describe(key, Config());
   const Config* value = take(key);
   if (value == nullptr || value->is_null()) return std::nullopt;
   if (!value->is_number() || !(value->as_double() >= least && value->as_double() <= most)) {
@@ -40,10 +49,12 @@ std::optional<double> OptionReader::optional_number(const std::string& key, doub
 }
 
 double OptionReader::number(const std::string& key, double fallback, double least, double most) {
+  describe(key, fallback);
   return optional_number(key, least, most).value_or(fallback);
 }
 
 bool OptionReader::flag(const std::string& key, bool fallback) {
+  describe(key, fallback);
   const Config* value = take(key);
   if (value == nullptr || value->is_null()) return fallback;
   if (!value->is_bool()) refuse(key, "true or false", *value);
@@ -51,6 +62,7 @@ bool OptionReader::flag(const std::string& key, bool fallback) {
 }
 
 std::string OptionReader::text(const std::string& key, const std::string& fallback) {
+  describe(key, fallback);
   const Config* value = take(key);
   if (value == nullptr || value->is_null()) return fallback;
   if (!value->is_string()) refuse(key, "a word", *value);

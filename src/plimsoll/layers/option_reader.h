@@ -7,16 +7,26 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "layers/config.h"
 
 namespace plimsoll::layers {
 
+// An argument that can be given, and its default (null: none).
+struct Option {
+  std::string name;
+  Config fallback{};
+  friend bool operator==(const Option&, const Option&) = default;
+};
+
 class OptionReader {
  public:
-  // `what` is "adam" or "binary_crossentropy": it stands in front of messages.
-  OptionReader(const Config::Object& arguments, std::string what)
-      : arguments_(arguments), what_(std::move(what)) {}
+  // `what` is "adam" or "binary_crossentropy": it stands in front of messages. Options that are
+  // read go to `options`, where somebody wants to list them.
+  OptionReader(const Config::Object& arguments, std::string what,
+               std::vector<Option>* options = nullptr)
+      : arguments_(arguments), what_(std::move(what)), options_(options) {}
 
   double number(const std::string& key, double fallback, double least, double most);
   std::optional<double> optional_number(const std::string& key, double least, double most);
@@ -34,9 +44,11 @@ class OptionReader {
 
  private:
   const Config* take(const std::string& key);
+  void describe(const std::string& key, const Config& fallback);
 
   const Config::Object& arguments_;
   std::string what_;
+  std::vector<Option>* options_;
   std::set<std::string, std::less<>> read_;
 };
 

@@ -1,23 +1,24 @@
 #include "layers/pooling.h"
 
-#include "layers/spatial.h"
-
 namespace plimsoll::layers {
 
-PoolingOptions read_pooling_options(ConfigReader& reader) {
+PoolingOptions read_pooling_options(ConfigReader& reader, int spatial) {
   PoolingOptions options;
-  options.pool_size = reader.pair("pool_size", {2, 2}, 1);
+  options.pool_size =
+      reader.sizes("pool_size", std::vector<int64_t>(static_cast<size_t>(spatial), 2), 1);
   options.padding = reader.choice("padding", "valid", {"valid", "same"});
-  options.strides = reader.pair("strides", options.pool_size, 1);
-  reader.data_format();
+  options.strides = reader.sizes("strides", options.pool_size, 1);
+  options.channels_first = reader.channels_first();
   return options;
 }
 
-Attributes pooling_attributes(const PoolingOptions& options, const Shape& shape) {
-  return {{"pool_size", options.pool_size},
-          {"strides", options.strides},
-          {"padding", window_padding(options.padding, shape[1].count, shape[2].count,
-                                     options.pool_size, options.strides, {1, 1})}};
+Attributes pooling_attributes(const PoolingOptions& options, const Shape& image) {
+  const std::vector<int64_t> size = both_dimensions(options.pool_size);
+  const std::vector<int64_t> strides = both_dimensions(options.strides);
+  return {{"pool_size", size},
+          {"strides", strides},
+          {"padding",
+           window_padding(options.padding, image[1].count, image[2].count, size, strides, {1, 1})}};
 }
 
 }  // namespace plimsoll::layers

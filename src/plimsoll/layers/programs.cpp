@@ -186,7 +186,7 @@ class StepBuilder {
     for (const ModelWeight& weight : model_.all_weights()) {
       const graph::StateId state = find_state(builder_.graph(), weight.name);
       if (!weight.trainable || !state.valid()) continue;
-      updates.push_back({state, ValueId()});
+      updates.push_back({state, ValueId(), weight.weight.constraint});
       weights.push_back(builder_.read(state));
     }
     const std::vector<ValueId> gradients = add_gradients(builder_, loss, weights);
@@ -216,17 +216,16 @@ class StepBuilder {
 
 // The loss first, then metrics, then the losses of single outputs where there are several.
 std::vector<MetricState> metric_states(const std::vector<OutputPlan>& plans) {
-  std::vector<std::string> names = {"loss"};
+  std::vector<MetricState> states;
+  const auto add = [&](const std::string& name, bool root) {
+    states.push_back({name, metric_state(name, "total"), metric_state(name, "count"), root});
+  };
+  add("loss", false);
   for (const OutputPlan& plan : plans) {
-    for (const auto& metric : plan.metrics) names.push_back(metric.first);
+    for (const auto& [name, metric] : plan.metrics) add(name, metric.root);
   }
   if (plans.size() > 1) {
-    for (const OutputPlan& plan : plans) names.push_back(plan.port->name + "_loss");
-  }
-  std::vector<MetricState> states;
-  states.reserve(names.size());
-  for (const std::string& name : names) {
-    states.push_back({name, metric_state(name, "total"), metric_state(name, "count")});
+    for (const OutputPlan& plan : plans) add(plan.port->name + "_loss", false);
   }
   return states;
 }

@@ -59,11 +59,13 @@ struct ProgramInput {
   friend bool operator==(const ProgramInput&, const ProgramInput&) = default;
 };
 
-// A metric (or the loss) over an epoch: state variables total and count, value = total / count.
+// A metric (or the loss) over an epoch: state variables total and count, value = total / count (0
+// where nothing was counted), or the square root of that.
 struct MetricState {
   std::string name;   // "loss", "accuracy"; the key of logs and JSON
   std::string total;  // state names
   std::string count;
+  bool root = false;
   friend bool operator==(const MetricState&, const MetricState&) = default;
 };
 

@@ -27,6 +27,8 @@ class ReLU final : public Layer {
     return {context.emit("activation", {inputs[0]}, attributes)};
   }
 
+  bool elementwise() const override { return true; }
+
  private:
   static double not_negative(ConfigReader& reader, std::string_view key) {
     const double value = reader.number(key, 0.0);

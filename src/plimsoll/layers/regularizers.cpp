@@ -24,6 +24,8 @@ double factor(const Config& config, std::string_view key, double fallback) {
 
 }  // namespace
 
+std::vector<std::string> regularizer_class_names() { return {"L1", "L1L2", "L2"}; }
+
 Config complete_regularizer(const Config& given) {
   if (given.is_null()) return given;
   const Config* name = given.is_object() ? given.find("class_name") : &given;

@@ -11,6 +11,7 @@ namespace plimsoll::layers {
 // Null, a name ("l2") or Keras's object, completed to Keras's object (null stays null). Throws
 // kModel with a did-you-mean.
 Config complete_regularizer(const Config& given);
+std::vector<std::string> regularizer_class_names();
 Config read_regularizer(ConfigReader& reader, std::string_view key);
 
 // Appends the penalty of `weight`, a scalar; invalid where it is zero by its factors. `name` is the

@@ -3,6 +3,11 @@
 //   binary_accuracy               mean over C of [target = (prediction > threshold)]
 //   categorical_accuracy          argmax of target = argmax of prediction (the first maximum)
 //   sparse_categorical_accuracy   integer label = argmax of prediction
+//   top_k_categorical_accuracy {k}          fewer than k predictions are above that of argmax of
+//                                           target, and all are finite
+//   sparse_top_k_categorical_accuracy {k}   the same of the integer label
+//   confusion_count {threshold, counts}     how many of C are "hits" (target ≠ 0 and prediction >
+//                                           threshold), "predicted" (the latter) or "actual"
 
 #include "ops/register.h"
 #include "ops/rules.h"
@@ -20,6 +25,10 @@ class Accuracy final : public BatchMapOp {
     expect_rank(node, 1, 2, kAnyRank);
     const ValueType& prediction = node.inputs[1];
     node.attributes.get_double("threshold", 0.5);
+    if (name().find("top_k") != std::string_view::npos) read_int(node, "k", 1);
+    if (name() == "confusion_count") {
+      read_name(node, "counts", "hits", {"hits", "predicted", "actual"});
+    }
     if (labels_) {
       expect_integer(node, 0);
       expect_type(node, 0, {node.inputs[0].dtype, without_last(prediction.shape)});
@@ -42,7 +51,10 @@ class Accuracy final : public BatchMapOp {
 void register_accuracy(OpRegistry& registry) {
   add_op<Accuracy>(registry, "binary_accuracy", false);
   add_op<Accuracy>(registry, "categorical_accuracy", false);
+  add_op<Accuracy>(registry, "confusion_count", false);
   add_op<Accuracy>(registry, "sparse_categorical_accuracy", true);
+  add_op<Accuracy>(registry, "sparse_top_k_categorical_accuracy", true);
+  add_op<Accuracy>(registry, "top_k_categorical_accuracy", false);
 }
 
 }  // namespace plimsoll::ops

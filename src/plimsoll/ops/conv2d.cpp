@@ -46,12 +46,21 @@ class Conv2dFamily : public NamedOp {
 
   void expect_kernel(const NodeTypes& node, size_t input, const Conv2dGeometry& g) const {
     if (node.inputs[input].dtype == DType::kOpaque) return;
-    expect_type(node, input, {node.inputs[0].dtype, kernel_shape(g)});
+    expect_type(node, input, {node.inputs[0].dtype, kernel_shape(node, g)});
   }
 
-  static Shape kernel_shape(const Conv2dGeometry& g) {
-    return Shape{Dim::constant(g.rows().size), Dim::constant(g.columns().size),
-                 Dim::constant(g.group_channels()), Dim::constant(g.filters)};
+  // As the attribute kernel_shape sees the kernel, where there is one.
+  static Shape kernel_shape(const NodeTypes& node, const Conv2dGeometry& g) {
+    if (!node.attributes.has("kernel_shape")) {
+      return Shape{Dim::constant(g.rows().size), Dim::constant(g.columns().size),
+                   Dim::constant(g.group_channels()), Dim::constant(g.filters)};
+    }
+    const Shape shape = fixed_shape(read_dims(node, "kernel_shape"));
+    if (shape.elements_per_sample() != g.kernel_elements()) {
+      refuse("a kernel_shape of " + std::to_string(g.kernel_elements()) + " elements",
+             to_string(shape), "Check the node's attributes.");
+    }
+    return shape;
   }
   static Shape output_shape(const Conv2dGeometry& g, Dim batch) {
     return Shape{batch, Dim::constant(g.rows().output), Dim::constant(g.columns().output),
@@ -130,6 +139,24 @@ class Conv2dGradInput final : public Conv2dFamily {
   std::vector<Axis> axes(const NodeTypes& node) const override {
     return graph::batch_map_axis(node);
   }
+
+  // Linear in both operands: the forward convolution leads back to dy, and the kernel meets the
+  // gradient of the image as it met the image.
+  void gradient(GradientContext& context) const override {
+    graph::GraphBuilder& builder = context.builder();
+    const ValueId dx = context.output_gradient(0);
+    Attributes attributes = context.attributes();
+    attributes.erase("input_shape");
+    attributes.set("use_bias", false);
+    if (context.wants(1)) {
+      context.set_gradient(1, builder.call(kGradKernel, context.name("grad_kernel"),
+                                           {dx, context.input(0)}, attributes));
+    }
+    if (context.wants(0)) {
+      context.set_gradient(0, builder.call(kForward, context.name("grad_input"),
+                                           {dx, context.input(1)}, attributes));
+    }
+  }
 };
 
 class Conv2dGradKernel final : public Conv2dFamily {
@@ -144,7 +171,7 @@ class Conv2dGradKernel final : public Conv2dFamily {
     const Conv2dGeometry g =
         checked_geometry(node, x.shape[1].count, x.shape[2].count, x.shape[3].count);
     expect_type(node, 1, {x.dtype, output_shape(g, x.shape[0])});
-    std::vector<ValueType> outputs = {{x.dtype, kernel_shape(g)}};
+    std::vector<ValueType> outputs = {{x.dtype, kernel_shape(node, g)}};
     if (node.attributes.get_bool("use_bias", false)) {
       outputs.push_back({x.dtype, Shape{Dim::constant(g.filters)}});
     }

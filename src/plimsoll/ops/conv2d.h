@@ -4,6 +4,13 @@
 //
 // Layouts: activations (B, height, width, channels), kernels (height, width, channels / groups,
 // filters). Group g makes filters [g * F/G, (g + 1) * F/G) from channels [g * C/G, (g + 1) * C/G).
+//
+// A kernel may have another shape of the same elements in the same order, which the attribute
+// kernel_shape names: (height, width, channels, multiplier) of a depthwise convolution (groups =
+// C), (width, channels, filters) of a one-dimensional one. Nothing is moved for that.
+//
+// conv2d_grad_input is the transposed convolution too: its first operand is then the small image,
+// input_shape the large one, and the kernel (height, width, filters out, channels in).
 
 #include "graph/attributes.h"
 #include "graph/op.h"

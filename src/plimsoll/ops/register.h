@@ -9,6 +9,7 @@ namespace plimsoll::ops {
 void register_accuracy(graph::OpRegistry& registry);
 void register_activation(graph::OpRegistry& registry);
 void register_adam(graph::OpRegistry& registry);
+void register_adaptive_optimizers(graph::OpRegistry& registry);
 void register_arithmetic(graph::OpRegistry& registry);
 void register_avg_pool2d(graph::OpRegistry& registry);
 void register_batch_norm(graph::OpRegistry& registry);
@@ -20,14 +21,18 @@ void register_cast(graph::OpRegistry& registry);
 void register_categorical_crossentropy(graph::OpRegistry& registry);
 void register_concat(graph::OpRegistry& registry);
 void register_conv2d(graph::OpRegistry& registry);
+void register_conv2d_pool(graph::OpRegistry& registry);
 void register_count(graph::OpRegistry& registry);
 void register_dense(graph::OpRegistry& registry);
+void register_dense_loss(graph::OpRegistry& registry);
 void register_dropout(graph::OpRegistry& registry);
+void register_extremum(graph::OpRegistry& registry);
 void register_global_pool2d(graph::OpRegistry& registry);
 void register_glu(graph::OpRegistry& registry);
 void register_increment(graph::OpRegistry& registry);
 void register_initializers(graph::OpRegistry& registry);
 void register_max_pool2d(graph::OpRegistry& registry);
+void register_norm_constraint(graph::OpRegistry& registry);
 void register_pad2d(graph::OpRegistry& registry);
 void register_positive_bits(graph::OpRegistry& registry);
 void register_regression_loss(graph::OpRegistry& registry);
@@ -39,5 +44,7 @@ void register_sgd(graph::OpRegistry& registry);
 void register_softmax(graph::OpRegistry& registry);
 void register_sparse_crossentropy(graph::OpRegistry& registry);
 void register_sparsemax(graph::OpRegistry& registry);
+void register_transpose(graph::OpRegistry& registry);
+void register_upsample2d(graph::OpRegistry& registry);
 
 }  // namespace plimsoll::ops

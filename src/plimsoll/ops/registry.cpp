@@ -12,6 +12,7 @@ graph::OpRegistry make_registry() {
   register_accuracy(registry);
   register_activation(registry);
   register_adam(registry);
+  register_adaptive_optimizers(registry);
   register_arithmetic(registry);
   register_avg_pool2d(registry);
   register_batch_norm(registry);
@@ -23,14 +24,18 @@ graph::OpRegistry make_registry() {
   register_categorical_crossentropy(registry);
   register_concat(registry);
   register_conv2d(registry);
+  register_conv2d_pool(registry);
   register_count(registry);
   register_dense(registry);
+  register_dense_loss(registry);
   register_dropout(registry);
+  register_extremum(registry);
   register_global_pool2d(registry);
   register_glu(registry);
   register_increment(registry);
   register_initializers(registry);
   register_max_pool2d(registry);
+  register_norm_constraint(registry);
   register_pad2d(registry);
   register_positive_bits(registry);
   register_regression_loss(registry);
@@ -42,6 +47,8 @@ graph::OpRegistry make_registry() {
   register_softmax(registry);
   register_sparse_crossentropy(registry);
   register_sparsemax(registry);
+  register_transpose(registry);
+  register_upsample2d(registry);
   return registry;
 }
 

@@ -15,23 +15,35 @@ void expect_prediction_and_target(const NodeTypes& node, TargetKind target) {
   }
 }
 
+void expect_numbers(const NodeTypes& node, const std::vector<std::string_view>& numbers) {
+  constexpr double kNoBound = 1e300;
+  for (std::string_view key : numbers) read_double(node, key, -kNoBound, kNoBound);
+}
+
 class SampleLoss final : public BatchMapOp {
  public:
-  SampleLoss(std::string_view name, std::string_view grad, TargetKind target, double flops)
-      : BatchMapOp(name), grad_(grad), target_(target), flops_(flops) {}
+  SampleLoss(std::string_view name, std::string_view grad, TargetKind target, double flops,
+             std::vector<std::string_view> numbers)
+      : BatchMapOp(name),
+        grad_(grad),
+        target_(target),
+        flops_(flops),
+        numbers_(std::move(numbers)) {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 2, 2);
     expect_prediction_and_target(node, target_);
+    expect_numbers(node, numbers_);
     return {{node.inputs[0].dtype, without_last(node.inputs[0].shape)}};
   }
 
   void gradient(GradientContext& context) const override {
     expect_unwanted(context, 1, "the targets of a loss");
     if (!context.wants(0)) return;
-    context.set_gradient(0, context.builder().call(
-                                grad_, context.name("grad"),
-                                {context.input(0), context.input(1), context.output_gradient(0)}));
+    context.set_gradient(
+        0, context.builder().call(grad_, context.name("grad"),
+                                  {context.input(0), context.input(1), context.output_gradient(0)},
+                                  context.attributes()));
   }
 
   double flops_per_sample(const NodeTypes& node) const override {
@@ -42,16 +54,19 @@ class SampleLoss final : public BatchMapOp {
   std::string_view grad_;
   TargetKind target_;
   double flops_;
+  std::vector<std::string_view> numbers_;
 };
 
 class SampleLossGrad final : public BatchMapOp {
  public:
-  SampleLossGrad(std::string_view name, TargetKind target, double flops)
-      : BatchMapOp(name), target_(target), flops_(flops) {}
+  SampleLossGrad(std::string_view name, TargetKind target, double flops,
+                 std::vector<std::string_view> numbers)
+      : BatchMapOp(name), target_(target), flops_(flops), numbers_(std::move(numbers)) {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 3, 3);
     expect_prediction_and_target(node, target_);
+    expect_numbers(node, numbers_);
     expect_type(node, 2, {node.inputs[0].dtype, without_last(node.inputs[0].shape)});
     return {node.inputs[0]};
   }
@@ -63,14 +78,16 @@ class SampleLossGrad final : public BatchMapOp {
  private:
   TargetKind target_;
   double flops_;
+  std::vector<std::string_view> numbers_;
 };
 
 }  // namespace
 
 void add_sample_loss(OpRegistry& registry, std::string_view name, std::string_view grad_name,
-                     TargetKind target, double flops_per_element) {
-  add_op<SampleLoss>(registry, name, grad_name, target, flops_per_element);
-  add_op<SampleLossGrad>(registry, grad_name, target, flops_per_element);
+                     TargetKind target, double flops_per_element,
+                     std::vector<std::string_view> numbers) {
+  add_op<SampleLoss>(registry, name, grad_name, target, flops_per_element, numbers);
+  add_op<SampleLossGrad>(registry, grad_name, target, flops_per_element, std::move(numbers));
 }
 
 }  // namespace plimsoll::ops

@@ -13,8 +13,9 @@ enum class TargetKind : uint8_t {
   kLabels,  // integers (B, …): class numbers
 };
 
-// `<name>` and `<name>_grad`.
+// `<name>` and `<name>_grad`; `numbers` are the attributes that both must have.
 void add_sample_loss(OpRegistry& registry, std::string_view name, std::string_view grad_name,
-                     TargetKind target, double flops_per_element);
+                     TargetKind target, double flops_per_element,
+                     std::vector<std::string_view> numbers = {});
 
 }  // namespace plimsoll::ops

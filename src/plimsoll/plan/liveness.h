@@ -23,6 +23,7 @@ namespace plimsoll::plan {
 struct Interval {
   int64_t begin = 0;
   int64_t end = 0;
+  int64_t size() const { return end - begin; }
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 

@@ -86,12 +86,14 @@ PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCata
   outcome.lower_bound = lower_bound(programs, catalog, &proof);
   const Frontiers frontiers = search_all(programs, catalog, options);
   std::vector<const Candidate*> smallest;
-  std::vector<const Candidate*> free;
   for (const std::vector<Candidate>& candidates : frontiers.programs) {
     smallest.push_back(&candidates.front());
-    free.push_back(&candidates.back());
   }
   outcome.smallest = arena_of(frontiers, smallest);
+  // The first program is the one that is run again and again: the others live in what it needs.
+  std::vector<const Candidate*> free = smallest;
+  if (!free.empty()) free.front() = &frontiers.programs.front().back();
+  free = pick(frontiers, arena_of(frontiers, free));
   outcome.free_plan = arena_of(frontiers, free);
   outcome.frontier = find_frontier(frontiers);
   Fits free_fits = assemble(frontiers, free, programs, catalog);

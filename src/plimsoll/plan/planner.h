@@ -25,6 +25,8 @@ struct PlanOptions {
   bool nested_loops = true;               // each technique is a switch, default on
   bool reread_inputs = true;
   bool in_place = true;
+  bool saved_forms = true;
+  bool recompute = true;
   bool several_placers = true;
 };
 

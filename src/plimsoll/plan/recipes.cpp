@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "plan/walk.h"
+
 namespace plimsoll::plan {
 namespace {
 
@@ -74,6 +76,25 @@ std::string describe_shapes(const Shapes& shapes, int64_t batch) {
   if (inner.empty()) return text;
   const bool one = inner.size() == 1 && *inner.begin() != kNestFully;
   return text + (one ? ", inside " + std::to_string(*inner.begin()) : ", nested");
+}
+
+std::string describe_cuts(const ProgramPlan& plan) {
+  std::set<graph::ValueId> bits;
+  std::set<graph::ValueId> again;
+  for (const Instance& instance : plan.instances) {
+    if (!instance.form.empty()) bits.insert(instance.value);
+  }
+  walk_items(plan, [&](const Item& item, int64_t, LoopId) {
+    const auto* call = std::get_if<Call>(&item);
+    if (call == nullptr || call->clone == 0) return;
+    for (InstanceId id : call->outputs) {
+      if (id.valid()) again.insert(plan.instances[id.index()].value);
+    }
+  });
+  std::string text;
+  if (!bits.empty()) text += ", " + std::to_string(bits.size()) + " as bits";
+  if (!again.empty()) text += ", " + std::to_string(again.size()) + " computed again";
+  return text;
 }
 
 }  // namespace plimsoll::plan

@@ -25,5 +25,7 @@ std::vector<Shapes> make_nested_shapes(const ProgramFacts& facts, const Dependen
 
 // "whole batch", "slices of 4", "slices of 4 to 16, inside 2", "slices of 64, nested".
 std::string describe_shapes(const Shapes& shapes, int64_t batch);
+// ", 3 values as bits, 12 computed again"; empty where there is nothing of the kind.
+std::string describe_cuts(const ProgramPlan& plan);
 
 }  // namespace plimsoll::plan

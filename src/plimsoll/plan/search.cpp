@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "plan/evict.h"
 #include "plan/in_place.h"
 #include "plan/phases.h"
 #include "plan/placement.h"
@@ -17,13 +18,23 @@ namespace {
 
 // The free plan is the smallest of those that take at most this much of the fastest one's time.
 constexpr double kFreeSlack = 1.02;
-// Candidates placed in the hope of a smaller arena than that of the best one so far.
-constexpr int kMostPlaced = 8;
+// Candidates that are placed; their loads differ by at least kRung.
+constexpr size_t kMostPlaced = 10;
+constexpr double kRung = 1.01;
+// From so many candidates on values are given up one after the other.
+constexpr size_t kMostBases = 4;
+// So many changes may fail to make a plan smaller before the next base is taken.
+constexpr int kPatience = 4;
+// A change gives up at least this share of what is alive.
+constexpr int64_t kShare = 100;
+
+constexpr Interval kAlways{0, std::numeric_limits<int64_t>::max()};
 
 struct Recipe {
   Shapes shapes;
   OrderRule rule = OrderRule::kGraph;
   bool reread = false;
+  std::vector<Cut> cuts;
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };
 
@@ -51,6 +62,7 @@ class Search {
 
   std::vector<Candidate> run() {
     score_all();
+    if (options_.saved_forms || options_.recompute) evict_all();
     return place_all();
   }
 
@@ -59,6 +71,7 @@ class Search {
     const Schedule schedule =
         make_schedule(facts_, dependencies_, slots_, recipe.shapes, recipe.rule);
     ProgramPlan plan = build_tree(schedule, facts_, {.reread = recipe.reread});
+    apply_cuts(recipe.cuts, facts_, dependencies_, plan);
     complete_sizes(plan, facts_);
     if (options_.in_place) take_over_in_place(facts_, dependencies_, plan);
     return plan;
@@ -74,7 +87,7 @@ class Search {
     const ProgramPlan plan = build(recipe);
     const std::vector<Buffer> buffers = find_buffers(plan);
     Score score{recipe, {}, estimate_seconds(plan, facts_), find_phase_loads(plan, buffers)};
-    score.load = find_load(buffers, {0, std::numeric_limits<int64_t>::max()});
+    score.load = find_load(buffers, kAlways);
     scores_.push_back(std::move(score));
     return scores_.size() - 1;
   }
@@ -103,7 +116,7 @@ class Search {
     size_t best = 0;
     bool first = true;
     for (OrderRule rule : {OrderRule::kFreeFirst, OrderRule::kGraph, OrderRule::kSmallest}) {
-      const size_t here = score({shapes, rule, false});
+      const size_t here = score({shapes, rule, false, {}});
       if (first || scores_[here].load < scores_[best].load) best = here;
       first = false;
     }
@@ -122,20 +135,20 @@ class Search {
     score_both(flat.front(), flat_rule);
     mix_phases(flat_rule);
     mix_phases(nested_rule);
-    for (const Shapes& shapes : flat) score({shapes, flat_rule, false});
+    for (const Shapes& shapes : flat) score({shapes, flat_rule, false, {}});
   }
 
   // With inputs kept and with inputs read again.
   void score_both(const Shapes& shapes, OrderRule rule) {
-    score({shapes, rule, false});
-    if (options_.reread_inputs) score({shapes, rule, true});
+    score({shapes, rule, false, {}});
+    if (options_.reread_inputs) score({shapes, rule, true, {}});
   }
 
   // Each phase cut as in the candidate that needs least there.
   void mix_phases(OrderRule rule) {
     if (slots_.size() / 2 < 2) return;
     for (bool reread : {false, true}) {
-      Recipe mixed{Shapes(slots_.size() / 2), rule, reread};
+      Recipe mixed{Shapes(slots_.size() / 2), rule, reread, {}};
       std::vector<Bytes> least(slots_.size() / 2, Bytes(std::numeric_limits<int64_t>::max()));
       for (const Score& score : scores_) {
         if (score.recipe.rule != rule || score.recipe.reread != reread) continue;
@@ -149,12 +162,65 @@ class Search {
     }
   }
 
+  // From the best candidates on: gives up what is alive at the peak and not used, bit by bit.
+  void evict_all() {
+    std::vector<Recipe> bases;
+    for (const Score* score : find_frontier()) bases.push_back(score->recipe);
+    if (bases.size() > kMostBases) {
+      // The ends and what lies evenly between them.
+      std::vector<Recipe> some;
+      for (size_t i = 0; i < kMostBases; ++i) {
+        some.push_back(bases[i * (bases.size() - 1) / (kMostBases - 1)]);
+      }
+      bases = std::move(some);
+    }
+    for (const Recipe& base : bases) evict_from(base);
+  }
+
+  void evict_from(Recipe recipe) {
+    const EvictOptions how{.forms = options_.saved_forms,
+                           .recompute = options_.recompute,
+                           .reread = options_.reread_inputs};
+    Bytes least(std::numeric_limits<int64_t>::max());
+    for (int failed = 0; failed < kPatience && steps_ > 0;) {
+      steps_ -= static_cast<int64_t>(facts_.graph().nodes.size());
+      const ProgramPlan plan = build(recipe);
+      const std::vector<Buffer> buffers = find_buffers(plan);
+      int64_t peak = 0;
+      const Bytes load = find_load(buffers, kAlways, &peak);
+      if (!recipe.cuts.empty())
+        scores_.push_back({recipe, load, estimate_seconds(plan, facts_), {}});
+      failed = load < least ? 0 : failed + 1;
+      least = min(least, load);
+      const std::vector<Cut> cuts =
+          find_evictions({plan, buffers, peak}, recipe.cuts, Bytes(load.count() / kShare), facts_,
+                         dependencies_, how);
+      if (cuts.empty()) return;
+      recipe.cuts.insert(recipe.cuts.end(), cuts.begin(), cuts.end());
+    }
+  }
+
+  // Scores by rising load, seconds strictly falling.
+  std::vector<const Score*> find_frontier() const {
+    std::vector<const Score*> sorted;
+    for (const Score& score : scores_) sorted.push_back(&score);
+    std::ranges::stable_sort(sorted, [](const Score* a, const Score* b) {
+      return a->load != b->load ? a->load < b->load : a->seconds < b->seconds;
+    });
+    std::vector<const Score*> frontier;
+    for (const Score* score : sorted) {
+      if (frontier.empty() || score->seconds < frontier.back()->seconds) frontier.push_back(score);
+    }
+    return frontier;
+  }
+
   Candidate place(const Score& score) {
     Candidate candidate;
     candidate.plan = build(score.recipe);
     candidate.seconds = score.seconds;
     candidate.what = describe_shapes(score.recipe.shapes, facts_.batch());
     if (score.recipe.reread) candidate.what += ", inputs read again";
+    candidate.what += describe_cuts(candidate.plan);
     const std::vector<Buffer> buffers = find_buffers(candidate.plan);
     steps_ -= static_cast<int64_t>(buffers.size());
     const CompleteOptions how{.gap = options_.gap, .several_placers = options_.several_placers};
@@ -162,30 +228,27 @@ class Search {
     return candidate;
   }
 
-  // Whether a plan of at least these bytes and just these seconds is worth having.
-  static bool is_dominated(const Score& score, const std::vector<Candidate>& placed) {
-    return std::ranges::any_of(placed, [&](const Candidate& candidate) {
-      return candidate.plan.arena_bytes <= score.load && candidate.seconds <= score.seconds;
-    });
-  }
-
+  // The free plan and what is smaller, on a ladder of loads; from the smallest on.
   std::vector<Candidate> place_all() {
-    std::ranges::stable_sort(scores_, [](const Score& a, const Score& b) {
-      return a.load != b.load ? a.load < b.load : a.seconds < b.seconds;
-    });
     double fastest = scores_.front().seconds;
     for (const Score& score : scores_) fastest = std::min(fastest, score.seconds);
-    // Beyond the free plan nothing is wanted.
-    Bytes free_bytes(std::numeric_limits<int64_t>::max());
-    std::vector<Candidate> placed;
-    for (const Score& score : scores_) {
-      const bool spent = steps_ <= 0 || placed.size() >= static_cast<size_t>(kMostPlaced);
-      const bool free = score.seconds <= kFreeSlack * fastest;
-      const bool have_free = free_bytes != Bytes(std::numeric_limits<int64_t>::max());
-      if (score.load >= free_bytes || is_dominated(score, placed)) continue;
-      if (!placed.empty() && spent && (have_free || !free)) continue;
-      placed.push_back(place(score));
-      if (free) free_bytes = min(free_bytes, placed.back().plan.arena_bytes);
+    const std::vector<const Score*> frontier = find_frontier();
+    const auto free = std::ranges::find_if(
+        frontier, [&](const Score* score) { return score->seconds <= kFreeSlack * fastest; });
+    const auto count = static_cast<size_t>(free - frontier.begin());
+    // The free plan first, then the smallest, then what lies between.
+    std::vector<Candidate> placed = {place(**free)};
+    const Bytes free_bytes = placed.front().plan.arena_bytes;
+    std::vector<size_t> rungs;
+    double last = 0;
+    for (size_t i = 0; i < count; ++i) {
+      if (frontier[i]->load.size() < last * kRung) continue;
+      last = frontier[i]->load.size();
+      rungs.push_back(i);
+    }
+    const size_t step = std::max<size_t>(1, (rungs.size() + kMostPlaced - 1) / kMostPlaced);
+    for (size_t r = 0; r < rungs.size() && (steps_ > 0 || r == 0); r += step) {
+      if (frontier[rungs[r]]->load < free_bytes) placed.push_back(place(*frontier[rungs[r]]));
     }
     return keep_frontier(std::move(placed), free_bytes);
   }

@@ -104,22 +104,26 @@ void fill_own_set(const SetAnswer& own, report::PlanSummary& summary) {
   }
 }
 
+// Rounded figures may look alike where bytes decide.
+std::string exactly(Bytes bytes) {
+  return to_string(bytes) + " (" + std::to_string(bytes.count()) + " B)";
+}
+
 void explain_refusal(const SetAnswer& last, report::PlanSummary& summary) {
   const Bytes limit = summary.limit.value_or(Bytes(0));
   if (limit < summary.lower_bound) {
     summary.answer = "impossible";
     std::string proof;
     plan::lower_bound(last.lowered.built.set, last.lowered.backend->catalog(), &proof);
-    summary.reason = "the limit " + to_string(limit) + " is below the lower bound " +
-                     to_string(summary.lower_bound) + ": " + to_string(last.overhead.total()) +
+    summary.reason = "the limit " + exactly(limit) + " is below the lower bound " +
+                     exactly(summary.lower_bound) + ": " + to_string(last.overhead.total()) +
                      " for the process outside of the arena, and " + proof;
   } else {
     summary.answer = "not_found";
-    summary.reason = "no plan found within " + to_string(limit) + "; the smallest found needs " +
-                     to_string(summary.smallest_feasible) + ", the lower bound is " +
-                     to_string(summary.lower_bound) +
-                     ", and a longer search (--plan-time) may close "
-                     "the gap";
+    summary.reason = "no plan found within " + exactly(limit) + "; the smallest found needs " +
+                     exactly(summary.smallest_feasible) + ", the lower bound is " +
+                     exactly(summary.lower_bound) +
+                     ", and a longer search (--plan-time) may close the gap";
   }
 }
 

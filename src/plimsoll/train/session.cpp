@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/process_memory.h"
 
 namespace plimsoll::train {
@@ -23,6 +24,7 @@ PlanRequest plan_request(const SessionOptions& options, Bytes data) {
   request.threads = options.threads;
   request.seed = options.seed;
   request.data = data;
+  request.plan_steps = options.plan_steps;
   request.full_answer = false;
   return request;
 }
@@ -130,16 +132,20 @@ void Session::initialize(TensorSource* weights) {
       return variable.name == tensors[i].name;
     });
     if (state == states.end()) continue;  // slots of another optimizer, layers of other programs
-    if (state->type.dtype != tensors[i].dtype || state->type.shape.at(1) != tensors[i].shape) {
-      throw Error(ErrorKind::kModel, "[" + tensors[i].name + "] expected " +
-                                         std::string(to_string(state->type.dtype)) + " " +
-                                         to_string(state->type.shape) + ", received " +
-                                         std::string(to_string(tensors[i].dtype)) + " " +
-                                         to_string(fixed_shape(tensors[i].shape)) +
-                                         ". The weights belong to another model.");
-    }
-    weights->read(i, 0, executor_->state(tensors[i].name));
+    take(*weights, i, *state);
   }
+}
+
+void Session::take(TensorSource& tensors, size_t index, const graph::StateVariable& state) {
+  const TensorInfo& info = tensors.tensors()[index];
+  if (state.type.dtype != info.dtype || state.type.shape.at(1) != info.shape) {
+    throw Error(ErrorKind::kModel,
+                "[" + info.name + "] expected " + std::string(to_string(state.type.dtype)) + " " +
+                    to_string(state.type.shape) + ", received " +
+                    std::string(to_string(info.dtype)) + " " + to_string(fixed_shape(info.shape)) +
+                    ". The weights belong to another model.");
+  }
+  tensors.read(index, 0, executor_->state(info.name));
 }
 
 data::BatchSource Session::bind(data::Dataset& dataset,
@@ -186,7 +192,8 @@ Metrics Session::read_metrics() const {
   for (const layers::MetricState& metric : programs().metrics) {
     const double total = read_float(executor_->state(metric.total));
     const double count = read_float(executor_->state(metric.count));
-    metrics.emplace_back(metric.name, count == 0 ? 0.0 : total / count);
+    const double mean = count == 0 ? 0.0 : total / count;
+    metrics.emplace_back(metric.name, metric.root ? std::sqrt(mean) : mean);
   }
   return metrics;
 }
@@ -233,70 +240,134 @@ report::ProgressState Session::progress_state(const data::BatchSource& batches) 
   return state;
 }
 
-History Session::fit(data::Dataset& train, data::Dataset* validation, const FitOptions& options) {
-  data::BatchSource batches = bind(train, programs().train_inputs, options.shuffle);
-  std::optional<data::BatchSource> validation_batches;
-  if (validation != nullptr) {
-    validation_batches.emplace(bind(*validation, programs().train_inputs, false));
-  }
+// What one fit carries from step to step.
+struct Session::Loop {
+  data::BatchSource batches;
+  std::optional<data::BatchSource> validation;
   History history;
   StepTimes times;
   SteadyClock clock;
-  report::Progress progress(options.progress == nullptr ? stderr : options.progress,
-                            options.progress == nullptr);
-  report::ProgressState state = progress_state(batches);
-  state.epoch_count = options.epochs;
-  const auto done = [&] {
-    return stop_.load(std::memory_order_relaxed) ||
-           (options.steps && history.steps >= *options.steps);
-  };
-  for (int64_t epoch = 0; epoch < options.epochs && !done(); ++epoch) {
-    reset_metrics();
-    const double epoch_start = clock.seconds();
-    state.epoch = epoch + 1;
-    state.samples = 0;
-    for (state.step = 0; state.step < state.step_count && !done();) {
-      const double start = clock.seconds();
-      const double loss = run_step(batches, epoch, state.step, "train", true);
-      const double now = clock.seconds();
-      times.add(now - start);
-      state.samples += batches.rows_in(state.step);
-      ++state.step;
-      ++step_;
-      ++history.steps;
-      if (options.on_step) options.on_step(history.steps, loss);
-      if (!std::isfinite(loss)) {
-        throw Error(ErrorKind::kData,
-                    "[step " + std::to_string(history.steps) +
-                        "] expected a finite loss, received " + std::to_string(loss) +
-                        ". Check the data for NaN, scale the inputs, or lower the learning rate.");
-      }
-      if (progress.wants_update(now)) {
-        state.seconds = now - epoch_start;
-        state.metrics = read_metrics();
-        state.memory = process_memory_peak();
-        progress.update(state, now);
-      }
+  report::Progress progress;
+  report::ProgressState state;
+};
+
+bool Session::done(const Loop& loop, const FitOptions& options) const {
+  return stop_.load(std::memory_order_relaxed) ||
+         (options.steps && loop.history.steps >= *options.steps);
+}
+
+void Session::run_epoch(Loop& loop, const FitOptions& options) {
+  Position& position = loop.history.position;
+  report::ProgressState& state = loop.state;
+  if (position.batches == 0) reset_metrics();
+  const double epoch_start = loop.clock.seconds();
+  state.epoch = position.epoch + 1;
+  state.samples = 0;
+  for (state.step = position.batches; state.step < state.step_count && !done(loop, options);) {
+    const double start = loop.clock.seconds();
+    const double loss = run_step(loop.batches, position.epoch, state.step, "train", true);
+    const double now = loop.clock.seconds();
+    loop.times.add(now - start);
+    state.samples += loop.batches.rows_in(state.step);
+    position.batches = ++state.step;
+    ++step_;
+    position.steps = ++loop.history.steps;
+    if (options.on_step) options.on_step(loop.history.steps, loss);
+    if (!std::isfinite(loss)) {
+      throw Error(ErrorKind::kData,
+                  "[step " + std::to_string(loop.history.steps) +
+                      "] expected a finite loss, received " + std::to_string(loss) +
+                      ". Check the data for NaN, scale the inputs, or lower the learning rate.");
     }
-    EpochResult result;
-    result.epoch = epoch + 1;
-    result.metrics = read_metrics();
-    if (validation_batches && !stop_.load(std::memory_order_relaxed)) {
-      for (auto& [name, value] : evaluate_batches(*validation_batches)) {
-        result.metrics.emplace_back("val_" + name, value);
-      }
+    if (options.on_position) options.on_position(position, false);
+    if (loop.progress.wants_update(now)) {
+      state.seconds = now - epoch_start;
+      state.metrics = read_metrics();
+      state.memory = process_memory_peak();
+      loop.progress.update(state, now);
     }
-    result.seconds = clock.seconds() - epoch_start;
-    state.seconds = result.seconds;
-    state.metrics = result.metrics;
-    state.memory = process_memory_peak();
-    progress.finish(state);
-    if (options.on_epoch) options.on_epoch(result);
-    history.epochs.push_back(std::move(result));
   }
-  history.interrupted = stop_.load(std::memory_order_relaxed);
-  history.seconds_per_step = times.median();
-  return history;
+  end_epoch(loop, options, epoch_start);
+}
+
+void Session::end_epoch(Loop& loop, const FitOptions& options, double start) {
+  const bool stopped = stop_.load(std::memory_order_relaxed);
+  const bool whole = loop.state.step == loop.state.step_count;
+  EpochResult result;
+  result.epoch = loop.history.position.epoch + 1;
+  result.metrics = read_metrics();
+  if (loop.validation && !stopped) {
+    for (auto& [name, value] : evaluate_batches(*loop.validation)) {
+      result.metrics.emplace_back("val_" + name, value);
+    }
+  }
+  result.seconds = loop.clock.seconds() - start;
+  loop.state.seconds = result.seconds;
+  loop.state.metrics = result.metrics;
+  loop.state.memory = process_memory_peak();
+  loop.progress.finish(loop.state);
+  // A stopped epoch is no result of its own: a resumed run ends it.
+  if (options.on_epoch && !stopped) options.on_epoch(result);
+  loop.history.epochs.push_back(std::move(result));
+  if (stopped || !whole) return;
+  loop.history.position = {loop.history.steps, loop.history.position.epoch + 1, 0};
+  if (options.on_position) options.on_position(loop.history.position, true);
+}
+
+History Session::fit(data::Dataset& train, data::Dataset* validation, const FitOptions& options) {
+  Loop loop{.batches = bind(train, programs().train_inputs, options.shuffle),
+            .validation = std::nullopt,
+            .history = {},
+            .times = {},
+            .clock = {},
+            .progress = report::Progress(options.progress == nullptr ? stderr : options.progress,
+                                         options.progress == nullptr),
+            .state = {}};
+  if (validation != nullptr) {
+    loop.validation.emplace(bind(*validation, programs().train_inputs, false));
+  }
+  loop.state = progress_state(loop.batches);
+  loop.state.epoch_count = options.epochs;
+  loop.history.position = options.start;
+  loop.history.steps = options.start.steps;
+  while (loop.history.position.epoch < options.epochs && !done(loop, options)) {
+    run_epoch(loop, options);
+    if (loop.history.position.batches > 0) break;  // stopped within an epoch
+  }
+  loop.history.interrupted = stop_.load(std::memory_order_relaxed);
+  loop.history.seconds_per_step = loop.times.median();
+  return std::move(loop.history);
+}
+
+CheckpointHead Session::describe(int64_t rows, bool shuffle) const {
+  CheckpointHead head;
+  head.batch = options_.batch;
+  head.rows = rows;
+  head.seed = options_.seed;
+  head.shuffle = shuffle;
+  graph::ProgramSet train;
+  train.programs.push_back(programs().set.programs[program_for("train", 0)]);
+  head.program = to_hex(graph::fingerprint(train));
+  head.kernel_set = plan().kernel_set;
+  head.block_set = plan().block_set;
+  head.threads = plan().threads;
+  return head;
+}
+
+void Session::restore(TensorSource& tensors, int64_t steps) {
+  for (const graph::StateVariable& variable : graph::states_of(programs().set)) {
+    const auto infos = tensors.tensors();
+    const auto found = std::find_if(infos.begin(), infos.end(), [&](const TensorInfo& info) {
+      return info.name == variable.name;
+    });
+    if (found == infos.end()) {
+      throw Error(ErrorKind::kModel, "[" + variable.name +
+                                         "] expected in the checkpoint, received none. It belongs "
+                                         "to another model or optimizer.");
+    }
+    take(tensors, static_cast<size_t>(found - infos.begin()), variable);
+  }
+  step_ = steps;
 }
 
 std::unique_ptr<TensorSource> Session::state() {

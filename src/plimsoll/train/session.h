@@ -22,6 +22,7 @@
 #include "exec/executor.h"
 #include "layers/programs.h"
 #include "report/progress.h"
+#include "train/checkpoint.h"
 #include "train/planning.h"
 
 namespace plimsoll::train {
@@ -32,6 +33,7 @@ struct SessionOptions {
   int threads = 0;
   std::string backend;  // empty: the default
   uint64_t seed = 0;
+  int64_t plan_steps = 200'000;  // effort of the search for a plan
 };
 
 using Metrics = std::vector<std::pair<std::string, double>>;
@@ -44,17 +46,22 @@ struct EpochResult {
 
 struct FitOptions {
   int64_t epochs = 1;
-  std::optional<int64_t> steps;  // stop after so many in all
+  std::optional<int64_t> steps;  // stop after so many in all, those before `start` included
   bool shuffle = true;
   std::FILE* progress = nullptr;  // null: none
   // Called behind every step and epoch; either may be empty.
   std::function<void(int64_t step, double loss)> on_step;
   std::function<void(const EpochResult&)> on_epoch;
+  // Where a resumed run goes on.
+  Position start;
+  // Called behind every step, and behind every epoch with its validation (`epoch_ended`).
+  std::function<void(const Position&, bool epoch_ended)> on_position;
 };
 
 struct History {
   std::vector<EpochResult> epochs;
   int64_t steps = 0;
+  Position position;            // where it ended
   double seconds_per_step = 0;  // median
   bool interrupted = false;     // by request_stop()
 };
@@ -84,6 +91,12 @@ class Session {
   // naming the tensor where a shape differs.
   void initialize(TensorSource* weights);
 
+  // What a checkpoint says of this run, but for where it stands; `rows` of training data.
+  CheckpointHead describe(int64_t rows, bool shuffle) const;
+  // Takes every state variable from a checkpoint written behind `steps` steps. Throws kModel naming
+  // the variable that is missing or of another shape.
+  void restore(TensorSource& tensors, int64_t steps);
+
   History fit(data::Dataset& train, data::Dataset* validation, const FitOptions& options);
   Metrics evaluate(data::Dataset& dataset);
   // Predictions go to `sink` row by row, in order.
@@ -103,6 +116,11 @@ class Session {
   size_t program_for(const char* name, int64_t rows) const;
   void reset_metrics();
   Metrics read_metrics() const;
+  struct Loop;
+  void run_epoch(Loop& loop, const FitOptions& options);
+  void end_epoch(Loop& loop, const FitOptions& options, double start);
+  bool done(const Loop& loop, const FitOptions& options) const;
+  void take(TensorSource& tensors, size_t index, const graph::StateVariable& state);
   double run_step(data::BatchSource& batches, int64_t epoch, int64_t index, const char* program,
                   bool training);
   Metrics evaluate_batches(data::BatchSource& batches);

@@ -1,13 +1,16 @@
 #include "backend/cpu/threads.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <limits>
+#include <thread>
 #include <vector>
 
 #include "backend/cpu/node_facts.h"
+#include "backend/cpu/team.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
@@ -62,17 +65,57 @@ TEST(Denormals, AreZeroInEveryThreadAndOnlyInside) {
   EXPECT_GT(denormal_product(), 0.0f);
 }
 
-TEST(Team, HasThatManyFlushingThreadsAndLeavesTheHostsNumber) {
-  const int before = omp_get_max_threads();
-  for (int threads : {2, 1, 3, 2}) {
-    const TeamScope team(threads);
-    EXPECT_EQ(omp_get_max_threads(), threads);
-    int flushing = 0;
-#pragma omp parallel reduction(+ : flushing)
-    flushing += denormal_product() == 0.0f ? 1 : 0;
-    EXPECT_EQ(flushing, threads);
+TEST(Team, RunsManyJobsOfAnySize) {
+  std::vector<int> runs(300, 0);
+  for (int job = 0; job < 20000; ++job) {
+    const int parts = 2 + job % 4;
+    for_each_part(parts, [&](int part) { ++runs[static_cast<size_t>(job % 60 * 5 + part)]; });
   }
-  EXPECT_EQ(omp_get_max_threads(), before);
+  int total = 0;
+  for (int count : runs) total += count;
+  EXPECT_EQ(total, 20000 / 4 * (2 + 3 + 4 + 5));
+}
+
+// Others have gone to sleep by the time of the second job.
+TEST(Team, WakesSleepers) {
+  Team team;
+  for (int job = 0; job < 3; ++job) {
+    std::array<std::atomic<int>, 3> runs{};
+    team.run(
+        3,
+        [](const void* body, int part) {
+          auto& counts = *static_cast<std::array<std::atomic<int>, 3>*>(const_cast<void*>(body));
+          ++counts[static_cast<size_t>(part)];
+          // Parts that wait for each other show that three threads are at work.
+          while (counts[0] + counts[1] + counts[2] < 3) std::this_thread::yield();
+        },
+        &runs);
+    for (const auto& count : runs) EXPECT_EQ(count, 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_EQ(team.thread_count(), 3u);
+}
+
+TEST(Team, HostThreadsHaveOneEach) {
+  std::array<std::array<int, 2>, 3> runs{};
+  std::vector<std::thread> hosts;
+  for (auto& mine : runs) {
+    hosts.emplace_back([&mine] {
+      for (int job = 0; job < 1000; ++job) {
+        for_each_part(2, [&](int part) { ++mine[static_cast<size_t>(part)]; });
+      }
+    });
+  }
+  for (std::thread& host : hosts) host.join();
+  for (const auto& mine : runs) EXPECT_EQ(mine, (std::array<int, 2>{1000, 1000}));
+}
+
+TEST(Team, PartsThatAskForPartsGetThemInOrder) {
+  std::array<std::vector<int>, 2> order;
+  for_each_part(2, [&](int part) {
+    for_each_part(3, [&](int inner) { order[static_cast<size_t>(part)].push_back(inner); });
+  });
+  for (const auto& mine : order) EXPECT_EQ(mine, (std::vector<int>{0, 1, 2}));
 }
 
 TEST(Dense, RowMajorWithoutGaps) {

@@ -63,12 +63,8 @@ TEST(FloatMode, FlushesDenormalsWhileItLasts) {
   volatile float smallest = 1.17549435e-38F;  // the smallest normal number
   EXPECT_NE(halve(&smallest), 0.0F);
   {
-    const FloatModeScope scope(2);
+    const FloatModeScope scope;
     EXPECT_EQ(halve(&smallest), 0.0F);
-    int flushed = 0;
-#pragma omp parallel reduction(+ : flushed)
-    flushed += halve(&smallest) == 0.0F ? 1 : 0;
-    EXPECT_EQ(flushed, 2);
   }
   EXPECT_NE(halve(&smallest), 0.0F);
 }

@@ -20,7 +20,7 @@ using test::TemporaryFolder;
 CompileOptions adam() {
   CompileOptions compile;
   compile.optimizer = object({{"class_name", "Adam"}, {"config", object({})}});
-  compile.losses = {Config("mse")};
+  compile.losses = {Config("mean_squared_error")};
   return compile;
 }
 

@@ -101,8 +101,8 @@ TEST(OptimizerTest, Refusals) {
     return error_of([&] { parse_optimizer(text); }, ErrorKind::kConfig);
   };
   EXPECT_EQ(usage("adan"),
-            "--optimizer: optimizer: expected sgd, adam, adamw or rmsprop, received \"adan\". Did "
-            "you mean \"adam\"?");
+            "--optimizer: optimizer: expected one of adadelta, adagrad, adam, adamw, adamax, ftrl, "
+            "lion, nadam, rmsprop, sgd, received \"adan\". Did you mean \"adam\"?");
   EXPECT_EQ(usage("adam(beta1=0.9)"),
             "--optimizer: adam, beta1: expected no such option, received 0.9. Did you mean "
             "\"beta_1\"?");
@@ -134,6 +134,10 @@ TEST(OptimizerTest, VariablesStandInKerasOrder) {
             (std::vector<std::string>{"optimizer/iteration", "optimizer/learning_rate",
                                       "optimizer/w/velocity", "optimizer/w/momentum",
                                       "optimizer/w/average_gradient"}));
+  EXPECT_EQ(optimizer_state_names(read_optimizer("ftrl"), weights),
+            (std::vector<std::string>{"optimizer/iteration", "optimizer/learning_rate",
+                                      "optimizer/d/kernel/accumulator", "optimizer/d/kernel/linear",
+                                      "optimizer/d/bias/accumulator", "optimizer/d/bias/linear"}));
   EXPECT_EQ(optimizer_state_names(read_optimizer("sgd"), weights),
             (std::vector<std::string>{"optimizer/iteration", "optimizer/learning_rate"}));
 }
@@ -154,6 +158,33 @@ TEST(LossTest, NamesClassesAndOptions) {
                                  {"config", "mean_squared_error"},
                                  {"registered_name", "function"}};
   EXPECT_EQ(read_loss(function, output_of(2)).kind, LossKind::kMeanSquaredError);
+}
+
+TEST(LossTest, FurtherLossesAreOperatorsWithAttributes) {
+  const Loss huber = read_loss(parse_loss("huber(delta=0.5)"), output_of(3));
+  EXPECT_EQ(huber.kind, LossKind::kDense);
+  EXPECT_EQ(huber.op, "huber");
+  EXPECT_EQ(huber.attributes, (graph::Attributes{{"delta", 0.5}}));
+  const Loss focal = read_loss(
+      parse_loss("BinaryFocalCrossentropy(gamma=3,apply_class_balancing=true)"), output_of(1));
+  EXPECT_EQ(focal.attributes,
+            (graph::Attributes{{"alpha", 0.25}, {"gamma", 3.0}, {"apply_class_balancing", true}}));
+  EXPECT_EQ(read_loss("kld", output_of(3)).op, "kl_divergence");
+  EXPECT_EQ(read_loss("logcosh", output_of(3)).op, "log_cosh");
+  EXPECT_EQ(loss_class("kullback_leibler_divergence"), "KLDivergence");
+}
+
+TEST(OptimizerTest, FurtherOptimizersHaveKerasDefaults) {
+  const Optimizer adagrad = read_optimizer("adagrad");
+  EXPECT_EQ(adagrad.op, "adagrad");
+  EXPECT_EQ(initial_slot_value(adagrad, slot_state("d/kernel", "accumulator")), 0.1);
+  EXPECT_EQ(initial_slot_value(read_optimizer("ftrl"), slot_state("w", "linear")), 0.0);
+  EXPECT_EQ(read_optimizer("lion").attributes,
+            (graph::Attributes{{"beta_1", 0.9}, {"beta_2", 0.99}}));
+  EXPECT_EQ(read_optimizer("Adadelta").attributes,
+            (graph::Attributes{{"rho", 0.95}, {"epsilon", 1e-7}}));
+  EXPECT_TRUE(read_optimizer("nadam").counts);
+  EXPECT_TRUE(read_optimizer("adamax").counts);
 }
 
 TEST(LossTest, TargetsAreLabelsOrOfTheOutputsShape) {
@@ -199,9 +230,9 @@ TEST(MetricTest, AccuracyIsWhatKerasTakesItFor) {
   EXPECT_EQ(read_metric(object, dense, output_of(3)).name, "mine");
   EXPECT_EQ(read_metric(Object{{"class_name", "MeanAbsoluteError"}}, dense, output_of(3)).name,
             "mean_absolute_error");
-  EXPECT_EQ(
-      read_metric(parse_metric("binary_accuracy(threshold=0.3)"), dense, output_of(3)).threshold,
-      0.3);
+  EXPECT_EQ(read_metric(parse_metric("binary_accuracy(threshold=0.3)"), dense, output_of(3))
+                .attributes.get_double("threshold"),
+            0.3);
 }
 
 TEST(MetricTest, Refusals) {

@@ -122,6 +122,60 @@ TEST(ProgramsTest, EveryCallOfADropoutDrawsByItself) {
   EXPECT_GE(sites[0], 0);
 }
 
+TEST(ProgramsTest, TranspositionsBetweenChannelsFirstLayersFallAway) {
+  const Config first = "channels_first";
+  Model model("first", ModelKind::kSequential);
+  add_input(model, {3, 8, 6});
+  model.append("Conv2D", Object{{"filters", 4}, {"kernel_size", 3}, {"data_format", first}});
+  model.append("BatchNormalization", Object{{"axis", 1}});
+  model.append("ReLU", Object{});
+  model.append("DepthwiseConv2D", Object{{"kernel_size", 3}, {"data_format", first}});
+  model.append("MaxPooling2D", Object{{"pool_size", 2}, {"data_format", first}});
+  model.append("Flatten", Object{{"data_format", first}});
+  model.append("Dense", Object{{"units", 1}});
+  EXPECT_EQ(to_string(model.type(model.outputs()[0].tensor).shape), "(B, 1)");
+  const BuiltPrograms built =
+      build_programs(model, compile_options("sgd", "mse"), {8, 0, 0, 0, 8, 0});
+  // Only the model's input is turned, and nobody wants its gradient.
+  EXPECT_EQ(count_ops(graph_of(built, "train"), "transpose"), 1);
+  EXPECT_EQ(count_ops(graph_of(built, "predict"), "transpose"), 1);
+}
+
+TEST(ProgramsTest, AConstraintFollowsItsWeightsUpdate) {
+  Model model("constrained", ModelKind::kSequential);
+  add_input(model, {5});
+  model.append(
+      "Dense",
+      Object{{"units", 3}, {"kernel_constraint", "unit_norm"}, {"bias_constraint", "non_neg"}});
+  const BuiltPrograms built =
+      build_programs(model, compile_options("adam", "mse"), {8, 0, 8, 0, 0, 0});
+  const Graph& train = graph_of(built, "train");
+  const graph::NodeId projection = find_node(train, "dense/kernel/unit_norm");
+  ASSERT_TRUE(projection.valid());
+  const graph::Value& updated = train.value(train.node(projection).inputs[0]);
+  EXPECT_EQ(train.node(updated.producer).op->name(), "adam");
+  const graph::StateId kernel = find_state(train, "dense/kernel");
+  EXPECT_EQ(train.node(train.state(kernel).write).inputs[0], train.node(projection).outputs[0]);
+  EXPECT_EQ(count_ops(graph_of(built, "evaluate"), "unit_norm"), 0);
+}
+
+TEST(ProgramsTest, PrecisionAndRecallCountPositives) {
+  Model model("net", ModelKind::kSequential);
+  add_input(model, {5});
+  model.append("Dense", Object{{"units", 1}, {"activation", "sigmoid"}});
+  const BuiltPrograms built =
+      build_programs(model,
+                     compile_options("sgd", "binary_crossentropy",
+                                     {"precision", "recall", "root_mean_squared_error"}),
+                     {0, 0, 8, 0, 0, 0});
+  EXPECT_EQ(count_ops(graph_of(built, "evaluate"), "confusion_count"), 4);
+  ASSERT_EQ(built.metrics.size(), 4u);
+  EXPECT_EQ(built.metrics[1].count, "metrics/precision/count");
+  EXPECT_FALSE(built.metrics[1].root);
+  EXPECT_EQ(built.metrics[3].name, "root_mean_squared_error");
+  EXPECT_TRUE(built.metrics[3].root);
+}
+
 TEST(ProgramsTest, NothingIsComputedThatNobodyReads) {
   const BuiltPrograms built = build_programs(
       small_cnn(), compile_options("sgd", "sparse_categorical_crossentropy"), {8, 0, 8, 0, 8, 0});

@@ -23,6 +23,7 @@ constexpr Offers kAll{.conv2d_bias = true,
                       .conv2d_relu = true,
                       .dense_bias = true,
                       .dense_relu = true,
+                      .conv2d_max_pool = true,
                       .kernel_gradient_bias = true};
 
 Dim of(int64_t n) { return Dim::constant(n); }
@@ -195,6 +196,79 @@ TEST_F(Fuse, GradientsStayApartWhereOneIsNotWanted) {
   const Graph graph = fused(builder_.finish());
   EXPECT_EQ(count(graph, "bias_grad"), 1);
   EXPECT_EQ(count(graph, "conv2d_grad_kernel"), 0);
+}
+
+class FusePool : public Fuse {
+ protected:
+  ValueId pool(ValueId x, int64_t stride = 2) {
+    const graph::NodeId node = builder_.add("max_pool2d", "pool", {x},
+                                            {{"pool_size", std::vector<int64_t>{2, 2}},
+                                             {"strides", std::vector<int64_t>{stride, stride}},
+                                             {"padding", std::vector<int64_t>{0, 0, 0, 0}}});
+    return builder_.graph().node(node).outputs[0];
+  }
+  Graph training(ValueId y, const std::vector<ValueId>& targets) {
+    const ValueId loss = builder_.call("batch_sum", "loss", {y});
+    for (ValueId gradient : graph::add_gradients(builder_, loss, targets)) {
+      builder_.output(gradient);
+    }
+    return builder_.finish();
+  }
+};
+
+TEST_F(FusePool, ForwardAndGradientsSkipTheFullSize) {
+  const ValueId x = image();
+  const ValueId y = pool(relu(conv(x)));
+  const Graph before = training(y, {x, w_, b_});
+  const Graph graph = fused(before);
+  EXPECT_EQ(count(graph, "conv2d_pool"), 1);
+  EXPECT_EQ(count(graph, "conv2d_pool_grad_kernel"), 1);
+  EXPECT_EQ(count(graph, "conv2d_pool_grad_input"), 1);
+  for (const char* gone : {"conv2d", "bias_add", "activation", "max_pool2d", "max_pool2d_grad",
+                           "activation_grad", "bias_grad", "conv2d_grad_kernel"}) {
+    EXPECT_EQ(count(graph, gone), 0) << gone;
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(graph.value(graph.outputs[i]).name, before.value(before.outputs[i]).name);
+  }
+  EXPECT_NE(find_node(graph, "pool"), NodeId());
+}
+
+TEST_F(FusePool, WithoutGradients) {
+  builder_.output(pool(relu(conv(image()))));
+  const Graph graph = fused(builder_.finish());
+  ASSERT_EQ(graph.nodes.size(), 1u);
+  EXPECT_EQ(graph.nodes[0].op->name(), "conv2d_pool");
+}
+
+TEST_F(FusePool, MustNotFireOnWindowsThatOverlap) {
+  const ValueId y = pool(relu(conv(image())), 1);
+  const Graph graph = fused(training(y, {w_}));
+  EXPECT_EQ(count(graph, "conv2d_pool"), 0);
+  EXPECT_EQ(count(graph, "max_pool2d"), 1);
+}
+
+TEST_F(FusePool, MustNotFireWhereTheFullResultHasAnotherReader) {
+  const ValueId full = relu(conv(image()));
+  const ValueId other = builder_.call("batch_sum", "other", {full});
+  const ValueId loss = builder_.call("batch_sum", "sum", {pool(full)});
+  const ValueId both = builder_.call("add", "both", {other, loss});
+  const Graph graph = fused(training(both, {w_}));
+  EXPECT_EQ(count(graph, "conv2d_pool"), 0);
+  EXPECT_EQ(count(graph, "max_pool2d"), 1);
+  EXPECT_EQ(count(graph, "max_pool2d_grad"), 1);
+}
+
+TEST_F(FusePool, MustNotFireOnOtherActivationsInBetween) {
+  const ValueId y = pool(relu(conv(image()), {{"negative_slope", 0.1}}));
+  EXPECT_EQ(count(fused(training(y, {w_})), "conv2d_pool"), 0);
+}
+
+TEST_F(FusePool, MustNotFireUnlessOffered) {
+  Offers offers = kAll;
+  offers.conv2d_max_pool = false;
+  builder_.output(pool(relu(conv(image()))));
+  EXPECT_EQ(count(fused(builder_.finish(), offers), "conv2d_pool"), 0);
 }
 
 TEST_F(Fuse, MustNotFireOnGradientsOfDifferentValues) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <limits>
 
 #include "plan/text.h"
@@ -99,12 +99,14 @@ TEST(PlannerTest, SwitchesInAllCombinationsGiveValidPlans) {
   toys::ToyCatalog catalog;
   catalog.blocks["h2"] = {8, graph::kWholeAxis};
   catalog.row_exact_nodes = {"y1", "n1"};
-  for (int switches = 0; switches < 16; ++switches) {
+  for (int switches = 0; switches < 64; ++switches) {
     PlanOptions options;
     options.nested_loops = (switches & 1) != 0;
     options.in_place = (switches & 2) != 0;
     options.several_placers = (switches & 4) != 0;
     options.reread_inputs = (switches & 8) != 0;
+    options.saved_forms = (switches & 16) != 0;
+    options.recompute = (switches & 32) != 0;
     options.gap = switches % 3 == 0 ? 64_B : 0_B;
     expect_sound(programs, catalog, options);
   }
@@ -113,10 +115,65 @@ TEST(PlannerTest, SwitchesInAllCombinationsGiveValidPlans) {
 TEST(PlannerTest, NestedLoopsHelpWhereBlocksDiffer) {
   const graph::ProgramSet programs = wide_then_dense();
   const toys::ToyCatalog catalog = large_last_block();
-  const PlanOutcome with = make_plan(programs, catalog, {});
-  const PlanOutcome without = make_plan(programs, catalog, {.nested_loops = false});
+  const PlanOptions plain{.saved_forms = false, .recompute = false};
+  PlanOptions flat = plain;
+  flat.nested_loops = false;
+  const PlanOutcome with = make_plan(programs, catalog, plain);
+  const PlanOutcome without = make_plan(programs, catalog, flat);
   EXPECT_LT(with.smallest, without.smallest);
   expect_sound(programs, catalog);
+}
+
+// One block covers the batch, so that all of it is kept or not.
+toys::ToyCatalog whole_blocks(const graph::ProgramSet& programs) {
+  toys::ToyCatalog catalog;
+  const graph::Graph& graph = programs.programs.front().graph;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const size_t axes = graph::axes_of(graph, graph::NodeId(n)).size();
+    catalog.blocks[graph.nodes[n].name] = graph::Block(axes, graph::kWholeAxis);
+  }
+  return catalog;
+}
+
+TEST(PlannerTest, SavedFormsHelpWhereGradientsAskForTheSignAlone) {
+  const graph::ProgramSet programs = toys::parse_programs(R"(
+program train batch 64
+input %x float32 (B, 64)
+state %w float32 (64, 64) weight trainable layer=dense
+state %v float32 (64, 64) weight trainable layer=dense
+node h lines (%x, %w) -> (%h float32 (B, 64)) {} layer=dense forward
+node y mix (%h) -> (%y float32 (B, 64)) {} layer=relu forward
+node k lines (%y, %v) -> (%k float32 (B, 64)) {} layer=dense forward
+node z mix (%k) -> (%z float32 (B, 64)) {} layer=relu forward
+node loss grand_total (%z) -> (%loss float32 ()) {} loss
+node dz mix (%z) -> (%dz float32 (B, 64)) {} backward
+node dk lines (%dz, %v) -> (%dk float32 (B, 64)) {} backward
+node dh gate (%dk, %y) -> (%dh float32 (B, 64)) {} layer=relu backward
+node g lines_grad (%x, %dh) -> (%g float32 (64, 64)) {} layer=dense backward
+node u descend (%w, %g) -> (%u float32 (64, 64)) {} update
+node write state_write (%u) -> () {} writes=w update
+output %loss
+)");
+  const toys::ToyCatalog catalog = whole_blocks(programs);
+  const PlanOutcome with = make_plan(programs, catalog, {.recompute = false});
+  const PlanOutcome without =
+      make_plan(programs, catalog, {.saved_forms = false, .recompute = false});
+  EXPECT_LT(with.smallest, without.smallest);
+  expect_sound(programs, catalog, {.recompute = false});
+}
+
+TEST(PlannerTest, ComputingAgainHelpsWhereNothingElseDoes) {
+  const graph::ProgramSet programs =
+      toy_network({.batch = 64, .widths = std::vector<int64_t>(17, 64)});
+  const toys::ToyCatalog catalog = whole_blocks(programs);
+  const PlanOutcome with = make_plan(programs, catalog, {.saved_forms = false});
+  const PlanOutcome without =
+      make_plan(programs, catalog, {.saved_forms = false, .recompute = false});
+  const Bytes state = plan_of(with).state_bytes;
+  EXPECT_LT((with.smallest - state).count(), (without.smallest - state).count() * 2 / 3);
+  EXPECT_GT(with.frontier.size(), 2u);
+
+  expect_sound(programs, catalog, {.saved_forms = false});
 }
 
 TEST(PlannerTest, TakeoversHelpElementwiseChains) {
@@ -239,13 +296,13 @@ TEST(PlannerTest, LongChainsAreQuick) {
   const graph::ProgramSet programs =
       toy_network({.batch = 64, .widths = std::vector<int64_t>(1001, 16)});
   toys::ToyCatalog catalog;
-  const auto start = std::chrono::steady_clock::now();
+  // Of this process alone: a loaded test machine gives no fair wall clock. The aim is two seconds.
+  const std::clock_t start = std::clock();
   const PlanOutcome outcome = make_plan(programs, catalog, {});
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  RecordProperty("seconds", std::to_string(seconds.count()));
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  RecordProperty("seconds", std::to_string(seconds));
   EXPECT_NE(outcome.fits(), nullptr);
-  // A loaded test machine gets room; the aim is two seconds.
-  EXPECT_LT(seconds.count(), 20.0);
+  EXPECT_LT(seconds, 6.0);
 }
 
 }  // namespace

@@ -13,6 +13,8 @@ CpuKernel make_elementwise(const NodeFacts& facts, const CpuOptions& options);
 CpuKernel make_pooling(const NodeFacts& facts, const CpuOptions& options);
 // Per-channel reductions and maps: bias_grad, BatchNormalization, global poolings.
 CpuKernel make_channels(const NodeFacts& facts, const CpuOptions& options);
+// conv2d_pool_grad_kernel and conv2d_pool_grad_input, undilated.
+CpuKernel make_conv_pool(const NodeFacts& facts, const CpuOptions& options);
 // dense with a single unit, and its gradients.
 CpuKernel make_narrow_dense(const NodeFacts& facts, const CpuOptions& options);
 // Optimizer updates.

@@ -1,6 +1,6 @@
 #include "backend/cpu/threads.h"
 
-#include <omp.h>
+#include "backend/cpu/team.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -32,9 +32,8 @@ void set_flush() {
   if ((value & kFlushBits) != kFlushBits) write_rounding(value | kFlushBits);
 }
 
-// Threads of this host thread's team that flush denormals. OpenMP lets threads of a team go when a
-// smaller one is asked for, so a change of size prepares again.
-thread_local int prepared_threads = 0;
+// Whether this thread runs a part already.
+thread_local bool in_part = false;
 
 }  // namespace
 
@@ -50,31 +49,29 @@ KeepDenormals::~KeepDenormals() {
   if (read_rounding() != before_) write_rounding(before_);
 }
 
-TeamScope::TeamScope(int threads) : threads_before_(omp_get_max_threads()) {
-  omp_set_dynamic(0);
-  if (threads_before_ != threads) omp_set_num_threads(threads);
-  if (threads > 1 && prepared_threads != threads) {
-#pragma omp parallel num_threads(threads)
-    set_flush();
-    prepared_threads = threads;
-  }
-}
-TeamScope::~TeamScope() {
-  const int now = omp_get_max_threads();
-  if (threads_before_ != now) omp_set_num_threads(threads_before_);
-}
-
 namespace threads_impl {
 
 void run_parts(int parts, PartFunction function, const void* body) noexcept {
-#pragma omp parallel num_threads(parts)
-  {
-    const FlushDenormals flush;
-    // A system that hands out fewer threads changes who computes a part, not what it is.
-    for (int part = omp_get_thread_num(); part < parts; part += omp_get_num_threads()) {
-      function(body, part);
-    }
+  if (in_part) {
+    for (int part = 0; part < parts; ++part) function(body, part);
+    return;
   }
+  thread_local Team team;
+  struct Job {
+    PartFunction function;
+    const void* body;
+  };
+  const Job job{function, body};
+  const FlushDenormals flush;
+  team.run(
+      parts,
+      [](const void* erased, int part) {
+        in_part = true;
+        const Job& wanted = *static_cast<const Job*>(erased);
+        wanted.function(wanted.body, part);
+        in_part = false;
+      },
+      &job);
 }
 
 }  // namespace threads_impl

@@ -2,10 +2,10 @@
 
 // Splits a kernel's work over a fixed number of threads, and keeps rounding alike in all of them.
 //
-// Which thread computes what is a function of the counts alone: contiguous parts of equal size, in
-// order. Sums over parts go through scratch and are folded in part order, never by arrival. While
-// a kernel runs, denormal numbers count as zero in every thread, so that a result does not depend
-// on who computed it.
+// What a part computes is a function of the counts alone: contiguous parts of equal size, in order.
+// Sums over parts go through scratch and are folded in part order, never by arrival. While a kernel
+// runs, denormal numbers count as zero in every thread, so that a result does not depend on who
+// computed it. The threads are team.h's.
 
 #include <cstdint>
 
@@ -35,20 +35,6 @@ class KeepDenormals {
   uint64_t before_;
 };
 
-// The team that OpenMP hands to this host thread for `threads` threads, with its rounding set and
-// its size fixed for the life of the object (other libraries that use OpenMP see `threads`).
-class TeamScope {
- public:
-  explicit TeamScope(int threads);
-  ~TeamScope();
-  TeamScope(const TeamScope&) = delete;
-  TeamScope& operator=(const TeamScope&) = delete;
-
- private:
-  FlushDenormals flush_;
-  int threads_before_;
-};
-
 // [begin, end) of part `part` of `count` things, boundaries at multiples of `grain`.
 struct Range {
   int64_t begin = 0;
@@ -75,7 +61,8 @@ using PartFunction = void (*)(const void* body, int part);
 void run_parts(int parts, PartFunction function, const void* body) noexcept;
 }  // namespace threads_impl
 
-// body(part) for each part, one thread a part.
+// body(part) for each part, shared out among the threads of this host thread's team. A body that
+// asks for parts itself gets them one after the other.
 template <typename Body>
 void for_each_part(int parts, const Body& body) noexcept {
   if (parts == 1) {

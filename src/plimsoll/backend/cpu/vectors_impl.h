@@ -12,6 +12,16 @@ inline Floats load(const float* from) {
   return v;
 }
 inline void store(float* to, Floats v) { __builtin_memcpy(to, &v, sizeof(v)); }
+// a · b + c, rounded once where the instruction set has that.
+inline Floats multiply_add(Floats a, Floats b, Floats c) {
+#if PLIMSOLL_LANES == 16
+  return _mm512_fmadd_ps(a, b, c);
+#elif PLIMSOLL_LANES == 8
+  return _mm256_fmadd_ps(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
 inline Ints load_winners(const uint8_t* from) {
   SmallInts v;
   __builtin_memcpy(&v, from, sizeof(v));

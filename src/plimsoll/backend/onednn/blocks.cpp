@@ -84,7 +84,7 @@ int64_t Blocks::preferred_convolution(const Graph& graph, NodeId node) const {
   const double bytes = sample_bytes(graph, node);
   int64_t extent = power_from(kFlopsPerThread * options_.threads / flops);
   extent = power_within(extent, bytes, caches_bytes_ / 2);
-  if (graph.node(node).op->name() != "conv2d_grad_kernel") return extent;
+  if (!graph.node(node).op->name().ends_with("_grad_kernel")) return extent;
   const graph::ValueType& kernel = graph.value(graph.node(node).outputs[0]).type;
   const auto sum_bytes = static_cast<double>(tensor_bytes(kernel.dtype, kernel.shape, 1).count());
   const double bandwidth =

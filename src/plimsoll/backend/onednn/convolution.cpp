@@ -1,8 +1,11 @@
 #include "backend/onednn/convolution.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "backend/cpu/conv_pool.h"
+#include "backend/onednn/convolution_shares.h"
 #include "base/error.h"
 
 namespace plimsoll::backend::onednn {
@@ -11,8 +14,7 @@ namespace {
 using dnnl::memory;
 
 constexpr Bytes kLine{64};
-// Below this many floating-point operations one thread is as fast as several.
-constexpr double kFlopsWorthATeam = 1e6;
+constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
 
 memory::desc floats(const memory::dims& dims, memory::format_tag tag) {
   return memory::desc(dims, memory::data_type::f32, tag);
@@ -127,20 +129,45 @@ memory::desc queried(const dnnl::primitive_desc_base& description, dnnl_query_t 
 // Offset of the next piece of scratch behind `bytes`.
 Bytes behind(Bytes bytes) { return round_up(bytes, kLine); }
 
+// The primitive of one share and where its operands begin, in bytes.
+struct ShareRun {
+  PrimitiveRun run;
+  int64_t source = 0;
+  int64_t result = 0;
+};
+
+Bytes largest_scratch(const std::vector<std::shared_ptr<Compiled>>& compiled) {
+  Bytes most;
+  for (const auto& each : compiled) most = max(most, each->scratch);
+  return most;
+}
+
 // y = conv(x, w), or dx = conv'(dy, w).
 class MapKernel final : public Kernel {
  public:
-  MapKernel(PrimitiveRun run, bool bias) : run_(std::move(run)), bias_(bias) {}
+  MapKernel(std::vector<ShareRun> shares, Bytes share_scratch, ConvolutionKind kind, bool bias)
+      : shares_(std::move(shares)),
+        share_scratch_(behind(share_scratch).count()),
+        to_source_(kind == ConvolutionKind::kGradInput),
+        bias_(bias) {}
 
   void run(const KernelCall& call) const noexcept override {
-    std::array<std::byte*, 4> addresses = {call.inputs[0].data, call.inputs[1].data,
-                                           call.outputs[0].data, nullptr};
-    if (bias_) addresses[3] = call.inputs[2].data;
-    run_.run(std::span(addresses).first(bias_ ? 4 : 3), call.scratch);
+    cpu::for_each_part(static_cast<int>(shares_.size()), [&](int part) {
+      const ShareRun& share = shares_[static_cast<size_t>(part)];
+      const int64_t in = to_source_ ? share.result : share.source;
+      const int64_t out = to_source_ ? share.source : share.result;
+      std::array<std::byte*, 4> addresses = {call.inputs[0].data + in, call.inputs[1].data,
+                                             call.outputs[0].data + out, nullptr};
+      if (bias_) addresses[3] = call.inputs[2].data;
+      share.run.run(std::span(addresses).first(bias_ ? 4 : 3),
+                    call.scratch + part * share_scratch_);
+    });
   }
 
  private:
-  PrimitiveRun run_;
+  std::vector<ShareRun> shares_;
+  int64_t share_scratch_;
+  bool to_source_;
   bool bias_;
 };
 
@@ -181,49 +208,123 @@ class PaddedKernel final : public Kernel {
   Sizes sizes_;
 };
 
-// Where the pieces of a weight gradient's scratch begin.
+// Where the pieces of a weight gradient's scratch begin in a share's.
 struct GradientScratch {
   Bytes kernel, bias, all;
 };
-GradientScratch gradient_scratch(const Convolution& c, const Compiled& compiled) {
+GradientScratch gradient_scratch(const Convolution& c,
+                                 const std::vector<std::shared_ptr<Compiled>>& compiled) {
   GradientScratch s;
-  s.kernel = behind(compiled.scratch);
-  s.bias = behind(s.kernel + Bytes(static_cast<int64_t>(compiled.weights.get_size())));
+  s.kernel = behind(largest_scratch(compiled));
+  s.bias = behind(s.kernel + packed_layout(compiled[0]->weights).bytes());
   const int64_t bias_elements = c.bias ? c.geometry.filters : 0;
-  s.all = s.bias + Bytes(bias_elements * static_cast<int64_t>(sizeof(float)));
+  s.all = behind(s.bias + Bytes(bias_elements * kFloat));
   return s;
 }
 
+// Rows of a convolution, pooled as they come.
+class PooledKernel final : public Kernel {
+ public:
+  // `runs`: for each part, one per size of share.
+  PooledKernel(std::vector<PrimitiveRun> runs, const Shares& shares, const Convolution& c,
+               int parts, Bytes primitive_scratch, Bytes part_scratch, cpu::Isa isa)
+      : runs_(std::move(runs)),
+        shares_(shares),
+        pooling_({c.geometry, c.pool_rows, c.pool_columns, c.relu}, isa),
+        pool_rows_(c.pool_rows),
+        parts_(parts),
+        primitive_scratch_(primitive_scratch.count()),
+        part_scratch_(part_scratch.count()),
+        bias_(c.bias) {}
+
+  void run(const KernelCall& call) const noexcept override {
+    const auto count = static_cast<int64_t>(shares_.shares.size());
+    cpu::for_each_part(parts_, [&](int part) {
+      const cpu::Range mine = cpu::part_of(count, 1, part, parts_);
+      for (int64_t i = mine.begin; i < mine.end; ++i) run_share(call, part, i);
+    });
+  }
+
+ private:
+  void run_share(const KernelCall& call, int part, int64_t i) const noexcept {
+    const Share& share = shares_.shares[static_cast<size_t>(i)];
+    const size_t run = static_cast<size_t>(part) * shares_.works.size() + share.work;
+    std::byte* scratch = call.scratch + part * part_scratch_;
+    std::byte* result = scratch + primitive_scratch_;
+    std::array<std::byte*, 4> addresses = {call.inputs[0].data + share.source * kFloat,
+                                           call.inputs[1].data, result, nullptr};
+    if (bias_) addresses[3] = call.inputs[2].data;
+    runs_[run].run(std::span(addresses).first(bias_ ? 4 : 3), scratch);
+    const int64_t rows = shares_.works[share.work].geometry.rows().output / pool_rows_;
+    std::byte* y = call.outputs[0].data;
+    std::byte* winners = call.outputs[1].data;
+    pooling_.run(reinterpret_cast<const float*>(result), rows,
+                 y == nullptr ? nullptr : reinterpret_cast<float*>(y) + share.result,
+                 winners == nullptr ? nullptr : reinterpret_cast<uint8_t*>(winners) + share.result);
+  }
+
+  std::vector<PrimitiveRun> runs_;
+  Shares shares_;
+  cpu::ConvPooling pooling_;
+  int64_t pool_rows_;
+  int parts_;
+  int64_t primitive_scratch_;
+  int64_t part_scratch_;
+  bool bias_;
+};
+
 class GradKernelKernel final : public Kernel {
  public:
-  GradKernelKernel(PrimitiveRun run, const Convolution& c, const Compiled& compiled, int threads)
-      : run_(std::move(run)),
-        mover_(packed_layout(compiled.weights), threads),
-        scratch_(gradient_scratch(c, compiled)),
+  GradKernelKernel(std::vector<ShareRun> shares, const Convolution& c, const PackedLayout& layout,
+                   const GradientScratch& scratch, int threads)
+      : shares_(std::move(shares)),
+        mover_(layout, threads),
+        scratch_(scratch),
+        elements_(layout.bytes().count() / kFloat),
+        parts_(cpu::parts_for(layout.bytes().count(), threads)),
         filters_(c.bias ? c.geometry.filters : 0) {}
 
   void run(const KernelCall& call) const noexcept override {
-    std::byte* kernel = call.scratch + scratch_.kernel.size();
-    std::byte* bias = call.scratch + scratch_.bias.size();
-    const std::array<std::byte*, 4> addresses = {call.inputs[0].data, call.inputs[1].data, kernel,
-                                                 bias};
-    run_.run(std::span(addresses).first(filters_ > 0 ? 4 : 3), call.scratch);
+    cpu::for_each_part(static_cast<int>(shares_.size()), [&](int part) {
+      const ShareRun& share = shares_[static_cast<size_t>(part)];
+      std::byte* scratch = call.scratch + part * scratch_.all.count();
+      const std::array<std::byte*, 4> addresses = {
+          call.inputs[0].data + share.source, call.inputs[1].data + share.result,
+          scratch + scratch_.kernel.count(), scratch + scratch_.bias.count()};
+      share.run.run(std::span(addresses).first(filters_ > 0 ? 4 : 3), scratch);
+    });
     const cpu::FlushDenormals flush;
     if (call.outputs[0].data != nullptr) {
-      mover_.unpack(reinterpret_cast<const float*>(kernel),
+      cpu::for_each_range(elements_, kLine.count(), parts_, [&](int64_t begin, int64_t end) {
+        add_shares(call.scratch + scratch_.kernel.count(), begin, end);
+      });
+      mover_.unpack(reinterpret_cast<const float*>(call.scratch + scratch_.kernel.count()),
                     reinterpret_cast<float*>(call.outputs[0].data), !call.first);
     }
     if (filters_ > 0 && call.outputs[1].data != nullptr) {
-      const auto* from = reinterpret_cast<const float*>(bias);
+      add_shares(call.scratch + scratch_.bias.count(), 0, filters_);
+      const auto* from = reinterpret_cast<const float*>(call.scratch + scratch_.bias.count());
       auto* to = reinterpret_cast<float*>(call.outputs[1].data);
       for (int64_t i = 0; i < filters_; ++i) to[i] = call.first ? from[i] : to[i] + from[i];
     }
   }
 
  private:
-  PrimitiveRun run_;
+  // Adds the other shares' numbers to the first one's.
+  void add_shares(std::byte* first, int64_t begin, int64_t end) const noexcept {
+    auto* sums = reinterpret_cast<float*>(first);
+    for (size_t share = 1; share < shares_.size(); ++share) {
+      const auto* more = reinterpret_cast<const float*>(first + static_cast<int64_t>(share) *
+                                                                    scratch_.all.count());
+      for (int64_t i = begin; i < end; ++i) sums[i] += more[i];
+    }
+  }
+
+  std::vector<ShareRun> shares_;
   WeightMover mover_;
   GradientScratch scratch_;
+  int64_t elements_;
+  int parts_;
   int64_t filters_;  // 0: no bias
 };
 
@@ -245,12 +346,55 @@ Convolution full_block(Convolution c) {
   return c;
 }
 
+std::vector<Argument> arguments_of(const Convolution& c, const memory::desc& weights) {
+  const memory::desc source = source_of(c);
+  const memory::desc result = result_of(c);
+  std::vector<Argument> arguments;
+  switch (c.kind) {
+    case ConvolutionKind::kForward:
+      arguments = {{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, result}};
+      if (c.bias) arguments.push_back({DNNL_ARG_BIAS, bias_of(c)});
+      break;
+    case ConvolutionKind::kGradInput:
+      arguments = {
+          {DNNL_ARG_DIFF_DST, result}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DIFF_SRC, source}};
+      break;
+    case ConvolutionKind::kGradKernel:
+      arguments = {
+          {DNNL_ARG_SRC, source}, {DNNL_ARG_DIFF_DST, result}, {DNNL_ARG_DIFF_WEIGHTS, weights}};
+      if (c.bias) arguments.push_back({DNNL_ARG_DIFF_BIAS, bias_of(c)});
+      break;
+  }
+  return arguments;
+}
+
+// Threads that share out the pieces of a pooled convolution, and what each of them needs.
+int pooled_parts(const Shares& shares, int threads) {
+  double flops = 0;
+  for (const Share& share : shares.shares) {
+    const ops::Conv2dGeometry& g = shares.works[share.work].geometry;
+    flops += 2.0 * static_cast<double>(g.rows().output * g.columns().output) *
+             static_cast<double>(g.kernel_elements());
+  }
+  constexpr double kFlopsWorthATeam = 1e6;
+  if (flops < kFlopsWorthATeam) return 1;
+  return static_cast<int>(std::min<size_t>(static_cast<size_t>(threads), shares.shares.size()));
+}
+Bytes pooled_part_scratch(const Shares& shares,
+                          const std::vector<std::shared_ptr<Compiled>>& compiled) {
+  Bytes result;
+  for (const Convolution& work : shares.works) {
+    result = max(result, Bytes(static_cast<int64_t>(result_of(work).get_size())));
+  }
+  return behind(behind(largest_scratch(compiled)) + result);
+}
+
 }  // namespace
 
 std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t block_samples) {
   Convolution c;
   const std::string_view op = facts.op();
-  if (op == "conv2d") {
+  if (op == "conv2d" || op == "conv2d_pool") {
     c.kind = ConvolutionKind::kForward;
   } else if (op == "conv2d_grad_input") {
     c.kind = ConvolutionKind::kGradInput;
@@ -260,7 +404,14 @@ std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t
     return std::nullopt;
   }
   if (facts.inputs[0].dtype != DType::kFloat32) return std::nullopt;
-  c.geometry = ops::conv2d_geometry(op, facts.types());
+  if (op == "conv2d_pool") {
+    const ops::Conv2dPoolGeometry g = ops::conv2d_pool_geometry(op, facts.types());
+    c.geometry = g.conv;
+    c.pool_rows = g.pool_rows;
+    c.pool_columns = g.pool_columns;
+  } else {
+    c.geometry = ops::conv2d_geometry(op, facts.types());
+  }
   c.samples = facts.samples() * facts.inputs[0].shape[0].count;
   c.block_samples = block_samples * facts.inputs[0].shape[0].count;
   c.bias = facts.attributes().get_bool("use_bias", false) && c.kind != ConvolutionKind::kGradInput;
@@ -270,21 +421,12 @@ std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t
   return c;
 }
 
-int Convolutions::threads_for(const Convolution& c) const {
-  const ops::Conv2dGeometry& g = c.geometry;
-  const double flops = 2.0 * static_cast<double>(c.samples * g.rows().output) *
-                       static_cast<double>(g.columns().output) *
-                       static_cast<double>(g.kernel_elements());
-  return flops < kFlopsWorthATeam ? 1 : threads_;
-}
-
 std::shared_ptr<Compiled> Convolutions::compiled_with(const Convolution& c,
                                                       const memory::desc& weights,
                                                       std::string_view weights_key) const {
   return cache_.get(key_of(c, weights_key), [&] {
     auto result = std::make_shared<Compiled>();
-    result->threads = threads_for(c);
-    guarded("a convolution", result->threads, [&] {
+    guarded("a convolution", [&] {
       result->take([c, weights] { return describe(c, weights); });
       const bool gradient = c.kind == ConvolutionKind::kGradKernel;
       result->weights = queried(result->description,
@@ -294,24 +436,41 @@ std::shared_ptr<Compiled> Convolutions::compiled_with(const Convolution& c,
   });
 }
 
-std::shared_ptr<Compiled> Convolutions::compiled(const Convolution& c) const {
+// Every weight gradient has the layout of the first share, every packed weight that of the first
+// share of a full block.
+Convolutions::AllCompiled Convolutions::compiled(const Convolution& c) const {
   const ops::Conv2dGeometry& g = c.geometry;
-  if (c.kind == ConvolutionKind::kGradKernel) return compiled_with(c, any_weights(g), "any");
-  if (!c.packed) return compiled_with(c, plain_weights(g), "plain");
-  if (c.samples == c.block_samples) return compiled_with(c, any_weights(g), "any");
-  const std::shared_ptr<Compiled> block = compiled(full_block(c));
-  return compiled_with(c, block->weights, print(packed_layout(block->weights)));
+  const bool gradient = c.kind == ConvolutionKind::kGradKernel;
+  const std::vector<Convolution> works = share_out(c, threads_).works;
+  AllCompiled all;
+  if (!gradient && !c.packed) {
+    for (const Convolution& work : works) {
+      all.push_back(compiled_with(work, plain_weights(g), "plain"));
+    }
+    return all;
+  }
+  const Convolution model = gradient ? works[0] : share_out(full_block(c), threads_).works[0];
+  const std::shared_ptr<Compiled> liked = compiled_with(model, any_weights(g), "any");
+  const std::string layout = print(packed_layout(liked->weights));
+  for (const Convolution& work : works) {
+    const bool same = key_of(work, "any") == key_of(model, "any");
+    all.push_back(same ? liked : compiled_with(work, liked->weights, layout));
+  }
+  return all;
 }
 
 bool Convolutions::runs_padded(const Convolution& c) const {
-  if (!c.packed || c.samples == c.block_samples) return false;
-  const std::string& tail = compiled(c)->implementation;
-  return tail.find("ref") != std::string::npos || tail.find("gemm") != std::string::npos;
+  if (!c.packed || c.pools() || c.samples == c.block_samples) return false;
+  const AllCompiled tail = compiled(c);
+  return std::ranges::any_of(tail, [](const auto& each) {
+    const std::string& name = each->implementation;
+    return name.find("ref") != std::string::npos || name.find("gemm") != std::string::npos;
+  });
 }
 
 std::optional<PackedLayout> Convolutions::wanted_layout(const Convolution& c) const {
   if (c.kind == ConvolutionKind::kGradKernel) return std::nullopt;
-  const Convolution block = full_block(c);
+  const Convolution block = share_out(full_block(c), threads_).works[0];
   const std::shared_ptr<Compiled> liked = compiled_with(block, any_weights(c.geometry), "any");
   const std::shared_ptr<Compiled> plain = compiled_with(block, plain_weights(c.geometry), "plain");
   const bool pays = liked->implementation != plain->implementation;
@@ -320,46 +479,59 @@ std::optional<PackedLayout> Convolutions::wanted_layout(const Convolution& c) co
   return pays ? std::optional(packed_layout(liked->weights)) : std::nullopt;
 }
 
-std::string Convolutions::key(const Convolution& c) const {
-  return key_of(c, c.packed ? "packed" : "plain");
+std::vector<std::string> Convolutions::keys(const Convolution& c) const {
+  std::vector<std::string> keys;
+  for (const Convolution& work : share_out(c, threads_).works) {
+    keys.push_back(key_of(work, c.packed ? "packed" : "plain"));
+  }
+  return keys;
 }
 
 Bytes Convolutions::scratch(const Convolution& c) const {
-  if (runs_padded(c)) {
-    return PaddedKernel::scratch(compiled(full_block(c))->scratch, padded_sizes(c));
-  }
-  const std::shared_ptr<Compiled> made = compiled(c);
-  return c.kind == ConvolutionKind::kGradKernel ? gradient_scratch(c, *made).all : made->scratch;
+  if (runs_padded(c)) return PaddedKernel::scratch(scratch(full_block(c)), padded_sizes(c));
+  const AllCompiled all = compiled(c);
+  const Shares shares = share_out(c, threads_);
+  if (c.pools()) return pooled_part_scratch(shares, all) * pooled_parts(shares, threads_);
+  const Bytes share = c.kind == ConvolutionKind::kGradKernel ? gradient_scratch(c, all).all
+                                                             : behind(largest_scratch(all));
+  return share * static_cast<int64_t>(shares.shares.size());
 }
 
-std::unique_ptr<Kernel> Convolutions::make(const Convolution& c) const {
+std::unique_ptr<Kernel> Convolutions::make_pooled(const Convolution& c, cpu::Isa isa) const {
+  const AllCompiled all = compiled(c);
+  const Shares shares = share_out(c, threads_);
+  const int parts = pooled_parts(shares, threads_);
+  std::vector<PrimitiveRun> runs;
+  for (int part = 0; part < parts; ++part) {
+    for (size_t w = 0; w < shares.works.size(); ++w) {
+      runs.emplace_back(all[w], arguments_of(shares.works[w], all[w]->weights));
+    }
+  }
+  return std::make_unique<PooledKernel>(std::move(runs), shares, c, parts,
+                                        behind(largest_scratch(all)),
+                                        pooled_part_scratch(shares, all), isa);
+}
+
+std::unique_ptr<Kernel> Convolutions::make(const Convolution& c, cpu::Isa isa) const {
+  if (c.pools()) return make_pooled(c, isa);
   if (runs_padded(c)) {
-    return std::make_unique<PaddedKernel>(make(full_block(c)), scratch(full_block(c)),
+    return std::make_unique<PaddedKernel>(make(full_block(c), isa), scratch(full_block(c)),
                                           padded_sizes(c));
   }
-  const std::shared_ptr<Compiled> made = compiled(c);
-  const memory::desc source = source_of(c);
-  const memory::desc result = result_of(c);
-  std::vector<Argument> arguments;
-  switch (c.kind) {
-    case ConvolutionKind::kForward:
-      arguments = {
-          {DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, made->weights}, {DNNL_ARG_DST, result}};
-      if (c.bias) arguments.push_back({DNNL_ARG_BIAS, bias_of(c)});
-      break;
-    case ConvolutionKind::kGradInput:
-      arguments = {{DNNL_ARG_DIFF_DST, result},
-                   {DNNL_ARG_WEIGHTS, made->weights},
-                   {DNNL_ARG_DIFF_SRC, source}};
-      break;
-    case ConvolutionKind::kGradKernel:
-      arguments = {{DNNL_ARG_SRC, source},
-                   {DNNL_ARG_DIFF_DST, result},
-                   {DNNL_ARG_DIFF_WEIGHTS, made->weights}};
-      if (c.bias) arguments.push_back({DNNL_ARG_DIFF_BIAS, bias_of(c)});
-      return std::make_unique<GradKernelKernel>(PrimitiveRun(made, arguments), c, *made, threads_);
+  const AllCompiled all = compiled(c);
+  const Shares shares = share_out(c, threads_);
+  std::vector<ShareRun> runs;
+  for (const Share& share : shares.shares) {
+    const std::shared_ptr<Compiled>& compiled = all[share.work];
+    runs.push_back(
+        {PrimitiveRun(compiled, arguments_of(shares.works[share.work], compiled->weights)),
+         share.source * kFloat, share.result * kFloat});
   }
-  return std::make_unique<MapKernel>(PrimitiveRun(made, arguments), c.bias);
+  if (c.kind != ConvolutionKind::kGradKernel) {
+    return std::make_unique<MapKernel>(std::move(runs), largest_scratch(all), c.kind, c.bias);
+  }
+  return std::make_unique<GradKernelKernel>(std::move(runs), c, packed_layout(all[0]->weights),
+                                            gradient_scratch(c, all), threads_);
 }
 
 }  // namespace plimsoll::backend::onednn

@@ -1,6 +1,6 @@
 #pragma once
 
-// conv2d and its two gradients on the vendor's primitives, channels last, float32.
+// conv2d, its two gradients, and conv2d_pool on the vendor's primitives, channels last, float32.
 //
 // The weight is plain, (height, width, channels / groups, filters), or packed. It is packed where
 // the layout that the primitive likes runs on another implementation than the plain one does: that
@@ -8,14 +8,22 @@
 // fast). The layout is that of a full block; tails use it too, and where the library has no fast
 // kernel for that, the tail runs as a full block with zero rows behind.
 //
-//   scratch  conv2d, conv2d_grad_input   [primitive] [padded input and output, tails of that kind]
-//            conv2d_grad_kernel          [primitive] [dw as the primitive lays it out] [db]
+// Threads share a call's work (convolution_shares.h), each with primitives for one thread.
 //
-// The vendor's weight gradient overwrites, so it goes to scratch and is then stored or added.
+//   scratch  conv2d, conv2d_grad_input   [primitive] a share [padded input, output: such tails]
+//            conv2d_grad_kernel          [primitive] [dw as the primitive lays it out] [db] a share
+//
+//            conv2d_pool                 [primitive] [rows of the convolution's result] a share
+//
+// The vendor's weight gradient overwrites, so it goes to scratch and is then stored or added. In
+// front of a pooling a convolution is computed some rows at a time, which are pooled while they lie
+// in a thread's cache.
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/onednn/packed_layout.h"
@@ -35,6 +43,11 @@ struct Convolution {
   bool bias = false;
   bool relu = false;
   bool packed = false;
+  // Of the pooling behind it; 0: none.
+  int64_t pool_rows = 0;
+  int64_t pool_columns = 0;
+
+  bool pools() const { return pool_rows > 0; }
 };
 
 // nullopt: another operator, or one that only the reference computes (float64).
@@ -47,18 +60,20 @@ class Convolutions {
   // The layout that the weight should be packed to; nullopt: plain.
   std::optional<PackedLayout> wanted_layout(const Convolution& convolution) const;
   Bytes scratch(const Convolution& convolution) const;
-  // Equal keys, one primitive.
-  std::string key(const Convolution& convolution) const;
-  std::unique_ptr<Kernel> make(const Convolution& convolution) const;
+  // Of its primitives; equal keys, one primitive.
+  std::vector<std::string> keys(const Convolution& convolution) const;
+  std::unique_ptr<Kernel> make(const Convolution& convolution, cpu::Isa isa) const;
 
  private:
-  std::shared_ptr<Compiled> compiled(const Convolution& convolution) const;
+  // Of each size of share of a call.
+  using AllCompiled = std::vector<std::shared_ptr<Compiled>>;
+  AllCompiled compiled(const Convolution& convolution) const;
+  std::unique_ptr<Kernel> make_pooled(const Convolution& convolution, cpu::Isa isa) const;
   std::shared_ptr<Compiled> compiled_with(const Convolution& convolution,
                                           const dnnl::memory::desc& weights,
                                           std::string_view weights_key) const;
   // Whether a tail must run as a full block.
   bool runs_padded(const Convolution& convolution) const;
-  int threads_for(const Convolution& convolution) const;
 
   PrimitiveCache& cache_;
   int threads_;

@@ -35,6 +35,9 @@ constexpr double kSecondsPerSpill = 1e-4;
 double efficiency(std::string_view op, double channels) {
   const bool few = channels < 16;
   if (op == "conv2d") return few ? 0.9 : 1.0;
+  if (op == "conv2d_pool") return 0.85;
+  if (op == "conv2d_pool_grad_input") return 0.6;
+  if (op == "conv2d_pool_grad_kernel") return few ? 0.2 : 0.8;
   if (op == "conv2d_grad_input") return 1.0;
   if (op == "conv2d_grad_kernel") return few ? 0.58 : 0.92;
   if (op == "dense") return 0.97;

@@ -1,5 +1,6 @@
 #include "backend/onednn/dense.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -24,21 +25,59 @@ memory::desc transposed(int64_t rows, int64_t columns) {
   return memory::desc({rows, columns}, memory::data_type::f32, memory::dims{1, rows});
 }
 
+// What one thread computes: all of a call but for a range of rows, or of columns of x for a weight
+// gradient.
+struct Share {
+  cpu::Range rows, inner;
+  int64_t row_count() const { return rows.end - rows.begin; }
+  int64_t inner_count() const { return inner.end - inner.begin; }
+};
+
+// A share of columns has so many at least, and begins at a multiple of the grain.
+constexpr int64_t kLeastColumns = 32;
+constexpr int64_t kGrain = 16;
+
+std::vector<Share> share_out(const Dense& d, int threads) {
+  const Share whole{{0, d.rows}, {0, d.inner}};
+  const double flops = 2.0 * static_cast<double>(d.rows) * static_cast<double>(d.inner) *
+                       static_cast<double>(d.units);
+  if (flops < kFlopsWorthATeam) return {whole};
+  const bool by_columns = d.kind == DenseKind::kGradKernel;
+  const int64_t most = by_columns ? d.inner / kLeastColumns : d.rows;
+  const int parts = static_cast<int>(std::clamp<int64_t>(most, 1, threads));
+  std::vector<Share> shares;
+  for (int part = 0; part < parts; ++part) {
+    Share share = whole;
+    if (by_columns) {
+      share.inner = cpu::part_of(d.inner, kGrain, part, parts);
+    } else {
+      share.rows = cpu::part_of(d.rows, 1, part, parts);
+    }
+    shares.push_back(share);
+  }
+  return shares;
+}
+
 // The product's left and right factor and result.
 struct Product {
   memory::desc left, right, result;
 };
-Product product_of(const Dense& d) {
+Product product_of(const Dense& d, const Share& s) {
   switch (d.kind) {
     case DenseKind::kForward:
-      return {matrix(d.rows, d.inner), matrix(d.inner, d.units), matrix(d.rows, d.units)};
+      return {matrix(s.row_count(), d.inner), matrix(d.inner, d.units),
+              matrix(s.row_count(), d.units)};
     case DenseKind::kGradInput:
-      return {matrix(d.rows, d.units), transposed(d.units, d.inner), matrix(d.rows, d.inner)};
+      return {matrix(s.row_count(), d.units), transposed(d.units, d.inner),
+              matrix(s.row_count(), d.inner)};
     case DenseKind::kGradKernel:
       break;
   }
-  return {transposed(d.inner, d.rows), matrix(d.rows, d.units), matrix(d.inner, d.units)};
+  return {transposed(s.inner_count(), d.rows), matrix(d.rows, d.units),
+          matrix(s.inner_count(), d.units)};
 }
+
+bool adds_bias(const Dense& d) { return d.bias && d.kind == DenseKind::kForward; }
 
 // Whether blocks after the first are added to what is there.
 bool accumulates(const Dense& d) {
@@ -90,20 +129,42 @@ int64_t row_stride(const std::vector<int64_t>& dims, const std::vector<int64_t>&
   return dims.back();
 }
 
+// The products of one share, and where its operands begin, in bytes.
+struct ShareRun {
+  PrimitiveRun store;
+  std::optional<PrimitiveRun> add;  // where blocks are added
+  int64_t left = 0;
+  int64_t result = 0;
+  CutOperand columns;  // of x, to be copied to scratch; no rows: not needed
+};
+
 class DenseKernel final : public Kernel {
  public:
-  DenseKernel(const Dense& dense, std::unique_ptr<PrimitiveRun> store,
-              std::unique_ptr<PrimitiveRun> add, const cpu::ColumnSums& bias_sums)
-      : dense_(dense), store_(std::move(store)), add_(std::move(add)), bias_sums_(bias_sums) {}
+  DenseKernel(const Dense& dense, std::vector<ShareRun> shares, Bytes primitive_scratch,
+              Bytes share_scratch, const cpu::ColumnSums& bias_sums)
+      : dense_(dense),
+        shares_(std::move(shares)),
+        primitive_scratch_(primitive_scratch.count()),
+        share_scratch_(share_scratch.count()),
+        bias_sums_(bias_sums) {}
 
   void run(const KernelCall& call) const noexcept override {
-    const bool stores = call.first || add_ == nullptr;
-    const PrimitiveRun& product = stores ? *store_ : *add_;
     if (call.outputs[0].data != nullptr) {
-      std::array<std::byte*, 4> addresses = {call.inputs[0].data, call.inputs[1].data,
-                                             call.outputs[0].data, nullptr};
-      if (dense_.bias && dense_.kind == DenseKind::kForward) addresses[3] = call.inputs[2].data;
-      product.run(std::span(addresses).first(addresses[3] == nullptr ? 3 : 4), call.scratch);
+      cpu::for_each_part(static_cast<int>(shares_.size()), [&](int part) {
+        const ShareRun& share = shares_[static_cast<size_t>(part)];
+        std::byte* scratch = call.scratch + part * share_scratch_;
+        std::array<std::byte*, 4> addresses = {call.inputs[0].data + share.left,
+                                               call.inputs[1].data,
+                                               call.outputs[0].data + share.result, nullptr};
+        if (share.columns.rows > 0) {
+          share.columns.gather(addresses[0], scratch + primitive_scratch_);
+          addresses[0] = scratch + primitive_scratch_;
+        }
+        const bool bias = adds_bias(dense_);
+        if (bias) addresses[3] = call.inputs[2].data;
+        const bool stores = call.first || !share.add;
+        (stores ? share.store : *share.add).run(std::span(addresses).first(bias ? 4 : 3), scratch);
+      });
     }
     if (dense_.kind == DenseKind::kGradKernel && dense_.bias && call.outputs[1].data != nullptr) {
       const cpu::FlushDenormals flush;
@@ -113,8 +174,9 @@ class DenseKernel final : public Kernel {
 
  private:
   Dense dense_;
-  std::unique_ptr<PrimitiveRun> store_;
-  std::unique_ptr<PrimitiveRun> add_;  // null where nothing is ever added
+  std::vector<ShareRun> shares_;
+  int64_t primitive_scratch_;
+  int64_t share_scratch_;
   cpu::ColumnSums bias_sums_;
 };
 
@@ -172,24 +234,25 @@ class CutDenseKernel final : public Kernel {
   CutOperand rows_;
 };
 
-dnnl::primitive_desc_base describe(const Dense& d, bool add) {
+dnnl::primitive_desc_base describe(const Dense& d, const Share& share, bool add) {
   dnnl::primitive_attr attributes = base_attributes();
   dnnl::post_ops post_ops;
   if (add) post_ops.append_sum(1.0f);
   if (d.relu) append_relu(post_ops);
   attributes.set_post_ops(post_ops);
-  const Product p = product_of(d);
-  if (d.bias && d.kind == DenseKind::kForward) {
+  const Product p = product_of(d, share);
+  if (adds_bias(d)) {
     return dnnl::matmul::primitive_desc(engine(), p.left, p.right, matrix(1, d.units), p.result,
                                         attributes);
   }
   return dnnl::matmul::primitive_desc(engine(), p.left, p.right, p.result, attributes);
 }
 
-std::string key_of(const Dense& d, bool add) {
+// Shares of one size are one primitive.
+std::string key_of(const Dense& d, const Share& share, bool add) {
   std::string key = "dense" + std::to_string(static_cast<int>(d.kind));
-  const bool bias = d.bias && d.kind == DenseKind::kForward;
-  for (int64_t value : {d.rows, d.inner, d.units, int64_t{bias}, int64_t{d.relu}, int64_t{add}}) {
+  for (int64_t value : {share.row_count(), share.inner_count(), d.units, int64_t{adds_bias(d)},
+                        int64_t{d.relu}, int64_t{add}}) {
     key += ',';
     key += std::to_string(value);
   }
@@ -229,47 +292,89 @@ std::optional<Dense> read_dense(const cpu::NodeFacts& facts) {
   return d;
 }
 
-std::shared_ptr<Compiled> DenseLayers::compiled(const Dense& d, bool add) const {
-  return cache_.get(key_of(d, add), [&] {
-    const double flops = 2.0 * static_cast<double>(d.rows) * static_cast<double>(d.inner) *
-                         static_cast<double>(d.units);
-    auto result = std::make_shared<Compiled>();
-    result->threads = flops < kFlopsWorthATeam ? 1 : threads_;
-    guarded("a dense layer", result->threads,
-            [&] { result->take([d, add] { return describe(d, add); }); });
-    return result;
-  });
+DenseLayers::AllCompiled DenseLayers::compiled(const Dense& d, bool add) const {
+  AllCompiled all;
+  for (const Share& share : share_out(d, threads_)) {
+    all.push_back(cache_.get(key_of(d, share, add), [&] {
+      auto result = std::make_shared<Compiled>();
+      guarded("a dense layer",
+              [&] { result->take([d, share, add] { return describe(d, share, add); }); });
+      return result;
+    }));
+  }
+  return all;
 }
 
 std::vector<std::string> DenseLayers::keys(const Dense& d) const {
-  std::vector<std::string> keys = {key_of(d, false)};
-  if (accumulates(d)) keys.push_back(key_of(d, true));
+  std::vector<std::string> keys;
+  for (const Share& share : share_out(d, threads_)) {
+    keys.push_back(key_of(d, share, false));
+    if (accumulates(d)) keys.push_back(key_of(d, share, true));
+  }
   return keys;
 }
 
+Bytes DenseLayers::primitive_scratch(const Dense& d) const {
+  Bytes most;
+  for (const auto& each : compiled(d, false)) most = max(most, each->scratch);
+  if (accumulates(d)) {
+    for (const auto& each : compiled(d, true)) most = max(most, each->scratch);
+  }
+  return round_up(most, kLine);
+}
+
+Bytes DenseLayers::share_scratch(const Dense& d) const {
+  const std::vector<Share> shares = share_out(d, threads_);
+  Bytes columns;
+  if (d.kind == DenseKind::kGradKernel && shares.size() > 1) {
+    for (const Share& share : shares) {
+      columns = max(columns, Bytes(d.rows * share.inner_count() * kFloat));
+    }
+  }
+  return primitive_scratch(d) + round_up(columns, kLine);
+}
+
 Bytes DenseLayers::scratch(const Dense& d) const {
-  Bytes primitive = compiled(d, false)->scratch;
-  if (accumulates(d)) primitive = max(primitive, compiled(d, true)->scratch);
-  return d.cut ? cut_scratch(d, primitive).all : primitive;
+  const auto shares = static_cast<int64_t>(share_out(d, threads_).size());
+  const Bytes all = share_scratch(d) * shares;
+  return d.cut ? cut_scratch(d, all).all : all;
 }
 
 std::unique_ptr<Kernel> DenseLayers::make(const Dense& d, const KernelRequest& request,
                                           cpu::Isa isa) const {
-  const Product p = product_of(d);
-  std::vector<Argument> arguments = {
-      {DNNL_ARG_SRC, p.left}, {DNNL_ARG_WEIGHTS, p.right}, {DNNL_ARG_DST, p.result}};
-  if (d.bias && d.kind == DenseKind::kForward) {
-    arguments.push_back({DNNL_ARG_BIAS, matrix(1, d.units)});
+  const std::vector<Share> shares = share_out(d, threads_);
+  const AllCompiled store = compiled(d, false);
+  const AllCompiled add = accumulates(d) ? compiled(d, true) : AllCompiled();
+  std::vector<ShareRun> runs;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    const Share& share = shares[i];
+    const Product p = product_of(d, share);
+    std::vector<Argument> arguments = {
+        {DNNL_ARG_SRC, p.left}, {DNNL_ARG_WEIGHTS, p.right}, {DNNL_ARG_DST, p.result}};
+    if (adds_bias(d)) arguments.push_back({DNNL_ARG_BIAS, matrix(1, d.units)});
+    ShareRun run{PrimitiveRun(store[i], arguments), std::nullopt, 0, 0, {}};
+    if (!add.empty()) run.add.emplace(add[i], arguments);
+    switch (d.kind) {
+      case DenseKind::kForward:
+        run.left = share.rows.begin * d.inner * kFloat;
+        run.result = share.rows.begin * d.units * kFloat;
+        break;
+      case DenseKind::kGradInput:
+        run.left = share.rows.begin * d.units * kFloat;
+        run.result = share.rows.begin * d.inner * kFloat;
+        break;
+      case DenseKind::kGradKernel:
+        run.left = share.inner.begin * kFloat;
+        run.result = share.inner.begin * d.units * kFloat;
+        if (shares.size() > 1) run.columns = {d.rows, share.inner_count(), d.inner};
+        break;
+    }
+    runs.push_back(std::move(run));
   }
-  auto store = std::make_unique<PrimitiveRun>(compiled(d, false), arguments);
-  std::unique_ptr<PrimitiveRun> add;
-  Bytes primitive = compiled(d, false)->scratch;
-  if (accumulates(d)) {
-    add = std::make_unique<PrimitiveRun>(compiled(d, true), arguments);
-    primitive = max(primitive, compiled(d, true)->scratch);
-  }
-  auto block = std::make_unique<DenseKernel>(d, std::move(store), std::move(add),
-                                             cpu::ColumnSums(d.rows, d.units, isa));
+  const Bytes each = share_scratch(d);
+  const Bytes primitives = each * static_cast<int64_t>(shares.size());
+  auto block = std::make_unique<DenseKernel>(d, std::move(runs), primitive_scratch(d), each,
+                                             cpu::ColumnSums(d.rows, d.units, isa, threads_));
   if (!d.cut) return block;
   const bool forward = d.kind == DenseKind::kForward;
   const size_t rows_input = d.kind == DenseKind::kGradKernel ? 1 : 0;
@@ -284,7 +389,7 @@ std::unique_ptr<Kernel> DenseLayers::make(const Dense& d, const KernelRequest& r
     weight.stride = row_stride(request.output_dims[0], request.output_strides[0]);
   }
   return std::make_unique<CutDenseKernel>(
-      std::move(block), d, cut_scratch(d, primitive), weight,
+      std::move(block), d, cut_scratch(d, primitives), weight,
       CutOperand{d.rows, d.units, row_stride(row_dims, row_strides)});
 }
 

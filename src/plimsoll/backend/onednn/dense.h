@@ -7,10 +7,14 @@
 // gradient is added by the primitive itself (a sum post-op); the first block is stored by a second
 // primitive.
 //
+// Threads share a call's work, each with products for one thread: rows of y and dx, and rows of dw,
+// that is columns of x, which are copied together first (the vendor's fast products want dense
+// operands). What is summed over is never cut.
+//
 // Where a block is cut along the units, operands are copied to dense rows in scratch first and
 // results back afterwards, so that the bits do not depend on how wide the buffers around are.
 //
-//   scratch  [primitive] [cut only: w, or dw][cut only: y, or dy]
+//   scratch  [primitive] [columns of x] a share, [w, or dw] [y, or dy] where the units are cut
 //
 // A single unit is no matrix product; cpu/narrow_dense has it.
 
@@ -51,7 +55,11 @@ class DenseLayers {
                                cpu::Isa isa) const;
 
  private:
-  std::shared_ptr<Compiled> compiled(const Dense& dense, bool add) const;
+  // Of each share of a call.
+  using AllCompiled = std::vector<std::shared_ptr<Compiled>>;
+  AllCompiled compiled(const Dense& dense, bool add) const;
+  Bytes primitive_scratch(const Dense& dense) const;
+  Bytes share_scratch(const Dense& dense) const;
 
   PrimitiveCache& cache_;
   int threads_;

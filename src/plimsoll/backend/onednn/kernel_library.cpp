@@ -70,7 +70,9 @@ KernelLibrary::KernelLibrary(const CpuInfo& cpu, const KernelSetOptions& options
 
 std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId node,
                                                       const cpu::NodeFacts& facts) const {
-  if (!facts.op().starts_with("conv2d")) return std::nullopt;
+  if (!facts.op().starts_with("conv2d") || facts.op().starts_with("conv2d_pool_grad")) {
+    return std::nullopt;
+  }
   const int axis = graph::find_axis(facts.axes, graph::kBatchAxis);
   const int64_t block_samples =
       axis < 0 ? 1 : blocks_.block(graph, node)[static_cast<size_t>(axis)];
@@ -130,11 +132,10 @@ std::vector<std::string> KernelLibrary::primitive_keys(const Graph& graph, NodeI
   for (int64_t count : samples) {
     if (axis >= 0) extents[static_cast<size_t>(axis)] = count;
     const cpu::NodeFacts facts = cpu::node_facts(graph, node, batch, extents, {});
-    if (const auto c = convolution(graph, node, facts)) keys.push_back(convolutions_.key(*c));
-    if (const auto d = read_dense(facts)) {
-      const std::vector<std::string> more = dense_layers_.keys(*d);
-      keys.insert(keys.end(), more.begin(), more.end());
-    }
+    std::vector<std::string> more;
+    if (const auto c = convolution(graph, node, facts)) more = convolutions_.keys(*c);
+    if (const auto d = read_dense(facts)) more = dense_layers_.keys(*d);
+    keys.insert(keys.end(), more.begin(), more.end());
   }
   return keys;
 }
@@ -155,7 +156,7 @@ std::unique_ptr<Kernel> KernelLibrary::make(const KernelRequest& request) const 
                         "\". Make the graph again for this kernel set.");
       }
     }
-    return convolutions_.make(*c);
+    return convolutions_.make(*c, options_.isa);
   }
   if (const auto dense = read_dense(facts)) {
     return dense_layers_.make(*dense, request, options_.isa);

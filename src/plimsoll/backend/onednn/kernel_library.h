@@ -3,6 +3,7 @@
 // Which kernel runs a node: the vendor's primitives, our own loops, or the reference's.
 //
 //   conv2d, its gradients            the vendor        float32
+//   conv2d_pool                      the vendor and our own pooling; its gradients: our own
 //   dense, its gradients             the vendor        float32, from two units on; one unit: our
 //   own pack                             our own elementwise, poolings, BatchNormalization, bias,
 //   casts to float32, dropout, optimizers

@@ -73,6 +73,7 @@ class Onednn final : public Backend {
             .conv2d_relu = true,
             .dense_bias = true,
             .dense_relu = true,
+            .conv2d_max_pool = true,
             .kernel_gradient_bias = true};
   }
   std::vector<ops::PackOffer> packs(const Graph& graph, NodeId node) const override {
@@ -87,7 +88,7 @@ class Onednn final : public Backend {
     return library_.make_encoder(request);
   }
   ResidentBytes resident_bytes(const graph::ProgramSet& programs) const override {
-    return estimate_resident_bytes(library_, programs);
+    return estimate_resident_bytes(library_, programs, catalog_.thread_count());
   }
 
  private:

@@ -5,7 +5,9 @@
 namespace plimsoll::backend::onednn {
 namespace {
 
-constexpr Bytes kEngineBytes = 11_MiB + 512_KiB;
+constexpr Bytes kEngineBytes = 11_MiB + 768_KiB;
+// A thread that kernels share their work with: its stacks, and code that runs on it alone.
+constexpr Bytes kThreadBytes = 160_KiB;
 // Loading the library walks through its initializers, making primitives through the code of all
 // kernels that might have been chosen.
 constexpr Bytes kLoadingBytes = 21_MiB;
@@ -35,7 +37,7 @@ Bytes primitive_bytes(std::string_view key) {
 }  // namespace
 
 ResidentBytes estimate_resident_bytes(const KernelLibrary& library,
-                                      const graph::ProgramSet& programs) {
+                                      const graph::ProgramSet& programs, int threads) {
   std::set<std::string> keys;
   int64_t nodes = 0;
   for (const graph::Program& program : programs.programs) {
@@ -49,9 +51,10 @@ ResidentBytes estimate_resident_bytes(const KernelLibrary& library,
   }
   Bytes kernels = kNodeBytes * nodes;
   for (const std::string& key : keys) kernels += primitive_bytes(key);
-  return {.engine = kEngineBytes,
+  const Bytes engine = kEngineBytes + kThreadBytes * (threads - 1);
+  return {.engine = engine,
           .kernels = kernels,
-          .start_up = max(kLoadingBytes, kEngineBytes + kMakingBytes + kernels)};
+          .start_up = max(kLoadingBytes, engine + kMakingBytes + kernels)};
 }
 
 }  // namespace plimsoll::backend::onednn

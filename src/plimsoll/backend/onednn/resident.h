@@ -13,6 +13,6 @@
 namespace plimsoll::backend::onednn {
 
 ResidentBytes estimate_resident_bytes(const KernelLibrary& library,
-                                      const graph::ProgramSet& programs);
+                                      const graph::ProgramSet& programs, int threads);
 
 }  // namespace plimsoll::backend::onednn

@@ -2,6 +2,7 @@
 set(onednn_loops
     cpu/channels.cpp
     cpu/column_sums.cpp
+    cpu/conv_pool.cpp
     cpu/elementwise.cpp
     cpu/narrow_dense.cpp
     cpu/optimizers.cpp
@@ -9,9 +10,11 @@ set(onednn_loops
 set(onednn_sources
     cpu/cpu_kernels.cpp
     cpu/node_facts.cpp
+    cpu/team.cpp
     cpu/threads.cpp
     onednn/blocks.cpp
     onednn/convolution.cpp
+    onednn/convolution_shares.cpp
     onednn/cost_model.cpp
     onednn/dense.cpp
     onednn/kernel_library.cpp

@@ -1,5 +1,7 @@
 #include "backend/onednn/vendor.h"
 
+#include <omp.h>
+
 #include <atomic>
 
 #include "backend/onednn/library_pages.h"
@@ -28,6 +30,13 @@ std::atomic<bool> made_since_run{false};
 const dnnl::engine& engine() {
   static const dnnl::engine instance = make_engine();
   return instance;
+}
+
+OneThread::OneThread() : before_(omp_get_max_threads()) {
+  if (before_ != 1) omp_set_num_threads(1);
+}
+OneThread::~OneThread() {
+  if (before_ != 1) omp_set_num_threads(before_);
 }
 
 void throw_vendor_error(std::string_view what, const dnnl::error& error) {
@@ -64,7 +73,7 @@ void Compiled::forget_description() { description = {}; }
 
 void Compiled::compile() {
   if (primitive) return;
-  guarded(implementation, threads, [&] {
+  guarded(implementation, [&] {
     if (!description) description = describe_();
     primitive = dnnl::primitive(description.get());
   });
@@ -76,7 +85,7 @@ PrimitiveRun::PrimitiveRun(std::shared_ptr<Compiled> compiled,
                            const std::vector<Argument>& arguments)
     : compiled_(std::move(compiled)) {
   compiled_->compile();
-  guarded(compiled_->implementation, compiled_->threads, [&] {
+  guarded(compiled_->implementation, [&] {
     stream();
     const auto add = [&](int index, const dnnl::memory::desc& description) {
       memories_.push_back(dnnl::memory(description, engine(), DNNL_MEMORY_NONE));
@@ -94,7 +103,8 @@ void PrimitiveRun::run(std::span<std::byte* const> addresses, std::byte* scratch
   if (made_since_run.load(std::memory_order_relaxed) && made_since_run.exchange(false)) {
     drop_library_pages();
   }
-  const cpu::TeamScope team(compiled_->threads);
+  const OneThread one;
+  const cpu::FlushDenormals flush;
   for (size_t i = 0; i < addresses.size(); ++i) {
     dnnl_memory_set_data_handle(arguments_[i].memory, addresses[i]);
   }

@@ -4,7 +4,9 @@
 // without our allocating.
 //
 // This header and what includes it are the only places of oneDNN's headers. Its primitive cache is
-// off (it grows without end); cache.h keeps what we want kept.
+// off (it grows without end); primitive_cache.h keeps what we want kept. Every primitive is made
+// for one thread and runs on the thread that calls it, so OpenMP's threads are never started; who
+// wants several shares out the work first (convolution_shares.h, dense.h).
 
 #include <functional>
 #include <memory>
@@ -26,12 +28,23 @@ const dnnl::engine& engine();
 // The one place where a vendor's status becomes our exception: kBackend.
 [[noreturn]] void throw_vendor_error(std::string_view what, const dnnl::error& error);
 
-// Runs a vendor call with denormals kept (alphas of post-ops may be denormal) for that many
-// threads.
+// While it lives, the library sees one thread; what the host program has set comes back.
+class OneThread {
+ public:
+  OneThread();
+  ~OneThread();
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+// Runs a vendor call with denormals kept (alphas of post-ops may be denormal).
 template <typename Body>
-decltype(auto) guarded(std::string_view what, int threads, Body&& body) {
+decltype(auto) guarded(std::string_view what, Body&& body) {
   try {
-    const cpu::TeamScope team(threads);
+    const OneThread one;
     const cpu::KeepDenormals keep;
     return body();
   } catch (const dnnl::error& error) {
@@ -56,8 +69,7 @@ struct Compiled {
   std::string implementation;
   Bytes scratch;
   dnnl::memory::desc weights;  // as the primitive wants them; set by who described it
-  int threads = 1;
-  dnnl::primitive primitive;  // empty until compile()
+  dnnl::primitive primitive;   // empty until compile()
 
   // Fills description, implementation and scratch; `describes` may be asked again.
   void take(std::function<dnnl::primitive_desc_base()> describes);
@@ -69,13 +81,12 @@ struct Compiled {
   std::function<dnnl::primitive_desc_base()> describe_;
 };
 
-// One use of a compiled primitive with memory objects of its own.
+// One use of a compiled primitive with memory objects of its own; runs in one thread at a time.
 class PrimitiveRun {
  public:
   PrimitiveRun(std::shared_ptr<Compiled> compiled, const std::vector<Argument>& arguments);
 
-  // One address per argument, in the order of construction, then the scratchpad. Runs on the
-  // threads that it was compiled for.
+  // One address per argument, in the order of construction, then the scratchpad.
   void run(std::span<std::byte* const> addresses, std::byte* scratch) const noexcept;
 
  private:

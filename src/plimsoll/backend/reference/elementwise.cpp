@@ -58,6 +58,45 @@ std::unique_ptr<Kernel> make_multiply(const Problem& problem) {
   });
 }
 
+// Which of two is the larger one (`sign` 1) or the smaller one (−1); a NaN wins.
+template <typename T>
+T extremum(T a, T b, T sign) {
+  return a * sign > b * sign || a != a ? a : b;
+}
+
+template <int kSign>
+std::unique_ptr<Kernel> make_extremum(const Problem& problem) {
+  return for_float(problem.inputs[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return binary<T>(problem, [](T a, T b) { return extremum(a, b, T(kSign)); });
+  });
+}
+
+std::unique_ptr<Kernel> make_extremum_grad(const Problem& problem) {
+  const bool largest = problem.attributes().get_string("of", "maximum") == "maximum";
+  const bool ties = problem.attributes().get_bool("ties");
+  return for_float(problem.inputs[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return kernel_of([sign = T(largest ? 1 : -1), ties](const KernelCall& call) {
+      const Operand& dy = call.inputs[0];
+      const Operand& dx = call.outputs[0];
+      for_each_run<4>(dy.dims,
+                      {dy.strides, call.inputs[1].strides, call.inputs[2].strides, dx.strides},
+                      [&](const auto& at, int64_t, int64_t count) {
+                        const T* d = data_of<T>(dy) + at[0];
+                        const T* mine = data_of<T>(call.inputs[1]) + at[1];
+                        const T* other = data_of<T>(call.inputs[2]) + at[2];
+                        T* out = data_of<T>(dx) + at[3];
+                        for (int64_t i = 0; i < count; ++i) {
+                          const bool won = ties ? mine[i] * sign >= other[i] * sign
+                                                : !(other[i] * sign >= mine[i] * sign);
+                          out[i] = won ? d[i] : T(0);
+                        }
+                      });
+    });
+  });
+}
+
 std::unique_ptr<Kernel> make_bias_add(const Problem& problem) {
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -221,7 +260,10 @@ constexpr KernelEntry kEntries[] = {
     {"divide_by_count", make_divide_by_count},
     {"dropout", make_dropout},
     {"dropout_grad", make_dropout},
+    {"extremum_grad", make_extremum_grad},
     {"increment", make_increment},
+    {"maximum", make_extremum<1>},
+    {"minimum", make_extremum<-1>},
     {"multiply", make_multiply},
     {"scale_shift", make_scale_shift},
     {"subtract", make_subtract},

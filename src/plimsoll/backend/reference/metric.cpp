@@ -65,10 +65,64 @@ std::unique_ptr<Kernel> make_sparse_categorical(const Problem& problem) {
   });
 }
 
+// Whether fewer than k of the row are above element `label`; no, where one of them is not finite.
+template <typename T>
+double in_top_k(const T* p, int64_t count, int64_t label, int64_t k) {
+  if (label < 0 || label >= count) return 0.0;
+  int64_t above = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (!std::isfinite(p[i])) return 0.0;
+    above += p[i] > p[label] ? 1 : 0;
+  }
+  return above < k ? 1.0 : 0.0;
+}
+
+std::unique_ptr<Kernel> make_top_k(const Problem& problem) {
+  const int64_t k = problem.attributes().get_int("k");
+  return for_float(problem.inputs[1].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return accuracy<T>([k](const Operand& target, int64_t at, const T* p, int64_t count) {
+      return in_top_k(p, count, argmax<T>(data_of<T>(target) + at, count), k);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> make_sparse_top_k(const Problem& problem) {
+  const int64_t k = problem.attributes().get_int("k");
+  return for_float(problem.inputs[1].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return accuracy<T>([k, dtype = problem.inputs[0].dtype](const Operand& labels, int64_t at,
+                                                            const T* p, int64_t count) {
+      return in_top_k(p, count, read_label(labels, dtype, at), k);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> make_confusion_count(const Problem& problem) {
+  const double threshold = problem.attributes().get_double("threshold", 0.5);
+  const std::string counts = problem.attributes().get_string("counts", "hits");
+  return for_float(problem.inputs[1].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return accuracy<T>([least = static_cast<T>(threshold), of_target = counts != "predicted",
+                        of_prediction = counts != "actual"](const Operand& target, int64_t at,
+                                                            const T* p, int64_t count) {
+      const T* t = data_of<T>(target) + at;
+      int64_t found = 0;
+      for (int64_t i = 0; i < count; ++i) {
+        found += (!of_target || t[i] != T(0)) && (!of_prediction || p[i] > least) ? 1 : 0;
+      }
+      return static_cast<double>(found);
+    });
+  });
+}
+
 constexpr KernelEntry kEntries[] = {
     {"binary_accuracy", make_binary},
     {"categorical_accuracy", make_categorical},
+    {"confusion_count", make_confusion_count},
     {"sparse_categorical_accuracy", make_sparse_categorical},
+    {"sparse_top_k_categorical_accuracy", make_sparse_top_k},
+    {"top_k_categorical_accuracy", make_top_k},
 };
 
 }  // namespace

@@ -47,9 +47,13 @@ struct KernelEntry {
 
 // Kernels of one family each; table.cpp lists them all.
 std::span<const KernelEntry> activation_kernels();
+std::span<const KernelEntry> adaptive_optimizer_kernels();
 std::span<const KernelEntry> categorical_kernels();
+std::span<const KernelEntry> constraint_kernels();
 std::span<const KernelEntry> conv2d_kernels();
+std::span<const KernelEntry> conv2d_pool_kernels();
 std::span<const KernelEntry> dense_kernels();
+std::span<const KernelEntry> dense_loss_kernels();
 std::span<const KernelEntry> elementwise_kernels();
 std::span<const KernelEntry> initializer_kernels();
 std::span<const KernelEntry> loss_kernels();
@@ -60,6 +64,8 @@ std::span<const KernelEntry> optimizer_kernels();
 std::span<const KernelEntry> pool_kernels();
 std::span<const KernelEntry> softmax_kernels();
 std::span<const KernelEntry> sum_kernels();
+std::span<const KernelEntry> transpose_kernels();
+std::span<const KernelEntry> upsample_kernels();
 
 // nullptr: none.
 const KernelEntry* find_kernel(std::string_view op);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/activation_kinds.h"
+#include "ops/fuse/pooled.h"
 #include "ops/fuse/rewrite.h"
 
 namespace plimsoll::ops {
@@ -14,15 +15,6 @@ using graph::Node;
 using graph::NodeId;
 using graph::ValueId;
 
-// A fused group: it stands where `place` stood and is called so; the other members are gone.
-struct Group {
-  NodeId place;
-  std::string_view op;
-  std::vector<ValueId> inputs;
-  Attributes attributes;
-  std::vector<ValueId> outputs;
-};
-
 class Matcher {
  public:
   Matcher(const Graph& graph, const Offers& offers)
@@ -30,7 +22,10 @@ class Matcher {
         offers_(offers),
         users_(find_users(graph)),
         group_(graph.nodes.size(), kNone) {
-    for (size_t i = 0; i < graph.nodes.size(); ++i) match(NodeId(i));
+    for (size_t i = 0; i < graph.nodes.size(); ++i) match_pool(NodeId(i));
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      if (group_of(NodeId(i)) == kNone) match(NodeId(i));
+    }
   }
 
   // −1: the node is no member of a group.
@@ -39,6 +34,11 @@ class Matcher {
   const Group& group(int index) const { return groups_[static_cast<size_t>(index)]; }
 
  private:
+  void match_pool(NodeId id) {
+    if (!offers_.conv2d_max_pool || graph_.node(id).op->name() != "max_pool2d") return;
+    for (Group& group : match_pooled(graph_, users_, id)) take(std::move(group));
+  }
+
   void match(NodeId id) {
     const std::string_view op = graph_.node(id).op->name();
     if (op == "conv2d") match_forward(id, offers_.conv2d_bias, offers_.conv2d_relu);
@@ -60,8 +60,8 @@ class Matcher {
   void match_forward(NodeId id, bool fuse_bias, bool fuse_relu) {
     const Node& node = graph_.node(id);
     if (node.attributes.get_string("activation", "linear") != "linear") return;
-    Group group{id, node.op->name(), node.inputs, node.attributes, node.outputs};
-    std::vector<NodeId> members = {id};
+    Group group{id, node.op->name(), node.inputs, node.attributes, node.outputs, {id}};
+    std::vector<NodeId>& members = group.members;
     if (fuse_bias && !node.attributes.get_bool("use_bias", false)) {
       if (const NodeId bias = only_reader(group.outputs[0], "bias_add"); bias.valid()) {
         members.push_back(bias);
@@ -81,7 +81,7 @@ class Matcher {
     }
     if (members.size() < 2) return;
     group.place = members.back();
-    take(std::move(group), members);
+    take(std::move(group));
   }
 
   // The gradients of kernel and bias read the same dy.
@@ -95,16 +95,16 @@ class Matcher {
       const NodeId place = std::min(id, user);
       const graph::Value& x = graph_.value(node.inputs[0]);
       if (x.producer.valid() && x.producer >= place) continue;
-      Group group{place, node.op->name(), node.inputs, node.attributes, node.outputs};
+      Group group{place, node.op->name(), node.inputs, node.attributes, node.outputs, {id, user}};
       group.attributes.set("use_bias", true);
       group.outputs.push_back(bias.outputs[0]);
-      take(std::move(group), {id, user});
+      take(std::move(group));
       return;
     }
   }
 
-  void take(Group group, const std::vector<NodeId>& members) {
-    for (NodeId member : members) group_[member.index()] = static_cast<int>(groups_.size());
+  void take(Group group) {
+    for (NodeId member : group.members) group_[member.index()] = static_cast<int>(groups_.size());
     groups_.push_back(std::move(group));
   }
 
@@ -128,6 +128,10 @@ Graph fuse(const Graph& graph, const graph::OpRegistry& registry, const Offers& 
     const Group& group = matcher.group(index);
     if (group.place != id) return;
     replay.add(id, group.op, replay.mapped(group.inputs), group.attributes, group.outputs);
+    // Its winners say more than those of the pooling did.
+    if (group.op == "conv2d_pool") {
+      replay.builder().mutable_graph().value(replay.mapped(group.outputs[1])).name += "/passing";
+    }
   });
 }
 

@@ -23,6 +23,8 @@ struct Offers {
   bool conv2d_relu = false;  // … + activation relu (plain)
   bool dense_bias = false;
   bool dense_relu = false;
+  // conv2d + bias_add + relu + max_pool2d with windows side by side, and their gradients
+  bool conv2d_max_pool = false;
   bool kernel_gradient_bias = false;  // *_grad_kernel + bias_grad of the same gradient
   friend bool operator==(const Offers&, const Offers&) = default;
 };

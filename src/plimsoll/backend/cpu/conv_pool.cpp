@@ -1,0 +1,304 @@
+#include "backend/cpu/conv_pool.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/families.h"
+
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv_pool_impl.h"
+#include "backend/cpu/for_each_isa.h"
+
+namespace plimsoll::backend::cpu {
+namespace {
+
+constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
+// Below this many products one thread is as fast as several.
+constexpr double kProductsWorthATeam = 3e5;
+
+int64_t rounded(int64_t floats) {
+  return (floats + kWidestVector - 1) / kWidestVector * kWidestVector;
+}
+
+PatchShape patch_shape(const ops::Conv2dPoolGeometry& g) {
+  PatchShape s;
+  s.kernel_rows = g.conv.rows().size;
+  s.run = g.conv.columns().size * g.conv.channels;
+  s.row = rounded(s.run);
+  s.filters = g.conv.filters;
+  s.pool_rows = g.pool_rows;
+  s.pool_columns = g.pool_columns;
+  s.taps = g.taps();
+  s.stride_rows = g.conv.rows().stride;
+  s.stride_columns = g.conv.columns().stride;
+  s.channels = g.conv.channels;
+  return s;
+}
+
+// What both gradients know of their node.
+struct PooledGradient {
+  PatchShape shape;
+  ops::Conv2dPoolGeometry geometry;
+  int64_t samples = 1;
+  int64_t band_columns = 1;  // source columns under all windows of a row, padding included
+  int threads = 1;
+
+  PooledGradient(const NodeFacts& facts, const CpuOptions& options)
+      : geometry(ops::conv2d_pool_geometry(facts.op(), facts.types())) {
+    shape = patch_shape(geometry);
+    samples = facts.samples() * facts.inputs[0].shape[0].count;
+    band_columns = (geometry.columns() * shape.pool_columns - 1) * shape.stride_columns +
+                   geometry.conv.columns().size;
+    const double products = static_cast<double>(samples * geometry.rows() * geometry.columns()) *
+                            static_cast<double>(shape.filters * shape.patch());
+    threads = products < kProductsWorthATeam ? 1 : options.threads;
+  }
+
+  int64_t source_row() const { return geometry.conv.columns().input * shape.channels; }
+  int64_t source_rows() const { return geometry.conv.rows().input; }
+  int64_t band_row() const { return band_columns * shape.channels; }
+  // A band of rows with room for the last patch's last vector.
+  int64_t band_floats() const { return rounded(shape.band_rows() * band_row() + kWidestVector); }
+  // The first source row under a pooled row; may lie in the padding.
+  int64_t top(int64_t pooled_row) const {
+    return pooled_row * shape.step_rows() - geometry.conv.rows().before;
+  }
+  int64_t left() const { return geometry.conv.columns().before; }
+  // Source columns that a band holds.
+  int64_t held_columns() const {
+    return std::min(geometry.conv.columns().input, band_columns - left());
+  }
+  int64_t pooled_row() const { return geometry.columns() * shape.filters; }
+};
+
+// --- kernel
+
+class KernelGradient {
+ public:
+  KernelGradient(const NodeFacts& facts, const CpuOptions& options)
+      : p_(facts, options),
+        use_bias_(facts.outputs.size() > 1),
+        loop_(PLIMSOLL_PICK(options.isa, add_kernel_gradient)),
+        store_(PLIMSOLL_PICK(options.isa, store_kernel_gradient)) {
+    const PatchShape& s = p_.shape;
+    copies_ = p_.geometry.conv.rows().before > 0 || p_.left() > 0 || s.run != s.row ||
+              p_.top(p_.geometry.rows() - 1) + s.band_rows() > p_.source_rows() ||
+              p_.band_columns > p_.geometry.conv.columns().input;
+    const int64_t groups = (s.filters + kListFilters - 1) / kListFilters;
+    filter_parts_ = static_cast<int>(std::min<int64_t>(p_.threads, groups));
+    row_parts_ = static_cast<int>(
+        std::min<int64_t>(p_.threads / filter_parts_, p_.samples * p_.geometry.rows()));
+    sums_ = rounded(s.filters * s.patch()) + rounded(s.filters);
+    band_ = copies_ ? p_.band_floats() : 0;
+  }
+
+  Bytes scratch() const {
+    return Bytes((row_parts_ * sums_ + filter_parts_ * row_parts_ * band_) * kFloat);
+  }
+
+  void run(const KernelCall& call) const noexcept {
+    auto* sums = reinterpret_cast<float*>(call.scratch);
+    for_each_part(filter_parts_ * row_parts_, [&](int part) { add(call, sums, part); });
+    const PatchShape& s = p_.shape;
+    if (call.outputs[0].data != nullptr) {
+      const int64_t rows = s.kernel_rows * s.run;
+      const int parts = parts_for(rows * s.filters * 2 * kFloat, p_.threads);
+      for_each_range(rows, kWidestVector, parts, [&](int64_t begin, int64_t end) {
+        store_(s, sums, row_parts_, sums_, begin, end, output_floats(call, 0), !call.first);
+      });
+    }
+    if (!use_bias_ || call.outputs[1].data == nullptr) return;
+    float* bias = output_floats(call, 1);
+    for (int64_t f = 0; f < s.filters; ++f) {
+      float total = 0.0f;
+      for (int64_t rows = 0; rows < row_parts_; ++rows) total += bias_sums(sums, rows)[f];
+      bias[f] = call.first ? total : bias[f] + total;
+    }
+  }
+
+ private:
+  float* bias_sums(float* sums, int64_t row_part) const {
+    return sums + row_part * sums_ + rounded(p_.shape.filters * p_.shape.patch());
+  }
+
+  void add(const KernelCall& call, float* all_sums, int part) const noexcept {
+    const PatchShape& s = p_.shape;
+    const int row_part = part / filter_parts_;
+    const Range filters = part_of(s.filters, kListFilters, part % filter_parts_, filter_parts_);
+    const Range rows = part_of(p_.samples * p_.geometry.rows(), 1, row_part, row_parts_);
+    float* sums = all_sums + row_part * sums_;
+    float* bias = bias_sums(all_sums, row_part);
+    float* band = all_sums + row_parts_ * sums_ + part * band_;
+    std::fill(sums + filters.begin * s.patch(), sums + filters.end * s.patch(), 0.0f);
+    std::fill(bias + filters.begin, bias + filters.end, 0.0f);
+    std::fill(band, band + band_, 0.0f);
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      const float* from =
+          input_floats(call, 0) + row / p_.geometry.rows() * p_.source_rows() * p_.source_row();
+      const int64_t top = p_.top(row % p_.geometry.rows());
+      if (copies_) fill_band(from, top, band);
+      loop_(s, copies_ ? band : from + top * p_.source_row(),
+            copies_ ? p_.band_row() : p_.source_row(),
+            input_floats(call, 1) + row * p_.pooled_row(),
+            reinterpret_cast<const uint8_t*>(call.inputs[2].data) + row * p_.pooled_row(),
+            p_.geometry.columns(), filters.begin, filters.end, sums, bias);
+    }
+  }
+
+  // The padding on both sides stays zero.
+  void fill_band(const float* image, int64_t top, float* band) const noexcept {
+    const auto bytes = static_cast<size_t>(p_.held_columns() * p_.shape.channels * kFloat);
+    for (int64_t r = 0; r < p_.shape.band_rows(); ++r) {
+      float* to = band + r * p_.band_row() + p_.left() * p_.shape.channels;
+      if (p_.geometry.conv.rows().inside(top + r)) {
+        std::memcpy(to, image + (top + r) * p_.source_row(), bytes);
+      } else {
+        std::memset(to, 0, bytes);
+      }
+    }
+  }
+
+  PooledGradient p_;
+  bool use_bias_;
+  decltype(&generic::add_kernel_gradient) loop_;
+  decltype(&generic::store_kernel_gradient) store_;
+  bool copies_ = false;
+  int filter_parts_ = 1;
+  int row_parts_ = 1;
+  int64_t sums_ = 0;  // of one part of the rows
+  int64_t band_ = 0;  // of one part
+};
+
+// --- source
+
+// Rows that gradients were added to, on their way into dx.
+class SourceGradient {
+ public:
+  SourceGradient(const NodeFacts& facts, const CpuOptions& options)
+      : p_(facts, options),
+        loop_(PLIMSOLL_PICK(options.isa, add_source_gradient)),
+        spread_(PLIMSOLL_PICK(options.isa, spread_kernel)) {
+    const PatchShape& s = p_.shape;
+    parts_ = static_cast<int>(std::min<int64_t>(p_.threads, p_.samples * p_.source_rows()));
+    kernel_ = rounded(s.filters * s.patch());
+    list_ = rounded((s.taps + 1) * s.filters);
+    part_ = 2 * list_ + p_.band_floats();
+  }
+
+  Bytes scratch() const { return Bytes((kernel_ + parts_ * part_) * kFloat); }
+
+  void run(const KernelCall& call) const noexcept {
+    auto* kernel = reinterpret_cast<float*>(call.scratch);
+    for_each_range(p_.shape.filters, 1, parts_, [&](int64_t begin, int64_t end) {
+      spread_(p_.shape, input_floats(call, 2), begin, end, kernel);
+    });
+    for_each_part(parts_, [&](int part) {
+      const Range rows = part_of(p_.samples * p_.source_rows(), 1, part, parts_);
+      float* scratch = kernel + kernel_ + part * part_;
+      for (int64_t row = rows.begin; row < rows.end;) {
+        const int64_t sample = row / p_.source_rows();
+        const int64_t first = row - sample * p_.source_rows();
+        const int64_t count = std::min(p_.source_rows() - first, rows.end - row);
+        compute(call, kernel, sample, {first, first + count}, scratch);
+        row += count;
+      }
+    });
+  }
+
+ private:
+  // Rows [rows.begin, rows.end) of one image.
+  void compute(const KernelCall& call, const float* kernel, int64_t sample, Range rows,
+               float* scratch) const noexcept {
+    const PatchShape& s = p_.shape;
+    auto* offsets = reinterpret_cast<int32_t*>(scratch + list_);
+    float* band = scratch + 2 * list_;
+    float* dx = output_floats(call, 0) + sample * p_.source_rows() * p_.source_row();
+    const int64_t pooled = sample * p_.geometry.rows() * p_.pooled_row();
+    std::memset(band, 0, static_cast<size_t>(p_.band_floats() * kFloat));
+    int64_t pooled_row = 0;
+    while (pooled_row < p_.geometry.rows() && p_.top(pooled_row) + s.band_rows() <= rows.begin) {
+      ++pooled_row;
+    }
+    int64_t next = rows.begin;
+    for (; pooled_row < p_.geometry.rows() && p_.top(pooled_row) < rows.end; ++pooled_row) {
+      const int64_t top = p_.top(pooled_row);
+      const int64_t at = pooled + pooled_row * p_.pooled_row();
+      loop_(s, kernel, input_floats(call, 0) + at,
+            reinterpret_cast<const uint8_t*>(call.inputs[1].data) + at, p_.geometry.columns(),
+            std::max<int64_t>(rows.begin - top, 0), std::min(rows.end - top, s.band_rows()),
+            scratch, offsets, band, p_.band_row());
+      const bool last = pooled_row + 1 == p_.geometry.rows();
+      next = emit(next, std::min(rows.end, last ? rows.end : top + s.step_rows()), top, band, dx);
+      shift(band);
+    }
+    emit(next, rows.end, rows.end, band, dx);
+  }
+
+  // Writes rows [next, end) of dx; the band begins at row `top`, what it does not hold is zero.
+  int64_t emit(int64_t next, int64_t end, int64_t top, const float* band, float* dx) const {
+    const int64_t held = p_.held_columns() * p_.shape.channels;
+    for (; next < end; ++next) {
+      float* to = dx + next * p_.source_row();
+      const int64_t row = next - top;
+      const bool holds = row >= 0 && row < p_.shape.band_rows();
+      if (holds) {
+        std::memcpy(to, band + row * p_.band_row() + p_.left() * p_.shape.channels,
+                    static_cast<size_t>(held * kFloat));
+      }
+      const int64_t from = holds ? held : 0;
+      std::memset(to + from, 0, static_cast<size_t>((p_.source_row() - from) * kFloat));
+    }
+    return next;
+  }
+
+  // To the next pooled row.
+  void shift(float* band) const {
+    const int64_t kept = std::max<int64_t>(p_.shape.band_rows() - p_.shape.step_rows(), 0);
+    if (kept > 0) {
+      std::memmove(band, band + p_.shape.step_rows() * p_.band_row(),
+                   static_cast<size_t>(kept * p_.band_row() * kFloat));
+    }
+    std::memset(band + kept * p_.band_row(), 0,
+                static_cast<size_t>((p_.band_floats() - kept * p_.band_row()) * kFloat));
+  }
+
+  PooledGradient p_;
+  decltype(&generic::add_source_gradient) loop_;
+  decltype(&generic::spread_kernel) spread_;
+  int parts_ = 1;
+  int64_t kernel_ = 0;  // floats
+  int64_t list_ = 0;
+  int64_t part_ = 0;
+};
+
+template <typename Gradient>
+CpuKernel gradient_kernel(Gradient gradient) {
+  const Bytes scratch = gradient.scratch();
+  return kernel_of([gradient](const KernelCall& call) { gradient.run(call); }, scratch);
+}
+
+}  // namespace
+
+ConvPooling::ConvPooling(const ops::Conv2dPoolGeometry& geometry, Isa isa)
+    : shape_(patch_shape(geometry)),
+      columns_(geometry.columns()),
+      result_row_(geometry.conv.columns().output * geometry.conv.filters),
+      relu_(geometry.relu),
+      loop_(PLIMSOLL_PICK(isa, pool_conv_rows)) {}
+
+void ConvPooling::run(const float* result, int64_t rows, float* y,
+                      uint8_t* winners) const noexcept {
+  loop_(shape_, relu_, result, result_row_, rows, columns_, y, winners);
+}
+
+CpuKernel make_conv_pool(const NodeFacts& facts, const CpuOptions& options) {
+  const std::string_view op = facts.op();
+  const bool to_kernel = op == "conv2d_pool_grad_kernel";
+  if (!to_kernel && op != "conv2d_pool_grad_input") return {};
+  if (facts.inputs[0].dtype != DType::kFloat32) return {};
+  const ops::Conv2dPoolGeometry g = ops::conv2d_pool_geometry(op, facts.types());
+  if (g.conv.rows().dilation != 1 || g.conv.columns().dilation != 1) return {};
+  if (to_kernel) return gradient_kernel(KernelGradient(facts, options));
+  return gradient_kernel(SourceGradient(facts, options));
+}
+
+}  // namespace plimsoll::backend::cpu

@@ -1,0 +1,229 @@
+// Loops of conv_pool.cpp; see for_each_isa.h and conv_pool.h.
+
+// Sums that stay in registers: rows × columns of vectors.
+constexpr int kMostRows = 3;
+constexpr int kMostColumns = kLanes == 16 ? 8 : 4;
+
+// sums[r][c] += Σ over the list of value · from[offset + r][c].
+template <int kRows, int kColumns>
+inline void add_list_fixed(const float* values, const int32_t* offsets, int64_t count,
+                           const float* from, int64_t from_row, float* sums, int64_t sums_row) {
+  Floats total[kRows][kColumns];
+  for (int r = 0; r < kRows; ++r) {
+    for (int c = 0; c < kColumns; ++c) total[r][c] = load(sums + r * sums_row + c * kLanes);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const Floats value = Floats{} + values[i];
+    const float* at = from + offsets[i];
+    for (int r = 0; r < kRows; ++r) {
+      for (int c = 0; c < kColumns; ++c) {
+        total[r][c] = multiply_add(value, load(at + r * from_row + c * kLanes), total[r][c]);
+      }
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int c = 0; c < kColumns; ++c) store(sums + r * sums_row + c * kLanes, total[r][c]);
+  }
+}
+
+template <int kRows>
+inline void add_list_rows(int64_t columns, const float* values, const int32_t* offsets,
+                          int64_t count, const float* from, int64_t from_row, float* sums,
+                          int64_t sums_row) {
+  while (columns > 0) {
+    const int64_t now = columns < kMostColumns ? columns : kMostColumns;
+    switch (now) {
+      case 1:
+        add_list_fixed<kRows, 1>(values, offsets, count, from, from_row, sums, sums_row);
+        break;
+      case 2:
+        add_list_fixed<kRows, 2>(values, offsets, count, from, from_row, sums, sums_row);
+        break;
+      case 3:
+        add_list_fixed<kRows, 3>(values, offsets, count, from, from_row, sums, sums_row);
+        break;
+      case 4:
+        add_list_fixed<kRows, 4>(values, offsets, count, from, from_row, sums, sums_row);
+        break;
+#if PLIMSOLL_LANES == 16
+      case 5:
+        add_list_fixed<kRows, 5>(values, offsets, count, from, from_row, sums, sums_row);
+        break;
+      case 6:
+        add_list_fixed<kRows, 6>(values, offsets, count, from, from_row, sums, sums_row);
+        break;
+      case 7:
+        add_list_fixed<kRows, 7>(values, offsets, count, from, from_row, sums, sums_row);
+        break;
+      default:
+        add_list_fixed<kRows, 8>(values, offsets, count, from, from_row, sums, sums_row);
+        break;
+#endif
+    }
+    columns -= now;
+    from += now * kLanes;
+    sums += now * kLanes;
+  }
+}
+
+// The same for any number of rows of `row` numbers, a multiple of the vector.
+inline void add_list(int64_t rows, int64_t row, const float* values, const int32_t* offsets,
+                     int64_t count, const float* from, int64_t from_row, float* sums,
+                     int64_t sums_row) {
+  if (count == 0) return;
+  const int64_t columns = row / kLanes;
+  for (; rows >= kMostRows; rows -= kMostRows) {
+    add_list_rows<kMostRows>(columns, values, offsets, count, from, from_row, sums, sums_row);
+    from += kMostRows * from_row;
+    sums += kMostRows * sums_row;
+  }
+  if (rows == 2) {
+    add_list_rows<2>(columns, values, offsets, count, from, from_row, sums, sums_row);
+  } else if (rows == 1) {
+    add_list_rows<1>(columns, values, offsets, count, from, from_row, sums, sums_row);
+  }
+}
+
+// One pooled row's share of the kernel gradient: `band` holds the source rows under it, `band_row`
+// numbers apart, and dy and winners its windows; filters [begin, end). sums: [filter][patch],
+// bias_sums: [filter].
+void add_kernel_gradient(const PatchShape& s, const float* band, int64_t band_row, const float* dy,
+                         const uint8_t* winners, int64_t windows, int64_t begin, int64_t end,
+                         float* sums, float* bias_sums) {
+  int32_t tap_offset[256];
+  for (int64_t t = 0; t < s.taps; ++t) {
+    tap_offset[t] = static_cast<int32_t>(t / s.pool_columns * s.stride_rows * band_row +
+                                         t % s.pool_columns * s.stride_columns * s.channels);
+  }
+  for (int64_t t = s.taps; t < 256; ++t) tap_offset[t] = 0;
+  const auto step = static_cast<int32_t>(s.pool_columns * s.stride_columns * s.channels);
+  float values[kListFilters][kListWindows];
+  int32_t offsets[kListFilters][kListWindows];
+  for (int64_t first = 0; first < windows; first += kListWindows) {
+    const int64_t last = first + kListWindows < windows ? first + kListWindows : windows;
+    for (int64_t group = begin; group < end; group += kListFilters) {
+      const int64_t filters = group + kListFilters < end ? kListFilters : end - group;
+      int64_t counts[kListFilters] = {};
+      for (int64_t w = first; w < last; ++w) {
+        const float* d = dy + w * s.filters + group;
+        const uint8_t* winner = winners + w * s.filters + group;
+        const auto base = static_cast<int32_t>(w) * step;
+        for (int64_t f = 0; f < filters; ++f) {
+          values[f][counts[f]] = d[f];
+          offsets[f][counts[f]] = base + tap_offset[winner[f]];
+          counts[f] += winner[f] < s.taps ? 1 : 0;
+        }
+      }
+      for (int64_t f = 0; f < filters; ++f) {
+        float total = 0.0f;
+        for (int64_t i = 0; i < counts[f]; ++i) total += values[f][i];
+        bias_sums[group + f] += total;
+        add_list(s.kernel_rows, s.row, values[f], offsets[f], counts[f], band, band_row,
+                 sums + (group + f) * s.patch(), s.row);
+      }
+    }
+  }
+}
+
+// One pooled row's share of the source gradient, added to a band of rows like that above; rows
+// [first_row, end_row) of it alone. `kernel`: [filter][patch], zeros behind each run. `values` and
+// `offsets` have room for one number a filter and tap.
+void add_source_gradient(const PatchShape& s, const float* kernel, const float* dy,
+                         const uint8_t* winners, int64_t windows, int64_t first_row,
+                         int64_t end_row, float* values, int32_t* offsets, float* band,
+                         int64_t band_row) {
+  const int64_t step = s.pool_columns * s.stride_columns * s.channels;
+  int64_t counts[256];
+  for (int64_t w = 0; w < windows; ++w) {
+    const float* d = dy + w * s.filters;
+    const uint8_t* winner = winners + w * s.filters;
+    for (int64_t t = 0; t <= s.taps; ++t) counts[t] = 0;
+    for (int64_t f = 0; f < s.filters; ++f) {
+      const int64_t list = winner[f];
+      const int64_t at = list * s.filters + counts[list]++;
+      values[at] = d[f];
+      offsets[at] = static_cast<int32_t>(f * s.patch());
+    }
+    for (int64_t t = 0; t < s.taps; ++t) {
+      const int64_t top = t / s.pool_columns * s.stride_rows;
+      const int64_t skipped = first_row > top ? first_row - top : 0;
+      const int64_t bottom = top + s.kernel_rows < end_row ? top + s.kernel_rows : end_row;
+      if (bottom <= top + skipped) continue;
+      add_list(bottom - top - skipped, s.row, values + t * s.filters, offsets + t * s.filters,
+               counts[t], kernel + skipped * s.row, s.row,
+               band + (top + skipped) * band_row + w * step +
+                   t % s.pool_columns * s.stride_columns * s.channels,
+               band_row);
+    }
+  }
+}
+
+// A convolution's rows, `columns` × channels each, to pooled rows [0, rows). Either output may be
+// null; a winner that ReLU stops is `taps`.
+void pool_conv_rows(const PatchShape& s, bool relu, const float* x, int64_t x_row, int64_t rows,
+                    int64_t columns, float* y, uint8_t* winners) {
+  const int64_t channels = s.filters;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const float* corner = x + row * s.pool_rows * x_row + column * s.pool_columns * channels;
+      const int64_t at = (row * columns + column) * channels;
+      int64_t c = 0;
+      for (; c + kLanes <= channels; c += kLanes) {
+        Floats best = load(corner + c);
+        Ints winner = {};
+        for (int64_t t = 1; t < s.taps; ++t) {
+          const Floats v =
+              load(corner + t / s.pool_columns * x_row + t % s.pool_columns * channels + c);
+          const Ints wins = (v > best) | ((v != v) & (best == best));
+          best = wins ? v : best;
+          winner = wins ? Ints{} + static_cast<int32_t>(t) : winner;
+        }
+        if (relu) winner = best > 0.0f ? winner : Ints{} + static_cast<int32_t>(s.taps);
+        if (y != nullptr) store(y + at + c, best);
+        if (winners != nullptr) store_winners(winners + at + c, winner);
+      }
+      for (; c < channels; ++c) {
+        float best = corner[c];
+        int64_t winner = 0;
+        for (int64_t t = 1; t < s.taps; ++t) {
+          const float v = corner[t / s.pool_columns * x_row + t % s.pool_columns * channels + c];
+          if (v > best || (v != v && best == best)) {
+            best = v;
+            winner = t;
+          }
+        }
+        if (y != nullptr) y[at + c] = best;
+        if (winners != nullptr) {
+          winners[at + c] = static_cast<uint8_t>(!relu || best > 0.0f ? winner : s.taps);
+        }
+      }
+    }
+  }
+}
+
+// Sums over parts, filter by filter, back to the kernel's order: rows [begin, end) of the kernel's
+// height × width × channels. `part_elements` from part to part.
+void store_kernel_gradient(const PatchShape& s, const float* sums, int64_t parts,
+                           int64_t part_elements, int64_t begin, int64_t end, float* kernel,
+                           bool add) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float* from = sums + row / s.run * s.row + row % s.run;
+    float* to = kernel + row * s.filters;
+    for (int64_t f = 0; f < s.filters; ++f) {
+      float total = from[f * s.patch()];
+      for (int64_t p = 1; p < parts; ++p) total += from[p * part_elements + f * s.patch()];
+      to[f] = add ? to[f] + total : total;
+    }
+  }
+}
+// The kernel filter by filter, filters [begin, end), zeros behind each run.
+void spread_kernel(const PatchShape& s, const float* kernel, int64_t begin, int64_t end,
+                   float* by_filter) {
+  for (int64_t f = begin; f < end; ++f) {
+    float* to = by_filter + f * s.patch();
+    for (int64_t r = 0; r < s.kernel_rows; ++r, to += s.row) {
+      for (int64_t i = 0; i < s.run; ++i) to[i] = kernel[(r * s.run + i) * s.filters + f];
+      for (int64_t i = s.run; i < s.row; ++i) to[i] = 0.0f;
+    }
+  }
+}

@@ -1,0 +1,355 @@
+#include "plan/cuts.h"
+
+#include <algorithm>
+#include <map>
+
+#include "plan/complete.h"
+#include "plan/tree_editor.h"
+
+namespace plimsoll::plan {
+namespace {
+
+using graph::NodeId;
+using graph::ValueId;
+using graph::ValueKind;
+using Index = TreeEditor::Index;
+
+bool accepts(const graph::Graph& graph, NodeId node, size_t input, const std::string& form) {
+  const std::vector<graph::ValueType> inputs = graph::input_types(graph, node);
+  const std::vector<graph::ValueType> outputs = graph::output_types(graph, node);
+  const graph::Node& n = graph.node(node);
+  const std::vector<std::string> forms =
+      n.op->saved_forms({n.attributes, inputs, outputs}, static_cast<int>(input));
+  return std::ranges::find(forms, form) != forms.end();
+}
+
+class CutMaker {
+ public:
+  CutMaker(const std::vector<Cut>& cuts, const ProgramFacts& facts,
+           const Dependencies& dependencies, ProgramPlan& plan)
+      : facts_(facts),
+        graph_(facts.graph()),
+        dependencies_(dependencies),
+        plan_(plan),
+        editor_(plan),
+        uses_(graph_.values.size()),
+        calls_(graph_.nodes.size(), -1),
+        makers_(plan.instances.size(), -1) {
+    for (const Cut& cut : cuts) cuts_[cut.value].push_back(cut);
+    for (size_t i = 0; i < editor_.size(); ++i) index_item(static_cast<Index>(i));
+    for (size_t i = 0; i < plan.instances.size(); ++i) {
+      int& copies = copies_[plan.instances[i].value];
+      if (plan.instances[i].copy < kDrainedCopies) {
+        copies = std::max(copies, plan.instances[i].copy);
+      }
+    }
+  }
+
+  void run() {
+    const std::vector<NodeId>& order = dependencies_.order;
+    for (auto node = order.rbegin(); node != order.rend(); ++node) cut_outputs(*node);
+    for (const auto& [value, cuts] : cuts_) {
+      if (graph_.value(value).kind == ValueKind::kInput) cut_input(value);
+    }
+    editor_.write_back(plan_);
+  }
+
+ private:
+  struct Use {
+    Index item = -1;
+    int operand = -1;  // −1: a drain
+  };
+  // Readers of one output that want another copy from an anchor on.
+  struct Request {
+    ValueId value;
+    int64_t anchor = 0;  // its key
+    std::vector<Use> uses;
+    CutKind kind = CutKind::kRecompute;
+  };
+  struct Clone {
+    Index item = -1;
+    int number = 0;
+  };
+
+  // Copies of inputs that are drained have numbers of their own.
+  static constexpr int kDrainedCopies = 1 << 20;
+
+  void index_item(Index index) {
+    const Item& item = editor_.entry(index).item;
+    if (const auto* call = std::get_if<Call>(&item)) {
+      calls_[call->node.index()] = index;
+      for (size_t i = 0; i < call->inputs.size(); ++i) {
+        uses_[value_of(call->inputs[i])].push_back({index, static_cast<int>(i)});
+      }
+      for (InstanceId id : call->outputs) {
+        if (id.valid()) makers_[id.index()] = index;
+      }
+    } else if (const auto* feed = std::get_if<Feed>(&item)) {
+      makers_[feed->target.index()] = index;
+    } else if (const auto* drain = std::get_if<Drain>(&item)) {
+      uses_[value_of(drain->source)].push_back({index, -1});
+    }
+  }
+
+  size_t value_of(InstanceId id) const { return plan_.instances[id.index()].value.index(); }
+  int64_t key(const Use& use) const { return editor_.key(use.item); }
+  int64_t anchor_key(const Cut& cut) const { return editor_.key(calls_[cut.anchor.index()]); }
+
+  InstanceId read_by(const Use& use) const {
+    const Item& item = editor_.entry(use.item).item;
+    if (use.operand < 0) return std::get<Drain>(item).source;
+    return std::get<Call>(item).inputs[static_cast<size_t>(use.operand)];
+  }
+  void redirect(const Use& use, InstanceId to) {
+    Item& item = editor_.item(use.item);
+    if (use.operand < 0) {
+      std::get<Drain>(item).source = to;
+    } else {
+      std::get<Call>(item).inputs[static_cast<size_t>(use.operand)] = to;
+    }
+  }
+
+  InstanceId add_instance(ValueId value, int copy, const std::string& form) {
+    Instance instance;
+    instance.value = value;
+    instance.copy = copy;
+    instance.form = form;
+    instance.home = kAutoHome;
+    plan_.instances.push_back(std::move(instance));
+    makers_.push_back(-1);
+    return InstanceId(plan_.instances.size() - 1);
+  }
+
+  std::vector<Use> sorted_uses(ValueId value) const {
+    std::vector<Use> uses = uses_[value.index()];
+    std::ranges::sort(uses, [&](const Use& a, const Use& b) {
+      return key(a) != key(b) ? key(a) < key(b) : a.operand < b.operand;
+    });
+    return uses;
+  }
+
+  const std::vector<Cut>* cuts_of(ValueId value) const {
+    const auto found = cuts_.find(value);
+    return found == cuts_.end() ? nullptr : &found->second;
+  }
+
+  void cut_outputs(NodeId node) {
+    std::vector<Request> requests;
+    for (ValueId output : graph_.node(node).outputs) {
+      const std::vector<Cut>* cuts = cuts_of(output);
+      if (cuts == nullptr || calls_[node.index()] < 0) continue;
+      std::vector<Use> uses = sorted_uses(output);
+      if (uses.empty()) continue;
+      encode(*cuts, output, uses);
+      add_requests(*cuts, output, uses, requests);
+    }
+    std::ranges::stable_sort(requests, {},
+                             [&](const Request& request) { return key(request.uses.front()); });
+    std::vector<Clone> clones;
+    for (const Request& request : requests) serve(node, request, clones);
+  }
+
+  // Lets the readers that accept the form read it, and takes them out of `uses`.
+  void encode(const std::vector<Cut>& cuts, ValueId value, std::vector<Use>& uses) {
+    const auto cut = std::ranges::find(cuts, CutKind::kForm, &Cut::kind);
+    if (cut == cuts.end() || !is_carried(facts_, dependencies_, value)) return;
+    const InstanceId plain = read_by(uses.front());
+    const Index maker = makers_[plain.index()];
+    const int64_t from = anchor_key(*cut);
+    if (maker < 0 || editor_.key(maker) >= from) return;
+    std::vector<Use> served;
+    for (const Use& use : uses) {
+      if (key(use) < from || use.operand < 0) continue;
+      const NodeId node = std::get<Call>(editor_.entry(use.item).item).node;
+      if (accepts(graph_, node, static_cast<size_t>(use.operand), cut->form)) served.push_back(use);
+    }
+    if (served.empty()) return;
+    const LoopId body = editor_.entry(maker).body;
+    Index behind = maker;
+    for (const Use& use : uses) {
+      if (key(use) < from && editor_.entry(use.item).body == body) behind = use.item;
+    }
+    const InstanceId encoded = add_instance(value, plan_.instances[plain.index()].copy, cut->form);
+    editor_.insert_behind(behind, Encode{plain, encoded});
+    for (const Use& use : served) {
+      redirect(use, encoded);
+      std::erase_if(uses, [&](const Use& other) {
+        return other.item == use.item && other.operand == use.operand;
+      });
+    }
+  }
+
+  // Splits the readers at the anchors; those before the first one keep what they read.
+  void add_requests(const std::vector<Cut>& cuts, ValueId value, const std::vector<Use>& uses,
+                    std::vector<Request>& requests) const {
+    std::map<int64_t, CutKind> anchors;
+    for (const Cut& cut : cuts) {
+      if (cut.kind != CutKind::kForm) anchors.emplace(anchor_key(cut), cut.kind);
+    }
+    for (auto anchor = anchors.begin(); anchor != anchors.end(); ++anchor) {
+      const auto next = std::next(anchor);
+      Request request{value, anchor->first, {}, anchor->second};
+      for (const Use& use : uses) {
+        if (key(use) < anchor->first || use.operand < 0) continue;
+        if (next == anchors.end() || key(use) < next->first) request.uses.push_back(use);
+      }
+      if (!request.uses.empty()) requests.push_back(std::move(request));
+    }
+  }
+
+  void serve(NodeId node, const Request& request, std::vector<Clone>& clones) {
+    if (request.kind != CutKind::kRecompute) return;
+    if (!can_recompute(request.value, facts_, dependencies_)) return;
+    const Index where = find_place(node, request);
+    if (where < 0) return;
+    const int output = graph_.value(request.value).output;
+    const Clone clone = find_clone(node, output, where, request.anchor, clones);
+    const InstanceId copy = add_instance(request.value, clone.number, "");
+    std::get<Call>(editor_.item(clone.item)).outputs[static_cast<size_t>(output)] = copy;
+    makers_[copy.index()] = clone.item;
+    for (const Use& use : request.uses) redirect(use, copy);
+  }
+
+  // A clone of the node in the body of `where` that has room for the output; a new one before it.
+  Clone find_clone(NodeId node, int output, Index where, int64_t anchor,
+                   std::vector<Clone>& clones) {
+    const LoopId body = editor_.entry(where).body;
+    for (const Clone& clone : clones) {
+      const TreeEditor::Entry& entry = editor_.entry(clone.item);
+      if (entry.body != body || entry.key < anchor || entry.key > editor_.key(where)) continue;
+      if (!std::get<Call>(entry.item).outputs[static_cast<size_t>(output)].valid()) return clone;
+    }
+    Call call = std::get<Call>(editor_.entry(calls_[node.index()]).item);
+    call.clone = static_cast<int>(clones.size()) + 1;
+    std::ranges::fill(call.outputs, InstanceId());
+    for (InstanceId& id : call.inputs) id = latest_feed(id, editor_.key(where));
+    const std::vector<InstanceId> inputs = call.inputs;
+    const Clone clone{editor_.insert_before(where, std::move(call)),
+                      static_cast<int>(clones.size()) + 1};
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      uses_[value_of(inputs[i])].push_back({clone.item, static_cast<int>(i)});
+    }
+    clones.push_back(clone);
+    return clone;
+  }
+
+  // Of several feeds of an input the last one before `key`.
+  InstanceId latest_feed(InstanceId id, int64_t key) const {
+    const ValueId value = plan_.instances[id.index()].value;
+    if (graph_.value(value).kind != ValueKind::kInput) return id;
+    int64_t best = editor_.key(makers_[id.index()]);
+    for (size_t i = 0; i < plan_.instances.size(); ++i) {
+      if (plan_.instances[i].value != value || makers_[i] < 0) continue;
+      if (plan_.instances[i].copy >= kDrainedCopies) continue;
+      const int64_t here = editor_.key(makers_[i]);
+      if (here <= best || here >= key) continue;
+      best = here;
+      id = InstanceId(i);
+    }
+    return id;
+  }
+
+  // The item before which the clone has to stand; −1: there is no place.
+  Index find_place(NodeId node, const Request& request) const {
+    Index where = request.uses.front().item;
+    while (!fits_into(node, editor_.entry(where).body)) {
+      where = editor_.enter(editor_.entry(where).body);
+    }
+    const int64_t at = editor_.key(where);
+    if (at < request.anchor || at <= editor_.key(calls_[node.index()])) return -1;
+    for (ValueId input : graph_.node(node).inputs) {
+      if (is_overwritten(input, at)) return -1;
+    }
+    return where;
+  }
+
+  bool fits_into(NodeId node, LoopId body) const {
+    if (!body.valid()) return true;
+    const BatchRole& role = dependencies_.roles[node.index()];
+    if (!role.sliced) return false;
+    for (LoopId loop = body; loop.valid(); loop = editor_.parent(loop)) {
+      const int64_t slice = plan_.loops[loop.index()].slice;
+      if (slice % role.unit != 0 && slice < facts_.batch()) return false;
+    }
+    return true;
+  }
+
+  // Whether the state variable of this incoming value has a new one by then.
+  bool is_overwritten(ValueId value, int64_t at) const {
+    const graph::Value& v = graph_.value(value);
+    if (v.kind != ValueKind::kState) return false;
+    const graph::StateVariable& state = graph_.state(v.state);
+    if (!state.write.valid()) return false;
+    const ValueId update = dependencies_.updates[v.state.index()];
+    const NodeId first = update.valid() ? graph_.value(update).producer : state.write;
+    return editor_.key(calls_[first.index()]) < at || editor_.key(calls_[state.write.index()]) < at;
+  }
+
+  void cut_input(ValueId value) {
+    std::map<InstanceId, std::vector<Use>> groups;
+    for (const Use& use : sorted_uses(value)) groups[read_by(use)].push_back(use);
+    for (auto& [instance, uses] : groups) {
+      std::vector<Request> requests;
+      encode(*cuts_of(value), value, uses);
+      add_requests(*cuts_of(value), value, uses, requests);
+      for (const Request& request : requests) feed_again(request, uses.front());
+    }
+  }
+
+  void feed_again(const Request& request, const Use& first) {
+    if (request.kind != CutKind::kRecompute || key(first) >= request.anchor) return;
+    const bool batched = graph_.value(request.value).type.shape.has_batch();
+    Index where = request.uses.front().item;
+    while (!batched && editor_.entry(where).body.valid()) {
+      where = editor_.enter(editor_.entry(where).body);
+    }
+    if (editor_.key(where) < request.anchor) return;
+    const InstanceId copy = add_instance(request.value, ++copies_[request.value], "");
+    makers_[copy.index()] = editor_.insert_before(where, Feed{copy});
+    for (const Use& use : request.uses) redirect(use, copy);
+  }
+
+  const ProgramFacts& facts_;
+  const graph::Graph& graph_;
+  const Dependencies& dependencies_;
+  ProgramPlan& plan_;
+  TreeEditor editor_;
+  std::vector<std::vector<Use>> uses_;  // per value
+  std::vector<Index> calls_;            // per node: its own call
+  std::vector<Index> makers_;           // per instance: who computes or feeds it; −1: nobody
+  std::map<ValueId, int> copies_;
+  std::map<ValueId, std::vector<Cut>> cuts_;
+};
+
+}  // namespace
+
+void apply_cuts(const std::vector<Cut>& cuts, const ProgramFacts& facts,
+                const Dependencies& dependencies, ProgramPlan& plan) {
+  if (!cuts.empty()) CutMaker(cuts, facts, dependencies, plan).run();
+}
+
+bool can_recompute(ValueId value, const ProgramFacts& facts, const Dependencies& dependencies) {
+  const graph::Graph& graph = facts.graph();
+  const graph::Value& v = graph.value(value);
+  if (v.kind == ValueKind::kInput) return true;
+  if (v.kind == ValueKind::kState) return false;
+  const graph::Node& node = graph.node(v.producer);
+  if (node.op->traits().state_write) return false;
+  for (ValueId output : node.outputs) {
+    if (std::ranges::find(dependencies.updates, output) != dependencies.updates.end()) return false;
+  }
+  if (!dependencies.roles[v.producer.index()].sliced) return true;
+  return std::ranges::all_of(
+      node.outputs, [&](ValueId output) { return is_carried(facts, dependencies, output); });
+}
+
+std::string smallest_form(const graph::Graph& graph, NodeId node, size_t input) {
+  const std::vector<graph::ValueType> inputs = graph::input_types(graph, node);
+  const std::vector<graph::ValueType> outputs = graph::output_types(graph, node);
+  const graph::Node& n = graph.node(node);
+  const std::vector<std::string> forms =
+      n.op->saved_forms({n.attributes, inputs, outputs}, static_cast<int>(input));
+  return forms.empty() ? "" : forms.front();
+}
+
+}  // namespace plimsoll::plan

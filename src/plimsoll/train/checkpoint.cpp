@@ -1,0 +1,146 @@
+#include "train/checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace plimsoll::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kSuffix = ".ckpt";
+constexpr int kDigits = 15;
+
+std::string file_name(int64_t step) {
+  std::string digits = std::to_string(step);
+  if (digits.size() < kDigits) digits.insert(0, kDigits - digits.size(), '0');
+  return std::string(kPrefix) + digits + std::string(kSuffix);
+}
+
+bool is_checkpoint(const std::string& name) {
+  return name.size() == kPrefix.size() + kDigits + kSuffix.size() && name.starts_with(kPrefix) &&
+         name.ends_with(kSuffix) &&
+         name.find_first_not_of("0123456789", kPrefix.size()) == kPrefix.size() + kDigits;
+}
+
+[[noreturn]] void refuse_schedule(std::string_view text) {
+  throw Error(ErrorKind::kConfig,
+              "--checkpoint-every: expected epochs, steps or a time, such as epoch, 500steps or "
+              "10min, received \"" +
+                  std::string(text) + "\".");
+}
+
+}  // namespace
+
+layers::Config to_config(const CheckpointHead& head) {
+  return layers::Config::Object{{"steps", head.position.steps},
+                                {"epoch", head.position.epoch},
+                                {"batches", head.position.batches},
+                                {"batch", head.batch},
+                                {"rows", head.rows},
+                                {"seed", std::to_string(head.seed)},
+                                {"shuffle", head.shuffle},
+                                {"program", head.program},
+                                {"kernel_set", head.kernel_set},
+                                {"block_set", head.block_set},
+                                {"threads", head.threads}};
+}
+
+CheckpointHead parse_checkpoint_head(const layers::Config& config) {
+  CheckpointHead head;
+  head.position.steps = config.at("steps").as_int();
+  head.position.epoch = config.at("epoch").as_int();
+  head.position.batches = config.at("batches").as_int();
+  head.batch = config.at("batch").as_int();
+  head.rows = config.at("rows").as_int();
+  const std::string& seed = config.at("seed").as_string();
+  std::from_chars(seed.data(), seed.data() + seed.size(), head.seed);
+  head.shuffle = config.at("shuffle").as_bool();
+  head.program = config.at("program").as_string();
+  head.kernel_set = config.at("kernel_set").as_string();
+  head.block_set = static_cast<int>(config.at("block_set").as_int());
+  head.threads = static_cast<int>(config.at("threads").as_int());
+  return head;
+}
+
+CheckpointFolder::CheckpointFolder(std::string path, int keep)
+    : path_(std::move(path)), keep_(keep) {
+  std::error_code failed;
+  fs::create_directories(path_, failed);
+  if (failed) throw_io(path_, "create the folder", failed.value());
+}
+
+std::vector<std::string> CheckpointFolder::files() const {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, failed)) {
+    std::string name = entry.path().filename().string();
+    if (is_checkpoint(name)) names.push_back(std::move(name));
+  }
+  if (failed) throw_io(path_, "list the folder", failed.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void CheckpointFolder::write(const CheckpointHead& head, std::string_view plan,
+                             TensorSource& state) {
+  const std::string name = file_name(head.position.steps);
+  formats::save_checkpoint(path_ + "/" + name, to_config(head), plan, state);
+  std::vector<std::string> names = files();
+  for (size_t i = 0; i + static_cast<size_t>(keep_) < names.size(); ++i) {
+    std::error_code ignored;
+    if (names[i] != name) fs::remove(path_ + "/" + names[i], ignored);
+  }
+}
+
+std::optional<FoundCheckpoint> CheckpointFolder::newest(std::vector<std::string>* damaged) const {
+  const std::vector<std::string> names = files();
+  for (auto name = names.rbegin(); name != names.rend(); ++name) {
+    const std::string path = path_ + "/" + *name;
+    try {
+      formats::CheckpointFile file = formats::load_checkpoint(path);
+      return FoundCheckpoint{path, parse_checkpoint_head(file.description),
+                             std::move(file.tensors)};
+    } catch (const Error& error) {
+      damaged->emplace_back(error.what());
+    }
+  }
+  return std::nullopt;
+}
+
+CheckpointSchedule parse_schedule(std::string_view text) {
+  double count = 1;
+  size_t unit = text.find_first_not_of("0123456789.");
+  if (unit == std::string_view::npos) refuse_schedule(text);
+  if (unit > 0) {
+    const auto read = std::from_chars(text.data(), text.data() + unit, count);
+    if (read.ec != std::errc() || read.ptr != text.data() + unit || !(count > 0) || count > 1e12) {
+      refuse_schedule(text);
+    }
+  }
+  while (unit < text.size() && text[unit] == ' ') ++unit;
+  const std::string_view name = text.substr(unit);
+  CheckpointSchedule schedule{.epochs = 0, .steps = 0, .seconds = 0};
+  if (name == "epoch" || name == "epochs") {
+    schedule.epochs = static_cast<int64_t>(count);
+  } else if (name == "step" || name == "steps") {
+    schedule.steps = static_cast<int64_t>(count);
+  } else if (name == "s" || name == "seconds") {
+    schedule.seconds = count;
+  } else if (name == "min" || name == "minutes") {
+    schedule.seconds = 60 * count;
+  } else if (name == "h" || name == "hours") {
+    schedule.seconds = 3600 * count;
+  }
+  if (schedule.epochs == 0 && schedule.steps == 0 && schedule.seconds == 0) refuse_schedule(text);
+  return schedule;
+}
+
+}  // namespace plimsoll::train

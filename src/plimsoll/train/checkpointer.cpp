@@ -1,0 +1,110 @@
+#include "train/checkpointer.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "plan/text.h"
+
+namespace plimsoll::train {
+namespace {
+
+void refuse_other(const std::string& path, const char* what, const std::string& stored,
+                  const std::string& here) {
+  if (stored == here) return;
+  throw Error(ErrorKind::kConfig, path + " is of another run: expected " + what + " " + stored +
+                                      ", received " + here +
+                                      ". Resume with what the run began with, or name another "
+                                      "folder.");
+}
+
+std::string difference(const char* what, const std::string& stored, const std::string& here) {
+  return stored == here ? "" : std::string(what) + " was " + stored + ", is " + here + "; ";
+}
+
+}  // namespace
+
+Checkpointer::Checkpointer(const CheckpointOptions& options,
+                           std::function<void(const std::string&)> say)
+    : options_(options),
+      say_(std::move(say)),
+      folder_(options.folder, options.keep),
+      last_seconds_(SteadyClock().seconds()) {
+  std::vector<std::string> damaged;
+  found_ = folder_.newest(&damaged);
+  if (!options_.resume && (found_ || !damaged.empty())) {
+    throw Error(ErrorKind::kConfig, options_.folder +
+                                        " holds checkpoints of a run: expected an empty folder. "
+                                        "Add --resume to go on with it, or name another folder.");
+  }
+  for (const std::string& why : damaged) say_("passed over: " + why);
+  if (options_.resume && !found_) {
+    say_("no checkpoint in " + options_.folder + ": the run starts from its beginning");
+  }
+}
+
+Position Checkpointer::restore(Session& session, int64_t rows, bool shuffle) {
+  head_ = session.describe(rows, shuffle);
+  if (!found_) return {};
+  const CheckpointHead& was = found_->head;
+  refuse_other(found_->path, "a batch of", std::to_string(was.batch), std::to_string(head_.batch));
+  refuse_other(found_->path, "training rows:", std::to_string(was.rows),
+               std::to_string(head_.rows));
+  refuse_other(found_->path, "model, optimizer and loss of fingerprint", was.program,
+               head_.program);
+  refuse_other(found_->path, "the seed", std::to_string(was.seed), std::to_string(head_.seed));
+  refuse_other(found_->path, "shuffled data:", was.shuffle ? "yes" : "no",
+               head_.shuffle ? "yes" : "no");
+  session.restore(*found_->tensors, was.position.steps);
+  found_->tensors.reset();
+  std::string other =
+      difference("the kernel set", was.kernel_set, head_.kernel_set) +
+      difference("the block set", std::to_string(was.block_set), std::to_string(head_.block_set)) +
+      difference("the number of threads", std::to_string(was.threads),
+                 std::to_string(head_.threads));
+  if (!other.empty()) other.resize(other.size() - 2);
+  say_("resumed from " + found_->path + ", step " + std::to_string(was.position.steps) +
+       (other.empty() ? ": goes on bit for bit"
+                      : ": equal within rounding, not bit for bit (" + other + ")"));
+  written_ = was.position;
+  return was.position;
+}
+
+void Checkpointer::pass(Session& session, const Position& position, bool epoch_ended) {
+  const CheckpointSchedule& schedule = options_.schedule;
+  if (epoch_ended) ++epochs_passed_;
+  const bool due =
+      (epoch_ended && schedule.epochs > 0 && epochs_passed_ % schedule.epochs == 0) ||
+      (!epoch_ended && schedule.steps > 0 && position.steps % schedule.steps == 0) ||
+      (schedule.seconds > 0 && SteadyClock().seconds() - last_seconds_ >= schedule.seconds);
+  if (due) try_write(session, position);
+}
+
+bool Checkpointer::finish(Session& session, const Position& position) {
+  return try_write(session, position);
+}
+
+bool Checkpointer::try_write(Session& session, const Position& position) {
+  try {
+    write(session, position);
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kIo) throw;
+    say_("no checkpoint at step " + std::to_string(position.steps) +
+         ", the run goes on: " + error.what());
+    last_seconds_ = SteadyClock().seconds();
+    return false;
+  }
+}
+
+void Checkpointer::write(Session& session, const Position& position) {
+  if (written_ == position) return;
+  CheckpointHead head = head_;
+  head.position = position;
+  folder_.write(head, plan::print(session.plan(), session.programs().set), *session.state());
+  written_ = position;
+  last_seconds_ = SteadyClock().seconds();
+}
+
+}  // namespace plimsoll::train

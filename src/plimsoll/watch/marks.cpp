@@ -1,0 +1,114 @@
+#include "watch/marks.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <optional>
+
+namespace plimsoll::watch {
+namespace {
+
+constexpr size_t npos = std::string_view::npos;
+constexpr size_t kMostLine = 512;
+constexpr int64_t kMostNumber = 1'000'000'000;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+
+// Place of `word` (lower case) in any case, not inside a longer word on its left.
+size_t find_word(std::string_view line, std::string_view word) {
+  for (size_t at = 0; at + word.size() <= line.size(); ++at) {
+    if (at > 0 && is_letter(line[at - 1])) continue;
+    size_t i = 0;
+    while (i < word.size() && std::tolower(static_cast<unsigned char>(line[at + i])) == word[i]) {
+      ++i;
+    }
+    if (i == word.size()) return at;
+  }
+  return npos;
+}
+
+struct Number {
+  int64_t value = 0;
+  size_t end = 0;
+};
+
+std::optional<Number> number_at(std::string_view line, size_t at) {
+  Number number;
+  const auto [end, error] =
+      std::from_chars(line.data() + at, line.data() + line.size(), number.value);
+  if (error != std::errc() || number.value < 0 || number.value > kMostNumber) return std::nullopt;
+  number.end = static_cast<size_t>(end - line.data());
+  return number;
+}
+
+// The number behind a word: "Epoch 3", "epoch: 3", "epoch=3", "[Epoch #3", "Epoch [3/5]".
+std::optional<int64_t> number_behind(std::string_view line, std::string_view word) {
+  const size_t at = find_word(line, word);
+  if (at == npos) return std::nullopt;
+  size_t place = at + word.size();
+  const size_t last = std::min(line.size(), place + 4);
+  while (place < last && std::string_view(" :=#[(\t").find(line[place]) != npos) ++place;
+  if (place == at + word.size() || place >= line.size() || !is_digit(line[place])) {
+    return std::nullopt;
+  }
+  const std::optional<Number> number = number_at(line, place);
+  return number ? std::optional<int64_t>(number->value) : std::nullopt;
+}
+
+}  // namespace
+
+void ProgressMarks::read(std::string_view line) {
+  line = line.substr(0, kMostLine);
+  if (line.empty()) return;
+  read_epoch(line);
+  if (form_ != StepForm::kWord && read_bar(line)) return;
+  if (form_ != StepForm::kBar) read_word(line);
+}
+
+void ProgressMarks::read_epoch(std::string_view line) {
+  const std::optional<int64_t> epoch = number_behind(line, "epoch");
+  if (!epoch || *epoch == last_epoch_) return;
+  if (*epoch < last_epoch_ || last_epoch_ < 0) ++fits_;
+  last_epoch_ = *epoch;
+  ++epochs_;
+}
+
+// "12/63 " at the beginning, or behind a bar: "|####   | 12/938 [00:03".
+bool ProgressMarks::read_bar(std::string_view line) {
+  const size_t bar = line.rfind('|');
+  size_t at = bar == npos ? 0 : bar + 1;
+  while (at < line.size() && line[at] == ' ') ++at;
+  if (at >= line.size() || !is_digit(line[at])) return false;
+  const std::optional<Number> done = number_at(line, at);
+  if (!done || done->end + 1 >= line.size() || line[done->end] != '/') return false;
+  if (!is_digit(line[done->end + 1])) return false;
+  const std::optional<Number> all = number_at(line, done->end + 1);
+  if (!all || all->value < 2 || done->value > all->value) return false;
+  if (all->end < line.size() && line[all->end] != ' ' && line[all->end] != '[') return false;
+  count_steps(StepForm::kBar, done->value);
+  return true;
+}
+
+void ProgressMarks::read_word(std::string_view line) {
+  for (const std::string_view word :
+       {"global_step", "global step", "step", "steps", "iteration", "iter", "batch"}) {
+    const std::optional<int64_t> value = number_behind(line, word);
+    if (!value) continue;
+    count_steps(StepForm::kWord, *value);
+    return;
+  }
+}
+
+void ProgressMarks::count_steps(StepForm form, int64_t value) {
+  if (form_ == StepForm::kUnknown) {
+    // Where the count stood before is not known: this is the first that is seen.
+    form_ = form;
+    steps_ = 1;
+  } else {
+    steps_ += value >= last_step_ ? value - last_step_ : value;
+  }
+  last_step_ = value;
+}
+
+}  // namespace plimsoll::watch

@@ -1,0 +1,272 @@
+// Curves of known form, many of each, with noise: the form is found, and flat ends are no leak.
+
+#include "watch/growth.h"
+
+#include <cmath>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace plimsoll::watch {
+namespace {
+
+constexpr double kMiB = 1 << 20;
+
+struct Made {
+  std::string name;
+  CurveForm form;
+  std::vector<CurvePoint> points;
+  double bytes_per_minute = 0;
+};
+
+// What a curve may ask for; all from one seed.
+struct Dice {
+  std::mt19937_64 engine;
+  double between(double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(engine);
+  }
+  double normal(double sigma) { return std::normal_distribution<double>(0, sigma)(engine); }
+};
+
+// `level` of time 0 … 1; sampled 60 to 1500 times over 30 to 3000 seconds, with noise.
+Made make(std::string name, CurveForm form, Dice& dice, const std::function<double(double)>& level,
+          double noise) {
+  Made made{std::move(name), form, {}};
+  const int count = static_cast<int>(dice.between(60, 1500));
+  const double seconds = dice.between(30, 3000);
+  for (int i = 0; i < count; ++i) {
+    const double at = (i + dice.between(0, 0.3)) / count;
+    const double bytes = std::max(0.0, level(at) + dice.normal(noise));
+    made.points.push_back({at * seconds, bytes, bytes});
+  }
+  return made;
+}
+
+double seconds_of(const Made& made) {
+  return made.points.back().seconds - made.points.front().seconds;
+}
+
+Made growth(Dice& dice) {
+  const double base = dice.between(50, 3000) * kMiB;
+  const double rise = dice.between(0.08, 3) * base;
+  const double ramp = dice.between(0, 0.12);
+  Made made = make(
+      "growth", CurveForm::kGrowth, dice,
+      [=](double t) { return base * std::min(1.0, ramp > 0 ? t / ramp : 1.0) + rise * t; },
+      dice.between(0, 0.05) * rise);
+  made.bytes_per_minute = rise / seconds_of(made) * 60;
+  return made;
+}
+
+// Grows in many small steps, one per epoch.
+Made staircase(Dice& dice) {
+  const double base = dice.between(200, 2000) * kMiB;
+  const double rise = dice.between(0.2, 1) * base;
+  const double steps = std::floor(dice.between(8, 60));
+  Made made = make(
+      "staircase", CurveForm::kGrowth, dice,
+      [=](double t) { return base + rise * std::floor(t * steps) / steps; }, 0.002 * base);
+  made.bytes_per_minute = rise / seconds_of(made) * 60;
+  return made;
+}
+
+Made leaking_teeth(Dice& dice) {
+  const double base = dice.between(200, 2000) * kMiB;
+  const double tooth = dice.between(0.1, 0.5) * base;
+  const double rise = dice.between(1.0, 3.0) * tooth;
+  const double teeth = std::floor(dice.between(6, 14));
+  Made made = make(
+      "leaking_teeth", CurveForm::kGrowth, dice,
+      [=](double t) { return base + rise * t + tooth * std::fmod(t * teeth, 1.0); }, 0.003 * base);
+  made.bytes_per_minute = rise / seconds_of(made) * 60;
+  return made;
+}
+
+Made teeth(Dice& dice) {
+  const double base = dice.between(100, 4000) * kMiB;
+  const double height = dice.between(0.1, 1.0) * base;
+  const double count = dice.between(5, 16);
+  return make(
+      "teeth", CurveForm::kSawtooth, dice,
+      [=](double t) { return base + height * std::fmod(t * count, 1.0); }, 0.01 * height);
+}
+
+Made warm_up(Dice& dice) {
+  const double base = dice.between(20, 500) * kMiB;
+  const double rise = dice.between(0.5, 10) * base;
+  const double end = dice.between(0.25, 0.5);
+  const bool exponential = dice.between(0, 1) < 0.5;
+  return make(
+      "warm_up", CurveForm::kWarmUp, dice,
+      [=](double t) {
+        if (exponential) return base + rise * (1 - std::exp(-t / (end / 4)));
+        return base + rise * std::min(t / end, 1.0);
+      },
+      dice.between(0, 0.01) * base);
+}
+
+Made plateau(Dice& dice) {
+  const double level = dice.between(50, 8000) * kMiB;
+  const double ramp = dice.between(0.005, 0.06);
+  return make(
+      "plateau", CurveForm::kPlateau, dice,
+      [=](double t) { return level * std::min(1.0, 0.1 + t / ramp); },
+      dice.between(0, 0.02) * level);
+}
+
+// A validation phase or a second model lifts the level once.
+Made plateau_with_step(Dice& dice) {
+  const double level = dice.between(50, 8000) * kMiB;
+  const double at = dice.between(0.3, 0.9);
+  const double step = dice.between(0.05, 0.4) * level;
+  return make(
+      "plateau_with_step", CurveForm::kPlateau, dice,
+      [=](double t) { return level * std::min(1.0, 0.1 + t / 0.03) + (t > at ? step : 0); },
+      dice.between(0, 0.005) * level);
+}
+
+Made flat(Dice& dice) {
+  const double level = dice.between(5, 8000) * kMiB;
+  return make(
+      "flat", CurveForm::kNoGrowth, dice, [=](double) { return level; },
+      dice.between(0, 0.02) * level);
+}
+
+Made spike(Dice& dice) {
+  const double level = dice.between(50, 4000) * kMiB;
+  const double at = dice.between(0.2, 0.85);
+  const double width = dice.between(0.02, 0.1);
+  const double height = dice.between(0.3, 2) * level;
+  return make(
+      "spike", CurveForm::kSpike, dice,
+      [=](double t) { return level + (t >= at && t < at + width ? height : 0); },
+      dice.between(0, 0.01) * level);
+}
+
+// Pools that take more and more rarely: like the logarithm of time.
+Made creep(Dice& dice) {
+  const double level = dice.between(200, 3000) * kMiB;
+  const double rise = dice.between(0.05, 0.2) * level;
+  const double early = dice.between(0.01, 0.05);
+  return make(
+      "creep", CurveForm::kAllocatorCreep, dice,
+      [=](double t) { return level + rise * std::log1p(t / early) / std::log1p(1 / early); },
+      dice.between(0, 0.02) * rise);
+}
+
+using Maker = Made (*)(Dice&);
+constexpr Maker kMakers[] = {growth,  staircase,         leaking_teeth, teeth, warm_up,
+                             plateau, plateau_with_step, flat,          spike, creep};
+
+bool is_flat(CurveForm form) { return form == CurveForm::kPlateau || form == CurveForm::kNoGrowth; }
+
+struct Score {
+  int right = 0;
+  int all = 0;
+};
+
+// `rounds` curves of each form, seeded one after the other.
+std::map<std::string, Score> score(int rounds, uint64_t first_seed, bool tell) {
+  std::map<std::string, Score> scores;
+  uint64_t seed = first_seed;
+  for (int round = 0; round < rounds; ++round) {
+    for (const Maker maker : kMakers) {
+      Dice dice{std::mt19937_64(seed)};
+      const Made made = maker(dice);
+      const Growth found = classify(made.points);
+      Score& score = scores[made.name];
+      ++score.all;
+      score.right += found.form == made.form ? 1 : 0;
+      if (is_flat(made.form) || made.form == CurveForm::kWarmUp) {
+        EXPECT_NE(found.form, CurveForm::kGrowth) << made.name << " of seed " << seed;
+      }
+      if (made.form == CurveForm::kGrowth && found.form == CurveForm::kGrowth) {
+        EXPECT_NEAR(found.bytes_per_minute / made.bytes_per_minute, 1, 0.25)
+            << made.name << " of seed " << seed;
+      }
+      if (tell && found.form != made.form) {
+        std::cout << made.name << " of seed " << seed << " was taken for " << to_string(found.form)
+                  << "\n";
+      }
+      ++seed;
+    }
+  }
+  return scores;
+}
+
+int sum(const std::map<std::string, Score>& scores, int Score::*member) {
+  int total = 0;
+  for (const auto& [name, score] : scores) total += score.*member;
+  return total;
+}
+
+TEST(Growth, FortyCurvesGetTheirForm) {
+  const std::map<std::string, Score> scores = score(4, 1, true);
+  ASSERT_EQ(sum(scores, &Score::all), 40);
+  EXPECT_GE(sum(scores, &Score::right), 38);
+}
+
+TEST(Growth, FormsAreFoundAmongHundredsOfCurves) {
+  const std::map<std::string, Score> scores = score(30, 1000, false);
+  for (const auto& [name, score] : scores) {
+    std::cout << name << ": " << score.right << "/" << score.all << "\n";
+    EXPECT_GE(score.right, score.all * 85 / 100) << name;
+  }
+  EXPECT_GE(sum(scores, &Score::right), sum(scores, &Score::all) * 95 / 100);
+}
+
+TEST(Growth, TheEndOfTheCommandIsNotJudged) {
+  std::vector<CurvePoint> points;
+  for (int i = 0; i < 90; ++i) points.push_back({i * 0.1, i * kMiB, i * kMiB});
+  points.push_back({9.0, 48 * kMiB, 88 * kMiB});
+  points.push_back({9.1, 2 * kMiB, 2 * kMiB});
+  EXPECT_EQ(classify(points).form, CurveForm::kGrowth);
+}
+
+TEST(Growth, FewPointsAreTooFew) {
+  std::vector<CurvePoint> points;
+  for (int i = 0; i < 15; ++i) points.push_back({i * 1.0, i * kMiB, i * kMiB});
+  EXPECT_EQ(classify(points).form, CurveForm::kTooShort);
+  EXPECT_EQ(classify({}).form, CurveForm::kTooShort);
+}
+
+TEST(Growth, PointsOfOneInstantAreTooFew) {
+  const std::vector<CurvePoint> points(100, CurvePoint{1, kMiB, kMiB});
+  EXPECT_EQ(classify(points).form, CurveForm::kTooShort);
+}
+
+Sample sample_at(double seconds, double mib, int64_t steps) {
+  Sample sample;
+  sample.seconds = seconds;
+  sample.held = sample.held_low = static_cast<int64_t>(mib * kMiB);
+  sample.steps = steps;
+  return sample;
+}
+
+TEST(Growth, IsDividedByTheStepsThatTheOutputShowed) {
+  std::vector<Sample> samples;
+  // A long start, then 2 MiB a step, four steps a second.
+  for (int i = 0; i < 60; ++i) samples.push_back(sample_at(i, std::min(i * 20, 500), 0));
+  for (int i = 60; i < 160; ++i) samples.push_back(sample_at(i, 500 + 8 * (i - 60), 4 * (i - 59)));
+  const Growth growth = find_growth(samples);
+  EXPECT_EQ(growth.form, CurveForm::kGrowth);
+  EXPECT_EQ(growth.from_seconds, 60);
+  EXPECT_NEAR(growth.bytes_per_step, 2 * kMiB, 0.05 * kMiB);
+  EXPECT_NEAR(growth.bytes_per_minute, 480 * kMiB, 5 * kMiB);
+  EXPECT_EQ(growth.bytes_per_epoch, 0);
+}
+
+TEST(Growth, ALongStartIsNoGrowthOnceStepsAreKnown) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 80; ++i) samples.push_back(sample_at(i, i * 10, 0));
+  for (int i = 80; i < 110; ++i) samples.push_back(sample_at(i, 800, i));
+  EXPECT_EQ(find_growth(samples).form, CurveForm::kNoGrowth);
+}
+
+}  // namespace
+}  // namespace plimsoll::watch

@@ -1,0 +1,113 @@
+// What the command prints: lines, progress, terminal sequences.
+
+#include "watch/output.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace plimsoll::watch {
+namespace {
+
+using ::testing::ElementsAre;
+
+ProgressMarks marks_of(std::initializer_list<std::string_view> lines) {
+  ProgressMarks marks;
+  for (const std::string_view line : lines) marks.read(line);
+  return marks;
+}
+
+TEST(CleanLine, DropsTerminalSequencesAndControls) {
+  EXPECT_EQ(clean_line("\x1b[1m12/63\x1b[0m \x1b[32mdone\x1b[0m", 100), "12/63 done");
+  EXPECT_EQ(clean_line("\x1b]0;title\alog", 100), "log");
+  EXPECT_EQ(clean_line("a\tb\x01"
+                       "c\x7f",
+                       100),
+            "a bc");
+}
+
+TEST(CleanLine, KeepsWholeCharactersOnly) {
+  EXPECT_EQ(clean_line("\xe2\x94\x81\xe2\x94\x81", 4), "\xe2\x94\x81");
+  EXPECT_EQ(clean_line("\xff\xfe"
+                       "a",
+                       100),
+            "??a");
+  EXPECT_EQ(clean_line("\xc2\x9b"
+                       "31m",
+                       100),
+            "31m");  // an escape of one byte
+  EXPECT_EQ(clean_line("\x1b[", 100), "");
+}
+
+TEST(ProgressMarks, CountsKerasEpochsAndBars) {
+  const ProgressMarks marks =
+      marks_of({"Epoch 1/2", " 1/8 ━━━ 0:03", " 5/8 ━━━", "8/8 ━━━ 3s 40ms/step - loss: 0.6",
+                "Epoch 2/2", "1/8 ━━━", "8/8 ━━━"});
+  EXPECT_EQ(marks.epochs(), 2);
+  EXPECT_EQ(marks.fits(), 1);
+  EXPECT_EQ(marks.steps(), 16);
+}
+
+TEST(ProgressMarks, ANewFitBeginsWithEpochOne) {
+  const ProgressMarks marks = marks_of({"Epoch 1/3", "Epoch 2/3", "Epoch 3/3", "Epoch 1/3"});
+  EXPECT_EQ(marks.epochs(), 4);
+  EXPECT_EQ(marks.fits(), 2);
+}
+
+TEST(ProgressMarks, CountsTqdmAndWords) {
+  EXPECT_EQ(
+      marks_of({" 10%|#   | 12/120 [00:01<00:09]", " 20%|##  | 24/120 [00:02<00:08]"}).steps(), 13);
+  EXPECT_EQ(marks_of({"step 100 loss 0.3", "step 200 loss 0.2"}).steps(), 101);
+  EXPECT_EQ(marks_of({"iter: 5", "iter: 6", "iter: 7"}).steps(), 3);
+}
+
+TEST(ProgressMarks, OtherNumbersAreNoProgress) {
+  const ProgressMarks marks = marks_of({"2026/11/21 10:00:00 starting", "loss 0.6931", "1/2 cup",
+                                        "lr 1e-3", "epochs to go", "timestep"});
+  EXPECT_EQ(marks.epochs(), 0);
+  EXPECT_LE(marks.steps(), 1);  // "1/2 cup" has the form of a bar
+}
+
+TEST(Output, KeepsTheLastLinesOfBothStreams) {
+  Output output;
+  output.feed(0, "one\ntw");
+  output.feed(1, "error\n");
+  output.feed(0, "o\nthree");
+  output.finish();
+  EXPECT_THAT(output.last_lines(), ElementsAre("one", "error", "two", "three"));
+  EXPECT_EQ(output.bytes(), 19);
+}
+
+TEST(Output, IsBoundedWhateverComes) {
+  Output output;
+  for (int i = 0; i < 1000; ++i) output.feed(0, "line " + std::to_string(i) + "\n");
+  const std::string endless(1 << 20, 'x');
+  for (int i = 0; i < 8; ++i) output.feed(1, endless);
+  EXPECT_EQ(output.last_lines().size(), Output::kKeptLines);
+  for (const std::string& line : output.last_lines()) {
+    EXPECT_LE(line.size(), Output::kKeptBytes);
+  }
+}
+
+TEST(Output, ExplainsAFailureCutIntoBlocks) {
+  const std::string log =
+      "Epoch 1/5\r\n12/63\rMemoryError: Unable to allocate 7.45 GiB for an array with shape "
+      "(1000000000,) and data type float64\n";
+  Output output;
+  for (const char c : log) output.feed(1, std::string_view(&c, 1));
+  const explain::Explanation explanation = output.finish();
+  EXPECT_EQ(explanation.resource, explain::Resource::kHostMemory);
+  EXPECT_EQ(explanation.family, "numpy_memoryerror");
+}
+
+TEST(Output, LineNumbersOfEvidenceAreThoseOfTheOutput) {
+  Output output;
+  output.feed(0, "\n\nhello\n\nMemoryError\n");
+  const explain::Explanation explanation = output.finish();
+  ASSERT_FALSE(explanation.evidence.empty());
+  EXPECT_EQ(explanation.evidence.front().line, 5);
+}
+
+}  // namespace
+}  // namespace plimsoll::watch
