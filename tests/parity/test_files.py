@@ -21,14 +21,6 @@ import pytest
 from keras import layers as L
 
 
-@pytest.fixture(scope="session")
-def tool(build_dir: Path) -> Path:
-    path = build_dir / "bin" / "plimsoll_model_tool"
-    if not path.is_file():
-        pytest.fail(f"{path} is missing. Build the target 'plimsoll_model_tool'.")
-    return path
-
-
 def run(tool: Path, *words: Any) -> str:
     done = subprocess.run([tool, *words], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -20,6 +20,8 @@ Command add_fit(CLI::App& app);
 Command add_evaluate(CLI::App& app);
 Command add_predict(CLI::App& app);
 Command add_show(CLI::App& app);
+Command add_convert(CLI::App& app);
+Command add_check(CLI::App& app);
 Command add_explain(CLI::App& app);
 // `tail`: the command to watch.
 Command add_watch(CLI::App& app, std::vector<std::string> tail);

@@ -17,6 +17,8 @@ int main(int argc, char** argv) {
         {"evaluate", add_evaluate(app)},
         {"predict", add_predict(app)},
         {"show", add_show(app)},
+        {"convert", add_convert(app)},
+        {"check", add_check(app)},
         {"explain", add_explain(app)},
         {"watch", add_watch(app, std::move(tail))},
     };

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/process_memory.h"
+#include "train/self_test.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -35,7 +36,8 @@ void check_precision(const std::string& precision) {
 }  // namespace
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
-  command.add_option("MODEL", options.model, "Model file: .keras or Keras JSON")->required();
+  command.add_option("MODEL", options.model, "Model file: .keras, .h5 or Keras JSON")->required();
+  add_file_options(command, options.file);
   command.add_option("--batch", options.batch, "Samples per step")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
   command.add_option("--memory", options.memory, "Limit of process memory: 512MiB, 2GB, 75%");
@@ -69,7 +71,11 @@ void add_data_options(CLI::App& command, DataOptions& options, DataNeed need) {
 
 Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss) {
   check_precision(options.precision);
-  Loaded loaded{formats::load_model(options.model), {}};
+  Loaded loaded{formats::load_model(options.model, load_options(options.file)), {}};
+  if (loaded.file.self_test != nullptr && loaded.file.weights != nullptr) {
+    train::check_self_test(options.model, loaded.file.model, *loaded.file.weights,
+                           *loaded.file.self_test, session_options(options));
+  }
   if (loaded.file.compile) loaded.compile = *loaded.file.compile;
   if (!options.optimizer.empty()) {
     loaded.compile.optimizer = layers::parse_optimizer(options.optimizer);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "cli/file_options.h"
 #include "data/dataset.h"
 #include "formats/model_file.h"
 #include "train/session.h"
@@ -22,6 +23,7 @@ namespace plimsoll::cli {
 
 struct ModelOptions {
   std::string model;
+  FileOptions file;
   std::string optimizer;
   std::string loss;
   std::string metrics;  // comma-separated

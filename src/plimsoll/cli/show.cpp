@@ -1,17 +1,25 @@
-// plimsoll show: layers, shapes, parameters and memory per sample.
+// plimsoll show: layers, shapes, parameters, work and memory per sample.
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/file_options.h"
 #include "formats/model_file.h"
+#include "layers/layer_costs.h"
 #include "layers/model.h"
 #include "report/table.h"
 
 namespace plimsoll::cli {
 namespace {
+
+struct ShowCommand {
+  std::string model;
+  FileOptions file;
+};
 
 std::string join(const std::vector<std::string>& names) {
   std::string text;
@@ -19,30 +27,70 @@ std::string join(const std::vector<std::string>& names) {
   return text;
 }
 
-int run(const std::string& path) {
-  const formats::LoadedModel loaded = formats::load_model(path);
-  report::Table table({"layer", "output", "parameters", "bytes/sample", "from"});
-  for (const layers::LayerRow& row : layers::summarize(loaded.model)) {
-    table.add({row.name + " (" + row.class_name + ")", row.output_shape,
-               report::format_count(row.parameters.total()),
-               report::format_count(row.output_bytes_per_sample.count()), join(row.inputs)});
+// "float32" of the layer's output.
+std::string dtype_of(const layers::Model& model, layers::LayerId id) {
+  for (const layers::LayerCall& call : model.calls()) {
+    if (call.layer == id) return std::string(to_string(call.output_types[0].dtype));
   }
-  const layers::ParameterCounts counts = loaded.model.parameters();
-  std::printf("%s\n%s\nparameters: %s, trainable %s, frozen %s (%s)\n", loaded.model.name().c_str(),
-              table.print().c_str(), report::format_count(counts.total()).c_str(),
+  return "";
+}
+
+std::string trainable_of(const layers::ParameterCounts& parameters) {
+  if (parameters.total() == 0) return "";
+  if (parameters.frozen == 0) return "yes";
+  return parameters.trainable == 0 ? "no" : "partly";
+}
+
+std::string operations(double flops) {
+  return report::format_count(static_cast<int64_t>(std::llround(flops)));
+}
+
+void print_totals(const layers::Model& model, double flops, Bytes activations) {
+  const layers::ParameterCounts counts = model.parameters();
+  std::printf("parameters: %s, trainable %s, frozen %s (%s)\n",
+              report::format_count(counts.total()).c_str(),
               report::format_count(counts.trainable).c_str(),
               report::format_count(counts.frozen).c_str(),
               to_string(Bytes(counts.total() * element_bytes(DType::kFloat32).count())).c_str());
+  std::printf("per sample, forward: %s operations, activations of %s\n", operations(flops).c_str(),
+              to_string(activations).c_str());
+}
+
+int run(const ShowCommand& command) {
+  const formats::LoadedModel loaded =
+      formats::load_model(command.model, load_options(command.file));
+  const layers::Model& model = loaded.model;
+  const auto costs = layers::layer_costs(model);
+  report::Table table({"layer", "output", "dtype", "parameters", "trainable", "operations",
+                       "activation bytes", "from"});
+  double flops = 0;
+  Bytes activations;
+  const std::vector<layers::LayerRow> rows = layers::summarize(model);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const layers::LayerRow& row = rows[i];
+    const auto found = costs.find(row.name);
+    const layers::LayerCost cost = found == costs.end() ? layers::LayerCost{} : found->second;
+    flops += cost.flops_per_sample;
+    activations += cost.activation_bytes_per_sample;
+    table.add({row.name + " (" + row.class_name + ")", row.output_shape,
+               dtype_of(model, layers::LayerId(i)), report::format_count(row.parameters.total()),
+               trainable_of(row.parameters), operations(cost.flops_per_sample),
+               report::format_count(cost.activation_bytes_per_sample.count()), join(row.inputs)});
+  }
+  std::printf("%s\n%s\n", model.name().c_str(), table.print().c_str());
+  print_totals(model, flops, activations);
   return kDone;
 }
 
 }  // namespace
 
 Command add_show(CLI::App& app) {
-  auto path = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("show", "Layers, shapes, parameters, memory per sample");
-  command->add_option("MODEL", *path, "Model file: .keras or Keras JSON")->required();
-  return [path] { return run(*path); };
+  auto options = std::make_shared<ShowCommand>();
+  CLI::App* command =
+      app.add_subcommand("show", "Layers, shapes, parameters, work and memory per sample");
+  command->add_option("MODEL", options->model, "Model file: .keras, .h5 or Keras JSON")->required();
+  add_file_options(*command, options->file);
+  return [options] { return run(*options); };
 }
 
 }  // namespace plimsoll::cli

@@ -6,12 +6,16 @@
 #include "base/error.h"
 #include "base/spill_folder.h"
 #include "codec/hdf5_reader.h"
+#include "codec/hdf5_writer.h"
 #include "codec/zip_reader.h"
 #include "codec/zip_writer.h"
 #include "formats/json_text.h"
 #include "formats/keras_compile.h"
 #include "formats/keras_json.h"
+#include "formats/keras_version.h"
 #include "formats/keras_weights.h"
+#include "formats/self_test_file.h"
+#include "formats/tensor_copy.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -19,9 +23,6 @@ namespace {
 constexpr std::string_view kConfig = "config.json";
 constexpr std::string_view kMetadata = "metadata.json";
 constexpr std::string_view kWeights = "model.weights.h5";
-constexpr int64_t kMaxMetadataBytes = int64_t{64} << 10;
-// The Keras whose form is written.
-constexpr std::string_view kKerasVersion = "3.15.0";
 
 constexpr std::array<std::string_view, 5> kCodeEndings = {".pkl", ".pickle", ".py", ".pyc", ".npz"};
 
@@ -50,19 +51,6 @@ void check_members(const codec::ZipReader& zip) {
   }
 }
 
-// The version is read for files of Keras 1 and for messages only.
-void check_metadata(const codec::ZipReader& zip) {
-  const codec::ZipEntry* entry = zip.find(kMetadata);
-  if (entry == nullptr) return;
-  const std::string origin = zip.name() + "/" + std::string(kMetadata);
-  const layers::Config metadata = parse_json(zip.read_text(*entry, kMaxMetadataBytes), origin);
-  const layers::Config* version = metadata.find("keras_version");
-  if (version != nullptr && version->is_string() && version->as_string().starts_with("1.")) {
-    refuse(zip.name(), "a model of Keras 2 or 3", "one of Keras " + version->as_string(),
-           "Load it in Keras 2 and save it again.");
-  }
-}
-
 // The most that a weights file of this model may take: each weight with three optimizer slots, all
 // in float64, and room for the names.
 int64_t most_weight_bytes(const layers::Model& model) {
@@ -88,27 +76,65 @@ std::shared_ptr<const codec::ByteReader> open_weights_member(const codec::ZipRea
 
 }  // namespace
 
-LoadedModel load_keras_archive(std::shared_ptr<const codec::FileReader> file) {
+namespace {
+
+// Only stored in place: what is deflated was not written by Plimsoll.
+std::unique_ptr<TensorSource> open_test_member(const codec::ZipReader& zip) {
+  const codec::ZipEntry* entry = zip.find(kSelfTestMember);
+  if (entry == nullptr || entry->deflated) return nullptr;
+  return open_self_test(codec::Hdf5Reader(zip.open(*entry, "")), "");
+}
+
+void write_self_test(TensorSource& test, codec::ByteSink& sink) {
+  codec::Hdf5Tree tree;
+  add_self_test(tree, test, "");
+  codec::Hdf5Writer writer(tree, sink);
+  copy_tensors(test, all_tensors(test), writer);
+  writer.finish();
+}
+
+}  // namespace
+
+std::unique_ptr<TensorSource> open_archive_weights(
+    std::shared_ptr<const codec::FileReader> file, const layers::Model& model,
+    const std::optional<layers::CompileOptions>& compile) {
   const codec::ZipReader zip(std::move(file), ErrorKind::kModel);
   check_members(zip);
-  check_metadata(zip);
+  return open_weights(open_weights_member(zip, model), model, compile);
+}
+
+layers::Config read_archive_config(std::shared_ptr<const codec::FileReader> file) {
+  const codec::ZipReader zip(std::move(file), ErrorKind::kModel);
+  check_members(zip);
+  return parse_json(zip.read_text(*zip.find(kConfig), kMaxJsonBytes),
+                    zip.name() + "/" + std::string(kConfig));
+}
+
+LoadedModel load_keras_archive(std::shared_ptr<const codec::FileReader> file,
+                               const LoadOptions& options) {
+  const codec::ZipReader zip(std::move(file), ErrorKind::kModel);
+  check_members(zip);
   const std::string origin = zip.name() + "/" + std::string(kConfig);
   const layers::Config config =
       parse_json(zip.read_text(*zip.find(kConfig), kMaxJsonBytes), origin);
-  LoadedModel loaded{read_architecture(config, zip.name()), std::nullopt, nullptr};
+  LoadedModel loaded{read_architecture(config, zip.name(), options.input_shapes), std::nullopt,
+                     nullptr, nullptr};
   if (const layers::Config* compile = config.find("compile_config")) {
     loaded.compile = read_compile(*compile, loaded.model, zip.name());
   }
+  if (!options.weights.empty()) return loaded;
   const auto weights = open_weights_member(zip, loaded.model);
   if (!codec::looks_like_hdf5(*weights)) {
     refuse(weights->name(), "an HDF5 file", "something else", "Save the model again.");
   }
   loaded.weights = open_weights(weights, loaded.model, loaded.compile);
+  loaded.self_test = open_test_member(zip);
   return loaded;
 }
 
 void save_keras_archive(const std::string& path, const layers::Model& model,
-                        const layers::CompileOptions* compile, TensorSource& state) {
+                        const layers::CompileOptions* compile, TensorSource& state,
+                        TensorSource* self_test) {
   layers::Config config = write_architecture(model);
   if (compile != nullptr) config.set("compile_config", write_compile(*compile, model));
   layers::Config metadata;
@@ -118,6 +144,7 @@ void save_keras_archive(const std::string& path, const layers::Model& model,
   zip.add(kMetadata, print_json(metadata, 0));
   zip.add(kConfig, print_json(config, 0));
   write_weights(model, compile, state, zip.begin(kWeights));
+  if (self_test != nullptr) write_self_test(*self_test, zip.begin(kSelfTestMember));
   zip.finish();
   file.commit();
 }

@@ -15,9 +15,19 @@
 
 namespace plimsoll::formats {
 
-LoadedModel load_keras_archive(std::shared_ptr<const codec::FileReader> file);
+LoadedModel load_keras_archive(std::shared_ptr<const codec::FileReader> file,
+                               const LoadOptions& options);
+
+// The weights of an archive for a model that is known.
+std::unique_ptr<TensorSource> open_archive_weights(
+    std::shared_ptr<const codec::FileReader> file, const layers::Model& model,
+    const std::optional<layers::CompileOptions>& compile);
+
+// config.json of an archive.
+layers::Config read_archive_config(std::shared_ptr<const codec::FileReader> file);
 
 void save_keras_archive(const std::string& path, const layers::Model& model,
-                        const layers::CompileOptions* compile, TensorSource& state);
+                        const layers::CompileOptions* compile, TensorSource& state,
+                        TensorSource* self_test);
 
 }  // namespace plimsoll::formats

@@ -2,17 +2,19 @@
 
 // The architecture of a Keras model in JSON, to and from layers::Model.
 //
-// Read are `model.to_json()`, the config.json of a .keras file and a bare `get_config()`, of Keras
-// 3 and of Keras 2 (lists for Sequential, nested lists for inbound nodes). What is read is data:
-// nothing in it names code that would run. Refused by name and reason: custom and unknown layers,
-// operator nodes, models inside models, calls with arguments that change what is computed, cyclic
-// or broken graphs, precisions other than float32. Written is Keras 3's form.
+// Read are `model.to_json()`, the config.json of a .keras file, "model_config" of an HDF5 file and
+// a bare `get_config()`, of Keras 1, 2 and 3, models inside models and operator nodes among them.
+// What is read is data: nothing in it names code that would run. Refused by name and reason: custom
+// and unknown layers, calls with arguments that a layer does not take, cyclic or broken graphs,
+// precisions other than float32. Written is Keras 3's form.
 //
 //   {"module": …, "class_name": "Functional", "config": {"name": …, "layers": [
 //      {"class_name": "Dense", "name": …, "config": {…}, "inbound_nodes": [call, call, …]}, …],
 //      "input_layers": [[layer, call, tensor], …], "output_layers": […]}}
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "layers/config.h"
 #include "layers/model.h"
@@ -23,8 +25,13 @@ namespace plimsoll::formats {
 constexpr int64_t kMaxLayers = 10'000;
 constexpr int64_t kMaxTensors = 100'000;
 
+// Sizes per sample of a model's inputs, in the file's order of InputLayers; fewer than there are
+// inputs: the others as the file says. They fill in what a file leaves open ([null, null, 3]).
+using InputShapes = std::vector<std::vector<int64_t>>;
+
 // `origin` names the file in messages. Throws kModel.
-layers::Model read_architecture(const layers::Config& json, const std::string& origin);
+layers::Model read_architecture(const layers::Config& json, const std::string& origin,
+                                const InputShapes& shapes = {});
 
 // {"module", "class_name", "config", "registered_name"}: what `to_json` gives but for the training
 // configuration. Layers stand in the order in which Keras will list them (keras_order.h).

@@ -10,11 +10,16 @@
 
 namespace plimsoll::formats {
 
+// What an entry of a model's list is.
+enum class EntryKind : uint8_t { kLayer, kModel, kOperator };
+
 // One entry of a model's list of layers, checked as far as its class allows.
 struct LayerEntry {
+  EntryKind kind = EntryKind::kLayer;
   std::string class_name;
+  std::string module;     // "keras.layers" where the file gives none
   std::string name;       // empty where the file gives none (Sequential of Keras 2.0)
-  layers::Config config;  // an object
+  layers::Config config;  // an object, or a list of layers (a Sequential of Keras 1)
 };
 
 // Where messages come from, and the checks that every layer passes.
@@ -29,8 +34,8 @@ class JsonScope {
 
   // The list "layers" of a model's configuration, at most kMaxLayers.
   const layers::Config::Array& layer_list(const layers::Config& list) const;
-  // Refuses custom classes, operator nodes, models inside models, foreign precisions and numbers
-  // beyond any sense. `position` names an entry without a name.
+  // Refuses custom classes, foreign precisions and numbers beyond any sense. `position` names an
+  // entry without a name.
   LayerEntry read_entry(const layers::Config& entry, size_t position) const;
   // Refuses a layer whose values or weights are too large to have a size.
   void check_sizes(const layers::Model& model, layers::LayerId layer,
@@ -39,7 +44,7 @@ class JsonScope {
  private:
   const std::string& origin_;
 
-  void check_origin_of_class(const layers::Config& entry, const LayerEntry& read) const;
+  EntryKind check_origin_of_class(const layers::Config& entry, const LayerEntry& read) const;
   void check_precision(const LayerEntry& read) const;
   void check_numbers(const layers::Config& value, std::string_view key,
                      const std::string& where) const;
@@ -51,7 +56,5 @@ std::string excerpt(const layers::Config& value);
 // {"module": …, "class_name": …, "config": …, "registered_name": null}
 layers::Config keras_object(std::string_view module, std::string_view class_name,
                             layers::Config config);
-
-layers::Model read_functional(const layers::Config& config, const JsonScope& scope);
 
 }  // namespace plimsoll::formats

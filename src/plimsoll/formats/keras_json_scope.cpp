@@ -6,6 +6,7 @@
 #include "formats/json_text.h"
 #include "formats/keras_json.h"
 #include "formats/keras_json_impl.h"
+#include "formats/keras_operators.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -99,11 +100,14 @@ LayerEntry JsonScope::read_entry(const Config& entry, size_t position) const {
   }
   LayerEntry read;
   read.class_name = class_name->as_string();
+  const Config* module = entry.find("module");
+  read.module = module != nullptr && module->is_string() ? module->as_string() : "keras.layers";
   const Config* name = entry.find("name");
   if (name == nullptr && config != nullptr) name = config->find("name");
   if (name != nullptr && name->is_string()) read.name = name->as_string();
   const std::string& where = read.name.empty() ? place : read.name;
-  check_origin_of_class(entry, read);
+  read.kind = check_origin_of_class(entry, read);
+  if (read.kind == EntryKind::kModel) return read;
   if (config == nullptr || !config->is_object()) {
     refuse(where, "a configuration of " + read.class_name,
            config == nullptr ? "none" : excerpt(*config));
@@ -115,36 +119,26 @@ LayerEntry JsonScope::read_entry(const Config& entry, size_t position) const {
   return read;
 }
 
-void JsonScope::check_origin_of_class(const Config& entry, const LayerEntry& read) const {
+EntryKind JsonScope::check_origin_of_class(const Config& entry, const LayerEntry& read) const {
   const std::string& where = read.name.empty() ? read.class_name : read.name;
-  if (read.class_name == "Sequential" || read.class_name == "Functional" ||
-      read.class_name == "Model") {
-    refuse(where, "a layer", "a model inside the model (" + read.class_name + ")",
-           "This version trains models of one level: build it from the inner model's layers, "
-           "for example keras.Model(inner.input, head(inner.output)).");
-  }
-  const Config* module = entry.find("module");
   const Config* registered = entry.find("registered_name");
   const bool custom_name = registered != nullptr && registered->is_string() &&
                            registered->as_string().find('>') != std::string::npos;
-  const std::string_view from = module != nullptr && module->is_string()
-                                    ? std::string_view(module->as_string())
-                                    : std::string_view();
-  if (starts_with_module(from, "keras.src.ops") || starts_with_module(from, "keras.ops")) {
-    refuse(where, "a layer", "the operator node " + read.class_name,
-           "This version trains layers only: use keras.layers.Add, Concatenate, Rescaling … in "
-           "place of operators between tensors.");
+  if (is_operator_module(read.module)) return EntryKind::kOperator;
+  const bool known =
+      std::any_of(kKerasModules.begin(), kKerasModules.end(),
+                  [&](std::string_view prefix) { return starts_with_module(read.module, prefix); });
+  if (!custom_name && (read.class_name == "Sequential" || read.class_name == "Functional" ||
+                       read.class_name == "Model")) {
+    return EntryKind::kModel;
   }
-  const bool known = from.empty() || std::any_of(kKerasModules.begin(), kKerasModules.end(),
-                                                 [&](std::string_view prefix) {
-                                                   return starts_with_module(from, prefix);
-                                                 });
   if (!known || custom_name) {
     refuse(where, "a layer of Keras",
            "the custom layer " + (custom_name ? registered->as_string() : read.class_name) +
-               (from.empty() ? "" : " of module " + std::string(from)),
+               " of module " + read.module,
            "Its code is not in the file and would not be run: replace it by layers of Keras.");
   }
+  return EntryKind::kLayer;
 }
 
 void JsonScope::check_precision(const LayerEntry& read) const {

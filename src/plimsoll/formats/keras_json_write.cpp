@@ -1,16 +1,23 @@
+#include <map>
+
+#include "base/error.h"
 #include "formats/keras_json.h"
-#include "formats/keras_json_impl.h"
+#include "formats/keras_operators.h"
 #include "formats/keras_order.h"
+#include "formats/keras_tree.h"
 
 namespace plimsoll::formats {
 namespace {
 
 using layers::CallId;
 using layers::Config;
-using layers::LayerId;
 using layers::Model;
 using layers::ModelKind;
+using layers::ModelTree;
 using layers::Tensor;
+using layers::TreeCall;
+using layers::TreeNode;
+using layers::TreeTensor;
 
 Config shape_of(const layers::ValueType& type) {
   Config::Array dims;
@@ -21,96 +28,149 @@ Config shape_of(const layers::ValueType& type) {
   return dims;
 }
 
-Config write_layer(const layers::Layer& layer) {
-  return keras_object("keras.layers", layer.class_name(), layer.config());
+// Every {"tensor": i} of a structure as `write(i)`.
+template <typename Write>
+Config with_tensors(const Config& value, const Write& write) {
+  if (value.is_array()) {
+    Config::Array items;
+    for (const Config& item : value.as_array()) items.push_back(with_tensors(item, write));
+    return items;
+  }
+  if (!value.is_object()) return value;
+  if (const Config* tensor = value.find("tensor"); tensor != nullptr && tensor->is_int()) {
+    return write(static_cast<size_t>(tensor->as_int()));
+  }
+  if (value.find("class_name") != nullptr) return value;
+  Config items{Config::Object{}};
+  for (const auto& [key, item] : value.as_object()) items.set(key, with_tensors(item, write));
+  return items;
 }
 
-Config write_sequential(const Model& model, const KerasOrder& order) {
-  Config config;
-  config.set("name", model.name());
-  config.set("trainable", true);
-  config.set("dtype",
-             keras_object("keras", "DTypePolicy", Config::Object{{"name", Config("float32")}}));
-  Config::Array layers;
-  for (const LayerId id : order.layers) layers.push_back(write_layer(model.layer(id)));
-  config.set("layers", std::move(layers));
-  config.set("build_input_shape", shape_of(model.inputs().front().type));
-  return keras_object("keras", "Sequential", std::move(config));
-}
-
-class FunctionalWriter {
+class TreeWriter {
  public:
-  explicit FunctionalWriter(const Model& model, const KerasOrder& order)
-      : model_(model), order_(order), node_index_(model.calls().size(), 0) {
-    for (const std::vector<CallId>& calls : order.calls) {
-      for (size_t i = 0; i < calls.size(); ++i) node_index_[calls[i].index()] = i;
+  explicit TreeWriter(const Model& model) {
+    for (size_t i = 0; i < model.layer_count(); ++i) {
+      const layers::Layer& layer = model.layer(layers::LayerId(i));
+      layers_[layer.name()] = &layer;
     }
   }
 
-  Config write() const {
+  Config write(const ModelTree& tree) const {
+    return tree.sequential ? write_sequential(tree) : write_functional(tree);
+  }
+
+ private:
+  Config write_sequential(const ModelTree& tree) const {
     Config config;
-    config.set("name", model_.name());
-    config.set("trainable", true);
+    config.set("name", tree.name);
+    config.set("trainable", tree.trainable);
+    config.set("dtype",
+               keras_object("keras", "DTypePolicy", Config::Object{{"name", Config("float32")}}));
     Config::Array layers;
-    for (const LayerId id : order_.layers) layers.push_back(write_layer_with_calls(id));
+    for (const TreeNode& node : tree.nodes) layers.push_back(write_node(node));
     config.set("layers", std::move(layers));
-    config.set("input_layers", write_ports(model_.inputs()));
-    config.set("output_layers", write_ports(model_.outputs()));
+    if (!tree.nodes.empty() && tree.nodes.front().class_name == "InputLayer") {
+      config.set("build_input_shape", config_of(tree.nodes.front()).at("batch_shape"));
+    } else if (tree.input_structure.is_array()) {
+      config.set("build_input_shape", tree.input_structure);
+    }
+    return keras_object("keras", "Sequential", std::move(config));
+  }
+
+  Config write_functional(const ModelTree& tree) const {
+    const KerasOrder order = keras_order(tree);
+    std::vector<std::vector<size_t>> indices;  // "node index" per node and call
+    for (size_t i = 0; i < tree.nodes.size(); ++i) {
+      indices.emplace_back(tree.nodes[i].calls.size(), 0);
+      for (size_t k = 0; k < order.calls[i].size(); ++k) indices[i][order.calls[i][k]] = k;
+    }
+    const auto history = [&](const TreeTensor& tensor) {
+      return Config(Config::Array{Config(tree.nodes[tensor.node].name),
+                                  Config(static_cast<int64_t>(indices[tensor.node][tensor.call])),
+                                  Config(tensor.output)});
+    };
+    Config config;
+    config.set("name", tree.name);
+    config.set("trainable", tree.trainable);
+    Config::Array layers;
+    for (const size_t index : order.nodes) {
+      const TreeNode& node = tree.nodes[index];
+      Config json = write_node(node);
+      json.set("name", node.name);
+      Config::Array calls;
+      for (const size_t call : order.calls[index]) {
+        if (node.calls[call].inputs.empty()) continue;  // an InputLayer
+        calls.push_back(write_call(tree, node.calls[call], history));
+      }
+      json.set("inbound_nodes", std::move(calls));
+      layers.push_back(std::move(json));
+    }
+    config.set("layers", std::move(layers));
+    config.set("input_layers", with_tensors(tree.input_structure,
+                                            [&](size_t i) { return history(tree.inputs[i]); }));
+    config.set("output_layers", with_tensors(tree.output_structure,
+                                             [&](size_t i) { return history(tree.outputs[i]); }));
     Config json = keras_object("keras.src.models.functional", "Functional", std::move(config));
     json.set("registered_name", "Functional");
     return json;
   }
 
- private:
-  // [layer, call, output]
-  Config history(Tensor tensor) const {
-    const layers::LayerCall& call = model_.calls()[tensor.call.index()];
-    return Config::Array{Config(model_.layer(call.layer).name()),
-                         Config(static_cast<int64_t>(node_index_[tensor.call.index()])),
-                         Config(tensor.output)};
-  }
-  Config write_tensor(Tensor tensor) const {
-    const layers::ValueType& type = model_.type(tensor);
-    return Config::Object{
-        {"class_name", Config("__keras_tensor__")},
-        {"config", Config(Config::Object{{"shape", shape_of(type)},
-                                         {"dtype", Config(std::string(to_string(type.dtype)))},
-                                         {"keras_history", history(tensor)}})}};
-  }
-  Config write_layer_with_calls(LayerId id) const {
-    Config json = write_layer(model_.layer(id));
-    json.set("name", model_.layer(id).name());
-    Config::Array nodes;
-    for (const CallId call : order_.calls[id.index()]) {
-      Config::Array tensors;
-      for (const Tensor& input : model_.calls()[call.index()].inputs) {
-        tensors.push_back(write_tensor(input));
-      }
-      if (tensors.empty()) continue;  // an InputLayer
-      Config::Array arguments;
-      if (tensors.size() == 1) {
-        arguments = std::move(tensors);
-      } else {
-        arguments.emplace_back(std::move(tensors));
-      }
-      nodes.push_back(Config::Object{{"args", Config(std::move(arguments))},
-                                     {"kwargs", Config(Config::Object{})}});
-    }
-    json.set("inbound_nodes", std::move(nodes));
-    return json;
-  }
-  // One port stands alone, so that Keras takes and gives one array and not a list of one.
-  Config write_ports(const std::vector<layers::ModelPort>& ports) const {
-    Config::Array list;
-    for (const layers::ModelPort& port : ports) list.push_back(history(port.tensor));
-    if (list.size() == 1) return list.front();
-    return list;
+  template <typename History>
+  static Config write_call(const ModelTree& tree, const TreeCall& call, const History& history) {
+    const auto write = [&](size_t i) {
+      const TreeTensor& tensor = call.inputs[i];
+      const TreeCall& maker = tree.nodes[tensor.node].calls[tensor.call];
+      const layers::ValueType& type = maker.output_types.at(static_cast<size_t>(tensor.output));
+      return Config(Config::Object{
+          {"class_name", Config("__keras_tensor__")},
+          {"config", Config(Config::Object{{"shape", shape_of(type)},
+                                           {"dtype", Config(std::string(to_string(type.dtype)))},
+                                           {"keras_history", history(tensor)}})}});
+    };
+    return Config::Object{{"args", with_tensors(call.args, write)},
+                          {"kwargs", with_tensors(call.kwargs, write)}};
   }
 
-  const Model& model_;
-  const KerasOrder& order_;
-  std::vector<size_t> node_index_;  // per call
+  Config write_node(const TreeNode& node) const {
+    if (node.model != nullptr) return write(*node.model);
+    Config json = keras_object(node.module, node.class_name, config_of(node));
+    if (is_operator(node)) json.set("registered_name", node.class_name);
+    return json;
+  }
+
+  // The flat layer's configuration under the file's name; an InputLayer keeps its open sizes.
+  Config config_of(const TreeNode& node) const {
+    if (is_operator(node) || node.layer.empty()) return node.config;
+    Config config = layers_.at(node.layer)->config();
+    config.set("name", node.name);
+    if (node.class_name == "InputLayer") {
+      if (const Config* shape = node.config.find("batch_shape")) config.set("batch_shape", *shape);
+    }
+    return config;
+  }
+
+  std::map<std::string, const layers::Layer*> layers_;  // by flat name
 };
+
+// [a, b, …] of {"tensor": i}; a single one alone, so that Keras takes and gives one array.
+Config port_list(size_t count) {
+  Config::Array list;
+  for (size_t i = 0; i < count; ++i) {
+    list.push_back(Config::Object{{"tensor", Config(static_cast<int64_t>(i))}});
+  }
+  if (list.size() == 1) return list.front();
+  return list;
+}
+
+// One input alone, several as one list.
+TreeCall plain_call(std::vector<TreeTensor> inputs) {
+  TreeCall call;
+  Config list = port_list(inputs.size());
+  call.args = inputs.empty() ? Config(Config::Array{}) : Config(Config::Array{std::move(list)});
+  call.kwargs = Config(Config::Object{});
+  call.inputs = std::move(inputs);
+  return call;
+}
 
 }  // namespace
 
@@ -121,11 +181,57 @@ Config keras_object(std::string_view module, std::string_view class_name, Config
                         {"registered_name", Config()}};
 }
 
+ModelTree tree_of(const Model& model) {
+  ModelTree tree;
+  tree.name = model.name();
+  tree.sequential = model.kind() == ModelKind::kSequential;
+  for (size_t i = 0; i < model.layer_count(); ++i) {
+    const layers::Layer& layer = model.layer(layers::LayerId(i));
+    tree.nodes.push_back({layer.name(),
+                          layer.class_name(),
+                          "keras.layers",
+                          layer.config(),
+                          layer.name(),
+                          nullptr,
+                          {}});
+  }
+  if (tree.sequential) return tree;
+  std::vector<TreeTensor> made;  // by the model's calls, output 0
+  const auto tensor_of = [&](Tensor tensor) {
+    TreeTensor found = made[tensor.call.index()];
+    found.output = tensor.output;
+    return found;
+  };
+  for (const layers::LayerCall& call : model.calls()) {
+    TreeNode& node = tree.nodes[call.layer.index()];
+    std::vector<TreeTensor> inputs;
+    for (const Tensor input : call.inputs) inputs.push_back(tensor_of(input));
+    made.push_back({call.layer.index(), node.calls.size(), 0});
+    TreeCall written = plain_call(std::move(inputs));
+    if (!call.arguments.is_null()) {
+      written.args = call.arguments.at("args");
+      written.kwargs = call.arguments.at("kwargs");
+    }
+    written.output_types = call.output_types;
+    node.calls.push_back(std::move(written));
+  }
+  for (const layers::ModelPort& port : model.inputs())
+    tree.inputs.push_back(tensor_of(port.tensor));
+  for (const layers::ModelPort& port : model.outputs()) {
+    tree.outputs.push_back(tensor_of(port.tensor));
+  }
+  tree.input_structure = port_list(tree.inputs.size());
+  tree.output_structure = port_list(tree.outputs.size());
+  return tree;
+}
+
+ModelTree keras_tree(const Model& model) {
+  return model.tree() != nullptr ? *model.tree() : tree_of(model);
+}
+
 Config write_architecture(const Model& model) {
   model.check_complete();
-  const KerasOrder order = keras_order(model);
-  return model.kind() == ModelKind::kSequential ? write_sequential(model, order)
-                                                : FunctionalWriter(model, order).write();
+  return TreeWriter(model).write(keras_tree(model));
 }
 
 }  // namespace plimsoll::formats

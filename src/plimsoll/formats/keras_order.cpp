@@ -4,50 +4,75 @@
 #include <map>
 #include <utility>
 
+#include "formats/keras_operators.h"
 #include "layers/names.h"
 
 namespace plimsoll::formats {
 namespace {
 
-using layers::CallId;
-using layers::LayerId;
-using layers::Model;
-using layers::ModelKind;
-using layers::Tensor;
+using layers::ModelTree;
+using layers::TreeTensor;
 
 constexpr int64_t kUnseen = INT64_MAX;
 
+struct Call {
+  size_t node = 0;
+  size_t index = 0;  // among the node's
+};
+
+// All calls of a tree in one list, with their inputs as positions in it.
+struct CallList {
+  std::vector<Call> calls;
+  std::vector<size_t> first;                // per node
+  std::vector<std::vector<size_t>> inputs;  // per call
+};
+
+CallList list_calls(const ModelTree& tree) {
+  CallList list;
+  for (size_t i = 0; i < tree.nodes.size(); ++i) {
+    list.first.push_back(list.calls.size());
+    for (size_t k = 0; k < tree.nodes[i].calls.size(); ++k) list.calls.push_back({i, k});
+  }
+  for (const Call& call : list.calls) {
+    std::vector<size_t>& inputs = list.inputs.emplace_back();
+    for (const TreeTensor& input : tree.nodes[call.node].calls[call.index].inputs) {
+      inputs.push_back(list.first[input.node] + input.call);
+    }
+  }
+  return list;
+}
+
 // What Keras's walk from the outputs finds.
 struct Walk {
-  std::vector<CallId> calls;        // every call behind those that it needs
-  std::vector<int64_t> first_seen;  // per layer: its turn in the walk; kUnseen: not met
+  std::vector<size_t> calls;        // every call behind those that it needs
+  std::vector<int64_t> first_seen;  // per node: its turn in the walk; kUnseen: not met
   std::vector<bool> reached;        // per call
 };
 
 // Depth-first from each output in turn, with a stack of our own: files may be very deep.
-Walk walk_from_outputs(const Model& model) {
+Walk walk_from_outputs(const ModelTree& tree, const CallList& list) {
   struct Step {
-    CallId call;
+    size_t call;
     size_t next_input = 0;
   };
   Walk walk;
-  walk.first_seen.assign(model.layer_count(), kUnseen);
-  walk.reached.assign(model.calls().size(), false);
+  walk.first_seen.assign(tree.nodes.size(), kUnseen);
+  walk.reached.assign(list.calls.size(), false);
   int64_t seen_count = 0;
   std::vector<Step> stack;
-  const auto enter = [&](CallId call) {
-    if (walk.reached[call.index()]) return;
-    walk.reached[call.index()] = true;
-    int64_t& seen = walk.first_seen[model.calls()[call.index()].layer.index()];
+  const auto enter = [&](size_t call) {
+    if (walk.reached[call]) return;
+    walk.reached[call] = true;
+    int64_t& seen = walk.first_seen[list.calls[call].node];
     if (seen == kUnseen) seen = seen_count++;
     stack.push_back({call});
   };
-  for (const layers::ModelPort& output : model.outputs()) {
-    enter(output.tensor.call);
+  for (const TreeTensor& output : tree.outputs) {
+    enter(list.first[output.node] + output.call);
     while (!stack.empty()) {
-      const std::vector<Tensor>& inputs = model.calls()[stack.back().call.index()].inputs;
+      const std::vector<size_t>& inputs = list.inputs[stack.back().call];
       if (stack.back().next_input < inputs.size()) {
-        enter(inputs[stack.back().next_input++].call);
+        enter(inputs[stack.back().next_input++]);
       } else {
         walk.calls.push_back(stack.back().call);
         stack.pop_back();
@@ -57,72 +82,68 @@ Walk walk_from_outputs(const Model& model) {
   return walk;
 }
 
-// Depth of each layer that was met: of its deepest call, as Keras counts it.
-std::vector<int64_t> layer_depths(const Model& model, const Walk& walk) {
-  std::vector<int64_t> call_depth(model.calls().size(), 0);
-  std::vector<int64_t> layer_depth(model.layer_count(), 0);
+// Depth of each node that was met: of its deepest call, as Keras counts it.
+std::vector<int64_t> node_depths(const ModelTree& tree, const CallList& list, const Walk& walk) {
+  std::vector<int64_t> call_depth(list.calls.size(), 0);
+  std::vector<int64_t> node_depth(tree.nodes.size(), 0);
   for (auto call = walk.calls.rbegin(); call != walk.calls.rend(); ++call) {
-    const layers::LayerCall& made = model.calls()[call->index()];
-    const int64_t depth = std::max(call_depth[call->index()], layer_depth[made.layer.index()]);
-    layer_depth[made.layer.index()] = depth;
-    for (const Tensor& input : made.inputs) {
-      int64_t& before = call_depth[input.call.index()];
-      before = std::max(before, depth + 1);
+    const size_t node = list.calls[*call].node;
+    const int64_t depth = std::max(call_depth[*call], node_depth[node]);
+    node_depth[node] = depth;
+    for (const size_t input : list.inputs[*call]) {
+      call_depth[input] = std::max(call_depth[input], depth + 1);
     }
   }
-  return layer_depth;
+  return node_depth;
 }
 
-std::vector<LayerId> functional_layers(const Model& model, Walk& walk) {
-  const std::vector<int64_t> depth = layer_depths(model, walk);
-  std::vector<LayerId> order;
+std::vector<size_t> functional_nodes(const ModelTree& tree, const CallList& list, Walk& walk) {
+  const std::vector<int64_t> depth = node_depths(tree, list, walk);
+  std::vector<size_t> order;
   // Inputs that nothing uses stay, in front of the others of depth 0.
-  for (const layers::ModelPort& input : model.inputs()) {
-    const LayerId layer = model.calls()[input.tensor.call.index()].layer;
-    if (walk.first_seen[layer.index()] != kUnseen) continue;
-    walk.first_seen[layer.index()] = -1;
-    walk.reached[input.tensor.call.index()] = true;
-    order.push_back(layer);
+  for (const TreeTensor& input : tree.inputs) {
+    if (walk.first_seen[input.node] != kUnseen) continue;
+    walk.first_seen[input.node] = -1;
+    walk.reached[list.first[input.node] + input.call] = true;
+    order.push_back(input.node);
   }
-  for (size_t i = 0; i < model.layer_count(); ++i) {
-    if (walk.first_seen[i] != kUnseen && walk.first_seen[i] >= 0) order.emplace_back(i);
+  for (size_t i = 0; i < tree.nodes.size(); ++i) {
+    if (walk.first_seen[i] != kUnseen && walk.first_seen[i] >= 0) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(), [&](LayerId a, LayerId b) {
-    return std::pair(-depth[a.index()], walk.first_seen[a.index()]) <
-           std::pair(-depth[b.index()], walk.first_seen[b.index()]);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(-depth[a], walk.first_seen[a]) < std::pair(-depth[b], walk.first_seen[b]);
   });
   return order;
 }
 
 }  // namespace
 
-KerasOrder keras_order(const Model& model) {
+KerasOrder keras_order(const ModelTree& tree) {
   KerasOrder order;
-  order.calls.resize(model.layer_count());
-  std::vector<bool> kept(model.calls().size(), true);
-  if (model.kind() == ModelKind::kSequential) {
-    for (size_t i = 0; i < model.layer_count(); ++i) order.layers.emplace_back(i);
-  } else {
-    Walk walk = walk_from_outputs(model);
-    order.layers = functional_layers(model, walk);
-    kept = std::move(walk.reached);
+  order.calls.resize(tree.nodes.size());
+  if (tree.sequential) {
+    for (size_t i = 0; i < tree.nodes.size(); ++i) order.nodes.push_back(i);
+    return order;
   }
-  for (size_t i = 0; i < model.calls().size(); ++i) {
-    if (kept[i]) order.calls[model.calls()[i].layer.index()].emplace_back(i);
+  const CallList list = list_calls(tree);
+  Walk walk = walk_from_outputs(tree, list);
+  order.nodes = functional_nodes(tree, list, walk);
+  for (size_t i = 0; i < list.calls.size(); ++i) {
+    if (walk.reached[i]) order.calls[list.calls[i].node].push_back(list.calls[i].index);
   }
   return order;
 }
 
-std::vector<std::string> weight_groups(const Model& model, const KerasOrder& order) {
+std::vector<std::string> weight_groups(const ModelTree& tree, const KerasOrder& order) {
   std::vector<std::string> groups;
   std::map<std::string, int64_t> used;
-  for (const LayerId id : order.layers) {
-    const std::string& class_name = model.layer(id).class_name();
-    if (model.kind() == ModelKind::kSequential && class_name == "InputLayer") {
+  for (const size_t index : order.nodes) {
+    const layers::TreeNode& node = tree.nodes[index];
+    if (is_operator(node) || (tree.sequential && node.class_name == "InputLayer")) {
       groups.emplace_back();
       continue;
     }
-    const std::string name = layers::snake_case(class_name);
+    const std::string name = layers::snake_case(node.class_name);
     const int64_t count = used[name]++;
     groups.push_back("layers/" + name + (count == 0 ? "" : "_" + std::to_string(count)));
   }

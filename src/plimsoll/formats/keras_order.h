@@ -7,26 +7,28 @@
 // Dense layer in Keras's list, whatever it is called. Keras makes that list anew each time it
 // builds a model: a Sequential in the order of adding; a Functional by depth (the longest way to an
 // output, deepest first) and, among equals, by a depth-first walk from the outputs. Calls that no
-// output depends on are left out. Source: map_graph in keras/src/ops/function.py.
+// output depends on are left out. Models inside models are lists of their own; operators stand in
+// the list but have no group. Source: map_graph in keras/src/ops/function.py.
 
 #include <string>
 #include <vector>
 
-#include "layers/model.h"
+#include "layers/model_tree.h"
 
 namespace plimsoll::formats {
 
 struct KerasOrder {
-  std::vector<layers::LayerId> layers;
-  // Per layer of the model: the calls that belong to it, in their order; the position of a call is
-  // its "node index" in files.
-  std::vector<std::vector<layers::CallId>> calls;
+  std::vector<size_t> nodes;  // positions in the tree's nodes
+  // Per node of the tree: the calls that belong to the model, in their order; the position of a
+  // call is its "node index" in files.
+  std::vector<std::vector<size_t>> calls;
 };
 
-KerasOrder keras_order(const layers::Model& model);
+// Of one level. The tree has no cycles.
+KerasOrder keras_order(const layers::ModelTree& tree);
 
-// For each of `order.layers`: "layers/conv2d", "layers/conv2d_1", … (a Sequential's InputLayer has
-// none: "").
-std::vector<std::string> weight_groups(const layers::Model& model, const KerasOrder& order);
+// For each of `order.nodes`: "layers/conv2d", "layers/conv2d_1", … (an operator and a Sequential's
+// InputLayer have none: "").
+std::vector<std::string> weight_groups(const layers::ModelTree& tree, const KerasOrder& order);
 
 }  // namespace plimsoll::formats

@@ -11,115 +11,26 @@
 #include "base/log.h"
 #include "codec/hdf5_reader.h"
 #include "codec/hdf5_writer.h"
-#include "formats/keras_order.h"
-#include "layers/optimizers.h"
+#include "formats/keras_tree.h"
+#include "formats/stored_tensor.h"
+#include "formats/tensor_copy.h"
+#include "formats/weight_groups.h"
 
 namespace plimsoll::formats {
 namespace {
 
-using layers::LayerId;
 using layers::Model;
 
-constexpr size_t kPieceBytes = size_t{256} << 10;
 constexpr std::string_view kOldLayers = "_layer_checkpoint_dependencies";
-
-// A layer's weights as Keras lists them, with the file's group.
-struct WeightGroup {
-  std::string layer;
-  std::string path;
-  std::vector<TensorInfo> weights;
-  std::vector<bool> trainable;
-};
-
-std::vector<WeightGroup> find_groups(const Model& model) {
-  const KerasOrder order = keras_order(model);
-  const std::vector<std::string> paths = weight_groups(model, order);
-  std::vector<WeightGroup> groups;
-  for (size_t i = 0; i < order.layers.size(); ++i) {
-    if (paths[i].empty()) continue;
-    const layers::Layer& layer = model.layer(order.layers[i]);
-    WeightGroup group{layer.name(), paths[i], {}, {}};
-    for (const layers::Weight& weight : model.weights(order.layers[i])) {
-      group.weights.push_back({layer.name() + "/" + weight.name, DType::kFloat32, weight.shape});
-      group.trainable.push_back(weight.trainable && layer.trainable());
-    }
-    groups.push_back(std::move(group));
-  }
-  return groups;
-}
-
-// The optimizer's variables in Keras's order.
-std::vector<TensorInfo> optimizer_variables(const layers::Config& config,
-                                            const std::vector<WeightGroup>& groups) {
-  std::vector<std::string> trained;
-  std::map<std::string, const TensorInfo*> weights;
-  for (const WeightGroup& group : groups) {
-    for (size_t i = 0; i < group.weights.size(); ++i) {
-      if (!group.trainable[i]) continue;
-      trained.push_back(group.weights[i].name);
-      weights[trained.back()] = &group.weights[i];
-    }
-  }
-  std::vector<TensorInfo> variables;
-  const layers::Optimizer optimizer = layers::read_optimizer(config);
-  for (const std::string& name : layers::optimizer_state_names(optimizer, trained)) {
-    TensorInfo info{name, DType::kFloat32, {}};
-    if (info.name == layers::kIterationState) {
-      info.dtype = DType::kInt64;
-    } else if (info.name != layers::kLearningRateState) {
-      // optimizer/<weight>/<slot>
-      const size_t begin = info.name.find('/') + 1;
-      info.shape = weights.at(info.name.substr(begin, info.name.rfind('/') - begin))->shape;
-    }
-    variables.push_back(std::move(info));
-  }
-  return variables;
-}
 
 // "layers\dense/vars/0" and "_layer_checkpoint_dependencies/dense/vars/0" as "layers/dense/vars/0".
 std::string normal_path(std::string path) {
   std::replace(path.begin(), path.end(), '\\', '/');
-  if (path.starts_with(kOldLayers)) path.replace(0, kOldLayers.size(), "layers");
+  for (size_t at = path.find(kOldLayers); at != std::string::npos; at = path.find(kOldLayers)) {
+    path.replace(at, kOldLayers.size(), "layers");
+  }
   return path;
 }
-
-struct StoredTensor {
-  TensorInfo info;
-  std::string path;  // in the file
-};
-
-class WeightsSource final : public TensorSource {
- public:
-  WeightsSource(codec::Hdf5Reader file, std::vector<StoredTensor> tensors)
-      : file_(std::move(file)) {
-    for (StoredTensor& tensor : tensors) {
-      infos_.push_back(std::move(tensor.info));
-      paths_.push_back(std::move(tensor.path));
-    }
-  }
-
-  std::span<const TensorInfo> tensors() const override { return infos_; }
-
-  void read(size_t index, int64_t byte_begin, std::span<std::byte> destination) override {
-    const auto element = static_cast<size_t>(element_bytes(infos_[index].dtype).count());
-    PLIMSOLL_CHECK(
-        static_cast<size_t>(byte_begin) % element == 0 && destination.size() % element == 0,
-        infos_[index].name + ": expected whole elements");
-    if (open_ == nullptr || open_index_ != index) {
-      open_ = file_.open(paths_[index]);
-      open_index_ = index;
-    }
-    open_->read_as(infos_[index].dtype, byte_begin / static_cast<int64_t>(element),
-                   static_cast<int64_t>(destination.size() / element), destination.data());
-  }
-
- private:
-  codec::Hdf5Reader file_;
-  std::vector<TensorInfo> infos_;
-  std::vector<std::string> paths_;
-  std::unique_ptr<codec::Hdf5Dataset> open_;  // the last one
-  size_t open_index_ = 0;
-};
 
 // Finds each tensor's dataset and checks it against what the model wants.
 class WeightsFinder {
@@ -137,7 +48,7 @@ class WeightsFinder {
     const std::string vars = group.path + "/vars/";
     const int64_t count = count_below(vars);
     if (count != static_cast<int64_t>(group.weights.size())) {
-      refuse(group.layer, std::to_string(group.weights.size()) + " weights in " + vars,
+      refuse(group.name, std::to_string(group.weights.size()) + " weights in " + vars,
              std::to_string(count), "The weights belong to another model.");
     }
     for (size_t i = 0; i < group.weights.size(); ++i) {
@@ -199,16 +110,10 @@ class WeightsFinder {
   void take(const std::string& normal, const TensorInfo& info) {
     const auto found = datasets_.find(normal);
     if (found == datasets_.end()) refuse(info.name, "a dataset " + normal, "none");
-    const codec::Hdf5DatasetInfo stored = file_.open(found->second)->info();
-    if (stored.shape != info.shape) {
-      refuse(info.name, "the shape " + to_string(fixed_shape(info.shape)),
-             to_string(fixed_shape(stored.shape)), "The weights belong to another model.");
-    }
-    if (stored.type.type_class != codec::Hdf5Type::Class::kNumber) {
-      refuse(info.name, "numbers", "text or other values");
-    }
+    StoredTensor tensor{info, {{found->second}}};
+    check_stored(file_, tensor);
     taken_.insert(normal);
-    tensors_.push_back({info, found->second});
+    tensors_.push_back(std::move(tensor));
   }
 
   const codec::Hdf5Reader& file_;
@@ -223,7 +128,7 @@ std::vector<TensorInfo> usable_optimizer(const std::optional<layers::CompileOpti
                                          const std::vector<WeightGroup>& groups) {
   if (!compile || compile->optimizer.is_null()) return {};
   try {
-    return optimizer_variables(compile->optimizer, groups);
+    return optimizer_tensors(compile->optimizer, groups);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kModel) throw;
     return {};
@@ -265,15 +170,15 @@ struct WeightsLayout {
 WeightsLayout lay_out(const Model& model, const layers::CompileOptions* compile,
                       const TensorSource& state) {
   WeightsLayout layout;
-  const std::vector<WeightGroup> groups = find_groups(model);
+  const std::vector<WeightGroup> groups = archive_groups(model, keras_tree(model));
   for (const WeightGroup& group : groups) {
     const std::vector<size_t> positions = find_all(group.weights, state);
     PLIMSOLL_CHECK(positions.size() == group.weights.size(),
-                   group.layer + ": the state lacks weights");
-    layout.add(group.path, group.layer, group.weights, positions);
+                   group.name + ": the state lacks weights");
+    layout.add(group.path, group.name, group.weights, positions);
   }
   if (compile != nullptr && !compile->optimizer.is_null()) {
-    const std::vector<TensorInfo> variables = optimizer_variables(compile->optimizer, groups);
+    const std::vector<TensorInfo> variables = optimizer_tensors(compile->optimizer, groups);
     const std::vector<size_t> positions = find_all(variables, state);
     if (!positions.empty()) layout.add("optimizer", "optimizer", variables, positions);
   }
@@ -288,32 +193,19 @@ std::unique_ptr<TensorSource> open_weights(std::shared_ptr<const codec::ByteRead
                                            const std::optional<layers::CompileOptions>& compile) {
   codec::Hdf5Reader reader(std::move(file));
   WeightsFinder finder(reader);
-  const std::vector<WeightGroup> groups = find_groups(model);
+  const std::vector<WeightGroup> groups = archive_groups(model, keras_tree(model));
   for (const WeightGroup& group : groups) finder.find_group(group);
   finder.find_optimizer(usable_optimizer(compile, groups));
   finder.check_nothing_left();
   std::vector<StoredTensor> tensors = finder.take_tensors();
-  return std::make_unique<WeightsSource>(std::move(reader), std::move(tensors));
+  return make_stored_source(std::move(reader), std::move(tensors));
 }
 
 void write_weights(const Model& model, const layers::CompileOptions* compile, TensorSource& state,
                    codec::ByteSink& sink) {
   const WeightsLayout layout = lay_out(model, compile, state);
   codec::Hdf5Writer writer(layout.tree, sink);
-  std::vector<std::byte> piece(kPieceBytes);
-  for (const size_t index : layout.tensors) {
-    const TensorInfo& info = state.tensors()[index];
-    int64_t left = element_bytes(info.dtype).count();
-    for (const int64_t extent : info.shape) left *= extent;
-    for (int64_t begin = 0; left > 0;) {
-      const std::span<std::byte> part(piece.data(),
-                                      static_cast<size_t>(std::min<int64_t>(left, kPieceBytes)));
-      state.read(index, begin, part);
-      writer.write(part);
-      begin += static_cast<int64_t>(part.size());
-      left -= static_cast<int64_t>(part.size());
-    }
-  }
+  copy_tensors(state, layout.tensors, writer);
   writer.finish();
 }
 

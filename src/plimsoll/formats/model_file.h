@@ -1,6 +1,11 @@
 #pragma once
 
-// Model files, in and out: Keras's JSON and .keras (config, metadata, model.weights.h5 in a zip).
+// Model files, in and out.
+//
+//   .keras                       Keras 3's archive: config, metadata, model.weights.h5 in a zip
+//   .h5, .hdf5                   a whole model as Keras 1 and 2 saved it
+//   .json                        the structure alone
+//   .weights.h5, .h5             weights alone, for a structure that is known
 //
 // Loading reads structure and training configuration at once and leaves the weights in the file:
 // they stream through the TensorSource into the arena, named as the state variables of the
@@ -13,6 +18,7 @@
 #include <string>
 
 #include "base/tensor_io.h"
+#include "formats/keras_json.h"
 #include "layers/model.h"
 #include "layers/programs.h"
 
@@ -22,19 +28,30 @@ struct LoadedModel {
   layers::Model model;
   std::optional<layers::CompileOptions> compile;  // the file's own training configuration
   std::unique_ptr<TensorSource> weights;          // null: the file has none
+  // Samples and the model's answers to them, "inputs/0", "outputs/0", …; null: the file has none,
+  // or the weights are another file's.
+  std::unique_ptr<TensorSource> self_test;
+};
+
+struct LoadOptions {
+  std::string weights;       // a file whose weights are taken in place of the model file's own
+  InputShapes input_shapes;  // sizes that the file leaves open
 };
 
 // Told apart by content, not by name. Throws kModel or kIo.
-LoadedModel load_model(const std::string& path);
+LoadedModel load_model(const std::string& path, const LoadOptions& options = {});
 
 // The weights alone: for a run whose optimizer is not the file's, and starts anew.
 std::unique_ptr<TensorSource> without_optimizer(std::unique_ptr<TensorSource> weights);
 
-// Format by ending: .keras, or .json (structure only). Written to a temporary name and renamed.
+// Format by ending: .keras, .h5 or .hdf5 (whole), .weights.h5 (weights only), .json (structure
+// only). Written to a temporary name and renamed.
 // `state` holds at least every weight of the model; optimizer variables are written where it has
-// them. Throws kConfig for an ending that is not known, kIo otherwise.
+// them. `self_test` (null: none) is kept in .keras and whole .h5 files. Throws kConfig for an
+// ending that is not known, kIo otherwise.
 void save_model(const std::string& path, const layers::Model& model,
-                const layers::CompileOptions* compile, TensorSource& state);
+                const layers::CompileOptions* compile, TensorSource& state,
+                TensorSource* self_test = nullptr);
 
 // Whether save_model knows the ending; throws kConfig naming the known ones where it does not.
 void check_output_name(const std::string& path);

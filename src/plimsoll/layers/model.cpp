@@ -49,6 +49,7 @@ std::string Model::new_name(std::string_view class_name) const {
 }
 
 LayerId Model::add_layer(std::string_view class_name, const Config& config) {
+  tree_ = nullptr;
   Config named = config;
   const Config* name = named.find("name");
   if (name == nullptr || name->is_null()) named.set("name", new_name(class_name));
@@ -111,6 +112,7 @@ std::vector<ValueType> Model::infer(LayerId id, const std::vector<ValueType>& in
 
 std::vector<Tensor> Model::call(LayerId id, const std::vector<Tensor>& inputs,
                                 const Config& arguments) {
+  tree_ = nullptr;
   const CallId call(calls_.size());
   LayerCall record{.layer = id, .inputs = inputs, .output_types = {}, .arguments = arguments};
   if (const std::optional<ValueType> fed = layer(id).input_type()) {

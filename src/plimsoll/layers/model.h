@@ -20,6 +20,7 @@
 
 #include "base/id.h"
 #include "layers/layer.h"
+#include "layers/model_tree.h"
 
 namespace plimsoll::layers {
 
@@ -118,6 +119,11 @@ class Model {
   // Throws kModel where inputs or outputs are missing.
   void check_complete() const;
 
+  // How the file that this model came from lists it; null where it is just what is here. Adding
+  // layers or calls afterwards makes it null.
+  const std::shared_ptr<const ModelTree>& tree() const { return tree_; }
+  void set_tree(std::shared_ptr<const ModelTree> tree) { tree_ = std::move(tree); }
+
  private:
   std::string new_name(std::string_view class_name) const;
   void build_weights(LayerId id, const std::vector<ValueType>& inputs);
@@ -134,6 +140,7 @@ class Model {
   std::vector<LayerCall> calls_;
   std::vector<ModelPort> inputs_;
   std::vector<ModelPort> outputs_;
+  std::shared_ptr<const ModelTree> tree_;
 };
 
 // The row of one layer in `plimsoll show`.

@@ -185,7 +185,7 @@ TEST(ApiModel, SavesStructureAndUntrainedModels) {
   EXPECT_EQ(load_model(folder / "m.json").parameter_count(), model.parameter_count());
   Model loaded = load_model(folder / "m.keras");
   EXPECT_EQ(all_weights(loaded), all_weights(model));
-  expect_error(ErrorKind::kConfig, ".keras or .json", [&] { model.save(folder / "m.h5"); });
+  expect_error(ErrorKind::kConfig, ".keras", [&] { model.save(folder / "m.onnx"); });
 }
 
 TEST(ApiModel, CompilingAgainStartsTheOptimizerAnew) {

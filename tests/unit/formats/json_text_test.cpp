@@ -80,7 +80,7 @@ TEST(JsonText, AcceptsDepthBelowTheBound) {
 TEST(JsonText, RefusesMoreValuesThanTheBound) {
   std::string text = "[0";
   for (int64_t i = 0; i < kMaxJsonValues; ++i) text += ",0";
-  expect_error(ErrorKind::kModel, "more than 131072 values", [&] { parse_json(text + "]", "x"); });
+  expect_error(ErrorKind::kModel, "more than 262144 values", [&] { parse_json(text + "]", "x"); });
 }
 
 TEST(JsonText, RefusesMoreKeysThanTheBound) {
@@ -90,7 +90,7 @@ TEST(JsonText, RefusesMoreKeysThanTheBound) {
 }
 
 TEST(JsonText, RefusesTextAboveTheBound) {
-  expect_error(ErrorKind::kModel, "at most 4 MiB",
+  expect_error(ErrorKind::kModel, "at most 8 MiB",
                [] { parse_json(std::string(kMaxJsonBytes + 1, ' '), "x"); });
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/keras_tree.h"
 #include "unit/formats/fixtures.h"
 
 namespace plimsoll::formats {
@@ -9,28 +10,32 @@ namespace {
 
 std::vector<std::string> names(const Model& model) {
   std::vector<std::string> result;
-  for (const LayerId id : keras_order(model).layers) result.push_back(model.layer(id).name());
+  const layers::ModelTree tree = tree_of(model);
+  for (const size_t node : keras_order(tree).nodes) result.push_back(tree.nodes[node].name);
   return result;
 }
 
 using Names = std::vector<std::string>;
 
+Names groups(const Model& model) {
+  const layers::ModelTree tree = tree_of(model);
+  return weight_groups(tree, keras_order(tree));
+}
+
 TEST(KerasOrder, SequentialKeepsTheOrderOfAdding) {
   const Model model = small_sequential();
   EXPECT_EQ(names(model),
             (Names{"input_layer", "conv2d", "batch_normalization", "flatten", "head"}));
-  EXPECT_EQ(
-      weight_groups(model, keras_order(model)),
-      (Names{"", "layers/conv2d", "layers/batch_normalization", "layers/flatten", "layers/dense"}));
+  EXPECT_EQ(groups(model), (Names{"", "layers/conv2d", "layers/batch_normalization",
+                                  "layers/flatten", "layers/dense"}));
 }
 
 // Both inputs are as deep as the shared layer makes them; q hangs on a shallower value than p.
 TEST(KerasOrder, FunctionalGoesByDepthThenByTheWalkFromTheOutputs) {
   const Model model = small_functional();
   EXPECT_EQ(names(model), (Names{"a", "b", "shared", "add", "p", "q"}));
-  EXPECT_EQ(weight_groups(model, keras_order(model)),
-            (Names{"layers/input_layer", "layers/input_layer_1", "layers/dense", "layers/add",
-                   "layers/dense_1", "layers/dense_2"}));
+  EXPECT_EQ(groups(model), (Names{"layers/input_layer", "layers/input_layer_1", "layers/dense",
+                                  "layers/add", "layers/dense_1", "layers/dense_2"}));
 }
 
 // The order in which layers were made does not matter; that of outputs does.
@@ -54,7 +59,7 @@ TEST(KerasOrder, LeavesOutCallsThatNoOutputNeeds) {
   const Tensor z = model.call(dense, {y})[0];
   model.call(dense, {z});
   model.set_outputs({z});
-  const KerasOrder order = keras_order(model);
+  const KerasOrder order = keras_order(tree_of(model));
   EXPECT_EQ(names(model), (Names{"input_layer", "d"}));
   EXPECT_EQ(order.calls[dense.index()].size(), 2u);
   EXPECT_TRUE(order.calls[other.index()].empty());
@@ -77,7 +82,7 @@ TEST(KerasOrder, WalksDeepGraphsWithoutRecursion) {
   const LayerId relu = model.add_layer("Activation", object({{"activation", "relu"}}));
   for (int i = 0; i < 20'000; ++i) x = model.call(relu, {x})[0];
   model.set_outputs({x});
-  EXPECT_EQ(keras_order(model).calls[relu.index()].size(), 20'000u);
+  EXPECT_EQ(keras_order(tree_of(model)).calls[relu.index()].size(), 20'000u);
 }
 
 }  // namespace

@@ -52,8 +52,11 @@ TEST(ModelFile, GoesByContentNotByName) {
 
 TEST(ModelFile, RefusesOtherFormatsWithTheWayOut) {
   const TemporaryFolder folder;
-  expect_refused(write_hdf5(folder / "whole.h5", true), "keras.saving.load_model('");
-  expect_refused(write_hdf5(folder / "weights.h5", false), "model.load_weights('");
+  expect_refused(write_hdf5(folder / "whole.h5", true), "a Keras model with \"class_name\"");
+  expect_refused(write_hdf5(folder / "weights.h5", false), "weights without their model");
+  folder.write("part.index", "x");
+  expect_refused(folder.write("part.data-00000-of-00001", "x"),
+                 "a part of a TensorFlow checkpoint");
   folder.write("saved/saved_model.pb", "x");
   expect_refused(folder / "saved", "a TensorFlow SavedModel folder");
   folder.write("training/checkpoint", "x");
@@ -62,9 +65,10 @@ TEST(ModelFile, RefusesOtherFormatsWithTheWayOut) {
   expect_refused(folder.write("lfs.keras", "version https://git-lfs.github.com/spec/v1\noid x"),
                  "git lfs pull");
   expect_refused(folder.write("empty.keras", ""), "an empty file");
-  expect_refused(folder.write("noise.keras", "\x80\x04pickle"), "something else");
+  expect_refused(folder.write("pickle.keras", "\x80\x04pickle"), "a Python pickle");
+  expect_refused(folder.write("noise.keras", "noise"), "something else");
   expect_refused(folder.write("text.json", "  {\"class_name\": "), "text.json");
-  expect_refused(folder.write("big.json", "{" + std::string(5 << 20, ' ')), "JSON of 5 MiB");
+  expect_refused(folder.write("big.json", "{" + std::string(9 << 20, ' ')), "JSON of 9 MiB");
 }
 
 TEST(ModelFile, SaysWhichFileIsMissing) {
@@ -75,8 +79,11 @@ TEST(ModelFile, SaysWhichFileIsMissing) {
 TEST(ModelFile, ChecksTheOutputsName) {
   check_output_name("a.keras");
   check_output_name("b/c.json");
-  for (const std::string name : {"model.h5", "model", ".keras", "model.keras.tmp"}) {
-    expect_error(ErrorKind::kConfig, "expected a name that ends in .keras or .json",
+  check_output_name("c.h5");
+  check_output_name("c.weights.h5");
+  for (const std::string name : {"model.hd5", "model", ".keras", "model.keras.tmp"}) {
+    expect_error(ErrorKind::kConfig,
+                 "expected a name that ends in .keras, .h5, .weights.h5 or .json",
                  [&] { check_output_name(name); });
   }
   expect_error(ErrorKind::kConfig, "Did you mean \".keras\"?",

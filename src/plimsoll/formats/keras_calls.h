@@ -1,0 +1,55 @@
+#pragma once
+
+// The calls of a Functional model in JSON: which layer is called on which tensors, and with what
+// else. Internal to formats.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "formats/keras_json_impl.h"
+#include "layers/model_tree.h"
+
+namespace plimsoll::formats {
+
+class CallReader {
+ public:
+  // `tensor_count` counts over all models of a file. Both references outlive the reader.
+  CallReader(layers::ModelTree& tree, const JsonScope& scope, int64_t& tensor_count)
+      : tree_(tree), scope_(scope), tensor_count_(tensor_count) {}
+
+  // Nodes in order, each with its "inbound_nodes"; nullptr: none.
+  void add_node(size_t node, const layers::Config* inbound);
+  // Fills in the calls of all nodes.
+  void read();
+  // "input_layers" or "output_layers": [layer, call, output], a list or a dictionary of such, also
+  // nested. Appends the tensors and returns their structure.
+  layers::Config read_ports(const layers::Config* ports, const char* key,
+                            std::vector<layers::TreeTensor>& tensors) const;
+
+ private:
+  void read_call(const layers::Config& node, size_t index, layers::TreeCall& call);
+  void read_arguments(const layers::Config& node, size_t index, layers::TreeCall& call);
+  void read_old_call(const layers::Config& node, size_t index, layers::TreeCall& call);
+  void read_old_tensor(const layers::Config& tensor, size_t index, layers::TreeCall& call,
+                       layers::Config::Array& args);
+  layers::Config take_tensors(const layers::Config& value, const std::string& where, int depth,
+                              layers::TreeCall& call) const;
+  layers::Config take_keywords(const layers::Config* keywords, const std::string& where,
+                               layers::TreeCall& call) const;
+  layers::Config take_old_keyword(const layers::Config& value, const std::string& where, int depth,
+                                  layers::TreeCall& call) const;
+  layers::Config add_tensor(layers::TreeTensor tensor, layers::TreeCall& call) const;
+  layers::TreeTensor read_name(const layers::Config& name, const std::string& where) const;
+  layers::Config port_structure(const layers::Config& ports, const char* key, int depth,
+                                std::vector<layers::TreeTensor>& tensors) const;
+  std::string suggestion(const std::string& name) const;
+
+  layers::ModelTree& tree_;
+  const JsonScope& scope_;
+  int64_t& tensor_count_;
+  std::map<std::string, size_t> positions_;                  // nodes by name
+  std::vector<std::vector<const layers::Config*>> inbound_;  // per node; nullptr: an input's
+};
+
+}  // namespace plimsoll::formats

@@ -1,0 +1,112 @@
+#include "formats/model_check.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/error.h"
+#include "formats/keras_legacy.h"
+#include "formats/model_document.h"
+#include "layers/layer.h"
+#include "layers/losses.h"
+#include "layers/metrics.h"
+#include "layers/optimizers.h"
+
+namespace plimsoll::formats {
+namespace {
+
+using layers::Config;
+
+constexpr int kMaxDepth = 32;
+
+class Checker {
+ public:
+  explicit Checker(CheckReport& report) : report_(report) {}
+
+  // Runs a step; what it refuses becomes a reason, once.
+  bool attempt(const std::function<void()>& step) {
+    try {
+      step();
+      return true;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kIo || error.kind() == ErrorKind::kInternal) throw;
+      add(error.message());
+      return false;
+    }
+  }
+
+  // Each layer of a model's configuration by itself.
+  bool check_layers(const Config& json, const JsonScope& scope, int depth) {
+    const Config* config = json.find("config");
+    const Config& body = config == nullptr ? json : *config;
+    const Config* list = body.is_array() ? &body : body.find("layers");
+    if (list == nullptr || !list->is_array() || depth > kMaxDepth) return true;
+    bool good = true;
+    for (size_t i = 0; i < list->as_array().size(); ++i) {
+      good = check_layer(list->as_array()[i], i, scope, depth) && good;
+    }
+    return good;
+  }
+
+ private:
+  bool check_layer(const Config& json, size_t position, const JsonScope& scope, int depth) {
+    bool good = true;
+    const bool read = attempt([&] {
+      LayerEntry entry = scope.read_entry(json, position);
+      if (entry.kind == EntryKind::kModel) good = check_layers(json, scope, depth + 1);
+      if (entry.kind != EntryKind::kLayer || entry.class_name == "InputLayer") return;
+      modernize(entry, scope);
+      if (entry.name.empty()) entry.config.set("name", "layer " + std::to_string(position));
+      layers::make_layer(entry.class_name, entry.config);
+    });
+    return read && good;
+  }
+
+  // The same thing may be found by itself and again while loading, where the file is named in
+  // front.
+  void add(const std::string& reason) {
+    const bool known =
+        std::any_of(report_.reasons.begin(), report_.reasons.end(), [&](const std::string& other) {
+          return other.ends_with(reason) || reason.ends_with(other);
+        });
+    if (!known) report_.reasons.push_back(reason);
+  }
+
+  CheckReport& report_;
+};
+
+void check_compile(Checker& checker, const layers::CompileOptions& compile,
+                   const layers::Model& model) {
+  if (!compile.optimizer.is_null()) {
+    checker.attempt([&] { layers::read_optimizer(compile.optimizer); });
+  }
+  for (size_t i = 0; i < model.outputs().size() && !compile.losses.empty(); ++i) {
+    const Config& loss = compile.losses[std::min(i, compile.losses.size() - 1)];
+    checker.attempt([&] { layers::read_loss(loss, model.outputs()[i].type); });
+  }
+}
+
+}  // namespace
+
+CheckReport check_model(const std::string& path, const LoadOptions& options) {
+  CheckReport report;
+  Checker checker(report);
+  Config document;
+  const std::string origin = path;
+  if (!checker.attempt([&] { document = read_document(path); })) return report;
+  const JsonScope scope(origin);
+  if (!checker.check_layers(document, scope, 0)) return report;
+  checker.attempt([&] {
+    const LoadedModel loaded = load_model(path, options);
+    report.has_weights = loaded.weights != nullptr;
+    report.is_compiled = loaded.compile.has_value() && !loaded.compile->optimizer.is_null();
+    const layers::CompileOptions compile = loaded.compile.value_or(layers::CompileOptions{});
+    check_compile(checker, compile, loaded.model);
+    if (!report.reasons.empty()) return;
+    layers::BatchSizes batches{.predict = 1};
+    if (report.is_compiled && !compile.losses.empty()) batches.train = 1;
+    layers::build_programs(loaded.model, compile, batches);
+  });
+  return report;
+}
+
+}  // namespace plimsoll::formats

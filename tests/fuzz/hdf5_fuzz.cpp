@@ -1,0 +1,32 @@
+// Any bytes as an HDF5 file: listed, attributes and elements read; refused or read, never a crash.
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "codec/hdf5_reader.h"
+#include "fuzz/fuzz_input.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace plimsoll;
+  const auto bytes = fuzz::bytes_of(data, size);
+  try {
+    const codec::Hdf5Reader reader(std::make_shared<codec::MemoryReader>(
+        std::vector<std::byte>(bytes.begin(), bytes.end()), "fuzz"));
+    reader.attributes("");
+    reader.texts_attribute("", "layer_names");
+    for (const std::string& path : reader.list_datasets("")) {
+      reader.attributes(path);
+      const auto dataset = reader.open(path);
+      const int64_t count = std::min<int64_t>(dataset->info().element_count, 1000);
+      if (dataset->info().type.type_class == codec::Hdf5Type::Class::kNumber) {
+        std::vector<float> values(static_cast<size_t>(count));
+        dataset->read_as(DType::kFloat32, 0, count, values.data());
+      } else {
+        dataset->read_strings(1 << 16);
+      }
+    }
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kInternal) std::abort();
+  }
+  return 0;
+}

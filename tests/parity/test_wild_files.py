@@ -1,0 +1,264 @@
+"""Real model files of many hands, walked as a whole: what loads, what is refused and why.
+
+Reads an index of files from PLIMSOLL_TEST_DATA (wild/index.jsonl: one JSON object a line with file,
+kind, layers, expect). A file is expected to load when every layer it names is one that Plimsoll
+has, and to be refused by name otherwise.
+"""
+
+import collections
+import json
+import os
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DATA = os.environ.get("PLIMSOLL_TEST_DATA")
+WILD = Path(DATA) / "wild" if DATA else Path("/nonexistent")
+pytestmark = pytest.mark.skipif(
+    not (WILD / "index.jsonl").is_file(),
+    reason="PLIMSOLL_TEST_DATA does not name a folder with wild/index.jsonl",
+)
+
+# Names of Keras 1, and what is read as another layer.
+ALIASES = {
+    "Convolution1D": "Conv1D", "Convolution2D": "Conv2D", "TimeDistributedDense": "Dense",
+    "ThresholdedReLU": "ReLU", "Merge": "Concatenate", "Model": "", "Sequential": "",
+    "Functional": "",
+}  # fmt: skip
+# What a file says that Plimsoll refuses although it has the layers: flag of the index → reason.
+KNOWN_REFUSALS = {"channels_first": '"channels_first"', "constraint": "constraint"}
+
+
+@dataclass
+class Answer:
+    """What a file was expected to do and what it did."""
+
+    row: dict[str, Any]
+    verdict: str
+    missing: list[str] = field(default_factory=list)  # layers that this build does not have
+    weights: Path | None = None
+    shapes: str = ""
+
+    @property
+    def loads(self) -> bool:
+        return self.verdict == "ok"
+
+    @property
+    def name(self) -> str:
+        return Path(self.row["file"]).name
+
+
+def index() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (WILD / "index.jsonl").read_text().splitlines()]
+
+
+def stem_of(row: dict[str, Any]) -> str:
+    """The file's path in its repository, "__" for slashes, without its ending."""
+    return row["file"].split("@@")[1].rsplit("@", 1)[0]
+
+
+def structure_of(row: dict[str, Any]) -> dict[str, Any]:
+    """The structure beside a file of weights: as JSON or as a whole model; empty where none is."""
+    stem = stem_of(row)
+    folder = stem.rsplit("__", 1)[0] + "__"
+    wanted = [stem.replace("_weights", "_config"), stem.replace("_weights", "_model")]
+    wanted += [folder + "modelConfig", folder + "model", folder + "dropout__modelConfig"]
+    wanted.append(folder.replace("Checkpoints", "Model") + "model")
+    others = [r for r in index() if r["kind"] in ("keras_json", "h5_full")]
+    for name in wanted:
+        for other in others:
+            if other["repo"] == row["repo"] and stem_of(other) == name:
+                return other
+    return {}
+
+
+def open_sizes(document: Any) -> str:
+    """Shapes for inputs that leave a size open, 12 in place of each: "12x3;12"."""
+    shapes = []
+
+    def visit(layers: list[Any]) -> None:
+        for position, layer in enumerate(layers):
+            config = layer.get("config", {})
+            shape = config.get("batch_shape") or config.get("batch_input_shape")
+            if shape and (layer["class_name"] == "InputLayer" or position == 0):
+                shapes.append([12 if size is None else size for size in shape[1:]])
+                if None not in shape[1:]:
+                    shapes[-1] = shape[1:]
+
+    config = document.get("config", document) if isinstance(document, dict) else document
+    visit(config if isinstance(config, list) else config.get("layers", []))
+    return ";".join("x".join(map(str, shape)) for shape in shapes)
+
+
+def read_document(row: dict[str, Any]) -> Any:
+    import zipfile
+
+    import h5py
+
+    path = WILD / row["file"]
+    if row["kind"] == "h5_full":
+        with h5py.File(path) as file:
+            return json.loads(file.attrs["model_config"])
+    if row["kind"] == "keras_v3":
+        return json.loads(zipfile.ZipFile(path).read("config.json"))
+    return json.loads(path.read_text())
+
+
+@pytest.fixture(scope="session")
+def survey(build_dir: Path) -> list[Answer]:
+    tool = build_dir / "bin" / "plimsoll_model_tool"
+    known = set(subprocess.run([tool, "layers"], capture_output=True, text=True).stdout.split())
+    answers, lines = [], []
+    for row in index():
+        if row["expect"] not in ("accept", "load weights", "refuse politely"):
+            continue
+        answer = Answer(row, "")
+        structure = structure_of(row) if row["kind"] == "h5_weights" else row
+        path = WILD / row["file"]
+        if structure and structure is not row:
+            answer.weights, path = path, WILD / structure["file"]
+        document = read_document(structure) if structure else {}
+        if isinstance(document, (dict, list)) and structure and row["expect"] != "refuse politely":
+            answer.shapes = open_sizes(document)
+        layers = [ALIASES.get(name, name) for name in structure.get("layers") or {}]
+        answer.missing = sorted(name for name in layers if name and name not in known)
+        answers.append(answer)
+        lines.append(f"{path}\t{answer.weights or ''}\t{answer.shapes}")
+    done = subprocess.run(
+        [tool, "survey"], input="\n".join(lines), capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, f"crashed: {done.returncode} {done.stderr[-2000:]}"
+    verdicts = done.stdout.splitlines()
+    assert len(verdicts) == len(answers), "one verdict for each file"
+    for answer, verdict in zip(answers, verdicts):
+        answer.verdict = verdict
+    return answers
+
+
+def reason_class(answer: Answer) -> str:
+    """A refusal without the names that are only its own."""
+    words = answer.verdict.split(": ", 2)[-1].replace(str(WILD), "")
+    return words.split("] ", 1)[-1][:90]
+
+
+def print_table(answers: list[Answer]) -> None:
+    rows: dict[tuple[str, str], collections.Counter[str]] = collections.defaultdict(
+        collections.Counter
+    )
+    for answer in answers:
+        key = (answer.row["kind"], answer.row["expect"])
+        outcome = "loads" if answer.loads else "refused"
+        if answer.missing and not answer.loads:
+            outcome = "layer not here"
+        rows[key][outcome] += 1
+    print(f"\n{'kind':<12} {'marked':<16} {'files':>5} {'loads':>6} {'layer not here':>15} refused")
+    for (kind, expect), counts in sorted(rows.items()):
+        print(
+            f"{kind:<12} {expect:<16} {sum(counts.values()):>5} {counts['loads']:>6} "
+            f"{counts['layer not here']:>15} {counts['refused']:>7}"
+        )
+    reasons = collections.Counter(reason_class(a) for a in answers if not a.loads)
+    for reason, count in reasons.most_common(60):
+        print(f"{count:>5} {reason}")
+
+
+def test_weights_of_another_model_are_refused(build_dir: Path) -> None:
+    tool = build_dir / "bin" / "plimsoll_model_tool"
+    structure = next(r for r in index() if stem_of(r).endswith("batchnorm__modelConfig"))
+    others = [r for r in index() if r["kind"] == "h5_weights" and "batchnorm" not in r["file"]]
+    lines = [f"{WILD / structure['file']}\t{WILD / r['file']}\t" for r in others]
+    done = subprocess.run([tool, "survey"], input="\n".join(lines), capture_output=True, text=True)
+    assert len(done.stdout.splitlines()) == len(others) > 0
+    for verdict in done.stdout.splitlines():
+        assert "The weights belong to another model" in verdict, verdict
+
+
+def test_files_load_or_are_refused_by_name(survey: list[Answer]) -> None:
+    print_table(survey)
+    wrong = []
+    for answer in survey:
+        if answer.row["kind"] == "h5_weights" and answer.weights is None:
+            if "weights without their model" not in answer.verdict:
+                wrong.append(f"{answer.name}: {answer.verdict}")
+            continue
+        should = answer.row["expect"] != "refuse politely" and not answer.missing
+        flags = [f for f in answer.row.get("flags") or [] if f in KNOWN_REFUSALS]
+        if any(KNOWN_REFUSALS[flag] in answer.verdict for flag in flags):
+            continue
+        if answer.loads != should:
+            wrong.append(f"{answer.name}: {answer.verdict}")
+        if answer.missing and not any(name in answer.verdict for name in answer.missing):
+            wrong.append(f"{answer.name}: none of {answer.missing} is named in {answer.verdict}")
+    assert not wrong, "\n".join(wrong)
+
+
+def embedding_bounds(document: Any) -> int:
+    """Below which integers are safe for every Embedding of a model; 0 where it has none."""
+    bounds = []
+
+    def visit(value: Any) -> None:
+        if isinstance(value, dict):
+            if value.get("class_name") == "Embedding":
+                bounds.append(int(value["config"]["input_dim"]))
+            for item in value.values():
+                visit(item)
+        elif isinstance(value, list):
+            for item in value:
+                visit(item)
+
+    visit(document)
+    return min(bounds, default=0)
+
+
+def compare(answer: Answer, binary: Path) -> tuple[str, str]:
+    """Which oracle a file's predictions were compared with, and what was wrong (empty: nothing)."""
+    import wild_predictions as wp
+
+    path = WILD / answer.row["file"]
+    structure = path
+    if answer.weights is not None:
+        structure = WILD / structure_of(answer.row)["file"]
+    shapes = [[int(n) for n in s.split("x")] for s in answer.shapes.split(";") if s]
+    if len(shapes) > 1:
+        return "several inputs", ""
+    golden = wp.golden_beside(path)
+    if golden is not None and len(golden[0]) == 1:
+        oracle, (inputs, want) = "numbers beside it", golden
+    else:
+        document = read_document(
+            structure_of(answer.row) if answer.weights is not None else answer.row
+        )
+        inputs = wp.random_inputs(shapes, [embedding_bounds(document)])
+        model, oracle = wp.open_in_keras(structure, answer.weights)
+        if model is None:
+            oracle, want = f"none: {oracle[:80]}", None
+        elif len(model.outputs) > 1:
+            return "several outputs", ""
+        else:
+            want = model.predict(inputs[0], verbose=0)
+    got, failure = wp.predict(binary, structure, answer.weights, answer.shapes, inputs)
+    if got is None:
+        return oracle, f"{answer.name}: {failure}"
+    error = 0.0 if want is None else wp.relative_error(got, want)
+    if not error <= 1e-5:
+        return oracle, f"{answer.name}: {oracle}: relative error {error:.2e}"
+    return oracle, ""
+
+
+def test_predictions_are_those_of_keras(survey: list[Answer], plimsoll: Path) -> None:
+    counts: collections.Counter[str] = collections.Counter()
+    wrong = []
+    for answer in survey:
+        has_weights = answer.row["kind"] in ("h5_full", "keras_v3") or answer.weights is not None
+        if not answer.loads or not has_weights:
+            continue
+        oracle, failure = compare(answer, plimsoll)
+        counts[oracle] += 1
+        if failure:
+            wrong.append(failure)
+    for oracle, count in counts.most_common():
+        print(f"{count:>5} compared with: {oracle}")
+    assert not wrong, f"{len(wrong)}:\n" + "\n".join(wrong)

@@ -1,0 +1,140 @@
+"""Predictions of real files: through the built binary, and by Keras or the numbers beside them."""
+
+import inspect
+import json
+import os
+import subprocess
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import h5py
+import keras
+import numpy as np
+from keras.src.legacy.saving.saving_utils import model_from_config
+
+SAMPLES = 3
+
+
+@keras.saving.register_keras_serializable("plimsoll")
+def old_hard_sigmoid(x: Any) -> Any:
+    """What Keras 1 and 2 called hard_sigmoid."""
+    return keras.ops.clip(0.2 * x + 0.5, 0.0, 1.0)
+
+
+def modern_layer(entry: dict[str, Any]) -> dict[str, Any]:
+    """A layer of Keras 2 in words that Keras 3 knows; initializers do not matter to predictions."""
+    config = {k: v for k, v in entry["config"].items() if not k.endswith("_initializer")}
+    layer_class = getattr(keras.layers, entry["class_name"])
+    known = set(inspect.signature(layer_class.__init__).parameters) | {
+        "name", "trainable", "layer", "batch_input_shape", "batch_shape",
+    }  # fmt: skip
+    if "alpha" in config and entry["class_name"] == "LeakyReLU":
+        config["negative_slope"] = config.pop("alpha")
+    config = {k: v for k, v in config.items() if k in known}
+    if config.get("axis") and isinstance(config["axis"], list) and len(config["axis"]) == 1:
+        config["axis"] = config["axis"][0]
+    if config.get("recurrent_activation") == "hard_sigmoid":
+        config["recurrent_activation"] = "plimsoll>old_hard_sigmoid"
+    if entry["class_name"] == "GRU":
+        config.setdefault("reset_after", False)
+    for key in ("layer", "backward_layer"):
+        if config.get(key):
+            config[key] = modern_layer(config[key])
+    return {**entry, "config": config}
+
+
+def modern_model(document: Any) -> Any:
+    """A model of Keras 2 in the words of Keras 3's reader of older files."""
+    config = document["config"]
+    if isinstance(config, list):
+        config = {"name": "sequential", "layers": config}
+    layers = [modern_layer(entry) for entry in config["layers"]]
+    class_name = "Functional" if document["class_name"] == "Model" else document["class_name"]
+    return {"class_name": class_name, "config": {**config, "layers": layers}}
+
+
+def open_in_keras(structure: Path, weights: Path | None) -> tuple[keras.Model | None, str]:
+    """The model in the installed Keras, as it is or once put in its words, and which of these."""
+    try:
+        if weights is None:
+            model = keras.saving.load_model(structure, compile=False)
+            if not any("recurrent_activation" in str(layer.get_config()) for layer in model.layers):
+                return model, "Keras"
+    except Exception:
+        pass
+    try:
+        if structure.suffix == ".json":
+            document = json.loads(structure.read_text())
+        elif zipfile.is_zipfile(structure):
+            return keras.saving.load_model(structure, compile=False), "Keras"
+        else:
+            with h5py.File(structure) as file:
+                document = json.loads(file.attrs["model_config"])
+        model = model_from_config(modern_model(document))
+        with tempfile.TemporaryDirectory() as folder:
+            link = Path(folder) / "w.h5"
+            link.symlink_to(weights or structure)
+            model.load_weights(link)
+        return model, "Keras, once in its words"
+    except Exception as error:
+        return None, str(error)
+
+
+def golden_beside(path: Path) -> tuple[list[np.ndarray], np.ndarray] | None:
+    """Inputs and predictions that the file's authors stored next to it."""
+    stem = path.name.rsplit("@", 1)[0]
+    stem = stem.replace("_model", "").replace("_weights", "").replace("_config", "")
+    for other in path.parent.parent.glob(f"keras_h5/{stem}_inputs_and_outputs@*.h5"):
+        with h5py.File(other) as file:
+            if "predictions" not in file or "inputs" not in file:
+                return None
+            inputs = [np.array(file["inputs"][name]) for name in sorted(file["inputs"])]
+            outputs = (
+                [np.array(item) for item in file["predictions"].values()]
+                if isinstance(file["predictions"], h5py.Group)
+                else [np.array(file["predictions"])]
+            )
+            return inputs, outputs[0]
+    return None
+
+
+def random_inputs(shapes: list[list[int]], integers: list[int]) -> list[np.ndarray]:
+    """Samples for each input; integers below the bound that is given for it (0: no integers)."""
+    rng = np.random.default_rng(5)
+    return [
+        rng.integers(0, bound, (SAMPLES, *shape)).astype("int32")
+        if bound
+        else rng.normal(0, 1, (SAMPLES, *shape)).astype("float32")
+        for shape, bound in zip(shapes, integers)
+    ]
+
+
+def predict(
+    binary: Path, structure: Path, weights: Path | None, shapes: str, inputs: list[np.ndarray]
+) -> tuple[np.ndarray | None, str]:
+    """The binary's predictions, or None and what it said."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "x.npy"
+        np.save(data, inputs[0])
+        words = [binary, "predict", structure, "--data", data, "--output", Path(folder) / "y.npy"]
+        words += ["--batch", str(len(inputs[0])), "--backend", "reference"]
+        if weights is not None:
+            words += ["--weights", weights]
+        for shape in filter(None, shapes.split(";")):
+            words += ["--input-shape", shape]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+        if done.returncode != 0:
+            return None, (done.stderr or f"exit {done.returncode}").strip()
+        return np.load(Path(folder) / "y.npy"), ""
+
+
+def relative_error(got: np.ndarray, want: np.ndarray) -> float:
+    """‖got − want‖∞ over ‖want‖∞."""
+    if got.size != want.size:
+        return float("inf")
+    largest = float(np.max(np.abs(want))) or 1.0
+    return float(np.max(np.abs(got.ravel() - want.ravel()))) / largest
