@@ -58,6 +58,38 @@ std::vector<Shapes> make_nested_shapes(const ProgramFacts& facts, const Dependen
   return result;
 }
 
+std::vector<Cut> make_checkpoints(const ProgramFacts& facts, const Dependencies& dependencies,
+                                  size_t segments) {
+  const graph::Graph& graph = facts.graph();
+  std::vector<graph::NodeId> forward;
+  graph::NodeId anchor;
+  for (graph::NodeId node : dependencies.order) {
+    const graph::Stage stage = graph.node(node).stage;
+    if (stage == graph::Stage::kForward) forward.push_back(node);
+    if (stage == graph::Stage::kBackward && !anchor.valid()) anchor = node;
+  }
+  if (!anchor.valid()) return {};
+  std::vector<size_t> segment_of(graph.nodes.size(), segments);  // of other stages: none
+  for (size_t i = 0; i < forward.size(); ++i) {
+    segment_of[forward[i].index()] = i * segments / forward.size();
+  }
+  std::vector<Cut> cuts;
+  for (graph::NodeId node : forward) {
+    for (graph::ValueId output : graph.node(node).outputs) {
+      if (!is_carried(facts, dependencies, output) || !dependencies.repeatable[output.index()]) {
+        continue;
+      }
+      const auto crosses = [&](graph::NodeId user) {
+        const size_t segment = segment_of[user.index()];
+        return segment < segments && segment != segment_of[node.index()];
+      };
+      if (std::ranges::any_of(facts.users()[output.index()], crosses)) continue;
+      cuts.push_back({output, anchor, CutKind::kRecompute, ""});
+    }
+  }
+  return cuts;
+}
+
 std::string describe_shapes(const Shapes& shapes, int64_t batch) {
   int64_t least = batch;
   int64_t most = 0;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/cuts.h"
 #include "plan/schedule.h"
 
 namespace plimsoll::plan {
@@ -22,6 +23,12 @@ std::vector<Shapes> make_flat_shapes(const ProgramFacts& facts, const Dependenci
 // The smallest slices with inner loops, every nesting first; empty where all blocks are alike.
 std::vector<Shapes> make_nested_shapes(const ProgramFacts& facts, const Dependencies& dependencies,
                                        std::span<const std::vector<graph::NodeId>> slots);
+
+// Checkpointing: the forward nodes fall into so many segments of equal length; only what crosses
+// from one to the next is kept for the way back, all else is computed again. Empty where there is
+// no way back.
+std::vector<Cut> make_checkpoints(const ProgramFacts& facts, const Dependencies& dependencies,
+                                  size_t segments);
 
 // "whole batch", "slices of 4", "slices of 4 to 16, inside 2", "slices of 64, nested".
 std::string describe_shapes(const Shapes& shapes, int64_t batch);

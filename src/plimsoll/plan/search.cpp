@@ -17,6 +17,8 @@ constexpr double kRung = 1.01;
 // From so many candidates on values are given up one after the other.
 constexpr size_t kMostBases = 4;
 constexpr int64_t kChangesPerBase = 40;
+// Of checkpointing.
+constexpr size_t kMostSegments = 32;
 // So many changes may fail to make a plan smaller before the next base is taken.
 constexpr int kPatience = 6;
 // A change gives up at least this share of what is alive, more where the effort would not last for
@@ -140,8 +142,30 @@ class Search {
     return bases;
   }
 
+  // Checkpointing, to be never worse than it: 2, 4, 8, … segments.
+  void score_checkpoints(Recipe recipe) {
+    for (size_t segments = 2; segments <= kMostSegments && steps_ > 0; segments *= 2) {
+      recipe.cuts = make_checkpoints(facts_, trials_.dependencies(), segments);
+      if (recipe.cuts.empty()) return;
+      steps_ -= effort();
+      const ProgramPlan plan = trials_.build(recipe);
+      add_score(recipe, plan, find_load(find_buffers(plan), kAlways), chains_.size());
+      chains_.push_back(std::move(recipe.cuts));
+    }
+  }
+
+  void add_score(const Recipe& recipe, const ProgramPlan& plan, Bytes load, size_t chain) {
+    scores_.push_back({{recipe.shapes, recipe.rule, recipe.reread, {}},
+                       load,
+                       estimate_seconds(plan, facts_),
+                       {},
+                       chain,
+                       recipe.cuts.size()});
+  }
+
   void evict_all() {
     const std::vector<Recipe> bases = find_bases();
+    if (options_.recompute) score_checkpoints(bases.front());
     for (size_t b = 0; b < bases.size(); ++b) {
       evict_from(bases[b], steps_ / static_cast<int64_t>(bases.size() - b));
     }
@@ -162,14 +186,7 @@ class Search {
       const std::vector<Buffer> buffers = find_buffers(plan);
       const Bytes load = find_load(buffers, kAlways);
       failed = load < least ? 0 : failed + 1;
-      if (!cuts.empty() && load < least) {
-        scores_.push_back({{recipe.shapes, recipe.rule, recipe.reread, {}},
-                           load,
-                           estimate_seconds(plan, facts_),
-                           {},
-                           chains_.size(),
-                           cuts.size()});
-      }
+      if (!cuts.empty() && load < least) add_score(recipe, plan, load, chains_.size());
       least = min(least, load);
       const Bytes goal(static_cast<int64_t>(share * load.size()));
       const std::vector<Cut> more =
