@@ -51,8 +51,9 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->check(CLI::Range(1, 1024));
   command.add_option("--seed", options.seed, "Seed of weights, dropout and shuffling");
   command.add_option("--backend", options.backend, "onednn, reference, null");
-  command.add_option("--plan-time", options.plan_time,
-                     "Effort of the search for a plan, about so many seconds; default 2")
+  command
+      .add_option("--plan-time", options.plan_time,
+                  "Effort of the search for a plan, about so many seconds; default 2")
       ->check(CLI::Range(0.01, 1e6));
   command.add_flag("--json", options.json, "One JSON object on standard output, no progress");
 }
