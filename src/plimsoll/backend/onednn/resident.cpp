@@ -11,7 +11,7 @@ constexpr Bytes kThreadBytes = 160_KiB;
 // Loading the library walks through its initializers, making primitives through the code of all
 // kernels that might have been chosen.
 constexpr Bytes kLoadingBytes = 21_MiB;
-constexpr Bytes kMakingBytes = 9_MiB;
+constexpr Bytes kMakingBytes = 9_MiB + 256_KiB;
 
 // Of one primitive, by the start of its key: convolutions forward, to the input, to the kernel;
 // dense layers forward and backward.
