@@ -101,6 +101,8 @@ class Backend {
   virtual std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) = 0;
   // inputs[0]: plain rows, outputs[0]: encoded rows.
   virtual std::unique_ptr<Kernel> make_encoder(const EncoderRequest& request) = 0;
+  // All kernels of a run are made: what only making them needed may go.
+  virtual void finish_making() {}
   // Whether kernels compute; the null backend accounts only.
   virtual bool computes() const { return true; }
   // What this backend holds outside of the arena when it runs these programs: a deterministic upper

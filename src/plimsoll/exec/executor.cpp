@@ -28,6 +28,7 @@ class Executor::Impl {
       transfers += tables_.back().layouts.size();
       if (options.poison) poisons_.push_back(std::make_unique<Poison>(context, arena_));
     }
+    backend.finish_making();
     if (transfers > 0 && backend.computes()) open_spill(options, transfers);
   }
 

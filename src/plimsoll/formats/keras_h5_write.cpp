@@ -80,6 +80,7 @@ class H5Layout {
     const std::string base = "model_weights";
     tree_.add_group(base);
     std::vector<std::string> names;
+    names.reserve(layers.size());
     for (const LayerWeights& layer : layers) names.push_back(layer.name);
     set_names(tree_, base, "layer_names", names);
     tree_.set_attribute(base, "backend", std::string("tensorflow"));

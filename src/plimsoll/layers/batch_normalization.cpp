@@ -80,6 +80,11 @@ class BatchNormalization final : public Layer {
   ValueId normalize(LayerContext& context, ValueId x) const {
     const Shape shape = context.type(x).shape;
     Attributes attributes{{"epsilon", epsilon_}, {"scale", scale_}, {"center", center_}};
+    if (context.training() && trainable() && context.mask(0).valid()) {
+      refuse("all positions to count", "a mask",
+             "Statistics of masked batches are not computed: end the mask before the layer by a "
+             "Reshape, or use LayerNormalization.");
+    }
     if (!context.training() || !trainable()) {
       std::vector<ValueId> operands = {x, context.statistic("moving_mean"),
                                        context.statistic("moving_variance")};

@@ -23,6 +23,10 @@ class GlobalPooling final : public Layer {
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     one_input(context, inputs, kSpatial + 2);
+    // Keras's other layers of this family do not look at masks.
+    if (kPool == Pool::kAverage && kSpatial == 1 && context.mask(0).valid()) {
+      return {masked_mean(context, inputs[0], context.mask(0))};
+    }
     const ValueId image = to_image(context, inputs[0], channels_first_);
     const std::string_view op =
         kPool == Pool::kAverage ? "global_average_pool2d" : "global_max_pool2d";
@@ -35,6 +39,26 @@ class GlobalPooling final : public Layer {
   }
 
  private:
+  // The mean of the steps that count: Σ x over how many they are.
+  ValueId masked_mean(LayerContext& context, ValueId x, ValueId mask) const {
+    if (channels_first_) {
+      refuse("channels last with a mask", "channels first", "Put a Permute before the layer.");
+    }
+    const Shape shape = context.type(x).shape;
+    const std::vector<int64_t> row = {1, shape[2].count};
+    const std::vector<int64_t> one = {1, 1};
+    const ValueId sum = context.emit("sum_to", {context.emit("apply_mask", {x, mask})},
+                                     {{"shape", row}, {"batched", true}});
+    ValueId counts = context.emit("cast", {mask}, {{"dtype", "float32"}});
+    counts =
+        context.emit("reshape", {counts}, {{"shape", std::vector<int64_t>{shape[1].count, 1}}});
+    counts = context.emit("sum_to", {counts}, {{"shape", one}, {"batched", true}});
+    counts = context.emit("broadcast", {counts}, {{"shape", row}});
+    const ValueId mean = context.emit("divide", {sum, counts});
+    if (keepdims_) return mean;
+    return context.emit("reshape", {mean}, {{"shape", std::vector<int64_t>{shape[2].count}}});
+  }
+
   bool channels_first_ = false;
   bool keepdims_ = false;
 };

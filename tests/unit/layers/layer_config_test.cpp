@@ -246,8 +246,9 @@ TEST(LayerRefusalTest, OptionsThatAreWrong) {
   EXPECT_NE(refusal("InputLayer", {{"batch_shape", Array{Config(), Config(), 3}}})
                 .find("fixed input shape"),
             std::string::npos);
-  EXPECT_NE(refusal("Rescaling", {{"scale", Array{1.0, 2.0}}}).find("one number"),
-            std::string::npos);
+  EXPECT_EQ(refusal("Rescaling", {{"scale", Array{1.0, "a"}}}),
+            "[conv_3] scale: expected a number, or a list of up to 64 numbers, one a channel, "
+            "received [1.0, \"a\"].");
   EXPECT_NE(refusal("Reshape", {{"target_shape", Array{-1, -1}}}).find("of which one may be -1"),
             std::string::npos);
 }

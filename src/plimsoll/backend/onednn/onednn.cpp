@@ -2,6 +2,7 @@
 
 #include "backend/onednn/cost_model.h"
 #include "backend/onednn/kernel_library.h"
+#include "backend/onednn/library_pages.h"
 #include "backend/onednn/resident.h"
 #include "backend/reference/reference.h"
 
@@ -87,6 +88,7 @@ class Onednn final : public Backend {
   std::unique_ptr<Kernel> make_encoder(const EncoderRequest& request) override {
     return library_.make_encoder(request);
   }
+  void finish_making() override { drop_library_pages(); }
   ResidentBytes resident_bytes(const graph::ProgramSet& programs) const override {
     return estimate_resident_bytes(library_, programs, catalog_.thread_count());
   }

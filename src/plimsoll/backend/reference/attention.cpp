@@ -20,14 +20,13 @@ namespace {
 constexpr int64_t kTile = 64;
 
 template <typename T>
-__attribute__((optimize("O3"))) void add_scaled(T* __restrict y, T a, const T* __restrict x,
-                                                int64_t count) {
+PLIMSOLL_VECTOR_LOOP void add_scaled(T* __restrict y, T a, const T* __restrict x, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] += a * x[i];
 }
 
 template <typename T>
-__attribute__((optimize("O3"))) void add_wide(double* __restrict y, T a, const T* __restrict x,
-                                              int64_t count) {
+PLIMSOLL_VECTOR_LOOP void add_wide(double* __restrict y, T a, const T* __restrict x,
+                                   int64_t count) {
   const auto factor = static_cast<double>(a);
   for (int64_t i = 0; i < count; ++i) y[i] += factor * static_cast<double>(x[i]);
 }

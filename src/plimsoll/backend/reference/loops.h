@@ -12,6 +12,13 @@
 
 #include "backend/kernel.h"
 
+// Loops that gcc makes vectors of at -O3 only; clang does at -O2.
+#if defined(__clang__)
+#define PLIMSOLL_VECTOR_LOOP
+#else
+#define PLIMSOLL_VECTOR_LOOP __attribute__((optimize("O3")))
+#endif
+
 namespace plimsoll::backend::reference {
 
 inline constexpr size_t kMaxRank = 8;

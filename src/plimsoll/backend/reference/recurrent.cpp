@@ -22,15 +22,13 @@ using ops::RecurrentLayout;
 
 // y[j] += x · w[j] for each j: what gcc makes vectors of.
 template <typename T>
-__attribute__((optimize("O3"))) void add_row(T* __restrict y, T x, const T* __restrict w,
-                                             int64_t count) {
+PLIMSOLL_VECTOR_LOOP void add_row(T* __restrict y, T x, const T* __restrict w, int64_t count) {
   for (int64_t j = 0; j < count; ++j) y[j] += x * w[j];
 }
 
 template <typename T>
-__attribute__((optimize("O3"))) void add_four_rows(T* __restrict y, int64_t stride, const T* x,
-                                                   int64_t x_stride, const T* __restrict w,
-                                                   int64_t count) {
+PLIMSOLL_VECTOR_LOOP void add_four_rows(T* __restrict y, int64_t stride, const T* x,
+                                        int64_t x_stride, const T* __restrict w, int64_t count) {
   T* __restrict y1 = y + stride;
   T* __restrict y2 = y + 2 * stride;
   T* __restrict y3 = y + 3 * stride;
