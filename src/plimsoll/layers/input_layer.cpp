@@ -64,8 +64,8 @@ class InputLayer final : public Layer {
       const Config* inner = given.at("config").find("name");
       if (inner != nullptr && inner->is_string()) name = inner->as_string();
     }
-    if (name == "float32" || name == "float64" || name == "float16" || name == "bfloat16") {
-      return DType::kFloat32;
+    for (const char* floating : {"float32", "float64", "float16", "bfloat16", "float"}) {
+      if (name == floating) return DType::kFloat32;
     }
     if (name == "uint8") return DType::kUInt8;
     if (name == "int8") return DType::kInt8;

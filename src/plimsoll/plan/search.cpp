@@ -52,7 +52,10 @@ class Search {
   }
 
  private:
-  int64_t effort() const { return static_cast<int64_t>(facts_.graph().nodes.size()); }
+  // Of one plan: 1 at least, since a program may hand its inputs out as they are.
+  int64_t effort() const {
+    return std::max<int64_t>(1, static_cast<int64_t>(facts_.graph().nodes.size()));
+  }
 
   // Scores a recipe unless it is known or the effort is spent. Returns its score's place.
   size_t score(const Recipe& recipe) {

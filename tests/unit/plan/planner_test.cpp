@@ -5,8 +5,10 @@
 #include <ctime>
 #include <limits>
 
+#include "graph/builder.h"
 #include "plan/text.h"
 #include "plan/validator.h"
+#include "toys/toy_ops.h"
 #include "toys/toy_plans.h"
 #include "unit/plan/toy_networks.h"
 
@@ -53,6 +55,15 @@ size_t loop_count(const Plan& plan) {
   size_t count = 0;
   for (const ProgramPlan& program : plan.programs) count += program.loops.size();
   return count;
+}
+
+TEST(PlannerTest, AProgramWithoutNodesHandsItsInputOut) {
+  graph::GraphBuilder builder(toys::registry());
+  builder.output(builder.input("x", {DType::kFloat32, {Dim::batch(), Dim::constant(3)}}));
+  graph::ProgramSet programs;
+  programs.programs.push_back({.name = "predict", .graph = builder.finish(), .batch = 5});
+  const toys::ToyCatalog catalog;
+  expect_valid(plan_of(make_plan(programs, catalog, {})), programs, catalog);
 }
 
 TEST(PlannerTest, PlansOfManyNetworksAreValid) {
