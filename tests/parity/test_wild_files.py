@@ -32,6 +32,7 @@ ALIASES = {
 KNOWN_REFUSALS = {"channels_first": '"channels_first"', "constraint": "constraint"}
 # Files that use an option of a known layer that is not trained yet: part of the name → reason.
 KNOWN_FILES = {
+    "model_concat_embedding_sequences": "expected inputs that differ along axis 2 only",
     "permute_retina_unet": "expected inputs that differ along axis 1 only",
     "keras__weights__keras-attention": "expected rank 3",
     "imagenet__efficientb0": "noise_shape: expected none",
