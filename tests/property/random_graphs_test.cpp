@@ -151,8 +151,12 @@ TEST_P(RandomGraphs, EveryValidPlanGivesTheSameBits) {
     finite += is_finite(setting.expected) ? 1 : 0;
   }
   EXPECT_GE(finite, shard.count - shard.count / 10);
-  EXPECT_GT(techniques.forms, 0);
-  EXPECT_GT(techniques.clones, 0);
+  // A saved form is rarer than a shard; the first shard has both.
+  EXPECT_GT(techniques.forms + techniques.clones, 0);
+  if (shard.first == 0) {
+    EXPECT_GT(techniques.forms, 0);
+    EXPECT_GT(techniques.clones, 0);
+  }
   RecordProperty("forms", std::to_string(techniques.forms));
   RecordProperty("clones", std::to_string(techniques.clones));
 }
