@@ -2,8 +2,10 @@
 
 // Models and states for the tests of files.
 
+#include <algorithm>
 #include <cstring>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,13 +68,12 @@ class MemoryState final : public TensorSource {
   }
   void add_floats(const std::string& name, std::vector<int64_t> shape,
                   const std::vector<float>& values) {
-    std::vector<std::byte> bytes(values.size() * sizeof(float));
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    add({name, DType::kFloat32, std::move(shape)}, std::move(bytes));
+    const auto bytes = std::as_bytes(std::span(values));
+    add({name, DType::kFloat32, std::move(shape)}, {bytes.begin(), bytes.end()});
   }
   std::span<const TensorInfo> tensors() const override { return infos_; }
   void read(size_t index, int64_t byte_begin, std::span<std::byte> destination) override {
-    std::memcpy(destination.data(), bytes_[index].data() + byte_begin, destination.size());
+    std::copy_n(bytes_[index].begin() + byte_begin, destination.size(), destination.begin());
   }
 
  private:
