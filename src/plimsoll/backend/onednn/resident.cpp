@@ -5,7 +5,7 @@
 namespace plimsoll::backend::onednn {
 namespace {
 
-constexpr Bytes kEngineBytes = 11_MiB + 768_KiB;
+constexpr Bytes kEngineBytes = 12_MiB + 256_KiB;
 // A thread that kernels share their work with: its stacks, and code that runs on it alone.
 constexpr Bytes kThreadBytes = 160_KiB;
 // Loading the library walks through its initializers, making primitives through the code of all
