@@ -14,9 +14,7 @@ namespace {
 
 using layers::Config;
 using layers::ModelTree;
-using layers::TreeCall;
 using layers::TreeNode;
-using layers::TreeTensor;
 
 std::string name_of(const Config& config, std::string_view fallback) {
   const Config* name = config.find("name");

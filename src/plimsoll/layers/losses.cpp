@@ -256,6 +256,7 @@ std::vector<std::string> loss_names() {
 
 std::vector<std::string> loss_class_names() {
   std::vector<std::string> names;
+  names.reserve(kRows.size());
   for (const Row& row : kRows) names.emplace_back(row.class_name);
   return names;
 }

@@ -154,6 +154,7 @@ std::vector<std::string> metric_names() {
 
 std::vector<std::string> metric_class_names() {
   std::vector<std::string> names;
+  names.reserve(kRows.size());
   for (const Row& row : kRows) names.emplace_back(row.class_name);
   return names;
 }

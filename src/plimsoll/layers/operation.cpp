@@ -83,6 +83,8 @@ std::string_view find(const std::array<Named, N>& table, std::string_view operat
 
 std::vector<std::string> known_operations() {
   std::vector<std::string> names;
+  names.reserve(kUnary.size() + kBinary.size() + kCompare.size() + kLogical.size() +
+                kOthers.size());
   for (const Unary& row : kUnary) names.emplace_back(row.operation);
   for (const auto& row : kBinary) names.emplace_back(row.operation);
   for (const auto& row : kCompare) names.emplace_back(row.operation);

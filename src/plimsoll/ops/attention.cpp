@@ -100,6 +100,7 @@ class Attention final : public NamedOp {
     const ValueId dot =
         builder.call("attention_dot", context.name("dot"), {dout, context.output(0)});
     std::vector<ValueId> operands;
+    operands.reserve(static_cast<size_t>(context.input_count()) + 3);
     for (int i = 0; i < context.input_count(); ++i) operands.push_back(context.input(i));
     operands.insert(operands.end(), {context.output(1), dout, dot});
     if (context.wants(0)) {

@@ -19,7 +19,7 @@ extern char** environ;  // NOLINT(readability-identifier-naming): the system's
 namespace plimsoll::watch {
 namespace {
 
-constexpr size_t npos = std::string_view::npos;
+constexpr size_t kNone = std::string_view::npos;
 
 // "7f00-7f10 rw-p 00000000 00:00 0    [heap]": hexadecimal extent, permissions, name.
 struct Header {
@@ -31,7 +31,7 @@ struct Header {
 bool parse_header(std::string_view line, Header& header) {
   const size_t dash = line.find('-');
   const size_t blank = line.find(' ');
-  if (dash == npos || blank == npos || dash > blank) return false;
+  if (dash == kNone || blank == kNone || dash > blank) return false;
   uint64_t begin = 0;
   uint64_t end = 0;
   const auto first = std::from_chars(line.data(), line.data() + dash, begin, 16);
@@ -42,17 +42,17 @@ bool parse_header(std::string_view line, Header& header) {
   if (blank + 4 < line.size()) header.executable = line[blank + 3];
   // Four more fields stand before the name.
   size_t at = blank;
-  for (int field = 0; field < 4 && at != npos; ++field) {
+  for (int field = 0; field < 4 && at != kNone; ++field) {
     at = line.find_first_not_of(' ', at);
-    if (at != npos) at = line.find(' ', at);
+    if (at != kNone) at = line.find(' ', at);
   }
-  if (at != npos) at = line.find_first_not_of(' ', at);
-  header.name = at == npos ? std::string_view() : line.substr(at);
+  if (at != kNone) at = line.find_first_not_of(' ', at);
+  header.name = at == kNone ? std::string_view() : line.substr(at);
   return true;
 }
 
 bool ends_in_library(std::string_view name) {
-  return name.find(".so") != npos || name.ends_with(".node");
+  return name.find(".so") != kNone || name.ends_with(".node");
 }
 
 int64_t& kind_of(const Mapping& mapping, char executable, MapKinds& kinds) {
@@ -86,7 +86,7 @@ void read_map(const std::string& path, MapReader& reader) {
     const ssize_t got = ::read(descriptor, buffer.data() + kept, buffer.size() - kept);
     if (got <= 0) break;
     std::string_view text(buffer.data(), kept + static_cast<size_t>(got));
-    for (size_t end = text.find('\n'); end != npos; end = text.find('\n')) {
+    for (size_t end = text.find('\n'); end != kNone; end = text.find('\n')) {
       reader.line(text.substr(0, end));
       text.remove_prefix(end + 1);
     }

@@ -264,8 +264,9 @@ class Classifier {
     growth_.rise_bytes = rise;
     const bool rises = std::is_sorted(bottoms.begin(), bottoms.end()) ||
                        slope(bottoms, 0, bottoms.size() / 2 + 1) > 0;
-    const double late = slope(bottoms, bottoms.size() / 2, bottoms.size()) *
-                        static_cast<double>(bottoms.size() - bottoms.size() / 2 - 1);
+    const size_t half = bottoms.size() / 2;
+    const double late =
+        slope(bottoms, half, bottoms.size()) * static_cast<double>(bottoms.size() - half - 1);
     const double enough = std::max(tolerance_, 0.2 * growth_.swing_bytes);
     if (rise > enough && rises && late > 0.25 * rise && span > 0) {
       growth_.bytes_per_minute = rise / (span * seconds_per_bin_) * 60;

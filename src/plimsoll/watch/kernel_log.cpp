@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostRecords = 64;
 constexpr size_t kMostText = 400;
-constexpr size_t npos = std::string_view::npos;
+constexpr size_t kNone = std::string_view::npos;
 
 std::string printable(std::string_view text) {
   std::string result;
@@ -28,7 +28,7 @@ std::string printable(std::string_view text) {
 // Of "…,key=value,…"; the last value may hold anything but a comma.
 std::string_view field(std::string_view text, std::string_view key) {
   const size_t at = text.find(key);
-  if (at == npos) return {};
+  if (at == kNone) return {};
   const size_t begin = at + key.size();
   return text.substr(begin, text.find(',', begin) - begin);
 }
@@ -38,7 +38,7 @@ OomRecord parse_constraint(std::string_view text) {
   record.text = printable(text);
   record.pid = leading_number(field(text, ",pid=")).value_or(0);
   record.name = printable(field(text, ",task="));
-  record.in_group = text.find("constraint=CONSTRAINT_MEMCG") != npos;
+  record.in_group = text.find("constraint=CONSTRAINT_MEMCG") != kNone;
   record.group = printable(field(text, "oom_memcg="));
   return record;
 }
@@ -51,17 +51,17 @@ void parse_killed(std::string_view text, size_t at, std::vector<OomRecord>& reco
   if (known == records.rend()) {
     OomRecord record;
     record.pid = pid;
-    record.in_group = text.find("Memory cgroup") != npos || text.find("memory cgroup") != npos;
+    record.in_group = text.find("Memory cgroup") != kNone || text.find("memory cgroup") != kNone;
     const size_t open = rest.find('(');
     const size_t close = rest.find(") ");
-    if (open != npos && close != npos && close > open) {
+    if (open != kNone && close != kNone && close > open) {
       record.name = printable(rest.substr(open + 1, close - open - 1));
     }
     records.push_back(record);
     known = records.rbegin();
   }
   const size_t anonymous = rest.find("anon-rss:");
-  if (anonymous != npos) {
+  if (anonymous != kNone) {
     known->anonymous = leading_number(rest.substr(anonymous + 9)).value_or(0) * 1024;
   }
   known->text = printable(text);
@@ -73,9 +73,9 @@ void read_oom_record(std::string_view text, std::vector<OomRecord>& records) {
   if (records.size() >= kMostRecords) return;
   constexpr std::string_view kConstraint = "oom-kill:constraint=";
   constexpr std::string_view kKilled = "Killed process ";
-  if (const size_t at = text.find(kConstraint); at != npos) {
+  if (const size_t at = text.find(kConstraint); at != kNone) {
     records.push_back(parse_constraint(text.substr(at)));
-  } else if (const size_t killed = text.find(kKilled); killed != npos) {
+  } else if (const size_t killed = text.find(kKilled); killed != kNone) {
     parse_killed(text, killed + kKilled.size(), records);
   }
 }
@@ -99,7 +99,7 @@ void KernelLog::poll() {
     std::string_view text(record.data(), static_cast<size_t>(got));
     // "priority,number,time,flags;text\n KEY=value\n"
     const size_t semicolon = text.find(';');
-    if (semicolon == npos) continue;
+    if (semicolon == kNone) continue;
     text.remove_prefix(semicolon + 1);
     read_oom_record(text.substr(0, text.find('\n')), records_);
   }

@@ -8,7 +8,7 @@
 namespace plimsoll::watch {
 namespace {
 
-constexpr size_t npos = std::string_view::npos;
+constexpr size_t kNone = std::string_view::npos;
 constexpr size_t kMostLine = 512;
 constexpr int64_t kMostNumber = 1'000'000'000;
 
@@ -25,7 +25,7 @@ size_t find_word(std::string_view line, std::string_view word) {
     }
     if (i == word.size()) return at;
   }
-  return npos;
+  return kNone;
 }
 
 struct Number {
@@ -45,10 +45,10 @@ std::optional<Number> number_at(std::string_view line, size_t at) {
 // The number behind a word: "Epoch 3", "epoch: 3", "epoch=3", "[Epoch #3", "Epoch [3/5]".
 std::optional<int64_t> number_behind(std::string_view line, std::string_view word) {
   const size_t at = find_word(line, word);
-  if (at == npos) return std::nullopt;
+  if (at == kNone) return std::nullopt;
   size_t place = at + word.size();
   const size_t last = std::min(line.size(), place + 4);
-  while (place < last && std::string_view(" :=#[(\t").find(line[place]) != npos) ++place;
+  while (place < last && std::string_view(" :=#[(\t").find(line[place]) != kNone) ++place;
   if (place == at + word.size() || place >= line.size() || !is_digit(line[place])) {
     return std::nullopt;
   }
@@ -77,7 +77,7 @@ void ProgressMarks::read_epoch(std::string_view line) {
 // "12/63 " at the beginning, or behind a bar: "|####   | 12/938 [00:03".
 bool ProgressMarks::read_bar(std::string_view line) {
   const size_t bar = line.rfind('|');
-  size_t at = bar == npos ? 0 : bar + 1;
+  size_t at = bar == kNone ? 0 : bar + 1;
   while (at < line.size() && line[at] == ' ') ++at;
   if (at >= line.size() || !is_digit(line[at])) return false;
   const std::optional<Number> done = number_at(line, at);

@@ -9,7 +9,6 @@
 namespace plimsoll::ops {
 namespace {
 
-using graph::Attributes;
 using graph::Graph;
 using graph::Node;
 using graph::NodeId;
