@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One workload under a ladder of limits, each in a control group of exactly that size.
 
-    bench/ladder.py S1c [--rungs 12] [--steps 20] [--repeat 5] [--folder /var/tmp/plimsoll-bench]
+    bench/ladder.py S1c [--rungs 12] [--steps 20] [--repeat 5] [--time-steps 4]
 
 Limits go geometrically from smallest_same_bits_bytes to 1.3 × the free plan's; every run must hold
 its limit and end with the same bits. Two more lie below, down to smallest_feasible_bytes, and one
@@ -116,9 +116,10 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
                 f"{limit:12} {got['planned_arena_bytes']:12} {got['predicted_process_bytes']:12} "
                 f"{got['measured_process_bytes']:12} {got['seconds_per_step']:9.5f}  {bits}"
             )
-        repeat_slow(arguments, times, options, folder)
+        repeat_rounds(arguments, times, options, folder)
         best = float("inf")
         for limit in sorted(times):
+            print(f"{limit:12} {times[limit]:.5f} s, minimum of {options.repeat}")
             if times[limit] > best * SLACK:
                 wrong.append(f"{name} at {limit}: {times[limit]:.5f} s, {best:.5f} s with less")
             best = min(best, times[limit])
@@ -129,22 +130,14 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
     return wrong
 
 
-def repeat_slow(
+def repeat_rounds(
     arguments: list[str], times: dict[int, float], options: argparse.Namespace, folder: Path
 ) -> None:
-    """Measures rungs that look slower than a smaller one again, and that one: minimum of runs."""
+    """Further rounds over every rung, so that a slow spell of the machine meets all of them alike;
+    keeps each rung's minimum."""
     for _ in range(options.repeat - 1):
-        suspects: set[int] = set()
-        best_limit = 0
         for limit in sorted(times):
-            if best_limit and times[limit] > times[best_limit] * SLACK:
-                suspects |= {limit}
-            if not best_limit or times[limit] < times[best_limit]:
-                best_limit = limit
-        if not suspects:
-            return
-        for limit in sorted(suspects):
-            got = run(arguments, limit, options.steps, folder)
+            got = run(arguments, limit, options.time_steps or options.steps, folder)
             times[limit] = min(times[limit], got.get("seconds_per_step", times[limit]))
 
 
@@ -153,6 +146,7 @@ def main() -> int:
     parser.add_argument("names", nargs="+")
     parser.add_argument("--rungs", type=int, default=12)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--time-steps", type=int, help="steps of each further round")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp/plimsoll-bench"))
     options = parser.parse_args()
