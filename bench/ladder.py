@@ -98,6 +98,7 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
         if free["exit"] != 0:
             return [f"{name}: the free plan failed: {free['error'][-300:]}"]
         times: dict[int, float] = {}
+        plans: dict[int, tuple[int, int]] = {}
         below = sorted({least, (least + same) // 2}) if least < same else []
         for limit in below + rungs(answer, options.rungs):
             got = run(arguments, limit, options.steps, folder)
@@ -108,6 +109,7 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
             bits = "same" if got["digest"] == free["digest"] else f"block set {got['block_set']}"
             if limit >= same:
                 times[limit] = got["seconds_per_step"]
+                plans[limit] = (got["planned_arena_bytes"], got["block_set"])
                 if got["digest"] != free["digest"]:
                     wrong.append(f"{name} at {limit}: other bits")
             elif got["block_set"] == 0 and got["digest"] != free["digest"]:
@@ -117,12 +119,7 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
                 f"{got['measured_process_bytes']:12} {got['seconds_per_step']:9.5f}  {bits}"
             )
         repeat_rounds(arguments, times, options, folder)
-        best = float("inf")
-        for limit in sorted(times):
-            print(f"{limit:12} {times[limit]:.5f} s, minimum of {options.repeat}")
-            if times[limit] > best * SLACK:
-                wrong.append(f"{name} at {limit}: {times[limit]:.5f} s, {best:.5f} s with less")
-            best = min(best, times[limit])
+        wrong += check_times(name, times, plans, options.repeat)
         refused = run(arguments, least - PAGE, options.steps, folder)
         print(f"{least - PAGE:12} exit {refused['exit']}: {refused['error'][:160]}")
         if refused["exit"] != 3:
@@ -139,6 +136,24 @@ def repeat_rounds(
         for limit in sorted(times):
             got = run(arguments, limit, options.time_steps or options.steps, folder)
             times[limit] = min(times[limit], got.get("seconds_per_step", times[limit]))
+
+
+def check_times(
+    name: str, times: dict[int, float], plans: dict[int, tuple[int, int]], repeat: int
+) -> list[str]:
+    """Time must not rise with the limit. Rungs that run one and the same plan do the same work:
+    their least time is that plan's."""
+    by_plan: dict[tuple[int, int], float] = {}
+    for limit in sorted(times):
+        print(f"{limit:12} {times[limit]:9.5f} s, minimum of {repeat}")
+        by_plan[plans[limit]] = min(by_plan.get(plans[limit], float("inf")), times[limit])
+    wrong, best = [], float("inf")
+    for (arena, block_set), seconds in by_plan.items():
+        print(f"plan of {arena} bytes, block set {block_set}: {seconds:.5f} s")
+        if seconds > best * SLACK:
+            wrong.append(f"{name}: plan of {arena} bytes: {seconds:.5f} s, {best:.5f} s with less")
+        best = min(best, seconds)
+    return wrong
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ namespace plimsoll::backend::cpu {
 CpuKernel make_cpu_kernel(const NodeFacts& facts, const CpuOptions& options) {
   if (facts.cut_inside_samples()) return {};
   for (const auto make : {make_elementwise, make_pooling, make_channels, make_conv_pool,
-                          make_narrow_dense, make_optimizer}) {
+                          make_few_channels, make_narrow_dense, make_optimizer}) {
     CpuKernel made = make(facts, options);
     if (made.kernel != nullptr) return made;
   }

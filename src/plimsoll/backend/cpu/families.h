@@ -15,6 +15,8 @@ CpuKernel make_pooling(const NodeFacts& facts, const CpuOptions& options);
 CpuKernel make_channels(const NodeFacts& facts, const CpuOptions& options);
 // conv2d_pool_grad_kernel and conv2d_pool_grad_input, undilated.
 CpuKernel make_conv_pool(const NodeFacts& facts, const CpuOptions& options);
+// conv2d_pool over few channels (few_channels.h).
+CpuKernel make_few_channels(const NodeFacts& facts, const CpuOptions& options);
 // dense with a single unit, and its gradients.
 CpuKernel make_narrow_dense(const NodeFacts& facts, const CpuOptions& options);
 // Optimizer updates.

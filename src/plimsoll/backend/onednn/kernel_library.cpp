@@ -1,5 +1,6 @@
 #include "backend/onednn/kernel_library.h"
 
+#include "backend/cpu/few_channels.h"
 #include "backend/reference/reference.h"
 #include "base/error.h"
 
@@ -71,6 +72,10 @@ KernelLibrary::KernelLibrary(const CpuInfo& cpu, const KernelSetOptions& options
 std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId node,
                                                       const cpu::NodeFacts& facts) const {
   if (!facts.op().starts_with("conv2d") || facts.op().starts_with("conv2d_pool_grad")) {
+    return std::nullopt;
+  }
+  if (facts.op() == "conv2d_pool" &&
+      cpu::pools_few_channels(ops::conv2d_pool_geometry(facts.op(), facts.types()), options_.isa)) {
     return std::nullopt;
   }
   const int axis = graph::find_axis(facts.axes, graph::kBatchAxis);

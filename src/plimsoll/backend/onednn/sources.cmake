@@ -4,6 +4,7 @@ set(onednn_loops
     cpu/column_sums.cpp
     cpu/conv_pool.cpp
     cpu/elementwise.cpp
+    cpu/few_channels.cpp
     cpu/narrow_dense.cpp
     cpu/optimizers.cpp
     cpu/pooling.cpp)
