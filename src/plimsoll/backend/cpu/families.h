@@ -17,7 +17,8 @@ CpuKernel make_channels(const NodeFacts& facts, const CpuOptions& options);
 CpuKernel make_conv_pool(const NodeFacts& facts, const CpuOptions& options);
 // conv2d_pool over few channels (few_channels.h).
 CpuKernel make_few_channels(const NodeFacts& facts, const CpuOptions& options);
-// dense with a single unit, and its gradients.
+// dense with at most so many units, not cut, and its gradients.
+int64_t most_units(Isa isa);
 CpuKernel make_narrow_dense(const NodeFacts& facts, const CpuOptions& options);
 // Optimizer updates.
 CpuKernel make_optimizer(const NodeFacts& facts, const CpuOptions& options);

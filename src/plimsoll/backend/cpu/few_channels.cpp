@@ -64,9 +64,8 @@ FewChannelsLoop few_channels_loop(const PatchShape& shape, Isa isa) {
 }
 
 bool pools_few_channels(const ops::Conv2dPoolGeometry& g, Isa isa) {
-  const int64_t lanes = isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4;
   return g.conv.groups == 1 && g.conv.rows().dilation == 1 && g.conv.columns().dilation == 1 &&
-         g.pool_rows == 2 && g.pool_columns == 2 && g.conv.filters % lanes == 0 &&
+         g.pool_rows == 2 && g.pool_columns == 2 && g.conv.filters % lanes_of(isa) == 0 &&
          g.conv.rows().size * g.conv.columns().size * g.conv.channels <= kMostNumbers;
 }
 

@@ -12,6 +12,24 @@ inline Floats load(const float* from) {
   return v;
 }
 inline void store(float* to, Floats v) { __builtin_memcpy(to, &v, sizeof(v)); }
+// The first `count` lanes, 0 to all of them; the others are zero, and nothing is read or written
+// there.
+inline Floats load_first(const float* from, int64_t count) {
+#if PLIMSOLL_LANES == 16
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
+#else
+  Floats v = {};
+  __builtin_memcpy(&v, from, static_cast<size_t>(count) * sizeof(float));
+  return v;
+#endif
+}
+inline void store_first(float* to, Floats v, int64_t count) {
+#if PLIMSOLL_LANES == 16
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), v);
+#else
+  __builtin_memcpy(to, &v, static_cast<size_t>(count) * sizeof(float));
+#endif
+}
 // x in every lane.
 inline Floats broadcast(float x) {
 #if PLIMSOLL_LANES == 16
