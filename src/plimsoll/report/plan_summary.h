@@ -49,6 +49,7 @@ struct PlanSummary {
   Bytes free_plan;
   std::optional<int64_t> largest_feasible_batch;
   std::vector<plan::FrontierPoint> frontier;  // arena_bytes here: of the whole process
+  std::vector<plan::FrontierPoint> plain;     // plans that anyone would make, alike
   std::vector<plan::Culprit> culprits;
 };
 

@@ -187,6 +187,8 @@ std::vector<KernelGraph> convolution_graphs() {
       {"one_by_one", 14, 64, 96, 1, 1, 1, 1, none, true, false},
       {"strided", 19, 16, 32, 3, 2, 1, 1, {0, 1, 0, 1}, false, true},
       {"strided_one_by_one", 15, 32, 64, 1, 2, 1, 1, none, false, false},
+      // Two halves of its rows would begin at an odd row.
+      {"strided_one_by_one_of_odd_halves", 14, 128, 128, 1, 2, 1, 1, none, false, false},
       {"dilated", 16, 16, 32, 3, 1, 2, 1, {2, 2, 2, 2}, true, false},
       {"depthwise", 18, 32, 32, 3, 1, 1, 32, same, true, true},
       {"grouped", 12, 32, 64, 3, 1, 1, 4, same, true, false},

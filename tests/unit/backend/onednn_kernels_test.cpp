@@ -24,13 +24,13 @@ class OnednnKernels : public testing::TestWithParam<KernelGraph> {
   const Graph& graph() const { return GetParam().graph; }
 };
 
-// Blocks of 4 and a tail of 3; of 8 and one of 3; all in one call.
+// Blocks of 1; of 4 and a tail of 3; of 8 and one of 3; all in one call.
 TEST_P(OnednnKernels, AgreeWithTheReference) {
   constexpr int64_t kBatch = 11;
   const auto reference = backend::make_backend("reference", {});
   const std::vector<Buffer> expected = run_graph(*reference, graph(), kBatch);
   for (int threads : {1, 2}) {
-    for (int64_t cap : {4, 8, 64}) {
+    for (int64_t cap : {1, 4, 8, 64}) {
       const auto backend = make_onednn(threads, cap);
       const Graph mine = prepared(*backend, graph());
       SCOPED_TRACE(backend->catalog().kernel_set());
