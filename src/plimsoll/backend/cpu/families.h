@@ -22,6 +22,10 @@ CpuKernel make_recurrent(const NodeFacts& facts, const CpuOptions& options);
 CpuKernel make_embedding(const NodeFacts& facts, const CpuOptions& options);
 // attention and its gradients; operands may be cut along queries and keys.
 CpuKernel make_attention(const NodeFacts& facts, const CpuOptions& options);
+// layer_norm, softmax and their gradients.
+CpuKernel make_rows(const NodeFacts& facts, const CpuOptions& options);
+// log_sum_exp and softmax_crossentropy_grad; operands may be cut along the classes.
+CpuKernel make_class_rows(const NodeFacts& facts, const CpuOptions& options);
 // dense with a single unit, and its gradients.
 CpuKernel make_narrow_dense(const NodeFacts& facts, const CpuOptions& options);
 // Optimizer updates.

@@ -92,12 +92,12 @@ inline float largest_lane(Floats v) {
   return v[0];
 }
 
-// The first `count` of a vector's numbers; the others are 0.
-inline Floats load_part(const float* from, int64_t count) {
+// The first `count` of a vector's numbers, behind them those of `others`.
+inline Floats load_part(const float* from, int64_t count, Floats others = Floats{}) {
 #if PLIMSOLL_LANES == 16
-  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1u), from);
+  return _mm512_mask_loadu_ps(others, static_cast<__mmask16>((1u << count) - 1u), from);
 #else
-  Floats v = {};
+  Floats v = others;
   for (int64_t i = 0; i < count; ++i) v[i] = from[i];
   return v;
 #endif
@@ -110,9 +110,12 @@ inline void store_part(float* to, Floats v, int64_t count) {
 #endif
 }
 
-// Where a vector lies in arrays, and how much of it there is.
+// Where a vector lies in arrays, and how much of it there is. `get` gives `others` for what is not
+// there, `keep` makes that 0.
 struct WholeVector {
   int64_t at;
+  Floats get(const float* from, Floats) const { return load(from + at); }
+  Floats keep(Floats v) const { return v; }
   Floats get(const float* from) const { return load(from + at); }
   void put(float* to, Floats v) const { store(to + at, v); }
 };
@@ -120,8 +123,31 @@ struct PartVector {
   int64_t at;
   int64_t count;
   Floats get(const float* from) const { return load_part(from + at, count); }
+  Floats get(const float* from, Floats others) const { return load_part(from + at, count, others); }
+  Floats keep(Floats v) const {
+    float numbers[kLanes];
+    store(numbers, v);
+    return load_part(numbers, count);
+  }
   void put(float* to, Floats v) const { store_part(to + at, v, count); }
 };
+
+// Σ f(vector) over the vectors of `count` numbers, in groups of 64 whose sums are added in order:
+// an error of about 64 + count / 64 / lanes roundings. f gives 0 for what is not there.
+template <typename F>
+inline float sum_over(int64_t count, const F& f) {
+  constexpr int64_t kGroup = 64 * kLanes;
+  Floats total = {};
+  for (int64_t begin = 0; begin < count; begin += kGroup) {
+    const int64_t end = begin + kGroup < count ? begin + kGroup : count;
+    Floats part = {};
+    int64_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) part += f(WholeVector{i});
+    if (i < end) part += f(PartVector{i, end - i});
+    total += part;
+  }
+  return sum_of_lanes(total);
+}
 
 // body(vector) for the vectors of `count` numbers, the last one perhaps a part.
 template <typename Body>

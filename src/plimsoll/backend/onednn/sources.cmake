@@ -10,6 +10,7 @@ set(onednn_loops
     cpu/optimizers.cpp
     cpu/pooling.cpp
     cpu/product.cpp
+    cpu/rows.cpp
     cpu/scan.cpp)
 set(onednn_sources
     cpu/attention.cpp
