@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/process_memory.h"
+#include "train/profile.h"
 
 namespace plimsoll::train {
 namespace {
@@ -23,7 +24,7 @@ PlanRequest plan_request(const SessionOptions& options, Bytes data) {
   request.backend = options.backend;
   request.threads = options.threads;
   request.seed = options.seed;
-  request.data = data;
+  request.data = data + (options.profile ? kProfileBytes : Bytes(0));
   request.plan_steps = options.plan_steps;
   request.full_answer = false;
   return request;
@@ -115,10 +116,13 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
     }
   }
   executor_ =
-      std::make_unique<exec::Executor>(run_.lowered.built.set, *run_.plan, *run_.lowered.backend);
+      std::make_unique<exec::Executor>(run_.lowered.built.set, *run_.plan, *run_.lowered.backend,
+                                       exec::ExecutorOptions{.times = options.profile});
 }
 
 Session::~Session() = default;
+
+report::Profile Session::profile() const { return make_profile(*executor_, programs().set); }
 
 void Session::initialize(TensorSource* weights) {
   backend::StepContext context;
