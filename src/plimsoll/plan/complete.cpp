@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "plan/estimate.h"
 #include "plan/extents.h"
 #include "plan/placement.h"
 #include "plan/structure.h"
@@ -58,26 +59,50 @@ void find_state_instances(ProgramPlan& plan, const graph::Graph& graph) {
   }
 }
 
-void complete_bytes(ProgramPlan& plan, const ProgramFacts& facts) {
-  const std::vector<InstanceRule> rules = find_instance_rules(plan, facts.graph(), facts.axes());
+using Chains = std::optional<std::vector<ChainId>>;
+
+// Bytes of plain instances follow from value and loops; of others the rules are asked.
+void complete_bytes(ProgramPlan& plan, const Chains& chains, ProgramFacts& facts) {
+  std::vector<InstanceRule> rules;
+  const auto work_out = [&](size_t i) {
+    if (rules.empty()) rules = find_instance_rules(plan, facts.graph(), facts.axes());
+    const Instance& instance = plan.instances[i];
+    return instance_bytes(facts.graph().value(instance.value).type, instance.form,
+                          largest_rows(rules[i], plan));
+  };
   for (size_t i = 0; i < plan.instances.size(); ++i) {
     Instance& instance = plan.instances[i];
-    instance.bytes = instance_bytes(facts.graph().value(instance.value).type, instance.form,
-                                    largest_rows(rules[i], plan));
+    if (!chains) {
+      instance.bytes = work_out(i);
+      continue;
+    }
+    const LoopId home = instance.space == Space::kState ? LoopId() : instance.home;
+    const size_t form = instance.form.empty() ? 0 : facts.form_number(instance.form);
+    std::optional<Bytes>& known = facts.value_bytes().at(
+        form * facts.graph().values.size() + instance.value.index(), LoopChains::at(*chains, home));
+    if (!known) known = work_out(i);
+    instance.bytes = *known;
   }
 }
 
-void complete_scratch(ProgramPlan& plan, ProgramFacts& facts) {
+void complete_scratch(ProgramPlan& plan, const Chains& chains, ProgramFacts& facts) {
   const std::vector<LoopId> parents = find_parents(plan);
+  const auto is_plain = [&](InstanceId id) { return plan.instances[id.index()].form.empty(); };
   walk_items(plan, [&](Item& item, int64_t, LoopId around) {
     auto* call = std::get_if<Call>(&item);
     if (call == nullptr) return;
-    std::vector<std::string> forms;
-    for (InstanceId id : call->inputs) forms.push_back(plan.instances[id.index()].form);
-    if (std::ranges::all_of(forms, [](const std::string& form) { return form.empty(); })) {
-      forms.clear();
-    }
     call->scratch_offset = Bytes();
+    const bool plain = std::ranges::all_of(call->inputs, is_plain);
+    if (plain && chains) {
+      call->scratch_bytes =
+          find_call_cost(plan, parents, around, *call, LoopChains::at(*chains, around), facts)
+              .scratch;
+      return;
+    }
+    std::vector<std::string> forms;
+    for (InstanceId id : call->inputs) {
+      if (!plain) forms.push_back(plan.instances[id.index()].form);
+    }
     call->scratch_bytes =
         facts.scratch(call->node, find_call_lengths(plan, parents, around, *call, facts), forms);
   });
@@ -144,8 +169,9 @@ void complete_sizes(ProgramPlan& plan, ProgramFacts& facts) {
   plan.batch = facts.batch();
   find_state_instances(plan, facts.graph());
   find_homes(plan, facts.axes());
-  complete_bytes(plan, facts);
-  complete_scratch(plan, facts);
+  const Chains chains = facts.chains().number(plan);
+  complete_bytes(plan, chains, facts);
+  complete_scratch(plan, chains, facts);
 }
 
 Bytes complete_offsets(ProgramPlan& plan, const graph::Graph& graph,

@@ -14,12 +14,8 @@ using graph::ValueId;
 using graph::ValueKind;
 using Index = TreeEditor::Index;
 
-bool accepts(const graph::Graph& graph, NodeId node, size_t input, const std::string& form) {
-  const std::vector<graph::ValueType> inputs = graph::input_types(graph, node);
-  const std::vector<graph::ValueType> outputs = graph::output_types(graph, node);
-  const graph::Node& n = graph.node(node);
-  const std::vector<std::string> forms =
-      n.op->saved_forms({n.attributes, inputs, outputs}, static_cast<int>(input));
+bool accepts(const ProgramFacts& facts, NodeId node, size_t input, const std::string& form) {
+  const std::vector<std::string>& forms = facts.saved_forms(node, input);
   return std::ranges::find(forms, form) != forms.end();
 }
 
@@ -161,7 +157,7 @@ class CutMaker {
     for (const Use& use : uses) {
       if (key(use) < from || use.operand < 0) continue;
       const NodeId node = std::get<Call>(editor_.entry(use.item).item).node;
-      if (accepts(graph_, node, static_cast<size_t>(use.operand), cut->form)) served.push_back(use);
+      if (accepts(facts_, node, static_cast<size_t>(use.operand), cut->form)) served.push_back(use);
     }
     if (served.empty()) return;
     const LoopId body = editor_.entry(maker).body;
@@ -339,12 +335,8 @@ void apply_cuts(const std::vector<Cut>& cuts, const ProgramFacts& facts,
   if (!cuts.empty()) CutMaker(cuts, facts, dependencies, plan).run();
 }
 
-std::string smallest_form(const graph::Graph& graph, NodeId node, size_t input) {
-  const std::vector<graph::ValueType> inputs = graph::input_types(graph, node);
-  const std::vector<graph::ValueType> outputs = graph::output_types(graph, node);
-  const graph::Node& n = graph.node(node);
-  const std::vector<std::string> forms =
-      n.op->saved_forms({n.attributes, inputs, outputs}, static_cast<int>(input));
+std::string smallest_form(const ProgramFacts& facts, NodeId node, size_t input) {
+  const std::vector<std::string>& forms = facts.saved_forms(node, input);
   return forms.empty() ? "" : forms.front();
 }
 

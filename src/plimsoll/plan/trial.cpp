@@ -50,7 +50,14 @@ std::vector<Bytes> Trials::find_phase_loads(const ProgramPlan& plan,
   });
   std::vector<Bytes> loads;
   loads.reserve(phase_count());
-  for (const Interval& window : windows) loads.push_back(find_load(buffers, window));
+  const std::vector<int64_t> profile = find_profile(buffers);
+  for (const Interval& window : windows) {
+    int64_t most = 0;
+    for (int64_t i = window.begin; i < window.end; ++i) {
+      most = std::max(most, profile[static_cast<size_t>(i)]);
+    }
+    loads.push_back(Bytes(most));
+  }
   return loads;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plan/cuts.h"
+#include "plan/estimate.h"
 #include "plan/liveness.h"
 #include "plan/planner.h"
 #include "plan/recipes.h"
@@ -51,8 +52,5 @@ class Trials {
   Recipe last_;                // without cuts
   ProgramPlan tree_;           // of last_
 };
-
-// Estimated seconds of one run: calls, copies, and the turns of loops.
-double estimate_seconds(const ProgramPlan& plan, ProgramFacts& facts);
 
 }  // namespace plimsoll::plan
