@@ -25,7 +25,8 @@ int run(const EvaluateCommand& command) {
   data::Dataset dataset = open(command.data);
   train::RowCounts rows;
   rows.evaluate = dataset.row_count();
-  train::Session session(loaded.file.model, loaded.compile, session_options(command.model), rows,
+  train::Session session(loaded.file.model, loaded.compile,
+                         session_options(command.model, command.data.spill_directory), rows,
                          dataset.resident_bytes());
   session.initialize(loaded.file.weights.get());
   report::RunSummary summary;

@@ -140,7 +140,8 @@ int run(FitCommand command) {
     rows.evaluate = validation->row_count();
     data_bytes += validation->resident_bytes();
   }
-  train::Session session(loaded.file.model, loaded.compile, session_options(command.model), rows,
+  train::Session session(loaded.file.model, loaded.compile,
+                         session_options(command.model, command.data.spill_directory), rows,
                          data_bytes);
   if (!command.model.json) {
     std::fputs((report::to_text(session.summary(), false) + "\n").c_str(), stderr);
