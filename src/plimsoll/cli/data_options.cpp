@@ -46,7 +46,8 @@ void add_data_options(CLI::App& command, DataOptions& options, DataNeed need) {
   command.add_option("--header", set.header, "CSV: auto (default), yes, no");
   command.add_flag("--standardize", set.standardize, "CSV: numbers as (x - mean) / deviation");
   command.add_option("--spill-dir", set.spill_directory,
-                     "Folder for temporary files; default: $TMPDIR, then /var/tmp");
+                     "Folder for the spill file and temporary files; default: $TMPDIR, then "
+                     "/var/tmp");
 }
 
 data::Dataset open(const DataOptions& options, const Loaded& loaded) {

@@ -140,7 +140,8 @@ int run(FitCommand command) {
   const std::unique_ptr<train::Checkpointer> checkpoints = open_checkpoints(command);
   Loaded loaded = load(command.model, true, true);
   TrainingData data = open_training(command.data, command.model.seed, loaded);
-  train::SessionOptions session_choices = session_options(command.model);
+  train::SessionOptions session_choices =
+      session_options(command.model, command.data.data.set.spill_directory);
   session_choices.profile = command.profile || !command.profile_output.empty();
   train::Session session(loaded.file.model, loaded.compile, session_choices, data.rows,
                          data.resident);

@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/process_memory.h"
+#include "base/spill_folder.h"
+#include "exec/spill_file.h"
 #include "train/profile.h"
 
 namespace plimsoll::train {
@@ -27,6 +29,9 @@ PlanRequest plan_request(const SessionOptions& options, Bytes data) {
   request.data = data + (options.profile ? kProfileBytes : Bytes(0));
   request.plan_steps = options.plan_steps;
   request.full_answer = false;
+  request.spill = options.spill;
+  request.spill_directory = options.spill_directory;
+  request.spill_limit = options.spill_limit;
   return request;
 }
 
@@ -56,7 +61,7 @@ class ShiftedSink : public OutputSink {
   int64_t first_row_ = 0;
 };
 
-// The state in the arena as named tensors.
+// The state as named tensors, wherever it lies.
 class StateSource : public TensorSource {
  public:
   StateSource(exec::Executor& executor, const graph::ProgramSet& set) : executor_(executor) {
@@ -66,8 +71,7 @@ class StateSource : public TensorSource {
   }
   std::span<const TensorInfo> tensors() const override { return infos_; }
   void read(size_t index, int64_t byte_begin, std::span<std::byte> destination) override {
-    const std::span<std::byte> bytes = executor_.state(infos_[index].name);
-    std::memcpy(destination.data(), bytes.data() + byte_begin, destination.size());
+    executor_.read_state(infos_[index].name, byte_begin, destination);
   }
 
  private:
@@ -75,9 +79,9 @@ class StateSource : public TensorSource {
   std::vector<TensorInfo> infos_;
 };
 
-double read_float(std::span<const std::byte> bytes) {
+double read_float(exec::Executor& executor, const std::string& state) {
   float value = 0;
-  std::memcpy(&value, bytes.data(), sizeof value);
+  executor.read_state(state, 0, std::as_writable_bytes(std::span(&value, 1)));
   return value;
 }
 
@@ -115,9 +119,13 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
                       " % of what this process may use); name a limit with --memory");
     }
   }
-  executor_ =
-      std::make_unique<exec::Executor>(run_.lowered.built.set, *run_.plan, *run_.lowered.backend,
-                                       exec::ExecutorOptions{.times = options.profile});
+  exec::ExecutorOptions how;
+  how.times = options.profile;
+  if (run_.plan->spill_bytes > Bytes()) {
+    how.spill_directory = choose_spill_folder(options.spill_directory);
+  }
+  executor_ = std::make_unique<exec::Executor>(run_.lowered.built.set, *run_.plan,
+                                               *run_.lowered.backend, how);
 }
 
 Session::~Session() = default;
@@ -149,7 +157,20 @@ void Session::take(TensorSource& tensors, size_t index, const graph::StateVariab
                     std::string(to_string(info.dtype)) + " " + to_string(fixed_shape(info.shape)) +
                     ". The weights belong to another model.");
   }
-  tensors.read(index, 0, executor_->state(info.name));
+  const auto place = std::ranges::find(run_.plan->states, info.name, &plan::StatePlacement::name);
+  if (place->space == plan::Space::kState) {
+    tensors.read(index, 0, executor_->state(info.name));
+    return;
+  }
+  // From file to file, never whole in memory.
+  const exec::PageBuffer buffer(min(place->bytes, exec::kSpillBuffer));
+  for (int64_t at = 0; at < place->bytes.count();) {
+    const auto left = static_cast<size_t>(place->bytes.count() - at);
+    const std::span<std::byte> piece(buffer.data(), std::min(buffer.size(), left));
+    tensors.read(index, at, piece);
+    executor_->write_state(info.name, at, piece);
+    at += std::ssize(piece);
+  }
 }
 
 data::BatchSource Session::bind(data::Dataset& dataset,
@@ -185,8 +206,8 @@ size_t Session::program_for(const char* name, int64_t rows) const {
 void Session::reset_metrics() {
   for (const layers::MetricState& metric : programs().metrics) {
     for (const std::string& name : {metric.total, metric.count}) {
-      const std::span<std::byte> bytes = executor_->state(name);
-      std::fill(bytes.begin(), bytes.end(), std::byte{0});
+      const float zero = 0;
+      executor_->write_state(name, 0, std::as_bytes(std::span(&zero, 1)));
     }
   }
 }
@@ -215,8 +236,8 @@ void Session::restore_metrics(std::span<const std::byte> saved) {
 Metrics Session::read_metrics() const {
   Metrics metrics;
   for (const layers::MetricState& metric : programs().metrics) {
-    const double total = read_float(executor_->state(metric.total));
-    const double count = read_float(executor_->state(metric.count));
+    const double total = read_float(*executor_, metric.total);
+    const double count = read_float(*executor_, metric.count);
     const double mean = count == 0 ? 0.0 : total / count;
     metrics.emplace_back(metric.name, metric.root ? std::sqrt(mean) : mean);
   }

@@ -37,6 +37,9 @@ struct SessionOptions {
   uint64_t seed = 0;
   int64_t plan_steps = 200'000;  // effort of the search for a plan
   bool profile = false;          // measure every step of the plan
+  SpillUse spill = SpillUse::kIfNeeded;
+  std::string spill_directory = {};  // empty: the first that will do
+  std::optional<Bytes> spill_limit = {};
 };
 
 using Metrics = std::vector<std::pair<std::string, double>>;
