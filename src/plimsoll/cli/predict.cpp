@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/data_options.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "data/npy_sink.h"
@@ -28,7 +29,7 @@ void check_output(const std::string& path) {
 int run(const PredictCommand& command) {
   check_output(command.output);
   const Loaded loaded = load(command.model, false, false);
-  data::Dataset dataset = open(command.data);
+  data::Dataset dataset = open(command.data, loaded);
   dataset.targets.clear();
   dataset.weights.clear();
   train::RowCounts rows;

@@ -9,6 +9,7 @@
 #include "exec/poison.h"
 #include "exec/run.h"
 #include "exec/spill_file.h"
+#include "exec/step_times.h"
 #include "exec/tables.h"
 
 namespace plimsoll::exec {
@@ -26,6 +27,9 @@ class Executor::Impl {
                                      [&] { return build_tables(context); }));
       first_transfer_.push_back(transfers);
       transfers += tables_.back().layouts.size();
+      if (options.times) {
+        times_.push_back(std::make_unique<StepTimes>(tables_.back(), programs.programs[p]));
+      }
       if (options.poison) poisons_.push_back(std::make_unique<Poison>(context, arena_));
     }
     backend.finish_making();
@@ -38,6 +42,8 @@ class Executor::Impl {
     const FloatModeScope mode;
     Poison* poison = poisons_.empty() ? nullptr : poisons_[program].get();
     if (poison != nullptr) poison->start();
+    StepTimes* times = times_.empty() ? nullptr : times_[program].get();
+    if (times != nullptr) times->start_run();
     Run({.tables = tables_[program],
          .arena = arena_.data(),
          .spill = spill_.get(),
@@ -46,8 +52,10 @@ class Executor::Impl {
          .step = step,
          .source = source,
          .sink = sink,
-         .computes = backend_.computes()})
+         .computes = backend_.computes(),
+         .times = times})
         .run();
+    if (times != nullptr) times->end_run();
   }
 
   std::span<std::byte> state(std::string_view name) {
@@ -59,6 +67,10 @@ class Executor::Impl {
     for (const plan::StatePlacement& each : plan_.states) known.push_back(each.name);
     throw Error(ErrorKind::kConfig, "expected the name of a state variable, received \"" +
                                         std::string(name) + "\"." + did_you_mean(name, known));
+  }
+
+  const StepTimes* times(size_t program) const {
+    return times_.empty() ? nullptr : times_[program].get();
   }
 
   const Arena& arena() const { return arena_; }
@@ -91,6 +103,7 @@ class Executor::Impl {
   std::vector<ProgramTables> tables_;
   std::vector<size_t> first_transfer_;
   std::vector<std::unique_ptr<Poison>> poisons_;
+  std::vector<std::unique_ptr<StepTimes>> times_;
   std::unique_ptr<SpillFile> spill_;
 };
 
@@ -109,6 +122,7 @@ std::span<std::byte> Executor::state(std::string_view name) { return impl_->stat
 std::span<const std::byte> Executor::arena() const {
   return {impl_->arena().data(), impl_->arena().bytes().size()};
 }
+const StepTimes* Executor::times(size_t program) const { return impl_->times(program); }
 Bytes Executor::arena_bytes() const { return impl_->arena().bytes(); }
 Bytes Executor::measured_arena_bytes() const { return impl_->arena().resident(); }
 Bytes Executor::overhead_bytes() const { return impl_->overhead(); }

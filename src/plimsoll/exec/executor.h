@@ -26,8 +26,11 @@ struct ExecutorOptions {
   // Fills the arena with a pattern and checks after each call that bytes outside the live buffers
   // are as they were: finds kernels that write beyond their operands. For tests: slow.
   bool poison = false;
+  bool times = false;                // how long each step takes
   std::string spill_directory = {};  // needed by plans with spill_bytes > 0
 };
+
+class StepTimes;
 
 class Executor {
  public:
@@ -50,6 +53,8 @@ class Executor {
   // Bytes reserved (the plan's), and resident pages of it now, from the kernel's own accounting.
   Bytes arena_bytes() const;
   Bytes measured_arena_bytes() const;
+  // Null where the options did not ask for it.
+  const StepTimes* times(size_t program) const;
   // Bytes of call tables outside of the arena; kernels count in Backend::resident_bytes.
   Bytes overhead_bytes() const;
 

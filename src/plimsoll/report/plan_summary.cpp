@@ -74,9 +74,9 @@ void add_culprits(const PlanSummary& summary, std::string& text) {
 }  // namespace
 
 std::string to_text(const PlanSummary& summary, bool with_frontier) {
-  std::string text = summary.model + ": " + format_count(summary.parameter_count) +
-                     " parameters, batch " + std::to_string(summary.batch) + ", " +
-                     summary.optimizer + "\n";
+  std::string text = summary.data.empty() ? "" : "data: " + summary.data + "\n";
+  text += summary.model + ": " + format_count(summary.parameter_count) + " parameters, batch " +
+          std::to_string(summary.batch) + ", " + summary.optimizer + "\n";
   text += answer_line(summary) + "\n";
   text += "plan: " + summary.strategy + ", about " + format_seconds(summary.seconds_per_step) +
           " a step, kernels " + summary.kernel_set + "\n";
@@ -112,6 +112,7 @@ std::string to_json(const PlanSummary& summary) {
   json["batch"] = summary.batch;
   json["parameters"] = summary.parameter_count;
   json["optimizer"] = summary.optimizer;
+  json["data"] = summary.data.empty() ? Json(nullptr) : Json(summary.data);
   json["answer"] = summary.answer;
   json["reason"] = summary.reason;
   json["limit_bytes"] = optional_bytes(summary.limit);

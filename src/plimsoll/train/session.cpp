@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/process_memory.h"
+#include "train/profile.h"
 
 namespace plimsoll::train {
 namespace {
@@ -23,7 +24,7 @@ PlanRequest plan_request(const SessionOptions& options, Bytes data) {
   request.backend = options.backend;
   request.threads = options.threads;
   request.seed = options.seed;
-  request.data = data;
+  request.data = data + (options.profile ? kProfileBytes : Bytes(0));
   request.plan_steps = options.plan_steps;
   request.full_answer = false;
   return request;
@@ -115,10 +116,13 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
     }
   }
   executor_ =
-      std::make_unique<exec::Executor>(run_.lowered.built.set, *run_.plan, *run_.lowered.backend);
+      std::make_unique<exec::Executor>(run_.lowered.built.set, *run_.plan, *run_.lowered.backend,
+                                       exec::ExecutorOptions{.times = options.profile});
 }
 
 Session::~Session() = default;
+
+report::Profile Session::profile() const { return make_profile(*executor_, programs().set); }
 
 void Session::initialize(TensorSource* weights) {
   backend::StepContext context;
@@ -183,6 +187,27 @@ void Session::reset_metrics() {
     for (const std::string& name : {metric.total, metric.count}) {
       const std::span<std::byte> bytes = executor_->state(name);
       std::fill(bytes.begin(), bytes.end(), std::byte{0});
+    }
+  }
+}
+
+std::vector<std::byte> Session::save_metrics() const {
+  std::vector<std::byte> saved;
+  for (const layers::MetricState& metric : programs().metrics) {
+    for (const std::string& name : {metric.total, metric.count}) {
+      const std::span<const std::byte> bytes = executor_->state(name);
+      saved.insert(saved.end(), bytes.begin(), bytes.end());
+    }
+  }
+  return saved;
+}
+
+void Session::restore_metrics(std::span<const std::byte> saved) {
+  for (const layers::MetricState& metric : programs().metrics) {
+    for (const std::string& name : {metric.total, metric.count}) {
+      const std::span<std::byte> bytes = executor_->state(name);
+      std::copy_n(saved.begin(), bytes.size(), bytes.begin());
+      saved = saved.subspan(bytes.size());
     }
   }
 }
@@ -297,9 +322,12 @@ void Session::end_epoch(Loop& loop, const FitOptions& options, double start) {
   result.epoch = loop.history.position.epoch + 1;
   result.metrics = read_metrics();
   if (loop.validation && !stopped) {
+    // Validation counts in the same states: an epoch that a resumed run ends needs its own again.
+    const std::vector<std::byte> counted = whole ? std::vector<std::byte>{} : save_metrics();
     for (auto& [name, value] : evaluate_batches(*loop.validation)) {
       result.metrics.emplace_back("val_" + name, value);
     }
+    if (!whole) restore_metrics(counted);
   }
   result.seconds = loop.clock.seconds() - start;
   loop.state.seconds = result.seconds;

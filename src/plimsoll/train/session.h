@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "data/dataset.h"
 #include "exec/executor.h"
 #include "layers/programs.h"
+#include "report/profile.h"
 #include "report/progress.h"
 #include "train/checkpoint.h"
 #include "train/planning.h"
@@ -34,6 +36,7 @@ struct SessionOptions {
   std::string backend;  // empty: the default
   uint64_t seed = 0;
   int64_t plan_steps = 200'000;  // effort of the search for a plan
+  bool profile = false;          // measure every step of the plan
 };
 
 using Metrics = std::vector<std::pair<std::string, double>>;
@@ -105,6 +108,8 @@ class Session {
   // The state as named tensors, read straight from the arena.
   std::unique_ptr<TensorSource> state();
   MemoryReport memory() const;
+  // Empty where the options did not ask for it.
+  report::Profile profile() const;
 
   // Ends fit behind the current step; may be called from a signal handler.
   void request_stop() { stop_.store(true, std::memory_order_relaxed); }
@@ -115,6 +120,8 @@ class Session {
                          bool shuffle) const;
   size_t program_for(const char* name, int64_t rows) const;
   void reset_metrics();
+  std::vector<std::byte> save_metrics() const;
+  void restore_metrics(std::span<const std::byte> saved);
   Metrics read_metrics() const;
   struct Loop;
   void run_epoch(Loop& loop, const FitOptions& options);
