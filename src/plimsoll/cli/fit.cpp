@@ -7,8 +7,10 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/data_options.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
+#include "data/dataset_stages.h"
 #include "report/plan_summary.h"
 #include "report/run_summary.h"
 #include "trace/run_log.h"
@@ -20,9 +22,7 @@ namespace {
 
 struct FitCommand {
   ModelOptions model;
-  DataOptions data;
-  std::string validation;
-  std::string validation_labels;
+  TrainingDataOptions data;
   int64_t epochs = 1;
   int64_t steps = 0;
   bool no_shuffle = false;
@@ -125,30 +125,18 @@ int run(FitCommand command) {
   if (!command.output.empty()) formats::check_output_name(command.output);
   const std::unique_ptr<train::Checkpointer> checkpoints = open_checkpoints(command);
   Loaded loaded = load(command.model, true, true);
-  loaded.compile.sample_weights = !command.data.sample_weights.empty();
-  data::Dataset train = open(command.data);
-  std::unique_ptr<data::Dataset> validation;
-  train::RowCounts rows;
-  rows.train = train.row_count();
-  Bytes data_bytes = train.resident_bytes();
-  if (!command.validation.empty()) {
-    DataOptions options = command.data;
-    options.data = command.validation;
-    options.labels = command.validation_labels;
-    options.sample_weights.clear();
-    validation = std::make_unique<data::Dataset>(open(options));
-    rows.evaluate = validation->row_count();
-    data_bytes += validation->resident_bytes();
-  }
+  TrainingData data = open_training(command.data, command.model.seed, loaded);
   train::Session session(loaded.file.model, loaded.compile,
-                         session_options(command.model, command.data.spill_directory), rows,
-                         data_bytes);
+                         session_options(command.model, command.data.data.set.spill_directory),
+                         data.rows, data.resident);
   if (!command.model.json) {
-    std::fputs((report::to_text(session.summary(), false) + "\n").c_str(), stderr);
+    report::PlanSummary summary = session.summary();
+    summary.data = data::describe(data.train);
+    std::fputs((report::to_text(summary, false) + "\n").c_str(), stderr);
   }
   session.initialize(loaded.file.weights.get());
   train::Position start;
-  if (checkpoints) start = checkpoints->restore(session, rows.train, !command.no_shuffle);
+  if (checkpoints) start = checkpoints->restore(session, data.rows.train, !command.no_shuffle);
   const std::unique_ptr<trace::RunLog> log = open_log(command, start);
   train::FitOptions options = fit_options(command, log.get());
   options.start = start;
@@ -160,7 +148,7 @@ int run(FitCommand command) {
   train::History history;
   {
     const StopOnSignal guard(session);
-    history = session.fit(train, validation.get(), options);
+    history = session.fit(data.train, data.validation.get(), options);
   }
   const bool kept = !checkpoints || checkpoints->finish(session, history.position);
   const report::RunSummary summary = summarize(session, history);
@@ -183,9 +171,7 @@ Command add_fit(CLI::App& app) {
   auto options = std::make_shared<FitCommand>();
   CLI::App* command = app.add_subcommand("fit", "Train a model within a memory limit");
   add_model_options(*command, options->model);
-  add_data_options(*command, options->data, DataNeed::kLabelled);
-  command->add_option("--validation", options->validation, "Samples to evaluate on every epoch");
-  command->add_option("--validation-labels", options->validation_labels, "Their labels");
+  add_training_data_options(*command, options->data, DataNeed::kLabelled);
   command->add_option("--epochs", options->epochs, "Passes over the data")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command->add_option("--steps", options->steps, "Stop after so many steps")

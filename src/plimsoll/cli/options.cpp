@@ -65,19 +65,6 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_flag("--json", options.json, "One JSON object on standard output, no progress");
 }
 
-void add_data_options(CLI::App& command, DataOptions& options, DataNeed need) {
-  CLI::Option* data =
-      command.add_option("--data", options.data, "Samples: .npy, .npz (x and y), IDX, also .gz");
-  if (need != DataNeed::kOptional) data->required();
-  if (need != DataNeed::kSamples) {
-    command.add_option("--labels", options.labels, "Labels, when they are a file of their own");
-    command.add_option("--sample-weights", options.sample_weights, "One weight per sample");
-  }
-  command.add_option("--spill-dir", options.spill_directory,
-                     "Folder for the spill file and temporary files; default: $TMPDIR, then "
-                     "/var/tmp");
-}
-
 Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss) {
   check_precision(options.precision);
   Loaded loaded{formats::load_model(options.model, load_options(options.file)), {}};
@@ -143,11 +130,6 @@ train::SessionOptions session_options(const ModelOptions& options,
   session.seed = options.seed;
   session.plan_steps = plan_steps(options);
   return session;
-}
-
-data::Dataset open(const DataOptions& options) {
-  return data::open_dataset(options.data, options.labels, options.sample_weights,
-                            options.spill_directory);
 }
 
 }  // namespace plimsoll::cli

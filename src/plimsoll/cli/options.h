@@ -11,7 +11,6 @@
 
 #include "base/bytes.h"
 #include "cli/file_options.h"
-#include "data/dataset.h"
 #include "formats/model_file.h"
 #include "train/session.h"
 
@@ -40,17 +39,7 @@ struct ModelOptions {
   std::string spill_limit;  // as the user spelled it; empty: none
 };
 
-struct DataOptions {
-  std::string data;
-  std::string labels;
-  std::string sample_weights;
-  std::string spill_directory;
-};
-
 void add_model_options(CLI::App& command, ModelOptions& options);
-// kOptional: a plan is exact for data that it is told of (the short last batch, buffers).
-enum class DataNeed { kSamples, kLabelled, kOptional };
-void add_data_options(CLI::App& command, DataOptions& options, DataNeed need);
 
 // Loads the model and completes its training configuration with the options. `training`: a loss and
 // an optimizer are needed; otherwise a loss (`needs_loss`) or nothing.
@@ -68,6 +57,5 @@ train::SpillUse spill_use(const ModelOptions& options);
 std::optional<Bytes> spill_limit(const ModelOptions& options, const std::string& spill_directory);
 train::SessionOptions session_options(const ModelOptions& options,
                                       const std::string& spill_directory = "");
-data::Dataset open(const DataOptions& options);
 
 }  // namespace plimsoll::cli

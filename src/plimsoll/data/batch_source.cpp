@@ -36,7 +36,7 @@ const char* role_name(InputBinding::Role role) {
 }
 
 RowSource* find_source(Dataset& dataset, const InputBinding& input) {
-  std::vector<std::unique_ptr<RowSource>>* group = &dataset.features;
+  std::vector<std::shared_ptr<RowSource>>* group = &dataset.features;
   if (input.role == InputBinding::Role::kTarget) group = &dataset.targets;
   if (input.role == InputBinding::Role::kSampleWeight) group = &dataset.weights;
   const auto index = static_cast<size_t>(input.index);

@@ -5,7 +5,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "codec/npy.h"
 #include "codec/zip_reader.h"
+#include "data/csv_rows.h"
+#include "data/csv_schema.h"
 
 namespace plimsoll::data {
 namespace {
@@ -13,7 +16,7 @@ namespace {
 std::vector<const RowSource*> all_sources(const Dataset& dataset) {
   std::vector<const RowSource*> sources;
   for (const auto* group : {&dataset.features, &dataset.targets, &dataset.weights}) {
-    for (const std::unique_ptr<RowSource>& source : *group) sources.push_back(source.get());
+    for (const std::shared_ptr<RowSource>& source : *group) sources.push_back(source.get());
   }
   return sources;
 }
@@ -54,8 +57,59 @@ NpzNames find_names(const codec::ZipReader& archive) {
   return names;
 }
 
-bool is_archive(const std::string& path) {
-  return codec::looks_like_zip(*codec::open_reader(path));
+bool is_csv(const std::string& path) {
+  std::string_view name = path;
+  if (name.ends_with(".gz")) name.remove_suffix(3);
+  return name.ends_with(".csv") || name.ends_with(".tsv");
+}
+
+std::shared_ptr<const codec::FileReader> open_text(const std::string& path,
+                                                   const std::string& spill_directory) {
+  return without_gzip(codec::open_reader(path), spill_directory);
+}
+
+void open_table(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
+  const auto file = open_text(options.data, options.spill_directory);
+  const bool known = like != nullptr && like->csv != nullptr;
+  dataset.csv = known ? like->csv : std::make_shared<const CsvSchema>(infer_csv(file, options));
+  CsvSources sources = open_csv(file, dataset.csv, known, options);
+  dataset.form = "CSV";
+  dataset.file_bytes = Bytes(file->size());
+  dataset.features.push_back(std::move(sources.features));
+  if (sources.labels) dataset.targets.push_back(std::move(sources.labels));
+}
+
+void open_arrays(const DatasetOptions& options, Dataset& dataset) {
+  const std::string& spill = options.spill_directory;
+  const auto file = codec::open_reader(options.data);
+  dataset.file_bytes = Bytes(file->size());
+  if (!codec::looks_like_zip(*file)) {
+    dataset.form = codec::looks_like_npy(*file) ? "NumPy" : "IDX";
+    dataset.features.push_back(open_rows(options.data, spill));
+    return;
+  }
+  dataset.form = "NumPy archive";
+  const NpzNames names = find_names(codec::ZipReader(file, ErrorKind::kData));
+  dataset.features.push_back(open_npz_member(options.data, names.features, spill));
+  if (!names.targets.empty() && options.labels.empty()) {
+    dataset.targets.push_back(open_npz_member(options.data, names.targets, spill));
+  }
+  if (!names.weights.empty() && options.weights.empty()) {
+    dataset.weights.push_back(open_npz_member(options.data, names.weights, spill));
+  }
+}
+
+// Labels or weights in a file of their own: an array, or the columns of a table as numbers.
+std::unique_ptr<RowSource> open_column(const std::string& path,
+                                       const std::string& spill_directory) {
+  if (!is_csv(path)) return open_rows(path, spill_directory);
+  DatasetOptions options;
+  options.labels = path;  // none of the columns is the label of another
+  options.categories = "index";
+  options.spill_directory = spill_directory;
+  const auto file = open_text(path, spill_directory);
+  auto schema = std::make_shared<const CsvSchema>(infer_csv(file, options));
+  return open_csv(file, std::move(schema), false, options).features;
 }
 
 }  // namespace
@@ -83,28 +137,34 @@ void Dataset::check_rows() const {
   }
 }
 
-Dataset open_dataset(const std::string& data, const std::string& labels, const std::string& weights,
-                     const std::string& spill_directory) {
+Dataset open_dataset(const DatasetOptions& options, const Dataset* like) {
   Dataset dataset;
-  NpzNames names;
-  if (is_archive(data)) {
-    names = find_names(codec::ZipReader(codec::open_reader(data), ErrorKind::kData));
-    dataset.features.push_back(open_npz_member(data, names.features, spill_directory));
+  if (is_csv(options.data)) {
+    open_table(options, like, dataset);
   } else {
-    dataset.features.push_back(open_rows(data, spill_directory));
+    open_arrays(options, dataset);
   }
-  if (!labels.empty()) {
-    dataset.targets.push_back(open_rows(labels, spill_directory));
-  } else if (!names.targets.empty()) {
-    dataset.targets.push_back(open_npz_member(data, names.targets, spill_directory));
+  const std::string& spill = options.spill_directory;
+  if (!options.labels.empty()) {
+    dataset.targets.clear();
+    dataset.targets.push_back(open_column(options.labels, spill));
   }
-  if (!weights.empty()) {
-    dataset.weights.push_back(open_rows(weights, spill_directory));
-  } else if (!names.weights.empty()) {
-    dataset.weights.push_back(open_npz_member(data, names.weights, spill_directory));
+  if (!options.weights.empty()) {
+    dataset.weights.clear();
+    dataset.weights.push_back(open_column(options.weights, spill));
   }
   dataset.check_rows();
   return dataset;
+}
+
+Dataset open_dataset(const std::string& data, const std::string& labels, const std::string& weights,
+                     const std::string& spill_directory) {
+  DatasetOptions options;
+  options.data = data;
+  options.labels = labels;
+  options.weights = weights;
+  options.spill_directory = spill_directory;
+  return open_dataset(options);
 }
 
 }  // namespace plimsoll::data

@@ -12,21 +12,35 @@
 #include <vector>
 
 #include "base/tensor_io.h"
+#include "data/dataset_options.h"
 #include "data/permutation.h"
 #include "data/row_source.h"
 
 namespace plimsoll::data {
 
+struct CsvSchema;
+
 struct Dataset {
-  std::vector<std::unique_ptr<RowSource>> features;  // one per model input
-  std::vector<std::unique_ptr<RowSource>> targets;   // one per model output; empty for predict
-  std::vector<std::unique_ptr<RowSource>> weights;   // sample weights per output; may be empty
+  std::vector<std::shared_ptr<RowSource>> features;  // one per model input
+  std::vector<std::shared_ptr<RowSource>> targets;   // one per model output; empty for predict
+  std::vector<std::shared_ptr<RowSource>> weights;   // sample weights per output; may be empty
+
+  std::string form;  // "CSV", "IDX", …
+  bool sorted_by_class = false;
+  Bytes file_bytes;  // of the features' file or files
+  // What the columns of a table were found to be; null for other data.
+  std::shared_ptr<const CsvSchema> csv{};
 
   int64_t row_count() const;  // of the first; 0 where there is nothing
   Bytes resident_bytes() const;
   // Throws kData naming both files where two of them have different numbers of rows.
   void check_rows() const;
 };
+
+// Options name an .npz, an .npy, an IDX or a CSV file; `like`, where given, is a data set whose
+// categories and scale hold for this one (validation is like training). Throws kConfig, kData or
+// kIo naming the file.
+Dataset open_dataset(const DatasetOptions& options, const Dataset* like = nullptr);
 
 // `data` is an .npz, an .npy or an IDX file; `labels` and `weights` are files of their own, or
 // empty. An .npz holds x, and optionally y and sample_weight; x_train and y_train (or x_test and

@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/dtype.h"
+#include "codec/byte_reader.h"
 
 namespace plimsoll::data {
 
@@ -38,6 +39,11 @@ class RowSource {
   // A hint of the order in which rows will be read.
   virtual void expect_order(bool random) { (void)random; }
 };
+
+// `file` itself, or inflated once into an unlinked file where it is compressed by gzip. Half of the
+// free space is the most that it may take.
+std::shared_ptr<const codec::FileReader> without_gzip(std::shared_ptr<const codec::FileReader> file,
+                                                      const std::string& spill_directory);
 
 // An .npy file or an IDX file, by content rather than by name. What is compressed by gzip or kept
 // in Fortran order is rewritten once into an unlinked file in `spill_directory` ("": see

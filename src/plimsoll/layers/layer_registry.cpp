@@ -82,6 +82,7 @@ using Refusal = RefusedLayer;
 
 constexpr std::string_view kNotHere = "this version of Plimsoll does not train it";
 constexpr std::string_view kOutside = "it works on data that is no numbers yet, or on Python code";
+constexpr std::string_view kWrapped = "a model is not taken apart inside of another layer";
 
 constexpr std::array kRefusals = {
     Refusal{"Lambda", "it holds Python code, which a file cannot be trusted with",
@@ -98,12 +99,9 @@ constexpr std::array kRefusals = {
     Refusal{"UnitNormalization", kNotHere, ""},
     Refusal{"Dot", kNotHere, ""},
     Refusal{"AlphaDropout", kNotHere, "Use Dropout."},
-    Refusal{"Sequential", "a model inside a model is not taken apart by this version of Plimsoll",
-            "Save the model with its layers in one list."},
-    Refusal{"Functional", "a model inside a model is not taken apart by this version of Plimsoll",
-            "Save the model with its layers in one list."},
-    Refusal{"Model", "a model inside a model is not taken apart by this version of Plimsoll",
-            "Save the model with its layers in one list."},
+    Refusal{"Sequential", kWrapped, "Wrap its layers one by one."},
+    Refusal{"Functional", kWrapped, "Wrap its layers one by one."},
+    Refusal{"Model", kWrapped, "Wrap its layers one by one."},
 };
 
 std::string layer_name(const Config& config) {

@@ -66,7 +66,11 @@ struct [[nodiscard]] PlanOutcome {
   Bytes smallest;                       // the smallest arena for which a plan was found
   Bytes free_plan;                      // the arena of the free plan
   std::vector<FrontierPoint> frontier;  // by rising memory, time strictly falling
-  std::vector<Culprit> culprits;        // at the free plan's peak, largest first
+  // Plans of the first program that anyone would make, for comparison: "whole batch, all kept",
+  // "slices alone", "checkpoints", "greedy eviction". Their arenas are as small as a perfect
+  // placement would make them.
+  std::vector<FrontierPoint> plain;
+  std::vector<Culprit> culprits;  // at the free plan's peak, largest first
   const Fits* fits() const { return std::get_if<Fits>(&answer); }
 };
 

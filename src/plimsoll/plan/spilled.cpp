@@ -29,7 +29,7 @@ Residency search(const graph::ProgramSet& programs, const graph::KernelCatalog& 
   place_states(programs, options.gap, spilled, residency.base);
   for (const graph::Program& program : programs.programs) {
     ProgramFacts facts(program, catalog);
-    residency.programs.push_back(search_program(facts, residency.base.states, options));
+    residency.programs.push_back(search_program(facts, residency.base.states, options).candidates);
   }
   return residency;
 }

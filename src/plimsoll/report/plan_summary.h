@@ -27,6 +27,7 @@ struct PlanSummary {
   int64_t batch = 0;
   int64_t parameter_count = 0;
   std::string optimizer;
+  std::string data;  // how large the data are, of what, how much is resident; empty: not told
 
   std::string answer;          // "fits", "impossible", "not_found"
   std::string reason;          // the proof, or what closes the gap; empty when it fits
@@ -51,6 +52,7 @@ struct PlanSummary {
   Bytes free_plan;
   std::optional<int64_t> largest_feasible_batch;
   std::vector<plan::FrontierPoint> frontier;  // arena_bytes here: of the whole process
+  std::vector<plan::FrontierPoint> plain;     // plans that anyone would make, alike
   std::vector<plan::Culprit> culprits;
 };
 

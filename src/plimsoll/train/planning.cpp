@@ -154,6 +154,10 @@ void fill_own_set(const SetAnswer& own, report::PlanSummary& summary) {
     point.arena_bytes = own.process(point.arena_bytes);
     summary.frontier.push_back(std::move(point));
   }
+  for (plan::FrontierPoint point : own.outcome.plain) {
+    point.arena_bytes = own.process(point.arena_bytes);
+    summary.plain.push_back(std::move(point));
+  }
 }
 
 // Rounded figures may look alike where bytes decide.

@@ -208,6 +208,27 @@ void Session::reset_metrics() {
   }
 }
 
+std::vector<std::byte> Session::save_metrics() const {
+  std::vector<std::byte> saved;
+  for (const layers::MetricState& metric : programs().metrics) {
+    for (const std::string& name : {metric.total, metric.count}) {
+      const std::span<const std::byte> bytes = executor_->state(name);
+      saved.insert(saved.end(), bytes.begin(), bytes.end());
+    }
+  }
+  return saved;
+}
+
+void Session::restore_metrics(std::span<const std::byte> saved) {
+  for (const layers::MetricState& metric : programs().metrics) {
+    for (const std::string& name : {metric.total, metric.count}) {
+      const std::span<std::byte> bytes = executor_->state(name);
+      std::copy_n(saved.begin(), bytes.size(), bytes.begin());
+      saved = saved.subspan(bytes.size());
+    }
+  }
+}
+
 Metrics Session::read_metrics() const {
   Metrics metrics;
   for (const layers::MetricState& metric : programs().metrics) {
@@ -318,9 +339,12 @@ void Session::end_epoch(Loop& loop, const FitOptions& options, double start) {
   result.epoch = loop.history.position.epoch + 1;
   result.metrics = read_metrics();
   if (loop.validation && !stopped) {
+    // Validation counts in the same states: an epoch that a resumed run ends needs its own again.
+    const std::vector<std::byte> counted = whole ? std::vector<std::byte>{} : save_metrics();
     for (auto& [name, value] : evaluate_batches(*loop.validation)) {
       result.metrics.emplace_back("val_" + name, value);
     }
+    if (!whole) restore_metrics(counted);
   }
   result.seconds = loop.clock.seconds() - start;
   loop.state.seconds = result.seconds;

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -118,6 +119,8 @@ class Session {
                          bool shuffle) const;
   size_t program_for(const char* name, int64_t rows) const;
   void reset_metrics();
+  std::vector<std::byte> save_metrics() const;
+  void restore_metrics(std::span<const std::byte> saved);
   Metrics read_metrics() const;
   struct Loop;
   void run_epoch(Loop& loop, const FitOptions& options);

@@ -1,0 +1,35 @@
+#pragma once
+
+// What a user says of data beyond their names: how a table's columns are read, how images, text and
+// series become samples of the model's shape.
+//
+// Everything has a default that suits the common case; what a kind of data does not have is
+// ignored.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace plimsoll::data {
+
+struct DatasetOptions {
+  std::string data;
+  std::string labels;           // a file of its own, or empty
+  std::string weights;          // one weight per sample, or empty
+  std::string spill_directory;  // "": see base/spill_folder.h
+  // What the model takes and gives per sample; empty or 0: not known.
+  std::vector<int64_t> sample_shape;
+  int64_t target_elements = 0;
+
+  // Tables.
+  std::string label_column;           // name, or number from 1; "": see csv_table.h
+  std::string columns;                // comma-separated names or numbers; "": all others
+  std::string fill;                   // "": missing values are refused; "mean" or a number
+  std::string categories = "onehot";  // or "index"
+  std::string header = "auto";        // or "yes", "no"
+  bool standardize = false;           // numbers as (x − mean) / standard deviation
+
+  friend bool operator==(const DatasetOptions&, const DatasetOptions&) = default;
+};
+
+}  // namespace plimsoll::data
