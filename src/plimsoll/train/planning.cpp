@@ -40,7 +40,10 @@ struct SetAnswer {
   ProcessOverhead overhead;
   plan::PlanOutcome outcome;
   std::optional<plan::SpilledPlans> spilled;  // where it was asked for and there are any
-  const plan::Fits* fits = nullptr;           // what is taken; null: nothing fits
+  bool takes_file = false;                    // whether one of these is taken
+
+  // What is taken; null: nothing fits.
+  const plan::Fits* fits() const { return takes_file ? &*spilled->fits : outcome.fits(); }
 
   Bytes process(Bytes arena) const { return process_bytes(overhead, arena); }
   Bytes process_with_file(Bytes arena) const { return process_bytes(with_file(overhead), arena); }
@@ -75,7 +78,6 @@ void ask_spilled(const PlanRequest& request, bool needed, plan::PlanOptions opti
   const bool own = answer.lowered.backend->catalog().block_set() == 0;
   const bool wanted =
       (needed && !fits) || (own && (request.full_answer || request.spill == SpillUse::kAlways));
-  answer.fits = answer.outcome.fits();
   const Bytes most = wanted ? most_spilled(request) : Bytes();
   if (most == Bytes()) return;
   options.arena_limit = arena_limit(SetAnswer::with_file(answer.overhead), request.limit);
@@ -84,9 +86,9 @@ void ask_spilled(const PlanRequest& request, bool needed, plan::PlanOptions opti
   if (!answer.spilled || !answer.spilled->fits) return;
   const plan::Fits& file = *answer.spilled->fits;
   const bool faster =
-      request.spill == SpillUse::kAlways && fits && file.seconds < answer.fits->seconds;
+      request.spill == SpillUse::kAlways && fits && file.seconds < answer.outcome.fits()->seconds;
   if (fits && !faster) return;
-  answer.fits = &file;
+  answer.takes_file = true;
   if (file.plan.spill_bytes > Bytes()) answer.overhead = SetAnswer::with_file(answer.overhead);
 }
 
@@ -122,7 +124,7 @@ void fill_chosen(const SetAnswer& chosen, bool fits, report::PlanSummary& summar
   summary.kernel_set = catalog.kernel_set();
   summary.block_set = catalog.block_set();
   summary.threads = catalog.thread_count();
-  const plan::Fits* plan = chosen.fits;
+  const plan::Fits* plan = chosen.fits();
   Bytes state;
   if (fits && plan != nullptr) {
     summary.spill = plan->plan.spill_bytes;
@@ -196,7 +198,7 @@ std::optional<int64_t> largest_batch(const layers::Model& model,
   const auto fits = [&](int64_t batch) {
     layers::BatchSizes sizes;
     sizes.train = batch;
-    return ask(model, compile, sizes, request, block_set).fits != nullptr;
+    return ask(model, compile, sizes, request, block_set).fits() != nullptr;
   };
   if (!fits(1)) return std::nullopt;
   int64_t low = 1;
@@ -268,7 +270,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   fill_own_set(own, summary);
   summary.smallest_feasible = summary.smallest_same_bits;
   summary.lower_bound = own.process(own.outcome.lower_bound);
-  const bool own_fits = own.fits != nullptr;
+  const bool own_fits = own.fits() != nullptr;
   SetAnswer chosen = std::move(own);
   bool fits = own_fits;
   for (int set = 1; set < kMostBlockSets && (request.full_answer || !fits); ++set) {
@@ -279,7 +281,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
     summary.lower_bound = min(summary.lower_bound, smaller.process(smaller.outcome.lower_bound));
     const bool last = all_ones(smaller.lowered.built.set, smaller.lowered.backend->catalog());
     if (!fits) {
-      fits = smaller.fits != nullptr;
+      fits = smaller.fits() != nullptr;
       chosen = std::move(smaller);
     }
     if (last) break;
@@ -289,7 +291,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   fill_chosen(chosen, fits, summary);
   if (fits) {
     summary.answer = "fits";
-    run.plan = chosen.fits->plan;
+    run.plan = chosen.fits()->plan;
     const plan::Validation verdict =
         plan::validate(*run.plan, chosen.lowered.built.set, chosen.lowered.backend->catalog());
     PLIMSOLL_CHECK(verdict.ok(), std::string(to_string(verdict.verdict)) + ": " + verdict.message);
