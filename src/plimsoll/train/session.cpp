@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/process_memory.h"
+#include "layers/curve_area.h"
 
 namespace plimsoll::train {
 namespace {
@@ -161,6 +162,9 @@ data::BatchSource Session::bind(data::Dataset& dataset,
     binding.dtype = input.dtype;
     binding.row_elements = input.shape.elements_per_sample();
     binding.class_count = input.class_count;
+    for (const layers::IndexBound& bound : input.bounds) {
+      binding.bounds.push_back({bound.begin, bound.end, bound.row_count, bound.table});
+    }
     bindings.push_back(std::move(binding));
   }
   return data::BatchSource(dataset, std::move(bindings), {options_.batch, shuffle, options_.seed});
@@ -181,6 +185,7 @@ size_t Session::program_for(const char* name, int64_t rows) const {
 void Session::reset_metrics() {
   for (const layers::MetricState& metric : programs().metrics) {
     for (const std::string& name : {metric.total, metric.count}) {
+      if (name.empty()) continue;
       const std::span<std::byte> bytes = executor_->state(name);
       std::fill(bytes.begin(), bytes.end(), std::byte{0});
     }
@@ -190,6 +195,13 @@ void Session::reset_metrics() {
 Metrics Session::read_metrics() const {
   Metrics metrics;
   for (const layers::MetricState& metric : programs().metrics) {
+    if (!metric.curve.empty()) {
+      const std::span<const std::byte> bytes = executor_->state(metric.total);
+      const std::span<const float> counts(reinterpret_cast<const float*>(bytes.data()),
+                                          bytes.size() / sizeof(float));
+      metrics.emplace_back(metric.name, layers::curve_area(counts, metric.curve, metric.summation));
+      continue;
+    }
     const double total = read_float(executor_->state(metric.total));
     const double count = read_float(executor_->state(metric.count));
     const double mean = count == 0 ? 0.0 : total / count;
