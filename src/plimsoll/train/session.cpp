@@ -12,6 +12,7 @@
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "exec/spill_file.h"
+#include "layers/curve_area.h"
 #include "train/profile.h"
 
 namespace plimsoll::train {
@@ -78,12 +79,6 @@ class StateSource : public TensorSource {
   exec::Executor& executor_;
   std::vector<TensorInfo> infos_;
 };
-
-double read_float(exec::Executor& executor, const std::string& state) {
-  float value = 0;
-  executor.read_state(state, 0, std::as_writable_bytes(std::span(&value, 1)));
-  return value;
-}
 
 }  // namespace
 
@@ -186,6 +181,9 @@ data::BatchSource Session::bind(data::Dataset& dataset,
     binding.dtype = input.dtype;
     binding.row_elements = input.shape.elements_per_sample();
     binding.class_count = input.class_count;
+    for (const layers::IndexBound& bound : input.bounds) {
+      binding.bounds.push_back({bound.begin, bound.end, bound.row_count, bound.table});
+    }
     bindings.push_back(std::move(binding));
   }
   return data::BatchSource(dataset, std::move(bindings), {options_.batch, shuffle, options_.seed});
@@ -203,41 +201,61 @@ size_t Session::program_for(const char* name, int64_t rows) const {
   PLIMSOLL_CHECK(false, std::string("no program ") + name + " of batch " + std::to_string(rows));
 }
 
+std::vector<Session::NamedBytes> Session::metric_states() const {
+  std::vector<NamedBytes> states;
+  for (const graph::StateVariable& state : graph::states_of(programs().set)) {
+    const bool counted = std::ranges::any_of(programs().metrics, [&](const auto& metric) {
+      return state.name == metric.total || state.name == metric.count;
+    });
+    const int64_t elements = state.type.shape.element_count(1);
+    if (counted) states.push_back({state.name, element_bytes(state.type.dtype) * elements});
+  }
+  return states;
+}
+
 void Session::reset_metrics() {
-  for (const layers::MetricState& metric : programs().metrics) {
-    for (const std::string& name : {metric.total, metric.count}) {
-      const float zero = 0;
-      executor_->write_state(name, 0, std::as_bytes(std::span(&zero, 1)));
-    }
+  for (const NamedBytes& state : metric_states()) {
+    executor_->write_state(state.name, 0, std::vector<std::byte>(state.bytes.size()));
   }
 }
 
 std::vector<std::byte> Session::save_metrics() const {
   std::vector<std::byte> saved;
-  for (const layers::MetricState& metric : programs().metrics) {
-    for (const std::string& name : {metric.total, metric.count}) {
-      const std::span<const std::byte> bytes = executor_->state(name);
-      saved.insert(saved.end(), bytes.begin(), bytes.end());
-    }
+  for (const NamedBytes& state : metric_states()) {
+    saved.resize(saved.size() + state.bytes.size());
+    executor_->read_state(state.name, 0, std::span(saved).last(state.bytes.size()));
   }
   return saved;
 }
 
 void Session::restore_metrics(std::span<const std::byte> saved) {
-  for (const layers::MetricState& metric : programs().metrics) {
-    for (const std::string& name : {metric.total, metric.count}) {
-      const std::span<std::byte> bytes = executor_->state(name);
-      std::copy_n(saved.begin(), bytes.size(), bytes.begin());
-      saved = saved.subspan(bytes.size());
-    }
+  for (const NamedBytes& state : metric_states()) {
+    executor_->write_state(state.name, 0, saved.first(state.bytes.size()));
+    saved = saved.subspan(state.bytes.size());
   }
+}
+
+std::vector<float> Session::read_floats(const std::string& state) const {
+  for (const NamedBytes& each : metric_states()) {
+    if (each.name != state) continue;
+    std::vector<float> values(each.bytes.size() / sizeof(float));
+    executor_->read_state(state, 0, std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+  return {};
 }
 
 Metrics Session::read_metrics() const {
   Metrics metrics;
   for (const layers::MetricState& metric : programs().metrics) {
-    const double total = read_float(*executor_, metric.total);
-    const double count = read_float(*executor_, metric.count);
+    const std::vector<float> totals = read_floats(metric.total);
+    if (!metric.curve.empty()) {
+      metrics.emplace_back(metric.name,
+                           layers::curve_area(totals, metric.curve, metric.summation));
+      continue;
+    }
+    const double total = totals.at(0);
+    const double count = read_floats(metric.count).at(0);
     const double mean = count == 0 ? 0.0 : total / count;
     metrics.emplace_back(metric.name, metric.root ? std::sqrt(mean) : mean);
   }

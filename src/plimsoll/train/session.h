@@ -122,6 +122,13 @@ class Session {
   data::BatchSource bind(data::Dataset& dataset, const std::vector<layers::ProgramInput>& inputs,
                          bool shuffle) const;
   size_t program_for(const char* name, int64_t rows) const;
+  struct NamedBytes {
+    std::string name;
+    Bytes bytes;
+  };
+  // The state variables that metrics count in.
+  std::vector<NamedBytes> metric_states() const;
+  std::vector<float> read_floats(const std::string& state) const;
   void reset_metrics();
   std::vector<std::byte> save_metrics() const;
   void restore_metrics(std::span<const std::byte> saved);
