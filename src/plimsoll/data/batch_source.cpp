@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -187,6 +189,7 @@ void BatchSource::fill(int input, int64_t row_begin, int64_t row_count, void* de
                  "rows beyond the batch");
   const InputBinding& binding = inputs_[index];
   RowSource& source = *sources_[index];
+  announce(source, first);
   const int64_t row_bytes = binding.row_elements * element_bytes(binding.dtype).count();
   auto* out = static_cast<std::byte*>(destination);
   // Rows that follow each other in the data are read by one call; unshuffled, that is all of them.
@@ -198,6 +201,14 @@ void BatchSource::fill(int input, int64_t row_begin, int64_t row_count, void* de
     done += run;
   }
   check_values(binding, source, first, row_count, destination);
+}
+
+void BatchSource::announce(RowSource& source, int64_t position) const {
+  std::array<int64_t, RowSource::kMostAhead> rows;
+  const int64_t ahead = std::min(source.lookahead(), row_count_ - position);
+  if (ahead <= 0) return;
+  for (int64_t i = 0; i < ahead; ++i) rows[static_cast<size_t>(i)] = order_.row_at(position + i);
+  source.announce(std::span(rows).first(static_cast<size_t>(ahead)));
 }
 
 void BatchSource::check_values(const InputBinding& input, const RowSource& source, int64_t position,

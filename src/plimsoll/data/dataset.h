@@ -19,6 +19,7 @@
 namespace plimsoll::data {
 
 struct CsvSchema;
+struct Vocabulary;
 
 struct Dataset {
   std::vector<std::shared_ptr<RowSource>> features;  // one per model input
@@ -30,6 +31,11 @@ struct Dataset {
   Bytes file_bytes;  // of the features' file or files
   // What the columns of a table were found to be; null for other data.
   std::shared_ptr<const CsvSchema> csv{};
+  // Names of classes by their number, of a folder of class folders; null for other data.
+  std::shared_ptr<const std::vector<std::string>> classes{};
+  // Tokens of a text by their number; null for other data.
+  std::shared_ptr<const Vocabulary> vocabulary{};
+  int64_t skipped = 0;  // damaged samples that were left out
 
   int64_t row_count() const;  // of the first; 0 where there is nothing
   Bytes resident_bytes() const;
@@ -107,6 +113,7 @@ class BatchSource : public InputSource {
   int64_t first_position_ = 0;  // of the current batch
   Permutation order_;
 
+  void announce(RowSource& source, int64_t position) const;
   void check_values(const InputBinding& input, const RowSource& source, int64_t position,
                     int64_t count, const void* values) const;
 };

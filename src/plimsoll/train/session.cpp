@@ -313,10 +313,11 @@ struct Session::Loop {
   SteadyClock clock;
   report::Progress progress;
   report::ProgressState state;
+  bool ended = false;  // by options.ends
 };
 
 bool Session::done(const Loop& loop, const FitOptions& options) const {
-  return stop_.load(std::memory_order_relaxed) ||
+  return loop.ended || stop_.load(std::memory_order_relaxed) ||
          (options.steps && loop.history.steps >= *options.steps);
 }
 
@@ -375,6 +376,7 @@ void Session::end_epoch(Loop& loop, const FitOptions& options, double start) {
   loop.progress.finish(loop.state);
   // A stopped epoch is no result of its own: a resumed run ends it.
   if (options.on_epoch && !stopped) options.on_epoch(result);
+  if (options.ends && !stopped && whole) loop.ended = options.ends(result);
   loop.history.epochs.push_back(std::move(result));
   if (stopped || !whole) return;
   loop.history.position = {loop.history.steps, loop.history.position.epoch + 1, 0};
@@ -389,7 +391,8 @@ History Session::fit(data::Dataset& train, data::Dataset* validation, const FitO
             .clock = {},
             .progress = report::Progress(options.progress == nullptr ? stderr : options.progress,
                                          options.progress == nullptr),
-            .state = {}};
+            .state = {},
+            .ended = false};
   if (validation != nullptr) {
     loop.validation.emplace(bind(*validation, programs().train_inputs, false));
   }
@@ -404,6 +407,17 @@ History Session::fit(data::Dataset& train, data::Dataset* validation, const FitO
   loop.history.interrupted = stop_.load(std::memory_order_relaxed);
   loop.history.seconds_per_step = loop.times.median();
   return std::move(loop.history);
+}
+
+std::optional<double> Session::learning_rate() const {
+  if (programs().learning_rate.empty()) return std::nullopt;
+  return read_float(executor_->state(programs().learning_rate));
+}
+
+void Session::set_learning_rate(double rate) {
+  PLIMSOLL_CHECK(!programs().learning_rate.empty(), "a learning rate of no one's own");
+  const auto value = static_cast<float>(rate);
+  std::memcpy(executor_->state(programs().learning_rate).data(), &value, sizeof value);
 }
 
 CheckpointHead Session::describe(int64_t rows, bool shuffle) const {

@@ -58,6 +58,8 @@ struct FitOptions {
   // Called behind every step and epoch; either may be empty.
   std::function<void(int64_t step, double loss)> on_step;
   std::function<void(const EpochResult&)> on_epoch;
+  // Called behind every whole epoch, before on_position; true: training ends here. May be empty.
+  std::function<bool(const EpochResult&)> ends;
   // Where a resumed run goes on.
   Position start;
   // Called behind every step, and behind every epoch with its validation (`epoch_ended`).
@@ -102,6 +104,11 @@ class Session {
   // Takes every state variable from a checkpoint written behind `steps` steps. Throws kModel naming
   // the variable that is missing or of another shape.
   void restore(TensorSource& tensors, int64_t steps);
+
+  int64_t steps() const { return step_; }
+  // None where it follows a schedule, or without an optimizer.
+  std::optional<double> learning_rate() const;
+  void set_learning_rate(double rate);
 
   History fit(data::Dataset& train, data::Dataset* validation, const FitOptions& options);
   Metrics evaluate(data::Dataset& dataset);
