@@ -250,8 +250,7 @@ Metrics Session::read_metrics() const {
   for (const layers::MetricState& metric : programs().metrics) {
     const std::vector<float> totals = read_floats(metric.total);
     if (!metric.curve.empty()) {
-      metrics.emplace_back(metric.name,
-                           layers::curve_area(totals, metric.curve, metric.summation));
+      metrics.emplace_back(metric.name, layers::curve_area(totals, metric.curve, metric.summation));
       continue;
     }
     const double total = totals.at(0);
@@ -411,13 +410,15 @@ History Session::fit(data::Dataset& train, data::Dataset* validation, const FitO
 
 std::optional<double> Session::learning_rate() const {
   if (programs().learning_rate.empty()) return std::nullopt;
-  return read_float(executor_->state(programs().learning_rate));
+  float value = 0;
+  executor_->read_state(programs().learning_rate, 0, std::as_writable_bytes(std::span(&value, 1)));
+  return value;
 }
 
 void Session::set_learning_rate(double rate) {
   PLIMSOLL_CHECK(!programs().learning_rate.empty(), "a learning rate of no one's own");
   const auto value = static_cast<float>(rate);
-  std::memcpy(executor_->state(programs().learning_rate).data(), &value, sizeof value);
+  executor_->write_state(programs().learning_rate, 0, std::as_bytes(std::span(&value, 1)));
 }
 
 CheckpointHead Session::describe(int64_t rows, bool shuffle) const {
