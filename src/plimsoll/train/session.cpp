@@ -411,7 +411,9 @@ History Session::fit(data::Dataset& train, data::Dataset* validation, const FitO
 
 std::optional<double> Session::learning_rate() const {
   if (programs().learning_rate.empty()) return std::nullopt;
-  return read_float(executor_->state(programs().learning_rate));
+  float rate = 0;
+  executor_->read_state(programs().learning_rate, 0, std::as_writable_bytes(std::span(&rate, 1)));
+  return rate;
 }
 
 void Session::set_learning_rate(double rate) {
