@@ -21,7 +21,7 @@ struct ScanScratch {
 // y (+)= x · kernel for rows of samples, dense.
 inline void multiply_rows(const Scan& s, int64_t rows, const float* x, int64_t inner, float* y,
                           int64_t columns, bool add) {
-  s.multiply({rows, inner, columns, x, inner, 1, s.kernel, columns, y, columns, add});
+  s.multiply({rows, inner, columns, x, inner, 1, s.kernel, s.kernel_row, y, columns, add});
 }
 
 inline void put_row(float* to, const float* from, int64_t count) {
