@@ -1,6 +1,6 @@
 # What Plimsoll builds on. Every dependency gives one imported target; what is missing is named with
-# the Debian package that brings it. Targets: Threads::Threads OpenMP::OpenMP_CXX ZLIB::ZLIB
-# nlohmann_json::nlohmann_json CLI11::CLI11 DNNL::dnnl (with PLIMSOLL_ONEDNN), and for tests (with
+# the Debian package that brings it. Targets: Threads::Threads OpenMP::OpenMP_CXX ZLIB::ZLIB JPEG::JPEG
+# PNG::PNG nlohmann_json::nlohmann_json CLI11::CLI11 DNNL::dnnl (with PLIMSOLL_ONEDNN), and for tests (with
 # PLIMSOLL_DEVELOPER) GTest::gmock PkgConfig::libzip PkgConfig::hdf5.
 
 # plimsoll_need(<found> <what> <debian package>)
@@ -22,6 +22,10 @@ find_package(OpenMP QUIET COMPONENTS CXX)
 plimsoll_need("${OpenMP_CXX_FOUND}" "OpenMP" libgomp1)
 find_package(ZLIB QUIET)
 plimsoll_need("${ZLIB_FOUND}" "zlib" zlib1g-dev)
+find_package(JPEG QUIET)
+plimsoll_need("${JPEG_FOUND}" "libjpeg-turbo" libjpeg62-turbo-dev)
+find_package(PNG QUIET)
+plimsoll_need("${PNG_FOUND}" "libpng" libpng-dev)
 find_package(nlohmann_json QUIET CONFIG)
 plimsoll_need("${nlohmann_json_FOUND}" "nlohmann-json" nlohmann-json3-dev)
 find_package(CLI11 QUIET CONFIG)

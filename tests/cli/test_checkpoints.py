@@ -107,6 +107,18 @@ def test_killed_at_random_instants(training: Training) -> None:
     assert epochs == without_times(training.folder / "plain.jsonl")
 
 
+def test_metrics_of_an_epoch_that_two_runs_share(training: Training) -> None:
+    """The first run ends within an epoch and validates; the second one ends that epoch."""
+    plain = training.run("plain.keras", log=training.folder / "plain.jsonl", epochs=3)
+    assert plain.returncode == 0, plain.stderr
+    log, folder = training.folder / "log.jsonl", training.checkpoints
+    first = training.run("first.keras", log=log, checkpoint=folder, steps=30, epochs=3)
+    assert first.returncode == 0, first.stderr
+    second = training.run("second.keras", "--resume", log=log, checkpoint=folder, epochs=3)
+    assert second.returncode == 0, second.stderr
+    assert without_times(log) == without_times(training.folder / "plain.jsonl")
+
+
 def test_log_of_a_resumed_run_has_every_step_once(training: Training) -> None:
     log = training.folder / "log.jsonl"
     first = training.run(

@@ -76,7 +76,7 @@ Dataset Dataset::from_arrays(const std::vector<ArrayView>& x, const std::vector<
                              const std::vector<ArrayView>& sample_weights) {
   auto dataset = std::make_shared<data::Dataset>();
   const auto add = [](const std::vector<ArrayView>& views, const std::string& origin,
-                      std::vector<std::unique_ptr<data::RowSource>>& sources) {
+                      std::vector<std::shared_ptr<data::RowSource>>& sources) {
     for (const ArrayView& view : views) {
       const std::string name =
           views.size() == 1 ? origin : origin + " " + std::to_string(sources.size());

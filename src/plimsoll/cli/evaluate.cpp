@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/data_options.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "report/run_summary.h"
@@ -21,11 +22,12 @@ struct EvaluateCommand {
 int run(const EvaluateCommand& command) {
   Loaded loaded = load(command.model, false, true);
   loaded.compile.optimizer = layers::Config();
-  loaded.compile.sample_weights = !command.data.sample_weights.empty();
-  data::Dataset dataset = open(command.data);
+  data::Dataset dataset = open(command.data, loaded);
+  loaded.compile.sample_weights = !dataset.weights.empty();
   train::RowCounts rows;
   rows.evaluate = dataset.row_count();
-  train::Session session(loaded.file.model, loaded.compile, session_options(command.model), rows,
+  train::Session session(loaded.file.model, loaded.compile,
+                         session_options(command.model, command.data.set.spill_directory), rows,
                          dataset.resident_bytes());
   session.initialize(loaded.file.weights.get());
   report::RunSummary summary;

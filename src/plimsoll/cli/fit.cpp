@@ -6,9 +6,13 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "cli/callback_options.h"
 #include "cli/commands.h"
+#include "cli/data_options.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
+#include "data/dataset_stages.h"
 #include "report/plan_summary.h"
 #include "report/run_summary.h"
 #include "trace/run_log.h"
@@ -20,19 +24,20 @@ namespace {
 
 struct FitCommand {
   ModelOptions model;
-  DataOptions data;
-  std::string validation;
-  std::string validation_labels;
+  TrainingDataOptions data;
   int64_t epochs = 1;
   int64_t steps = 0;
   bool no_shuffle = false;
   std::string output;
   std::string log;
   bool log_steps = false;
+  CallbackOptions callbacks;
   std::string checkpoint;
   std::string checkpoint_every;
   int checkpoint_keep = 3;
   bool resume = false;
+  bool profile = false;
+  std::string profile_output;
 };
 
 train::Session* running = nullptr;
@@ -104,7 +109,7 @@ std::unique_ptr<trace::RunLog> open_log(const FitCommand& command, const train::
   return std::make_unique<trace::RunLog>(command.log, start.steps, start.epoch);
 }
 
-train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log) {
+train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, EpochLogs& logs) {
   train::FitOptions options;
   options.epochs = command.epochs;
   if (command.steps > 0) options.steps = command.steps;
@@ -114,43 +119,68 @@ train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log) {
     if (command.log_steps) {
       options.on_step = [log](int64_t step, double loss) { log->step(step, loss); };
     }
-    options.on_epoch = [log](const train::EpochResult& epoch) {
-      log->epoch(epoch.epoch, epoch.metrics, epoch.seconds);
+  }
+  options.on_epoch = [log, &logs](const train::EpochResult& epoch) {
+    if (log != nullptr) log->epoch(epoch.epoch, epoch.metrics, epoch.seconds);
+    logs.epoch(epoch);
+  };
+  return options;
+}
+
+// Null where nothing happens at the ends of epochs.
+std::unique_ptr<train::Callbacks> make_callbacks(const FitCommand& command, const Loaded& loaded,
+                                                 const train::Session& session) {
+  train::CallbackOptions options =
+      read_callbacks(command.callbacks, command.checkpoint, command.data.data.set.spill_directory);
+  if (!command.callbacks.keep_best.empty()) {
+    options.on_best = [&command, &loaded](train::Session& best) {
+      formats::save_model(command.callbacks.keep_best, loaded.file.model, &loaded.compile,
+                          *best.state());
     };
   }
-  return options;
+  if (!options.any()) return nullptr;
+  return std::make_unique<train::Callbacks>(std::move(options), session);
+}
+
+// The table, and the file where one is named.
+void report_profile(const FitCommand& command, const train::Session& session) {
+  const std::string& path = command.profile_output;
+  if (!command.profile && path.empty()) return;
+  const report::Profile profile = session.profile();
+  if (command.profile) std::fputs(("\n" + report::to_text(profile) + "\n").c_str(), stderr);
+  if (path.empty()) return;
+  const bool trace = path.ends_with(".trace.json");
+  write_text_file(path, trace ? report::to_chrome_trace(profile) : report::to_json(profile));
 }
 
 int run(FitCommand command) {
   if (!command.output.empty()) formats::check_output_name(command.output);
   const std::unique_ptr<train::Checkpointer> checkpoints = open_checkpoints(command);
   Loaded loaded = load(command.model, true, true);
-  loaded.compile.sample_weights = !command.data.sample_weights.empty();
-  data::Dataset train = open(command.data);
-  std::unique_ptr<data::Dataset> validation;
-  train::RowCounts rows;
-  rows.train = train.row_count();
-  Bytes data_bytes = train.resident_bytes();
-  if (!command.validation.empty()) {
-    DataOptions options = command.data;
-    options.data = command.validation;
-    options.labels = command.validation_labels;
-    options.sample_weights.clear();
-    validation = std::make_unique<data::Dataset>(open(options));
-    rows.evaluate = validation->row_count();
-    data_bytes += validation->resident_bytes();
-  }
-  train::Session session(loaded.file.model, loaded.compile, session_options(command.model), rows,
-                         data_bytes);
-  if (!command.model.json) {
-    std::fputs((report::to_text(session.summary(), false) + "\n").c_str(), stderr);
-  }
+  TrainingData data = open_training(command.data, command.model.seed, loaded);
+  train::SessionOptions session_choices =
+      session_options(command.model, command.data.data.set.spill_directory);
+  session_choices.profile = command.profile || !command.profile_output.empty();
+  train::Session session(loaded.file.model, loaded.compile, session_choices, data.rows,
+                         data.resident);
+  report::PlanSummary plan = session.summary();
+  plan.data = data::describe(data.train);
+  if (!command.model.json) std::fputs((report::to_text(plan, false) + "\n").c_str(), stderr);
   session.initialize(loaded.file.weights.get());
+  const std::unique_ptr<train::Callbacks> callbacks = make_callbacks(command, loaded, session);
+  if (checkpoints && callbacks) checkpoints->attach(*callbacks);
   train::Position start;
-  if (checkpoints) start = checkpoints->restore(session, rows.train, !command.no_shuffle);
+  if (checkpoints) start = checkpoints->restore(session, data.rows.train, !command.no_shuffle);
   const std::unique_ptr<trace::RunLog> log = open_log(command, start);
-  train::FitOptions options = fit_options(command, log.get());
+  EpochLogs logs = open_epoch_logs(command.callbacks, start.epoch, report::to_text(plan, true));
+  train::FitOptions options = fit_options(command, log.get(), logs);
   options.start = start;
+  if (callbacks) {
+    options.ends = [&](const train::EpochResult& result) {
+      return callbacks->end_epoch(session, result);
+    };
+    if (callbacks->state().stopped) options.epochs = start.epoch;  // it ended before
+  }
   if (checkpoints) {
     options.on_position = [&](const train::Position& position, bool epoch_ended) {
       checkpoints->pass(session, position, epoch_ended);
@@ -159,13 +189,15 @@ int run(FitCommand command) {
   train::History history;
   {
     const StopOnSignal guard(session);
-    history = session.fit(train, validation.get(), options);
+    history = session.fit(data.train, data.validation.get(), options);
   }
   const bool kept = !checkpoints || checkpoints->finish(session, history.position);
+  if (callbacks && !history.interrupted) callbacks->finish(session);
   const report::RunSummary summary = summarize(session, history);
   if (!command.output.empty()) {
     formats::save_model(command.output, loaded.file.model, &loaded.compile, *session.state());
   }
+  report_profile(command, session);
   if (command.model.json) {
     std::fputs((report::to_json(summary) + "\n").c_str(), stdout);
   } else {
@@ -182,9 +214,7 @@ Command add_fit(CLI::App& app) {
   auto options = std::make_shared<FitCommand>();
   CLI::App* command = app.add_subcommand("fit", "Train a model within a memory limit");
   add_model_options(*command, options->model);
-  add_data_options(*command, options->data, DataNeed::kLabelled);
-  command->add_option("--validation", options->validation, "Samples to evaluate on every epoch");
-  command->add_option("--validation-labels", options->validation_labels, "Their labels");
+  add_training_data_options(*command, options->data, DataNeed::kLabelled);
   command->add_option("--epochs", options->epochs, "Passes over the data")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command->add_option("--steps", options->steps, "Stop after so many steps")
@@ -193,12 +223,16 @@ Command add_fit(CLI::App& app) {
   command->add_option("--output", options->output, "Trained model: .keras, or .json for structure");
   command->add_option("--log", options->log, "JSON lines: one object per epoch");
   command->add_flag("--log-steps", options->log_steps, "… and one per step");
+  add_callback_options(*command, options->callbacks);
   command->add_option("--checkpoint", options->checkpoint, "Folder for checkpoints of the run");
   command->add_option("--checkpoint-every", options->checkpoint_every,
                       "epoch, 500steps, 10min …; default: every epoch and every 10 minutes");
   command->add_option("--checkpoint-keep", options->checkpoint_keep, "Checkpoints that stay")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--resume", options->resume, "Go on from the newest checkpoint");
+  command->add_flag("--profile", options->profile, "Print where the time of a step goes");
+  command->add_option("--profile-output", options->profile_output,
+                      "File for that as JSON; .trace.json: for viewers of Chrome's traces");
   return [options] { return run(*options); };
 }
 

@@ -11,7 +11,6 @@
 
 #include "base/bytes.h"
 #include "cli/file_options.h"
-#include "data/dataset.h"
 #include "formats/model_file.h"
 #include "train/session.h"
 
@@ -35,19 +34,12 @@ struct ModelOptions {
   uint64_t seed = 0;
   double plan_time = 2;  // effort of the search, in seconds of a machine of today
   bool json = false;
-};
-
-struct DataOptions {
-  std::string data;
-  std::string labels;
-  std::string sample_weights;
-  std::string spill_directory;
+  bool spill = false;
+  bool no_spill = false;
+  std::string spill_limit;  // as the user spelled it; empty: none
 };
 
 void add_model_options(CLI::App& command, ModelOptions& options);
-// kOptional: a plan is exact for data that it is told of (the short last batch, buffers).
-enum class DataNeed { kSamples, kLabelled, kOptional };
-void add_data_options(CLI::App& command, DataOptions& options, DataNeed need);
 
 // Loads the model and completes its training configuration with the options. `training`: a loss and
 // an optimizer are needed; otherwise a loss (`needs_loss`) or nothing.
@@ -61,7 +53,9 @@ Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss);
 // give equal plans on any machine.
 int64_t plan_steps(const ModelOptions& options);
 std::optional<Bytes> memory_limit(const ModelOptions& options);
-train::SessionOptions session_options(const ModelOptions& options);
-data::Dataset open(const DataOptions& options);
+train::SpillUse spill_use(const ModelOptions& options);
+std::optional<Bytes> spill_limit(const ModelOptions& options, const std::string& spill_directory);
+train::SessionOptions session_options(const ModelOptions& options,
+                                      const std::string& spill_directory = "");
 
 }  // namespace plimsoll::cli

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/data_options.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "data/npy_sink.h"
@@ -28,13 +29,14 @@ void check_output(const std::string& path) {
 int run(const PredictCommand& command) {
   check_output(command.output);
   const Loaded loaded = load(command.model, false, false);
-  data::Dataset dataset = open(command.data);
+  data::Dataset dataset = open(command.data, loaded);
   dataset.targets.clear();
   dataset.weights.clear();
   train::RowCounts rows;
   rows.predict = dataset.row_count();
   train::Session session(loaded.file.model, layers::CompileOptions{},
-                         session_options(command.model), rows, dataset.resident_bytes());
+                         session_options(command.model, command.data.set.spill_directory), rows,
+                         dataset.resident_bytes());
   const graph::Graph& graph =
       graph::find_program(session.programs().set,
                           rows.predict < command.model.batch ? "predict_tail" : "predict")

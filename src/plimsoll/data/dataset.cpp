@@ -1,11 +1,9 @@
 #include "data/dataset.h"
 
-#include <initializer_list>
-#include <optional>
 #include <utility>
 
 #include "base/error.h"
-#include "codec/zip_reader.h"
+#include "data/open_forms.h"
 
 namespace plimsoll::data {
 namespace {
@@ -13,49 +11,9 @@ namespace {
 std::vector<const RowSource*> all_sources(const Dataset& dataset) {
   std::vector<const RowSource*> sources;
   for (const auto* group : {&dataset.features, &dataset.targets, &dataset.weights}) {
-    for (const std::unique_ptr<RowSource>& source : *group) sources.push_back(source.get());
+    for (const std::shared_ptr<RowSource>& source : *group) sources.push_back(source.get());
   }
   return sources;
-}
-
-// Names of the arrays in an .npz.
-struct NpzNames {
-  std::string features;
-  std::string targets;
-  std::string weights;
-};
-
-bool holds(const codec::ZipReader& archive, const std::string& name) {
-  return archive.find(name + ".npy") != nullptr;
-}
-
-NpzNames find_names(const codec::ZipReader& archive) {
-  static const std::initializer_list<std::pair<const char*, const char*>> kSpellings = {
-      {"x", "y"}, {"x_train", "y_train"}, {"x_test", "y_test"}, {"arr_0", "arr_1"}};
-  NpzNames names;
-  for (const auto& [features, targets] : kSpellings) {
-    if (!holds(archive, features)) continue;
-    names.features = features;
-    if (holds(archive, targets)) names.targets = targets;
-    break;
-  }
-  if (names.features.empty()) {
-    std::string known;
-    for (const codec::ZipEntry& entry : archive.entries()) {
-      known += (known.empty() ? "" : ", ") + entry.name;
-    }
-    throw Error(ErrorKind::kData, archive.name() +
-                                      ": expected arrays x and y (or x_train and y_train), "
-                                      "received an archive of " +
-                                      (known.empty() ? "nothing" : known) +
-                                      ". Save them with np.savez(path, x=…, y=…).");
-  }
-  if (holds(archive, "sample_weight")) names.weights = "sample_weight";
-  return names;
-}
-
-bool is_archive(const std::string& path) {
-  return codec::looks_like_zip(*codec::open_reader(path));
 }
 
 }  // namespace
@@ -83,28 +41,25 @@ void Dataset::check_rows() const {
   }
 }
 
-Dataset open_dataset(const std::string& data, const std::string& labels, const std::string& weights,
-                     const std::string& spill_directory) {
+Dataset open_dataset(const DatasetOptions& options, const Dataset* like) {
   Dataset dataset;
-  NpzNames names;
-  if (is_archive(data)) {
-    names = find_names(codec::ZipReader(codec::open_reader(data), ErrorKind::kData));
-    dataset.features.push_back(open_npz_member(data, names.features, spill_directory));
-  } else {
-    dataset.features.push_back(open_rows(data, spill_directory));
-  }
-  if (!labels.empty()) {
-    dataset.targets.push_back(open_rows(labels, spill_directory));
-  } else if (!names.targets.empty()) {
-    dataset.targets.push_back(open_npz_member(data, names.targets, spill_directory));
-  }
-  if (!weights.empty()) {
-    dataset.weights.push_back(open_rows(weights, spill_directory));
-  } else if (!names.weights.empty()) {
-    dataset.weights.push_back(open_npz_member(data, names.weights, spill_directory));
-  }
+  open_form(options, like, dataset);
+  const std::string& spill = options.spill_directory;
+  if (!options.labels.empty()) dataset.targets = {open_column(options.labels, spill)};
+  open_windows(options, dataset);
+  if (!options.weights.empty()) dataset.weights = {open_column(options.weights, spill)};
   dataset.check_rows();
   return dataset;
+}
+
+Dataset open_dataset(const std::string& data, const std::string& labels, const std::string& weights,
+                     const std::string& spill_directory) {
+  DatasetOptions options;
+  options.data = data;
+  options.labels = labels;
+  options.weights = weights;
+  options.spill_directory = spill_directory;
+  return open_dataset(options);
 }
 
 }  // namespace plimsoll::data

@@ -12,21 +12,41 @@
 #include <vector>
 
 #include "base/tensor_io.h"
+#include "data/dataset_options.h"
 #include "data/permutation.h"
 #include "data/row_source.h"
 
 namespace plimsoll::data {
 
+struct CsvSchema;
+struct Vocabulary;
+
 struct Dataset {
-  std::vector<std::unique_ptr<RowSource>> features;  // one per model input
-  std::vector<std::unique_ptr<RowSource>> targets;   // one per model output; empty for predict
-  std::vector<std::unique_ptr<RowSource>> weights;   // sample weights per output; may be empty
+  std::vector<std::shared_ptr<RowSource>> features;  // one per model input
+  std::vector<std::shared_ptr<RowSource>> targets;   // one per model output; empty for predict
+  std::vector<std::shared_ptr<RowSource>> weights;   // sample weights per output; may be empty
+
+  std::string form;  // "CSV", "IDX", …
+  bool sorted_by_class = false;
+  Bytes file_bytes;  // of the features' file or files
+  // What the columns of a table were found to be; null for other data.
+  std::shared_ptr<const CsvSchema> csv{};
+  // Names of classes by their number, of a folder of class folders; null for other data.
+  std::shared_ptr<const std::vector<std::string>> classes{};
+  // Tokens of a text by their number; null for other data.
+  std::shared_ptr<const Vocabulary> vocabulary{};
+  int64_t skipped = 0;  // damaged samples that were left out
 
   int64_t row_count() const;  // of the first; 0 where there is nothing
   Bytes resident_bytes() const;
   // Throws kData naming both files where two of them have different numbers of rows.
   void check_rows() const;
 };
+
+// Options name an .npz, an .npy, an IDX or a CSV file; `like`, where given, is a data set whose
+// categories and scale hold for this one (validation is like training). Throws kConfig, kData or
+// kIo naming the file.
+Dataset open_dataset(const DatasetOptions& options, const Dataset* like = nullptr);
 
 // `data` is an .npz, an .npy or an IDX file; `labels` and `weights` are files of their own, or
 // empty. An .npz holds x, and optionally y and sample_weight; x_train and y_train (or x_test and
@@ -44,6 +64,16 @@ struct InputBinding {
   DType dtype = DType::kFloat32;
   int64_t row_elements = 1;  // elements of one sample that the program expects
   int64_t class_count = 0;   // labels must be in [0, class_count); 0: no bound
+  // Elements [begin, end) of each row name rows of a table, 0 to row_count - 1 (fractions are cut
+  // off, as the model does).
+  struct Bound {
+    int64_t begin = 0;
+    int64_t end = 0;
+    int64_t row_count = 0;
+    std::string table{};
+    friend bool operator==(const Bound&, const Bound&) = default;
+  };
+  std::vector<Bound> bounds{};
   friend bool operator==(const InputBinding&, const InputBinding&) = default;
 };
 
@@ -69,7 +99,8 @@ class BatchSource : public InputSource {
   // Of the permutation and conversion buffers, the dataset's own included.
   Bytes resident_bytes() const;
 
-  // Allocates nothing. Labels outside of [0, class_count) are kData with row and value.
+  // Allocates nothing. Labels outside of [0, class_count), and numbers that name no row of a table,
+  // are kData with row and value.
   void fill(int input, int64_t row_begin, int64_t row_count, void* destination) override;
 
  private:
@@ -82,6 +113,7 @@ class BatchSource : public InputSource {
   int64_t first_position_ = 0;  // of the current batch
   Permutation order_;
 
+  void announce(RowSource& source, int64_t position) const;
   void check_values(const InputBinding& input, const RowSource& source, int64_t position,
                     int64_t count, const void* values) const;
 };

@@ -62,15 +62,6 @@ class MemoryRows final : public RowSource {
   std::string origin_;
 };
 
-// Inflated, where it is compressed. Half of the free space is the most that it may take.
-std::shared_ptr<const FileReader> without_gzip(std::shared_ptr<const FileReader> file,
-                                               const std::string& spill_directory) {
-  if (!codec::looks_like_gzip(*file)) return file;
-  const std::string folder = choose_spill_folder(spill_directory);
-  const codec::InflateBounds bounds{free_space(folder).count() / 2, ErrorKind::kData};
-  return codec::inflate_to_file(*file, codec::DeflateForm::kGzip, bounds, folder);
-}
-
 std::unique_ptr<RowSource> open_array(ArrayPlace array, const std::string& spill_directory) {
   if (array.fortran_order && array.shape.size() > 1) {
     array = to_c_order(array, choose_spill_folder(spill_directory));
@@ -88,6 +79,14 @@ std::unique_ptr<RowSource> open_npy(std::shared_ptr<const FileReader> file,
 }
 
 }  // namespace
+
+std::shared_ptr<const FileReader> without_gzip(std::shared_ptr<const FileReader> file,
+                                               const std::string& spill_directory) {
+  if (!codec::looks_like_gzip(*file)) return file;
+  const std::string folder = choose_spill_folder(spill_directory);
+  const codec::InflateBounds bounds{free_space(folder).count() / 2, ErrorKind::kData};
+  return codec::inflate_to_file(*file, codec::DeflateForm::kGzip, bounds, folder);
+}
 
 std::unique_ptr<RowSource> open_rows(const std::string& path, const std::string& spill_directory) {
   const std::shared_ptr<const FileReader> file =
@@ -115,7 +114,13 @@ std::unique_ptr<RowSource> open_rows(const std::string& path, const std::string&
 
 std::unique_ptr<RowSource> open_npz_member(const std::string& path, const std::string& member,
                                            const std::string& spill_directory) {
-  const codec::ZipReader archive(codec::open_reader(path), ErrorKind::kData);
+  return open_npz_member(codec::ZipReader(codec::open_reader(path), ErrorKind::kData), member,
+                         spill_directory);
+}
+
+std::unique_ptr<RowSource> open_npz_member(const codec::ZipReader& archive,
+                                           const std::string& member,
+                                           const std::string& spill_directory) {
   const codec::ZipEntry* entry = archive.find(member + ".npy");
   if (entry == nullptr) entry = archive.find(member);
   if (entry == nullptr) {
@@ -127,7 +132,7 @@ std::unique_ptr<RowSource> open_npz_member(const std::string& path, const std::s
       known += (names.empty() ? "" : ", ") + name;
       names.push_back(std::move(name));
     }
-    throw Error(ErrorKind::kData, path + ": expected an array named \"" + member +
+    throw Error(ErrorKind::kData, archive.name() + ": expected an array named \"" + member +
                                       "\", received an archive of " + known + "." +
                                       did_you_mean(member, names));
   }

@@ -27,6 +27,7 @@ struct PlanSummary {
   int64_t batch = 0;
   int64_t parameter_count = 0;
   std::string optimizer;
+  std::string data;  // how large the data are, of what, how much is resident; empty: not told
 
   std::string answer;          // "fits", "impossible", "not_found"
   std::string reason;          // the proof, or what closes the gap; empty when it fits
@@ -46,9 +47,12 @@ struct PlanSummary {
   Bytes lower_bound;
   Bytes smallest_feasible;  // zero: was not asked for
   Bytes smallest_same_bits;
+  std::optional<Bytes> smallest_with_spill;  // the same bits, with a spill file; none: not searched
+  Bytes spill;                               // of the chosen plan's spill file; zero: it has none
   Bytes free_plan;
   std::optional<int64_t> largest_feasible_batch;
   std::vector<plan::FrontierPoint> frontier;  // arena_bytes here: of the whole process
+  std::vector<plan::FrontierPoint> plain;     // plans that anyone would make, alike
   std::vector<plan::Culprit> culprits;
 };
 

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "data/dataset.h"
 #include "exec/executor.h"
 #include "layers/programs.h"
+#include "report/profile.h"
 #include "report/progress.h"
 #include "train/checkpoint.h"
 #include "train/planning.h"
@@ -34,6 +36,10 @@ struct SessionOptions {
   std::string backend;  // empty: the default
   uint64_t seed = 0;
   int64_t plan_steps = 200'000;  // effort of the search for a plan
+  bool profile = false;          // measure every step of the plan
+  SpillUse spill = SpillUse::kIfNeeded;
+  std::string spill_directory = {};  // empty: the first that will do
+  std::optional<Bytes> spill_limit = {};
 };
 
 using Metrics = std::vector<std::pair<std::string, double>>;
@@ -52,6 +58,8 @@ struct FitOptions {
   // Called behind every step and epoch; either may be empty.
   std::function<void(int64_t step, double loss)> on_step;
   std::function<void(const EpochResult&)> on_epoch;
+  // Called behind every whole epoch, before on_position; true: training ends here. May be empty.
+  std::function<bool(const EpochResult&)> ends;
   // Where a resumed run goes on.
   Position start;
   // Called behind every step, and behind every epoch with its validation (`epoch_ended`).
@@ -97,6 +105,11 @@ class Session {
   // the variable that is missing or of another shape.
   void restore(TensorSource& tensors, int64_t steps);
 
+  int64_t steps() const { return step_; }
+  // None where it follows a schedule, or without an optimizer.
+  std::optional<double> learning_rate() const;
+  void set_learning_rate(double rate);
+
   History fit(data::Dataset& train, data::Dataset* validation, const FitOptions& options);
   Metrics evaluate(data::Dataset& dataset);
   // Predictions go to `sink` row by row, in order.
@@ -105,6 +118,8 @@ class Session {
   // The state as named tensors, read straight from the arena.
   std::unique_ptr<TensorSource> state();
   MemoryReport memory() const;
+  // Empty where the options did not ask for it.
+  report::Profile profile() const;
 
   // Ends fit behind the current step; may be called from a signal handler.
   void request_stop() { stop_.store(true, std::memory_order_relaxed); }
@@ -114,7 +129,16 @@ class Session {
   data::BatchSource bind(data::Dataset& dataset, const std::vector<layers::ProgramInput>& inputs,
                          bool shuffle) const;
   size_t program_for(const char* name, int64_t rows) const;
+  struct NamedBytes {
+    std::string name;
+    Bytes bytes;
+  };
+  // The state variables that metrics count in.
+  std::vector<NamedBytes> metric_states() const;
+  std::vector<float> read_floats(const std::string& state) const;
   void reset_metrics();
+  std::vector<std::byte> save_metrics() const;
+  void restore_metrics(std::span<const std::byte> saved);
   Metrics read_metrics() const;
   struct Loop;
   void run_epoch(Loop& loop, const FitOptions& options);

@@ -1,0 +1,45 @@
+#pragma once
+
+// Options that say which data and how they become samples, and the opening of them.
+//
+// What a sample looks like is asked of the model, so data are opened behind it.
+
+#include <memory>
+#include <string>
+
+#include "cli/options.h"
+#include "data/dataset.h"
+
+namespace plimsoll::cli {
+
+struct DataOptions {
+  data::DatasetOptions set;
+  std::string like;  // data whose categories and classes hold for these
+};
+
+// kOptional: a plan is exact for data that it is told of (the short last batch, buffers).
+enum class DataNeed { kSamples, kLabelled, kOptional };
+void add_data_options(CLI::App& command, DataOptions& options, DataNeed need);
+
+data::Dataset open(const DataOptions& options, const Loaded& loaded);
+
+// What `fit` and `plan` take beyond that.
+struct TrainingDataOptions {
+  DataOptions data;
+  std::string validation;
+  std::string validation_labels;
+  double validation_split = 0;
+  std::string class_weights;
+};
+void add_training_data_options(CLI::App& command, TrainingDataOptions& options, DataNeed need);
+
+struct TrainingData {
+  data::Dataset train;
+  std::unique_ptr<data::Dataset> validation;  // null: none
+  train::RowCounts rows;
+  Bytes resident;
+};
+// Sets loaded.compile.sample_weights where there are any. Throws kConfig, kData, kIo.
+TrainingData open_training(const TrainingDataOptions& options, uint64_t seed, Loaded& loaded);
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,74 @@
+#include "codec/image.h"
+
+#include <algorithm>
+#include <array>
+
+#include "codec/image_decoder.h"
+
+namespace plimsoll::codec {
+namespace {
+
+constexpr Bytes kMostWorking = 512_MiB;
+
+enum class Form { kNone, kJpeg, kPng };
+
+Form form_of(const ByteReader& file) {
+  std::array<std::byte, 8> start{};
+  const int64_t count = std::min<int64_t>(file.size(), static_cast<int64_t>(start.size()));
+  file.read_at(0, std::span(start).first(static_cast<size_t>(count)));
+  static constexpr std::array<unsigned, 8> kPng = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+  const auto starts = [&](std::span<const unsigned> magic) {
+    return std::equal(magic.begin(), magic.end(), start.begin(),
+                      [](unsigned a, std::byte b) { return a == std::to_integer<unsigned>(b); });
+  };
+  static constexpr std::array<unsigned, 3> kJpeg = {0xFF, 0xD8, 0xFF};
+  if (starts(kPng)) return Form::kPng;
+  return starts(kJpeg) ? Form::kJpeg : Form::kNone;
+}
+
+std::unique_ptr<ImageDecoder> open_decoder(const ByteReader& file) {
+  switch (form_of(file)) {
+    case Form::kJpeg:
+      return make_jpeg_decoder(file);
+    case Form::kPng:
+      return make_png_decoder(file);
+    case Form::kNone:
+      break;
+  }
+  throw Error(ErrorKind::kData,
+              file.name() + ": expected a JPEG or PNG image, received something else.");
+}
+
+void check_size(const ByteReader& file, const ImageInfo& info) {
+  if (info.working_bytes <= kMostWorking) return;
+  throw Error(ErrorKind::kData, file.name() + ": expected an image that can be decoded within " +
+                                    to_string(kMostWorking) + ", received one of " +
+                                    std::to_string(info.width) + " × " +
+                                    std::to_string(info.height) +
+                                    " pixels that takes more. Save it without interlacing.");
+}
+
+}  // namespace
+
+bool looks_like_image(const ByteReader& file) { return form_of(file) != Form::kNone; }
+
+ImageInfo read_image_info(const ByteReader& file) {
+  const ImageInfo info = open_decoder(file)->info();
+  check_size(file, info);
+  return info;
+}
+
+void decode_image(const ByteReader& file, int channels, const ImageStart& start,
+                  const ImageRowConsumer& consumer) {
+  const std::unique_ptr<ImageDecoder> decoder = open_decoder(file);
+  const ImageInfo& info = decoder->info();
+  check_size(file, info);
+  decoder->start(channels);
+  start(info);
+  const size_t row_bytes = static_cast<size_t>(info.width) * static_cast<size_t>(channels);
+  for (int64_t y = 0; y < info.height; ++y) {
+    consumer(y, std::span(decoder->next_row(), row_bytes));
+  }
+}
+
+}  // namespace plimsoll::codec

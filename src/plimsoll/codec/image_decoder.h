@@ -1,0 +1,31 @@
+#pragma once
+
+// What decode_image asks of a form's decoder. Internal to codec.
+//
+// Both libraries report errors by a jump out of their own code; the decoders turn it into kData
+// behind the call, where no object is left half-made.
+
+#include <cstdint>
+#include <memory>
+
+#include "codec/image.h"
+
+namespace plimsoll::codec {
+
+class ImageDecoder {
+ public:
+  virtual ~ImageDecoder() = default;
+  // Known once the decoder is made.
+  const ImageInfo& info() const { return info_; }
+  virtual void start(int channels) = 0;
+  // The next row, valid until the one after it; at most info().height of them.
+  virtual const uint8_t* next_row() = 0;
+
+ protected:
+  ImageInfo info_;
+};
+
+std::unique_ptr<ImageDecoder> make_jpeg_decoder(const ByteReader& file);
+std::unique_ptr<ImageDecoder> make_png_decoder(const ByteReader& file);
+
+}  // namespace plimsoll::codec

@@ -1,0 +1,300 @@
+#include "data/csv_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/spill_folder.h"
+#include "base/suggest.h"
+#include "codec/csv.h"
+#include "codec/number_format.h"
+#include "data/array_rows.h"
+
+namespace plimsoll::data {
+namespace {
+
+constexpr size_t kWriteBytes = 128 << 10;
+constexpr int64_t kStagingBytes = 128 << 10;
+
+// Parses every record and appends its cells to an unlinked file.
+class Converter {
+ public:
+  Converter(const std::shared_ptr<const codec::FileReader>& file, const CsvSchema& schema,
+            bool like)
+      : file_(file), schema_(schema), like_(like) {}
+
+  // The cells as an array (rows, columns) of float64.
+  ArrayPlace run(const std::string& folder);
+  bool has_label() const { return has_label_; }
+
+ private:
+  void start(codec::CsvReader& reader);
+  void take_record(const codec::CsvReader& reader);
+  double cell(const codec::CsvReader& reader, size_t index, std::string_view field) const;
+  double missing(const codec::CsvReader& reader, size_t index, const std::string& what,
+                 const std::string& next_step) const;
+  void flush(File& out);
+
+  std::shared_ptr<const codec::FileReader> file_;
+  const CsvSchema& schema_;
+  bool like_;
+  bool has_label_ = true;
+  int64_t rows_ = 0;
+  int64_t written_ = 0;
+  std::vector<double> cells_;
+};
+
+double Converter::missing(const codec::CsvReader& reader, size_t index, const std::string& what,
+                          const std::string& next_step) const {
+  const CsvColumn& column = schema_.columns[index];
+  const bool label = static_cast<int>(index) == schema_.label;
+  if (!schema_.fill.empty() && !label) {
+    if (column.text) return static_cast<double>(column.categories.size());
+    double number = column.mean;
+    codec::parse_number(schema_.fill, number);
+    return number;
+  }
+  throw Error(ErrorKind::kData, file_->name() + ": line " + std::to_string(reader.line()) +
+                                    ", column \"" + column.name + "\": " + what + next_step);
+}
+
+double Converter::cell(const codec::CsvReader& reader, size_t index, std::string_view field) const {
+  const CsvColumn& column = schema_.columns[index];
+  if (is_missing(field)) {
+    return missing(reader, index, "expected a value, received none.",
+                   " Fill missing values with --fill mean or --fill 0.");
+  }
+  if (!column.text) {
+    double value = 0;
+    if (codec::parse_number(field, value)) return value;
+    return missing(
+        reader, index,
+        "expected a number as in " + schema_.origin + ", received \"" + std::string(field) + "\".",
+        "");
+  }
+  const auto found = std::lower_bound(column.categories.begin(), column.categories.end(), field);
+  if (found != column.categories.end() && *found == field) {
+    return static_cast<double>(found - column.categories.begin());
+  }
+  return missing(reader, index,
+                 "expected one of the " + std::to_string(column.categories.size()) +
+                     " categories of " + schema_.origin + ", received \"" + std::string(field) +
+                     "\".",
+                 did_you_mean(field, column.categories));
+}
+
+void Converter::take_record(const codec::CsvReader& reader) {
+  const std::span<const std::string_view> fields = reader.fields();
+  const size_t columns = schema_.columns.size();
+  const size_t expected = has_label_ ? columns : columns - 1;
+  if (fields.size() != expected) {
+    throw Error(ErrorKind::kData, file_->name() + ": line " + std::to_string(reader.line()) +
+                                      ": expected " + std::to_string(expected) + " fields as in " +
+                                      (like_ ? schema_.origin : std::string("the first line")) +
+                                      ", received " + std::to_string(fields.size()) + ".");
+  }
+  for (size_t i = 0, at = 0; i < columns; ++i) {
+    const bool label = static_cast<int>(i) == schema_.label;
+    if (label && !has_label_) {
+      cells_.push_back(0);
+      continue;
+    }
+    const bool used = schema_.columns[i].used || label;
+    cells_.push_back(used ? cell(reader, i, fields[at]) : 0);
+    ++at;
+  }
+  ++rows_;
+}
+
+void Converter::start(codec::CsvReader& reader) {
+  if (!reader.next()) {
+    throw Error(ErrorKind::kData, file_->name() + ": expected records, received an empty file.");
+  }
+  has_label_ =
+      schema_.label >= 0 && !(like_ && reader.fields().size() + 1 == schema_.columns.size());
+  if (schema_.label < 0) has_label_ = true;  // no column is left out
+  bool header = schema_.header;
+  if (like_) {
+    // With or without a header: a first record of the columns' names is one.
+    const auto name_of = [&](size_t i) -> const std::string& { return schema_.columns[i].name; };
+    header = schema_.header && !reader.fields().empty() &&
+             (reader.fields().front() == name_of(0) ||
+              (!has_label_ && schema_.label == 0 && reader.fields().front() == name_of(1)));
+  }
+  if (!header) take_record(reader);
+}
+
+void Converter::flush(File& out) {
+  out.write_at(written_, std::as_bytes(std::span(cells_)));
+  written_ += static_cast<int64_t>(cells_.size() * sizeof(double));
+  cells_.clear();
+}
+
+ArrayPlace Converter::run(const std::string& folder) {
+  auto out = std::make_shared<File>(File::unlinked(folder));
+  cells_.reserve(kWriteBytes / sizeof(double) + schema_.columns.size());
+  codec::CsvReader reader(file_, schema_.delimiter);
+  start(reader);
+  while (reader.next()) {
+    take_record(reader);
+    if (cells_.size() * sizeof(double) >= kWriteBytes) flush(*out);
+  }
+  flush(*out);
+  ArrayPlace place;
+  place.file =
+      std::make_shared<const codec::FileReader>(std::move(out), 0, written_, file_->name());
+  place.format = codec::native_format(DType::kFloat64);
+  place.shape = {rows_, static_cast<int64_t>(schema_.columns.size())};
+  return place;
+}
+
+// How one column of the table appears among the numbers of a sample.
+struct Field {
+  size_t column = 0;
+  size_t width = 1;      // above 1: one number a category
+  bool one_hot = false;  // of width numbers
+  double shift = 0;
+  double scale = 1;
+};
+
+class TableRows final : public RowSource {
+ public:
+  TableRows(std::shared_ptr<RowSource> table, std::shared_ptr<const CsvSchema> schema,
+            std::vector<Field> fields, std::vector<int64_t> row_shape, DType stored, bool first)
+      : table_(std::move(table)),
+        schema_(std::move(schema)),
+        fields_(std::move(fields)),
+        row_shape_(std::move(row_shape)),
+        stored_(stored),
+        first_(first),
+        columns_(table_->row_shape().front()) {
+    for (const Field& field : fields_) width_ += static_cast<int64_t>(field.width);
+    staged_rows_ = std::max<int64_t>(kStagingBytes / (columns_ * 8 + width_ * 8), 1);
+    staged_rows_ = std::min(staged_rows_, table_->row_count());
+    cells_.resize(static_cast<size_t>(staged_rows_ * columns_));
+    values_.resize(static_cast<size_t>(staged_rows_ * width_));
+  }
+
+  int64_t row_count() const override { return table_->row_count(); }
+  const std::vector<int64_t>& row_shape() const override { return row_shape_; }
+  DType stored_dtype() const override { return stored_; }
+  const std::string& origin() const override { return table_->origin(); }
+  Bytes resident_bytes() const override {
+    const Bytes own(static_cast<int64_t>((cells_.size() + values_.size()) * sizeof(double)));
+    return first_ ? own + table_->resident_bytes() + schema_->resident_bytes() : own;
+  }
+  bool can_read_as(DType dtype) const override {
+    return codec::can_convert(codec::native_format(DType::kFloat64), dtype);
+  }
+  void expect_order(bool random) override { table_->expect_order(random); }
+
+  void read(int64_t first, int64_t count, DType dtype, void* destination) override {
+    auto* out = static_cast<std::byte*>(destination);
+    const int64_t row_bytes = width_ * element_bytes(dtype).count();
+    for (int64_t done = 0; done < count; done += staged_rows_) {
+      const int64_t now = std::min(staged_rows_, count - done);
+      table_->read(first + done, now, DType::kFloat64, cells_.data());
+      for (int64_t row = 0; row < now; ++row) expand(row);
+      const codec::NumberFormat format = codec::native_format(DType::kFloat64);
+      const int64_t bad =
+          codec::convert_numbers(format, reinterpret_cast<const std::byte*>(values_.data()), dtype,
+                                 out + done * row_bytes, now * width_);
+      if (bad >= 0) refuse(first + done + bad / width_, bad, dtype);
+    }
+  }
+
+ private:
+  void expand(int64_t row) {
+    const double* cells = cells_.data() + row * columns_;
+    double* value = values_.data() + row * width_;
+    for (const Field& field : fields_) {
+      const double cell = cells[field.column];
+      if (!field.one_hot) {
+        *value++ = (cell - field.shift) * field.scale;
+        continue;
+      }
+      std::fill_n(value, field.width, 0.0);
+      // One beyond the last category: none of them.
+      if (cell < static_cast<double>(field.width)) value[static_cast<size_t>(cell)] = 1;
+      value += field.width;
+    }
+  }
+  [[noreturn]] void refuse(int64_t row, int64_t bad, DType dtype) const {
+    throw Error(ErrorKind::kData,
+                origin() + ": row " + std::to_string(row) + ": expected a whole number that " +
+                    std::string(to_string(dtype)) + " can hold, received " +
+                    codec::number_text(
+                        codec::native_format(DType::kFloat64),
+                        reinterpret_cast<const std::byte*>(&values_[static_cast<size_t>(bad)])) +
+                    ".");
+  }
+
+  std::shared_ptr<RowSource> table_;
+  std::shared_ptr<const CsvSchema> schema_;
+  std::vector<Field> fields_;
+  std::vector<int64_t> row_shape_;
+  DType stored_;
+  bool first_;  // of those that share the table: counts it
+  int64_t columns_;
+  int64_t width_ = 0;
+  int64_t staged_rows_ = 0;
+  std::vector<double> cells_;
+  std::vector<double> values_;
+};
+
+std::vector<Field> feature_fields(const CsvSchema& schema, const DatasetOptions& options) {
+  std::vector<Field> fields;
+  for (size_t i = 0; i < schema.columns.size(); ++i) {
+    const CsvColumn& column = schema.columns[i];
+    if (!column.used || static_cast<int>(i) == schema.label) continue;
+    Field field;
+    field.column = i;
+    if (column.text && options.categories == "onehot") {
+      field.one_hot = true;
+      field.width = column.categories.size();
+    } else if (!column.text && options.standardize) {
+      field.shift = column.mean;
+      field.scale = 1 / column.deviation;
+    }
+    fields.push_back(field);
+  }
+  return fields;
+}
+
+}  // namespace
+
+CsvSources open_csv(const std::shared_ptr<const codec::FileReader>& file,
+                    std::shared_ptr<const CsvSchema> schema, bool like,
+                    const DatasetOptions& options) {
+  Converter converter(file, *schema, like);
+  const ArrayPlace place = converter.run(choose_spill_folder(options.spill_directory));
+  const std::shared_ptr<RowSource> table = make_array_rows(place);
+  std::vector<Field> fields = feature_fields(*schema, options);
+  if (fields.empty()) {
+    throw Error(ErrorKind::kData, file->name() +
+                                      ": expected columns of features, received the label's "
+                                      "alone. Name others with --columns.");
+  }
+  int64_t width = 0;
+  for (const Field& field : fields) width += static_cast<int64_t>(field.width);
+  CsvSources sources;
+  sources.features = std::make_unique<TableRows>(
+      table, schema, std::move(fields), std::vector<int64_t>{width}, DType::kFloat32, true);
+  if (schema->label < 0 || !converter.has_label()) return sources;
+  const CsvColumn& label = schema->columns[static_cast<size_t>(schema->label)];
+  Field field;
+  field.column = static_cast<size_t>(schema->label);
+  const auto classes = static_cast<int64_t>(label.categories.size());
+  field.one_hot = label.text && classes > 1 && options.target_elements == classes;
+  if (field.one_hot) field.width = label.categories.size();
+  sources.labels = std::make_unique<TableRows>(
+      table, schema, std::vector<Field>{field},
+      field.one_hot ? std::vector<int64_t>{classes} : std::vector<int64_t>{},
+      label.text ? DType::kInt32 : DType::kFloat32, false);
+  return sources;
+}
+
+}  // namespace plimsoll::data

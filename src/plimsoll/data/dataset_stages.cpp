@@ -1,0 +1,90 @@
+#include "data/dataset_stages.h"
+
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "base/shape.h"
+#include "data/row_views.h"
+
+namespace plimsoll::data {
+namespace {
+
+using Sources = std::vector<std::shared_ptr<RowSource>>;
+
+Sources parts_of(const Sources& sources, const Permutation& order, int64_t first, int64_t count,
+                 bool counts_source) {
+  Sources parts;
+  for (const std::shared_ptr<RowSource>& source : sources) {
+    parts.push_back(part_of(source, order, first, count, counts_source));
+  }
+  return parts;
+}
+
+std::string with_thousands(int64_t count) {
+  std::string text = std::to_string(count);
+  for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) {
+    text.insert(static_cast<size_t>(at), ",");
+  }
+  return text;
+}
+
+}  // namespace
+
+Dataset split_off(Dataset& dataset, double fraction, uint64_t seed) {
+  const int64_t rows = dataset.row_count();
+  const auto kept = static_cast<int64_t>(std::floor(static_cast<double>(rows) * (1 - fraction)));
+  if (!(fraction > 0 && fraction < 1) || kept < 1 || kept >= rows) {
+    throw Error(ErrorKind::kConfig,
+                "--validation-split: expected a fraction between 0 and 1 that leaves samples on "
+                "both sides, received " +
+                    std::to_string(fraction) + " of " + std::to_string(rows) + " samples.");
+  }
+  constexpr int64_t kSplitEpoch = -1;  // no epoch's order
+  const Permutation order =
+      dataset.sorted_by_class ? Permutation(rows, seed, kSplitEpoch) : Permutation(rows);
+  Dataset rest = dataset;
+  const auto part = [&](Sources Dataset::*group) {
+    const Sources all = dataset.*group;
+    dataset.*group = parts_of(all, order, 0, kept, true);
+    rest.*group = parts_of(all, order, kept, rows - kept, false);
+  };
+  part(&Dataset::features);
+  part(&Dataset::targets);
+  part(&Dataset::weights);
+  return rest;
+}
+
+void weight_classes(Dataset& dataset, const std::string& text) {
+  if (dataset.targets.size() != 1) {
+    throw Error(ErrorKind::kConfig,
+                "--class-weights: expected data with labels of one output, "
+                "received labels of " +
+                    std::to_string(dataset.targets.size()) + ".");
+  }
+  const std::shared_ptr<RowSource>& labels = dataset.targets.front();
+  ClassWeights classes =
+      text == "balanced" ? balanced_class_weights(*labels) : parse_class_weights(text);
+  std::shared_ptr<RowSource> own = dataset.weights.empty() ? nullptr : dataset.weights.front();
+  dataset.weights = {weights_by_class(labels, std::move(classes), std::move(own))};
+}
+
+void add_unit_weights(Dataset& dataset) {
+  if (dataset.weights.empty()) dataset.weights = {constant_rows(1, dataset.row_count())};
+}
+
+std::string describe(const Dataset& dataset) {
+  const RowSource& first = *dataset.features.front();
+  std::string text = with_thousands(dataset.row_count()) + " samples of " +
+                     to_string(fixed_shape(first.row_shape())) + " " +
+                     std::string(to_string(first.stored_dtype()));
+  if (!dataset.form.empty()) {
+    text += " from " + to_string(dataset.file_bytes) + " of " + dataset.form;
+  }
+  if (dataset.skipped > 0) {
+    text += " (" + std::to_string(dataset.skipped) + " damaged ones skipped)";
+  }
+  return text + ", " + to_string(dataset.resident_bytes()) + " resident";
+}
+
+}  // namespace plimsoll::data
