@@ -104,6 +104,7 @@ class Search {
     for (const Shapes& shapes : flat) {
       const size_t here = score({shapes, flat_rule, false, {}});
       if (scores_[here].load < scores_[smallest].load) smallest = here;
+      if (spilled_) score({shapes, flat_rule, false, {}, true});
     }
     note_plain(smallest, "slices alone");
   }
