@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One workload under a ladder of limits, each in a control group of exactly that size.
 
-    bench/ladder.py S1c [--rungs 12] [--steps 20] [--repeat 5] [--folder /var/tmp/plimsoll-bench]
+    bench/ladder.py S1c [--rungs 12] [--steps 20] [--repeat 5] [--time-steps 4]
 
 Limits go geometrically from smallest_same_bits_bytes to 1.3 × the free plan's; every run must hold
 its limit and end with the same bits. Two more lie below, down to smallest_feasible_bytes, and one
@@ -98,6 +98,7 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
         if free["exit"] != 0:
             return [f"{name}: the free plan failed: {free['error'][-300:]}"]
         times: dict[int, float] = {}
+        plans: dict[int, tuple[int, int]] = {}
         below = sorted({least, (least + same) // 2}) if least < same else []
         for limit in below + rungs(answer, options.rungs):
             got = run(arguments, limit, options.steps, folder)
@@ -108,6 +109,7 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
             bits = "same" if got["digest"] == free["digest"] else f"block set {got['block_set']}"
             if limit >= same:
                 times[limit] = got["seconds_per_step"]
+                plans[limit] = (got["planned_arena_bytes"], got["block_set"])
                 if got["digest"] != free["digest"]:
                     wrong.append(f"{name} at {limit}: other bits")
             elif got["block_set"] == 0 and got["digest"] != free["digest"]:
@@ -116,12 +118,8 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
                 f"{limit:12} {got['planned_arena_bytes']:12} {got['predicted_process_bytes']:12} "
                 f"{got['measured_process_bytes']:12} {got['seconds_per_step']:9.5f}  {bits}"
             )
-        repeat_slow(arguments, times, options, folder)
-        best = float("inf")
-        for limit in sorted(times):
-            if times[limit] > best * SLACK:
-                wrong.append(f"{name} at {limit}: {times[limit]:.5f} s, {best:.5f} s with less")
-            best = min(best, times[limit])
+        repeat_rounds(arguments, times, options, folder)
+        wrong += check_times(name, times, plans, options.repeat)
         refused = run(arguments, least - PAGE, options.steps, folder)
         print(f"{least - PAGE:12} exit {refused['exit']}: {refused['error'][:160]}")
         if refused["exit"] != 3:
@@ -129,23 +127,33 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
     return wrong
 
 
-def repeat_slow(
+def repeat_rounds(
     arguments: list[str], times: dict[int, float], options: argparse.Namespace, folder: Path
 ) -> None:
-    """Measures rungs that look slower than a smaller one again, and that one: minimum of runs."""
+    """Further rounds over every rung, so that a slow spell of the machine meets all of them alike;
+    keeps each rung's minimum."""
     for _ in range(options.repeat - 1):
-        suspects: set[int] = set()
-        best_limit = 0
         for limit in sorted(times):
-            if best_limit and times[limit] > times[best_limit] * SLACK:
-                suspects |= {limit}
-            if not best_limit or times[limit] < times[best_limit]:
-                best_limit = limit
-        if not suspects:
-            return
-        for limit in sorted(suspects):
-            got = run(arguments, limit, options.steps, folder)
+            got = run(arguments, limit, options.time_steps or options.steps, folder)
             times[limit] = min(times[limit], got.get("seconds_per_step", times[limit]))
+
+
+def check_times(
+    name: str, times: dict[int, float], plans: dict[int, tuple[int, int]], repeat: int
+) -> list[str]:
+    """Time must not rise with the limit. Rungs that run one and the same plan do the same work:
+    their least time is that plan's."""
+    by_plan: dict[tuple[int, int], float] = {}
+    for limit in sorted(times):
+        print(f"{limit:12} {times[limit]:9.5f} s, minimum of {repeat}")
+        by_plan[plans[limit]] = min(by_plan.get(plans[limit], float("inf")), times[limit])
+    wrong, best = [], float("inf")
+    for (arena, block_set), seconds in by_plan.items():
+        print(f"plan of {arena} bytes, block set {block_set}: {seconds:.5f} s")
+        if seconds > best * SLACK:
+            wrong.append(f"{name}: plan of {arena} bytes: {seconds:.5f} s, {best:.5f} s with less")
+        best = min(best, seconds)
+    return wrong
 
 
 def main() -> int:
@@ -153,6 +161,7 @@ def main() -> int:
     parser.add_argument("names", nargs="+")
     parser.add_argument("--rungs", type=int, default=12)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--time-steps", type=int, help="steps of each further round")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp/plimsoll-bench"))
     options = parser.parse_args()

@@ -135,6 +135,12 @@ Values::Values(const graph::Graph& graph, int64_t samples, Sharing sharing) {
   }
   place(graph, sizes, sharing);
   for (size_t v = 0; v < sizes.size(); ++v) {
+    if (graph.values[v].type.dtype == DType::kInt64) {
+      auto* numbers = reinterpret_cast<int64_t*>(data(graph::ValueId(v)));
+      for (size_t i = 0; i < sizes[v] / sizeof(int64_t); ++i) {
+        numbers[i] = static_cast<int64_t>((i * 2654435761u >> 7) % 4099);
+      }
+    }
     if (graph.values[v].type.dtype != DType::kFloat32) continue;
     auto* numbers = reinterpret_cast<float*>(data(graph::ValueId(v)));
     for (size_t i = 0; i < sizes[v] / sizeof(float); ++i) {

@@ -60,6 +60,17 @@ std::vector<Case> attention_cases() {
       attention("attention_long", {.queries = 3, .keys = 131, .heads = 1}),
       attention("attention_causal_long",
                 {.queries = 70, .keys = 70, .heads = 1, .width = 2, .values = 2, .causal = true}),
+      // Several tiles of both, and whole vectors and parts of them.
+      attention("attention_wide", {.queries = 66, .keys = 70, .width = 20, .values = 35}),
+      attention("attention_wide_masked", {.queries = 70,
+                                          .keys = 66,
+                                          .width = 18,
+                                          .values = 16,
+                                          .causal = true,
+                                          .key_masked = true,
+                                          .query_masked = true,
+                                          .masked = true,
+                                          .rate = 0.2}),
       attention("attention_keys_masked", {.key_masked = true}),
       // Rows without any key among them.
       attention("attention_masked", {.query_masked = true, .masked = true}),

@@ -4,11 +4,11 @@ namespace plimsoll::ops_test {
 namespace {
 
 constexpr int64_t kSteps = 7;
-constexpr int64_t kUnits = 5;
 
 Dim of(int64_t n) { return Dim::constant(n); }
 
 struct Options {
+  int64_t units = 5;
   bool initial_state = false;
   bool dropout = false;
   bool masked = false;
@@ -24,10 +24,10 @@ struct Options {
 int64_t gates_of(const std::string& cell) { return cell == "lstm" ? 4 : cell == "gru" ? 3 : 1; }
 
 void build(CaseBuilder& c, const std::string& cell, const Options& o) {
-  const int64_t wide = gates_of(cell) * kUnits;
-  const Shape state{Dim::batch(), of(kUnits)};
+  const int64_t wide = gates_of(cell) * o.units;
+  const Shape state{Dim::batch(), of(o.units)};
   std::vector<ValueId> inputs = {c.input("z", {Dim::batch(), of(kSteps), of(wide)}),
-                                 c.input("kernel", {of(kUnits), of(wide)})};
+                                 c.input("kernel", {of(o.units), of(wide)})};
   if (o.recurrent_bias) inputs.push_back(c.input("bias", {of(wide)}));
   if (o.initial_state) inputs.push_back(c.input("h", state));
   if (o.initial_state && cell == "lstm") inputs.push_back(c.input("c", state));
@@ -35,7 +35,7 @@ void build(CaseBuilder& c, const std::string& cell, const Options& o) {
   if (o.masked) {
     inputs.push_back(c.integers("mask", {Dim::batch(), of(kSteps)}, DType::kBool, 2));
   }
-  Attributes attributes{{"units", kUnits},
+  Attributes attributes{{"units", o.units},
                         {"activation", o.activation},
                         {"go_backwards", o.backwards},
                         {"initial_state", o.initial_state},
@@ -79,6 +79,10 @@ std::vector<Case> recurrent_cases() {
                                .states = true,
                                .activation = "gelu",
                                .recurrent_activation = "hard_sigmoid"}));
+    // Whole vectors and parts of them, and rows in groups.
+    cases.push_back(recurrent(
+        cell, "wide", {.units = 37, .initial_state = true, .masked = true, .states = true}));
+    cases.back().batch = 9;
     cases.push_back(recurrent(cell, "hard",
                               {.activation = "softsign", .recurrent_activation = "hard_sigmoid"}));
   }

@@ -63,7 +63,8 @@ void add_data_options(CLI::App& command, DataOptions& options, DataNeed need) {
   command.add_flag("--skip-damaged", set.skip_damaged,
                    "Images: leave out those that cannot be decoded");
   command.add_option("--spill-dir", set.spill_directory,
-                     "Folder for temporary files; default: $TMPDIR, then /var/tmp");
+                     "Folder for the spill file and temporary files; default: $TMPDIR, then "
+                     "/var/tmp");
 }
 
 data::Dataset open(const DataOptions& options, const Loaded& loaded) {

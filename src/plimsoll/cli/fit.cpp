@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/callback_options.h"
 #include "cli/commands.h"
 #include "cli/data_options.h"
@@ -35,6 +36,8 @@ struct FitCommand {
   std::string checkpoint_every;
   int checkpoint_keep = 3;
   bool resume = false;
+  bool profile = false;
+  std::string profile_output;
 };
 
 train::Session* running = nullptr;
@@ -139,14 +142,28 @@ std::unique_ptr<train::Callbacks> make_callbacks(const FitCommand& command, cons
   return std::make_unique<train::Callbacks>(std::move(options), session);
 }
 
+// The table, and the file where one is named.
+void report_profile(const FitCommand& command, const train::Session& session) {
+  const std::string& path = command.profile_output;
+  if (!command.profile && path.empty()) return;
+  const report::Profile profile = session.profile();
+  if (command.profile) std::fputs(("\n" + report::to_text(profile) + "\n").c_str(), stderr);
+  if (path.empty()) return;
+  const bool trace = path.ends_with(".trace.json");
+  write_text_file(path, trace ? report::to_chrome_trace(profile) : report::to_json(profile));
+}
+
 int run(FitCommand command) {
   if (!command.output.empty()) formats::check_output_name(command.output);
   if (!command.shuffle.empty()) data::parse_shuffle(command.shuffle);  // refused before anything
   const std::unique_ptr<train::Checkpointer> checkpoints = open_checkpoints(command);
   Loaded loaded = load(command.model, true, true);
   TrainingData data = open_training(command.data, command.model.seed, loaded);
-  train::Session session(loaded.file.model, loaded.compile, session_options(command.model),
-                         data.rows, data.resident);
+  train::SessionOptions session_choices =
+      session_options(command.model, command.data.data.set.spill_directory);
+  session_choices.profile = command.profile || !command.profile_output.empty();
+  train::Session session(loaded.file.model, loaded.compile, session_choices, data.rows,
+                         data.resident);
   report::PlanSummary plan = session.summary();
   if (command.shuffle.empty()) command.shuffle = data::to_string(data.train.usual_shuffle());
   plan.data = data::describe(data.train) + ", shuffle " + command.shuffle;
@@ -184,6 +201,7 @@ int run(FitCommand command) {
   if (!command.output.empty()) {
     formats::save_model(command.output, loaded.file.model, &loaded.compile, *session.state());
   }
+  report_profile(command, session);
   if (command.model.json) {
     std::fputs((report::to_json(summary) + "\n").c_str(), stdout);
   } else {
@@ -219,6 +237,9 @@ Command add_fit(CLI::App& app) {
   command->add_option("--checkpoint-keep", options->checkpoint_keep, "Checkpoints that stay")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--resume", options->resume, "Go on from the newest checkpoint");
+  command->add_flag("--profile", options->profile, "Print where the time of a step goes");
+  command->add_option("--profile-output", options->profile_output,
+                      "File for that as JSON; .trace.json: for viewers of Chrome's traces");
   return [options] { return run(*options); };
 }
 

@@ -34,6 +34,9 @@ struct ModelOptions {
   uint64_t seed = 0;
   double plan_time = 2;  // effort of the search, in seconds of a machine of today
   bool json = false;
+  bool spill = false;
+  bool no_spill = false;
+  std::string spill_limit;  // as the user spelled it; empty: none
 };
 
 void add_model_options(CLI::App& command, ModelOptions& options);
@@ -50,6 +53,9 @@ Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss);
 // give equal plans on any machine.
 int64_t plan_steps(const ModelOptions& options);
 std::optional<Bytes> memory_limit(const ModelOptions& options);
-train::SessionOptions session_options(const ModelOptions& options);
+train::SpillUse spill_use(const ModelOptions& options);
+std::optional<Bytes> spill_limit(const ModelOptions& options, const std::string& spill_directory);
+train::SessionOptions session_options(const ModelOptions& options,
+                                      const std::string& spill_directory = "");
 
 }  // namespace plimsoll::cli

@@ -69,6 +69,16 @@ struct InputBinding {
   DType dtype = DType::kFloat32;
   int64_t row_elements = 1;  // elements of one sample that the program expects
   int64_t class_count = 0;   // labels must be in [0, class_count); 0: no bound
+  // Elements [begin, end) of each row name rows of a table, 0 to row_count - 1 (fractions are cut
+  // off, as the model does).
+  struct Bound {
+    int64_t begin = 0;
+    int64_t end = 0;
+    int64_t row_count = 0;
+    std::string table{};
+    friend bool operator==(const Bound&, const Bound&) = default;
+  };
+  std::vector<Bound> bounds{};
   friend bool operator==(const InputBinding&, const InputBinding&) = default;
 };
 
@@ -94,7 +104,8 @@ class BatchSource : public InputSource {
   // Of the permutation and conversion buffers, the dataset's own included.
   Bytes resident_bytes() const;
 
-  // Allocates nothing. Labels outside of [0, class_count) are kData with row and value.
+  // Allocates nothing. Labels outside of [0, class_count), and numbers that name no row of a table,
+  // are kData with row and value.
   void fill(int input, int64_t row_begin, int64_t row_count, void* destination) override;
 
  private:

@@ -26,8 +26,11 @@ struct ExecutorOptions {
   // Fills the arena with a pattern and checks after each call that bytes outside the live buffers
   // are as they were: finds kernels that write beyond their operands. For tests: slow.
   bool poison = false;
+  bool times = false;                // how long each step takes
   std::string spill_directory = {};  // needed by plans with spill_bytes > 0
 };
+
+class StepTimes;
 
 class Executor {
  public:
@@ -42,14 +45,21 @@ class Executor {
   // the program has none.
   void run(size_t program, const backend::StepContext& step, InputSource* source, OutputSink* sink);
 
-  // A state variable's memory. Throws kConfig for an unknown name.
+  // The memory of a state variable that lies in the arena. Throws kConfig for an unknown name.
   std::span<std::byte> state(std::string_view name);
+  // Bytes [begin, begin + size) of a state variable wherever it lies; between runs. Throw kConfig
+  // for an unknown name, kIo. (Without computing there is no spill file: what is read from it is
+  // zero.)
+  void read_state(std::string_view name, int64_t begin, std::span<std::byte> destination);
+  void write_state(std::string_view name, int64_t begin, std::span<const std::byte> source);
 
   // All of it, for measuring what was touched.
   std::span<const std::byte> arena() const;
   // Bytes reserved (the plan's), and resident pages of it now, from the kernel's own accounting.
   Bytes arena_bytes() const;
   Bytes measured_arena_bytes() const;
+  // Null where the options did not ask for it.
+  const StepTimes* times(size_t program) const;
   // Bytes of call tables outside of the arena; kernels count in Backend::resident_bytes.
   Bytes overhead_bytes() const;
 

@@ -22,7 +22,9 @@ void Run::run() {
       continue;
     }
     if (context_.poison != nullptr) context_.poison->before(step, tables_);
+    if (context_.times != nullptr) context_.times->begin_step();
     work(step);
+    if (context_.times != nullptr) context_.times->end_step(position);
     if (context_.poison != nullptr) context_.poison->after(step, tables_);
     ++position;
   }

@@ -10,6 +10,7 @@
 #include "base/tensor_io.h"
 #include "exec/poison.h"
 #include "exec/spill_file.h"
+#include "exec/step_times.h"
 #include "exec/tables.h"
 
 namespace plimsoll::exec {
@@ -26,6 +27,7 @@ class Run {
     InputSource* source = nullptr;
     OutputSink* sink = nullptr;
     bool computes = true;
+    StepTimes* times = nullptr;  // null: not wanted
   };
   explicit Run(const Context& context) : context_(context), tables_(context.tables) {}
   ~Run();

@@ -2,9 +2,8 @@
 // otherwise, and always where the layer is frozen, by the moving ones.
 
 #include "layers/all_layers.h"
-#include "layers/constraints.h"
 #include "layers/initializers.h"
-#include "layers/regularizers.h"
+#include "layers/scale_shift.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -16,23 +15,13 @@ class BatchNormalization final : public Layer {
   explicit BatchNormalization(ConfigReader& reader) : Layer(reader) {
     read_axis(reader);
     momentum_ = reader.number("momentum", 0.99);
-    epsilon_ = reader.number("epsilon", 1e-3);
+    epsilon_ = read_epsilon(reader);
     if (!(momentum_ >= 0 && momentum_ <= 1)) {
       reader.refuse("momentum", "0 to 1", std::to_string(momentum_));
     }
-    if (!(epsilon_ >= 0 && epsilon_ <= 1)) {
-      reader.refuse("epsilon", "0 to 1", std::to_string(epsilon_));
-    }
-    center_ = reader.flag("center", true);
-    scale_ = reader.flag("scale", true);
-    beta_initializer_ = read_initializer(reader, "beta_initializer", "zeros");
-    gamma_initializer_ = read_initializer(reader, "gamma_initializer", "ones");
+    scale_shift_ = ScaleShift::read(reader);
     mean_initializer_ = read_initializer(reader, "moving_mean_initializer", "zeros");
     variance_initializer_ = read_initializer(reader, "moving_variance_initializer", "ones");
-    beta_regularizer_ = read_regularizer(reader, "beta_regularizer");
-    gamma_regularizer_ = read_regularizer(reader, "gamma_regularizer");
-    beta_constraint_ = read_constraint(reader, "beta_constraint");
-    gamma_constraint_ = read_constraint(reader, "gamma_constraint");
     reader.refuse_unless_empty("synchronized", "There is one device to train on.");
     reader.refuse_unless_empty("renorm", "Train without renormalization.");
     reader.legacy("renorm_clipping");
@@ -46,15 +35,7 @@ class BatchNormalization final : public Layer {
     const Shape& shape = inputs[0].shape;
     const int axis = channels_first(shape.rank()) ? 1 : shape.rank() - 1;
     const std::vector<int64_t> channels = {shape[axis].count};
-    std::vector<Weight> weights;
-    if (scale_) {
-      weights.push_back(
-          {"gamma", channels, gamma_initializer_, gamma_regularizer_, true, gamma_constraint_});
-    }
-    if (center_) {
-      weights.push_back(
-          {"beta", channels, beta_initializer_, beta_regularizer_, true, beta_constraint_});
-    }
+    std::vector<Weight> weights = scale_shift_.weights(channels);
     weights.push_back({"moving_mean", channels, mean_initializer_, Config(), false});
     weights.push_back({"moving_variance", channels, variance_initializer_, Config(), false});
     return weights;
@@ -79,7 +60,8 @@ class BatchNormalization final : public Layer {
   // Of a value with its channels last.
   ValueId normalize(LayerContext& context, ValueId x) const {
     const Shape shape = context.type(x).shape;
-    Attributes attributes{{"epsilon", epsilon_}, {"scale", scale_}, {"center", center_}};
+    Attributes attributes{
+        {"epsilon", epsilon_}, {"scale", scale_shift_.scale}, {"center", scale_shift_.center}};
     if (context.training() && trainable() && context.mask(0).valid()) {
       refuse("all positions to count", "a mask",
              "Statistics of masked batches are not computed: end the mask before the layer by a "
@@ -115,8 +97,8 @@ class BatchNormalization final : public Layer {
   }
 
   void add_parameters(LayerContext& context, std::vector<ValueId>& operands) const {
-    if (scale_) operands.push_back(context.weight("gamma"));
-    if (center_) operands.push_back(context.weight("beta"));
+    if (scale_shift_.scale) operands.push_back(context.weight("gamma"));
+    if (scale_shift_.center) operands.push_back(context.weight("beta"));
   }
 
   void move(LayerContext& context, std::string_view name, ValueId moments, int row,
@@ -130,16 +112,9 @@ class BatchNormalization final : public Layer {
   int64_t axis_ = -1;
   double momentum_ = 0;
   double epsilon_ = 0;
-  bool center_ = true;
-  bool scale_ = true;
-  Config beta_initializer_;
-  Config gamma_initializer_;
+  ScaleShift scale_shift_;
   Config mean_initializer_;
   Config variance_initializer_;
-  Config beta_regularizer_;
-  Config gamma_regularizer_;
-  Config beta_constraint_;
-  Config gamma_constraint_;
 };
 
 }  // namespace

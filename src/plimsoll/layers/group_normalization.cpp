@@ -2,8 +2,7 @@
 // channel scaled and shifted.
 
 #include "layers/all_layers.h"
-#include "layers/initializers.h"
-#include "layers/regularizers.h"
+#include "layers/scale_shift.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -16,28 +15,15 @@ class GroupNormalization final : public Layer {
     groups_ = reader.integer("groups", 32, -1);
     if (groups_ == 0) reader.refuse("groups", "-1, or 1 or more", "0");
     axis_ = reader.integer("axis", -1, -100);
-    epsilon_ = reader.number("epsilon", 1e-3);
-    if (!(epsilon_ >= 0)) reader.refuse("epsilon", "0 or more", std::to_string(epsilon_));
-    center_ = reader.flag("center", true);
-    scale_ = reader.flag("scale", true);
-    beta_initializer_ = read_initializer(reader, "beta_initializer", "zeros");
-    gamma_initializer_ = read_initializer(reader, "gamma_initializer", "ones");
-    beta_regularizer_ = read_regularizer(reader, "beta_regularizer");
-    gamma_regularizer_ = read_regularizer(reader, "gamma_regularizer");
-    reader.refuse_unless_empty("beta_constraint", "Regularize beta instead.");
-    reader.refuse_unless_empty("gamma_constraint", "Regularize gamma instead.");
+    epsilon_ = read_epsilon(reader);
+    scale_shift_ = ScaleShift::read(reader);
   }
 
   std::vector<Weight> weights(std::span<const ValueType> inputs) const override {
     if (inputs.size() != 1 || inputs[0].shape.rank() < 2) return {};
     const Shape& shape = inputs[0].shape;
     const std::vector<int64_t> channels = {shape[shape.rank() - 1].count};
-    std::vector<Weight> weights;
-    if (scale_) {
-      weights.push_back({"gamma", channels, gamma_initializer_, gamma_regularizer_, true});
-    }
-    if (center_) weights.push_back({"beta", channels, beta_initializer_, beta_regularizer_, true});
-    return weights;
+    return scale_shift_.weights(channels);
   }
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
@@ -65,12 +51,12 @@ class GroupNormalization final : public Layer {
     std::vector<int64_t> dims = shape.at(1);
     dims.erase(dims.begin());
     y = context.emit("reshape", {y}, {{"shape", dims}});
-    if (scale_) {
+    if (scale_shift_.scale) {
       const ValueId gamma = context.emit("broadcast", {context.weight("gamma")},
                                          {{"shape", dims}, {"batched", true}});
       y = context.emit("multiply", {y, gamma});
     }
-    if (center_) y = context.emit("bias_add", {y, context.weight("beta")});
+    if (scale_shift_.center) y = context.emit("bias_add", {y, context.weight("beta")});
     return {y};
   }
 
@@ -78,12 +64,7 @@ class GroupNormalization final : public Layer {
   int64_t groups_ = 32;
   int64_t axis_ = -1;
   double epsilon_ = 0;
-  bool center_ = true;
-  bool scale_ = true;
-  Config beta_initializer_;
-  Config gamma_initializer_;
-  Config beta_regularizer_;
-  Config gamma_regularizer_;
+  ScaleShift scale_shift_;
 };
 
 }  // namespace

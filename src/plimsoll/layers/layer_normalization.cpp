@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "layers/all_layers.h"
-#include "layers/initializers.h"
-#include "layers/regularizers.h"
+#include "layers/scale_shift.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -16,17 +15,9 @@ class LayerNormalization final : public Layer {
 
   explicit LayerNormalization(ConfigReader& reader) : Layer(reader) {
     read_axes(reader);
-    epsilon_ = reader.number("epsilon", 1e-3);
-    if (!(epsilon_ >= 0)) reader.refuse("epsilon", "0 or more", std::to_string(epsilon_));
-    center_ = reader.flag("center", true);
-    scale_ = reader.flag("scale", true);
+    epsilon_ = read_epsilon(reader);
     reader.refuse_unless_empty("rms_scaling", "Train the layer with its mean taken off.");
-    beta_initializer_ = read_initializer(reader, "beta_initializer", "zeros");
-    gamma_initializer_ = read_initializer(reader, "gamma_initializer", "ones");
-    beta_regularizer_ = read_regularizer(reader, "beta_regularizer");
-    gamma_regularizer_ = read_regularizer(reader, "gamma_regularizer");
-    reader.refuse_unless_empty("beta_constraint", "Regularize beta instead.");
-    reader.refuse_unless_empty("gamma_constraint", "Regularize gamma instead.");
+    scale_shift_ = ScaleShift::read(reader);
   }
 
   std::vector<Weight> weights(std::span<const ValueType> inputs) const override {
@@ -36,22 +27,19 @@ class LayerNormalization final : public Layer {
     for (int64_t d = shape.rank() - count_axes(shape); d < shape.rank(); ++d) {
       dims.push_back(shape[static_cast<int>(d)].count);
     }
-    std::vector<Weight> weights;
-    if (scale_) weights.push_back({"gamma", dims, gamma_initializer_, gamma_regularizer_, true});
-    if (center_) weights.push_back({"beta", dims, beta_initializer_, beta_regularizer_, true});
-    return weights;
+    return scale_shift_.weights(dims);
   }
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     const Shape shape = one_input(context, inputs, 0);
     std::vector<ValueId> operands = {inputs[0]};
-    if (scale_) operands.push_back(context.weight("gamma"));
-    if (center_) operands.push_back(context.weight("beta"));
+    if (scale_shift_.scale) operands.push_back(context.weight("gamma"));
+    if (scale_shift_.center) operands.push_back(context.weight("beta"));
     return {context.emit_all("layer_norm", operands,
                              {{"dims", count_axes(shape)},
                               {"epsilon", epsilon_},
-                              {"scale", scale_},
-                              {"center", center_}})[0]};
+                              {"scale", scale_shift_.scale},
+                              {"center", scale_shift_.center}})[0]};
   }
 
  private:
@@ -91,12 +79,7 @@ class LayerNormalization final : public Layer {
 
   std::vector<int64_t> axes_;
   double epsilon_ = 0;
-  bool center_ = true;
-  bool scale_ = true;
-  Config beta_initializer_;
-  Config gamma_initializer_;
-  Config beta_regularizer_;
-  Config gamma_regularizer_;
+  ScaleShift scale_shift_;
 };
 
 }  // namespace

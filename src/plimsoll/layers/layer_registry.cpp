@@ -32,6 +32,7 @@ constexpr std::array kLayers = {
     Entry{"Dense", make_dense},
     Entry{"DepthwiseConv1D", make_depthwise_conv1d},
     Entry{"DepthwiseConv2D", make_depthwise_conv2d},
+    Entry{"Dot", make_dot},
     Entry{"Dropout", make_dropout},
     Entry{"ELU", make_elu},
     Entry{"Embedding", make_embedding},
@@ -72,6 +73,7 @@ constexpr std::array kLayers = {
     Entry{"SpatialDropout2D", make_spatial_dropout2d},
     Entry{"Subtract", make_subtract},
     Entry{"TimeDistributed", make_time_distributed},
+    Entry{"UnitNormalization", make_unit_normalization},
     Entry{"UpSampling1D", make_up_sampling1d},
     Entry{"UpSampling2D", make_up_sampling2d},
     Entry{"ZeroPadding1D", make_zero_padding1d},
@@ -82,6 +84,7 @@ using Refusal = RefusedLayer;
 
 constexpr std::string_view kNotHere = "this version of Plimsoll does not train it";
 constexpr std::string_view kOutside = "it works on data that is no numbers yet, or on Python code";
+constexpr std::string_view kWrapped = "a model is not taken apart inside of another layer";
 
 constexpr std::array kRefusals = {
     Refusal{"Lambda", "it holds Python code, which a file cannot be trusted with",
@@ -95,15 +98,10 @@ constexpr std::array kRefusals = {
     Refusal{"Hashing", kOutside, "Hash the values first and train on the numbers."},
     Refusal{"Conv3D", kNotHere, ""},
     Refusal{"ConvLSTM2D", kNotHere, ""},
-    Refusal{"UnitNormalization", kNotHere, ""},
-    Refusal{"Dot", kNotHere, ""},
     Refusal{"AlphaDropout", kNotHere, "Use Dropout."},
-    Refusal{"Sequential", "a model inside a model is not taken apart by this version of Plimsoll",
-            "Save the model with its layers in one list."},
-    Refusal{"Functional", "a model inside a model is not taken apart by this version of Plimsoll",
-            "Save the model with its layers in one list."},
-    Refusal{"Model", "a model inside a model is not taken apart by this version of Plimsoll",
-            "Save the model with its layers in one list."},
+    Refusal{"Sequential", kWrapped, "Wrap its layers one by one."},
+    Refusal{"Functional", kWrapped, "Wrap its layers one by one."},
+    Refusal{"Model", kWrapped, "Wrap its layers one by one."},
 };
 
 std::string layer_name(const Config& config) {

@@ -42,6 +42,6 @@ void apply_cuts(const std::vector<Cut>& cuts, const ProgramFacts& facts,
                 const Dependencies& dependencies, ProgramPlan& plan);
 
 // The smallest form that the node's kernels accept for that operand; empty: none.
-std::string smallest_form(const graph::Graph& graph, graph::NodeId node, size_t input);
+std::string smallest_form(const ProgramFacts& facts, graph::NodeId node, size_t input);
 
 }  // namespace plimsoll::plan

@@ -1,4 +1,5 @@
-#include "plan/trial.h"
+#include "plan/estimate.h"
+
 #include "plan/walk.h"
 
 namespace plimsoll::plan {
@@ -30,10 +31,29 @@ int64_t count_repeats(const ProgramPlan& plan, std::span<const LoopId> parents, 
   return repeats;
 }
 
+double call_seconds(const ProgramPlan& plan, std::span<const LoopId> parents, LoopId around,
+                    const Call& call, ProgramFacts& facts) {
+  return static_cast<double>(count_repeats(plan, parents, around, call, facts)) *
+         facts.seconds(call.node, find_call_lengths(plan, parents, around, call, facts));
+}
+
 }  // namespace
+
+const ProgramFacts::CallCost& find_call_cost(const ProgramPlan& plan,
+                                             std::span<const LoopId> parents, LoopId around,
+                                             const Call& call, ChainId chain, ProgramFacts& facts) {
+  std::optional<ProgramFacts::CallCost>& known = facts.call_costs().at(call.node.index(), chain);
+  if (!known) {
+    const std::vector<BlockLengths> lengths = find_call_lengths(plan, parents, around, call, facts);
+    known = {facts.scratch(call.node, lengths, {}),
+             call_seconds(plan, parents, around, call, facts)};
+  }
+  return *known;
+}
 
 double estimate_seconds(const ProgramPlan& plan, ProgramFacts& facts) {
   const std::vector<LoopId> parents = find_parents(plan);
+  const std::optional<std::vector<ChainId>> chains = facts.chains().number(plan);
   double seconds = 0;
   const auto copy = [&](InstanceId id, int64_t times) {
     const Bytes bytes = plan.instances[id.index()].bytes;
@@ -43,8 +63,10 @@ double estimate_seconds(const ProgramPlan& plan, ProgramFacts& facts) {
     const int64_t times = count_all_turns(plan, parents, around);
     seconds += kItemSeconds * static_cast<double>(times);
     if (const auto* call = std::get_if<Call>(&item)) {
-      seconds += static_cast<double>(count_repeats(plan, parents, around, *call, facts)) *
-                 facts.seconds(call->node, find_call_lengths(plan, parents, around, *call, facts));
+      seconds += chains ? find_call_cost(plan, parents, around, *call,
+                                         LoopChains::at(*chains, around), facts)
+                              .seconds
+                        : call_seconds(plan, parents, around, *call, facts);
     } else if (const auto* feed = std::get_if<Feed>(&item)) {
       copy(feed->target, times);
     } else if (const auto* encode = std::get_if<Encode>(&item)) {

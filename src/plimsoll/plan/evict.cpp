@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "plan/estimate.h"
 #include "plan/walk.h"
 
 namespace plimsoll::plan {
@@ -34,6 +35,21 @@ struct Offer {
   size_t gap = 0;
   int64_t own_bytes = 0;  // of the instance, without what is kept instead
   double worth() const { return static_cast<double>(freed) / (seconds + kChangeSeconds); }
+
+  // What a step that fails takes back.
+  struct Mark {
+    int64_t freed = 0;
+    double seconds = 0;
+    size_t cuts = 0;
+    size_t kept = 0;
+  };
+  Mark mark() const { return {freed, seconds, cuts.size(), kept.size()}; }
+  void go_back(const Mark& to) {
+    freed = to.freed;
+    seconds = to.seconds;
+    cuts.resize(to.cuts);
+    kept.resize(to.kept);
+  }
 };
 
 class Evictor {
@@ -55,7 +71,8 @@ class Evictor {
         recomputed_(graph_.values.size()) {
     for (const Cut& cut : known_) note(cut);
     index_items();
-    find_profile();
+    profile_ = find_profile(buffers_);
+    profile_.resize(bodies_.size());
   }
 
   // Until the profile is below its peak by `goal` everywhere, or nothing is left to give up.
@@ -84,14 +101,6 @@ class Evictor {
     const Call* call = nullptr;  // null: a feed, a drain, an encode
     int operand = -1;
   };
-
-  // The bytes alive at each item.
-  void find_profile() {
-    profile_.resize(bodies_.size());
-    for (const Buffer& buffer : buffers_) {
-      add_to_profile(buffer.live, round_up(buffer.bytes, kAlignment).count());
-    }
-  }
 
   void add_to_profile(Interval window, int64_t bytes) {
     const int64_t end = std::min(window.end, std::ssize(profile_));
@@ -280,6 +289,7 @@ class Evictor {
       const NodeId anchor = find_anchor(id, gap);
       if (!anchor.valid()) continue;
       if (options_.forms) offer_form(id, gap, anchor, offers);
+      if (options_.move) offer_move(id, gap, anchor, offers);
       offer_copy(id, gap, anchor, offers);
     }
   }
@@ -292,7 +302,7 @@ class Evictor {
       const Place& use = uses_[id.index()][u];
       if (use.call == nullptr) return;
       const std::string here =
-          smallest_form(graph_, use.call->node, static_cast<size_t>(use.operand));
+          smallest_form(facts_, use.call->node, static_cast<size_t>(use.operand));
       if (here.empty() || (!form.empty() && here != form)) return;
       form = here;
     }
@@ -312,6 +322,26 @@ class Evictor {
     }
   }
 
+  // To the spill file and back.
+  void offer_move(InstanceId id, size_t gap, NodeId anchor, std::vector<Offer>& offers) {
+    const Instance& instance = plan_.instances[id.index()];
+    if (graph_.value(instance.value).kind != ValueKind::kNode) return;
+    for (size_t u = gap + 1; u < uses_[id.index()].size(); ++u) {
+      if (uses_[id.index()][u].operand == kDrained) return;  // it stays
+    }
+    const bool carried = is_carried(facts_, dependencies_, instance.value);
+    if (!carried && uses_[id.index()].front().body.valid()) return;
+    const Bytes all(whole_bytes(instance.value, ""));
+    Offer offer;
+    offer.instance = id;
+    offer.gap = gap;
+    offer.freed = instance.bytes.count();
+    offer.own_bytes = offer.freed;
+    offer.seconds = 2 * facts_.catalog().spill_seconds(all);
+    offer.cuts = {{instance.value, anchor, CutKind::kMove, ""}};
+    if (!is_known(offer.cuts.front())) offers.push_back(std::move(offer));
+  }
+
   void offer_copy(InstanceId id, size_t gap, NodeId anchor, std::vector<Offer>& offers) {
     const Instance& instance = plan_.instances[id.index()];
     for (size_t u = gap + 1; u < uses_[id.index()].size(); ++u) {
@@ -328,7 +358,7 @@ class Evictor {
       offer.gap = gap;
       offer.freed = instance.bytes.count();
       offer.own_bytes = offer.freed;
-      std::set<ValueId> seen;
+      std::vector<ValueId> seen;
       if (!follow(cut, deep, 0, share, seen, offer)) continue;
       if (offer.freed < kLeastBytes) continue;
       if (!best || offer.worth() > best->worth()) best = std::move(offer);
@@ -342,20 +372,15 @@ class Evictor {
   }
 
   double seconds_of(NodeId node) {
-    const auto found = seconds_.find(node);
-    if (found != seconds_.end()) return found->second;
-    std::vector<BlockLengths> lengths;
-    for (size_t a = 0; a < facts_.axes(node).size(); ++a) {
-      lengths.push_back(find_block_lengths(plan_, parents_, LoopId(), facts_.extent(node, a),
-                                           facts_.block(node)[a]));
-    }
-    return seconds_.emplace(node, facts_.seconds(node, lengths)).first->second;
+    return find_call_cost(plan_, parents_, LoopId(), {node, 0, {}, {}, {}, {}, {}}, 0, facts_)
+        .seconds;
   }
 
   // Adds what it takes to have the value again behind the anchor. False: it cannot be.
-  bool follow(const Cut& cut, bool deep, int depth, double share, std::set<ValueId>& seen,
+  bool follow(const Cut& cut, bool deep, int depth, double share, std::vector<ValueId>& seen,
               Offer& offer) {
-    if (!seen.insert(cut.value).second) return true;
+    if (std::ranges::find(seen, cut.value) != seen.end()) return true;
+    seen.push_back(cut.value);
     if (depth > kDeepest || !dependencies_.repeatable[cut.value.index()]) return false;
     const graph::Value& value = graph_.value(cut.value);
     offer.cuts.push_back(cut);
@@ -373,7 +398,7 @@ class Evictor {
   }
 
   bool follow_operand(ValueId input, const Cut& cut, bool deep, int depth, double share,
-                      std::set<ValueId>& seen, Offer& offer) {
+                      std::vector<ValueId>& seen, Offer& offer) {
     const graph::Value& operand = graph_.value(input);
     if (operand.kind == ValueKind::kState || alive_[input.index()]) return true;
     if (recomputed_[input.index()]) return true;
@@ -383,13 +408,11 @@ class Evictor {
         operand.kind == ValueKind::kInput ||
         (operand.kind == ValueKind::kNode && graph_.node(operand.producer).op->traits().cheap);
     if (bytes >= kLeastBytes && (deep || cheap)) {
-      Offer longer = offer;
-      std::set<ValueId> also = seen;
-      if (follow(further, deep, depth + 1, share, also, longer)) {
-        offer = std::move(longer);
-        seen = std::move(also);
-        return true;
-      }
+      const Offer::Mark before = offer.mark();
+      const size_t known = seen.size();
+      if (follow(further, deep, depth + 1, share, seen, offer)) return true;
+      offer.go_back(before);
+      seen.resize(known);
     }
     offer.freed -= bytes;
     offer.kept.emplace_back(input, bytes);
@@ -416,7 +439,6 @@ class Evictor {
   std::vector<std::pair<int64_t, NodeId>> anchors_;  // calls of nodes, rising
   std::vector<bool> recomputed_;                     // per value: it has such a cut
   std::set<std::tuple<ValueId, NodeId, CutKind>> tried_;
-  std::map<NodeId, double> seconds_;
 };
 
 }  // namespace

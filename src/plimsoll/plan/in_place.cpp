@@ -25,11 +25,7 @@ class InPlacePass {
 
  private:
   void visit(const Call& call, int64_t number, LoopId around) {
-    const graph::Graph& graph = facts_.graph();
-    const graph::Node& node = graph.node(call.node);
-    const std::vector<graph::ValueType> inputs = graph::input_types(graph, call.node);
-    const std::vector<graph::ValueType> outputs = graph::output_types(graph, call.node);
-    for (const graph::Alias& alias : node.op->aliases({node.attributes, inputs, outputs})) {
+    for (const graph::Alias& alias : facts_.aliases(call.node)) {
       const InstanceId source = call.inputs[static_cast<size_t>(alias.input)];
       const InstanceId target = call.outputs[static_cast<size_t>(alias.output)];
       if (!target.valid() || plan_.instances[target.index()].in_place.valid()) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -162,27 +163,29 @@ std::vector<Interval> number_root_items(const ProgramPlan& program) {
   return walker.root_items();
 }
 
-Bytes find_load(const std::vector<Buffer>& buffers, Interval window, int64_t* when) {
-  // Ends before begins at the same number: intervals are half-open.
-  std::vector<std::tuple<int64_t, int, int64_t>> events;
-  events.reserve(2 * buffers.size());
+std::vector<int64_t> find_profile(std::span<const Buffer> buffers) {
+  int64_t end = 0;
+  for (const Buffer& buffer : buffers) end = std::max(end, buffer.live.end);
+  std::vector<int64_t> profile(static_cast<size_t>(end) + 1);
   for (const Buffer& buffer : buffers) {
+    if (buffer.live.begin >= buffer.live.end) continue;
     const int64_t bytes = round_up(buffer.bytes, kAlignment).count();
-    const int64_t begin = std::max(buffer.live.begin, window.begin);
-    if (begin >= std::min(buffer.live.end, window.end)) continue;
-    events.emplace_back(begin, 1, bytes);
-    events.emplace_back(buffer.live.end, 0, -bytes);
+    profile[static_cast<size_t>(std::max<int64_t>(0, buffer.live.begin))] += bytes;
+    profile[static_cast<size_t>(buffer.live.end)] -= bytes;
   }
-  std::ranges::sort(events);
-  int64_t now = 0;
+  std::partial_sum(profile.begin(), profile.end(), profile.begin());
+  profile.pop_back();
+  return profile;
+}
+
+Bytes find_load(const std::vector<Buffer>& buffers, Interval window, int64_t* when) {
+  const std::vector<int64_t> profile = find_profile(buffers);
   int64_t most = 0;
-  for (const auto& [time, is_begin, bytes] : events) {
-    if (time >= window.end) break;
-    now += bytes;
-    if (now > most) {
-      most = now;
-      if (when != nullptr) *when = time;
-    }
+  const int64_t end = std::min(window.end, std::ssize(profile));
+  for (int64_t i = std::max<int64_t>(0, window.begin); i < end; ++i) {
+    if (profile[static_cast<size_t>(i)] <= most) continue;
+    most = profile[static_cast<size_t>(i)];
+    if (when != nullptr) *when = i;
   }
   return Bytes(most);
 }

@@ -13,6 +13,7 @@
 //   %2 home=loop             ██████                   2 to 3
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "plan/plan.h"
@@ -45,6 +46,9 @@ std::vector<Buffer> find_buffers(const ProgramPlan& program, Space space = Space
 
 // The numbers that the items of the root take, loops with all that is in them.
 std::vector<Interval> number_root_items(const ProgramPlan& program);
+
+// The bytes alive at each number, each buffer rounded up to kAlignment.
+std::vector<int64_t> find_profile(std::span<const Buffer> buffers);
 
 // The most bytes alive at once within `window`, each buffer rounded up to kAlignment.
 Bytes find_load(const std::vector<Buffer>& buffers, Interval window, int64_t* when = nullptr);

@@ -13,15 +13,20 @@ namespace {
 struct Frontiers {
   Plan base;  // without programs
   std::vector<std::vector<Candidate>> programs;
+  std::vector<FrontierPoint> plain;  // of the first program
 };
 
 Frontiers search_all(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
                      const PlanOptions& options) {
   Frontiers frontiers;
-  place_states(programs, options.gap, frontiers.base);
+  place_states(programs, options.gap, {}, frontiers.base);
   for (const graph::Program& program : programs.programs) {
     ProgramFacts facts(program, catalog);
-    frontiers.programs.push_back(search_program(facts, frontiers.base.states, options));
+    Searched searched = search_program(facts, frontiers.base.states, options);
+    frontiers.programs.push_back(std::move(searched.candidates));
+    if (frontiers.programs.size() > 1) continue;
+    frontiers.plain = std::move(searched.plain);
+    for (FrontierPoint& point : frontiers.plain) point.arena_bytes += frontiers.base.state_bytes;
   }
   return frontiers;
 }
@@ -86,7 +91,7 @@ PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCata
   PlanOutcome outcome;
   std::string proof;
   outcome.lower_bound = lower_bound(programs, catalog, &proof);
-  const Frontiers frontiers = search_all(programs, catalog, options);
+  Frontiers frontiers = search_all(programs, catalog, options);
   std::vector<const Candidate*> smallest;
   for (const std::vector<Candidate>& candidates : frontiers.programs) {
     smallest.push_back(&candidates.front());
@@ -98,6 +103,7 @@ PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCata
   free = pick(frontiers, arena_of(frontiers, free));
   outcome.free_plan = arena_of(frontiers, free);
   outcome.frontier = find_frontier(frontiers);
+  outcome.plain = std::move(frontiers.plain);
   Fits free_fits = assemble(frontiers, free, programs, catalog, options);
   outcome.culprits = find_culprits(free_fits.plan, programs);
   const Bytes limit = options.arena_limit.value_or(outcome.free_plan);
@@ -115,7 +121,7 @@ PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCata
 
 Plan naive_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog) {
   Plan plan;
-  place_states(programs, Bytes(), plan);
+  place_states(programs, Bytes(), {}, plan);
   for (const graph::Program& program : programs.programs) {
     ProgramFacts facts(program, catalog);
     ProgramPlan tree = build_tree(make_flat_schedule(facts), facts, {});

@@ -28,6 +28,7 @@ struct PlanOptions {
   bool saved_forms = true;
   bool recompute = true;
   bool several_placers = true;
+  bool move = false;  // values to the spill file and back: plan/spilled.h asks for it
 };
 
 // What one layer holds at the peak.
@@ -65,7 +66,11 @@ struct [[nodiscard]] PlanOutcome {
   Bytes smallest;                       // the smallest arena for which a plan was found
   Bytes free_plan;                      // the arena of the free plan
   std::vector<FrontierPoint> frontier;  // by rising memory, time strictly falling
-  std::vector<Culprit> culprits;        // at the free plan's peak, largest first
+  // Plans of the first program that anyone would make, for comparison: "whole batch, all kept",
+  // "slices alone", "checkpoints", "greedy eviction". Their arenas are as small as a perfect
+  // placement would make them.
+  std::vector<FrontierPoint> plain;
+  std::vector<Culprit> culprits;  // at the free plan's peak, largest first
   const Fits* fits() const { return std::get_if<Fits>(&answer); }
 };
 
@@ -81,7 +86,8 @@ std::vector<Culprit> find_culprits(const Plan& plan, const graph::ProgramSet& pr
 Plan naive_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog);
 
 // No plan of these programs and blocks can have a smaller arena; `proof` gets the reason in words.
+// `spill`: with a spill file, where no state variable need be in memory but while it is used.
 Bytes lower_bound(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
-                  std::string* proof);
+                  std::string* proof, bool spill = false);
 
 }  // namespace plimsoll::plan

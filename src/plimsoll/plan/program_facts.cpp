@@ -59,6 +59,15 @@ ProgramFacts::ProgramFacts(const graph::Program& program, const graph::KernelCat
     const graph::NodeId node(n);
     blocks_.push_back(catalog.block(program.graph, node));
     concrete_.push_back(graph::concrete_block(program.graph, node, blocks_.back(), program.batch));
+    const graph::Node& source = program.graph.node(node);
+    const std::vector<graph::ValueType> inputs = graph::input_types(program.graph, node);
+    const std::vector<graph::ValueType> outputs = graph::output_types(program.graph, node);
+    const graph::NodeTypes types{source.attributes, inputs, outputs};
+    aliases_.push_back(source.op->aliases(types));
+    forms_.emplace_back();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      forms_.back().push_back(source.op->saved_forms(types, static_cast<int>(i)));
+    }
   }
 }
 

@@ -15,6 +15,7 @@
 #include "graph/kernel_catalog.h"
 #include "graph/program.h"
 #include "plan/extents.h"
+#include "plan/loop_chains.h"
 
 namespace plimsoll::plan {
 
@@ -46,10 +47,31 @@ class ProgramFacts {
   // Nodes that read each value, in node order, each once.
   const std::vector<std::vector<graph::NodeId>>& users() const { return users_; }
 
+  // What the operators say of each node.
+  const std::vector<graph::Alias>& aliases(graph::NodeId node) const {
+    return aliases_[node.index()];
+  }
+  const std::vector<std::string>& saved_forms(graph::NodeId node, size_t input) const {
+    return forms_[node.index()][input];
+  }
+
   // The most scratch, and all seconds, of calls of these block lengths (one list per axis).
   Bytes scratch(graph::NodeId node, std::span<const BlockLengths> lengths,
                 std::span<const std::string> forms);
   double seconds(graph::NodeId node, std::span<const BlockLengths> lengths);
+
+  // Remembered for plans whose loops have numbers.
+  struct CallCost {
+    Bytes scratch;       // where all inputs are plain
+    double seconds = 0;  // of all its blocks, over all turns, once
+  };
+  LoopChains& chains() { return chains_; }
+  ChainMemo<CallCost>& call_costs() { return call_costs_; }  // by node
+  // By value, those in another form behind all plain ones: number × values.
+  ChainMemo<Bytes>& value_bytes() { return value_bytes_; }
+  size_t form_number(const std::string& form) {
+    return form_numbers_.try_emplace(form, form_numbers_.size() + 1).first->second;
+  }
 
  private:
   Bytes ask_scratch(graph::NodeId node, const std::vector<int64_t>& extents,
@@ -62,6 +84,12 @@ class ProgramFacts {
   std::vector<graph::Block> blocks_;
   std::vector<std::vector<int64_t>> concrete_;
   std::vector<std::vector<graph::NodeId>> users_;
+  std::vector<std::vector<graph::Alias>> aliases_;
+  std::vector<std::vector<std::vector<std::string>>> forms_;
+  LoopChains chains_;
+  ChainMemo<CallCost> call_costs_;
+  ChainMemo<Bytes> value_bytes_;
+  std::map<std::string, size_t> form_numbers_;
   using ScratchKey = std::pair<std::vector<int64_t>, std::vector<std::string>>;
   std::vector<std::map<ScratchKey, Bytes>> scratch_;             // per node
   std::vector<std::map<std::vector<int64_t>, double>> seconds_;  // per node

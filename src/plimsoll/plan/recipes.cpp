@@ -1,6 +1,7 @@
 #include "plan/recipes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "plan/walk.h"
@@ -88,6 +89,12 @@ std::vector<Cut> make_checkpoints(const ProgramFacts& facts, const Dependencies&
     }
   }
   return cuts;
+}
+
+size_t count_root_segments(const ProgramFacts& facts) {
+  const auto forward =
+      std::ranges::count(facts.graph().nodes, graph::Stage::kForward, &graph::Node::stage);
+  return std::max<size_t>(1, static_cast<size_t>(std::lround(std::sqrt(forward))));
 }
 
 std::string describe_shapes(const Shapes& shapes, int64_t batch) {

@@ -30,6 +30,9 @@ std::vector<Shapes> make_nested_shapes(const ProgramFacts& facts, const Dependen
 std::vector<Cut> make_checkpoints(const ProgramFacts& facts, const Dependencies& dependencies,
                                   size_t segments);
 
+// √n of the n forward nodes, 1 at least.
+size_t count_root_segments(const ProgramFacts& facts);
+
 // "whole batch", "slices of 4", "slices of 4 to 16, inside 2", "slices of 64, nested".
 std::string describe_shapes(const Shapes& shapes, int64_t batch);
 // ", 3 values as bits, 12 computed again"; empty where there is nothing of the kind.

@@ -1,10 +1,11 @@
 #include "plan/search.h"
 
 #include <algorithm>
-#include <array>
+#include <set>
 
 #include "base/error.h"
 #include "plan/evict.h"
+#include "plan/residency.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -42,13 +43,15 @@ class Search {
       : facts_(facts),
         states_(states),
         options_(options),
-        trials_(facts, options),
+        trials_(facts, states, options),
+        spilled_(has_spilled_states(facts.graph(), states)),
         steps_(options.max_steps) {}
 
-  std::vector<Candidate> run() {
+  Searched run() {
     score_all();
-    if (options_.saved_forms || options_.recompute) evict_all();
-    return place_all();
+    if (options_.saved_forms || options_.recompute || options_.move) evict_all();
+    std::vector<Candidate> placed = place_all();
+    return {std::move(placed), std::move(plain_)};
   }
 
  private:
@@ -91,18 +94,38 @@ class Search {
     const OrderRule flat_rule = scores_[score_rules(flat.front())].recipe.rule;
     OrderRule nested_rule = flat_rule;
     if (!nested.empty()) nested_rule = scores_[score_rules(nested.front())].recipe.rule;
-    score_rules(flat.back());
+    whole_ = score_rules(flat.back());
+    note_plain(whole_, "whole batch, all kept");
     for (const Shapes& shapes : nested) score_both(shapes, nested_rule);
     score_both(flat.front(), flat_rule);
     mix_phases(flat_rule);
     mix_phases(nested_rule);
-    for (const Shapes& shapes : flat) score({shapes, flat_rule, false, {}});
+    size_t smallest = whole_;
+    for (const Shapes& shapes : flat) {
+      const size_t here = score({shapes, flat_rule, false, {}});
+      if (scores_[here].load < scores_[smallest].load) smallest = here;
+    }
+    note_plain(smallest, "slices alone");
+  }
+
+  void note_plain(size_t score, const std::string& what) {
+    plain_.push_back({scores_[score].load, scores_[score].seconds, what});
+  }
+  // The smallest of the scores from `first` on, if there are any.
+  void note_smallest(size_t first, const std::string& what) {
+    if (first >= scores_.size()) return;
+    const auto begin = scores_.begin() + static_cast<int64_t>(first);
+    note_plain(
+        static_cast<size_t>(std::ranges::min_element(begin, scores_.end(), {}, &Score::load) -
+                            scores_.begin()),
+        what);
   }
 
   // With inputs kept and with inputs read again.
   void score_both(const Shapes& shapes, OrderRule rule) {
     score({shapes, rule, false, {}});
     if (options_.reread_inputs) score({shapes, rule, true, {}});
+    if (spilled_) score({shapes, rule, options_.reread_inputs, {}, true});
   }
 
   // Each phase cut as in the candidate that needs least there.
@@ -136,6 +159,7 @@ class Search {
     const std::vector<Shapes> flat =
         make_flat_shapes(facts_, trials_.dependencies(), trials_.slots());
     add({flat.front(), frontier.front()->recipe.rule, false, {}});
+    add(scores_[whole_].recipe);
     for (size_t i = 1; i < kMostBases; ++i) {
       add(frontier[i * (frontier.size() - 1) / (kMostBases - 1)]->recipe);
     }
@@ -145,9 +169,13 @@ class Search {
     return bases;
   }
 
-  // Checkpointing, to be never worse than it: 2, 4, 8, … segments.
+  // Checkpointing: 2, 4, 8, … segments, and √n.
   void score_checkpoints(Recipe recipe) {
-    for (size_t segments = 2; segments <= kMostSegments && steps_ > 0; segments *= 2) {
+    std::set<size_t> counts;
+    for (size_t segments = 2; segments <= kMostSegments; segments *= 2) counts.insert(segments);
+    counts.insert(count_root_segments(facts_));
+    for (size_t segments : counts) {
+      if (steps_ <= 0) return;
       recipe.cuts = make_checkpoints(facts_, trials_.dependencies(), segments);
       if (recipe.cuts.empty()) return;
       steps_ -= effort();
@@ -158,7 +186,7 @@ class Search {
   }
 
   void add_score(const Recipe& recipe, const ProgramPlan& plan, Bytes load, size_t chain) {
-    scores_.push_back({{recipe.shapes, recipe.rule, recipe.reread, {}},
+    scores_.push_back({{recipe.shapes, recipe.rule, recipe.reread, {}, recipe.reload},
                        load,
                        estimate_seconds(plan, facts_),
                        {},
@@ -168,9 +196,15 @@ class Search {
 
   void evict_all() {
     const std::vector<Recipe> bases = find_bases();
-    if (options_.recompute) score_checkpoints(bases.front());
+    const Recipe whole = scores_[whole_].recipe;
+    size_t first = scores_.size();
+    if (options_.recompute) score_checkpoints(whole);
+    note_smallest(first, "checkpoints");
+    if (options_.recompute && bases.front() != whole) score_checkpoints(bases.front());
     for (size_t b = 0; b < bases.size(); ++b) {
+      first = scores_.size();
       evict_from(bases[b], steps_ / static_cast<int64_t>(bases.size() - b));
+      if (bases[b] == whole) note_smallest(first, "greedy eviction");
     }
   }
 
@@ -178,7 +212,8 @@ class Search {
   void evict_from(Recipe recipe, int64_t steps) {
     const EvictOptions how{.forms = options_.saved_forms,
                            .recompute = options_.recompute,
-                           .reread = options_.reread_inputs};
+                           .reread = options_.reread_inputs,
+                           .move = options_.move};
     const double changes = static_cast<double>(steps) / static_cast<double>(effort());
     const double share = std::max(kLeastShare, kTenthInLogs / std::max(1.0, changes));
     Bytes least(std::numeric_limits<int64_t>::max());
@@ -279,21 +314,24 @@ class Search {
   std::span<const StatePlacement> states_;
   const PlanOptions& options_;
   Trials trials_;
+  bool spilled_;  // some state variables lie in the spill file
   int64_t steps_;
   std::vector<Score> scores_;
   std::vector<std::vector<Cut>> chains_;
+  size_t whole_ = 0;  // the score of the whole batch with everything kept
+  std::vector<FrontierPoint> plain_;
 };
 
 }  // namespace
 
-std::vector<Candidate> search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
-                                      const PlanOptions& options) {
+Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
+                        const PlanOptions& options) {
   return Search(facts, states, options).run();
 }
 
 ProgramPlan realize(const Candidate& candidate, ProgramFacts& facts,
                     std::span<const StatePlacement> states, const PlanOptions& options) {
-  Trials trials(facts, options);
+  Trials trials(facts, states, options);
   ProgramPlan plan = trials.build(candidate.recipe);
   const CompleteOptions how{.gap = options.gap, .several_placers = options.several_placers};
   complete_offsets(plan, facts.graph(), states, find_buffers(plan), how);

@@ -8,6 +8,10 @@
 // tried first. From the best of them on, what is alive at the peak and not used there is given up,
 // what frees most bytes for its time first, until nothing is left to give up. Nothing of this
 // depends on a limit. Only candidates on the frontier of bytes against seconds are placed.
+//
+// Among the candidates are always the plans that anyone would make: the whole batch with everything
+// kept, slices alone, checkpointing, greedy eviction from the whole batch. So what is chosen is
+// never worse than the best of them.
 
 #include <span>
 #include <string>
@@ -23,16 +27,23 @@ namespace plimsoll::plan {
 struct Candidate {
   Recipe recipe;
   Bytes arena_bytes;  // of the placed plan
-  Bytes spill;
+  Bytes spill;        // the spill file's end, state variables included
   double seconds = 0;
   std::string what;  // "whole batch", "slices of 4", …
 };
 
-// By rising arena, seconds strictly falling; the last one is the free plan. Never empty. `states`
-// says where state variables lie. Effort is counted in nodes scored and buffers placed, up to
-// options.max_steps; the first candidate is scored and placed whatever it costs.
-std::vector<Candidate> search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
-                                      const PlanOptions& options);
+struct Searched {
+  // By rising arena, seconds strictly falling; the last one is the free plan. Never empty.
+  std::vector<Candidate> candidates;
+  // What the plans that anyone would make need: the bytes alive at once, which no placement can
+  // undercut.
+  std::vector<FrontierPoint> plain;
+};
+
+// `states` says where state variables lie. Effort is counted in nodes scored and buffers placed, up
+// to options.max_steps; the first candidate is scored and placed whatever it costs.
+Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
+                        const PlanOptions& options);
 
 // The candidate's plan, complete but for the totals of the whole plan.
 ProgramPlan realize(const Candidate& candidate, ProgramFacts& facts,

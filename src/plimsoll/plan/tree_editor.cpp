@@ -16,26 +16,33 @@ bool is_end_mark(const Item& item) {
 
 }  // namespace
 
-TreeEditor::TreeEditor(const ProgramPlan& program)
+TreeEditor::TreeEditor(ProgramPlan& program)
     : enters_(program.loops.size()), ends_(program.loops.size()) {
   add_body(program.items, LoopId(), program);
 }
 
-void TreeEditor::add_body(const std::vector<Item>& items, LoopId body, const ProgramPlan& program) {
-  for (const Item& item : items) {
-    const Index index = add(item, body);
-    const auto* enter = std::get_if<Enter>(&item);
+void TreeEditor::add_body(std::vector<Item>& items, LoopId body, ProgramPlan& program) {
+  for (Item& item : items) {
+    const Index index = add(std::move(item), body);
+    const auto* enter = std::get_if<Enter>(&entry(index).item);
     if (enter == nullptr) continue;
-    enters_[enter->loop.index()] = index;
-    add_body(program.loops[enter->loop.index()].items, enter->loop, program);
-    ends_[enter->loop.index()] = add(end_mark(), enter->loop);
+    const LoopId loop = enter->loop;
+    enters_[loop.index()] = index;
+    add_body(program.loops[loop.index()].items, loop, program);
+    ends_[loop.index()] = add(end_mark(), loop);
   }
+  items.clear();
 }
 
 TreeEditor::Index TreeEditor::add(Item item, LoopId body) {
   const auto index = static_cast<Index>(entries_.size());
-  entries_.push_back({std::move(item), body, (index + 1) * kRoom});
-  order_.emplace_hint(order_.end(), entries_.back().key, index);
+  entries_.push_back({std::move(item), body, (index + 1) * kRoom, last_, -1});
+  if (last_ >= 0) {
+    at(last_).behind = index;
+  } else {
+    first_ = index;
+  }
+  last_ = index;
   return index;
 }
 
@@ -52,52 +59,39 @@ bool TreeEditor::holds(LoopId body, Index index) const {
 }
 
 TreeEditor::Index TreeEditor::insert_before(Index where, Item item) {
-  return insert_at(order_.find(key(where)), std::move(item), entry(where).body);
+  return insert_between(entry(where).before, where, std::move(item), entry(where).body);
 }
 
 TreeEditor::Index TreeEditor::insert_behind(Index where, Item item) {
   const LoopId body = entry(where).body;
   const auto* enter = std::get_if<Enter>(&entry(where).item);
   const Index last = enter == nullptr ? where : ends_[enter->loop.index()];
-  return insert_at(std::next(order_.find(key(last))), std::move(item), body);
+  return insert_between(last, entry(last).behind, std::move(item), body);
 }
 
-TreeEditor::Index TreeEditor::insert_at(std::map<int64_t, Index>::iterator position, Item item,
-                                        LoopId body) {
-  const auto low_of = [&] { return position == order_.begin() ? 0 : std::prev(position)->first; };
-  const auto high_of = [&] {
-    return position == order_.end() ? low_of() + 2 * kRoom : position->first;
-  };
-  if (high_of() - low_of() < 2) {
-    const Index at = position == order_.end() ? -1 : position->second;
-    spread_keys();
-    position = at < 0 ? order_.end() : order_.find(key(at));
-  }
+TreeEditor::Index TreeEditor::insert_between(Index before, Index behind, Item item, LoopId body) {
+  const auto low = [&] { return before < 0 ? 0 : key(before); };
+  const auto high = [&] { return behind < 0 ? low() + 2 * kRoom : key(behind); };
+  if (high() - low() < 2) spread_keys();
   const auto index = static_cast<Index>(entries_.size());
-  entries_.push_back({std::move(item), body, low_of() + (high_of() - low_of()) / 2});
-  order_.emplace(entries_.back().key, index);
+  entries_.push_back({std::move(item), body, low() + (high() - low()) / 2, before, behind});
+  (before < 0 ? first_ : at(before).behind) = index;
+  (behind < 0 ? last_ : at(behind).before) = index;
   return index;
 }
 
 void TreeEditor::spread_keys() {
-  std::map<int64_t, Index> spread;
-  for (const auto& [old, index] : order_) {
-    Entry& entry = entries_[static_cast<size_t>(index)];
-    entry.key = (std::ssize(spread) + 1) * kRoom;
-    spread.emplace_hint(spread.end(), entry.key, index);
-  }
-  order_ = std::move(spread);
+  int64_t next = 0;
+  for (Index index = first_; index >= 0; index = entry(index).behind) at(index).key = next += kRoom;
 }
 
-void TreeEditor::write_back(ProgramPlan& program) const {
-  program.items.clear();
-  for (Loop& loop : program.loops) loop.items.clear();
-  for (const auto& [key, index] : order_) {
-    const Entry& entry = entries_[static_cast<size_t>(index)];
+void TreeEditor::write_back(ProgramPlan& program) {
+  for (Index index = first_; index >= 0; index = entry(index).behind) {
+    Entry& entry = at(index);
     if (is_end_mark(entry.item)) continue;
     std::vector<Item>& body =
         entry.body.valid() ? program.loops[entry.body.index()].items : program.items;
-    body.push_back(entry.item);
+    body.push_back(std::move(entry.item));
   }
 }
 

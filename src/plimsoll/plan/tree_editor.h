@@ -7,7 +7,6 @@
 // here asks whether a change is right.
 
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "plan/plan.h"
@@ -16,13 +15,15 @@ namespace plimsoll::plan {
 
 class TreeEditor {
  public:
-  // The items of `program`, which must not change until write_back().
-  explicit TreeEditor(const ProgramPlan& program);
+  // Takes the items out of `program`; write_back() puts them there again.
+  explicit TreeEditor(ProgramPlan& program);
 
   struct Entry {
     Item item;
     LoopId body;  // whose body it stands in; invalid: the root
     int64_t key = 0;
+    int32_t before = -1;  // its neighbours along the walk; −1: none
+    int32_t behind = -1;
   };
   using Index = int32_t;  // of an entry; stays the same over changes
 
@@ -42,19 +43,21 @@ class TreeEditor {
   Index insert_before(Index where, Item item);
   Index insert_behind(Index where, Item item);
 
-  void write_back(ProgramPlan& program) const;
+  void write_back(ProgramPlan& program);
 
  private:
-  void add_body(const std::vector<Item>& items, LoopId body, const ProgramPlan& program);
+  void add_body(std::vector<Item>& items, LoopId body, ProgramPlan& program);
+  Entry& at(Index index) { return entries_[static_cast<size_t>(index)]; }
   Index add(Item item, LoopId body);
-  // A new entry right before the key at `position`.
-  Index insert_at(std::map<int64_t, Index>::iterator position, Item item, LoopId body);
+  // A new entry between two neighbours.
+  Index insert_between(Index before, Index behind, Item item, LoopId body);
   void spread_keys();
 
   std::vector<Entry> entries_;
   std::vector<Index> enters_;  // per loop
   std::vector<Index> ends_;    // per loop: an entry that stands for its end
-  std::map<int64_t, Index> order_;
+  Index first_ = -1;
+  Index last_ = -1;
 };
 
 }  // namespace plimsoll::plan

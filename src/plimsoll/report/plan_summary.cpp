@@ -13,6 +13,16 @@ Json optional_bytes(const std::optional<Bytes>& bytes) {
   return bytes ? Json(bytes->count()) : Json(nullptr);
 }
 
+Json points_to_json(const std::vector<plan::FrontierPoint>& points) {
+  Json json = Json::array();
+  for (const plan::FrontierPoint& point : points) {
+    json.push_back({{"process_bytes", point.arena_bytes.count()},
+                    {"seconds_per_step", point.seconds},
+                    {"strategy", point.what}});
+  }
+  return json;
+}
+
 std::string answer_line(const PlanSummary& summary) {
   if (summary.answer == "fits") {
     return summary.limit ? "fits: predicted " + to_string(summary.predicted_process) + " of " +
@@ -36,6 +46,15 @@ void add_parts(const PlanSummary& summary, std::string& text) {
 void add_frontier(const PlanSummary& summary, std::string& text) {
   Table table({"limit", "step", "plan"});
   for (const plan::FrontierPoint& point : summary.frontier) {
+    table.add({to_string(point.arena_bytes), format_seconds(point.seconds), point.what});
+  }
+  text += "\n" + table.print();
+}
+
+void add_plain(const PlanSummary& summary, std::string& text) {
+  if (summary.plain.empty()) return;
+  Table table({"for comparison", "step", "plan"});
+  for (const plan::FrontierPoint& point : summary.plain) {
     table.add({to_string(point.arena_bytes), format_seconds(point.seconds), point.what});
   }
   text += "\n" + table.print();
@@ -65,6 +84,7 @@ std::string to_text(const PlanSummary& summary, bool with_frontier) {
     text += "note: smaller blocks (block set " + std::to_string(summary.block_set) +
             "): results equal to rounding, not bit for bit\n";
   }
+  if (summary.spill > Bytes()) text += "spill file: " + to_string(summary.spill) + "\n";
   text += "guard: " + summary.guard + "\n\n";
   add_parts(summary, text);
   text += "\nfree plan " + to_string(summary.free_plan) + "; smallest with the same bits " +
@@ -75,11 +95,19 @@ std::string to_text(const PlanSummary& summary, bool with_frontier) {
             std::to_string(summary.smallest_feasible.count()) + " B)";
   }
   text += "; lower bound " + to_string(summary.lower_bound) + "\n";
+  if (summary.smallest_with_spill) {
+    text += "with a spill file: smallest with the same bits " +
+            to_string(*summary.smallest_with_spill) + " (" +
+            std::to_string(summary.smallest_with_spill->count()) + " B)\n";
+  }
   if (summary.largest_feasible_batch) {
     text +=
         "largest batch within the limit: " + std::to_string(*summary.largest_feasible_batch) + "\n";
   }
-  if (with_frontier) add_frontier(summary, text);
+  if (with_frontier) {
+    add_frontier(summary, text);
+    add_plain(summary, text);
+  }
   add_culprits(summary, text);
   return text;
 }
@@ -109,15 +137,13 @@ std::string to_json(const PlanSummary& summary) {
   json["lower_bound_bytes"] = summary.lower_bound.count();
   json["smallest_feasible_bytes"] = summary.smallest_feasible.count();
   json["smallest_same_bits_bytes"] = summary.smallest_same_bits.count();
+  json["smallest_spill_bytes"] = optional_bytes(summary.smallest_with_spill);
+  json["spill_bytes"] = summary.spill.count();
   json["free_plan_bytes"] = summary.free_plan.count();
   json["largest_feasible_batch"] =
       summary.largest_feasible_batch ? Json(*summary.largest_feasible_batch) : Json(nullptr);
-  json["frontier"] = Json::array();
-  for (const plan::FrontierPoint& point : summary.frontier) {
-    json["frontier"].push_back({{"process_bytes", point.arena_bytes.count()},
-                                {"seconds_per_step", point.seconds},
-                                {"strategy", point.what}});
-  }
+  json["frontier"] = points_to_json(summary.frontier);
+  json["plain_plans"] = points_to_json(summary.plain);
   json["culprits"] = Json::array();
   for (const plan::Culprit& culprit : summary.culprits) {
     json["culprits"].push_back(

@@ -19,6 +19,12 @@
 
 namespace plimsoll::train {
 
+enum class SpillUse : uint8_t {
+  kNever,
+  kIfNeeded,  // where no plan of the same blocks without a file meets the limit
+  kAlways,    // the fastest of both
+};
+
 struct PlanRequest {
   std::optional<Bytes> limit;  // none: the free plan
   std::string backend;         // empty: the default
@@ -26,6 +32,9 @@ struct PlanRequest {
   uint64_t seed = 0;
   Bytes data;  // buffers of the data sources
   int64_t plan_steps = 200'000;
+  SpillUse spill = SpillUse::kIfNeeded;
+  std::string spill_directory;       // empty: the first that will do
+  std::optional<Bytes> spill_limit;  // none: half of what is free there
   // Whether smallest_feasible and largest_feasible_batch are wanted where the limit is met anyway.
   bool full_answer = true;
 };

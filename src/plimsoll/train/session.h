@@ -22,6 +22,7 @@
 #include "data/dataset.h"
 #include "exec/executor.h"
 #include "layers/programs.h"
+#include "report/profile.h"
 #include "report/progress.h"
 #include "train/checkpoint.h"
 #include "train/planning.h"
@@ -35,6 +36,10 @@ struct SessionOptions {
   std::string backend;  // empty: the default
   uint64_t seed = 0;
   int64_t plan_steps = 200'000;  // effort of the search for a plan
+  bool profile = false;          // measure every step of the plan
+  SpillUse spill = SpillUse::kIfNeeded;
+  std::string spill_directory = {};  // empty: the first that will do
+  std::optional<Bytes> spill_limit = {};
 };
 
 using Metrics = std::vector<std::pair<std::string, double>>;
@@ -113,6 +118,8 @@ class Session {
   // The state as named tensors, read straight from the arena.
   std::unique_ptr<TensorSource> state();
   MemoryReport memory() const;
+  // Empty where the options did not ask for it.
+  report::Profile profile() const;
 
   // Ends fit behind the current step; may be called from a signal handler.
   void request_stop() { stop_.store(true, std::memory_order_relaxed); }
@@ -122,6 +129,13 @@ class Session {
   data::BatchSource bind(data::Dataset& dataset, const std::vector<layers::ProgramInput>& inputs,
                          data::Shuffle shuffle) const;
   size_t program_for(const char* name, int64_t rows) const;
+  struct NamedBytes {
+    std::string name;
+    Bytes bytes;
+  };
+  // The state variables that metrics count in.
+  std::vector<NamedBytes> metric_states() const;
+  std::vector<float> read_floats(const std::string& state) const;
   void reset_metrics();
   std::vector<std::byte> save_metrics() const;
   void restore_metrics(std::span<const std::byte> saved);

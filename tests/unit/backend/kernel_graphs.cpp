@@ -98,20 +98,31 @@ Graph pooling_graph(const std::string& op, int64_t size, int64_t channels, int64
                             {"padding", padding}}));
 }
 
-// Convolution, bias, ReLU and 2 × 2 pooling in one node.
-Graph pooled_graph(int64_t size, int64_t channels, int64_t filters, std::vector<int64_t> padding) {
+// Convolution and 2 × 2 pooling in one node.
+struct PooledCase {
+  int64_t size;
+  int64_t channels;
+  int64_t filters;
+  std::vector<int64_t> padding;
+  int64_t kernel = 3;
+  int64_t stride = 1;
+  bool bias_and_relu = true;
+};
+Graph pooled_graph(const PooledCase& c) {
   Maker m;
-  const ValueId x = m.input({size, size + 1, channels});
-  const ValueId kernel = m.weight("kernel", {3, 3, channels, filters});
-  return m.finish(m.output("conv2d_pool", "pooled", {x, kernel, m.weight("bias", {filters})},
-                           {{"filters", filters},
-                            {"kernel_size", std::vector<int64_t>{3, 3}},
-                            {"strides", std::vector<int64_t>{1, 1}},
-                            {"padding", padding},
+  const ValueId x = m.input({c.size, c.size + 1, c.channels});
+  std::vector<ValueId> inputs = {x,
+                                 m.weight("kernel", {c.kernel, c.kernel, c.channels, c.filters})};
+  if (c.bias_and_relu) inputs.push_back(m.weight("bias", {c.filters}));
+  return m.finish(m.output("conv2d_pool", "pooled", inputs,
+                           {{"filters", c.filters},
+                            {"kernel_size", std::vector<int64_t>{c.kernel, c.kernel}},
+                            {"strides", std::vector<int64_t>{c.stride, c.stride}},
+                            {"padding", c.padding},
                             {"dilation_rate", std::vector<int64_t>{1, 1}},
                             {"groups", int64_t{1}},
-                            {"use_bias", true},
-                            {"activation", "relu"},
+                            {"use_bias", c.bias_and_relu},
+                            {"activation", c.bias_and_relu ? "relu" : "linear"},
                             {"pool_size", std::vector<int64_t>{2, 2}}}));
 }
 
@@ -176,6 +187,8 @@ std::vector<KernelGraph> convolution_graphs() {
       {"one_by_one", 14, 64, 96, 1, 1, 1, 1, none, true, false},
       {"strided", 19, 16, 32, 3, 2, 1, 1, {0, 1, 0, 1}, false, true},
       {"strided_one_by_one", 15, 32, 64, 1, 2, 1, 1, none, false, false},
+      // Two halves of its rows would begin at an odd row.
+      {"strided_one_by_one_of_odd_halves", 14, 128, 128, 1, 2, 1, 1, none, false, false},
       {"dilated", 16, 16, 32, 3, 1, 2, 1, {2, 2, 2, 2}, true, false},
       {"depthwise", 18, 32, 32, 3, 1, 1, 32, same, true, true},
       {"grouped", 12, 32, 64, 3, 1, 1, 4, same, true, false},
@@ -193,6 +206,9 @@ std::vector<KernelGraph> dense_graphs() {
           {"odd", dense_graph({33}, 19, true, false)},
           {"without_bias", dense_graph({128}, 64, false, false)},
           {"rows_of_rows", dense_graph({6, 40}, 24, true, true)},
+          {"few_units", dense_graph({1500}, 10, true, false)},
+          {"few_units_relu", dense_graph({5, 77}, 16, true, true)},
+          {"two_units", dense_graph({130}, 2, false, false)},
           {"one_unit", dense_graph({20000}, 1, true, false)},
           {"one_unit_relu", dense_graph({77}, 1, true, true)}};
 }
@@ -206,10 +222,16 @@ std::vector<KernelGraph> loop_graphs() {
           {"mean", pooling_graph("avg_pool2d", 16, 32, 2, 2, none)},
           {"mean_overlapping", pooling_graph("avg_pool2d", 15, 21, 3, 2, {1, 1, 1, 1})},
           {"mean_global", global_pooling_graph()},
-          {"pooled_first", pooled_graph(40, 3, 32, none)},
-          {"pooled_middle", pooled_graph(27, 32, 48, {1, 1, 1, 1})},
+          {"pooled_first", pooled_graph({40, 3, 32, none})},
+          {"pooled_first_same", pooled_graph({23, 3, 112, {1, 1, 1, 1}})},
+          {"pooled_one_channel", pooled_graph({28, 1, 80, none})},
+          {"pooled_two_channels", pooled_graph({17, 2, 16, {1, 1, 1, 1}, 3, 1, false})},
+          {"pooled_large_kernel", pooled_graph({20, 1, 48, {2, 2, 2, 2}, 5})},
+          {"pooled_strided", pooled_graph({33, 3, 64, {0, 1, 0, 1}, 3, 2})},
+          {"pooled_odd_filters", pooled_graph({18, 3, 21, none})},
+          {"pooled_middle", pooled_graph({27, 32, 48, {1, 1, 1, 1}})},
           // The result of one image is more than what is pooled at once.
-          {"pooled_large", pooled_graph(64, 16, 64, none)},
+          {"pooled_large", pooled_graph({64, 16, 64, none})},
           {"normalization", normalization_graph(32)},
           {"normalization_odd", normalization_graph(11)},
           {"elementwise", elementwise_graph(64)},

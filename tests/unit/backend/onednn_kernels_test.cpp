@@ -24,13 +24,13 @@ class OnednnKernels : public testing::TestWithParam<KernelGraph> {
   const Graph& graph() const { return GetParam().graph; }
 };
 
-// Blocks of 4 and a tail of 3; all in one call.
+// Blocks of 1; of 4 and a tail of 3; of 8 and one of 3; all in one call.
 TEST_P(OnednnKernels, AgreeWithTheReference) {
   constexpr int64_t kBatch = 11;
   const auto reference = backend::make_backend("reference", {});
   const std::vector<Buffer> expected = run_graph(*reference, graph(), kBatch);
   for (int threads : {1, 2}) {
-    for (int64_t cap : {4, 64}) {
+    for (int64_t cap : {1, 4, 8, 64}) {
       const auto backend = make_onednn(threads, cap);
       const Graph mine = prepared(*backend, graph());
       SCOPED_TRACE(backend->catalog().kernel_set());
@@ -45,7 +45,7 @@ TEST_P(OnednnKernels, AddressesAndRepetitionDoNotMatter) {
     const auto backend = make_onednn(threads, 4);
     const Graph mine = prepared(*backend, graph());
     const std::vector<Buffer> expected = run_graph(*backend, mine, kBatch);
-    for (size_t shift : {4, 32}) {
+    for (size_t shift : {0, 4, 20, 32}) {
       expect_same_bits(mine, run_graph(*backend, mine, kBatch, shift), expected,
                        "shifted by " + std::to_string(shift));
     }
@@ -95,11 +95,13 @@ TEST(OnednnPacks, FirstLayersAndInputGradientsArePacked) {
 
 // The layout of a full block holds for tails, whatever the batch.
 TEST(OnednnPacks, LayoutsDoNotDependOnTheBatch) {
-  const auto backend = make_onednn(1, 4);
-  for (const KernelGraph& candidate : convolution_graphs()) {
-    const Graph mine = prepared(*backend, candidate.graph);
-    // A kernel whose layout is not the pack node's refuses to be made.
-    for (int64_t batch : {1, 3, 8}) run_graph(*backend, mine, batch);
+  for (int64_t cap : {2, 4, 8}) {
+    const auto backend = make_onednn(2, cap);
+    for (const KernelGraph& candidate : convolution_graphs()) {
+      const Graph mine = prepared(*backend, candidate.graph);
+      // A kernel whose layout is not the pack node's refuses to be made.
+      for (int64_t batch : {1, 3, 8}) run_graph(*backend, mine, batch);
+    }
   }
 }
 

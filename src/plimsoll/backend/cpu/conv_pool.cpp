@@ -3,72 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cpu/conv_pool_bands.h"
 #include "backend/cpu/families.h"
+#include "backend/cpu/few_channels.h"
 
 #define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv_pool_impl.h"
 #include "backend/cpu/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
-
-constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
-// Below this many products one thread is as fast as several.
-constexpr double kProductsWorthATeam = 3e5;
-
-int64_t rounded(int64_t floats) {
-  return (floats + kWidestVector - 1) / kWidestVector * kWidestVector;
-}
-
-PatchShape patch_shape(const ops::Conv2dPoolGeometry& g) {
-  PatchShape s;
-  s.kernel_rows = g.conv.rows().size;
-  s.run = g.conv.columns().size * g.conv.channels;
-  s.row = rounded(s.run);
-  s.filters = g.conv.filters;
-  s.pool_rows = g.pool_rows;
-  s.pool_columns = g.pool_columns;
-  s.taps = g.taps();
-  s.stride_rows = g.conv.rows().stride;
-  s.stride_columns = g.conv.columns().stride;
-  s.channels = g.conv.channels;
-  return s;
-}
-
-// What both gradients know of their node.
-struct PooledGradient {
-  PatchShape shape;
-  ops::Conv2dPoolGeometry geometry;
-  int64_t samples = 1;
-  int64_t band_columns = 1;  // source columns under all windows of a row, padding included
-  int threads = 1;
-
-  PooledGradient(const NodeFacts& facts, const CpuOptions& options)
-      : geometry(ops::conv2d_pool_geometry(facts.op(), facts.types())) {
-    shape = patch_shape(geometry);
-    samples = facts.samples() * facts.inputs[0].shape[0].count;
-    band_columns = (geometry.columns() * shape.pool_columns - 1) * shape.stride_columns +
-                   geometry.conv.columns().size;
-    const double products = static_cast<double>(samples * geometry.rows() * geometry.columns()) *
-                            static_cast<double>(shape.filters * shape.patch());
-    threads = products < kProductsWorthATeam ? 1 : options.threads;
-  }
-
-  int64_t source_row() const { return geometry.conv.columns().input * shape.channels; }
-  int64_t source_rows() const { return geometry.conv.rows().input; }
-  int64_t band_row() const { return band_columns * shape.channels; }
-  // A band of rows with room for the last patch's last vector.
-  int64_t band_floats() const { return rounded(shape.band_rows() * band_row() + kWidestVector); }
-  // The first source row under a pooled row; may lie in the padding.
-  int64_t top(int64_t pooled_row) const {
-    return pooled_row * shape.step_rows() - geometry.conv.rows().before;
-  }
-  int64_t left() const { return geometry.conv.columns().before; }
-  // Source columns that a band holds.
-  int64_t held_columns() const {
-    return std::min(geometry.conv.columns().input, band_columns - left());
-  }
-  int64_t pooled_row() const { return geometry.columns() * shape.filters; }
-};
 
 // --- kernel
 
@@ -77,17 +20,17 @@ class KernelGradient {
   KernelGradient(const NodeFacts& facts, const CpuOptions& options)
       : p_(facts, options),
         use_bias_(facts.outputs.size() > 1),
-        loop_(PLIMSOLL_PICK(options.isa, add_kernel_gradient)),
+        few_(few_channels_loop(p_.shape, options.isa)),
+        loop_(few_ != nullptr ? few_ : PLIMSOLL_PICK(options.isa, add_kernel_gradient)),
         store_(PLIMSOLL_PICK(options.isa, store_kernel_gradient)) {
     const PatchShape& s = p_.shape;
-    copies_ = p_.geometry.conv.rows().before > 0 || p_.left() > 0 || s.run != s.row ||
-              p_.top(p_.geometry.rows() - 1) + s.band_rows() > p_.source_rows() ||
-              p_.band_columns > p_.geometry.conv.columns().input;
+    numbers_ = few_ != nullptr ? s.kernel_rows * s.run : s.patch();
+    copies_ = p_.has_border() || (few_ == nullptr && s.run != s.row);
     const int64_t groups = (s.filters + kListFilters - 1) / kListFilters;
     filter_parts_ = static_cast<int>(std::min<int64_t>(p_.threads, groups));
     row_parts_ = static_cast<int>(
         std::min<int64_t>(p_.threads / filter_parts_, p_.samples * p_.geometry.rows()));
-    sums_ = rounded(s.filters * s.patch()) + rounded(s.filters);
+    sums_ = rounded(s.filters * numbers_) + rounded(s.filters);
     band_ = copies_ ? p_.band_floats() : 0;
   }
 
@@ -99,7 +42,9 @@ class KernelGradient {
     auto* sums = reinterpret_cast<float*>(call.scratch);
     for_each_part(filter_parts_ * row_parts_, [&](int part) { add(call, sums, part); });
     const PatchShape& s = p_.shape;
-    if (call.outputs[0].data != nullptr) {
+    if (call.outputs[0].data != nullptr && few_ != nullptr) {
+      add_parts(sums, s.filters * numbers_, output_floats(call, 0), !call.first);
+    } else if (call.outputs[0].data != nullptr) {
       const int64_t rows = s.kernel_rows * s.run;
       const int parts = parts_for(rows * s.filters * 2 * kFloat, p_.threads);
       for_each_range(rows, kWidestVector, parts, [&](int64_t begin, int64_t end) {
@@ -107,17 +52,33 @@ class KernelGradient {
       });
     }
     if (!use_bias_ || call.outputs[1].data == nullptr) return;
-    float* bias = output_floats(call, 1);
-    for (int64_t f = 0; f < s.filters; ++f) {
-      float total = 0.0f;
-      for (int64_t rows = 0; rows < row_parts_; ++rows) total += bias_sums(sums, rows)[f];
-      bias[f] = call.first ? total : bias[f] + total;
-    }
+    add_parts(bias_sums(sums, 0), s.filters, output_floats(call, 1), !call.first);
   }
 
  private:
+  // to[i] = the parts' sums[i], in the order of the parts, behind to[i] where they are added to it.
+  void add_parts(const float* sums, int64_t count, float* to, bool add) const noexcept {
+    for (int64_t i = 0; i < count; ++i) {
+      float total = 0.0f;
+      for (int64_t part = 0; part < row_parts_; ++part) total += sums[part * sums_ + i];
+      to[i] = add ? to[i] + total : total;
+    }
+  }
+
+  // Filter by filter; number by number of the kernel where a filter has few.
+  void clear(float* sums, Range filters) const noexcept {
+    if (few_ == nullptr) {
+      std::fill(sums + filters.begin * numbers_, sums + filters.end * numbers_, 0.0f);
+      return;
+    }
+    for (int64_t i = 0; i < numbers_; ++i) {
+      float* row = sums + i * p_.shape.filters;
+      std::fill(row + filters.begin, row + filters.end, 0.0f);
+    }
+  }
+
   float* bias_sums(float* sums, int64_t row_part) const {
-    return sums + row_part * sums_ + rounded(p_.shape.filters * p_.shape.patch());
+    return sums + row_part * sums_ + rounded(p_.shape.filters * numbers_);
   }
 
   void add(const KernelCall& call, float* all_sums, int part) const noexcept {
@@ -128,14 +89,14 @@ class KernelGradient {
     float* sums = all_sums + row_part * sums_;
     float* bias = bias_sums(all_sums, row_part);
     float* band = all_sums + row_parts_ * sums_ + part * band_;
-    std::fill(sums + filters.begin * s.patch(), sums + filters.end * s.patch(), 0.0f);
+    clear(sums, filters);
     std::fill(bias + filters.begin, bias + filters.end, 0.0f);
     std::fill(band, band + band_, 0.0f);
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       const float* from =
           input_floats(call, 0) + row / p_.geometry.rows() * p_.source_rows() * p_.source_row();
       const int64_t top = p_.top(row % p_.geometry.rows());
-      if (copies_) fill_band(from, top, band);
+      if (copies_) p_.fill_band(from, top, band);
       loop_(s, copies_ ? band : from + top * p_.source_row(),
             copies_ ? p_.band_row() : p_.source_row(),
             input_floats(call, 1) + row * p_.pooled_row(),
@@ -144,28 +105,17 @@ class KernelGradient {
     }
   }
 
-  // The padding on both sides stays zero.
-  void fill_band(const float* image, int64_t top, float* band) const noexcept {
-    const auto bytes = static_cast<size_t>(p_.held_columns() * p_.shape.channels * kFloat);
-    for (int64_t r = 0; r < p_.shape.band_rows(); ++r) {
-      float* to = band + r * p_.band_row() + p_.left() * p_.shape.channels;
-      if (p_.geometry.conv.rows().inside(top + r)) {
-        std::memcpy(to, image + (top + r) * p_.source_row(), bytes);
-      } else {
-        std::memset(to, 0, bytes);
-      }
-    }
-  }
-
-  PooledGradient p_;
+  PooledBands p_;
   bool use_bias_;
-  decltype(&generic::add_kernel_gradient) loop_;
+  FewChannelsLoop few_;  // null: filter by filter, by lists
+  FewChannelsLoop loop_;
   decltype(&generic::store_kernel_gradient) store_;
   bool copies_ = false;
   int filter_parts_ = 1;
   int row_parts_ = 1;
-  int64_t sums_ = 0;  // of one part of the rows
-  int64_t band_ = 0;  // of one part
+  int64_t numbers_ = 0;  // sums of one filter
+  int64_t sums_ = 0;     // of one part of the rows
+  int64_t band_ = 0;     // of one part
 };
 
 // --- source
@@ -261,7 +211,7 @@ class SourceGradient {
                 static_cast<size_t>((p_.band_floats() - kept * p_.band_row()) * kFloat));
   }
 
-  PooledGradient p_;
+  PooledBands p_;
   decltype(&generic::add_source_gradient) loop_;
   decltype(&generic::spread_kernel) spread_;
   int parts_ = 1;

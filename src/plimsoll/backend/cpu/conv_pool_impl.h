@@ -13,7 +13,7 @@ inline void add_list_fixed(const float* values, const int32_t* offsets, int64_t 
     for (int c = 0; c < kColumns; ++c) total[r][c] = load(sums + r * sums_row + c * kLanes);
   }
   for (int64_t i = 0; i < count; ++i) {
-    const Floats value = Floats{} + values[i];
+    const Floats value = broadcast(values[i]);
     const float* at = from + offsets[i];
     for (int r = 0; r < kRows; ++r) {
       for (int c = 0; c < kColumns; ++c) {

@@ -25,6 +25,7 @@ struct CpuOptions {
 struct CpuKernel {
   std::unique_ptr<Kernel> kernel;
   Bytes scratch;
+  bool strided = false;  // operands may have gaps
 };
 
 CpuKernel make_cpu_kernel(const NodeFacts& facts, const CpuOptions& options);
@@ -46,7 +47,7 @@ class BodyKernel final : public Kernel {
 };
 template <typename Body>
 CpuKernel kernel_of(Body body, Bytes scratch = Bytes(0)) {
-  return {std::make_unique<BodyKernel<Body>>(std::move(body)), scratch};
+  return {std::make_unique<BodyKernel<Body>>(std::move(body)), scratch, false};
 }
 
 inline const float* input_floats(const KernelCall& call, size_t i) {

@@ -101,11 +101,35 @@ CpuKernel make_cast(const NodeFacts& facts, const CpuOptions& options) {
   });
 }
 
+// f and dy · f' of the activations that have vectors; null: element by element.
+struct ActivationLoops {
+  void (*values)(const float* x, float* y, int64_t count) = nullptr;
+  void (*slopes)(const float* dy, const float* reference, float* dx, int64_t count) = nullptr;
+};
+ActivationLoops loops_of(ops::ActivationKind kind, Isa isa) {
+  using ops::ActivationKind;
+  switch (kind) {
+    case ActivationKind::kRelu:
+      return {PLIMSOLL_PICK(isa, relu_values), PLIMSOLL_PICK(isa, relu_grad_values)};
+    case ActivationKind::kSigmoid:
+      return {PLIMSOLL_PICK(isa, sigmoid_values), PLIMSOLL_PICK(isa, sigmoid_slopes)};
+    case ActivationKind::kTanh:
+      return {PLIMSOLL_PICK(isa, tanh_values), PLIMSOLL_PICK(isa, tanh_slopes)};
+    case ActivationKind::kSilu:
+      return {PLIMSOLL_PICK(isa, silu_values), PLIMSOLL_PICK(isa, silu_slopes)};
+    case ActivationKind::kGelu:
+      return {PLIMSOLL_PICK(isa, gelu_values), PLIMSOLL_PICK(isa, gelu_slopes)};
+    case ActivationKind::kGeluTanh:
+      return {PLIMSOLL_PICK(isa, gelu_tanh_values), PLIMSOLL_PICK(isa, gelu_tanh_slopes)};
+    default:
+      return {};
+  }
+}
+
 CpuKernel make_activation(const NodeFacts& facts, const CpuOptions& options) {
   const ops::Activation activation = ops::read_activation(facts.attributes());
   const int64_t count = facts.output_elements(0);
-  if (activation.kind == ops::ActivationKind::kRelu) {
-    const auto loop = PLIMSOLL_PICK(options.isa, relu_values);
+  if (const auto loop = loops_of(activation.kind, options.isa).values; loop != nullptr) {
     const int parts = parts_for(count * 8, options.threads);
     return kernel_of([=](const KernelCall& call) {
       for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
@@ -154,9 +178,8 @@ CpuKernel make_relu_grad_from_bits(const NodeFacts& facts, const CpuOptions& opt
 CpuKernel make_activation_grad(const NodeFacts& facts, const CpuOptions& options) {
   const ops::Activation activation = ops::read_activation(facts.attributes());
   const int64_t count = facts.output_elements(0);
-  if (activation.kind == ops::ActivationKind::kRelu) {
-    if (facts.forms[1] == "positive_bits") return make_relu_grad_from_bits(facts, options);
-    const auto loop = PLIMSOLL_PICK(options.isa, relu_grad_values);
+  if (facts.forms[1] == "positive_bits") return make_relu_grad_from_bits(facts, options);
+  if (const auto loop = loops_of(activation.kind, options.isa).slopes; loop != nullptr) {
     const int parts = parts_for(count * 12, options.threads);
     return kernel_of([=](const KernelCall& call) {
       for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {

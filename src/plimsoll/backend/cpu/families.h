@@ -1,7 +1,8 @@
 #pragma once
 
 // The kernels of this folder by family. A maker answers with no kernel where the node is not its
-// own, or asks for something that it does not have; operands are dense.
+// own, or asks for something that it does not have; operands are dense unless it says
+// otherwise.
 
 #include "backend/cpu/cpu_kernels.h"
 
@@ -15,7 +16,20 @@ CpuKernel make_pooling(const NodeFacts& facts, const CpuOptions& options);
 CpuKernel make_channels(const NodeFacts& facts, const CpuOptions& options);
 // conv2d_pool_grad_kernel and conv2d_pool_grad_input, undilated.
 CpuKernel make_conv_pool(const NodeFacts& facts, const CpuOptions& options);
-// dense with a single unit, and its gradients.
+// lstm, gru, simple_rnn and their gradients.
+CpuKernel make_recurrent(const NodeFacts& facts, const CpuOptions& options);
+// embedding, the gradient of its table, adam_rows.
+CpuKernel make_embedding(const NodeFacts& facts, const CpuOptions& options);
+// attention and its gradients; operands may be cut along queries and keys.
+CpuKernel make_attention(const NodeFacts& facts, const CpuOptions& options);
+// layer_norm, softmax and their gradients.
+CpuKernel make_rows(const NodeFacts& facts, const CpuOptions& options);
+// log_sum_exp and softmax_crossentropy_grad; operands may be cut along the classes.
+CpuKernel make_class_rows(const NodeFacts& facts, const CpuOptions& options);
+// conv2d_pool over few channels (few_channels.h).
+CpuKernel make_few_channels(const NodeFacts& facts, const CpuOptions& options);
+// dense with at most so many units, not cut, and its gradients.
+int64_t most_units(Isa isa);
 CpuKernel make_narrow_dense(const NodeFacts& facts, const CpuOptions& options);
 // Optimizer updates.
 CpuKernel make_optimizer(const NodeFacts& facts, const CpuOptions& options);

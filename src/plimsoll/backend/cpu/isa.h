@@ -5,6 +5,7 @@
 // The loops are plain C++ that the compiler vectorizes, compiled once per instruction set
 // (for_each_isa.h). The choice is part of the kernel set: other widths of partial sums, other bits.
 
+#include <cstdint>
 #include <string_view>
 
 namespace plimsoll::backend::cpu {
@@ -16,5 +17,8 @@ constexpr Isa isa_of(std::string_view cpu_isa) {
   if (cpu_isa.starts_with("avx512")) return Isa::kAvx512;
   return cpu_isa == "avx2" ? Isa::kAvx2 : Isa::kGeneric;
 }
+
+// Floats of one vector.
+constexpr int64_t lanes_of(Isa isa) { return isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4; }
 
 }  // namespace plimsoll::backend::cpu

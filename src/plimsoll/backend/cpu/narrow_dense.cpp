@@ -1,10 +1,13 @@
-// dense with one unit: dot products, not a matrix product, and bound by memory.
+// dense with one unit: dot products, not a matrix product, and bound by memory. With a few, no more
+// than a vector has lanes: matrix products of which the vendor's kernels would compute mostly
+// zeros.
 //
 // A dot product is summed over stretches of 8192 elements, whose sums are added in order, so that
 // threads may share out stretches (few rows, each long) as well as rows.
 
 #include <cstring>
 
+#include "backend/cpu/column_sums.h"
 #include "backend/cpu/families.h"
 
 #define PLIMSOLL_LOOPS_HEADER "backend/cpu/narrow_dense_impl.h"
@@ -19,6 +22,7 @@ constexpr int64_t kGrain = 1024;
 struct NarrowDense {
   int64_t rows = 1;
   int64_t width = 1;  // of x
+  int64_t units = 1;
   bool bias = false;
   bool relu = false;
 };
@@ -85,7 +89,55 @@ CpuKernel make_grad_kernel(const NarrowDense& d, const CpuOptions& options) {
   });
 }
 
+// --- few units
+
+// Below this many products one thread is as fast as several.
+constexpr int64_t kProductsWorthATeam = 1 << 17;
+constexpr int64_t kFewColumns = 64;  // shares of columns begin at a multiple
+
+int few_parts(const NarrowDense& d, const CpuOptions& options) {
+  return d.rows * d.width * d.units < kProductsWorthATeam ? 1 : options.threads;
+}
+
+CpuKernel make_few_forward(const NarrowDense& d, const CpuOptions& options) {
+  return kernel_of([d, loop = PLIMSOLL_PICK(options.isa, few_units_forward),
+                    parts = few_parts(d, options)](const KernelCall& call) {
+    for_each_range(d.rows, 1, parts, [&](int64_t begin, int64_t end) {
+      loop(input_floats(call, 0) + begin * d.width, end - begin, d.width, input_floats(call, 1),
+           d.bias ? input_floats(call, 2) : nullptr, d.relu, d.units,
+           output_floats(call, 0) + begin * d.units);
+    });
+  });
+}
+
+CpuKernel make_few_grad_input(const NarrowDense& d, const CpuOptions& options) {
+  return kernel_of([d, loop = PLIMSOLL_PICK(options.isa, few_units_grad_input),
+                    parts = few_parts(d, options)](const KernelCall& call) {
+    for_each_range(d.width, kFewColumns, parts, [&](int64_t begin, int64_t end) {
+      loop(input_floats(call, 0), d.rows, input_floats(call, 1), d.units, d.width, begin, end,
+           output_floats(call, 0));
+    });
+  });
+}
+
+CpuKernel make_few_grad_kernel(const NarrowDense& d, const CpuOptions& options) {
+  return kernel_of([d, loop = PLIMSOLL_PICK(options.isa, few_units_grad_kernel),
+                    parts = few_parts(d, options),
+                    bias = ColumnSums(d.rows, d.units, options.isa)](const KernelCall& call) {
+    if (call.outputs[0].data != nullptr) {
+      for_each_range(d.width, kFewColumns, parts, [&](int64_t begin, int64_t end) {
+        loop(input_floats(call, 0), input_floats(call, 1), d.rows, d.width, d.units, begin, end,
+             output_floats(call, 0), !call.first);
+      });
+    }
+    if (!d.bias || call.outputs[1].data == nullptr) return;
+    bias.run(input_floats(call, 1), output_floats(call, 1), !call.first);
+  });
+}
+
 }  // namespace
+
+int64_t most_units(Isa isa) { return lanes_of(isa); }
 
 CpuKernel make_narrow_dense(const NodeFacts& facts, const CpuOptions& options) {
   const std::string_view op = facts.op();
@@ -97,12 +149,17 @@ CpuKernel make_narrow_dense(const NodeFacts& facts, const CpuOptions& options) {
   const graph::ValueType& y = forward      ? facts.outputs[0]
                               : grad_input ? facts.inputs[0]
                                            : facts.inputs[1];
-  if (y.shape[y.shape.rank() - 1].count != 1) return {};
   NarrowDense d;
+  d.units = y.shape[y.shape.rank() - 1].count;
+  if (d.units > most_units(options.isa)) return {};
   d.width = x.shape[x.shape.rank() - 1].count;
   d.rows = facts.samples() * x.shape.elements_per_sample() / d.width;
   d.bias = facts.attributes().get_bool("use_bias", false);
   d.relu = facts.attributes().get_string("activation", "linear") == "relu";
+  if (d.units > 1) {
+    if (forward) return make_few_forward(d, options);
+    return grad_input ? make_few_grad_input(d, options) : make_few_grad_kernel(d, options);
+  }
   if (forward) return make_forward(d, options);
   return grad_input ? make_grad_input(d, options) : make_grad_kernel(d, options);
 }

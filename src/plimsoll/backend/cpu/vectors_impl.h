@@ -12,6 +12,34 @@ inline Floats load(const float* from) {
   return v;
 }
 inline void store(float* to, Floats v) { __builtin_memcpy(to, &v, sizeof(v)); }
+// The first `count` lanes, 0 to all of them; the others are zero, and nothing is read or written
+// there.
+inline Floats load_first(const float* from, int64_t count) {
+#if PLIMSOLL_LANES == 16
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
+#else
+  Floats v = {};
+  __builtin_memcpy(&v, from, static_cast<size_t>(count) * sizeof(float));
+  return v;
+#endif
+}
+inline void store_first(float* to, Floats v, int64_t count) {
+#if PLIMSOLL_LANES == 16
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), v);
+#else
+  __builtin_memcpy(to, &v, static_cast<size_t>(count) * sizeof(float));
+#endif
+}
+// x in every lane.
+inline Floats broadcast(float x) {
+#if PLIMSOLL_LANES == 16
+  return _mm512_set1_ps(x);
+#elif PLIMSOLL_LANES == 8
+  return _mm256_set1_ps(x);
+#else
+  return Floats{x, x, x, x};
+#endif
+}
 // a · b + c, rounded once where the instruction set has that.
 inline Floats multiply_add(Floats a, Floats b, Floats c) {
 #if PLIMSOLL_LANES == 16
@@ -20,6 +48,27 @@ inline Floats multiply_add(Floats a, Floats b, Floats c) {
   return _mm256_fmadd_ps(a, b, c);
 #else
   return a * b + c;
+#endif
+}
+// Which lanes of a vector are meant.
+#if PLIMSOLL_LANES == 16
+using Lanes = __mmask16;
+#else
+using Lanes = Ints;
+#endif
+inline Lanes lanes_where_equal(Ints a, int32_t b) {
+#if PLIMSOLL_LANES == 16
+  return _mm512_cmpeq_epi32_mask(reinterpret_cast<__m512i>(a), _mm512_set1_epi32(b));
+#else
+  return a == b;
+#endif
+}
+// multiply_add in those lanes, c in the others.
+inline Floats multiply_add_lanes(Lanes lanes, Floats a, Floats b, Floats c) {
+#if PLIMSOLL_LANES == 16
+  return _mm512_mask3_fmadd_ps(a, b, c, lanes);
+#else
+  return lanes ? multiply_add(a, b, c) : c;
 #endif
 }
 inline Ints load_winners(const uint8_t* from) {

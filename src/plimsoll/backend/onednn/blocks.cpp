@@ -29,12 +29,19 @@ constexpr int64_t kMostSamples = 64;
 // A dense layer reuses its weights over so many rows at least, while that stays in the caches.
 constexpr int64_t kLeastDenseRows = 16;
 constexpr double kWeightGradientCallBytes = 8 << 20;
+// Samples of one thread that a step of a recurrent layer multiplies by each weight that it reads,
+// and what its call may hold.
+constexpr int64_t kRecurrentRows = 8;
+constexpr double kCallBytes = 8 << 20;
 
-enum class Weight : uint8_t { kLight, kDense, kConvolution };
+enum class Weight : uint8_t { kLight, kDense, kConvolution, kRecurrent };
 
 Weight weight_of(const graph::Node& node) {
   const std::string_view op = node.op->name();
   if (op.starts_with("conv2d")) return Weight::kConvolution;
+  if (op.starts_with("lstm") || op.starts_with("gru") || op.starts_with("simple_rnn")) {
+    return Weight::kRecurrent;
+  }
   if (op == "dense" || op.starts_with("dense_grad")) return Weight::kDense;
   return Weight::kLight;
 }
@@ -102,12 +109,19 @@ int64_t Blocks::preferred_dense(const Graph& graph, NodeId node) const {
   return std::max(roomy, power_within(kLeastDenseRows, bytes, caches_bytes_ * 7 / 8));
 }
 
+int64_t Blocks::preferred_recurrent(const Graph& graph, NodeId node) const {
+  const int64_t extent = power_from(static_cast<double>(kRecurrentRows * options_.threads));
+  return power_within(extent, sample_bytes(graph, node), kCallBytes);
+}
+
 int64_t Blocks::preferred(const Graph& graph, NodeId node) const {
   switch (weight_of(graph.node(node))) {
     case Weight::kConvolution:
       return preferred_convolution(graph, node);
     case Weight::kDense:
       return preferred_dense(graph, node);
+    case Weight::kRecurrent:
+      return preferred_recurrent(graph, node);
     case Weight::kLight:
       break;
   }
@@ -154,7 +168,8 @@ int64_t Blocks::limited(const Graph& graph, NodeId node, int64_t extent) const {
 graph::Block Blocks::block(const Graph& graph, NodeId node) const {
   BoxRule rule;
   rule.batch = preferred(graph, node);
-  if (weight_of(graph.node(node)) != Weight::kConvolution) {
+  const Weight weight = weight_of(graph.node(node));
+  if (weight == Weight::kLight || weight == Weight::kDense) {
     rule.batch = limited(graph, node, rule.batch);
   }
   rule.call_bytes = Bytes(int64_t{1} << 60);  // the extent has been halved already

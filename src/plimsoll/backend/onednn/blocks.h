@@ -2,11 +2,12 @@
 
 // The boxes of this backend's kernel set.
 //
-// Three kinds of nodes, by what decides their batch extent (numbers: docs/design/0002-kernel-sets):
+// Four kinds of nodes, by what decides their batch extent (numbers: docs/design/0002-kernel-sets):
 //
 //   convolutions   enough work in a call to hide its start, operands within half of the L2 caches
 //                  together; a weight gradient also enough to hide the pass that adds it up
 //   dense layers   32 to 64 rows to reuse the weights, fewer where a row is long
+//   recurrences    8 samples a thread, which share each weight that a step reads, within 8 MiB
 //   all others     operands of a call within half of the L2 caches
 //
 // A slice of a loop is a multiple of every box in it, so a light node must not ask for more rows
@@ -31,6 +32,7 @@ class Blocks {
   int64_t preferred(const graph::Graph& graph, graph::NodeId node) const;
   int64_t preferred_convolution(const graph::Graph& graph, graph::NodeId node) const;
   int64_t preferred_dense(const graph::Graph& graph, graph::NodeId node) const;
+  int64_t preferred_recurrent(const graph::Graph& graph, graph::NodeId node) const;
   // At most the extents of the heavy nodes above.
   int64_t limited(const graph::Graph& graph, graph::NodeId node, int64_t extent) const;
 

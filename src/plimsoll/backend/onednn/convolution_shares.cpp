@@ -88,7 +88,8 @@ Shares by_rows(const Convolution& call, int parts) {
     int64_t other = 0;
     Window& window = work.geometry.window[0];
     window = to_source ? rows_of_source(rows, range, other) : rows_of_result(rows, range, other);
-    if (window.input < 1 || window.output < 1 || window.before >= reach(rows)) return {};
+    if (window.input < 1 || window.output < 1) return {};
+    if (window.before < 0 || window.before >= reach(rows)) return {};
     add_share(shares, work, (to_source ? range.begin : other) * g.columns().input * g.channels,
               (to_source ? other : range.begin) * g.columns().output * g.filters);
   }

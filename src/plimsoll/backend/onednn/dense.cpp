@@ -261,7 +261,7 @@ std::string key_of(const Dense& d, const Share& share, bool add) {
 
 }  // namespace
 
-std::optional<Dense> read_dense(const cpu::NodeFacts& facts) {
+std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units) {
   Dense d;
   const std::string_view op = facts.op();
   if (op == "dense") {
@@ -279,11 +279,12 @@ std::optional<Dense> read_dense(const cpu::NodeFacts& facts) {
                                                                 : facts.inputs[1];
   const int64_t all_units = y.shape[y.shape.rank() - 1].count;
   const bool packed = facts.inputs[1].dtype == DType::kOpaque;
-  if (x.dtype != DType::kFloat32 || packed || all_units == 1) return std::nullopt;
+  if (x.dtype != DType::kFloat32 || packed) return std::nullopt;
   const int axis = graph::find_axis(facts.axes, "units");
   PLIMSOLL_CHECK(axis >= 0, "a dense layer without an axis of units");
   d.units = facts.extents[static_cast<size_t>(axis)];
   d.cut = d.units < all_units;
+  if (!d.cut && all_units <= own_units) return std::nullopt;
   d.inner = x.shape[x.shape.rank() - 1].count;
   d.rows = facts.samples() * x.shape.elements_per_sample() / d.inner;
   d.bias = facts.attributes().get_bool("use_bias", false) && d.kind != DenseKind::kGradInput;

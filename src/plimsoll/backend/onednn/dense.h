@@ -40,8 +40,9 @@ struct Dense {
   bool cut = false;  // along the units
 };
 
-// nullopt: another operator, a single unit, or what only the reference computes (float64).
-std::optional<Dense> read_dense(const cpu::NodeFacts& facts);
+// nullopt: another operator, no more than `own_units` units that are not cut (our own kernels
+// compute those), or what only the reference computes (float64).
+std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units);
 
 class DenseLayers {
  public:

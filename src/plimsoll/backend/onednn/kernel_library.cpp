@@ -1,5 +1,7 @@
 #include "backend/onednn/kernel_library.h"
 
+#include "backend/cpu/families.h"
+#include "backend/cpu/few_channels.h"
 #include "backend/reference/reference.h"
 #include "base/error.h"
 
@@ -73,10 +75,18 @@ std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId
   if (!facts.op().starts_with("conv2d") || facts.op().starts_with("conv2d_pool_grad")) {
     return std::nullopt;
   }
+  if (facts.op() == "conv2d_pool" &&
+      cpu::pools_few_channels(ops::conv2d_pool_geometry(facts.op(), facts.types()), options_.isa)) {
+    return std::nullopt;
+  }
   const int axis = graph::find_axis(facts.axes, graph::kBatchAxis);
   const int64_t block_samples =
       axis < 0 ? 1 : blocks_.block(graph, node)[static_cast<size_t>(axis)];
   return read_convolution(facts, block_samples);
+}
+
+std::optional<Dense> KernelLibrary::dense(const cpu::NodeFacts& facts) const {
+  return read_dense(facts, cpu::most_units(options_.isa));
 }
 
 Bytes KernelLibrary::scratch(const Graph& graph, NodeId node, int64_t batch,
@@ -85,7 +95,7 @@ Bytes KernelLibrary::scratch(const Graph& graph, NodeId node, int64_t batch,
   const cpu::NodeFacts facts = cpu::node_facts(graph, node, batch, extents, forms);
   if (is_pack(facts)) return Bytes(0);
   if (const auto c = convolution(graph, node, facts)) return convolutions_.scratch(*c);
-  if (const auto dense = read_dense(facts)) return dense_layers_.scratch(*dense);
+  if (const auto d = dense(facts)) return dense_layers_.scratch(*d);
   const cpu::CpuKernel made = cpu::make_cpu_kernel(facts, options_);
   if (made.kernel != nullptr) return made.scratch;
   return reference_scratch(graph, node, batch, extents, forms);
@@ -95,7 +105,7 @@ bool KernelLibrary::own(const Graph& graph, NodeId node, int64_t batch,
                         std::span<const int64_t> extents) const {
   const cpu::NodeFacts facts = cpu::node_facts(graph, node, batch, extents, {});
   return is_pack(facts) || convolution(graph, node, facts).has_value() ||
-         read_dense(facts).has_value() || cpu::make_cpu_kernel(facts, options_).kernel != nullptr;
+         dense(facts).has_value() || cpu::make_cpu_kernel(facts, options_).kernel != nullptr;
 }
 
 // The vendor says nothing about it. Our own kernels compute rows of map axes one by one, or
@@ -104,7 +114,7 @@ bool KernelLibrary::row_exact(const Graph& graph, NodeId node, int axis) const {
   const graph::Node& n = graph.node(node);
   const std::vector<int64_t> extents = concrete_block(graph, node, blocks_.block(graph, node), 1);
   const cpu::NodeFacts facts = cpu::node_facts(graph, node, 1, extents, {});
-  if (n.op->name().starts_with("conv2d") || read_dense(facts)) return false;
+  if (n.op->name().starts_with("conv2d") || read_dense(facts, 1)) return false;
   return reference_row_exact(graph, node, axis);
 }
 
@@ -134,7 +144,7 @@ std::vector<std::string> KernelLibrary::primitive_keys(const Graph& graph, NodeI
     const cpu::NodeFacts facts = cpu::node_facts(graph, node, batch, extents, {});
     std::vector<std::string> more;
     if (const auto c = convolution(graph, node, facts)) more = convolutions_.keys(*c);
-    if (const auto d = read_dense(facts)) more = dense_layers_.keys(*d);
+    if (const auto d = dense(facts)) more = dense_layers_.keys(*d);
     keys.insert(keys.end(), more.begin(), more.end());
   }
   return keys;
@@ -158,11 +168,12 @@ std::unique_ptr<Kernel> KernelLibrary::make(const KernelRequest& request) const 
     }
     return convolutions_.make(*c, options_.isa);
   }
-  if (const auto dense = read_dense(facts)) {
-    return dense_layers_.make(*dense, request, options_.isa);
+  if (const auto d = dense(facts)) {
+    return dense_layers_.make(*d, request, options_.isa);
   }
   if (cpu::CpuKernel made = cpu::make_cpu_kernel(facts, options_); made.kernel != nullptr) {
-    PLIMSOLL_CHECK(cpu::is_dense(request), facts.node->name + ": operands with gaps");
+    PLIMSOLL_CHECK(made.strided || cpu::is_dense(request),
+                   facts.node->name + ": operands with gaps");
     return std::move(made.kernel);
   }
   return delegated(make_reference_kernel(request));

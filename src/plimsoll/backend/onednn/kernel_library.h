@@ -46,6 +46,7 @@ class KernelLibrary {
   std::optional<PackedLayout> wanted_layout(const graph::Graph& graph, graph::NodeId node) const;
 
  private:
+  std::optional<Dense> dense(const cpu::NodeFacts& facts) const;
   std::optional<Convolution> convolution(const graph::Graph& graph, graph::NodeId node,
                                          const cpu::NodeFacts& facts) const;
 

@@ -1,15 +1,23 @@
 # The sources of cpu/ and onednn/, and what they need; replaces the stub in onednn_sources.
 set(onednn_loops
+    cpu/attention_tiles.cpp
     cpu/channels.cpp
     cpu/column_sums.cpp
     cpu/conv_pool.cpp
     cpu/elementwise.cpp
+    cpu/embedding.cpp
+    cpu/few_channels.cpp
     cpu/narrow_dense.cpp
     cpu/optimizers.cpp
-    cpu/pooling.cpp)
+    cpu/pooling.cpp
+    cpu/product.cpp
+    cpu/rows.cpp
+    cpu/scan.cpp)
 set(onednn_sources
+    cpu/attention.cpp
     cpu/cpu_kernels.cpp
     cpu/node_facts.cpp
+    cpu/recurrent.cpp
     cpu/team.cpp
     cpu/threads.cpp
     onednn/blocks.cpp

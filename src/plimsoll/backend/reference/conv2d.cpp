@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/reference/image_loops.h"
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
 #include "ops/conv2d.h"
@@ -14,26 +15,6 @@ using ops::Window;
 
 Conv2dGeometry geometry_of(const Problem& problem) {
   return ops::conv2d_geometry(problem.node.op->name(), problem.types());
-}
-
-// A pixel of an image operand: its channels lie side by side.
-template <typename T>
-T* pixel(const Operand& image, int64_t sample, int64_t row, int64_t column) {
-  return data_of<T>(image) + sample * image.strides[0] + row * image.strides[1] +
-         column * image.strides[2];
-}
-
-// Calls body(tap, input row, input column) for the kernel positions that lie inside of the input.
-template <typename Body>
-void for_each_tap(const Conv2dGeometry& g, int64_t out_row, int64_t out_column, Body body) {
-  for (int64_t i = 0; i < g.rows().size; ++i) {
-    const int64_t row = g.rows().position(out_row, i);
-    if (!g.rows().inside(row)) continue;
-    for (int64_t j = 0; j < g.columns().size; ++j) {
-      const int64_t column = g.columns().position(out_column, j);
-      if (g.columns().inside(column)) body(i * g.columns().size + j, row, column);
-    }
-  }
 }
 
 template <typename Body>
@@ -86,14 +67,6 @@ std::unique_ptr<Kernel> make_conv2d(const Problem& problem) {
 
 Bytes filter_scratch(const Problem& problem) {
   return Bytes(geometry_of(problem).filters * int64_t{sizeof(double)});
-}
-
-// The output position that kernel position `tap` joins with input position `at`; −1: none.
-int64_t output_of(const Window& window, int64_t at, int64_t tap) {
-  const int64_t shifted = at + window.before - tap * window.dilation;
-  if (shifted < 0 || shifted % window.stride != 0) return -1;
-  const int64_t output = shifted / window.stride;
-  return output < window.output ? output : -1;
 }
 
 // One input pixel's gradient.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/reference/image_loops.h"
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
 #include "ops/conv2d_pool.h"
@@ -14,12 +15,6 @@ using ops::Window;
 
 Conv2dPoolGeometry geometry_of(const Problem& problem) {
   return ops::conv2d_pool_geometry(problem.node.op->name(), problem.types());
-}
-
-template <typename T>
-T* pixel(const Operand& image, int64_t sample, int64_t row, int64_t column) {
-  return data_of<T>(image) + sample * image.strides[0] + row * image.strides[1] +
-         column * image.strides[2];
 }
 
 // body(sample, row, column) for each window.
@@ -35,18 +30,8 @@ void for_each_window(const Conv2dPoolGeometry& g, int64_t samples, Body body) {
 // body(kernel position, input row, input column) under position `tap` of a window.
 template <typename Body>
 void for_each_input(const Conv2dPoolGeometry& g, int64_t i, int64_t j, int64_t tap, Body body) {
-  const Window& rows = g.conv.rows();
-  const Window& columns = g.conv.columns();
-  const int64_t out_row = i * g.pool_rows + tap / g.pool_columns;
-  const int64_t out_column = j * g.pool_columns + tap % g.pool_columns;
-  for (int64_t r = 0; r < rows.size; ++r) {
-    const int64_t row = rows.position(out_row, r);
-    if (!rows.inside(row)) continue;
-    for (int64_t c = 0; c < columns.size; ++c) {
-      const int64_t column = columns.position(out_column, c);
-      if (columns.inside(column)) body(r * columns.size + c, row, column);
-    }
-  }
+  for_each_tap(g.conv, i * g.pool_rows + tap / g.pool_columns,
+               j * g.pool_columns + tap % g.pool_columns, body);
 }
 
 // The first maximum so far; a NaN beats every number.
@@ -118,14 +103,6 @@ std::unique_ptr<Kernel> make_forward(const Problem& problem) {
 Bytes forward_scratch(const Problem& problem) {
   return Bytes(geometry_of(problem).conv.filters *
                static_cast<int64_t>(sizeof(double) + sizeof(Best)));
-}
-
-// The output position that kernel position `tap` joins with input position `at`; −1: none.
-int64_t output_of(const Window& window, int64_t at, int64_t tap) {
-  const int64_t shifted = at + window.before - tap * window.dilation;
-  if (shifted < 0 || shifted % window.stride != 0) return -1;
-  const int64_t output = shifted / window.stride;
-  return output < window.output ? output : -1;
 }
 
 // Adds what one window gives to an input pixel at one kernel position.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/reference/image_loops.h"
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
 
@@ -29,12 +30,6 @@ std::vector<Source> sources(int64_t input, int64_t size, bool bilinear) {
     result.push_back({std::max<int64_t>(low, 0), std::min(high, input - 1), at - below});
   }
   return result;
-}
-
-template <typename T>
-T* pixel(const Operand& image, int64_t sample, int64_t row, int64_t column) {
-  return data_of<T>(image) + sample * image.strides[0] + row * image.strides[1] +
-         column * image.strides[2];
 }
 
 // Calls body(sample, row, column, source of the row, source of the column) for each large pixel.

@@ -1,0 +1,93 @@
+#pragma once
+
+// How the kernels of a convolution with a pooling behind it walk an image: one pooled row at a
+// time, over the "band" of source rows under it. Where the image has a border of padding, the band
+// is a copy with zeros around.
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/conv_pool.h"
+#include "backend/cpu/cpu_kernels.h"
+
+namespace plimsoll::backend::cpu {
+
+inline constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
+// Below this many products one thread is as fast as several.
+inline constexpr double kProductsWorthATeam = 3e5;
+
+inline int64_t rounded(int64_t floats) {
+  return (floats + kWidestVector - 1) / kWidestVector * kWidestVector;
+}
+
+inline PatchShape patch_shape(const ops::Conv2dPoolGeometry& g) {
+  PatchShape s;
+  s.kernel_rows = g.conv.rows().size;
+  s.run = g.conv.columns().size * g.conv.channels;
+  s.row = rounded(s.run);
+  s.filters = g.conv.filters;
+  s.pool_rows = g.pool_rows;
+  s.pool_columns = g.pool_columns;
+  s.taps = g.taps();
+  s.stride_rows = g.conv.rows().stride;
+  s.stride_columns = g.conv.columns().stride;
+  s.channels = g.conv.channels;
+  return s;
+}
+
+// What the kernels know of their node, whichever of the three it is.
+struct PooledBands {
+  PatchShape shape;
+  ops::Conv2dPoolGeometry geometry;
+  int64_t samples = 1;
+  int64_t band_columns = 1;  // source columns under all windows of a row, padding included
+  int threads = 1;
+
+  PooledBands(const NodeFacts& facts, const CpuOptions& options)
+      : geometry(ops::conv2d_pool_geometry(facts.op(), facts.types())) {
+    shape = patch_shape(geometry);
+    samples = facts.samples() * facts.inputs[0].shape[0].count;
+    band_columns = (geometry.columns() * shape.pool_columns - 1) * shape.stride_columns +
+                   geometry.conv.columns().size;
+    const double products = static_cast<double>(samples * geometry.rows() * geometry.columns()) *
+                            static_cast<double>(shape.filters * shape.patch());
+    threads = products < kProductsWorthATeam ? 1 : options.threads;
+  }
+
+  int64_t source_row() const { return geometry.conv.columns().input * shape.channels; }
+  int64_t source_rows() const { return geometry.conv.rows().input; }
+  int64_t band_row() const { return band_columns * shape.channels; }
+  // A band of rows with room for the last patch's last vector.
+  int64_t band_floats() const { return rounded(shape.band_rows() * band_row() + kWidestVector); }
+  // The first source row under a pooled row; may lie in the padding.
+  int64_t top(int64_t pooled_row) const {
+    return pooled_row * shape.step_rows() - geometry.conv.rows().before;
+  }
+  int64_t left() const { return geometry.conv.columns().before; }
+  // Source columns that a band holds.
+  int64_t held_columns() const {
+    return std::min(geometry.conv.columns().input, band_columns - left());
+  }
+  int64_t pooled_row() const { return geometry.columns() * shape.filters; }
+  // Whether a pooled row's windows reach what is not in the image.
+  bool has_border() const {
+    return geometry.conv.rows().before > 0 || left() > 0 ||
+           top(geometry.rows() - 1) + shape.band_rows() > source_rows() ||
+           band_columns > geometry.conv.columns().input;
+  }
+
+  // The padding on both sides stays zero.
+  void fill_band(const float* image, int64_t top, float* band) const noexcept {
+    const auto bytes = static_cast<size_t>(held_columns() * shape.channels * kFloat);
+    for (int64_t r = 0; r < shape.band_rows(); ++r) {
+      float* to = band + r * band_row() + left() * shape.channels;
+      if (geometry.conv.rows().inside(top + r)) {
+        std::memcpy(to, image + (top + r) * source_row(), bytes);
+      } else {
+        std::memset(to, 0, bytes);
+      }
+    }
+  }
+};
+
+}  // namespace plimsoll::backend::cpu

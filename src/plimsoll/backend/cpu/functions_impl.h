@@ -1,0 +1,158 @@
+// Functions of vectors, element by element; included by files of loops behind vectors_impl.h.
+//
+// Polynomials of the Cephes library (exp, tanh) and of XLA (erf), a few roundings off in the worst
+// case. A NaN stays one. Elements do not depend on their neighbours, so that parts of vectors give
+// the bits of whole ones.
+
+inline Floats all_lanes(float x) { return Floats{} + x; }
+inline Floats choose(Ints mask, Floats yes, Floats no) { return mask ? yes : no; }
+inline Floats magnitude(Floats x) {
+  return reinterpret_cast<Floats>(reinterpret_cast<Ints>(x) & 0x7fffffff);
+}
+inline Floats with_sign_of(Floats x, Floats sign) {
+  const Ints bit = reinterpret_cast<Ints>(sign) & static_cast<int32_t>(0x80000000u);
+  return reinterpret_cast<Floats>(reinterpret_cast<Ints>(x) | bit);
+}
+
+// exp(x) for x at most 0; 0 where that is below the smallest normal number.
+inline Floats exp_negative(Floats x) {
+  constexpr float kLeast = -87.33654f;
+  constexpr float kRound = 12582912.0f;  // 1.5 · 2^23: what is added to it is rounded to integers
+  constexpr int32_t kRoundBits = 0x4B400000;
+  const Floats clipped = choose(x < kLeast, all_lanes(kLeast), x);
+  const Floats shifted = multiply_add(clipped, all_lanes(1.44269504f), all_lanes(kRound));
+  const Floats n = shifted - kRound;
+  Floats r = multiply_add(n, all_lanes(-0.693359375f), clipped);
+  r = multiply_add(n, all_lanes(2.12194440e-4f), r);
+  Floats p = multiply_add(all_lanes(1.9875691500e-4f), r, all_lanes(1.3981999507e-3f));
+  p = multiply_add(p, r, all_lanes(8.3334519073e-3f));
+  p = multiply_add(p, r, all_lanes(4.1665795894e-2f));
+  p = multiply_add(p, r, all_lanes(1.6666665459e-1f));
+  p = multiply_add(p, r, all_lanes(5.0000001201e-1f));
+  const Floats y = multiply_add(p, r * r, r) + 1.0f;
+  const Ints power = (reinterpret_cast<Ints>(shifted) - kRoundBits + 127) << 23;
+  return choose(x < kLeast, Floats{}, y * reinterpret_cast<Floats>(power));
+}
+
+// 1 / (1 + exp(−x)).
+inline Floats sigmoid_of(Floats x) {
+  const Floats e = exp_negative(-magnitude(x));
+  return choose(x < 0.0f, e, all_lanes(1.0f)) / (1.0f + e);
+}
+
+inline Floats tanh_of(Floats x) {
+  const Floats square = x * x;
+  Floats p = multiply_add(all_lanes(-5.70498872745e-3f), square, all_lanes(2.06390887954e-2f));
+  p = multiply_add(p, square, all_lanes(-5.37397155531e-2f));
+  p = multiply_add(p, square, all_lanes(1.33314422036e-1f));
+  p = multiply_add(p, square, all_lanes(-3.33332819422e-1f));
+  const Floats small = multiply_add(p * square, x, x);
+  const Floats size = magnitude(x);
+  const Floats e = exp_negative(-2.0f * size);
+  const Floats large = with_sign_of((1.0f - e) / (1.0f + e), x);
+  return choose(size < 0.625f, small, large);
+}
+
+inline Floats erf_of(Floats x) {
+  constexpr float kMost = 3.832506856900711f;
+  Floats c = choose(x > kMost, all_lanes(kMost), x);
+  c = choose(c < -kMost, all_lanes(-kMost), c);
+  const Floats square = c * c;
+  Floats p =
+      multiply_add(all_lanes(0.00022905065861350646f), square, all_lanes(0.0034082910107109506f));
+  p = multiply_add(p, square, all_lanes(0.050955695062380861f));
+  p = multiply_add(p, square, all_lanes(0.18520832239976145f));
+  p = multiply_add(p, square, all_lanes(1.128379143519084f));
+  Floats q =
+      multiply_add(all_lanes(-1.1791602954361697e-7f), square, all_lanes(0.000023547966471313185f));
+  q = multiply_add(q, square, all_lanes(0.0010179625278914885f));
+  q = multiply_add(q, square, all_lanes(0.014070470171167667f));
+  q = multiply_add(q, square, all_lanes(0.11098505178285362f));
+  q = multiply_add(q, square, all_lanes(0.49746925110067538f));
+  q = multiply_add(q, square, all_lanes(1.0f));
+  return c * p / q;
+}
+
+// The distribution function of the normal distribution.
+inline Floats normal_cdf(Floats x) { return 0.5f * (1.0f + erf_of(x * 0.707106781186547524f)); }
+
+// Lanes folded in pairs: the first half with the second, and so on.
+inline float sum_of_lanes(Floats v) {
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int lane = 0; lane < width; ++lane) v[lane] += v[lane + width];
+  }
+  return v[0];
+}
+inline float largest_lane(Floats v) {
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int lane = 0; lane < width; ++lane) {
+      v[lane] = v[lane] > v[lane + width] ? v[lane] : v[lane + width];
+    }
+  }
+  return v[0];
+}
+
+// The first `count` of a vector's numbers, behind them those of `others`.
+inline Floats load_part(const float* from, int64_t count, Floats others = Floats{}) {
+#if PLIMSOLL_LANES == 16
+  return _mm512_mask_loadu_ps(others, static_cast<__mmask16>((1u << count) - 1u), from);
+#else
+  Floats v = others;
+  for (int64_t i = 0; i < count; ++i) v[i] = from[i];
+  return v;
+#endif
+}
+inline void store_part(float* to, Floats v, int64_t count) {
+#if PLIMSOLL_LANES == 16
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1u), v);
+#else
+  for (int64_t i = 0; i < count; ++i) to[i] = v[i];
+#endif
+}
+
+// Where a vector lies in arrays, and how much of it there is. `get` gives `others` for what is not
+// there, `keep` makes that 0.
+struct WholeVector {
+  int64_t at;
+  Floats get(const float* from, Floats) const { return load(from + at); }
+  Floats keep(Floats v) const { return v; }
+  Floats get(const float* from) const { return load(from + at); }
+  void put(float* to, Floats v) const { store(to + at, v); }
+};
+struct PartVector {
+  int64_t at;
+  int64_t count;
+  Floats get(const float* from) const { return load_part(from + at, count); }
+  Floats get(const float* from, Floats others) const { return load_part(from + at, count, others); }
+  Floats keep(Floats v) const {
+    float numbers[kLanes];
+    store(numbers, v);
+    return load_part(numbers, count);
+  }
+  void put(float* to, Floats v) const { store_part(to + at, v, count); }
+};
+
+// Σ f(vector) over the vectors of `count` numbers, in groups of 64 whose sums are added in order:
+// an error of about 64 + count / 64 / lanes roundings. f gives 0 for what is not there.
+template <typename F>
+inline float sum_over(int64_t count, const F& f) {
+  constexpr int64_t kGroup = 64 * kLanes;
+  Floats total = {};
+  for (int64_t begin = 0; begin < count; begin += kGroup) {
+    const int64_t end = begin + kGroup < count ? begin + kGroup : count;
+    Floats part = {};
+    int64_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) part += f(WholeVector{i});
+    if (i < end) part += f(PartVector{i, end - i});
+    total += part;
+  }
+  return sum_of_lanes(total);
+}
+
+// body(vector) for the vectors of `count` numbers, the last one perhaps a part.
+template <typename Body>
+inline void for_each_vector(int64_t count, const Body& body) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) body(WholeVector{i});
+  if (i < count) body(PartVector{i, count - i});
+}

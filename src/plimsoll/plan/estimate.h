@@ -1,0 +1,22 @@
+#pragma once
+
+// Estimated costs of a plan's calls, remembered where its loops have numbers (plan/loop_chains.h).
+//
+// They decide between plans and never change a result.
+
+#include <span>
+#include <vector>
+
+#include "plan/program_facts.h"
+
+namespace plimsoll::plan {
+
+// Of a call in the body of `around`, whose chain has that number, with all its inputs plain.
+const ProgramFacts::CallCost& find_call_cost(const ProgramPlan& plan,
+                                             std::span<const LoopId> parents, LoopId around,
+                                             const Call& call, ChainId chain, ProgramFacts& facts);
+
+// Estimated seconds of one run: calls, copies, and the turns of loops.
+double estimate_seconds(const ProgramPlan& plan, ProgramFacts& facts);
+
+}  // namespace plimsoll::plan

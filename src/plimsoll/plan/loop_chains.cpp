@@ -1,0 +1,28 @@
+#include "plan/loop_chains.h"
+
+#include "graph/op.h"
+#include "plan/extents.h"
+#include "plan/walk.h"
+
+namespace plimsoll::plan {
+
+std::optional<std::vector<ChainId>> LoopChains::number(const ProgramPlan& plan) {
+  for (const Loop& loop : plan.loops) {
+    if (loop.axis != graph::kBatchAxis) return std::nullopt;
+  }
+  bool bound = false;
+  walk_items(plan, [&](const Item& item, int64_t, LoopId) {
+    const auto* call = std::get_if<Call>(&item);
+    bound = bound || (call != nullptr && !call->bindings.empty());
+  });
+  if (bound) return std::nullopt;
+  const std::vector<LoopId> parents = find_parents(plan);
+  std::vector<ChainId> chains(plan.loops.size());
+  for (size_t l = 0; l < chains.size(); ++l) {  // a parent stands before its children
+    const std::tuple key(at(chains, parents[l]), plan.loops[l].extent, plan.loops[l].slice);
+    chains[l] = known_.try_emplace(key, static_cast<ChainId>(known_.size() + 1)).first->second;
+  }
+  return chains;
+}
+
+}  // namespace plimsoll::plan

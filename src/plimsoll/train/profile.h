@@ -1,0 +1,18 @@
+#pragma once
+
+// What a run's steps took, told by layer and operator.
+
+#include "base/bytes.h"
+#include "exec/executor.h"
+#include "graph/program.h"
+#include "report/profile.h"
+
+namespace plimsoll::train {
+
+// What measuring holds outside of the arena, at most.
+inline constexpr Bytes kProfileBytes = 2_MiB;
+
+// Of the programs that ran on an executor that was asked for times.
+report::Profile make_profile(const exec::Executor& executor, const graph::ProgramSet& programs);
+
+}  // namespace plimsoll::train
