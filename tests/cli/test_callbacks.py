@@ -217,7 +217,7 @@ def test_tensorboard_lists_them(training: Training) -> None:
         ("early_stopping", "patiense=2", 'Did you mean "patience"?'),
         ("reduce_on_plateau", "factor=2", "factor from 0 to"),
         ("monitor", "val_los", 'Did you mean "val_loss"?'),
-        ("shuffle", "blok", 'Did you mean "block"?'),
+        ("shuffle", "blocks", 'Did you mean "block"?'),
         ("keep_best", "best.onnx", ".keras"),
     ],
 )
