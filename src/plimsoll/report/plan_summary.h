@@ -47,7 +47,7 @@ struct PlanSummary {
   Bytes lower_bound;
   Bytes smallest_feasible;  // zero: was not asked for
   Bytes smallest_same_bits;
-  Bytes free_plan;
+  Bytes free_plan;  // zero: a saved plan, nothing was searched
   std::optional<int64_t> largest_feasible_batch;
   std::vector<plan::FrontierPoint> frontier;  // arena_bytes here: of the whole process
   std::vector<plan::FrontierPoint> plain;     // plans that anyone would make, alike
