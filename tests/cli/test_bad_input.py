@@ -235,3 +235,94 @@ def test_garbage_data(place: Workplace) -> None:
         path = place.folder / name
         path.write_bytes(content)
         assert_refused(place, place.fit(data=path), DATA, name)
+
+
+def table_model(path: Path) -> Path:
+    """Two tables of 20 and 7 rows, read by parts of one input."""
+    tables = []
+    for name, rows, begin, end in (("words", 20, 0, 4), ("kinds", 7, 4, 6)):
+        cut = {
+            "class_name": "Cropping1D",
+            "name": f"cut_{name}",
+            "config": {"name": f"cut_{name}", "cropping": [begin, 6 - end]},
+            "inbound_nodes": [[["steps", 0, 0, {}]]],
+        }
+        flat = {
+            "class_name": "Reshape",
+            "name": f"flat_{name}",
+            "config": {"name": f"flat_{name}", "target_shape": [end - begin]},
+            "inbound_nodes": [[[f"cut_{name}", 0, 0, {}]]],
+        }
+        table = {
+            "class_name": "Embedding",
+            "name": name,
+            "config": {"name": name, "input_dim": rows, "output_dim": 3},
+            "inbound_nodes": [[[f"flat_{name}", 0, 0, {}]]],
+        }
+        tables += [cut, flat, table]
+    functional = {
+        "name": "tables",
+        "layers": [
+            {
+                "class_name": "InputLayer",
+                "name": "in",
+                "config": {"name": "in", "batch_input_shape": [None, 6], "dtype": "float32"},
+                "inbound_nodes": [],
+            },
+            {
+                "class_name": "Reshape",
+                "name": "steps",
+                "config": {"name": "steps", "target_shape": [6, 1]},
+                "inbound_nodes": [[["in", 0, 0, {}]]],
+            },
+            *tables,
+            {
+                "class_name": "Concatenate",
+                "name": "both",
+                "config": {"name": "both", "axis": 1},
+                "inbound_nodes": [[["words", 0, 0, {}], ["kinds", 0, 0, {}]]],
+            },
+            {
+                "class_name": "Flatten",
+                "name": "flat",
+                "config": {"name": "flat"},
+                "inbound_nodes": [[["both", 0, 0, {}]]],
+            },
+            {
+                "class_name": "Dense",
+                "name": "out",
+                "config": {"name": "out", "units": 3, "activation": "softmax"},
+                "inbound_nodes": [[["flat", 0, 0, {}]]],
+            },
+        ],
+        "input_layers": [["in", 0, 0]],
+        "output_layers": [["out", 0, 0]],
+    }
+    path.write_text(json.dumps({"class_name": "Functional", "config": functional}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("element", "value", "rows", "table"),
+    [
+        (0, 20, 20, "words"), (3, -1, 20, "words"), (4, 7, 7, "kinds"), (5, -3, 7, "kinds"),
+        (5, 1e9, 7, "kinds"),
+    ],
+)  # fmt: skip
+def test_numbers_beyond_a_table(
+    place: Workplace, element: int, value: float, rows: int, table: str
+) -> None:
+    """Refused with file, row, number and table, in training and in prediction."""
+    rng = np.random.default_rng(2)
+    x = np.concatenate([rng.integers(0, 20, (40, 4)), rng.integers(0, 7, (40, 2))], 1)
+    model = table_model(place.folder / "tables.json")
+    good = place.save("good.npy", x.astype("float32"))
+    assert place.fit(model=model, data=good).returncode == 0
+    x[33, element] = value
+    bad = place.save("bad.npy", x.astype("float32"))
+    predict = ("predict", model, "--data", bad, "--output", place.folder / "p.npy")
+    for run in (place.fit(model=model, data=bad), place.run(*predict)):
+        assert run.returncode == DATA, run.stderr
+        assert "bad.npy: row 33: expected a number from 0 to " in run.stderr
+        assert f"{rows - 1} (the table {table}/embeddings has {rows} rows)" in run.stderr
+        assert f"received {value:g}" in run.stderr.replace("000000000", "e+09")

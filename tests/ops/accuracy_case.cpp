@@ -55,6 +55,14 @@ std::vector<Case> accuracy_cases() {
              const ValueId p = c.constant("p", {Dim::batch(), of(3), of(7)}, Fill::kSimplex);
              c.call("sparse_top_k_categorical_accuracy", {t, p}, {{"k", 3}});
            }},
+      {.name = "confusion_histogram",
+       .build =
+           [](CaseBuilder& c) {
+             const Shape shape{Dim::batch(), of(3), of(4)};
+             const ValueId t = c.constant("t", shape, Fill::kBinary);
+             c.call("confusion_histogram", {t, c.constant("p", shape, Fill::kProbability)},
+                    {{"thresholds", 9}});
+           }},
       confusion("hits"),
       confusion("predicted"),
       confusion("actual"),

@@ -55,6 +55,35 @@ Case divide(const std::string& op) {
           }};
 }
 
+// (5, 6) by (6, 3), either as it is or turned.
+Case product(const std::string& name, bool turned_left, bool turned_right) {
+  return {.name = name, .build = [=](CaseBuilder& c) {
+            const ValueId a =
+                c.input("a", {Dim::batch(), of(turned_left ? 6 : 5), of(turned_left ? 5 : 6)});
+            const ValueId b =
+                c.input("b", {Dim::batch(), of(turned_right ? 3 : 6), of(turned_right ? 6 : 3)});
+            c.result(c.call("batch_matmul", {a, b},
+                            {{"transpose_left", turned_left}, {"transpose_right", turned_right}}));
+          }};
+}
+
+Case unit_length(const std::string& name, int64_t axis) {
+  return {.name = name, .build = [=](CaseBuilder& c) {
+            const ValueId x = c.input("x", {Dim::batch(), of(4), of(7)});
+            c.result(c.call("l2_normalize", {x}, {{"axis", axis}, {"epsilon", 1e-7}}));
+          }};
+}
+
+// Vectors around and below the length that epsilon stands for.
+Case bounded_length() {
+  return {.name = "l2_normalize_bounded", .build = [](CaseBuilder& c) {
+            const ValueId x = c.input("x", steps());
+            c.result(c.call("l2_normalize", {x}, {{"axis", 2}, {"epsilon", 0.999}}));
+            const ValueId tiny = c.call("scale_shift", {x}, {{"scale", 0.01}, {"offset", 0.0}});
+            c.result(c.call("l2_normalize", {tiny}, {{"axis", 1}, {"epsilon", 0.999}}));
+          }};
+}
+
 }  // namespace
 
 std::vector<Case> sequence_cases() {
@@ -93,6 +122,13 @@ std::vector<Case> sequence_cases() {
              c.result(c.call("sum_to", {x}, {{"shape", std::vector<int64_t>{6}}}));
            }},
       divide("divide"),
+      product("batch_matmul", false, false),
+      product("batch_matmul_left_turned", true, false),
+      product("batch_matmul_right_turned", false, true),
+      product("batch_matmul_both_turned", true, true),
+      unit_length("l2_normalize", -1),
+      unit_length("l2_normalize_inner", 1),
+      bounded_length(),
       divide("divide_no_nan"),
       {.name = "gaussian_noise",
        .build =

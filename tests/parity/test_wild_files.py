@@ -32,10 +32,9 @@ ALIASES = {
 KNOWN_REFUSALS = {"channels_first": '"channels_first"', "constraint": "constraint"}
 # Files that use an option of a known layer that is not trained yet: part of the name → reason.
 KNOWN_FILES = {
-    "model_concat_embedding_sequences": "expected inputs that differ along axis 2 only",
     "permute_retina_unet": "expected inputs that differ along axis 1 only",
+    # Attention on values of rank 2: samples of a batch would look at each other.
     "keras__weights__keras-attention": "expected rank 3",
-    "imagenet__efficientb0": "noise_shape: expected none",
 }
 
 
@@ -83,21 +82,23 @@ def structure_of(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def open_sizes(document: Any) -> str:
-    """Shapes for inputs that leave a size open, 12 in place of each: "12x3;12"."""
-    shapes = []
+    """Shapes for inputs that leave a size open: "12x3;12".
+
+    In place of each stands 12, or as many steps as another input of the model has.
+    """
+    shapes: list[list[int | None]] = []
 
     def visit(layers: list[Any]) -> None:
         for position, layer in enumerate(layers):
             config = layer.get("config", {})
             shape = config.get("batch_shape") or config.get("batch_input_shape")
             if shape and (layer["class_name"] == "InputLayer" or position == 0):
-                shapes.append([12 if size is None else size for size in shape[1:]])
-                if None not in shape[1:]:
-                    shapes[-1] = shape[1:]
+                shapes.append(shape[1:])
 
     config = document.get("config", document) if isinstance(document, dict) else document
     visit(config if isinstance(config, list) else config.get("layers", []))
-    return ";".join("x".join(map(str, shape)) for shape in shapes)
+    steps = next((shape[0] for shape in shapes if shape and shape[0] is not None), 12)
+    return ";".join("x".join(str(steps if n is None else n) for n in shape) for shape in shapes)
 
 
 def read_document(row: dict[str, Any]) -> Any:

@@ -78,7 +78,7 @@ class KeepingSink final : public OutputSink {
 
 void fill_states(exec::Executor& executor, const graph::ProgramSet& programs) {
   for (const graph::StateVariable& state : graph::states_of(programs)) {
-    const std::span<std::byte> bytes = executor.state(state.name);
+    std::vector<std::byte> bytes(tensor_bytes(state.type.dtype, state.type.shape, 1).size());
     const int64_t elements = state.type.shape.element_count(1);
     for (int64_t i = 0; i < elements; ++i) {
       float value = spread(static_cast<uint64_t>(i) * 131 + hash_text(state.name));
@@ -87,6 +87,7 @@ void fill_states(exec::Executor& executor, const graph::ProgramSet& programs) {
       if (state.role == graph::StateRole::kHyperparameter) value = 0.0625F;
       write_value(state.type.dtype, static_cast<size_t>(i), value, bytes.data());
     }
+    executor.write_state(state.name, 0, bytes);
   }
 }
 
@@ -106,8 +107,9 @@ Results run_programs(const graph::ProgramSet& programs, const plan::Plan& plan,
                  &source, &sink);
   }
   for (const plan::StatePlacement& state : plan.states) {
-    const std::span<std::byte> bytes = executor.state(state.name);
-    results["state/" + state.name].assign(bytes.begin(), bytes.end());
+    std::vector<std::byte>& bytes = results["state/" + state.name];
+    bytes.resize(state.bytes.size());
+    executor.read_state(state.name, 0, bytes);
   }
   return results;
 }

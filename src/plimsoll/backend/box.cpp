@@ -5,6 +5,7 @@
 
 #include "backend/region.h"
 #include "graph/op.h"
+#include "graph/state_rows.h"
 
 namespace plimsoll::backend {
 namespace {
@@ -14,8 +15,10 @@ using graph::AxisKind;
 using graph::Block;
 using graph::kWholeAxis;
 
+// Rows of state variables are row-exact wherever they may be cut at all: their box is the whole.
 bool cuttable(const Axis& axis) {
-  return axis.kind != AxisKind::kNormalize && axis.kind != AxisKind::kWhole;
+  return axis.name != graph::kStateRowsAxis && axis.kind != AxisKind::kNormalize &&
+         axis.kind != AxisKind::kWhole;
 }
 
 int64_t power_below(int64_t value) {

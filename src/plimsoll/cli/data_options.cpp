@@ -17,8 +17,10 @@ data::DatasetOptions with_shapes(data::DatasetOptions options, const Loaded& loa
   }
   const std::vector<layers::Config>& losses = loaded.compile.losses;
   const layers::Config* loss = losses.empty() ? nullptr : losses.front().find("class_name");
-  if (loss != nullptr && loss->as_string().starts_with("Sparse")) {
-    options.target_elements = 1;  // class numbers
+  if (loss != nullptr && loss->as_string().starts_with("Sparse") && !model.outputs().empty()) {
+    // Class numbers: one for each place that has an output for every class.
+    const Shape& output = model.outputs().front().type.shape;
+    options.target_elements = output.elements_per_sample() / output.at(1).back();
   } else if (!model.outputs().empty()) {
     options.target_elements = model.outputs().front().type.shape.elements_per_sample();
   }
@@ -30,7 +32,10 @@ data::DatasetOptions with_shapes(data::DatasetOptions options, const Loaded& loa
 void add_data_options(CLI::App& command, DataOptions& options, DataNeed need) {
   data::DatasetOptions& set = options.set;
   CLI::Option* data =
-      command.add_option("--data", set.data, "Samples: .npy, .npz (x and y), IDX, .csv, also .gz");
+      command.add_option("--data", set.data,
+                         "Samples: .npy, .npz, IDX, .csv, .txt, .h5, .tfrecord, also .gz; - "
+                         "(standard input); a folder of chunks or of "
+                         "class folders of images");
   if (need != DataNeed::kOptional) data->required();
   if (need != DataNeed::kSamples) {
     command.add_option("--labels", set.labels, "Labels, when they are a file of their own");
@@ -45,8 +50,21 @@ void add_data_options(CLI::App& command, DataOptions& options, DataNeed need) {
   command.add_option("--categories", set.categories, "CSV: onehot (default) or index");
   command.add_option("--header", set.header, "CSV: auto (default), yes, no");
   command.add_flag("--standardize", set.standardize, "CSV: numbers as (x - mean) / deviation");
+  command.add_option("--text", set.text, "Texts (.txt): characters (default) or words");
+  command.add_option("--vocabulary", set.vocabulary, "Texts: words that are kept; default 10000")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
+  command.add_option("--window", set.window, "Rows of a series that make one sample")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  command.add_option("--stride", set.stride, "Rows from one window to the next")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  command
+      .add_option("--horizon", set.horizon, "Rows from a window's last to its target; default 1")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  command.add_flag("--skip-damaged", set.skip_damaged,
+                   "Images: leave out those that cannot be decoded");
   command.add_option("--spill-dir", set.spill_directory,
-                     "Folder for temporary files; default: $TMPDIR, then /var/tmp");
+                     "Folder for the spill file and temporary files; default: $TMPDIR, then "
+                     "/var/tmp");
 }
 
 data::Dataset open(const DataOptions& options, const Loaded& loaded) {

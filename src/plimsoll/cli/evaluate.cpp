@@ -26,7 +26,8 @@ int run(const EvaluateCommand& command) {
   loaded.compile.sample_weights = !dataset.weights.empty();
   train::RowCounts rows;
   rows.evaluate = dataset.row_count();
-  train::Session session(loaded.file.model, loaded.compile, session_options(command.model), rows,
+  train::Session session(loaded.file.model, loaded.compile,
+                         session_options(command.model, command.data.set.spill_directory), rows,
                          dataset.resident_bytes());
   session.initialize(loaded.file.weights.get());
   report::RunSummary summary;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/callback_options.h"
 #include "cli/commands.h"
 #include "cli/data_options.h"
 #include "cli/exit_code.h"
@@ -30,6 +31,7 @@ struct FitCommand {
   std::string output;
   std::string log;
   bool log_steps = false;
+  CallbackOptions callbacks;
   std::string checkpoint;
   std::string checkpoint_every;
   int checkpoint_keep = 3;
@@ -107,7 +109,7 @@ std::unique_ptr<trace::RunLog> open_log(const FitCommand& command, const train::
   return std::make_unique<trace::RunLog>(command.log, start.steps, start.epoch);
 }
 
-train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log) {
+train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, EpochLogs& logs) {
   train::FitOptions options;
   options.epochs = command.epochs;
   if (command.steps > 0) options.steps = command.steps;
@@ -117,11 +119,27 @@ train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log) {
     if (command.log_steps) {
       options.on_step = [log](int64_t step, double loss) { log->step(step, loss); };
     }
-    options.on_epoch = [log](const train::EpochResult& epoch) {
-      log->epoch(epoch.epoch, epoch.metrics, epoch.seconds);
+  }
+  options.on_epoch = [log, &logs](const train::EpochResult& epoch) {
+    if (log != nullptr) log->epoch(epoch.epoch, epoch.metrics, epoch.seconds);
+    logs.epoch(epoch);
+  };
+  return options;
+}
+
+// Null where nothing happens at the ends of epochs.
+std::unique_ptr<train::Callbacks> make_callbacks(const FitCommand& command, const Loaded& loaded,
+                                                 const train::Session& session) {
+  train::CallbackOptions options =
+      read_callbacks(command.callbacks, command.checkpoint, command.data.data.set.spill_directory);
+  if (!command.callbacks.keep_best.empty()) {
+    options.on_best = [&command, &loaded](train::Session& best) {
+      formats::save_model(command.callbacks.keep_best, loaded.file.model, &loaded.compile,
+                          *best.state());
     };
   }
-  return options;
+  if (!options.any()) return nullptr;
+  return std::make_unique<train::Callbacks>(std::move(options), session);
 }
 
 // The table, and the file where one is named.
@@ -140,21 +158,29 @@ int run(FitCommand command) {
   const std::unique_ptr<train::Checkpointer> checkpoints = open_checkpoints(command);
   Loaded loaded = load(command.model, true, true);
   TrainingData data = open_training(command.data, command.model.seed, loaded);
-  train::SessionOptions session_choices = session_options(command.model);
+  train::SessionOptions session_choices =
+      session_options(command.model, command.data.data.set.spill_directory);
   session_choices.profile = command.profile || !command.profile_output.empty();
   train::Session session(loaded.file.model, loaded.compile, session_choices, data.rows,
                          data.resident);
-  if (!command.model.json) {
-    report::PlanSummary summary = session.summary();
-    summary.data = data::describe(data.train);
-    std::fputs((report::to_text(summary, false) + "\n").c_str(), stderr);
-  }
+  report::PlanSummary plan = session.summary();
+  plan.data = data::describe(data.train);
+  if (!command.model.json) std::fputs((report::to_text(plan, false) + "\n").c_str(), stderr);
   session.initialize(loaded.file.weights.get());
+  const std::unique_ptr<train::Callbacks> callbacks = make_callbacks(command, loaded, session);
+  if (checkpoints && callbacks) checkpoints->attach(*callbacks);
   train::Position start;
   if (checkpoints) start = checkpoints->restore(session, data.rows.train, !command.no_shuffle);
   const std::unique_ptr<trace::RunLog> log = open_log(command, start);
-  train::FitOptions options = fit_options(command, log.get());
+  EpochLogs logs = open_epoch_logs(command.callbacks, start.epoch, report::to_text(plan, true));
+  train::FitOptions options = fit_options(command, log.get(), logs);
   options.start = start;
+  if (callbacks) {
+    options.ends = [&](const train::EpochResult& result) {
+      return callbacks->end_epoch(session, result);
+    };
+    if (callbacks->state().stopped) options.epochs = start.epoch;  // it ended before
+  }
   if (checkpoints) {
     options.on_position = [&](const train::Position& position, bool epoch_ended) {
       checkpoints->pass(session, position, epoch_ended);
@@ -166,6 +192,7 @@ int run(FitCommand command) {
     history = session.fit(data.train, data.validation.get(), options);
   }
   const bool kept = !checkpoints || checkpoints->finish(session, history.position);
+  if (callbacks && !history.interrupted) callbacks->finish(session);
   const report::RunSummary summary = summarize(session, history);
   if (!command.output.empty()) {
     formats::save_model(command.output, loaded.file.model, &loaded.compile, *session.state());
@@ -196,6 +223,7 @@ Command add_fit(CLI::App& app) {
   command->add_option("--output", options->output, "Trained model: .keras, or .json for structure");
   command->add_option("--log", options->log, "JSON lines: one object per epoch");
   command->add_flag("--log-steps", options->log_steps, "… and one per step");
+  add_callback_options(*command, options->callbacks);
   command->add_option("--checkpoint", options->checkpoint, "Folder for checkpoints of the run");
   command->add_option("--checkpoint-every", options->checkpoint_every,
                       "epoch, 500steps, 10min …; default: every epoch and every 10 minutes");

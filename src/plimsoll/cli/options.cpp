@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process_memory.h"
+#include "base/spill_folder.h"
 #include "train/self_test.h"
 
 namespace plimsoll::cli {
@@ -62,6 +63,12 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_option("--without", options.without,
                      "Techniques of the planner to do without, separated by commas");
   command.add_option("--plan", options.plan, "A plan that `plan --output` wrote, to run as it is");
+  CLI::Option* spill = command.add_flag("--spill", options.spill,
+                                        "A spill file wherever that is faster, not only where "
+                                        "nothing fits without one");
+  command.add_flag("--no-spill", options.no_spill, "Never a spill file")->excludes(spill);
+  command.add_option("--spill-limit", options.spill_limit,
+                     "Largest spill file: 20GiB, 50% of the free space (the default)");
   command.add_flag("--json", options.json, "One JSON object on standard output, no progress");
 }
 
@@ -126,8 +133,22 @@ std::optional<Bytes> memory_limit(const ModelOptions& options) {
   return parse_bytes(options.memory, memory_available_to_process());
 }
 
-train::SessionOptions session_options(const ModelOptions& options) {
+train::SpillUse spill_use(const ModelOptions& options) {
+  if (options.no_spill) return train::SpillUse::kNever;
+  return options.spill ? train::SpillUse::kAlways : train::SpillUse::kIfNeeded;
+}
+
+std::optional<Bytes> spill_limit(const ModelOptions& options, const std::string& spill_directory) {
+  if (options.spill_limit.empty()) return std::nullopt;
+  return parse_bytes(options.spill_limit, free_space(choose_spill_folder(spill_directory)));
+}
+
+train::SessionOptions session_options(const ModelOptions& options,
+                                      const std::string& spill_directory) {
   train::SessionOptions session;
+  session.spill = spill_use(options);
+  session.spill_directory = spill_directory;
+  session.spill_limit = spill_limit(options, spill_directory);
   session.batch = options.batch;
   session.memory = memory_limit(options);
   session.threads = options.threads;

@@ -37,6 +37,9 @@ struct ModelOptions {
   std::string without;       // techniques of the planner, separated by commas
   std::string plan;          // a saved plan's file
   bool json = false;
+  bool spill = false;
+  bool no_spill = false;
+  std::string spill_limit;  // as the user spelled it; empty: none
 };
 
 void add_model_options(CLI::App& command, ModelOptions& options);
@@ -57,6 +60,9 @@ std::optional<double> max_slowdown(const ModelOptions& options);
 // The text of --plan; empty: none.
 std::string saved_plan(const ModelOptions& options);
 std::optional<Bytes> memory_limit(const ModelOptions& options);
-train::SessionOptions session_options(const ModelOptions& options);
+train::SpillUse spill_use(const ModelOptions& options);
+std::optional<Bytes> spill_limit(const ModelOptions& options, const std::string& spill_directory);
+train::SessionOptions session_options(const ModelOptions& options,
+                                      const std::string& spill_directory = "");
 
 }  // namespace plimsoll::cli

@@ -35,7 +35,8 @@ int run(const PredictCommand& command) {
   train::RowCounts rows;
   rows.predict = dataset.row_count();
   train::Session session(loaded.file.model, layers::CompileOptions{},
-                         session_options(command.model), rows, dataset.resident_bytes());
+                         session_options(command.model, command.data.set.spill_directory), rows,
+                         dataset.resident_bytes());
   const graph::Graph& graph =
       graph::find_program(session.programs().set,
                           rows.predict < command.model.batch ? "predict_tail" : "predict")

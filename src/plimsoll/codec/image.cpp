@@ -39,13 +39,8 @@ std::unique_ptr<ImageDecoder> open_decoder(const ByteReader& file) {
               file.name() + ": expected a JPEG or PNG image, received something else.");
 }
 
-}  // namespace
-
-bool looks_like_image(const ByteReader& file) { return form_of(file) != Form::kNone; }
-
-ImageInfo read_image_info(const ByteReader& file) {
-  const ImageInfo info = open_decoder(file)->info();
-  if (info.working_bytes <= kMostWorking) return info;
+void check_size(const ByteReader& file, const ImageInfo& info) {
+  if (info.working_bytes <= kMostWorking) return;
   throw Error(ErrorKind::kData, file.name() + ": expected an image that can be decoded within " +
                                     to_string(kMostWorking) + ", received one of " +
                                     std::to_string(info.width) + " × " +
@@ -53,13 +48,25 @@ ImageInfo read_image_info(const ByteReader& file) {
                                     " pixels that takes more. Save it without interlacing.");
 }
 
-void decode_image(const ByteReader& file, int channels, const ImageRowConsumer& consumer) {
+}  // namespace
+
+bool looks_like_image(const ByteReader& file) { return form_of(file) != Form::kNone; }
+
+ImageInfo read_image_info(const ByteReader& file) {
+  const ImageInfo info = open_decoder(file)->info();
+  check_size(file, info);
+  return info;
+}
+
+void decode_image(const ByteReader& file, int channels, const ImageStart& start,
+                  const ImageRowConsumer& consumer) {
   const std::unique_ptr<ImageDecoder> decoder = open_decoder(file);
-  if (decoder->info().working_bytes > kMostWorking) read_image_info(file);  // throws
+  const ImageInfo& info = decoder->info();
+  check_size(file, info);
   decoder->start(channels);
-  const size_t row_bytes =
-      static_cast<size_t>(decoder->info().width) * static_cast<size_t>(channels);
-  for (int64_t y = 0; y < decoder->info().height; ++y) {
+  start(info);
+  const size_t row_bytes = static_cast<size_t>(info.width) * static_cast<size_t>(channels);
+  for (int64_t y = 0; y < info.height; ++y) {
     consumer(y, std::span(decoder->next_row(), row_bytes));
   }
 }

@@ -33,11 +33,13 @@ bool looks_like_image(const ByteReader& file);
 // would hold more than 512 MiB, are refused.
 ImageInfo read_image_info(const ByteReader& file);
 
+using ImageStart = std::function<void(const ImageInfo& info)>;
 // `row` holds width × channels bytes.
 using ImageRowConsumer = std::function<void(int64_t y, std::span<const uint8_t> row)>;
 
 // Decodes to 1 (grey), 3 (red, green, blue) or 4 (with alpha; opaque where there is none) channels,
-// rows in order. Throws kData naming the file.
-void decode_image(const ByteReader& file, int channels, const ImageRowConsumer& consumer);
+// rows in order behind one call of `start`. Throws kData naming the file.
+void decode_image(const ByteReader& file, int channels, const ImageStart& start,
+                  const ImageRowConsumer& consumer);
 
 }  // namespace plimsoll::codec

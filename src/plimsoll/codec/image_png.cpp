@@ -115,8 +115,7 @@ class PngDecoder final : public ImageDecoder {
     if (channels_ != 4 && alpha) png_set_strip_alpha(png_);
     const bool colour = (type & PNG_COLOR_MASK_COLOR) != 0;
     if (channels_ == 1 && colour) {
-      png_set_rgb_to_gray(png_, PNG_ERROR_ACTION_NONE, PNG_RGB_TO_GRAY_DEFAULT,
-                          PNG_RGB_TO_GRAY_DEFAULT);
+      png_set_rgb_to_gray(png_, PNG_ERROR_ACTION_NONE, 0.299, 0.587);  // ITU-R BT.601, as JPEG
     }
     if (channels_ != 1 && !colour) png_set_gray_to_rgb(png_);
     if (interlaced_) png_set_interlace_handling(png_);

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
+#include <type_traits>
 #include <utility>
 
 #include "base/error.h"
@@ -96,6 +99,40 @@ int64_t find_bad_label(DType dtype, const void* values, int64_t count, int64_t c
   }
 }
 
+// Index of the first of `count` values from value `first` on that names no row, or -1.
+template <typename Value>
+int64_t find_no_row(const void* values, int64_t first, int64_t count, int64_t rows) {
+  const auto* from = static_cast<const Value*>(values) + first;
+  for (int64_t i = 0; i < count; ++i) {
+    if constexpr (std::is_floating_point_v<Value>) {
+      if (!(from[i] > Value(-1) && from[i] < static_cast<Value>(rows))) return i;
+    } else {
+      if (static_cast<int64_t>(from[i]) < 0 || static_cast<int64_t>(from[i]) >= rows) return i;
+    }
+  }
+  return -1;
+}
+
+int64_t find_bad_index(DType dtype, const void* values, int64_t first, int64_t count,
+                       int64_t rows) {
+  switch (dtype) {
+    case DType::kUInt8:
+      return find_no_row<uint8_t>(values, first, count, rows);
+    case DType::kInt8:
+      return find_no_row<int8_t>(values, first, count, rows);
+    case DType::kInt32:
+      return find_no_row<int32_t>(values, first, count, rows);
+    case DType::kInt64:
+      return find_no_row<int64_t>(values, first, count, rows);
+    case DType::kFloat32:
+      return find_no_row<float>(values, first, count, rows);
+    case DType::kFloat64:
+      return find_no_row<double>(values, first, count, rows);
+    default:
+      return -1;
+  }
+}
+
 int64_t find_bad_number(DType dtype, const void* values, int64_t count) {
   if (dtype == DType::kFloat32) return find_not_finite<float>(values, count);
   if (dtype == DType::kFloat64) return find_not_finite<double>(values, count);
@@ -152,6 +189,7 @@ void BatchSource::fill(int input, int64_t row_begin, int64_t row_count, void* de
                  "rows beyond the batch");
   const InputBinding& binding = inputs_[index];
   RowSource& source = *sources_[index];
+  announce(source, first);
   const int64_t row_bytes = binding.row_elements * element_bytes(binding.dtype).count();
   auto* out = static_cast<std::byte*>(destination);
   // Rows that follow each other in the data are read by one call; unshuffled, that is all of them.
@@ -163,6 +201,14 @@ void BatchSource::fill(int input, int64_t row_begin, int64_t row_count, void* de
     done += run;
   }
   check_values(binding, source, first, row_count, destination);
+}
+
+void BatchSource::announce(RowSource& source, int64_t position) const {
+  std::array<int64_t, RowSource::kMostAhead> rows;
+  const int64_t ahead = std::min(source.lookahead(), row_count_ - position);
+  if (ahead <= 0) return;
+  for (int64_t i = 0; i < ahead; ++i) rows[static_cast<size_t>(i)] = order_.row_at(position + i);
+  source.announce(std::span(rows).first(static_cast<size_t>(ahead)));
 }
 
 void BatchSource::check_values(const InputBinding& input, const RowSource& source, int64_t position,
@@ -182,6 +228,18 @@ void BatchSource::check_values(const InputBinding& input, const RowSource& sourc
     if (bad >= 0) {
       refuse(bad, "a label from 0 to " + std::to_string(input.class_count - 1) +
                       " (the model has " + std::to_string(input.class_count) + " classes)");
+    }
+  }
+  for (const InputBinding::Bound& bound : input.bounds) {
+    for (int64_t row = 0; row < count; ++row) {
+      const int64_t first = row * input.row_elements + bound.begin;
+      const int64_t bad =
+          find_bad_index(input.dtype, values, first, bound.end - bound.begin, bound.row_count);
+      if (bad >= 0) {
+        refuse(first + bad, "a number from 0 to " + std::to_string(bound.row_count - 1) +
+                                " (the table " + bound.table + " has " +
+                                std::to_string(bound.row_count) + " rows)");
+      }
     }
   }
   if (options_.check_finite) {

@@ -19,6 +19,7 @@
 namespace plimsoll::data {
 
 struct CsvSchema;
+struct Vocabulary;
 
 struct Dataset {
   std::vector<std::shared_ptr<RowSource>> features;  // one per model input
@@ -30,6 +31,11 @@ struct Dataset {
   Bytes file_bytes;  // of the features' file or files
   // What the columns of a table were found to be; null for other data.
   std::shared_ptr<const CsvSchema> csv{};
+  // Names of classes by their number, of a folder of class folders; null for other data.
+  std::shared_ptr<const std::vector<std::string>> classes{};
+  // Tokens of a text by their number; null for other data.
+  std::shared_ptr<const Vocabulary> vocabulary{};
+  int64_t skipped = 0;  // damaged samples that were left out
 
   int64_t row_count() const;  // of the first; 0 where there is nothing
   Bytes resident_bytes() const;
@@ -58,6 +64,16 @@ struct InputBinding {
   DType dtype = DType::kFloat32;
   int64_t row_elements = 1;  // elements of one sample that the program expects
   int64_t class_count = 0;   // labels must be in [0, class_count); 0: no bound
+  // Elements [begin, end) of each row name rows of a table, 0 to row_count - 1 (fractions are cut
+  // off, as the model does).
+  struct Bound {
+    int64_t begin = 0;
+    int64_t end = 0;
+    int64_t row_count = 0;
+    std::string table{};
+    friend bool operator==(const Bound&, const Bound&) = default;
+  };
+  std::vector<Bound> bounds{};
   friend bool operator==(const InputBinding&, const InputBinding&) = default;
 };
 
@@ -83,7 +99,8 @@ class BatchSource : public InputSource {
   // Of the permutation and conversion buffers, the dataset's own included.
   Bytes resident_bytes() const;
 
-  // Allocates nothing. Labels outside of [0, class_count) are kData with row and value.
+  // Allocates nothing. Labels outside of [0, class_count), and numbers that name no row of a table,
+  // are kData with row and value.
   void fill(int input, int64_t row_begin, int64_t row_count, void* destination) override;
 
  private:
@@ -96,6 +113,7 @@ class BatchSource : public InputSource {
   int64_t first_position_ = 0;  // of the current batch
   Permutation order_;
 
+  void announce(RowSource& source, int64_t position) const;
   void check_values(const InputBinding& input, const RowSource& source, int64_t position,
                     int64_t count, const void* values) const;
 };

@@ -29,6 +29,17 @@ struct DatasetOptions {
   std::string header = "auto";        // or "yes", "no"
   bool standardize = false;           // numbers as (x − mean) / standard deviation
 
+  // Texts and series.
+  std::string text = "characters";  // or "words"
+  int64_t vocabulary = 0;           // words that are kept; 0: 10,000
+  int64_t window = 0;               // rows of a sample; 0: the model's for a text, else no windows
+  int64_t stride = 0;               // rows between samples; 0: see open_forms.h
+  int64_t horizon = 1;              // rows from a window's last to its target
+
+  // Folders of images.
+  bool skip_damaged = false;
+  int threads = 0;  // that decode; 0: as many as the process may use
+
   friend bool operator==(const DatasetOptions&, const DatasetOptions&) = default;
 };
 

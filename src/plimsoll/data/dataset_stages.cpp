@@ -81,6 +81,9 @@ std::string describe(const Dataset& dataset) {
   if (!dataset.form.empty()) {
     text += " from " + to_string(dataset.file_bytes) + " of " + dataset.form;
   }
+  if (dataset.skipped > 0) {
+    text += " (" + std::to_string(dataset.skipped) + " damaged ones skipped)";
+  }
   return text + ", " + to_string(dataset.resident_bytes()) + " resident";
 }
 

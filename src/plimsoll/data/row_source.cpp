@@ -114,7 +114,13 @@ std::unique_ptr<RowSource> open_rows(const std::string& path, const std::string&
 
 std::unique_ptr<RowSource> open_npz_member(const std::string& path, const std::string& member,
                                            const std::string& spill_directory) {
-  const codec::ZipReader archive(codec::open_reader(path), ErrorKind::kData);
+  return open_npz_member(codec::ZipReader(codec::open_reader(path), ErrorKind::kData), member,
+                         spill_directory);
+}
+
+std::unique_ptr<RowSource> open_npz_member(const codec::ZipReader& archive,
+                                           const std::string& member,
+                                           const std::string& spill_directory) {
   const codec::ZipEntry* entry = archive.find(member + ".npy");
   if (entry == nullptr) entry = archive.find(member);
   if (entry == nullptr) {
@@ -126,7 +132,7 @@ std::unique_ptr<RowSource> open_npz_member(const std::string& path, const std::s
       known += (names.empty() ? "" : ", ") + name;
       names.push_back(std::move(name));
     }
-    throw Error(ErrorKind::kData, path + ": expected an array named \"" + member +
+    throw Error(ErrorKind::kData, archive.name() + ": expected an array named \"" + member +
                                       "\", received an archive of " + known + "." +
                                       did_you_mean(member, names));
   }

@@ -8,17 +8,21 @@
 // the page cache, which is not process memory.
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/dtype.h"
 #include "codec/byte_reader.h"
+#include "codec/zip_reader.h"
 
 namespace plimsoll::data {
 
 class RowSource {
  public:
+  static constexpr int64_t kMostAhead = 64;
+
   virtual ~RowSource() = default;
 
   virtual int64_t row_count() const = 0;
@@ -38,6 +42,10 @@ class RowSource {
   virtual bool can_read_as(DType dtype) const = 0;
   // A hint of the order in which rows will be read.
   virtual void expect_order(bool random) { (void)random; }
+  // How many rows a source can make ready before they are read; 0: it does not. At most 64.
+  virtual int64_t lookahead() const { return 0; }
+  // The rows that will be read next, in that order; replaces what was announced before.
+  virtual void announce(std::span<const int64_t> rows) { (void)rows; }
 };
 
 // `file` itself, or inflated once into an unlinked file where it is compressed by gzip. Half of the
@@ -53,6 +61,11 @@ std::unique_ptr<RowSource> open_rows(const std::string& path, const std::string&
 // A member of an .npz, named with or without its ".npy" (stored members are read in place, deflated
 // ones are inflated once). Throws kData with the names that there are.
 std::unique_ptr<RowSource> open_npz_member(const std::string& path, const std::string& member,
+                                           const std::string& spill_directory);
+
+// The same of an archive that is open.
+std::unique_ptr<RowSource> open_npz_member(const codec::ZipReader& archive,
+                                           const std::string& member,
                                            const std::string& spill_directory);
 
 // Rows in the caller's memory (C order, this machine's byte order), which outlives the source. It

@@ -39,6 +39,13 @@ class PartRows final : public RowSource {
   void expect_order(bool random) override {
     source_->expect_order(random || !order_.is_identity());
   }
+  int64_t lookahead() const override { return source_->lookahead(); }
+  void announce(std::span<const int64_t> rows) override {
+    std::array<int64_t, kMostAhead> mapped;
+    const size_t count = std::min(rows.size(), mapped.size());
+    for (size_t i = 0; i < count; ++i) mapped[i] = order_.row_at(first_ + rows[i]);
+    source_->announce(std::span(mapped).first(count));
+  }
   void read(int64_t first, int64_t count, DType dtype, void* destination) override {
     if (order_.is_identity()) {
       source_->read(first_ + first, count, dtype, destination);

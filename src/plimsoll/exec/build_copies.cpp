@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "exec/build_tables.h"
+#include "graph/state_rows.h"
 
 // Tables of feeds, drains, encodes and transfers: this turn's rows of one value.
 
@@ -15,7 +16,7 @@ using plan::LoopId;
 }  // namespace
 
 // Which rows of each dimension the loops around cover: as the axes of the value's producer say, by
-// name; of an input the samples.
+// name; of an input the samples, of a state variable its rows.
 std::vector<CutTerm> TableBuilder::turn_rows_of(InstanceId id) const {
   const graph::Value& value = graph().value(plan_.instances[id.index()].value);
   std::vector<CutTerm> rows;
@@ -30,6 +31,15 @@ std::vector<CutTerm> TableBuilder::turn_rows_of(InstanceId id) const {
     if (loop.valid()) {
       rows[0].source = loop.raw();
       rows[0].use = {.dimension = 0, .stride = sample, .before = 0, .after = sample - 1};
+    }
+  } else if (value.kind == graph::ValueKind::kState && !rows.empty()) {
+    LoopId loop = around;
+    while (loop.valid() && plan_.loops[loop.index()].axis != graph::kStateRowsAxis) {
+      loop = parents_[loop.index()];
+    }
+    if (loop.valid()) {
+      rows[0].source = loop.raw();
+      rows[0].use = {.dimension = 0};
     }
   } else if (value.kind == graph::ValueKind::kNode) {
     const std::vector<graph::Axis>& axes = axes_[value.producer.index()];

@@ -108,11 +108,13 @@ void TableBuilder::add_call(const plan::Call& call) {
     table.outputs.push_back(call_operand(call.outputs[o], axes, true, o));
   }
   if (node.op->traits().state_write) {
-    table.kind = CallTable::Kind::kStateWrite;
     const std::string& name = graph().state(node.writes).name;
     const auto& states = context_.plan.states;
     const auto place = std::ranges::find(states, name, &plan::StatePlacement::name);
     PLIMSOLL_CHECK(place != states.end(), "the plan has no place for state " + name);
+    // What lies in the spill file is stored by the transfer behind the call.
+    const bool in_file = place->space == plan::Space::kSpill;
+    table.kind = in_file ? CallTable::Kind::kView : CallTable::Kind::kStateWrite;
     table.state = place->offset.count();
     table.state_bytes = place->bytes;
   } else if (is_view_in_place(call)) {

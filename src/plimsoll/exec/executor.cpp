@@ -1,6 +1,7 @@
 #include "exec/executor.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -33,7 +34,7 @@ class Executor::Impl {
       if (options.poison) poisons_.push_back(std::make_unique<Poison>(context, arena_));
     }
     backend.finish_making();
-    if (transfers > 0 && backend.computes()) open_spill(options, transfers);
+    if (plan.spill_bytes > Bytes() && backend.computes()) open_spill(options, transfers);
   }
 
   void run(size_t program, const backend::StepContext& step, InputSource* source,
@@ -59,14 +60,29 @@ class Executor::Impl {
   }
 
   std::span<std::byte> state(std::string_view name) {
-    const auto place = std::ranges::find(plan_.states, name, &plan::StatePlacement::name);
-    if (place != plan_.states.end()) {
-      return {arena_.data() + place->offset.count(), place->bytes.size()};
+    const plan::StatePlacement& place = place_of(name);
+    PLIMSOLL_CHECK(place.space == plan::Space::kState, "state " + place.name + " is in a file");
+    return {arena_.data() + place.offset.count(), place.bytes.size()};
+  }
+
+  void read_state(std::string_view name, int64_t begin, std::span<std::byte> destination) {
+    const plan::StatePlacement& place = place_of(name);
+    if (place.space == plan::Space::kState) {
+      std::memcpy(destination.data(), state(name).data() + begin, destination.size());
+    } else if (spill_) {
+      spill_->read(place.offset.count() + begin, destination);
+    } else {
+      std::ranges::fill(destination, std::byte{0});
     }
-    std::vector<std::string> known;
-    for (const plan::StatePlacement& each : plan_.states) known.push_back(each.name);
-    throw Error(ErrorKind::kConfig, "expected the name of a state variable, received \"" +
-                                        std::string(name) + "\"." + did_you_mean(name, known));
+  }
+
+  void write_state(std::string_view name, int64_t begin, std::span<const std::byte> source) {
+    const plan::StatePlacement& place = place_of(name);
+    if (place.space == plan::Space::kState) {
+      std::memcpy(state(name).data() + begin, source.data(), source.size());
+    } else if (spill_) {
+      spill_->write(place.offset.count() + begin, source);
+    }
   }
 
   const StepTimes* times(size_t program) const {
@@ -83,6 +99,15 @@ class Executor::Impl {
   }
 
  private:
+  const plan::StatePlacement& place_of(std::string_view name) const {
+    const auto place = std::ranges::find(plan_.states, name, &plan::StatePlacement::name);
+    if (place != plan_.states.end()) return *place;
+    std::vector<std::string> known;
+    for (const plan::StatePlacement& each : plan_.states) known.push_back(each.name);
+    throw Error(ErrorKind::kConfig, "expected the name of a state variable, received \"" +
+                                        std::string(name) + "\"." + did_you_mean(name, known));
+  }
+
   void open_spill(const ExecutorOptions& options, size_t transfers) {
     if (options.spill_directory.empty()) {
       throw Error(ErrorKind::kConfig,
@@ -119,6 +144,13 @@ void Executor::run(size_t program, const backend::StepContext& step, InputSource
 }
 
 std::span<std::byte> Executor::state(std::string_view name) { return impl_->state(name); }
+void Executor::read_state(std::string_view name, int64_t begin, std::span<std::byte> destination) {
+  impl_->read_state(name, begin, destination);
+}
+void Executor::write_state(std::string_view name, int64_t begin,
+                           std::span<const std::byte> source) {
+  impl_->write_state(name, begin, source);
+}
 std::span<const std::byte> Executor::arena() const {
   return {impl_->arena().data(), impl_->arena().bytes().size()};
 }

@@ -45,8 +45,13 @@ class Executor {
   // the program has none.
   void run(size_t program, const backend::StepContext& step, InputSource* source, OutputSink* sink);
 
-  // A state variable's memory. Throws kConfig for an unknown name.
+  // The memory of a state variable that lies in the arena. Throws kConfig for an unknown name.
   std::span<std::byte> state(std::string_view name);
+  // Bytes [begin, begin + size) of a state variable wherever it lies; between runs. Throw kConfig
+  // for an unknown name, kIo. (Without computing there is no spill file: what is read from it is
+  // zero.)
+  void read_state(std::string_view name, int64_t begin, std::span<std::byte> destination);
+  void write_state(std::string_view name, int64_t begin, std::span<const std::byte> source);
 
   // All of it, for measuring what was touched.
   std::span<const std::byte> arena() const;

@@ -22,7 +22,9 @@ TouchedPages measure_touched(const Executor& executor, const plan::Plan& plan,
   const std::vector<bool> resident =
       resident_pages(executor.arena().data(), executor.arena_bytes());
   std::vector<bool> expected(resident.size(), false);
-  for (const plan::StatePlacement& state : plan.states) mark(expected, state.offset, state.bytes);
+  for (const plan::StatePlacement& state : plan.states) {
+    if (state.space == plan::Space::kState) mark(expected, state.offset, state.bytes);
+  }
   for (size_t p : ran) {
     for (const plan::Instance& instance : plan.programs[p].instances) {
       if (instance.space != plan::Space::kArena) continue;

@@ -48,6 +48,7 @@ Poison::Poison(const TableContext& context, const Arena& arena)
 
 void Poison::watch_states() {
   for (const plan::StatePlacement& state : context_.plan.states) {
+    if (state.space != plan::Space::kState) continue;
     watched_.push_back({{0, INT64_MAX},
                         state.offset.count(),
                         (state.offset + state.bytes).count(),
@@ -187,7 +188,8 @@ void Poison::after(const Step& step, const ProgramTables& tables) {
     if (step.number < watched.live.begin || step.number >= watched.live.end) continue;
     check_until(watched.begin);
     dead = std::max(dead, watched.end);
-    if (written_[i] || watched.writers > 0) {
+    if (watched.writers > 0) continue;  // another thread writes it until the wait
+    if (written_[i]) {
       watched.checksum = checksum(watched);
     } else if (watched.checksum != checksum(watched)) {
       throw Error(ErrorKind::kInternal, item + ": expected " + watched.name + ", " +

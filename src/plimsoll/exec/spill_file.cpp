@@ -1,17 +1,32 @@
 #include "exec/spill_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "base/error.h"
 #include "base/process_memory.h"
 
 namespace plimsoll::exec {
 
+PageBuffer::PageBuffer(Bytes bytes) : bytes_(bytes) {
+  void* address =
+      ::mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) throw_io("buffer", "take " + to_string(bytes), errno);
+  data_ = static_cast<std::byte*>(address);
+}
+
+PageBuffer::~PageBuffer() { ::munmap(data_, bytes_.size()); }
+
 SpillFile::SpillFile(const std::string& folder, Bytes bytes, size_t transfers)
-    : file_(File::unlinked(folder)), slots_(transfers), queue_(transfers) {
+    : file_(File::unlinked(folder)),
+      buffer_(kSpillBuffer),
+      slots_(transfers),
+      queue_(std::max<size_t>(transfers, 1)) {
   const int error = ::posix_fallocate(file_.descriptor(), 0, bytes.count());
   if (error != 0) {
     throw_io(folder, "take " + to_string(bytes) + " for the spill file", error,
@@ -66,7 +81,7 @@ void SpillFile::abandon() noexcept {
 }
 
 Bytes SpillFile::overhead() const {
-  size_t bytes = sizeof(*this) + slots_.size() * (sizeof(Slot) + sizeof(size_t));
+  size_t bytes = sizeof(*this) + buffer_.size() + slots_.size() * (sizeof(Slot) + sizeof(size_t));
   for (const Slot& slot : slots_) bytes += 4 * slot.region.rows.size() * sizeof(int64_t);
   return Bytes(static_cast<int64_t>(bytes));
 }
@@ -115,34 +130,75 @@ void SpillFile::copy(Slot& slot) {
   }
 }
 
+void SpillFile::read(int64_t offset, std::span<std::byte> destination) {
+  move(false, destination.data(), offset, destination.size());
+}
+
+void SpillFile::write(int64_t offset, std::span<const std::byte> source) {
+  // Memory that is written to the file is only read.
+  move(true, const_cast<std::byte*>(source.data()), offset, source.size());
+}
+
 void SpillFile::move(bool to_file, std::byte* memory, int64_t offset, size_t bytes) {
-  const auto page = static_cast<uint64_t>(page_size().count());
-  const bool aligned = (reinterpret_cast<uintptr_t>(memory) | static_cast<uint64_t>(offset) |
-                        static_cast<uint64_t>(bytes)) %
-                           page ==
-                       0;
-  size_t done = 0;
-  while (aligned && direct_ >= 0 && done < bytes) {
-    const auto at = static_cast<off_t>(offset + static_cast<int64_t>(done));
-    const ssize_t moved = to_file ? ::pwrite(direct_, memory + done, bytes - done, at)
-                                  : ::pread(direct_, memory + done, bytes - done, at);
-    if (moved < 0 && errno == EINTR) continue;
-    // What the device cannot do directly, a short read at its end included, goes through the cache.
-    if (moved <= 0 || static_cast<uint64_t>(moved) % page != 0) break;
-    done += static_cast<size_t>(moved);
-  }
-  if (done == bytes) return;
-  const int64_t rest = offset + static_cast<int64_t>(done);
-  const std::span<std::byte> span(memory + done, bytes - done);
+  if (direct_ >= 0 && move_directly(to_file, memory, offset, bytes)) return;
+  const std::span<std::byte> span(memory, bytes);
   if (to_file) {
-    file_.write_at(rest, span);
+    file_.write_at(offset, span);
     // Only pages that are clean leave the cache.
-    ::sync_file_range(file_.descriptor(), rest, static_cast<off_t>(span.size()),
+    ::sync_file_range(file_.descriptor(), offset, static_cast<off_t>(bytes),
                       SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
   } else {
-    file_.read_at(rest, span);
+    file_.read_at(offset, span);
   }
-  file_.drop_cache(rest, static_cast<int64_t>(span.size()));
+  file_.drop_cache(offset, static_cast<int64_t>(bytes));
+}
+
+// Piece by piece through the buffer; false: the device wants the cache.
+bool SpillFile::move_directly(bool to_file, std::byte* memory, int64_t offset, size_t bytes) {
+  const int64_t page = page_size().count();
+  const auto room = static_cast<int64_t>(buffer_.size());
+  const int64_t end = offset + static_cast<int64_t>(bytes);
+  for (int64_t at = offset; at < end;) {
+    const int64_t first = at / page * page;
+    const int64_t last = std::min((end + page - 1) / page * page, first + room);
+    const int64_t stop = std::min(end, last);
+    std::byte* part = memory + (at - offset);
+    const auto count = static_cast<size_t>(stop - at);
+    std::byte* inside = buffer_.data() + (at - first);
+    const auto size = static_cast<size_t>(page);
+    if (to_file) {
+      const bool head = at > first;
+      const bool tail = stop < last && !(head && last - first == page);
+      std::byte* last_page = buffer_.data() + (last - page - first);
+      if (head && !move_pages(false, buffer_.data(), first, size)) return false;
+      if (tail && !move_pages(false, last_page, last - page, size)) return false;
+      std::memcpy(inside, part, count);
+    }
+    if (!move_pages(to_file, buffer_.data(), first, static_cast<size_t>(last - first)))
+      return false;
+    if (!to_file) std::memcpy(part, inside, count);
+    at = stop;
+  }
+  return true;
+}
+
+// False where the file system has no such way for these pages.
+bool SpillFile::move_pages(bool to_file, std::byte* buffer, int64_t offset, size_t bytes) {
+  for (size_t done = 0; done < bytes;) {
+    const auto at = static_cast<off_t>(offset + static_cast<int64_t>(done));
+    const ssize_t moved = to_file ? ::pwrite(direct_, buffer + done, bytes - done, at)
+                                  : ::pread(direct_, buffer + done, bytes - done, at);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved < 0 && errno == EINVAL) return false;
+    if (moved <= 0) {
+      throw_io("spill file", to_file ? "write to it" : "read from it", moved < 0 ? errno : EIO,
+               "Look at the disk that holds it, or name another folder with --spill-dir.");
+    }
+    // What the device ends within a page goes on through the cache.
+    if (moved % page_size().count() != 0) return false;
+    done += static_cast<size_t>(moved);
+  }
+  return true;
 }
 
 }  // namespace plimsoll::exec

@@ -4,8 +4,12 @@
 //
 // A transfer copies a region between the arena and the file. begin() hands it to the thread,
 // wait() returns when it is done; nothing is allocated in between. Errors are kept and thrown by
-// wait(). The file has no name, its space is taken at construction, and its pages are dropped from
-// the page cache as they are written; transfers that are aligned to pages pass the cache by.
+// wait(). The file has no name and its space is taken at construction.
+//
+// The page cache is passed by, so that what is moved out of memory does not come back as cache:
+// whole pages go through one aligned buffer, pages at the edges of a region are read, changed and
+// written. Where the file system does not do that, pages go through the cache and are dropped from
+// it.
 
 #include <condition_variable>
 #include <cstddef>
@@ -33,6 +37,26 @@ struct SpillRegion {
   std::vector<int64_t> file_strides;
 };
 
+// Bytes outside of the arena that a spill file takes: its buffer, and its thread's stacks.
+inline constexpr Bytes kSpillBuffer = 1_MiB;
+inline constexpr Bytes kSpillOverhead = kSpillBuffer + 128_KiB;
+
+// Memory that starts at a page.
+class PageBuffer {
+ public:
+  // Throws kIo where the system refuses it.
+  explicit PageBuffer(Bytes bytes);
+  ~PageBuffer();
+  PageBuffer(const PageBuffer&) = delete;
+  PageBuffer& operator=(const PageBuffer&) = delete;
+  std::byte* data() const { return data_; }
+  size_t size() const { return bytes_.size(); }
+
+ private:
+  std::byte* data_ = nullptr;
+  Bytes bytes_;
+};
+
 class SpillFile {
  public:
   // `transfers`: how many numbers there are. Throws kIo where the space is not there.
@@ -50,6 +74,9 @@ class SpillFile {
   void wait(size_t transfer);
   // Waits for all that are under way and forgets their errors.
   void abandon() noexcept;
+  // Between runs, with no transfer under way, by the caller's own thread. Throw kIo.
+  void read(int64_t offset, std::span<std::byte> destination);
+  void write(int64_t offset, std::span<const std::byte> source);
   Bytes overhead() const;
 
  private:
@@ -64,8 +91,11 @@ class SpillFile {
   void serve();
   void copy(Slot& slot);
   void move(bool to_file, std::byte* memory, int64_t offset, size_t bytes);
+  bool move_directly(bool to_file, std::byte* memory, int64_t offset, size_t bytes);
+  bool move_pages(bool to_file, std::byte* buffer, int64_t offset, size_t bytes);
 
   File file_;
+  PageBuffer buffer_;
   int direct_ = -1;  // the same file without the page cache; -1: not to be had
   std::vector<Slot> slots_;
   std::vector<size_t> queue_;  // a ring of transfer numbers

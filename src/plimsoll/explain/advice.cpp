@@ -37,10 +37,12 @@ bool trains(Cause cause) {
   }
 }
 
-void set_command(Explanation& explanation) {
+void set_command(const Case& found, Explanation& explanation) {
   const bool memory =
       explanation.resource == Resource::kGpuMemory || explanation.resource == Resource::kHostMemory;
   if (!memory || !trains(explanation.cause_label)) return;
+  // Servers, libraries and languages in which nobody trains what Plimsoll plans.
+  if (found.main.family == Family::kOtherHost || found.main.family == Family::kOtherGpu) return;
   if (explanation.resource == Resource::kHostMemory && explanation.cause_label == Cause::kUnknown) {
     explanation.plimsoll_command = "plimsoll watch -- COMMAND";
     return;
@@ -99,7 +101,7 @@ void advise(const Case& found, Explanation& explanation) {
   set_aside_small_savings(explanation);
   correct(found, explanation);
   ask_for_more(found, explanation);
-  set_command(explanation);
+  set_command(found, explanation);
 }
 
 }  // namespace plimsoll::explain

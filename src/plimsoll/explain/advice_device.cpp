@@ -262,6 +262,13 @@ void dataset_copied(const Case& found, Explanation& explanation) {
 }
 
 void more_limit(const Case& found, Explanation& explanation) {
+  if (found.main.note == "kv_cache") {
+    add_advice(explanation, "Shorter sequences, or a larger part of the device for the server.",
+               explanation.bytes ? "one sequence needs " + size_words(explanation.bytes) : "",
+               "--max-model-len 8192 --gpu-memory-utilization 0.95");
+    add_advice(explanation, "Or a cache and weights of fewer bits.", "", "--kv-cache-dtype fp8");
+    return;
+  }
   const std::optional<int64_t> need =
       explanation.bytes ? explanation.bytes : explanation.tensor_bytes_from_shape;
   add_advice(
@@ -383,7 +390,7 @@ void advise_device(const Case& found, Explanation& explanation) {
     case Cause::kSingleTensorTooLarge:
       return single_tensor(found, explanation);
     case Cause::kSingleAllocationLimit:
-      add_advice(explanation, "Split the tensor into parts below 4 GiB.",
+      add_advice(explanation, "Split the tensor into parts below the driver's limit.",
                  size_words(explanation.bytes) + " asked for in one piece",
                  "parts = x.split(n); y = torch.cat([f(p) for p in parts])");
       return;

@@ -49,6 +49,9 @@ void fewer_workers(const Case& found, Explanation& explanation) {
 void container(const Case& found, Explanation& explanation) {
   std::string code = "docker run --memory=16g ...";
   if (found.main.family == Family::kSlurmOom) code = "#SBATCH --mem=32G";
+  if (found.main.family == Family::kSchedulerLimit) {
+    code = "#PBS -l mem=32gb | #BSUB -M 32GB | request_memory = 32GB";
+  }
   if (found.main.family == Family::kK8s) code = "resources: {limits: {memory: 16Gi}}";
   add_advice(
       explanation,
@@ -62,7 +65,7 @@ void container(const Case& found, Explanation& explanation) {
 
 void pinned(const Case& found, Explanation& explanation) {
   add_advice(explanation, "Stage less in page-locked memory: fewer or smaller batches in flight.",
-             size_words(explanation.bytes) + " were to be locked at once",
+             explanation.bytes ? size_words(explanation.bytes) + " were to be locked at once" : "",
              is_torch(found) ? "DataLoader(dataset, pin_memory=False)" : "ds.prefetch(1)");
   add_advice(explanation, "Or limit the host pool.", "", "TF_GPU_HOST_MEM_LIMIT_IN_MB=4096");
   add_not_worth(explanation, "a larger card", "0 B: page-locked memory is the machine's RAM");
@@ -118,6 +121,20 @@ void pagefile(Explanation& explanation) {
              "DataLoader(dataset, num_workers=0)");
 }
 
+void own_limit(const Case& found, Explanation& explanation) {
+  add_advice(explanation, "Raise the runtime's own limit, up to what the machine or container has.",
+             "",
+             found.framework == "dask" ? "Client(memory_limit=\"16GiB\")"
+                                       : "java -Xmx16g | NODE_OPTIONS=--max-old-space-size=16384");
+  smaller_data(found, explanation);
+}
+
+void weights(Explanation& explanation) {
+  add_advice(explanation, "Take a smaller model, or the same with weights of 8 or 4 bits.",
+             size_words(explanation.bytes) + " needed: parameters x bytes per parameter", "");
+  add_advice(explanation, "Or end what else holds memory, or take a machine with more.", "", "");
+}
+
 void unknown(const Case& found, Explanation& explanation) {
   add_advice(explanation,
              "Run it again under a guard that records the memory and says who ended it.", "",
@@ -147,6 +164,10 @@ void advise_host(const Case& found, Explanation& explanation) {
       return leak(explanation);
     case Cause::kSingleTensorTooLarge:
       return single_tensor(found, explanation);
+    case Cause::kMemoryLimitTooSmall:
+      return own_limit(found, explanation);
+    case Cause::kWeightsOrOptimizer:
+      return weights(explanation);
     case Cause::kWindowsPagefile:
       return pagefile(explanation);
     default:

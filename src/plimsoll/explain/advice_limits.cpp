@@ -30,6 +30,11 @@ void disk(const Case& found, Explanation& explanation) {
                "", "df -h DIR; df -i DIR; ls /proc/PID/fd | wc -l; ulimit -n");
     return;
   }
+  if (found.main.note == "ephemeral") {
+    add_advice(explanation, "Write data sets and checkpoints to a volume, or ask for more.", "",
+               "resources: {requests: {ephemeral-storage: 50Gi}}");
+    return;
+  }
   add_advice(explanation, "See what is left where it writes, space as well as inodes and quota.",
              "", "df -h DIR; df -i DIR; quota -s");
   add_advice(explanation, "Keep fewer checkpoints, or write them elsewhere.",
@@ -43,7 +48,7 @@ void disk(const Case& found, Explanation& explanation) {
   }
 }
 
-void shared_memory(Explanation& explanation) {
+void shared_memory(const Case& found, Explanation& explanation) {
   if (explanation.cause_label == Cause::kAmbiguousBusError) {
     add_advice(explanation,
                "Find out which it is before changing anything: look at /dev/shm while the "
@@ -55,6 +60,12 @@ void shared_memory(Explanation& explanation) {
                "", "");
     add_advice(explanation, "Run once without workers: if it dies all the same, it is the file.",
                "", "DataLoader(dataset, num_workers=0)");
+    return;
+  }
+  if (found.main.note == "plasma") {
+    add_advice(explanation, "Give the store more, or put fewer large objects into it at a time.",
+               explanation.bytes ? size_words(explanation.bytes) + " in one object" : "",
+               "ray.init(object_store_memory=16 * 1024**3)");
     return;
   }
   add_advice(explanation, "Give the container more of it, or share the host's.",
@@ -97,7 +108,7 @@ void advise_limits(const Case& found, Explanation& explanation) {
       return disk(found, explanation);
     case Cause::kShmTooSmall:
     case Cause::kAmbiguousBusError:
-      return shared_memory(explanation);
+      return shared_memory(found, explanation);
     case Cause::kMessageSizeLimit:
     case Cause::kProto2Gb:
       return messages(found, explanation);
@@ -105,6 +116,18 @@ void advise_limits(const Case& found, Explanation& explanation) {
       if (found.main.note == "time_limit") {
         add_advice(explanation, "Ask for more time, and write checkpoints to go on from.", "",
                    "#SBATCH --time=24:00:00");
+      } else if (found.main.family == Family::kProcessLimit) {
+        add_advice(explanation, "Fewer threads and worker processes.",
+                   "each worker starts as many threads as there are processors",
+                   "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1");
+        add_advice(explanation, "Or raise the limit.", "",
+                   "ulimit -u 65536; docker run --pids-limit=-1 ...");
+      } else if (found.main.family == Family::kKernelResources) {
+        add_advice(explanation, "Make the kernel's tile smaller: block sizes, or num_stages.",
+                   size_words(explanation.bytes) + " needed on the chip",
+                   "BLOCK_M=64, BLOCK_N=64, num_stages=2");
+        add_not_worth(explanation, "a smaller batch or model",
+                      "0 B: the tile's size does not depend on them");
       } else if (found.main.family == Family::kTfZeroBytes) {
         add_advice(explanation,
                    "Turn XLA's jit off for this part, or change the framework's version.", "",

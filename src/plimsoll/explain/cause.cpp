@@ -31,6 +31,19 @@ std::optional<Diagnosis> time_limit(const Case& found) {
              "The scheduler ended the job at its time limit; nothing in the log speaks of memory.");
 }
 
+std::optional<Diagnosis> other_limits(const Case& found) {
+  if (found.main.family == Family::kProcessLimit) {
+    return say(found, Cause::kNotMemory, 0.8,
+               "The limit of processes and threads (ulimit -u, a container's pids limit) was "
+               "reached, or a thread's stack could not be mapped. Data do not count here.");
+  }
+  if (found.main.family != Family::kKernelResources) return std::nullopt;
+  return say(found, Cause::kNotMemory, 0.9,
+             "One GPU kernel was compiled to need " + size_words(found.main.bytes) +
+                 " of the chip's own shared memory, more than a block may have. The card's memory "
+                 "is not concerned.");
+}
+
 std::optional<Diagnosis> message_size(const Case& found) {
   if (found.main.family == Family::kGrpcMessageSize) {
     std::string sentence = "One gRPC message of " + size_words(found.main.bytes) + " was " +
@@ -62,20 +75,37 @@ std::optional<Diagnosis> files(const Case& found) {
                    "ResourceExhausted with only a path behind it comes from the file system: no "
                    "space, no quota, or no descriptor left. The message does not say which.");
       }
+      if (found.main.note == "ephemeral") {
+        return say(found, Cause::kDiskFullOrQuota, 0.95,
+                   "The pod was evicted for what it wrote to the node's disk, not for memory.");
+      }
+      if (found.main.note == "writer") {
+        return say(found, Cause::kDiskFullOrQuota, 0.6,
+                   "A checkpoint could not be written to its end. PyTorch's writer does not say "
+                   "why; a full disk or quota is the usual reason.");
+      }
       return say(found, Cause::kDiskFullOrQuota, 0.9,
                  found.main.note == "quota"
                      ? "The file system refused to write: the quota is used up."
                      : "The file system that was written to has no space or no inodes left.");
     case Family::kShmBusError:
+      if (found.main.note == "plasma") {
+        return say(
+            found, Cause::kShmTooSmall, 0.8,
+            "Ray's object store, which lies in shared memory, has no room for the object: it "
+            "is a fixed part of the node's memory.");
+      }
       if (found.main.note == "full") {
         return say(found, Cause::kShmTooSmall, 0.75,
-                   "A worker could not get the pages of a shared-memory object: /dev/shm (the "
+                   "The pages of a shared-memory object could not be had: /dev/shm (the "
                    "kernel's, in a container 64 MiB by default) is used up.");
       }
-      return say(found, Cause::kAmbiguousBusError, 0.6,
-                 "A worker died of SIGBUS: a mapped page could not be had. That is either /dev/shm "
-                 "that is used up or a mapped file (LMDB, memmap, HDF5) that is shorter than its "
-                 "index says; the message cannot tell them apart.");
+      return say(
+          found, Cause::kAmbiguousBusError, 0.6,
+          std::string(found.main.note == "bus_process" ? "The process" : "A worker") +
+              " died of SIGBUS: a mapped page could not be had. That is either /dev/shm "
+              "that is used up or a mapped file (LMDB, memmap, HDF5) that is shorter than its "
+              "index says; the message cannot tell them apart.");
     case Family::kWinPagefile:
       return say(found, Cause::kWindowsPagefile, 0.9,
                  "Windows error 1455: the commit limit (RAM + page file) was reached. Every worker "
@@ -108,10 +138,12 @@ std::optional<Diagnosis> workspace(const Case& found) {
 
 std::optional<Diagnosis> pinned(const Case& found) {
   const bool host_pool = found.main.allocator.find("host_bfc") != std::string::npos;
-  if (found.main.family != Family::kTfPinnedHost && !host_pool) return std::nullopt;
+  const bool by_frames = found.main.note == "pinned";
+  if (found.main.family != Family::kTfPinnedHost && !host_pool && !by_frames) return std::nullopt;
   return say(found, Cause::kPinnedHostPool, 0.9,
-             size_words(found.main.bytes) +
-                 " of page-locked host memory were refused. CUDA names the error, but it is the "
+             (found.main.bytes ? size_words(found.main.bytes) : "Page-locked host memory") +
+                 (found.main.bytes ? " of page-locked host memory were" : " was") +
+                 " refused. CUDA names the error, but it is the "
                  "machine's RAM that could not be locked.");
 }
 
@@ -154,7 +186,7 @@ std::optional<Diagnosis> cufft_padding(const Case& found) {
 }
 
 constexpr Rule kStatedRules[] = {
-    time_limit, zero_bytes, service_quota, message_size,     files,
+    time_limit, zero_bytes, service_quota, other_limits,     message_size, files,
     workspace,  pinned,     library_init,  context_creation, cufft_padding};
 
 std::optional<Diagnosis> first_of(std::span<const Rule> rules, const Case& found) {
@@ -173,6 +205,9 @@ std::string unknown_sentence(const Case& found) {
       }
       return "The process got SIGKILL. The log does not say from whom: the kernel's OOM killer is "
              "the most frequent sender, but a time limit, a supervisor and a hand send the same.";
+    case Family::kOtherHost:
+      if (found.request) break;
+      return "The program was refused host memory and does not say how much.";
     case Family::kNccl:
       return "NCCL could not get its buffers from the device, outside the framework's allocator. "
              "The log does not say what holds the memory.";

@@ -46,6 +46,31 @@ std::optional<Diagnosis> xla_program(const Case& found) {
   return result;
 }
 
+// Inference servers that name the reason themselves.
+std::optional<Diagnosis> server(const Case& found) {
+  if (found.main.family != Family::kOtherGpu) return std::nullopt;
+  if (found.main.note == "startup") {
+    return reading(found, Cause::kGpuHeldByOtherProcess, 0.75,
+                   "At its start already the device had less free than the server was told to "
+                   "take: somebody else holds the rest.");
+  }
+  if (found.main.note == "kv_cache") {
+    return reading(found, Cause::kMemoryLimitTooSmall, 0.7,
+                   "What the server may use is filled by weights and activations; the rest is too "
+                   "little to cache one sequence of the greatest length.");
+  }
+  if (found.main.note == "model") {
+    return reading(found, Cause::kWeightsOrOptimizer, 0.75,
+                   "The weights alone do not fit into the device's memory.");
+  }
+  if (found.main.note == "buffer") {
+    return reading(found, Cause::kSingleAllocationLimit, 0.75,
+                   "One buffer of " + size_words(found.main.bytes) +
+                       " is more than the driver allows for a single one.");
+  }
+  return std::nullopt;
+}
+
 std::optional<Diagnosis> xla_buffers(const Case& found) {
   const bool asks = found.request && *found.request >= kGiB;
   if (found.facts.program.buffers.empty() || !asks) return std::nullopt;
@@ -209,8 +234,9 @@ std::optional<Diagnosis> taken_at_start(const Case& found) {
 
 constexpr Rule kXlaRules[] = {xla_program, xla_buffers};
 constexpr Rule kPoolRules[] = {
-    taken_at_start,  small_limit, beyond_pool,  many_allocations,      driver_withheld,
-    fragmented_pool, full_pool,   live_tensors, small_request_refused, paddle};
+    server,           taken_at_start,        small_limit,     beyond_pool,
+    many_allocations, driver_withheld,       fragmented_pool, full_pool,
+    live_tensors,     small_request_refused, paddle};
 
 std::optional<Diagnosis> first_of(std::span<const Rule> rules, const Case& found) {
   for (Rule rule : rules) {

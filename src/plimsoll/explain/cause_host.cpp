@@ -33,6 +33,13 @@ std::optional<Diagnosis> killed_by_limit(const Case& found) {
         result.inferred = false;
         return result;
       }
+      if (found.main.note == "daemon") {
+        Diagnosis result = say(found, Cause::kHostRamBatchOrDataset, 0.6,
+                               "A daemon that watches memory ended the program because the machine "
+                               "was nearly full. It chose the largest; others may hold as much.");
+        result.inferred = false;
+        return result;
+      }
       Diagnosis result = say(
           found, Cause::kHostRamBatchOrDataset, 0.6,
           "The whole machine ran out of RAM and the kernel killed a process" +
@@ -61,9 +68,39 @@ std::optional<Diagnosis> killed_by_limit(const Case& found) {
       result.inferred = false;
       return result;
     }
+    case Family::kSchedulerLimit: {
+      Diagnosis result = say(found, Cause::kHostRamContainerLimit, 0.95,
+                             "The job was ended because it used more memory than it had asked for; "
+                             "the scheduler says so itself.");
+      result.inferred = false;
+      return result;
+    }
     default:
       return std::nullopt;
   }
+}
+
+// Runtimes with a limit of their own, programs that name what they were refused.
+std::optional<Diagnosis> other_programs(const Case& found) {
+  if (found.main.family != Family::kOtherHost) return std::nullopt;
+  if (found.main.note == "heap") {
+    return say(found, Cause::kMemoryLimitTooSmall, 0.75,
+               "The runtime's own limit was reached, whatever the machine has: it is set when the "
+               "program is started.");
+  }
+  if (found.main.note == "model") {
+    return say(found, Cause::kWeightsOrOptimizer, 0.75,
+               "The model's weights need " + size_words(found.main.bytes) +
+                   " of host memory, more than is free.");
+  }
+  if (!found.main.bytes) return std::nullopt;
+  if (*found.main.bytes >= 64 * kGiB) {
+    return say(found, Cause::kSingleTensorTooLarge, 0.7,
+               "One block of " + size_words(found.main.bytes) + " was asked for.");
+  }
+  return say(found, Cause::kHostRamBatchOrDataset, 0.5,
+             "One block of " + size_words(found.main.bytes) +
+                 " was asked for and host memory did not have it; the GPU has no part in it.");
 }
 
 std::optional<Diagnosis> growth(const Case& found) {
@@ -227,8 +264,9 @@ std::optional<Diagnosis> announced(const Case& found) {
   return result;
 }
 
-constexpr Rule kHostRules[] = {killed_by_limit, growth,    pipeline_marks, notebook_or_node,
-                               array_refused,   torch_cpu, cpu_tensor,     announced};
+constexpr Rule kHostRules[] = {killed_by_limit, other_programs,   growth,
+                               pipeline_marks,  notebook_or_node, array_refused,
+                               torch_cpu,       cpu_tensor,       announced};
 
 }  // namespace
 

@@ -61,8 +61,12 @@ std::optional<Size> Cursor::size() {
   // Number and unit without soft breaks, and where each kept character stood.
   std::string plain;
   std::vector<size_t> place;
+  size_t first_break = std::string::npos;
   for (size_t at = at_; at < text.size() && plain.size() < 48 && text[at] != '\n'; ++at) {
-    if (text[at] == kSoftBreak) continue;
+    if (text[at] == kSoftBreak) {
+      first_break = std::min(first_break, plain.size());
+      continue;
+    }
     if (text[at] == ',' && !plain.empty() && is_digit(plain.back()) && at + 1 < text.size() &&
         is_digit(text[at + 1])) {
       continue;
@@ -71,7 +75,12 @@ std::optional<Size> Cursor::size() {
     place.push_back(at + 1);
   }
   size_t end = 0;
-  const std::optional<double> value = read_bytes(plain, end);
+  std::optional<double> value = read_bytes(plain, end);
+  if (!value) {
+    // The unit may be the last word of its line, and the next line another sentence.
+    plain.resize(std::min(plain.size(), first_break));
+    value = read_bytes(plain, end);
+  }
   if (!value) return std::nullopt;
   Size size;
   size.bytes = round_to_bytes(*value);

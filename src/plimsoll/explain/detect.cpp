@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostSightings = 400;
 
-constexpr std::array<std::string_view, 52> kFamilyNames = {
+constexpr std::array<std::string_view, 56> kFamilyNames = {
     "tf_zero_bytes",
     "grpc_message_size",
     "protobuf_2gb",
@@ -49,11 +49,15 @@ constexpr std::array<std::string_view, 52> kFamilyNames = {
     "nccl",
     "errno12_fork",
     "bad_alloc",
+    "other_host",
     "oom_killer",
     "slurm_oom",
+    "scheduler_limit",
     "k8s",
     "ray_oom",
     "colab",
+    "kernel_resources",
+    "process_limit",
     "memoryerror",
     "tf_resource_exhausted",
     "tf_driver_alloc",
@@ -122,6 +126,7 @@ Facts detect(const Document& document, const ChunkCounts& chunks, const SeriesTr
   detect_host(document, facts);
   detect_kernel(document, facts);
   detect_other_frameworks(document, facts);
+  detect_forms(document, facts);
   if (series.grows) {
     Sighting sighting;
     sighting.family = Family::kMemorySeries;

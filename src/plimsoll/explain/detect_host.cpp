@@ -51,6 +51,18 @@ void detect_numpy(const Document& document, Facts& facts) {
   }
 }
 
+// Whether a sentence stands in front: "so as to avoid MemoryError". Marks such as "E " and "ERROR "
+// are none.
+bool is_behind_words(const Document& document, size_t at) {
+  const size_t begin = document.start(document.line_index(at));
+  std::string_view before = std::string_view(document.text()).substr(begin, at - begin);
+  while (!before.empty() && (before.back() == ' ' || before.back() == kSoftBreak)) {
+    before.remove_suffix(1);
+  }
+  if (before.empty() || !is_alpha(before.back())) return false;
+  return to_lower(before.back()) == before.back();
+}
+
 // "MemoryError" alone: the array expression above it is all there is.
 void detect_bare(const Document& document, Facts& facts) {
   for (const Sighting& known : facts.sightings) {
@@ -68,6 +80,7 @@ void detect_bare(const Document& document, Facts& facts) {
     if (document.text().compare(at, 11, "MemoryError") != 0 && next != '\n') continue;
     const std::string_view line = document.line(document.line_index(at));
     if (line.find("except") != npos || line.find("raise ") != npos) continue;  // code, not output
+    if (is_behind_words(document, at)) continue;
     Sighting sighting = host_sighting(Family::kMemoryErrorBare, at);
     if (const std::optional<CodeLine> code = code_above(document, at)) {
       sighting.shape = code->shape;

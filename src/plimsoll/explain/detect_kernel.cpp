@@ -6,6 +6,7 @@
 
 #include "explain/cursor.h"
 #include "explain/facts.h"
+#include "explain/forms.h"
 #include "explain/number.h"
 
 namespace plimsoll::explain {
@@ -68,33 +69,88 @@ void detect_kernel_oom(const Document& document, Facts& facts) {
   add_sighting(facts, std::move(sighting));
 }
 
+constexpr std::string_view kCoreDumped = "(core dumped)";
+
+// `line` without blanks and "(core dumped)" at its end.
+std::string_view without_tail(std::string_view line) {
+  const auto trim = [&] {
+    while (!line.empty() && (line.back() == ' ' || line.back() == kSoftBreak)) {
+      line.remove_suffix(1);
+    }
+  };
+  trim();
+  if (line.ends_with(kCoreDumped)) line.remove_suffix(kCoreDumped.size());
+  trim();
+  return line;
+}
+
 // "Killed" as a shell prints it, glued to whatever stood in the line: a bar, a loss, nothing.
-bool is_shell_killed(std::string_view line) {
-  while (!line.empty() && (line.back() == ' ' || line.back() == kSoftBreak)) line.remove_suffix(1);
-  if (line.size() >= 6 && line.substr(line.size() - 6) == "Killed") {
-    line.remove_suffix(6);
-    const size_t before = line.find_last_not_of(" \x01");
-    // Behind a word it is the end of a sentence.
-    return before == npos || !(is_alpha(line[before]) || line[before] == ',');
+bool is_shell_word(std::string_view line, std::string_view word) {
+  line = without_tail(line);
+  if (equals_ignoring_case(line, word)) return true;
+  if (line.ends_with('.') && equals_ignoring_case(line.substr(0, line.size() - 1), word)) {
+    return true;
   }
-  return equals_ignoring_case(line, "killed") || equals_ignoring_case(line, "killed.") ||
-         line.ends_with("Killed: 9");
+  if (!line.ends_with(word)) return false;
+  line.remove_suffix(word.size());
+  const size_t before = line.find_last_not_of(" \x01");
+  // Behind a word it is the end of a sentence.
+  return before == npos || !(is_alpha(line[before]) || line[before] == ',');
 }
 
 // "script: line 28:  8156 Killed   python3 main.py", "[1]+  Killed   python", "zsh: killed  python"
-bool is_job_line(std::string_view line) {
-  const size_t at = find_ignoring_case(line, "killed");
-  if (at == npos || at + 6 >= line.size()) return false;
-  const char behind = line[at + 6];
+bool is_job_line(std::string_view line, std::string_view word) {
+  const size_t at = find_ignoring_case(line, word);
+  if (at == npos || at + word.size() >= line.size()) return false;
+  const char behind = line[at + word.size()];
   if (behind != ' ' && behind != kSoftBreak) return false;
   const std::string_view before = line.substr(0, at);
   if (before.find("zsh: ") != npos) return true;
-  size_t word = before.find_last_not_of(" \x01");
-  if (word == npos) return false;
-  if (is_digit(before[word])) {
-    return before.find(": line ") != npos || before.find("]") != npos;
+  const size_t last = before.find_last_not_of(" \x01");
+  if (last == npos) return false;
+  if (is_digit(before[last])) {
+    // "line 28: ", in whatever language: a number, a colon, the job's number.
+    return before.find(']') != npos || before.find(": ") != npos;
   }
-  return word + 1 > 2 && before[word] == '+' && before.find('[') != npos;
+  return last + 1 > 2 && before[last] == '+' && before.find('[') != npos;
+}
+
+bool is_shell_kill(std::string_view line) {
+  if (is_shell_word(line, "Killed") || line.ends_with("Killed: 9")) return true;
+  for (std::string_view word : translated_kills()) {
+    if (is_shell_word(line, word)) return true;
+  }
+  return false;
+}
+
+bool is_job_kill(std::string_view line) {
+  if (is_job_line(line, "killed")) return true;
+  for (std::string_view word : translated_kills()) {
+    if (is_job_line(line, word)) return true;
+  }
+  return false;
+}
+
+// The number behind "exit code", "exitcode  : ", "\"ExitCode\": ", "non-zero status of ", …
+constexpr std::string_view kExitWords[] = {
+    "exit code",   "exitcode",    "exit_code",  "exit status",     "exited with", "with code",
+    "status code", "return code", "returncode", "non-zero status", "error code"};
+
+std::optional<int64_t> exit_number(const Document& document, size_t at) {
+  const std::string& text = document.text();
+  size_t end = at;
+  bool negative = false;
+  while (end < text.size() && end - at < 16 && !is_digit(text[end])) {
+    const char c = text[end];
+    negative = c == '-';
+    const bool filler = c == ' ' || c == ':' || c == '=' || c == '"' || c == '\'' || c == '(' ||
+                        c == '-' || c == 'o' || c == 'f' || c == kSoftBreak;
+    if (!filler) return std::nullopt;
+    ++end;
+  }
+  const std::optional<int64_t> value = read_integer(text, end);
+  if (!value) return std::nullopt;
+  return negative ? -*value : *value;
 }
 
 struct Phrase {
@@ -131,34 +187,72 @@ constexpr Phrase kKillPhrases[] = {
     {"terminated abruptly", "pool"},
     {"was unexpectedly terminated", "pool"},
     {"kernel appears to have died", "notebook"},
+    {"appears to have died. it will restart", "notebook"},
     {") exited unexpectedly", "worker_gone"},
 };
 
+void add_kill(const Document& document, Facts& facts, size_t at, std::string_view note) {
+  Sighting sighting = host_sighting(Family::kKilled, at, note);
+  if (document.find("due to time limit") != npos) {
+    sighting.note = "time_limit";
+    sighting.resource = Resource::kOther;
+  }
+  add_sighting(facts, std::move(sighting));
+}
+
+void add_bus_error(const Document& document, Facts& facts, size_t at) {
+  for (const Sighting& known : facts.sightings) {
+    if (known.family == Family::kShmBusError) return;  // a worker's, or with its reason
+  }
+  Sighting sighting = host_sighting(Family::kShmBusError, at, "bus_process");
+  sighting.resource = Resource::kShm;
+  if (document.find("torch") != npos) sighting.framework = "pytorch";
+  add_sighting(facts, std::move(sighting));
+}
+
+void detect_exit_numbers(const Document& document, Facts& facts) {
+  for (std::string_view word : kExitWords) {
+    for (size_t at = document.find(word); at != npos; at = document.find(word, at + 1)) {
+      const std::optional<int64_t> number = exit_number(document, document.match(word, at));
+      if (number == 137 || number == 247) add_kill(document, facts, at, "137");
+      if (number == -9) add_kill(document, facts, at, "sigkill");
+      if (number == 135 || number == -7) add_bus_error(document, facts, at);
+    }
+  }
+}
+
 void detect_killed(const Document& document, Facts& facts) {
-  const bool time_limit = document.find("due to time limit") != npos;
   for (const Phrase& phrase : kKillPhrases) {
     const size_t at = document.find(phrase.text);
-    if (at == npos) continue;
-    Sighting sighting = host_sighting(Family::kKilled, at, phrase.note);
-    if (time_limit) {
-      sighting.note = "time_limit";
-      sighting.resource = Resource::kOther;
-    }
-    add_sighting(facts, std::move(sighting));
+    if (at != npos) add_kill(document, facts, at, phrase.note);
+  }
+  detect_exit_numbers(document, facts);
+  for (size_t i = 0; i < document.line_count(); ++i) {
+    const std::string_view line = document.line(i);
+    const bool job = is_job_kill(line);
+    if (!job && !is_shell_kill(line)) continue;
+    const size_t word = find_ignoring_case(line, "killed");
+    add_kill(document, facts, document.start(i) + (word == npos ? 0 : word),
+             job ? "shell_job" : "shell");
+    return;
+  }
+}
+
+// SIGBUS by the word of a shell, of Python or of a launcher.
+void detect_bus_signal(const Document& document, Facts& facts) {
+  for (std::string_view phrase :
+       {"fatal python error: bus error", "signal 7: sigbus", "signal 7 (sigbus)", "signals.sigbus",
+        "caught signal 7", "received signal 7"}) {
+    const size_t at = document.find(phrase);
+    if (at != npos) return add_bus_error(document, facts, at);
   }
   for (size_t i = 0; i < document.line_count(); ++i) {
     const std::string_view line = document.line(i);
-    if (!is_shell_killed(line) && !is_job_line(line)) continue;
-    Sighting sighting = host_sighting(Family::kKilled, document.start(i), "shell");
-    if (is_job_line(line)) sighting.note = "shell_job";
-    if (time_limit) {
-      sighting.note = "time_limit";
-      sighting.resource = Resource::kOther;
+    if (!is_shell_word(line, "Bus error") && !is_shell_word(line, "bus error") &&
+        !is_job_line(line, "bus error")) {
+      continue;
     }
-    const size_t word = find_ignoring_case(line, "killed");
-    sighting.at += word == npos ? 0 : word;
-    add_sighting(facts, std::move(sighting));
-    return;
+    return add_bus_error(document, facts, document.start(i));
   }
 }
 
@@ -274,6 +368,7 @@ void detect_notebooks(const Document& document, Facts& facts) {
 void detect_kernel(const Document& document, Facts& facts) {
   detect_kernel_oom(document, facts);
   detect_killed(document, facts);
+  detect_bus_signal(document, facts);
   detect_cluster(document, facts);
   detect_ray(document, facts);
   detect_old_ray(document, facts);

@@ -66,7 +66,8 @@ void detect_descriptors(const Document& document, Facts& facts) {
 
 bool is_shared_memory(const Document& document, size_t at) {
   return near(document, "semlock", at, 1500) || near(document, "/torch_", at, 400) ||
-         near(document, "/dev/shm", at, 400) || near(document, "bus error", at, 1500);
+         near(document, "/dev/shm", at, 400) || near(document, "shared memory segment", at, 400) ||
+         near(document, "bus error", at, 1500);
 }
 
 void detect_disk(const Document& document, Facts& facts) {
@@ -80,6 +81,12 @@ void detect_disk(const Document& document, Facts& facts) {
       if (!quota && is_shared_memory(document, at)) {
         Sighting sighting = limit_sighting(document, Family::kShmBusError, Resource::kShm, at);
         sighting.note = "full";
+        if (const size_t segment =
+                document.find("shared memory segment", at > 400 ? at - 400 : 0, at + 400);
+            segment != npos) {
+          Cursor cursor(document, segment);
+          if (cursor.seek("(size ", 200)) set_exact_bytes(sighting, cursor.integer());
+        }
         add_sighting(facts, std::move(sighting));
         continue;
       }
@@ -95,7 +102,8 @@ void detect_bus_error(const Document& document, Facts& facts) {
   const bool insufficient = document.find("insufficient shared memory") != npos ||
                             document.find("unable to write to file </torch_") != npos;
   for (std::string_view phrase :
-       {"unexpected bus error encountered in worker", "killed by signal: bus error",
+       {"unexpected bus error encountered in worker",
+        "unexpected bus error encountered in dataloader worker", "killed by signal: bus error",
         "unable to write to file </torch_"}) {
     const size_t at = document.find(phrase);
     if (at == npos) continue;

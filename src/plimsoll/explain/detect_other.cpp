@@ -92,7 +92,6 @@ constexpr Phrase kPhrases[] = {
     {"failed to allocate memory for requested buffer of size ", "onnxruntime", false},
     {" is smaller than requested bytes of ", "onnxruntime", false},
     {"cudamalloc failed: out of memory", "", true},
-    {"cudaerrormemoryallocation", "", true},
     {"no available memory for the cache blocks", "vllm", true},
 };
 

@@ -251,6 +251,11 @@ void detect_plain(const Document& document, Facts& facts) {
     if (at == npos) continue;
     if (document.find("tried to allocate", at, at + 200) != npos) continue;
     Sighting sighting = torch_sighting(Family::kTorchPlain, at);
+    // Page-locked memory is the host's, whatever CUDA names the error.
+    if (document.find("pin_memory", at > 1500 ? at - 1500 : 0, at + 600) != npos) {
+      sighting.resource = Resource::kHostMemory;
+      sighting.note = "pinned";
+    }
     add_sighting(facts, std::move(sighting));
     break;
   }

@@ -81,12 +81,15 @@ void detect_peak_buffers(const Document& document, Facts& facts) {
       [](const ProgramBuffer& a, const ProgramBuffer& b) { return a.bytes > b.bytes; });
 }
 
-Sighting xla_sighting(const Facts& facts, size_t at) {
+Sighting xla_sighting(const Document& document, const Facts& facts, size_t at) {
   Sighting sighting;
   const bool assigned = facts.program.total.has_value() || !facts.program.buffers.empty();
   sighting.family = assigned ? Family::kJaxBufferAssignment : Family::kJaxOomLine;
   sighting.framework = "jax";
   sighting.resource = Resource::kGpuMemory;
+  for (std::string_view client : {"pjrt/cpu", "tfrt_cpu", "cpu_client", "xla/service/cpu"}) {
+    if (document.find(client) != npos) sighting.resource = Resource::kHostMemory;
+  }
   sighting.amounts.program = facts.program.total;
   sighting.at = at;
   return sighting;
@@ -99,7 +102,7 @@ void detect_refusals(const Document& document, Facts& facts) {
       Cursor cursor(document, document.match(phrase, at));
       const std::optional<Size> size = cursor.size();
       if (!size) continue;
-      Sighting sighting = xla_sighting(facts, at);
+      Sighting sighting = xla_sighting(document, facts, at);
       set_size(sighting, *size);
       add_sighting(facts, std::move(sighting));
     }
@@ -109,7 +112,7 @@ void detect_refusals(const Document& document, Facts& facts) {
     Cursor cursor(document, document.match(kRequest, at));
     const std::optional<Size> size = cursor.size();
     if (!size) continue;
-    Sighting sighting = xla_sighting(facts, at);
+    Sighting sighting = xla_sighting(document, facts, at);
     set_size(sighting, *size);
     cursor.skip_blanks();
     if (cursor.literal("(")) {
@@ -133,7 +136,7 @@ void detect_attempts(const Document& document, Facts& facts) {
       Cursor cursor(document, document.match(phrase, at));
       const std::optional<Size> size = cursor.size();
       if (!size || !cursor.seek("that was not possible", 80)) continue;
-      Sighting sighting = xla_sighting(facts, at);
+      Sighting sighting = xla_sighting(document, facts, at);
       sighting.family = Family::kXlaTpuHbm;
       sighting.device = document.find("hbm", at, at + 300) != npos ? "hbm" : "";
       sighting.note = "attempt";
@@ -151,7 +154,7 @@ void detect_tpu(const Document& document, Facts& facts) {
   size_t at = document.find(kSpace);
   if (at == npos) at = document.find("exceeded hbm capacity by ");
   if (at == npos) return;
-  Sighting sighting = xla_sighting(facts, at);
+  Sighting sighting = xla_sighting(document, facts, at);
   sighting.family = Family::kXlaTpuHbm;
   sighting.device = "hbm";
   if (const size_t space = document.match(kSpace, at); space != npos) {
@@ -191,7 +194,7 @@ void detect_rematerialization(const Document& document, Facts& facts) {
     if (!limit || !cursor.seek("only reduced to ", 80)) continue;
     const auto reached = pair();
     if (!reached) continue;
-    Sighting sighting = xla_sighting(facts, at);
+    Sighting sighting = xla_sighting(document, facts, at);
     sighting.family = Family::kXlaRematWarning;
     sighting.survivable = true;
     sighting.amounts.limit = limit->second;

@@ -59,11 +59,15 @@ enum class Family : uint8_t {
   kNccl,
   kErrno12,
   kBadAlloc,
+  kOtherHost,
   kOomKiller,
   kSlurmOom,
+  kSchedulerLimit,
   kK8s,
   kRayOom,
   kColab,
+  kKernelResources,
+  kProcessLimit,
   kMemoryErrorBare,
   kTfExhausted,
   kTfDriverAlloc,
@@ -201,6 +205,8 @@ void detect_host(const Document& document, Facts& facts);
 void detect_kernel(const Document& document, Facts& facts);
 void detect_other_frameworks(const Document& document, Facts& facts);
 void detect_context(const Document& document, Facts& facts);
+// Forms of the tables in forms.h, where no other detector has read the message.
+void detect_forms(const Document& document, Facts& facts);
 
 // All of them, and the program's own memory figures.
 Facts detect(const Document& document, const ChunkCounts& chunks, const SeriesTrend& series);

@@ -1,3 +1,7 @@
+#include <iterator>
+#include <vector>
+
+#include "explain/forms.h"
 #include "explain/needles.h"
 
 namespace plimsoll::explain {
@@ -79,6 +83,10 @@ constexpr Needle kNeedles[] = {
     {"[errno ", kLimits},
     {"ancdata", kLimits},
     {"bus error", kLimits},
+    {"sigbus", kLimits},
+    {"signal 7", kLimits},
+    {"code 135", kLimits},
+    {"shared memory segment", kLimits},
     {"/torch_", kLimits},
     {"semlock", kLimits},
     {"no space left", kLimits},
@@ -107,6 +115,10 @@ constexpr Needle kNeedles[] = {
     {"exit 137", kKilled},
     {"kernel appears to have died", kKilled},
     {"exitcode", kKilled},
+    {"exit_code", kKilled},
+    {"non-zero status", kKilled},
+    {"status code", kKilled},
+    {"appears to have died", kKilled},
     {"status -9", kKilled},
     {"terminated abruptly", kKilled},
     {"unexpectedly terminated", kKilled},
@@ -241,6 +253,16 @@ constexpr Needle kNeedles[] = {
 
 }  // namespace
 
-std::span<const Needle> all_needles() { return kNeedles; }
+std::span<const Needle> all_needles() {
+  static const std::vector<Needle> all = [] {
+    std::vector<Needle> needles(std::begin(kNeedles), std::end(kNeedles));
+    for (const Form& form : device_forms()) needles.push_back({form.phrase, kFailure});
+    for (const Form& form : host_forms()) needles.push_back({form.phrase, kHost});
+    for (const Form& form : limit_forms()) needles.push_back({form.phrase, kLimits});
+    for (std::string_view word : translated_kills()) needles.push_back({word, kKilled});
+    return needles;
+  }();
+  return all;
+}
 
 }  // namespace plimsoll::explain

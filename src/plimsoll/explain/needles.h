@@ -47,7 +47,7 @@ struct Needle {
   LineClass line_class;
 };
 
-// The needles of all families, from needle_table.cpp.
+// The needles of all families: those of needle_table.cpp and the phrases of forms.h.
 std::span<const Needle> all_needles();
 
 // The tables, made once; nothing in them changes afterwards.
@@ -60,7 +60,7 @@ class NeedleAutomaton {
 
  private:
   friend class NeedleScanner;
-  static constexpr unsigned kClassBits = 6;
+  static constexpr unsigned kClassBits = 7;
   static constexpr size_t kByteClasses = size_t{1} << kClassBits;
 
   uint8_t byte_class_[256] = {};

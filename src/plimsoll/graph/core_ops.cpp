@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "graph/autodiff.h"
+#include "graph/state_rows.h"
 
 namespace plimsoll::graph {
 namespace {
@@ -94,6 +95,10 @@ class StateWrite final : public Op {
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_input_count(node, 1);
     return {};
+  }
+
+  std::vector<Axis> axes(const NodeTypes& node) const override {
+    return state_rows_axis(node, node.inputs[0]);
   }
 
   OpTraits traits() const override { return {.state_write = true, .cheap = true}; }

@@ -57,6 +57,9 @@ std::optional<std::vector<ValueId>> Expansion::call_channels_last(const Layer& l
   for (ValueId input : inputs) {
     const auto known = channels_last_.find(input);
     if (known == channels_last_.end()) return std::nullopt;
+    if (builder_.type(input).shape.rank() != builder_.type(inputs[0]).shape.rank()) {
+      return std::nullopt;
+    }
     last.push_back(known->second);
   }
   std::vector<ValueId> outputs = layer.call(context, last);

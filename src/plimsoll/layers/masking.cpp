@@ -52,6 +52,7 @@ ValueId default_mask(graph::GraphBuilder& builder, const Layer& layer,
   ValueId merged;
   for (ValueId mask : masks) {
     if (!mask.valid()) return ValueId();
+    if (merged.valid() && builder.type(mask) != builder.type(merged)) return ValueId();
     merged = merged.valid() ? either_mask(builder, layer.name() + "/mask", merged, mask) : mask;
   }
   return merged;

@@ -1,6 +1,12 @@
 // Add, Subtract, Multiply, Average, Maximum, Minimum: two or more values, element by element.
+//
+// As in Keras, values of fewer dimensions get ones behind the batch, and dimensions of extent 1
+// repeat: (batch, 1, 1, channels) scales the channels of (batch, height, width, channels).
+
+#include <algorithm>
 
 #include "layers/all_layers.h"
+#include "layers/operation.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -25,15 +31,13 @@ class Merge final : public Layer {
       refuse(two ? "two inputs" : "two or more inputs", std::to_string(inputs.size()),
              "Call it on a list.");
     }
-    const ValueType type = context.type(inputs[0]);
-    ValueId result = inputs[0];
-    for (size_t i = 1; i < inputs.size(); ++i) {
-      const ValueType other = context.type(inputs[i]);
-      if (other != type) {
-        refuse("inputs of one shape", to_string(type.shape) + " and " + to_string(other.shape),
-               "Bring them to one shape first; nothing is repeated to fit.");
-      }
-      result = context.emit(kOp, {result, inputs[i]});
+    int rank = 0;
+    for (ValueId input : inputs) rank = std::max(rank, context.type(input).shape.rank());
+    ValueId result = with_rank(context, inputs[0], rank);
+    for (ValueId input : inputs.subspan(1)) {
+      ValueId other = with_rank(context, input, rank);
+      broadcast_together(context, result, other);
+      result = context.emit(kOp, {result, other});
     }
     if (kKind != MergeKind::kAverage) return {result};
     return {context.emit("scale_shift", {result},
@@ -43,6 +47,16 @@ class Merge final : public Layer {
   bool elementwise() const override { return true; }
 
  private:
+  // The value with ones behind the batch up to that rank.
+  static ValueId with_rank(LayerContext& context, ValueId x, int rank) {
+    const Shape shape = context.type(x).shape;
+    if (shape.rank() == rank || !shape.has_batch()) return x;
+    std::vector<int64_t> dims = shape.at(1);
+    dims.erase(dims.begin());
+    dims.insert(dims.begin(), static_cast<size_t>(rank - shape.rank()), 1);
+    return context.emit("reshape", {x}, {{"shape", dims}});
+  }
+
   static constexpr std::string_view kOp = kKind == MergeKind::kMaximum    ? "maximum"
                                           : kKind == MergeKind::kMinimum  ? "minimum"
                                           : kKind == MergeKind::kMultiply ? "multiply"

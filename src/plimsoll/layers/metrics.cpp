@@ -1,9 +1,11 @@
 #include "layers/metrics.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "layers/curve_area.h"
 #include "layers/names.h"
 #include "layers/option_reader.h"
 #include "layers/spelling.h"
@@ -44,6 +46,7 @@ constexpr std::array kRows = {
         Labels::kClassNumbers, true},
     Row{"confusion_count", "Precision", "", Labels::kDense, true, "precision"},
     Row{"confusion_count", "Recall", "", Labels::kDense, true, "recall"},
+    Row{"confusion_histogram", "AUC", "", Labels::kDense, true, "auc"},
     Row{"hinge", "Hinge", "", Labels::kDense, false},
     Row{"squared_hinge", "SquaredHinge", "", Labels::kDense, false},
     Row{"categorical_hinge", "CategoricalHinge", "", Labels::kDense, false},
@@ -100,6 +103,31 @@ void check_labels(const Row& row, const std::string& name, const Loss& loss) {
                   ", received those of the loss " + loss.name + ". Use accuracy, which fits them.");
 }
 
+template <size_t N>
+std::string one_of(OptionReader& options, const std::string& key,
+                   const std::array<std::string_view, N>& names) {
+  const std::string given = options.text(key, std::string(names[0]));
+  if (std::ranges::find(names, given) == names.end()) {
+    std::string known;
+    for (std::string_view name : names) known += (known.empty() ? "" : " or ") + std::string(name);
+    options.refuse(key, known, Config(given));
+  }
+  return given;
+}
+
+void read_curve(OptionReader& options, Metric& metric) {
+  constexpr double kMostThresholds = 1e6;
+  metric.attributes.set("thresholds", static_cast<int64_t>(options.number("num_thresholds", 200, 2,
+                                                                          kMostThresholds)));
+  metric.curve = one_of(options, "curve", kCurves);
+  metric.summation = one_of(options, "summation_method", kSummations);
+  metric.from_logits = options.flag("from_logits", false);
+  options.refuse_unless_empty("thresholds", "Give num_thresholds: they lie evenly.");
+  options.refuse_unless_empty("multi_label", "Leave it out: all outputs count together.");
+  options.refuse_unless_empty("num_labels", "Leave it out: all outputs count together.");
+  options.refuse_unless_empty("label_weights", "Leave it out: all outputs count alike.");
+}
+
 // What a metric has besides its name.
 void read_own_options(OptionReader& options, const Row& row, Metric& metric) {
   constexpr double kNoBound = 1e30;
@@ -122,17 +150,14 @@ void read_own_options(OptionReader& options, const Row& row, Metric& metric) {
       options.refuse("axis", "-1", Config(std::string(row.class_name)), "Put the numbers last.");
     }
   }
+  if (row.op == "confusion_histogram") read_curve(options, metric);
   metric.root = row.class_name == "RootMeanSquaredError";
-}
-
-ValueId declare(GraphBuilder& builder, const std::string& name) {
-  return builder.read(builder.state(
-      {.name = name, .type = {DType::kFloat32, Shape()}, .role = graph::StateRole::kMetric}));
 }
 
 // State `name` grows by `value`.
 void add_to(GraphBuilder& builder, const std::string& name, ValueId value) {
-  const ValueId before = declare(builder, name);
+  const ValueId before = builder.read(builder.state(
+      {.name = name, .type = builder.type(value), .role = graph::StateRole::kMetric}));
   const ValueId after = builder.call("add", name + "/next", {before, value});
   builder.write(find_state(builder.graph(), name), after);
 }
@@ -192,6 +217,15 @@ void add_metric(GraphBuilder& builder, const Metric& metric, const std::string& 
                 ValueId prediction, ValueId target) {
   builder.set_stage(graph::Stage::kMetric);
   const std::string prefix = "metrics/" + name;
+  if (!metric.curve.empty()) {
+    if (metric.from_logits) {
+      prediction = builder.call("activation", prefix + "/probability", {prediction},
+                                {{"kind", std::string("sigmoid")}});
+    }
+    add_to(builder, metric_state(name, "total"),
+           builder.call(metric.op, prefix + "/histogram", {target, prediction}, metric.attributes));
+    return;
+  }
   if (!metric.counted.empty()) {
     const auto count = [&](const std::string& part, std::string_view what) {
       graph::Attributes attributes = metric.attributes;

@@ -22,6 +22,11 @@ struct Metric {
   std::string counted{};
   double factor = 1;  // of what is summed
   bool root = false;  // the square root of the mean
+  // Of an area under a curve (curve_area.h): its name, empty for all other metrics; and how it is
+  // summed. What is counted is a histogram.
+  std::string curve{};
+  std::string summation{};
+  bool from_logits = false;  // predictions are brought to (0, 1) by the sigmoid first
   friend bool operator==(const Metric&, const Metric&) = default;
 };
 

@@ -2,9 +2,12 @@
 //
 // The projections are dense nodes on weights that Keras keeps by head, (D, H, K): their bytes are
 // those of (D, H·K). The scores never exist as a whole (ops/attention.cpp). Masks come from the
-// inputs' own masks, from the argument attention_mask, and from use_causal_mask.
+// inputs' own masks, from the argument attention_mask, and from use_causal_mask. Values with
+// several axes of positions, (batch, rows, columns, channels), are looked at as one list of
+// positions.
 
 #include <cmath>
+#include <set>
 
 #include "layers/all_layers.h"
 #include "layers/call_arguments.h"
@@ -70,6 +73,7 @@ class MultiHeadAttention final : public Layer {
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     const Sources sources = find_sources(context, inputs);
+    const Shape query_shape = context.type(inputs[sources.query_input]).shape;
     const ValueId q = project(context, sources.query, "query_dense", key_dim_);
     const ValueId k = project(context, sources.key, "key_dense", key_dim_);
     const ValueId v = project(context, sources.value, "value_dense", value_dim_);
@@ -92,7 +96,12 @@ class MultiHeadAttention final : public Layer {
         "reshape", {heads}, {{"shape", std::vector<int64_t>{length, heads_ * value_dim_}}});
     const int64_t columns = output_dim_ > 0 ? output_dim_ : last_of(context.type(sources.query));
     context.set_mask(0, context.mask(sources.query_input));
-    return {dense(context, rows, "output_dense", {heads_ * value_dim_, columns})};
+    const ValueId y = dense(context, rows, "output_dense", {heads_ * value_dim_, columns});
+    if (query_shape.rank() == 3) return {y};
+    std::vector<int64_t> dims = query_shape.at(1);
+    dims.erase(dims.begin());
+    dims.back() = columns;
+    return {context.emit("reshape", {y}, {{"shape", dims}})};
   }
 
  private:
@@ -117,18 +126,42 @@ class MultiHeadAttention final : public Layer {
     output_dim_ = only.as_int();
   }
 
-  // The time axis alone; which one it is depends on the rank, which is 3.
-  static void read_axes(ConfigReader& reader) {
+  void read_axes(ConfigReader& reader) {
     Config given = reader.value("attention_axes", Config());
+    if (given.is_null()) return;
     if (given.is_int()) given = Config::Array{given};
-    const bool one = given.is_array() && given.as_array().size() == 1 &&
-                     given.as_array()[0].is_int() &&
-                     (given.as_array()[0].as_int() == 1 || given.as_array()[0].as_int() == -2);
-    if (!given.is_null() && !one) {
-      reader.refuse("attention_axes", "the axis behind the batch", given.to_json(),
-                    "Reshape to (batch, positions, channels) first.");
+    bool integers = given.is_array() && !given.as_array().empty();
+    if (integers) {
+      for (const Config& axis : given.as_array()) integers = integers && axis.is_int();
     }
-    if (!given.is_null()) reader.complete("attention_axes", given);
+    if (!integers) {
+      reader.refuse("attention_axes", "axes between the batch and the channels", given.to_json());
+    }
+    for (const Config& axis : given.as_array()) axes_.push_back(axis.as_int());
+    reader.complete("attention_axes", given);
+  }
+
+  // Of (batch, positions…, channels), as (batch, all positions, channels).
+  ValueId one_list(LayerContext& context, ValueId x) const {
+    const Shape shape = one_input(context, std::span(&x, 1), 0);
+    if (shape.rank() < 3) {
+      context.refuse("values of rank 3 or more", to_string(shape),
+                     "Give them an axis of positions: samples do not look at each other.");
+    }
+    std::set<int64_t> axes;
+    for (int64_t axis : axes_) axes.insert(axis < 0 ? axis + shape.rank() : axis);
+    const bool all = axes.size() == static_cast<size_t>(shape.rank() - 2) && *axes.begin() == 1 &&
+                     *axes.rbegin() == shape.rank() - 2;
+    if (!axes_.empty() && !all) {
+      context.refuse(
+          "attention_axes that are all axes between batch and channels of " + to_string(shape),
+          Config(Config::Array(axes_.begin(), axes_.end())).to_json(),
+          "Leave them out, or reshape to (batch, positions, channels) first.");
+    }
+    if (shape.rank() == 3) return x;
+    const int64_t channels = last_of(context.type(x));
+    const int64_t positions = shape.elements_per_sample() / channels;
+    return context.emit("reshape", {x}, {{"shape", std::vector<int64_t>{positions, channels}}});
   }
 
   void add_weights(std::vector<Weight>& weights, const std::string& prefix,
@@ -172,9 +205,6 @@ class MultiHeadAttention final : public Layer {
     }
     const bool own_key = sources.key.valid();
     if (!own_key) sources.key = sources.value;
-    for (ValueId x : {sources.query, sources.value, sources.key}) {
-      one_input(context, std::span(&x, 1), 3);
-    }
     sources.causal = arguments.flag("use_causal_mask", false);
     sources.mask = one_of(context, inputs, arguments, "attention_mask", other);
     const Config& given = arguments.get("attention_mask");
@@ -194,6 +224,13 @@ class MultiHeadAttention final : public Layer {
                              ? context.emit("logical", {value_mask, key_mask}, {{"kind", "and"}})
                              : key_mask;
     }
+    const bool masked = sources.causal || sources.mask.valid() || sources.query_mask.valid() ||
+                        sources.key_mask.valid();
+    if (masked && context.type(sources.query).shape.rank() > 3) {
+      context.refuse("no mask over several axes of positions", "a mask",
+                     "Reshape to (batch, positions, channels) first.");
+    }
+    for (ValueId* x : {&sources.query, &sources.value, &sources.key}) *x = one_list(context, *x);
     if (sources.mask.valid()) sources.mask = as_mask(context, sources.mask, sources);
     return sources;
   }
@@ -238,7 +275,8 @@ class MultiHeadAttention final : public Layer {
   int64_t heads_ = 1;
   int64_t key_dim_ = 1;
   int64_t value_dim_ = 1;
-  int64_t output_dim_ = 0;  // 0: the query's
+  int64_t output_dim_ = 0;     // 0: the query's
+  std::vector<int64_t> axes_;  // empty: all between batch and channels
   double dropout_ = 0;
   bool use_bias_ = true;
   Config kernel_initializer_;

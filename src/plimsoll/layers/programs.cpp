@@ -116,7 +116,7 @@ class StepBuilder {
  private:
   ValueId feed(InputRole role, const std::string& name, const std::string& value_name,
                const ValueType& type, int64_t class_count = 0) {
-    inputs_.push_back({role, name, type.dtype, type.shape, class_count});
+    inputs_.push_back({role, name, type.dtype, type.shape, class_count, {}});
     return builder_.input(value_name, type);
   }
 
@@ -199,6 +199,9 @@ class StepBuilder {
     graph::Graph graph = prune(builder_.finish());
     const std::optional<std::string> wrong = verify(graph);
     PLIMSOLL_CHECK(!wrong, "a program of " + model_.name() + " is wrong: " + wrong.value_or(""));
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      inputs_[i].bounds = index_bounds(graph, static_cast<int>(i));
+    }
     return graph;
   }
 
@@ -217,15 +220,17 @@ class StepBuilder {
 // The loss first, then metrics, then the losses of single outputs where there are several.
 std::vector<MetricState> metric_states(const std::vector<OutputPlan>& plans) {
   std::vector<MetricState> states;
-  const auto add = [&](const std::string& name, bool root) {
-    states.push_back({name, metric_state(name, "total"), metric_state(name, "count"), root});
+  const auto add = [&](const std::string& name, const Metric& metric) {
+    const std::string count = metric.curve.empty() ? metric_state(name, "count") : "";
+    states.push_back(
+        {name, metric_state(name, "total"), count, metric.root, metric.curve, metric.summation});
   };
-  add("loss", false);
+  add("loss", {});
   for (const OutputPlan& plan : plans) {
-    for (const auto& [name, metric] : plan.metrics) add(name, metric.root);
+    for (const auto& [name, metric] : plan.metrics) add(name, metric);
   }
   if (plans.size() > 1) {
-    for (const OutputPlan& plan : plans) add(plan.port->name + "_loss", false);
+    for (const OutputPlan& plan : plans) add(plan.port->name + "_loss", {});
   }
   return states;
 }

@@ -18,6 +18,7 @@
 
 #include "graph/program.h"
 #include "layers/config.h"
+#include "layers/index_bounds.h"
 #include "layers/model.h"
 
 namespace plimsoll::layers {
@@ -56,16 +57,20 @@ struct ProgramInput {
   Shape shape;  // with the batch
   // Sparse labels: valid values are [0, class_count); 0: no bound.
   int64_t class_count = 0;
+  std::vector<IndexBound> bounds{};  // of features that name rows of tables
   friend bool operator==(const ProgramInput&, const ProgramInput&) = default;
 };
 
 // A metric (or the loss) over an epoch: state variables total and count, value = total / count (0
 // where nothing was counted), or the square root of that.
+// Or, with a curve, the area under it: then `total` counts by bucket and there is no count.
 struct MetricState {
   std::string name;   // "loss", "accuracy"; the key of logs and JSON
   std::string total;  // state names
   std::string count;
   bool root = false;
+  std::string curve{};  // empty: none
+  std::string summation{};
   friend bool operator==(const MetricState&, const MetricState&) = default;
 };
 

@@ -8,6 +8,12 @@
 //   sparse_top_k_categorical_accuracy {k}   the same of the integer label
 //   confusion_count {threshold, counts}     how many of C are "hits" (target ≠ 0 and prediction >
 //                                           threshold), "predicted" (the latter) or "actual"
+//
+// And, summed over all rows:
+//
+//   confusion_histogram {thresholds}   (target, prediction) → (2, thresholds): how many predictions
+//                                      fall between thresholds i and i + 1 of so many that lie
+//                                      evenly from 0 to 1, for targets ≠ 0 and for targets 0
 
 #include "ops/register.h"
 #include "ops/rules.h"
@@ -46,12 +52,31 @@ class Accuracy final : public BatchMapOp {
   bool labels_;
 };
 
+class ConfusionHistogram final : public BatchReduceOp {
+ public:
+  ConfusionHistogram() : BatchReduceOp("confusion_histogram") {}
+
+  std::vector<ValueType> infer(const NodeTypes& node) const override {
+    expect_operands(node, 2, 2);
+    expect_floating(node, 1);
+    expect_rank(node, 1, 2, kAnyRank);
+    expect_type(node, 0, node.inputs[1]);
+    const int64_t thresholds = read_int(node, "thresholds", 2);
+    return {{node.inputs[1].dtype, Shape{Dim::constant(2), Dim::constant(thresholds)}}};
+  }
+
+  double flops_per_sample(const NodeTypes& node) const override {
+    return 4.0 * static_cast<double>(node.inputs[1].shape.elements_per_sample());
+  }
+};
+
 }  // namespace
 
 void register_accuracy(OpRegistry& registry) {
   add_op<Accuracy>(registry, "binary_accuracy", false);
   add_op<Accuracy>(registry, "categorical_accuracy", false);
   add_op<Accuracy>(registry, "confusion_count", false);
+  add_op<ConfusionHistogram>(registry);
   add_op<Accuracy>(registry, "sparse_categorical_accuracy", true);
   add_op<Accuracy>(registry, "sparse_top_k_categorical_accuracy", true);
   add_op<Accuracy>(registry, "top_k_categorical_accuracy", false);

@@ -7,6 +7,7 @@
 // sum of its gradients, and the second one the sum of their squares: Keras on TensorFlow keeps such
 // gradients as pairs of number and row, and squares them before it adds them up.
 
+#include "graph/state_rows.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -34,6 +35,13 @@ class AdamRows final : public NamedOp {
     read_double(node, "epsilon", 0.0, 1e30);
     if (node.attributes.has("weight_decay")) read_double(node, "weight_decay", 0.0, 1e30);
     return std::vector<ValueType>(1 + slots_, w);
+  }
+
+  std::vector<graph::Axis> axes(const NodeTypes& node) const override {
+    std::vector<graph::Axis> axes = graph::state_rows_axis(node, node.inputs[0]);
+    // A batch of gradients may look like a table.
+    axes.front().inputs[2].dimension = -1;
+    return axes;
   }
 
   std::vector<Alias> aliases(const NodeTypes&) const override {

@@ -1,5 +1,7 @@
 #include "ops/optimizer_op.h"
 
+#include "graph/state_rows.h"
+
 namespace plimsoll::ops {
 
 std::vector<ValueType> OptimizerOp::infer(const NodeTypes& node) const {
@@ -14,6 +16,10 @@ std::vector<ValueType> OptimizerOp::infer(const NodeTypes& node) const {
   if (node.attributes.has("weight_decay")) read_double(node, "weight_decay", 0.0, 1e30);
   check_attributes(node);
   return std::vector<ValueType>(1 + slots, weight);
+}
+
+std::vector<graph::Axis> OptimizerOp::axes(const NodeTypes& node) const {
+  return graph::state_rows_axis(node, node.inputs[0]);
 }
 
 std::vector<Alias> OptimizerOp::aliases(const NodeTypes&) const {

@@ -17,6 +17,7 @@ class OptimizerOp : public NamedOp {
       : NamedOp(name), slots_(slots), counts_(counts) {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override;
+  std::vector<graph::Axis> axes(const NodeTypes& node) const override;
   std::vector<Alias> aliases(const NodeTypes& node) const override;
   double flops_per_sample(const NodeTypes& node) const override;
 

@@ -17,6 +17,7 @@ graph::OpRegistry make_registry() {
   register_arithmetic(registry);
   register_attention(registry);
   register_avg_pool2d(registry);
+  register_batch_matmul(registry);
   register_batch_norm(registry);
   register_batch_norm_inference(registry);
   register_batch_sum(registry);
@@ -43,6 +44,7 @@ graph::OpRegistry make_registry() {
   register_glu(registry);
   register_increment(registry);
   register_initializers(registry);
+  register_l2_normalize(registry);
   register_layer_norm(registry);
   register_literal(registry);
   register_mask(registry);

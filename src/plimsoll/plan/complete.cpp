@@ -43,7 +43,8 @@ void find_state_instances(ProgramPlan& plan, const graph::Graph& graph) {
   });
   for (size_t i = 0; i < plan.instances.size(); ++i) {
     const graph::Value& value = graph.value(plan.instances[i].value);
-    if (value.kind == graph::ValueKind::kState && !written[i]) {
+    const bool in_file = plan.instances[i].space == Space::kSpill;
+    if (value.kind == graph::ValueKind::kState && !written[i] && !in_file) {
       plan.instances[i].space = Space::kState;
     }
   }
@@ -134,31 +135,69 @@ void complete_states(ProgramPlan& plan, const graph::Graph& graph,
     }
     const auto placed = std::ranges::find(states, state->name, &StatePlacement::name);
     PLIMSOLL_CHECK(placed != states.end(), "every state of the set has a place");
+    if (placed->space != Space::kState) {
+      fail("transfers from and to the spill file for state " + state->name,
+           "a use of its memory in program " + plan.name);
+    }
     instance.offset = placed->offset;
     instance.bytes = placed->bytes;
   }
 }
 
-Bytes complete_spill(ProgramPlan& plan) {
+// The place in the spill file of the state variable whose incoming or outgoing value this is.
+const StatePlacement* find_place_in_file(const graph::Graph& graph, const Instance& instance,
+                                         std::span<const StatePlacement> states) {
+  if (instance.space != Space::kSpill) return nullptr;
+  for (const graph::StateVariable& state : graph.states) {
+    const bool outgoing =
+        state.write.valid() && graph.node(state.write).inputs[0] == instance.value;
+    if (!outgoing && state.incoming != instance.value) continue;
+    const auto placed = std::ranges::find(states, state.name, &StatePlacement::name);
+    if (placed != states.end() && placed->space == Space::kSpill) return &*placed;
+  }
+  return nullptr;
+}
+
+Bytes complete_spill(ProgramPlan& plan, const graph::Graph& graph,
+                     std::span<const StatePlacement> states) {
+  Bytes base;
+  for (const StatePlacement& state : states) {
+    if (state.space == Space::kSpill) {
+      base = max(base, round_up(state.offset + state.bytes, kSpillAlignment));
+    }
+  }
   std::vector<Buffer> buffers = find_buffers(plan, Space::kSpill);
-  if (buffers.empty()) return Bytes();
+  std::erase_if(buffers, [&](const Buffer& buffer) {
+    Instance& instance = plan.instances[buffer.instances.front().index()];
+    const StatePlacement* place = find_place_in_file(graph, instance, states);
+    if (place != nullptr) instance.offset = place->offset;
+    return place != nullptr;
+  });
+  if (buffers.empty()) return base;
   for (Buffer& buffer : buffers) buffer.bytes = round_up(buffer.bytes, kSpillAlignment);
   const PlacementResult placed = place_buffers(buffers, Bytes(), false);
   for (size_t b = 0; b < buffers.size(); ++b) {
     for (InstanceId id : buffers[b].instances) {
-      plan.instances[id.index()].offset = placed.offsets[b];
+      plan.instances[id.index()].offset = base + placed.offsets[b];
     }
   }
-  return placed.region;
+  return base + round_up(placed.region, kSpillAlignment);
 }
 
 }  // namespace
 
-void place_states(const graph::ProgramSet& programs, Bytes gap, Plan& plan) {
+void place_states(const graph::ProgramSet& programs, Bytes gap,
+                  const std::set<std::string>& spilled, Plan& plan) {
   plan.states.clear();
   plan.state_bytes = Bytes();
+  plan.spill_bytes = Bytes();
   for (const graph::StateVariable& state : graph::states_of(programs)) {
     const Bytes bytes = tensor_bytes(state.type.dtype, state.type.shape, 1);
+    if (spilled.contains(state.name)) {
+      plan.states.push_back({state.name, plan.spill_bytes, bytes, Space::kSpill});
+      plan.spill_bytes += round_up(bytes, kSpillAlignment);
+      continue;
+    }
     plan.states.push_back({state.name, plan.state_bytes, bytes});
     plan.state_bytes += round_up(bytes + gap, kAlignment);
   }
@@ -183,7 +222,7 @@ Bytes complete_offsets(ProgramPlan& plan, const graph::Graph& graph,
                                      : place_apart(buffers, options.gap);
   apply_placement(placed, buffers, plan);
   plan.arena_bytes = placed.region;
-  return complete_spill(plan);
+  return complete_spill(plan, graph, states);
 }
 
 void complete_totals(Plan& plan, const graph::ProgramSet& programs,
@@ -201,8 +240,11 @@ void complete_totals(Plan& plan, const graph::ProgramSet& programs,
 void complete_plan(Plan& plan, const graph::ProgramSet& programs,
                    const graph::KernelCatalog& catalog, const CompleteOptions& options) {
   check_programs(plan, programs, catalog);
-  place_states(programs, options.gap, plan);
-  plan.spill_bytes = Bytes();
+  std::set<std::string> spilled;
+  for (const StatePlacement& state : plan.states) {
+    if (state.space == Space::kSpill) spilled.insert(state.name);
+  }
+  place_states(programs, options.gap, spilled, plan);
   for (size_t p = 0; p < plan.programs.size(); ++p) {
     ProgramPlan& program = plan.programs[p];
     ProgramFacts facts(programs.programs[p], catalog);

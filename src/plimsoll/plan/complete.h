@@ -9,7 +9,9 @@
 // of states, totals, thread count and fingerprint. Homes that are given stay, so that a value may
 // live longer than its uses ask. It judges nothing beyond what it needs: the validator does.
 
+#include <set>
 #include <span>
+#include <string>
 
 #include "graph/kernel_catalog.h"
 #include "graph/program.h"
@@ -38,11 +40,15 @@ struct CompleteOptions {
 void complete_plan(Plan& plan, const graph::ProgramSet& programs,
                    const graph::KernelCatalog& catalog, const CompleteOptions& options = {});
 
-// Its steps, for the planner. The memory of all state variables, one behind the other:
-void place_states(const graph::ProgramSet& programs, Bytes gap, Plan& plan);
+// Its steps, for the planner. The places of all state variables, one behind the other: of those
+// that `spilled` names in the spill file (spill_bytes is then where they end), of others in the
+// arena.
+void place_states(const graph::ProgramSet& programs, Bytes gap,
+                  const std::set<std::string>& spilled, Plan& plan);
 // Homes, spaces, bytes and scratch of one program whose structure holds: all but offsets.
 void complete_sizes(ProgramPlan& plan, ProgramFacts& facts);
-// Offsets in the arena and in the spill file (whose end is returned), and the program's total.
+// Offsets in the arena and in the spill file (whose end is returned; state variables lie in front),
+// and the program's total.
 // `buffers` are those of the arena, as find_buffers gives them.
 Bytes complete_offsets(ProgramPlan& plan, const graph::Graph& graph,
                        std::span<const StatePlacement> states, std::span<const Buffer> buffers,

@@ -84,6 +84,10 @@ class CutMaker {
       makers_[feed->target.index()] = index;
     } else if (const auto* drain = std::get_if<Drain>(&item)) {
       uses_[value_of(drain->source)].push_back({index, -1});
+    } else if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
+      makers_[begin->target.index()] = index;
+      loaded_from_[begin->target] = begin->source;
+      transfers_ = std::max(transfers_, begin->number + 1);
     }
   }
 
@@ -194,6 +198,7 @@ class CutMaker {
   }
 
   void serve(NodeId node, const Request& request, std::vector<Clone>& clones) {
+    if (request.kind == CutKind::kMove) move(request);
     if (request.kind != CutKind::kRecompute) return;
     if (!dependencies_.repeatable[request.value.index()]) return;
     const Index where = find_place(node, request);
@@ -204,6 +209,41 @@ class CutMaker {
     std::get<Call>(editor_.item(clone.item)).outputs[static_cast<size_t>(output)] = copy;
     makers_[copy.index()] = clone.item;
     for (const Use& use : request.uses) redirect(use, copy);
+  }
+
+  // Stores the value behind its maker, to be waited for behind the last reader that keeps it, and
+  // loads it in front of the first of the others.
+  void move(const Request& request) {
+    const InstanceId plain = read_by(request.uses.front());
+    const Index maker = makers_[plain.index()];
+    if (maker < 0 || editor_.key(maker) >= request.anchor || loaded_from_.contains(plain)) return;
+    const LoopId body = editor_.entry(maker).body;
+    // A sum is there when its loops are done.
+    if (body.valid() && !is_carried(facts_, dependencies_, request.value)) return;
+    InstanceId& file = moved_[plain];
+    if (!file.valid()) {
+      file = add_instance(request.value, plan_.instances[plain.index()].copy, "");
+      plan_.instances[file.index()].space = Space::kSpill;
+      Index last = maker;
+      for (const Use& use : sorted_uses(request.value)) {
+        const bool kept = read_by(use) == plain && key(use) < request.anchor;
+        if (kept && editor_.holds(body, use.item)) last = editor_.item_in(use.item, body);
+      }
+      editor_.insert_behind(last, WaitTransfer{transfers_});
+      editor_.insert_behind(maker, BeginTransfer{transfers_++, plain, file});
+    }
+    const InstanceId copy =
+        load_before(request.uses.front().item, file, plan_.instances[plain.index()].copy);
+    for (const Use& use : request.uses) redirect(use, copy);
+  }
+
+  // A copy that is loaded from the file in the body of `where`.
+  InstanceId load_before(Index where, InstanceId file, int number) {
+    const InstanceId copy = add_instance(plan_.instances[file.index()].value, number, "");
+    loaded_from_[copy] = file;
+    makers_[copy.index()] = editor_.insert_before(where, BeginTransfer{transfers_, file, copy});
+    editor_.insert_before(where, WaitTransfer{transfers_++});
+    return copy;
   }
 
   // A clone of the node in the body of `where` that has room for the output; a new one before it.
@@ -223,11 +263,27 @@ class CutMaker {
     const Clone clone{editor_.insert_before(lead_of(where), std::move(call)),
                       static_cast<int>(clones.size()) + 1};
     leads_[where] = clone.item;
+    load_states_of(clone.item, where);
     for (size_t i = 0; i < inputs.size(); ++i) {
       uses_[value_of(inputs[i])].push_back({clone.item, static_cast<int>(i)});
     }
     clones.push_back(clone);
     return clone;
+  }
+
+  // State variables in the spill file are loaded for the clone alone: what its original read is
+  // gone.
+  void load_states_of(Index clone, Index where) {
+    const std::vector<InstanceId> inputs = std::get<Call>(editor_.entry(clone).item).inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const auto loaded = loaded_from_.find(inputs[i]);
+      if (loaded == loaded_from_.end()) continue;
+      if (graph_.value(plan_.instances[inputs[i].index()].value).kind != ValueKind::kState)
+        continue;
+      const InstanceId copy = load_before(clone, loaded->second, 0);
+      if (leads_[where] == clone) leads_[where] = makers_[copy.index()];
+      std::get<Call>(editor_.item(clone)).inputs[i] = copy;
+    }
   }
 
   // Before what was put before `where` already: nodes come in falling order, so that the longest
@@ -325,6 +381,9 @@ class CutMaker {
   std::vector<Index> makers_;           // per instance: who computes or feeds it; −1: nobody
   std::map<Index, Index> leads_;        // what was put first before an item, per item
   std::map<ValueId, int> copies_;
+  std::map<InstanceId, InstanceId> loaded_from_;  // per copy of what is in the spill file
+  std::map<InstanceId, InstanceId> moved_;        // per value's instance: its copy in the file
+  int transfers_ = 0;
   std::map<ValueId, std::vector<Cut>> cuts_;
 };
 

@@ -289,6 +289,7 @@ class Evictor {
       const NodeId anchor = find_anchor(id, gap);
       if (!anchor.valid()) continue;
       if (options_.forms) offer_form(id, gap, anchor, offers);
+      if (options_.move) offer_move(id, gap, anchor, offers);
       offer_copy(id, gap, anchor, offers);
     }
   }
@@ -319,6 +320,26 @@ class Evictor {
     if (offer.freed >= kLeastBytes && !is_known(offer.cuts.front())) {
       offers.push_back(std::move(offer));
     }
+  }
+
+  // To the spill file and back.
+  void offer_move(InstanceId id, size_t gap, NodeId anchor, std::vector<Offer>& offers) {
+    const Instance& instance = plan_.instances[id.index()];
+    if (graph_.value(instance.value).kind != ValueKind::kNode) return;
+    for (size_t u = gap + 1; u < uses_[id.index()].size(); ++u) {
+      if (uses_[id.index()][u].operand == kDrained) return;  // it stays
+    }
+    const bool carried = is_carried(facts_, dependencies_, instance.value);
+    if (!carried && uses_[id.index()].front().body.valid()) return;
+    const Bytes all(whole_bytes(instance.value, ""));
+    Offer offer;
+    offer.instance = id;
+    offer.gap = gap;
+    offer.freed = instance.bytes.count();
+    offer.own_bytes = offer.freed;
+    offer.seconds = 2 * facts_.catalog().spill_seconds(all);
+    offer.cuts = {{instance.value, anchor, CutKind::kMove, ""}};
+    if (!is_known(offer.cuts.front())) offers.push_back(std::move(offer));
   }
 
   void offer_copy(InstanceId id, size_t gap, NodeId anchor, std::vector<Offer>& offers) {

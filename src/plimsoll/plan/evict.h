@@ -21,6 +21,7 @@ struct EvictOptions {
   bool forms = true;
   bool recompute = true;
   bool reread = true;
+  bool move = false;
 };
 
 // A sized plan and what is alive in it.

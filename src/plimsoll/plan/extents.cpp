@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/state_rows.h"
+
 namespace plimsoll::plan {
 namespace {
 
@@ -54,11 +56,14 @@ class RuleFinder {
     for (const Dim& dim : value.type.shape.dims()) {
       rule.push_back({LoopId(), {}, dim.at(plan_.batch)});
     }
-    if (instance.space == Space::kState || value.kind == graph::ValueKind::kState) return rule;
+    if (instance.space == Space::kState) return rule;
     const InstanceLinks& origin = links_[trace(id).index()];
     for (LoopId loop = instance.home; loop.valid(); loop = parents_[loop.index()]) {
       if (value.kind == graph::ValueKind::kInput) {
         cut_input(loop, origin, rule);
+      } else if (value.kind == graph::ValueKind::kState) {
+        const bool rows = plan_.loops[loop.index()].axis == graph::kStateRowsAxis && !rule.empty();
+        if (rows) cut(loop, {.dimension = 0}, rule);
       } else {
         const std::vector<graph::Axis>& axes = axes_[value.producer.index()];
         const int axis = graph::find_axis(axes, find_bound_axis(plan_, loop, origin.writer));

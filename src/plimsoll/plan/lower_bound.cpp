@@ -21,7 +21,8 @@ struct BlockNeed {
 
 class NeedFinder {
  public:
-  explicit NeedFinder(ProgramFacts& facts) : facts_(facts), graph_(facts.graph()) {
+  NeedFinder(ProgramFacts& facts, bool spill)
+      : facts_(facts), graph_(facts.graph()), spill_(spill) {
     for (const graph::StateVariable& state : graph_.states) {
       if (state.write.valid()) written_.insert(graph_.node(state.write).inputs[0]);
     }
@@ -37,7 +38,7 @@ class NeedFinder {
     std::set<ValueId> seen;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId input = node.inputs[i];
-      if (graph_.value(input).kind == graph::ValueKind::kState) continue;
+      if (graph_.value(input).kind == graph::ValueKind::kState && !spill_) continue;
       if (seen.insert(input).second) need.operands += operand_bytes(types, i, id);
     }
     const std::vector<graph::Alias> aliases = node.op->aliases(types);
@@ -97,16 +98,18 @@ class NeedFinder {
 
   ProgramFacts& facts_;
   const graph::Graph& graph_;
+  bool spill_;
   std::set<ValueId> written_;  // may lie in the memory of a state variable
   std::vector<BlockLengths> block_;
   bool known_shape_ = true;
 };
 
-std::string prove(Bytes state, const graph::Program& program, NodeId id, const BlockNeed& need) {
+std::string prove(Bytes state, bool spill, const graph::Program& program, NodeId id,
+                  const BlockNeed& need) {
   std::string text = "state variables take " + to_string(state);
   if (!id.valid()) return text + ".";
   const graph::Node& node = program.graph.node(id);
-  text += "; besides them one block of node " + node.name;
+  text = spill ? "one" : text + "; besides them one block of node " + node.name;
   if (!node.layer.empty()) text += " (layer " + node.layer + ")";
   text += " in program " + program.name + " needs " + to_string(need.operands) +
           " for its operands, " + to_string(need.results) + " for its results and " +
@@ -117,17 +120,17 @@ std::string prove(Bytes state, const graph::Program& program, NodeId id, const B
 }  // namespace
 
 Bytes lower_bound(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
-                  std::string* proof) {
+                  std::string* proof, bool spill) {
   Bytes state;
   for (const graph::StateVariable& variable : graph::states_of(programs)) {
-    state += tensor_bytes(variable.type.dtype, variable.type.shape, 1);
+    if (!spill) state += tensor_bytes(variable.type.dtype, variable.type.shape, 1);
   }
   BlockNeed most;
   const graph::Program* program = programs.programs.empty() ? nullptr : &programs.programs.front();
   NodeId where;
   for (const graph::Program& each : programs.programs) {
     ProgramFacts facts(each, catalog);
-    NeedFinder finder(facts);
+    NeedFinder finder(facts, spill);
     for (size_t n = 0; n < each.graph.nodes.size(); ++n) {
       const BlockNeed need = finder.find(NodeId(n));
       if (need.total() <= most.total()) continue;
@@ -136,7 +139,7 @@ Bytes lower_bound(const graph::ProgramSet& programs, const graph::KernelCatalog&
       where = NodeId(n);
     }
   }
-  if (proof != nullptr && program != nullptr) *proof = prove(state, *program, where, most);
+  if (proof != nullptr && program != nullptr) *proof = prove(state, spill, *program, where, most);
   return state + most.total();
 }
 

@@ -45,7 +45,7 @@ inline constexpr Bytes kAlignment{64};
 enum class Space : uint8_t {
   kArena,  // offset counts from the arena's start, behind the state region
   kState,  // the memory of a state variable; offset and bytes are those of its StatePlacement
-  kSpill,  // offset counts in the spill file
+  kSpill,  // offset counts in the spill file; of a state variable that is placed there, its place
 };
 
 struct Instance {
@@ -134,11 +134,22 @@ struct ProgramPlan {
   friend bool operator==(const ProgramPlan&, const ProgramPlan&) = default;
 };
 
-// State variables lie in one region at the arena's start, common to all programs.
+// State variables lie in one region at the arena's start or in one at the spill file's, common to
+// all programs. One in the file is brought in by transfers from an instance of its incoming value
+// in kSpill, which nobody writes, and stored, behind its state_write, into one of the value
+// written:
+//
+//   begin t0 %0 -> %1     %0 w space=spill, %1 w: memory of its own
+//   wait t0
+//   call w/sgd (%1 …) -> (%2)
+//   call w/write (%2) -> ()
+//   begin t1 %2 -> %3     %3 w/sgd space=spill: the variable's new value
+//   wait t1
 struct StatePlacement {
   std::string name;
-  Bytes offset;
+  Bytes offset;  // in its region
   Bytes bytes;
+  Space space = Space::kState;  // or kSpill
   friend bool operator==(const StatePlacement&, const StatePlacement&) = default;
 };
 
@@ -148,7 +159,7 @@ struct Plan {
   int threads = 1;
   uint64_t fingerprint = 0;  // of the program set
   std::vector<StatePlacement> states;
-  Bytes state_bytes;
+  Bytes state_bytes;  // of those in the arena
   std::vector<ProgramPlan> programs;
   Bytes arena_bytes;  // state_bytes + the largest program's
   Bytes spill_bytes;

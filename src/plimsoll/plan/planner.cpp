@@ -20,7 +20,7 @@ struct Frontiers {
 Frontiers search_all(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
                      const PlanOptions& options) {
   Frontiers frontiers;
-  place_states(programs, options.gap, frontiers.base);
+  place_states(programs, options.gap, {}, frontiers.base);
   for (const graph::Program& program : programs.programs) {
     ProgramFacts facts(program, catalog);
     Searched searched = search_program(facts, frontiers.base.states, options);
@@ -135,7 +135,7 @@ PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCata
 
 Plan naive_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog) {
   Plan plan;
-  place_states(programs, Bytes(), plan);
+  place_states(programs, Bytes(), {}, plan);
   for (const graph::Program& program : programs.programs) {
     ProgramFacts facts(program, catalog);
     ProgramPlan tree = build_tree(make_flat_schedule(facts), facts, {});

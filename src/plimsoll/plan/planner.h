@@ -32,6 +32,7 @@ struct PlanOptions {
   bool saved_forms = true;
   bool recompute = true;
   bool several_placers = true;
+  bool move = false;  // values to the spill file and back: plan/spilled.h asks for it
 };
 
 // What one layer holds at the peak.
@@ -90,7 +91,8 @@ std::vector<Culprit> find_culprits(const Plan& plan, const graph::ProgramSet& pr
 Plan naive_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog);
 
 // No plan of these programs and blocks can have a smaller arena; `proof` gets the reason in words.
+// `spill`: with a spill file, where no state variable need be in memory but while it is used.
 Bytes lower_bound(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
-                  std::string* proof);
+                  std::string* proof, bool spill = false);
 
 }  // namespace plimsoll::plan

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "plan/evict.h"
+#include "plan/residency.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -42,12 +43,13 @@ class Search {
       : facts_(facts),
         states_(states),
         options_(options),
-        trials_(facts, options),
+        trials_(facts, states, options),
+        spilled_(has_spilled_states(facts.graph(), states)),
         steps_(options.max_steps) {}
 
   Searched run() {
     score_all();
-    if (options_.saved_forms || options_.recompute) evict_all();
+    if (options_.saved_forms || options_.recompute || options_.move) evict_all();
     std::vector<Candidate> placed = place_all();
     return {std::move(placed), std::move(plain_)};
   }
@@ -130,6 +132,7 @@ class Search {
   void score_both(const Shapes& shapes, OrderRule rule) {
     score({shapes, rule, false, {}});
     if (options_.reread_inputs) score({shapes, rule, true, {}});
+    if (spilled_) score({shapes, rule, options_.reread_inputs, {}, true});
   }
 
   // Each phase cut as in the candidate that needs least there.
@@ -188,7 +191,7 @@ class Search {
   }
 
   void add_score(const Recipe& recipe, const ProgramPlan& plan, Bytes load, size_t chain) {
-    scores_.push_back({{recipe.shapes, recipe.rule, recipe.reread, {}},
+    scores_.push_back({{recipe.shapes, recipe.rule, recipe.reread, {}, recipe.reload},
                        load,
                        estimate_seconds(plan, facts_),
                        {},
@@ -214,7 +217,8 @@ class Search {
   void evict_from(Recipe recipe, int64_t steps) {
     const EvictOptions how{.forms = options_.saved_forms,
                            .recompute = options_.recompute,
-                           .reread = options_.reread_inputs};
+                           .reread = options_.reread_inputs,
+                           .move = options_.move};
     const double changes = static_cast<double>(steps) / static_cast<double>(effort());
     const double share = std::max(kLeastShare, kTenthInLogs / std::max(1.0, changes));
     Bytes least(std::numeric_limits<int64_t>::max());
@@ -315,6 +319,7 @@ class Search {
   std::span<const StatePlacement> states_;
   const PlanOptions& options_;
   Trials trials_;
+  bool spilled_;  // some state variables lie in the spill file
   int64_t steps_;
   std::vector<Score> scores_;
   std::vector<std::vector<Cut>> chains_;
@@ -331,7 +336,7 @@ Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> sta
 
 ProgramPlan realize(const Candidate& candidate, ProgramFacts& facts,
                     std::span<const StatePlacement> states, const PlanOptions& options) {
-  Trials trials(facts, options);
+  Trials trials(facts, states, options);
   ProgramPlan plan = trials.build(candidate.recipe);
   const CompleteOptions how{.gap = options.gap, .several_placers = options.several_placers};
   complete_offsets(plan, facts.graph(), states, find_buffers(plan), how);

@@ -27,7 +27,7 @@ namespace plimsoll::plan {
 struct Candidate {
   Recipe recipe;
   Bytes arena_bytes;  // of the placed plan
-  Bytes spill;
+  Bytes spill;        // the spill file's end, state variables included
   double seconds = 0;
   std::string what;  // "whole batch", "slices of 4", …
 };

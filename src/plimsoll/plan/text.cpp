@@ -142,8 +142,9 @@ std::string print(const Plan& plan, const graph::ProgramSet& programs) {
   text += "arena bytes=" + count(plan.arena_bytes) + " state=" + count(plan.state_bytes) +
           " spill=" + count(plan.spill_bytes) + "\n";
   for (const StatePlacement& state : plan.states) {
-    text += "state " + quote_name(state.name) + " offset=" + count(state.offset) +
-            " bytes=" + count(state.bytes) + "\n";
+    text += "state " + quote_name(state.name) +
+            (state.space == Space::kSpill ? " space=spill" : "") +
+            " offset=" + count(state.offset) + " bytes=" + count(state.bytes) + "\n";
   }
   for (const ProgramPlan& program : plan.programs) {
     const graph::Program* graph = graph::find_program(programs, program.name);

@@ -426,7 +426,14 @@ class PlanParser {
     while (!line.empty()) {
       std::string key, value;
       line.take_field(key, value);
-      if (key != "offset" && key != "bytes") line.fail_field(key, "offset, bytes");
+      if (key == "space") {
+        if (value != "state" && value != "spill") {
+          line.fail("expected space=state or spill, received \"" + value + "\".");
+        }
+        state.space = value == "spill" ? Space::kSpill : Space::kState;
+        continue;
+      }
+      if (key != "offset" && key != "bytes") line.fail_field(key, "space, offset, bytes");
       (key == "offset" ? state.offset : state.bytes) = Bytes(line.parse_count(value, key));
     }
     plan_.states.push_back(std::move(state));

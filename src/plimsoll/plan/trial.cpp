@@ -5,13 +5,17 @@
 #include "plan/complete.h"
 #include "plan/in_place.h"
 #include "plan/phases.h"
+#include "plan/residency.h"
 #include "plan/tree.h"
 #include "plan/walk.h"
 
 namespace plimsoll::plan {
 
-Trials::Trials(ProgramFacts& facts, const PlanOptions& options)
+Trials::Trials(ProgramFacts& facts, std::span<const StatePlacement> states,
+               const PlanOptions& options)
     : facts_(facts),
+      states_(states),
+      spilled_(has_spilled_states(facts.graph(), states)),
       options_(options),
       dependencies_(find_dependencies(facts)),
       slots_(find_slots(facts, dependencies_)),
@@ -23,15 +27,18 @@ Trials::Trials(ProgramFacts& facts, const PlanOptions& options)
 
 ProgramPlan Trials::build(const Recipe& recipe) {
   const bool known = !tree_.name.empty() && recipe.shapes == last_.shapes &&
-                     recipe.rule == last_.rule && recipe.reread == last_.reread;
+                     recipe.rule == last_.rule && recipe.reread == last_.reread &&
+                     recipe.reload == last_.reload;
   if (!known) {
     const Schedule schedule =
         make_schedule(facts_, dependencies_, slots_, recipe.shapes, recipe.rule);
     tree_ = build_tree(schedule, facts_, {.reread = recipe.reread});
-    last_ = {recipe.shapes, recipe.rule, recipe.reread, {}};
+    if (spilled_) load_states(facts_, states_, recipe.reload, tree_);
+    last_ = {recipe.shapes, recipe.rule, recipe.reread, {}, recipe.reload};
   }
   ProgramPlan plan = tree_;
   apply_cuts(recipe.cuts, facts_, dependencies_, plan);
+  if (spilled_) store_states(facts_, states_, plan);
   complete_sizes(plan, facts_);
   if (options_.in_place) take_over_in_place(facts_, dependencies_, plan);
   return plan;

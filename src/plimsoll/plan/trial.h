@@ -25,13 +25,15 @@ struct Recipe {
   OrderRule rule = OrderRule::kGraph;
   bool reread = false;
   std::vector<Cut> cuts;
+  bool reload = false;  // state variables in the spill file anew for each reader
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };
 
 // Builds trees of one program, remembering the last one without its cuts. Holds references.
+// `states` says which variables lie in the spill file.
 class Trials {
  public:
-  Trials(ProgramFacts& facts, const PlanOptions& options);
+  Trials(ProgramFacts& facts, std::span<const StatePlacement> states, const PlanOptions& options);
 
   ProgramFacts& facts() { return facts_; }
   const Dependencies& dependencies() const { return dependencies_; }
@@ -45,6 +47,8 @@ class Trials {
 
  private:
   ProgramFacts& facts_;
+  std::span<const StatePlacement> states_;
+  bool spilled_;  // some of the program's
   const PlanOptions& options_;
   Dependencies dependencies_;
   std::vector<std::vector<graph::NodeId>> slots_;

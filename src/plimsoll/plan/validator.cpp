@@ -16,6 +16,22 @@ bool exists(const ProgramPlan& program, InstanceId id) {
   return id.valid() && id.index() < program.instances.size();
 }
 
+int find_state_in_file(const Subject& subject, InstanceId id) {
+  const Instance& instance = subject.program.instances[id.index()];
+  const graph::Graph& graph = subject.source.graph;
+  if (instance.space != Space::kSpill || !instance.form.empty()) return -1;
+  for (size_t s = 0; s < graph.states.size(); ++s) {
+    const graph::StateVariable& state = graph.states[s];
+    const bool outgoing =
+        state.write.valid() && graph.node(state.write).inputs[0] == instance.value;
+    if (!outgoing && !(state.incoming.valid() && state.incoming == instance.value)) continue;
+    for (const StatePlacement& place : subject.plan.states) {
+      if (place.name == state.name && place.space == Space::kSpill) return static_cast<int>(s);
+    }
+  }
+  return -1;
+}
+
 bool is_form_known(std::string_view form) { return form.ends_with("_bits"); }
 
 bool is_bits(const Subject& subject, InstanceId id) {
@@ -174,16 +190,19 @@ Validation check_state_region(const Plan& plan, const graph::ProgramSet& program
       return {Verdict::kMisaligned, where + "expected an offset that is a multiple of " +
                                         std::to_string(kAlignment.count())};
     }
-    if (place.offset < Bytes(0) || place.bytes > plan.state_bytes ||
-        place.offset > plan.state_bytes - place.bytes) {
-      return {Verdict::kPeak, where + "expected it inside of the state region of " +
-                                  std::to_string(plan.state_bytes.count()) + " bytes"};
+    const bool in_file = place.space == Space::kSpill;
+    const Bytes region = in_file ? plan.spill_bytes : plan.state_bytes;
+    if (place.offset < Bytes(0) || place.bytes > region || place.offset > region - place.bytes) {
+      return {Verdict::kPeak, where + "expected it inside of the " +
+                                  (in_file ? "spill file" : "state region") + " of " +
+                                  std::to_string(region.count()) + " bytes"};
     }
   }
   for (size_t i = 0; i < plan.states.size(); ++i) {
     for (size_t j = i + 1; j < plan.states.size(); ++j) {
       const StatePlacement& a = plan.states[i];
       const StatePlacement& b = plan.states[j];
+      if (a.space != b.space) continue;
       if (a.offset >= b.offset + b.bytes || b.offset >= a.offset + a.bytes) continue;
       return {Verdict::kOverlap, "plan: states " + a.name + " and " + b.name + " share bytes"};
     }

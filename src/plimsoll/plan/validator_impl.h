@@ -110,6 +110,9 @@ bool is_bits(const Subject& subject, InstanceId instance);
 bool is_form_known(std::string_view form);
 
 bool exists(const ProgramPlan& program, InstanceId id);
+// The state variable, by its place in the graph's states, whose memory in the spill file the
+// instance is: the incoming value or the one written, in the file. −1: none.
+int find_state_in_file(const Subject& subject, InstanceId id);
 Validation ok();
 // "program train, call conv1: instance %5 (conv1): ": for messages.
 std::string at(const Subject& subject);

@@ -116,7 +116,20 @@ Validation check_memory(const Subject& subject, const Sites& sites) {
   for (const Occupant& life : find_lives(subject, sites)) {
     const Space space = subject.program.instances[life.instance.index()].space;
     if (space == Space::kArena) arena.push_back(life);
-    if (space == Space::kSpill) spill.push_back(life);
+    const bool state = find_state_in_file(subject, life.instance) >= 0;
+    if (space == Space::kSpill && !state) spill.push_back(life);
+  }
+  // State variables in the file live for ever; that they do not overlap each other is known.
+  for (const StatePlacement& place : subject.plan.states) {
+    if (place.space != Space::kSpill) continue;
+    for (const Occupant& life : spill) {
+      if (life.offset >= (place.offset + place.bytes).count() ||
+          place.offset.count() >= life.offset + life.bytes) {
+        continue;
+      }
+      return {Verdict::kOverlap,
+              at(subject) + name_of(subject, life) + " lies in state variable " + place.name};
+    }
   }
   for (const Site& site : sites.sites) {
     const Call* call = site.call();

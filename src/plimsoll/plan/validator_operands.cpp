@@ -138,9 +138,24 @@ Validation check_size(const Subject& subject, const Sites& sites, InstanceId id)
                                    std::to_string(instance.bytes.count())};
 }
 
+Validation check_place_in_file(const Subject& subject, InstanceId id) {
+  const Instance& instance = instance_of(subject, id);
+  const auto state = static_cast<size_t>(find_state_in_file(subject, id));
+  const StatePlacement* place =
+      find_placement(subject.plan, subject.source.graph.states[state].name);
+  if (place != nullptr && place->offset == instance.offset && place->bytes == instance.bytes &&
+      !instance.home.valid()) {
+    return ok();
+  }
+  return {Verdict::kBadReference, at(subject) + name_of(subject, id) +
+                                      ": expected the offset and bytes of its state variable in "
+                                      "the spill file, and the root as its home"};
+}
+
 // An instance in state memory lies where its state lies.
 Validation check_state_place(const Subject& subject, const Sites& sites, InstanceId id) {
   const Instance& instance = instance_of(subject, id);
+  if (find_state_in_file(subject, id) >= 0) return check_place_in_file(subject, id);
   if (instance.space != Space::kState) return ok();
   const graph::Graph& graph = subject.source.graph;
   const InstanceId owner = sites.group[id.index()];
@@ -152,8 +167,9 @@ Validation check_state_place(const Subject& subject, const Sites& sites, Instanc
         state.write.valid() && graph.node(state.write).inputs[0] == instance.value;
     if (!incoming && !outgoing) continue;
     const StatePlacement* placement = find_placement(subject.plan, state.name);
-    if (placement != nullptr && placement->offset == instance.offset &&
-        placement->bytes == instance.bytes && !instance.home.valid()) {
+    if (placement != nullptr && placement->space == Space::kState &&
+        placement->offset == instance.offset && placement->bytes == instance.bytes &&
+        !instance.home.valid()) {
       return ok();
     }
   }

@@ -44,6 +44,17 @@ Replay::Replay(const Subject& subject, const Sites& sites) : subject_(subject), 
     for (size_t j = 0; j < instances; ++j) {
       if (i != j && sites.group[i] == sites.group[j]) sharers_[i].push_back(InstanceId(j));
     }
+    if (const int s = find_state_in_file(subject, InstanceId(i)); s >= 0) {
+      state_of_instance_[i] = s;
+      StateMemory& memory = states_[static_cast<size_t>(s)];
+      memory.instances.push_back(InstanceId(i));
+      memory.in_file = true;
+      const graph::StateVariable& state = graph.states[static_cast<size_t>(s)];
+      if (instance.value == state.incoming) {
+        held_[i].set(region({InstanceId(i), state.type.shape.at(1), {}, {}}, {}), 1);
+      }
+      continue;
+    }
     if (instance.space != Space::kState) continue;
     for (size_t s = 0; s < graph.states.size(); ++s) {
       const graph::StateVariable& state = graph.states[s];
@@ -188,6 +199,7 @@ Validation Replay::run_state_write(const Site& site, const Call& call) {
   const graph::StateId state = subject_.source.graph.node(call.node).writes;
   if (!state.valid()) return ok();
   StateMemory& memory = states_[state.index()];
+  if (is_in_file(state)) return ok();  // a transfer stores what was accepted here
   const InstanceId source = call.inputs[0];
   if (state_of_instance_[source.index()] != static_cast<int>(state.index())) {
     for (InstanceId id : memory.instances) {
@@ -196,6 +208,36 @@ Validation Replay::run_state_write(const Site& site, const Call& call) {
     }
   }
   memory.final = true;
+  return ok();
+}
+
+bool Replay::is_in_file(graph::StateId state) const {
+  const std::string& name = subject_.source.graph.state(state).name;
+  return std::any_of(subject_.plan.states.begin(), subject_.plan.states.end(),
+                     [&](const StatePlacement& place) {
+                       return place.name == name && place.space == Space::kSpill;
+                     });
+}
+
+// Every row of a variable in the spill file that is written must have been stored there.
+Validation Replay::check_all_stored() const {
+  const graph::Graph& graph = subject_.source.graph;
+  for (size_t s = 0; s < graph.states.size(); ++s) {
+    const graph::StateVariable& state = graph.states[s];
+    if (!state.write.valid() || !is_in_file(graph::StateId(s))) continue;
+    const graph::ValueId outgoing = graph.node(state.write).inputs[0];
+    Box whole;
+    for (int64_t dim : state.type.shape.at(1)) whole.push_back({0, dim});
+    const bool stored =
+        std::any_of(states_[s].instances.begin(), states_[s].instances.end(), [&](InstanceId id) {
+          return subject_.program.instances[id.index()].value == outgoing &&
+                 held_[id.index()].over(whole).least == 1;
+        });
+    if (stored) continue;
+    return {Verdict::kStateOrder, at(subject_) + "state variable " + state.name +
+                                      ": expected all of its new value to be stored in the spill "
+                                      "file, received none or a part"};
+  }
   return ok();
 }
 
@@ -241,7 +283,7 @@ Validation Replay::check_end() const {
     return {Verdict::kMissingNode, at(subject_) + "output %" + graph.value(output).name +
                                        ": expected all of its rows to be handed out"};
   }
-  return ok();
+  return check_all_stored();
 }
 
 }  // namespace plimsoll::plan::referee

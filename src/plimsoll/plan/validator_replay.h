@@ -24,12 +24,15 @@ class Replay {
   struct StateMemory {
     std::vector<InstanceId> instances;
     bool final = false;  // holds the outgoing value, which the state write has accepted
+    bool in_file = false;
   };
 
   Validation run_body(const Body& body);
   Validation run_loop(LoopId loop);
   Validation run_site(size_t index);
   Validation run_call(const Site& site, const Call& call);
+  bool is_in_file(graph::StateId state) const;
+  Validation check_all_stored() const;
   Validation run_state_write(const Site& site, const Call& call);
   Validation run_begin(size_t index);
   Validation run_wait(size_t index);
@@ -44,6 +47,8 @@ class Replay {
                          const Progress& progress) const;
   Validation write(const Site& site, const SiteOperand& operand, const std::vector<Range>& windows);
   Validation check_pending(const Site& site, InstanceId id) const;
+  Validation check_stored(const Site& site, const StateMemory& memory,
+                          const graph::StateVariable& state, const Box& rows) const;
   Validation release_memory(const Site& site, const SiteOperand& operand, const Box& rows);
   Validation fold(const Site& site, const SiteOperand& operand, const std::vector<Range>& windows,
                   const Box& rows);

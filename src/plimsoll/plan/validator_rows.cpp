@@ -164,6 +164,27 @@ Validation Replay::check_pending(const Site& site, InstanceId id) const {
   return ok();
 }
 
+// What is stored in the place of a state variable in the spill file must be rows that its write has
+// accepted, each once.
+Validation Replay::check_stored(const Site& site, const StateMemory& memory,
+                                const graph::StateVariable& state, const Box& rows) const {
+  const std::string where = at(subject_, site) + "state variable " + state.name + ": ";
+  if (!state.write.valid()) {
+    return {Verdict::kStateOrder, where + "stored, although this program never writes it"};
+  }
+  const Box accepted = rows.empty() ? Box() : Box{rows[0]};
+  if (computed_[state.write.index()].over(accepted).least != 1) {
+    return {Verdict::kStateOrder, where + "stored before its write"};
+  }
+  const graph::ValueId outgoing = subject_.source.graph.node(state.write).inputs[0];
+  for (InstanceId id : memory.instances) {
+    if (subject_.program.instances[id.index()].value != outgoing) continue;
+    if (!held_[id.index()].intersects(rows)) continue;
+    return {Verdict::kStateOrder, where + "rows " + text(rows) + " are stored a second time"};
+  }
+  return ok();
+}
+
 // What else lies in the memory that is written now.
 Validation Replay::release_memory(const Site& site, const SiteOperand& operand, const Box& rows) {
   const InstanceId id = operand.instance;
@@ -194,7 +215,9 @@ Validation Replay::release_memory(const Site& site, const SiteOperand& operand, 
   if (memory == nullptr) return ok();
   const graph::StateVariable& state =
       subject_.source.graph.states[static_cast<size_t>(state_of_instance_[id.index()])];
-  if (memory->final || !state.write.valid()) {
+  if (memory->in_file) {
+    if (Validation v = check_stored(site, *memory, state, rows); !v.ok()) return v;
+  } else if (memory->final || !state.write.valid()) {
     return {Verdict::kStateOrder, at(subject_, site) + "writes into state variable " + state.name +
                                       (memory->final ? " after its write"
                                                      : ", which is not written "

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "graph/state_rows.h"
 #include "plan/validator_impl.h"
 
 // Sites of single items: axes, bindings, and the rows that operands touch.
@@ -191,7 +192,7 @@ Validation make_call(const Subject& subject, const Call& call, Site& site) {
 }
 
 // This turn's rows of a value outside of any call: cut as its producer's axes say, by the loops of
-// their names; an input of the program along the batch.
+// their names; an input of the program along the batch, a state variable along its rows.
 SiteOperand value_operand(const Subject& subject, InstanceId id, Site& site) {
   const graph::Graph& graph = subject.source.graph;
   const graph::ValueId value_id = subject.program.instances[id.index()].value;
@@ -206,6 +207,8 @@ SiteOperand value_operand(const Subject& subject, InstanceId id, Site& site) {
     const int64_t rows = value.type.shape[0].count;
     cut_by(std::string(graph::kBatchAxis), Dim::batch(),
            {.dimension = 0, .stride = rows, .before = 0, .after = rows - 1});
+  } else if (value.kind == graph::ValueKind::kState && value.type.shape.rank() > 0) {
+    cut_by(std::string(graph::kStateRowsAxis), value.type.shape[0], {.dimension = 0});
   } else if (value.kind == graph::ValueKind::kNode) {
     for (const Axis& axis : graph::axes_of(graph, value.producer)) {
       const graph::AxisUse& use = axis.outputs[static_cast<size_t>(value.output)];

@@ -166,8 +166,9 @@ Validation check_writers(const Subject& subject, const Sites& sites) {
   for (size_t i = 0; i < sites.writer.size(); ++i) {
     const Instance& instance = subject.program.instances[i];
     const graph::Value& value = subject.source.graph.value(instance.value);
-    const bool incoming = value.kind == graph::ValueKind::kState &&
-                          instance.space == Space::kState && instance.form.empty();
+    const bool placed =
+        instance.space == Space::kState || find_state_in_file(subject, InstanceId(i)) >= 0;
+    const bool incoming = value.kind == graph::ValueKind::kState && placed && instance.form.empty();
     if (incoming == (sites.writer[i] < 0)) continue;
     return {Verdict::kBadReference,
             at(subject) + name_of(subject, InstanceId(i)) +

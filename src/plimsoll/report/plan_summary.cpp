@@ -52,6 +52,11 @@ void add_bounds(const PlanSummary& summary, std::string& text) {
             std::to_string(summary.smallest_feasible.count()) + " B)";
   }
   text += "; lower bound " + to_string(summary.lower_bound) + "\n";
+  if (summary.smallest_with_spill) {
+    text += "with a spill file: smallest with the same bits " +
+            to_string(*summary.smallest_with_spill) + " (" +
+            std::to_string(summary.smallest_with_spill->count()) + " B)\n";
+  }
 }
 
 void add_frontier(const PlanSummary& summary, std::string& text) {
@@ -95,6 +100,7 @@ std::string to_text(const PlanSummary& summary, bool with_frontier) {
     text += "note: smaller blocks (block set " + std::to_string(summary.block_set) +
             "): results equal to rounding, not bit for bit\n";
   }
+  if (summary.spill > Bytes()) text += "spill file: " + to_string(summary.spill) + "\n";
   text += "guard: " + summary.guard + "\n\n";
   add_parts(summary, text);
   if (summary.free_plan > Bytes(0)) add_bounds(summary, text);
@@ -135,6 +141,8 @@ std::string to_json(const PlanSummary& summary) {
   json["lower_bound_bytes"] = summary.lower_bound.count();
   json["smallest_feasible_bytes"] = summary.smallest_feasible.count();
   json["smallest_same_bits_bytes"] = summary.smallest_same_bits.count();
+  json["smallest_spill_bytes"] = optional_bytes(summary.smallest_with_spill);
+  json["spill_bytes"] = summary.spill.count();
   json["free_plan_bytes"] = summary.free_plan.count();
   json["largest_feasible_batch"] =
       summary.largest_feasible_batch ? Json(*summary.largest_feasible_batch) : Json(nullptr);

@@ -37,6 +37,31 @@ bool is_checkpoint(const std::string& name) {
                   std::string(text) + "\".");
 }
 
+layers::Config to_config(const CallbackState& state) {
+  layers::Config::Object object{{"best_epoch", state.best_epoch},
+                                {"wait", state.wait},
+                                {"plateau_wait", state.plateau_wait},
+                                {"cooldown", state.cooldown},
+                                {"stopped", state.stopped}};
+  if (state.best) object.emplace_back("best", *state.best);
+  if (state.plateau_best) object.emplace_back("plateau_best", *state.plateau_best);
+  return object;
+}
+
+CallbackState parse_callback_state(const layers::Config& config) {
+  CallbackState state;
+  state.best_epoch = config.at("best_epoch").as_int();
+  state.wait = config.at("wait").as_int();
+  state.plateau_wait = config.at("plateau_wait").as_int();
+  state.cooldown = config.at("cooldown").as_int();
+  state.stopped = config.at("stopped").as_bool();
+  if (const layers::Config* best = config.find("best")) state.best = best->as_double();
+  if (const layers::Config* best = config.find("plateau_best")) {
+    state.plateau_best = best->as_double();
+  }
+  return state;
+}
+
 }  // namespace
 
 layers::Config to_config(const CheckpointHead& head) {
@@ -50,7 +75,8 @@ layers::Config to_config(const CheckpointHead& head) {
                                 {"program", head.program},
                                 {"kernel_set", head.kernel_set},
                                 {"block_set", head.block_set},
-                                {"threads", head.threads}};
+                                {"threads", head.threads},
+                                {"callbacks", to_config(head.callbacks)}};
 }
 
 CheckpointHead parse_checkpoint_head(const layers::Config& config) {
@@ -67,6 +93,10 @@ CheckpointHead parse_checkpoint_head(const layers::Config& config) {
   head.kernel_set = config.at("kernel_set").as_string();
   head.block_set = static_cast<int>(config.at("block_set").as_int());
   head.threads = static_cast<int>(config.at("threads").as_int());
+  // Files of before there were any have none.
+  if (const layers::Config* callbacks = config.find("callbacks")) {
+    head.callbacks = parse_callback_state(*callbacks);
+  }
   return head;
 }
 

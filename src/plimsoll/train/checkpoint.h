@@ -6,7 +6,7 @@
 // blocks: the checkpoint names kernel set, block set, thread count, seed and place in the data, and
 // restore says what is no longer the same. A file is complete or absent
 // (formats/checkpoint_file.h); a damaged one is passed over for the one before. What a checkpoint
-// does not hold: the data, and the best weights of an earlier epoch.
+// does not hold: the data, and the best weights of an earlier epoch (best_weights.h).
 
 #include <cstdint>
 #include <functional>
@@ -27,6 +27,18 @@ struct Position {
   friend bool operator==(const Position&, const Position&) = default;
 };
 
+// What decisions at the ends of epochs depend on (callbacks.h).
+struct CallbackState {
+  std::optional<double> best;  // of the monitored metric
+  int64_t best_epoch = 0;      // from 1; 0: none
+  int64_t wait = 0;            // epochs since then
+  std::optional<double> plateau_best;
+  int64_t plateau_wait = 0;
+  int64_t cooldown = 0;
+  bool stopped = false;  // early
+  friend bool operator==(const CallbackState&, const CallbackState&) = default;
+};
+
 struct CheckpointHead {
   Position position;
   int64_t batch = 0;
@@ -37,6 +49,7 @@ struct CheckpointHead {
   std::string kernel_set;
   int block_set = 0;
   int threads = 1;
+  CallbackState callbacks{};
   friend bool operator==(const CheckpointHead&, const CheckpointHead&) = default;
 };
 

@@ -57,6 +57,7 @@ Position Checkpointer::restore(Session& session, int64_t rows, bool shuffle) {
   refuse_other(found_->path, "shuffled data:", was.shuffle ? "yes" : "no",
                head_.shuffle ? "yes" : "no");
   session.restore(*found_->tensors, was.position.steps);
+  if (callbacks_ != nullptr) callbacks_->restore(was.callbacks);
   found_->tensors.reset();
   std::string other =
       difference("the kernel set", was.kernel_set, head_.kernel_set) +
@@ -102,6 +103,7 @@ void Checkpointer::write(Session& session, const Position& position) {
   if (written_ == position) return;
   CheckpointHead head = head_;
   head.position = position;
+  if (callbacks_ != nullptr) head.callbacks = callbacks_->state();
   folder_.write(head, plan::print(session.plan(), session.programs().set), *session.state());
   written_ = position;
   last_seconds_ = SteadyClock().seconds();

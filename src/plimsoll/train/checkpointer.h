@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "train/callbacks.h"
 #include "train/checkpoint.h"
 #include "train/session.h"
 
@@ -35,6 +36,9 @@ class Checkpointer {
   // Fills the session's state from it and says what is not the same. Start: nothing was found.
   Position restore(Session& session, int64_t rows, bool shuffle);
 
+  // Their state is written with every checkpoint and given back by restore. Outlive this.
+  void attach(Callbacks& callbacks) { callbacks_ = &callbacks; }
+
   // Behind every step and, with `epoch_ended`, every epoch: writes when one is due.
   void pass(Session& session, const Position& position, bool epoch_ended);
   // Behind the last step: writes unless this position was written. Whether it is on disk.
@@ -48,6 +52,7 @@ class Checkpointer {
   std::function<void(const std::string&)> say_;
   CheckpointFolder folder_;
   std::optional<FoundCheckpoint> found_;
+  Callbacks* callbacks_ = nullptr;
   CheckpointHead head_;  // but for the position
   std::optional<Position> written_;
   double last_seconds_ = 0;

@@ -6,6 +6,7 @@
 //   kernels       code and descriptors of the kernels of these programs
 //   structures    model, graphs, plan and call tables
 //   data          buffers of the data sources
+//   spill         of the spill file: its buffer and its thread
 //   page tables   of the arena
 //   arena         state + everything that the plan placed (exact)
 //
@@ -30,8 +31,9 @@ struct ProcessOverhead {
   Bytes kernels;
   Bytes structures;
   Bytes data;
+  Bytes spill;     // buffer and thread of the spill file, where the plan has one
   Bytes start_up;  // not part of the total: the peak is the larger of the two
-  Bytes total() const { return engine + kernels + structures + data; }
+  Bytes total() const { return engine + kernels + structures + data + spill; }
   friend bool operator==(const ProcessOverhead&, const ProcessOverhead&) = default;
 };
 

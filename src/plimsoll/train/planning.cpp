@@ -5,11 +5,14 @@
 
 #include "base/cgroup.h"
 #include "base/error.h"
+#include "base/spill_folder.h"
+#include "exec/spill_file.h"
 #include "graph/verify.h"
 #include "layers/optimizers.h"
 #include "ops/fuse/fuse.h"
 #include "ops/registry.h"
 #include "plan/estimate.h"
+#include "plan/spilled.h"
 #include "plan/techniques.h"
 #include "plan/text.h"
 #include "plan/validator.h"
@@ -42,13 +45,64 @@ struct SetAnswer {
   Lowered lowered;
   ProcessOverhead overhead;
   plan::PlanOutcome outcome;
+  std::optional<plan::SpilledPlans> spilled;  // where it was asked for and there are any
+  bool takes_file = false;                    // the plan with the file, not the one without
 
+  // What is taken; null: nothing fits.
+  const plan::Fits* fits() const { return takes_file ? &*spilled->fits : outcome.fits(); }
   Bytes process(Bytes arena) const { return process_bytes(overhead, arena); }
+  Bytes process_with_file(Bytes arena) const { return process_bytes(with_file(overhead), arena); }
+  static ProcessOverhead with_file(ProcessOverhead overhead) {
+    overhead.spill = exec::kSpillOverhead;
+    return overhead;
+  }
 };
+
+// Bytes that a spill file may have; none where there is no folder for one.
+Bytes most_spilled(const PlanRequest& request) {
+  if (request.spill == SpillUse::kNever) return Bytes();
+  std::string folder;
+  try {
+    folder = choose_spill_folder(request.spill_directory);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kIo || request.spill == SpillUse::kAlways) throw;
+    return Bytes();
+  }
+  return request.spill_limit.value_or(Bytes(free_space(folder).count() / 2));
+}
+
+std::optional<Bytes> arena_limit(const ProcessOverhead& overhead, std::optional<Bytes> limit) {
+  if (!limit) return std::nullopt;
+  return max(arena_within(overhead, *limit), Bytes(0));
+}
+
+// Plans with a spill file, where they are wanted; `needed`: where nothing else fits.
+void ask_spilled(const PlanRequest& request, bool needed, plan::PlanOptions options,
+                 SetAnswer& answer) {
+  const bool fits = answer.outcome.fits() != nullptr;
+  const bool own = answer.lowered.backend->catalog().block_set() == 0;
+  const bool wanted =
+      (needed && !fits) || (own && (request.full_answer || request.spill == SpillUse::kAlways));
+  const Bytes most = wanted ? most_spilled(request) : Bytes();
+  if (most == Bytes()) return;
+  options.arena_limit = arena_limit(SetAnswer::with_file(answer.overhead), request.limit);
+  answer.spilled = plan::make_spilled_plans(answer.lowered.built.set,
+                                            answer.lowered.backend->catalog(), options, most);
+  if (!answer.spilled || !answer.spilled->fits) return;
+  const plan::Fits& file = *answer.spilled->fits;
+  const double free_seconds =
+      options.free_seconds > 0 ? options.free_seconds : answer.outcome.free_seconds;
+  if (options.max_slowdown && file.seconds > *options.max_slowdown * free_seconds) return;
+  const bool faster =
+      request.spill == SpillUse::kAlways && fits && file.seconds < answer.fits()->seconds;
+  answer.takes_file = !fits || faster;
+  if (!answer.takes_file) return;
+  if (file.plan.spill_bytes > Bytes()) answer.overhead = SetAnswer::with_file(answer.overhead);
+}
 
 SetAnswer ask(const layers::Model& model, const layers::CompileOptions& compile,
               const layers::BatchSizes& batches, const PlanRequest& request, int block_set,
-              double free_seconds = 0) {
+              bool needed = true, double free_seconds = 0) {
   SetAnswer answer;
   answer.lowered = lower(model, compile, batches, request, block_set);
   const graph::ProgramSet& set = answer.lowered.built.set;
@@ -63,10 +117,9 @@ SetAnswer ask(const layers::Model& model, const layers::CompileOptions& compile,
   options.max_slowdown = request.max_slowdown;
   options.free_seconds = free_seconds;
   plan::switch_off(request.without, options);
-  if (request.limit) {
-    options.arena_limit = max(arena_within(answer.overhead, *request.limit), Bytes(0));
-  }
+  options.arena_limit = arena_limit(answer.overhead, request.limit);
   answer.outcome = plan::make_plan(set, answer.lowered.backend->catalog(), options);
+  ask_spilled(request, needed, options, answer);
   return answer;
 }
 
@@ -82,9 +135,10 @@ void fill_chosen(const SetAnswer& chosen, bool fits, report::PlanSummary& summar
   summary.kernel_set = catalog.kernel_set();
   summary.block_set = catalog.block_set();
   summary.threads = catalog.thread_count();
-  const plan::Fits* plan = chosen.outcome.fits();
+  const plan::Fits* plan = chosen.fits();
   Bytes state;
   if (fits && plan != nullptr) {
+    summary.spill = plan->plan.spill_bytes;
     summary.planned_arena = plan->plan.arena_bytes;
     summary.seconds_per_step = plan->seconds;
     summary.strategy = plan->what;
@@ -108,6 +162,7 @@ void fill_own_set(const SetAnswer& own, report::PlanSummary& summary) {
   summary.smallest_same_bits = own.process(own.outcome.smallest);
   summary.free_plan = own.process(own.outcome.free_plan);
   summary.culprits = own.outcome.culprits;
+  if (own.spilled) summary.smallest_with_spill = own.process_with_file(own.spilled->smallest);
   for (plan::FrontierPoint point : own.outcome.frontier) {
     point.arena_bytes = own.process(point.arena_bytes);
     summary.frontier.push_back(std::move(point));
@@ -125,11 +180,14 @@ std::string exactly(Bytes bytes) {
 
 void explain_refusal(const SetAnswer& last, const PlanRequest& request,
                      report::PlanSummary& summary) {
+  const bool spill = request.spill != SpillUse::kNever;
   const Bytes limit = summary.limit.value_or(Bytes(0));
+  std::string proof;
+  const Bytes arena =
+      plan::lower_bound(last.lowered.built.set, last.lowered.backend->catalog(), &proof, spill);
+  if (spill) summary.lower_bound = min(summary.lower_bound, last.process(arena));
   if (limit < summary.lower_bound) {
     summary.answer = "impossible";
-    std::string proof;
-    plan::lower_bound(last.lowered.built.set, last.lowered.backend->catalog(), &proof);
     summary.reason = "the limit " + exactly(limit) + " is below the lower bound " +
                      exactly(summary.lower_bound) + ": " + to_string(last.overhead.total()) +
                      " for the process outside of the arena, and " + proof;
@@ -138,6 +196,9 @@ void explain_refusal(const SetAnswer& last, const PlanRequest& request,
     const std::string slowdown = request.max_slowdown ? " that takes at most the allowed time" : "";
     summary.reason = "no plan" + slowdown + " found within " + exactly(limit) +
                      "; the smallest found needs " + exactly(summary.smallest_feasible) +
+                     (summary.smallest_with_spill
+                          ? " (" + exactly(*summary.smallest_with_spill) + " with a spill file)"
+                          : "") +
                      ", the lower bound is " + exactly(summary.lower_bound) +
                      ", and a longer search (--plan-time) may close the gap";
   }
@@ -145,14 +206,14 @@ void explain_refusal(const SetAnswer& last, const PlanRequest& request,
 
 // Largest batch whose plan meets the limit with the kernel set's own blocks or smaller ones.
 std::optional<int64_t> largest_batch(const layers::Model& model,
-                                     const layers::CompileOptions& compile,
-                                     const PlanRequest& request, int block_set) {
-  PlanRequest quick = request;
-  quick.plan_steps = std::max<int64_t>(1, request.plan_steps / kBatchShare);
+                                     const layers::CompileOptions& compile, PlanRequest request,
+                                     int block_set) {
+  request.full_answer = false;
+  request.plan_steps = std::max<int64_t>(1, request.plan_steps / kBatchShare);
   const auto fits = [&](int64_t batch) {
     layers::BatchSizes sizes;
     sizes.train = batch;
-    return ask(model, compile, sizes, quick, block_set).outcome.fits() != nullptr;
+    return ask(model, compile, sizes, request, block_set).fits() != nullptr;
   };
   if (!fits(1)) return std::nullopt;
   int64_t low = 1;
@@ -288,19 +349,19 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   fill_own_set(own, summary);
   summary.smallest_feasible = summary.smallest_same_bits;
   summary.lower_bound = own.process(own.outcome.lower_bound);
-  const bool own_fits = own.outcome.fits() != nullptr;
+  const bool own_fits = own.fits() != nullptr;
   const double free_seconds = own.outcome.free_seconds;
   SetAnswer chosen = std::move(own);
   bool fits = own_fits;
   for (int set = 1; set < kMostBlockSets && (request.full_answer || !fits); ++set) {
     if (all_ones(chosen.lowered.built.set, chosen.lowered.backend->catalog()) && !fits) break;
-    SetAnswer smaller = ask(model, compile, batches, request, set, free_seconds);
+    SetAnswer smaller = ask(model, compile, batches, request, set, !fits, free_seconds);
     summary.smallest_feasible =
         min(summary.smallest_feasible, smaller.process(smaller.outcome.smallest));
     summary.lower_bound = min(summary.lower_bound, smaller.process(smaller.outcome.lower_bound));
     const bool last = all_ones(smaller.lowered.built.set, smaller.lowered.backend->catalog());
     if (!fits) {
-      fits = smaller.outcome.fits() != nullptr;
+      fits = smaller.fits() != nullptr;
       chosen = std::move(smaller);
     }
     if (last) break;
@@ -310,7 +371,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   fill_chosen(chosen, fits, summary);
   if (fits) {
     summary.answer = "fits";
-    run.plan = chosen.outcome.fits()->plan;
+    run.plan = chosen.fits()->plan;
     const plan::Validation verdict =
         plan::validate(*run.plan, chosen.lowered.built.set, chosen.lowered.backend->catalog());
     PLIMSOLL_CHECK(verdict.ok(), std::string(to_string(verdict.verdict)) + ": " + verdict.message);
@@ -318,8 +379,10 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
     explain_refusal(chosen, request, summary);
   }
   if (request.full_answer && request.limit) {
+    PlanRequest same = request;
+    if (summary.spill == Bytes()) same.spill = SpillUse::kNever;
     summary.largest_feasible_batch =
-        largest_batch(model, compile, request, chosen.lowered.backend->catalog().block_set());
+        largest_batch(model, compile, same, chosen.lowered.backend->catalog().block_set());
   }
   run.overhead = chosen.overhead;
   run.lowered = std::move(chosen.lowered);

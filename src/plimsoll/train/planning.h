@@ -19,6 +19,12 @@
 
 namespace plimsoll::train {
 
+enum class SpillUse : uint8_t {
+  kNever,
+  kIfNeeded,  // where no plan of the same blocks without a file meets the limit
+  kAlways,    // the fastest of both
+};
+
 struct PlanRequest {
   std::optional<Bytes> limit;  // none: the free plan
   std::string backend;         // empty: the default
@@ -31,6 +37,9 @@ struct PlanRequest {
   // A plan's text (plan/text.h) to be run as it is. It is refused where model, optimizer, batch or
   // rows are not those that it was made for, or the machine's kernels differ.
   std::string saved_plan;
+  SpillUse spill = SpillUse::kIfNeeded;
+  std::string spill_directory;       // empty: the first that will do
+  std::optional<Bytes> spill_limit;  // none: half of what is free there
   // Whether smallest_feasible and largest_feasible_batch are wanted where the limit is met anyway.
   bool full_answer = true;
 };

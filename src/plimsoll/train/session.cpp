@@ -10,6 +10,9 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/process_memory.h"
+#include "base/spill_folder.h"
+#include "exec/spill_file.h"
+#include "layers/curve_area.h"
 #include "train/profile.h"
 
 namespace plimsoll::train {
@@ -30,6 +33,9 @@ PlanRequest plan_request(const SessionOptions& options, Bytes data) {
   request.without = options.without;
   request.saved_plan = options.saved_plan;
   request.full_answer = false;
+  request.spill = options.spill;
+  request.spill_directory = options.spill_directory;
+  request.spill_limit = options.spill_limit;
   return request;
 }
 
@@ -59,7 +65,7 @@ class ShiftedSink : public OutputSink {
   int64_t first_row_ = 0;
 };
 
-// The state in the arena as named tensors.
+// The state as named tensors, wherever it lies.
 class StateSource : public TensorSource {
  public:
   StateSource(exec::Executor& executor, const graph::ProgramSet& set) : executor_(executor) {
@@ -69,20 +75,13 @@ class StateSource : public TensorSource {
   }
   std::span<const TensorInfo> tensors() const override { return infos_; }
   void read(size_t index, int64_t byte_begin, std::span<std::byte> destination) override {
-    const std::span<std::byte> bytes = executor_.state(infos_[index].name);
-    std::memcpy(destination.data(), bytes.data() + byte_begin, destination.size());
+    executor_.read_state(infos_[index].name, byte_begin, destination);
   }
 
  private:
   exec::Executor& executor_;
   std::vector<TensorInfo> infos_;
 };
-
-double read_float(std::span<const std::byte> bytes) {
-  float value = 0;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
-}
 
 }  // namespace
 
@@ -118,9 +117,13 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
                       " % of what this process may use); name a limit with --memory");
     }
   }
-  executor_ =
-      std::make_unique<exec::Executor>(run_.lowered.built.set, *run_.plan, *run_.lowered.backend,
-                                       exec::ExecutorOptions{.times = options.profile});
+  exec::ExecutorOptions how;
+  how.times = options.profile;
+  if (run_.plan->spill_bytes > Bytes()) {
+    how.spill_directory = choose_spill_folder(options.spill_directory);
+  }
+  executor_ = std::make_unique<exec::Executor>(run_.lowered.built.set, *run_.plan,
+                                               *run_.lowered.backend, how);
 }
 
 Session::~Session() = default;
@@ -152,7 +155,20 @@ void Session::take(TensorSource& tensors, size_t index, const graph::StateVariab
                     std::string(to_string(info.dtype)) + " " + to_string(fixed_shape(info.shape)) +
                     ". The weights belong to another model.");
   }
-  tensors.read(index, 0, executor_->state(info.name));
+  const auto place = std::ranges::find(run_.plan->states, info.name, &plan::StatePlacement::name);
+  if (place->space == plan::Space::kState) {
+    tensors.read(index, 0, executor_->state(info.name));
+    return;
+  }
+  // From file to file, never whole in memory.
+  const exec::PageBuffer buffer(min(place->bytes, exec::kSpillBuffer));
+  for (int64_t at = 0; at < place->bytes.count();) {
+    const auto left = static_cast<size_t>(place->bytes.count() - at);
+    const std::span<std::byte> piece(buffer.data(), std::min(buffer.size(), left));
+    tensors.read(index, at, piece);
+    executor_->write_state(info.name, at, piece);
+    at += std::ssize(piece);
+  }
 }
 
 data::BatchSource Session::bind(data::Dataset& dataset,
@@ -168,6 +184,9 @@ data::BatchSource Session::bind(data::Dataset& dataset,
     binding.dtype = input.dtype;
     binding.row_elements = input.shape.elements_per_sample();
     binding.class_count = input.class_count;
+    for (const layers::IndexBound& bound : input.bounds) {
+      binding.bounds.push_back({bound.begin, bound.end, bound.row_count, bound.table});
+    }
     bindings.push_back(std::move(binding));
   }
   return data::BatchSource(dataset, std::move(bindings), {options_.batch, shuffle, options_.seed});
@@ -185,41 +204,60 @@ size_t Session::program_for(const char* name, int64_t rows) const {
   PLIMSOLL_CHECK(false, std::string("no program ") + name + " of batch " + std::to_string(rows));
 }
 
+std::vector<Session::NamedBytes> Session::metric_states() const {
+  std::vector<NamedBytes> states;
+  for (const graph::StateVariable& state : graph::states_of(programs().set)) {
+    const bool counted = std::ranges::any_of(programs().metrics, [&](const auto& metric) {
+      return state.name == metric.total || state.name == metric.count;
+    });
+    const int64_t elements = state.type.shape.element_count(1);
+    if (counted) states.push_back({state.name, element_bytes(state.type.dtype) * elements});
+  }
+  return states;
+}
+
 void Session::reset_metrics() {
-  for (const layers::MetricState& metric : programs().metrics) {
-    for (const std::string& name : {metric.total, metric.count}) {
-      const std::span<std::byte> bytes = executor_->state(name);
-      std::fill(bytes.begin(), bytes.end(), std::byte{0});
-    }
+  for (const NamedBytes& state : metric_states()) {
+    executor_->write_state(state.name, 0, std::vector<std::byte>(state.bytes.size()));
   }
 }
 
 std::vector<std::byte> Session::save_metrics() const {
   std::vector<std::byte> saved;
-  for (const layers::MetricState& metric : programs().metrics) {
-    for (const std::string& name : {metric.total, metric.count}) {
-      const std::span<const std::byte> bytes = executor_->state(name);
-      saved.insert(saved.end(), bytes.begin(), bytes.end());
-    }
+  for (const NamedBytes& state : metric_states()) {
+    saved.resize(saved.size() + state.bytes.size());
+    executor_->read_state(state.name, 0, std::span(saved).last(state.bytes.size()));
   }
   return saved;
 }
 
 void Session::restore_metrics(std::span<const std::byte> saved) {
-  for (const layers::MetricState& metric : programs().metrics) {
-    for (const std::string& name : {metric.total, metric.count}) {
-      const std::span<std::byte> bytes = executor_->state(name);
-      std::copy_n(saved.begin(), bytes.size(), bytes.begin());
-      saved = saved.subspan(bytes.size());
-    }
+  for (const NamedBytes& state : metric_states()) {
+    executor_->write_state(state.name, 0, saved.first(state.bytes.size()));
+    saved = saved.subspan(state.bytes.size());
   }
+}
+
+std::vector<float> Session::read_floats(const std::string& state) const {
+  for (const NamedBytes& each : metric_states()) {
+    if (each.name != state) continue;
+    std::vector<float> values(each.bytes.size() / sizeof(float));
+    executor_->read_state(state, 0, std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+  return {};
 }
 
 Metrics Session::read_metrics() const {
   Metrics metrics;
   for (const layers::MetricState& metric : programs().metrics) {
-    const double total = read_float(executor_->state(metric.total));
-    const double count = read_float(executor_->state(metric.count));
+    const std::vector<float> totals = read_floats(metric.total);
+    if (!metric.curve.empty()) {
+      metrics.emplace_back(metric.name, layers::curve_area(totals, metric.curve, metric.summation));
+      continue;
+    }
+    const double total = totals.at(0);
+    const double count = read_floats(metric.count).at(0);
     const double mean = count == 0 ? 0.0 : total / count;
     metrics.emplace_back(metric.name, metric.root ? std::sqrt(mean) : mean);
   }
@@ -277,10 +315,11 @@ struct Session::Loop {
   SteadyClock clock;
   report::Progress progress;
   report::ProgressState state;
+  bool ended = false;  // by options.ends
 };
 
 bool Session::done(const Loop& loop, const FitOptions& options) const {
-  return stop_.load(std::memory_order_relaxed) ||
+  return loop.ended || stop_.load(std::memory_order_relaxed) ||
          (options.steps && loop.history.steps >= *options.steps);
 }
 
@@ -339,6 +378,7 @@ void Session::end_epoch(Loop& loop, const FitOptions& options, double start) {
   loop.progress.finish(loop.state);
   // A stopped epoch is no result of its own: a resumed run ends it.
   if (options.on_epoch && !stopped) options.on_epoch(result);
+  if (options.ends && !stopped && whole) loop.ended = options.ends(result);
   loop.history.epochs.push_back(std::move(result));
   if (stopped || !whole) return;
   loop.history.position = {loop.history.steps, loop.history.position.epoch + 1, 0};
@@ -353,7 +393,8 @@ History Session::fit(data::Dataset& train, data::Dataset* validation, const FitO
             .clock = {},
             .progress = report::Progress(options.progress == nullptr ? stderr : options.progress,
                                          options.progress == nullptr),
-            .state = {}};
+            .state = {},
+            .ended = false};
   if (validation != nullptr) {
     loop.validation.emplace(bind(*validation, programs().train_inputs, false));
   }
@@ -368,6 +409,19 @@ History Session::fit(data::Dataset& train, data::Dataset* validation, const FitO
   loop.history.interrupted = stop_.load(std::memory_order_relaxed);
   loop.history.seconds_per_step = loop.times.median();
   return std::move(loop.history);
+}
+
+std::optional<double> Session::learning_rate() const {
+  if (programs().learning_rate.empty()) return std::nullopt;
+  float value = 0;
+  executor_->read_state(programs().learning_rate, 0, std::as_writable_bytes(std::span(&value, 1)));
+  return value;
+}
+
+void Session::set_learning_rate(double rate) {
+  PLIMSOLL_CHECK(!programs().learning_rate.empty(), "a learning rate of no one's own");
+  const auto value = static_cast<float>(rate);
+  executor_->write_state(programs().learning_rate, 0, std::as_bytes(std::span(&value, 1)));
 }
 
 CheckpointHead Session::describe(int64_t rows, bool shuffle) const {

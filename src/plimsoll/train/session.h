@@ -40,6 +40,9 @@ struct SessionOptions {
   std::string without;                 // techniques of the planner that are switched off
   std::string saved_plan;              // a plan's text, to be run as it is
   bool profile = false;                // measure every step of the plan
+  SpillUse spill = SpillUse::kIfNeeded;
+  std::string spill_directory = {};  // empty: the first that will do
+  std::optional<Bytes> spill_limit = {};
 };
 
 using Metrics = std::vector<std::pair<std::string, double>>;
@@ -58,6 +61,8 @@ struct FitOptions {
   // Called behind every step and epoch; either may be empty.
   std::function<void(int64_t step, double loss)> on_step;
   std::function<void(const EpochResult&)> on_epoch;
+  // Called behind every whole epoch, before on_position; true: training ends here. May be empty.
+  std::function<bool(const EpochResult&)> ends;
   // Where a resumed run goes on.
   Position start;
   // Called behind every step, and behind every epoch with its validation (`epoch_ended`).
@@ -103,6 +108,11 @@ class Session {
   // the variable that is missing or of another shape.
   void restore(TensorSource& tensors, int64_t steps);
 
+  int64_t steps() const { return step_; }
+  // None where it follows a schedule, or without an optimizer.
+  std::optional<double> learning_rate() const;
+  void set_learning_rate(double rate);
+
   History fit(data::Dataset& train, data::Dataset* validation, const FitOptions& options);
   Metrics evaluate(data::Dataset& dataset);
   // Predictions go to `sink` row by row, in order.
@@ -122,6 +132,13 @@ class Session {
   data::BatchSource bind(data::Dataset& dataset, const std::vector<layers::ProgramInput>& inputs,
                          bool shuffle) const;
   size_t program_for(const char* name, int64_t rows) const;
+  struct NamedBytes {
+    std::string name;
+    Bytes bytes;
+  };
+  // The state variables that metrics count in.
+  std::vector<NamedBytes> metric_states() const;
+  std::vector<float> read_floats(const std::string& state) const;
   void reset_metrics();
   std::vector<std::byte> save_metrics() const;
   void restore_metrics(std::span<const std::byte> saved);

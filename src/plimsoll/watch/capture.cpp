@@ -9,9 +9,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 
+#include "watch/map_line.h"
 #include "watch/output.h"
 
 extern char** environ;  // NOLINT(readability-identifier-naming): the system's
@@ -20,36 +20,6 @@ namespace plimsoll::watch {
 namespace {
 
 constexpr size_t kNone = std::string_view::npos;
-
-// "7f00-7f10 rw-p 00000000 00:00 0    [heap]": hexadecimal extent, permissions, name.
-struct Header {
-  int64_t extent = 0;
-  char executable = ' ';
-  std::string_view name;
-};
-
-bool parse_header(std::string_view line, Header& header) {
-  const size_t dash = line.find('-');
-  const size_t blank = line.find(' ');
-  if (dash == kNone || blank == kNone || dash > blank) return false;
-  uint64_t begin = 0;
-  uint64_t end = 0;
-  const auto first = std::from_chars(line.data(), line.data() + dash, begin, 16);
-  const auto second = std::from_chars(line.data() + dash + 1, line.data() + blank, end, 16);
-  if (first.ec != std::errc() || first.ptr != line.data() + dash) return false;
-  if (second.ec != std::errc() || second.ptr != line.data() + blank) return false;
-  header.extent = static_cast<int64_t>(end - begin);
-  if (blank + 4 < line.size()) header.executable = line[blank + 3];
-  // Four more fields stand before the name.
-  size_t at = blank;
-  for (int field = 0; field < 4 && at != kNone; ++field) {
-    at = line.find_first_not_of(' ', at);
-    if (at != kNone) at = line.find(' ', at);
-  }
-  if (at != kNone) at = line.find_first_not_of(' ', at);
-  header.name = at == kNone ? std::string_view() : line.substr(at);
-  return true;
-}
 
 bool ends_in_library(std::string_view name) {
   return name.find(".so") != kNone || name.ends_with(".node");
@@ -77,34 +47,14 @@ void keep_largest(std::vector<Mapping>& mappings, Mapping mapping) {
   if (mappings.size() > Capture::kMostRows) mappings.pop_back();
 }
 
-void read_map(const std::string& path, MapReader& reader) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  std::array<char, 1 << 14> buffer;
-  size_t kept = 0;
-  while (true) {
-    const ssize_t got = ::read(descriptor, buffer.data() + kept, buffer.size() - kept);
-    if (got <= 0) break;
-    std::string_view text(buffer.data(), kept + static_cast<size_t>(got));
-    for (size_t end = text.find('\n'); end != kNone; end = text.find('\n')) {
-      reader.line(text.substr(0, end));
-      text.remove_prefix(end + 1);
-    }
-    if (text.size() == buffer.size()) break;  // no line is that long
-    std::copy(text.begin(), text.end(), buffer.begin());
-    kept = text.size();
-  }
-  ::close(descriptor);
-}
-
 }  // namespace
 
 void MapReader::line(std::string_view line) {
-  Header header;
-  if (parse_header(line, header)) {
+  MapLine map;
+  if (parse_map_line(line, map)) {
     close();
-    current_ = {0, header.extent, std::string(header.name.substr(0, 200))};
-    permissions_ = header.executable;
+    current_ = {0, map.extent(), std::string(map.name.substr(0, 200))};
+    permissions_ = map.permissions.size() > 2 ? map.permissions[2] : ' ';
     open_ = true;
   } else if (open_ && line.starts_with("Rss:")) {
     current_.resident = leading_number(line.substr(4)).value_or(0) * 1024;
@@ -142,7 +92,8 @@ void capture_processes(const std::vector<int64_t>& pids, Capture& capture,
   if (capture.processes.size() > Capture::kMostRows) capture.processes.resize(Capture::kMostRows);
   if (capture.processes.empty()) return;
   MapReader map;
-  read_map(root + "/proc/" + std::to_string(capture.processes.front().pid) + "/smaps", map);
+  read_kernel_lines(root + "/proc/" + std::to_string(capture.processes.front().pid) + "/smaps",
+                    [&](std::string_view line) { map.line(line); });
   map.finish(capture.kinds, capture.mappings);
 }
 

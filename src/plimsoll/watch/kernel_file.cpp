@@ -25,6 +25,27 @@ std::optional<std::string_view> KernelFile::read(const std::string& path) {
   return std::string_view(buffer_.data(), length);
 }
 
+bool read_kernel_lines(const std::string& path, const std::function<void(std::string_view)>& take) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  std::array<char, KernelFile::kMostBytes> buffer;
+  size_t kept = 0;
+  while (true) {
+    const ssize_t got = ::read(descriptor, buffer.data() + kept, buffer.size() - kept);
+    if (got <= 0) break;
+    std::string_view text(buffer.data(), kept + static_cast<size_t>(got));
+    for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+      take(text.substr(0, end));
+      text.remove_prefix(end + 1);
+    }
+    if (text.size() == buffer.size()) break;
+    std::copy(text.begin(), text.end(), buffer.begin());
+    kept = text.size();
+  }
+  ::close(descriptor);
+  return true;
+}
+
 std::optional<int64_t> KernelFile::read_number(const std::string& path) {
   const std::optional<std::string_view> text = read(path);
   return text ? leading_number(*text) : std::nullopt;

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ class KernelFile {
  private:
   std::array<char, kMostBytes> buffer_;
 };
+
+// Hands on the file's lines, however many, without their ends; lines beyond kMostBytes end it.
+// False where it cannot be read.
+bool read_kernel_lines(const std::string& path, const std::function<void(std::string_view)>& take);
 
 // The number behind `key` in a line that starts with it: "key value", "key: value kB".
 std::optional<int64_t> find_value(std::string_view text, std::string_view key);

@@ -79,6 +79,11 @@ std::vector<Page::Tile> tiles_of(const Run& run) {
   tiles.push_back({"Growth",
                    sloped ? to_html(slope) : escape_html(plain(to_string(run.growth.form))),
                    sloped ? plain(to_string(run.growth.form)) : ""});
+  if (dominate(run.copies, run.peak.held_bytes)) {
+    tiles.push_back({"Data held several times",
+                     to_html(bytes_figure("copies.total_bytes", run.copies.total_bytes())),
+                     std::to_string(run.copies.times()) + " times the same, by comparison"});
+  }
   tiles.push_back({"Bound by", escape_html(plain(to_string(run.bound.by))),
                    run.bound.evidence.empty() ? "" : run.bound.evidence.front()});
   tiles.push_back(
@@ -235,6 +240,10 @@ std::string to_html(const Run& run) {
   if (!run.verdict.advice.empty()) {
     page.section("What to do");
     page.list(run.verdict.advice);
+  }
+  if (!run.verdict.not_worth.empty()) {
+    page.section("Not worth doing");
+    page.list(run.verdict.not_worth);
   }
   add_explanation(run, page);
   for (size_t i = 0; i < run.captures.size(); ++i) add_capture(run.captures[i], i, page);

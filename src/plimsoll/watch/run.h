@@ -12,6 +12,7 @@
 #include "explain/explanation.h"
 #include "watch/bound.h"
 #include "watch/capture.h"
+#include "watch/copies.h"
 #include "watch/growth.h"
 #include "watch/sample.h"
 #include "watch/verdict.h"
@@ -83,6 +84,7 @@ struct Run {
   Peak peak;
   Curve curve;
   Growth growth;
+  DataCopies copies;
   Bound bound;
   double cpus = 0;
   std::vector<Event> events;

@@ -92,7 +92,7 @@ void Sampler::add_processes(Sample& sample) {
   std::map<int64_t, Totals> alive;
   Totals sum = ended_;
   int64_t page_tables = 0;
-  const ProcessReading* largest_now = nullptr;
+  largest_now_ = {};
   std::vector<ProcessReading> readings;
   for (const int64_t pid : pids_) {
     std::optional<ProcessReading> reading = reader_.read(pid);
@@ -108,7 +108,7 @@ void Sampler::add_processes(Sample& sample) {
     readings.push_back(std::move(*reading));
   }
   for (const ProcessReading& reading : readings) {
-    if (largest_now == nullptr || reading.resident > largest_now->resident) largest_now = &reading;
+    if (reading.resident > largest_now_.resident) largest_now_ = reading;
   }
   for (const auto& [pid, totals] : alive_) {
     if (alive.contains(pid)) continue;
@@ -121,7 +121,7 @@ void Sampler::add_processes(Sample& sample) {
   sample.cpu_seconds = sum.cpu;
   sample.worker_cpu_seconds = ended_worker_cpu_;
   for (const auto& [pid, totals] : alive_) {
-    if (largest_now != nullptr && pid != largest_now->pid) {
+    if (largest_now_.pid > 0 && pid != largest_now_.pid) {
       sample.worker_cpu_seconds += totals.cpu;
     }
   }

@@ -43,6 +43,8 @@ class Sampler {
   std::vector<int64_t> all_pids() const;
   // The process whose resident memory was largest at any time, and that peak (VmHWM).
   const ProcessReading& largest() const { return largest_; }
+  // The process that holds most now, by the latest full sample.
+  const ProcessReading& largest_now() const { return largest_now_; }
   std::optional<int64_t> file_limit() const { return file_limit_; }
   std::optional<int64_t> most_open_files() const { return most_open_files_; }
   std::optional<int64_t> address_space_limit() const { return address_space_limit_; }
@@ -79,7 +81,7 @@ class Sampler {
   Totals ended_;
   double ended_worker_cpu_ = 0;
   Sample last_;
-  ProcessReading largest_;
+  ProcessReading largest_, largest_now_;
   std::optional<int64_t> file_limit_, most_open_files_, address_space_limit_, shm_size_, gpu_total_;
   std::optional<int64_t> first_network_;
   std::optional<double> first_memory_pressure_, first_io_pressure_;

@@ -26,7 +26,8 @@ Json verdict_json(const Run& run) {
   const Verdict& verdict = run.verdict;
   return {{"kind", to_string(verdict.kind)}, {"resource", text_or_null(verdict.resource)},
           {"sentence", verdict.sentence},    {"confidence", rounded(verdict.confidence)},
-          {"evidence", verdict.evidence},    {"advice", verdict.advice}};
+          {"evidence", verdict.evidence},    {"advice", verdict.advice},
+          {"not_worth", verdict.not_worth}};
 }
 
 Json peak_json(const Peak& peak) {
@@ -64,6 +65,17 @@ Json bound_json(const Run& run) {
           {"cpus_used", rounded(bound.cpus_used)},
           {"read_bytes_per_second", whole(bound.read_bytes_per_second)},
           {"major_faults_per_second", rounded(bound.major_faults_per_second)}};
+}
+
+Json copies_json(const DataCopies& copies) {
+  if (copies.times() < 2) return Json();
+  return {{"times", copies.times()},
+          {"array_bytes", copies.array_bytes},
+          {"equal", copies.equal},
+          {"halved", copies.halved},
+          {"alike", copies.alike},
+          {"total_bytes", copies.total_bytes()},
+          {"seconds", rounded(copies.seconds)}};
 }
 
 Json capture_json(const Capture& capture) {
@@ -188,6 +200,7 @@ std::string to_json(const Run& run) {
                      {"verdict", verdict_json(run)},
                      {"peak", peak_json(run.peak)},
                      {"growth", growth_json(run.growth)},
+                     {"copies", copies_json(run.copies)},
                      {"bound", bound_json(run)},
                      {"totals", totals_json(run)},
                      {"events", events},

@@ -123,6 +123,9 @@ std::string to_text(const Run& run) {
       line(out, "growth",
            growth_line(run.growth) + " (confidence " + percent(run.growth.confidence) + ")");
     }
+    if (dominate(run.copies, run.peak.held_bytes)) {
+      line(out, "copies", describe(run.copies, run.peak.held_bytes));
+    }
     if (!run.bound.evidence.empty()) line(out, "bound by", bound_line(run.bound));
     line(out, "time", report::format_seconds(run.seconds) + "; guard: " + run.guard);
   }
@@ -132,6 +135,9 @@ std::string to_text(const Run& run) {
   }
   for (size_t i = 0; i < run.verdict.advice.size(); ++i) {
     line(out, i == 0 ? "next" : "", run.verdict.advice[i]);
+  }
+  for (size_t i = 0; i < run.verdict.not_worth.size(); ++i) {
+    line(out, i == 0 ? "not worth" : "", run.verdict.not_worth[i]);
   }
   return out;
 }

@@ -255,6 +255,7 @@ void Supervisor::look() {
     Sample sample = sampler_->full(time);
     cost_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     take(sample);
+    copies_.look(sampler_->largest_now().pid, sampler_->largest_now().anonymous, time);
     const double wish = std::clamp(time / 40, 0.05, options_.interval_seconds);
     next_full_ = now() + std::max(wish, cost_ / kCostShare);
     next_light_ = now() + kFastest;
@@ -403,6 +404,8 @@ Ending Supervisor::ending() {
   ending.limit = options_.memory;
   ending.kernel_holds_limit = group_.exists();
   ending.peak_held = run_.peak.held_bytes;
+  ending.copies = copies_.found();
+  add_alike(ending.copies, run_.curve.samples());
   if (group_.exists()) {
     const GroupEvents events = group_.events();
     ending.group_oom_kills = events.oom_kills;
@@ -439,6 +442,7 @@ void Supervisor::conclude_run() {
   run_.explanation = output_.finish();
   const Ending ended = ending();
   run_.verdict = conclude(ended);
+  run_.copies = ended.copies;
   run_.signal = ended.signal;
   run_.exit_code = ended.signal != 0 ? 128 + ended.signal : ended.exit_code;
   if (start_error_ != 0) run_.exit_code = start_error_ == ENOENT ? 127 : 126;

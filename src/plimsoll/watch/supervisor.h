@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 
+#include "watch/copies.h"
 #include "watch/group.h"
 #include "watch/kernel_log.h"
 #include "watch/output.h"
@@ -78,6 +79,7 @@ class Supervisor {
   int forwarded_ = 0;
   double next_full_ = 0, next_light_ = 0, next_slow_ = 0;
   double cost_ = 0;  // seconds that the last full sample took
+  CopyWatch copies_;
   Sample latest_;
   Sample since_added_;  // highest and lowest since the last one in the curve
   double next_add_ = 0;

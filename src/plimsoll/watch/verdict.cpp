@@ -44,6 +44,7 @@ class Concluder {
               "; nothing that was printed or measured speaks of an "
               "exhausted resource.");
     }
+    advise_on_copies();
     return std::move(verdict_);
   }
 
@@ -55,6 +56,24 @@ class Concluder {
   }
   void prove(std::string text) { verdict_.evidence.push_back(std::move(text)); }
   void advise(std::string text) { verdict_.advice.push_back(std::move(text)); }
+
+  // Where copies of the data fill the memory, neither batch nor model is what to look at.
+  void advise_on_copies() {
+    const bool host = verdict_.resource.empty() || verdict_.resource == "host_memory";
+    if (!host || !dominate(e_.copies, e_.peak_held)) return;
+    verdict_.advice.clear();
+    const int64_t one = e_.copies.equal > 0 ? e_.copies.array_bytes : e_.copies.array_bytes / 2;
+    advise("Hold the data once, which saves " + size(e_.copies.total_bytes() - one) +
+           ": read slices from a file when they are needed (np.load(\"x.npy\", mmap_mode=\"r\") "
+           "behind tf.data.Dataset.from_generator or a torch Dataset) instead of handing the whole "
+           "array to from_tensor_slices or fit, and `del` what the framework has copied.");
+    advise("Or let plimsoll fit --data x.npy --labels y.npy read it in slices.");
+    const int64_t rest = std::max<int64_t>(e_.peak_held - e_.copies.total_bytes(), 0);
+    const std::string all_else =
+        "everything but these data, the program's libraries included, is " + size(rest) + " of " +
+        size(e_.peak_held);
+    verdict_.not_worth = {"a smaller batch: " + all_else, "a smaller model: " + all_else};
+  }
 
   bool not_started() {
     if (e_.start_error == 0) return false;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "explain/explanation.h"
+#include "watch/copies.h"
 #include "watch/kernel_log.h"
 
 namespace plimsoll::watch {
@@ -50,6 +51,7 @@ struct Ending {
   bool kernel_holds_limit = false;  // there is a group of its own
   std::string group_name;           // last part of its path
   int64_t peak_held = 0;
+  DataCopies copies;
 
   // Since the start of the command.
   int64_t group_oom_kills = 0;
@@ -77,6 +79,7 @@ struct Verdict {
   double confidence = 1;
   std::vector<std::string> evidence;
   std::vector<std::string> advice;
+  std::vector<std::string> not_worth;  // what would not help, with its number
 };
 
 Verdict conclude(const Ending& ending);

@@ -25,11 +25,11 @@ struct Result {
 // States get values that depend on name and element.
 inline void fill_states(Executor& executor, const plan::Plan& plan) {
   for (const plan::StatePlacement& state : plan.states) {
-    const std::span<std::byte> bytes = executor.state(state.name);
-    auto* values = reinterpret_cast<float*>(bytes.data());
-    for (size_t i = 0; i < bytes.size() / sizeof(float); ++i) {
+    std::vector<float> values(state.bytes.size() / sizeof(float));
+    for (size_t i = 0; i < values.size(); ++i) {
       values[i] = static_cast<float>((i * 29 + state.name.size() * 7) % 17) / 8.0F - 1.0F;
     }
+    executor.write_state(state.name, 0, std::as_bytes(std::span(values)));
   }
 }
 
@@ -63,9 +63,9 @@ inline Result run_plan(const graph::ProgramSet& programs, const plan::Plan& plan
   for (int s = 0; s < steps; ++s) executor.run(0, {.seed = 1, .step = s}, &source, &sink);
   Result result{sink.outputs, {}};
   for (const plan::StatePlacement& state : plan.states) {
-    const std::span<std::byte> bytes = executor.state(state.name);
-    const auto* values = reinterpret_cast<const float*>(bytes.data());
-    result.states[state.name].assign(values, values + bytes.size() / sizeof(float));
+    std::vector<float>& values = result.states[state.name];
+    values.resize(state.bytes.size() / sizeof(float));
+    executor.read_state(state.name, 0, std::as_writable_bytes(std::span(values)));
   }
   return result;
 }

@@ -63,7 +63,7 @@ TEST(LayerConfigTest, DefaultsAreKeras) {
   EXPECT_EQ(completed("ELU", with_name("r")), "{\"alpha\": 1.0}");
   EXPECT_EQ(completed("Softmax", with_name("s")), "{\"axis\": -1}");
   EXPECT_EQ(completed("Dropout", with_name("d", {{"rate", 0.5}})),
-            "{\"rate\": 0.5, \"seed\": null}");
+            "{\"rate\": 0.5, \"seed\": null, \"noise_shape\": null}");
   EXPECT_EQ(completed("ZeroPadding2D", with_name("z", {{"padding", Array{1, 2}}})),
             "{\"padding\": [[1, 1], [2, 2]], \"data_format\": \"channels_last\"}");
   EXPECT_EQ(completed("Rescaling", with_name("r", {{"scale", 2.0}})),
@@ -116,7 +116,8 @@ TEST(LayerConfigTest, ACompletedConfigurationRoundTrips) {
       {"Dense", {{"units", 4}, {"activation", "tanh"}, {"trainable", false}}},
       {"DepthwiseConv1D", {{"kernel_size", 3}}},
       {"DepthwiseConv2D", {{"kernel_size", 3}, {"depthwise_constraint", "max_norm"}}},
-      {"Dropout", {{"rate", 0.25}, {"seed", 7}}},
+      {"Dot", {{"axes", Array{2, 1}}, {"normalize", true}}},
+      {"Dropout", {{"rate", 0.25}, {"seed", 7}, {"noise_shape", Array{Config(), 1, Config()}}}},
       {"ELU", {}},
       {"Flatten", {}},
       {"GlobalAveragePooling1D", {}},
@@ -138,6 +139,7 @@ TEST(LayerConfigTest, ACompletedConfigurationRoundTrips) {
       {"SeparableConv2D", {{"filters", 4}, {"kernel_size", 3}, {"depth_multiplier", 2}}},
       {"Softmax", {}},
       {"Subtract", {}},
+      {"UnitNormalization", {{"axis", 1}}},
       {"UpSampling1D", {{"size", 3}}},
       {"UpSampling2D", {{"size", 3}, {"interpolation", "bilinear"}}},
       {"ZeroPadding1D", {{"padding", 2}}},

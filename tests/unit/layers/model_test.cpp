@@ -112,8 +112,10 @@ TEST(ModelTest, MergesCheckTheirInputs) {
   EXPECT_EQ(error_of([&] {
               model.call(add, {a, b});
             }),
-            "[add] expected inputs of one shape, received (B, 4, 4, 2) and (B, 4, 4, 3). Bring "
-            "them to one shape first; nothing is repeated to fit.");
+            "[add] expected shapes that repeat into each other, received (B, 4, 4, 2) and "
+            "(B, 4, 4, 3). Reshape one of them first.");
+  const Tensor channels = model.call(model.add_layer("GlobalMaxPooling2D", Object{}), {a})[0];
+  EXPECT_EQ(to_string(model.type(model.call(add, {channels, a})[0]).shape), "(B, 4, 4, 2)");
   const LayerId concat = model.add_layer("Concatenate", Object{});
   EXPECT_EQ(to_string(model.type(model.call(concat, {a, b})[0]).shape), "(B, 4, 4, 5)");
   const LayerId rows = model.add_layer("Concatenate", Object{{"axis", 1}});

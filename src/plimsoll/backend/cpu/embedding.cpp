@@ -149,7 +149,8 @@ CpuKernel make_gradient(const NodeFacts& facts, const CpuOptions& options) {
       t.scratch());
 }
 
-// Rows [begin, end) of the table: stretches that nobody read, and rows that somebody did.
+// Rows [begin, end) of the call's, which begin at some row of the table: stretches that nobody
+// read, and rows that somebody did.
 struct AdamRows {
   Table t;
   decltype(&generic::adam_idle) idle;
@@ -161,7 +162,9 @@ struct AdamRows {
     auto* mentions = reinterpret_cast<Mention*>(scratch);
     auto* sums = reinterpret_cast<float*>(mentions + t.ids.count);
     float* squares = sums + t.columns;
-    const int64_t count = collect_mentions(t.ids, call.inputs[1], begin, end, mentions);
+    const int64_t first = call.begin.empty() ? 0 : call.begin[0];
+    const int64_t count =
+        collect_mentions(t.ids, call.inputs[1], first + begin, first + end, mentions);
     int64_t row = begin;
     const auto idle_up_to = [&](int64_t last) {
       const int64_t at = row * t.columns;
@@ -170,10 +173,10 @@ struct AdamRows {
            (last - row) * t.columns);
     };
     for (int64_t i = 0; i < count;) {
-      const int64_t read = row_of(mentions[i]);
+      const int64_t read = row_of(mentions[i]) - first;
       idle_up_to(read);
       std::fill_n(sums, 2 * t.columns, 0.0f);
-      for (; i < count && row_of(mentions[i]) == read; ++i) {
+      for (; i < count && row_of(mentions[i]) == first + read; ++i) {
         add(input_floats(call, 2) + position_of(mentions[i]) * t.columns, sums, squares, t.columns);
       }
       const int64_t at = read * t.columns;
@@ -192,9 +195,9 @@ CpuKernel make_adam(const NodeFacts& facts, const CpuOptions& options) {
                 PLIMSOLL_PICK(options.isa, adam_active),
                 PLIMSOLL_PICK(options.isa, add_gradient)};
   if (facts.inputs[0].dtype != DType::kFloat32 || !read_ids(facts, 1, rows.t.ids)) return {};
-  rows.t.rows = facts.inputs[0].shape[0].count;
   rows.t.columns = facts.inputs[0].shape[1].count;
-  if (!fits_mentions(rows.t.rows, rows.t.ids.count)) return {};
+  rows.t.rows = facts.output_elements(0) / rows.t.columns;
+  if (!fits_mentions(facts.inputs[0].shape[0].count, rows.t.ids.count)) return {};
   rows.t.parts = parts_for(rows.t.rows * rows.t.columns * 6 * kFloat, options.threads);
   const auto beta_1 = facts.attributes().get_double("beta_1");
   const auto beta_2 = facts.attributes().get_double("beta_2");

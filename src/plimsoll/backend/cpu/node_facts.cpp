@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/state_rows.h"
+
 namespace plimsoll::backend::cpu {
 
 int64_t NodeFacts::samples() const {
@@ -26,7 +28,9 @@ int64_t NodeFacts::elements(const graph::ValueType& type, bool input, size_t ope
 
 bool NodeFacts::cut_inside_samples() const {
   for (size_t a = 0; a < axes.size(); ++a) {
-    if (axes[a].name != graph::kBatchAxis && extents[a] < axes[a].extent.at(batch)) return true;
+    // Rows of a state variable are as dense as all of it.
+    const bool rows = axes[a].name == graph::kBatchAxis || axes[a].name == graph::kStateRowsAxis;
+    if (!rows && extents[a] < axes[a].extent.at(batch)) return true;
   }
   return false;
 }

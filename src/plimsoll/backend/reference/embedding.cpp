@@ -50,13 +50,13 @@ Bytes gradient_scratch(const Problem& problem) {
                problem.outputs[0].shape[1].count * int64_t{sizeof(double)});
 }
 
-// By row, then by position.
-int64_t collect(const Operand& numbers, const Operand& dy, DType ids, int64_t rows,
+// Those of `rows` rows from `first` on, counted from there; by row, then by position.
+int64_t collect(const Operand& numbers, const Operand& dy, DType ids, int64_t first, int64_t rows,
                 Mention* mentions) {
   int64_t count = 0;
   for_each_index<2>(numbers.dims, {numbers.strides, dy.strides.first(dy.strides.size() - 1)},
                     [&](const auto& at, int64_t) {
-                      const int64_t row = read_label(numbers, ids, at[0]);
+                      const int64_t row = read_label(numbers, ids, at[0]) - first;
                       if (row >= 0 && row < rows) mentions[count++] = {row, at[1]};
                     });
   std::sort(mentions, mentions + count);
@@ -94,7 +94,8 @@ std::unique_ptr<Kernel> make_embedding_grad(const Problem& problem) {
         }
       }
       auto* mentions = reinterpret_cast<Mention*>(call.scratch);
-      const int64_t count = collect(call.inputs[0], call.inputs[1], ids, table.dims[0], mentions);
+      const int64_t count =
+          collect(call.inputs[0], call.inputs[1], ids, 0, table.dims[0], mentions);
       scatter<T>(call, mentions, count, reinterpret_cast<double*>(call.scratch + mention_bytes));
     });
   });
@@ -186,7 +187,8 @@ std::unique_ptr<Kernel> make_adam_rows(const Problem& problem) {
                                 static_cast<T>(epsilon), static_cast<T>(decay) * lr};
       auto* mentions = reinterpret_cast<Mention*>(call.scratch);
       T* sums = reinterpret_cast<T*>(call.scratch + mention_bytes);
-      const int64_t count = collect(call.inputs[1], call.inputs[2], ids, table.dims[0], mentions);
+      const int64_t count =
+          collect(call.inputs[1], call.inputs[2], ids, call.begin[0], table.dims[0], mentions);
       int64_t next = 0;
       for (int64_t row = 0; row < table.dims[0]; ++row) {
         const bool read = next < count && mentions[next].row == row;

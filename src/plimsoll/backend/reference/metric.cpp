@@ -1,4 +1,6 @@
-// Accuracies per row.
+// Accuracies per row, and counts over all of them.
+
+#include <algorithm>
 
 #include "backend/reference/labels.h"
 #include "backend/reference/loops.h"
@@ -116,10 +118,38 @@ std::unique_ptr<Kernel> make_confusion_count(const Problem& problem) {
   });
 }
 
+// A prediction p of thresholds 0, 1/(n − 1), …, 1 is above threshold ceil(p (n − 1)) − 1 and not
+// above the next, in the arithmetic of keras.src.metrics.metrics_utils. Counts are whole numbers,
+// so the order in which they are added does not matter.
+std::unique_ptr<Kernel> make_confusion_histogram(const Problem& problem) {
+  const int64_t thresholds = problem.attributes().get_int("thresholds");
+  return for_float(problem.inputs[1].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return kernel_of([thresholds](const KernelCall& call) {
+      const Operand& target = call.inputs[0];
+      const Operand& prediction = call.inputs[1];
+      const Operand& y = call.outputs[0];
+      for (int64_t row = 0; call.first && row < 2; ++row) {
+        std::fill_n(data_of<T>(y) + row * y.strides[0], thresholds, T(0));
+      }
+      for_each_index<2>(
+          prediction.dims, {target.strides, prediction.strides}, [&](const auto& at, int64_t) {
+            const T p = data_of<const T>(prediction)[at[1]];
+            const T bounded = p > T(0) ? std::min(p, T(1)) : T(0);
+            const T bucket = std::ceil(bounded * static_cast<T>(thresholds - 1)) - T(1);
+            const bool positive = data_of<const T>(target)[at[0]] != T(0);
+            data_of<T>(y)[(positive ? 0 : y.strides[0]) +
+                          std::max<int64_t>(static_cast<int64_t>(bucket), 0)] += T(1);
+          });
+    });
+  });
+}
+
 constexpr KernelEntry kEntries[] = {
     {"binary_accuracy", make_binary},
     {"categorical_accuracy", make_categorical},
     {"confusion_count", make_confusion_count},
+    {"confusion_histogram", make_confusion_histogram},
     {"sparse_categorical_accuracy", make_sparse_categorical},
     {"sparse_top_k_categorical_accuracy", make_sparse_top_k},
     {"top_k_categorical_accuracy", make_top_k},

@@ -49,6 +49,7 @@ struct KernelEntry {
 std::span<const KernelEntry> activation_kernels();
 std::span<const KernelEntry> adaptive_optimizer_kernels();
 std::span<const KernelEntry> attention_kernels();
+std::span<const KernelEntry> batch_matmul_kernels();
 std::span<const KernelEntry> categorical_kernels();
 std::span<const KernelEntry> constraint_kernels();
 std::span<const KernelEntry> conv2d_kernels();

@@ -8,19 +8,19 @@ namespace reference {
 
 const KernelEntry* find_kernel(std::string_view op) {
   const std::array families = {activation_kernels(),  adaptive_optimizer_kernels(),
-                               attention_kernels(),   categorical_kernels(),
-                               constraint_kernels(),  conv2d_kernels(),
-                               conv2d_pool_kernels(), dense_kernels(),
-                               dense_loss_kernels(),  elementwise_kernels(),
-                               embedding_kernels(),   initializer_kernels(),
-                               layer_norm_kernels(),  logic_kernels(),
-                               loss_kernels(),        metric_kernels(),
-                               move_kernels(),        norm_kernels(),
-                               optimizer_kernels(),   pool_kernels(),
-                               recurrent_kernels(),   sequence_kernels(),
-                               softmax_kernels(),     sum_kernels(),
-                               training_kernels(),    transpose_kernels(),
-                               upsample_kernels()};
+                               attention_kernels(),   batch_matmul_kernels(),
+                               categorical_kernels(), constraint_kernels(),
+                               conv2d_kernels(),      conv2d_pool_kernels(),
+                               dense_kernels(),       dense_loss_kernels(),
+                               elementwise_kernels(), embedding_kernels(),
+                               initializer_kernels(), layer_norm_kernels(),
+                               logic_kernels(),       loss_kernels(),
+                               metric_kernels(),      move_kernels(),
+                               norm_kernels(),        optimizer_kernels(),
+                               pool_kernels(),        recurrent_kernels(),
+                               sequence_kernels(),    softmax_kernels(),
+                               sum_kernels(),         training_kernels(),
+                               transpose_kernels(),   upsample_kernels()};
   for (std::span<const KernelEntry> family : families) {
     for (const KernelEntry& entry : family) {
       if (entry.op == op) return &entry;

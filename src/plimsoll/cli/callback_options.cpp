@@ -1,0 +1,72 @@
+#include "cli/callback_options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "formats/model_file.h"
+
+namespace plimsoll::cli {
+
+void add_callback_options(CLI::App& command, CallbackOptions& options) {
+  command.add_option("--monitor", options.monitor,
+                     "Metric that decides; default: val_loss, loss without validation");
+  command.add_option_function<std::string>(
+      "--early-stopping",
+      [&options](const std::string& text) {
+        options.stop_early = true;
+        options.early_stopping = text;
+      },
+      "Stop without improvement, with the best weights: 5, 'patience=5,min_delta=0.001'");
+  command.add_option_function<std::string>(
+      "--reduce-on-plateau",
+      [&options](const std::string& text) {
+        options.lower_rate = true;
+        options.plateau = text;
+      },
+      "Lower the learning rate without improvement: 'factor=0.1,patience=10'");
+  command.add_option("--keep-best", options.keep_best,
+                     "File for the model after its best epoch: .keras, .h5");
+  command.add_option("--csv-log", options.csv_log, "Table: one line per epoch");
+  command.add_option("--tensorboard", options.tensorboard, "Folder for TensorBoard's event files");
+}
+
+train::CallbackOptions read_callbacks(const CallbackOptions& options, const std::string& checkpoint,
+                                      const std::string& spill_directory) {
+  train::CallbackOptions callbacks;
+  callbacks.monitor = options.monitor;
+  if (options.stop_early) {
+    callbacks.early_stopping = train::parse_early_stopping(options.early_stopping);
+  }
+  if (options.lower_rate) callbacks.plateau = train::parse_reduce_on_plateau(options.plateau);
+  if (!options.keep_best.empty()) formats::check_output_name(options.keep_best);
+  if (!checkpoint.empty()) callbacks.best_path = checkpoint + "/best.ckpt";
+  callbacks.spill_directory = spill_directory;
+  callbacks.say = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
+  return callbacks;
+}
+
+void EpochLogs::epoch(const train::EpochResult& result) {
+  if (csv) csv->epoch(result.epoch, result.metrics, result.seconds);
+  if (events) events->scalars(result.epoch, result.metrics);
+}
+
+EpochLogs open_epoch_logs(const CallbackOptions& options, int64_t epochs_before,
+                          const std::string& plan) {
+  EpochLogs logs;
+  if (!options.csv_log.empty()) {
+    logs.csv = std::make_unique<trace::CsvLog>(options.csv_log, epochs_before);
+  }
+  if (!options.tensorboard.empty()) {
+    logs.events = std::make_unique<report::EventFile>(options.tensorboard);
+    // Four blanks in front of every line: Markdown's text as it stands.
+    std::string indented = "    ";
+    for (const char c : plan) {
+      indented += c;
+      if (c == '\n') indented += "    ";
+    }
+    logs.events->text(0, "plan", indented);
+  }
+  return logs;
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,127 @@
+#include "data/image_folder.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/suggest.h"
+
+namespace plimsoll::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string ending_of(const fs::path& path) {
+  std::string ending = path.extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return ending;
+}
+
+bool is_image(const fs::path& path) {
+  const std::string ending = ending_of(path);
+  if (ending == ".bmp" || ending == ".gif") {
+    throw Error(ErrorKind::kData, path.string() + ": expected images in JPEG or PNG, received a " +
+                                      ending.substr(1) + " file. Convert it, or move it away.");
+  }
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+}
+
+std::vector<std::string> folders_in(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, failed)) {
+    std::error_code ignored;
+    const std::string name = entry.path().filename().string();
+    if (entry.is_directory(ignored) && !name.starts_with('.')) names.push_back(name);
+  }
+  if (failed) throw_io(path, "list the folder", failed.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+ImageFolder::ImageFolder(const std::string& path, const std::vector<std::string>* classes)
+    : path_(path) {
+  const std::vector<std::string> names = folders_in(path);
+  classes_ = classes == nullptr ? names : *classes;
+  for (const std::string& name : names) list_class(name);
+  text_.shrink_to_fit();
+  starts_.shrink_to_fit();
+  if (count() > 0) return;
+  throw Error(ErrorKind::kData, path +
+                                    ": expected a folder of class folders with JPEG or PNG "
+                                    "images in them, received none.");
+}
+
+void ImageFolder::list_class(const std::string& name) {
+  const auto known = std::find(classes_.begin(), classes_.end(), name);
+  if (known == classes_.end()) {
+    throw Error(ErrorKind::kData, path_ + "/" + name +
+                                      ": expected a folder named as one of the classes of the "
+                                      "training data, received \"" +
+                                      name + "\"." + did_you_mean(name, classes_));
+  }
+  const int64_t first = count();
+  groups_.push_back({first, known - classes_.begin()});
+  std::error_code failed;
+  const std::string folder = path_ + "/" + name;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, failed)) {
+    std::error_code unreadable;
+    if (!entry.is_regular_file(unreadable) || !is_image(entry.path())) continue;
+    const std::string relative = entry.path().string().substr(path_.size() + 1);
+    if (text_.size() + relative.size() >= std::numeric_limits<uint32_t>::max()) {
+      throw Error(ErrorKind::kData,
+                  path_ + ": expected paths of at most 4 GiB together, received more.");
+    }
+    starts_.push_back(static_cast<uint32_t>(text_.size()));
+    text_.insert(text_.end(), relative.c_str(), relative.c_str() + relative.size() + 1);
+    const uintmax_t bytes = entry.file_size(unreadable);
+    if (!unreadable) file_bytes_ += static_cast<int64_t>(bytes);
+  }
+  if (failed) throw_io(folder, "list the folder", failed.value());
+  std::sort(starts_.begin() + first, starts_.end(), [&](uint32_t a, uint32_t b) {
+    return std::strcmp(text_.data() + a, text_.data() + b) < 0;
+  });
+}
+
+std::string ImageFolder::file(int64_t index) const {
+  return path_ + "/" + (text_.data() + starts_[static_cast<size_t>(index)]);
+}
+
+int64_t ImageFolder::class_of(int64_t index) const {
+  const auto behind =
+      std::upper_bound(groups_.begin(), groups_.end(), index,
+                       [](int64_t value, const Group& group) { return value < group.first; });
+  return std::prev(behind)->number;
+}
+
+void ImageFolder::retain(const std::vector<bool>& keep) {
+  std::vector<uint32_t> starts;
+  std::vector<Group> groups = groups_;
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    const auto end = group + 1 < groups_.size() ? groups_[group + 1].first : count();
+    groups[group].first = static_cast<int64_t>(starts.size());
+    for (int64_t i = groups_[group].first; i < end; ++i) {
+      if (keep[static_cast<size_t>(i)]) starts.push_back(starts_[static_cast<size_t>(i)]);
+    }
+  }
+  starts_ = std::move(starts);
+  groups_ = std::move(groups);
+}
+
+Bytes ImageFolder::resident_bytes() const {
+  int64_t bytes = static_cast<int64_t>(text_.capacity() + starts_.capacity() * sizeof(uint32_t) +
+                                       groups_.capacity() * sizeof(Group));
+  for (const std::string& name : classes_) {
+    bytes += static_cast<int64_t>(sizeof(std::string) + name.size());
+  }
+  return Bytes(bytes);
+}
+
+}  // namespace plimsoll::data

@@ -1,0 +1,327 @@
+#include "data/open_forms.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <initializer_list>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/spill_folder.h"
+#include "codec/hdf5_reader.h"
+#include "codec/npy.h"
+#include "codec/zip_reader.h"
+#include "data/csv_rows.h"
+#include "data/csv_schema.h"
+#include "data/hdf5_rows.h"
+#include "data/image_rows.h"
+#include "data/joined_rows.h"
+#include "data/record_rows.h"
+#include "data/standard_input.h"
+#include "data/text_tokens.h"
+#include "data/window_rows.h"
+
+namespace plimsoll::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Names of the arrays in an .npz.
+struct NpzNames {
+  std::string features;
+  std::string targets;
+  std::string weights;
+};
+
+bool holds(const codec::ZipReader& archive, const std::string& name) {
+  return archive.find(name + ".npy") != nullptr;
+}
+
+constexpr std::initializer_list<std::pair<const char*, const char*>> kSpellings = {
+    {"x", "y"},        {"x_train", "y_train"}, {"x_test", "y_test"},   {"arr_0", "arr_1"},
+    {"data", "label"}, {"data", "labels"},     {"features", "labels"}, {"images", "labels"}};
+
+NpzNames find_names(const codec::ZipReader& archive) {
+  NpzNames names;
+  for (const auto& [features, targets] : kSpellings) {
+    if (!names.features.empty() && features != names.features) break;
+    if (!holds(archive, features)) continue;
+    names.features = features;
+    if (names.targets.empty() && holds(archive, targets)) names.targets = targets;
+  }
+  if (names.features.empty()) {
+    std::string known;
+    for (const codec::ZipEntry& entry : archive.entries()) {
+      known += (known.empty() ? "" : ", ") + entry.name;
+    }
+    throw Error(ErrorKind::kData, archive.name() +
+                                      ": expected arrays x and y (or x_train and y_train), "
+                                      "received an archive of " +
+                                      (known.empty() ? "nothing" : known) +
+                                      ". Save them with np.savez(path, x=…, y=…).");
+  }
+  if (holds(archive, "sample_weight")) names.weights = "sample_weight";
+  return names;
+}
+
+// The name's ending, that of compression aside.
+bool has_ending(const std::string& path, std::initializer_list<std::string_view> endings) {
+  std::string_view name = path;
+  if (name.ends_with(".gz")) name.remove_suffix(3);
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+bool is_csv(const std::string& path) { return has_ending(path, {".csv", ".tsv"}); }
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+std::shared_ptr<const codec::FileReader> open_text(const std::string& path,
+                                                   const std::string& spill_directory) {
+  return without_gzip(codec::open_reader(path), spill_directory);
+}
+
+void open_table(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
+  const auto file = open_text(options.data, options.spill_directory);
+  const bool known = like != nullptr && like->csv != nullptr;
+  dataset.csv = known ? like->csv : std::make_shared<const CsvSchema>(infer_csv(file, options));
+  CsvSources sources = open_csv(file, dataset.csv, known, options);
+  dataset.form = "CSV";
+  dataset.file_bytes = Bytes(file->size());
+  dataset.features.push_back(std::move(sources.features));
+  if (sources.labels) dataset.targets.push_back(std::move(sources.labels));
+}
+
+void open_image_folder(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
+  const bool known = like != nullptr && like->classes != nullptr;
+  ImageSources sources = open_images(options.data, known ? like->classes.get() : nullptr, options);
+  dataset.form = "images";
+  dataset.file_bytes = Bytes(sources.folder->file_bytes());
+  dataset.skipped = sources.skipped;
+  dataset.sorted_by_class = true;
+  dataset.classes = std::make_shared<const std::vector<std::string>>(sources.folder->classes());
+  dataset.features.push_back(std::move(sources.images));
+  dataset.targets.push_back(std::move(sources.labels));
+}
+
+// The files of chunks in a folder, by name.
+std::vector<std::string> chunks_in(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
+    const std::string ending = entry.path().extension().string();
+    if (ending == ".npy" || ending == ".npz") paths.push_back(entry.path().string());
+  }
+  if (failed) throw_io(folder, "list the folder", failed.value());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+Bytes size_of(const std::vector<std::string>& paths) {
+  int64_t bytes = 0;
+  for (const std::string& path : paths) bytes += codec::open_reader(path)->size();
+  return Bytes(bytes);
+}
+
+std::unique_ptr<RowSource> join_files(const std::string& folder, std::vector<std::string> paths,
+                                      const std::string& member, const std::string& spill) {
+  const size_t count = paths.size();
+  return join_rows(folder, count, [paths = std::move(paths), member, spill](size_t i) {
+    return member.empty() ? open_rows(paths[i], spill) : open_npz_member(paths[i], member, spill);
+  });
+}
+
+// A folder of .npy files, or of .npz files that hold x and y each.
+void open_chunks(const DatasetOptions& options, std::vector<std::string> paths, Dataset& dataset) {
+  const std::string& spill = options.spill_directory;
+  dataset.form = std::to_string(paths.size()) + " chunks";
+  dataset.file_bytes = size_of(paths);
+  const bool archives = paths.front().ends_with(".npz");
+  for (const std::string& path : paths) {
+    if (path.ends_with(".npz") == archives) continue;
+    throw Error(ErrorKind::kData, options.data +
+                                      ": expected chunks of one kind, received .npy and "
+                                      ".npz files. Give each kind its own folder.");
+  }
+  if (!archives) {
+    dataset.features.push_back(join_files(options.data, std::move(paths), "", spill));
+    return;
+  }
+  const NpzNames names =
+      find_names(codec::ZipReader(codec::open_reader(paths.front()), ErrorKind::kData));
+  dataset.features.push_back(join_files(options.data, paths, names.features, spill));
+  if (!names.targets.empty() && options.labels.empty()) {
+    dataset.targets.push_back(join_files(options.data, paths, names.targets, spill));
+  }
+  if (!names.weights.empty() && options.weights.empty()) {
+    dataset.weights.push_back(join_files(options.data, std::move(paths), names.weights, spill));
+  }
+}
+
+void open_archive(const DatasetOptions& options,
+                  const std::shared_ptr<const codec::FileReader>& file, Dataset& dataset) {
+  const std::string& spill = options.spill_directory;
+  dataset.form = "NumPy archive";
+  const codec::ZipReader archive(file, ErrorKind::kData);
+  const NpzNames names = find_names(archive);
+  dataset.features.push_back(open_npz_member(archive, names.features, spill));
+  if (!names.targets.empty() && options.labels.empty()) {
+    dataset.targets.push_back(open_npz_member(archive, names.targets, spill));
+  }
+  if (!names.weights.empty() && options.weights.empty()) {
+    dataset.weights.push_back(open_npz_member(archive, names.weights, spill));
+  }
+}
+
+void open_input(const DatasetOptions& options, Dataset& dataset) {
+  const auto file = spool_input(0, choose_spill_folder(options.spill_directory));
+  dataset.file_bytes = Bytes(file->size());
+  if (codec::looks_like_zip(*file)) {
+    open_archive(options, file, dataset);
+  } else {
+    StreamSources sources = open_stream(file, options.labels.empty());
+    dataset.features.push_back(std::move(sources.features));
+    if (sources.labels) dataset.targets.push_back(std::move(sources.labels));
+  }
+  dataset.form = "standard input";
+}
+
+void open_hdf5(const DatasetOptions& options, const std::shared_ptr<const codec::FileReader>& file,
+               Dataset& dataset) {
+  const codec::Hdf5Reader reader(file);
+  const auto take = [&](const std::string& name, std::vector<std::shared_ptr<RowSource>>& to) {
+    to.push_back(open_hdf5_rows(reader, name));
+  };
+  dataset.form = "HDF5";
+  std::string features = options.columns;
+  std::string targets = options.label_column;
+  for (const auto& [x, y] : kSpellings) {
+    if (features.empty() && reader.is_dataset(x)) features = x;
+    if (targets.empty() && features == x && reader.is_dataset(y)) targets = y;
+  }
+  if (features.empty()) {
+    std::string known;
+    for (const std::string& path : reader.list_datasets("")) {
+      known += (known.empty() ? "" : ", ") + path;
+    }
+    throw Error(ErrorKind::kData, options.data + ": expected datasets x and y, received " +
+                                      (known.empty() ? "none" : known) +
+                                      ". Name them with --columns and --label-column.");
+  }
+  take(features, dataset.features);
+  if (!targets.empty() && options.labels.empty()) take(targets, dataset.targets);
+  if (reader.is_dataset("sample_weight") && options.weights.empty()) {
+    take("sample_weight", dataset.weights);
+  }
+}
+
+void open_text_file(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
+  const auto file = open_text(options.data, options.spill_directory);
+  if (options.text != "characters" && options.text != "words") {
+    throw Error(ErrorKind::kConfig,
+                "--text: expected characters or words, received \"" + options.text + "\".");
+  }
+  const bool known = like != nullptr && like->vocabulary != nullptr;
+  dataset.vocabulary = known ? like->vocabulary
+                             : std::make_shared<const Vocabulary>(find_vocabulary(
+                                   file, options.text == "words", options.vocabulary));
+  dataset.form =
+      options.text + " (" + std::to_string(dataset.vocabulary->tokens.size()) + " different)";
+  dataset.file_bytes = Bytes(file->size());
+  dataset.features.push_back(
+      make_array_rows(tokenize(file, *dataset.vocabulary, options.spill_directory)));
+}
+
+void open_records_file(const DatasetOptions& options, Dataset& dataset) {
+  const auto file = open_text(options.data, options.spill_directory);
+  dataset.form = "TFRecord";
+  dataset.file_bytes = Bytes(file->size());
+  RecordSources sources = open_records(file, options);
+  dataset.features.push_back(std::move(sources.features));
+  if (sources.labels) dataset.targets.push_back(std::move(sources.labels));
+}
+
+void open_file(const DatasetOptions& options, Dataset& dataset) {
+  const auto file = codec::open_reader(options.data);
+  dataset.file_bytes = Bytes(file->size());
+  if (codec::looks_like_zip(*file)) return open_archive(options, file, dataset);
+  if (codec::looks_like_hdf5(*file)) return open_hdf5(options, file, dataset);
+  dataset.form = codec::looks_like_npy(*file) ? "NumPy" : "IDX";
+  dataset.features.push_back(open_rows(options.data, options.spill_directory));
+}
+
+}  // namespace
+
+void open_form(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
+  if (options.data == "-") return open_input(options, dataset);
+  if (is_folder(options.data)) {
+    std::vector<std::string> chunks = chunks_in(options.data);
+    if (!chunks.empty()) return open_chunks(options, std::move(chunks), dataset);
+    return open_image_folder(options, like, dataset);
+  }
+  if (is_csv(options.data)) return open_table(options, like, dataset);
+  if (has_ending(options.data, {".txt"})) return open_text_file(options, like, dataset);
+  if (has_ending(options.data, {".tfrecord", ".tfrecords"})) {
+    return open_records_file(options, dataset);
+  }
+  open_file(options, dataset);
+}
+
+std::unique_ptr<RowSource> open_column(const std::string& path,
+                                       const std::string& spill_directory) {
+  if (is_folder(path)) {
+    std::vector<std::string> paths = chunks_in(path);
+    if (paths.empty()) {
+      throw Error(ErrorKind::kData, path + ": expected .npy files, received a folder of none.");
+    }
+    return join_files(path, std::move(paths), "", spill_directory);
+  }
+  if (!is_csv(path)) return open_rows(path, spill_directory);
+  DatasetOptions options;
+  options.labels = path;  // none of the columns is the label of another
+  options.categories = "index";
+  options.spill_directory = spill_directory;
+  const auto file = open_text(path, spill_directory);
+  auto schema = std::make_shared<const CsvSchema>(infer_csv(file, options));
+  return open_csv(file, std::move(schema), false, options).features;
+}
+
+void open_windows(const DatasetOptions& options, Dataset& dataset) {
+  const bool text = dataset.vocabulary != nullptr;
+  WindowPlan plan;
+  plan.window = options.window;
+  if (plan.window == 0 && text && !options.sample_shape.empty()) {
+    plan.window = options.sample_shape.front();
+  }
+  if (plan.window == 0 && !text) return;
+  if (plan.window < 1) {
+    throw Error(ErrorKind::kConfig,
+                "--window: expected the length of a sample, since the model "
+                "takes any, received none.");
+  }
+  plan.horizon = std::max<int64_t>(options.horizon, 1);
+  const bool shifted = plan.window > 1 && options.target_elements == plan.window;
+  plan.stride = options.stride > 0 ? options.stride : text && shifted ? plan.window : 1;
+  const std::shared_ptr<RowSource> series = dataset.features.front();
+  const std::shared_ptr<RowSource> target =
+      dataset.targets.empty() ? series : dataset.targets.front();
+  const int64_t rows = std::min(series->row_count(), target->row_count());
+  const int64_t count = window_count(plan, rows);
+  if (count < 1) {
+    throw Error(ErrorKind::kData, series->origin() + ": expected at least " +
+                                      std::to_string(plan.window + plan.horizon) +
+                                      " rows for a window of " + std::to_string(plan.window) +
+                                      " and its target, received " + std::to_string(rows) + ".");
+  }
+  dataset.features = {window_rows(series, count, plan.stride, 0, plan.window, true)};
+  const bool counts = target != series;
+  dataset.targets = {
+      shifted ? window_rows(target, count, plan.stride, plan.horizon, plan.window, counts)
+              : window_rows(target, count, plan.stride, plan.window + plan.horizon - 1, 0, counts)};
+}
+
+}  // namespace plimsoll::data

@@ -1,0 +1,91 @@
+#include "data/standard_input.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/spill_folder.h"
+#include "codec/npy.h"
+#include "data/array_rows.h"
+#include "data/joined_rows.h"
+
+namespace plimsoll::data {
+namespace {
+
+constexpr size_t kPieceBytes = 256 << 10;
+constexpr const char* kName = "standard input";
+
+std::unique_ptr<RowSource> join(std::vector<ArrayPlace> places) {
+  const size_t count = places.size();
+  if (count == 1) return make_array_rows(places.front());
+  return join_rows(kName, count,
+                   [places = std::move(places)](size_t i) { return make_array_rows(places[i]); });
+}
+
+}  // namespace
+
+std::shared_ptr<const codec::FileReader> spool_input(int descriptor, const std::string& folder) {
+  const int64_t most = free_space(folder).count() / 2;
+  auto file = std::make_shared<File>(File::unlinked(folder));
+  std::vector<std::byte> piece(kPieceBytes);
+  int64_t size = 0;
+  while (true) {
+    const ssize_t got = ::read(descriptor, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_io(kName, "read", errno);
+    if (got == 0) break;
+    if (got > most - size) {
+      throw Error(ErrorKind::kIo, std::string(kName) + ": expected at most " +
+                                      to_string(Bytes(most)) + " (half of the free space in " +
+                                      folder + "), received more. Name another --spill-dir.");
+    }
+    file->write_at(size, std::span(piece).first(static_cast<size_t>(got)));
+    size += got;
+  }
+  return std::make_shared<const codec::FileReader>(std::move(file), 0, size, kName);
+}
+
+StreamSources open_stream(const std::shared_ptr<const codec::FileReader>& file, bool labels) {
+  std::vector<ArrayPlace> places;
+  for (int64_t offset = 0; offset < file->size();) {
+    const std::string name = std::string(kName) + ", array " + std::to_string(places.size() + 1);
+    auto rest = std::make_shared<const codec::FileReader>(file->file(), file->offset() + offset,
+                                                          file->size() - offset, name);
+    const codec::NpyHeader header = codec::read_npy_header(*rest);
+    if (header.fortran_order && header.shape.size() > 1) {
+      throw Error(ErrorKind::kData, name +
+                                        ": expected C order, received Fortran order. Write "
+                                        "np.ascontiguousarray(x).");
+    }
+    int64_t bytes = header.format.bytes;
+    for (const int64_t extent : header.shape) bytes *= extent;
+    places.push_back({std::move(rest), header.format, header.shape, header.data_offset, false});
+    offset += header.data_offset + bytes;
+  }
+  if (places.empty()) {
+    throw Error(ErrorKind::kData, std::string(kName) +
+                                      ": expected arrays as np.save writes them, received "
+                                      "nothing.");
+  }
+  StreamSources sources;
+  if (!labels || places.size() == 1) {
+    sources.features = join(std::move(places));
+    return sources;
+  }
+  if (places.size() % 2 != 0) {
+    throw Error(ErrorKind::kData, std::string(kName) + ": expected x and y in turn, received " +
+                                      std::to_string(places.size()) + " arrays.");
+  }
+  std::vector<ArrayPlace> x;
+  std::vector<ArrayPlace> y;
+  for (size_t i = 0; i < places.size(); ++i) (i % 2 == 0 ? x : y).push_back(std::move(places[i]));
+  sources.features = join(std::move(x));
+  sources.labels = join(std::move(y));
+  return sources;
+}
+
+}  // namespace plimsoll::data

@@ -1,0 +1,36 @@
+#pragma once
+
+// Messages that need no grammar: a phrase that says it, and perhaps a figure behind a label.
+//
+// One line of a table for each form, so that a further program's message is one line more. What
+// has fields of its own (allocators' dumps, PyTorch's accounts, kernel reports) has a detector of
+// its own instead. A phrase must be telling by itself: it is looked for anywhere in a line.
+
+#include <span>
+#include <string_view>
+
+#include "explain/facts.h"
+
+namespace plimsoll::explain {
+
+struct Form {
+  std::string_view phrase;  // lower case
+  Family family;
+  Resource resource;
+  std::string_view framework;  // "" where it is nobody's in particular
+  std::string_view note;
+  std::string_view figure;  // label, lower case; the size stands behind it, near the phrase
+  std::string_view with;    // must stand near it too, "" for nothing
+};
+
+// Devices: drivers, libraries and programs other than the large frameworks.
+std::span<const Form> device_forms();
+// Host memory: runtimes and programs, schedulers, daemons that end processes.
+std::span<const Form> host_forms();
+// Disk, shared memory, numbers of processes, and what has a limit but is no memory.
+std::span<const Form> limit_forms();
+
+// "Killed" as shells and systems say it in other languages.
+std::span<const std::string_view> translated_kills();
+
+}  // namespace plimsoll::explain

@@ -1,0 +1,91 @@
+#include "explain/forms.h"
+
+namespace plimsoll::explain {
+namespace {
+
+using enum Family;
+constexpr Resource kHost = Resource::kHostMemory;
+constexpr Resource kElse = Resource::kOther;
+
+constexpr Form kHostForms[] = {
+    // Runtimes
+    {"java heap space", kOtherHost, kHost, "", "heap", "", ""},
+    {"gc overhead limit exceeded", kOtherHost, kHost, "", "heap", "", ""},
+    {"javascript heap out of memory", kOtherHost, kHost, "", "heap", "", ""},
+    {"insufficient memory for the java runtime", kOtherHost, kHost, "", "", "failed to map ", ""},
+    {"fatal error: runtime: out of memory", kOtherHost, kHost, "", "", "", ""},
+    {"outofmemoryerror()", kOtherHost, kHost, "julia", "", "", ""},
+    {"cannot allocate vector of size ", kOtherHost, kHost, "", "", "vector of size ", ""},
+    {"exceeds maximum array size preference", kOtherHost, kHost, "", "", "", ""},
+    {" bytes failed", kOtherHost, kHost, "", "", "memory allocation of ", "memory allocation of "},
+    // Programs
+    {"malloc of size ", kOtherHost, kHost, "", "", "malloc of size ", "arrowmemoryerror"},
+    {"(-4:insufficient memory)", kOtherHost, kHost, "", "", "failed to allocate ", ""},
+    {"lightgbmerror: bad allocation", kBadAlloc, kHost, "", "", "", ""},
+    {"insufficient memory (attempted to allocate ", kOtherHost, kHost, "", "",
+     "attempted to allocate ", ""},
+    {"model requires more system memory", kOtherHost, kHost, "", "model", "system memory (", ""},
+    {"fail to alloc memory of ", kOtherHost, kHost, "paddle", "", "fail to alloc memory of ", ""},
+    {"error code: <1455>", kWinPagefile, kHost, "pytorch", "", "", ""},
+    {"winerror 1450]", kWinPagefile, kHost, "", "", "", ""},
+    {"winerror 8]", kWinPagefile, kHost, "", "", "", ""},
+    {"winerror 14]", kWinPagefile, kHost, "", "", "", ""},
+    {"exceeded 95% memory budget", kOtherHost, kHost, "dask", "heap", "", ""},
+    {"use an instance type with more memory", kColab, kHost, "", "instance", "", ""},
+    {"ran out-of-memory and exited", kColab, kHost, "", "instance", "", ""},
+    // Killed by somebody who says so
+    {"killed by the oom killer", kOomKiller, kHost, "", "global", "", ""},
+    {"due to memory pressure for", kOomKiller, kHost, "", "daemon", "", ""},
+    {"low swap: killing", kOomKiller, kHost, "", "daemon", "", ""},
+    {"badness ", kOomKiller, kHost, "", "daemon", "", "earlyoom"},
+    {"killed due to memory pressure (oom)", kRayOom, kHost, "ray", "", "", ""},
+    {"node_out_of_memory", kRayOom, kHost, "ray", "", "", ""},
+    // Schedulers
+    {": out of memory", kSlurmOom, kHost, "", "task", "", "srun: error: "},
+    {"out_of_me+", kSlurmOom, kHost, "", "state", "", ""},
+    {"exceeded memory limit (", kSlurmOom, kHost, "", "limit", "", ""},
+    {"pbs: job killed: mem ", kSchedulerLimit, kHost, "", "used", "killed: mem ", ""},
+    {"pbs: job killed: vmem ", kSchedulerLimit, kHost, "", "used", "killed: vmem ", ""},
+    {"term_memlimit", kSchedulerLimit, kHost, "", "", "", ""},
+    {"reaching lsf memory usage limit", kSchedulerLimit, kHost, "", "", "", ""},
+    {"exceeds job hard limit \"h_vmem\"", kSchedulerLimit, kHost, "", "", "", ""},
+    {"has gone over memory limit of ", kSchedulerLimit, kHost, "", "", "", ""},
+    {"has gone over cgroup memory limit of ", kSchedulerLimit, kHost, "", "", "", ""},
+    {"by yarn for exceeding memory limits", kSchedulerLimit, kHost, "", "", "", ""},
+    {"running beyond physical memory limits", kSchedulerLimit, kHost, "", "", "", ""},
+    {"cancelled at ", kKilled, kElse, "", "time_limit", "", "due to time limit"},
+};
+
+constexpr Form kLimitForms[] = {
+    {"ephemeral-storage", kDiskFull, Resource::kDisk, "", "ephemeral", "", "low on resource"},
+    {"ephemeral local storage usage exceeds", kDiskFull, Resource::kDisk, "", "ephemeral", "", ""},
+    {"winerror 112]", kDiskFull, Resource::kDisk, "", "full", "", ""},
+    {"unexpected pos ", kDiskFull, Resource::kDisk, "pytorch", "writer", "", "inline_container"},
+    {"pytorchstreamwriter failed writing", kDiskFull, Resource::kDisk, "pytorch", "writer", "", ""},
+    {"objectstorefullerror", kShmBusError, Resource::kShm, "ray", "plasma", "object size is ", ""},
+    {"can't start new thread", kProcessLimit, kElse, "", "", "", ""},
+    {"resource temporarily unavailable", kProcessLimit, kElse, "", "", "", "pthread_create"},
+    {"resource temporarily unavailable", kProcessLimit, kElse, "", "", "", "omp thread"},
+    {"fork: retry: resource temporarily unavailable", kProcessLimit, kElse, "", "", "", ""},
+    {"out of resource: ", kKernelResources, kElse, "pytorch", "", "required: ", "hardware limit"},
+};
+
+// In a line of their own, or behind a job's number as in "line 5: 12345 Killed".
+constexpr std::string_view kKills[] = {
+    "get\xc3\xb6tet",
+    "processus arr\xc3\xaat\xc3\xa9",
+    "\xe5\xb7\xb2\xe6\x9d\x80\xe6\xad\xbb",              // Chinese
+    "\xe5\xbc\xb7\xe5\x88\xb6\xe7\xb5\x82\xe4\xba\x86",  // Japanese
+    "\xd0\xa3\xd0\xb1\xd0\xb8\xd1\x82\xd0\xbe",          // Russian
+    "terminado (killed)",
+    "matado",
+    "ucciso",
+};
+
+}  // namespace
+
+std::span<const Form> host_forms() { return kHostForms; }
+std::span<const Form> limit_forms() { return kLimitForms; }
+std::span<const std::string_view> translated_kills() { return kKills; }
+
+}  // namespace plimsoll::explain

@@ -1,0 +1,178 @@
+#include "plan/residency.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/shape.h"
+#include "plan/complete.h"
+#include "plan/tree_editor.h"
+#include "plan/walk.h"
+
+namespace plimsoll::plan {
+namespace {
+
+using graph::NodeId;
+using graph::ValueId;
+using graph::ValueKind;
+using Index = TreeEditor::Index;
+
+// Groups of fewer bytes stay in memory: a transfer takes about as long as some of these.
+constexpr Bytes kLeastGroup = 64_KiB;
+constexpr size_t kResidencies = 4;
+
+// Variables that transfers cannot bring in and out: of the batch, or written with a value that is
+// none of their own.
+std::set<std::string> find_fixed(const graph::ProgramSet& programs) {
+  std::set<std::string> fixed;
+  for (const graph::Program& program : programs.programs) {
+    std::map<ValueId, std::string> writers;
+    for (const graph::StateVariable& state : program.graph.states) {
+      if (state.type.shape.has_batch()) fixed.insert(state.name);
+      if (!state.write.valid()) continue;
+      const ValueId value = program.graph.node(state.write).inputs[0];
+      if (program.graph.value(value).kind != ValueKind::kNode) fixed.insert(state.name);
+      const auto [other, first] = writers.emplace(value, state.name);
+      if (!first) fixed.insert({state.name, other->second});
+    }
+  }
+  return fixed;
+}
+
+}  // namespace
+
+std::vector<StateGroup> find_state_groups(const graph::ProgramSet& programs) {
+  const std::vector<graph::StateVariable> states = graph::states_of(programs);
+  std::map<std::string, size_t> group_of;
+  for (size_t s = 0; s < states.size(); ++s) group_of[states[s].name] = s;
+  const auto join = [&](size_t from, size_t to) {
+    for (auto& [name, group] : group_of) {
+      if (group == from) group = to;
+    }
+  };
+  for (const graph::Program& program : programs.programs) {
+    std::map<NodeId, size_t> by_update;
+    for (const graph::StateVariable& state : program.graph.states) {
+      if (!state.write.valid() || !state.incoming.valid()) continue;
+      const graph::Value& value = program.graph.value(program.graph.node(state.write).inputs[0]);
+      if (value.kind != ValueKind::kNode) continue;
+      const auto [at, added] = by_update.emplace(value.producer, group_of[state.name]);
+      if (!added && at->second != group_of[state.name]) join(group_of[state.name], at->second);
+    }
+  }
+  const std::set<std::string> fixed = find_fixed(programs);
+  std::map<size_t, StateGroup> groups;
+  for (const graph::StateVariable& state : states) {
+    if (fixed.contains(state.name)) continue;
+    StateGroup& group = groups[group_of[state.name]];
+    group.names.push_back(state.name);
+    group.bytes += tensor_bytes(state.type.dtype, state.type.shape, 1);
+  }
+  std::vector<StateGroup> result;
+  for (auto& [first, group] : groups) {
+    if (group.bytes >= kLeastGroup) result.push_back(std::move(group));
+  }
+  std::ranges::stable_sort(
+      result, [](const StateGroup& a, const StateGroup& b) { return a.bytes > b.bytes; });
+  return result;
+}
+
+std::vector<std::set<std::string>> make_residencies(const graph::ProgramSet& programs) {
+  const std::vector<StateGroup> groups = find_state_groups(programs);
+  Bytes all;
+  for (const StateGroup& group : groups) all += group.bytes;
+  std::vector<std::set<std::string>> residencies;
+  std::set<std::string> spilled;
+  Bytes bytes;
+  for (const StateGroup& group : groups) {
+    spilled.insert(group.names.begin(), group.names.end());
+    bytes += group.bytes;
+    const auto share = static_cast<int64_t>(residencies.size() + 1);
+    const bool last = &group == &groups.back();
+    if (last || bytes * static_cast<int64_t>(kResidencies) >= all * share) {
+      residencies.push_back(spilled);
+    }
+  }
+  return residencies;
+}
+
+namespace {
+
+const StatePlacement* find_spilled(std::span<const StatePlacement> states,
+                                   const std::string& name) {
+  const auto place = std::ranges::find(states, name, &StatePlacement::name);
+  return place != states.end() && place->space == Space::kSpill ? &*place : nullptr;
+}
+
+InstanceId add_instance(ProgramPlan& plan, ValueId value, Space space) {
+  Instance instance;
+  instance.value = value;
+  instance.space = space;
+  // What stands for a variable in the file is there for ever.
+  instance.home = space == Space::kSpill ? LoopId() : kAutoHome;
+  plan.instances.push_back(std::move(instance));
+  return InstanceId(plan.instances.size() - 1);
+}
+
+struct Use {
+  Index item = -1;
+  int operand = -1;  // −1: a drain
+};
+
+void redirect(TreeEditor& editor, const Use& use, InstanceId to) {
+  Item& item = editor.item(use.item);
+  if (use.operand < 0) {
+    std::get<Drain>(item).source = to;
+  } else {
+    std::get<Call>(item).inputs[static_cast<size_t>(use.operand)] = to;
+  }
+}
+
+}  // namespace
+
+bool has_spilled_states(const graph::Graph& graph, std::span<const StatePlacement> states) {
+  return std::ranges::any_of(graph.states, [&](const graph::StateVariable& state) {
+    return find_spilled(states, state.name) != nullptr;
+  });
+}
+
+void load_states(const ProgramFacts& facts, std::span<const StatePlacement> states, bool again,
+                 ProgramPlan& plan) {
+  TreeEditor editor(plan);
+  std::map<ValueId, std::vector<Use>> uses;  // in the order of the tree
+  for (size_t i = 0; i < editor.size(); ++i) {
+    const auto index = static_cast<Index>(i);
+    const Item& item = editor.entry(index).item;
+    if (const auto* call = std::get_if<Call>(&item)) {
+      for (size_t o = 0; o < call->inputs.size(); ++o) {
+        uses[plan.instances[call->inputs[o].index()].value].push_back({index, static_cast<int>(o)});
+      }
+    } else if (const auto* drain = std::get_if<Drain>(&item)) {
+      uses[plan.instances[drain->source.index()].value].push_back({index, -1});
+    }
+  }
+  int number = 0;
+  for (const graph::StateVariable& state : facts.graph().states) {
+    if (find_spilled(states, state.name) == nullptr || !state.incoming.valid()) continue;
+    const std::vector<Use>& readers = uses[state.incoming];
+    if (readers.empty()) continue;
+    const auto memory = std::ranges::find_if(
+        plan.instances, [&](const Instance& instance) { return instance.value == state.incoming; });
+    memory->space = Space::kArena;
+    InstanceId copy(static_cast<size_t>(memory - plan.instances.begin()));
+    const InstanceId file = add_instance(plan, state.incoming, Space::kSpill);
+    Index last = -1;
+    for (const Use& use : readers) {
+      if (last < 0 || (again && use.item != last)) {
+        if (last >= 0) copy = add_instance(plan, state.incoming, Space::kArena);
+        const Index where = again ? use.item : editor.item_in(use.item, LoopId());
+        editor.insert_before(where, BeginTransfer{number, file, copy});
+        editor.insert_before(where, WaitTransfer{number++});
+      }
+      last = use.item;
+      redirect(editor, use, copy);
+    }
+  }
+  editor.write_back(plan);
+}
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,134 @@
+#include "plan/spilled.h"
+
+#include <algorithm>
+
+#include "plan/complete.h"
+#include "plan/residency.h"
+#include "plan/search.h"
+
+namespace plimsoll::plan {
+namespace {
+
+// The candidates of every program with one choice of variables in the file.
+struct Residency {
+  Plan base;  // without programs
+  std::vector<std::vector<Candidate>> programs;
+};
+
+// One candidate for each program.
+struct Pick {
+  const Residency* residency = nullptr;
+  std::vector<const Candidate*> programs;
+  Bytes arena;
+  double seconds() const { return programs.front()->seconds; }
+};
+
+Residency search(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
+                 const PlanOptions& options, const std::set<std::string>& spilled) {
+  Residency residency;
+  place_states(programs, options.gap, spilled, residency.base);
+  for (const graph::Program& program : programs.programs) {
+    ProgramFacts facts(program, catalog);
+    residency.programs.push_back(search_program(facts, residency.base.states, options).candidates);
+  }
+  return residency;
+}
+
+// Per program the fastest candidate whose arena and file fit; no programs where one has none.
+Pick pick(const Residency& residency, Bytes limit, Bytes most) {
+  Pick result{&residency, {}, residency.base.state_bytes};
+  for (const std::vector<Candidate>& candidates : residency.programs) {
+    const Candidate* best = nullptr;
+    for (const Candidate& candidate : candidates) {
+      const Bytes arena = residency.base.state_bytes + candidate.arena_bytes;
+      if (arena > limit || candidate.spill > most) continue;
+      if (best == nullptr || candidate.seconds < best->seconds) best = &candidate;
+    }
+    if (best == nullptr) return {};
+    result.programs.push_back(best);
+    result.arena = max(result.arena, residency.base.state_bytes + best->arena_bytes);
+  }
+  return result;
+}
+
+// The fastest over all residencies; the smaller arena where two are as fast.
+Pick pick(const std::vector<Residency>& residencies, Bytes limit, Bytes most) {
+  Pick best;
+  for (const Residency& residency : residencies) {
+    Pick here = pick(residency, limit, most);
+    if (here.programs.empty()) continue;
+    const bool better = best.programs.empty() || here.seconds() < best.seconds() ||
+                        (here.seconds() == best.seconds() && here.arena < best.arena);
+    if (better) best = std::move(here);
+  }
+  return best;
+}
+
+std::string describe(const Pick& pick) {
+  Bytes bytes;
+  for (const StatePlacement& state : pick.residency->base.states) {
+    if (state.space == Space::kSpill) bytes += state.bytes;
+  }
+  const std::string& what = pick.programs.front()->what;
+  return bytes == Bytes() ? what : what + ", " + to_string(bytes) + " of state in the spill file";
+}
+
+std::vector<FrontierPoint> find_frontier(const std::vector<Residency>& residencies, Bytes most) {
+  std::vector<Bytes> limits;
+  for (const Residency& residency : residencies) {
+    for (const std::vector<Candidate>& candidates : residency.programs) {
+      for (const Candidate& candidate : candidates) {
+        limits.push_back(residency.base.state_bytes + candidate.arena_bytes);
+      }
+    }
+  }
+  std::ranges::sort(limits);
+  std::vector<FrontierPoint> points;
+  for (Bytes limit : limits) {
+    const Pick here = pick(residencies, limit, most);
+    if (here.programs.empty()) continue;
+    const bool faster = points.empty() || here.seconds() < points.back().seconds;
+    if (faster) points.push_back({here.arena, here.seconds(), describe(here)});
+  }
+  return points;
+}
+
+Fits assemble(const Pick& pick, const graph::ProgramSet& programs,
+              const graph::KernelCatalog& catalog, const PlanOptions& options) {
+  Fits fits{pick.residency->base, pick.seconds(), describe(pick)};
+  for (size_t p = 0; p < pick.programs.size(); ++p) {
+    ProgramFacts facts(programs.programs[p], catalog);
+    fits.plan.programs.push_back(realize(*pick.programs[p], facts, fits.plan.states, options));
+    fits.plan.spill_bytes = max(fits.plan.spill_bytes, pick.programs[p]->spill);
+  }
+  complete_totals(fits.plan, programs, catalog);
+  return fits;
+}
+
+}  // namespace
+
+std::optional<SpilledPlans> make_spilled_plans(const graph::ProgramSet& programs,
+                                               const graph::KernelCatalog& catalog,
+                                               const PlanOptions& options, Bytes most) {
+  PlanOptions each = options;
+  each.move = true;
+  std::vector<std::set<std::string>> sets = make_residencies(programs);
+  sets.insert(sets.begin(), std::set<std::string>());
+  each.max_steps = options.max_steps / static_cast<int64_t>(sets.size());
+  std::vector<Residency> residencies;
+  residencies.reserve(sets.size());
+  for (const std::set<std::string>& spilled : sets) {
+    residencies.push_back(search(programs, catalog, each, spilled));
+  }
+  SpilledPlans plans;
+  plans.lower_bound = lower_bound(programs, catalog, nullptr, true);
+  plans.frontier = find_frontier(residencies, most);
+  if (plans.frontier.empty()) return std::nullopt;
+  plans.smallest = plans.frontier.front().arena_bytes;
+  const Bytes limit = options.arena_limit.value_or(plans.frontier.back().arena_bytes);
+  const Pick best = pick(residencies, limit, most);
+  if (!best.programs.empty()) plans.fits = assemble(best, programs, catalog, each);
+  return plans;
+}
+
+}  // namespace plimsoll::plan

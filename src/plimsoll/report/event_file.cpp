@@ -1,0 +1,126 @@
+#include "report/event_file.h"
+
+#include <bit>
+#include <chrono>
+#include <filesystem>
+#include <span>
+#include <system_error>
+
+#include "codec/tf_record.h"
+
+namespace plimsoll::report {
+namespace {
+
+// Appends fields of a protobuf message.
+class Message {
+ public:
+  Message& varint(int field, uint64_t value) {
+    key(field, 0);
+    put_varint(value);
+    return *this;
+  }
+  Message& fixed64(int field, double value) {
+    key(field, 1);
+    put(std::bit_cast<uint64_t>(value), 8);
+    return *this;
+  }
+  Message& fixed32(int field, float value) {
+    key(field, 5);
+    put(std::bit_cast<uint32_t>(value), 4);
+    return *this;
+  }
+  Message& bytes(int field, std::string_view content) {
+    key(field, 2);
+    put_varint(content.size());
+    text_ += content;
+    return *this;
+  }
+  Message& message(int field, const Message& content) { return bytes(field, content.text_); }
+  const std::string& text() const { return text_; }
+
+ private:
+  void key(int field, unsigned wire) { put_varint((static_cast<uint64_t>(field) << 3) | wire); }
+  void put_varint(uint64_t value) {
+    for (; value >= 0x80; value >>= 7) text_ += static_cast<char>(value | 0x80);
+    text_ += static_cast<char>(value);
+  }
+  void put(uint64_t value, int count) {
+    for (int i = 0; i < count; ++i) text_ += static_cast<char>((value >> (8 * i)) & 0xFF);
+  }
+
+  std::string text_;
+};
+
+double wall_seconds() {
+  using Seconds = std::chrono::duration<double>;
+  return Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+Message event(int64_t step) {
+  Message message;
+  message.fixed64(1, wall_seconds());
+  if (step > 0) message.varint(2, static_cast<uint64_t>(step));
+  return message;
+}
+
+std::string free_name(const std::string& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) throw_io(folder, "create the folder", failed.value());
+  const std::string name = folder + "/events.out.tfevents." +
+                           std::to_string(static_cast<int64_t>(wall_seconds())) + ".plimsoll";
+  for (int i = 0;; ++i) {
+    const std::string path = i == 0 ? name : name + "." + std::to_string(i);
+    if (!std::filesystem::exists(path, failed)) return path;
+  }
+}
+
+}  // namespace
+
+EventFile::EventFile(const std::string& folder) : file_(File::create(free_name(folder))) {
+  Message first = event(0);
+  first.bytes(3, "brain.Event:2");
+  write(first.text());
+}
+
+void EventFile::write(std::string_view event) {
+  const std::vector<std::byte> record =
+      codec::tf_record_frame(std::as_bytes(std::span(event.data(), event.size())));
+  file_.write_at(end_, record);
+  end_ += static_cast<int64_t>(record.size());
+}
+
+void EventFile::scalars(int64_t step, const std::vector<std::pair<std::string, double>>& values) {
+  Message summary;
+  for (const auto& [tag, value] : values) {
+    Message one;
+    one.bytes(1, tag).fixed32(2, static_cast<float>(value));
+    summary.message(1, one);
+  }
+  Message whole = event(step);
+  whole.message(5, summary);
+  write(whole.text());
+}
+
+void EventFile::text(int64_t step, std::string_view tag, std::string_view markdown) {
+  constexpr uint64_t kString = 7;  // DT_STRING
+  Message dimension;
+  dimension.varint(1, 1);
+  Message shape;
+  shape.message(2, dimension);
+  Message tensor;
+  tensor.varint(1, kString).message(2, shape).bytes(8, markdown);
+  Message plugin;
+  plugin.bytes(1, "text");
+  Message metadata;
+  metadata.message(1, plugin);
+  Message value;
+  value.bytes(1, tag).message(8, tensor).message(9, metadata);
+  Message summary;
+  summary.message(1, value);
+  Message whole = event(step);
+  whole.message(5, summary);
+  write(whole.text());
+}
+
+}  // namespace plimsoll::report

@@ -1,0 +1,41 @@
+#pragma once
+
+// Event files as TensorBoard reads them: scalars and texts.
+//
+//   record:  length, checksums and data as in a TFRecord file (codec/tf_record.h)
+//   data:    Event { wall_time = 1, step = 2, file_version = 3 | summary = 5 }
+//            Summary { value = 1 { tag = 1, simple_value = 2 | tensor = 8, metadata = 9 } }
+//
+// Every event is handed to the system whole, so that a killed run leaves a file that can be read to
+// its last whole event. A resumed run writes a file of its own into the same folder, which
+// TensorBoard joins by step. Source: tensorflow/core/util/event.proto,
+// tensorflow/core/framework/summary.proto.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+
+namespace plimsoll::report {
+
+class EventFile {
+ public:
+  // Creates "events.out.tfevents.<seconds>.plimsoll" in `folder`, which is made where it is
+  // missing; a number is added where the name is taken. Throws kIo.
+  explicit EventFile(const std::string& folder);
+
+  void scalars(int64_t step, const std::vector<std::pair<std::string, double>>& values);
+  // Shown as Markdown.
+  void text(int64_t step, std::string_view tag, std::string_view markdown);
+
+ private:
+  void write(std::string_view event);
+
+  File file_;
+  int64_t end_ = 0;
+};
+
+}  // namespace plimsoll::report

@@ -1,0 +1,76 @@
+// Messages as other versions, programs, schedulers and languages print them, made up after their
+// forms: one line of variants.jsonl each. `resource` null: nothing may be said to have failed;
+// "warn": no failure. `bytes` and `cause_label` null: not asked for.
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "explain/explainer.h"
+#include "gtest/gtest.h"
+
+namespace plimsoll::explain {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<Json> read_variants() {
+  std::vector<Json> variants;
+  std::ifstream file("unit/explain/variants.jsonl");
+  for (std::string line; std::getline(file, line);) variants.push_back(Json::parse(line));
+  return variants;
+}
+
+void expect_understood(const Json& variant, const std::string& log) {
+  const Explanation explanation = explain_text(log);
+  const Json answer = Json::parse(to_json(explanation, ""));
+  if (variant["resource"] == "warn") {
+    EXPECT_NE(answer["verdict"], "failure");
+  } else if (variant["resource"].is_null()) {
+    EXPECT_EQ(answer["verdict"], "no_failure") << to_text(explanation, "");
+  } else {
+    EXPECT_EQ(answer["resource"], variant["resource"]);
+  }
+  if (!variant["bytes"].is_null()) {
+    EXPECT_EQ(answer["bytes"], variant["bytes"]);
+  }
+  if (!variant["cause_label"].is_null()) {
+    EXPECT_EQ(answer["cause_label"], variant["cause_label"]);
+  }
+  if (answer["verdict"] == "failure") {
+    EXPECT_FALSE(explanation.evidence.empty());
+    EXPECT_FALSE(explanation.advice.empty());
+    EXPECT_NE(exit_code(explanation), 0);
+  }
+}
+
+TEST(Variants, AreUnderstood) {
+  const std::vector<Json> variants = read_variants();
+  ASSERT_GE(variants.size(), 250u);
+  for (const Json& variant : variants) {
+    SCOPED_TRACE(variant["name"].get<std::string>());
+    expect_understood(variant, variant["log"].get<std::string>() + "\n");
+  }
+}
+
+// The same behind what a cluster's log puts in front of each line, and amid other output.
+TEST(Variants, AreUnderstoodAmidOtherOutput) {
+  for (const Json& variant : read_variants()) {
+    SCOPED_TRACE(variant["name"].get<std::string>());
+    const std::string log = variant["log"].get<std::string>();
+    expect_understood(variant, "step 10 loss 0.5\n\n" + log + "\n\nsaved nothing\n");
+    std::string quoted = "2024-05-01T10:00:00.123456789Z ";
+    for (const char c : log) {
+      quoted += c;
+      if (c == '\n') quoted += "2024-05-01T10:00:00.123456789Z ";
+    }
+    expect_understood(variant, quoted + "\n");
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::explain

@@ -1,0 +1,226 @@
+// Copies of one large array are found by their content, and nothing else is.
+
+#include "watch/copies.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace plimsoll::watch {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kArray = 80 * kMiB + 4096;  // what malloc maps for 80 MiB
+
+enum class Content { kEmpty, kDoubles, kFloats, kConstant };
+
+// An address space whose bytes are made when they are read.
+class FakeProcess {
+ public:
+  // A mapping at `begin` with an array of `seed` at `begin + shift`; `filled` of its bytes are
+  // there.
+  void map(uint64_t begin, uint64_t extent, Content content, uint64_t shift = 16,
+           uint64_t filled = ~uint64_t{0}, int seed = 1) {
+    parts_.push_back({begin, extent, shift, filled, seed, content});
+  }
+  void unmap(uint64_t begin) {
+    std::erase_if(parts_, [&](const Part& part) { return part.begin == begin; });
+  }
+
+  void look(CopyFinder& finder, double seconds = 1) {
+    std::sort(parts_.begin(), parts_.end(),
+              [](const Part& a, const Part& b) { return a.begin < b.begin; });
+    finder.line("400000-500000 r-xp 00000000 08:01 11    /usr/bin/python3");
+    for (const Part& part : parts_) {
+      char text[128];
+      std::snprintf(text, sizeof text, "%lx-%lx rw-p 00000000 00:00 0", part.begin,
+                    part.begin + part.extent);
+      finder.line(text);
+    }
+    finder.look(
+        [this](uint64_t address, void* into, size_t bytes) {
+          auto* out = static_cast<char*>(into);
+          size_t done = 0;
+          while (done < bytes && read(address + done, out[done])) ++done;
+          return done;
+        },
+        seconds);
+  }
+
+ private:
+  struct Part {
+    uint64_t begin, extent, shift, filled;
+    int seed;
+    Content content;
+  };
+
+  bool read(uint64_t address, char& byte) const {
+    for (const Part& part : parts_) {
+      if (address < part.begin || address >= part.begin + part.extent) continue;
+      byte = 0;
+      if (part.content == Content::kConstant) byte = 7;
+      if (address < part.begin + part.shift) return true;
+      const uint64_t at = address - part.begin - part.shift;
+      const bool floats = part.content == Content::kFloats;
+      if (at >= part.filled || at >= (floats ? 40 : 80) * kMiB) return true;
+      if (part.content == Content::kDoubles || floats) {
+        const uint64_t index = at / (floats ? 4 : 8);
+        const uint64_t mixed = (index + 1) * 0x9e3779b97f4a7c15u * static_cast<uint64_t>(part.seed);
+        const double value = static_cast<double>(mixed >> 11) * 0x1.0p-53;
+        const auto narrow = static_cast<float>(value);
+        char bytes[8] = {};
+        std::memcpy(bytes, floats ? static_cast<const void*>(&narrow) : &value, floats ? 4 : 8);
+        byte = bytes[at % (floats ? 4 : 8)];
+      }
+      return true;
+    }
+    return false;
+  }
+
+  std::vector<Part> parts_;
+};
+
+constexpr uint64_t kFirst = 0x7f3300000000;
+constexpr uint64_t kSecond = 0x7f3200000000;
+constexpr uint64_t kThird = 0x7f3100000000;
+
+TEST(Copies, AreCountedWhileTheyLive) {
+  FakeProcess process;
+  CopyFinder finder;
+  process.map(kFirst, kArray, Content::kDoubles);
+  process.look(finder, 1);
+  EXPECT_EQ(finder.found().times(), 0);
+  process.map(kSecond, kArray, Content::kDoubles, 64);
+  process.look(finder, 2);
+  EXPECT_EQ(finder.found(), (DataCopies{kArray, 2, 0, 0, 1.0, 2.0}));
+  // The temporary goes; a pool that doubles its regions takes a copy, in front of older regions.
+  process.unmap(kSecond);
+  process.map(kThird, 128 * kMiB, Content::kDoubles, 0);
+  process.look(finder, 3);
+  EXPECT_EQ(finder.found().times(), 2);
+  process.map(kThird - 128 * kMiB, 128 * kMiB, Content::kDoubles, 0);
+  process.look(finder, 4);
+  EXPECT_EQ(finder.found(), (DataCopies{kArray, 3, 0, 0, 1.0, 4.0}));
+  EXPECT_EQ(finder.found().total_bytes(), 3 * static_cast<int64_t>(kArray));
+}
+
+TEST(Copies, AreFoundWhereTheFirstWasMappedTogetherWithSmallThings) {
+  FakeProcess process;
+  CopyFinder finder;
+  process.map(kFirst, kArray + kMiB, Content::kDoubles, kMiB + 16);
+  process.map(kSecond, kArray, Content::kDoubles);
+  process.look(finder);
+  EXPECT_EQ(finder.found().equal, 2);
+  process.unmap(kFirst);
+  process.map(kThird, 128 * kMiB, Content::kDoubles, 0);
+  process.map(kThird - 128 * kMiB, 128 * kMiB, Content::kDoubles, 0);
+  process.look(finder);
+  EXPECT_EQ(finder.found().equal, 3);
+}
+
+TEST(Copies, InHalfTheSizeAreFound) {
+  FakeProcess process;
+  CopyFinder finder;
+  process.map(kFirst, kArray, Content::kDoubles);
+  process.look(finder);
+  process.map(kSecond, 40 * kMiB + 4096, Content::kFloats);
+  process.map(kThird, 64 * kMiB, Content::kFloats, 0);
+  process.look(finder);
+  EXPECT_EQ(finder.found().equal, 1);
+  EXPECT_EQ(finder.found().halved, 2);
+  EXPECT_EQ(finder.found().total_bytes(), 2 * static_cast<int64_t>(kArray));
+}
+
+TEST(Copies, AreOnesOnlyWhenTheyAreComplete) {
+  FakeProcess process;
+  CopyFinder finder;
+  process.map(kFirst, kArray, Content::kDoubles);
+  process.map(kSecond, kArray, Content::kDoubles, 16, 70 * kMiB);
+  process.look(finder);
+  EXPECT_EQ(finder.found().times(), 0);
+  process.unmap(kSecond);
+  process.map(kSecond, kArray, Content::kDoubles);
+  process.look(finder);
+  EXPECT_EQ(finder.found().times(), 2);
+}
+
+TEST(Copies, AreNoLongerOnesWhenTheirPlaceIsUsedAnew) {
+  FakeProcess process;
+  CopyFinder finder;
+  process.map(kFirst, kArray, Content::kDoubles);
+  process.map(kSecond, kArray, Content::kDoubles);
+  process.look(finder);
+  process.unmap(kSecond);
+  process.map(kSecond, kArray, Content::kDoubles, 16, ~uint64_t{0}, 3);
+  process.map(kThird, kArray, Content::kDoubles);
+  process.look(finder);
+  EXPECT_EQ(finder.found().times(), 2);
+}
+
+TEST(Copies, AreNotClaimedOfArraysThatAreAlikeInSizeOnly) {
+  for (const Content content : {Content::kEmpty, Content::kConstant, Content::kDoubles}) {
+    FakeProcess process;
+    CopyFinder finder;
+    process.map(kFirst, kArray, content, 16, ~uint64_t{0}, 1);
+    process.map(kSecond, kArray, content, 16, ~uint64_t{0}, 5);
+    process.map(kThird, 40 * kMiB + 4096, Content::kFloats, 16, ~uint64_t{0}, 7);
+    process.look(finder);
+    process.look(finder);
+    EXPECT_EQ(finder.found().times(), 0);
+  }
+}
+
+TEST(Copies, OfSmallArraysAreNotLookedFor) {
+  FakeProcess process;
+  CopyFinder finder;
+  process.map(kFirst, 33 * kMiB, Content::kDoubles);
+  process.map(kSecond, 33 * kMiB, Content::kDoubles);
+  process.look(finder);
+  EXPECT_EQ(finder.found().times(), 0);
+}
+
+std::vector<Sample> samples_at(const std::vector<int64_t>& held_mib) {
+  std::vector<Sample> samples;
+  for (size_t i = 0; i < held_mib.size(); ++i) {
+    Sample sample;
+    sample.seconds = static_cast<double>(i);
+    sample.held = sample.held_low = held_mib[i] << 20;
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+TEST(Copies, ThatWereNotComparedCountByTheRiseOfTheMemory) {
+  const DataCopies compared{int64_t{800} << 20, 2, 0, 0, 3.0, 6.0};
+  const auto alike = [&](const std::vector<int64_t>& held_mib) {
+    DataCopies copies = compared;
+    add_alike(copies, samples_at(held_mib));
+    return copies.alike;
+  };
+  EXPECT_EQ(alike({100, 240, 250, 700, 1050, 1860, 1900, 2680, 2650}), 1);
+  EXPECT_EQ(alike({100, 240, 250, 700, 1050, 1860, 1900, 1880}), 0);
+  // Half an array more is something else.
+  EXPECT_EQ(alike({100, 240, 250, 700, 1050, 1860, 2300, 2250}), 0);
+  // So is what lies far beyond: a large model.
+  EXPECT_EQ(alike({100, 240, 250, 700, 1050, 1860, 8700, 8700}), 0);
+  DataCopies none;
+  add_alike(none, samples_at({100, 3000}));
+  EXPECT_EQ(none.alike, 0);
+}
+
+TEST(Copies, AreDescribedInWords) {
+  const DataCopies copies{800'000'000, 1, 2, 0, 0.5, 3.5};
+  EXPECT_EQ(describe(copies, 2'000'000'000),
+            "the same data are held 3 times: 1 x 763 MiB and 2 x 381 MiB as float32 of the "
+            "float64, 1.49 GiB where the peak is 1.86 GiB");
+  EXPECT_TRUE(dominate(copies, 2'000'000'000));
+  EXPECT_FALSE(dominate(copies, 4'000'000'000));
+  EXPECT_FALSE(dominate(DataCopies(), 100));
+}
+
+}  // namespace
+}  // namespace plimsoll::watch
