@@ -114,7 +114,7 @@ class CopyFinder {
   DataCopies found_;
 };
 
-// Looks at one process now and then, when its memory has moved; costs a thousandth of the time.
+// Looks at one process now and then, when its memory has moved; costs a five-hundredth of the time.
 class CopyWatch {
  public:
   void look(int64_t pid, int64_t anonymous_bytes, double seconds);
