@@ -281,8 +281,9 @@ void CopyFinder::count(double seconds) {
 void CopyWatch::look(int64_t pid, int64_t anonymous_bytes, double seconds) {
   // A copy takes a while; what moved a moment ago may be complete only now.
   constexpr double kSettles = 4;
-  if (std::abs(anonymous_bytes - seen_bytes_) >= CopyFinder::kSmallest / 2) {
-    seen_bytes_ = anonymous_bytes;
+  // What a step takes and gives back again and again is no new array.
+  if (anonymous_bytes >= highest_bytes_ + CopyFinder::kSmallest / 2) {
+    highest_bytes_ = anonymous_bytes;
     moved_at_ = seconds;
   }
   const bool moved = moved_at_ > 0 && seconds <= moved_at_ + kSettles;
