@@ -22,6 +22,9 @@ namespace {
 constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
 // Below this many products one thread is as fast as several.
 constexpr double kProductsWorthATeam = 2e5;
+// Heads with fewer pairs than a tile are the reference's business: it sums values in double, which
+// shows where the gradient of a bias of the keys is nothing but what rounding leaves.
+constexpr int64_t kLeastPairs = kTile * kTile;
 
 enum class Pass : uint8_t { kForward, kQueries, kKeys };
 
@@ -365,6 +368,7 @@ CpuKernel make_attention(const NodeFacts& facts, const CpuOptions& options) {
   if (f.rate > 0) f.site = facts.attributes().get_int("site");
   f.all_queries = facts.inputs[0].shape[1].count;
   f.all_keys = facts.inputs[1].shape[1].count;
+  if (f.all_queries * f.all_keys < kLeastPairs) return {};
   f.width = facts.inputs[0].shape[3].count;
   f.values = facts.inputs[2].shape[3].count;
   f.batch_axis = graph::find_axis(facts.axes, graph::kBatchAxis);

@@ -75,8 +75,16 @@ void gradient_of_keys(const ScoreTile& t, const QueryStats& stats, float* gradie
   score_gradient<false>(t, stats, gradient);
 }
 
+// In double: what is left of the gradient of a score is the difference from this.
 float dot_row(const float* a, const float* b, int64_t count) {
-  Floats sum = {};
-  for_each_vector(count, [&](auto lanes) { sum += lanes.get(a) * lanes.get(b); });
-  return sum_of_lanes(sum);
+  using Doubles = double __attribute__((vector_size(8 * PLIMSOLL_LANES)));
+  Doubles sum = {};
+  for_each_vector(count, [&](auto lanes) {
+    const Floats left = lanes.get(a);
+    const Floats right = lanes.get(b);
+    sum += __builtin_convertvector(left, Doubles) * __builtin_convertvector(right, Doubles);
+  });
+  double total = 0;
+  for (int lane = 0; lane < kLanes; ++lane) total += sum[lane];
+  return static_cast<float>(total);
 }
