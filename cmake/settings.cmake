@@ -41,7 +41,7 @@ if(PLIMSOLL_SANITIZE)
                       -fno-sanitize-recover=all)
   add_compile_options(-O1)  # instrumented at -O2, the build takes half as long again
   # GCC 12 sees uninitialised temporaries in instrumented code that are none.
-  add_compile_options(-Wno-maybe-uninitialized)
+  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   add_link_options(-fsanitize=${PLIMSOLL_SANITIZE})
 endif()
 

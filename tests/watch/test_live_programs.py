@@ -27,7 +27,7 @@ def shell(line: str) -> tuple[str, ...]:
 
 def test_numpy_memory_error_under_an_address_space_limit(watch):
     module("numpy")
-    program = "import numpy; numpy.ones((4_000_000_000,))"
+    program = "import numpy, time; time.sleep(1); numpy.ones((4_000_000_000,))"
     done = watch(*shell(f"ulimit -v 8388608; exec {PYTHON} -c '{program}'"))
     assert done.code == 1
     assert done.kind == "out_of_memory"

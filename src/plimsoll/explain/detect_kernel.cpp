@@ -149,7 +149,8 @@ std::optional<int64_t> exit_number(const Document& document, size_t at) {
     ++end;
   }
   const std::optional<int64_t> value = read_integer(text, end);
-  if (!value) return std::nullopt;
+  const bool fraction = end + 1 < text.size() && text[end] == '.' && is_digit(text[end + 1]);
+  if (!value || fraction) return std::nullopt;
   return negative ? -*value : *value;
 }
 

@@ -39,6 +39,8 @@ constexpr Form kForms[] = {
     {"greater than the maximum allowed buffer size", kOtherGpu, kGpu, "mlx", "buffer",
      "attempting to allocate ", ""},
     {"commandbuffercallbackerroroutofmemory", kOtherGpu, kGpu, "", "", "", ""},
+    {"memory not available to allocate buffer: ", kOtherGpu, kGpu, "", "",
+     "memory not available to allocate buffer: ", ""},
     {"failed to allocate metal buffer", kOtherGpu, kGpu, "", "", "metal buffer of ", ""},
     {"pt_devmem allocation failed", kOtherGpu, kGpu, "pytorch", "",
      "allocation failed for size::", ""},

@@ -22,6 +22,7 @@ constexpr Form kHostForms[] = {
     {"malloc of size ", kOtherHost, kHost, "", "", "malloc of size ", "arrowmemoryerror"},
     {"(-4:insufficient memory)", kOtherHost, kHost, "", "", "failed to allocate ", ""},
     {"lightgbmerror: bad allocation", kBadAlloc, kHost, "", "", "", ""},
+    {"out of host memory", kOtherHost, kHost, "", "", "", ""},
     {"insufficient memory (attempted to allocate ", kOtherHost, kHost, "", "",
      "attempted to allocate ", ""},
     {"model requires more system memory", kOtherHost, kHost, "", "model", "system memory (", ""},
@@ -35,6 +36,7 @@ constexpr Form kHostForms[] = {
     {"ran out-of-memory and exited", kColab, kHost, "", "instance", "", ""},
     // Killed by somebody who says so
     {"killed by the oom killer", kOomKiller, kHost, "", "global", "", ""},
+    {"system oom encountered", kOomKiller, kHost, "", "global", "", ""},
     {"due to memory pressure for", kOomKiller, kHost, "", "daemon", "", ""},
     {"low swap: killing", kOomKiller, kHost, "", "daemon", "", ""},
     {"badness ", kOomKiller, kHost, "", "daemon", "", "earlyoom"},

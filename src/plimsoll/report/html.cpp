@@ -31,6 +31,7 @@ white-space:pre-wrap}
 table{border-collapse:collapse;width:100%;font-size:.9rem}
 th,td{text-align:left;padding:.3rem .6rem .3rem 0;border-bottom:1px solid var(--line);
 vertical-align:top}
+table:not(.numbers) :is(th,td):not(:last-child){white-space:nowrap}
 .numbers td+td,.numbers th+th{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 ul{padding-left:1.2rem;margin:.3rem 0}
 figure{margin:1rem 0}

@@ -29,6 +29,9 @@ PlanRequest plan_request(const SessionOptions& options, Bytes data) {
   request.seed = options.seed;
   request.data = data + (options.profile ? kProfileBytes : Bytes(0));
   request.plan_steps = options.plan_steps;
+  request.max_slowdown = options.max_slowdown;
+  request.without = options.without;
+  request.saved_plan = options.saved_plan;
   request.full_answer = false;
   request.spill = options.spill;
   request.spill_directory = options.spill_directory;

@@ -35,8 +35,11 @@ struct SessionOptions {
   int threads = 0;
   std::string backend;  // empty: the default
   uint64_t seed = 0;
-  int64_t plan_steps = 200'000;  // effort of the search for a plan
-  bool profile = false;          // measure every step of the plan
+  int64_t plan_steps = 200'000;        // effort of the search for a plan
+  std::optional<double> max_slowdown;  // the most time against the free plan's
+  std::string without;                 // techniques of the planner that are switched off
+  std::string saved_plan;              // a plan's text, to be run as it is
+  bool profile = false;                // measure every step of the plan
   SpillUse spill = SpillUse::kIfNeeded;
   std::string spill_directory = {};  // empty: the first that will do
   std::optional<Bytes> spill_limit = {};

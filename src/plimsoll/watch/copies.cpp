@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -19,16 +18,17 @@
 namespace plimsoll::watch {
 namespace {
 
-constexpr size_t kProbes = 16;         // must all agree
-constexpr uint64_t kPlaces = 64;       // where a telling probe is looked for
-constexpr uint64_t kSlack = 1 << 16;   // headers and alignment in front of an array
-constexpr uint64_t kFront = 2u << 20;  // searched without gaps
+constexpr size_t kProbes = 16;           // must all agree
+constexpr uint64_t kPlaces = 64;         // where a telling probe is looked for
+constexpr uint64_t kSlack = 1 << 16;     // headers and alignment in front of an array
+constexpr uint64_t kFront = 2u << 20;    // searched without gaps
+constexpr uint64_t kRegion = 32u << 20;  // pools take regions of powers of two beyond that
 constexpr uint64_t kPage = 4096;
 constexpr size_t kMostBlocks = 64;
 constexpr size_t kMostContents = 32;
 
-// Where a copy of `bytes` may begin in a block: at its front, at its end, and behind what an
-// allocator that doubles its regions put in front.
+// Where a copy of `bytes` may begin in a block: at its front, at its end, and behind the regions
+// that an allocator put in front.
 std::vector<uint64_t> likely_places(uint64_t extent, uint64_t bytes) {
   const uint64_t room = extent > bytes ? extent - bytes : 0;
   const uint64_t step = (bytes + kPage - 1) / kPage * kPage;
@@ -38,7 +38,7 @@ std::vector<uint64_t> likely_places(uint64_t extent, uint64_t bytes) {
     if (at > 0) places.push_back(-at);
     if (at <= room + kSlack) places.push_back(at);
   }
-  for (uint64_t at = 2 * kFront; at <= room; at *= 2) places.push_back(at);
+  for (uint64_t at = kRegion; at <= room; at += kRegion) places.push_back(at);
   for (uint64_t at = step; at <= room + kPage; at += step) places.push_back(at);
   for (uint64_t back = 0; back * step <= room; ++back) places.push_back(room - back * step);
   return places;
@@ -64,11 +64,11 @@ std::string describe(const DataCopies& copies, int64_t peak_held) {
   return text + ", " + size(copies.total_bytes()) + " where the peak is " + size(peak_held);
 }
 
-// The memory rose from what it was before the first array by a whole number of arrays, give or take
-// a sixth of one for all else that a program takes meanwhile.
+// The memory rose from what it was before the first array by a whole number of arrays, plus
+// at most a third of one for all else that a program takes meanwhile.
 void add_alike(DataCopies& copies, std::span<const Sample> samples) {
   constexpr double kBefore = 2;  // seconds: the array may be half filled when it is first seen
-  constexpr double kAllElse = 1.0 / 6;
+  constexpr double kAllElse = 0.3;
   if (copies.times() < 2 || samples.empty()) return;
   int64_t before = -1;
   int64_t peak = 0;
@@ -281,8 +281,9 @@ void CopyFinder::count(double seconds) {
 void CopyWatch::look(int64_t pid, int64_t anonymous_bytes, double seconds) {
   // A copy takes a while; what moved a moment ago may be complete only now.
   constexpr double kSettles = 4;
-  if (std::abs(anonymous_bytes - seen_bytes_) >= CopyFinder::kSmallest / 2) {
-    seen_bytes_ = anonymous_bytes;
+  // What a step takes and gives back again and again is no new array.
+  if (anonymous_bytes >= highest_bytes_ + CopyFinder::kSmallest / 2) {
+    highest_bytes_ = anonymous_bytes;
     moved_at_ = seconds;
   }
   const bool moved = moved_at_ > 0 && seconds <= moved_at_ + kSettles;
@@ -291,7 +292,7 @@ void CopyWatch::look(int64_t pid, int64_t anonymous_bytes, double seconds) {
     finder_ = CopyFinder();
     pid_ = pid;
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = own_cpu_seconds();
   const std::string path = "/proc/" + std::to_string(pid) + "/maps";
   if (!read_kernel_lines(path, [&](std::string_view line) { finder_.line(line); })) return;
   finder_.look(
@@ -302,8 +303,7 @@ void CopyWatch::look(int64_t pid, int64_t anonymous_bytes, double seconds) {
         return got > 0 ? static_cast<size_t>(got) : 0;
       },
       seconds);
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  next_ = seconds + std::clamp(1000 * taken.count(), 0.2, 2.0);
+  next_ = seconds + std::clamp(500 * (own_cpu_seconds() - begin), 0.2, 2.0);
   if (finder_.found().total_bytes() > best_.total_bytes()) best_ = finder_.found();
 }
 

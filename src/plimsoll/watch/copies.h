@@ -114,7 +114,7 @@ class CopyFinder {
   DataCopies found_;
 };
 
-// Looks at one process now and then, when its memory has moved; costs a thousandth of the time.
+// Looks at one process now and then, when its memory has risen; costs a five-hundredth of the time.
 class CopyWatch {
  public:
   void look(int64_t pid, int64_t anonymous_bytes, double seconds);
@@ -123,7 +123,7 @@ class CopyWatch {
  private:
   CopyFinder finder_;
   int64_t pid_ = 0;
-  int64_t seen_bytes_ = 0;
+  int64_t highest_bytes_ = 0;
   double moved_at_ = 0;
   double next_ = 0;
   DataCopies best_;

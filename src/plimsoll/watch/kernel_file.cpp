@@ -1,6 +1,7 @@
 #include "watch/kernel_file.h"
 
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,6 +50,12 @@ bool read_kernel_lines(const std::string& path, const std::function<void(std::st
 std::optional<int64_t> KernelFile::read_number(const std::string& path) {
   const std::optional<std::string_view> text = read(path);
   return text ? leading_number(*text) : std::nullopt;
+}
+
+double own_cpu_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 std::optional<int64_t> leading_number(std::string_view text) {

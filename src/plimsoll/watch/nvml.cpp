@@ -94,8 +94,12 @@ Nvml::Nvml(std::unique_ptr<Library> library) : library_(std::move(library)) {}
 
 std::unique_ptr<Nvml> Nvml::open() {
   if (::access("/dev/nvidiactl", F_OK) != 0 && ::access("/dev/dxg", F_OK) != 0) return nullptr;
+  return open("libnvidia-ml.so.1");
+}
+
+std::unique_ptr<Nvml> Nvml::open(const char* name) {
   auto library = std::make_unique<Library>();
-  library->handle = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  library->handle = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (library->handle == nullptr) return nullptr;
   if (!library->load_all() || library->init() != kSuccess) {
     ::dlclose(library->handle);

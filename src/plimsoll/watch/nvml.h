@@ -28,6 +28,8 @@ class Nvml {
  public:
   // Nothing where there is no library or no device.
   static std::unique_ptr<Nvml> open();
+  // The same for a library of that name, whatever devices there are.
+  static std::unique_ptr<Nvml> open(const char* name);
   ~Nvml();
 
   int64_t device_count() const;

@@ -82,7 +82,9 @@ std::vector<Page::Tile> tiles_of(const Run& run) {
   if (dominate(run.copies, run.peak.held_bytes)) {
     tiles.push_back({"Data held several times",
                      to_html(bytes_figure("copies.total_bytes", run.copies.total_bytes())),
-                     std::to_string(run.copies.times()) + " times the same, by comparison"});
+                     std::to_string(run.copies.times()) + " times, " +
+                         std::to_string(run.copies.equal + run.copies.halved) +
+                         " of them compared"});
   }
   tiles.push_back({"Bound by", escape_html(plain(to_string(run.bound.by))),
                    run.bound.evidence.empty() ? "" : run.bound.evidence.front()});

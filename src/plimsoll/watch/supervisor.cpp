@@ -251,19 +251,19 @@ void Supervisor::reap() {
 void Supervisor::look() {
   const double time = now();
   if (time >= next_full_) {
-    const auto begin = std::chrono::steady_clock::now();
+    // Processor time: that others run meanwhile is no reason to look more rarely.
+    const double begin = own_cpu_seconds();
     Sample sample = sampler_->full(time);
-    cost_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    cost_ = own_cpu_seconds() - begin;
     take(sample);
     copies_.look(sampler_->largest_now().pid, sampler_->largest_now().anonymous, time);
     const double wish = std::clamp(time / 40, 0.05, options_.interval_seconds);
     next_full_ = now() + std::max(wish, cost_ / kCostShare);
     next_light_ = now() + kFastest;
   } else if (time >= next_light_) {
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = own_cpu_seconds();
     take(sampler_->light(time));
-    const double cost =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double cost = own_cpu_seconds() - begin;
     const bool near = options_.memory && latest_.held > *options_.memory / 2;
     next_light_ =
         now() + std::max(near ? kFastest : kUsual, cost / (near ? kNearCostShare : kCostShare));
