@@ -47,7 +47,7 @@ ResidentBytes reference_resident_bytes(const graph::ProgramSet& programs) {
   // Measured, as tests/cli/test_memory_prediction.py does: a process that has made no kernels, the
   // vendor's library that it links but does not call, and the objects of a node's kernels at block
   // and tail.
-  constexpr Bytes kProgramBytes = 8_MiB;
+  constexpr Bytes kProgramBytes = 8_MiB + 256_KiB;
   constexpr Bytes kLinkedLibraryBytes = 14_MiB;
   constexpr Bytes kNodeBytes(512);
   const Bytes engine = kProgramBytes + (has_onednn() ? kLinkedLibraryBytes : Bytes(0));
