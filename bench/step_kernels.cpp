@@ -2,7 +2,7 @@
 // of the step alone at the extent that the kernel set takes, times the blocks of the batch. Nodes
 // that are cut along other axes than the batch run whole there.
 //
-//   step_kernels MODEL [batch, default 32] [seconds per node, default 0.05]
+//   step_kernels MODEL [batch, default 32] [seconds per node, default 0.05] [backend]
 //
 // Prints a table by operator (milliseconds a step, and floating-point operations a second as
 // the operators count them) and the slowest nodes to standard error, one JSON line to standard
@@ -78,8 +78,10 @@ int main(int argc, char** argv) {
   const formats::LoadedModel loaded = formats::load_model(argv[1]);
   layers::BatchSizes sizes;
   sizes.train = batch;
-  const train::Lowered lowered =
-      train::lower(loaded.model, loaded.compile.value_or(layers::CompileOptions()), sizes, {}, 0);
+  train::PlanRequest request;
+  if (argc > 4) request.backend = argv[4];
+  const train::Lowered lowered = train::lower(
+      loaded.model, loaded.compile.value_or(layers::CompileOptions()), sizes, request, 0);
   const graph::Program& program = lowered.built.set.programs.front();
   std::map<std::string, Row> by_op;
   std::vector<Row> rows;

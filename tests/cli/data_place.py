@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-USAGE, DATA = 2, 5
+USAGE, DATA, IO = 2, 5, 6
 
 
 def layer(class_name: str, name: str, **config: Any) -> dict[str, Any]:

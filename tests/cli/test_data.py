@@ -1,11 +1,14 @@
 """Data as people have them: tables and their labels; from the file to a trained model."""
 
 import json
+import os
+import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from data_place import DATA, USAGE, Workplace, corpus, dense, place
+from data_place import DATA, IO, USAGE, Workplace, corpus, dense, place
 
 __all__ = ["corpus", "place"]
 
@@ -139,3 +142,24 @@ def test_class_weights_are_sample_weights(place: Workplace) -> None:
     plain = place.fit(model, **data)
     assert plain.returncode == 0, plain.stderr
     assert place.epochs()[0]["loss"] != expected
+
+
+def test_a_file_that_is_cut_while_it_is_read(place: Workplace) -> None:
+    x = place.folder / "x.npy"
+    np.save(x, np.zeros((20_000, 64), "float32"))
+    np.save(place.folder / "y.npy", np.zeros(20_000, "float32"))
+    model = place.model([64], dense(1, "linear"))
+    command = [
+        place.binary, "fit", model, "--data", x, "--labels", place.folder / "y.npy", "--batch", 64,
+        "--epochs", 100_000, "--optimizer", "sgd", "--loss", "mse", "--log", place.log, "--json",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while not (place.log.exists() and place.log.stat().st_size > 0):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    os.truncate(x, 1_000_000)
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode == IO, messages
+    assert "x.npy" in messages and "cut short" in messages

@@ -256,6 +256,8 @@ TEST_P(CaseTest, SumsAreFoldsOfBlocks) {
       }
     }
     for (size_t i = 0; i < folded.size(); ++i) {
+      // A result with rows of its own, beside sums.
+      if (graph().value(graph().node(run.node).outputs[i]).type.shape.has_batch()) continue;
       EXPECT_EQ(0, std::memcmp(folded[i].data(), sums[i].data(), folded[i].size()))
           << graph().node(run.node).name;
     }

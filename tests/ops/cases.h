@@ -18,6 +18,7 @@ std::vector<Case> clip_cases();
 std::vector<Case> conv2d_cases();
 std::vector<Case> conv2d_pool_cases();
 std::vector<Case> dense_cases();
+std::vector<Case> dense_crossentropy_cases();
 std::vector<Case> dropout_cases();
 std::vector<Case> embedding_cases();
 std::vector<Case> initializer_cases();

@@ -79,7 +79,7 @@ train::FitOptions fit_options(const FitOptions& options) {
   train::FitOptions fit;
   fit.epochs = options.epochs;
   fit.steps = options.steps;
-  fit.shuffle = options.shuffle;
+  fit.shuffle = options.shuffle ? data::Shuffle::kFull : data::Shuffle::kNone;
   fit.progress = options.progress ? stderr : nullptr;
   fit.on_step = options.on_step;
   if (options.on_epoch) {

@@ -27,7 +27,7 @@ struct FitCommand {
   TrainingDataOptions data;
   int64_t epochs = 1;
   int64_t steps = 0;
-  bool no_shuffle = false;
+  std::string shuffle;  // "": as the data ask for
   std::string output;
   std::string log;
   bool log_steps = false;
@@ -97,7 +97,7 @@ std::unique_ptr<train::Checkpointer> open_checkpoints(FitCommand& command) {
       options, [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); });
   if (const train::CheckpointHead* head = checkpoints->found()) {
     command.model.seed = head->seed;
-    command.no_shuffle = !head->shuffle;
+    if (command.shuffle.empty()) command.shuffle = data::to_string(head->shuffle);
     if (command.model.threads == 0) command.model.threads = head->threads;
   }
   return checkpoints;
@@ -113,7 +113,7 @@ train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, Epo
   train::FitOptions options;
   options.epochs = command.epochs;
   if (command.steps > 0) options.steps = command.steps;
-  options.shuffle = !command.no_shuffle;
+  options.shuffle = data::parse_shuffle(command.shuffle);
   options.progress = command.model.json ? nullptr : stderr;
   if (log != nullptr) {
     if (command.log_steps) {
@@ -155,6 +155,7 @@ void report_profile(const FitCommand& command, const train::Session& session) {
 
 int run(FitCommand command) {
   if (!command.output.empty()) formats::check_output_name(command.output);
+  if (!command.shuffle.empty()) data::parse_shuffle(command.shuffle);  // refused before anything
   const std::unique_ptr<train::Checkpointer> checkpoints = open_checkpoints(command);
   Loaded loaded = load(command.model, true, true);
   TrainingData data = open_training(command.data, command.model.seed, loaded);
@@ -164,13 +165,16 @@ int run(FitCommand command) {
   train::Session session(loaded.file.model, loaded.compile, session_choices, data.rows,
                          data.resident);
   report::PlanSummary plan = session.summary();
-  plan.data = data::describe(data.train);
+  if (command.shuffle.empty()) command.shuffle = data::to_string(data.train.usual_shuffle());
+  plan.data = data::describe(data.train) + ", shuffle " + command.shuffle;
   if (!command.model.json) std::fputs((report::to_text(plan, false) + "\n").c_str(), stderr);
   session.initialize(loaded.file.weights.get());
   const std::unique_ptr<train::Callbacks> callbacks = make_callbacks(command, loaded, session);
   if (checkpoints && callbacks) checkpoints->attach(*callbacks);
   train::Position start;
-  if (checkpoints) start = checkpoints->restore(session, data.rows.train, !command.no_shuffle);
+  if (checkpoints) {
+    start = checkpoints->restore(session, data.rows.train, data::parse_shuffle(command.shuffle));
+  }
   const std::unique_ptr<trace::RunLog> log = open_log(command, start);
   EpochLogs logs = open_epoch_logs(command.callbacks, start.epoch, report::to_text(plan, true));
   train::FitOptions options = fit_options(command, log.get(), logs);
@@ -219,7 +223,10 @@ Command add_fit(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command->add_option("--steps", options->steps, "Stop after so many steps")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 50));
-  command->add_flag("--no-shuffle", options->no_shuffle, "Take samples in the file's order");
+  command->add_option("--shuffle", options->shuffle,
+                      "full, block (local reads) or none; default: block beyond 1 GiB, else full");
+  command->add_flag_callback(
+      "--no-shuffle", [options] { options->shuffle = "none"; }, "Take samples in the file's order");
   command->add_option("--output", options->output, "Trained model: .keras, or .json for structure");
   command->add_option("--log", options->log, "JSON lines: one object per epoch");
   command->add_flag("--log-steps", options->log_steps, "… and one per step");

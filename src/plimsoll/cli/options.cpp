@@ -1,8 +1,10 @@
 #include "cli/options.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "train/self_test.h"
@@ -56,6 +58,11 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       .add_option("--plan-time", options.plan_time,
                   "Effort of the search for a plan, about so many seconds; default 2")
       ->check(CLI::Range(0.01, 1e6));
+  command.add_option("--max-slowdown", options.max_slowdown,
+                     "The most time against the free plan's, as 1.5x");
+  command.add_option("--without", options.without,
+                     "Techniques of the planner to do without, separated by commas");
+  command.add_option("--plan", options.plan, "A plan that `plan --output` wrote, to run as it is");
   CLI::Option* spill = command.add_flag("--spill", options.spill,
                                         "A spill file wherever that is faster, not only where "
                                         "nothing fits without one");
@@ -102,6 +109,25 @@ int64_t plan_steps(const ModelOptions& options) {
   return static_cast<int64_t>(options.plan_time * kStepsPerSecond);
 }
 
+std::optional<double> max_slowdown(const ModelOptions& options) {
+  std::string_view text = options.max_slowdown;
+  if (text.empty()) return std::nullopt;
+  if (text.ends_with('x')) text.remove_suffix(1);
+  double factor = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
+  if (error != std::errc() || end != text.data() + text.size() || !(factor >= 1)) {
+    throw Error(ErrorKind::kConfig,
+                "--max-slowdown: expected a factor from 1 on, as 1.5x, received \"" +
+                    options.max_slowdown + "\".");
+  }
+  return factor;
+}
+
+std::string saved_plan(const ModelOptions& options) {
+  constexpr int64_t kMostBytes = int64_t{1} << 28;
+  return options.plan.empty() ? "" : read_text_file(options.plan, kMostBytes);
+}
+
 std::optional<Bytes> memory_limit(const ModelOptions& options) {
   if (options.memory.empty()) return std::nullopt;
   return parse_bytes(options.memory, memory_available_to_process());
@@ -129,6 +155,9 @@ train::SessionOptions session_options(const ModelOptions& options,
   session.backend = options.backend;
   session.seed = options.seed;
   session.plan_steps = plan_steps(options);
+  session.max_slowdown = max_slowdown(options);
+  session.without = options.without;
+  session.saved_plan = saved_plan(options);
   return session;
 }
 

@@ -32,7 +32,10 @@ struct ModelOptions {
   std::string backend;
   int threads = 0;
   uint64_t seed = 0;
-  double plan_time = 2;  // effort of the search, in seconds of a machine of today
+  double plan_time = 2;      // effort of the search, in seconds of a machine of today
+  std::string max_slowdown;  // "1.5x" or "1.5"; empty: none
+  std::string without;       // techniques of the planner, separated by commas
+  std::string plan;          // a saved plan's file
   bool json = false;
   bool spill = false;
   bool no_spill = false;
@@ -52,6 +55,10 @@ Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss);
 // Steps of the search that --plan-time stands for: a constant a second, so that equal command lines
 // give equal plans on any machine.
 int64_t plan_steps(const ModelOptions& options);
+// Throws kConfig where it is no number from 1 on.
+std::optional<double> max_slowdown(const ModelOptions& options);
+// The text of --plan; empty: none.
+std::string saved_plan(const ModelOptions& options);
 std::optional<Bytes> memory_limit(const ModelOptions& options);
 train::SpillUse spill_use(const ModelOptions& options);
 std::optional<Bytes> spill_limit(const ModelOptions& options, const std::string& spill_directory);

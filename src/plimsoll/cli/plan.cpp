@@ -32,6 +32,9 @@ int run(const PlanOptions& options) {
   request.threads = options.model.threads;
   request.seed = options.model.seed;
   request.plan_steps = plan_steps(options.model);
+  request.max_slowdown = max_slowdown(options.model);
+  request.without = options.model.without;
+  request.saved_plan = saved_plan(options.model);
   request.spill = spill_use(options.model);
   request.spill_directory = options.data.data.set.spill_directory;
   request.spill_limit = spill_limit(options.model, options.data.data.set.spill_directory);

@@ -10,6 +10,7 @@
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "data/npy_sink.h"
+#include "data/text_sink.h"
 #include "train/session.h"
 
 namespace plimsoll::cli {
@@ -22,8 +23,20 @@ struct PredictCommand {
 };
 
 void check_output(const std::string& path) {
-  if (path.ends_with(".npy")) return;
-  throw Error(ErrorKind::kConfig, "--output: expected a name ending in .npy, received " + path);
+  for (const char* ending : {".npy", ".csv", ".jsonl"}) {
+    if (path.ends_with(ending)) return;
+  }
+  throw Error(ErrorKind::kConfig,
+              "--output: expected a name ending in .npy, .csv or .jsonl, received " + path);
+}
+
+// Runs the whole of the data through the model into a sink of either kind.
+template <typename Sink>
+void predict_into(Sink& sink, train::Session& session, const Loaded& loaded,
+                  data::Dataset& dataset) {
+  session.initialize(loaded.file.weights.get());
+  session.predict(dataset, sink);
+  sink.finish();
 }
 
 int run(const PredictCommand& command) {
@@ -49,10 +62,15 @@ int run(const PredictCommand& command) {
   }
   std::vector<int64_t> row_shape = type.shape.at(1);
   row_shape.erase(row_shape.begin());
-  data::NpySink sink(command.output, type.dtype, rows.predict, std::move(row_shape));
-  session.initialize(loaded.file.weights.get());
-  session.predict(dataset, sink);
-  sink.finish();
+  if (command.output.ends_with(".npy")) {
+    data::NpySink sink(command.output, type.dtype, rows.predict, std::move(row_shape));
+    predict_into(sink, session, loaded, dataset);
+  } else {
+    const auto form = command.output.ends_with(".csv") ? data::TextSink::Form::kCsv
+                                                       : data::TextSink::Form::kJsonLines;
+    data::TextSink sink(form, command.output, type.dtype, rows.predict, std::move(row_shape));
+    predict_into(sink, session, loaded, dataset);
+  }
   std::fprintf(stderr, "wrote %lld predictions to %s\n", static_cast<long long>(rows.predict),
                command.output.c_str());
   return kDone;
@@ -65,7 +83,7 @@ Command add_predict(CLI::App& app) {
   CLI::App* command = app.add_subcommand("predict", "Write a model's outputs on data");
   add_model_options(*command, options->model);
   add_data_options(*command, options->data, DataNeed::kSamples);
-  command->add_option("--output", options->output, "Predictions: a .npy file")->required();
+  command->add_option("--output", options->output, "Predictions: .npy, .csv or .jsonl")->required();
   return [options] { return run(*options); };
 }
 

@@ -56,6 +56,12 @@ class ArrayRows final : public RowSource {
     }
   }
 
+  void read_ahead(int64_t first, int64_t count) override {
+    if (!kept_.empty()) return;
+    const int64_t row_bytes = row_elements_ * format_.bytes;
+    file_->file()->prefetch(file_->offset() + data_offset_ + first * row_bytes, count * row_bytes);
+  }
+
   void read(int64_t first, int64_t count, DType dtype, void* destination) override {
     PLIMSOLL_CHECK(first >= 0 && count >= 0 && first <= row_count_ && count <= row_count_ - first,
                    "rows outside of " + origin());

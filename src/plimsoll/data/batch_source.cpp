@@ -156,8 +156,11 @@ BatchSource::BatchSource(Dataset& dataset, std::vector<InputBinding> inputs,
   for (const InputBinding& input : inputs_) {
     RowSource* source = find_source(dataset, input);
     check_source(input, *source);
-    source->expect_order(options_.shuffle);
+    source->expect_order(options_.shuffle != Shuffle::kNone);
     sources_.push_back(source);
+    const int64_t elements = fixed_shape(source->row_shape()).element_count(1);
+    block_row_bytes_ =
+        std::max(block_row_bytes_, elements * element_bytes(source->stored_dtype()).count());
   }
 }
 
@@ -176,9 +179,23 @@ Bytes BatchSource::resident_bytes() const { return resident_bytes_; }
 void BatchSource::select(int64_t epoch, int64_t batch_index) {
   PLIMSOLL_CHECK(batch_index >= 0 && batch_index < batch_count(), "a batch beyond the data");
   first_position_ = batch_index * options_.batch;
-  if (!options_.shuffle || epoch == epoch_) return;
+  if (options_.shuffle == Shuffle::kNone || epoch == epoch_) return;
   epoch_ = epoch;
-  order_ = Permutation(row_count_, options_.seed, epoch);
+  order_ = RowOrder(options_.shuffle, row_count_, block_row_bytes_, options_.seed, epoch);
+  group_ahead_ = -1;
+}
+
+// Asks for the blocks of this group and of the next one before their rows are read.
+void BatchSource::read_ahead(int64_t position) {
+  if (options_.shuffle != Shuffle::kBlock) return;
+  const int64_t last = std::min(order_.group_of(position) + 1, order_.group_count() - 1);
+  for (int64_t group = std::max(group_ahead_ + 1, last - 1); group <= last; ++group) {
+    for (int64_t i = 0; i < order_.blocks_in(group); ++i) {
+      const RowOrder::Rows block = order_.block(group, i);
+      for (RowSource* source : sources_) source->read_ahead(block.first, block.count);
+    }
+    group_ahead_ = group;
+  }
 }
 
 void BatchSource::fill(int input, int64_t row_begin, int64_t row_count, void* destination) {
@@ -190,6 +207,7 @@ void BatchSource::fill(int input, int64_t row_begin, int64_t row_count, void* de
   const InputBinding& binding = inputs_[index];
   RowSource& source = *sources_[index];
   announce(source, first);
+  read_ahead(first);
   const int64_t row_bytes = binding.row_elements * element_bytes(binding.dtype).count();
   auto* out = static_cast<std::byte*>(destination);
   // Rows that follow each other in the data are read by one call; unshuffled, that is all of them.

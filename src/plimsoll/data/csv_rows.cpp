@@ -190,6 +190,9 @@ class TableRows final : public RowSource {
     return codec::can_convert(codec::native_format(DType::kFloat64), dtype);
   }
   void expect_order(bool random) override { table_->expect_order(random); }
+  void read_ahead(int64_t first, int64_t count) override {
+    if (first_) table_->read_ahead(first, count);
+  }
 
   void read(int64_t first, int64_t count, DType dtype, void* destination) override {
     auto* out = static_cast<std::byte*>(destination);

@@ -18,6 +18,11 @@ std::vector<const RowSource*> all_sources(const Dataset& dataset) {
 
 }  // namespace
 
+Shuffle Dataset::usual_shuffle() const {
+  const bool files_of_their_own = classes != nullptr;
+  return file_bytes > kFullShuffleBytes && !files_of_their_own ? Shuffle::kBlock : Shuffle::kFull;
+}
+
 int64_t Dataset::row_count() const {
   const std::vector<const RowSource*> sources = all_sources(*this);
   return sources.empty() ? 0 : sources.front()->row_count();

@@ -13,7 +13,7 @@
 
 #include "base/tensor_io.h"
 #include "data/dataset_options.h"
-#include "data/permutation.h"
+#include "data/row_order.h"
 #include "data/row_source.h"
 
 namespace plimsoll::data {
@@ -36,6 +36,11 @@ struct Dataset {
   // Tokens of a text by their number; null for other data.
   std::shared_ptr<const Vocabulary> vocabulary{};
   int64_t skipped = 0;  // damaged samples that were left out
+
+  // What a shuffle is where the user names none: blocks beyond kFullShuffleBytes of data in one
+  // file, full below. It depends on the data alone, so that a limit never changes the result.
+  Shuffle usual_shuffle() const;
+  static constexpr Bytes kFullShuffleBytes = 1_GiB;
 
   int64_t row_count() const;  // of the first; 0 where there is nothing
   Bytes resident_bytes() const;
@@ -79,7 +84,7 @@ struct InputBinding {
 
 struct BatchOptions {
   int64_t batch = 32;
-  bool shuffle = false;
+  Shuffle shuffle = Shuffle::kNone;
   uint64_t seed = 0;
   bool check_finite = false;  // NaN and infinity in the data are kData, naming the row
 };
@@ -110,10 +115,13 @@ class BatchSource : public InputSource {
   int64_t row_count_ = 0;
   Bytes resident_bytes_;
   int64_t epoch_ = -1;
-  int64_t first_position_ = 0;  // of the current batch
-  Permutation order_;
+  int64_t first_position_ = 0;   // of the current batch
+  int64_t block_row_bytes_ = 1;  // of a row where it lies: what blocks are measured in
+  RowOrder order_;
+  int64_t group_ahead_ = -1;  // the last group of blocks that was asked for ahead
 
   void announce(RowSource& source, int64_t position) const;
+  void read_ahead(int64_t position);
   void check_values(const InputBinding& input, const RowSource& source, int64_t position,
                     int64_t count, const void* values) const;
 };

@@ -42,6 +42,11 @@ class RowSource {
   virtual bool can_read_as(DType dtype) const = 0;
   // A hint of the order in which rows will be read.
   virtual void expect_order(bool random) { (void)random; }
+  // A hint that these rows will be read soon, in any order.
+  virtual void read_ahead(int64_t first, int64_t count) {
+    (void)first;
+    (void)count;
+  }
   // How many rows a source can make ready before they are read; 0: it does not. At most 64.
   virtual int64_t lookahead() const { return 0; }
   // The rows that will be read next, in that order; replaces what was announced before.

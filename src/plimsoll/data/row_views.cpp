@@ -39,6 +39,9 @@ class PartRows final : public RowSource {
   void expect_order(bool random) override {
     source_->expect_order(random || !order_.is_identity());
   }
+  void read_ahead(int64_t first, int64_t count) override {
+    if (order_.is_identity()) source_->read_ahead(first_ + first, count);
+  }
   int64_t lookahead() const override { return source_->lookahead(); }
   void announce(std::span<const int64_t> rows) override {
     std::array<int64_t, kMostAhead> mapped;

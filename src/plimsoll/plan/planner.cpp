@@ -1,6 +1,7 @@
 #include "plan/planner.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "plan/complete.h"
 #include "plan/search.h"
@@ -84,6 +85,16 @@ Fits assemble(const Frontiers& frontiers, const std::vector<const Candidate*>& p
   return fits;
 }
 
+// The smallest arena whose plan is not slower than is allowed; beyond every limit where none is.
+Bytes smallest_within(const PlanOutcome& outcome, const PlanOptions& options) {
+  if (!options.max_slowdown) return outcome.smallest;
+  const double free = options.free_seconds > 0 ? options.free_seconds : outcome.free_seconds;
+  for (const FrontierPoint& point : outcome.frontier) {
+    if (point.seconds <= *options.max_slowdown * free) return point.arena_bytes;
+  }
+  return Bytes(std::numeric_limits<int64_t>::max());
+}
+
 }  // namespace
 
 PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
@@ -106,10 +117,13 @@ PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCata
   outcome.plain = std::move(frontiers.plain);
   Fits free_fits = assemble(frontiers, free, programs, catalog, options);
   outcome.culprits = find_culprits(free_fits.plan, programs);
-  const Bytes limit = options.arena_limit.value_or(outcome.free_plan);
-  if (limit >= outcome.free_plan) {
+  outcome.free_seconds = free_fits.seconds;
+  const Bytes least = smallest_within(outcome, options);
+  const Bytes limit =
+      options.arena_limit.value_or(options.max_slowdown ? least : outcome.free_plan);
+  if (limit >= outcome.free_plan && least <= outcome.free_plan) {
     outcome.answer = std::move(free_fits);
-  } else if (limit >= outcome.smallest) {
+  } else if (limit >= least) {
     outcome.answer = assemble(frontiers, pick(frontiers, limit), programs, catalog, options);
   } else if (limit < outcome.lower_bound) {
     outcome.answer = Impossible{outcome.lower_bound, std::move(proof)};

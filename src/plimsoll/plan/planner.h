@@ -22,7 +22,11 @@ struct PlanOptions {
   std::optional<Bytes> arena_limit = {};  // none: the free plan
   int64_t max_steps = 200'000;            // search effort
   Bytes gap = {};                         // bytes kept free between buffers (poisoned in tests)
-  bool nested_loops = true;               // each technique is a switch, default on
+  // The most time against the free plan's; without a limit the smallest plan within it is taken.
+  std::optional<double> max_slowdown = {};
+  double free_seconds = 0;  // that the slowdown is measured against; 0: this search's own
+  bool slices = true;       // each technique is a switch, default on (plan/techniques.h)
+  bool nested_loops = true;
   bool reread_inputs = true;
   bool in_place = true;
   bool saved_forms = true;
@@ -65,6 +69,7 @@ struct [[nodiscard]] PlanOutcome {
   Bytes lower_bound;                    // of the arena
   Bytes smallest;                       // the smallest arena for which a plan was found
   Bytes free_plan;                      // the arena of the free plan
+  double free_seconds = 0;              // and its time
   std::vector<FrontierPoint> frontier;  // by rising memory, time strictly falling
   // Plans of the first program that anyone would make, for comparison: "whole batch, all kept",
   // "slices alone", "checkpoints", "greedy eviction". Their arenas are as small as a perfect

@@ -86,11 +86,18 @@ class Search {
     return best;
   }
 
+  std::vector<Shapes> find_flat_shapes() const {
+    std::vector<Shapes> flat = make_flat_shapes(facts_, trials_.dependencies(), trials_.slots());
+    if (!options_.slices) flat.erase(flat.begin(), flat.end() - 1);
+    return flat;
+  }
+
   void score_all() {
     const Dependencies& dependencies = trials_.dependencies();
-    const std::vector<Shapes> flat = make_flat_shapes(facts_, dependencies, trials_.slots());
+    const std::vector<Shapes> flat = find_flat_shapes();
     std::vector<Shapes> nested;
-    if (options_.nested_loops) nested = make_nested_shapes(facts_, dependencies, trials_.slots());
+    if (options_.nested_loops && options_.slices)
+      nested = make_nested_shapes(facts_, dependencies, trials_.slots());
     const OrderRule flat_rule = scores_[score_rules(flat.front())].recipe.rule;
     OrderRule nested_rule = flat_rule;
     if (!nested.empty()) nested_rule = scores_[score_rules(nested.front())].recipe.rule;
@@ -104,6 +111,7 @@ class Search {
     for (const Shapes& shapes : flat) {
       const size_t here = score({shapes, flat_rule, false, {}});
       if (scores_[here].load < scores_[smallest].load) smallest = here;
+      if (spilled_) score({shapes, flat_rule, false, {}, true});
     }
     note_plain(smallest, "slices alone");
   }
@@ -156,9 +164,7 @@ class Search {
     };
     const std::vector<const Score*> frontier = find_frontier();
     add(frontier.front()->recipe);
-    const std::vector<Shapes> flat =
-        make_flat_shapes(facts_, trials_.dependencies(), trials_.slots());
-    add({flat.front(), frontier.front()->recipe.rule, false, {}});
+    add({find_flat_shapes().front(), frontier.front()->recipe.rule, false, {}});
     add(scores_[whole_].recipe);
     for (size_t i = 1; i < kMostBases; ++i) {
       add(frontier[i * (frontier.size() - 1) / (kMostBases - 1)]->recipe);

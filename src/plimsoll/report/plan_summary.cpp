@@ -43,6 +43,22 @@ void add_parts(const PlanSummary& summary, std::string& text) {
   text += table.print();
 }
 
+void add_bounds(const PlanSummary& summary, std::string& text) {
+  text += "\nfree plan " + to_string(summary.free_plan) + "; smallest with the same bits " +
+          to_string(summary.smallest_same_bits) + " (" +
+          std::to_string(summary.smallest_same_bits.count()) + " B)";
+  if (summary.smallest_feasible > Bytes(0)) {
+    text += "; smallest " + to_string(summary.smallest_feasible) + " (" +
+            std::to_string(summary.smallest_feasible.count()) + " B)";
+  }
+  text += "; lower bound " + to_string(summary.lower_bound) + "\n";
+  if (summary.smallest_with_spill) {
+    text += "with a spill file: smallest with the same bits " +
+            to_string(*summary.smallest_with_spill) + " (" +
+            std::to_string(summary.smallest_with_spill->count()) + " B)\n";
+  }
+}
+
 void add_frontier(const PlanSummary& summary, std::string& text) {
   Table table({"limit", "step", "plan"});
   for (const plan::FrontierPoint& point : summary.frontier) {
@@ -87,19 +103,7 @@ std::string to_text(const PlanSummary& summary, bool with_frontier) {
   if (summary.spill > Bytes()) text += "spill file: " + to_string(summary.spill) + "\n";
   text += "guard: " + summary.guard + "\n\n";
   add_parts(summary, text);
-  text += "\nfree plan " + to_string(summary.free_plan) + "; smallest with the same bits " +
-          to_string(summary.smallest_same_bits) + " (" +
-          std::to_string(summary.smallest_same_bits.count()) + " B)";
-  if (summary.smallest_feasible > Bytes(0)) {
-    text += "; smallest " + to_string(summary.smallest_feasible) + " (" +
-            std::to_string(summary.smallest_feasible.count()) + " B)";
-  }
-  text += "; lower bound " + to_string(summary.lower_bound) + "\n";
-  if (summary.smallest_with_spill) {
-    text += "with a spill file: smallest with the same bits " +
-            to_string(*summary.smallest_with_spill) + " (" +
-            std::to_string(summary.smallest_with_spill->count()) + " B)\n";
-  }
+  if (summary.free_plan > Bytes(0)) add_bounds(summary, text);
   if (summary.largest_feasible_batch) {
     text +=
         "largest batch within the limit: " + std::to_string(*summary.largest_feasible_batch) + "\n";

@@ -49,7 +49,7 @@ struct PlanSummary {
   Bytes smallest_same_bits;
   std::optional<Bytes> smallest_with_spill;  // the same bits, with a spill file; none: not searched
   Bytes spill;                               // of the chosen plan's spill file; zero: it has none
-  Bytes free_plan;
+  Bytes free_plan;                           // zero: a saved plan, nothing was searched
   std::optional<int64_t> largest_feasible_batch;
   std::vector<plan::FrontierPoint> frontier;  // arena_bytes here: of the whole process
   std::vector<plan::FrontierPoint> plain;     // plans that anyone would make, alike

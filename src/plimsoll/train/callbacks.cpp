@@ -156,7 +156,7 @@ void Callbacks::watch_plateau(Session& session, double value) {
   }
   if (state_.cooldown > 0 || ++state_.plateau_wait < plateau.patience) return;
   const double rate = *session.learning_rate();
-  if (rate <= plateau.min_lr) return;
+  if (static_cast<float>(rate) <= static_cast<float>(plateau.min_lr)) return;
   const double lower = std::max(rate * plateau.factor, plateau.min_lr);
   session.set_learning_rate(lower);
   state_.cooldown = plateau.cooldown;

@@ -71,7 +71,7 @@ layers::Config to_config(const CheckpointHead& head) {
                                 {"batch", head.batch},
                                 {"rows", head.rows},
                                 {"seed", std::to_string(head.seed)},
-                                {"shuffle", head.shuffle},
+                                {"shuffle", std::string(data::to_string(head.shuffle))},
                                 {"program", head.program},
                                 {"kernel_set", head.kernel_set},
                                 {"block_set", head.block_set},
@@ -88,7 +88,11 @@ CheckpointHead parse_checkpoint_head(const layers::Config& config) {
   head.rows = config.at("rows").as_int();
   const std::string& seed = config.at("seed").as_string();
   std::from_chars(seed.data(), seed.data() + seed.size(), head.seed);
-  head.shuffle = config.at("shuffle").as_bool();
+  // Files of before there were blocks say yes or no.
+  const layers::Config& shuffle = config.at("shuffle");
+  head.shuffle = shuffle.is_bool()
+                     ? (shuffle.as_bool() ? data::Shuffle::kFull : data::Shuffle::kNone)
+                     : data::parse_shuffle(shuffle.as_string());
   head.program = config.at("program").as_string();
   head.kernel_set = config.at("kernel_set").as_string();
   head.block_set = static_cast<int>(config.at("block_set").as_int());

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/tensor_io.h"
+#include "data/row_order.h"
 #include "formats/checkpoint_file.h"
 
 namespace plimsoll::train {
@@ -44,7 +45,7 @@ struct CheckpointHead {
   int64_t batch = 0;
   int64_t rows = 0;  // of the training data
   uint64_t seed = 0;
-  bool shuffle = true;
+  data::Shuffle shuffle = data::Shuffle::kFull;
   std::string program;  // fingerprint of the training program, in hexadecimal
   std::string kernel_set;
   int block_set = 0;

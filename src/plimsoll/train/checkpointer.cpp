@@ -44,7 +44,7 @@ Checkpointer::Checkpointer(const CheckpointOptions& options,
   }
 }
 
-Position Checkpointer::restore(Session& session, int64_t rows, bool shuffle) {
+Position Checkpointer::restore(Session& session, int64_t rows, data::Shuffle shuffle) {
   head_ = session.describe(rows, shuffle);
   if (!found_) return {};
   const CheckpointHead& was = found_->head;
@@ -54,8 +54,8 @@ Position Checkpointer::restore(Session& session, int64_t rows, bool shuffle) {
   refuse_other(found_->path, "model, optimizer and loss of fingerprint", was.program,
                head_.program);
   refuse_other(found_->path, "the seed", std::to_string(was.seed), std::to_string(head_.seed));
-  refuse_other(found_->path, "shuffled data:", was.shuffle ? "yes" : "no",
-               head_.shuffle ? "yes" : "no");
+  refuse_other(found_->path, "--shuffle", std::string(data::to_string(was.shuffle)),
+               std::string(data::to_string(head_.shuffle)));
   session.restore(*found_->tensors, was.position.steps);
   if (callbacks_ != nullptr) callbacks_->restore(was.callbacks);
   found_->tensors.reset();

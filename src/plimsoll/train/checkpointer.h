@@ -34,7 +34,7 @@ class Checkpointer {
   const CheckpointHead* found() const { return found_ ? &found_->head : nullptr; }
 
   // Fills the session's state from it and says what is not the same. Start: nothing was found.
-  Position restore(Session& session, int64_t rows, bool shuffle);
+  Position restore(Session& session, int64_t rows, data::Shuffle shuffle);
 
   // Their state is written with every checkpoint and given back by restore. Outlive this.
   void attach(Callbacks& callbacks) { callbacks_ = &callbacks; }

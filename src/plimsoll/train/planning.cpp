@@ -11,7 +11,10 @@
 #include "layers/optimizers.h"
 #include "ops/fuse/fuse.h"
 #include "ops/registry.h"
+#include "plan/estimate.h"
 #include "plan/spilled.h"
+#include "plan/techniques.h"
+#include "plan/text.h"
 #include "plan/validator.h"
 
 namespace plimsoll::train {
@@ -22,6 +25,9 @@ constexpr int kMostBlockSets = 31;
 // What asking for the block sets before it leaves in heap and library pages: measured.
 constexpr Bytes kFirstSearch = 1_MiB + 512_KiB;
 constexpr Bytes kFurtherSearch = 512_KiB;
+// Of the effort goes into each set of smaller blocks, and into each batch size that is tried.
+constexpr int64_t kSmallerSetShare = 4;
+constexpr int64_t kBatchShare = 8;
 constexpr int64_t kLargestBatchTried = int64_t{1} << 20;
 
 bool all_ones(const graph::ProgramSet& set, const graph::KernelCatalog& catalog) {
@@ -84,6 +90,9 @@ void ask_spilled(const PlanRequest& request, bool needed, plan::PlanOptions opti
                                             answer.lowered.backend->catalog(), options, most);
   if (!answer.spilled || !answer.spilled->fits) return;
   const plan::Fits& file = *answer.spilled->fits;
+  const double free_seconds =
+      options.free_seconds > 0 ? options.free_seconds : answer.outcome.free_seconds;
+  if (options.max_slowdown && file.seconds > *options.max_slowdown * free_seconds) return;
   const bool faster =
       request.spill == SpillUse::kAlways && fits && file.seconds < answer.fits()->seconds;
   answer.takes_file = !fits || faster;
@@ -93,7 +102,7 @@ void ask_spilled(const PlanRequest& request, bool needed, plan::PlanOptions opti
 
 SetAnswer ask(const layers::Model& model, const layers::CompileOptions& compile,
               const layers::BatchSizes& batches, const PlanRequest& request, int block_set,
-              bool needed = true) {
+              bool needed = true, double free_seconds = 0) {
   SetAnswer answer;
   answer.lowered = lower(model, compile, batches, request, block_set);
   const graph::ProgramSet& set = answer.lowered.built.set;
@@ -104,7 +113,10 @@ SetAnswer ask(const layers::Model& model, const layers::CompileOptions& compile,
     answer.overhead.start_up += searched;
   }
   plan::PlanOptions options;
-  options.max_steps = request.plan_steps;
+  options.max_steps = block_set > 0 ? request.plan_steps / kSmallerSetShare : request.plan_steps;
+  options.max_slowdown = request.max_slowdown;
+  options.free_seconds = free_seconds;
+  plan::switch_off(request.without, options);
   options.arena_limit = arena_limit(answer.overhead, request.limit);
   answer.outcome = plan::make_plan(set, answer.lowered.backend->catalog(), options);
   ask_spilled(request, needed, options, answer);
@@ -166,7 +178,9 @@ std::string exactly(Bytes bytes) {
   return to_string(bytes) + " (" + std::to_string(bytes.count()) + " B)";
 }
 
-void explain_refusal(const SetAnswer& last, bool spill, report::PlanSummary& summary) {
+void explain_refusal(const SetAnswer& last, const PlanRequest& request,
+                     report::PlanSummary& summary) {
+  const bool spill = request.spill != SpillUse::kNever;
   const Bytes limit = summary.limit.value_or(Bytes(0));
   std::string proof;
   const Bytes arena =
@@ -179,8 +193,9 @@ void explain_refusal(const SetAnswer& last, bool spill, report::PlanSummary& sum
                      " for the process outside of the arena, and " + proof;
   } else {
     summary.answer = "not_found";
-    summary.reason = "no plan found within " + exactly(limit) + "; the smallest found needs " +
-                     exactly(summary.smallest_feasible) +
+    const std::string slowdown = request.max_slowdown ? " that takes at most the allowed time" : "";
+    summary.reason = "no plan" + slowdown + " found within " + exactly(limit) +
+                     "; the smallest found needs " + exactly(summary.smallest_feasible) +
                      (summary.smallest_with_spill
                           ? " (" + exactly(*summary.smallest_with_spill) + " with a spill file)"
                           : "") +
@@ -194,6 +209,7 @@ std::optional<int64_t> largest_batch(const layers::Model& model,
                                      const layers::CompileOptions& compile, PlanRequest request,
                                      int block_set) {
   request.full_answer = false;
+  request.plan_steps = std::max<int64_t>(1, request.plan_steps / kBatchShare);
   const auto fits = [&](int64_t batch) {
     layers::BatchSizes sizes;
     sizes.train = batch;
@@ -212,6 +228,77 @@ std::optional<int64_t> largest_batch(const layers::Model& model,
     (fits(middle) ? low : high) = middle;
   }
   return low;
+}
+
+void describe(const layers::Model& model, const layers::CompileOptions& compile,
+              const layers::BatchSizes& batches, const PlanRequest& request,
+              report::PlanSummary& summary) {
+  summary.model = model.name();
+  summary.batch = std::max({batches.train, batches.train_tail, batches.evaluate,
+                            batches.evaluate_tail, batches.predict, batches.predict_tail});
+  summary.parameter_count = model.parameters().total();
+  summary.optimizer = compile.optimizer.is_null()
+                          ? "no optimizer"
+                          : layers::read_optimizer(compile.optimizer).class_name;
+  summary.limit = request.limit;
+  summary.guard = guard_text();
+}
+
+// The plan's own set of blocks: its programs' names are needed to read it.
+SetAnswer read_saved_plan(const layers::Model& model, const layers::CompileOptions& compile,
+                          const layers::BatchSizes& batches, const PlanRequest& request) {
+  SetAnswer answer;
+  plan::Plan saved;
+  for (int set = 0;; set = saved.block_set) {
+    answer.lowered = lower(model, compile, batches, request, set);
+    saved = plan::parse(request.saved_plan, answer.lowered.built.set);
+    if (saved.block_set == set || set != 0) break;
+  }
+  const graph::ProgramSet& programs = answer.lowered.built.set;
+  const graph::KernelCatalog& catalog = answer.lowered.backend->catalog();
+  const std::string where = "the saved plan: expected ";
+  if (saved.fingerprint != graph::fingerprint(programs)) {
+    throw Error(ErrorKind::kConfig,
+                where +
+                    "one of this model, optimizer, batch and number of rows, received another. "
+                    "Make it anew: plimsoll plan … --output FILE, with the same --data.");
+  }
+  if (saved.kernel_set != catalog.kernel_set() || saved.block_set != catalog.block_set()) {
+    throw Error(ErrorKind::kConfig, where + "one for kernels " + catalog.kernel_set() +
+                                        ", received one for " + saved.kernel_set +
+                                        ". Make it anew on this machine, or pass its --threads.");
+  }
+  const plan::Validation verdict = plan::validate(saved, programs, catalog);
+  if (!verdict.ok()) throw Error(ErrorKind::kConfig, where + "a valid one: " + verdict.message);
+  answer.overhead = process_overhead(programs, *answer.lowered.backend, request.data);
+  answer.outcome.smallest = answer.outcome.free_plan = saved.arena_bytes;
+  answer.outcome.culprits = plan::find_culprits(saved, programs);
+  plan::ProgramFacts facts(programs.programs.front(), catalog);
+  const double seconds = plan::estimate_seconds(saved.programs.front(), facts);
+  answer.outcome.answer = plan::Fits{std::move(saved), seconds, "as saved"};
+  return answer;
+}
+
+PlannedRun run_saved_plan(const layers::Model& model, const layers::CompileOptions& compile,
+                          const layers::BatchSizes& batches, const PlanRequest& request) {
+  PlannedRun run;
+  describe(model, compile, batches, request, run.summary);
+  SetAnswer chosen = read_saved_plan(model, compile, batches, request);
+  fill_own_set(chosen, run.summary);
+  fill_chosen(chosen, true, run.summary);
+  run.summary.smallest_same_bits = run.summary.free_plan = Bytes(0);  // not searched
+  const bool fits = !request.limit || run.summary.predicted_process <= *request.limit;
+  run.summary.answer = fits ? "fits" : "not_found";
+  if (fits) {
+    run.plan = chosen.outcome.fits()->plan;
+  } else {
+    run.summary.reason = "the saved plan needs " + exactly(run.summary.predicted_process) +
+                         " and the limit is " + exactly(*request.limit) +
+                         ". Leave --plan out, or give it that limit";
+  }
+  run.overhead = chosen.overhead;
+  run.lowered = std::move(chosen.lowered);
+  return run;
 }
 
 }  // namespace
@@ -254,27 +341,21 @@ Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,
 
 PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& compile,
                     const layers::BatchSizes& batches, const PlanRequest& request) {
+  if (!request.saved_plan.empty()) return run_saved_plan(model, compile, batches, request);
   PlannedRun run;
   report::PlanSummary& summary = run.summary;
-  summary.model = model.name();
-  summary.batch = std::max({batches.train, batches.train_tail, batches.evaluate,
-                            batches.evaluate_tail, batches.predict, batches.predict_tail});
-  summary.parameter_count = model.parameters().total();
-  summary.optimizer = compile.optimizer.is_null()
-                          ? "no optimizer"
-                          : layers::read_optimizer(compile.optimizer).class_name;
-  summary.limit = request.limit;
-  summary.guard = guard_text();
+  describe(model, compile, batches, request, summary);
   SetAnswer own = ask(model, compile, batches, request, 0);
   fill_own_set(own, summary);
   summary.smallest_feasible = summary.smallest_same_bits;
   summary.lower_bound = own.process(own.outcome.lower_bound);
   const bool own_fits = own.fits() != nullptr;
+  const double free_seconds = own.outcome.free_seconds;
   SetAnswer chosen = std::move(own);
   bool fits = own_fits;
   for (int set = 1; set < kMostBlockSets && (request.full_answer || !fits); ++set) {
     if (all_ones(chosen.lowered.built.set, chosen.lowered.backend->catalog()) && !fits) break;
-    SetAnswer smaller = ask(model, compile, batches, request, set, !fits);
+    SetAnswer smaller = ask(model, compile, batches, request, set, !fits, free_seconds);
     summary.smallest_feasible =
         min(summary.smallest_feasible, smaller.process(smaller.outcome.smallest));
     summary.lower_bound = min(summary.lower_bound, smaller.process(smaller.outcome.lower_bound));
@@ -295,7 +376,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
         plan::validate(*run.plan, chosen.lowered.built.set, chosen.lowered.backend->catalog());
     PLIMSOLL_CHECK(verdict.ok(), std::string(to_string(verdict.verdict)) + ": " + verdict.message);
   } else {
-    explain_refusal(chosen, request.spill != SpillUse::kNever, summary);
+    explain_refusal(chosen, request, summary);
   }
   if (request.full_answer && request.limit) {
     PlanRequest same = request;

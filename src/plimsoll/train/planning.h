@@ -32,6 +32,11 @@ struct PlanRequest {
   uint64_t seed = 0;
   Bytes data;  // buffers of the data sources
   int64_t plan_steps = 200'000;
+  std::optional<double> max_slowdown;  // the most time against the free plan's
+  std::string without;                 // techniques that are switched off (plan/techniques.h)
+  // A plan's text (plan/text.h) to be run as it is. It is refused where model, optimizer, batch or
+  // rows are not those that it was made for, or the machine's kernels differ.
+  std::string saved_plan;
   SpillUse spill = SpillUse::kIfNeeded;
   std::string spill_directory;       // empty: the first that will do
   std::optional<Bytes> spill_limit;  // none: half of what is free there

@@ -29,6 +29,9 @@ PlanRequest plan_request(const SessionOptions& options, Bytes data) {
   request.seed = options.seed;
   request.data = data + (options.profile ? kProfileBytes : Bytes(0));
   request.plan_steps = options.plan_steps;
+  request.max_slowdown = options.max_slowdown;
+  request.without = options.without;
+  request.saved_plan = options.saved_plan;
   request.full_answer = false;
   request.spill = options.spill;
   request.spill_directory = options.spill_directory;
@@ -170,7 +173,7 @@ void Session::take(TensorSource& tensors, size_t index, const graph::StateVariab
 
 data::BatchSource Session::bind(data::Dataset& dataset,
                                 const std::vector<layers::ProgramInput>& inputs,
-                                bool shuffle) const {
+                                data::Shuffle shuffle) const {
   std::vector<data::InputBinding> bindings;
   std::array<int, 3> next{};
   for (const layers::ProgramInput& input : inputs) {
@@ -280,12 +283,12 @@ Metrics Session::evaluate_batches(data::BatchSource& batches) {
 }
 
 Metrics Session::evaluate(data::Dataset& dataset) {
-  data::BatchSource batches = bind(dataset, programs().train_inputs, false);
+  data::BatchSource batches = bind(dataset, programs().train_inputs, data::Shuffle::kNone);
   return evaluate_batches(batches);
 }
 
 void Session::predict(data::Dataset& dataset, OutputSink& sink) {
-  data::BatchSource batches = bind(dataset, programs().predict_inputs, false);
+  data::BatchSource batches = bind(dataset, programs().predict_inputs, data::Shuffle::kNone);
   ShiftedSink shifted(sink);
   backend::StepContext context;
   context.training = false;
@@ -393,7 +396,7 @@ History Session::fit(data::Dataset& train, data::Dataset* validation, const FitO
             .state = {},
             .ended = false};
   if (validation != nullptr) {
-    loop.validation.emplace(bind(*validation, programs().train_inputs, false));
+    loop.validation.emplace(bind(*validation, programs().train_inputs, data::Shuffle::kNone));
   }
   loop.state = progress_state(loop.batches);
   loop.state.epoch_count = options.epochs;
@@ -421,7 +424,7 @@ void Session::set_learning_rate(double rate) {
   executor_->write_state(programs().learning_rate, 0, std::as_bytes(std::span(&value, 1)));
 }
 
-CheckpointHead Session::describe(int64_t rows, bool shuffle) const {
+CheckpointHead Session::describe(int64_t rows, data::Shuffle shuffle) const {
   CheckpointHead head;
   head.batch = options_.batch;
   head.rows = rows;

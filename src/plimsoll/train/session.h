@@ -35,8 +35,11 @@ struct SessionOptions {
   int threads = 0;
   std::string backend;  // empty: the default
   uint64_t seed = 0;
-  int64_t plan_steps = 200'000;  // effort of the search for a plan
-  bool profile = false;          // measure every step of the plan
+  int64_t plan_steps = 200'000;        // effort of the search for a plan
+  std::optional<double> max_slowdown;  // the most time against the free plan's
+  std::string without;                 // techniques of the planner that are switched off
+  std::string saved_plan;              // a plan's text, to be run as it is
+  bool profile = false;                // measure every step of the plan
   SpillUse spill = SpillUse::kIfNeeded;
   std::string spill_directory = {};  // empty: the first that will do
   std::optional<Bytes> spill_limit = {};
@@ -53,7 +56,7 @@ struct EpochResult {
 struct FitOptions {
   int64_t epochs = 1;
   std::optional<int64_t> steps;  // stop after so many in all, those before `start` included
-  bool shuffle = true;
+  data::Shuffle shuffle = data::Shuffle::kFull;
   std::FILE* progress = nullptr;  // null: none
   // Called behind every step and epoch; either may be empty.
   std::function<void(int64_t step, double loss)> on_step;
@@ -100,7 +103,7 @@ class Session {
   void initialize(TensorSource* weights);
 
   // What a checkpoint says of this run, but for where it stands; `rows` of training data.
-  CheckpointHead describe(int64_t rows, bool shuffle) const;
+  CheckpointHead describe(int64_t rows, data::Shuffle shuffle) const;
   // Takes every state variable from a checkpoint written behind `steps` steps. Throws kModel naming
   // the variable that is missing or of another shape.
   void restore(TensorSource& tensors, int64_t steps);
@@ -127,7 +130,7 @@ class Session {
  private:
   struct StepTimes;
   data::BatchSource bind(data::Dataset& dataset, const std::vector<layers::ProgramInput>& inputs,
-                         bool shuffle) const;
+                         data::Shuffle shuffle) const;
   size_t program_for(const char* name, int64_t rows) const;
   struct NamedBytes {
     std::string name;

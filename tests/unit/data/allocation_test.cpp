@@ -9,7 +9,7 @@
 namespace plimsoll::data {
 namespace {
 
-void expect_no_allocation(Dataset& dataset, DType dtype, int64_t elements, bool shuffle) {
+void expect_no_allocation(Dataset& dataset, DType dtype, int64_t elements, Shuffle shuffle) {
   BatchSource batches(dataset, {{InputBinding::Role::kFeatures, 0, "x", dtype, elements, 0}},
                       {.batch = 50, .shuffle = shuffle, .check_finite = true});
   std::vector<std::byte> destination(static_cast<size_t>(50 * elements * 8));
@@ -29,7 +29,7 @@ TEST(Allocation, FillAllocatesNothing) {
       folder.write("a.npy", npy_text<double>({120, 1000}, counting<double>(120000)));
   const std::string small =
       folder.write("b.npy", npy_text<uint8_t>({120, 4}, counting<uint8_t>(480)));
-  for (bool shuffle : {false, true}) {
+  for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kBlock, Shuffle::kFull}) {
     Dataset converted = open_dataset(large, "", "", "");
     expect_no_allocation(converted, DType::kFloat32, 1000, shuffle);
     expect_no_allocation(converted, DType::kFloat64, 1000, shuffle);

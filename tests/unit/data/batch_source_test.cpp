@@ -80,7 +80,7 @@ TEST(BatchSource, InOrderASliceIsOneRead) {
 
 TEST(BatchSource, AnEpochHoldsEveryRowOnce) {
   Recorded recorded(1000);
-  BatchSource batches = recorded.batches({.batch = 64, .shuffle = true, .seed = 3});
+  BatchSource batches = recorded.batches({.batch = 64, .shuffle = Shuffle::kFull, .seed = 3});
   std::set<int32_t> seen;
   for (int64_t i = 0; i < batches.batch_count(); ++i) {
     batches.select(0, i);
@@ -91,7 +91,7 @@ TEST(BatchSource, AnEpochHoldsEveryRowOnce) {
 
 TEST(BatchSource, AnySliceInAnyOrderIsThatPartOfTheBatch) {
   Recorded recorded(1000);
-  BatchSource batches = recorded.batches({.batch = 64, .shuffle = true, .seed = 3});
+  BatchSource batches = recorded.batches({.batch = 64, .shuffle = Shuffle::kFull, .seed = 3});
   batches.select(4, 7);
   const std::vector<int32_t> whole = fill(batches, 0, 64);
   for (int64_t begin : {60, 0, 31}) {
@@ -108,7 +108,7 @@ TEST(BatchSource, AnySliceInAnyOrderIsThatPartOfTheBatch) {
 
 TEST(BatchSource, NeighboursInTheDataAreReadTogether) {
   Recorded recorded(3);  // few rows: some shuffled orders keep neighbours together
-  BatchSource batches = recorded.batches({.batch = 3, .shuffle = true, .seed = 0});
+  BatchSource batches = recorded.batches({.batch = 3, .shuffle = Shuffle::kFull, .seed = 0});
   int together = 0;
   for (int64_t epoch = 0; epoch < 50; ++epoch) {
     batches.select(epoch, 0);
@@ -158,7 +158,7 @@ TEST(BatchSource, LabelsOutsideOfTheClassesNameRowAndValue) {
   InMemory data;
   for (int64_t bad : {int64_t{3}, int64_t{-1}}) {
     data.y = {0, bad, 2};
-    for (bool shuffle : {false, true}) {
+    for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kBlock, Shuffle::kFull}) {
       BatchSource batches = data.batches({.batch = 3, .shuffle = shuffle});
       batches.select(0, 0);
       int32_t labels[3];

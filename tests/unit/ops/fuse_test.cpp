@@ -8,6 +8,7 @@
 #include "graph/builder.h"
 #include "graph/text.h"
 #include "graph/verify.h"
+#include "ops/losses.h"
 #include "ops/registry.h"
 
 namespace plimsoll::ops {
@@ -24,6 +25,7 @@ constexpr Offers kAll{.conv2d_bias = true,
                       .dense_bias = true,
                       .dense_relu = true,
                       .conv2d_max_pool = true,
+                      .dense_crossentropy = true,
                       .kernel_gradient_bias = true};
 
 Dim of(int64_t n) { return Dim::constant(n); }
@@ -269,6 +271,54 @@ TEST_F(FusePool, MustNotFireUnlessOffered) {
   offers.conv2d_max_pool = false;
   builder_.output(pool(relu(conv(image()))));
   EXPECT_EQ(count(fused(builder_.finish(), offers), "conv2d_pool"), 0);
+}
+
+// A dense layer and its loss with gradients; a sample's logits are a little more than a MiB with
+// 4200 classes.
+Graph classifier(int64_t classes, bool bias, bool accuracy = false) {
+  GraphBuilder b(registry());
+  const auto weight = [&](const std::string& name, Shape shape) {
+    return b.read(b.state({.name = name, .type = {DType::kFloat32, std::move(shape)}}));
+  };
+  const ValueId x = b.input("x", {DType::kFloat32, {Dim::batch(), of(64), of(3)}});
+  const ValueId labels = b.input("labels", {DType::kInt64, {Dim::batch(), of(64)}});
+  std::vector<ValueId> targets = {x, weight("w", {of(3), of(classes)})};
+  ValueId y = b.call("dense", "dense", targets, {{"units", classes}});
+  if (bias) {
+    targets.push_back(weight("b", {of(classes)}));
+    y = b.call("bias_add", "bias", {y, targets.back()});
+  }
+  const ValueId loss = sparse_crossentropy_from_logits(b, "loss", y, labels);
+  if (accuracy) b.output(b.call("sparse_categorical_accuracy", "accuracy", {labels, y}));
+  const ValueId sum = b.call("batch_sum", "sum", {loss});
+  b.output(sum);
+  for (ValueId gradient : graph::add_gradients(b, sum, targets)) b.output(gradient);
+  return b.finish();
+}
+
+TEST_F(Fuse, ManyLogitsAndTheirGradientsAreNeverThere) {
+  for (bool bias : {false, true}) {
+    const Graph separate = classifier(4200, bias);
+    const Graph graph = fused(separate);
+    EXPECT_EQ(count(graph, "dense_crossentropy"), 1);
+    EXPECT_EQ(count(graph, "dense_crossentropy_grad"), 1);
+    for (const char* gone : {"dense", "log_sum_exp", "pick_class", "softmax_crossentropy_grad",
+                             "dense_grad_kernel", "dense_grad_input", "bias_grad"}) {
+      EXPECT_EQ(count(graph, gone), 0) << gone;
+    }
+    ASSERT_EQ(graph.outputs.size(), separate.outputs.size());
+    for (size_t i = 0; i < graph.outputs.size(); ++i) {
+      EXPECT_EQ(graph.value(graph.outputs[i]).name, separate.value(separate.outputs[i]).name);
+    }
+  }
+}
+
+TEST_F(Fuse, MustNotFireOnFewLogitsOrOtherReadersOfThem) {
+  EXPECT_EQ(count(fused(classifier(4000, true)), "dense_crossentropy"), 0);
+  EXPECT_EQ(count(fused(classifier(4200, true, true)), "dense_crossentropy"), 0);
+  Offers offers = kAll;
+  offers.dense_crossentropy = false;
+  EXPECT_EQ(count(fused(classifier(4200, true), offers), "dense_crossentropy"), 0);
 }
 
 TEST_F(Fuse, MustNotFireOnGradientsOfDifferentValues) {

@@ -61,11 +61,12 @@ bool fits_mentions(int64_t rows, int64_t positions) {
   return rows < kMost && positions < kMost;
 }
 
-int64_t collect_mentions(const Ids& ids, const Operand& operand, int64_t begin, int64_t end,
-                         Mention* mentions) {
+// Of rows [begin, end), counted from row `first` of the whole table.
+int64_t collect_mentions(const Ids& ids, const Operand& operand, int64_t first, int64_t begin,
+                         int64_t end, Mention* mentions) {
   int64_t count = 0;
   for (int64_t i = 0; i < ids.count; ++i) {
-    const int64_t row = ids.at(operand, i);
+    const int64_t row = ids.at(operand, i) - first;
     if (row < begin || row >= end) continue;
     mentions[count++] = static_cast<uint64_t>(row) << kPositionBits | static_cast<uint64_t>(i);
   }
@@ -134,7 +135,7 @@ CpuKernel make_gradient(const NodeFacts& facts, const CpuOptions& options) {
           if (call.first) std::fill(table + begin * t.columns, table + end * t.columns, 0.0f);
           auto* sums = reinterpret_cast<double*>(scratch);
           auto* mentions = reinterpret_cast<Mention*>(sums + t.columns);
-          const int64_t count = collect_mentions(t.ids, call.inputs[0], begin, end, mentions);
+          const int64_t count = collect_mentions(t.ids, call.inputs[0], 0, begin, end, mentions);
           for (int64_t i = 0; i < count;) {
             const int64_t row = row_of(mentions[i]);
             std::fill_n(sums, t.columns, 0.0);
@@ -149,8 +150,7 @@ CpuKernel make_gradient(const NodeFacts& facts, const CpuOptions& options) {
       t.scratch());
 }
 
-// Rows [begin, end) of the call's, which begin at some row of the table: stretches that nobody
-// read, and rows that somebody did.
+// Rows [begin, end) of those in the call: stretches that nobody read, and rows that somebody did.
 struct AdamRows {
   Table t;
   decltype(&generic::adam_idle) idle;
@@ -162,9 +162,8 @@ struct AdamRows {
     auto* mentions = reinterpret_cast<Mention*>(scratch);
     auto* sums = reinterpret_cast<float*>(mentions + t.ids.count);
     float* squares = sums + t.columns;
-    const int64_t first = call.begin.empty() ? 0 : call.begin[0];
     const int64_t count =
-        collect_mentions(t.ids, call.inputs[1], first + begin, first + end, mentions);
+        collect_mentions(t.ids, call.inputs[1], call.begin[0], begin, end, mentions);
     int64_t row = begin;
     const auto idle_up_to = [&](int64_t last) {
       const int64_t at = row * t.columns;
@@ -173,10 +172,10 @@ struct AdamRows {
            (last - row) * t.columns);
     };
     for (int64_t i = 0; i < count;) {
-      const int64_t read = row_of(mentions[i]) - first;
+      const int64_t read = row_of(mentions[i]);
       idle_up_to(read);
       std::fill_n(sums, 2 * t.columns, 0.0f);
-      for (; i < count && row_of(mentions[i]) == first + read; ++i) {
+      for (; i < count && row_of(mentions[i]) == read; ++i) {
         add(input_floats(call, 2) + position_of(mentions[i]) * t.columns, sums, squares, t.columns);
       }
       const int64_t at = read * t.columns;
@@ -196,7 +195,7 @@ CpuKernel make_adam(const NodeFacts& facts, const CpuOptions& options) {
                 PLIMSOLL_PICK(options.isa, add_gradient)};
   if (facts.inputs[0].dtype != DType::kFloat32 || !read_ids(facts, 1, rows.t.ids)) return {};
   rows.t.columns = facts.inputs[0].shape[1].count;
-  rows.t.rows = facts.output_elements(0) / rows.t.columns;
+  rows.t.rows = facts.input_elements(0) / rows.t.columns;
   if (!fits_mentions(facts.inputs[0].shape[0].count, rows.t.ids.count)) return {};
   rows.t.parts = parts_for(rows.t.rows * rows.t.columns * 6 * kFloat, options.threads);
   const auto beta_1 = facts.attributes().get_double("beta_1");

@@ -26,6 +26,8 @@ CpuKernel make_attention(const NodeFacts& facts, const CpuOptions& options);
 CpuKernel make_rows(const NodeFacts& facts, const CpuOptions& options);
 // log_sum_exp and softmax_crossentropy_grad; operands may be cut along the classes.
 CpuKernel make_class_rows(const NodeFacts& facts, const CpuOptions& options);
+// dense_crossentropy and its gradient.
+CpuKernel make_dense_crossentropy(const NodeFacts& facts, const CpuOptions& options);
 // conv2d_pool over few channels (few_channels.h).
 CpuKernel make_few_channels(const NodeFacts& facts, const CpuOptions& options);
 // dense with at most so many units, not cut, and its gradients.

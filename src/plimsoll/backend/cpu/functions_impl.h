@@ -4,7 +4,16 @@
 // case. A NaN stays one. Elements do not depend on their neighbours, so that parts of vectors give
 // the bits of whole ones.
 
-inline Floats all_lanes(float x) { return Floats{} + x; }
+// Straight from memory where x lies there; a sum with zero would be an addition.
+inline Floats all_lanes(float x) {
+#if PLIMSOLL_LANES == 16
+  return _mm512_set1_ps(x);
+#elif PLIMSOLL_LANES == 8
+  return _mm256_set1_ps(x);
+#else
+  return Floats{x, x, x, x};
+#endif
+}
 inline Floats choose(Ints mask, Floats yes, Floats no) { return mask ? yes : no; }
 inline Floats magnitude(Floats x) {
   return reinterpret_cast<Floats>(reinterpret_cast<Ints>(x) & 0x7fffffff);

@@ -25,6 +25,13 @@ struct Product {
   bool add = false;  // to what y holds
 };
 
+// How far apart rows of so many columns lie in scratch: an odd number of cache lines, or the rows
+// of a panel would meet in few places of the first cache.
+constexpr int64_t spread_row(int64_t columns) {
+  constexpr int64_t kLineFloats = 16;
+  return ((columns + kLineFloats - 1) / kLineFloats | 1) * kLineFloats;
+}
+
 using MultiplyFunction = void (*)(const Product&);
 MultiplyFunction pick_multiply(Isa isa);
 

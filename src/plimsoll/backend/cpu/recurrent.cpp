@@ -2,8 +2,8 @@
 // gates (scan.h). What has other ones, recurrent dropout, or its reset gate in front of the product
 // is left to the reference.
 //
-// Threads share out samples; a sample's chain through time is one thread's work. Gradients multiply
-// by the transposed kernel, which scratch holds once a call.
+// Threads share out samples; a sample's chain through time is one thread's work. The kernel, or its
+// transpose, is copied to scratch once a call, with rows that do not get in each other's way.
 
 #include <algorithm>
 #include <cstring>
@@ -101,11 +101,19 @@ struct Recurrence {
 };
 
 CpuKernel make_forward(const Recurrence& r) {
+  const int64_t kernel_row = spread_row(r.wide());
+  const int64_t kernel_count = r.units() * kernel_row;
   return kernel_of(
-      [r](const KernelCall& call) {
+      [=](const KernelCall& call) {
         const bool lstm = r.layout.kind == CellKind::kLstm;
-        Scan scan = r.begin(call, reinterpret_cast<float*>(call.scratch));
-        scan.kernel = r.input(call, r.layout.kernel);
+        auto* kernel = reinterpret_cast<float*>(call.scratch);
+        for (int64_t u = 0; u < r.units(); ++u) {
+          std::copy_n(r.input(call, r.layout.kernel) + u * r.wide(), r.wide(),
+                      kernel + u * kernel_row);
+        }
+        Scan scan = r.begin(call, kernel + kernel_count);
+        scan.kernel = kernel;
+        scan.kernel_row = kernel_row;
         scan.bias = r.input(call, r.layout.bias);
         scan.z = r.steps_in(call, r.layout.z, r.wide());
         scan.hidden = r.steps_out(call, 0, r.units());
@@ -119,17 +127,17 @@ CpuKernel make_forward(const Recurrence& r) {
         r.store_state(call, lstm ? 3 : 2, scan.h);
         if (lstm) r.store_state(call, 4, scan.c);
       },
-      Bytes(r.scratch() * kFloat));
+      Bytes((r.scratch() + kernel_count) * kFloat));
 }
 
 // In tiles, so that neither side is walked through column by column.
-void transpose(const float* from, int64_t rows, int64_t columns, float* to) {
+void transpose(const float* from, int64_t rows, int64_t columns, float* to, int64_t to_row) {
   constexpr int64_t kTile = 16;
   for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
     for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
       for (int64_t r = r0; r < std::min(rows, r0 + kTile); ++r) {
         for (int64_t c = c0; c < std::min(columns, c0 + kTile); ++c) {
-          to[c * rows + r] = from[r * columns + c];
+          to[c * to_row + r] = from[r * columns + c];
         }
       }
     }
@@ -137,15 +145,17 @@ void transpose(const float* from, int64_t rows, int64_t columns, float* to) {
 }
 
 CpuKernel make_backward(const Recurrence& r) {
-  const int64_t kernel_count = r.units() * r.wide();
+  const int64_t kernel_row = spread_row(r.units());
+  const int64_t kernel_count = r.wide() * kernel_row;
   return kernel_of(
-      [r, kernel_count](const KernelCall& call) {
+      [=](const KernelCall& call) {
         const bool lstm = r.layout.kind == CellKind::kLstm;
         const bool gru = r.layout.kind == CellKind::kGru;
         auto* transposed = reinterpret_cast<float*>(call.scratch);
-        transpose(r.input(call, r.layout.kernel), r.units(), r.wide(), transposed);
+        transpose(r.input(call, r.layout.kernel), r.units(), r.wide(), transposed, kernel_row);
         Scan scan = r.begin(call, transposed + kernel_count);
         scan.kernel = transposed;
+        scan.kernel_row = kernel_row;
         scan.before = r.input(call, lstm ? r.layout.c0 : r.layout.h0);
         scan.dy = r.steps_in(call, r.layout.dy, r.units());
         scan.saved = r.steps_in(call, r.layout.z, r.saved());

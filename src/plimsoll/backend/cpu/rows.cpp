@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/class_rows.h"
 #include "backend/cpu/families.h"
 
 #define PLIMSOLL_LOOPS_HEADER "backend/cpu/rows_impl.h"
@@ -164,6 +165,11 @@ bool is_float32(const NodeFacts& facts) {
 }
 
 }  // namespace
+
+ClassRowLoops pick_class_rows(Isa isa) {
+  return {PLIMSOLL_PICK(isa, log_sum_row), PLIMSOLL_PICK(isa, merge_pairs),
+          PLIMSOLL_PICK(isa, crossentropy_grad_row)};
+}
 
 CpuKernel make_class_rows(const NodeFacts& facts, const CpuOptions& options) {
   const std::string_view op = facts.op();

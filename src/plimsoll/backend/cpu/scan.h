@@ -32,6 +32,7 @@ struct Scan {
   bool go_backwards = false;
   MultiplyFunction multiply = nullptr;
   const float* kernel = nullptr;  // (units, wide); its transpose in the backward direction
+  int64_t kernel_row = 0;         // numbers from row to row of it
   const float* bias = nullptr;    // of gru's product with h; may be null
   const uint8_t* mask = nullptr;  // (samples, steps)
   const float* before = nullptr;  // the cells (lstm) or h (gru) before `first`, backward; null: 0

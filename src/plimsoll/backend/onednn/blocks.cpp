@@ -33,6 +33,8 @@ constexpr double kWeightGradientCallBytes = 8 << 20;
 // and what its call may hold.
 constexpr int64_t kRecurrentRows = 8;
 constexpr double kCallBytes = 8 << 20;
+// Rows of a call over which the weights of many classes are read and their gradient is written.
+constexpr int64_t kClassifierRows = 512;
 
 enum class Weight : uint8_t { kLight, kDense, kConvolution, kRecurrent };
 
@@ -42,7 +44,9 @@ Weight weight_of(const graph::Node& node) {
   if (op.starts_with("lstm") || op.starts_with("gru") || op.starts_with("simple_rnn")) {
     return Weight::kRecurrent;
   }
-  if (op == "dense" || op.starts_with("dense_grad")) return Weight::kDense;
+  if (op == "dense" || op.starts_with("dense_grad") || op.starts_with("dense_crossentropy")) {
+    return Weight::kDense;
+  }
   return Weight::kLight;
 }
 
@@ -104,6 +108,12 @@ int64_t Blocks::preferred_convolution(const Graph& graph, NodeId node) const {
 
 int64_t Blocks::preferred_dense(const Graph& graph, NodeId node) const {
   const double bytes = sample_bytes(graph, node);
+  if (graph.node(node).op->name().starts_with("dense_crossentropy")) {
+    const Shape& x = graph.value(graph.node(node).inputs[0]).type.shape;
+    const int64_t rows = x.elements_per_sample() / x[x.rank() - 1].count;
+    const double samples = static_cast<double>(kClassifierRows) / static_cast<double>(rows);
+    return power_within(power_from(samples), bytes, kCallBytes);
+  }
   const int64_t roomy = power_within(kMostSamples, bytes, caches_bytes_ / 4);
   // Long rows: to the brim, since the weights they meet are as long.
   return std::max(roomy, power_within(kLeastDenseRows, bytes, caches_bytes_ * 7 / 8));

@@ -41,6 +41,9 @@ double efficiency(std::string_view op, double channels) {
   if (op == "conv2d_grad_input") return 1.0;
   if (op == "conv2d_grad_kernel") return few ? 0.58 : 0.92;
   if (op == "dense") return 0.97;
+  if (op.starts_with("dense_crossentropy")) return 0.8;
+  if (op == "attention" || op.starts_with("attention_grad")) return 0.6;
+  if (op.starts_with("lstm") || op.starts_with("gru") || op.starts_with("simple_rnn")) return 0.5;
   if (op.starts_with("dense_grad")) return 0.9;
   return 0.05;  // maps and sums: traffic decides, but for functions such as tanh
 }

@@ -75,6 +75,7 @@ class Onednn final : public Backend {
             .dense_bias = true,
             .dense_relu = true,
             .conv2d_max_pool = true,
+            .dense_crossentropy = true,
             .kernel_gradient_bias = true};
   }
   std::vector<ops::PackOffer> packs(const Graph& graph, NodeId node) const override {

@@ -16,6 +16,7 @@ set(onednn_loops
 set(onednn_sources
     cpu/attention.cpp
     cpu/cpu_kernels.cpp
+    cpu/dense_crossentropy.cpp
     cpu/node_facts.cpp
     cpu/recurrent.cpp
     cpu/team.cpp

@@ -39,6 +39,7 @@ ops::Offers reference_offers() {
           .dense_bias = true,
           .dense_relu = true,
           .conv2d_max_pool = true,
+          .dense_crossentropy = true,
           .kernel_gradient_bias = true};
 }
 

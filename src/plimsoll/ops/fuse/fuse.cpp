@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/activation_kinds.h"
+#include "ops/fuse/classifier.h"
 #include "ops/fuse/pooled.h"
 #include "ops/fuse/rewrite.h"
 
@@ -21,7 +22,10 @@ class Matcher {
         offers_(offers),
         users_(find_users(graph)),
         group_(graph.nodes.size(), kNone) {
-    for (size_t i = 0; i < graph.nodes.size(); ++i) match_pool(NodeId(i));
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      match_pool(NodeId(i));
+      match_loss(NodeId(i));
+    }
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       if (group_of(NodeId(i)) == kNone) match(NodeId(i));
     }
@@ -36,6 +40,11 @@ class Matcher {
   void match_pool(NodeId id) {
     if (!offers_.conv2d_max_pool || graph_.node(id).op->name() != "max_pool2d") return;
     for (Group& group : match_pooled(graph_, users_, id)) take(std::move(group));
+  }
+
+  void match_loss(NodeId id) {
+    if (!offers_.dense_crossentropy || graph_.node(id).op->name() != "sparse_crossentropy") return;
+    for (Group& group : match_classifier(graph_, users_, id)) take(std::move(group));
   }
 
   void match(NodeId id) {

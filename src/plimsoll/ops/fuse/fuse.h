@@ -25,6 +25,8 @@ struct Offers {
   bool dense_relu = false;
   // conv2d + bias_add + relu + max_pool2d with windows side by side, and their gradients
   bool conv2d_max_pool = false;
+  // dense + bias_add + sparse cross-entropy from logits, and their gradients, where logits are many
+  bool dense_crossentropy = false;
   bool kernel_gradient_bias = false;  // *_grad_kernel + bias_grad of the same gradient
   friend bool operator==(const Offers&, const Offers&) = default;
 };

@@ -1,0 +1,299 @@
+"""Callbacks at the ends of epochs: Keras's own, fed with our metrics, must decide alike."""
+
+import csv
+import json
+import re
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from data_place import USAGE, Workplace, dense, place
+
+__all__ = ["place"]
+
+
+class Training:
+    """Noise that a network learns by heart, so that validation gets worse soon."""
+
+    def __init__(self, place: Workplace) -> None:
+        self.place = place
+        rng = np.random.default_rng(11)
+        for name, count in {"x": 120, "v": 80}.items():
+            x = rng.normal(0, 1, (count, 8)).astype("float32")
+            y = (x[:, 0] + rng.normal(0, 1.2, count) > 0).astype("int32")
+            np.save(place.folder / f"{name}.npy", x)
+            np.save(place.folder / f"{name}y.npy", y)
+        self.model = place.model([8], dense(32, "relu", "hidden"), dense(1, "sigmoid"))
+
+    def fit(self, *more: Any, **values: Any) -> str:
+        folder = self.place.folder
+        values = {
+            "data": folder / "x.npy", "labels": folder / "xy.npy", "validation": folder / "v.npy",
+            "validation_labels": folder / "vy.npy", "batch": 16, "epochs": 60,
+            "metrics": "accuracy", "loss": "binary_crossentropy",
+            "optimizer": "adam(learning_rate=0.02)", **values,
+        }  # fmt: skip
+        result = self.place.fit(self.model, *more, **values)
+        assert result.returncode == 0, result.stderr
+        return result.stderr
+
+    def epochs(self) -> list[dict[str, Any]]:
+        return [{k: v for k, v in line.items() if k != "seconds"} for line in self.place.epochs()]
+
+
+@pytest.fixture
+def training(place: Workplace) -> Training:
+    return Training(place)
+
+
+class FakeModel:
+    """What Keras's callbacks ask of a model."""
+
+    def __init__(self, keras: Any) -> None:
+        self.optimizer = keras.optimizers.Adam(0.02)
+        self.stop_training = False
+        self.epoch = -1
+        self.restored = None
+
+    def get_weights(self) -> int:
+        return self.epoch
+
+    def set_weights(self, weights: int) -> None:
+        self.restored = weights
+
+
+def test_early_stopping_as_keras(training: Training) -> None:
+    keras = pytest.importorskip("keras")
+    folder = training.place.folder
+    said = training.fit(early_stopping="patience=4,min_delta=0.001", output=folder / "s.keras")
+    epochs = training.epochs()
+    assert 5 < len(epochs) < 60
+    callback = keras.callbacks.EarlyStopping(patience=4, min_delta=0.001, restore_best_weights=True)
+    model = FakeModel(keras)
+    callback.set_model(model)
+    callback.on_train_begin()
+    for model.epoch, logs in enumerate(epochs):
+        assert not model.stop_training
+        callback.on_epoch_end(model.epoch, logs)
+    assert model.stop_training
+    callback.on_train_end()
+    best = model.restored + 1
+    assert f"stopped early: val_loss was best in epoch {best}" in said
+    # The best weights are those of a run that ended there.
+    training.fit(epochs=best, output=folder / "b.keras")
+    evaluated = []
+    for name in ["s", "b"]:
+        result = training.place.run(
+            "evaluate", folder / f"{name}.keras", "--data", folder / "v.npy", "--labels",
+            folder / "vy.npy", "--batch", 16, "--json",
+        )  # fmt: skip
+        assert result.returncode == 0, result.stderr
+        evaluated.append(json.loads(result.stdout)["loss"])
+    assert evaluated[0] == evaluated[1] == epochs[best - 1]["val_loss"]
+
+
+def test_reduce_on_plateau_as_keras(training: Training) -> None:
+    keras = pytest.importorskip("keras")
+    rule = {"factor": 0.3, "patience": 2, "min_delta": 0.002, "cooldown": 1, "min_lr": 0.0005}
+    said = training.fit(reduce_on_plateau=",".join(f"{k}={v}" for k, v in rule.items()), epochs=30)
+    ours = [float(x) for x in re.findall(r"the learning rate is now (\S+)", said)]
+    callback = keras.callbacks.ReduceLROnPlateau(**rule)
+    model = FakeModel(keras)
+    callback.set_model(model)
+    callback.on_train_begin()
+    rates = []
+    for epoch, logs in enumerate(training.epochs()):
+        before = float(model.optimizer.learning_rate)
+        callback.on_epoch_end(epoch, dict(logs))
+        after = float(model.optimizer.learning_rate)
+        if after != before:
+            rates.append(after)
+    assert len(ours) >= 3, rates
+    assert ours == pytest.approx(rates, rel=1e-5), (ours, rates)
+
+
+def test_monitored_accuracy_is_better_when_larger(training: Training) -> None:
+    said = training.fit(early_stopping="3", monitor="val_accuracy")
+    values = [line["val_accuracy"] for line in training.epochs()]
+    best = int(np.argmax(values)) + 1
+    assert len(values) == best + 3
+    assert f"val_accuracy was best in epoch {best}" in said
+
+
+def test_resumed_runs_decide_as_one(training: Training) -> None:
+    folder = training.place.folder
+    rules = {"early_stopping": "4", "reduce_on_plateau": "patience=2,factor=0.5", "seed": 5}
+    training.fit(**rules, output=folder / "whole.keras")
+    whole = training.epochs()
+    common = {**rules, "checkpoint": folder / "run", "output": folder / "parts.keras"}
+    training.fit(**common, epochs=3)
+    for more in range(4, len(whole) + 2, 2):
+        training.fit("--resume", **common, epochs=more)
+    training.fit("--resume", **common)
+    assert training.epochs() == whole
+    assert (folder / "parts.keras").read_bytes() == (folder / "whole.keras").read_bytes()
+    said = training.fit("--resume", **common)  # it is over: nothing is trained
+    assert training.epochs() == whole
+    assert (folder / "parts.keras").read_bytes() == (folder / "whole.keras").read_bytes()
+    assert "goes on bit for bit" in said
+
+
+def test_keep_best_and_tables(training: Training) -> None:
+    folder = training.place.folder
+    training.fit(keep_best=folder / "best.keras", csv_log=folder / "log.csv", epochs=12)
+    epochs = training.epochs()
+    best = int(np.argmin([line["val_loss"] for line in epochs])) + 1
+    training.fit(epochs=best, output=folder / "there.keras", log=folder / "other.jsonl")
+    results = [
+        training.place.run("predict", folder / name, "--data", folder / "v.npy", "--output",
+                           folder / f"{name}.npy")
+        for name in ["best.keras", "there.keras"]
+    ]  # fmt: skip
+    assert [result.returncode for result in results] == [0, 0]
+    np.testing.assert_array_equal(
+        np.load(folder / "best.keras.npy"), np.load(folder / "there.keras.npy")
+    )
+    with (folder / "log.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["epoch"]) for row in rows] == list(range(1, 13))
+    for row, line in zip(rows, epochs):
+        assert {name: float(row[name]) for name in line} == line
+
+
+def read_events(folder: Path) -> list[bytes]:
+    records = []
+    for path in sorted(folder.iterdir()):
+        data = path.read_bytes()
+        while data:
+            (length,) = struct.unpack("<Q", data[:8])
+            records.append(data[12 : 12 + length])
+            data = data[16 + length :]
+    return records
+
+
+def test_event_files_as_tensorflow_reads_them(training: Training) -> None:
+    tf = pytest.importorskip("tensorflow")
+    folder = training.place.folder / "events"
+    training.fit(tensorboard=folder, epochs=4)
+    (path,) = folder.iterdir()
+    scalars: dict[str, dict[int, float]] = {}
+    texts = []
+    events = list(tf.compat.v1.train.summary_iterator(str(path)))  # verifies the checksums
+    assert events[0].file_version == "brain.Event:2"
+    for event in events[1:]:
+        for value in event.summary.value:
+            if value.metadata.plugin_data.plugin_name == "text":
+                texts.append(value.tensor.string_val[0].decode())
+            else:
+                scalars.setdefault(value.tag, {})[event.step] = value.simple_value
+    epochs = training.epochs()
+    for tag in ["loss", "accuracy", "val_loss", "val_accuracy"]:
+        expected = {line["epoch"]: pytest.approx(line[tag], rel=1e-6) for line in epochs}
+        assert scalars[tag] == expected
+    assert len(texts) == 1 and "predicted peak" in texts[0]
+    assert len(read_events(folder)) == len(events)
+
+
+def test_tensorboard_lists_them(training: Training) -> None:
+    """TensorBoard itself, where it is installed."""
+    pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
+    from tensorboard.backend.event_processing import event_accumulator
+
+    folder = training.place.folder / "events"
+    training.fit(tensorboard=folder, epochs=3)
+    events = event_accumulator.EventAccumulator(str(folder))
+    events.Reload()
+    tags = events.Tags()
+    found = set(tags["scalars"]) | set(tags["tensors"])
+    assert {"loss", "accuracy", "val_loss", "val_accuracy", "plan"} <= found, (tags, sys.path)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("early_stopping", "patiense=2", 'Did you mean "patience"?'),
+        ("reduce_on_plateau", "factor=2", "factor from 0 to"),
+        ("monitor", "val_los", 'Did you mean "val_loss"?'),
+        ("shuffle", "blocks", 'Did you mean "block"?'),
+        ("keep_best", "best.onnx", ".keras"),
+    ],
+)
+def test_unknown_words(place: Workplace, option: str, value: str, words: str) -> None:
+    training = Training(place)
+    folder = place.folder
+    more = {"early_stopping": "2"} if option == "monitor" else {}
+    result = place.fit(
+        training.model, data=folder / "x.npy", labels=folder / "xy.npy", epochs=2,
+        validation=folder / "v.npy", validation_labels=folder / "vy.npy",
+        loss="binary_crossentropy", **{**more, option: value},
+    )  # fmt: skip
+    assert result.returncode == USAGE, result.stderr
+    assert words in result.stderr
+
+
+def test_a_rate_that_follows_a_schedule(training: Training) -> None:
+    place = training.place
+    model = json.loads(training.model.read_text())
+    decay = {
+        "class_name": "ExponentialDecay",
+        "config": {"initial_learning_rate": 0.1, "decay_steps": 10, "decay_rate": 0.9},
+    }
+    model["compile_config"] = {
+        "optimizer": {"class_name": "Adam", "config": {"learning_rate": decay}},
+        "loss": "binary_crossentropy",
+    }
+    path = place.folder / "scheduled.json"
+    path.write_text(json.dumps(model))
+    result = place.run(
+        "fit", path, "--data", place.folder / "x.npy", "--labels", place.folder / "xy.npy",
+        "--reduce-on-plateau", "patience=2",
+    )  # fmt: skip
+    assert result.returncode == USAGE, result.stderr
+    assert "follows a schedule" in result.stderr
+
+
+def test_blocks_take_every_row(place: Workplace) -> None:
+    """Rows of 64 KiB: sixteen make a block; the mean over an epoch does not depend on the order."""
+    rng = np.random.default_rng(3)
+    np.save(place.folder / "x.npy", rng.normal(0, 1, (301, 16384)).astype("float32"))
+    np.save(place.folder / "y.npy", rng.normal(0, 1, 301).astype("float32"))
+    model = place.model([16384], dense(1, "linear"))
+    losses, orders = {}, set()
+    for shuffle in ["full", "block", "none"]:
+        result = place.fit(
+            model, "--log-steps", data=place.folder / "x.npy",
+            labels=place.folder / "y.npy", shuffle=shuffle,
+            batch=43, loss="mse", optimizer="sgd(learning_rate=0)"
+        )  # fmt: skip
+        assert result.returncode == 0, result.stderr
+        assert f", shuffle {shuffle}\n" in result.stderr
+        *steps, epoch = place.epochs()
+        losses[shuffle] = epoch["loss"]
+        orders.add(tuple(step["loss"] for step in steps))
+    assert losses["full"] == pytest.approx(losses["none"], rel=1e-5)
+    assert losses["block"] == pytest.approx(losses["none"], rel=1e-5)
+    assert len(orders) == 3
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_predictions_as_text(training: Training, ending: str) -> None:
+    place = training.place
+    training.fit(epochs=1, output=place.folder / "m.keras")
+    for name in ["npy", ending]:
+        result = place.run(
+            "predict", place.folder / "m.keras", "--data", place.folder / "v.npy", "--output",
+            place.folder / f"p.{name}",
+        )  # fmt: skip
+        assert result.returncode == 0, result.stderr
+    lines = (place.folder / f"p.{ending}").read_text().splitlines()
+    if ending == "csv":
+        assert lines[0] == "y0"
+        values = [[float(line)] for line in lines[1:]]
+    else:
+        objects = [json.loads(line) for line in lines]
+        assert [one["row"] for one in objects] == list(range(80))
+        values = [one["output"] for one in objects]
+    np.testing.assert_array_equal(np.array(values, "float32"), np.load(place.folder / "p.npy"))

@@ -1,0 +1,104 @@
+#include "codec/image.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "unit/base/expect_error.h"
+#include "unit/codec/image_files.h"
+#include "unit/codec/memory_files.h"
+
+namespace plimsoll::codec {
+namespace {
+
+using test::expect_error;
+
+std::vector<uint8_t> decode(const std::string& text, int channels) {
+  std::vector<uint8_t> pixels;
+  decode_image(
+      MemoryReader(bytes_of(text), "i"), channels, [](const ImageInfo&) {},
+      [&](int64_t, std::span<const uint8_t> row) {
+        pixels.insert(pixels.end(), row.begin(), row.end());
+      });
+  return pixels;
+}
+
+TEST(Image, PngIsExact) {
+  const std::vector<uint8_t> pixels = ramp(13, 7);
+  const std::string text = png_text(13, 7, pixels);
+  EXPECT_EQ(decode(text, 3), pixels);
+  const std::vector<uint8_t> with_alpha = decode(text, 4);
+  ASSERT_EQ(with_alpha.size(), 13u * 7 * 4);
+  EXPECT_EQ(with_alpha[4 * 13 + 1], pixels[3 * 13 + 1]);
+  EXPECT_EQ(with_alpha[4 * 13 + 3], 255);
+  EXPECT_EQ(decode(text, 1).size(), 13u * 7);
+  const ImageInfo info = read_image_info(MemoryReader(bytes_of(text), "i"));
+  EXPECT_EQ(info.width, 13);
+  EXPECT_EQ(info.height, 7);
+}
+
+TEST(Image, JpegIsClose) {
+  const std::vector<uint8_t> pixels = ramp(40, 30);
+  for (const bool progressive : {false, true}) {
+    const std::string text = jpeg_text(40, 30, pixels, progressive);
+    const std::vector<uint8_t> decoded = decode(text, 3);
+    ASSERT_EQ(decoded.size(), pixels.size());
+    int largest = 0;
+    for (size_t i = 0; i < pixels.size(); ++i) {
+      largest = std::max(largest, std::abs(int{decoded[i]} - int{pixels[i]}));
+    }
+    EXPECT_LT(largest, 30) << progressive;
+    EXPECT_EQ(decode(text, 1).size(), 40u * 30);
+    EXPECT_EQ(decode(text, 4)[3], 255);
+  }
+  const Bytes plain =
+      read_image_info(MemoryReader(bytes_of(jpeg_text(40, 30, pixels)), "i")).working_bytes;
+  const Bytes whole =
+      read_image_info(MemoryReader(bytes_of(jpeg_text(40, 30, pixels, true)), "i")).working_bytes;
+  EXPECT_GE(whole, plain + Bytes(40 * 30 * 2 * 3 / 2));  // all coefficients
+}
+
+TEST(Image, CutFilesAreRefused) {
+  const std::vector<uint8_t> pixels = ramp(40, 30);
+  for (const std::string& text :
+       {jpeg_text(40, 30, pixels), jpeg_text(40, 30, pixels, true), png_text(40, 30, pixels)}) {
+    for (size_t size = 0; size + 16 < text.size(); size += 7) {
+      expect_error(ErrorKind::kData, "i: expected", [&] { decode(text.substr(0, size), 3); });
+    }
+  }
+}
+
+// Whatever a file holds: an image of the promised size, or kData.
+TEST(Image, DamagedFilesNeverDoHarm) {
+  const std::vector<uint8_t> pixels = ramp(24, 20);
+  std::mt19937 random(5);
+  int refused = 0;
+  for (const std::string& good :
+       {jpeg_text(24, 20, pixels), jpeg_text(24, 20, pixels, true), png_text(24, 20, pixels)}) {
+    for (int round = 0; round < 1500; ++round) {
+      std::string text = good;
+      for (int i = 0; i <= round % 3; ++i) {
+        text[random() % text.size()] = static_cast<char>(random());
+      }
+      try {
+        const MemoryReader file(bytes_of(text), "i");
+        const ImageInfo info = read_image_info(file);
+        if (info.width * info.height > 1 << 20) continue;
+        EXPECT_EQ(decode(text, 3).size(), static_cast<size_t>(info.width * info.height * 3));
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(Image, AnythingElse) {
+  EXPECT_FALSE(looks_like_image(MemoryReader(bytes_of("GIF89a"), "i")));
+  EXPECT_FALSE(looks_like_image(MemoryReader(bytes_of(""), "i")));
+  expect_error(ErrorKind::kData, "i: expected a JPEG or PNG image", [] { decode("hello", 3); });
+}
+
+}  // namespace
+}  // namespace plimsoll::codec
