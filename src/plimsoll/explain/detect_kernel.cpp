@@ -108,11 +108,16 @@ bool is_job_line(std::string_view line, std::string_view word) {
   if (before.find("zsh: ") != npos) return true;
   const size_t last = before.find_last_not_of(" \x01");
   if (last == npos) return false;
+  // "[1]  8156 killed  python", and "line 28: 8156 Killed" with "line" in whatever language.
+  size_t number = 1;
+  while (number < before.size() && is_digit(before[number])) ++number;
+  const bool job = before.front() == '[' && number > 1 && before.substr(number, 1) == "]";
   if (is_digit(before[last])) {
-    // "line 28: ", in whatever language: a number, a colon, the job's number.
-    return before.find(']') != npos || before.find(": ") != npos;
+    const bool line_number = before.find(": line ") != npos;
+    return job || line_number ||
+           (word != "killed" && word != "bus error" && before.find(": ") != npos);
   }
-  return last + 1 > 2 && before[last] == '+' && before.find('[') != npos;
+  return last + 1 > 2 && before[last] == '+' && job;
 }
 
 bool is_shell_kill(std::string_view line) {
