@@ -159,7 +159,7 @@ def test_round_trip(name: str, tmp_path: Path) -> None:
     np.save(tmp_path / "y.npy", case.y)
     data = ("--data", tmp_path / "x.npy", "--batch", 2)
     run_plimsoll(
-        "fit", tmp_path / "in.keras", *data, "--labels", tmp_path / "y.npy", "--epochs", 9,
+        "fit", tmp_path / "in.keras", *data, "--labels", tmp_path / "y.npy", "--epochs", 10,
         "--steps", 10, "--no-shuffle", "--output", tmp_path / "out.keras",
     )  # fmt: skip
     again = keras.saving.load_model(tmp_path / "out.keras")
