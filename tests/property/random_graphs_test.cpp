@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <utility>
 
 #include "backend/backends.h"
 #include "base/error.h"
@@ -9,6 +11,7 @@
 #include "ops/fuse/fuse.h"
 #include "ops/registry.h"
 #include "plan/planner.h"
+#include "plan/spilled.h"
 #include "plan/text.h"
 #include "plan/validator.h"
 #include "property/compare_runs.h"
@@ -59,13 +62,14 @@ struct Setting {
   }
   std::string compare(const plan::Plan& plan) const {
     try {
-      return first_difference(expected, run_programs(programs, plan, *backend,
-                                                     usual_order(programs), {.poison = true}));
+      return first_difference(
+          expected, run_programs(programs, plan, *backend, usual_order(programs), watched));
     } catch (const Error& error) {
       return error.message();
     }
   }
 
+  const exec::ExecutorOptions watched{.poison = true, .spill_directory = ::testing::TempDir()};
   Random random;
   graph::ProgramSet programs;
   std::unique_ptr<backend::Backend> backend;
@@ -86,6 +90,27 @@ class RandomGraphs : public ::testing::TestWithParam<Shard> {};
 struct Techniques {
   int64_t forms = 0;
   int64_t clones = 0;
+  int64_t in_file = 0;   // state variables
+  int64_t in_loops = 0;  // updated row by row
+  int64_t moved = 0;     // other values in the file
+
+  void count_moves(const plan::Plan& plan, const graph::ProgramSet& programs) {
+    for (const plan::StatePlacement& state : plan.states) {
+      in_file += state.space == plan::Space::kSpill ? 1 : 0;
+    }
+    for (size_t p = 0; p < plan.programs.size(); ++p) {
+      const graph::Graph& graph = programs.programs[p].graph;
+      for (const plan::Loop& loop : plan.programs[p].loops) {
+        in_loops += loop.axis == "state_rows" ? 1 : 0;
+      }
+      for (const plan::Instance& instance : plan.programs[p].instances) {
+        const graph::Value& value = graph.value(instance.value);
+        const bool node = value.kind == graph::ValueKind::kNode &&
+                          graph.node(value.producer).stage != graph::Stage::kUpdate;
+        moved += node && instance.space == plan::Space::kSpill ? 1 : 0;
+      }
+    }
+  }
 
   void count(const plan::Plan& plan) {
     for (const plan::ProgramPlan& program : plan.programs) {
@@ -131,6 +156,47 @@ void check_planner(Setting& setting, Techniques& techniques) {
     techniques.count(plan);
     EXPECT_EQ(plan::parse(plan::print(plan, setting.programs), setting.programs), plan);
   }
+}
+
+void check_spilled(Setting& setting, Techniques& techniques) {
+  plan::PlanOptions options = random_options(setting.random);
+  options.least_moved = Bytes(setting.random.chance(50) ? 16 : 4);
+  const auto plan_within = [&](std::optional<Bytes> limit) {
+    options.arena_limit = limit;
+    return plan::make_spilled_plans(setting.programs, setting.catalog(), options, 1_MiB);
+  };
+  const std::optional<plan::SpilledPlans> all = plan_within(std::nullopt);
+  ASSERT_TRUE(all.has_value());
+  EXPECT_GE(all->smallest, all->lower_bound);
+  std::vector<plan::FrontierPoint> points = all->frontier;
+  if (points.size() > 3) points.erase(points.begin() + 1, points.end() - 2);
+  double slowest = std::numeric_limits<double>::infinity();
+  for (const plan::FrontierPoint& point : points) {
+    EXPECT_LT(point.seconds, std::exchange(slowest, point.seconds));
+    const std::optional<plan::SpilledPlans> limited = plan_within(point.arena_bytes);
+    ASSERT_TRUE(limited && limited->fits);
+    const plan::Plan& plan = limited->fits->plan;
+    EXPECT_LE(plan.arena_bytes, point.arena_bytes);
+    EXPECT_EQ(setting.judge(plan), "") << limited->fits->what;
+    EXPECT_EQ(plan::parse(plan::print(plan, setting.programs), setting.programs), plan);
+    techniques.count_moves(plan, setting.programs);
+  }
+}
+
+TEST(SpilledGraphs, PlansWithASpillFileGiveTheSameBits) {
+  Techniques techniques;
+  for (const std::string& backend :
+       {std::string("reference"), std::string(backend::default_backend())}) {
+    for (uint64_t seed = 9000; seed < 9024; ++seed) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + " on " + backend);
+      Setting setting(backend, seed);
+      check_spilled(setting, techniques);
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GT(techniques.in_file, 0);
+  EXPECT_GT(techniques.in_loops, 0);
+  EXPECT_GT(techniques.moved, 0);
 }
 
 TEST_P(RandomGraphs, EveryValidPlanGivesTheSameBits) {

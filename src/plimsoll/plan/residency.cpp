@@ -16,8 +16,6 @@ using graph::ValueId;
 using graph::ValueKind;
 using Index = TreeEditor::Index;
 
-// Groups of fewer bytes stay in memory: a transfer takes about as long as some of these.
-constexpr Bytes kLeastGroup = 64_KiB;
 constexpr size_t kResidencies = 4;
 
 // Variables that transfers cannot bring in and out: of the batch, or written with a value that is
@@ -40,7 +38,7 @@ std::set<std::string> find_fixed(const graph::ProgramSet& programs) {
 
 }  // namespace
 
-std::vector<StateGroup> find_state_groups(const graph::ProgramSet& programs) {
+std::vector<StateGroup> find_state_groups(const graph::ProgramSet& programs, Bytes least) {
   const std::vector<graph::StateVariable> states = graph::states_of(programs);
   std::map<std::string, size_t> group_of;
   for (size_t s = 0; s < states.size(); ++s) group_of[states[s].name] = s;
@@ -69,15 +67,16 @@ std::vector<StateGroup> find_state_groups(const graph::ProgramSet& programs) {
   }
   std::vector<StateGroup> result;
   for (auto& [first, group] : groups) {
-    if (group.bytes >= kLeastGroup) result.push_back(std::move(group));
+    if (group.bytes >= least) result.push_back(std::move(group));
   }
   std::ranges::stable_sort(
       result, [](const StateGroup& a, const StateGroup& b) { return a.bytes > b.bytes; });
   return result;
 }
 
-std::vector<std::set<std::string>> make_residencies(const graph::ProgramSet& programs) {
-  const std::vector<StateGroup> groups = find_state_groups(programs);
+std::vector<std::set<std::string>> make_residencies(const graph::ProgramSet& programs,
+                                                    Bytes least) {
+  const std::vector<StateGroup> groups = find_state_groups(programs, least);
   Bytes all;
   for (const StateGroup& group : groups) all += group.bytes;
   std::vector<std::set<std::string>> residencies;

@@ -31,16 +31,16 @@
 namespace plimsoll::plan {
 
 // Variables that are updated together belong together: a weight and its slots. Groups by falling
-// bytes, names inside in the order of the set; what is too small to be worth transfers is left out.
+// bytes, names inside in the order of the set; those of fewer bytes than `least` are left out.
 struct StateGroup {
   std::vector<std::string> names;
   Bytes bytes;
 };
-std::vector<StateGroup> find_state_groups(const graph::ProgramSet& programs);
+std::vector<StateGroup> find_state_groups(const graph::ProgramSet& programs, Bytes least);
 
 // Sets of variables to put into the spill file, each with more bytes than the one before: about a
 // quarter of what may be put there, a half, three quarters, all.
-std::vector<std::set<std::string>> make_residencies(const graph::ProgramSet& programs);
+std::vector<std::set<std::string>> make_residencies(const graph::ProgramSet& programs, Bytes least);
 
 // Whether the program has a variable that `states` places in the file.
 bool has_spilled_states(const graph::Graph& graph, std::span<const StatePlacement> states);
@@ -52,8 +52,9 @@ void load_states(const ProgramFacts& facts, std::span<const StatePlacement> stat
 
 // Behind all cuts: copies that nobody reads go, loads that follow each other closely become one,
 // updates become loops over rows, and what is written is stored. Loops and transfers are numbered
-// anew.
-void store_states(const ProgramFacts& facts, std::span<const StatePlacement> states,
+// anew. Updates of at least 32 times `least` bytes run in loops, each variable in pieces of 16
+// times.
+void store_states(const ProgramFacts& facts, std::span<const StatePlacement> states, Bytes least,
                   ProgramPlan& plan);
 
 }  // namespace plimsoll::plan

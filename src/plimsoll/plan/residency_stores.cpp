@@ -16,17 +16,22 @@ using graph::NodeId;
 using graph::ValueId;
 using graph::ValueKind;
 
-// Updates whose variables have fewer bytes than this are done whole.
-constexpr int64_t kLeastLoopBytes = 2 << 20;
-// Of one variable in one turn: long enough for the disk, short enough for memory.
-constexpr int64_t kTurnBytes = 1 << 20;
+// Updates whose variables have fewer bytes than this are done whole; of one variable in one turn:
+// long enough for the disk, short enough for memory. In the least bytes that are moved at all.
+constexpr int64_t kLeastLoop = 32;
+constexpr int64_t kTurn = 16;
 // A copy is kept for its next reader over at most so many calls.
 constexpr int64_t kNear = 3;
 
 class StoreMaker {
  public:
-  StoreMaker(const ProgramFacts& facts, std::span<const StatePlacement> states, ProgramPlan& plan)
-      : facts_(facts), graph_(facts.graph()), plan_(plan), written_(graph_.values.size(), -1) {
+  StoreMaker(const ProgramFacts& facts, std::span<const StatePlacement> states, int64_t least,
+             ProgramPlan& plan)
+      : facts_(facts),
+        graph_(facts.graph()),
+        least_(least),
+        plan_(plan),
+        written_(graph_.values.size(), -1) {
     for (size_t s = 0; s < graph_.states.size(); ++s) {
       const graph::StateVariable& state = graph_.states[s];
       const auto place = std::ranges::find(states, state.name, &StatePlacement::name);
@@ -106,16 +111,16 @@ class StoreMaker {
       if (users.front() != graph_.states[static_cast<size_t>(state)].write) return -1;
       if (std::ranges::find(graph_.outputs, output) != graph_.outputs.end()) return -1;
     }
-    return bytes >= kLeastLoopBytes && !node.outputs.empty() ? axis : -1;
+    return bytes >= kLeastLoop * least_ && !node.outputs.empty() ? axis : -1;
   }
 
   // Rows whose bytes fill turns and, where that can be, whole pages of the file.
-  static int64_t find_slice(const graph::ValueType& type, int64_t rows) {
+  int64_t find_slice(const graph::ValueType& type, int64_t rows) const {
     const int64_t row =
         tensor_bytes(type.dtype, type.shape, 1).count() / std::max<int64_t>(1, rows);
     if (row == 0) return rows;
     const int64_t step = kSpillAlignment.count() / std::gcd(row, kSpillAlignment.count());
-    const int64_t slice = std::max<int64_t>(1, kTurnBytes / row);
+    const int64_t slice = std::max<int64_t>(1, kTurn * least_ / row);
     return std::min(rows, slice >= step ? slice / step * step : slice);
   }
 
@@ -330,6 +335,7 @@ class StoreMaker {
 
   const ProgramFacts& facts_;
   const graph::Graph& graph_;
+  int64_t least_;
   ProgramPlan& plan_;
   std::vector<bool> spilled_;      // per state variable
   std::vector<int> written_;       // per value: the spilled state variable that it is written to
@@ -339,9 +345,9 @@ class StoreMaker {
 
 }  // namespace
 
-void store_states(const ProgramFacts& facts, std::span<const StatePlacement> states,
+void store_states(const ProgramFacts& facts, std::span<const StatePlacement> states, Bytes least,
                   ProgramPlan& plan) {
-  StoreMaker(facts, states, plan).run();
+  StoreMaker(facts, states, least.count(), plan).run();
 }
 
 }  // namespace plimsoll::plan

@@ -112,7 +112,7 @@ std::optional<SpilledPlans> make_spilled_plans(const graph::ProgramSet& programs
                                                const PlanOptions& options, Bytes most) {
   PlanOptions each = options;
   each.move = true;
-  std::vector<std::set<std::string>> sets = make_residencies(programs);
+  std::vector<std::set<std::string>> sets = make_residencies(programs, options.least_moved);
   sets.insert(sets.begin(), std::set<std::string>());
   each.max_steps = options.max_steps / static_cast<int64_t>(sets.size());
   std::vector<Residency> residencies;

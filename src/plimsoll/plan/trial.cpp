@@ -38,7 +38,7 @@ ProgramPlan Trials::build(const Recipe& recipe) {
   }
   ProgramPlan plan = tree_;
   apply_cuts(recipe.cuts, facts_, dependencies_, plan);
-  if (spilled_) store_states(facts_, states_, plan);
+  if (spilled_) store_states(facts_, states_, options_.least_moved, plan);
   complete_sizes(plan, facts_);
   if (options_.in_place) take_over_in_place(facts_, dependencies_, plan);
   return plan;
