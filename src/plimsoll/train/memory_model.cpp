@@ -8,6 +8,9 @@ namespace {
 // Measured upper bounds on x86-64; see the header.
 constexpr Bytes kBytesPerValue{640};
 constexpr Bytes kBytesPerNode{2048};
+// A number of a constant that the model file holds: in the file's text and the layer's, in the graph's
+// and in the kernel.
+constexpr Bytes kBytesPerLiteral{120};
 constexpr Bytes kStructuresBase = 512_KiB;
 constexpr int64_t kPageTableEntryBytes = 8;
 
@@ -16,6 +19,11 @@ Bytes structure_bytes(const graph::ProgramSet& programs) {
   for (const graph::Program& program : programs.programs) {
     total += kBytesPerValue * static_cast<int64_t>(program.graph.values.size());
     total += kBytesPerNode * static_cast<int64_t>(program.graph.nodes.size());
+    for (const graph::Node& node : program.graph.nodes) {
+      if (node.op->name() != "literal") continue;
+      total += kBytesPerLiteral *
+               program.graph.value(node.outputs[0]).type.shape.element_count(program.batch);
+    }
   }
   return total;
 }
