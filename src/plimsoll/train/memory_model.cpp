@@ -8,8 +8,8 @@ namespace {
 // Measured upper bounds on x86-64; see the header.
 constexpr Bytes kBytesPerValue{640};
 constexpr Bytes kBytesPerNode{2048};
-// A number of a constant that the model file holds: in the file's text and the layer's, in the graph's
-// and in the kernel.
+// A number of a constant that the model file holds: in the text of file, layer and graph, and in
+// the kernel.
 constexpr Bytes kBytesPerLiteral{120};
 constexpr Bytes kStructuresBase = 512_KiB;
 constexpr int64_t kPageTableEntryBytes = 8;
