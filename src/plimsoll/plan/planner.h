@@ -33,8 +33,8 @@ struct PlanOptions {
   bool recompute = true;
   bool several_placers = true;
   bool move = false;  // values to the spill file and back: plan/spilled.h asks for it
-  // Weights with their slots that have fewer bytes stay in memory; pieces of larger ones are counted
-  // in it.
+  // Weights with their slots that have fewer bytes stay in memory; pieces of larger ones are
+  // counted in it.
   Bytes least_moved = Bytes(int64_t{64} << 10);
 };
 
