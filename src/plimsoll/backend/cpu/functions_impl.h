@@ -13,24 +13,36 @@ inline Floats with_sign_of(Floats x, Floats sign) {
   return reinterpret_cast<Floats>(reinterpret_cast<Ints>(x) | bit);
 }
 
-// exp(x) for x at most 0; 0 where that is below the smallest normal number.
-inline Floats exp_negative(Floats x) {
-  constexpr float kLeast = -87.33654f;
+// exp(x) = (1 + rest) · power, power a power of two, for x in [−87.3, 0].
+struct ExpParts {
+  Floats rest, power;
+};
+inline ExpParts exp_parts(Floats x) {
   constexpr float kRound = 12582912.0f;  // 1.5 · 2^23: what is added to it is rounded to integers
   constexpr int32_t kRoundBits = 0x4B400000;
-  const Floats clipped = choose(x < kLeast, broadcast(kLeast), x);
-  const Floats shifted = multiply_add(clipped, broadcast(1.44269504f), broadcast(kRound));
+  const Floats shifted = multiply_add(x, broadcast(1.44269504f), broadcast(kRound));
   const Floats n = shifted - kRound;
-  Floats r = multiply_add(n, broadcast(-0.693359375f), clipped);
+  Floats r = multiply_add(n, broadcast(-0.693359375f), x);
   r = multiply_add(n, broadcast(2.12194440e-4f), r);
   Floats p = multiply_add(broadcast(1.9875691500e-4f), r, broadcast(1.3981999507e-3f));
   p = multiply_add(p, r, broadcast(8.3334519073e-3f));
   p = multiply_add(p, r, broadcast(4.1665795894e-2f));
   p = multiply_add(p, r, broadcast(1.6666665459e-1f));
   p = multiply_add(p, r, broadcast(5.0000001201e-1f));
-  const Floats y = multiply_add(p, r * r, r) + 1.0f;
   const Ints power = (reinterpret_cast<Ints>(shifted) - kRoundBits + 127) << 23;
-  return choose(x < kLeast, Floats{}, y * reinterpret_cast<Floats>(power));
+  return {multiply_add(p, r * r, r), reinterpret_cast<Floats>(power)};
+}
+// exp(x) for x at most 0; 0 where that is below the smallest normal number.
+inline Floats exp_negative(Floats x) {
+  constexpr float kLeast = -87.33654f;
+  const ExpParts e = exp_parts(choose(x < kLeast, broadcast(kLeast), x));
+  return choose(x < kLeast, Floats{}, (e.rest + 1.0f) * e.power);
+}
+// exp(x) − 1 for x at most 0.
+inline Floats expm1_negative(Floats x) {
+  constexpr float kLeast = -18.0f;  // −1 below it
+  const ExpParts e = exp_parts(choose(x < kLeast, broadcast(kLeast), x));
+  return multiply_add(e.rest, e.power, e.power - 1.0f);
 }
 
 // 1 / (1 + exp(−x)).
