@@ -377,44 +377,67 @@ Growth classify(std::span<const CurvePoint> points) {
 
 namespace {
 
-// Behind the last step or epoch: what comes then (saving, the interpreter's end) is no training.
-// The whole where the output counted nothing, or too little.
-size_t end_of_progress(std::span<const Sample> samples) {
-  size_t end = samples.size();
-  const auto moved = [&](size_t at) {
-    return samples[at].steps != samples[at - 1].steps ||
-           samples[at].epochs != samples[at - 1].epochs;
-  };
-  while (end > 1 && !moved(end - 1)) --end;
-  return end >= Growth::kFewestPoints ? end : samples.size();
+// Samples [begin, end) between the first and the last step or epoch that the output counted, all
+// of them where it counted fewer than two.
+struct Window {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+Window find_progress(std::span<const Sample> samples) {
+  Window window{samples.size(), 0};
+  int64_t steps = 0;
+  int64_t epochs = 0;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    if (samples[i].steps == steps && samples[i].epochs == epochs) continue;
+    steps = samples[i].steps;
+    epochs = samples[i].epochs;
+    window.begin = std::min(window.begin, i);
+    window.end = i + 1;
+  }
+  // One mark alone says neither where the work ended nor how far apart its parts are.
+  if (window.end < window.begin + 2) return {0, samples.size()};
+  return window;
 }
 
-}  // namespace
-
-Growth find_growth(std::span<const Sample> samples) {
-  size_t begin = 0;
-  while (begin < samples.size() && samples[begin].steps == 0 && samples[begin].epochs == 0) ++begin;
-  if (begin == samples.size() || samples.size() - begin < Growth::kFewestPoints) begin = 0;
-  samples = samples.subspan(begin);
-  samples = samples.first(end_of_progress(samples));
-  if (samples.empty()) return {};
+std::vector<CurvePoint> points_of(std::span<const Sample> samples) {
   std::vector<CurvePoint> points;
   points.reserve(samples.size());
   for (const Sample& sample : samples) {
     points.push_back(
         {sample.seconds, static_cast<double>(sample.held_low), static_cast<double>(sample.held)});
   }
-  Growth growth = classify(points);
-  if (growth.bytes_per_minute == 0 || points.size() < 2) return growth;
-  const double minutes = (growth.to_seconds - growth.from_seconds) / 60;
-  const Sample& first = samples.front();
-  const Sample& last = samples.back();
+  return points;
+}
+
+// The slope is that of the last three quarters of what was judged; so are the things counted.
+void divide_slope(std::span<const Sample> progress, Growth& growth) {
+  const double begin = growth.from_seconds + (growth.to_seconds - growth.from_seconds) / 4;
+  size_t first = 0;
+  while (first + 2 < progress.size() && progress[first].seconds < begin) ++first;
+  const Sample& from = progress[first];
+  const Sample& to = progress.back();
+  const double rise = growth.bytes_per_minute * (to.seconds - from.seconds) / 60;
   const auto per = [&](int64_t count) {
-    return count > 1 ? growth.bytes_per_minute * minutes / static_cast<double>(count) : 0.0;
+    return count > 1 ? rise / static_cast<double>(count) : 0.0;
   };
-  growth.bytes_per_step = per(last.steps - first.steps);
-  growth.bytes_per_epoch = per(last.epochs - first.epochs);
-  growth.bytes_per_fit = per(last.fits - first.fits);
+  growth.bytes_per_step = per(to.steps - from.steps);
+  growth.bytes_per_epoch = per(to.epochs - from.epochs);
+  growth.bytes_per_fit = per(to.fits - from.fits);
+}
+
+}  // namespace
+
+Growth find_growth(std::span<const Sample> samples) {
+  if (samples.empty()) return {};
+  const Window progress = find_progress(samples);
+  size_t begin = progress.begin;
+  if (progress.end - begin < Growth::kFewestPoints) {
+    begin = progress.end - std::min(progress.end, Growth::kFewestPoints);
+  }
+  Growth growth = classify(points_of(samples.subspan(begin, progress.end - begin)));
+  if (growth.bytes_per_minute == 0) return growth;
+  divide_slope(samples.subspan(progress.begin, progress.end - progress.begin), growth);
   return growth;
 }
 

@@ -65,7 +65,9 @@ struct Growth {
 Growth classify(std::span<const CurvePoint> points);
 
 // Judges `held` of the samples from the first to the last step or epoch that the output showed, or
-// all of them where it showed none, and divides the slope by what was counted.
+// all of them where it showed fewer than two, and divides the slope by what was counted. What comes
+// behind the last one (saving, the interpreter's end) is never judged; of what comes before the
+// first, only so much as makes kFewestPoints.
 Growth find_growth(std::span<const Sample> samples);
 
 }  // namespace plimsoll::watch

@@ -122,6 +122,20 @@ TEST(Copies, AreFoundWhereTheFirstWasMappedTogetherWithSmallThings) {
   EXPECT_EQ(finder.found().equal, 3);
 }
 
+// A thread's stack is mapped right below one array, small things right above the other.
+TEST(Copies, AreFoundWhereStacksAreMappedBesideThem) {
+  for (const uint64_t below : {uint64_t{0}, 3 * kMiB, 8 * kMiB + 4096, 11 * kMiB}) {
+    for (const uint64_t above : {uint64_t{0}, 300 * uint64_t{1024}, 9 * kMiB}) {
+      FakeProcess process;
+      CopyFinder finder;
+      process.map(kFirst, kArray + below, Content::kDoubles, below + 16);
+      process.map(kSecond, kArray + above, Content::kDoubles, 64);
+      process.look(finder);
+      EXPECT_EQ(finder.found().equal, 2) << below << " below, " << above << " above";
+    }
+  }
+}
+
 TEST(Copies, InHalfTheSizeAreFound) {
   FakeProcess process;
   CopyFinder finder;
@@ -195,7 +209,7 @@ std::vector<Sample> samples_at(const std::vector<int64_t>& held_mib) {
 }
 
 TEST(Copies, ThatWereNotComparedCountByTheRiseOfTheMemory) {
-  const DataCopies compared{int64_t{800} << 20, 2, 0, 0, 3.0, 6.0};
+  const DataCopies compared{int64_t{800} << 20, 2, 0, 0, 3.0, 6.0, 1.0};
   const auto alike = [&](const std::vector<int64_t>& held_mib) {
     DataCopies copies = compared;
     add_alike(copies, samples_at(held_mib));
@@ -203,6 +217,8 @@ TEST(Copies, ThatWereNotComparedCountByTheRiseOfTheMemory) {
   };
   EXPECT_EQ(alike({100, 240, 250, 700, 1050, 1860, 1900, 2680, 2650}), 1);
   EXPECT_EQ(alike({100, 240, 250, 700, 1050, 1860, 1900, 1880}), 0);
+  // What the program loaded before the array is not the array's.
+  EXPECT_EQ(alike({20, 240, 250, 700, 1050, 1860, 1900, 2680, 2650}), 1);
   // Half an array more is something else.
   EXPECT_EQ(alike({100, 240, 250, 700, 1050, 1860, 2300, 2250}), 0);
   // So is what lies far beyond: a large model.
