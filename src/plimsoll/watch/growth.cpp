@@ -400,30 +400,85 @@ Window find_progress(std::span<const Sample> samples) {
   return window;
 }
 
-std::vector<CurvePoint> points_of(std::span<const Sample> samples) {
+// Instants by the work that was done by then, in seconds: where the output counts steps, a run that
+// a neighbour slows down has no more of it in the same time. A leak is straight over this clock
+// even where it bends over the other. Begins and ends with the samples' own times.
+class WorkClock {
+ public:
+  explicit WorkClock(std::span<const Sample> progress) : progress_(progress) {
+    std::vector<size_t> moves;
+    for (size_t i = 1; i < progress.size(); ++i) {
+      if (progress[i].steps != progress[i - 1].steps) moves.push_back(i);
+    }
+    times_.reserve(progress.size());
+    for (const Sample& sample : progress) times_.push_back(sample.seconds);
+    const double all = progress.empty() ? 0 : progress.back().seconds - progress.front().seconds;
+    if (moves.size() < kFewestMoves || all <= 0) return;
+    const double per_step =
+        all / static_cast<double>(progress.back().steps - progress.front().steps);
+    double done = progress.front().seconds;
+    size_t from = 0;
+    for (const size_t to : moves) {
+      const double taken = progress[to].seconds - progress[from].seconds;
+      const double steps = static_cast<double>(progress[to].steps - progress[from].steps);
+      // A count that jumps is no work, and first steps do take long.
+      const double work = std::clamp(steps * per_step, taken / kMost, taken * kMost);
+      for (size_t i = from + 1; i <= to; ++i) {
+        const double part = taken > 0 ? (progress[i].seconds - progress[from].seconds) / taken : 1;
+        times_[i] = done + work * part;
+      }
+      done += work;
+      from = to;
+    }
+    stretch(done, from);
+  }
+
+  // As many as there are samples, ascending.
+  const std::vector<double>& times() const { return times_; }
+
+ private:
+  static constexpr size_t kFewestMoves = 6;
+  static constexpr double kMost = 4;  // times faster or slower than the clock on the wall
+
+  // What was clamped changed the whole; behind the last move the time is as it is.
+  void stretch(double done, size_t last_move) {
+    const double begin = progress_.front().seconds;
+    const double by = (progress_[last_move].seconds - begin) / (done - begin);
+    for (size_t i = 1; i <= last_move; ++i) times_[i] = begin + (times_[i] - begin) * by;
+  }
+
+  std::span<const Sample> progress_;
+  std::vector<double> times_;
+};
+
+// Of `samples`, with the work clock from `begin` on.
+std::vector<CurvePoint> points_of(std::span<const Sample> samples, size_t begin) {
+  const WorkClock clock(samples.subspan(begin));
   std::vector<CurvePoint> points;
   points.reserve(samples.size());
-  for (const Sample& sample : samples) {
-    points.push_back(
-        {sample.seconds, static_cast<double>(sample.held_low), static_cast<double>(sample.held)});
+  for (size_t i = 0; i < samples.size(); ++i) {
+    points.push_back({i < begin ? samples[i].seconds : clock.times()[i - begin],
+                      static_cast<double>(samples[i].held_low),
+                      static_cast<double>(samples[i].held)});
   }
   return points;
 }
 
 // The slope is that of the last three quarters of what was judged; so are the things counted.
-void divide_slope(std::span<const Sample> progress, Growth& growth) {
+// `points` are those of `progress`.
+void divide_slope(std::span<const Sample> progress, std::span<const CurvePoint> points,
+                  Growth& growth) {
   const double begin = growth.from_seconds + (growth.to_seconds - growth.from_seconds) / 4;
   size_t first = 0;
-  while (first + 2 < progress.size() && progress[first].seconds < begin) ++first;
-  const Sample& from = progress[first];
-  const Sample& to = progress.back();
-  const double rise = growth.bytes_per_minute * (to.seconds - from.seconds) / 60;
-  const auto per = [&](int64_t count) {
-    return count > 1 ? rise / static_cast<double>(count) : 0.0;
+  while (first + 2 < points.size() && points[first].seconds < begin) ++first;
+  const double minutes = (points.back().seconds - points[first].seconds) / 60;
+  const auto per = [&](int64_t Sample::*counter) {
+    const int64_t count = progress.back().*counter - progress[first].*counter;
+    return count > 1 ? growth.bytes_per_minute * minutes / static_cast<double>(count) : 0.0;
   };
-  growth.bytes_per_step = per(to.steps - from.steps);
-  growth.bytes_per_epoch = per(to.epochs - from.epochs);
-  growth.bytes_per_fit = per(to.fits - from.fits);
+  growth.bytes_per_step = per(&Sample::steps);
+  growth.bytes_per_epoch = per(&Sample::epochs);
+  growth.bytes_per_fit = per(&Sample::fits);
 }
 
 }  // namespace
@@ -431,13 +486,15 @@ void divide_slope(std::span<const Sample> progress, Growth& growth) {
 Growth find_growth(std::span<const Sample> samples) {
   if (samples.empty()) return {};
   const Window progress = find_progress(samples);
-  size_t begin = progress.begin;
-  if (progress.end - begin < Growth::kFewestPoints) {
-    begin = progress.end - std::min(progress.end, Growth::kFewestPoints);
+  const size_t count = progress.end - progress.begin;
+  const size_t more =
+      count < Growth::kFewestPoints ? std::min(progress.begin, Growth::kFewestPoints - count) : 0;
+  samples = samples.subspan(progress.begin - more, count + more);
+  const std::vector<CurvePoint> points = points_of(samples, more);
+  Growth growth = classify(points);
+  if (growth.bytes_per_minute != 0) {
+    divide_slope(samples.subspan(more), std::span(points).subspan(more), growth);
   }
-  Growth growth = classify(points_of(samples.subspan(begin, progress.end - begin)));
-  if (growth.bytes_per_minute == 0) return growth;
-  divide_slope(samples.subspan(progress.begin, progress.end - progress.begin), growth);
   return growth;
 }
 

@@ -318,19 +318,39 @@ TEST(Growth, OneMarkAloneBoundsNothing) {
   EXPECT_EQ(growth.bytes_per_step, 0);
 }
 
-TEST(Growth, StepsThatAreSlowAtFirstDoNotCountForTheSlopeBehind) {
+// `speed(time)`: steps a second at 0 … 1 of 80 seconds; 3 MiB a step.
+Growth leak_at_speed(const std::function<double(double)>& speed) {
   std::vector<Sample> samples;
-  int64_t steps = 1;
-  double mib = 300;
-  for (int i = 0; i < 80; ++i) {
-    samples.push_back(sample_at(i, mib, steps));
-    const int64_t more = i < 20 ? 1 : 4;
-    steps += more;
-    mib += 3.0 * static_cast<double>(more);
+  double steps = 1;
+  for (int i = 0; i < 160; ++i) {
+    samples.push_back(sample_at(i * 0.5, 300 + 3 * steps, static_cast<int64_t>(steps)));
+    steps += 0.5 * speed(i / 160.0);
   }
-  const Growth growth = find_growth(samples);
-  EXPECT_EQ(growth.form, CurveForm::kGrowth);
-  EXPECT_NEAR(growth.bytes_per_step, 3 * kMiB, 0.1 * kMiB);
+  return find_growth(samples);
+}
+
+TEST(Growth, IsStraightOverTheStepsWhateverTheirSpeed) {
+  const std::function<double(double)> speeds[] = {
+      [](double) { return 8.0; },
+      [](double t) { return t < 0.25 ? 1.0 : 8.0; },
+      [](double t) { return 12 - 10 * t; },
+      [](double t) { return t < 0.4 ? 9.0 : 3.0; },
+      [](double t) { return std::fmod(t * 7, 1.0) < 0.5 ? 3.0 : 9.0; },
+  };
+  for (const auto& speed : speeds) {
+    const Growth growth = leak_at_speed(speed);
+    EXPECT_EQ(growth.form, CurveForm::kGrowth);
+    EXPECT_NEAR(growth.bytes_per_step, 3 * kMiB, 0.15 * kMiB);
+    EXPECT_GE(growth.confidence, 0.9);
+  }
+}
+
+TEST(Growth, ACountThatJumpsBendsNothingMuch) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 120; ++i) {
+    samples.push_back(sample_at(i, 300 + 5 * i, i < 60 ? i + 1 : 100'000 + i));
+  }
+  EXPECT_EQ(find_growth(samples).form, CurveForm::kGrowth);
 }
 
 }  // namespace
