@@ -57,6 +57,22 @@ TEST(Variants, AreUnderstood) {
   }
 }
 
+// Terminals and web pages cut lines wherever they are full.
+TEST(Variants, AreUnderstoodCutIntoLines) {
+  constexpr size_t kWidth = 80;
+  for (const Json& variant : read_variants()) {
+    SCOPED_TRACE(variant["name"].get<std::string>());
+    std::string cut;
+    size_t column = 0;
+    for (const char c : variant["log"].get<std::string>()) {
+      if (column == kWidth) cut += '\n';
+      column = c == '\n' ? 0 : column % kWidth + 1;
+      cut += c;
+    }
+    expect_understood(variant, cut + "\n");
+  }
+}
+
 // The same behind what a cluster's log puts in front of each line, and amid other output.
 TEST(Variants, AreUnderstoodAmidOtherOutput) {
   for (const Json& variant : read_variants()) {
@@ -69,6 +85,12 @@ TEST(Variants, AreUnderstoodAmidOtherOutput) {
       if (c == '\n') quoted += "2024-05-01T10:00:00.123456789Z ";
     }
     expect_understood(variant, quoted + "\n");
+    std::string pod = "[pod/trainer-0/main] ";
+    for (const char c : log) {
+      pod += c;
+      if (c == '\n') pod += "\x1b[36m(worker pid=77)\x1b[0m ";
+    }
+    expect_understood(variant, pod + "\r\n");
   }
 }
 
