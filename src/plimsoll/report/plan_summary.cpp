@@ -1,5 +1,6 @@
 #include "report/plan_summary.h"
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "report/table.h"
@@ -31,6 +32,16 @@ std::string answer_line(const PlanSummary& summary) {
   }
   if (summary.answer == "impossible") return "impossible: " + summary.reason;
   return "not found: " + summary.reason;
+}
+
+std::string placement_line(const PlanSummary& summary) {
+  const Bytes above = summary.planned_arena - summary.arena_load;
+  if (above <= Bytes()) return "placement: as small as these values allow\n";
+  char percent[32];
+  std::snprintf(
+      percent, sizeof percent, "%.2f %%",
+      100.0 * static_cast<double>(above.count()) / static_cast<double>(summary.arena_load.count()));
+  return "placement: " + to_string(above) + " (" + percent + ") above what is alive at once\n";
 }
 
 void add_parts(const PlanSummary& summary, std::string& text) {
@@ -96,6 +107,7 @@ std::string to_text(const PlanSummary& summary, bool with_frontier) {
   text += answer_line(summary) + "\n";
   text += "plan: " + summary.strategy + ", about " + format_seconds(summary.seconds_per_step) +
           " a step, kernels " + summary.kernel_set + "\n";
+  if (summary.arena_load > Bytes()) text += placement_line(summary);
   if (summary.block_set > 0) {
     text += "note: smaller blocks (block set " + std::to_string(summary.block_set) +
             "): results equal to rounding, not bit for bit\n";
@@ -128,6 +140,7 @@ std::string to_json(const PlanSummary& summary) {
   json["limit_bytes"] = optional_bytes(summary.limit);
   json["guard"] = summary.guard;
   json["planned_arena_bytes"] = summary.planned_arena.count();
+  json["arena_load_bytes"] = summary.arena_load.count();
   json["predicted_process_bytes"] = summary.predicted_process.count();
   json["parts"] = Json::array();
   for (const MemoryPart& part : summary.parts) {

@@ -36,6 +36,7 @@ struct PlanSummary {
 
   // Of the chosen plan; of the smallest one where nothing fits.
   Bytes planned_arena;
+  Bytes arena_load;  // of these, what no placement could undercut; zero where nothing fits
   Bytes predicted_process;
   std::vector<MemoryPart> parts;  // add up to predicted_process
   double seconds_per_step = 0;    // estimate

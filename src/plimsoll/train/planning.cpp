@@ -12,6 +12,7 @@
 #include "ops/fuse/fuse.h"
 #include "ops/registry.h"
 #include "plan/estimate.h"
+#include "plan/liveness.h"
 #include "plan/spilled.h"
 #include "plan/techniques.h"
 #include "plan/text.h"
@@ -140,6 +141,7 @@ void fill_chosen(const SetAnswer& chosen, bool fits, report::PlanSummary& summar
   if (fits && plan != nullptr) {
     summary.spill = plan->plan.spill_bytes;
     summary.planned_arena = plan->plan.arena_bytes;
+    summary.arena_load = plan::find_arena_load(plan->plan);
     summary.seconds_per_step = plan->seconds;
     summary.strategy = plan->what;
     state = plan->plan.state_bytes;
