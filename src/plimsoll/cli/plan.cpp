@@ -22,6 +22,7 @@ struct PlanOptions {
   TrainingDataOptions data;
   bool frontier = false;
   std::string output;
+  std::string why;
 };
 
 int run(const PlanOptions& options) {
@@ -34,6 +35,7 @@ int run(const PlanOptions& options) {
   request.plan_steps = plan_steps(options.model);
   request.max_slowdown = max_slowdown(options.model);
   request.without = options.model.without;
+  request.why = options.why;
   request.saved_plan = saved_plan(options.model);
   request.spill = spill_use(options.model);
   request.spill_directory = options.data.data.set.spill_directory;
@@ -68,6 +70,8 @@ Command add_plan(CLI::App& app) {
   add_model_options(*command, options->model);
   add_training_data_options(*command, options->data, DataNeed::kOptional);
   command->add_flag("--frontier", options->frontier, "Limits against time, down to the smallest");
+  command->add_option("--why", options->why,
+                      "A layer: what became of each of its values, what that saves and costs");
   command->add_option("--output", options->output, "File for the chosen plan as text");
   return [options] { return run(*options); };
 }

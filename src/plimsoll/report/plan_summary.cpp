@@ -98,6 +98,23 @@ void add_culprits(const PlanSummary& summary, std::string& text) {
   if (count > 0) text += "\n" + table.print();
 }
 
+std::string join(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+void add_why(const PlanSummary& summary, std::string& text) {
+  if (summary.why_layer.empty()) return;
+  Table table({"value of " + summary.why_layer, "whole", "at the peak", "saves", "costs", "how"});
+  for (const plan::ValueStory& story : summary.why) {
+    table.add({story.value, to_string(story.whole), to_string(story.at_peak),
+               to_string(story.saved), story.seconds > 0 ? format_seconds(story.seconds) : "-",
+               join(story.treatment)});
+  }
+  text += "\n" + table.print();
+}
+
 }  // namespace
 
 std::string to_text(const PlanSummary& summary, bool with_frontier) {
@@ -125,6 +142,7 @@ std::string to_text(const PlanSummary& summary, bool with_frontier) {
     add_plain(summary, text);
   }
   add_culprits(summary, text);
+  add_why(summary, text);
   return text;
 }
 
@@ -165,6 +183,17 @@ std::string to_json(const PlanSummary& summary) {
   for (const plan::Culprit& culprit : summary.culprits) {
     json["culprits"].push_back(
         {{"layer", culprit.layer}, {"what", culprit.what}, {"bytes", culprit.bytes.count()}});
+  }
+  if (!summary.why_layer.empty()) {
+    json["why"] = Json::array();
+    for (const plan::ValueStory& story : summary.why) {
+      json["why"].push_back({{"value", story.value},
+                             {"treatment", story.treatment},
+                             {"whole_bytes", story.whole.count()},
+                             {"peak_bytes", story.at_peak.count()},
+                             {"saved_bytes", story.saved.count()},
+                             {"seconds", story.seconds}});
+    }
   }
   return json.dump(2);
 }

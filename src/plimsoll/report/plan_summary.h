@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "plan/planner.h"
+#include "plan/why.h"
 
 namespace plimsoll::report {
 
@@ -55,6 +56,8 @@ struct PlanSummary {
   std::vector<plan::FrontierPoint> frontier;  // arena_bytes here: of the whole process
   std::vector<plan::FrontierPoint> plain;     // plans that anyone would make, alike
   std::vector<plan::Culprit> culprits;
+  std::string why_layer;              // that was asked about; empty: none
+  std::vector<plan::ValueStory> why;  // its values in the chosen plan
 };
 
 // Plain text, at most 80 columns; the frontier table only where `with_frontier`.

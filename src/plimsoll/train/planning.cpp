@@ -17,6 +17,7 @@
 #include "plan/techniques.h"
 #include "plan/text.h"
 #include "plan/validator.h"
+#include "plan/why.h"
 
 namespace plimsoll::train {
 namespace {
@@ -281,6 +282,13 @@ SetAnswer read_saved_plan(const layers::Model& model, const layers::CompileOptio
   return answer;
 }
 
+void tell_why(const PlanRequest& request, const SetAnswer& chosen, PlannedRun& run) {
+  if (request.why.empty() || !run.plan) return;
+  run.summary.why_layer = request.why;
+  run.summary.why = plan::explain_layer(*run.plan, chosen.lowered.built.set,
+                                        chosen.lowered.backend->catalog(), request.why);
+}
+
 PlannedRun run_saved_plan(const layers::Model& model, const layers::CompileOptions& compile,
                           const layers::BatchSizes& batches, const PlanRequest& request) {
   PlannedRun run;
@@ -298,6 +306,7 @@ PlannedRun run_saved_plan(const layers::Model& model, const layers::CompileOptio
                          " and the limit is " + exactly(*request.limit) +
                          ". Leave --plan out, or give it that limit";
   }
+  tell_why(request, chosen, run);
   run.overhead = chosen.overhead;
   run.lowered = std::move(chosen.lowered);
   return run;
@@ -377,6 +386,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
     const plan::Validation verdict =
         plan::validate(*run.plan, chosen.lowered.built.set, chosen.lowered.backend->catalog());
     PLIMSOLL_CHECK(verdict.ok(), std::string(to_string(verdict.verdict)) + ": " + verdict.message);
+    tell_why(request, chosen, run);
   } else {
     explain_refusal(chosen, request, summary);
   }
