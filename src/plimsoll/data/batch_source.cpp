@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -48,7 +49,53 @@ RowSource* find_source(Dataset& dataset, const InputBinding& input) {
                                       ", received none. " + way_out(input.role));
 }
 
+std::vector<int64_t> without_ones(std::vector<int64_t> shape) {
+  std::erase(shape, 1);
+  return shape;
+}
+
+std::string batch_text(const std::vector<int64_t>& row_shape) {
+  std::vector<Dim> dims = {Dim::batch()};
+  for (const int64_t dim : row_shape) dims.push_back(Dim::constant(dim));
+  return to_string(Shape(std::move(dims)));
+}
+
+// What arithmetic that repeats dimensions of 1 makes of both, aligned at their ends; nothing where
+// they do not fit even so. The batch stands in front of either.
+std::optional<std::string> broadcast_text(const std::vector<int64_t>& left,
+                                          const std::vector<int64_t>& right) {
+  std::vector<int64_t> dims(std::max(left.size(), right.size()));
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t a = i < left.size() ? left[left.size() - 1 - i] : 1;
+    const int64_t b = i < right.size() ? right[right.size() - 1 - i] : 1;
+    if (a != b && a != 1 && b != 1) return std::nullopt;
+    dims[dims.size() - 1 - i] = std::max(a, b);
+  }
+  return batch_text(dims);
+}
+
+void check_target(const InputBinding& input, const RowSource& source) {
+  if (!input.target_shape) return;
+  const std::vector<int64_t>& expected = *input.target_shape;
+  const std::vector<int64_t>& received = source.row_shape();
+  const std::vector<int64_t> dims = without_ones(received);
+  if (without_ones(expected) == dims) return;
+  // A table's columns, or a list of a record: elements in order.
+  const bool flat = dims.size() < 2;
+  if (flat && fixed_shape(dims).element_count(1) == input.row_elements) return;
+  const std::optional<std::string> both = broadcast_text(expected, received);
+  throw Error(ErrorKind::kData,
+              "[" + input.name + "] " + source.origin() + ": expected labels of shape " +
+                  batch_text(expected) + ", as the predictions ask for, received labels of shape " +
+                  batch_text(received) + "." +
+                  (both ? " A loss that repeats one for the other would be of shape " + *both +
+                              ", and is refused."
+                        : "") +
+                  " Give one label for each prediction, or change the last layer or the loss.");
+}
+
 void check_source(const InputBinding& input, const RowSource& source) {
+  check_target(input, source);
   const Shape shape = fixed_shape(source.row_shape());
   if (shape.element_count(1) != input.row_elements) {
     throw Error(ErrorKind::kData, "[" + input.name + "] " + source.origin() +
@@ -183,6 +230,12 @@ void BatchSource::select(int64_t epoch, int64_t batch_index) {
   epoch_ = epoch;
   order_ = RowOrder(options_.shuffle, row_count_, block_row_bytes_, options_.seed, epoch);
   group_ahead_ = -1;
+}
+
+void BatchSource::select_rows(int64_t first, int64_t count) {
+  PLIMSOLL_CHECK(options_.shuffle == Shuffle::kNone && first >= 0 && count <= row_count_ - first,
+                 "rows beyond the data");
+  first_position_ = first;
 }
 
 // Asks for the blocks of this group and of the next one before their rows are read.

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,9 @@ struct InputBinding {
     friend bool operator==(const Bound&, const Bound&) = default;
   };
   std::vector<Bound> bounds{};
+  // Of a sample's target as the loss takes it, which labels must have but for dimensions of 1;
+  // none: only the number of elements counts.
+  std::optional<std::vector<int64_t>> target_shape{};
   friend bool operator==(const InputBinding&, const InputBinding&) = default;
 };
 
@@ -101,6 +105,8 @@ class BatchSource : public InputSource {
   int64_t rows_in(int64_t batch_index) const;
   // Makes a batch current; `epoch` from 0.
   void select(int64_t epoch, int64_t batch_index);
+  // Makes rows [first, first + count) current, of data that are not shuffled.
+  void select_rows(int64_t first, int64_t count);
   // Of the permutation and conversion buffers, the dataset's own included.
   Bytes resident_bytes() const;
 
