@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <exception>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -13,6 +14,10 @@
 
 namespace plimsoll::data {
 namespace {
+
+// A read of less is not worth another thread.
+constexpr int64_t kBytesOfAPart = 64 << 10;
+constexpr int kMostParts = 64;
 
 // What an option to give the missing thing is called.
 const char* way_out(InputBinding::Role role) {
@@ -261,17 +266,56 @@ void BatchSource::fill(int input, int64_t row_begin, int64_t row_count, void* de
   RowSource& source = *sources_[index];
   announce(source, first);
   read_ahead(first);
-  const int64_t row_bytes = binding.row_elements * element_bytes(binding.dtype).count();
   auto* out = static_cast<std::byte*>(destination);
+  const int parts = parts_for(source, row_count);
+  if (parts == 1) {
+    fill_range(index, order_, first, row_count, out);
+    return;
+  }
+  std::array<std::exception_ptr, kMostParts> errors;
+  const int64_t row_bytes = binding.row_elements * element_bytes(binding.dtype).count();
+  const auto fill_part = [&](int part) {
+    const int64_t begin = row_count * part / parts;
+    const int64_t end = row_count * (part + 1) / parts;
+    try {
+      const RowOrder order = order_;
+      fill_range(index, order, first + begin, end - begin, out + begin * row_bytes);
+    } catch (...) {
+      errors[static_cast<size_t>(part)] = std::current_exception();
+    }
+  };
+  sharing_.run(
+      parts,
+      [](const void* body, int part) { (*static_cast<const decltype(fill_part)*>(body))(part); },
+      &fill_part);
+  // The first part's first: what one thread would have met.
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+int BatchSource::parts_for(const RowSource& source, int64_t row_count) const {
+  if (sharing_.run == nullptr || !source.reads_together()) return 1;
+  const int64_t elements = fixed_shape(source.row_shape()).element_count(1);
+  const int64_t bytes = row_count * elements * element_bytes(source.stored_dtype()).count();
+  const int64_t worth = std::min(bytes / kBytesOfAPart, row_count);
+  return static_cast<int>(std::clamp<int64_t>(worth, 1, std::min(sharing_.threads, kMostParts)));
+}
+
+void BatchSource::fill_range(size_t input, const RowOrder& order, int64_t first, int64_t count,
+                             std::byte* destination) const {
+  const InputBinding& binding = inputs_[input];
+  RowSource& source = *sources_[input];
+  const int64_t row_bytes = binding.row_elements * element_bytes(binding.dtype).count();
   // Rows that follow each other in the data are read by one call; unshuffled, that is all of them.
-  for (int64_t done = 0; done < row_count;) {
-    const int64_t row = order_.row_at(first + done);
-    int64_t run = order_.is_identity() ? row_count : 1;
-    while (done + run < row_count && order_.row_at(first + done + run) == row + run) ++run;
-    source.read(row, run, binding.dtype, out + done * row_bytes);
+  for (int64_t done = 0; done < count;) {
+    const int64_t row = order.row_at(first + done);
+    int64_t run = order.is_identity() ? count : 1;
+    while (done + run < count && order.row_at(first + done + run) == row + run) ++run;
+    source.read(row, run, binding.dtype, destination + done * row_bytes);
     done += run;
   }
-  check_values(binding, source, first, row_count, destination);
+  check_values(binding, source, order, first, count, destination);
 }
 
 void BatchSource::announce(RowSource& source, int64_t position) const {
@@ -282,13 +326,14 @@ void BatchSource::announce(RowSource& source, int64_t position) const {
   source.announce(std::span(rows).first(static_cast<size_t>(ahead)));
 }
 
-void BatchSource::check_values(const InputBinding& input, const RowSource& source, int64_t position,
-                               int64_t count, const void* values) const {
+void BatchSource::check_values(const InputBinding& input, const RowSource& source,
+                               const RowOrder& order, int64_t position, int64_t count,
+                               const void* values) const {
   const int64_t elements = count * input.row_elements;
   const auto refuse = [&](int64_t element, const std::string& expected) {
     const auto width = element_bytes(input.dtype).count();
     const auto* value = static_cast<const std::byte*>(values) + element * width;
-    const int64_t row = order_.row_at(position + element / input.row_elements);
+    const int64_t row = order.row_at(position + element / input.row_elements);
     throw Error(ErrorKind::kData, source.origin() + ": row " + std::to_string(row) + ": expected " +
                                       expected + ", received " +
                                       codec::number_text(codec::native_format(input.dtype), value) +

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/tensor_io.h"
+#include "base/work_sharing.h"
 #include "data/dataset_options.h"
 #include "data/row_order.h"
 #include "data/row_source.h"
@@ -110,6 +111,10 @@ class BatchSource : public InputSource {
   // Of the permutation and conversion buffers, the dataset's own included.
   Bytes resident_bytes() const;
 
+  // Threads that large reads are shared out to; none until it is called. Bits and errors are those
+  // of one thread.
+  void share_reading(const WorkSharing& sharing) { sharing_ = sharing; }
+
   // Allocates nothing. Labels outside of [0, class_count), and numbers that name no row of a table,
   // are kData with row and value.
   void fill(int input, int64_t row_begin, int64_t row_count, void* destination) override;
@@ -124,12 +129,17 @@ class BatchSource : public InputSource {
   int64_t first_position_ = 0;   // of the current batch
   int64_t block_row_bytes_ = 1;  // of a row where it lies: what blocks are measured in
   RowOrder order_;
+  WorkSharing sharing_;
   int64_t group_ahead_ = -1;  // the last group of blocks that was asked for ahead
 
   void announce(RowSource& source, int64_t position) const;
   void read_ahead(int64_t position);
-  void check_values(const InputBinding& input, const RowSource& source, int64_t position,
-                    int64_t count, const void* values) const;
+  int parts_for(const RowSource& source, int64_t row_count) const;
+  // Rows at positions [first, first + count), read and checked; `order` is the calling thread's.
+  void fill_range(size_t input, const RowOrder& order, int64_t first, int64_t count,
+                  std::byte* destination) const;
+  void check_values(const InputBinding& input, const RowSource& source, const RowOrder& order,
+                    int64_t position, int64_t count, const void* values) const;
 };
 
 }  // namespace plimsoll::data

@@ -199,7 +199,9 @@ data::BatchSource Session::bind(data::Dataset& dataset,
     }
     bindings.push_back(std::move(binding));
   }
-  return data::BatchSource(dataset, std::move(bindings), {options_.batch, shuffle, options_.seed});
+  data::BatchSource batches(dataset, std::move(bindings), {options_.batch, shuffle, options_.seed});
+  batches.share_reading(exec::kernel_threads(plan().threads));
+  return batches;
 }
 
 size_t Session::program_for(const char* name, int64_t rows) const {
