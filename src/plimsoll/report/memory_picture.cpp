@@ -133,7 +133,7 @@ std::vector<MemoryRow> memory_rows(const std::vector<plan::Culprit>& culprits) {
   std::map<std::string, MemoryRow> by_layer;
   for (const plan::Culprit& culprit : culprits) {
     MemoryRow& row = by_layer[culprit.layer];
-    row.layer = culprit.layer.empty() ? "–" : culprit.layer;
+    row.layer = culprit.layer.empty() ? "no layer" : culprit.layer;
     add(row, culprit.what, culprit.bytes);
   }
   std::vector<MemoryRow> rows;

@@ -18,7 +18,7 @@
 namespace plimsoll::report {
 
 struct MemoryRow {
-  std::string layer;  // "–" for what belongs to none
+  std::string layer;  // "no layer" for what belongs to none
   Bytes total;
   std::vector<std::pair<std::string, Bytes>> kinds;  // in the order of kKinds
   friend bool operator==(const MemoryRow&, const MemoryRow&) = default;
