@@ -216,7 +216,7 @@ def test_tensorflow_leaks_are_found_and_only_leaks(watch, twin, steps):
     if growth["grows"]:
         assert growth["bytes_per_step"] > 0
     if twin == "appended":
-        assert growth["bytes_per_step"] == pytest.approx(1000 * 500 * 4, rel=0.4)
+        assert growth["bytes_per_step"] == pytest.approx(1000 * 500 * 4, rel=0.25)
 
 
 # S4's data, handed to the framework whole.
@@ -241,11 +241,10 @@ def test_data_held_three_times_are_named_and_no_smaller_batch_is_advised(watch, 
     assert done.code == 0, done.stderr
     copies = done.record["copies"]
     print(json.dumps(copies), done.record["peak"]["held_bytes"])
-    # The third is told by the rise of memory alone, which a busy machine's samples may miss.
-    assert copies["times"] in (2, 3)
+    assert copies["times"] == 3
     assert copies["equal"] >= 2
     assert copies["array_bytes"] == pytest.approx(100_000 * 1000 * 8, rel=0.01)
-    assert f"the same data are held {copies['times']} times" in done.stderr
+    assert "the same data are held 3 times" in done.stderr
     advice = " ".join(done.record["verdict"]["advice"]).lower()
     assert "smaller" not in advice
     assert "np.load" in advice

@@ -32,6 +32,7 @@ int run(const PlanOptions& options) {
   request.threads = options.model.threads;
   request.seed = options.model.seed;
   request.plan_steps = plan_steps(options.model);
+  request.extends = !options.model.plan_time;
   request.max_slowdown = max_slowdown(options.model);
   request.without = options.model.without;
   request.saved_plan = saved_plan(options.model);

@@ -51,7 +51,7 @@ class Search {
     score_all();
     if (options_.saved_forms || options_.recompute || options_.move) evict_all();
     std::vector<Candidate> placed = place_all();
-    return {std::move(placed), std::move(plain_)};
+    return {std::move(placed), std::move(plain_), cut_short_};
   }
 
  private:
@@ -60,12 +60,17 @@ class Search {
     return std::max<int64_t>(1, static_cast<int64_t>(facts_.graph().nodes.size()));
   }
 
+  bool spent() {
+    if (steps_ <= 0) cut_short_ = true;
+    return steps_ <= 0;
+  }
+
   // Scores a recipe unless it is known or the effort is spent. Returns its score's place.
   size_t score(const Recipe& recipe) {
     for (size_t i = 0; i < scores_.size(); ++i) {
       if (scores_[i].recipe == recipe) return i;
     }
-    if (steps_ <= 0 && !scores_.empty()) return 0;
+    if (spent() && !scores_.empty()) return 0;
     steps_ -= effort();
     const ProgramPlan plan = trials_.build(recipe);
     const std::vector<Buffer> buffers = find_buffers(plan);
@@ -171,7 +176,10 @@ class Search {
     }
     const int64_t affordable = std::max<int64_t>(1, steps_ / (kChangesPerBase * effort()));
     const auto most = static_cast<size_t>(std::min<int64_t>(kMostBases, affordable));
-    if (bases.size() > most) bases.resize(most);
+    if (bases.size() > most) {
+      bases.resize(most);
+      cut_short_ = true;
+    }
     return bases;
   }
 
@@ -181,7 +189,7 @@ class Search {
     for (size_t segments = 2; segments <= kMostSegments; segments *= 2) counts.insert(segments);
     counts.insert(count_root_segments(facts_));
     for (size_t segments : counts) {
-      if (steps_ <= 0) return;
+      if (spent()) return;
       recipe.cuts = make_checkpoints(facts_, trials_.dependencies(), segments);
       if (recipe.cuts.empty()) return;
       steps_ -= effort();
@@ -222,6 +230,7 @@ class Search {
                            .move = options_.move};
     const double changes = static_cast<double>(steps) / static_cast<double>(effort());
     const double share = std::max(kLeastShare, kTenthInLogs / std::max(1.0, changes));
+    if (share > kLeastShare) cut_short_ = true;
     Bytes least(std::numeric_limits<int64_t>::max());
     std::vector<Cut>& cuts = recipe.cuts;
     for (int failed = 0; failed < kPatience && steps > 0; steps -= effort()) {
@@ -322,6 +331,7 @@ class Search {
   Trials trials_;
   bool spilled_;  // some state variables lie in the spill file
   int64_t steps_;
+  bool cut_short_ = false;
   std::vector<Score> scores_;
   std::vector<std::vector<Cut>> chains_;
   size_t whole_ = 0;  // the score of the whole batch with everything kept

@@ -32,6 +32,7 @@ PlanRequest plan_request(const SessionOptions& options, Bytes data) {
   request.seed = options.seed;
   request.data = data + (options.profile ? kProfileBytes : Bytes(0));
   request.plan_steps = options.plan_steps;
+  request.extends = options.plan_extends;
   request.max_slowdown = options.max_slowdown;
   request.without = options.without;
   request.saved_plan = options.saved_plan;

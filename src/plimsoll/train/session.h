@@ -37,6 +37,7 @@ struct SessionOptions {
   std::string backend;  // empty: the default
   uint64_t seed = 0;
   int64_t plan_steps = 200'000;        // effort of the search for a plan
+  bool plan_extends = true;            // and several times that where nothing fits
   std::optional<double> max_slowdown;  // the most time against the free plan's
   std::string without;                 // techniques of the planner that are switched off
   std::string saved_plan;              // a plan's text, to be run as it is
