@@ -99,6 +99,12 @@ Bytes smallest_within(const PlanOutcome& outcome, const PlanOptions& options) {
 
 }  // namespace
 
+int64_t count_clones(const Plan& plan) {
+  int64_t count = 0;
+  for (const ProgramPlan& program : plan.programs) count += count_clones(program);
+  return count;
+}
+
 PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
                       const PlanOptions& options) {
   PlanOutcome outcome;

@@ -22,6 +22,8 @@ struct PlanOptions {
   std::optional<Bytes> arena_limit = {};  // none: the free plan
   int64_t max_steps = 200'000;            // search effort
   Bytes gap = {};                         // bytes kept free between buffers (poisoned in tests)
+  // What a call that computes again takes outside of the arena; every size below counts it.
+  Bytes clone_bytes = {};
   // The most time against the free plan's; without a limit the smallest plan within it is taken.
   std::optional<double> max_slowdown = {};
   double free_seconds = 0;  // that the slowdown is measured against; 0: this search's own
@@ -82,6 +84,9 @@ struct [[nodiscard]] PlanOutcome {
   std::vector<Culprit> culprits;  // at the free plan's peak, largest first
   const Fits* fits() const { return std::get_if<Fits>(&answer); }
 };
+
+// Calls of all programs that compute something again.
+int64_t count_clones(const Plan& plan);
 
 PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
                       const PlanOptions& options);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "plan/evict.h"
 #include "plan/residency.h"
+#include "plan/walk.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -308,7 +309,7 @@ class Search {
     steps_ -= static_cast<int64_t>(buffers.size());
     const CompleteOptions how{.gap = options_.gap, .several_placers = options_.several_placers};
     candidate.spill = complete_offsets(plan, facts_.graph(), states_, buffers, how);
-    candidate.arena_bytes = plan.arena_bytes;
+    candidate.arena_bytes = plan.arena_bytes + options_.clone_bytes * count_clones(plan);
     return candidate;
   }
 
@@ -378,6 +379,15 @@ class Search {
 
 }  // namespace
 
+int64_t count_clones(const ProgramPlan& plan) {
+  int64_t count = 0;
+  walk_items(plan, [&](const Item& item, int64_t, LoopId) {
+    const auto* call = std::get_if<Call>(&item);
+    if (call != nullptr && call->clone > 0) ++count;
+  });
+  return count;
+}
+
 Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
                         const PlanOptions& options) {
   return Search(facts, states, options).run();
@@ -389,7 +399,9 @@ ProgramPlan realize(const Candidate& candidate, ProgramFacts& facts,
   ProgramPlan plan = trials.build(candidate.recipe);
   const CompleteOptions how{.gap = options.gap, .several_placers = options.several_placers};
   complete_offsets(plan, facts.graph(), states, find_buffers(plan), how);
-  PLIMSOLL_CHECK(plan.arena_bytes == candidate.arena_bytes, "a recipe gives one plan");
+  PLIMSOLL_CHECK(
+      plan.arena_bytes + options.clone_bytes * count_clones(plan) == candidate.arena_bytes,
+      "a recipe gives one plan");
   return plan;
 }
 

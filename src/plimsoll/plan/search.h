@@ -26,7 +26,7 @@ namespace plimsoll::plan {
 // Recipes are kept and not plans: those of large programs take megabytes each.
 struct Candidate {
   Recipe recipe;
-  Bytes arena_bytes;  // of the placed plan
+  Bytes arena_bytes;  // of the placed plan, and what its clones take besides
   Bytes spill;        // the spill file's end, state variables included
   double seconds = 0;
   std::string what;  // "whole batch", "slices of 4", …
@@ -45,6 +45,8 @@ struct Searched {
 // to options.max_steps; the first candidate is scored and placed whatever it costs.
 Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
                         const PlanOptions& options);
+
+int64_t count_clones(const ProgramPlan& plan);
 
 // The candidate's plan, complete but for the totals of the whole plan.
 ProgramPlan realize(const Candidate& candidate, ProgramFacts& facts,

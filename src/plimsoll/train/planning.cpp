@@ -55,6 +55,14 @@ struct SetAnswer {
 
   // What is taken; null: nothing fits.
   const plan::Fits* fits() const { return takes_file ? &*spilled->fits : outcome.fits(); }
+  // With the clones of what is taken, which sizes of the search count as part of the arena.
+  ProcessOverhead overhead_taken() const {
+    ProcessOverhead taken = overhead;
+    if (const plan::Fits* plan = fits()) {
+      taken.structures += kBytesPerClone * plan::count_clones(plan->plan);
+    }
+    return taken;
+  }
   Bytes process(Bytes arena) const { return process_bytes(overhead, arena); }
   Bytes process_with_file(Bytes arena) const { return process_bytes(with_file(overhead), arena); }
   static ProcessOverhead with_file(ProcessOverhead overhead) {
@@ -121,6 +129,7 @@ SetAnswer ask(const layers::Model& model, const layers::CompileOptions& compile,
   options.max_steps = block_set > 0 ? request.plan_steps / kSmallerSetShare : request.plan_steps;
   options.max_slowdown = request.max_slowdown;
   options.free_seconds = free_seconds;
+  options.clone_bytes = kBytesPerClone;
   plan::switch_off(request.without, options);
   options.arena_limit = arena_limit(answer.overhead, request.limit);
   answer.outcome = plan::make_plan(set, answer.lowered.backend->catalog(), options);
@@ -159,7 +168,9 @@ void fill_chosen(const SetAnswer& chosen, bool fits, report::PlanSummary& summar
   summary.threads = catalog.thread_count();
   const plan::Fits* plan = chosen.fits();
   Bytes state;
+  ProcessOverhead overhead = chosen.overhead;
   if (fits && plan != nullptr) {
+    overhead = chosen.overhead_taken();
     summary.spill = plan->plan.spill_bytes;
     summary.planned_arena = plan->plan.arena_bytes;
     summary.arena_load = plan::find_arena_load(plan->plan);
@@ -177,8 +188,8 @@ void fill_chosen(const SetAnswer& chosen, bool fits, report::PlanSummary& summar
           round_up(tensor_bytes(variable.type.dtype, variable.type.shape, 1), plan::kAlignment);
     }
   }
-  summary.parts = memory_parts(chosen.overhead, state, summary.planned_arena);
-  summary.predicted_process = chosen.process(summary.planned_arena);
+  summary.parts = memory_parts(overhead, state, summary.planned_arena);
+  summary.predicted_process = process_bytes(overhead, summary.planned_arena);
 }
 
 void fill_own_set(const SetAnswer& own, report::PlanSummary& summary) {
@@ -332,7 +343,7 @@ PlannedRun run_saved_plan(const layers::Model& model, const layers::CompileOptio
                          ". Leave --plan out, or give it that limit";
   }
   tell_why(request, chosen, run);
-  run.overhead = chosen.overhead;
+  run.overhead = chosen.overhead_taken();
   run.lowered = std::move(chosen.lowered);
   return run;
 }
@@ -422,7 +433,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
         largest_batch(model, compile, same, chosen.lowered.backend->catalog().block_set(),
                       fits ? summary.batch : 0);
   }
-  run.overhead = chosen.overhead;
+  run.overhead = chosen.overhead_taken();
   run.lowered = std::move(chosen.lowered);
   return run;
 }
