@@ -33,11 +33,44 @@ class Concatenate final : public Layer {
                "Pad or crop them first.");
       }
     }
+    set_masks(context, inputs, static_cast<int>(axis));
     if (inputs.size() == 1) return {inputs[0]};
     return {context.emit("concat", {inputs.begin(), inputs.end()}, {{"axis", axis}})};
   }
 
  private:
+  // As keras.layers.Concatenate.compute_mask: masks are joined as the values are, and a position
+  // counts where any of its elements does. All of a value without a mask count.
+  void set_masks(LayerContext& context, std::span<const ValueId> inputs, int axis) const {
+    std::vector<ValueId> masks;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const ValueId mask = context.mask(i);
+      if (!mask.valid()) continue;
+      if (context.type(mask).shape.rank() + 1 != context.type(inputs[i]).shape.rank()) {
+        refuse("a mask of all but the last axis", to_string(context.type(mask).shape),
+               "End the mask before the layer, by a GlobalAveragePooling1D or a Reshape.");
+      }
+      masks.push_back(mask);
+    }
+    if (masks.empty()) return;
+    const bool all = masks.size() == inputs.size();
+    if (axis + 1 == context.type(inputs[0]).shape.rank()) {
+      if (!all) return;
+      ValueId joined = masks[0];
+      for (size_t i = 1; i < masks.size(); ++i) {
+        joined = context.emit("logical", {joined, masks[i]}, {{"kind", "or"}});
+      }
+      context.set_mask(0, joined);
+      return;
+    }
+    if (!all) {
+      refuse("masks for all of its inputs or for none", "masks for some",
+             "Put a Masking layer before the others.");
+    }
+    context.set_mask(
+        0, masks.size() == 1 ? masks[0] : context.emit("concat", masks, {{"axis", axis}}));
+  }
+
   int64_t axis_ = -1;
 };
 
