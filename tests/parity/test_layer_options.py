@@ -125,6 +125,13 @@ def masks() -> dict[str, Case]:
         "mask through a concatenation along time": steps(
             lambda x: L.Concatenate(axis=1)([x, L.Dense(6)(x)]), 2 * STEPS
         ),
+        "mask beside steps without one": steps(
+            lambda x: L.Concatenate(axis=1)([L.ZeroPadding1D(0)(x), x]),
+            2 * STEPS,
+        ),
+        "mask beside channels without one": steps(
+            lambda x: L.Concatenate()([x, L.ZeroPadding1D(0)(x)])
+        ),
         "mask through normalization": steps(
             lambda x: L.LayerNormalization()(L.Activation("relu")(x))
         ),
