@@ -272,8 +272,10 @@ def main() -> int:
         subprocess.run(
             ["cmake", "--build", "--preset", "fuzz", "--target", *targets], cwd=ROOT, check=True
         )
-    print(f"{'reader':<14} {'seconds':>7} {'busy':>5} {'inputs':>10} {'slowest':>7} {'peak MiB':>8} "
-          f"{'corpus':>7} {'edges':>6} found", flush=True)  # fmt: skip
+    names = (
+        f"{'reader':<14} {'seconds':>7} {'busy':>5} {'inputs':>10} {'slowest':>7} {'peak MiB':>8} "
+    )
+    print(names + f"{'corpus':>7} {'edges':>6} found", flush=True)
     stood = True
     for reader in readers:
         ok, line = run(reader, options.seconds, options.output)
