@@ -71,7 +71,7 @@ def row(name: str, options: argparse.Namespace) -> str:
     our_runs, their_runs = [], []
     for _ in range(options.repeat):
         our_runs.append(run(options.prefix.split() + plimsoll))
-        their_runs.append(run(keras))
+        their_runs.append(run(options.prefix.split() + keras))
     answer, expected = np.load(ours), np.load(theirs)
     error = np.abs(answer - expected).max() / np.abs(expected).max()
     if not error <= 1e-5:
@@ -89,7 +89,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", default=["ResNet50"])
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--memory", help="limit for Plimsoll")
-    parser.add_argument("--prefix", default="", help="in front of Plimsoll's command (chrt -f 1)")
+    parser.add_argument("--prefix", default="", help="in front of both commands (chrt -f 1)")
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp/plimsoll-bench"))
     options = parser.parse_args()
     print(

@@ -6,8 +6,8 @@
 Limits go geometrically from smallest_same_bits_bytes to 1.3 × the free plan's; every run must hold
 its limit and end with the same bits. Two more lie below, down to smallest_feasible_bytes, and two
 down to smallest_spill_bytes where a spill file reaches further, with the same bits. One page below
-the least of these the run must be refused with exit code 3. Prints a table and `ok`, or what
-failed.
+smallest_feasible_bytes a run without a spill file must be refused with exit code 3. Prints a table
+and `ok`, or what failed.
 """
 
 import argparse
@@ -107,7 +107,6 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
         below = sorted({least, (least + same) // 2}) if least < same else []
         spill = answer.get("smallest_spill_bytes") or least
         spilled = sorted({spill, (spill + least) // 2}) if spill < least else []
-        least = min(least, spill)
         for limit in spilled + below + rungs(answer, options.rungs):
             got = run(arguments, limit, options.steps, folder)
             wrong += check(name, limit, got)
@@ -129,7 +128,7 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
             )
         repeat_rounds(arguments, times, options, folder)
         wrong += check_times(name, times, plans, options.repeat)
-        refused = run(arguments, least - PAGE, options.steps, folder)
+        refused = run([*arguments, "--no-spill"], least - PAGE, options.steps, folder)
         print(f"{least - PAGE:12} exit {refused['exit']}: {refused['error'][:160]}")
         if refused["exit"] != 3:
             wrong.append(f"{name} at {least - PAGE}: exit {refused['exit']}, expected 3")

@@ -14,6 +14,7 @@ import argparse
 import io
 import os
 import re
+import resource
 import subprocess
 import sys
 import zipfile
@@ -228,6 +229,7 @@ def run(reader: str, seconds: int, output: Path) -> tuple[bool, str]:
     (folder / "corpus").mkdir(exist_ok=True)
     for index, content in enumerate(seeds()):
         (folder / "seeds" / f"{index:04}").write_bytes(content)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = subprocess.run(
         [
             BUILD / "tests" / "fuzz" / f"{reader}_fuzz", folder / "corpus", folder / "seeds",
@@ -238,13 +240,14 @@ def run(reader: str, seconds: int, output: Path) -> tuple[bool, str]:
         capture_output=True, text=True, errors="replace",
     )  # fmt: skip
     (folder / "log.txt").write_text(done.stderr)
+    busy = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
     stats = dict(re.findall(r"stat::(\w+):\s*(\d+)", done.stderr))
     kinds = re.compile(r"(crash|oom|timeout|leak)-")
     found = sorted(path.name for path in folder.iterdir() if kinds.match(path.name))
     cover = (re.findall(r"cov: (\d+)", done.stderr) or ["?"])[-1]
     corpus = len(list((folder / "corpus").iterdir()))
     line = (
-        f"{reader:<14} {seconds:>7} {stats.get('number_of_executed_units', '?'):>10} "
+        f"{reader:<14} {seconds:>7} {busy:>5.0f} {stats.get('number_of_executed_units', '?'):>10} "
         f"{stats.get('slowest_unit_time_sec', '?'):>7} {stats.get('peak_rss_mb', '?'):>8} "
         f"{corpus:>7} {cover:>6} {' '.join(found) or 'none'}"
     )
@@ -269,8 +272,10 @@ def main() -> int:
         subprocess.run(
             ["cmake", "--build", "--preset", "fuzz", "--target", *targets], cwd=ROOT, check=True
         )
-    print(f"{'reader':<14} {'seconds':>7} {'inputs':>10} {'slowest':>7} {'peak MiB':>8} "
-          f"{'corpus':>7} {'edges':>6} found", flush=True)  # fmt: skip
+    names = (
+        f"{'reader':<14} {'seconds':>7} {'busy':>5} {'inputs':>10} {'slowest':>7} {'peak MiB':>8} "
+    )
+    print(names + f"{'corpus':>7} {'edges':>6} found", flush=True)
     stood = True
     for reader in readers:
         ok, line = run(reader, options.seconds, options.output)

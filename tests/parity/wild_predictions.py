@@ -96,6 +96,36 @@ def open_in_keras(structure: Path, weights: Path | None) -> tuple[keras.Model | 
         return None, str(error)
 
 
+def at_float64(config: Any) -> Any:
+    """A layer's configuration with float64 in place of float32, in layers inside of it too."""
+    if isinstance(config, list):
+        return [at_float64(item) for item in config]
+    if not isinstance(config, dict):
+        return config
+    if config.get("class_name") == "DTypePolicy":
+        return "float64"
+    return {
+        key: "float64" if key == "dtype" and value == "float32" else at_float64(value)
+        for key, value in config.items()
+    }
+
+
+def exact_predictions(model: keras.Model, x: np.ndarray) -> np.ndarray:
+    """What the model would answer if it computed in float64."""
+    keras.config.set_floatx("float64")
+    try:
+        twin = keras.models.clone_model(
+            model,
+            clone_function=lambda layer: layer.__class__.from_config(
+                at_float64(layer.get_config())
+            ),
+        )
+        twin.set_weights([w.astype("float64") for w in model.get_weights()])
+        return twin.predict(x.astype("float64") if x.dtype.kind == "f" else x, verbose=0)
+    finally:
+        keras.config.set_floatx("float32")
+
+
 def golden_beside(path: Path) -> tuple[list[np.ndarray], np.ndarray] | None:
     """Inputs and predictions that the file's authors stored next to it."""
     stem = path.name.rsplit("@", 1)[0]

@@ -27,6 +27,10 @@ constexpr std::array<std::string_view, 8> kCalledWithMore = {
     "MultiHeadAttention", "GroupQueryAttention", "Attention", "AdditiveAttention", "LSTM", "GRU",
     "SimpleRNN",          "Bidirectional"};
 
+// Layers that are called with a mask beside their input, or with the input alone.
+constexpr std::array<std::string_view, 3> kCalledWithMask = {
+    "BatchNormalization", "GlobalAveragePooling1D", "TimeDistributed"};
+
 // One model of the tree, with what expanding it once needs.
 struct Level {
   ModelTree tree;
@@ -50,6 +54,17 @@ bool is_plain(const TreeCall& call) {
   return list.size() == call.inputs.size() &&
          std::all_of(list.begin(), list.end(),
                      [](const Config& item) { return item.find("tensor") != nullptr; });
+}
+
+// A call on one input, with a mask that another layer made.
+bool is_plain_but_for_mask(const TreeCall& call) {
+  const Config::Array& args = call.args.as_array();
+  const Config::Object& kwargs = call.kwargs.as_object();
+  return args.size() == 1 && args[0].find("tensor") != nullptr && call.inputs.size() == 2 &&
+         std::all_of(kwargs.begin(), kwargs.end(), [](const auto& item) {
+           return item.first == "training" ||
+                  (item.first == "mask" && item.second.find("tensor") != nullptr);
+         });
 }
 
 // The inputs of a call on a model in the model's own order, where both name them.
@@ -328,8 +343,11 @@ class TreeExpander {
     for (const auto& [key, value] : call.kwargs.as_object()) {
       if (key != "training") kwargs.set(key, value);
     }
-    const bool more = is_operator(node) || std::find(kCalledWithMore.begin(), kCalledWithMore.end(),
-                                                     node.class_name) != kCalledWithMore.end();
+    const bool masked =
+        std::ranges::find(kCalledWithMask, node.class_name) != kCalledWithMask.end() &&
+        is_plain_but_for_mask(call);
+    const bool more = is_operator(node) || masked ||
+                      std::ranges::find(kCalledWithMore, node.class_name) != kCalledWithMore.end();
     const bool plain = is_plain(call);
     if (plain && kwargs.as_object().empty() && !is_operator(node)) return {};
     if (!more && !kwargs.as_object().empty()) {

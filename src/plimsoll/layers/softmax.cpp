@@ -19,6 +19,12 @@ class Softmax final : public Layer {
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     one_input(context, inputs, 0);
+    if (context.mask(0).valid()) {
+      refuse(
+          "values without a mask", "masked ones",
+          "End the mask before the layer, or use an Activation(\"softmax\"), which does not look "
+          "at it.");
+    }
     const ValueId y = context.emit("softmax", {inputs[0]}, {{"axis", axis_}});
     context.remember_logits(y, inputs[0]);
     return {y};
