@@ -110,7 +110,8 @@ std::unique_ptr<trace::RunLog> open_log(const FitCommand& command, const train::
   return std::make_unique<trace::RunLog>(command.log, start.steps, start.epoch);
 }
 
-train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, EpochLogs& logs) {
+train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, EpochLogs& logs,
+                              const train::Session& session) {
   train::FitOptions options;
   options.epochs = command.epochs;
   if (command.steps > 0) options.steps = command.steps;
@@ -121,9 +122,9 @@ train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, Epo
       options.on_step = [log](int64_t step, double loss) { log->step(step, loss); };
     }
   }
-  options.on_epoch = [log, &logs](const train::EpochResult& epoch) {
+  options.on_epoch = [log, &logs, &session](const train::EpochResult& epoch) {
     if (log != nullptr) log->epoch(epoch.epoch, epoch.metrics, epoch.seconds);
-    logs.epoch(epoch);
+    logs.epoch(epoch, session.memory());
   };
   return options;
 }
@@ -181,8 +182,9 @@ int run(FitCommand command) {
     start = checkpoints->restore(session, data.rows.train, data::parse_shuffle(command.shuffle));
   }
   const std::unique_ptr<trace::RunLog> log = open_log(command, start);
-  EpochLogs logs = open_epoch_logs(command.callbacks, start.epoch, report::to_text(plan, true));
-  train::FitOptions options = fit_options(command, log.get(), logs);
+  EpochLogs logs =
+      open_epoch_logs(command.callbacks, start.epoch, report::to_text(plan, true), session);
+  train::FitOptions options = fit_options(command, log.get(), logs, session);
   options.start = start;
   if (callbacks) {
     options.ends = [&](const train::EpochResult& result) {

@@ -24,6 +24,7 @@ struct PlanOptions {
   bool frontier = false;
   std::string output;
   std::string html;
+  std::string why;
 };
 
 int run(const PlanOptions& options) {
@@ -34,8 +35,10 @@ int run(const PlanOptions& options) {
   request.threads = options.model.threads;
   request.seed = options.model.seed;
   request.plan_steps = plan_steps(options.model);
+  request.extends = !options.model.plan_time;
   request.max_slowdown = max_slowdown(options.model);
   request.without = options.model.without;
+  request.why = options.why;
   request.saved_plan = saved_plan(options.model);
   request.spill = spill_use(options.model);
   request.spill_directory = options.data.data.set.spill_directory;
@@ -71,6 +74,8 @@ Command add_plan(CLI::App& app) {
   add_model_options(*command, options->model);
   add_training_data_options(*command, options->data, DataNeed::kOptional);
   command->add_flag("--frontier", options->frontier, "Limits against time, down to the smallest");
+  command->add_option("--why", options->why,
+                      "A layer: what became of each of its values, what that saves and costs");
   command->add_option("--output", options->output, "File for the chosen plan as text");
   command->add_option("--html", options->html, "Write a page there");
   return [options] { return run(*options); };

@@ -38,6 +38,7 @@ struct Searched {
   // What the plans that anyone would make need: the bytes alive at once, which no placement can
   // undercut.
   std::vector<FrontierPoint> plain;
+  bool cut_short = false;  // with more effort more would have been tried
 };
 
 // `states` says where state variables lie. Effort is counted in nodes scored and buffers placed, up

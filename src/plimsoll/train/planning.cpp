@@ -12,10 +12,12 @@
 #include "ops/fuse/fuse.h"
 #include "ops/registry.h"
 #include "plan/estimate.h"
+#include "plan/liveness.h"
 #include "plan/spilled.h"
 #include "plan/techniques.h"
 #include "plan/text.h"
 #include "plan/validator.h"
+#include "plan/why.h"
 
 namespace plimsoll::train {
 namespace {
@@ -28,6 +30,9 @@ constexpr Bytes kFurtherSearch = 512_KiB;
 // Of the effort goes into each set of smaller blocks, and into each batch size that is tried.
 constexpr int64_t kSmallerSetShare = 4;
 constexpr int64_t kBatchShare = 8;
+// Times the effort before, and how often, where a search that was cut short finds nothing.
+constexpr int64_t kMoreEffort = 4;
+constexpr int kLongerSearches = 2;
 constexpr int64_t kLargestBatchTried = int64_t{1} << 20;
 
 bool all_ones(const graph::ProgramSet& set, const graph::KernelCatalog& catalog) {
@@ -123,6 +128,23 @@ SetAnswer ask(const layers::Model& model, const layers::CompileOptions& compile,
   return answer;
 }
 
+// The kernel set's own blocks, with more and more effort where nothing fits and more would be
+// tried.
+SetAnswer ask_own(const layers::Model& model, const layers::CompileOptions& compile,
+                  const layers::BatchSizes& batches, PlanRequest request) {
+  SetAnswer answer = ask(model, compile, batches, request, 0);
+  for (int search = 0; search < kLongerSearches; ++search) {
+    const bool may_fit =
+        request.limit && answer.process(answer.outcome.lower_bound) <= *request.limit;
+    if (!request.extends || answer.fits() != nullptr || !may_fit || !answer.outcome.cut_short) {
+      break;
+    }
+    request.plan_steps *= kMoreEffort;
+    answer = ask(model, compile, batches, request, 0);
+  }
+  return answer;
+}
+
 std::string guard_text() {
   const CgroupMemory group = read_cgroup_memory();
   if (group.version == CgroupVersion::kNone) return "none: no memory cgroup";
@@ -140,6 +162,7 @@ void fill_chosen(const SetAnswer& chosen, bool fits, report::PlanSummary& summar
   if (fits && plan != nullptr) {
     summary.spill = plan->plan.spill_bytes;
     summary.planned_arena = plan->plan.arena_bytes;
+    summary.arena_load = plan::find_arena_load(plan->plan);
     summary.seconds_per_step = plan->seconds;
     summary.strategy = plan->what;
     state = plan->plan.state_bytes;
@@ -162,7 +185,11 @@ void fill_own_set(const SetAnswer& own, report::PlanSummary& summary) {
   summary.smallest_same_bits = own.process(own.outcome.smallest);
   summary.free_plan = own.process(own.outcome.free_plan);
   summary.culprits = own.outcome.culprits;
-  if (own.spilled) summary.smallest_with_spill = own.process_with_file(own.spilled->smallest);
+  if (own.spilled) {
+    // Whoever may use a file need not.
+    summary.smallest_with_spill =
+        min(own.process_with_file(own.spilled->smallest), summary.smallest_same_bits);
+  }
   for (plan::FrontierPoint point : own.outcome.frontier) {
     point.arena_bytes = own.process(point.arena_bytes);
     summary.frontier.push_back(std::move(point));
@@ -205,9 +232,10 @@ void explain_refusal(const SetAnswer& last, const PlanRequest& request,
 }
 
 // Largest batch whose plan meets the limit with the kernel set's own blocks or smaller ones.
+// `known` fits; 0: none is known to.
 std::optional<int64_t> largest_batch(const layers::Model& model,
                                      const layers::CompileOptions& compile, PlanRequest request,
-                                     int block_set) {
+                                     int block_set, int64_t known) {
   request.full_answer = false;
   request.plan_steps = std::max<int64_t>(1, request.plan_steps / kBatchShare);
   const auto fits = [&](int64_t batch) {
@@ -215,9 +243,9 @@ std::optional<int64_t> largest_batch(const layers::Model& model,
     sizes.train = batch;
     return ask(model, compile, sizes, request, block_set).fits() != nullptr;
   };
-  if (!fits(1)) return std::nullopt;
-  int64_t low = 1;
-  int64_t high = 2;
+  if (known == 0 && !fits(1)) return std::nullopt;
+  int64_t low = std::max<int64_t>(known, 1);
+  int64_t high = 2 * low;
   while (high <= kLargestBatchTried && fits(high)) {
     low = high;
     high *= 2;
@@ -279,6 +307,13 @@ SetAnswer read_saved_plan(const layers::Model& model, const layers::CompileOptio
   return answer;
 }
 
+void tell_why(const PlanRequest& request, const SetAnswer& chosen, PlannedRun& run) {
+  if (request.why.empty() || !run.plan) return;
+  run.summary.why_layer = request.why;
+  run.summary.why = plan::explain_layer(*run.plan, chosen.lowered.built.set,
+                                        chosen.lowered.backend->catalog(), request.why);
+}
+
 PlannedRun run_saved_plan(const layers::Model& model, const layers::CompileOptions& compile,
                           const layers::BatchSizes& batches, const PlanRequest& request) {
   PlannedRun run;
@@ -296,6 +331,7 @@ PlannedRun run_saved_plan(const layers::Model& model, const layers::CompileOptio
                          " and the limit is " + exactly(*request.limit) +
                          ". Leave --plan out, or give it that limit";
   }
+  tell_why(request, chosen, run);
   run.overhead = chosen.overhead;
   run.lowered = std::move(chosen.lowered);
   return run;
@@ -345,7 +381,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   PlannedRun run;
   report::PlanSummary& summary = run.summary;
   describe(model, compile, batches, request, summary);
-  SetAnswer own = ask(model, compile, batches, request, 0);
+  SetAnswer own = ask_own(model, compile, batches, request);
   fill_own_set(own, summary);
   summary.smallest_feasible = summary.smallest_same_bits;
   summary.lower_bound = own.process(own.outcome.lower_bound);
@@ -375,6 +411,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
     const plan::Validation verdict =
         plan::validate(*run.plan, chosen.lowered.built.set, chosen.lowered.backend->catalog());
     PLIMSOLL_CHECK(verdict.ok(), std::string(to_string(verdict.verdict)) + ": " + verdict.message);
+    tell_why(request, chosen, run);
   } else {
     explain_refusal(chosen, request, summary);
   }
@@ -382,7 +419,8 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
     PlanRequest same = request;
     if (summary.spill == Bytes()) same.spill = SpillUse::kNever;
     summary.largest_feasible_batch =
-        largest_batch(model, compile, same, chosen.lowered.backend->catalog().block_set());
+        largest_batch(model, compile, same, chosen.lowered.backend->catalog().block_set(),
+                      fits ? summary.batch : 0);
   }
   run.overhead = chosen.overhead;
   run.lowered = std::move(chosen.lowered);

@@ -18,6 +18,7 @@ set(onednn_sources
     cpu/attention.cpp
     cpu/cpu_kernels.cpp
     cpu/dense_crossentropy.cpp
+    cpu/moving.cpp
     cpu/node_facts.cpp
     cpu/recurrent.cpp
     cpu/team.cpp
