@@ -237,6 +237,20 @@ def test_restarts_are_bounded_and_for_memory_only(watch, own_group):
     assert done.stdout == b"again\n"
 
 
+def test_the_peak_of_a_slow_rise_is_told_by_its_end(watch):
+    program = """
+import time
+kept = []
+for i in range(80):
+    kept.append(bytearray(b"x" * (256 << 10)))
+    print("step", i, flush=True)
+    time.sleep(0.02)
+"""
+    done = watch(sys.executable, "-c", "big = b'x' * (60 << 20)" + program)
+    step = int(done.record["peak"]["printed"].split()[1])
+    assert step > 60
+
+
 def test_the_page_has_the_figures_of_the_record(watch, tmp_path):
     page = tmp_path / "page.html"
     done = watch(sys.executable, "-c", GROW, "100", "0.05", options=("--html", str(page)))

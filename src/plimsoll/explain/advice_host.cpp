@@ -50,7 +50,11 @@ void container(const Case& found, Explanation& explanation) {
   std::string code = "docker run --memory=16g ...";
   if (found.main.family == Family::kSlurmOom) code = "#SBATCH --mem=32G";
   if (found.main.family == Family::kSchedulerLimit) {
-    code = "#PBS -l mem=32gb | #BSUB -M 32GB | request_memory = 32GB";
+    code =
+        found.main.note == "service"
+            ? "aws lambda update-function-configuration --memory-size 4096 | gcloud run services "
+              "update NAME --memory 4Gi"
+            : "#PBS -l mem=32gb | #BSUB -M 32GB | request_memory = 32GB";
   }
   if (found.main.family == Family::kK8s) code = "resources: {limits: {memory: 16Gi}}";
   add_advice(
@@ -125,7 +129,8 @@ void own_limit(const Case& found, Explanation& explanation) {
   add_advice(explanation, "Raise the runtime's own limit, up to what the machine or container has.",
              "",
              found.framework == "dask" ? "Client(memory_limit=\"16GiB\")"
-                                       : "java -Xmx16g | NODE_OPTIONS=--max-old-space-size=16384");
+                                       : "java -Xmx16g | NODE_OPTIONS=--max-old-space-size=16384 | "
+                                         "php -d memory_limit=16G");
   smaller_data(found, explanation);
 }
 

@@ -69,9 +69,13 @@ std::optional<Diagnosis> killed_by_limit(const Case& found) {
       return result;
     }
     case Family::kSchedulerLimit: {
-      Diagnosis result = say(found, Cause::kHostRamContainerLimit, 0.95,
-                             "The job was ended because it used more memory than it had asked for; "
-                             "the scheduler says so itself.");
+      const bool service = found.main.note == "service";
+      Diagnosis result =
+          say(found, Cause::kHostRamContainerLimit, 0.95,
+              service ? "The service ended the program at the memory that it was given; it says so "
+                        "itself."
+                      : "The job was ended because it used more memory than it had asked for; the "
+                        "scheduler says so itself.");
       result.inferred = false;
       return result;
     }

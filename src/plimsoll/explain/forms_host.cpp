@@ -48,9 +48,9 @@ constexpr Form kHostForms[] = {
     {"exit code -1073741801", kOtherHost, kHost, "", "", "", ""},
     {"use an instance type with more memory", kColab, kHost, "", "instance", "", ""},
     {"ran out-of-memory and exited", kColab, kHost, "", "instance", "", ""},
-    {"runtime.outofmemory", kColab, kHost, "", "instance", "", ""},
-    {"memory quota vastly exceeded", kColab, kHost, "", "instance", "", ""},
-    {"memory limit of ", kColab, kHost, "", "instance", "", "exceeded with"},
+    {"runtime.outofmemory", kSchedulerLimit, kHost, "", "service", "", ""},
+    {"memory quota vastly exceeded", kSchedulerLimit, kHost, "", "service", "", ""},
+    {"memory limit of ", kSchedulerLimit, kHost, "", "service", "", "exceeded with"},
     // Killed by somebody who says so
     {"has run out of application memory", kOomKiller, kHost, "", "global", "", ""},
     {"container oom ", kK8s, kHost, "", "", "", "(image="},

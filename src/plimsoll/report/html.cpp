@@ -46,6 +46,7 @@ border-bottom:1px solid var(--line)}
 .plot .y span{position:absolute;right:.4rem;transform:translateY(50%);white-space:nowrap}
 .plot .x span{position:absolute;top:.2rem;transform:translateX(-50%);white-space:nowrap}
 .plot .x span:first-child{transform:none}.plot .x span:last-child{transform:translateX(-100%)}
+@media(max-width:36rem){.plot .x span:nth-child(even){display:none}}
 svg path,svg line{vector-effect:non-scaling-stroke;fill:none;stroke-width:1.6}
 svg .grid{stroke:var(--line);stroke-width:1}
 svg .a{stroke:var(--a)}svg .area{stroke:none;fill:var(--a-fill)}

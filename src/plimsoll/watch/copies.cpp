@@ -67,9 +67,10 @@ std::string describe(const DataCopies& copies, int64_t peak_held) {
 }
 
 // The memory rose from what it was before the first array by a whole number of arrays, plus
-// at most a third of one for all else that a program takes meanwhile.
+// at most two fifths of one for all else that a program takes meanwhile.
 void add_alike(DataCopies& copies, std::span<const Sample> samples) {
-  constexpr double kAllElse = 0.3;
+  constexpr double kAllElse = 0.4;
+  constexpr double kLess = 0.15;  // given back or shared meanwhile
   if (copies.times() < 2 || samples.empty()) return;
   int64_t before = -1;
   int64_t peak = 0;
@@ -83,7 +84,7 @@ void add_alike(DataCopies& copies, std::span<const Sample> samples) {
       static_cast<double>(peak - before) / static_cast<double>(copies.array_bytes);
   const double compared =
       static_cast<double>(copies.equal) + 0.5 * static_cast<double>(copies.halved);
-  const double more = std::floor(arrays - compared + kAllElse / 2);
+  const double more = std::floor(arrays - compared + kLess);
   if (more >= 1 && more <= 2 && arrays - compared - more <= kAllElse) {
     copies.alike = static_cast<int64_t>(more);
   }

@@ -8,6 +8,7 @@
 #include "report/chart.h"
 #include "report/html.h"
 #include "report/table.h"
+#include "watch/output.h"
 #include "watch/summary.h"
 
 namespace plimsoll::watch {
@@ -49,9 +50,10 @@ std::string plain(std::string_view label) {
 }
 
 Page::Tile peak_tile(const Run& run) {
-  return {"Peak memory", to_html(bytes_figure("peak.held_bytes", run.peak.held_bytes)),
-          "at " + report::format_seconds(run.peak.seconds) +
-              (run.peak.printed.empty() ? "" : ", printed then: " + run.peak.printed)};
+  return {
+      "Peak memory", to_html(bytes_figure("peak.held_bytes", run.peak.held_bytes)),
+      "at " + report::format_seconds(run.peak.seconds) +
+          (run.peak.printed.empty() ? "" : ", printed then: " + clean_line(run.peak.printed, 80))};
 }
 
 std::vector<Page::Tile> tiles_of(const Run& run) {
@@ -76,9 +78,11 @@ std::vector<Page::Tile> tiles_of(const Run& run) {
   Figure slope = bytes_figure("growth.bytes_per_minute", std::llround(run.growth.bytes_per_minute));
   slope.text += " / min";
   const bool sloped = run.growth.bytes_per_minute != 0;
-  tiles.push_back({"Growth",
-                   sloped ? to_html(slope) : escape_html(plain(to_string(run.growth.form))),
-                   sloped ? plain(to_string(run.growth.form)) : ""});
+  std::string form = plain(to_string(run.growth.form));
+  if (run.growth.bytes_per_step > 0) {
+    form += ", " + size(std::llround(run.growth.bytes_per_step)) + " a step";
+  }
+  tiles.push_back({"Growth", sloped ? to_html(slope) : escape_html(form), sloped ? form : ""});
   if (dominate(run.copies, run.peak.held_bytes)) {
     tiles.push_back({"Data held several times",
                      to_html(bytes_figure("copies.total_bytes", run.copies.total_bytes())),
@@ -168,6 +172,17 @@ Chart processor_chart(const Run& run) {
   return chart;
 }
 
+// What the output counted: where it stands still, the run did something else.
+void add_step_chart(const Run& run, Page& page) {
+  if (run.curve.samples().back().steps < 2) return;
+  Chart chart = empty_chart(run, "Steps");
+  chart.step_base = 10;
+  chart.format_value = [](double steps) { return std::to_string(std::llround(steps)); };
+  chart.series.push_back(series_of(run, "counted in the output", SeriesLook::kThird,
+                                   [](const Sample& s) { return static_cast<double>(s.steps); }));
+  page.html(to_html(chart));
+}
+
 void add_gpu_chart(const Run& run, Page& page) {
   if (!run.peak.gpu_bytes) return;
   Chart chart = empty_chart(run, "GPU memory");
@@ -232,6 +247,7 @@ std::string to_html(const Run& run) {
   page.tiles(tiles_of(run));
   if (run.curve.samples().size() > 1) {
     page.html(to_html(memory_chart(run)));
+    add_step_chart(run, page);
     page.html(to_html(processor_chart(run)));
     add_gpu_chart(run, page);
   }

@@ -283,7 +283,8 @@ void Supervisor::take(const Sample& read) {
   follow_marks(sample);
   if (sample.held > run_.peak.held_bytes) {
     // A hundredth more is worth a new note of what was printed.
-    if (sample.held > run_.peak.held_bytes + run_.peak.held_bytes / 100) {
+    if (sample.held > noted_peak_ + noted_peak_ / 100) {
+      noted_peak_ = sample.held;
       run_.peak.printed = output_.last_line();
       run_.peak.seconds = sample.seconds;
     }

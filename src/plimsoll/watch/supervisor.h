@@ -84,6 +84,7 @@ class Supervisor {
   Sample latest_;
   Sample since_added_;  // highest and lowest since the last one in the curve
   double next_add_ = 0;
+  int64_t noted_peak_ = 0;  // of which Peak tells when it was and what was printed
   bool warned_ = false;
   bool status_drawn_ = false;
   double terminate_at_ = -1, kill_at_ = -1;

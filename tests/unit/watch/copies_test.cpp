@@ -230,6 +230,7 @@ TEST(Copies, ThatWereNotComparedCountByTheRiseOfTheMemory) {
   EXPECT_EQ(alike({100, 240, 250, 700, 1050, 1860, 1900, 1880}), 0);
   // What the program loaded before the array is not the array's.
   EXPECT_EQ(alike({20, 240, 250, 700, 1050, 1860, 1900, 2680, 2650}), 1);
+  EXPECT_EQ(alike({20, 20, 20, 700, 1050, 1860, 1900, 2700, 2700}), 1);
   // Half an array more is something else.
   EXPECT_EQ(alike({100, 240, 250, 700, 1050, 1860, 2300, 2250}), 0);
   // So is what lies far beyond: a large model.
