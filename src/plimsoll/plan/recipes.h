@@ -30,6 +30,10 @@ std::vector<Shapes> make_nested_shapes(const ProgramFacts& facts, const Dependen
 std::vector<Cut> make_checkpoints(const ProgramFacts& facts, const Dependencies& dependencies,
                                   size_t segments);
 
+// Every cut of a node's value behind the first of its readers: computed again, and kept in a
+// smaller form where the reader accepts one.
+std::vector<Cut> find_all_cuts(const ProgramFacts& facts, const Dependencies& dependencies);
+
 // √n of the n forward nodes, 1 at least.
 size_t count_root_segments(const ProgramFacts& facts);
 
