@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plimsoll beside Keras on TensorFlow: seconds a step and peak memory, alternately in one run.
 
-    bench/compare.py S0a S1a S1c S4 [--repeat 3] [--steps N] [--memory 64MiB]
+    bench/compare.py S0a S1a ResNet50 [--repeat 3] [--steps N] [--memory 64MiB]
 
 Each run is a process of its own; both read the same files from page cache. A step's time is the
 median within a run, and the least of those over the runs. Prints a Markdown table.
@@ -18,7 +18,8 @@ from typing import Any
 from materials import BINARY, prepare
 
 HERE = Path(__file__).resolve().parent
-STEPS = {"S0a": 8, "S0b": 20, "S1a": 100, "S1b": 2000, "S1c": 24, "S2": 200}
+STEPS = {"ResNet50": 5, "MobileNetV2": 5, "U-Net": 5, "GPT-small": 8, "GPT": 4, "S0c": 60}
+STEPS |= {"S0a": 8, "S0b": 20, "S1a": 100, "S1b": 2000, "S1c": 24, "S2": 200}
 DEFAULT_STEPS = 300
 
 

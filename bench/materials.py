@@ -27,17 +27,19 @@ def prepare(name: str, folder: Path) -> list[str]:
         str(place / "model.keras"),
         "--data", str(place / "x.npy"), "--labels", str(place / "y.npy"),
     ]  # fmt: skip
+    from networks import BATCHES
     from workloads import WORKLOADS
 
-    batch = WORKLOADS[name][-1]
+    batch = BATCHES[name] if name in BATCHES else WORKLOADS[name][-1]
     if not (place / "done").exists():
         import keras
         from harness import save_case, shaken_weights
+        from networks import network
         from workloads import workload
 
         place.mkdir(parents=True, exist_ok=True)
-        case, _ = workload(name)
         keras.utils.set_random_seed(7)
+        case, _ = network(name) if name in BATCHES else workload(name)
         save_case(place, case, shaken_weights(case.build()), keras.optimizers.Adam(0.001))
         (place / "done").touch()
     return [*arguments, "--batch", str(batch)]

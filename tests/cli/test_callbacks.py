@@ -180,20 +180,31 @@ def test_event_files_as_tensorflow_reads_them(training: Training) -> None:
     training.fit(tensorboard=folder, epochs=4)
     (path,) = folder.iterdir()
     scalars: dict[str, dict[int, float]] = {}
-    texts = []
+    texts, images = [], []
     events = list(tf.compat.v1.train.summary_iterator(str(path)))  # verifies the checksums
     assert events[0].file_version == "brain.Event:2"
     for event in events[1:]:
         for value in event.summary.value:
             if value.metadata.plugin_data.plugin_name == "text":
                 texts.append(value.tensor.string_val[0].decode())
+            elif value.HasField("image"):
+                images.append(value.image)
             else:
                 scalars.setdefault(value.tag, {})[event.step] = value.simple_value
     epochs = training.epochs()
     for tag in ["loss", "accuracy", "val_loss", "val_accuracy"]:
         expected = {line["epoch"]: pytest.approx(line[tag], rel=1e-6) for line in epochs}
         assert scalars[tag] == expected
-    assert len(texts) == 1 and "predicted peak" in texts[0]
+    plan, memory = texts
+    assert "predicted peak" in plan
+    assert "| layer | bytes | activations |" in memory and "MiB" in memory or "KiB" in memory
+    (image,) = images
+    pixels = tf.io.decode_png(image.encoded_image_string).numpy()
+    assert pixels.shape == (image.height, image.width, 3)
+    assert 0.02 < (pixels != 255).any(-1).mean() < 0.9, "bars and letters on white"
+    measured = scalars["memory/process_measured_mib"]
+    planned = scalars["memory/process_planned_mib"]
+    assert all(0 < measured[epoch] <= planned[epoch] for epoch in planned)
     assert len(read_events(folder)) == len(events)
 
 
@@ -209,6 +220,8 @@ def test_tensorboard_lists_them(training: Training) -> None:
     tags = events.Tags()
     found = set(tags["scalars"]) | set(tags["tensors"])
     assert {"loss", "accuracy", "val_loss", "val_accuracy", "plan"} <= found, (tags, sys.path)
+    assert set(events.PluginTagToContent("text")) == {"plan", "memory"}
+    assert set(tags["images"]) == {"memory by layer"}
 
 
 @pytest.mark.parametrize(

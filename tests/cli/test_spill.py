@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import time
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 USAGE, DOES_NOT_FIT, IO = 2, 3, 6
+KILLS = int(os.environ.get("PLIMSOLL_KILLS", "3"))
 # Fails or delays what goes to and from files without a name, as the spill file is.
 SHIM = r"""
 #define _GNU_SOURCE
@@ -193,6 +195,42 @@ def test_a_kill_within_a_step_leaves_no_file(place: Workplace) -> None:
     assert run.wait() == -signal.SIGKILL
     assert log.stat().st_size > 0
     assert list(place.spill.iterdir()) == []
+
+
+def test_killed_at_random_instants(place: Workplace) -> None:
+    """Within steps, transfers and checkpoints of what is in the file: it goes on bit for bit."""
+    words = ["--memory", place.limit, "--epochs", 6]
+    expected = place.folder / "straight.h5"
+    started = time.monotonic()
+    done = place.run("fit", *place.fit_words(*words, "--output", expected))
+    assert done.returncode == 0, done.stderr
+    whole = time.monotonic() - started
+    output, folder = place.folder / "killed.h5", place.folder / "killed"
+    command = place.command(
+        "fit", *place.fit_words(*words, "--output", output, "--checkpoint", folder, "--resume"),
+        "--checkpoint-every", "1steps", "--checkpoint-keep", 2,
+    )  # fmt: skip
+    choose, kills = random.Random(23), 0
+    while True:
+        run = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        if kills < KILLS:
+            try:
+                run.wait(choose.uniform(0, 1.2) * whole)
+            except subprocess.TimeoutExpired:
+                run.kill()
+                kills += 1
+        _, messages = run.communicate(timeout=120)
+        if run.returncode == -signal.SIGKILL:
+            continue
+        assert run.returncode == 0, messages
+        assert output.read_bytes() == expected.read_bytes()
+        if kills == KILLS:
+            break
+        for path in folder.iterdir():  # it came to its end: from the start again
+            path.unlink()
+        output.unlink()
 
 
 @pytest.fixture

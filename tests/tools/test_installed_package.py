@@ -1,7 +1,12 @@
-"""The installed package serves a project outside: configure, build and run the example."""
+"""The installed package serves a project outside: configure, build and run its programs."""
 
 import pathlib
+import random
+import re
 import subprocess
+import time
+
+import pytest
 
 
 def run(*command: object, **options) -> str:
@@ -11,14 +16,55 @@ def run(*command: object, **options) -> str:
     return done.stdout
 
 
-def test_the_example_builds_and_runs_against_the_installed_package(
-    source_dir: pathlib.Path, build_dir: pathlib.Path, tmp_path: pathlib.Path
-):
-    prefix, consumer = tmp_path / "prefix", tmp_path / "build"
+@pytest.fixture(scope="module")
+def programs(
+    source_dir: pathlib.Path, build_dir: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> pathlib.Path:
+    """The folder of the programs, built against the package as it is installed."""
+    place = tmp_path_factory.mktemp("consumer")
+    prefix, consumer = place / "prefix", place / "build"
     run("cmake", "--install", build_dir, "--prefix", prefix)
     source = source_dir / "examples" / "installed_consumer"
     run("cmake", "-S", source, "-B", consumer, "-G", "Ninja",
         f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")  # fmt: skip
     run("cmake", "--build", consumer)
-    output = run(consumer / "installed_consumer", cwd=tmp_path)
-    assert "loss" in output
+    return consumer
+
+
+def test_the_example_builds_and_runs_against_the_installed_package(
+    programs: pathlib.Path, tmp_path: pathlib.Path
+):
+    assert "loss" in run(programs / "installed_consumer", cwd=tmp_path)
+
+
+def test_gradients_over_calls_are_those_of_a_large_batch(programs: pathlib.Path):
+    output = run(programs / "accumulation")
+    for batch in (32, 128, 512):
+        assert f"batch {batch} within 48 MiB: trains" in output
+    assert "mean of 4 × 16: 16 updates" in output  # 15 whole groups, and one of 40 samples
+    assert "sum of 4 × 16: 15 updates" in output  # what the loop forgets
+    mean = float(re.search(r"^mean against batch 64: (\S+)", output, re.M)[1])
+    plain = float(re.search(r"^sum without the remainder against batch 64: (\S+)", output, re.M)[1])
+    assert mean < 1e-4
+    assert plain > 0.1, "gradients four times as long, and samples left out"
+
+
+def last_line(program: pathlib.Path, folder: pathlib.Path) -> str:
+    return run(program, folder).splitlines()[-1].split("weights ")[1]
+
+
+def test_a_run_over_chunks_survives_kills(programs: pathlib.Path, tmp_path: pathlib.Path):
+    expected = last_line(programs / "chunks", tmp_path / "straight")
+    folder = tmp_path / "killed"
+    source = random.Random(5)
+    killed = 0
+    for _ in range(6):
+        child = subprocess.Popen(
+            [programs / "chunks", folder], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(source.uniform(0.15, 0.9))
+        killed += child.poll() is None
+        child.kill()
+        child.wait()
+    assert killed, "no run was long enough to be killed"
+    assert last_line(programs / "chunks", folder) == expected

@@ -59,6 +59,7 @@ class Dataset {
 
  private:
   friend class Model;
+  friend class Trainer;
   explicit Dataset(std::shared_ptr<data::Dataset> data) : data_(std::move(data)) {}
   std::shared_ptr<data::Dataset> data_;
 };

@@ -58,6 +58,13 @@ struct FitOptions {
   int threads = 0;    // 0: what the process may use
   std::string backend{};
   bool progress = false;  // a line on standard error
+  // A folder for checkpoints of the run; how often ("500steps", "10min", …; empty: every epoch and
+  // every 10 minutes); how many stay; whether to go on from the newest of them.
+  std::string checkpoint{};
+  std::string checkpoint_every{};
+  int checkpoint_keep = 3;
+  bool resume = false;
+  std::function<void(const std::string&)> on_notice{};  // of checkpoints: a sentence or more
   std::function<void(int64_t step, double loss)> on_step{};
   std::function<void(const EpochReport&)> on_epoch{};
 };
@@ -175,6 +182,7 @@ class Model {
 
  private:
   friend Model load_model(const std::string& path);
+  friend class Trainer;
   std::unique_ptr<Impl> impl_;
 };
 

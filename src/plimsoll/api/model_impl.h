@@ -12,6 +12,7 @@
 
 #include "api/model.h"
 #include "api/state_store_impl.h"
+#include "api/trainer.h"
 #include "data/dataset.h"
 #include "layers/model.h"
 #include "layers/programs.h"
@@ -31,6 +32,8 @@ class Model::Impl {
   void compile(layers::CompileOptions compile);
 
   PlanAnswer plan(const RunOptions& options) const;
+  // The session of a trainer, made anew where another call took its place.
+  train::Session& start_steps(const TrainerOptions& options, Bytes data);
   History fit(data::Dataset& dataset, data::Dataset* validation, const FitOptions& options);
   MetricValues evaluate(data::Dataset& dataset, const RunOptions& options);
   // `held` is what the sink holds in memory.
@@ -53,6 +56,7 @@ class Model::Impl {
     int64_t evaluate_rows = 0;
     Bytes data;
     bool sample_weights = false;
+    bool accumulates = false;
     friend bool operator==(const FitKey&, const FitKey&) = default;
   };
 

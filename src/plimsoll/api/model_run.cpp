@@ -7,6 +7,7 @@
 #include "formats/model_file.h"
 #include "layers/optimizers.h"
 #include "report/plan_summary.h"
+#include "train/checkpointer.h"
 #include "train/planning.h"
 
 namespace plimsoll {
@@ -90,6 +91,25 @@ train::FitOptions fit_options(const FitOptions& options) {
   return fit;
 }
 
+// Null where no folder is named.
+std::unique_ptr<train::Checkpointer> open_checkpoints(const FitOptions& options) {
+  if (options.checkpoint.empty()) {
+    if (!options.resume && options.checkpoint_every.empty()) return nullptr;
+    throw Error(ErrorKind::kConfig,
+                "resume and checkpoint_every: expected a folder in checkpoint beside them.");
+  }
+  train::CheckpointOptions choices;
+  choices.folder = options.checkpoint;
+  choices.keep = options.checkpoint_keep;
+  choices.resume = options.resume;
+  if (!options.checkpoint_every.empty()) {
+    choices.schedule = train::parse_schedule(options.checkpoint_every);
+  }
+  return std::make_unique<train::Checkpointer>(choices, [&options](const std::string& text) {
+    if (options.on_notice) options.on_notice(text);
+  });
+}
+
 }  // namespace
 
 Model::Impl::Impl(layers::Model model, std::optional<layers::CompileOptions> compile,
@@ -151,6 +171,7 @@ void Model::Impl::start_fit(const FitKey& key) {
   park();
   layers::CompileOptions compile = need_compile("fit");
   compile.sample_weights = key.sample_weights;
+  compile.accumulates = key.accumulates;
   RunOptions options;
   options.batch = key.batch;
   options.memory = key.memory;
@@ -162,6 +183,21 @@ void Model::Impl::start_fit(const FitKey& key) {
   rows.evaluate = key.evaluate_rows;
   session_ = make_session(compile, options, rows, key.data);
   key_ = key;
+}
+
+train::Session& Model::Impl::start_steps(const TrainerOptions& options, Bytes data) {
+  FitKey key;
+  key.batch = options.batch;
+  key.memory = options.memory;
+  key.threads = options.threads;
+  key.backend = options.backend;
+  key.seed = options.seed;
+  key.train_rows = key.evaluate_rows = options.batch + options.short_batch;
+  key.data = data;
+  key.sample_weights = options.sample_weights;
+  key.accumulates = true;
+  start_fit(key);
+  return *session_;
 }
 
 History Model::Impl::fit(data::Dataset& dataset, data::Dataset* validation,
@@ -181,8 +217,18 @@ History Model::Impl::fit(data::Dataset& dataset, data::Dataset* validation,
     key.evaluate_rows = validation->row_count();
     key.data += validation->resident_bytes();
   }
+  const std::unique_ptr<train::Checkpointer> checkpoints = open_checkpoints(options);
+  if (checkpoints && checkpoints->found() != nullptr) key.seed = checkpoints->found()->seed;
   start_fit(key);
-  const train::History trained = session_->fit(dataset, validation, fit_options(options));
+  train::FitOptions how = fit_options(options);
+  if (checkpoints) {
+    how.start = checkpoints->restore(*session_, key.train_rows, how.shuffle);
+    how.on_position = [&](const train::Position& position, bool epoch_ended) {
+      checkpoints->pass(*session_, position, epoch_ended);
+    };
+  }
+  const train::History trained = session_->fit(dataset, validation, how);
+  if (checkpoints) checkpoints->finish(*session_, trained.position);
   History history;
   for (const train::EpochResult& epoch : trained.epochs) history.epochs.push_back(to_epoch(epoch));
   history.steps = trained.steps;

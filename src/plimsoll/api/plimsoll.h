@@ -9,6 +9,7 @@
 #include "api/layers.h"
 #include "api/model.h"
 #include "api/tensor.h"
+#include "api/trainer.h"
 #include "api/training.h"
 #include "base/bytes.h"
 #include "base/error.h"

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "formats/model_file.h"
+#include "report/memory_picture.h"
 
 namespace plimsoll::cli {
 
@@ -45,13 +46,22 @@ train::CallbackOptions read_callbacks(const CallbackOptions& options, const std:
   return callbacks;
 }
 
-void EpochLogs::epoch(const train::EpochResult& result) {
+void EpochLogs::epoch(const train::EpochResult& result, const train::MemoryReport& memory) {
   if (csv) csv->epoch(result.epoch, result.metrics, result.seconds);
-  if (events) events->scalars(result.epoch, result.metrics);
+  if (!events) return;
+  const auto mebibytes = [](Bytes bytes) {
+    return static_cast<double>(bytes.count()) / static_cast<double>((1_MiB).count());
+  };
+  train::Metrics scalars = result.metrics;
+  scalars.emplace_back("memory/process_planned_mib", mebibytes(memory.predicted_process));
+  scalars.emplace_back("memory/process_measured_mib", mebibytes(memory.measured_process));
+  scalars.emplace_back("memory/arena_planned_mib", mebibytes(memory.planned_arena));
+  scalars.emplace_back("memory/arena_measured_mib", mebibytes(memory.measured_arena));
+  events->scalars(result.epoch, scalars);
 }
 
 EpochLogs open_epoch_logs(const CallbackOptions& options, int64_t epochs_before,
-                          const std::string& plan) {
+                          const std::string& plan, const train::Session& session) {
   EpochLogs logs;
   if (!options.csv_log.empty()) {
     logs.csv = std::make_unique<trace::CsvLog>(options.csv_log, epochs_before);
@@ -65,6 +75,10 @@ EpochLogs open_epoch_logs(const CallbackOptions& options, int64_t epochs_before,
       if (c == '\n') indented += "    ";
     }
     logs.events->text(0, "plan", indented);
+    const std::vector<report::MemoryRow> rows =
+        report::memory_rows(plan::find_culprits(session.plan(), session.programs().set));
+    logs.events->text(0, "memory", report::memory_table(rows));
+    if (!rows.empty()) logs.events->image(0, "memory by layer", report::draw_memory(rows));
   }
   return logs;
 }

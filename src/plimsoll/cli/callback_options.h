@@ -35,10 +35,11 @@ train::CallbackOptions read_callbacks(const CallbackOptions& options, const std:
 struct EpochLogs {
   std::unique_ptr<trace::CsvLog> csv;
   std::unique_ptr<report::EventFile> events;
-  void epoch(const train::EpochResult& result);
+  // Beside the metrics: what was planned and what the kernel counts, in MiB.
+  void epoch(const train::EpochResult& result, const train::MemoryReport& memory);
 };
-// `plan` is what is shown as a text.
+// `plan` is what is shown as a text, beside the memory at the session's peak by layer and kind.
 EpochLogs open_epoch_logs(const CallbackOptions& options, int64_t epochs_before,
-                          const std::string& plan);
+                          const std::string& plan, const train::Session& session);
 
 }  // namespace plimsoll::cli

@@ -14,6 +14,7 @@
 #include "cli/options.h"
 #include "data/dataset_stages.h"
 #include "report/plan_summary.h"
+#include "report/profile_page.h"
 #include "report/run_summary.h"
 #include "trace/run_log.h"
 #include "train/checkpointer.h"
@@ -109,7 +110,8 @@ std::unique_ptr<trace::RunLog> open_log(const FitCommand& command, const train::
   return std::make_unique<trace::RunLog>(command.log, start.steps, start.epoch);
 }
 
-train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, EpochLogs& logs) {
+train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, EpochLogs& logs,
+                              const train::Session& session) {
   train::FitOptions options;
   options.epochs = command.epochs;
   if (command.steps > 0) options.steps = command.steps;
@@ -120,9 +122,9 @@ train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, Epo
       options.on_step = [log](int64_t step, double loss) { log->step(step, loss); };
     }
   }
-  options.on_epoch = [log, &logs](const train::EpochResult& epoch) {
+  options.on_epoch = [log, &logs, &session](const train::EpochResult& epoch) {
     if (log != nullptr) log->epoch(epoch.epoch, epoch.metrics, epoch.seconds);
-    logs.epoch(epoch);
+    logs.epoch(epoch, session.memory());
   };
   return options;
 }
@@ -149,6 +151,10 @@ void report_profile(const FitCommand& command, const train::Session& session) {
   const report::Profile profile = session.profile();
   if (command.profile) std::fputs(("\n" + report::to_text(profile) + "\n").c_str(), stderr);
   if (path.empty()) return;
+  if (path.ends_with(".html")) {
+    write_text_file(path, report::to_html(profile));
+    return;
+  }
   const bool trace = path.ends_with(".trace.json");
   write_text_file(path, trace ? report::to_chrome_trace(profile) : report::to_json(profile));
 }
@@ -176,8 +182,9 @@ int run(FitCommand command) {
     start = checkpoints->restore(session, data.rows.train, data::parse_shuffle(command.shuffle));
   }
   const std::unique_ptr<trace::RunLog> log = open_log(command, start);
-  EpochLogs logs = open_epoch_logs(command.callbacks, start.epoch, report::to_text(plan, true));
-  train::FitOptions options = fit_options(command, log.get(), logs);
+  EpochLogs logs =
+      open_epoch_logs(command.callbacks, start.epoch, report::to_text(plan, true), session);
+  train::FitOptions options = fit_options(command, log.get(), logs, session);
   options.start = start;
   if (callbacks) {
     options.ends = [&](const train::EpochResult& result) {
@@ -238,8 +245,9 @@ Command add_fit(CLI::App& app) {
       ->check(CLI::Range(1, 1000));
   command->add_flag("--resume", options->resume, "Go on from the newest checkpoint");
   command->add_flag("--profile", options->profile, "Print where the time of a step goes");
-  command->add_option("--profile-output", options->profile_output,
-                      "File for that as JSON; .trace.json: for viewers of Chrome's traces");
+  command->add_option(
+      "--profile-output", options->profile_output,
+      "File for that as JSON; .html: a page; .trace.json: for viewers of Chrome's traces");
   return [options] { return run(*options); };
 }
 

@@ -56,7 +56,8 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_option("--backend", options.backend, "onednn, reference, null");
   command
       .add_option("--plan-time", options.plan_time,
-                  "Effort of the search for a plan, about so many seconds; default 2")
+                  "Effort of the search for a plan, about so many seconds; default 2, and more "
+                  "where nothing fits")
       ->check(CLI::Range(0.01, 1e6));
   command.add_option("--max-slowdown", options.max_slowdown,
                      "The most time against the free plan's, as 1.5x");
@@ -106,7 +107,8 @@ Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss) 
 
 int64_t plan_steps(const ModelOptions& options) {
   constexpr double kStepsPerSecond = 100'000;
-  return static_cast<int64_t>(options.plan_time * kStepsPerSecond);
+  constexpr double kDefault = 2;
+  return static_cast<int64_t>(options.plan_time.value_or(kDefault) * kStepsPerSecond);
 }
 
 std::optional<double> max_slowdown(const ModelOptions& options) {
@@ -155,6 +157,7 @@ train::SessionOptions session_options(const ModelOptions& options,
   session.backend = options.backend;
   session.seed = options.seed;
   session.plan_steps = plan_steps(options);
+  session.plan_extends = !options.plan_time;
   session.max_slowdown = max_slowdown(options);
   session.without = options.without;
   session.saved_plan = saved_plan(options);

@@ -32,10 +32,10 @@ struct ModelOptions {
   std::string backend;
   int threads = 0;
   uint64_t seed = 0;
-  double plan_time = 2;      // effort of the search, in seconds of a machine of today
-  std::string max_slowdown;  // "1.5x" or "1.5"; empty: none
-  std::string without;       // techniques of the planner, separated by commas
-  std::string plan;          // a saved plan's file
+  std::optional<double> plan_time;  // effort of the search, in seconds of a machine of today
+  std::string max_slowdown;         // "1.5x" or "1.5"; empty: none
+  std::string without;              // techniques of the planner, separated by commas
+  std::string plan;                 // a saved plan's file
   bool json = false;
   bool spill = false;
   bool no_spill = false;

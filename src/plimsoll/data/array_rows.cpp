@@ -1,6 +1,7 @@
 #include "data/array_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -13,7 +14,9 @@
 namespace plimsoll::data {
 namespace {
 
-constexpr int64_t kStagingBytes = 128 * 1024;
+constexpr int64_t kPieceBytes = 32 * 1024;
+// Stacks of the threads that read at once: as much as four of them take.
+constexpr int64_t kStagingBytes = 4 * kPieceBytes;
 constexpr int64_t kKeptBytes = 256 * 1024;
 
 class ArrayRows final : public RowSource {
@@ -29,9 +32,6 @@ class ArrayRows final : public RowSource {
     if (bytes <= kKeptBytes) {
       kept_.resize(static_cast<size_t>(bytes));
       file_->read_at(data_offset_, kept_);
-    } else {
-      // Left untouched: its pages are taken when a conversion needs them, if any does.
-      staging_ = std::make_unique_for_overwrite<std::byte[]>(kStagingBytes);
     }
   }
 
@@ -40,9 +40,10 @@ class ArrayRows final : public RowSource {
   DType stored_dtype() const override { return nearest_dtype(format_); }
   const std::string& origin() const override { return file_->name(); }
   Bytes resident_bytes() const override {
-    return Bytes(static_cast<int64_t>(kept_.size()) + (staging_ ? kStagingBytes : 0));
+    return Bytes(static_cast<int64_t>(kept_.size()) + (kept_.empty() ? kStagingBytes : 0));
   }
   bool can_read_as(DType dtype) const override { return codec::can_convert(format_, dtype); }
+  bool reads_together() const override { return true; }
 
   void expect_order(bool random) override {
     if (!kept_.empty()) return;
@@ -78,13 +79,14 @@ class ArrayRows final : public RowSource {
           {static_cast<std::byte*>(destination), static_cast<size_t>(elements * format_.bytes)});
       return;
     }
-    const int64_t piece = kStagingBytes / format_.bytes;
+    std::array<std::byte, kPieceBytes> staging;
+    const int64_t piece = kPieceBytes / format_.bytes;
     auto* out = static_cast<std::byte*>(destination);
     for (int64_t done = 0; done < elements; done += piece) {
       const int64_t now = std::min(piece, elements - done);
       file_->read_at(data_offset_ + (begin + done) * format_.bytes,
-                     {staging_.get(), static_cast<size_t>(now * format_.bytes)});
-      conversion.run(begin + done, now, staging_.get(), out + done * element_bytes(dtype).count());
+                     {staging.data(), static_cast<size_t>(now * format_.bytes)});
+      conversion.run(begin + done, now, staging.data(), out + done * element_bytes(dtype).count());
     }
   }
 
@@ -96,7 +98,6 @@ class ArrayRows final : public RowSource {
   std::vector<int64_t> row_shape_;
   int64_t row_elements_;
   std::vector<std::byte> kept_;
-  std::unique_ptr<std::byte[]> staging_;
 };
 
 // Number of the column that stands at position `index` of a row in C order, in Fortran order.

@@ -2,10 +2,10 @@
 
 // Rows of a dense C-order array of numbers in a file. Internal to data.
 //
-// Rows that need no conversion are read straight into their destination. Others pass through a
-// staging buffer of 128 KiB, element by element, so that one row may be of any size. An array of at
-// most 256 KiB is kept in memory whole: reading it row by row would cost more calls than it is
-// worth. Nothing is allocated by read.
+// Rows that need no conversion are read straight into their destination. Others pass through 32 KiB
+// of the reading thread's stack, element by element, so that one row may be of any size and several
+// threads may read at once. An array of at most 256 KiB is kept in memory whole: reading it row by
+// row would cost more calls than it is worth. Nothing is allocated by read.
 
 #include <cstddef>
 #include <memory>

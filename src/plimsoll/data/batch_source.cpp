@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <exception>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -12,6 +14,10 @@
 
 namespace plimsoll::data {
 namespace {
+
+// A read of less is not worth another thread.
+constexpr int64_t kBytesOfAPart = 64 << 10;
+constexpr int kMostParts = 64;
 
 // What an option to give the missing thing is called.
 const char* way_out(InputBinding::Role role) {
@@ -48,7 +54,53 @@ RowSource* find_source(Dataset& dataset, const InputBinding& input) {
                                       ", received none. " + way_out(input.role));
 }
 
+std::vector<int64_t> without_ones(std::vector<int64_t> shape) {
+  std::erase(shape, 1);
+  return shape;
+}
+
+std::string batch_text(const std::vector<int64_t>& row_shape) {
+  std::vector<Dim> dims = {Dim::batch()};
+  for (const int64_t dim : row_shape) dims.push_back(Dim::constant(dim));
+  return to_string(Shape(std::move(dims)));
+}
+
+// What arithmetic that repeats dimensions of 1 makes of both, aligned at their ends; nothing where
+// they do not fit even so. The batch stands in front of either.
+std::optional<std::string> broadcast_text(const std::vector<int64_t>& left,
+                                          const std::vector<int64_t>& right) {
+  std::vector<int64_t> dims(std::max(left.size(), right.size()));
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t a = i < left.size() ? left[left.size() - 1 - i] : 1;
+    const int64_t b = i < right.size() ? right[right.size() - 1 - i] : 1;
+    if (a != b && a != 1 && b != 1) return std::nullopt;
+    dims[dims.size() - 1 - i] = std::max(a, b);
+  }
+  return batch_text(dims);
+}
+
+void check_target(const InputBinding& input, const RowSource& source) {
+  if (!input.target_shape) return;
+  const std::vector<int64_t>& expected = *input.target_shape;
+  const std::vector<int64_t>& received = source.row_shape();
+  const std::vector<int64_t> dims = without_ones(received);
+  if (without_ones(expected) == dims) return;
+  // A table's columns, or a list of a record: elements in order.
+  const bool flat = dims.size() < 2;
+  if (flat && fixed_shape(dims).element_count(1) == input.row_elements) return;
+  const std::optional<std::string> both = broadcast_text(expected, received);
+  throw Error(ErrorKind::kData,
+              "[" + input.name + "] " + source.origin() + ": expected labels of shape " +
+                  batch_text(expected) + ", as the predictions ask for, received labels of shape " +
+                  batch_text(received) + "." +
+                  (both ? " A loss that repeats one for the other would be of shape " + *both +
+                              ", and is refused."
+                        : "") +
+                  " Give one label for each prediction, or change the last layer or the loss.");
+}
+
 void check_source(const InputBinding& input, const RowSource& source) {
+  check_target(input, source);
   const Shape shape = fixed_shape(source.row_shape());
   if (shape.element_count(1) != input.row_elements) {
     throw Error(ErrorKind::kData, "[" + input.name + "] " + source.origin() +
@@ -185,6 +237,12 @@ void BatchSource::select(int64_t epoch, int64_t batch_index) {
   group_ahead_ = -1;
 }
 
+void BatchSource::select_rows(int64_t first, int64_t count) {
+  PLIMSOLL_CHECK(options_.shuffle == Shuffle::kNone && first >= 0 && count <= row_count_ - first,
+                 "rows beyond the data");
+  first_position_ = first;
+}
+
 // Asks for the blocks of this group and of the next one before their rows are read.
 void BatchSource::read_ahead(int64_t position) {
   if (options_.shuffle != Shuffle::kBlock) return;
@@ -208,17 +266,56 @@ void BatchSource::fill(int input, int64_t row_begin, int64_t row_count, void* de
   RowSource& source = *sources_[index];
   announce(source, first);
   read_ahead(first);
-  const int64_t row_bytes = binding.row_elements * element_bytes(binding.dtype).count();
   auto* out = static_cast<std::byte*>(destination);
+  const int parts = parts_for(source, row_count);
+  if (parts == 1) {
+    fill_range(index, order_, first, row_count, out);
+    return;
+  }
+  std::array<std::exception_ptr, kMostParts> errors;
+  const int64_t row_bytes = binding.row_elements * element_bytes(binding.dtype).count();
+  const auto fill_part = [&](int part) {
+    const int64_t begin = row_count * part / parts;
+    const int64_t end = row_count * (part + 1) / parts;
+    try {
+      const RowOrder order = order_;
+      fill_range(index, order, first + begin, end - begin, out + begin * row_bytes);
+    } catch (...) {
+      errors[static_cast<size_t>(part)] = std::current_exception();
+    }
+  };
+  sharing_.run(
+      parts,
+      [](const void* body, int part) { (*static_cast<const decltype(fill_part)*>(body))(part); },
+      &fill_part);
+  // The first part's first: what one thread would have met.
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+int BatchSource::parts_for(const RowSource& source, int64_t row_count) const {
+  if (sharing_.run == nullptr || !source.reads_together()) return 1;
+  const int64_t elements = fixed_shape(source.row_shape()).element_count(1);
+  const int64_t bytes = row_count * elements * element_bytes(source.stored_dtype()).count();
+  const int64_t worth = std::min(bytes / kBytesOfAPart, row_count);
+  return static_cast<int>(std::clamp<int64_t>(worth, 1, std::min(sharing_.threads, kMostParts)));
+}
+
+void BatchSource::fill_range(size_t input, const RowOrder& order, int64_t first, int64_t count,
+                             std::byte* destination) const {
+  const InputBinding& binding = inputs_[input];
+  RowSource& source = *sources_[input];
+  const int64_t row_bytes = binding.row_elements * element_bytes(binding.dtype).count();
   // Rows that follow each other in the data are read by one call; unshuffled, that is all of them.
-  for (int64_t done = 0; done < row_count;) {
-    const int64_t row = order_.row_at(first + done);
-    int64_t run = order_.is_identity() ? row_count : 1;
-    while (done + run < row_count && order_.row_at(first + done + run) == row + run) ++run;
-    source.read(row, run, binding.dtype, out + done * row_bytes);
+  for (int64_t done = 0; done < count;) {
+    const int64_t row = order.row_at(first + done);
+    int64_t run = order.is_identity() ? count : 1;
+    while (done + run < count && order.row_at(first + done + run) == row + run) ++run;
+    source.read(row, run, binding.dtype, destination + done * row_bytes);
     done += run;
   }
-  check_values(binding, source, first, row_count, destination);
+  check_values(binding, source, order, first, count, destination);
 }
 
 void BatchSource::announce(RowSource& source, int64_t position) const {
@@ -229,13 +326,14 @@ void BatchSource::announce(RowSource& source, int64_t position) const {
   source.announce(std::span(rows).first(static_cast<size_t>(ahead)));
 }
 
-void BatchSource::check_values(const InputBinding& input, const RowSource& source, int64_t position,
-                               int64_t count, const void* values) const {
+void BatchSource::check_values(const InputBinding& input, const RowSource& source,
+                               const RowOrder& order, int64_t position, int64_t count,
+                               const void* values) const {
   const int64_t elements = count * input.row_elements;
   const auto refuse = [&](int64_t element, const std::string& expected) {
     const auto width = element_bytes(input.dtype).count();
     const auto* value = static_cast<const std::byte*>(values) + element * width;
-    const int64_t row = order_.row_at(position + element / input.row_elements);
+    const int64_t row = order.row_at(position + element / input.row_elements);
     throw Error(ErrorKind::kData, source.origin() + ": row " + std::to_string(row) + ": expected " +
                                       expected + ", received " +
                                       codec::number_text(codec::native_format(input.dtype), value) +

@@ -8,10 +8,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/tensor_io.h"
+#include "base/work_sharing.h"
 #include "data/dataset_options.h"
 #include "data/row_order.h"
 #include "data/row_source.h"
@@ -79,6 +81,9 @@ struct InputBinding {
     friend bool operator==(const Bound&, const Bound&) = default;
   };
   std::vector<Bound> bounds{};
+  // Of a sample's target as the loss takes it, which labels must have but for dimensions of 1;
+  // none: only the number of elements counts.
+  std::optional<std::vector<int64_t>> target_shape{};
   friend bool operator==(const InputBinding&, const InputBinding&) = default;
 };
 
@@ -101,8 +106,14 @@ class BatchSource : public InputSource {
   int64_t rows_in(int64_t batch_index) const;
   // Makes a batch current; `epoch` from 0.
   void select(int64_t epoch, int64_t batch_index);
+  // Makes rows [first, first + count) current, of data that are not shuffled.
+  void select_rows(int64_t first, int64_t count);
   // Of the permutation and conversion buffers, the dataset's own included.
   Bytes resident_bytes() const;
+
+  // Threads that large reads are shared out to; none until it is called. Bits and errors are those
+  // of one thread.
+  void share_reading(const WorkSharing& sharing) { sharing_ = sharing; }
 
   // Allocates nothing. Labels outside of [0, class_count), and numbers that name no row of a table,
   // are kData with row and value.
@@ -118,12 +129,17 @@ class BatchSource : public InputSource {
   int64_t first_position_ = 0;   // of the current batch
   int64_t block_row_bytes_ = 1;  // of a row where it lies: what blocks are measured in
   RowOrder order_;
+  WorkSharing sharing_;
   int64_t group_ahead_ = -1;  // the last group of blocks that was asked for ahead
 
   void announce(RowSource& source, int64_t position) const;
   void read_ahead(int64_t position);
-  void check_values(const InputBinding& input, const RowSource& source, int64_t position,
-                    int64_t count, const void* values) const;
+  int parts_for(const RowSource& source, int64_t row_count) const;
+  // Rows at positions [first, first + count), read and checked; `order` is the calling thread's.
+  void fill_range(size_t input, const RowOrder& order, int64_t first, int64_t count,
+                  std::byte* destination) const;
+  void check_values(const InputBinding& input, const RowSource& source, const RowOrder& order,
+                    int64_t position, int64_t count, const void* values) const;
 };
 
 }  // namespace plimsoll::data

@@ -43,6 +43,7 @@ class MemoryRows final : public RowSource {
   const std::string& origin() const override { return origin_; }
   Bytes resident_bytes() const override { return Bytes(0); }
   bool can_read_as(DType dtype) const override { return codec::can_convert(format_, dtype); }
+  bool reads_together() const override { return true; }
 
   void read(int64_t first, int64_t count, DType dtype, void* destination) override {
     PLIMSOLL_CHECK(first >= 0 && count >= 0 && first <= row_count_ && count <= row_count_ - first,

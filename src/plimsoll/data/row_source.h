@@ -38,6 +38,9 @@ class RowSource {
   // value (a float that is no integer into an integer) throw kData naming the row. Throws kIo.
   virtual void read(int64_t first, int64_t count, DType dtype, void* destination) = 0;
 
+  // Whether several threads may read at once.
+  virtual bool reads_together() const { return false; }
+
   // Whether read could ever deliver this dtype.
   virtual bool can_read_as(DType dtype) const = 0;
   // A hint of the order in which rows will be read.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cpu/threads.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "exec/arena.h"
@@ -14,6 +15,12 @@
 #include "exec/tables.h"
 
 namespace plimsoll::exec {
+
+WorkSharing kernel_threads(int threads) {
+  return {threads, [](int parts, WorkSharing::Part part, const void* body) noexcept {
+            backend::cpu::for_each_part(parts, [&](int i) { part(body, i); });
+          }};
+}
 
 class Executor::Impl {
  public:

@@ -17,6 +17,7 @@
 
 #include "backend/kernel.h"
 #include "base/tensor_io.h"
+#include "base/work_sharing.h"
 #include "graph/program.h"
 #include "plan/plan.h"
 
@@ -31,6 +32,9 @@ struct ExecutorOptions {
 };
 
 class StepTimes;
+
+// The threads that kernels of this host thread run on, for reading samples between kernels.
+WorkSharing kernel_threads(int threads);
 
 class Executor {
  public:

@@ -6,6 +6,7 @@
 #include "graph/autodiff.h"
 #include "graph/prune.h"
 #include "graph/verify.h"
+#include "layers/accumulation.h"
 #include "layers/initialize_program.h"
 #include "layers/losses.h"
 #include "layers/metrics.h"
@@ -97,14 +98,15 @@ class StepBuilder {
     return finish();
   }
 
-  // Forward, loss and metrics; with an optimizer also backward and updates.
-  graph::Graph step(const Optimizer* optimizer) {
+  // Forward, loss and metrics; with an optimizer also backward and updates, or sums of gradients
+  // for a program that updates.
+  graph::Graph step(const Optimizer* optimizer, bool accumulates) {
     add_forward();
     add_targets();
     const ValueId loss = add_losses();
     builder_.output(loss);
     add_metrics(loss);
-    if (optimizer != nullptr) add_training(*optimizer, loss);
+    if (optimizer != nullptr) add_training(*optimizer, loss, accumulates);
     builder_.set_stage(Stage::kUpdate);
     expansion_.write_statistics();
     return finish();
@@ -180,7 +182,7 @@ class StepBuilder {
     }
   }
 
-  void add_training(const Optimizer& optimizer, ValueId loss) {
+  void add_training(const Optimizer& optimizer, ValueId loss, bool accumulates) {
     std::vector<WeightGradient> updates;
     std::vector<ValueId> weights;
     for (const ModelWeight& weight : model_.all_weights()) {
@@ -192,7 +194,11 @@ class StepBuilder {
     const std::vector<ValueId> gradients = add_gradients(builder_, loss, weights);
     for (size_t i = 0; i < updates.size(); ++i) updates[i].gradient = gradients[i];
     std::erase_if(updates, [](const WeightGradient& w) { return !w.gradient.valid(); });
-    add_updates(builder_, optimizer, updates);
+    if (accumulates) {
+      add_accumulation(builder_, updates);
+    } else {
+      add_updates(builder_, optimizer, updates);
+    }
   }
 
   graph::Graph finish() {
@@ -264,15 +270,19 @@ BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
     }
     optimizer = read_optimizer(compile.optimizer);
     StepBuilder step(model, plans, compile.sample_weights, true);
-    const graph::Graph graph = step.step(&*optimizer);
+    const graph::Graph graph = step.step(&*optimizer, compile.accumulates);
     add_programs(built.set, "train", graph, batches.train, batches.train_tail);
     built.train_inputs = step.inputs();
     constants.insert(step.constants().begin(), step.constants().end());
+    if (compile.accumulates) {
+      const graph::Graph apply = apply_graph(model, *optimizer, graph::states_of(built.set));
+      built.set.programs.push_back({"apply", apply, 1});
+    }
     if (!optimizer->schedule) built.learning_rate = kLearningRateState;
   }
   if (evaluates) {
     StepBuilder step(model, plans, compile.sample_weights, false);
-    const graph::Graph graph = step.step(nullptr);
+    const graph::Graph graph = step.step(nullptr, false);
     constants.insert(step.constants().begin(), step.constants().end());
     add_programs(built.set, "evaluate", graph, batches.evaluate, batches.evaluate_tail);
     built.train_inputs = step.inputs();

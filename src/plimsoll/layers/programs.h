@@ -7,6 +7,8 @@
 //   evaluate, evaluate_tail                                     loss and metrics only
 //   predict, predict_tail                                       outputs only
 //   initialize   initial weights, slots and counters as nodes
+//   apply        updates by gradients that train programs added up (accumulation.h), where asked
+//   for
 //
 // Program inputs come in one order: model inputs, targets, sample weights (ProgramInput says what
 // each is). The first output of train and evaluate is the step's loss, a scalar; predict's outputs
@@ -29,6 +31,7 @@ struct CompileOptions {
   std::vector<Config> losses{};  // {"class_name": "BinaryCrossentropy", "config": {…}}
   std::vector<std::vector<Config>> metrics{};
   bool sample_weights = false;  // programs get one more input per output
+  bool accumulates = false;     // train programs add gradients up, and there is a program "apply"
   friend bool operator==(const CompileOptions&, const CompileOptions&) = default;
 };
 

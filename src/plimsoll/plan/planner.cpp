@@ -15,6 +15,7 @@ struct Frontiers {
   Plan base;  // without programs
   std::vector<std::vector<Candidate>> programs;
   std::vector<FrontierPoint> plain;  // of the first program
+  bool cut_short = false;
 };
 
 Frontiers search_all(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
@@ -25,6 +26,7 @@ Frontiers search_all(const graph::ProgramSet& programs, const graph::KernelCatal
     ProgramFacts facts(program, catalog);
     Searched searched = search_program(facts, frontiers.base.states, options);
     frontiers.programs.push_back(std::move(searched.candidates));
+    frontiers.cut_short |= searched.cut_short;
     if (frontiers.programs.size() > 1) continue;
     frontiers.plain = std::move(searched.plain);
     for (FrontierPoint& point : frontiers.plain) point.arena_bytes += frontiers.base.state_bytes;
@@ -115,6 +117,7 @@ PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCata
   outcome.free_plan = arena_of(frontiers, free);
   outcome.frontier = find_frontier(frontiers);
   outcome.plain = std::move(frontiers.plain);
+  outcome.cut_short = frontiers.cut_short;
   Fits free_fits = assemble(frontiers, free, programs, catalog, options);
   outcome.culprits = find_culprits(free_fits.plan, programs);
   outcome.free_seconds = free_fits.seconds;

@@ -73,6 +73,7 @@ struct [[nodiscard]] PlanOutcome {
   Bytes smallest;                       // the smallest arena for which a plan was found
   Bytes free_plan;                      // the arena of the free plan
   double free_seconds = 0;              // and its time
+  bool cut_short = false;               // with more effort more plans would have been tried
   std::vector<FrontierPoint> frontier;  // by rising memory, time strictly falling
   // Plans of the first program that anyone would make, for comparison: "whole batch, all kept",
   // "slices alone", "checkpoints", "greedy eviction". Their arenas are as small as a perfect

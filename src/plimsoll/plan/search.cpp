@@ -1,6 +1,8 @@
 #include "plan/search.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -20,11 +22,12 @@ constexpr size_t kMostBases = 4;
 constexpr int64_t kChangesPerBase = 40;
 // In programs of so few nodes every shape is tried by every rule, values are given up from every
 // candidate on, and all of the frontier is placed.
-constexpr int64_t kSmallProgram = 40;
+constexpr int64_t kSmallProgram = 16;
 // Where they have so few cuts every choice of them is tried.
 constexpr size_t kMostExactCuts = 5;
 // Of checkpointing.
 constexpr size_t kMostSegments = 32;
+constexpr std::array<double, 4> kCheckpointShares = {1.0, 0.95, 0.8, 0.6};
 // So many changes may fail to make a plan smaller before the next base is taken.
 constexpr int kPatience = 6;
 // A change gives up at least this share of what is alive, more where the effort would not last for
@@ -56,7 +59,7 @@ class Search {
     score_all();
     if (options_.saved_forms || options_.recompute || options_.move) evict_all();
     std::vector<Candidate> placed = place_all();
-    return {std::move(placed), std::move(plain_)};
+    return {std::move(placed), std::move(plain_), cut_short_};
   }
 
  private:
@@ -67,12 +70,17 @@ class Search {
 
   bool small() const { return effort() <= kSmallProgram; }
 
+  bool spent() {
+    if (steps_ <= 0) cut_short_ = true;
+    return steps_ <= 0;
+  }
+
   // Scores a recipe unless it is known or the effort is spent. Returns its score's place.
   size_t score(const Recipe& recipe) {
     for (size_t i = 0; i < scores_.size(); ++i) {
       if (scores_[i].recipe == recipe) return i;
     }
-    if (steps_ <= 0 && !scores_.empty()) return 0;
+    if (spent() && !scores_.empty()) return 0;
     steps_ -= effort();
     const ProgramPlan plan = trials_.build(recipe);
     const std::vector<Buffer> buffers = find_buffers(plan);
@@ -194,7 +202,10 @@ class Search {
     }
     const int64_t affordable = std::max<int64_t>(1, steps_ / (kChangesPerBase * effort()));
     const auto most = static_cast<size_t>(std::min<int64_t>(kMostBases, affordable));
-    if (bases.size() > most) bases.resize(most);
+    if (bases.size() > most) {
+      bases.resize(most);
+      cut_short_ = true;
+    }
     return bases;
   }
 
@@ -204,13 +215,32 @@ class Search {
     for (size_t segments = 2; segments <= kMostSegments; segments *= 2) counts.insert(segments);
     counts.insert(count_root_segments(facts_));
     for (size_t segments : counts) {
-      if (steps_ <= 0) return;
+      if (spent()) return;
       recipe.cuts = make_checkpoints(facts_, trials_.dependencies(), segments);
       if (recipe.cuts.empty()) return;
       steps_ -= effort();
       const ProgramPlan plan = trials_.build(recipe);
       add_score(recipe, plan, find_load(find_buffers(plan), kAlways), chains_.size());
       chains_.push_back(std::move(recipe.cuts));
+    }
+  }
+
+  // Checkpointing with every loop on the way back computing its own again: few and many segments,
+  // of all values and of the larger ones alone.
+  void score_loop_checkpoints(Recipe recipe) {
+    const ProgramPlan tree = trials_.build(recipe);
+    const size_t most = count_forward(facts_) / 2;
+    for (size_t segments = 2; segments <= most; segments *= 2) {
+      for (double share : kCheckpointShares) {
+        if (spent()) return;
+        recipe.cuts =
+            make_loop_checkpoints(tree, facts_, trials_.dependencies(), {segments, share});
+        if (recipe.cuts.empty()) return;
+        steps_ -= effort();
+        const ProgramPlan plan = trials_.build(recipe);
+        add_score(recipe, plan, find_load(find_buffers(plan), kAlways), chains_.size());
+        chains_.push_back(recipe.cuts);
+      }
     }
   }
 
@@ -231,6 +261,9 @@ class Search {
     if (options_.recompute) score_checkpoints(whole);
     note_smallest(first, "checkpoints");
     if (options_.recompute && bases.front() != whole) score_checkpoints(bases.front());
+    if (options_.recompute) {
+      score_loop_checkpoints({find_flat_shapes().front(), bases.front().rule, false, {}});
+    }
     for (size_t b = 0; b < bases.size(); ++b) {
       first = scores_.size();
       evict_from(bases[b], steps_ / static_cast<int64_t>(bases.size() - b));
@@ -270,6 +303,7 @@ class Search {
                            .move = options_.move};
     const double changes = static_cast<double>(steps) / static_cast<double>(effort());
     const double share = std::max(kLeastShare, kTenthInLogs / std::max(1.0, changes));
+    if (share > kLeastShare) cut_short_ = true;
     Bytes least(std::numeric_limits<int64_t>::max());
     std::vector<Cut>& cuts = recipe.cuts;
     for (int failed = 0; failed < kPatience && steps > 0; steps -= effort()) {
@@ -326,6 +360,20 @@ class Search {
     return candidate;
   }
 
+  // The smallest, and each that is larger than the one before by the ratio.
+  static std::vector<const Score*> pick_rungs(std::span<const Score* const> frontier,
+                                              double ratio) {
+    std::vector<const Score*> rungs;
+    for (const Score* score : frontier) {
+      if (!rungs.empty() && static_cast<double>(score->load.count()) <
+                                ratio * static_cast<double>(rungs.back()->load.count())) {
+        continue;
+      }
+      rungs.push_back(score);
+    }
+    return rungs;
+  }
+
   // The free plan, and what is smaller on a ladder of loads, the smallest first.
   std::vector<Candidate> place_all() {
     double fastest = scores_.front().seconds;
@@ -336,17 +384,15 @@ class Search {
     const auto count = static_cast<size_t>(free - frontier.begin());
     std::vector<Candidate> placed = {place(**free)};
     const Bytes free_bytes = placed.front().arena_bytes;
-    std::vector<size_t> rungs;
-    double last = 0;
-    for (size_t i = 0; i < count; ++i) {
-      if (!small() && frontier[i]->load.size() < last * kRung) continue;
-      last = frontier[i]->load.size();
-      rungs.push_back(i);
+    const std::span<const Score* const> smaller = std::span(frontier).first(count);
+    std::vector<const Score*> rungs = pick_rungs(smaller, small() ? 1.0 : kRung);
+    if (!small() && rungs.size() > kMostPlaced) {
+      const double ends = static_cast<double>((*free)->load.count()) /
+                          std::max(1.0, static_cast<double>(rungs.front()->load.count()));
+      rungs = pick_rungs(smaller, std::pow(ends, 1.0 / static_cast<double>(kMostPlaced)));
     }
-    const size_t step =
-        small() ? 1 : std::max<size_t>(1, (rungs.size() + kMostPlaced - 1) / kMostPlaced);
-    for (size_t r = 0; r < rungs.size(); r += step) {
-      if (frontier[rungs[r]]->load < free_bytes) placed.push_back(place(*frontier[rungs[r]]));
+    for (const Score* rung : rungs) {
+      if (rung->load < free_bytes) placed.push_back(place(*rung));
     }
     return keep_frontier(std::move(placed), free_bytes);
   }
@@ -371,6 +417,7 @@ class Search {
   Trials trials_;
   bool spilled_;  // some state variables lie in the spill file
   int64_t steps_;
+  bool cut_short_ = false;
   std::vector<Score> scores_;
   std::vector<std::vector<Cut>> chains_;
   size_t whole_ = 0;  // the score of the whole batch with everything kept

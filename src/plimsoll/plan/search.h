@@ -9,7 +9,7 @@
 // what frees most bytes for its time first, until nothing is left to give up. Nothing of this
 // depends on a limit. Only candidates on the frontier of bytes against seconds are placed.
 //
-// Programs of at most 40 nodes with at most 5 cuts are searched through: every shape (slices that
+// Programs of at most 16 nodes with at most 5 cuts are searched through: every shape (slices that
 // double, inner loops at the smallest) by every order rule, inputs kept and read again, and every
 // set of cuts behind a value's first reader. Over that plan space the candidates are the best there
 // are, in bytes and in time within them, as far as the effort lasts.
@@ -43,6 +43,7 @@ struct Searched {
   // What the plans that anyone would make need: the bytes alive at once, which no placement can
   // undercut.
   std::vector<FrontierPoint> plain;
+  bool cut_short = false;  // with more effort more would have been tried
 };
 
 // `states` says where state variables lie. Effort is counted in nodes scored and buffers placed, up

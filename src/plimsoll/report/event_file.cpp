@@ -102,6 +102,21 @@ void EventFile::scalars(int64_t step, const std::vector<std::pair<std::string, d
   write(whole.text());
 }
 
+void EventFile::image(int64_t step, std::string_view tag, const codec::RgbPicture& picture) {
+  Message image;
+  image.varint(1, static_cast<uint64_t>(picture.height))
+      .varint(2, static_cast<uint64_t>(picture.width))
+      .varint(3, 3)
+      .bytes(4, codec::write_png(picture));
+  Message value;
+  value.bytes(1, tag).message(4, image);
+  Message summary;
+  summary.message(1, value);
+  Message whole = event(step);
+  whole.message(5, summary);
+  write(whole.text());
+}
+
 void EventFile::text(int64_t step, std::string_view tag, std::string_view markdown) {
   constexpr uint64_t kString = 7;  // DT_STRING
   Message dimension;

@@ -1,10 +1,12 @@
 #pragma once
 
-// Event files as TensorBoard reads them: scalars and texts.
+// Event files as TensorBoard reads them: scalars, texts and images.
 //
 //   record:  length, checksums and data as in a TFRecord file (codec/tf_record.h)
 //   data:    Event { wall_time = 1, step = 2, file_version = 3 | summary = 5 }
-//            Summary { value = 1 { tag = 1, simple_value = 2 | tensor = 8, metadata = 9 } }
+//            Summary { value = 1 { tag = 1, metadata = 9, simple_value = 2 | tensor = 8 | image = 4
+//            {
+//                      height = 1, width = 2, channels = 3, file = 4 } } }
 //
 // Every event is handed to the system whole, so that a killed run leaves a file that can be read to
 // its last whole event. A resumed run writes a file of its own into the same folder, which
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "codec/png_writer.h"
 
 namespace plimsoll::report {
 
@@ -30,6 +33,7 @@ class EventFile {
   void scalars(int64_t step, const std::vector<std::pair<std::string, double>>& values);
   // Shown as Markdown.
   void text(int64_t step, std::string_view tag, std::string_view markdown);
+  void image(int64_t step, std::string_view tag, const codec::RgbPicture& picture);
 
  private:
   void write(std::string_view event);

@@ -24,16 +24,6 @@ Json points_to_json(const std::vector<plan::FrontierPoint>& points) {
   return json;
 }
 
-std::string answer_line(const PlanSummary& summary) {
-  if (summary.answer == "fits") {
-    return summary.limit ? "fits: predicted " + to_string(summary.predicted_process) + " of " +
-                               to_string(*summary.limit)
-                         : "free plan: predicted " + to_string(summary.predicted_process);
-  }
-  if (summary.answer == "impossible") return "impossible: " + summary.reason;
-  return "not found: " + summary.reason;
-}
-
 std::string placement_line(const PlanSummary& summary) {
   const Bytes above = summary.planned_arena - summary.arena_load;
   if (above <= Bytes()) return "placement: as small as these values allow\n";
@@ -128,11 +118,21 @@ void add_why(const PlanSummary& summary, std::string& text) {
 
 }  // namespace
 
+std::string answer_sentence(const PlanSummary& summary) {
+  if (summary.answer == "fits") {
+    return summary.limit ? "fits: predicted " + to_string(summary.predicted_process) + " of " +
+                               to_string(*summary.limit)
+                         : "free plan: predicted " + to_string(summary.predicted_process);
+  }
+  if (summary.answer == "impossible") return "impossible: " + summary.reason;
+  return "not found: " + summary.reason;
+}
+
 std::string to_text(const PlanSummary& summary, bool with_frontier) {
   std::string text = summary.data.empty() ? "" : "data: " + summary.data + "\n";
   text += summary.model + ": " + format_count(summary.parameter_count) + " parameters, batch " +
           std::to_string(summary.batch) + ", " + summary.optimizer + "\n";
-  text += answer_line(summary) + "\n";
+  text += answer_sentence(summary) + "\n";
   text += "plan: " + summary.strategy + ", about " + format_seconds(summary.seconds_per_step) +
           " a step, kernels " + summary.kernel_set + "\n";
   if (summary.arena_load > Bytes()) text += placement_line(summary);

@@ -71,6 +71,8 @@ struct PlanSummary {
   std::vector<plan::ValueStory> why;  // its values in the chosen plan
 };
 
+// "fits: predicted 190 MiB of 256 MiB", or what stands in the way.
+std::string answer_sentence(const PlanSummary& summary);
 // Plain text, at most 80 columns; the frontier table only where `with_frontier`.
 std::string to_text(const PlanSummary& summary, bool with_frontier);
 // One JSON object, indented by two.

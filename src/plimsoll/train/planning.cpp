@@ -31,6 +31,9 @@ constexpr Bytes kFurtherSearch = 512_KiB;
 // Of the effort goes into each set of smaller blocks, and into each batch size that is tried.
 constexpr int64_t kSmallerSetShare = 4;
 constexpr int64_t kBatchShare = 8;
+// Times the effort before, and how often, where a search that was cut short finds nothing.
+constexpr int64_t kMoreEffort = 4;
+constexpr int kLongerSearches = 2;
 constexpr int64_t kLargestBatchTried = int64_t{1} << 20;
 
 bool all_ones(const graph::ProgramSet& set, const graph::KernelCatalog& catalog) {
@@ -126,6 +129,23 @@ SetAnswer ask(const layers::Model& model, const layers::CompileOptions& compile,
   return answer;
 }
 
+// The kernel set's own blocks, with more and more effort where nothing fits and more would be
+// tried.
+SetAnswer ask_own(const layers::Model& model, const layers::CompileOptions& compile,
+                  const layers::BatchSizes& batches, PlanRequest request) {
+  SetAnswer answer = ask(model, compile, batches, request, 0);
+  for (int search = 0; search < kLongerSearches; ++search) {
+    const bool may_fit =
+        request.limit && answer.process(answer.outcome.lower_bound) <= *request.limit;
+    if (!request.extends || answer.fits() != nullptr || !may_fit || !answer.outcome.cut_short) {
+      break;
+    }
+    request.plan_steps *= kMoreEffort;
+    answer = ask(model, compile, batches, request, 0);
+  }
+  return answer;
+}
+
 std::string guard_text() {
   const CgroupMemory group = read_cgroup_memory();
   if (group.version == CgroupVersion::kNone) return "none: no memory cgroup";
@@ -166,7 +186,11 @@ void fill_own_set(const SetAnswer& own, report::PlanSummary& summary) {
   summary.smallest_same_bits = own.process(own.outcome.smallest);
   summary.free_plan = own.process(own.outcome.free_plan);
   summary.culprits = own.outcome.culprits;
-  if (own.spilled) summary.smallest_with_spill = own.process_with_file(own.spilled->smallest);
+  if (own.spilled) {
+    // Whoever may use a file need not.
+    summary.smallest_with_spill =
+        min(own.process_with_file(own.spilled->smallest), summary.smallest_same_bits);
+  }
   for (plan::FrontierPoint point : own.outcome.frontier) {
     point.arena_bytes = own.process(point.arena_bytes);
     summary.frontier.push_back(std::move(point));
@@ -209,9 +233,10 @@ void explain_refusal(const SetAnswer& last, const PlanRequest& request,
 }
 
 // Largest batch whose plan meets the limit with the kernel set's own blocks or smaller ones.
+// `known` fits; 0: none is known to.
 std::optional<int64_t> largest_batch(const layers::Model& model,
                                      const layers::CompileOptions& compile, PlanRequest request,
-                                     int block_set) {
+                                     int block_set, int64_t known) {
   request.full_answer = false;
   request.plan_steps = std::max<int64_t>(1, request.plan_steps / kBatchShare);
   const auto fits = [&](int64_t batch) {
@@ -219,9 +244,9 @@ std::optional<int64_t> largest_batch(const layers::Model& model,
     sizes.train = batch;
     return ask(model, compile, sizes, request, block_set).fits() != nullptr;
   };
-  if (!fits(1)) return std::nullopt;
-  int64_t low = 1;
-  int64_t high = 2;
+  if (known == 0 && !fits(1)) return std::nullopt;
+  int64_t low = std::max<int64_t>(known, 1);
+  int64_t high = 2 * low;
   while (high <= kLargestBatchTried && fits(high)) {
     low = high;
     high *= 2;
@@ -357,7 +382,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   PlannedRun run;
   report::PlanSummary& summary = run.summary;
   describe(model, compile, batches, request, summary);
-  SetAnswer own = ask(model, compile, batches, request, 0);
+  SetAnswer own = ask_own(model, compile, batches, request);
   fill_own_set(own, summary);
   summary.smallest_feasible = summary.smallest_same_bits;
   summary.lower_bound = own.process(own.outcome.lower_bound);
@@ -396,7 +421,8 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
     PlanRequest same = request;
     if (summary.spill == Bytes()) same.spill = SpillUse::kNever;
     summary.largest_feasible_batch =
-        largest_batch(model, compile, same, chosen.lowered.backend->catalog().block_set());
+        largest_batch(model, compile, same, chosen.lowered.backend->catalog().block_set(),
+                      fits ? summary.batch : 0);
   }
   if (request.full_answer && !fits) {
     summary.ways_out = find_ways_out(model, compile, batches, request, summary);

@@ -32,6 +32,8 @@ struct PlanRequest {
   uint64_t seed = 0;
   Bytes data;  // buffers of the data sources
   int64_t plan_steps = 200'000;
+  // Where nothing fits, the search goes on with several times the steps.
+  bool extends = true;
   std::optional<double> max_slowdown;  // the most time against the free plan's
   std::string without;                 // techniques that are switched off (plan/techniques.h)
   // A plan's text (plan/text.h) to be run as it is. It is refused where model, optimizer, batch or

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -21,6 +23,9 @@ namespace {
 constexpr int64_t kGuardPercent = 80;
 constexpr size_t kTimedSteps = 1024;
 
+// Of all sessions that live.
+std::atomic<int64_t> held_by_sessions{0};
+
 PlanRequest plan_request(const SessionOptions& options, Bytes data) {
   PlanRequest request;
   request.limit = options.memory;
@@ -29,6 +34,7 @@ PlanRequest plan_request(const SessionOptions& options, Bytes data) {
   request.seed = options.seed;
   request.data = data + (options.profile ? kProfileBytes : Bytes(0));
   request.plan_steps = options.plan_steps;
+  request.extends = options.plan_extends;
   request.max_slowdown = options.max_slowdown;
   request.without = options.without;
   request.saved_plan = options.saved_plan;
@@ -104,7 +110,8 @@ struct Session::StepTimes {
 Session::Session(const layers::Model& model, const layers::CompileOptions& compile,
                  const SessionOptions& options, const RowCounts& rows, Bytes data)
     : options_(options) {
-  run_ = plan_run(model, compile, batch_sizes(options.batch, rows), plan_request(options, data));
+  run_ = plan_run(model, compile, batch_sizes(options.batch, rows),
+                  plan_request(options, data + Bytes(held_by_sessions.load())));
   if (!run_.plan) throw Error(ErrorKind::kBudget, run_.summary.reason);
   malloc_trim(0);  // the search is over: its memory goes back before the arena is touched
   if (!options.memory) {
@@ -124,16 +131,33 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
   }
   executor_ = std::make_unique<exec::Executor>(run_.lowered.built.set, *run_.plan,
                                                *run_.lowered.backend, how);
+  held_ = run_.plan->arena_bytes + run_.overhead.structures + run_.overhead.kernels + data;
+  held_by_sessions += held_.count();
 }
 
-Session::~Session() = default;
+Session::~Session() { held_by_sessions -= held_.count(); }
 
 report::Profile Session::profile() const { return make_profile(*executor_, programs().set); }
 
+// Counters of metrics aside, which begin at zero.
+bool Session::has_whole_state(TensorSource* weights) const {
+  if (weights == nullptr) return false;
+  std::set<std::string_view> known;
+  for (const TensorInfo& tensor : weights->tensors()) known.insert(tensor.name);
+  const std::vector<NamedBytes> metrics = metric_states();
+  for (const NamedBytes& metric : metrics) known.insert(metric.name);
+  return std::ranges::all_of(graph::states_of(programs().set),
+                             [&](const auto& variable) { return known.contains(variable.name); });
+}
+
 void Session::initialize(TensorSource* weights) {
-  backend::StepContext context;
-  context.seed = options_.seed;
-  executor_->run(program_for("initialize", 0), context, nullptr, nullptr);
+  if (has_whole_state(weights)) {
+    reset_metrics();
+  } else {
+    backend::StepContext context;
+    context.seed = options_.seed;
+    executor_->run(program_for("initialize", 0), context, nullptr, nullptr);
+  }
   if (weights == nullptr) return;
   const std::vector<graph::StateVariable> states = graph::states_of(programs().set);
   const std::span<const TensorInfo> tensors = weights->tensors();
@@ -184,12 +208,18 @@ data::BatchSource Session::bind(data::Dataset& dataset,
     binding.dtype = input.dtype;
     binding.row_elements = input.shape.elements_per_sample();
     binding.class_count = input.class_count;
+    if (input.role == layers::InputRole::kTarget) {
+      const std::vector<int64_t> shape = input.shape.at(1);
+      binding.target_shape.emplace(shape.begin() + 1, shape.end());
+    }
     for (const layers::IndexBound& bound : input.bounds) {
       binding.bounds.push_back({bound.begin, bound.end, bound.row_count, bound.table});
     }
     bindings.push_back(std::move(binding));
   }
-  return data::BatchSource(dataset, std::move(bindings), {options_.batch, shuffle, options_.seed});
+  data::BatchSource batches(dataset, std::move(bindings), {options_.batch, shuffle, options_.seed});
+  batches.share_reading(exec::kernel_threads(plan().threads));
+  return batches;
 }
 
 size_t Session::program_for(const char* name, int64_t rows) const {
@@ -285,6 +315,40 @@ Metrics Session::evaluate_batches(data::BatchSource& batches) {
 Metrics Session::evaluate(data::Dataset& dataset) {
   data::BatchSource batches = bind(dataset, programs().train_inputs, data::Shuffle::kNone);
   return evaluate_batches(batches);
+}
+
+bool Session::has_program(std::string_view program, int64_t rows) const {
+  return std::ranges::any_of(programs().set.programs, [&](const graph::Program& one) {
+    return one.batch == rows && (one.name == program || one.name == std::string(program) + "_tail");
+  });
+}
+
+double Session::run_rows(const char* program, data::Dataset& dataset, int64_t first,
+                         int64_t count) {
+  data::BatchSource rows = bind(dataset, programs().train_inputs, data::Shuffle::kNone);
+  rows.select_rows(first, count);
+  backend::StepContext context;
+  context.seed = options_.seed;
+  context.step = step_;
+  context.training = std::string_view(program) == "train";
+  LossSink sink;
+  executor_->run(program_for(program, count), context, &rows, &sink);
+  return sink.loss();
+}
+
+void Session::run_apply() {
+  backend::StepContext context;
+  context.seed = options_.seed;
+  context.step = step_;
+  executor_->run(program_for("apply", 0), context, nullptr, nullptr);
+}
+
+void Session::read_state(const std::string& name, std::span<std::byte> destination) const {
+  executor_->read_state(name, 0, destination);
+}
+
+void Session::write_state(const std::string& name, std::span<const std::byte> source) {
+  executor_->write_state(name, 0, source);
 }
 
 void Session::predict(data::Dataset& dataset, OutputSink& sink) {
@@ -431,7 +495,9 @@ CheckpointHead Session::describe(int64_t rows, data::Shuffle shuffle) const {
   head.seed = options_.seed;
   head.shuffle = shuffle;
   graph::ProgramSet train;
-  train.programs.push_back(programs().set.programs[program_for("train", 0)]);
+  for (const graph::Program& program : programs().set.programs) {
+    if (program.name == "train" || program.name == "apply") train.programs.push_back(program);
+  }
   head.program = to_hex(graph::fingerprint(train));
   head.kernel_set = plan().kernel_set;
   head.block_set = plan().block_set;

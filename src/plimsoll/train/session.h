@@ -6,7 +6,8 @@
 //   s.initialize() / s.load(weights)              first touch of the state
 //   s.fit(batches, validation, callbacks)         epochs → steps → programs
 //
-// All that can be refused is refused by the constructor. A step allocates nothing.
+// All that can be refused is refused by the constructor. A step allocates nothing. Where several
+// sessions live at once, each one's limit counts what those made before it hold.
 
 #include <array>
 #include <atomic>
@@ -36,6 +37,7 @@ struct SessionOptions {
   std::string backend;  // empty: the default
   uint64_t seed = 0;
   int64_t plan_steps = 200'000;        // effort of the search for a plan
+  bool plan_extends = true;            // and several times that where nothing fits
   std::optional<double> max_slowdown;  // the most time against the free plan's
   std::string without;                 // techniques of the planner that are switched off
   std::string saved_plan;              // a plan's text, to be run as it is
@@ -98,8 +100,8 @@ class Session {
   const layers::BuiltPrograms& programs() const { return run_.lowered.built; }
   const plan::Plan& plan() const { return *run_.plan; }
 
-  // Runs the `initialize` program, then takes what `weights` has (null: nothing). Throws kModel
-  // naming the tensor where a shape differs.
+  // Runs the `initialize` program, unless `weights` has all that it would write, and takes what
+  // `weights` has (null: nothing). Throws kModel naming the tensor where a shape differs.
   void initialize(TensorSource* weights);
 
   // What a checkpoint says of this run, but for where it stands; `rows` of training data.
@@ -117,6 +119,21 @@ class Session {
   Metrics evaluate(data::Dataset& dataset);
   // Predictions go to `sink` row by row, in order.
   void predict(data::Dataset& dataset, OutputSink& sink);
+
+  // For loops of the user's own (accumulator.h): one program on rows [first, first + count) of a
+  // data set, in their order; returns the loss. `program` is "train" or "evaluate", and there is
+  // one for so many rows.
+  bool has_program(std::string_view program, int64_t rows) const;
+  double run_rows(const char* program, data::Dataset& dataset, int64_t first, int64_t count);
+  void run_apply();
+  // Counts what random draws are keyed by.
+  void set_steps(int64_t steps) { step_ = steps; }
+  // The whole of a state variable. Throw kConfig for an unknown name.
+  void read_state(const std::string& name, std::span<std::byte> destination) const;
+  void write_state(const std::string& name, std::span<const std::byte> source);
+  // Of what ran since reset_metrics; the loss first.
+  Metrics read_metrics() const;
+  void reset_metrics();
 
   // The state as named tensors, read straight from the arena.
   std::unique_ptr<TensorSource> state();
@@ -136,13 +153,12 @@ class Session {
     std::string name;
     Bytes bytes;
   };
+  bool has_whole_state(TensorSource* weights) const;
   // The state variables that metrics count in.
   std::vector<NamedBytes> metric_states() const;
   std::vector<float> read_floats(const std::string& state) const;
-  void reset_metrics();
   std::vector<std::byte> save_metrics() const;
   void restore_metrics(std::span<const std::byte> saved);
-  Metrics read_metrics() const;
   struct Loop;
   void run_epoch(Loop& loop, const FitOptions& options);
   void end_epoch(Loop& loop, const FitOptions& options, double start);
@@ -156,6 +172,7 @@ class Session {
   SessionOptions options_;
   PlannedRun run_;
   std::unique_ptr<exec::Executor> executor_;
+  Bytes held_;  // beside the engine, which all sessions share
   int64_t step_ = 0;
   std::atomic<bool> stop_{false};
 };

@@ -10,7 +10,7 @@ using test::expect_error;
 
 TEST(KernelSet, RoundTrips) {
   for (const std::string id : {"reference/t1", "reference/t1;batch<=4;units<=8;block_set=2",
-                               "onednn-3.2/avx512_bf16/t12;batch<=64"}) {
+                               "onednn-3.2/r1/avx512_bf16/t12;batch<=64"}) {
     const KernelSetOptions options = parse_kernel_set(id);
     EXPECT_EQ(kernel_set_id(id.substr(0, id.rfind("/t")), options), id);
   }

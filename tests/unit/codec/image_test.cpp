@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "codec/png_writer.h"
 #include "unit/base/expect_error.h"
 #include "unit/codec/image_files.h"
 #include "unit/codec/memory_files.h"
@@ -35,6 +36,16 @@ TEST(Image, PngIsExact) {
   const ImageInfo info = read_image_info(MemoryReader(bytes_of(text), "i"));
   EXPECT_EQ(info.width, 13);
   EXPECT_EQ(info.height, 7);
+}
+
+TEST(Image, WrittenPngIsExact) {
+  for (const auto& [width, height] : {std::pair{13, 7}, std::pair{1, 1}, std::pair{640, 300}}) {
+    const std::vector<uint8_t> pixels = ramp(width, height);
+    EXPECT_EQ(decode(write_png({width, height, pixels}), 3), pixels) << width;
+  }
+  expect_error(ErrorKind::kData, "expected 3 bytes for each pixel of 2 × 2, received 3 bytes", [] {
+    write_png({2, 2, {1, 2, 3}});
+  });
 }
 
 TEST(Image, JpegIsClose) {

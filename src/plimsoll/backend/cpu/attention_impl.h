@@ -5,7 +5,7 @@
 inline Floats score_at(const ScoreTile& t, int64_t at) {
   const Floats score = load(t.scores + at) * t.scale;
   if (t.seen == nullptr) return score;
-  return choose(load_winners(t.seen + at) != 0, score, all_lanes(t.masked_score));
+  return choose(load_winners(t.seen + at) != 0, score, broadcast(t.masked_score));
 }
 
 void merge_scores(const ScoreTile& t, const QueryStats& stats) {
@@ -46,7 +46,7 @@ void divide_row(const float* row, float sum, int64_t width, float* to) {
 // Stats are vectors of the lanes, or one number for each row.
 template <bool kLaneStats>
 inline Floats stat_at(const float* stats, int64_t row, int64_t lane) {
-  return kLaneStats ? load(stats + lane) : all_lanes(stats[row]);
+  return kLaneStats ? load(stats + lane) : broadcast(stats[row]);
 }
 
 template <bool kLaneStats>
@@ -57,7 +57,7 @@ inline void score_gradient(const ScoreTile& t, const QueryStats& stats, float* g
       const Floats score = score_at(t, at);
       const Floats p = exp_negative(score - stat_at<kLaneStats>(stats.most, row, lane)) *
                        stat_at<kLaneStats>(stats.sum, row, lane);
-      const Floats factor = t.factors == nullptr ? all_lanes(1.0f) : load(t.factors + at);
+      const Floats factor = t.factors == nullptr ? broadcast(1.0f) : load(t.factors + at);
       const Floats above =
           load(gradient + at) * factor - stat_at<kLaneStats>(stats.keep, row, lane);
       Floats d = p * above * t.scale;

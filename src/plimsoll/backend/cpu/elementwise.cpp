@@ -1,9 +1,8 @@
-// Kernels that go element by element over flat arrays.
+// Kernels that go element by element over flat arrays; activations are in activations.cpp.
 
 #include <array>
 
 #include "backend/cpu/families.h"
-#include "ops/activation_functions.h"
 #include "ops/dropout_mask.h"
 
 #define PLIMSOLL_LOOPS_HEADER "backend/cpu/elementwise_impl.h"
@@ -101,106 +100,6 @@ CpuKernel make_cast(const NodeFacts& facts, const CpuOptions& options) {
   });
 }
 
-// f and dy · f' of the activations that have vectors; null: element by element.
-struct ActivationLoops {
-  void (*values)(const float* x, float* y, int64_t count) = nullptr;
-  void (*slopes)(const float* dy, const float* reference, float* dx, int64_t count) = nullptr;
-};
-ActivationLoops loops_of(ops::ActivationKind kind, Isa isa) {
-  using ops::ActivationKind;
-  switch (kind) {
-    case ActivationKind::kRelu:
-      return {PLIMSOLL_PICK(isa, relu_values), PLIMSOLL_PICK(isa, relu_grad_values)};
-    case ActivationKind::kSigmoid:
-      return {PLIMSOLL_PICK(isa, sigmoid_values), PLIMSOLL_PICK(isa, sigmoid_slopes)};
-    case ActivationKind::kTanh:
-      return {PLIMSOLL_PICK(isa, tanh_values), PLIMSOLL_PICK(isa, tanh_slopes)};
-    case ActivationKind::kSilu:
-      return {PLIMSOLL_PICK(isa, silu_values), PLIMSOLL_PICK(isa, silu_slopes)};
-    case ActivationKind::kGelu:
-      return {PLIMSOLL_PICK(isa, gelu_values), PLIMSOLL_PICK(isa, gelu_slopes)};
-    case ActivationKind::kGeluTanh:
-      return {PLIMSOLL_PICK(isa, gelu_tanh_values), PLIMSOLL_PICK(isa, gelu_tanh_slopes)};
-    default:
-      return {};
-  }
-}
-
-CpuKernel make_activation(const NodeFacts& facts, const CpuOptions& options) {
-  const ops::Activation activation = ops::read_activation(facts.attributes());
-  const int64_t count = facts.output_elements(0);
-  if (const auto loop = loops_of(activation.kind, options.isa).values; loop != nullptr) {
-    const int parts = parts_for(count * 8, options.threads);
-    return kernel_of([=](const KernelCall& call) {
-      for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
-        loop(input_floats(call, 0) + begin, output_floats(call, 0) + begin, end - begin);
-      });
-    });
-  }
-  // The others cost tens of cycles a number.
-  const int parts = parts_for(count * 64, options.threads);
-  return kernel_of([=](const KernelCall& call) {
-    for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
-      const float* x = input_floats(call, 0);
-      float* y = output_floats(call, 0);
-      for (int64_t i = begin; i < end; ++i) y[i] = ops::activate(activation, x[i]);
-    });
-  });
-}
-
-// Samples of a block, flat where a sample's bits fill whole bytes.
-struct BitRows {
-  int64_t rows = 1;
-  int64_t elements = 0;  // of a row
-  int64_t bytes = 0;
-};
-BitRows bit_rows(int64_t samples, int64_t per_sample) {
-  if (per_sample % 8 == 0) return {1, samples * per_sample, samples * per_sample / 8};
-  return {samples, per_sample, (per_sample + 7) / 8};
-}
-
-CpuKernel make_relu_grad_from_bits(const NodeFacts& facts, const CpuOptions& options) {
-  const auto loop = PLIMSOLL_PICK(options.isa, relu_grad_bits);
-  const BitRows bits = bit_rows(facts.samples(), facts.inputs[1].shape.elements_per_sample());
-  const int parts = parts_for(bits.rows * bits.elements * 8, options.threads);
-  return kernel_of([=](const KernelCall& call) {
-    const auto* from = reinterpret_cast<const uint8_t*>(call.inputs[1].data);
-    for (int64_t row = 0; row < bits.rows; ++row) {
-      for_each_range(bits.elements, kGrain, parts, [&](int64_t begin, int64_t end) {
-        loop(input_floats(call, 0) + row * bits.elements + begin,
-             from + row * bits.bytes + begin / 8,
-             output_floats(call, 0) + row * bits.elements + begin, end - begin);
-      });
-    }
-  });
-}
-
-CpuKernel make_activation_grad(const NodeFacts& facts, const CpuOptions& options) {
-  const ops::Activation activation = ops::read_activation(facts.attributes());
-  const int64_t count = facts.output_elements(0);
-  if (facts.forms[1] == "positive_bits") return make_relu_grad_from_bits(facts, options);
-  if (const auto loop = loops_of(activation.kind, options.isa).slopes; loop != nullptr) {
-    const int parts = parts_for(count * 12, options.threads);
-    return kernel_of([=](const KernelCall& call) {
-      for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
-        loop(input_floats(call, 0) + begin, input_floats(call, 1) + begin,
-             output_floats(call, 0) + begin, end - begin);
-      });
-    });
-  }
-  const int parts = parts_for(count * 64, options.threads);
-  return kernel_of([=](const KernelCall& call) {
-    for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
-      const float* dy = input_floats(call, 0);
-      const float* reference = input_floats(call, 1);
-      float* dx = output_floats(call, 0);
-      for (int64_t i = begin; i < end; ++i) {
-        dx[i] = dy[i] * ops::activation_slope(activation, reference[i]);
-      }
-    });
-  });
-}
-
 }  // namespace
 
 CpuKernel make_elementwise(const NodeFacts& facts, const CpuOptions& options) {
@@ -223,28 +122,7 @@ CpuKernel make_elementwise(const NodeFacts& facts, const CpuOptions& options) {
   if (op == "scale_shift") return make_scale_shift(facts, options);
   if (op == "bias_add") return make_bias_add(facts, options);
   if (op == "dropout" || op == "dropout_grad") return make_dropout(facts, options);
-  if (op == "activation") return make_activation(facts, options);
-  if (op == "activation_grad") return make_activation_grad(facts, options);
   return {};
-}
-
-std::unique_ptr<Kernel> make_cpu_encoder(const EncoderRequest& request, const CpuOptions& options) {
-  if (request.form != "positive_bits" || request.type.dtype != DType::kFloat32) return nullptr;
-  const Shape& shape = request.type.shape;
-  const auto loop = PLIMSOLL_PICK(options.isa, encode_positive_bits);
-  const int64_t samples = shape.has_batch() ? request.rows / shape[0].count : 1;
-  const BitRows bits = bit_rows(samples, shape.elements_per_sample());
-  const int parts = parts_for(bits.rows * bits.elements * 4, options.threads);
-  return kernel_of([=](const KernelCall& call) {
-           auto* to = reinterpret_cast<uint8_t*>(call.outputs[0].data);
-           for (int64_t row = 0; row < bits.rows; ++row) {
-             for_each_range(bits.elements, kGrain, parts, [&](int64_t begin, int64_t end) {
-               loop(input_floats(call, 0) + row * bits.elements + begin,
-                    to + row * bits.bytes + begin / 8, end - begin);
-             });
-           }
-         })
-      .kernel;
 }
 
 }  // namespace plimsoll::backend::cpu

@@ -8,8 +8,12 @@
 
 namespace plimsoll::backend::cpu {
 
-// add, subtract, multiply, accumulate, scale_shift, bias_add, cast, dropout, activations.
+// add, subtract, multiply, accumulate, scale_shift, bias_add, cast, dropout.
 CpuKernel make_elementwise(const NodeFacts& facts, const CpuOptions& options);
+// Activations and their gradients, from ReLU's bits too.
+CpuKernel make_activations(const NodeFacts& facts, const CpuOptions& options);
+// concat, slice, zero_pad2d, crop2d; of any element.
+CpuKernel make_moving(const NodeFacts& facts, const CpuOptions& options);
 // max_pool2d, avg_pool2d and their gradients.
 CpuKernel make_pooling(const NodeFacts& facts, const CpuOptions& options);
 // Per-channel reductions and maps: bias_grad, BatchNormalization, global poolings.

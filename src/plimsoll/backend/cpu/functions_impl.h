@@ -4,16 +4,6 @@
 // case. A NaN stays one. Elements do not depend on their neighbours, so that parts of vectors give
 // the bits of whole ones.
 
-// Straight from memory where x lies there; a sum with zero would be an addition.
-inline Floats all_lanes(float x) {
-#if PLIMSOLL_LANES == 16
-  return _mm512_set1_ps(x);
-#elif PLIMSOLL_LANES == 8
-  return _mm256_set1_ps(x);
-#else
-  return Floats{x, x, x, x};
-#endif
-}
 inline Floats choose(Ints mask, Floats yes, Floats no) { return mask ? yes : no; }
 inline Floats magnitude(Floats x) {
   return reinterpret_cast<Floats>(reinterpret_cast<Ints>(x) & 0x7fffffff);
@@ -23,38 +13,50 @@ inline Floats with_sign_of(Floats x, Floats sign) {
   return reinterpret_cast<Floats>(reinterpret_cast<Ints>(x) | bit);
 }
 
+// exp(x) = (1 + rest) · power, power a power of two, for x in [−87.3, 0].
+struct ExpParts {
+  Floats rest, power;
+};
+inline ExpParts exp_parts(Floats x) {
+  constexpr float kRound = 12582912.0f;  // 1.5 · 2^23: what is added to it is rounded to integers
+  constexpr int32_t kRoundBits = 0x4B400000;
+  const Floats shifted = multiply_add(x, broadcast(1.44269504f), broadcast(kRound));
+  const Floats n = shifted - kRound;
+  Floats r = multiply_add(n, broadcast(-0.693359375f), x);
+  r = multiply_add(n, broadcast(2.12194440e-4f), r);
+  Floats p = multiply_add(broadcast(1.9875691500e-4f), r, broadcast(1.3981999507e-3f));
+  p = multiply_add(p, r, broadcast(8.3334519073e-3f));
+  p = multiply_add(p, r, broadcast(4.1665795894e-2f));
+  p = multiply_add(p, r, broadcast(1.6666665459e-1f));
+  p = multiply_add(p, r, broadcast(5.0000001201e-1f));
+  const Ints power = (reinterpret_cast<Ints>(shifted) - kRoundBits + 127) << 23;
+  return {multiply_add(p, r * r, r), reinterpret_cast<Floats>(power)};
+}
 // exp(x) for x at most 0; 0 where that is below the smallest normal number.
 inline Floats exp_negative(Floats x) {
   constexpr float kLeast = -87.33654f;
-  constexpr float kRound = 12582912.0f;  // 1.5 · 2^23: what is added to it is rounded to integers
-  constexpr int32_t kRoundBits = 0x4B400000;
-  const Floats clipped = choose(x < kLeast, all_lanes(kLeast), x);
-  const Floats shifted = multiply_add(clipped, all_lanes(1.44269504f), all_lanes(kRound));
-  const Floats n = shifted - kRound;
-  Floats r = multiply_add(n, all_lanes(-0.693359375f), clipped);
-  r = multiply_add(n, all_lanes(2.12194440e-4f), r);
-  Floats p = multiply_add(all_lanes(1.9875691500e-4f), r, all_lanes(1.3981999507e-3f));
-  p = multiply_add(p, r, all_lanes(8.3334519073e-3f));
-  p = multiply_add(p, r, all_lanes(4.1665795894e-2f));
-  p = multiply_add(p, r, all_lanes(1.6666665459e-1f));
-  p = multiply_add(p, r, all_lanes(5.0000001201e-1f));
-  const Floats y = multiply_add(p, r * r, r) + 1.0f;
-  const Ints power = (reinterpret_cast<Ints>(shifted) - kRoundBits + 127) << 23;
-  return choose(x < kLeast, Floats{}, y * reinterpret_cast<Floats>(power));
+  const ExpParts e = exp_parts(choose(x < kLeast, broadcast(kLeast), x));
+  return choose(x < kLeast, Floats{}, (e.rest + 1.0f) * e.power);
+}
+// exp(x) − 1 for x at most 0.
+inline Floats expm1_negative(Floats x) {
+  constexpr float kLeast = -18.0f;  // −1 below it
+  const ExpParts e = exp_parts(choose(x < kLeast, broadcast(kLeast), x));
+  return multiply_add(e.rest, e.power, e.power - 1.0f);
 }
 
 // 1 / (1 + exp(−x)).
 inline Floats sigmoid_of(Floats x) {
   const Floats e = exp_negative(-magnitude(x));
-  return choose(x < 0.0f, e, all_lanes(1.0f)) / (1.0f + e);
+  return choose(x < 0.0f, e, broadcast(1.0f)) / (1.0f + e);
 }
 
 inline Floats tanh_of(Floats x) {
   const Floats square = x * x;
-  Floats p = multiply_add(all_lanes(-5.70498872745e-3f), square, all_lanes(2.06390887954e-2f));
-  p = multiply_add(p, square, all_lanes(-5.37397155531e-2f));
-  p = multiply_add(p, square, all_lanes(1.33314422036e-1f));
-  p = multiply_add(p, square, all_lanes(-3.33332819422e-1f));
+  Floats p = multiply_add(broadcast(-5.70498872745e-3f), square, broadcast(2.06390887954e-2f));
+  p = multiply_add(p, square, broadcast(-5.37397155531e-2f));
+  p = multiply_add(p, square, broadcast(1.33314422036e-1f));
+  p = multiply_add(p, square, broadcast(-3.33332819422e-1f));
   const Floats small = multiply_add(p * square, x, x);
   const Floats size = magnitude(x);
   const Floats e = exp_negative(-2.0f * size);
@@ -64,21 +66,21 @@ inline Floats tanh_of(Floats x) {
 
 inline Floats erf_of(Floats x) {
   constexpr float kMost = 3.832506856900711f;
-  Floats c = choose(x > kMost, all_lanes(kMost), x);
-  c = choose(c < -kMost, all_lanes(-kMost), c);
+  Floats c = choose(x > kMost, broadcast(kMost), x);
+  c = choose(c < -kMost, broadcast(-kMost), c);
   const Floats square = c * c;
   Floats p =
-      multiply_add(all_lanes(0.00022905065861350646f), square, all_lanes(0.0034082910107109506f));
-  p = multiply_add(p, square, all_lanes(0.050955695062380861f));
-  p = multiply_add(p, square, all_lanes(0.18520832239976145f));
-  p = multiply_add(p, square, all_lanes(1.128379143519084f));
+      multiply_add(broadcast(0.00022905065861350646f), square, broadcast(0.0034082910107109506f));
+  p = multiply_add(p, square, broadcast(0.050955695062380861f));
+  p = multiply_add(p, square, broadcast(0.18520832239976145f));
+  p = multiply_add(p, square, broadcast(1.128379143519084f));
   Floats q =
-      multiply_add(all_lanes(-1.1791602954361697e-7f), square, all_lanes(0.000023547966471313185f));
-  q = multiply_add(q, square, all_lanes(0.0010179625278914885f));
-  q = multiply_add(q, square, all_lanes(0.014070470171167667f));
-  q = multiply_add(q, square, all_lanes(0.11098505178285362f));
-  q = multiply_add(q, square, all_lanes(0.49746925110067538f));
-  q = multiply_add(q, square, all_lanes(1.0f));
+      multiply_add(broadcast(-1.1791602954361697e-7f), square, broadcast(0.000023547966471313185f));
+  q = multiply_add(q, square, broadcast(0.0010179625278914885f));
+  q = multiply_add(q, square, broadcast(0.014070470171167667f));
+  q = multiply_add(q, square, broadcast(0.11098505178285362f));
+  q = multiply_add(q, square, broadcast(0.49746925110067538f));
+  q = multiply_add(q, square, broadcast(1.0f));
   return c * p / q;
 }
 

@@ -21,7 +21,7 @@ void multiply_fixed(const Product& p, int64_t row, int64_t column) {
     Floats factors[kVectors];
     for (int v = 0; v < kVectors; ++v) factors[v] = load(w + v * kLanes);
     for (int r = 0; r < kRows; ++r) {
-      const Floats value = all_lanes(x[r * p.x_row]);
+      const Floats value = broadcast(x[r * p.x_row]);
       for (int v = 0; v < kVectors; ++v) sums[r][v] = multiply_add(value, factors[v], sums[r][v]);
     }
     x += p.x_step;
@@ -39,7 +39,7 @@ inline void multiply_part(const Product& p, int64_t row, int64_t column, int64_t
   const float* x = p.x + row * p.x_row;
   const float* w = p.w + column;
   for (int64_t k = 0; k < p.inner; ++k) {
-    sum = multiply_add(all_lanes(x[k * p.x_step]), load_part(w + k * p.w_row, count), sum);
+    sum = multiply_add(broadcast(x[k * p.x_step]), load_part(w + k * p.w_row, count), sum);
   }
   store_part(y, sum, count);
 }

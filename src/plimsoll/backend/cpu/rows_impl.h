@@ -4,7 +4,7 @@
 
 // The largest of a row; what is no number is not looked at.
 inline float largest_of(const float* x, int64_t count) {
-  const Floats least = all_lanes(-__builtin_inff());
+  const Floats least = broadcast(-__builtin_inff());
   Floats most = least;
   for_each_vector(count, [&](auto lanes) {
     const Floats v = lanes.get(x, least);
@@ -14,7 +14,7 @@ inline float largest_of(const float* x, int64_t count) {
 }
 
 inline float exponential_sum(const float* x, float most, int64_t count) {
-  const Floats nothing = all_lanes(-__builtin_inff());
+  const Floats nothing = broadcast(-__builtin_inff());
   return sum_over(count, [&](auto lanes) { return exp_negative(lanes.get(x, nothing) - most); });
 }
 
@@ -40,8 +40,8 @@ void merge_pairs(float* pair, const float* other) {
   const float most = other[0] > pair[0] || other[0] != other[0] ? other[0] : pair[0];
   const float sum = most == -__builtin_inff()
                         ? 0.0f
-                        : pair[1] * exp_negative(all_lanes(pair[0] - most))[0] +
-                              other[1] * exp_negative(all_lanes(other[0] - most))[0];
+                        : pair[1] * exp_negative(broadcast(pair[0] - most))[0] +
+                              other[1] * exp_negative(broadcast(other[0] - most))[0];
   pair[0] = most;
   pair[1] = sum;
 }
@@ -55,7 +55,7 @@ void crossentropy_grad_row(const float* x, const float* pair, int64_t label, flo
   const float inverse = 1.0f / pair[1];
   const auto gradient = [&](Floats v) { return exp_negative(v - most) * inverse; };
   for_each_vector(count, [&](auto lanes) { lanes.put(dx, gradient(lanes.get(x)) * d); });
-  if (here) dx[label] = (gradient(all_lanes(picked))[0] - 1.0f) * d;
+  if (here) dx[label] = (gradient(broadcast(picked))[0] - 1.0f) * d;
 }
 
 struct RowStats {

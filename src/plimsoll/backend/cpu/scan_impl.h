@@ -59,7 +59,11 @@ inline void lstm_grad_row(int64_t units, const float* saved, const float* cells,
   });
 }
 
-void lstm_backward(const Scan& s, int64_t begin, int64_t end, int64_t first, int64_t last) {
+// One direction of a cell whose sums are those of its gates alone. `row` makes the gradient of the
+// gates' sums of one row and step; the gradient of h before the step is their product.
+template <typename Row>
+void gates_backward(const Scan& s, int64_t begin, int64_t end, int64_t first, int64_t last,
+                    const Row& row) {
   const ScanScratch scratch(s, begin, end);
   for (int64_t i = last; i-- > first;) {
     const int64_t t = s.step_at(i);
@@ -70,8 +74,7 @@ void lstm_backward(const Scan& s, int64_t begin, int64_t end, int64_t first, int
       add_dy(s, b, t);
       if (s.counts(b, t)) {
         clear_row(dh_before, s.units);
-        lstm_grad_row(s.units, s.saved.at(b, t), s.cells.at(b, t), earlier(s, s.cells, b, i, first),
-                      dh, s.c + b * s.units, gates);
+        row(b, i, dh, gates);
       } else {
         put_row(dh_before, dh, s.units);
         clear_row(gates, s.wide);
@@ -81,6 +84,15 @@ void lstm_backward(const Scan& s, int64_t begin, int64_t end, int64_t first, int
     multiply_rows(s, end - begin, scratch.gates, s.wide, scratch.rows, s.units, true);
     std::memcpy(s.h + begin * s.units, scratch.rows, bytes_of((end - begin) * s.units));
   }
+}
+
+void lstm_backward(const Scan& s, int64_t begin, int64_t end, int64_t first, int64_t last) {
+  gates_backward(s, begin, end, first, last,
+                 [&](int64_t b, int64_t i, const float* dh, float* gates) {
+                   const int64_t t = s.step_at(i);
+                   lstm_grad_row(s.units, s.saved.at(b, t), s.cells.at(b, t),
+                                 earlier(s, s.cells, b, i, first), dh, s.c + b * s.units, gates);
+                 });
 }
 
 template <bool kCounts>
@@ -188,27 +200,9 @@ void simple_rnn_forward(const Scan& s, int64_t begin, int64_t end, int64_t first
 }
 
 void simple_rnn_backward(const Scan& s, int64_t begin, int64_t end, int64_t first, int64_t last) {
-  const ScanScratch scratch(s, begin, end);
-  for (int64_t i = last; i-- > first;) {
-    const int64_t t = s.step_at(i);
-    for (int64_t b = begin; b < end; ++b) {
-      float* dz = scratch.gates + (b - begin) * s.wide;
-      float* dh = s.h + b * s.units;
-      float* dh_before = scratch.rows + (b - begin) * s.units;
-      add_dy(s, b, t);
-      if (s.counts(b, t)) {
-        clear_row(dh_before, s.units);
-        const float* saved = s.saved.at(b, t);
-        for_each_vector(s.units, [&](auto lanes) {
-          lanes.put(dz, lanes.get(dh) * tanh_slope(lanes.get(saved)));
-        });
-      } else {
-        put_row(dh_before, dh, s.units);
-        clear_row(dz, s.wide);
-      }
-      put_row(s.dz.at(b, t), dz, s.wide);
-    }
-    multiply_rows(s, end - begin, scratch.gates, s.wide, scratch.rows, s.units, true);
-    std::memcpy(s.h + begin * s.units, scratch.rows, bytes_of((end - begin) * s.units));
-  }
+  gates_backward(s, begin, end, first, last, [&](int64_t b, int64_t i, const float* dh, float* dz) {
+    const float* saved = s.saved.at(b, s.step_at(i));
+    for_each_vector(
+        s.units, [&](auto lanes) { lanes.put(dz, lanes.get(dh) * tanh_slope(lanes.get(saved))); });
+  });
 }

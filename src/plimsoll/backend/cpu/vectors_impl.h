@@ -30,7 +30,7 @@ inline void store_first(float* to, Floats v, int64_t count) {
   __builtin_memcpy(to, &v, static_cast<size_t>(count) * sizeof(float));
 #endif
 }
-// x in every lane.
+// x in every lane, straight from memory where x lies there: a sum with zero would be an addition.
 inline Floats broadcast(float x) {
 #if PLIMSOLL_LANES == 16
   return _mm512_set1_ps(x);

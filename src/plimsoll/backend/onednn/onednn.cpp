@@ -18,11 +18,17 @@ KernelSetOptions resolved(KernelSetOptions options, const CpuInfo& cpu) {
   return options;
 }
 
+// Counts up with every change that gives other bits than before: of our own kernels, of their
+// boxes, of what the vendor's primitives are asked for. Checkpoints and plans of another revision
+// say so.
+constexpr int kRevision = 1;
+
 // All that kernels and boxes depend on beside the options.
 std::string backend_id(const CpuInfo& cpu) {
   const dnnl_version_t* version = dnnl_version();
-  return "onednn-" + std::to_string(version->major) + "." + std::to_string(version->minor) + "/" +
-         cpu.isa + "/l2=" + std::to_string(cpu.l2_bytes.count() >> 10) +
+  return "onednn-" + std::to_string(version->major) + "." + std::to_string(version->minor) + "/r" +
+         std::to_string(kRevision) + "/" + cpu.isa +
+         "/l2=" + std::to_string(cpu.l2_bytes.count() >> 10) +
          "K/l3=" + std::to_string(cpu.l3_bytes.count() >> 10) + "K";
 }
 

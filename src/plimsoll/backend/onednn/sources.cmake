@@ -1,5 +1,6 @@
 # The sources of cpu/ and onednn/, and what they need; replaces the stub in onednn_sources.
 set(onednn_loops
+    cpu/activations.cpp
     cpu/attention_tiles.cpp
     cpu/channels.cpp
     cpu/column_sums.cpp
@@ -17,6 +18,7 @@ set(onednn_sources
     cpu/attention.cpp
     cpu/cpu_kernels.cpp
     cpu/dense_crossentropy.cpp
+    cpu/moving.cpp
     cpu/node_facts.cpp
     cpu/recurrent.cpp
     cpu/team.cpp

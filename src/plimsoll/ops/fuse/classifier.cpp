@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph/op.h"
+#include "ops/fuse/match.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -16,10 +16,10 @@ using graph::ValueId;
 // Fewer logits than this are faster kept than computed again.
 constexpr Bytes kLeastLogits = 1_MiB;
 
-class ClassifierMatcher {
+class ClassifierMatcher : Matcher {
  public:
   ClassifierMatcher(const Graph& graph, const std::vector<std::vector<NodeId>>& users, NodeId loss)
-      : graph_(graph), users_(users), loss_(loss) {}
+      : Matcher(graph, users), loss_(loss) {}
 
   std::vector<Group> match() {
     if (!find_forward() || !find_backward() || !only_read_by_members()) return {};
@@ -29,14 +29,6 @@ class ClassifierMatcher {
   }
 
  private:
-  const Node& node(NodeId id) const { return graph_.node(id); }
-
-  NodeId producer(ValueId value, std::string_view op) const {
-    const graph::Value& v = graph_.value(value);
-    if (v.kind != graph::ValueKind::kNode || node(v.producer).op->name() != op) return {};
-    return v.producer;
-  }
-
   bool find_forward() {
     log_sum_ = producer(node(loss_).inputs[0], "log_sum_exp");
     pick_ = producer(node(loss_).inputs[1], "pick_class");
@@ -90,24 +82,11 @@ class ClassifierMatcher {
     }
     return op == "bias_grad" && take(bias_grad_, reader);
   }
-  static bool take(NodeId& place, NodeId found) {
-    if (place.valid()) return false;
-    place = found;
-    return true;
-  }
 
   bool only_read_by_members() const {
     const std::vector<NodeId> members = {dense_, bias_,       log_sum_,     pick_,     loss_,
                                          slope_, input_grad_, kernel_grad_, bias_grad_};
-    const auto gone = [&](NodeId of) {
-      if (!of.valid()) return true;
-      const ValueId value = node(of).outputs[0];
-      return std::ranges::find(graph_.outputs, value) == graph_.outputs.end() &&
-             std::ranges::all_of(users_[value.index()], [&](NodeId user) {
-               return std::ranges::find(members, user) != members.end();
-             });
-    };
-    return gone(dense_) && gone(bias_) && gone(log_sum_) && gone(pick_) && gone(slope_);
+    return only_read_by(members, {dense_, bias_, log_sum_, pick_, slope_});
   }
 
   std::vector<ValueId> operands() const {
@@ -144,8 +123,6 @@ class ClassifierMatcher {
     return group;
   }
 
-  const Graph& graph_;
-  const std::vector<std::vector<NodeId>>& users_;
   NodeId loss_;
   ValueId logits_, dlogits_, bias_value_;
   NodeId dense_, bias_, log_sum_, pick_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/activation_kinds.h"
+#include "ops/fuse/match.h"
 #include "ops/pool2d.h"
 
 namespace plimsoll::ops {
@@ -14,10 +15,10 @@ using graph::Node;
 using graph::NodeId;
 using graph::ValueId;
 
-class PooledMatcher {
+class PooledMatcher : Matcher {
  public:
   PooledMatcher(const Graph& graph, const std::vector<std::vector<NodeId>>& users, NodeId pool)
-      : graph_(graph), users_(users), pool_(pool) {}
+      : Matcher(graph, users), pool_(pool) {}
 
   std::vector<Group> match() {
     if (!windows_tile() || !find_forward() || !find_backward() || !only_read_by_members()) {
@@ -34,15 +35,6 @@ class PooledMatcher {
   }
 
  private:
-  const Node& node(NodeId id) const { return graph_.node(id); }
-
-  // The node that makes the value, where it is of that operator.
-  NodeId producer(ValueId value, std::string_view op) const {
-    const graph::Value& v = graph_.value(value);
-    if (v.kind != graph::ValueKind::kNode || node(v.producer).op->name() != op) return {};
-    return v.producer;
-  }
-
   bool windows_tile() const {
     const Attributes& attributes = node(pool_).attributes;
     const std::vector<int64_t>& size = attributes.get_ints("pool_size");
@@ -112,28 +104,13 @@ class PooledMatcher {
     }
     return op == "bias_grad" && take(bias_grad_, reader);
   }
-  static bool take(NodeId& place, NodeId found) {
-    if (place.valid()) return false;
-    place = found;
-    return true;
-  }
 
   // Values that are gone have no readers beside the members, and are no outputs.
   bool only_read_by_members() const {
     const std::vector<NodeId> members = {
         conv_, bias_, relu_, pool_, pool_grad_, relu_grad_, bias_grad_, kernel_grad_, input_grad_};
-    const auto gone = [&](NodeId of, size_t output) {
-      if (!of.valid()) return true;
-      const ValueId value = node(of).outputs[output];
-      return std::ranges::find(graph_.outputs, value) == graph_.outputs.end() &&
-             std::ranges::all_of(users_[value.index()], [&](NodeId user) {
-               return std::ranges::find(members, user) != members.end();
-             });
-    };
-    const ValueId winners = node(pool_).outputs[1];
-    return gone(conv_, 0) && gone(bias_, 0) && gone(relu_, 0) && gone(pool_grad_, 0) &&
-           gone(relu_grad_, 0) &&
-           std::ranges::find(graph_.outputs, winners) == graph_.outputs.end();
+    return only_read_by(members, {conv_, bias_, relu_, pool_grad_, relu_grad_}) &&
+           !is_output(node(pool_).outputs[1]);
   }
 
   Attributes attributes_of(NodeId base) const {
@@ -183,8 +160,6 @@ class PooledMatcher {
             {input_grad_}};
   }
 
-  const Graph& graph_;
-  const std::vector<std::vector<NodeId>>& users_;
   NodeId pool_;
   ValueId pooled_;
   ValueId conv_gradient_;
