@@ -136,3 +136,40 @@ def test_why_tells_what_became_of_a_layers_values(plimsoll: Path, job: list[str]
     wrong = run(str(plimsoll), "plan", *job, "--why", "filter1")
     assert wrong.returncode == 2
     assert 'Did you mean "filters1"?' in wrong.stderr
+
+
+def test_every_way_out_holds_when_it_is_taken(plimsoll: Path, job: list[str]) -> None:
+    job = [*job, "--plan-time", "0.1", "--backend", "reference"]
+    free = answer(plimsoll, *job)
+    assert free["ways_out"] == []
+    limit = str(free["smallest_same_bits_bytes"] - 2**20)
+    words = [*job, "--memory", limit, "--no-spill"]
+    refused = run(str(plimsoll), "plan", *words)
+    found = json.loads(refused.stdout)
+    if found["answer"] == "fits":  # with smaller blocks
+        assert found["block_set"] > 0
+        words[words.index(limit)] = limit = str(found["smallest_feasible_bytes"] - 2**17)
+        refused = run(str(plimsoll), "plan", *words)
+        found = json.loads(refused.stdout)
+    assert refused.returncode == 3
+    ways = {way["change"]: way for way in found["ways_out"]}
+    same = f"--memory {free['smallest_same_bits_bytes']}"
+    assert ways[same]["effect"] == "the same bits"
+    taken = 0
+    for change in ways:
+        if change.startswith(("--batch", "--optimizer")):
+            option, value = change.split(" ", 1)
+            taken += answer(plimsoll, *words, option, value.strip("'"))["answer"] == "fits"
+        elif change.startswith("--memory"):
+            larger = [*words[: words.index(limit)], change.split()[1], "--no-spill"]
+            taken += answer(plimsoll, *larger)["answer"] == "fits"
+        else:
+            taken += 1
+    assert taken == len(ways)
+    for way in ways.values():
+        assert way["seconds_per_step"] > 0
+        if not way["change"].startswith("--memory"):
+            assert way["smallest_bytes"] <= int(limit)
+    text = run(str(plimsoll), "plan", *[w for w in words if w != "--json"]).stdout
+    assert "ways out" in text
+    assert same in text

@@ -204,6 +204,28 @@ std::vector<Cut> make_loop_checkpoints(const ProgramPlan& tree, const ProgramFac
   return cuts;
 }
 
+std::vector<Cut> find_all_cuts(const ProgramFacts& facts, const Dependencies& dependencies) {
+  const graph::Graph& graph = facts.graph();
+  std::vector<bool> read(graph.values.size());
+  std::vector<Cut> cuts;
+  for (graph::NodeId reader : dependencies.order) {
+    const std::vector<graph::ValueId>& inputs = graph.node(reader).inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const graph::ValueId value = inputs[i];
+      const bool again =
+          std::ranges::find(inputs, value) != inputs.begin() + static_cast<int64_t>(i);
+      if (again || graph.value(value).kind != graph::ValueKind::kNode) continue;
+      if (read[value.index()]) {
+        cuts.push_back({value, reader, CutKind::kRecompute, ""});
+        const std::string form = smallest_form(facts, reader, i);
+        if (!form.empty()) cuts.push_back({value, reader, CutKind::kForm, form});
+      }
+      read[value.index()] = true;
+    }
+  }
+  return cuts;
+}
+
 size_t count_forward(const ProgramFacts& facts) {
   return static_cast<size_t>(
       std::ranges::count(facts.graph().nodes, graph::Stage::kForward, &graph::Node::stage));

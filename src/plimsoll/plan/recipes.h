@@ -30,6 +30,10 @@ std::vector<Shapes> make_nested_shapes(const ProgramFacts& facts, const Dependen
 std::vector<Cut> make_checkpoints(const ProgramFacts& facts, const Dependencies& dependencies,
                                   size_t segments);
 
+// Every cut of a node's value behind the first of its readers: computed again, and kept in a
+// smaller form where the reader accepts one.
+std::vector<Cut> find_all_cuts(const ProgramFacts& facts, const Dependencies& dependencies);
+
 // Checkpointing where loops over the batch are cut by totals: every loop on the way back computes
 // again, slice by slice, what it needs of its own segment, so that nothing but the checkpoints and
 // what crosses from loop to loop has all rows. Segments begin where least crosses, near equal

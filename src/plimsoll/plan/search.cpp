@@ -21,6 +21,11 @@ constexpr double kRung = 1.01;
 // From so many candidates on values are given up one after the other.
 constexpr size_t kMostBases = 4;
 constexpr int64_t kChangesPerBase = 40;
+// In programs of so few nodes every shape is tried by every rule, values are given up from every
+// candidate on, and all of the frontier is placed.
+constexpr int64_t kSmallProgram = 16;
+// Where they have so few cuts every choice of them is tried.
+constexpr size_t kMostExactCuts = 5;
 // Of checkpointing.
 constexpr size_t kMostSegments = 32;
 constexpr std::array<double, 4> kCheckpointShares = {1.0, 0.95, 0.8, 0.6};
@@ -63,6 +68,8 @@ class Search {
   int64_t effort() const {
     return std::max<int64_t>(1, static_cast<int64_t>(facts_.graph().nodes.size()));
   }
+
+  bool small() const { return effort() <= kSmallProgram; }
 
   bool spent() {
     if (steps_ <= 0) cut_short_ = true;
@@ -116,6 +123,7 @@ class Search {
     score_both(flat.front(), flat_rule);
     mix_phases(flat_rule);
     mix_phases(nested_rule);
+    if (small()) score_products(flat, nested);
     size_t smallest = whole_;
     for (const Shapes& shapes : flat) {
       const size_t here = score({shapes, flat_rule, false, {}});
@@ -123,6 +131,17 @@ class Search {
       if (spilled_) score({shapes, flat_rule, false, {}, true});
     }
     note_plain(smallest, "slices alone");
+  }
+
+  // Every shape by every rule.
+  void score_products(const std::vector<Shapes>& flat, const std::vector<Shapes>& nested) {
+    for (const std::vector<Shapes>* all : {&flat, &nested}) {
+      for (const Shapes& shapes : *all) {
+        for (OrderRule rule : {OrderRule::kGraph, OrderRule::kFreeFirst, OrderRule::kSmallest}) {
+          score_both(shapes, rule);
+        }
+      }
+    }
   }
 
   void note_plain(size_t score, const std::string& what) {
@@ -177,6 +196,10 @@ class Search {
     add(scores_[whole_].recipe);
     for (size_t i = 1; i < kMostBases; ++i) {
       add(frontier[i * (frontier.size() - 1) / (kMostBases - 1)]->recipe);
+    }
+    if (small()) {
+      for (const Score& score : scores_) add(score.recipe);
+      return bases;
     }
     const int64_t affordable = std::max<int64_t>(1, steps_ / (kChangesPerBase * effort()));
     const auto most = static_cast<size_t>(std::min<int64_t>(kMostBases, affordable));
@@ -234,7 +257,8 @@ class Search {
   void evict_all() {
     const std::vector<Recipe> bases = find_bases();
     const Recipe whole = scores_[whole_].recipe;
-    size_t first = scores_.size();
+    const size_t uncut = scores_.size();
+    size_t first = uncut;
     if (options_.recompute) score_checkpoints(whole);
     note_smallest(first, "checkpoints");
     if (options_.recompute && bases.front() != whole) score_checkpoints(bases.front());
@@ -245,6 +269,30 @@ class Search {
       first = scores_.size();
       evict_from(bases[b], steps_ / static_cast<int64_t>(bases.size() - b));
       if (bases[b] == whole) note_smallest(first, "greedy eviction");
+    }
+    cut_exactly(uncut);
+  }
+
+  // Every choice of cuts from every candidate on, where these are few.
+  void cut_exactly(size_t bases) {
+    std::vector<Cut> cuts = find_all_cuts(facts_, trials_.dependencies());
+    std::erase_if(cuts, [&](const Cut& cut) {
+      return !(cut.kind == CutKind::kForm ? options_.saved_forms : options_.recompute);
+    });
+    if (!small() || cuts.size() > kMostExactCuts) return;
+    for (size_t choice = 1; choice < size_t{1} << cuts.size(); ++choice) {
+      std::vector<Cut> chosen;
+      for (size_t c = 0; c < cuts.size(); ++c) {
+        if ((choice >> c & 1) != 0) chosen.push_back(cuts[c]);
+      }
+      for (size_t b = 0; b < bases && steps_ > 0; ++b) {
+        Recipe recipe = scores_[b].recipe;
+        recipe.cuts = chosen;
+        steps_ -= effort();
+        const ProgramPlan plan = trials_.build(recipe);
+        add_score(recipe, plan, find_load(find_buffers(plan), kAlways), chains_.size());
+      }
+      chains_.push_back(std::move(chosen));
     }
   }
 
@@ -338,8 +386,8 @@ class Search {
     std::vector<Candidate> placed = {place(**free)};
     const Bytes free_bytes = placed.front().arena_bytes;
     const std::span<const Score* const> smaller = std::span(frontier).first(count);
-    std::vector<const Score*> rungs = pick_rungs(smaller, kRung);
-    if (rungs.size() > kMostPlaced) {
+    std::vector<const Score*> rungs = pick_rungs(smaller, small() ? 1.0 : kRung);
+    if (!small() && rungs.size() > kMostPlaced) {
       const double ends = static_cast<double>((*free)->load.count()) /
                           std::max(1.0, static_cast<double>(rungs.front()->load.count()));
       rungs = pick_rungs(smaller, std::pow(ends, 1.0 / static_cast<double>(kMostPlaced)));

@@ -9,6 +9,11 @@
 // what frees most bytes for its time first, until nothing is left to give up. Nothing of this
 // depends on a limit. Only candidates on the frontier of bytes against seconds are placed.
 //
+// Programs of at most 16 nodes with at most 5 cuts are searched through: every shape (slices that
+// double, inner loops at the smallest) by every order rule, inputs kept and read again, and every
+// set of cuts behind a value's first reader. Over that plan space the candidates are the best there
+// are, in bytes and in time within them, as far as the effort lasts.
+//
 // Among the candidates are always the plans that anyone would make: the whole batch with everything
 // kept, slices alone, checkpointing, greedy eviction from the whole batch. So what is chosen is
 // never worse than the best of them.

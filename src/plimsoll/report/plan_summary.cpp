@@ -94,6 +94,17 @@ std::string join(const std::vector<std::string>& parts) {
   return text;
 }
 
+void add_ways_out(const PlanSummary& summary, std::string& text) {
+  if (summary.ways_out.empty()) return;
+  Table table({"ways out", "needs", "saves", "step", "result"});
+  for (const WayOut& way : summary.ways_out) {
+    table.add({"  " + way.change, to_string(way.smallest),
+               way.saved > Bytes() ? to_string(way.saved) : "-",
+               format_seconds(way.seconds_per_step), way.effect});
+  }
+  text += "\n" + table.print();
+}
+
 void add_why(const PlanSummary& summary, std::string& text) {
   if (summary.why_layer.empty()) return;
   Table table({"value of " + summary.why_layer, "whole", "at the peak", "saves", "costs", "how"});
@@ -142,6 +153,7 @@ std::string to_text(const PlanSummary& summary, bool with_frontier) {
     add_plain(summary, text);
   }
   add_culprits(summary, text);
+  add_ways_out(summary, text);
   add_why(summary, text);
   return text;
 }
@@ -183,6 +195,14 @@ std::string to_json(const PlanSummary& summary) {
   for (const plan::Culprit& culprit : summary.culprits) {
     json["culprits"].push_back(
         {{"layer", culprit.layer}, {"what", culprit.what}, {"bytes", culprit.bytes.count()}});
+  }
+  json["ways_out"] = Json::array();
+  for (const WayOut& way : summary.ways_out) {
+    json["ways_out"].push_back({{"change", way.change},
+                                {"smallest_bytes", way.smallest.count()},
+                                {"saved_bytes", way.saved.count()},
+                                {"seconds_per_step", way.seconds_per_step},
+                                {"effect", way.effect}});
   }
   if (!summary.why_layer.empty()) {
     json["why"] = Json::array();

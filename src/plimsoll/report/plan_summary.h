@@ -23,6 +23,16 @@ struct MemoryPart {
   friend bool operator==(const MemoryPart&, const MemoryPart&) = default;
 };
 
+// A change that would meet the limit, as it was planned.
+struct WayOut {
+  std::string change;
+  Bytes smallest;               // that the process needs then
+  Bytes saved;                  // against the smallest with the same bits; zero: none
+  double seconds_per_step = 0;  // within the limit, for as many samples as before
+  std::string effect;           // what becomes of the result
+  friend bool operator==(const WayOut&, const WayOut&) = default;
+};
+
 struct PlanSummary {
   std::string model;
   int64_t batch = 0;
@@ -56,6 +66,7 @@ struct PlanSummary {
   std::vector<plan::FrontierPoint> frontier;  // arena_bytes here: of the whole process
   std::vector<plan::FrontierPoint> plain;     // plans that anyone would make, alike
   std::vector<plan::Culprit> culprits;
+  std::vector<WayOut> ways_out;       // where the limit is not met
   std::string why_layer;              // that was asked about; empty: none
   std::vector<plan::ValueStory> why;  // its values in the chosen plan
 };

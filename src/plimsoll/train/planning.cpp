@@ -18,6 +18,7 @@
 #include "plan/text.h"
 #include "plan/validator.h"
 #include "plan/why.h"
+#include "train/ways_out.h"
 
 namespace plimsoll::train {
 namespace {
@@ -401,6 +402,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   SetAnswer chosen = std::move(own);
   bool fits = own_fits;
   for (int set = 1; set < kMostBlockSets && (request.full_answer || !fits); ++set) {
+    if (request.own_blocks_only) break;
     if (all_ones(chosen.lowered.built.set, chosen.lowered.backend->catalog()) && !fits) break;
     SetAnswer smaller = ask(model, compile, batches, request, set, !fits, free_seconds);
     summary.smallest_feasible =
@@ -432,6 +434,9 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
     summary.largest_feasible_batch =
         largest_batch(model, compile, same, chosen.lowered.backend->catalog().block_set(),
                       fits ? summary.batch : 0);
+  }
+  if (request.full_answer && !fits) {
+    summary.ways_out = find_ways_out(model, compile, batches, request, summary);
   }
   run.overhead = chosen.overhead_taken();
   run.lowered = std::move(chosen.lowered);

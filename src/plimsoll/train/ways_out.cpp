@@ -1,0 +1,100 @@
+#include "train/ways_out.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "advise/model_variants.h"
+
+namespace plimsoll::train {
+namespace {
+
+// Of the effort goes into each way.
+constexpr int64_t kWayShare = 8;
+
+class Ways {
+ public:
+  Ways(const PlanRequest& request, const report::PlanSummary& summary)
+      : request_(request), summary_(summary) {
+    request_.full_answer = false;
+    request_.own_blocks_only = true;
+    request_.why.clear();
+    request_.plan_steps = std::max<int64_t>(1, request.plan_steps / kWayShare);
+  }
+
+  void add_limits() {
+    if (!summary_.frontier.empty()) {
+      const plan::FrontierPoint& least = summary_.frontier.front();
+      ways_.push_back({"--memory " + std::to_string(least.arena_bytes.count()), least.arena_bytes,
+                       Bytes(), least.seconds, "the same bits"});
+    }
+    if (summary_.smallest_feasible > Bytes() &&
+        summary_.smallest_feasible < summary_.smallest_same_bits) {
+      PlanRequest larger = request_;
+      larger.own_blocks_only = false;
+      larger.limit = summary_.smallest_feasible;
+      larger.plan_steps *= kWayShare;
+      larger_limit_ = larger;
+    }
+  }
+
+  // Plans it; told where it fits.
+  void add(const std::string& change, const std::string& effect, const layers::Model& model,
+           const layers::CompileOptions& compile, const layers::BatchSizes& batches,
+           const PlanRequest& request, double times = 1) {
+    const PlannedRun run = plan_run(model, compile, batches, request);
+    if (!run.plan) return;
+    const Bytes bytes = run.summary.predicted_process;
+    const Bytes least = run.summary.spill > Bytes() ? bytes : run.summary.smallest_same_bits;
+    const Bytes before = summary_.smallest_same_bits;
+    ways_.push_back({change, least, before > least ? before - least : Bytes(),
+                     times * run.summary.seconds_per_step, effect});
+  }
+
+  const PlanRequest& request() const { return request_; }
+  const std::optional<PlanRequest>& larger_limit() const { return larger_limit_; }
+  std::vector<report::WayOut> take() { return std::move(ways_); }
+
+ private:
+  PlanRequest request_;
+  const report::PlanSummary& summary_;
+  std::optional<PlanRequest> larger_limit_;
+  std::vector<report::WayOut> ways_;
+};
+
+}  // namespace
+
+std::vector<report::WayOut> find_ways_out(const layers::Model& model,
+                                          const layers::CompileOptions& compile,
+                                          const layers::BatchSizes& batches,
+                                          const PlanRequest& request,
+                                          const report::PlanSummary& summary) {
+  Ways ways(request, summary);
+  ways.add_limits();
+  if (const std::optional<PlanRequest>& larger = ways.larger_limit()) {
+    ways.add("--memory " + std::to_string(summary.smallest_feasible.count()),
+             "equal to rounding, with smaller blocks", model, compile, batches, *larger);
+  }
+  if (request.spill == SpillUse::kNever) {
+    PlanRequest with_file = ways.request();
+    with_file.spill = SpillUse::kIfNeeded;
+    ways.add("a spill file (without --no-spill)", "the same bits", model, compile, batches,
+             with_file);
+  }
+  const int64_t batch = summary.largest_feasible_batch.value_or(0);
+  if (batch > 0 && batch < batches.train) {
+    layers::BatchSizes smaller;
+    smaller.train = batch;
+    ways.add("--batch " + std::to_string(batch), "other steps: more of them, with less in each",
+             model, compile, smaller, ways.request(),
+             static_cast<double>(batches.train) / static_cast<double>(batch));
+  }
+  if (!compile.optimizer.is_null() && batches.train > 0) {
+    for (const advise::ModelVariant& variant : advise::find_variants(model, compile)) {
+      ways.add(variant.change, variant.effect, variant.model, variant.compile, batches,
+               ways.request());
+    }
+  }
+  return ways.take();
+}
+
+}  // namespace plimsoll::train

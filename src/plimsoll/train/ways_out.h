@@ -1,0 +1,25 @@
+#pragma once
+
+// What would help where a limit is not met. Each way is planned before it is told.
+//
+// First what leaves the result as it is (a larger limit, a spill file where none was allowed), then
+// a smaller batch, then changes of the model (advise/model_variants.h). Only ways whose plan meets
+// the limit are told, but the larger limit always.
+
+#include <vector>
+
+#include "layers/model.h"
+#include "layers/programs.h"
+#include "report/plan_summary.h"
+#include "train/planning.h"
+
+namespace plimsoll::train {
+
+// `summary` is the refusal's, complete.
+std::vector<report::WayOut> find_ways_out(const layers::Model& model,
+                                          const layers::CompileOptions& compile,
+                                          const layers::BatchSizes& batches,
+                                          const PlanRequest& request,
+                                          const report::PlanSummary& summary);
+
+}  // namespace plimsoll::train
