@@ -4,8 +4,10 @@
     bench/ladder.py S1c [--rungs 12] [--steps 20] [--repeat 5] [--time-steps 4]
 
 Limits go geometrically from smallest_same_bits_bytes to 1.3 × the free plan's; every run must hold
-its limit and end with the same bits. Two more lie below, down to smallest_feasible_bytes, and one
-page below that the run must be refused with exit code 3. Prints a table and `ok`, or what failed.
+its limit and end with the same bits. Two more lie below, down to smallest_feasible_bytes, and two
+down to smallest_spill_bytes where a spill file reaches further, with the same bits. One page below
+the least of these the run must be refused with exit code 3. Prints a table and `ok`, or what
+failed.
 """
 
 import argparse
@@ -90,7 +92,10 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
     arguments = prepare(name, options.folder)
     answer = plan(arguments)
     same, least = answer["smallest_same_bits_bytes"], answer["smallest_feasible_bytes"]
-    print(f"{name}: free plan {answer['free_plan_bytes']}, same bits {same}, least {least}")
+    print(
+        f"{name}: free plan {answer['free_plan_bytes']}, same bits {same}, least {least}, "
+        f"with a spill file {answer.get('smallest_spill_bytes')}"
+    )
     print(f"{'limit':>12} {'planned':>12} {'predicted':>12} {'measured':>12} {'s/step':>9}  bits")
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
         folder = Path(scratch)
@@ -100,13 +105,17 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
         times: dict[int, float] = {}
         plans: dict[int, tuple[int, int]] = {}
         below = sorted({least, (least + same) // 2}) if least < same else []
-        for limit in below + rungs(answer, options.rungs):
+        spill = answer.get("smallest_spill_bytes") or least
+        spilled = sorted({spill, (spill + least) // 2}) if spill < least else []
+        least = min(least, spill)
+        for limit in spilled + below + rungs(answer, options.rungs):
             got = run(arguments, limit, options.steps, folder)
             wrong += check(name, limit, got)
             if got["exit"] != 0:
                 print(f"{limit:12} exit {got['exit']}")
                 continue
             bits = "same" if got["digest"] == free["digest"] else f"block set {got['block_set']}"
+            bits += ", spilled" if limit in spilled else ""
             if limit >= same:
                 times[limit] = got["seconds_per_step"]
                 plans[limit] = (got["planned_arena_bytes"], got["block_set"])

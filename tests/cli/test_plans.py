@@ -114,3 +114,25 @@ def test_plain_plans_are_named_and_never_better(plimsoll: Path, job: list[str]) 
     assert {"whole batch, all kept", "slices alone", "checkpoints"} <= set(plain)
     for point in plain.values():
         assert free["smallest_same_bits_bytes"] <= 1.02 * point["process_bytes"]
+
+
+def test_why_tells_what_became_of_a_layers_values(plimsoll: Path, job: list[str]) -> None:
+    free = answer(plimsoll, *job)
+    assert "why" not in free
+    limit = str(free["smallest_same_bits_bytes"])
+    stories = [
+        story
+        for i in range(3)
+        for story in answer(plimsoll, *job, "--memory", limit, "--why", f"filters{i}")["why"]
+    ]
+    assert any(s["saved_bytes"] > 0 and s["treatment"] != ["kept"] for s in stories)
+    for story in stories:
+        assert story["saved_bytes"] in (0, story["whole_bytes"] - story["peak_bytes"])
+        assert story["treatment"]
+        assert story["seconds"] >= 0
+    words = [word for word in job if word != "--json"]
+    text = run(str(plimsoll), "plan", *words, "--why", "filters1").stdout
+    assert "value of filters1" in text
+    wrong = run(str(plimsoll), "plan", *job, "--why", "filter1")
+    assert wrong.returncode == 2
+    assert 'Did you mean "filters1"?' in wrong.stderr

@@ -1,5 +1,5 @@
 # One program per reader of model files.
-foreach(name hdf5 zip keras_json keras_archive keras_h5)
+foreach(name keras_json keras_archive keras_h5 keras_weights)
   add_executable(${name}_fuzz ${name}_fuzz.cpp)
   target_include_directories(${name}_fuzz PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name}_fuzz PRIVATE plimsoll_formats -fsanitize=fuzzer)

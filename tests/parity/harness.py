@@ -163,12 +163,15 @@ def assert_one_step(folder: Path, case: Case, *options: Any, orders: int = 1) ->
     assert abs(loss - loss64) <= max(1e-5 * abs(loss64), 2 * abs(loss32 - loss64)), (loss, loss64)
     assert len(ours) == len(exact), (len(ours), len(exact))
     total = np.sqrt(sum(np.sum(np.square(g)) for g in exact))
+    worst = 0.0
     for index, (got, want) in enumerate(zip(ours, exact)):
         assert got.shape == want.shape, (index, got.shape, want.shape)
         error = np.linalg.norm((got - want).ravel())
         keras_error = max(np.linalg.norm((run[index] - want).ravel()) for run in runs)
         allowed = max(1e-5 * np.linalg.norm(want.ravel()), 2 * keras_error, 1e-9 * total)
         assert error <= allowed, f"gradient {index} {want.shape}: error {error} > {allowed}"
+        worst = max(worst, error / allowed)
+    print(f"{len(ours)} gradients: the worst has {worst:.2f} of the error that it may have")
 
 
 def distance(a: list[np.ndarray], b: list[np.ndarray], start: list[np.ndarray]) -> float:

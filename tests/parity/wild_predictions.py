@@ -17,6 +17,7 @@ import numpy as np
 from keras.src.legacy.saving.saving_utils import model_from_config
 
 SAMPLES = 3
+OLD_HARD_SIGMOID = "plimsoll>old_hard_sigmoid"
 
 
 @keras.saving.register_keras_serializable("plimsoll")
@@ -38,12 +39,18 @@ def modern_layer(entry: dict[str, Any]) -> dict[str, Any]:
     if config.get("axis") and isinstance(config["axis"], list) and len(config["axis"]) == 1:
         config["axis"] = config["axis"][0]
     if config.get("recurrent_activation") == "hard_sigmoid":
-        config["recurrent_activation"] = "plimsoll>old_hard_sigmoid"
+        config["recurrent_activation"] = OLD_HARD_SIGMOID
     if entry["class_name"] == "GRU":
         config.setdefault("reset_after", False)
     for key in ("layer", "backward_layer"):
         if config.get(key):
-            config[key] = modern_layer(config[key])
+            inner = modern_layer(config[key])
+            if inner["config"].get("recurrent_activation") == OLD_HARD_SIGMOID:
+                function = keras.saving.serialize_keras_object(old_hard_sigmoid)
+                inner["config"]["recurrent_activation"] = function
+            config[key] = {**inner, "module": "keras.layers", "registered_name": None}
+    if entry["class_name"].startswith("SpatialDropout"):
+        config = {key: config[key] for key in ("name", "rate") if key in config}
     return {**entry, "config": config}
 
 
@@ -53,6 +60,11 @@ def modern_model(document: Any) -> Any:
     if isinstance(config, list):
         config = {"name": "sequential", "layers": config}
     layers = [modern_layer(entry) for entry in config["layers"]]
+    shapes = [entry["config"].pop("batch_input_shape", None) for entry in layers[:1]]
+    if document["class_name"] == "Sequential" and layers[0]["class_name"] != "InputLayer":
+        layers.insert(0, {"class_name": "InputLayer", "config": {"batch_shape": shapes[0]}})
+    elif shapes[0] is not None:
+        layers[0]["config"]["batch_input_shape"] = shapes[0]
     class_name = "Functional" if document["class_name"] == "Model" else document["class_name"]
     return {"class_name": class_name, "config": {**config, "layers": layers}}
 

@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "formats/model_file.h"
+#include "watch/explanation_page.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -25,6 +26,7 @@ constexpr size_t kBlockBytes = 1 << 18;
 struct ExplainCommand {
   std::vector<std::string> logs;
   std::string model;
+  std::string html;
   bool json = false;
 };
 
@@ -67,6 +69,11 @@ void feed_file(const std::string& path, explain::Explainer& explainer) {
 }
 
 int run(const ExplainCommand& command) {
+  if (!command.html.empty() && command.logs.size() > 1) {
+    throw Error(ErrorKind::kConfig, "--html: expected one log for one page, received " +
+                                        std::to_string(command.logs.size()) +
+                                        ". Run plimsoll explain once for each.");
+  }
   int code = kDone;
   for (const std::string& log : command.logs) {
     explain::Explainer explainer(model_shapes(command.model));
@@ -75,6 +82,9 @@ int run(const ExplainCommand& command) {
     const std::string name = log == "-" ? "standard input" : log;
     const std::string text = command.json ? to_json(explanation, name) : to_text(explanation, name);
     std::fputs(text.c_str(), stdout);
+    if (!command.html.empty()) {
+      write_text_file(command.html, watch::to_html(explanation, name));
+    }
     if (code == kDone) code = exit_code(explanation);
   }
   return code;
@@ -87,6 +97,7 @@ Command add_explain(CLI::App& app) {
   CLI::App* command = app.add_subcommand("explain", "Say why a training run ran out of memory");
   command->add_option("LOG", options->logs, "Log files; - for standard input")->required();
   command->add_option("--model", options->model, "Model file, to name the layer");
+  command->add_option("--html", options->html, "Write a page there");
   command->add_flag("--json", options->json, "One JSON object per log");
   return [options] { return run(*options); };
 }

@@ -14,6 +14,7 @@
 #include "cli/options.h"
 #include "data/dataset_stages.h"
 #include "report/plan_summary.h"
+#include "report/profile_page.h"
 #include "report/run_summary.h"
 #include "trace/run_log.h"
 #include "train/checkpointer.h"
@@ -158,6 +159,10 @@ void report_profile(const FitCommand& command, const train::Session& session) {
   const report::Profile profile = session.profile();
   if (command.profile) std::fputs(("\n" + report::to_text(profile) + "\n").c_str(), stderr);
   if (path.empty()) return;
+  if (path.ends_with(".html")) {
+    write_text_file(path, report::to_html(profile));
+    return;
+  }
   const bool trace = path.ends_with(".trace.json");
   write_text_file(path, trace ? report::to_chrome_trace(profile) : report::to_json(profile));
 }
@@ -325,8 +330,9 @@ Command add_fit(CLI::App& app) {
       ->check(CLI::Range(1, 1000));
   command->add_flag("--resume", options->resume, "Go on from the newest checkpoint");
   command->add_flag("--profile", options->profile, "Print where the time of a step goes");
-  command->add_option("--profile-output", options->profile_output,
-                      "File for that as JSON; .trace.json: for viewers of Chrome's traces");
+  command->add_option(
+      "--profile-output", options->profile_output,
+      "File for that as JSON; .html: a page; .trace.json: for viewers of Chrome's traces");
   return [options] { return run(*options); };
 }
 

@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "data/dataset_stages.h"
 #include "plan/text.h"
+#include "report/plan_page.h"
 #include "report/plan_summary.h"
 #include "train/planning.h"
 
@@ -22,6 +23,8 @@ struct PlanOptions {
   TrainingDataOptions data;
   bool frontier = false;
   std::string output;
+  std::string html;
+  std::string why;
 };
 
 int run(const PlanOptions& options) {
@@ -35,6 +38,7 @@ int run(const PlanOptions& options) {
   request.extends = !options.model.plan_time;
   request.max_slowdown = max_slowdown(options.model);
   request.without = options.model.without;
+  request.why = options.why;
   request.saved_plan = saved_plan(options.model);
   request.spill = spill_use(options.model);
   request.spill_directory = options.data.data.set.spill_directory;
@@ -55,6 +59,7 @@ int run(const PlanOptions& options) {
   const std::string text = options.model.json ? report::to_json(planned.summary) + "\n"
                                               : report::to_text(planned.summary, frontier);
   std::fputs(text.c_str(), stdout);
+  if (!options.html.empty()) write_text_file(options.html, report::to_html(planned.summary));
   if (!options.output.empty() && planned.plan) {
     write_text_file(options.output, plan::print(*planned.plan, planned.lowered.built.set));
   }
@@ -69,7 +74,10 @@ Command add_plan(CLI::App& app) {
   add_model_options(*command, options->model);
   add_training_data_options(*command, options->data, DataNeed::kOptional);
   command->add_flag("--frontier", options->frontier, "Limits against time, down to the smallest");
+  command->add_option("--why", options->why,
+                      "A layer: what became of each of its values, what that saves and costs");
   command->add_option("--output", options->output, "File for the chosen plan as text");
+  command->add_option("--html", options->html, "Write a page there");
   return [options] { return run(*options); };
 }
 

@@ -1,6 +1,8 @@
 #include "codec/hdf5_reader.h"
 
 #include <algorithm>
+#include <list>
+#include <mutex>
 #include <utility>
 
 #include "base/suggest.h"
@@ -13,6 +15,8 @@ namespace {
 
 constexpr size_t kMaxPathParts = 64;
 constexpr size_t kMaxVisited = 200'000;
+constexpr size_t kKeptGroups = 8;
+constexpr size_t kMaxKeptBytes = 1 << 20;  // of each
 
 std::vector<std::string_view> split_path(std::string_view path) {
   std::vector<std::string_view> parts;
@@ -51,12 +55,12 @@ class Hdf5Reader::Impl {
     if (parts.size() > kMaxPathParts) return std::nullopt;
     uint64_t address = source_->root_address();
     for (std::string_view part : parts) {
-      const Hdf5Object object = load(address);
-      if (!object.is_group()) return std::nullopt;
-      const std::vector<Hdf5Link> members = links(object);
-      const auto found = std::find_if(members.begin(), members.end(),
-                                      [&](const Hdf5Link& link) { return link.name == part; });
-      if (found == members.end()) return std::nullopt;
+      const Members members = group(address);
+      if (members == nullptr) return std::nullopt;
+      const auto found = std::lower_bound(
+          members->begin(), members->end(), part,
+          [](const Hdf5Link& link, std::string_view name) { return link.name < name; });
+      if (found == members->end() || found->name != part) return std::nullopt;
       address = found->address;
     }
     return address;
@@ -96,6 +100,28 @@ class Hdf5Reader::Impl {
   }
 
  private:
+  using Members = std::shared_ptr<const std::vector<Hdf5Link>>;
+
+  // Members of the group at an address, by name; null where no group is there. Those of the groups
+  // that were asked for last are kept: a model's weights are looked up one by one along one path.
+  Members group(uint64_t address) const {
+    const std::lock_guard lock(mutex_);
+    for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
+      if (kept->first != address) continue;
+      kept_.splice(kept_.begin(), kept_, kept);
+      return kept->second;
+    }
+    const Hdf5Object object = load(address);
+    if (!object.is_group()) return nullptr;
+    auto members = std::make_shared<const std::vector<Hdf5Link>>(links(object));
+    size_t bytes = 0;
+    for (const Hdf5Link& member : *members) bytes += sizeof member + member.name.size();
+    if (bytes > kMaxKeptBytes) return members;
+    if (kept_.size() == kKeptGroups) kept_.pop_back();
+    kept_.emplace_front(address, members);
+    return members;
+  }
+
   // The nearest name in the last group on the path that exists.
   std::string suggest(std::string_view path) const {
     const std::vector<std::string_view> parts = split_path(path);
@@ -116,6 +142,8 @@ class Hdf5Reader::Impl {
   }
 
   std::shared_ptr<const Hdf5Source> source_;
+  mutable std::mutex mutex_;
+  mutable std::list<std::pair<uint64_t, Members>> kept_;  // the last one first
 };
 
 Hdf5Reader::Hdf5Reader(std::shared_ptr<const ByteReader> file)

@@ -18,6 +18,34 @@ constexpr int64_t kFarLines = 2000;
 
 bool is_aftermath(const Sighting& sighting) { return sighting.family >= Family::kKilled; }
 
+const Sighting* most_telling(const std::vector<const Sighting*>& sightings) {
+  const auto found =
+      std::min_element(sightings.begin(), sightings.end(),
+                       [](const Sighting* a, const Sighting* b) { return a->family < b->family; });
+  return found == sightings.end() ? nullptr : *found;
+}
+
+// Where Python says that the exception at `at` came while another was handled: what the other,
+// which is the cause, consists of.
+std::vector<const Sighting*> before_handling(const Document& document,
+                                             const std::vector<const Sighting*>& sightings,
+                                             size_t at) {
+  constexpr std::string_view kPhrase = "during handling of the above exception";
+  constexpr size_t kReach = 6000;
+  std::vector<const Sighting*> before;
+  const size_t handling = document.find_back(kPhrase, at, kReach);
+  if (handling == std::string::npos) return before;
+  for (const Sighting* sighting : sightings) {
+    const bool refused =
+        sighting->resource == Resource::kGpuMemory || sighting->resource == Resource::kHostMemory;
+    if (refused && !is_aftermath(*sighting) && sighting->at < handling &&
+        sighting->at + kReach > handling) {
+      before.push_back(sighting);
+    }
+  }
+  return before;
+}
+
 const Sighting* choose(const Document& document, const std::vector<Sighting>& sightings) {
   std::vector<const Sighting*> fatal;
   for (const Sighting& sighting : sightings) {
@@ -38,9 +66,10 @@ const Sighting* choose(const Document& document, const std::vector<Sighting>& si
                     [](const Sighting* s) { return !is_aftermath(*s); });
     if (gap > kFarLines && new_failure) begin = i;
   }
-  return *std::min_element(
-      fatal.begin() + static_cast<std::ptrdiff_t>(begin), fatal.end(),
-      [](const Sighting* a, const Sighting* b) { return a->family < b->family; });
+  fatal.erase(fatal.begin(), fatal.begin() + static_cast<std::ptrdiff_t>(begin));
+  const Sighting* best = most_telling(fatal);
+  const Sighting* first = most_telling(before_handling(document, fatal, best->at));
+  return first != nullptr && first->resource != best->resource ? first : best;
 }
 
 bool fits_shape(std::optional<int64_t> shape_bytes, std::optional<int64_t> bytes) {

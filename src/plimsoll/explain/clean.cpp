@@ -154,12 +154,16 @@ size_t level_length(std::string_view line) {
   return end == std::string_view::npos || end > 80 ? 0 : end + 2;
 }
 
-// "[rank3]: ", "[rank3]:", "[Stage-0] ", "(train pid=489, ip=10.0.0.1) ", "worker-0  | ", "E   " of
-// pytest.
+// "[rank3]: ", "[rank3]:", "[Stage-0] ", "[pod/trainer-0/main] ", "(train pid=489, ip=10.0.0.1) ",
+// "worker-0  | ", "E   " of pytest.
 size_t writer_length(std::string_view line) {
   if (line.substr(0, 7) == "[Stage-") {
     const size_t end = line.find("] ");
     return end == std::string_view::npos || end > 12 ? 0 : end + 2;
+  }
+  if (line.substr(0, 5) == "[pod/") {
+    const size_t end = line.find("] ");
+    return end == std::string_view::npos || end > 140 ? 0 : end + 2;
   }
   if (line.substr(0, 5) == "[rank") {
     const size_t end = line.find("]:");

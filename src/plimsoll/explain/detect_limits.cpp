@@ -78,6 +78,7 @@ void detect_disk(const Document& document, Facts& facts) {
       if (quota && !near(document, "disk quota", at, 6) && !near(document, "errno 122", at, 20)) {
         continue;  // a service's quota of requests
       }
+      if (near(document, "inotify watch limit", at, 30)) continue;  // a count of watches
       if (!quota && is_shared_memory(document, at)) {
         Sighting sighting = limit_sighting(document, Family::kShmBusError, Resource::kShm, at);
         sighting.note = "full";

@@ -222,6 +222,7 @@ constexpr Needle kNeedles[] = {
 
     {"file \"", kTrace},
     {"traceback (most", kTrace},
+    {"handling of the above exception", kTrace},
 
     {"validat", kPhase},
     {"evaluat", kPhase},

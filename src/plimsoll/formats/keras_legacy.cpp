@@ -64,6 +64,10 @@ constexpr std::array<std::string_view, 9> kGone = {
     "consume_less", "implementation", "input_dtype",       "output_mask",     "fused",
     "adjustment",   "mode_type",      "output_shape_type", "output_mask_type"};
 
+// Layers whose order of axes Keras 1.0 did not write.
+constexpr std::array<std::string_view, 3> kSilentOrdering = {"Cropping2D", "UpSampling2D",
+                                                             "ZeroPadding2D"};
+
 constexpr std::array<std::string_view, 10> kKeras1Keys = {
     "nb_filter", "border_mode", "dim_ordering", "W_regularizer", "W_constraint",
     "subsample", "inner_init",  "dropout_W",    "pool_length",   "init"};
@@ -261,7 +265,19 @@ bool is_keras_1(const std::string& class_name, const Config& config) {
                      [&](std::string_view key) { return config.find(key) != nullptr; });
 }
 
-void modernize(LayerEntry& entry, const JsonScope& scope) {
+std::string common_ordering(const Config::Array& entries) {
+  std::string common;
+  for (const Config& entry : entries) {
+    const Config* config = entry.find("config");
+    const Config* ordering = config == nullptr ? nullptr : config->find("dim_ordering");
+    if (ordering == nullptr || !ordering->is_string()) continue;
+    if (!common.empty() && common != ordering->as_string()) return "";
+    common = ordering->as_string();
+  }
+  return common;
+}
+
+void modernize(LayerEntry& entry, const JsonScope& scope, const std::string& ordering) {
   const std::string where = entry.name.empty() ? entry.class_name : entry.name;
   if (entry.class_name == "InputLayer") {
     modernize_input(entry.config);
@@ -288,6 +304,10 @@ void modernize(LayerEntry& entry, const JsonScope& scope) {
     }
     if (entry.class_name == "GaussianNoise") config.rename("sigma", "stddev");
     config.rename("border_mode", "padding");
+  }
+  if (!ordering.empty() && !config.has("dim_ordering") &&
+      std::ranges::find(kSilentOrdering, entry.class_name) != kSilentOrdering.end()) {
+    config.set("dim_ordering", ordering);
   }
   modernize_data_format(config);
   for (const std::string_view key : kGone) config.take(key);

@@ -17,8 +17,12 @@
 
 namespace plimsoll::formats {
 
-// Throws kModel. `entry.config` is an object.
-void modernize(LayerEntry& entry, const JsonScope& scope);
+// What the layers of Keras 1 in a model's list say of their axes: "th" or "tf" where all that say
+// it agree, else empty. Keras 1.0 left it out of layers that only pad and repeat rows and columns.
+std::string common_ordering(const layers::Config::Array& entries);
+
+// Throws kModel. `entry.config` is an object. `ordering` is that of the list that it stands in.
+void modernize(LayerEntry& entry, const JsonScope& scope, const std::string& ordering = "");
 
 // The version of Keras whose words a layer's configuration uses, as far as it can be told: 1, or 0
 // where it is no telling.

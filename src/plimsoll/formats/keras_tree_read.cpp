@@ -90,6 +90,7 @@ class TreeReader {
     if (layer_count_ > kMaxLayers) {
       scope_.refuse("layers", "at most " + std::to_string(kMaxLayers) + " layers in all", "more");
     }
+    const std::string ordering = common_ordering(list);
     std::vector<TreeNode> nodes;
     for (size_t i = 0; i < list.size(); ++i) {
       LayerEntry entry = scope_.read_entry(list[i], i);
@@ -100,7 +101,7 @@ class TreeReader {
         if (entry.class_name == "Model") entry.class_name = "Functional";
         entry.config = Config(Config::Object{});
       } else if (entry.kind == EntryKind::kLayer) {
-        modernize(entry, scope_);
+        modernize(entry, scope_, ordering);
       }
       node.name = entry.name;
       node.class_name = entry.class_name;

@@ -92,7 +92,14 @@ class CutMaker {
   }
 
   size_t value_of(InstanceId id) const { return plan_.instances[id.index()].value.index(); }
-  int64_t key(const Use& use) const { return editor_.key(use.item); }
+  // Where a reader stands. A clone reads for the one that it was made for: it stands behind the
+  // anchor like that, though its place is before.
+  int64_t reading_key(Index item) const {
+    const auto clone = anchors_of_clones_.find(item);
+    const int64_t place = editor_.key(item);
+    return clone == anchors_of_clones_.end() ? place : std::max(place, clone->second);
+  }
+  int64_t key(const Use& use) const { return reading_key(use.item); }
   int64_t anchor_key(const Cut& cut) const { return editor_.key(calls_[cut.anchor.index()]); }
 
   InstanceId read_by(const Use& use) const {
@@ -252,7 +259,8 @@ class CutMaker {
     const LoopId body = editor_.entry(where).body;
     for (const Clone& clone : clones) {
       const TreeEditor::Entry& entry = editor_.entry(clone.item);
-      if (entry.body != body || entry.key < anchor || entry.key > editor_.key(where)) continue;
+      if (entry.body != body || reading_key(clone.item) < anchor) continue;
+      if (entry.key > editor_.key(where)) continue;
       if (!std::get<Call>(entry.item).outputs[static_cast<size_t>(output)].valid()) return clone;
     }
     Call call = std::get<Call>(editor_.entry(calls_[node.index()]).item);
@@ -263,6 +271,7 @@ class CutMaker {
     const Clone clone{editor_.insert_before(lead_of(where), std::move(call)),
                       static_cast<int>(clones.size()) + 1};
     leads_[where] = clone.item;
+    anchors_of_clones_[clone.item] = anchor;
     load_states_of(clone.item, where);
     for (size_t i = 0; i < inputs.size(); ++i) {
       uses_[value_of(inputs[i])].push_back({clone.item, static_cast<int>(i)});
@@ -318,7 +327,7 @@ class CutMaker {
       where = editor_.enter(editor_.entry(where).body);
     }
     const int64_t at = editor_.key(where);
-    if (at < request.anchor || at <= editor_.key(calls_[node.index()])) return -1;
+    if (reading_key(where) < request.anchor || at <= editor_.key(calls_[node.index()])) return -1;
     for (ValueId input : graph_.node(node).inputs) {
       if (is_overwritten(input, at)) return -1;
     }
@@ -379,7 +388,8 @@ class CutMaker {
   std::vector<std::vector<Use>> uses_;  // per value
   std::vector<Index> calls_;            // per node: its own call
   std::vector<Index> makers_;           // per instance: who computes or feeds it; −1: nobody
-  std::map<Index, Index> leads_;        // what was put first before an item, per item
+  std::map<Index, int64_t> anchors_of_clones_;
+  std::map<Index, Index> leads_;  // what was put first before an item, per item
   std::map<ValueId, int> copies_;
   std::map<InstanceId, InstanceId> loaded_from_;  // per copy of what is in the spill file
   std::map<InstanceId, InstanceId> moved_;        // per value's instance: its copy in the file

@@ -51,31 +51,38 @@ const ProgramFacts::CallCost& find_call_cost(const ProgramPlan& plan,
   return *known;
 }
 
-double estimate_seconds(const ProgramPlan& plan, ProgramFacts& facts) {
+std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts) {
   const std::vector<LoopId> parents = find_parents(plan);
   const std::optional<std::vector<ChainId>> chains = facts.chains().number(plan);
-  double seconds = 0;
-  const auto copy = [&](InstanceId id, int64_t times) {
-    const Bytes bytes = plan.instances[id.index()].bytes;
-    seconds += facts.catalog().copy_seconds(bytes) * static_cast<double>(times);
+  std::vector<double> all;
+  const auto copy = [&](InstanceId id) {
+    return facts.catalog().copy_seconds(plan.instances[id.index()].bytes);
   };
-  walk_items(plan, [&](const Item& item, int64_t, LoopId around) {
-    const int64_t times = count_all_turns(plan, parents, around);
-    seconds += kItemSeconds * static_cast<double>(times);
+  walk_items(plan, [&](const Item& item, int64_t number, LoopId around) {
+    const auto times = static_cast<double>(count_all_turns(plan, parents, around));
+    double seconds = kItemSeconds * times;
     if (const auto* call = std::get_if<Call>(&item)) {
       seconds += chains ? find_call_cost(plan, parents, around, *call,
                                          LoopChains::at(*chains, around), facts)
                               .seconds
                         : call_seconds(plan, parents, around, *call, facts);
     } else if (const auto* feed = std::get_if<Feed>(&item)) {
-      copy(feed->target, times);
+      seconds += copy(feed->target) * times;
     } else if (const auto* encode = std::get_if<Encode>(&item)) {
-      copy(encode->source, times);
+      seconds += copy(encode->source) * times;
     } else if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
       const Bytes bytes = plan.instances[begin->source.index()].bytes;
-      seconds += facts.catalog().spill_seconds(bytes) * static_cast<double>(times);
+      seconds += facts.catalog().spill_seconds(bytes) * times;
     }
+    all.resize(static_cast<size_t>(number) + 1);
+    all.back() = seconds;
   });
+  return all;
+}
+
+double estimate_seconds(const ProgramPlan& plan, ProgramFacts& facts) {
+  double seconds = 0;
+  for (double item : estimate_items(plan, facts)) seconds += item;
   return seconds;
 }
 

@@ -16,6 +16,9 @@ const ProgramFacts::CallCost& find_call_cost(const ProgramPlan& plan,
                                              std::span<const LoopId> parents, LoopId around,
                                              const Call& call, ChainId chain, ProgramFacts& facts);
 
+// By item number (plan/liveness.h), over all turns; zero where a loop begins.
+std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts);
+
 // Estimated seconds of one run: calls, copies, and the turns of loops.
 double estimate_seconds(const ProgramPlan& plan, ProgramFacts& facts);
 

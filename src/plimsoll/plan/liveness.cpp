@@ -190,4 +190,13 @@ Bytes find_load(const std::vector<Buffer>& buffers, Interval window, int64_t* wh
   return Bytes(most);
 }
 
+Bytes find_arena_load(const Plan& plan) {
+  Bytes most;
+  for (const ProgramPlan& program : plan.programs) {
+    const Interval all{0, std::numeric_limits<int64_t>::max()};
+    most = max(most, find_load(find_buffers(program), all));
+  }
+  return plan.state_bytes + most;
+}
+
 }  // namespace plimsoll::plan

@@ -50,6 +50,9 @@ std::vector<Interval> number_root_items(const ProgramPlan& program);
 // The bytes alive at each number, each buffer rounded up to kAlignment.
 std::vector<int64_t> find_profile(std::span<const Buffer> buffers);
 
+// What no placement of this plan's values can undercut: state and the most bytes alive at once.
+Bytes find_arena_load(const Plan& plan);
+
 // The most bytes alive at once within `window`, each buffer rounded up to kAlignment.
 Bytes find_load(const std::vector<Buffer>& buffers, Interval window, int64_t* when = nullptr);
 

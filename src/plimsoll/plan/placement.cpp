@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/hash.h"
+#include "plan/pack.h"
 #include "plan/skyline.h"
 #include "plan/walk.h"
 
@@ -15,6 +16,14 @@ namespace {
 
 // Comparisons of two buffers that improving a placement may cost in all.
 constexpr int64_t kImprovementWork = 5'000'000;
+
+// Looks at a piece that the exact search may take in all, and for how many pieces it is asked.
+constexpr int64_t kExactWork = 4'000'000;
+constexpr size_t kMostExact = 2000;
+// Capacities that it is asked for, from the load up to what is placed already.
+constexpr int64_t kCapacities = 4;
+// It is not asked for less than this share of the load.
+constexpr int64_t kSmallExcess = 512;
 
 std::vector<Piece> make_pieces(std::span<const Buffer> buffers, Bytes gap) {
   std::vector<Piece> pieces;
@@ -131,6 +140,28 @@ void improve(const std::vector<Piece>& pieces, int64_t load, Order order, Trial&
   }
 }
 
+int64_t region_of(const std::vector<Piece>& pieces, const std::vector<int64_t>& offsets) {
+  int64_t region = 0;
+  for (size_t i = 0; i < pieces.size(); ++i)
+    region = std::max(region, offsets[i] + pieces[i].bytes);
+  return region;
+}
+
+// The smallest of a few capacities at which the exact search finds a placement.
+void search_exactly(const std::vector<Piece>& pieces, int64_t load, Trial& best) {
+  if (pieces.size() > kMostExact) return;
+  const int64_t excess = best.region - load;
+  for (int64_t step = 0; step < kCapacities; ++step) {
+    const int64_t room = step * excess / kCapacities;
+    const int64_t capacity = load + room - room % kAlignment.count();
+    const PackResult packed = pack_within(pieces, capacity, kExactWork / kCapacities);
+    if (packed.verdict != PackVerdict::kPacked) continue;
+    best.offsets = packed.offsets;
+    best.region = region_of(pieces, packed.offsets);
+    return;
+  }
+}
+
 PlacementResult finish(const Trial& trial, int64_t load) {
   PlacementResult result;
   for (int64_t offset : trial.offsets) result.offsets.push_back(Bytes(offset));
@@ -171,6 +202,7 @@ PlacementResult place_buffers(std::span<const Buffer> buffers, Bytes gap, bool s
     if (best.region > load) offer(order_by_offset(place_on_skyline(pieces, rule)));
   }
   if (best.region > load) improve(pieces, load, std::move(best_order), best);
+  if (best.region > load + load / kSmallExcess) search_exactly(pieces, load, best);
   return finish(best, load);
 }
 

@@ -6,8 +6,10 @@
 // order and puts every one into the lowest gap that holds it), and from the bottom up
 // (plan/skyline.h). Then, while the region is larger than it need be, the best one's order is
 // changed in places and all are placed anew, a bounded number of times. The smallest region wins,
-// ties by the order of the placers. The largest sum of bytes alive at once is a lower bound, so the
-// gap is known.
+// ties by the order of the placers. The largest sum of bytes alive at once, the load, is a lower
+// bound, so the gap is known. Where it stays above 1/512 an exact search (plan/pack.h) is asked for
+// the load itself and for three capacities above it, with bounded effort each. None of this knows
+// of a limit: what fits into less fits into more.
 //
 //   offset ▲        ┌──────┐
 //          │ ┌────┐ │  c   │         c was placed last: the lowest gap over its interval is

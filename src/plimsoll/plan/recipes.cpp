@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
+#include "plan/estimate.h"
 #include "plan/walk.h"
 
 namespace plimsoll::plan {
@@ -59,42 +61,156 @@ std::vector<Shapes> make_nested_shapes(const ProgramFacts& facts, const Dependen
   return result;
 }
 
-std::vector<Cut> make_checkpoints(const ProgramFacts& facts, const Dependencies& dependencies,
-                                  size_t segments) {
-  const graph::Graph& graph = facts.graph();
+namespace {
+
+std::vector<graph::NodeId> find_forward(const ProgramFacts& facts,
+                                        const Dependencies& dependencies) {
   std::vector<graph::NodeId> forward;
-  graph::NodeId anchor;
   for (graph::NodeId node : dependencies.order) {
-    const graph::Stage stage = graph.node(node).stage;
-    if (stage == graph::Stage::kForward) forward.push_back(node);
-    if (stage == graph::Stage::kBackward && !anchor.valid()) anchor = node;
+    if (facts.graph().node(node).stage == graph::Stage::kForward) forward.push_back(node);
   }
-  if (!anchor.valid()) return {};
-  std::vector<size_t> segment_of(graph.nodes.size(), segments);  // of other stages: none
+  return forward;
+}
+
+// The first call of each loop of the root in which something of the way back is computed.
+std::vector<graph::NodeId> find_loop_anchors(const ProgramPlan& tree, const ProgramFacts& facts) {
+  const std::vector<LoopId> parents = find_parents(tree);
+  std::vector<graph::NodeId> anchors;
+  LoopId last;  // the loop of the root that was met last
+  graph::NodeId first;
+  walk_items(tree, [&](const Item& item, int64_t, LoopId around) {
+    const auto* call = std::get_if<Call>(&item);
+    if (call == nullptr || !around.valid()) return;
+    while (parents[around.index()].valid()) around = parents[around.index()];
+    if (around != last) first = call->node;
+    last = around;
+    const bool back = facts.graph().node(call->node).stage == graph::Stage::kBackward;
+    if (!back || (!anchors.empty() && anchors.back() == first)) return;
+    anchors.push_back(first);
+  });
+  return anchors;
+}
+
+// The bytes of a sample that are made at or before each forward node and read on the way forth
+// behind it.
+std::vector<int64_t> find_crossing(const ProgramFacts& facts, const Dependencies& dependencies,
+                                   std::span<const graph::NodeId> forward) {
+  std::vector<size_t> place(facts.graph().nodes.size(), forward.size());
+  for (size_t i = 0; i < forward.size(); ++i) place[forward[i].index()] = i;
+  std::vector<int64_t> change(forward.size() + 1);
   for (size_t i = 0; i < forward.size(); ++i) {
-    segment_of[forward[i].index()] = i * segments / forward.size();
-  }
-  std::vector<Cut> cuts;
-  for (graph::NodeId node : forward) {
-    for (graph::ValueId output : graph.node(node).outputs) {
-      if (!is_carried(facts, dependencies, output) || !dependencies.repeatable[output.index()]) {
-        continue;
+    for (graph::ValueId output : facts.graph().node(forward[i]).outputs) {
+      if (!is_carried(facts, dependencies, output)) continue;
+      size_t last = i;
+      for (graph::NodeId user : facts.users()[output.index()]) {
+        if (place[user.index()] < forward.size()) last = std::max(last, place[user.index()]);
       }
+      const graph::ValueType& type = facts.graph().value(output).type;
+      change[i] += row_bytes(type.dtype, type.shape).count();
+      change[last] -= row_bytes(type.dtype, type.shape).count();
+    }
+  }
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  change.pop_back();
+  return change;
+}
+
+// The segment of each forward node: they end where least crosses, within half a length of equal
+// ones.
+std::vector<size_t> find_segments(std::span<const int64_t> crossing, size_t segments) {
+  std::vector<size_t> result(crossing.size());
+  const size_t length = std::max<size_t>(1, crossing.size() / segments);
+  size_t begin = 0;
+  for (size_t s = 1; s < segments; ++s) {
+    const size_t aim = s * crossing.size() / segments;
+    const size_t from = std::max(begin, aim - std::min(aim, length / 2));
+    const size_t to = std::min(crossing.size(), aim + length / 2 + 1);
+    if (from >= to) continue;
+    const auto least = std::min_element(crossing.begin() + static_cast<ptrdiff_t>(from),
+                                        crossing.begin() + static_cast<ptrdiff_t>(to));
+    const auto end = static_cast<size_t>(least - crossing.begin()) + 1;
+    for (size_t i = end; i < result.size(); ++i) result[i] = s;
+    begin = end;
+  }
+  return result;
+}
+
+// What is made and read, on the way forth, in one segment alone, and can be made again.
+struct Sized {
+  graph::ValueId value;
+  int64_t bytes = 0;  // of a sample
+};
+std::vector<Sized> find_inner(const ProgramFacts& facts, const Dependencies& dependencies,
+                              std::span<const graph::NodeId> forward,
+                              std::span<const size_t> segments) {
+  constexpr size_t kNone = static_cast<size_t>(-1);
+  std::vector<size_t> segment_of(facts.graph().nodes.size(), kNone);
+  for (size_t i = 0; i < forward.size(); ++i) segment_of[forward[i].index()] = segments[i];
+  std::vector<Sized> inner;
+  for (graph::NodeId node : forward) {
+    for (graph::ValueId output : facts.graph().node(node).outputs) {
+      if (!is_carried(facts, dependencies, output)) continue;
+      if (!dependencies.repeatable[output.index()]) continue;
       const auto crosses = [&](graph::NodeId user) {
         const size_t segment = segment_of[user.index()];
-        return segment < segments && segment != segment_of[node.index()];
+        return segment != kNone && segment != segment_of[node.index()];
       };
       if (std::ranges::any_of(facts.users()[output.index()], crosses)) continue;
-      cuts.push_back({output, anchor, CutKind::kRecompute, ""});
+      const graph::ValueType& type = facts.graph().value(output).type;
+      inner.push_back({output, row_bytes(type.dtype, type.shape).count()});
+    }
+  }
+  return inner;
+}
+
+}  // namespace
+
+std::vector<Cut> make_checkpoints(const ProgramFacts& facts, const Dependencies& dependencies,
+                                  size_t segments) {
+  const auto back = std::ranges::find_if(dependencies.order, [&](graph::NodeId node) {
+    return facts.graph().node(node).stage == graph::Stage::kBackward;
+  });
+  if (back == dependencies.order.end()) return {};
+  const std::vector<graph::NodeId> forward = find_forward(facts, dependencies);
+  std::vector<size_t> equal(forward.size());
+  for (size_t i = 0; i < forward.size(); ++i) equal[i] = i * segments / forward.size();
+  std::vector<Cut> cuts;
+  for (const Sized& inner : find_inner(facts, dependencies, forward, equal)) {
+    cuts.push_back({inner.value, *back, CutKind::kRecompute, ""});
+  }
+  return cuts;
+}
+
+std::vector<Cut> make_loop_checkpoints(const ProgramPlan& tree, const ProgramFacts& facts,
+                                       const Dependencies& dependencies,
+                                       const LoopCheckpoints& how) {
+  const std::vector<graph::NodeId> anchors = find_loop_anchors(tree, facts);
+  const std::vector<graph::NodeId> forward = find_forward(facts, dependencies);
+  if (anchors.empty() || forward.empty()) return {};
+  const std::vector<size_t> segments =
+      find_segments(find_crossing(facts, dependencies, forward), how.segments);
+  std::vector<Sized> inner = find_inner(facts, dependencies, forward, segments);
+  std::ranges::stable_sort(inner, std::ranges::greater(), &Sized::bytes);
+  double left = 0;
+  for (const Sized& value : inner) left += how.share * static_cast<double>(value.bytes);
+  std::vector<Cut> cuts;
+  for (const Sized& value : inner) {
+    if (left <= 0) break;
+    left -= static_cast<double>(value.bytes);
+    for (graph::NodeId anchor : anchors) {
+      cuts.push_back({value.value, anchor, CutKind::kRecompute, ""});
     }
   }
   return cuts;
 }
 
+size_t count_forward(const ProgramFacts& facts) {
+  return static_cast<size_t>(
+      std::ranges::count(facts.graph().nodes, graph::Stage::kForward, &graph::Node::stage));
+}
+
 size_t count_root_segments(const ProgramFacts& facts) {
-  const auto forward =
-      std::ranges::count(facts.graph().nodes, graph::Stage::kForward, &graph::Node::stage);
-  return std::max<size_t>(1, static_cast<size_t>(std::lround(std::sqrt(forward))));
+  return std::max<size_t>(1, static_cast<size_t>(std::lround(std::sqrt(count_forward(facts)))));
 }
 
 std::string describe_shapes(const Shapes& shapes, int64_t batch) {

@@ -30,6 +30,20 @@ std::vector<Shapes> make_nested_shapes(const ProgramFacts& facts, const Dependen
 std::vector<Cut> make_checkpoints(const ProgramFacts& facts, const Dependencies& dependencies,
                                   size_t segments);
 
+// Checkpointing where loops over the batch are cut by totals: every loop on the way back computes
+// again, slice by slice, what it needs of its own segment, so that nothing but the checkpoints and
+// what crosses from loop to loop has all rows. Segments begin where least crosses, near equal
+// lengths. `tree` is the plan without cuts; empty where it has no loops on the way back.
+struct LoopCheckpoints {
+  size_t segments = 1;
+  // Of the bytes that are not checkpoints: so many are given up, the largest values first.
+  double share = 1.0;
+};
+std::vector<Cut> make_loop_checkpoints(const ProgramPlan& tree, const ProgramFacts& facts,
+                                       const Dependencies& dependencies,
+                                       const LoopCheckpoints& how);
+
+size_t count_forward(const ProgramFacts& facts);
 // √n of the n forward nodes, 1 at least.
 size_t count_root_segments(const ProgramFacts& facts);
 

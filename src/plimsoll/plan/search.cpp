@@ -1,6 +1,8 @@
 #include "plan/search.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -20,6 +22,7 @@ constexpr size_t kMostBases = 4;
 constexpr int64_t kChangesPerBase = 40;
 // Of checkpointing.
 constexpr size_t kMostSegments = 32;
+constexpr std::array<double, 4> kCheckpointShares = {1.0, 0.95, 0.8, 0.6};
 // So many changes may fail to make a plan smaller before the next base is taken.
 constexpr int kPatience = 6;
 // A change gives up at least this share of what is alive, more where the effort would not last for
@@ -199,6 +202,25 @@ class Search {
     }
   }
 
+  // Checkpointing with every loop on the way back computing its own again: few and many segments,
+  // of all values and of the larger ones alone.
+  void score_loop_checkpoints(Recipe recipe) {
+    const ProgramPlan tree = trials_.build(recipe);
+    const size_t most = count_forward(facts_) / 2;
+    for (size_t segments = 2; segments <= most; segments *= 2) {
+      for (double share : kCheckpointShares) {
+        if (spent()) return;
+        recipe.cuts =
+            make_loop_checkpoints(tree, facts_, trials_.dependencies(), {segments, share});
+        if (recipe.cuts.empty()) return;
+        steps_ -= effort();
+        const ProgramPlan plan = trials_.build(recipe);
+        add_score(recipe, plan, find_load(find_buffers(plan), kAlways), chains_.size());
+        chains_.push_back(recipe.cuts);
+      }
+    }
+  }
+
   void add_score(const Recipe& recipe, const ProgramPlan& plan, Bytes load, size_t chain) {
     scores_.push_back({{recipe.shapes, recipe.rule, recipe.reread, {}, recipe.reload},
                        load,
@@ -215,6 +237,9 @@ class Search {
     if (options_.recompute) score_checkpoints(whole);
     note_smallest(first, "checkpoints");
     if (options_.recompute && bases.front() != whole) score_checkpoints(bases.front());
+    if (options_.recompute) {
+      score_loop_checkpoints({find_flat_shapes().front(), bases.front().rule, false, {}});
+    }
     for (size_t b = 0; b < bases.size(); ++b) {
       first = scores_.size();
       evict_from(bases[b], steps_ / static_cast<int64_t>(bases.size() - b));
@@ -287,6 +312,20 @@ class Search {
     return candidate;
   }
 
+  // The smallest, and each that is larger than the one before by the ratio.
+  static std::vector<const Score*> pick_rungs(std::span<const Score* const> frontier,
+                                              double ratio) {
+    std::vector<const Score*> rungs;
+    for (const Score* score : frontier) {
+      if (!rungs.empty() && static_cast<double>(score->load.count()) <
+                                ratio * static_cast<double>(rungs.back()->load.count())) {
+        continue;
+      }
+      rungs.push_back(score);
+    }
+    return rungs;
+  }
+
   // The free plan, and what is smaller on a ladder of loads, the smallest first.
   std::vector<Candidate> place_all() {
     double fastest = scores_.front().seconds;
@@ -297,16 +336,15 @@ class Search {
     const auto count = static_cast<size_t>(free - frontier.begin());
     std::vector<Candidate> placed = {place(**free)};
     const Bytes free_bytes = placed.front().arena_bytes;
-    std::vector<size_t> rungs;
-    double last = 0;
-    for (size_t i = 0; i < count; ++i) {
-      if (frontier[i]->load.size() < last * kRung) continue;
-      last = frontier[i]->load.size();
-      rungs.push_back(i);
+    const std::span<const Score* const> smaller = std::span(frontier).first(count);
+    std::vector<const Score*> rungs = pick_rungs(smaller, kRung);
+    if (rungs.size() > kMostPlaced) {
+      const double ends = static_cast<double>((*free)->load.count()) /
+                          std::max(1.0, static_cast<double>(rungs.front()->load.count()));
+      rungs = pick_rungs(smaller, std::pow(ends, 1.0 / static_cast<double>(kMostPlaced)));
     }
-    const size_t step = std::max<size_t>(1, (rungs.size() + kMostPlaced - 1) / kMostPlaced);
-    for (size_t r = 0; r < rungs.size(); r += step) {
-      if (frontier[rungs[r]]->load < free_bytes) placed.push_back(place(*frontier[rungs[r]]));
+    for (const Score* rung : rungs) {
+      if (rung->load < free_bytes) placed.push_back(place(*rung));
     }
     return keep_frontier(std::move(placed), free_bytes);
   }

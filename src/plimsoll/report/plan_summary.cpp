@@ -1,5 +1,6 @@
 #include "report/plan_summary.h"
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "report/table.h"
@@ -23,14 +24,14 @@ Json points_to_json(const std::vector<plan::FrontierPoint>& points) {
   return json;
 }
 
-std::string answer_line(const PlanSummary& summary) {
-  if (summary.answer == "fits") {
-    return summary.limit ? "fits: predicted " + to_string(summary.predicted_process) + " of " +
-                               to_string(*summary.limit)
-                         : "free plan: predicted " + to_string(summary.predicted_process);
-  }
-  if (summary.answer == "impossible") return "impossible: " + summary.reason;
-  return "not found: " + summary.reason;
+std::string placement_line(const PlanSummary& summary) {
+  const Bytes above = summary.planned_arena - summary.arena_load;
+  if (above <= Bytes()) return "placement: as small as these values allow\n";
+  char percent[32];
+  std::snprintf(
+      percent, sizeof percent, "%.2f %%",
+      100.0 * static_cast<double>(above.count()) / static_cast<double>(summary.arena_load.count()));
+  return "placement: " + to_string(above) + " (" + percent + ") above what is alive at once\n";
 }
 
 void add_parts(const PlanSummary& summary, std::string& text) {
@@ -87,15 +88,43 @@ void add_culprits(const PlanSummary& summary, std::string& text) {
   if (count > 0) text += "\n" + table.print();
 }
 
+std::string join(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+void add_why(const PlanSummary& summary, std::string& text) {
+  if (summary.why_layer.empty()) return;
+  Table table({"value of " + summary.why_layer, "whole", "at the peak", "saves", "costs", "how"});
+  for (const plan::ValueStory& story : summary.why) {
+    table.add({story.value, to_string(story.whole), to_string(story.at_peak),
+               to_string(story.saved), story.seconds > 0 ? format_seconds(story.seconds) : "-",
+               join(story.treatment)});
+  }
+  text += "\n" + table.print();
+}
+
 }  // namespace
+
+std::string answer_sentence(const PlanSummary& summary) {
+  if (summary.answer == "fits") {
+    return summary.limit ? "fits: predicted " + to_string(summary.predicted_process) + " of " +
+                               to_string(*summary.limit)
+                         : "free plan: predicted " + to_string(summary.predicted_process);
+  }
+  if (summary.answer == "impossible") return "impossible: " + summary.reason;
+  return "not found: " + summary.reason;
+}
 
 std::string to_text(const PlanSummary& summary, bool with_frontier) {
   std::string text = summary.data.empty() ? "" : "data: " + summary.data + "\n";
   text += summary.model + ": " + format_count(summary.parameter_count) + " parameters, batch " +
           std::to_string(summary.batch) + ", " + summary.optimizer + "\n";
-  text += answer_line(summary) + "\n";
+  text += answer_sentence(summary) + "\n";
   text += "plan: " + summary.strategy + ", about " + format_seconds(summary.seconds_per_step) +
           " a step, kernels " + summary.kernel_set + "\n";
+  if (summary.arena_load > Bytes()) text += placement_line(summary);
   if (summary.block_set > 0) {
     text += "note: smaller blocks (block set " + std::to_string(summary.block_set) +
             "): results equal to rounding, not bit for bit\n";
@@ -113,6 +142,7 @@ std::string to_text(const PlanSummary& summary, bool with_frontier) {
     add_plain(summary, text);
   }
   add_culprits(summary, text);
+  add_why(summary, text);
   return text;
 }
 
@@ -128,6 +158,7 @@ std::string to_json(const PlanSummary& summary) {
   json["limit_bytes"] = optional_bytes(summary.limit);
   json["guard"] = summary.guard;
   json["planned_arena_bytes"] = summary.planned_arena.count();
+  json["arena_load_bytes"] = summary.arena_load.count();
   json["predicted_process_bytes"] = summary.predicted_process.count();
   json["parts"] = Json::array();
   for (const MemoryPart& part : summary.parts) {
@@ -152,6 +183,17 @@ std::string to_json(const PlanSummary& summary) {
   for (const plan::Culprit& culprit : summary.culprits) {
     json["culprits"].push_back(
         {{"layer", culprit.layer}, {"what", culprit.what}, {"bytes", culprit.bytes.count()}});
+  }
+  if (!summary.why_layer.empty()) {
+    json["why"] = Json::array();
+    for (const plan::ValueStory& story : summary.why) {
+      json["why"].push_back({{"value", story.value},
+                             {"treatment", story.treatment},
+                             {"whole_bytes", story.whole.count()},
+                             {"peak_bytes", story.at_peak.count()},
+                             {"saved_bytes", story.saved.count()},
+                             {"seconds", story.seconds}});
+    }
   }
   return json.dump(2);
 }

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "plan/planner.h"
+#include "plan/why.h"
 
 namespace plimsoll::report {
 
@@ -36,6 +37,7 @@ struct PlanSummary {
 
   // Of the chosen plan; of the smallest one where nothing fits.
   Bytes planned_arena;
+  Bytes arena_load;  // of these, what no placement could undercut; zero where nothing fits
   Bytes predicted_process;
   std::vector<MemoryPart> parts;  // add up to predicted_process
   double seconds_per_step = 0;    // estimate
@@ -54,8 +56,12 @@ struct PlanSummary {
   std::vector<plan::FrontierPoint> frontier;  // arena_bytes here: of the whole process
   std::vector<plan::FrontierPoint> plain;     // plans that anyone would make, alike
   std::vector<plan::Culprit> culprits;
+  std::string why_layer;              // that was asked about; empty: none
+  std::vector<plan::ValueStory> why;  // its values in the chosen plan
 };
 
+// "fits: predicted 190 MiB of 256 MiB", or what stands in the way.
+std::string answer_sentence(const PlanSummary& summary);
 // Plain text, at most 80 columns; the frontier table only where `with_frontier`.
 std::string to_text(const PlanSummary& summary, bool with_frontier);
 // One JSON object, indented by two.

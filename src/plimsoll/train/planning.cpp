@@ -12,10 +12,12 @@
 #include "ops/fuse/fuse.h"
 #include "ops/registry.h"
 #include "plan/estimate.h"
+#include "plan/liveness.h"
 #include "plan/spilled.h"
 #include "plan/techniques.h"
 #include "plan/text.h"
 #include "plan/validator.h"
+#include "plan/why.h"
 
 namespace plimsoll::train {
 namespace {
@@ -160,6 +162,7 @@ void fill_chosen(const SetAnswer& chosen, bool fits, report::PlanSummary& summar
   if (fits && plan != nullptr) {
     summary.spill = plan->plan.spill_bytes;
     summary.planned_arena = plan->plan.arena_bytes;
+    summary.arena_load = plan::find_arena_load(plan->plan);
     summary.seconds_per_step = plan->seconds;
     summary.strategy = plan->what;
     state = plan->plan.state_bytes;
@@ -304,6 +307,13 @@ SetAnswer read_saved_plan(const layers::Model& model, const layers::CompileOptio
   return answer;
 }
 
+void tell_why(const PlanRequest& request, const SetAnswer& chosen, PlannedRun& run) {
+  if (request.why.empty() || !run.plan) return;
+  run.summary.why_layer = request.why;
+  run.summary.why = plan::explain_layer(*run.plan, chosen.lowered.built.set,
+                                        chosen.lowered.backend->catalog(), request.why);
+}
+
 PlannedRun run_saved_plan(const layers::Model& model, const layers::CompileOptions& compile,
                           const layers::BatchSizes& batches, const PlanRequest& request) {
   PlannedRun run;
@@ -321,6 +331,7 @@ PlannedRun run_saved_plan(const layers::Model& model, const layers::CompileOptio
                          " and the limit is " + exactly(*request.limit) +
                          ". Leave --plan out, or give it that limit";
   }
+  tell_why(request, chosen, run);
   run.overhead = chosen.overhead;
   run.lowered = std::move(chosen.lowered);
   return run;
@@ -400,6 +411,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
     const plan::Validation verdict =
         plan::validate(*run.plan, chosen.lowered.built.set, chosen.lowered.backend->catalog());
     PLIMSOLL_CHECK(verdict.ok(), std::string(to_string(verdict.verdict)) + ": " + verdict.message);
+    tell_why(request, chosen, run);
   } else {
     explain_refusal(chosen, request, summary);
   }

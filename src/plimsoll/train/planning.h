@@ -44,6 +44,7 @@ struct PlanRequest {
   std::optional<Bytes> spill_limit;  // none: half of what is free there
   // Whether smallest_feasible and largest_feasible_batch are wanted where the limit is met anyway.
   bool full_answer = true;
+  std::string why;  // a layer whose values in the chosen plan are told of; empty: none
 };
 
 // Rows that the run will see; 0: no such program.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -137,10 +139,25 @@ Session::~Session() { held_by_sessions -= held_.count(); }
 
 report::Profile Session::profile() const { return make_profile(*executor_, programs().set); }
 
+// Counters of metrics aside, which begin at zero.
+bool Session::has_whole_state(TensorSource* weights) const {
+  if (weights == nullptr) return false;
+  std::set<std::string_view> known;
+  for (const TensorInfo& tensor : weights->tensors()) known.insert(tensor.name);
+  const std::vector<NamedBytes> metrics = metric_states();
+  for (const NamedBytes& metric : metrics) known.insert(metric.name);
+  return std::ranges::all_of(graph::states_of(programs().set),
+                             [&](const auto& variable) { return known.contains(variable.name); });
+}
+
 void Session::initialize(TensorSource* weights) {
-  backend::StepContext context;
-  context.seed = options_.seed;
-  executor_->run(program_for("initialize", 0), context, nullptr, nullptr);
+  if (has_whole_state(weights)) {
+    reset_metrics();
+  } else {
+    backend::StepContext context;
+    context.seed = options_.seed;
+    executor_->run(program_for("initialize", 0), context, nullptr, nullptr);
+  }
   if (weights == nullptr) return;
   const std::vector<graph::StateVariable> states = graph::states_of(programs().set);
   const std::span<const TensorInfo> tensors = weights->tensors();

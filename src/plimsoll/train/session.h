@@ -100,8 +100,8 @@ class Session {
   const layers::BuiltPrograms& programs() const { return run_.lowered.built; }
   const plan::Plan& plan() const { return *run_.plan; }
 
-  // Runs the `initialize` program, then takes what `weights` has (null: nothing). Throws kModel
-  // naming the tensor where a shape differs.
+  // Runs the `initialize` program, unless `weights` has all that it would write, and takes what
+  // `weights` has (null: nothing). Throws kModel naming the tensor where a shape differs.
   void initialize(TensorSource* weights);
 
   // What a checkpoint says of this run, but for where it stands; `rows` of training data.
@@ -153,6 +153,7 @@ class Session {
     std::string name;
     Bytes bytes;
   };
+  bool has_whole_state(TensorSource* weights) const;
   // The state variables that metrics count in.
   std::vector<NamedBytes> metric_states() const;
   std::vector<float> read_floats(const std::string& state) const;

@@ -21,11 +21,13 @@ namespace {
 constexpr size_t kProbes = 16;           // must all agree
 constexpr uint64_t kPlaces = 64;         // where a telling probe is looked for
 constexpr uint64_t kSlack = 1 << 16;     // headers and alignment in front of an array
-constexpr uint64_t kFront = 2u << 20;    // searched without gaps
+constexpr uint64_t kFront = 12u << 20;   // searched without gaps: stacks and small arrays beside it
+constexpr uint64_t kAligned = 8;         // what every allocator keeps; halves of its 16
 constexpr uint64_t kRegion = 32u << 20;  // pools take regions of powers of two beyond that
 constexpr uint64_t kPage = 4096;
 constexpr size_t kMostBlocks = 64;
 constexpr size_t kMostContents = 32;
+constexpr double kRest = 200;  // between two looks, for the time that one took
 
 // Where a copy of `bytes` may begin in a block: at its front, at its end, and behind the regions
 // that an allocator put in front.
@@ -67,14 +69,12 @@ std::string describe(const DataCopies& copies, int64_t peak_held) {
 // The memory rose from what it was before the first array by a whole number of arrays, plus
 // at most a third of one for all else that a program takes meanwhile.
 void add_alike(DataCopies& copies, std::span<const Sample> samples) {
-  constexpr double kBefore = 2;  // seconds: the array may be half filled when it is first seen
   constexpr double kAllElse = 0.3;
   if (copies.times() < 2 || samples.empty()) return;
   int64_t before = -1;
   int64_t peak = 0;
   for (const Sample& sample : samples) {
-    const bool just_before =
-        sample.seconds > copies.since - kBefore && sample.seconds <= copies.since;
+    const bool just_before = sample.seconds >= copies.unseen && sample.seconds <= copies.since;
     if (just_before && (before < 0 || sample.held_low < before)) before = sample.held_low;
     peak = std::max(peak, sample.held);
   }
@@ -89,6 +89,10 @@ void add_alike(DataCopies& copies, std::span<const Sample> samples) {
   }
 }
 
+bool are_leaked(const DataCopies& copies, const Growth& growth) {
+  return growth.form == CurveForm::kGrowth && copies.seconds > growth.from_seconds;
+}
+
 bool dominate(const DataCopies& copies, int64_t peak_held) {
   return copies.times() >= 2 && 2 * copies.total_bytes() >= peak_held;
 }
@@ -100,7 +104,7 @@ void CopyFinder::line(std::string_view line) {
   if (!ranges_.empty() && ranges_.back().end == map.begin) {
     ranges_.back().end = map.end;
   } else {
-    ranges_.push_back({map.begin, map.end, 0});
+    ranges_.push_back({map.begin, map.end});
   }
 }
 
@@ -134,7 +138,7 @@ bool CopyFinder::halve(Probe& probe) {
 
 // Telling bytes spread over all of the array; none where it has too few.
 CopyFinder::Content CopyFinder::read_content(const Range& array, const Peek& peek) {
-  Content content{array.extent(), array.born, {}, {}};
+  Content content{array.extent(), array.born, array.unseen, {}, {}};
   const uint64_t step = static_cast<uint64_t>(array.extent()) / (kPlaces + 1);
   for (uint64_t i = 0; i < kPlaces && content.whole.size() < kProbes; ++i) {
     // Both ends first: an array that is still being filled, or a region in part in use, is none.
@@ -179,9 +183,11 @@ void CopyFinder::follow_ranges(double seconds) {
   std::vector<Range> known = blocks_;
   std::sort(known.begin(), known.end(),
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  // Before the first look, what came within its last seconds is taken for new.
+  const double unseen = looked_ >= 0 ? looked_ : std::max(0.0, seconds - 2);
   const auto add = [&](uint64_t begin, uint64_t end) {
     if (end <= begin || end - begin < static_cast<uint64_t>(kSmallest / 2)) return;
-    if (blocks_.size() < kMostBlocks) blocks_.push_back({begin, end, seconds});
+    if (blocks_.size() < kMostBlocks) blocks_.push_back({begin, end, seconds, unseen});
   };
   for (Range range : ranges_) {
     for (const Range& block : known) {
@@ -192,6 +198,7 @@ void CopyFinder::follow_ranges(double seconds) {
     add(range.begin, range.end);
   }
   ranges_.clear();
+  looked_ = seconds;
 }
 
 void CopyFinder::drop_overwritten(const Peek& peek) {
@@ -228,11 +235,11 @@ uint64_t CopyFinder::find_copy(const Content& content, bool halved, const Range&
     if (is_known(block.begin + place)) continue;
     const uint64_t from = block.begin + place + first.offset - kSlack;
     const size_t got = peek(from, window.data(), window.size());
-    const std::string_view text(window.data(), got);
-    const size_t at = text.find(std::string_view(first.bytes.data(), first.length));
-    if (at == std::string_view::npos) continue;
-    const uint64_t begin = from + at - first.offset;
-    if (is_there(probes, begin, peek)) return begin;
+    for (size_t at = 0; at + first.length <= got; at += kAligned) {
+      if (std::memcmp(window.data() + at, first.bytes.data(), first.length) != 0) continue;
+      const uint64_t begin = from + at - first.offset;
+      if (is_there(probes, begin, peek)) return begin;
+    }
   }
   return 0;
 }
@@ -270,7 +277,7 @@ void CopyFinder::look(const Peek& peek, double seconds) {
 
 void CopyFinder::count(double seconds) {
   for (size_t i = 0; i < contents_.size(); ++i) {
-    DataCopies now{contents_[i].bytes, 0, 0, 0, contents_[i].born, seconds};
+    DataCopies now{contents_[i].bytes, 0, 0, 0, contents_[i].born, seconds, contents_[i].unseen};
     for (const Holding& holding : holdings_) {
       if (holding.content == i) ++(holding.halved ? now.halved : now.equal);
     }
@@ -279,15 +286,15 @@ void CopyFinder::count(double seconds) {
 }
 
 void CopyWatch::look(int64_t pid, int64_t anonymous_bytes, double seconds) {
-  // A copy takes a while; what moved a moment ago may be complete only now.
-  constexpr double kSettles = 4;
+  // A copy takes a while: what moved a moment ago may be complete only later.
+  constexpr double kSettles = 2;
   // What a step takes and gives back again and again is no new array.
   if (anonymous_bytes >= highest_bytes_ + CopyFinder::kSmallest / 2) {
     highest_bytes_ = anonymous_bytes;
     moved_at_ = seconds;
+    moved_ = true;
   }
-  const bool moved = moved_at_ > 0 && seconds <= moved_at_ + kSettles;
-  if (pid <= 0 || !moved || seconds < next_ || anonymous_bytes < CopyFinder::kSmallest) return;
+  if (pid <= 0 || !moved_ || seconds < next_ || anonymous_bytes < CopyFinder::kSmallest) return;
   if (pid != pid_) {
     finder_ = CopyFinder();
     pid_ = pid;
@@ -303,7 +310,8 @@ void CopyWatch::look(int64_t pid, int64_t anonymous_bytes, double seconds) {
         return got > 0 ? static_cast<size_t>(got) : 0;
       },
       seconds);
-  next_ = seconds + std::clamp(500 * (own_cpu_seconds() - begin), 0.2, 2.0);
+  moved_ = seconds < moved_at_ + kSettles;
+  next_ = seconds + std::clamp(kRest * (own_cpu_seconds() - begin), 0.2, 2.0);
   if (finder_.found().total_bytes() > best_.total_bytes()) best_ = finder_.found();
 }
 

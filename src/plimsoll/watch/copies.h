@@ -26,6 +26,7 @@
 #include <string_view>
 #include <vector>
 
+#include "watch/growth.h"
 #include "watch/sample.h"
 
 namespace plimsoll::watch {
@@ -36,8 +37,9 @@ struct DataCopies {
   int64_t equal = 0;        // how many, this one included
   int64_t halved = 0;       // and how many with float32 of its float64
   int64_t alike = 0;        // further ones by the rise of the memory, not compared
-  double since = 0;         // when the first of them was made
+  double since = 0;         // when the first of them was seen
   double seconds = 0;       // when there were that many for the first time
+  double unseen = 0;        // when the first of them was not there yet
 
   int64_t times() const { return equal + halved + alike; }
   int64_t total_bytes() const { return (equal + alike) * array_bytes + halved * (array_bytes / 2); }
@@ -48,6 +50,8 @@ struct DataCopies {
 std::string describe(const DataCopies& copies, int64_t peak_held);
 // Sets `alike` from the curve of a run.
 void add_alike(DataCopies& copies, std::span<const Sample> samples);
+// Whether they came while memory grew and grew: results that a loop keeps, not data held twice.
+bool are_leaked(const DataCopies& copies, const Growth& growth);
 // More than half of the peak: nothing else is worth making smaller.
 bool dominate(const DataCopies& copies, int64_t peak_held);
 
@@ -69,6 +73,7 @@ class CopyFinder {
   struct Range {
     uint64_t begin = 0, end = 0;
     double born = 0;
+    double unseen = 0;  // the look before that
     int64_t extent() const { return static_cast<int64_t>(end - begin); }
   };
   struct Probe {
@@ -81,6 +86,7 @@ class CopyFinder {
   struct Content {
     int64_t bytes = 0;
     double born = 0;
+    double unseen = 0;
     std::vector<Probe> whole, halved;  // halved: empty where it cannot be
   };
   // Where a content is held.
@@ -111,10 +117,12 @@ class CopyFinder {
   std::vector<Range> blocks_;  // oldest first
   std::vector<Content> contents_;
   std::vector<Holding> holdings_;
+  double looked_ = -1;  // when last; negative: never
   DataCopies found_;
 };
 
-// Looks at one process now and then, when its memory has risen; costs a five-hundredth of the time.
+// Looks at one process while its memory rises to new heights and once more behind that; costs at
+// most a two-hundredth of that time.
 class CopyWatch {
  public:
   void look(int64_t pid, int64_t anonymous_bytes, double seconds);
@@ -125,6 +133,7 @@ class CopyWatch {
   int64_t pid_ = 0;
   int64_t highest_bytes_ = 0;
   double moved_at_ = 0;
+  bool moved_ = false;
   double next_ = 0;
   DataCopies best_;
 };

@@ -377,44 +377,124 @@ Growth classify(std::span<const CurvePoint> points) {
 
 namespace {
 
-// Behind the last step or epoch: what comes then (saving, the interpreter's end) is no training.
-// The whole where the output counted nothing, or too little.
-size_t end_of_progress(std::span<const Sample> samples) {
-  size_t end = samples.size();
-  const auto moved = [&](size_t at) {
-    return samples[at].steps != samples[at - 1].steps ||
-           samples[at].epochs != samples[at - 1].epochs;
+// Samples [begin, end) between the first and the last step or epoch that the output counted, all
+// of them where it counted fewer than two.
+struct Window {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+Window find_progress(std::span<const Sample> samples) {
+  Window window{samples.size(), 0};
+  int64_t steps = 0;
+  int64_t epochs = 0;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    if (samples[i].steps == steps && samples[i].epochs == epochs) continue;
+    steps = samples[i].steps;
+    epochs = samples[i].epochs;
+    window.begin = std::min(window.begin, i);
+    window.end = i + 1;
+  }
+  // One mark alone says neither where the work ended nor how far apart its parts are.
+  if (window.end < window.begin + 2) return {0, samples.size()};
+  return window;
+}
+
+// Instants by the work that was done by then, in seconds: where the output counts steps, a run that
+// a neighbour slows down has no more of it in the same time. A leak is straight over this clock
+// even where it bends over the other. Begins and ends with the samples' own times.
+class WorkClock {
+ public:
+  explicit WorkClock(std::span<const Sample> progress) : progress_(progress) {
+    std::vector<size_t> moves;
+    for (size_t i = 1; i < progress.size(); ++i) {
+      if (progress[i].steps != progress[i - 1].steps) moves.push_back(i);
+    }
+    times_.reserve(progress.size());
+    for (const Sample& sample : progress) times_.push_back(sample.seconds);
+    const double all = progress.empty() ? 0 : progress.back().seconds - progress.front().seconds;
+    if (moves.size() < kFewestMoves || all <= 0) return;
+    const double per_step =
+        all / static_cast<double>(progress.back().steps - progress.front().steps);
+    double done = progress.front().seconds;
+    size_t from = 0;
+    for (const size_t to : moves) {
+      const double taken = progress[to].seconds - progress[from].seconds;
+      const double steps = static_cast<double>(progress[to].steps - progress[from].steps);
+      // A count that jumps is no work, and first steps do take long.
+      const double work = std::clamp(steps * per_step, taken / kMost, taken * kMost);
+      for (size_t i = from + 1; i <= to; ++i) {
+        const double part = taken > 0 ? (progress[i].seconds - progress[from].seconds) / taken : 1;
+        times_[i] = done + work * part;
+      }
+      done += work;
+      from = to;
+    }
+    stretch(done, from);
+  }
+
+  // As many as there are samples, ascending.
+  const std::vector<double>& times() const { return times_; }
+
+ private:
+  static constexpr size_t kFewestMoves = 6;
+  static constexpr double kMost = 4;  // times faster or slower than the clock on the wall
+
+  // What was clamped changed the whole; behind the last move the time is as it is.
+  void stretch(double done, size_t last_move) {
+    const double begin = progress_.front().seconds;
+    const double by = (progress_[last_move].seconds - begin) / (done - begin);
+    for (size_t i = 1; i <= last_move; ++i) times_[i] = begin + (times_[i] - begin) * by;
+  }
+
+  std::span<const Sample> progress_;
+  std::vector<double> times_;
+};
+
+// Of `samples`, with the work clock from `begin` on.
+std::vector<CurvePoint> points_of(std::span<const Sample> samples, size_t begin) {
+  const WorkClock clock(samples.subspan(begin));
+  std::vector<CurvePoint> points;
+  points.reserve(samples.size());
+  for (size_t i = 0; i < samples.size(); ++i) {
+    points.push_back({i < begin ? samples[i].seconds : clock.times()[i - begin],
+                      static_cast<double>(samples[i].held_low),
+                      static_cast<double>(samples[i].held)});
+  }
+  return points;
+}
+
+// The slope is that of the last three quarters of what was judged; so are the things counted.
+// `points` are those of `progress`.
+void divide_slope(std::span<const Sample> progress, std::span<const CurvePoint> points,
+                  Growth& growth) {
+  const double begin = growth.from_seconds + (growth.to_seconds - growth.from_seconds) / 4;
+  size_t first = 0;
+  while (first + 2 < points.size() && points[first].seconds < begin) ++first;
+  const double minutes = (points.back().seconds - points[first].seconds) / 60;
+  const auto per = [&](int64_t Sample::*counter) {
+    const int64_t count = progress.back().*counter - progress[first].*counter;
+    return count > 1 ? growth.bytes_per_minute * minutes / static_cast<double>(count) : 0.0;
   };
-  while (end > 1 && !moved(end - 1)) --end;
-  return end >= Growth::kFewestPoints ? end : samples.size();
+  growth.bytes_per_step = per(&Sample::steps);
+  growth.bytes_per_epoch = per(&Sample::epochs);
+  growth.bytes_per_fit = per(&Sample::fits);
 }
 
 }  // namespace
 
 Growth find_growth(std::span<const Sample> samples) {
-  size_t begin = 0;
-  while (begin < samples.size() && samples[begin].steps == 0 && samples[begin].epochs == 0) ++begin;
-  if (begin == samples.size() || samples.size() - begin < Growth::kFewestPoints) begin = 0;
-  samples = samples.subspan(begin);
-  samples = samples.first(end_of_progress(samples));
   if (samples.empty()) return {};
-  std::vector<CurvePoint> points;
-  points.reserve(samples.size());
-  for (const Sample& sample : samples) {
-    points.push_back(
-        {sample.seconds, static_cast<double>(sample.held_low), static_cast<double>(sample.held)});
-  }
+  const Window progress = find_progress(samples);
+  const size_t count = progress.end - progress.begin;
+  const size_t more =
+      count < Growth::kFewestPoints ? std::min(progress.begin, Growth::kFewestPoints - count) : 0;
+  samples = samples.subspan(progress.begin - more, count + more);
+  const std::vector<CurvePoint> points = points_of(samples, more);
   Growth growth = classify(points);
-  if (growth.bytes_per_minute == 0 || points.size() < 2) return growth;
-  const double minutes = (growth.to_seconds - growth.from_seconds) / 60;
-  const Sample& first = samples.front();
-  const Sample& last = samples.back();
-  const auto per = [&](int64_t count) {
-    return count > 1 ? growth.bytes_per_minute * minutes / static_cast<double>(count) : 0.0;
-  };
-  growth.bytes_per_step = per(last.steps - first.steps);
-  growth.bytes_per_epoch = per(last.epochs - first.epochs);
-  growth.bytes_per_fit = per(last.fits - first.fits);
+  if (growth.bytes_per_minute != 0) {
+    divide_slope(samples.subspan(more), std::span(points).subspan(more), growth);
+  }
   return growth;
 }
 

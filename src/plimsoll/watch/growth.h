@@ -65,7 +65,11 @@ struct Growth {
 Growth classify(std::span<const CurvePoint> points);
 
 // Judges `held` of the samples from the first to the last step or epoch that the output showed, or
-// all of them where it showed none, and divides the slope by what was counted.
+// all of them where it showed fewer than two, and divides the slope by what was counted. What comes
+// behind the last one (saving, the interpreter's end) is never judged; of what comes before the
+// first, only so much as makes kFewestPoints. Where steps were counted, the curve is drawn over the
+// work done rather than over time, so that a busy machine bends no straight line; both begin and
+// end at the same instants.
 Growth find_growth(std::span<const Sample> samples);
 
 }  // namespace plimsoll::watch

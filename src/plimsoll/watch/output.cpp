@@ -74,9 +74,9 @@ std::string clean_line(std::string_view raw, size_t most) {
 void Output::feed(size_t stream, std::string_view bytes) {
   bytes_ += static_cast<int64_t>(bytes.size());
   while (!bytes.empty()) {
-    const size_t end = bytes.find_first_of("\n\r\b");
     const size_t room = kMostLine - pending_[stream].size();
-    if (end != std::string_view::npos && end <= room) {
+    const size_t end = bytes.substr(0, room + 1).find_first_of("\n\r\b");
+    if (end != std::string_view::npos) {
       const bool empty = end == 0 && pending_[stream].empty() && !cut_[stream];
       if (!empty) {
         take(stream, bytes.substr(0, end), true);

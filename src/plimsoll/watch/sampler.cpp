@@ -199,6 +199,7 @@ void Sampler::add_proportional(Sample& sample) {
 }
 
 Sample Sampler::full(double seconds) {
+  const double begin = own_cpu_seconds();
   Sample sample;
   sample.seconds = seconds;
   find_tree();
@@ -206,6 +207,7 @@ Sample Sampler::full(double seconds) {
   if (group_.exists()) add_group(sample);
   add_machine(sample);
   add_gpu(sample);
+  cost_seconds_ = own_cpu_seconds() - begin;
   add_proportional(sample);
   sample.held_low = sample.held;
   last_ = sample;

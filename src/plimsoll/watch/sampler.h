@@ -35,6 +35,9 @@ class Sampler {
 
   // `seconds` since the start of the command.
   Sample full(double seconds);
+  // Processor time of the latest full sample, without its proportional reading, which has a pace of
+  // its own.
+  double cost_seconds() const { return cost_seconds_; }
   Sample light(double seconds);
 
   // Of the tree, as the latest full sample saw it; ascending.
@@ -85,6 +88,7 @@ class Sampler {
   std::optional<int64_t> file_limit_, most_open_files_, address_space_limit_, shm_size_, gpu_total_;
   std::optional<int64_t> first_network_;
   std::optional<double> first_memory_pressure_, first_io_pressure_;
+  double cost_seconds_ = 0;
   double next_proportional_ = 1;
   double shared_ratio_ = 1;  // proportional / resident, of the latest reading
 };

@@ -248,25 +248,28 @@ void Supervisor::reap() {
   }
 }
 
+// Seconds between two points of the curve: short at the start of the command and again when its
+// output begins to count, so that short runs have enough points to be judged by.
+double Supervisor::pace(double time) const {
+  const double since = progress_at_ >= 0 ? time - progress_at_ : time;
+  return std::clamp(since / 40, kFastest, std::max(kFastest, options_.interval_seconds));
+}
+
 void Supervisor::look() {
   const double time = now();
   if (time >= next_full_) {
-    // Processor time: that others run meanwhile is no reason to look more rarely.
-    const double begin = own_cpu_seconds();
-    Sample sample = sampler_->full(time);
-    cost_ = own_cpu_seconds() - begin;
-    take(sample);
+    take(sampler_->full(time));
     copies_.look(sampler_->largest_now().pid, sampler_->largest_now().anonymous, time);
-    const double wish = std::clamp(time / 40, 0.05, options_.interval_seconds);
-    next_full_ = now() + std::max(wish, cost_ / kCostShare);
+    next_full_ = now() + std::max({pace(time), 0.05, sampler_->cost_seconds() / kCostShare});
     next_light_ = now() + kFastest;
   } else if (time >= next_light_) {
+    // Processor time: that others run meanwhile is no reason to look more rarely.
     const double begin = own_cpu_seconds();
     take(sampler_->light(time));
     const double cost = own_cpu_seconds() - begin;
     const bool near = options_.memory && latest_.held > *options_.memory / 2;
-    next_light_ =
-        now() + std::max(near ? kFastest : kUsual, cost / (near ? kNearCostShare : kCostShare));
+    next_light_ = now() + std::max(near ? kFastest : std::min(pace(time), kUsual),
+                                   cost / (near ? kNearCostShare : kCostShare));
   }
   if (time >= next_slow_) {
     check_events();
@@ -302,7 +305,7 @@ void Supervisor::take(const Sample& read) {
   if (sample.seconds >= next_add_) {
     run_.curve.add(since_added_);
     since_added_ = Sample();
-    next_add_ = sample.seconds + std::clamp(sample.seconds / 40, 0.05, options_.interval_seconds);
+    next_add_ = sample.seconds + pace(sample.seconds);
   }
   check_limit(sample);
 }
@@ -312,6 +315,7 @@ void Supervisor::follow_marks(Sample& sample) {
   sample.steps = marks.steps();
   sample.epochs = marks.epochs();
   sample.fits = marks.fits();
+  if (progress_at_ < 0 && (sample.steps > 0 || sample.epochs > 0)) progress_at_ = sample.seconds;
   if (marks.epochs() > latest_.epochs) {
     const bool fit = marks.fits() > latest_.fits && marks.fits() > 1;
     say(fit ? "fit" : "epoch",
@@ -406,6 +410,7 @@ Ending Supervisor::ending() {
   ending.peak_held = run_.peak.held_bytes;
   ending.copies = copies_.found();
   add_alike(ending.copies, run_.curve.samples());
+  if (are_leaked(ending.copies, run_.growth)) ending.copies = {};
   if (group_.exists()) {
     const GroupEvents events = group_.events();
     ending.group_oom_kills = events.oom_kills;
@@ -440,13 +445,14 @@ void Supervisor::conclude_run() {
   erase_status();
   run_.seconds = ended_at_ >= 0 ? ended_at_ : 0;
   run_.explanation = output_.finish();
+  if (since_added_.held > 0) run_.curve.add(since_added_);
+  run_.growth = find_growth(run_.curve.samples());
   const Ending ended = ending();
   run_.verdict = conclude(ended);
   run_.copies = ended.copies;
   run_.signal = ended.signal;
   run_.exit_code = ended.signal != 0 ? 128 + ended.signal : ended.exit_code;
   if (start_error_ != 0) run_.exit_code = start_error_ == ENOENT ? 127 : 126;
-  if (since_added_.held > 0) run_.curve.add(since_added_);
   if (group_.exists()) {
     run_.peak.group_bytes = group_.high_water();
     run_.limit_passed = run_.limit_passed || ended.group_oom_kills > 0;
@@ -458,7 +464,6 @@ void Supervisor::conclude_run() {
     run_.peak.process_pid = largest.pid;
     run_.gpu_name = sampler_->gpu_name();
   }
-  run_.growth = find_growth(run_.curve.samples());
   const CpuInfo cpu = read_cpu_info();
   run_.cpus = cpu.cpu_quota ? std::min(*cpu.cpu_quota, static_cast<double>(cpu.allowed_cpus))
                             : static_cast<double>(cpu.allowed_cpus);

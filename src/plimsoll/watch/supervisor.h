@@ -37,6 +37,7 @@ class Supervisor {
   bool start();
   void loop();
   int poll_timeout() const;
+  double pace(double time) const;
   void handle_signals();
   void forward(int signal, bool from_terminal);
   void reap();
@@ -75,10 +76,10 @@ class Supervisor {
   Time started_{};
   double ended_at_ = -1;
   double last_output_ = 0;
+  double progress_at_ = -1;  // when the output first counted something
   int status_ = 0;
   int forwarded_ = 0;
   double next_full_ = 0, next_light_ = 0, next_slow_ = 0;
-  double cost_ = 0;  // seconds that the last full sample took
   CopyWatch copies_;
   Sample latest_;
   Sample since_added_;  // highest and lowest since the last one in the curve

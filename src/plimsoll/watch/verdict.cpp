@@ -283,7 +283,9 @@ class Concluder {
       prove("the process has an address-space limit (RLIMIT_AS, ulimit -v) of " +
             size(*e_.address_space_limit) + ": the kernel refuses beyond it whatever is free");
     }
-    if (kind == VerdictKind::kDescriptors && e_.open_files && e_.file_limit) prove(files_text());
+    // A command that ends at once may have opened them between two looks.
+    const bool seen = e_.open_files && e_.file_limit && 2 * *e_.open_files >= *e_.file_limit;
+    if (kind == VerdictKind::kDescriptors && seen) prove(files_text());
     if (kind == VerdictKind::kSharedMemoryFull && e_.shm_used && e_.shm_size) prove(shm_text());
   }
 

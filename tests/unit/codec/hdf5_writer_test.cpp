@@ -179,5 +179,40 @@ TEST(Hdf5Writer, WrongCallsAreOurBugs) {
   expect_bug([&] { writer.write(std::vector<std::byte>(1)); });
 }
 
+// Bytes in memory that count how often they are read.
+class CountingReader final : public ByteReader {
+ public:
+  explicit CountingReader(std::vector<std::byte> bytes) : bytes_(std::move(bytes), "a.h5") {}
+  int64_t size() const override { return bytes_.size(); }
+  void read_at(int64_t offset, std::span<std::byte> destination) const override {
+    ++reads;
+    bytes_.read_at(offset, destination);
+  }
+  const std::string& name() const override { return bytes_.name(); }
+  mutable int reads = 0;
+
+ private:
+  MemoryReader bytes_;
+};
+
+// A model's weights are looked up one by one: the members of their groups are not read each time.
+TEST(Hdf5WriterTest, LookingUpEachOfManyDatasetsTakesFewReads) {
+  constexpr int kLayers = 300;
+  Hdf5Tree tree;
+  for (int i = 0; i < kLayers; ++i) {
+    tree.add_dataset("layers/dense_" + std::to_string(i) + "/vars/0", DType::kFloat32,
+                     std::vector<int64_t>{});
+  }
+  const auto file = std::make_shared<const CountingReader>(
+      written(tree, std::vector<std::byte>(kLayers * sizeof(float))));
+  const Hdf5Reader reader(file);
+  for (int i = 0; i < kLayers; ++i) {
+    const std::string path = "layers/dense_" + std::to_string(i) + "/vars/0";
+    EXPECT_TRUE(reader.is_dataset(path));
+    EXPECT_EQ(reader.open(path)->info().element_count, 1);
+  }
+  EXPECT_LT(file->reads, 15 * kLayers);
+}
+
 }  // namespace
 }  // namespace plimsoll::codec

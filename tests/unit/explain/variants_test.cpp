@@ -50,10 +50,26 @@ void expect_understood(const Json& variant, const std::string& log) {
 
 TEST(Variants, AreUnderstood) {
   const std::vector<Json> variants = read_variants();
-  ASSERT_GE(variants.size(), 250u);
+  ASSERT_GE(variants.size(), 450u);
   for (const Json& variant : variants) {
     SCOPED_TRACE(variant["name"].get<std::string>());
     expect_understood(variant, variant["log"].get<std::string>() + "\n");
+  }
+}
+
+// Terminals and web pages cut lines wherever they are full.
+TEST(Variants, AreUnderstoodCutIntoLines) {
+  constexpr size_t kWidth = 80;
+  for (const Json& variant : read_variants()) {
+    SCOPED_TRACE(variant["name"].get<std::string>());
+    std::string cut;
+    size_t column = 0;
+    for (const char c : variant["log"].get<std::string>()) {
+      if (column == kWidth) cut += '\n';
+      column = c == '\n' ? 0 : column % kWidth + 1;
+      cut += c;
+    }
+    expect_understood(variant, cut + "\n");
   }
 }
 
@@ -69,6 +85,12 @@ TEST(Variants, AreUnderstoodAmidOtherOutput) {
       if (c == '\n') quoted += "2024-05-01T10:00:00.123456789Z ";
     }
     expect_understood(variant, quoted + "\n");
+    std::string pod = "[pod/trainer-0/main] ";
+    for (const char c : log) {
+      pod += c;
+      if (c == '\n') pod += "\x1b[36m(worker pid=77)\x1b[0m ";
+    }
+    expect_understood(variant, pod + "\r\n");
   }
 }
 

@@ -106,6 +106,31 @@ TEST(KerasLegacy, TranslatesLayersInsideWrappers) {
   EXPECT_EQ(inner.at("config").at("units"), Config(3));
 }
 
+// Keras 1.0 wrote the order of axes for convolutions and pooling, not for UpSampling2D.
+TEST(KerasLegacy, SilentLayersFollowTheOthersOrderOfAxes) {
+  const auto model = [](const std::string& first, const std::string& second) {
+    const std::string convolution = R"("config": {"nb_filter": 2, "nb_row": 1, "nb_col": 1)";
+    return read_architecture(
+        parse_json(R"({"class_name": "Sequential", "config": [
+            {"class_name": "Convolution2D", )" +
+                       convolution + first + R"(, "batch_input_shape": [null, 3, 4, 4]}},
+            {"class_name": "UpSampling2D", "config": {"size": [2, 2]}},
+            {"class_name": "Convolution2D", )" +
+                       convolution + second + "}}]}",
+                   "m"),
+        "m", {});
+  };
+  const std::string th = R"(, "dim_ordering": "th")";
+  const std::string tf = R"(, "dim_ordering": "tf")";
+  const auto shape = [&](const std::string& first, const std::string& second) {
+    const Model made = model(first, second);
+    return made.type(made.outputs().front().tensor).shape.at(1);
+  };
+  EXPECT_EQ(shape(th, th), (std::vector<int64_t>{1, 2, 8, 8}));
+  EXPECT_EQ(shape(tf, tf), (std::vector<int64_t>{1, 6, 8, 2}));
+  EXPECT_EQ(shape(th, tf), (std::vector<int64_t>{1, 4, 8, 2}));  // no telling: Keras 2's default
+}
+
 TEST(KerasLegacy, LeavesKeras3Alone) {
   const std::string config = R"({"name": "d", "units": 3, "use_bias": true, "bias": 7})";
   expect_modern("Dense", config, "Dense", config);

@@ -248,6 +248,22 @@ TEST(PlannerTest, ComputingAgainHelpsWhereNothingElseDoes) {
   expect_sound(programs, catalog, {.saved_forms = false});
 }
 
+// Totals over the batch end every loop: only where each loop computes its own again, slice by
+// slice, need no wide layer have all rows.
+TEST(PlannerTest, LoopsComputeAgainWhatTotalsKeepApart) {
+  std::vector<int64_t> widths = {8};
+  for (int block = 0; block < 6; ++block) widths.insert(widths.end(), {256, 256, 8});
+  const graph::ProgramSet programs =
+      toy_network({.batch = 64, .widths = widths, .normalized = true});
+  const toys::ToyCatalog catalog;
+  const PlanOutcome outcome = make_plan(programs, catalog, {});
+  Bytes least = outcome.free_plan;
+  for (const FrontierPoint& plain : outcome.plain) least = min(least, plain.arena_bytes);
+  const Bytes state = plan_of(outcome).state_bytes;
+  EXPECT_LT((outcome.smallest - state).count(), (least - state).count() / 2);
+  expect_sound(programs, catalog);
+}
+
 TEST(PlannerTest, TakeoversHelpElementwiseChains) {
   const graph::ProgramSet programs = toy_network({.batch = 64, .widths = {512, 512}});
   const toys::ToyCatalog catalog;

@@ -43,9 +43,12 @@ class FakeProcess {
     }
     finder.look(
         [this](uint64_t address, void* into, size_t bytes) {
-          auto* out = static_cast<char*>(into);
           size_t done = 0;
-          while (done < bytes && read(address + done, out[done])) ++done;
+          while (done < bytes) {
+            const size_t got = read(address + done, static_cast<char*>(into) + done, bytes - done);
+            if (got == 0) break;
+            done += got;
+          }
           return done;
         },
         seconds);
@@ -58,27 +61,35 @@ class FakeProcess {
     Content content;
   };
 
-  bool read(uint64_t address, char& byte) const {
+  // Up to the end of the part that holds `address`, at most up to the array in it.
+  size_t read(uint64_t address, char* out, size_t bytes) const {
     for (const Part& part : parts_) {
       if (address < part.begin || address >= part.begin + part.extent) continue;
-      byte = 0;
-      if (part.content == Content::kConstant) byte = 7;
-      if (address < part.begin + part.shift) return true;
-      const uint64_t at = address - part.begin - part.shift;
-      const bool floats = part.content == Content::kFloats;
-      if (at >= part.filled || at >= (floats ? 40 : 80) * kMiB) return true;
-      if (part.content == Content::kDoubles || floats) {
-        const uint64_t index = at / (floats ? 4 : 8);
-        const uint64_t mixed = (index + 1) * 0x9e3779b97f4a7c15u * static_cast<uint64_t>(part.seed);
-        const double value = static_cast<double>(mixed >> 11) * 0x1.0p-53;
-        const auto narrow = static_cast<float>(value);
-        char bytes[8] = {};
-        std::memcpy(bytes, floats ? static_cast<const void*>(&narrow) : &value, floats ? 4 : 8);
-        byte = bytes[at % (floats ? 4 : 8)];
-      }
-      return true;
+      const uint64_t at = address - part.begin;
+      uint64_t count = std::min<uint64_t>(bytes, part.extent - at);
+      if (at < part.shift) count = std::min(count, part.shift - at);
+      const char filler = part.content == Content::kConstant ? 7 : 0;
+      std::fill_n(out, count, filler);
+      if (at >= part.shift) fill(part, at - part.shift, out, count);
+      return count;
     }
-    return false;
+    return 0;
+  }
+
+  static void fill(const Part& part, uint64_t at, char* out, uint64_t count) {
+    const bool floats = part.content == Content::kFloats;
+    if (part.content != Content::kDoubles && !floats) return;
+    const uint64_t size = floats ? 4 : 8;
+    const uint64_t end = std::min(part.filled, (floats ? 40 : 80) * kMiB);
+    for (uint64_t i = 0; i < count && at + i < end;) {
+      const uint64_t index = (at + i) / size;
+      const uint64_t mixed = (index + 1) * 0x9e3779b97f4a7c15u * static_cast<uint64_t>(part.seed);
+      const double value = static_cast<double>(mixed >> 11) * 0x1.0p-53;
+      const auto narrow = static_cast<float>(value);
+      char bytes[8] = {};
+      std::memcpy(bytes, floats ? static_cast<const void*>(&narrow) : &value, size);
+      for (uint64_t k = (at + i) % size; k < size && i < count; ++k, ++i) out[i] = bytes[k];
+    }
   }
 
   std::vector<Part> parts_;
@@ -120,6 +131,20 @@ TEST(Copies, AreFoundWhereTheFirstWasMappedTogetherWithSmallThings) {
   process.map(kThird - 128 * kMiB, 128 * kMiB, Content::kDoubles, 0);
   process.look(finder);
   EXPECT_EQ(finder.found().equal, 3);
+}
+
+// A thread's stack is mapped right below one array, small things right above the other.
+TEST(Copies, AreFoundWhereStacksAreMappedBesideThem) {
+  for (const uint64_t below : {uint64_t{0}, 3 * kMiB, 8 * kMiB + 4096, 11 * kMiB}) {
+    for (const uint64_t above : {uint64_t{0}, 300 * uint64_t{1024}, 9 * kMiB}) {
+      FakeProcess process;
+      CopyFinder finder;
+      process.map(kFirst, kArray + below, Content::kDoubles, below + 16);
+      process.map(kSecond, kArray + above, Content::kDoubles, 64);
+      process.look(finder);
+      EXPECT_EQ(finder.found().equal, 2) << below << " below, " << above << " above";
+    }
+  }
 }
 
 TEST(Copies, InHalfTheSizeAreFound) {
@@ -195,7 +220,7 @@ std::vector<Sample> samples_at(const std::vector<int64_t>& held_mib) {
 }
 
 TEST(Copies, ThatWereNotComparedCountByTheRiseOfTheMemory) {
-  const DataCopies compared{int64_t{800} << 20, 2, 0, 0, 3.0, 6.0};
+  const DataCopies compared{int64_t{800} << 20, 2, 0, 0, 3.0, 6.0, 1.0};
   const auto alike = [&](const std::vector<int64_t>& held_mib) {
     DataCopies copies = compared;
     add_alike(copies, samples_at(held_mib));
@@ -203,6 +228,8 @@ TEST(Copies, ThatWereNotComparedCountByTheRiseOfTheMemory) {
   };
   EXPECT_EQ(alike({100, 240, 250, 700, 1050, 1860, 1900, 2680, 2650}), 1);
   EXPECT_EQ(alike({100, 240, 250, 700, 1050, 1860, 1900, 1880}), 0);
+  // What the program loaded before the array is not the array's.
+  EXPECT_EQ(alike({20, 240, 250, 700, 1050, 1860, 1900, 2680, 2650}), 1);
   // Half an array more is something else.
   EXPECT_EQ(alike({100, 240, 250, 700, 1050, 1860, 2300, 2250}), 0);
   // So is what lies far beyond: a large model.

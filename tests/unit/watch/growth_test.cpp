@@ -277,5 +277,81 @@ TEST(Growth, ALongStartIsNoGrowthOnceStepsAreKnown) {
   EXPECT_EQ(find_growth(samples).form, CurveForm::kNoGrowth);
 }
 
+// Start-up that rises quickly, steps over `progress` points of `mib_per_step` each, then an end
+// that idles, as an interpreter's does that clears up.
+std::vector<Sample> short_run(int progress, double mib_per_step, int idle) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 40; ++i) samples.push_back(sample_at(i * 0.05, std::min(i * 12, 400), 0));
+  for (int i = 0; i < progress; ++i) {
+    samples.push_back(sample_at(2 + i * 0.05, 400 + mib_per_step * i, i + 1));
+  }
+  const Sample last = samples.back();
+  for (int i = 1; i <= idle; ++i) {
+    samples.push_back(
+        sample_at(last.seconds + i * 0.05, 400 + mib_per_step * progress, last.steps));
+  }
+  return samples;
+}
+
+TEST(Growth, OfFewStepsIsNotHiddenByALongIdleEnd) {
+  const Growth growth = find_growth(short_run(14, 30, 60));
+  EXPECT_EQ(growth.form, CurveForm::kGrowth);
+  EXPECT_LE(growth.to_seconds, 2.66);
+  EXPECT_NEAR(growth.bytes_per_step, 30 * kMiB, 0.1 * 30 * kMiB);
+}
+
+TEST(Growth, OfFewStepsIsJudgedBySixteenPointsAtLeast) {
+  const Growth growth = find_growth(short_run(14, 0, 60));
+  EXPECT_EQ(growth.form, CurveForm::kNoGrowth);
+  EXPECT_NEAR(growth.from_seconds, 1.9, 0.01);
+  std::vector<Sample> samples = short_run(14, 30, 60);
+  samples.erase(samples.begin(), samples.begin() + 40);
+  EXPECT_EQ(find_growth(samples).form, CurveForm::kTooShort);
+}
+
+TEST(Growth, OneMarkAloneBoundsNothing) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 100; ++i) samples.push_back(sample_at(i, 500 + 8 * i, i < 4 ? 0 : 1));
+  const Growth growth = find_growth(samples);
+  EXPECT_EQ(growth.form, CurveForm::kGrowth);
+  EXPECT_EQ(growth.to_seconds, 99);
+  EXPECT_EQ(growth.bytes_per_step, 0);
+}
+
+// `speed(time)`: steps a second at 0 … 1 of 80 seconds; 3 MiB a step.
+Growth leak_at_speed(const std::function<double(double)>& speed) {
+  std::vector<Sample> samples;
+  double steps = 1;
+  for (int i = 0; i < 160; ++i) {
+    samples.push_back(sample_at(i * 0.5, 300 + 3 * steps, static_cast<int64_t>(steps)));
+    steps += 0.5 * speed(i / 160.0);
+  }
+  return find_growth(samples);
+}
+
+TEST(Growth, IsStraightOverTheStepsWhateverTheirSpeed) {
+  const std::function<double(double)> speeds[] = {
+      [](double) { return 8.0; },
+      [](double t) { return t < 0.25 ? 1.0 : 8.0; },
+      [](double t) { return 12 - 10 * t; },
+      [](double t) { return t < 0.4 ? 9.0 : 3.0; },
+      [](double t) { return std::fmod(t * 7, 1.0) < 0.5 ? 3.0 : 9.0; },
+  };
+  for (const auto& speed : speeds) {
+    const Growth growth = leak_at_speed(speed);
+    EXPECT_EQ(growth.form, CurveForm::kGrowth);
+    EXPECT_NEAR(growth.bytes_per_step, 3 * kMiB, 0.15 * kMiB);
+    EXPECT_GE(growth.confidence, 0.9);
+  }
+}
+
+TEST(Growth, ACountThatJumpsBendsNothingMuch) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 120; ++i) {
+    samples.push_back(sample_at(i, 300 + 5 * i, i < 60 ? i + 1 : 100'000 + i));
+  }
+  EXPECT_EQ(find_growth(samples).form, CurveForm::kGrowth);
+}
+
 }  // namespace
 }  // namespace plimsoll::watch

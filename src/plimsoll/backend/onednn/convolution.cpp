@@ -54,6 +54,9 @@ memory::desc bias_of(const Convolution& c) {
 
 std::string key_of(const Convolution& c, std::string_view weights) {
   std::string key = "conv" + std::to_string(static_cast<int>(c.kind));
+  const bool point = c.geometry.window[0].size == 1 && c.geometry.window[1].size == 1;
+  if (point) key += "point";
+  if (!point && c.geometry.groups > 1 && c.geometry.groups == c.geometry.channels) key += "channel";
   const auto add = [&](int64_t value) {
     key += ',';
     key += std::to_string(value);

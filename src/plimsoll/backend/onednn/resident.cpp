@@ -13,13 +13,19 @@ constexpr Bytes kThreadBytes = 160_KiB;
 constexpr Bytes kLoadingBytes = 22_MiB;
 constexpr Bytes kMakingBytes = 7_MiB + 384_KiB;
 
-// Of one primitive, by the start of its key: convolutions forward, to the input, to the kernel;
-// dense layers forward and backward.
+// Of one primitive, by the start of its key: convolutions forward, to the input, to the kernel, of
+// single points, of single channels, and others; dense layers forward and backward.
 struct Row {
   std::string_view prefix;
   Bytes bytes;
 };
-constexpr Row kRows[] = {{"conv0", 160_KiB},
+constexpr Row kRows[] = {{"conv0point", 60_KiB},
+                         {"conv1point", 100_KiB},
+                         {"conv2point", 100_KiB},
+                         {"conv0channel", 50_KiB},
+                         {"conv1channel", 60_KiB},
+                         {"conv2channel", 50_KiB},
+                         {"conv0", 160_KiB},
                          {"conv1", 150_KiB},
                          {"conv2", 80_KiB},
                          {"dense0", 260_KiB},

@@ -1,0 +1,71 @@
+// Any bytes as a file of data: the first one says which ending the file's name has. Arrays (.npy,
+// .npz, IDX, HDF5), tables, texts and records are opened and their first rows read. Records are
+// framed here where a bit says so, since no fuzzer guesses a checksum.
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+
+#include "base/error.h"
+#include "codec/tf_record.h"
+#include "data/dataset.h"
+#include "fuzz/fuzz_input.h"
+
+namespace {
+
+using namespace plimsoll;
+
+void read_rows(data::RowSource& source) {
+  constexpr int64_t kMostElements = 1 << 16;
+  int64_t elements = 1;
+  for (const int64_t extent : source.row_shape()) elements *= extent;
+  if (elements < 1 || elements > kMostElements) return;
+  std::vector<float> row(static_cast<size_t>(elements));
+  const int64_t rows = std::min<int64_t>(source.row_count(), 8);
+  for (int64_t i = 0; i < rows; ++i) source.read(i, 1, DType::kFloat32, row.data());
+  if (source.row_count() > rows) {
+    source.read(source.row_count() - 1, 1, DType::kFloat32, row.data());
+  }
+}
+
+void open_and_read(const std::string& path, uint8_t bits) {
+  data::DatasetOptions options;
+  options.data = path;
+  options.spill_directory = "/var/tmp";
+  options.standardize = (bits & 1) != 0;
+  if ((bits & 2) != 0) options.fill = "mean";
+  if ((bits & 4) != 0) options.text = "words";
+  options.window = (bits & 8) != 0 ? 3 : 0;
+  const data::Dataset dataset = data::open_dataset(options);
+  for (const auto* sources : {&dataset.features, &dataset.targets, &dataset.weights}) {
+    for (const auto& source : *sources) read_rows(*source);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static constexpr std::array<const char*, 8> kEndings = {".npy",  ".npz",      ".csv", ".txt",
+                                                          ".idx3", ".tfrecord", ".h5",  ".gz"};
+  if (size == 0) return 0;
+  const std::string path = "/dev/shm/plimsoll_data_fuzz_" + std::to_string(getpid()) +
+                           kEndings[data[0] % kEndings.size()];
+  {
+    File file = File::create(path);
+    const auto bytes = fuzz::bytes_of(data + 1, size - 1);
+    if (path.ends_with(".tfrecord") && (data[0] & 0x10) != 0) {
+      file.write_at(0, codec::tf_record_frame(bytes));
+    } else {
+      file.write_at(0, bytes);
+    }
+  }
+  try {
+    open_and_read(path, data[0] >> 4);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kInternal) std::abort();
+  }
+  unlink(path.c_str());
+  return 0;
+}

@@ -1,0 +1,164 @@
+#include "plan/pack.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+namespace plimsoll::plan {
+namespace {
+
+constexpr int64_t kPlenty = 10'000'000;
+
+bool meet(const Piece& a, const Piece& b) { return a.begin < b.end && b.begin < a.end; }
+
+void expect_sound(const std::vector<Piece>& pieces, int64_t capacity, const PackResult& result) {
+  ASSERT_EQ(result.offsets.size(), pieces.size());
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    EXPECT_GE(result.offsets[i], 0);
+    EXPECT_LE(result.offsets[i] + pieces[i].bytes, capacity);
+    for (size_t j = 0; j < i; ++j) {
+      if (!meet(pieces[i], pieces[j])) continue;
+      EXPECT_TRUE(result.offsets[i] + pieces[i].bytes <= result.offsets[j] ||
+                  result.offsets[j] + pieces[j].bytes <= result.offsets[i])
+          << i << " and " << j;
+    }
+  }
+}
+
+// In every order, each on top of all that it meets: one of the orders is best.
+int64_t least_capacity(const std::vector<Piece>& pieces) {
+  std::vector<size_t> order(pieces.size());
+  std::iota(order.begin(), order.end(), 0u);
+  int64_t best = std::numeric_limits<int64_t>::max();
+  do {
+    std::vector<int64_t> tops(pieces.size());
+    int64_t region = 0;
+    for (size_t k = 0; k < order.size(); ++k) {
+      int64_t offset = 0;
+      for (size_t m = 0; m < k; ++m) {
+        if (meet(pieces[order[k]], pieces[order[m]])) offset = std::max(offset, tops[order[m]]);
+      }
+      tops[order[k]] = offset + pieces[order[k]].bytes;
+      region = std::max(region, tops[order[k]]);
+    }
+    best = std::min(best, region);
+  } while (std::ranges::next_permutation(order).found);
+  return best;
+}
+
+int64_t load_of(const std::vector<Piece>& pieces) {
+  int64_t load = 0;
+  for (const Piece& at : pieces) {
+    int64_t alive = 0;
+    for (const Piece& piece : pieces) {
+      if (piece.begin <= at.begin && at.begin < piece.end) alive += piece.bytes;
+    }
+    load = std::max(load, alive);
+  }
+  return load;
+}
+
+std::vector<Piece> random_pieces(size_t count, int64_t time, std::mt19937& random) {
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < count; ++i) {
+    const auto begin = static_cast<int64_t>(random() % static_cast<uint32_t>(time));
+    const auto length = static_cast<int64_t>(1 + random() % 5);
+    pieces.push_back({begin, begin + length, static_cast<int64_t>(1 + random() % 9)});
+  }
+  return pieces;
+}
+
+void expect_least(const std::vector<Piece>& pieces, int64_t least) {
+  const PackResult packed = pack_within(pieces, least, kPlenty);
+  ASSERT_EQ(packed.verdict, PackVerdict::kPacked);
+  expect_sound(pieces, least, packed);
+  EXPECT_EQ(pack_within(pieces, least - 1, kPlenty).verdict, PackVerdict::kImpossible);
+}
+
+TEST(PackTest, AgreesWithAllOrdersOnSmallInstances) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    const std::vector<Piece> pieces = random_pieces(3 + random() % 5, 8, random);
+    expect_least(pieces, least_capacity(pieces));
+  }
+}
+
+// Rare among small ones: the load does not tell what is needed.
+TEST(PackTest, AgreesWithAllOrdersWhereTheLoadIsNotEnough) {
+  const std::vector<std::vector<Piece>> instances = {
+      {{6, 8, 2}, {7, 8, 2}, {3, 6, 1}, {4, 5, 1}, {1, 4, 2}, {3, 7, 1}, {4, 7, 1}, {1, 3, 2}},
+      {{5, 9, 3},
+       {2, 5, 3},
+       {4, 7, 2},
+       {5, 8, 2},
+       {1, 3, 2},
+       {7, 10, 3},
+       {3, 5, 1},
+       {0, 4, 3},
+       {3, 7, 1}},
+      {{1, 5, 2},
+       {5, 9, 1},
+       {3, 4, 1},
+       {0, 1, 4},
+       {3, 7, 2},
+       {4, 6, 2},
+       {7, 10, 4},
+       {0, 4, 4},
+       {5, 8, 4}}};
+  for (const std::vector<Piece>& pieces : instances) {
+    const int64_t least = least_capacity(pieces);
+    EXPECT_GT(least, load_of(pieces));
+    expect_least(pieces, least);
+  }
+}
+
+TEST(PackTest, FindsWhatWasCutFromARectangle) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 20; ++round) {
+    // Guillotine cuts of 64 × 64 leave no waste at all.
+    std::vector<Piece> pieces = {{0, 64, 64}};
+    while (pieces.size() < 40) {
+      Piece& piece = pieces[random() % pieces.size()];
+      const int64_t width = piece.end - piece.begin;
+      if (random() % 2 == 0 && width > 1) {
+        const int64_t at = piece.begin + 1 + static_cast<int64_t>(random()) % (width - 1);
+        const Piece right{at, piece.end, piece.bytes};
+        piece.end = at;
+        pieces.push_back(right);
+      } else if (piece.bytes > 1) {
+        const int64_t part = 1 + static_cast<int64_t>(random()) % (piece.bytes - 1);
+        const Piece upper{piece.begin, piece.end, piece.bytes - part};
+        piece.bytes = part;
+        pieces.push_back(upper);
+      }
+    }
+    const PackResult packed = pack_within(pieces, 64, 100'000'000);
+    ASSERT_EQ(packed.verdict, PackVerdict::kPacked) << round;
+    expect_sound(pieces, 64, packed);
+    EXPECT_EQ(packed.offsets, pack_within(pieces, 64, 100'000'000).offsets);
+  }
+}
+
+TEST(PackTest, GivesUpWhenTheEffortIsSpent) {
+  std::mt19937 random(5);
+  const std::vector<Piece> pieces = random_pieces(60, 30, random);
+  const PackResult result = pack_within(pieces, load_of(pieces), 100);
+  EXPECT_EQ(result.verdict, PackVerdict::kSpent);
+  EXPECT_TRUE(result.offsets.empty());
+  EXPECT_GE(result.work, 100);
+  EXPECT_LT(result.work, 1000);
+}
+
+TEST(PackTest, NothingAndWhatHasNoBytesFitsAnywhere) {
+  EXPECT_EQ(pack_within({}, 0, kPlenty).verdict, PackVerdict::kPacked);
+  const PackResult result = pack_within({{0, 4, 8}, {1, 2, 0}, {3, 3, 8}}, 8, kPlenty);
+  EXPECT_EQ(result.verdict, PackVerdict::kPacked);
+  EXPECT_EQ(result.offsets, (std::vector<int64_t>{0, 0, 0}));
+  EXPECT_EQ(pack_within({{0, 1, 2}}, 1, kPlenty).verdict, PackVerdict::kImpossible);
+}
+
+}  // namespace
+}  // namespace plimsoll::plan

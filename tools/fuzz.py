@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""Feeds damaged files to every reader: builds the preset "fuzz" and runs its programs one by one.
+
+    .deps/venv/bin/python tools/fuzz.py [--seconds 600] [--output FOLDER]
+        [--no-build] [reader …]
+
+Seeds are small files of PLIMSOLL_TEST_DATA where it is set, and what this script makes itself. No
+single allocation may pass 64 MiB, the process 1 GiB (address sanitizer included), one input 10
+seconds. Prints a table; ends with 1 where a reader crashed, hung or passed a bound, and leaves the
+input in OUTPUT/<reader>/.
+"""
+
+import argparse
+import io
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "fuzz"
+DATA = Path(os.environ.get("PLIMSOLL_TEST_DATA", "/nonexistent"))
+MOST_MIB_AT_ONCE, MOST_MIB, MOST_SECONDS = 64, 1024, 10
+MOST_SEEDS = 150
+
+
+def wild(pattern: str, most_bytes: int) -> Iterator[bytes]:
+    """The smallest files of a pattern."""
+    paths = sorted(DATA.glob(pattern), key=lambda path: (path.stat().st_size, path.name))
+    small = [path for path in paths if 0 < path.stat().st_size <= most_bytes]
+    for path in small[:MOST_SEEDS]:
+        yield path.read_bytes()
+
+
+def h5_bytes(fill: Callable[[h5py.File], None], **options: object) -> bytes:
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w", **options) as file:
+        fill(file)
+    return buffer.getvalue()
+
+
+# The weights of the model that keras_weights_fuzz knows: layer, name, shape.
+WEIGHTS = [
+    ("conv2d", "kernel", (3, 3, 2, 3)), ("conv2d", "bias", (3,)),
+    *[("batch_normalization", n, (3,)) for n in ("gamma", "beta", "moving_mean",
+                                                 "moving_variance")],
+    ("head", "kernel", (48, 2)), ("head", "bias", (2,)),
+]  # fmt: skip
+
+
+def keras_3_weights(file: h5py.File) -> None:
+    groups = {"conv2d": "conv2d", "batch_normalization": "batch_normalization", "head": "dense"}
+    for layer, _, shape in WEIGHTS:
+        group = file.require_group(f"layers/{groups[layer]}/vars")
+        group.create_dataset(str(len(group)), shape, "f4")
+    file.create_dataset("optimizer/vars/0", (), "i8")
+    file.create_dataset("optimizer/vars/1", (), "f4")
+    trained = [shape for _, name, shape in WEIGHTS if not name.startswith("moving")]
+    for index, shape in enumerate(shape for shape in trained for _ in range(2)):
+        file.create_dataset(f"optimizer/vars/{index + 2}", shape, "f4")
+
+
+def keras_2_weights(file: h5py.File) -> None:
+    layers = list(dict.fromkeys(layer for layer, _, _ in WEIGHTS))
+    file.attrs["layer_names"] = [layer.encode() for layer in layers]
+    for layer in layers:
+        group = file.create_group(layer)
+        own = [(f"{layer}/{name}:0", shape) for at, name, shape in WEIGHTS if at == layer]
+        group.attrs["weight_names"] = [name.encode() for name, _ in own]
+        for name, shape in own:
+            group.create_dataset(name, shape, "f4")
+
+
+def chunked(file: h5py.File) -> None:
+    values = np.arange(600, dtype="f4").reshape(20, 30)
+    file.create_dataset("x", data=values, chunks=(7, 8), compression="gzip", shuffle=True)
+    file.create_dataset("y", data=np.arange(20, dtype="i8"), fletcher32=True, chunks=(20,))
+    file.attrs["names"] = np.array([b"one", b"three"])
+
+
+def weight_seeds() -> Iterator[bytes]:
+    for fill in (keras_3_weights, keras_2_weights):
+        for libver in ("earliest", "latest"):
+            yield h5_bytes(fill, libver=libver)
+
+
+def hdf5_seeds() -> Iterator[bytes]:
+    for libver in ("earliest", "latest"):
+        yield h5_bytes(chunked, libver=libver)
+    yield from weight_seeds()
+    yield from wild("wild/keras_h5/*.h5", 32_768)
+
+
+def json_seeds() -> Iterator[bytes]:
+    for path in sorted((ROOT / "examples").glob("*.json")):
+        yield path.read_bytes()
+    yield from wild("wild/keras_json/*.json", 65_536)
+    for content in wild("wild/keras_v3/*.keras", 1 << 20):
+        yield zipfile.ZipFile(io.BytesIO(content)).read("config.json")
+    for path in sorted(DATA.glob("wild/keras_h5/*.h5"))[:MOST_SEEDS]:
+        try:
+            with h5py.File(path) as file:
+                yield str(file.attrs["model_config"]).encode()
+        except (KeyError, OSError):
+            continue
+
+
+def zipped(method: int, members: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+SMALL_MODEL = """{"class_name": "Sequential", "config": {"name": "s", "layers": [
+{"class_name": "InputLayer", "config": {"name": "i", "batch_shape": [null, 6, 6, 2]}},
+{"class_name": "Conv2D", "config": {"name": "conv2d", "filters": 3, "kernel_size": 3}},
+{"class_name": "BatchNormalization", "config": {"name": "b"}},
+{"class_name": "Flatten", "config": {"name": "f"}},
+{"class_name": "Dense", "config": {"name": "head", "units": 2}}]},
+"compile_config": {"loss": "mse", "optimizer": {"class_name": "Adam", "config": {}}}}"""
+
+
+def archive_seeds() -> Iterator[bytes]:
+    members = {"metadata.json": b'{"keras_version": "3.15.0"}', "config.json": SMALL_MODEL.encode()}
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        yield zipped(method, members | {"model.weights.h5": h5_bytes(keras_3_weights)})
+    yield from wild("wild/keras_v3/*.keras", 1 << 18)
+
+
+def whole_h5_seeds() -> Iterator[bytes]:
+    def fill(file: h5py.File) -> None:
+        file.attrs["model_config"] = SMALL_MODEL
+        keras_2_weights(file.create_group("model_weights"))
+
+    yield h5_bytes(fill)
+    yield from wild("wild/keras_h5/*.h5", 49_152)
+
+
+def array_bytes(**arrays: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def npy_bytes(array: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+RECORD = bytes.fromhex(  # tf.train.Example of x: floats 1 and 2, y: the integer 3
+    "0a1f0a110a0178120c120a0a080000803f000000400a0a0a017912051a030a0103"
+)
+
+
+def data_seeds() -> Iterator[bytes]:
+    x = np.arange(24, dtype="f8").reshape(6, 4)
+    kinds = [x, x.astype(">i2"), np.asfortranarray(x), np.zeros((3, 0)), np.arange(5, dtype="u1")]
+    for array in kinds:
+        yield b"\0" + npy_bytes(array)
+    yield b"\1" + array_bytes(x=x, y=np.arange(6))
+    yield b"\1" + array_bytes(x_train=x, y_train=np.arange(6), sample_weight=np.ones(6))
+    for bits in range(0, 256, 16):
+        yield bytes([bits | 2]) + b'a,"b ""c""",label\r\n1,x,0\n2.5,"y\nz",1\n,x,1\n-3e2,y,0\n'
+        yield bytes([bits | 3]) + "To be, or not to be: déjà vu.\n".encode()
+    yield b"\4" + bytes([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 2]) + bytes(range(8))
+    yield b"\x15" + RECORD  # data_fuzz frames it
+    yield b"\6" + h5_bytes(chunked)
+    for content in wild("wild/npz/*.npy", 4096):
+        yield b"\0" + content
+    for content in wild("wild/npz/*.npz", 65_536):
+        yield b"\1" + content
+
+
+def image_seeds() -> Iterator[bytes]:
+    for content in wild("data/cats_dogs/*/*", 32_768):
+        yield b"\1" + content
+    yield b"\0" + bytes.fromhex(  # one red pixel
+        "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763"
+        "f8cfc0000003010100c9fe92ef0000000049454e44ae426082"
+    )
+
+
+def plan_seeds() -> Iterator[bytes]:
+    source = (ROOT / "tests" / "toys" / "toy_plans.cpp").read_text()
+    for text in re.findall(r'R"\((.*?)\)"', source, re.DOTALL):
+        yield b"\0" + text.encode()
+        yield b"\1" + text.encode()
+    for path in sorted((ROOT / "tests" / "golden").glob("*/*.txt")):
+        if path.stat().st_size < 16_384:
+            yield b"\0" + path.read_bytes()
+            yield b"\1" + path.read_bytes()
+
+
+def log_seeds() -> Iterator[bytes]:
+    for path in sorted((ROOT / "tests" / "golden" / "explain").rglob("*")):
+        if path.is_file() and path.stat().st_size < 16_384:
+            yield path.read_bytes()
+
+
+READERS: dict[str, tuple[Callable[[], Iterator[bytes]], int]] = {  # seeds, longest input
+    "hdf5": (hdf5_seeds, 65_536),
+    "zip": (archive_seeds, 65_536),
+    "keras_json": (json_seeds, 65_536),
+    "keras_archive": (archive_seeds, 65_536),
+    "keras_h5": (whole_h5_seeds, 65_536),
+    "keras_weights": (weight_seeds, 65_536),
+    "data": (data_seeds, 16_384),
+    "plan_text": (plan_seeds, 16_384),
+    "image": (image_seeds, 32_768),
+    "explain": (log_seeds, 16_384),
+}
+
+
+def run(reader: str, seconds: int, output: Path) -> tuple[bool, str]:
+    """Runs one reader; whether it stood, and its line of the table."""
+    seeds, longest = READERS[reader]
+    folder = output / reader
+    (folder / "seeds").mkdir(parents=True, exist_ok=True)
+    (folder / "corpus").mkdir(exist_ok=True)
+    for index, content in enumerate(seeds()):
+        (folder / "seeds" / f"{index:04}").write_bytes(content)
+    done = subprocess.run(
+        [
+            BUILD / "tests" / "fuzz" / f"{reader}_fuzz", folder / "corpus", folder / "seeds",
+            f"-max_total_time={seconds}", f"-max_len={longest}", "-print_final_stats=1",
+            f"-rss_limit_mb={MOST_MIB}", f"-malloc_limit_mb={MOST_MIB_AT_ONCE}",
+            f"-timeout={MOST_SECONDS}", f"-artifact_prefix={folder}/", "-verbosity=1",
+        ],
+        capture_output=True, text=True, errors="replace",
+    )  # fmt: skip
+    (folder / "log.txt").write_text(done.stderr)
+    stats = dict(re.findall(r"stat::(\w+):\s*(\d+)", done.stderr))
+    kinds = re.compile(r"(crash|oom|timeout|leak)-")
+    found = sorted(path.name for path in folder.iterdir() if kinds.match(path.name))
+    cover = (re.findall(r"cov: (\d+)", done.stderr) or ["?"])[-1]
+    corpus = len(list((folder / "corpus").iterdir()))
+    line = (
+        f"{reader:<14} {seconds:>7} {stats.get('number_of_executed_units', '?'):>10} "
+        f"{stats.get('slowest_unit_time_sec', '?'):>7} {stats.get('peak_rss_mb', '?'):>8} "
+        f"{corpus:>7} {cover:>6} {' '.join(found) or 'none'}"
+    )
+    return done.returncode == 0 and not found, line
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("readers", nargs="*", metavar="reader", help=" ".join(READERS))
+    parser.add_argument("--seconds", type=int, default=600, help="for each reader")
+    parser.add_argument("--output", type=Path, default=BUILD / "runs")
+    parser.add_argument("--no-build", action="store_true")
+    options = parser.parse_args()
+    readers = options.readers or list(READERS)
+    unknown = [name for name in readers if name not in READERS]
+    if unknown:
+        parser.error(f"expected some of {' '.join(READERS)}, received {' '.join(unknown)}")
+    if not options.no_build:
+        configure = ["cmake", "--preset", "fuzz", "-Wno-dev", "--log-level=WARNING"]
+        targets = [f"{name}_fuzz" for name in readers]
+        subprocess.run(configure, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            ["cmake", "--build", "--preset", "fuzz", "--target", *targets], cwd=ROOT, check=True
+        )
+    print(f"{'reader':<14} {'seconds':>7} {'inputs':>10} {'slowest':>7} {'peak MiB':>8} "
+          f"{'corpus':>7} {'edges':>6} found", flush=True)  # fmt: skip
+    stood = True
+    for reader in readers:
+        ok, line = run(reader, options.seconds, options.output)
+        stood &= ok
+        print(line, flush=True)
+    return 0 if stood else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
