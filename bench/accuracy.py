@@ -4,8 +4,8 @@
 
 Each run starts both from the same initial weights (made by Keras for the seed). Keras gets the
 samples as arrays that NumPy prepared; Plimsoll reads the files with the command of
-examples/data_sets/README.md. Prints one JSON line a run, then a Markdown table. --scale makes epochs
-fewer where time is short.
+examples/data_sets/README.md. Prints one JSON line a run, then a Markdown table. --scale makes
+epochs fewer where time is short.
 """
 
 import argparse

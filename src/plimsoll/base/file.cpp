@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -188,7 +189,13 @@ void File::advise(Access access) const {
 }
 
 void File::prefetch(int64_t offset, int64_t length) const {
-  (void)::posix_fadvise(descriptor_, offset, length, POSIX_FADV_WILLNEED);
+  // Linux reads no more than a device takes at once (often 512 KiB to 1280 KiB) for one advice and
+  // forgets the rest.
+  constexpr int64_t kPiece = 256 << 10;
+  for (int64_t done = 0; done < length; done += kPiece) {
+    (void)::posix_fadvise(descriptor_, offset + done, std::min(kPiece, length - done),
+                          POSIX_FADV_WILLNEED);
+  }
 }
 
 void File::drop_cache(int64_t offset, int64_t length) const {

@@ -18,6 +18,7 @@
 #include "report/run_summary.h"
 #include "trace/run_log.h"
 #include "train/checkpointer.h"
+#include "train/limit_watch.h"
 #include "train/session.h"
 
 namespace plimsoll::cli {
@@ -42,16 +43,17 @@ struct FitCommand {
 };
 
 train::Session* running = nullptr;
+volatile std::sig_atomic_t stopped_by_signal = 0;
 
 extern "C" void stop_running(int) {
+  stopped_by_signal = 1;
   if (running != nullptr) running->request_stop();
 }
 
 // Ctrl-C and SIGTERM end the run behind the current step while one of these lives.
 class StopOnSignal {
  public:
-  explicit StopOnSignal(train::Session& session) {
-    running = &session;
+  StopOnSignal() {
     std::signal(SIGINT, stop_running);
     std::signal(SIGTERM, stop_running);
   }
@@ -62,6 +64,12 @@ class StopOnSignal {
   }
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+  // The session that a signal stops from now on; null: none, it is told when there is one.
+  void follow(train::Session* session) {
+    running = session;
+    if (session != nullptr && stopped_by_signal) session->request_stop();
+  }
 };
 
 report::RunSummary summarize(const train::Session& session, const train::History& history) {
@@ -111,7 +119,7 @@ std::unique_ptr<trace::RunLog> open_log(const FitCommand& command, const train::
 }
 
 train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, EpochLogs& logs,
-                              const train::Session& session) {
+                              const std::unique_ptr<train::Session>& session) {
   train::FitOptions options;
   options.epochs = command.epochs;
   if (command.steps > 0) options.steps = command.steps;
@@ -124,7 +132,7 @@ train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, Epo
   }
   options.on_epoch = [log, &logs, &session](const train::EpochResult& epoch) {
     if (log != nullptr) log->epoch(epoch.epoch, epoch.metrics, epoch.seconds);
-    logs.epoch(epoch, session.memory());
+    logs.epoch(epoch, session->memory());
   };
   return options;
 }
@@ -159,56 +167,97 @@ void report_profile(const FitCommand& command, const train::Session& session) {
   write_text_file(path, trace ? report::to_chrome_trace(profile) : report::to_json(profile));
 }
 
-int run(FitCommand command) {
-  if (!command.output.empty()) formats::check_output_name(command.output);
-  if (!command.shuffle.empty()) data::parse_shuffle(command.shuffle);  // refused before anything
-  const std::unique_ptr<train::Checkpointer> checkpoints = open_checkpoints(command);
-  Loaded loaded = load(command.model, true, true);
-  TrainingData data = open_training(command.data, command.model.seed, loaded);
-  train::SessionOptions session_choices =
-      session_options(command.model, command.data.data.set.spill_directory);
-  session_choices.profile = command.profile || !command.profile_output.empty();
-  train::Session session(loaded.file.model, loaded.compile, session_choices, data.rows,
-                         data.resident);
-  report::PlanSummary plan = session.summary();
-  if (command.shuffle.empty()) command.shuffle = data::to_string(data.train.usual_shuffle());
-  plan.data = data::describe(data.train) + ", shuffle " + command.shuffle;
-  if (!command.model.json) std::fputs((report::to_text(plan, false) + "\n").c_str(), stderr);
-  session.initialize(loaded.file.weights.get());
-  const std::unique_ptr<train::Callbacks> callbacks = make_callbacks(command, loaded, session);
-  if (checkpoints && callbacks) checkpoints->attach(*callbacks);
-  train::Position start;
-  if (checkpoints) {
-    start = checkpoints->restore(session, data.rows.train, data::parse_shuffle(command.shuffle));
+// A run: the session that it is in now, and what outlives a session when the limit changes.
+struct Run {
+  FitCommand command;
+  Loaded loaded;
+  TrainingData data;
+  train::SessionOptions choices;
+  std::unique_ptr<train::Session> session;
+  std::unique_ptr<train::Checkpointer> checkpoints;
+  std::unique_ptr<train::Callbacks> callbacks;
+
+  void open_session() {
+    session = std::make_unique<train::Session>(loaded.file.model, loaded.compile, choices,
+                                               data.rows, data.resident);
   }
-  const std::unique_ptr<trace::RunLog> log = open_log(command, start);
-  EpochLogs logs =
-      open_epoch_logs(command.callbacks, start.epoch, report::to_text(plan, true), session);
-  train::FitOptions options = fit_options(command, log.get(), logs, session);
-  options.start = start;
-  if (callbacks) {
+};
+
+// Takes the run's state to a session within another limit. Where there is none, the run goes on in
+// one like that before.
+void plan_anew(Run& run, Bytes limit, const train::Position& position) {
+  train::BestWeights kept("", run.choices.spill_directory);
+  kept.save(*run.session->state(), 0);
+  train::SessionOptions before = run.choices;
+  before.threads = run.session->plan().threads;
+  run.session.reset();
+  run.choices = before;
+  run.choices.memory = limit;
+  run.choices.saved_plan.clear();
+  std::string what = "planned anew at step " + std::to_string(position.steps);
+  try {
+    run.open_session();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kBudget) throw;
+    run.choices = before;
+    run.open_session();
+    what = "not enough, the run goes on as planned before (" + std::string(error.what()) + ")";
+  }
+  run.session->initialize(nullptr);
+  run.session->restore(*kept.load(0), position.steps);
+  if (run.checkpoints) run.checkpoints->go_on_in(*run.session);
+  const report::PlanSummary& plan = run.session->summary();
+  std::fprintf(stderr, "the limit is now %s: %s; predicted peak %s, block set %d\n",
+               to_string(limit).c_str(), what.c_str(), to_string(plan.predicted_process).c_str(),
+               plan.block_set);
+}
+
+// Trains to the end, or to a signal to stop; a limit that changes takes it from session to session.
+train::History fit(Run& run, train::FitOptions options) {
+  train::LimitWatch watch;
+  StopOnSignal guard;
+  std::optional<Bytes> limit;
+  options.on_position = [&](const train::Position& position, bool epoch_ended) {
+    if (run.checkpoints) run.checkpoints->pass(*run.session, position, epoch_ended);
+    if (epoch_ended) return;
+    limit = watch.poll(run.session->summary().predicted_process);
+    if (limit) run.session->request_stop();
+  };
+  if (run.callbacks) {
     options.ends = [&](const train::EpochResult& result) {
-      return callbacks->end_epoch(session, result);
-    };
-    if (callbacks->state().stopped) options.epochs = start.epoch;  // it ended before
-  }
-  if (checkpoints) {
-    options.on_position = [&](const train::Position& position, bool epoch_ended) {
-      checkpoints->pass(session, position, epoch_ended);
+      return run.callbacks->end_epoch(*run.session, result);
     };
   }
-  train::History history;
-  {
-    const StopOnSignal guard(session);
-    history = session.fit(data.train, data.validation.get(), options);
+  while (true) {
+    guard.follow(run.session.get());
+    train::History history = run.session->fit(run.data.train, run.data.validation.get(), options);
+    const bool more = !options.steps || history.steps < *options.steps;
+    if (!limit || stopped_by_signal || !more) return history;
+    guard.follow(nullptr);
+    plan_anew(run, *limit, history.position);
+    options.start = history.position;
+    limit.reset();
   }
-  const bool kept = !checkpoints || checkpoints->finish(session, history.position);
-  if (callbacks && !history.interrupted) callbacks->finish(session);
-  const report::RunSummary summary = summarize(session, history);
+}
+
+// What is shown before the first step.
+report::PlanSummary describe(const Run& run) {
+  report::PlanSummary plan = run.session->summary();
+  plan.data = data::describe(run.data.train) + ", shuffle " + run.command.shuffle;
+  return plan;
+}
+
+// Files and messages behind the last step.
+int finish(Run& run, const train::History& history) {
+  const FitCommand& command = run.command;
+  const bool kept = !run.checkpoints || run.checkpoints->finish(*run.session, history.position);
+  if (run.callbacks && !history.interrupted) run.callbacks->finish(*run.session);
+  const report::RunSummary summary = summarize(*run.session, history);
   if (!command.output.empty()) {
-    formats::save_model(command.output, loaded.file.model, &loaded.compile, *session.state());
+    formats::save_model(command.output, run.loaded.file.model, &run.loaded.compile,
+                        *run.session->state());
   }
-  report_profile(command, session);
+  report_profile(command, *run.session);
   if (command.model.json) {
     std::fputs((report::to_json(summary) + "\n").c_str(), stdout);
   } else {
@@ -217,6 +266,42 @@ int run(FitCommand command) {
   }
   if (!history.interrupted) return kDone;
   return kept ? kInterrupted : kFileFailure;
+}
+
+int run(FitCommand command) {
+  if (!command.output.empty()) formats::check_output_name(command.output);
+  if (!command.shuffle.empty()) data::parse_shuffle(command.shuffle);  // refused before anything
+  std::unique_ptr<train::Checkpointer> checkpoints = open_checkpoints(command);
+  Loaded loaded = load(command.model, true, true);
+  TrainingData data = open_training(command.data, command.model.seed, loaded);
+  if (command.shuffle.empty()) command.shuffle = data::to_string(data.train.usual_shuffle());
+  Run run{std::move(command),
+          std::move(loaded),
+          std::move(data),
+          {},
+          nullptr,
+          std::move(checkpoints),
+          nullptr};
+  run.choices = session_options(run.command.model, run.command.data.data.set.spill_directory);
+  run.choices.profile = run.command.profile || !run.command.profile_output.empty();
+  run.open_session();
+  const report::PlanSummary plan = describe(run);
+  if (!run.command.model.json) std::fputs((report::to_text(plan, false) + "\n").c_str(), stderr);
+  run.session->initialize(run.loaded.file.weights.get());
+  run.callbacks = make_callbacks(run.command, run.loaded, *run.session);
+  if (run.checkpoints && run.callbacks) run.checkpoints->attach(*run.callbacks);
+  train::Position start;
+  if (run.checkpoints) {
+    start = run.checkpoints->restore(*run.session, run.data.rows.train,
+                                     data::parse_shuffle(run.command.shuffle));
+  }
+  const std::unique_ptr<trace::RunLog> log = open_log(run.command, start);
+  EpochLogs logs = open_epoch_logs(run.command.callbacks, start.epoch, report::to_text(plan, true),
+                                   *run.session);
+  train::FitOptions options = fit_options(run.command, log.get(), logs, run.session);
+  options.start = start;
+  if (run.callbacks && run.callbacks->state().stopped) options.epochs = start.epoch;  // it ended
+  return finish(run, fit(run, std::move(options)));
 }
 
 }  // namespace

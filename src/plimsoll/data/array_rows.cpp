@@ -52,15 +52,15 @@ class ArrayRows final : public RowSource {
     file.advise(random ? File::Access::kRandom : File::Access::kSequential);
     // Rows in random order cost a device access each until the file is in the page cache: a file
     // that will fit there easily is read ahead as a whole.
-    if (random && Bytes(4 * bytes) <= memory_available_to_process()) {
-      file.prefetch(file_->offset() + data_offset_, bytes);
-    }
+    asks_ahead_ = Bytes(4 * bytes) > memory_available_to_process();
+    if (random && !asks_ahead_) file.prefetch(file_->offset() + data_offset_, bytes);
   }
 
   void read_ahead(int64_t first, int64_t count) override {
-    if (!kept_.empty()) return;
+    if (!asks_ahead_) return;
     const int64_t row_bytes = row_elements_ * format_.bytes;
-    file_->file()->prefetch(file_->offset() + data_offset_ + first * row_bytes, count * row_bytes);
+    const int64_t begin = file_->offset() + data_offset_ + first * row_bytes;
+    file_->file()->prefetch(begin, count * row_bytes);
   }
 
   void read(int64_t first, int64_t count, DType dtype, void* destination) override {
@@ -98,6 +98,7 @@ class ArrayRows final : public RowSource {
   std::vector<int64_t> row_shape_;
   int64_t row_elements_;
   std::vector<std::byte> kept_;
+  bool asks_ahead_ = false;  // the file does not stay in the page cache
 };
 
 // Number of the column that stands at position `index` of a row in C order, in Fortran order.

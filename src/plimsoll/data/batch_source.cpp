@@ -18,6 +18,8 @@ namespace {
 // A read of less is not worth another thread.
 constexpr int64_t kBytesOfAPart = 64 << 10;
 constexpr int kMostParts = 64;
+// The most that is asked for ahead: it takes page cache, which a control group counts.
+constexpr int64_t kBytesAhead = 16 << 20;
 
 // What an option to give the missing thing is called.
 const char* way_out(InputBinding::Role role) {
@@ -231,16 +233,33 @@ Bytes BatchSource::resident_bytes() const { return resident_bytes_; }
 void BatchSource::select(int64_t epoch, int64_t batch_index) {
   PLIMSOLL_CHECK(batch_index >= 0 && batch_index < batch_count(), "a batch beyond the data");
   first_position_ = batch_index * options_.batch;
-  if (options_.shuffle == Shuffle::kNone || epoch == epoch_) return;
+  if (options_.shuffle == Shuffle::kNone) {
+    read_next_ahead(batch_index);
+    return;
+  }
+  if (epoch == epoch_) return;
   epoch_ = epoch;
   order_ = RowOrder(options_.shuffle, row_count_, block_row_bytes_, options_.seed, epoch);
   group_ahead_ = -1;
+}
+
+// Asks for the rows of the next batch while this one is computed on. (A full shuffle's rows lie
+// anywhere: a file that fits is asked for as a whole, see array_rows.cpp.)
+void BatchSource::read_next_ahead(int64_t batch_index) {
+  const int64_t next = batch_index + 1 == batch_count() ? 0 : batch_index + 1;
+  if (next == batch_index) return;
+  const int64_t rows =
+      std::min(rows_in(next), std::max<int64_t>(kBytesAhead / block_row_bytes_, 1));
+  for (RowSource* source : sources_) source->read_ahead(next * options_.batch, rows);
 }
 
 void BatchSource::select_rows(int64_t first, int64_t count) {
   PLIMSOLL_CHECK(options_.shuffle == Shuffle::kNone && first >= 0 && count <= row_count_ - first,
                  "rows beyond the data");
   first_position_ = first;
+  const int64_t next = std::min(count, row_count_ - first - count);
+  if (next == 0) return;
+  for (RowSource* source : sources_) source->read_ahead(first + count, next);
 }
 
 // Asks for the blocks of this group and of the next one before their rows are read.

@@ -134,6 +134,7 @@ class BatchSource : public InputSource {
 
   void announce(RowSource& source, int64_t position) const;
   void read_ahead(int64_t position);
+  void read_next_ahead(int64_t batch_index);
   int parts_for(const RowSource& source, int64_t row_count) const;
   // Rows at positions [first, first + count), read and checked; `order` is the calling thread's.
   void fill_range(size_t input, const RowOrder& order, int64_t first, int64_t count,

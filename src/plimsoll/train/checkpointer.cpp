@@ -72,6 +72,10 @@ Position Checkpointer::restore(Session& session, int64_t rows, data::Shuffle shu
   return was.position;
 }
 
+void Checkpointer::go_on_in(const Session& session) {
+  head_ = session.describe(head_.rows, head_.shuffle);
+}
+
 void Checkpointer::pass(Session& session, const Position& position, bool epoch_ended) {
   const CheckpointSchedule& schedule = options_.schedule;
   if (epoch_ended) ++epochs_passed_;

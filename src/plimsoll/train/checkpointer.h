@@ -36,6 +36,9 @@ class Checkpointer {
   // Fills the session's state from it and says what is not the same. Start: nothing was found.
   Position restore(Session& session, int64_t rows, data::Shuffle shuffle);
 
+  // The run goes on in another session: what its checkpoints say of blocks is that one's.
+  void go_on_in(const Session& session);
+
   // Their state is written with every checkpoint and given back by restore. Outlive this.
   void attach(Callbacks& callbacks) { callbacks_ = &callbacks; }
 

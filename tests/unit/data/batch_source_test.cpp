@@ -25,6 +25,8 @@ class RecordingRows final : public RowSource {
   Bytes resident_bytes() const override { return Bytes(7); }
   bool can_read_as(DType dtype) const override { return dtype == DType::kInt32; }
   void expect_order(bool random) override { random_ = random; }
+  void read_ahead(int64_t first, int64_t count) override { ahead_.emplace_back(first, count); }
+  const std::vector<std::pair<int64_t, int64_t>>& ahead() const { return ahead_; }
   void read(int64_t first, int64_t count, DType, void* destination) override {
     reads_.emplace_back(first, count);
     for (int64_t i = 0; i < count; ++i) {
@@ -38,6 +40,7 @@ class RecordingRows final : public RowSource {
   std::vector<int64_t> shape_;
   std::string origin_ = "recorded";
   bool random_ = false;
+  std::vector<std::pair<int64_t, int64_t>> ahead_;
 };
 
 struct Recorded {
@@ -68,6 +71,24 @@ TEST(BatchSource, CountsTheShortLastBatch) {
   EXPECT_EQ(recorded.batches({.batch = 5}).batch_count(), 2);
   EXPECT_EQ(recorded.batches({.batch = 100}).batch_count(), 1);
   EXPECT_EQ(recorded.batches({.batch = 100}).rows_in(0), 10);
+}
+
+TEST(BatchSource, InOrderTheNextBatchIsAskedForAhead) {
+  using Rows = std::vector<std::pair<int64_t, int64_t>>;
+  Recorded recorded(100);
+  const auto* rows = static_cast<const RecordingRows*>(recorded.dataset.features[0].get());
+  BatchSource batches = recorded.batches({.batch = 32});
+  for (int64_t i = 0; i < 4; ++i) batches.select(0, i);
+  EXPECT_EQ(rows->ahead(), (Rows{{32, 32}, {64, 32}, {96, 4}, {0, 32}}));
+  BatchSource whole = recorded.batches({.batch = 100});
+  whole.select(0, 0);
+  BatchSource shuffled = recorded.batches({.batch = 32, .shuffle = Shuffle::kFull});
+  shuffled.select(0, 0);
+  EXPECT_EQ(rows->ahead().size(), 4u);
+  batches.select_rows(40, 32);
+  batches.select_rows(72, 28);
+  EXPECT_EQ(rows->ahead().size(), 5u);
+  EXPECT_EQ(rows->ahead().back(), (std::pair<int64_t, int64_t>{72, 28}));
 }
 
 TEST(BatchSource, InOrderASliceIsOneRead) {
