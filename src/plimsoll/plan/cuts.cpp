@@ -100,6 +100,7 @@ class CutMaker {
     return clone == anchors_of_clones_.end() ? place : std::max(place, clone->second);
   }
   int64_t key(const Use& use) const { return reading_key(use.item); }
+  int64_t place(const Use& use) const { return editor_.key(use.item); }
   int64_t anchor_key(const Cut& cut) const { return editor_.key(calls_[cut.anchor.index()]); }
 
   InstanceId read_by(const Use& use) const {
@@ -151,7 +152,7 @@ class CutMaker {
       add_requests(*cuts, output, uses, requests);
     }
     std::ranges::stable_sort(requests, {},
-                             [&](const Request& request) { return key(request.uses.front()); });
+                             [&](const Request& request) { return place(request.uses.front()); });
     std::vector<Clone> clones;
     for (const Request& request : requests) serve(node, request, clones);
   }
@@ -166,7 +167,7 @@ class CutMaker {
     if (maker < 0 || editor_.key(maker) >= from) return;
     std::vector<Use> served;
     for (const Use& use : uses) {
-      if (key(use) < from || use.operand < 0) continue;
+      if (place(use) < from || use.operand < 0) continue;
       const NodeId node = std::get<Call>(editor_.entry(use.item).item).node;
       if (accepts(facts_, node, static_cast<size_t>(use.operand), cut->form)) served.push_back(use);
     }
@@ -174,7 +175,7 @@ class CutMaker {
     const LoopId body = editor_.entry(maker).body;
     Index behind = maker;
     for (const Use& use : uses) {
-      if (key(use) < from && editor_.entry(use.item).body == body) behind = use.item;
+      if (place(use) < from && editor_.entry(use.item).body == body) behind = use.item;
     }
     const InstanceId encoded = add_instance(value, plan_.instances[plain.index()].copy, cut->form);
     editor_.insert_behind(behind, Encode{plain, encoded});
@@ -196,11 +197,17 @@ class CutMaker {
     for (auto anchor = anchors.begin(); anchor != anchors.end(); ++anchor) {
       const auto next = std::next(anchor);
       Request request{value, anchor->first, {}, anchor->second};
+      // What is moved is there no sooner than where the anchor stands.
+      const bool moved = anchor->second == CutKind::kMove;
       for (const Use& use : uses) {
-        if (key(use) < anchor->first || use.operand < 0) continue;
-        if (next == anchors.end() || key(use) < next->first) request.uses.push_back(use);
+        const int64_t at = moved ? place(use) : key(use);
+        if (at < anchor->first || use.operand < 0) continue;
+        if (next == anchors.end() || at < next->first) request.uses.push_back(use);
       }
-      if (!request.uses.empty()) requests.push_back(std::move(request));
+      if (request.uses.empty()) continue;
+      // Where they stand decides what has to be there first.
+      std::ranges::stable_sort(request.uses, {}, [&](const Use& use) { return place(use); });
+      requests.push_back(std::move(request));
     }
   }
 
@@ -233,7 +240,7 @@ class CutMaker {
       plan_.instances[file.index()].space = Space::kSpill;
       Index last = maker;
       for (const Use& use : sorted_uses(request.value)) {
-        const bool kept = read_by(use) == plain && key(use) < request.anchor;
+        const bool kept = read_by(use) == plain && place(use) < request.anchor;
         if (kept && editor_.holds(body, use.item)) last = editor_.item_in(use.item, body);
       }
       editor_.insert_behind(last, WaitTransfer{transfers_});
@@ -374,7 +381,7 @@ class CutMaker {
     while (!batched && editor_.entry(where).body.valid()) {
       where = editor_.enter(editor_.entry(where).body);
     }
-    if (editor_.key(where) < request.anchor) return;
+    if (reading_key(where) < request.anchor) return;
     const InstanceId copy = add_instance(request.value, ++copies_[request.value], "");
     makers_[copy.index()] = editor_.insert_before(where, Feed{copy});
     for (const Use& use : request.uses) redirect(use, copy);

@@ -19,17 +19,11 @@ struct Row {
   std::string_view prefix;
   Bytes bytes;
 };
-constexpr Row kRows[] = {{"conv0point", 60_KiB},
-                         {"conv1point", 100_KiB},
-                         {"conv2point", 100_KiB},
-                         {"conv0channel", 50_KiB},
-                         {"conv1channel", 60_KiB},
-                         {"conv2channel", 50_KiB},
-                         {"conv0", 160_KiB},
-                         {"conv1", 150_KiB},
-                         {"conv2", 80_KiB},
-                         {"dense0", 260_KiB},
-                         {"dense", 110_KiB}};
+constexpr Row kRows[] = {
+    {"conv0point", 60_KiB},   {"conv1point", 100_KiB},  {"conv2point", 100_KiB},
+    {"conv0channel", 50_KiB}, {"conv1channel", 60_KiB}, {"conv2channel", 50_KiB},
+    {"conv0", 160_KiB},       {"conv1", 150_KiB},       {"conv2", 80_KiB},
+    {"dense0", 260_KiB},      {"dense", 110_KiB}};
 // Objects of a node's own kernels at block and tail.
 constexpr Bytes kNodeBytes(2 << 10);
 
