@@ -30,7 +30,7 @@ constexpr Bytes kFirstSearch = 1_MiB + 512_KiB;
 constexpr Bytes kFurtherSearch = 512_KiB;
 // Of the effort goes into each set of smaller blocks, and into each batch size that is tried.
 constexpr int64_t kSmallerSetShare = 4;
-constexpr int64_t kBatchShare = 8;
+constexpr int64_t kBatchShare = 3;
 // Times the effort before, and how often, where a search that was cut short finds nothing.
 constexpr int64_t kMoreEffort = 4;
 constexpr int kLongerSearches = 2;
@@ -431,9 +431,9 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   if (request.full_answer && request.limit) {
     PlanRequest same = request;
     if (summary.spill == Bytes()) same.spill = SpillUse::kNever;
-    summary.largest_feasible_batch =
-        largest_batch(model, compile, same, chosen.lowered.backend->catalog().block_set(),
-                      fits ? summary.batch : 0);
+    summary.largest_feasible_batch = largest_batch(
+        model, compile, same, fits ? chosen.lowered.backend->catalog().block_set() : 0,
+        fits ? summary.batch : 0);
   }
   if (request.full_answer && !fits) {
     summary.ways_out = find_ways_out(model, compile, batches, request, summary);

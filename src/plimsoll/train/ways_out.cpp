@@ -9,7 +9,7 @@ namespace plimsoll::train {
 namespace {
 
 // Of the effort goes into each way.
-constexpr int64_t kWayShare = 8;
+constexpr int64_t kWayShare = 3;
 
 class Ways {
  public:
@@ -17,6 +17,7 @@ class Ways {
       : request_(request), summary_(summary) {
     request_.full_answer = false;
     request_.own_blocks_only = true;
+    request_.extends = false;
     request_.why.clear();
     request_.plan_steps = std::max<int64_t>(1, request.plan_steps / kWayShare);
   }
