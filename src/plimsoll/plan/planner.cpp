@@ -99,10 +99,12 @@ Bytes smallest_within(const PlanOutcome& outcome, const PlanOptions& options) {
 
 }  // namespace
 
-int64_t count_clones(const Plan& plan) {
-  int64_t count = 0;
-  for (const ProgramPlan& program : plan.programs) count += count_clones(program);
-  return count;
+Bytes counted_bytes(const Plan& plan, Bytes clone_bytes) {
+  Bytes most;
+  for (const ProgramPlan& program : plan.programs) {
+    most = max(most, program.arena_bytes + clone_bytes * count_clones(program));
+  }
+  return plan.state_bytes + most;
 }
 
 PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,

@@ -85,8 +85,8 @@ struct [[nodiscard]] PlanOutcome {
   const Fits* fits() const { return std::get_if<Fits>(&answer); }
 };
 
-// Calls of all programs that compute something again.
-int64_t count_clones(const Plan& plan);
+// The arena with what clones take besides, as the search counts it: of the program with the most.
+Bytes counted_bytes(const Plan& plan, Bytes clone_bytes);
 
 PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
                       const PlanOptions& options);

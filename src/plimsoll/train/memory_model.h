@@ -37,8 +37,7 @@ struct ProcessOverhead {
   friend bool operator==(const ProcessOverhead&, const ProcessOverhead&) = default;
 };
 
-// Tables and kernel objects of a call of the plan that computes again: measured. Whole pages, so
-// that they add up with an arena in either order.
+// Tables and kernel objects of a call of the plan that computes again: measured.
 inline constexpr Bytes kBytesPerClone{8 << 10};
 
 // `data` is what the bound data sources hold.

@@ -5,6 +5,7 @@
 
 #include "base/cgroup.h"
 #include "base/error.h"
+#include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "exec/spill_file.h"
 #include "graph/verify.h"
@@ -46,6 +47,16 @@ bool all_ones(const graph::ProgramSet& set, const graph::KernelCatalog& catalog)
   return true;
 }
 
+// Of a clone in the plan of a training step, and of the one in that of the short last batch.
+Bytes clone_bytes(const graph::ProgramSet& set) {
+  const auto trains = [](const graph::Program& program) {
+    return std::ranges::any_of(program.graph.nodes, [](const graph::Node& node) {
+      return node.stage == graph::Stage::kBackward;
+    });
+  };
+  return kBytesPerClone * std::ranges::count_if(set.programs, trains);
+}
+
 // One block set's answer, in bytes of the whole process.
 struct SetAnswer {
   Lowered lowered;
@@ -56,15 +67,22 @@ struct SetAnswer {
 
   // What is taken; null: nothing fits.
   const plan::Fits* fits() const { return takes_file ? &*spilled->fits : outcome.fits(); }
-  // With the clones of what is taken, which sizes of the search count as part of the arena.
+  // With the clones of what is taken, which the search counts as part of the arena.
   ProcessOverhead overhead_taken() const {
     ProcessOverhead taken = overhead;
     if (const plan::Fits* plan = fits()) {
-      taken.structures += kBytesPerClone * plan::count_clones(plan->plan);
+      const Bytes counted = plan::counted_bytes(plan->plan, clone_bytes(lowered.built.set));
+      taken.structures +=
+          round_up(counted, page_size()) - round_up(plan->plan.arena_bytes, page_size());
     }
     return taken;
   }
-  Bytes process(Bytes arena) const { return process_bytes(overhead, arena); }
+  // Without a spill file, whatever is taken.
+  Bytes process(Bytes arena) const {
+    ProcessOverhead plain = overhead;
+    plain.spill = Bytes();
+    return process_bytes(plain, arena);
+  }
   Bytes process_with_file(Bytes arena) const { return process_bytes(with_file(overhead), arena); }
   static ProcessOverhead with_file(ProcessOverhead overhead) {
     overhead.spill = exec::kSpillOverhead;
@@ -130,7 +148,7 @@ SetAnswer ask(const layers::Model& model, const layers::CompileOptions& compile,
   options.max_steps = block_set > 0 ? request.plan_steps / kSmallerSetShare : request.plan_steps;
   options.max_slowdown = request.max_slowdown;
   options.free_seconds = free_seconds;
-  options.clone_bytes = kBytesPerClone;
+  options.clone_bytes = clone_bytes(set);
   plan::switch_off(request.without, options);
   options.arena_limit = arena_limit(answer.overhead, request.limit);
   answer.outcome = plan::make_plan(set, answer.lowered.backend->catalog(), options);
@@ -150,7 +168,11 @@ SetAnswer ask_own(const layers::Model& model, const layers::CompileOptions& comp
       break;
     }
     request.plan_steps *= kMoreEffort;
-    answer = ask(model, compile, batches, request, 0);
+    SetAnswer longer = ask(model, compile, batches, request, 0);
+    // More effort takes other ways, which may end higher.
+    const bool better =
+        longer.fits() != nullptr || longer.outcome.smallest < answer.outcome.smallest;
+    if (better) answer = std::move(longer);
   }
   return answer;
 }
