@@ -5,6 +5,7 @@
 
 #include "base/cgroup.h"
 #include "base/clock.h"
+#include "base/process_memory.h"
 
 namespace plimsoll::train {
 namespace {
@@ -46,7 +47,8 @@ std::optional<Bytes> LimitWatch::poll(Bytes predicted) {
   if (now < next_) return std::nullopt;
   next_ = now + kReadEverySeconds;
   const std::optional<Bytes> limit = group_();
-  if (!limit || *limit >= predicted || limit == told_) return std::nullopt;
+  // The kernel keeps whole pages of a limit: a run that was planned for it to the byte stays.
+  if (!limit || *limit + page_size() > predicted || limit == told_) return std::nullopt;
   return told_ = limit;
 }
 

@@ -29,11 +29,14 @@ TEST(LimitWatch, TellsOnceOfAGroupBelowThePlan) {
   world.now = 1.5;
   EXPECT_EQ(world.watch.poll(100_MiB), std::nullopt);
   EXPECT_EQ(world.reads, 1);
+  world.group = 100_MiB - 480_B;
+  world.now = 2.75;
+  EXPECT_EQ(world.watch.poll(100_MiB), std::nullopt) << "the same, in whole pages";
   world.group = 99_MiB;
   EXPECT_EQ(world.watch.poll(100_MiB), std::nullopt);
-  world.now = 3;
+  world.now = 4;
   EXPECT_EQ(world.watch.poll(100_MiB), 99_MiB);
-  world.now = 5;
+  world.now = 5.5;
   EXPECT_EQ(world.watch.poll(100_MiB), std::nullopt) << "no plan was found: not asked again";
   world.group = 80_MiB;
   world.now = 7;
