@@ -21,8 +21,6 @@ set(onednn_sources
     cpu/moving.cpp
     cpu/node_facts.cpp
     cpu/recurrent.cpp
-    cpu/team.cpp
-    cpu/threads.cpp
     onednn/blocks.cpp
     onednn/convolution.cpp
     onednn/convolution_shares.cpp
