@@ -2,7 +2,24 @@
 
 from pathlib import Path
 
+import cases
 import pytest
+import sequence_cases
+
+
+def draw_from_the_start() -> None:
+    """A test's data are its own, whatever was collected and run before."""
+    cases.RNG.bit_generator.state = cases.START
+    sequence_cases.RNG.bit_generator.state = sequence_cases.START
+
+
+def pytest_pycollect_makemodule() -> None:
+    draw_from_the_start()
+
+
+@pytest.fixture(autouse=True)
+def drawing_from_the_start() -> None:
+    draw_from_the_start()
 
 
 @pytest.fixture(scope="session")

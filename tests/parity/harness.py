@@ -155,8 +155,7 @@ def assert_one_step(folder: Path, case: Case, *options: Any, orders: int = 1) ->
 
     Where rounding decides between sides of many kinks, one run of Keras says little about its
     error: the largest of so many orders of the samples counts. So does it where a gradient is all
-    rounding (of the keys' bias in attention, which is 0): before it fails, Keras runs again, and
-    its largest error counts three times.
+    rounding (of the keys' bias in attention, which is 0): before it fails, Keras runs again.
     """
     weights = shaken_weights(build_in("float32", case, None))
     loss64, exact = keras_gradients("float64", case, weights)
@@ -171,17 +170,14 @@ def assert_one_step(folder: Path, case: Case, *options: Any, orders: int = 1) ->
     if share > 1:
         for seed in MORE_ORDERS:
             runs.append(keras_gradients("float32", permuted(case, seed), weights)[1])
-        share, where = worst_gradient(ours, exact, runs, times=3)
+        share, where = worst_gradient(ours, exact, runs)
     keras.config.set_floatx("float32")
     print(f"{len(ours)} gradients: the worst has {share:.2f} of the error that it may have")
     assert share <= 1, where
 
 
 def worst_gradient(
-    ours: list[np.ndarray],
-    exact: list[np.ndarray],
-    runs: list[list[np.ndarray]],
-    times: float = 2,
+    ours: list[np.ndarray], exact: list[np.ndarray], runs: list[list[np.ndarray]]
 ) -> tuple[float, str]:
     """The largest error as a share of what is allowed, and which gradient has it."""
     total = np.sqrt(sum(np.sum(np.square(g)) for g in exact))
@@ -190,7 +186,7 @@ def worst_gradient(
         assert got.shape == want.shape, (index, got.shape, want.shape)
         error = np.linalg.norm((got - want).ravel())
         keras_error = max(np.linalg.norm((run[index] - want).ravel()) for run in runs)
-        allowed = max(1e-5 * np.linalg.norm(want.ravel()), times * keras_error, 1e-9 * total)
+        allowed = max(1e-5 * np.linalg.norm(want.ravel()), 2 * keras_error, 1e-9 * total)
         if error > worst[0] * allowed:
             text = f"gradient {index} {want.shape}: error {error}, allowed {allowed}"
             worst = (error / allowed if allowed > 0 else np.inf, text)
@@ -255,7 +251,6 @@ def assert_many_steps(
         f"loss {off_loss:.2e} (floor {floor_loss:.2e})"
     )
     assert len(ours) == steps
-    # Runs of Keras may meet in all bits; one rounding is no distance.
-    assert off_weights <= max(4 * floor_weights, 2.0**-23)
+    assert off_weights <= 4 * floor_weights
     assert off_loss <= 4 * floor_loss + 1e-7
     return off_weights, floor_weights

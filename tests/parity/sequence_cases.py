@@ -9,6 +9,7 @@ from harness import Case
 from keras import layers as L
 
 RNG = np.random.default_rng(9)
+START = RNG.bit_generator.state
 BATCH = 7
 STEPS = 11  # neither a power of two nor a multiple of one
 

@@ -195,7 +195,11 @@ FURTHER_OPTIMIZERS: dict[str, Callable[[], Any]] = {
         0.05, l1_regularization_strength=0.001, l2_regularization_strength=0.01, beta=0.1
     ),
     "ftrl shrinkage": lambda: keras.optimizers.Ftrl(
-        0.05, l2_shrinkage_regularization_strength=0.01, learning_rate_power=-0.6
-    ),
+        # Sums this small move with the gradients, so that disturbed runs round them apart.
+        0.05,
+        initial_accumulator_value=0.01,
+        l2_shrinkage_regularization_strength=0.01,
+        learning_rate_power=-0.6,
+    ),  # fmt: skip
     "lion": lambda: keras.optimizers.Lion(0.001, weight_decay=0.01),
 }

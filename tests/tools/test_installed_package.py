@@ -50,21 +50,31 @@ def test_gradients_over_calls_are_those_of_a_large_batch(programs: pathlib.Path)
 
 
 def last_line(program: pathlib.Path, folder: pathlib.Path) -> str:
-    return run(program, folder).splitlines()[-1].split("weights ")[1]
+    return run(program, folder, UPDATES).splitlines()[-1].split("weights ")[1]
+
+
+UPDATES = 120  # a checkpoint every ten
+
+
+def newest(folder: pathlib.Path) -> int:
+    """When the newest checkpoint was written, in nanoseconds; 0 before the first."""
+    return max((file.stat().st_mtime_ns for file in folder.glob("checkpoints/*")), default=0)
 
 
 def test_a_run_over_chunks_survives_kills(programs: pathlib.Path, tmp_path: pathlib.Path):
     expected = last_line(programs / "chunks", tmp_path / "straight")
     folder = tmp_path / "killed"
     source = random.Random(5)
-    killed = 0
-    for _ in range(6):
+    for _ in range(4):
+        before = newest(folder)
         child = subprocess.Popen(
-            [programs / "chunks", folder], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        time.sleep(source.uniform(0.15, 0.9))
-        killed += child.poll() is None
+            [programs / "chunks", folder, str(UPDATES)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        while newest(folder) == before and child.poll() is None:
+            time.sleep(0.005)
+        time.sleep(source.uniform(0, 0.1))
+        assert child.poll() is None, "a run ended before it was killed"
         child.kill()
         child.wait()
-    assert killed, "no run was long enough to be killed"
     assert last_line(programs / "chunks", folder) == expected
