@@ -177,9 +177,14 @@ struct Run {
   std::unique_ptr<train::Checkpointer> checkpoints;
   std::unique_ptr<train::Callbacks> callbacks;
 
+  train::DataMemory memory_of(const TrainingData& opened) const {
+    return {opened.resident,
+            opened.train.wants_ahead(command.model.batch, data::parse_shuffle(command.shuffle))};
+  }
+
   void open_session() {
     session = std::make_unique<train::Session>(loaded.file.model, loaded.compile, choices,
-                                               data.rows, data.resident);
+                                               data.rows, memory_of(data));
   }
 };
 

@@ -50,6 +50,7 @@ int run(const PlanOptions& options) {
     const TrainingData data = open_training(options.data, options.model.seed, loaded);
     rows = data.rows;
     request.data = data.resident;
+    request.data_ahead = data.train.wants_ahead(options.model.batch, data.train.usual_shuffle());
     description = data::describe(data.train);
   }
   const layers::BatchSizes batches = train::batch_sizes(options.model.batch, rows);

@@ -47,9 +47,10 @@ int run(const PredictCommand& command) {
   dataset.weights.clear();
   train::RowCounts rows;
   rows.predict = dataset.row_count();
-  train::Session session(loaded.file.model, layers::CompileOptions{},
-                         session_options(command.model, command.data.set.spill_directory), rows,
-                         dataset.resident_bytes());
+  train::Session session(
+      loaded.file.model, layers::CompileOptions{},
+      session_options(command.model, command.data.set.spill_directory), rows,
+      {dataset.resident_bytes(), dataset.wants_ahead(command.model.batch, data::Shuffle::kNone)});
   const graph::Graph& graph =
       graph::find_program(session.programs().set,
                           rows.predict < command.model.batch ? "predict_tail" : "predict")

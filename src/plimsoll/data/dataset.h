@@ -46,6 +46,11 @@ struct Dataset {
 
   int64_t row_count() const;  // of the first; 0 where there is nothing
   Bytes resident_bytes() const;
+  // Buffers beyond these that reading the features ahead is worth, in steps of so many samples;
+  // none where the page cache does as well. Less is of use too.
+  Bytes wants_ahead(int64_t batch, Shuffle shuffle) const;
+  // Grants them in place of what was granted before; none takes them back.
+  void grant_ahead(Bytes bytes, int64_t batch, Shuffle shuffle);
   // Throws kData naming both files where two of them have different numbers of rows.
   void check_rows() const;
 };
@@ -94,6 +99,10 @@ struct BatchOptions {
   bool check_finite = false;  // NaN and infinity in the data are kData, naming the row
 };
 
+// Unshuffled rows of so many bytes each that are asked for at a time: a batch, or several small
+// ones.
+int64_t rows_ahead(int64_t batch, int64_t row_bytes);
+
 class BatchSource : public InputSource {
  public:
   // Keeps a reference to `dataset`. Checks what can be known before reading: kConfig where a
@@ -127,6 +136,7 @@ class BatchSource : public InputSource {
   Bytes resident_bytes_;
   int64_t epoch_ = -1;
   int64_t first_position_ = 0;   // of the current batch
+  int64_t asked_until_ = 0;      // rows that are not shuffled were asked for up to here
   int64_t block_row_bytes_ = 1;  // of a row where it lies: what blocks are measured in
   RowOrder order_;
   WorkSharing sharing_;
