@@ -1,19 +1,37 @@
 #include "data/dataset.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
+#include "data/named_arrays.h"
 #include "data/open_forms.h"
+#include "data/open_inputs.h"
 
 namespace plimsoll::data {
 namespace {
 
+// Each once: weights may be those of several outputs.
 std::vector<const RowSource*> all_sources(const Dataset& dataset) {
   std::vector<const RowSource*> sources;
   for (const auto* group : {&dataset.features, &dataset.targets, &dataset.weights}) {
-    for (const std::shared_ptr<RowSource>& source : *group) sources.push_back(source.get());
+    for (const std::shared_ptr<RowSource>& source : *group) {
+      if (std::ranges::find(sources, source.get()) == sources.end()) {
+        sources.push_back(source.get());
+      }
+    }
   }
   return sources;
+}
+
+void open_targets(const DatasetOptions& options, Dataset& dataset) {
+  const std::string& spill = options.spill_directory;
+  if (!options.labels.empty()) dataset.targets = {open_column(options.labels, spill)};
+  if (!options.labels.empty() || !has_own_labels(options)) return;
+  dataset.targets.clear();
+  for (const Port& port : options.outputs) {
+    dataset.targets.push_back(open_column(port.path, spill));
+  }
 }
 
 }  // namespace
@@ -48,11 +66,20 @@ void Dataset::check_rows() const {
 
 Dataset open_dataset(const DatasetOptions& options, const Dataset* like) {
   Dataset dataset;
-  open_form(options, like, dataset);
-  const std::string& spill = options.spill_directory;
-  if (!options.labels.empty()) dataset.targets = {open_column(options.labels, spill)};
-  open_windows(options, dataset);
-  if (!options.weights.empty()) dataset.weights = {open_column(options.weights, spill)};
+  if (has_input_paths(options)) {
+    open_inputs(options, like, dataset);
+    open_targets(options, dataset);
+  } else {
+    open_form(options, like, dataset);
+    open_targets(options, dataset);
+    open_windows(options, dataset);
+  }
+  if (!options.weights.empty()) {
+    dataset.weights = {open_column(options.weights, options.spill_directory)};
+  }
+  if (dataset.weights.size() == 1 && dataset.targets.size() > 1) {
+    dataset.weights.resize(dataset.targets.size(), dataset.weights.front());
+  }
   dataset.check_rows();
   return dataset;
 }
