@@ -46,7 +46,7 @@ int run(const PlanOptions& options) {
   train::RowCounts rows;
   rows.train = options.model.batch;
   std::string description;
-  if (!options.data.data.set.data.empty()) {
+  if (!options.data.data.data.empty()) {
     const TrainingData data = open_training(options.data, options.model.seed, loaded);
     rows = data.rows;
     request.data = data.resident;

@@ -38,6 +38,8 @@ struct Dataset {
   // Tokens of a text by their number; null for other data.
   std::shared_ptr<const Vocabulary> vocabulary{};
   int64_t skipped = 0;  // damaged samples that were left out
+  // Where each input has a path of its own: what is known of each.
+  std::vector<Dataset> parts{};
 
   // What a shuffle is where the user names none: blocks beyond kFullShuffleBytes of data in one
   // file, full below. It depends on the data alone, so that a limit never changes the result.
@@ -55,9 +57,10 @@ struct Dataset {
   void check_rows() const;
 };
 
-// Options name an .npz, an .npy, an IDX or a CSV file; `like`, where given, is a data set whose
-// categories and scale hold for this one (validation is like training). Throws kConfig, kData or
-// kIo naming the file.
+// Options name an .npz, an .npy, an IDX or a CSV file, or a path for each input and output; `like`,
+// where given, is a data set whose categories and scale hold for this one (validation is like
+// training). Sample weights are those of every output. Throws kConfig, kData or kIo naming the
+// file.
 Dataset open_dataset(const DatasetOptions& options, const Dataset* like = nullptr);
 
 // `data` is an .npz, an .npy or an IDX file; `labels` and `weights` are files of their own, or
