@@ -15,6 +15,7 @@ namespace plimsoll::cli {
 
 using Command = std::function<int()>;
 
+Command add_bench(CLI::App& app);
 Command add_plan(CLI::App& app);
 Command add_fit(CLI::App& app);
 Command add_evaluate(CLI::App& app);

@@ -6,15 +6,15 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "cli/bench_machine.h"
 #include "cli/callback_options.h"
 #include "cli/commands.h"
 #include "cli/data_options.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
+#include "cli/profile_file.h"
 #include "data/dataset_stages.h"
 #include "report/plan_summary.h"
-#include "report/profile_page.h"
 #include "report/run_summary.h"
 #include "trace/run_log.h"
 #include "train/checkpointer.h"
@@ -152,21 +152,6 @@ std::unique_ptr<train::Callbacks> make_callbacks(const FitCommand& command, cons
   return std::make_unique<train::Callbacks>(std::move(options), session);
 }
 
-// The table, and the file where one is named.
-void report_profile(const FitCommand& command, const train::Session& session) {
-  const std::string& path = command.profile_output;
-  if (!command.profile && path.empty()) return;
-  const report::Profile profile = session.profile();
-  if (command.profile) std::fputs(("\n" + report::to_text(profile) + "\n").c_str(), stderr);
-  if (path.empty()) return;
-  if (path.ends_with(".html")) {
-    write_text_file(path, report::to_html(profile));
-    return;
-  }
-  const bool trace = path.ends_with(".trace.json");
-  write_text_file(path, trace ? report::to_chrome_trace(profile) : report::to_json(profile));
-}
-
 // A run: the session that it is in now, and what outlives a session when the limit changes.
 struct Run {
   FitCommand command;
@@ -252,6 +237,21 @@ report::PlanSummary describe(const Run& run) {
   return plan;
 }
 
+// The table, and the file where one is named. The run is over: its memory is free for finding out
+// what this machine could do.
+void report_profile(Run& run, report::Profile profile) {
+  const FitCommand& command = run.command;
+  const std::string& path = command.profile_output;
+  if (!command.profile && path.empty()) return;
+  const std::optional<Bytes> limit = run.choices.memory;
+  run.checkpoints.reset();
+  run.callbacks.reset();
+  run.session.reset();
+  profile.machine = measure_machine(command.model.threads, room_within(limit));
+  if (command.profile) std::fputs(("\n" + report::to_text(profile) + "\n").c_str(), stderr);
+  if (!path.empty()) write_profile(path, profile);
+}
+
 // Files and messages behind the last step.
 int finish(Run& run, const train::History& history) {
   const FitCommand& command = run.command;
@@ -262,13 +262,14 @@ int finish(Run& run, const train::History& history) {
     formats::save_model(command.output, run.loaded.file.model, &run.loaded.compile,
                         *run.session->state());
   }
-  report_profile(command, *run.session);
+  const report::Profile profile = run.session->profile();
   if (command.model.json) {
     std::fputs((report::to_json(summary) + "\n").c_str(), stdout);
   } else {
     std::fputs(report::to_text(summary).c_str(), stderr);
     if (!command.output.empty()) std::fprintf(stderr, "wrote %s\n", command.output.c_str());
   }
+  report_profile(run, profile);
   if (!history.interrupted) return kDone;
   return kept ? kInterrupted : kFileFailure;
 }

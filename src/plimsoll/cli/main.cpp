@@ -12,15 +12,11 @@ int main(int argc, char** argv) {
   using namespace plimsoll::cli;  // NOLINT(google-build-using-namespace): the commands
   return run_program(argc, argv, [](CLI::App& app, std::vector<std::string> tail) {
     return std::map<std::string, Command>{
-        {"plan", add_plan(app)},
-        {"fit", add_fit(app)},
-        {"evaluate", add_evaluate(app)},
-        {"predict", add_predict(app)},
-        {"show", add_show(app)},
-        {"convert", add_convert(app)},
-        {"check", add_check(app)},
-        {"explain", add_explain(app)},
-        {"watch", add_watch(app, std::move(tail))},
+        {"plan", add_plan(app)},         {"fit", add_fit(app)},
+        {"evaluate", add_evaluate(app)}, {"predict", add_predict(app)},
+        {"show", add_show(app)},         {"convert", add_convert(app)},
+        {"check", add_check(app)},       {"bench", add_bench(app)},
+        {"explain", add_explain(app)},   {"watch", add_watch(app, std::move(tail))},
     };
   });
 }

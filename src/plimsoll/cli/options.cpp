@@ -30,12 +30,6 @@ std::vector<std::string> split_list(const std::string& text) {
   return parts;
 }
 
-void check_precision(const std::string& precision) {
-  if (precision == "f32") return;
-  throw Error(ErrorKind::kConfig, "--precision: expected f32, received " + precision +
-                                      ". This version computes in float32 only.");
-}
-
 }  // namespace
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
@@ -71,6 +65,12 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_option("--spill-limit", options.spill_limit,
                      "Largest spill file: 20GiB, 50% of the free space (the default)");
   command.add_flag("--json", options.json, "One JSON object on standard output, no progress");
+}
+
+void check_precision(const std::string& precision) {
+  if (precision == "f32") return;
+  throw Error(ErrorKind::kConfig, "--precision: expected f32, received " + precision +
+                                      ". This version computes in float32 only.");
 }
 
 Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss) {

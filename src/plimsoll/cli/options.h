@@ -44,6 +44,9 @@ struct ModelOptions {
 
 void add_model_options(CLI::App& command, ModelOptions& options);
 
+// Throws kConfig where this version does not compute in it.
+void check_precision(const std::string& precision);
+
 // Loads the model and completes its training configuration with the options. `training`: a loss and
 // an optimizer are needed; otherwise a loss (`needs_loss`) or nothing.
 struct Loaded {

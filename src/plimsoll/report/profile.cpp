@@ -28,12 +28,15 @@ std::string percent(double part, double whole) {
   return text;
 }
 
+std::string fixed(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", number);
+  return text;
+}
+
 // A rate in units of 10⁹ a second; empty where there is nothing to tell.
 std::string rate(double amount, double seconds) {
-  if (amount <= 0 || seconds <= 0) return "";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", amount / seconds / 1e9);
-  return text;
+  return amount <= 0 || seconds <= 0 ? "" : fixed(amount / seconds / 1e9);
 }
 
 double seconds_of(const ProgramProfile& program, const std::string& kind) {
@@ -53,44 +56,142 @@ std::string shares_line(const ProgramProfile& program) {
   return line + "\n";
 }
 
-std::vector<size_t> slowest_rows(const ProgramProfile& program) {
+// Where the machine is known, by the time above the limit: what has most to gain comes first.
+std::vector<size_t> slowest_rows(const ProgramProfile& program,
+                                 const std::optional<MachineSpeed>& machine) {
+  std::vector<double> weight;
+  for (const ProfileRow& row : program.rows) {
+    weight.push_back(row.seconds - (machine ? limit_seconds(row, *machine) : 0));
+  }
   std::vector<size_t> order(program.rows.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(
-      order, [&](size_t a, size_t b) { return program.rows[a].seconds > program.rows[b].seconds; });
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return weight[a] > weight[b]; });
   return order;
 }
 
-std::string table_of(const ProgramProfile& program) {
+// What a row is called where there is room for one word.
+const std::string& name_of(const ProfileRow& row) { return row.op.empty() ? row.what : row.op; }
+
+std::vector<std::string> cells_of(const ProfileRow& row, const ProgramProfile& program,
+                                  const std::optional<MachineSpeed>& machine) {
   const auto runs = static_cast<double>(program.runs);
-  Table table({"layer", "a step", "share", "calls", "GFLOP/s", "GB/s", "what"});
+  const double calls = static_cast<double>(row.calls) / runs;
+  std::vector<std::string> cells = {row.layer.empty() ? "–" : row.layer,
+                                    format_seconds(row.seconds / runs),
+                                    percent(row.seconds, program.seconds)};
+  if (machine) {
+    const double limit = limit_seconds(row, *machine);
+    cells.push_back(limit > 0 ? format_seconds(limit / runs) : "");
+    cells.push_back(limit > 0 ? percent(limit, row.seconds) : "");
+  }
+  cells.insert(cells.end(), {format_count(static_cast<int64_t>(calls)),
+                             rate(row.flops, row.seconds), rate(row.bytes, row.seconds),
+                             row.bytes > 0 ? fixed(row.bytes / runs / 1e6) : "", name_of(row)});
+  return cells;
+}
+
+std::string table_of(const ProgramProfile& program, const std::optional<MachineSpeed>& machine) {
+  std::vector<std::string> header = {"layer", "a step", "share"};
+  if (machine) header.insert(header.end(), {"limit", "of limit"});
+  header.insert(header.end(), {"calls", "GFLOP/s", "GB/s", "MB", "what"});
+  const size_t columns = header.size();
+  Table table(std::move(header));
   double others = 0;
-  const std::vector<size_t> order = slowest_rows(program);
+  const std::vector<size_t> order = slowest_rows(program, machine);
   for (size_t i = 0; i < order.size(); ++i) {
     const ProfileRow& row = program.rows[order[i]];
-    if (i >= kMostRows) {
+    if (i < kMostRows) {
+      table.add(cells_of(row, program, machine));
+    } else {
       others += row.seconds;
-      continue;
     }
-    const double calls = static_cast<double>(row.calls) / runs;
-    table.add({row.layer.empty() ? "–" : row.layer, format_seconds(row.seconds / runs),
-               percent(row.seconds, program.seconds), format_count(static_cast<int64_t>(calls)),
-               rate(row.flops, row.seconds), rate(row.bytes, row.seconds),
-               row.op.empty() ? row.what : row.op});
   }
   if (others > 0) {
-    table.add({std::to_string(order.size() - kMostRows) + " more", format_seconds(others / runs),
-               percent(others, program.seconds), "", "", "", ""});
+    std::vector<std::string> cells(columns);
+    cells[0] = std::to_string(order.size() - kMostRows) + " more";
+    cells[1] = format_seconds(others / static_cast<double>(program.runs));
+    cells[2] = percent(others, program.seconds);
+    table.add(std::move(cells));
   }
   return table.print();
 }
 
+// What has most to gain; empty where everything is at its limit.
+std::string next_line(const ProgramProfile& program, const MachineSpeed& machine) {
+  const std::vector<size_t> order = slowest_rows(program, machine);
+  if (order.empty()) return "";
+  const ProfileRow& row = program.rows[order.front()];
+  const double limit = limit_seconds(row, machine);
+  if (row.seconds <= limit) return "";
+  const auto runs = static_cast<double>(program.runs);
+  return "next: " + (row.layer.empty() ? "" : row.layer + ", ") + name_of(row) + ": " +
+         format_seconds((row.seconds - limit) / runs) + " a step " +
+         (limit > 0 ? "above its limit" : "without a limit known") + ", " +
+         percent(row.seconds - limit, program.seconds) + " of the step\n";
+}
+
+Json to_json(const std::optional<MachineSpeed>& machine) {
+  if (!machine) return nullptr;
+  return {{"isa", machine->isa},
+          {"threads", machine->threads},
+          {"flops_per_second", machine->flops_per_second},
+          {"bf16_flops_per_second", machine->bf16_flops_per_second},
+          {"bytes_per_second", machine->bytes_per_second}};
+}
+
+Json to_json(const ProfileRow& row, const ProgramProfile& program,
+             const std::optional<MachineSpeed>& machine) {
+  const double limit = machine ? limit_seconds(row, *machine) : 0;
+  return {{"layer", row.layer},
+          {"what", row.what},
+          {"kind", row.kind},
+          {"op", row.op},
+          {"calls", row.calls},
+          {"seconds", row.seconds},
+          {"share", program.seconds > 0 ? row.seconds / program.seconds : 0},
+          {"flops", row.flops},
+          {"bytes", row.bytes},
+          {"limit_seconds", limit > 0 ? Json(limit) : Json(nullptr)}};
+}
+
+Json trace_arguments(const ProfileRow& row, const std::optional<MachineSpeed>& machine) {
+  Json arguments = {{"layer", row.layer}, {"op", row.op}};
+  if (row.seconds <= 0) return arguments;
+  if (row.flops > 0) arguments["gflops_per_second"] = row.flops / row.seconds / 1e9;
+  if (row.bytes > 0) arguments["gbytes_per_second"] = row.bytes / row.seconds / 1e9;
+  const double limit = machine ? limit_seconds(row, *machine) : 0;
+  if (limit > 0) arguments["share_of_limit"] = limit / row.seconds;
+  return arguments;
+}
+
 }  // namespace
+
+double limit_seconds(const ProfileRow& row, const MachineSpeed& machine) {
+  double limit = 0;
+  if (machine.flops_per_second > 0) limit = row.flops / machine.flops_per_second;
+  if (machine.bytes_per_second > 0) limit = std::max(limit, row.bytes / machine.bytes_per_second);
+  return limit;
+}
+
+std::string to_text(const MachineSpeed& machine) {
+  std::string text = std::to_string(machine.threads) +
+                     (machine.threads == 1 ? " thread of " : " threads of ") + machine.isa + ": " +
+                     fixed(machine.flops_per_second / 1e9) + " GFLOP/s";
+  if (machine.bf16_flops_per_second > 0) {
+    text += ", bf16 " + fixed(machine.bf16_flops_per_second / 1e9) + " GFLOP/s";
+  }
+  return text + (machine.bytes_per_second > 0
+                     ? ", memory " + fixed(machine.bytes_per_second / 1e9) + " GB/s"
+                     : ", memory not measured (no room for it beside the limit)");
+}
 
 std::string to_text(const Profile& profile) {
   const ProgramProfile* program = main_program(profile);
   if (program == nullptr) return "profile: nothing ran\n";
-  std::string text = shares_line(*program) + table_of(*program);
+  std::string text = shares_line(*program);
+  if (profile.machine) text += "limits: " + to_text(*profile.machine) + "\n";
+  text += table_of(*program, profile.machine);
+  if (profile.machine) text += next_line(*program, *profile.machine);
   for (const ProgramProfile& other : profile.programs) {
     if (&other != program) text += shares_line(other);
   }
@@ -102,21 +203,15 @@ std::string to_json(const Profile& profile) {
   for (const ProgramProfile& program : profile.programs) {
     Json rows = Json::array();
     for (const ProfileRow& row : program.rows) {
-      rows.push_back({{"layer", row.layer},
-                      {"what", row.what},
-                      {"kind", row.kind},
-                      {"op", row.op},
-                      {"calls", row.calls},
-                      {"seconds", row.seconds},
-                      {"flops", row.flops},
-                      {"bytes", row.bytes}});
+      rows.push_back(to_json(row, program, profile.machine));
     }
     programs.push_back({{"program", program.program},
                         {"runs", program.runs},
                         {"seconds", program.seconds},
                         {"rows", std::move(rows)}});
   }
-  return Json{{"programs", std::move(programs)}}.dump(2) + "\n";
+  return Json{{"machine", to_json(profile.machine)}, {"programs", std::move(programs)}}.dump(2) +
+         "\n";
 }
 
 std::string to_chrome_trace(const Profile& profile) {
@@ -131,7 +226,7 @@ std::string to_chrome_trace(const Profile& profile) {
                         {"dur", mark.seconds * 1e6},
                         {"pid", 1},
                         {"tid", 1},
-                        {"args", {{"layer", row.layer}, {"op", row.op}}}});
+                        {"args", trace_arguments(row, profile.machine)}});
     }
   }
   return Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump() + "\n";

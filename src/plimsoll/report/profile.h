@@ -2,8 +2,14 @@
 
 // Where a run's time went: by layer and operation, as a table, as JSON, and step by step for a
 // viewer of traces.
+//
+// Where the machine's speed is known, each kernel's time stands beside its limit, the time below
+// which this machine could not do it: max(operations / peak, bytes / bandwidth). Operations and
+// bytes are those of the operator as it is defined, whole tensors once: a kernel that skips what is
+// zero, or that finds its operands in a cache, may pass the limit, and shows as above 100 %.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,18 +42,38 @@ struct ProgramProfile {
   std::vector<ProfileMark> marks;
 };
 
-struct Profile {
-  std::vector<ProgramProfile> programs;  // that ran
+// What a machine can do at most. 0: not measured, or there is no such instruction.
+struct MachineSpeed {
+  std::string isa;
+  int threads = 1;
+  double flops_per_second = 0;  // float32
+  double bf16_flops_per_second = 0;
+  double bytes_per_second = 0;  // of memory, past the caches
+  friend bool operator==(const MachineSpeed&, const MachineSpeed&) = default;
 };
 
+struct Profile {
+  std::vector<ProgramProfile> programs;  // that ran
+  std::optional<MachineSpeed> machine{};
+};
+
+// Seconds that the machine needs for all runs of a row at least; 0 where nothing is known of it.
+double limit_seconds(const ProfileRow& row, const MachineSpeed& machine);
+// "2 threads of avx512_bf16: 227.3 GFLOP/s, bf16 455.1 GFLOP/s, memory 38.1 GB/s".
+std::string to_text(const MachineSpeed& machine);
+
 // The training steps, or else the program that took longest: what it waited for, its slowest rows,
-// and the others' times.
+// and the others' times. With the machine's speed, rows stand in the order of the time that they
+// take above their limits, and the first of them is named.
 std::string to_text(const Profile& profile);
-// {"programs": [{"program", "runs", "seconds", "rows": [{"layer", "what", "kind", "op", "calls",
-// "seconds", "flops", "bytes"}]}]}
+// {"machine": {"isa", "threads", "flops_per_second", "bf16_flops_per_second", "bytes_per_second"}
+// or null, "programs": [{"program", "runs", "seconds", "rows": [{"layer", "what", "kind", "op",
+// "calls", "seconds", "share", "flops", "bytes", "limit_seconds"}]}]}; limit_seconds is null where
+// there is none.
 std::string to_json(const Profile& profile);
 // The last run of that program, in Chrome's trace event format (chrome://tracing,
-// Perfetto): complete events, microseconds.
+// Perfetto): complete events, microseconds; each event's args say its layer, operator, and its
+// row's operations and bytes a second and share of the limit.
 std::string to_chrome_trace(const Profile& profile);
 
 }  // namespace plimsoll::report
