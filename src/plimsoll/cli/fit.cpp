@@ -16,6 +16,7 @@
 #include "data/dataset_stages.h"
 #include "report/plan_summary.h"
 #include "report/run_summary.h"
+#include "report/waiting.h"
 #include "trace/run_log.h"
 #include "train/checkpointer.h"
 #include "train/limit_watch.h"
@@ -168,6 +169,7 @@ struct Run {
   }
 
   void open_session() {
+    const report::Waiting waiting(planning_text(choices.memory), command.model.json);
     session = std::make_unique<train::Session>(loaded.file.model, loaded.compile, choices,
                                                data.rows, memory_of(data));
   }
