@@ -156,7 +156,7 @@ struct Label {
 };
 
 // "Limit:   3210821632", alone in its line or behind "Stats: ".
-void read_stat(std::string_view line, size_t at, Facts& facts) {
+void read_stat(const Document& document, std::string_view line, size_t at, Facts& facts) {
   static constexpr Label kLabels[] = {
       {"Limit:", &Pool::limit},
       {"InUse:", &Pool::in_use},
@@ -173,10 +173,10 @@ void read_stat(std::string_view line, size_t at, Facts& facts) {
   }
   for (const Label& label : kLabels) {
     if (!equals_ignoring_case(line.substr(begin, label.text.size()), label.text)) continue;
-    size_t number = begin + label.text.size();
-    while (number < line.size() && (line[number] == ' ' || line[number] == kSoftBreak)) ++number;
-    const std::optional<int64_t> value = read_integer(line, number);
-    const char behind = number < line.size() ? line[number] : ' ';
+    Cursor cursor(document, at + begin + label.text.size());
+    cursor.skip_blanks();
+    const std::optional<int64_t> value = cursor.integer();
+    const char behind = cursor.at_end() ? '\n' : document.text()[cursor.at()];
     if (!value || (behind != ' ' && behind != '\n' && behind != kSoftBreak)) return;
     const bool is_limit = label.field == &Pool::limit;
     // The region line before it has a limit too; figures of another dump have an in-use figure.
@@ -230,9 +230,9 @@ void detect_figures(const Document& document, Facts& facts) {
     }
     for (; stats < end; stats = document.find(kStats, stats + 1)) {
       const size_t limit = document.find("limit:", stats);
-      read_stat(document.text().substr(limit, 80), limit, facts);
+      read_stat(document, "limit:", limit, facts);
     }
-    if (line.find(':') != npos) read_stat(line, document.start(i), facts);
+    if (line.find(':') != npos) read_stat(document, line, document.start(i), facts);
   }
 }
 

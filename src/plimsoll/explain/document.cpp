@@ -165,9 +165,10 @@ void Document::append(const KeptSegment& segment, std::string_view part, bool co
     envelope_->add(plain);
   } else {
     close_envelope();
-    Source source{segment.line, columns(plain), continues, false};
+    Source source{segment.line, columns(plain), false, continues, false};
     const std::string_view line =
         continues ? std::string_view(plain) : without_marks(plain, source.starts_record);
+    source.has_prefix = line.size() < plain.size();
     if (continues || !Envelope::opens(line)) return append_line(source, without_long_runs(line));
     envelope_.emplace(line);
     envelope_line_ = segment.line;
@@ -185,7 +186,7 @@ void Document::close_envelope() {
   envelope_.reset();
   for (size_t i = 0; i < std::min(lines.size(), kMostLines); ++i) {
     const std::string plain = plain_text(lines[i]);
-    Source source{envelope_line_, columns(plain), false, false};
+    Source source{envelope_line_, columns(plain), false, false, false};
     const std::string_view line = without_marks(plain, source.starts_record);
     std::vector<std::string> inner;
     if (Envelope::opens(line)) {
@@ -200,9 +201,10 @@ void Document::close_envelope() {
 void Document::append_line(const Source& source, std::string_view line) {
   if (!starts_.empty()) {
     const bool adjacent = source.number <= numbers_.back() + 1;
-    const bool full = wrap_width_ != 0 && last_width_ == wrap_width_;
-    const bool wrapped = adjacent && source.number != numbers_.back() &&
-                         last_width_ >= kWrapColumn && !source.starts_record &&
+    const size_t width = source.has_prefix ? last_own_width_ : last_width_;
+    const bool full = wrap_width_ != 0 && width == wrap_width_;
+    const bool wrapped = adjacent && source.number != numbers_.back() && width >= kWrapColumn &&
+                         !source.starts_record &&
                          !(full ? starts_record_surely(line) : starts_record(line));
     if (source.continues || wrapped) {
       text_ += kSoftBreak;
@@ -213,6 +215,7 @@ void Document::append_line(const Source& source, std::string_view line) {
   starts_.push_back(text_.size());
   numbers_.push_back(source.number);
   last_width_ = source.width;
+  last_own_width_ = columns(line);
   text_ += line;
 }
 

@@ -69,6 +69,7 @@ class Document {
   struct Source {
     int64_t number = 0;
     size_t width = 0;  // before a prefix was taken off
+    bool has_prefix = false;
     bool continues = false;
     bool starts_record = false;
   };
@@ -82,7 +83,10 @@ class Document {
   std::vector<size_t> starts_;
   std::vector<int64_t> numbers_;
   size_t wrap_width_ = 0;  // at which lines were cut, 0 if they were not
+  // Of the last line: as printed, and without its prefix, which is what a program that cuts its own
+  // lines sees.
   size_t last_width_ = 0;
+  size_t last_own_width_ = 0;
   // A record that is not complete yet, its first line and the last one read.
   std::optional<Envelope> envelope_;
   int64_t envelope_line_ = 0;

@@ -7,6 +7,7 @@
 #include "explain/conclude.h"
 #include "explain/counters.h"
 #include "explain/document.h"
+#include "explain/envelope.h"
 #include "explain/excerpt.h"
 #include "explain/needles.h"
 #include "explain/torch_snapshot.h"
@@ -30,6 +31,9 @@ ClassMask hits_undisguised(std::string_view text, ClassMask hits) {
   if (joined.size() != clean.size()) {
     std::replace(clean.begin(), clean.end(), kSoftBreak, ' ');
     hits |= fresh_hits(clean);
+  }
+  if (Envelope::opens(clean)) {
+    for (const std::string& line : Envelope(clean).lines()) hits |= fresh_hits(line);
   }
   return hits & ~mask_of(LineClass::kDisguise);
 }

@@ -268,6 +268,7 @@ constexpr Needle kNeedles[] = {
     {"[39m", kDisguise},
     {"[49m", kDisguise},
     {"[m", kDisguise},
+    {"\\u", kDisguise},  // of JSON
 };
 
 }  // namespace
