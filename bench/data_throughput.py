@@ -122,9 +122,10 @@ def array(options: argparse.Namespace) -> None:
     drop_cache(x)
     both = fit(folder, model, options.limit, batch, rows, *data)
     disk_rows, compute_rows = disk / row_bytes, 1e3 * batch / compute["median_step_ms"]
+    both_rows = 1e3 * batch / both["median_step_ms"]  # without the start, as compute_rows
     slower = min(disk_rows, compute_rows)
     tell("timed", disk_mb_per_second=round(disk / 1e6), disk_rows=round(disk_rows),
-         compute_rows=round(compute_rows), of_the_slower=round(both["rows_per_second"] / slower, 3),
+         compute_rows=round(compute_rows), of_the_slower=round(both_rows / slower, 3),
          **both)  # fmt: skip
     x.unlink()
 

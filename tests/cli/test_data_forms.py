@@ -1,13 +1,14 @@
 """Every form of data: arrays, chunks, HDF5, TFRecord, standard input, text, series."""
 
 import io
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from data_place import DATA, Workplace, corpus, dense, layer, place
+from data_place import DATA, USAGE, Workplace, corpus, dense, layer, place
 
 __all__ = ["corpus", "place"]
 
@@ -204,3 +205,109 @@ def test_chunks_must_agree(place: Workplace) -> None:
     )  # fmt: skip
     assert result.returncode == DATA, result.stderr
     assert "xs/b.npy: expected rows of (6) float32" in result.stderr
+
+
+def two_inputs_and_outputs(place: Workplace) -> Path:
+    """left (6) and right (4) through a layer each; "sum" of both, and "class" of right alone."""
+
+    def call(layer: dict[str, Any], *sources: str) -> dict[str, Any]:
+        return {**layer, "name": layer["config"]["name"],
+                "inbound_nodes": [[[source, 0, 0, {}] for source in sources]]}  # fmt: skip
+
+    def first(name: str, size: int) -> dict[str, Any]:
+        config = {"name": name, "batch_shape": [None, size], "dtype": "float32"}
+        return {"class_name": "InputLayer", "name": name, "config": config, "inbound_nodes": []}
+
+    layers = [
+        first("left", 6), first("right", 4),
+        call(dense(3, "relu", "l"), "left"), call(dense(3, "relu", "r"), "right"),
+        call(layer("Concatenate", "both"), "l", "r"),
+        call(dense(1, "linear", "sum"), "both"), call(dense(3, "softmax", "class"), "r"),
+    ]  # fmt: skip
+    config = {
+        "name": "net", "layers": layers,
+        "input_layers": [["left", 0, 0], ["right", 0, 0]],
+        "output_layers": [["sum", 0, 0], ["class", 0, 0]],
+    }  # fmt: skip
+    compiled = {
+        "optimizer": "adam",
+        "loss": {"sum": "mse", "class": "sparse_categorical_crossentropy"},
+    }
+    document = {"class_name": "Functional", "config": config, "compile_config": compiled}
+    return place.write("two.json", json.dumps(document))
+
+
+def test_several_inputs_and_outputs(place: Workplace) -> None:
+    h5py = pytest.importorskip("h5py")
+    model, folder = two_inputs_and_outputs(place), place.folder
+    rng = np.random.default_rng(3)
+    samples = {
+        "left": rng.normal(0, 1, (50, 6)).astype("float32"),
+        "right": rng.normal(0, 1, (50, 4)).astype("float32"),
+    }
+    labels = {
+        "sum": samples["left"].sum(1) + samples["right"].sum(1),
+        "class": samples["right"].argmax(1).clip(0, 2).astype("int32"),
+    }
+    for name, array in {**samples, **labels}.items():
+        np.save(folder / f"{name}.npy", array)
+    np.savez(folder / "all.npz", **samples, **labels)
+    with h5py.File(folder / "all.h5", "w") as file:
+        for name, array in {**samples, **labels}.items():
+            file[name] = array
+
+    def trained(name: str, *data: Any) -> bytes:
+        output = folder / f"{name}.keras"
+        result = place.run("fit", model, "--epochs", 3, "--batch", 16, "--output", output, *data)
+        assert result.returncode == 0, result.stderr
+        return output.read_bytes()
+
+    paths = {name: f"{name}={folder / name}.npy" for name in {**samples, **labels}}
+    given = ["--data", paths["right"], "--data", paths["left"]]
+    given += ["--labels", paths["class"], "--labels", paths["sum"]]
+    expected = trained("names", *given, "--validation", folder / "all.npz")
+    assert trained("archive", "--data", folder / "all.npz") == expected
+    assert trained("h5", "--data", folder / "all.h5") == expected
+    ordered = [word.split("=")[1] for word in given if "=" in word]
+    assert trained(
+        "order", "--data", ordered[1], "--data", ordered[0], "--labels", ordered[3], "--labels",
+        ordered[2],
+    ) == expected  # fmt: skip
+
+    result = place.run("evaluate", folder / "names.keras", *given)
+    assert result.returncode == 0, result.stderr
+    assert [line.split()[0] for line in result.stdout.splitlines()] == [
+        "loss", "sum_loss", "class_loss",
+    ]  # fmt: skip
+    for ending in ("npy", "csv", "jsonl"):
+        out = folder / f"p.{ending}"
+        result = place.run(
+            "predict", folder / "names.keras", "--data", folder / "all.npz", "--output", out
+        )
+        assert result.returncode == 0, result.stderr
+        assert not out.exists()
+    assert np.load(folder / "p-sum.npy").shape == (50, 1)
+    classes = np.load(folder / "p-class.npy")
+    np.testing.assert_allclose(classes.sum(1), 1, rtol=1e-5)
+    table = np.loadtxt(folder / "p-class.csv", delimiter=",", skiprows=1, dtype="float32")
+    np.testing.assert_array_equal(table, classes)
+    lines = [json.loads(line) for line in (folder / "p-class.jsonl").read_text().splitlines()]
+    np.testing.assert_array_equal(np.float32([line["output"] for line in lines]), classes)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["left=a.npy"], "received none for right"),
+        (["left=a.npy", "left=b.npy"], "received left twice"),
+        (["left=a.npy", "rihgt=b.npy"], 'Did you mean "right"?'),
+        (["a.npy", "b.npy", "c.npy"], "received 3 paths"),
+    ],
+)
+def test_paths_for_other_inputs(place: Workplace, words: list[str], message: str) -> None:
+    model = two_inputs_and_outputs(place)
+    given = [word for path in words for word in ("--data", path)]
+    result = place.run("predict", model, *given, "--output", place.folder / "p.npy")
+    assert result.returncode == USAGE, result.stderr
+    assert "expected one path, or NAME=PATH for each of left, right" in result.stderr
+    assert message in result.stderr

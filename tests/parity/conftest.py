@@ -13,7 +13,7 @@ def draw_from_the_start() -> None:
     sequence_cases.RNG.bit_generator.state = sequence_cases.START
 
 
-def pytest_pycollect_makemodule() -> None:
+def pytest_collectstart() -> None:
     draw_from_the_start()
 
 

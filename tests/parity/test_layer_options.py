@@ -167,6 +167,47 @@ def recurrences() -> dict[str, Case]:
     return cases
 
 
+def in_other_places() -> dict[str, Case]:
+    """Small layers behind others, over time, under masks."""
+
+    def over_time(layer: Callable[..., L.Layer], *args: Any, **kwargs: Any) -> Case:
+        return regress((11, 4), lazy(L.Conv1D, 6, 3), lazy(layer, *args, **kwargs))
+
+    def masked(layer: Callable[..., L.Layer], *args: Any, **kwargs: Any) -> Case:
+        return on_tokens(lazy(layer, *args, **kwargs), lazy(L.LSTM, 3))
+
+    first = {"data_format": "channels_first"}
+    rows = Case(
+        functional([(6, 5)], lambda x: L.Minimum()([x, L.GlobalMaxPooling1D(keepdims=True)(x)])),
+        floats(6, 5), floats(3), "mse",
+    )  # fmt: skip
+    return {
+        "masking both ways": on_floats(
+            lazy(L.ReLU), lazy(L.Masking), lambda: L.Bidirectional(L.GRU(3)), shape=(STEPS, 1)
+        ),
+        "average pooling1d, strides": over_time(L.AveragePooling1D, 4, strides=3),
+        "minimum with a row": rows,
+        "cropping1d of one end": over_time(L.Cropping1D, (0, 3)),
+        "up sampling1d of a convolution": over_time(L.UpSampling1D, 4),
+        "spatial dropout1d of nothing, masked": masked(L.SpatialDropout1D, 0.0),
+        "first spatial dropout of nothing": on(L.SpatialDropout2D, 0.0, **first),
+        "spatial dropout of nothing behind a convolution": regress(
+            IMAGE, lazy(L.Conv2D, 5, 3), lazy(L.SpatialDropout2D, 0.0), lazy(L.MaxPooling2D, 2)
+        ),
+        "gaussian noise of nothing, masked": masked(L.GaussianNoise, 0.0),
+        "leaky relu over time": over_time(L.LeakyReLU, negative_slope=0.5),
+        "leaky relu, masked": masked(L.LeakyReLU),
+        "elu over time": over_time(L.ELU, alpha=2.0),
+        "elu, masked": masked(L.ELU),
+        "softmax over time": over_time(L.Softmax),
+        "softmax of a row": regress((6,), lazy(L.Dense, 7), lazy(L.Softmax)),
+        "normalization over time": over_time(
+            L.Normalization, mean=[0.1, 0.2, 0, -0.1, 1, 2], variance=[1, 2, 0.5, 4, 1, 3]
+        ),
+        "identity behind a convolution": over_time(L.Identity),
+    }
+
+
 # What would compute something else is refused, with a way around it.
 REFUSED: dict[str, tuple[Case, str]] = {
     "softmax of rows": (on(L.Softmax, axis=1), "Put a Permute before it"),
@@ -188,6 +229,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
 
 CASES = (
     activations() | scales() | shapes() | merges() | rates_of_nothing() | masks() | recurrences()
+    | in_other_places()
 )  # fmt: skip
 
 

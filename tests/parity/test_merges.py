@@ -87,28 +87,43 @@ def test_layer(name: str, tmp_path: Path) -> None:
     assert_one_step(tmp_path, CASES[name])
 
 
-@pytest.mark.parametrize("axes", [(1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (1, 2, 3)])
-def test_noise_shape(axes: tuple[int, ...], tmp_path: Path) -> None:
-    """Elements along an axis of 1 are dropped together, others are drawn for themselves.
+def kept_by(folder: Path, layer: Callable[[], L.Layer], shape: tuple[int, ...]) -> np.ndarray:
+    """Which elements of a sample a layer that drops keeps.
 
     The gradient of a dense layer behind the dropout is zero exactly where its input was dropped.
     """
-    shape = (8, 7, 6)
-    noise = [None, *(1 if d in axes else n for d, n in enumerate(shape, 1))]
 
     def build() -> keras.Model:
-        return keras.Sequential(
-            [keras.Input(shape), L.Dropout(0.4, noise_shape=noise), L.Flatten(), L.Dense(1)]
-        )
+        return keras.Sequential([keras.Input(shape), layer(), L.Flatten(), L.Dense(1)])
 
     x = np.ones((1, *shape), "float32")
     one = Case(build, x, np.full((1, 1), 5, "float32"), "mse")
     weights = build_in("float32", one, None).get_weights()
-    _, gradients = plimsoll_gradients(tmp_path, one, weights, "--seed", 3)
-    kept = gradients[0].reshape(shape) != 0
+    _, gradients = plimsoll_gradients(folder, one, weights, "--seed", 3)
+    assert len(np.unique(np.round(gradients[0][gradients[0] != 0], 4))) <= 1
+    return gradients[0].reshape(shape) != 0
+
+
+@pytest.mark.parametrize("axes", [(1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (1, 2, 3)])
+def test_noise_shape(axes: tuple[int, ...], tmp_path: Path) -> None:
+    """Elements along an axis of 1 are dropped together, others are drawn for themselves."""
+    shape = (8, 7, 6)
+    noise = [None, *(1 if d in axes else n for d, n in enumerate(shape, 1))]
+    kept = kept_by(tmp_path, lambda: L.Dropout(0.4, noise_shape=noise), shape)
     drawn = np.take(kept, 0, axis=axes[0] - 1)
     assert (kept == kept.min(axis=tuple(d - 1 for d in axes), keepdims=True)).all()
     if len(axes) < 3:
         assert 0.1 < kept.mean() < 0.95, kept.mean()
         assert drawn.min() != drawn.max()
-    assert len(np.unique(np.round(gradients[0][gradients[0] != 0], 4))) <= 1
+
+
+@pytest.mark.parametrize("channels", ["first", "last"])
+def test_spatial_dropout(channels: str, tmp_path: Path) -> None:
+    """Channels are kept or dropped whole."""
+    shape = (16, 3, 4) if channels == "first" else (3, 4, 16)
+    kept = kept_by(
+        tmp_path, lambda: L.SpatialDropout2D(0.4, data_format=f"channels_{channels}"), shape
+    )
+    of_channels = kept.reshape(16, 12) if channels == "first" else kept.reshape(12, 16).T
+    assert (of_channels == of_channels[:, :1]).all()
+    assert 0.2 < kept.mean() < 0.95

@@ -1,7 +1,7 @@
-"""The larger networks of the workloads at full size train from the files that Keras wrote.
+"""The larger networks at full size: they train from the files that Keras wrote, and back.
 
-The networks are those of networks.py in PLIMSOLL_TEST_DATA. Small batches, few steps: how fast is
-asked elsewhere.
+The networks are those of networks.py in PLIMSOLL_TEST_DATA, and VGG16 of keras.applications. Small
+batches, few steps: how fast is asked elsewhere.
 """
 
 import gc
@@ -15,7 +15,8 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-from harness import read_keras, read_log, run_plimsoll
+from harness import Case, assert_one_step, read_keras, read_log, run_plimsoll
+from test_networks import assert_predictions, assert_round_trip
 
 DATA = os.environ.get("PLIMSOLL_TEST_DATA")
 NETWORKS = Path(DATA) / "networks.py" if DATA else Path("/nonexistent")
@@ -93,3 +94,41 @@ def test_trains_from_its_file(name: str, tmp_path: Path) -> None:
     stored, slots = read_keras(tmp_path / "out.keras")
     assert sorted(w.size for w in stored.values() if w.dtype == np.float32) == sorted(weights)
     assert int(slots[0]) == STEPS
+
+
+def gpt_small() -> keras.Model:
+    return networks().gpt(6, 384, 6, 256, 8192)
+
+
+def full_case(name: str) -> Case:
+    """Few samples for a network of 16.9 or 138 million weights."""
+    if name == "GPT-small":
+        x, y, loss = text()
+        return Case(gpt_small, x, y, loss)
+    x, y, _ = classified()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    build = lambda: keras.applications.VGG16(weights=None, classifier_activation=None)  # noqa: E731
+    return Case(build, x[:2], y[:2], loss, noise=0.005)
+
+
+FULL = ["GPT-small", "VGG16"]
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_predictions_at_full_size(name: str, tmp_path: Path) -> None:
+    assert_predictions(tmp_path, full_case(name))
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_one_step_at_full_size(name: str, tmp_path: Path) -> None:
+    """The gradient of the keys' bias is 0: what float32 makes of it is rounding.
+
+    It is that of a sum over all keys, which Keras takes from the very numbers that it subtracts
+    from, and attention in blocks from the output: two to four times Keras's, of 256 keys.
+    """
+    assert_one_step(tmp_path, full_case(name), zero=5e-9)
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_round_trip_at_full_size(name: str, tmp_path: Path) -> None:
+    assert_round_trip(tmp_path, full_case(name))

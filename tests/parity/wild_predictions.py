@@ -14,6 +14,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import h5py
 import keras
 import numpy as np
+from harness import float64_twin
 from keras.src.legacy.saving.saving_utils import model_from_config
 
 SAMPLES = 3
@@ -26,8 +27,11 @@ def old_hard_sigmoid(x: Any) -> Any:
     return keras.ops.clip(0.2 * x + 0.5, 0.0, 1.0)
 
 
-def modern_layer(entry: dict[str, Any]) -> dict[str, Any]:
-    """A layer of Keras 2 in words that Keras 3 knows; initializers do not matter to predictions."""
+def modern_layer(entry: dict[str, Any], old_gates: bool) -> dict[str, Any]:
+    """A layer of Keras 2 in words that Keras 3 knows; initializers do not matter to predictions.
+
+    Weights of that time expect gates of that time, those that Keras 3 draws its own.
+    """
     config = {k: v for k, v in entry["config"].items() if not k.endswith("_initializer")}
     layer_class = getattr(keras.layers, entry["class_name"])
     known = set(inspect.signature(layer_class.__init__).parameters) | {
@@ -38,13 +42,13 @@ def modern_layer(entry: dict[str, Any]) -> dict[str, Any]:
     config = {k: v for k, v in config.items() if k in known}
     if config.get("axis") and isinstance(config["axis"], list) and len(config["axis"]) == 1:
         config["axis"] = config["axis"][0]
-    if config.get("recurrent_activation") == "hard_sigmoid":
+    if config.get("recurrent_activation") == "hard_sigmoid" and old_gates:
         config["recurrent_activation"] = OLD_HARD_SIGMOID
     if entry["class_name"] == "GRU":
         config.setdefault("reset_after", False)
     for key in ("layer", "backward_layer"):
         if config.get(key):
-            inner = modern_layer(config[key])
+            inner = modern_layer(config[key], old_gates)
             if inner["config"].get("recurrent_activation") == OLD_HARD_SIGMOID:
                 function = keras.saving.serialize_keras_object(old_hard_sigmoid)
                 inner["config"]["recurrent_activation"] = function
@@ -54,12 +58,12 @@ def modern_layer(entry: dict[str, Any]) -> dict[str, Any]:
     return {**entry, "config": config}
 
 
-def modern_model(document: Any) -> Any:
+def modern_model(document: Any, old_gates: bool) -> Any:
     """A model of Keras 2 in the words of Keras 3's reader of older files."""
     config = document["config"]
     if isinstance(config, list):
         config = {"name": "sequential", "layers": config}
-    layers = [modern_layer(entry) for entry in config["layers"]]
+    layers = [modern_layer(entry, old_gates) for entry in config["layers"]]
     shapes = [entry["config"].pop("batch_input_shape", None) for entry in layers[:1]]
     if document["class_name"] == "Sequential" and layers[0]["class_name"] != "InputLayer":
         layers.insert(0, {"class_name": "InputLayer", "config": {"batch_shape": shapes[0]}})
@@ -86,7 +90,11 @@ def open_in_keras(structure: Path, weights: Path | None) -> tuple[keras.Model | 
         else:
             with h5py.File(structure) as file:
                 document = json.loads(file.attrs["model_config"])
-        model = model_from_config(modern_model(document))
+        draws = structure.suffix == ".json" and weights is None
+        keras.utils.set_random_seed(7)
+        model = model_from_config(modern_model(document, not draws))
+        if draws:
+            return model, "Keras, with weights that it drew"
         with tempfile.TemporaryDirectory() as folder:
             link = Path(folder) / "w.h5"
             link.symlink_to(weights or structure)
@@ -96,37 +104,28 @@ def open_in_keras(structure: Path, weights: Path | None) -> tuple[keras.Model | 
         return None, str(error)
 
 
-def at_float64(config: Any) -> Any:
-    """A layer's configuration with float64 in place of float32, in layers inside of it too."""
-    if isinstance(config, list):
-        return [at_float64(item) for item in config]
-    if not isinstance(config, dict):
-        return config
-    if config.get("class_name") == "DTypePolicy":
-        return "float64"
-    return {
-        key: "float64" if key == "dtype" and value == "float32" else at_float64(value)
-        for key, value in config.items()
-    }
+Arrays = list[np.ndarray]
 
 
-def exact_predictions(model: keras.Model, x: np.ndarray) -> np.ndarray:
+def keras_predictions(model: keras.Model, inputs: dict[str, np.ndarray]) -> Arrays:
+    """One array for each output."""
+    answer = model.predict(inputs if len(inputs) > 1 else list(inputs.values())[0], verbose=0)
+    return list(answer) if isinstance(answer, (list, tuple)) else [answer]
+
+
+def exact_predictions(model: keras.Model, inputs: dict[str, np.ndarray]) -> Arrays:
     """What the model would answer if it computed in float64."""
     keras.config.set_floatx("float64")
     try:
-        twin = keras.models.clone_model(
-            model,
-            clone_function=lambda layer: layer.__class__.from_config(
-                at_float64(layer.get_config())
-            ),
-        )
+        twin = float64_twin(model)
         twin.set_weights([w.astype("float64") for w in model.get_weights()])
-        return twin.predict(x.astype("float64") if x.dtype.kind == "f" else x, verbose=0)
+        exact = {k: x.astype("float64") if x.dtype.kind == "f" else x for k, x in inputs.items()}
+        return keras_predictions(twin, exact)
     finally:
         keras.config.set_floatx("float32")
 
 
-def golden_beside(path: Path) -> tuple[list[np.ndarray], np.ndarray] | None:
+def golden_beside(path: Path) -> tuple[Arrays, Arrays] | None:
     """Inputs and predictions that the file's authors stored next to it."""
     stem = path.name.rsplit("@", 1)[0]
     stem = stem.replace("_model", "").replace("_weights", "").replace("_config", "")
@@ -140,11 +139,11 @@ def golden_beside(path: Path) -> tuple[list[np.ndarray], np.ndarray] | None:
                 if isinstance(file["predictions"], h5py.Group)
                 else [np.array(file["predictions"])]
             )
-            return inputs, outputs[0]
+            return inputs, outputs
     return None
 
 
-def random_inputs(shapes: list[list[int]], integers: list[int]) -> list[np.ndarray]:
+def random_inputs(shapes: list[list[int]], integers: list[int]) -> Arrays:
     """Samples for each input; integers below the bound that is given for it (0: no integers)."""
     rng = np.random.default_rng(5)
     return [
@@ -156,14 +155,17 @@ def random_inputs(shapes: list[list[int]], integers: list[int]) -> list[np.ndarr
 
 
 def predict(
-    binary: Path, structure: Path, weights: Path | None, shapes: str, inputs: list[np.ndarray]
-) -> tuple[np.ndarray | None, str]:
-    """The binary's predictions, or None and what it said."""
+    binary: Path, structure: Path, weights: Path | None, shapes: str, inputs: dict[str, np.ndarray]
+) -> tuple[Arrays | None, str]:
+    """The binary's predictions on inputs by name, one array an output; or None and what it said."""
     with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "x.npy"
-        np.save(data, inputs[0])
-        words = [binary, "predict", structure, "--data", data, "--output", Path(folder) / "y.npy"]
-        words += ["--batch", str(len(inputs[0])), "--backend", "reference"]
+        out = Path(folder) / "y.npy"
+        words = [binary, "predict", structure, "--output", out, "--backend", "reference"]
+        for index, (name, array) in enumerate(inputs.items()):
+            path = Path(folder) / f"{index}.npy"
+            np.save(path, array)
+            words += ["--data", path if len(inputs) == 1 else f"{name}={path}"]
+            words += ["--batch", str(len(array))] if index == 0 else []
         if weights is not None:
             words += ["--weights", weights]
         for shape in filter(None, shapes.split(";")):
@@ -171,7 +173,17 @@ def predict(
         done = subprocess.run(words, capture_output=True, text=True, timeout=300)
         if done.returncode != 0:
             return None, (done.stderr or f"exit {done.returncode}").strip()
-        return np.load(Path(folder) / "y.npy"), ""
+        # "wrote 3 predictions to PATH", once for each output in the model's order
+        paths = [line.split(" predictions to ")[1] for line in done.stderr.splitlines()
+                 if " predictions to " in line]  # fmt: skip
+        return [np.load(path) for path in paths], ""
+
+
+def relative_errors(got: Arrays, want: Arrays) -> float:
+    """The largest relative error of an output; infinite where there are more or fewer."""
+    if len(got) != len(want):
+        return float("inf")
+    return max(relative_error(a, b) for a, b in zip(got, want))
 
 
 def relative_error(got: np.ndarray, want: np.ndarray) -> float:

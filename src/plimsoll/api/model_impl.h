@@ -55,6 +55,7 @@ class Model::Impl {
     int64_t train_rows = 0;
     int64_t evaluate_rows = 0;
     Bytes data;
+    Bytes data_ahead;
     bool sample_weights = false;
     bool accumulates = false;
     friend bool operator==(const FitKey&, const FitKey&) = default;
@@ -68,7 +69,8 @@ class Model::Impl {
   // A session for evaluation or prediction, with the model's weights.
   std::unique_ptr<train::Session> make_session(const layers::CompileOptions& compile,
                                                const RunOptions& options,
-                                               const train::RowCounts& rows, Bytes data);
+                                               const train::RowCounts& rows,
+                                               const train::DataMemory& data);
   // Keeps weights that a session made.
   void keep_initial(train::Session& session);
   void start_fit(const FitKey& key);

@@ -181,7 +181,7 @@ void Model::Impl::start_fit(const FitKey& key) {
   train::RowCounts rows;
   rows.train = key.train_rows;
   rows.evaluate = key.evaluate_rows;
-  session_ = make_session(compile, options, rows, key.data);
+  session_ = make_session(compile, options, rows, {key.data, key.data_ahead});
   key_ = key;
 }
 
@@ -212,6 +212,7 @@ History Model::Impl::fit(data::Dataset& dataset, data::Dataset* validation,
   key.seed = options.seed;
   key.train_rows = dataset.row_count();
   key.data = dataset.resident_bytes();
+  key.data_ahead = dataset.wants_ahead(options.batch, fit_options(options).shuffle);
   key.sample_weights = !dataset.weights.empty();
   if (validation != nullptr) {
     key.evaluate_rows = validation->row_count();
@@ -240,7 +241,7 @@ History Model::Impl::fit(data::Dataset& dataset, data::Dataset* validation,
 std::unique_ptr<train::Session> Model::Impl::make_session(const layers::CompileOptions& compile,
                                                           const RunOptions& options,
                                                           const train::RowCounts& rows,
-                                                          Bytes data) {
+                                                          const train::DataMemory& data) {
   auto session =
       std::make_unique<train::Session>(model_, compile, session_options(options), rows, data);
   session->initialize(store_.source());
@@ -259,7 +260,9 @@ MetricValues Model::Impl::evaluate(data::Dataset& dataset, const RunOptions& opt
   compile.sample_weights = !dataset.weights.empty();
   train::RowCounts rows;
   rows.evaluate = dataset.row_count();
-  const auto session = make_session(compile, options, rows, dataset.resident_bytes());
+  const auto session = make_session(
+      compile, options, rows,
+      {dataset.resident_bytes(), dataset.wants_ahead(options.batch, data::Shuffle::kNone)});
   keep_initial(*session);
   return session->evaluate(dataset);
 }
@@ -270,7 +273,9 @@ void Model::Impl::predict(data::Dataset& dataset, const RunOptions& options, Out
   park();
   train::RowCounts rows;
   rows.predict = dataset.row_count();
-  const auto session = make_session({}, options, rows, dataset.resident_bytes() + held);
+  const auto session = make_session(
+      {}, options, rows,
+      {dataset.resident_bytes() + held, dataset.wants_ahead(options.batch, data::Shuffle::kNone)});
   keep_initial(*session);
   session->predict(dataset, sink);
 }
@@ -281,7 +286,7 @@ void Model::Impl::ensure_state() {
   options.batch = 1;
   train::RowCounts rows;
   rows.predict = 1;
-  const auto session = make_session({}, options, rows, Bytes(0));
+  const auto session = make_session({}, options, rows, {});
   keep_initial(*session);
 }
 

@@ -57,6 +57,9 @@ class File {
   void advise(Access access) const;
   // Asks the kernel to read [offset, offset + length) into its cache ahead of time.
   void prefetch(int64_t offset, int64_t length) const;
+  // About how much of the file lies in the kernel's cache: of a few pages, 0 to 1. A system that
+  // does not tell says 0.
+  double cached_share() const;
   // Tells the kernel that its cached pages of [offset, offset + length) are not needed again;
   // length 0 means to the end.
   void drop_cache(int64_t offset, int64_t length) const;

@@ -94,7 +94,7 @@ layers::BatchSizes sizes_for(const std::string& program, int64_t batch) {
 data::Dataset samples_for(const BenchCommand& command, const Subject& subject, int64_t batches) {
   const Workload& workload = subject.workload;
   const layers::CompileOptions compile = compile_for(command.program, workload);
-  if (!command.data.set.data.empty()) {
+  if (!command.data.data.empty()) {
     const Loaded loaded{{workload.model, {}, nullptr, nullptr}, compile};
     data::Dataset dataset = open(command.data, loaded);
     if (command.program == "predict") dataset.targets.clear();
@@ -202,7 +202,8 @@ report::Speed measure(const BenchCommand& command, const std::string& name) {
                                    : rows.predict) = row_count;
   train::Session session(workload.model, compile_for(command.program, workload),
                          choices(command, workload.batch), rows,
-                         dataset.resident_bytes() + kHeldBeside);
+                         {dataset.resident_bytes() + kHeldBeside,
+                          dataset.wants_ahead(workload.batch, data::Shuffle::kNone)});
   session.initialize(subject.weights.get());
   const int64_t batches = (row_count + workload.batch - 1) / workload.batch;
   std::vector<double> seconds =
@@ -317,9 +318,11 @@ Command add_bench(CLI::App& app) {
                       "As fit's; default: the workload's or file's");
   command->add_option("--loss", model.loss, "Of a model file, as fit's");
   command->add_option("--backend", model.backend, "onednn, reference, null");
-  command->add_option("--data", options->data.set.data,
-                      "Samples of a model file; default: random numbers of its shapes");
-  command->add_option("--labels", options->data.set.labels, "Their labels");
+  command
+      ->add_option("--data", options->data.data,
+                   "Samples of a model file; default: random numbers of its shapes")
+      ->allow_extra_args(false);
+  command->add_option("--labels", options->data.labels, "Their labels")->allow_extra_args(false);
   command->add_flag("--json", model.json, "One JSON object a workload, in a line of its own");
   return [options] { return run(*options); };
 }

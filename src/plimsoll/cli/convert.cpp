@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/data_options.h"
 #include "cli/exit_code.h"
 #include "cli/file_options.h"
 #include "data/dataset.h"
@@ -52,7 +53,10 @@ int run(const ConvertCommand& command) {
   }
   if (!command.self_test.empty()) {
     check_self_test_output(command, loaded);
-    data::Dataset samples = data::open_dataset(command.self_test, "", "", "");
+    data::DatasetOptions how;
+    how.data = command.self_test;
+    name_ports(loaded.model, layers::CompileOptions(), how);
+    data::Dataset samples = data::open_dataset(how);
     samples.targets.clear();
     loaded.self_test = train::make_self_test(loaded.model, *loaded.weights, samples, session);
   }

@@ -1,16 +1,74 @@
 #include "cli/data_options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
 
 #include "base/error.h"
+#include "base/suggest.h"
 #include "data/dataset_stages.h"
+#include "data/named_arrays.h"
 
 namespace plimsoll::cli {
 namespace {
 
+using Words = std::vector<std::string>;
+
+// The port that a word of the form NAME=PATH names; null where it does not.
+data::Port* find_port(std::vector<data::Port>& ports, const std::string& word) {
+  const size_t end = word.find('=');
+  if (end == std::string::npos) return nullptr;
+  const auto found = std::ranges::find(ports, word.substr(0, end), &data::Port::name);
+  return found == ports.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void refuse_paths(const char* option, const std::vector<data::Port>& ports,
+                               const std::string& received, const std::string& hint = "") {
+  throw Error(ErrorKind::kConfig, std::string(option) + ": expected one path, or NAME=PATH for " +
+                                      "each of " + data::names_of(ports) + ", received " +
+                                      received + "." + hint);
+}
+
+void place_named(const char* option, const Words& words, std::vector<data::Port>& ports) {
+  Words names;
+  for (const data::Port& port : ports) names.push_back(port.name);
+  for (const std::string& word : words) {
+    data::Port* const port = find_port(ports, word);
+    const std::string name = word.substr(0, word.find('='));
+    if (port == nullptr) refuse_paths(option, ports, word, did_you_mean(name, names));
+    if (!port->path.empty()) refuse_paths(option, ports, name + " twice");
+    port->path = word.substr(name.size() + 1);
+    if (port->path.empty()) refuse_paths(option, ports, word);
+  }
+  for (const data::Port& port : ports) {
+    if (port.path.empty()) refuse_paths(option, ports, "none for " + port.name);
+  }
+}
+
+// The one path that was given, or "" and a path in each port.
+std::string place_paths(const char* option, const Words& words, std::vector<data::Port>& ports) {
+  if (words.empty()) return "";
+  std::vector<data::Port> placed = ports;
+  const bool named = std::ranges::any_of(
+      words, [&](const std::string& word) { return find_port(placed, word) != nullptr; });
+  if (words.size() == 1 && !named) return words.front();
+  if (named) {
+    place_named(option, words, placed);
+  } else {
+    if (words.size() != ports.size()) {
+      refuse_paths(option, ports, std::to_string(words.size()) + " paths");
+    }
+    for (size_t i = 0; i < words.size(); ++i) placed[i].path = words[i];
+  }
+  if (placed.size() == 1) return placed.front().path;
+  ports = std::move(placed);
+  return "";
+}
+
 // What the model takes and gives per sample, for data that take the model's shape.
 data::DatasetOptions with_shapes(data::DatasetOptions options, const Loaded& loaded) {
   const layers::Model& model = loaded.file.model;
+  name_ports(model, loaded.compile, options);
   if (!model.inputs().empty()) {
     options.sample_shape = model.inputs().front().type.shape.at(1);
     options.sample_shape.erase(options.sample_shape.begin());
@@ -27,23 +85,46 @@ data::DatasetOptions with_shapes(data::DatasetOptions options, const Loaded& loa
   return options;
 }
 
+// One word each time that the option is given.
+CLI::Option* add_paths(CLI::App& command, const char* name, Words& words, const char* text) {
+  return command.add_option(name, words, text)->allow_extra_args(false);
+}
+
 }  // namespace
+
+void name_ports(const layers::Model& model, const layers::CompileOptions& compile,
+                data::DatasetOptions& options) {
+  options.inputs.clear();
+  options.outputs.clear();
+  for (const layers::ModelPort& port : model.inputs()) {
+    std::vector<int64_t> shape = port.type.shape.at(1);
+    shape.erase(shape.begin());
+    options.inputs.push_back({port.name, std::move(shape)});
+  }
+  const std::vector<layers::Config>& losses = compile.losses;
+  for (size_t i = 0; i < model.outputs().size(); ++i) {
+    const size_t at = losses.size() == 1 ? 0 : i;
+    if (at < losses.size() && !losses[at].is_null()) {
+      options.outputs.push_back({model.outputs()[i].name});
+    }
+  }
+}
 
 void add_data_options(CLI::App& command, DataOptions& options, DataNeed need) {
   data::DatasetOptions& set = options.set;
   CLI::Option* data =
-      command.add_option("--data", set.data,
-                         "Samples: .npy, .npz, IDX, .csv, .txt, .h5, .tfrecord, also .gz; - "
-                         "(standard input); a folder of chunks or of "
-                         "class folders of images");
+      add_paths(command, "--data", options.data,
+                "Samples: .npy, .npz, IDX, .csv, .txt, .h5, .tfrecord, also .gz; - "
+                "(standard input); a folder of chunks or of class folders of images; several "
+                "inputs: NAME=PATH for each");
   if (need != DataNeed::kOptional) data->required();
   if (need != DataNeed::kSamples) {
-    command.add_option("--labels", set.labels, "Labels, when they are a file of their own");
+    add_paths(command, "--labels", options.labels,
+              "Labels, when they are a file of their own; several outputs: NAME=PATH for each");
     command.add_option("--sample-weights", set.weights, "One weight per sample");
   }
-  command.add_option(
-      "--like", options.like,
-      "Data whose categories, classes and scale hold for --data: what was trained on");
+  add_paths(command, "--like", options.like,
+            "Data whose categories, classes and scale hold for --data: what was trained on");
   command.add_option("--label-column", set.label_column, "CSV: the label's column, name or number");
   command.add_option("--columns", set.columns, "CSV: columns to use, names or numbers");
   command.add_option("--fill", set.fill, "CSV: for missing values: mean, or a number");
@@ -68,11 +149,13 @@ void add_data_options(CLI::App& command, DataOptions& options, DataNeed need) {
 }
 
 data::Dataset open(const DataOptions& options, const Loaded& loaded) {
-  const data::DatasetOptions set = with_shapes(options.set, loaded);
+  const data::DatasetOptions shapes = with_shapes(options.set, loaded);
+  data::DatasetOptions set = shapes;
+  set.data = place_paths("--data", options.data, set.inputs);
+  set.labels = place_paths("--labels", options.labels, set.outputs);
   if (options.like.empty()) return data::open_dataset(set);
-  data::DatasetOptions other = set;
-  other.data = options.like;
-  other.labels.clear();
+  data::DatasetOptions other = shapes;
+  other.data = place_paths("--like", options.like, other.inputs);
   other.weights.clear();
   const data::Dataset like = data::open_dataset(other);
   return data::open_dataset(set, &like);
@@ -81,8 +164,8 @@ data::Dataset open(const DataOptions& options, const Loaded& loaded) {
 void add_training_data_options(CLI::App& command, TrainingDataOptions& options, DataNeed need) {
   add_data_options(command, options.data, need);
   CLI::Option* validation =
-      command.add_option("--validation", options.validation, "Samples to evaluate on every epoch");
-  command.add_option("--validation-labels", options.validation_labels, "Their labels");
+      add_paths(command, "--validation", options.validation, "Samples to evaluate on every epoch");
+  add_paths(command, "--validation-labels", options.validation_labels, "Their labels");
   command
       .add_option("--validation-split", options.validation_split,
                   "Part of --data to evaluate on instead: the last, as 0.2")
@@ -97,8 +180,8 @@ TrainingData open_training(const TrainingDataOptions& options, uint64_t seed, Lo
   opened.train = open(options.data, loaded);
   if (!options.validation.empty()) {
     data::DatasetOptions set = with_shapes(options.data.set, loaded);
-    set.data = options.validation;
-    set.labels = options.validation_labels;
+    set.data = place_paths("--validation", options.validation, set.inputs);
+    set.labels = place_paths("--validation-labels", options.validation_labels, set.outputs);
     set.weights.clear();
     opened.validation = std::make_unique<data::Dataset>(data::open_dataset(set, &opened.train));
   } else if (options.validation_split > 0) {

@@ -2,10 +2,12 @@
 
 // Options that say which data and how they become samples, and the opening of them.
 //
-// What a sample looks like is asked of the model, so data are opened behind it.
+// What a sample looks like is asked of the model, so data are opened behind it. A model of several
+// inputs or outputs takes a path for each: NAME=PATH, or paths alone in its order.
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/options.h"
 #include "data/dataset.h"
@@ -13,8 +15,10 @@
 namespace plimsoll::cli {
 
 struct DataOptions {
-  data::DatasetOptions set;
-  std::string like;  // data whose categories and classes hold for these
+  data::DatasetOptions set;         // but for what the model says
+  std::vector<std::string> data;    // a path, or one for each input
+  std::vector<std::string> labels;  // a path, or one for each output
+  std::vector<std::string> like;    // data whose categories and classes hold for these
 };
 
 // kOptional: a plan is exact for data that it is told of (the short last batch, buffers).
@@ -22,12 +26,15 @@ enum class DataNeed { kSamples, kLabelled, kOptional };
 void add_data_options(CLI::App& command, DataOptions& options, DataNeed need);
 
 data::Dataset open(const DataOptions& options, const Loaded& loaded);
+// The model's inputs, and its outputs that have a loss, as data are told apart by.
+void name_ports(const layers::Model& model, const layers::CompileOptions& compile,
+                data::DatasetOptions& options);
 
 // What `fit` and `plan` take beyond that.
 struct TrainingDataOptions {
   DataOptions data;
-  std::string validation;
-  std::string validation_labels;
+  std::vector<std::string> validation;
+  std::vector<std::string> validation_labels;
   double validation_split = 0;
   std::string class_weights;
 };

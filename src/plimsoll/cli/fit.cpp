@@ -16,6 +16,7 @@
 #include "data/dataset_stages.h"
 #include "report/plan_summary.h"
 #include "report/run_summary.h"
+#include "report/waiting.h"
 #include "trace/run_log.h"
 #include "train/checkpointer.h"
 #include "train/limit_watch.h"
@@ -162,9 +163,15 @@ struct Run {
   std::unique_ptr<train::Checkpointer> checkpoints;
   std::unique_ptr<train::Callbacks> callbacks;
 
+  train::DataMemory memory_of(const TrainingData& opened) const {
+    return {opened.resident,
+            opened.train.wants_ahead(command.model.batch, data::parse_shuffle(command.shuffle))};
+  }
+
   void open_session() {
+    const report::Waiting waiting(planning_text(choices.memory), command.model.json);
     session = std::make_unique<train::Session>(loaded.file.model, loaded.compile, choices,
-                                               data.rows, data.resident);
+                                               data.rows, memory_of(data));
   }
 };
 

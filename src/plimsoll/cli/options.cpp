@@ -135,6 +135,10 @@ std::optional<Bytes> memory_limit(const ModelOptions& options) {
   return parse_bytes(options.memory, memory_available_to_process());
 }
 
+std::string planning_text(std::optional<Bytes> limit) {
+  return limit ? "planning within " + to_string(*limit) : "planning";
+}
+
 train::SpillUse spill_use(const ModelOptions& options) {
   if (options.no_spill) return train::SpillUse::kNever;
   return options.spill ? train::SpillUse::kAlways : train::SpillUse::kIfNeeded;

@@ -63,6 +63,8 @@ std::optional<double> max_slowdown(const ModelOptions& options);
 // The text of --plan; empty: none.
 std::string saved_plan(const ModelOptions& options);
 std::optional<Bytes> memory_limit(const ModelOptions& options);
+// What is told where planning takes long: "planning within 64 MiB".
+std::string planning_text(std::optional<Bytes> limit);
 train::SpillUse spill_use(const ModelOptions& options);
 std::optional<Bytes> spill_limit(const ModelOptions& options, const std::string& spill_directory);
 train::SessionOptions session_options(const ModelOptions& options,

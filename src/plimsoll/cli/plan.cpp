@@ -13,6 +13,7 @@
 #include "plan/text.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
+#include "report/waiting.h"
 #include "train/planning.h"
 
 namespace plimsoll::cli {
@@ -46,14 +47,18 @@ int run(const PlanOptions& options) {
   train::RowCounts rows;
   rows.train = options.model.batch;
   std::string description;
-  if (!options.data.data.set.data.empty()) {
+  if (!options.data.data.data.empty()) {
     const TrainingData data = open_training(options.data, options.model.seed, loaded);
     rows = data.rows;
     request.data = data.resident;
+    request.data_ahead = data.train.wants_ahead(options.model.batch, data.train.usual_shuffle());
     description = data::describe(data.train);
   }
   const layers::BatchSizes batches = train::batch_sizes(options.model.batch, rows);
+  std::optional<report::Waiting> waiting(std::in_place, planning_text(request.limit),
+                                         options.model.json);
   train::PlannedRun planned = train::plan_run(loaded.file.model, loaded.compile, batches, request);
+  waiting.reset();
   planned.summary.data = description;
   const bool frontier = options.frontier || !request.limit;
   const std::string text = options.model.json ? report::to_json(planned.summary) + "\n"

@@ -1,8 +1,12 @@
 // plimsoll predict: a model's outputs on data, written as they come.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -30,13 +34,53 @@ void check_output(const std::string& path) {
               "--output: expected a name ending in .npy, .csv or .jsonl, received " + path);
 }
 
-// Runs the whole of the data through the model into a sink of either kind.
+// A sink for each output of the model, which are written to files of their own.
 template <typename Sink>
-void predict_into(Sink& sink, train::Session& session, const Loaded& loaded,
-                  data::Dataset& dataset) {
+class SinkOfEach : public OutputSink {
+ public:
+  void add(std::unique_ptr<Sink> sink) { sinks_.push_back(std::move(sink)); }
+  void take(int output, int64_t row_begin, int64_t row_count, const void* rows) override {
+    sinks_[static_cast<size_t>(output)]->take(0, row_begin, row_count, rows);
+  }
+  void finish() {
+    for (const std::unique_ptr<Sink>& sink : sinks_) sink->finish();
+  }
+
+ private:
+  std::vector<std::unique_ptr<Sink>> sinks_;
+};
+
+struct OutputFile {
+  std::string path;
+  DType dtype;
+  std::vector<int64_t> row_shape;
+};
+
+// The path itself, or for several outputs p.npy's neighbours p-left.npy and p-right.npy.
+std::vector<OutputFile> output_files(const std::string& path, const layers::Model& model) {
+  const size_t ending = path.rfind('.');
+  std::vector<OutputFile> files;
+  for (const layers::ModelPort& port : model.outputs()) {
+    std::string name = port.name;
+    std::ranges::replace(name, '/', '_');
+    std::vector<int64_t> shape = port.type.shape.at(1);
+    shape.erase(shape.begin());
+    const bool one = model.outputs().size() == 1;
+    files.push_back({one ? path : path.substr(0, ending) + "-" + name + path.substr(ending),
+                     port.type.dtype, std::move(shape)});
+  }
+  return files;
+}
+
+// Runs the whole of the data through the model into sinks that `make` makes.
+template <typename Make>
+void predict_into(const std::vector<OutputFile>& files, const Make& make, train::Session& session,
+                  const Loaded& loaded, data::Dataset& dataset) {
+  SinkOfEach<typename std::invoke_result_t<Make, const OutputFile&>::element_type> sinks;
+  for (const OutputFile& file : files) sinks.add(make(file));
   session.initialize(loaded.file.weights.get());
-  session.predict(dataset, sink);
-  sink.finish();
+  session.predict(dataset, sinks);
+  sinks.finish();
 }
 
 int run(const PredictCommand& command) {
@@ -47,32 +91,29 @@ int run(const PredictCommand& command) {
   dataset.weights.clear();
   train::RowCounts rows;
   rows.predict = dataset.row_count();
-  train::Session session(loaded.file.model, layers::CompileOptions{},
-                         session_options(command.model, command.data.set.spill_directory), rows,
-                         dataset.resident_bytes());
-  const graph::Graph& graph =
-      graph::find_program(session.programs().set,
-                          rows.predict < command.model.batch ? "predict_tail" : "predict")
-          ->graph;
-  const graph::ValueType& type = graph.value(graph.outputs.front()).type;
-  if (graph.outputs.size() != 1) {
-    throw Error(ErrorKind::kModel, "expected a model of one output, received one of " +
-                                       std::to_string(graph.outputs.size()) +
-                                       ". Predict each output from a model of its own.");
-  }
-  std::vector<int64_t> row_shape = type.shape.at(1);
-  row_shape.erase(row_shape.begin());
+  train::Session session(
+      loaded.file.model, layers::CompileOptions{},
+      session_options(command.model, command.data.set.spill_directory), rows,
+      {dataset.resident_bytes(), dataset.wants_ahead(command.model.batch, data::Shuffle::kNone)});
+  const std::vector<OutputFile> files = output_files(command.output, loaded.file.model);
   if (command.output.ends_with(".npy")) {
-    data::NpySink sink(command.output, type.dtype, rows.predict, std::move(row_shape));
-    predict_into(sink, session, loaded, dataset);
+    const auto make = [&](const OutputFile& file) {
+      return std::make_unique<data::NpySink>(file.path, file.dtype, rows.predict, file.row_shape);
+    };
+    predict_into(files, make, session, loaded, dataset);
   } else {
     const auto form = command.output.ends_with(".csv") ? data::TextSink::Form::kCsv
                                                        : data::TextSink::Form::kJsonLines;
-    data::TextSink sink(form, command.output, type.dtype, rows.predict, std::move(row_shape));
-    predict_into(sink, session, loaded, dataset);
+    const auto make = [&](const OutputFile& file) {
+      return std::make_unique<data::TextSink>(form, file.path, file.dtype, rows.predict,
+                                              file.row_shape);
+    };
+    predict_into(files, make, session, loaded, dataset);
   }
-  std::fprintf(stderr, "wrote %lld predictions to %s\n", static_cast<long long>(rows.predict),
-               command.output.c_str());
+  for (const OutputFile& file : files) {
+    std::fprintf(stderr, "wrote %lld predictions to %s\n", static_cast<long long>(rows.predict),
+                 file.path.c_str());
+  }
   return kDone;
 }
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/process_memory.h"
 #include "base/shape.h"
+#include "data/read_ahead.h"
 #include "data/row_conversion.h"
 
 namespace plimsoll::data {
@@ -18,6 +19,7 @@ constexpr int64_t kPieceBytes = 32 * 1024;
 // Stacks of the threads that read at once: as much as four of them take.
 constexpr int64_t kStagingBytes = 4 * kPieceBytes;
 constexpr int64_t kKeptBytes = 256 * 1024;
+constexpr double kMostlyCached = 0.5;
 
 class ArrayRows final : public RowSource {
  public:
@@ -56,11 +58,29 @@ class ArrayRows final : public RowSource {
     if (random && !asks_ahead_) file.prefetch(file_->offset() + data_offset_, bytes);
   }
 
+  Bytes wants_ahead(int64_t ranges, int64_t rows) const override {
+    const File& file = *file_->file();
+    const int64_t bytes = row_count_ * row_elements_ * format_.bytes;
+    const bool stays = Bytes(4 * bytes) <= memory_available_to_process();
+    if (!kept_.empty() || stays || file.cached_share() > kMostlyCached) return {};
+    if (!ReadAhead::works_with(file)) return {};
+    return ahead_shape(ranges, rows).bytes();
+  }
+  void grant_ahead(Bytes bytes, int64_t ranges, int64_t rows) override {
+    ReadAhead::Shape shape = ahead_shape(ranges, rows);
+    shape.slots = std::min(shape.slots, bytes.count() / shape.slot_bytes());
+    ahead_.reset();
+    if (shape.slots > 1) ahead_ = std::make_unique<ReadAhead>(*file_->file(), shape);
+  }
+
   void read_ahead(int64_t first, int64_t count) override {
-    if (!asks_ahead_) return;
     const int64_t row_bytes = row_elements_ * format_.bytes;
     const int64_t begin = file_->offset() + data_offset_ + first * row_bytes;
-    file_->file()->prefetch(begin, count * row_bytes);
+    if (ahead_) {
+      ahead_->ask(begin, begin + count * row_bytes);
+    } else if (asks_ahead_) {
+      file_->file()->prefetch(begin, count * row_bytes);
+    }
   }
 
   void read(int64_t first, int64_t count, DType dtype, void* destination) override {
@@ -73,24 +93,44 @@ class ArrayRows final : public RowSource {
       conversion.run(begin, elements, kept_.data() + begin * format_.bytes, destination);
       return;
     }
-    if (conversion.is_copy()) {
-      file_->read_at(
-          data_offset_ + begin * format_.bytes,
-          {static_cast<std::byte*>(destination), static_cast<size_t>(elements * format_.bytes)});
-      return;
-    }
-    std::array<std::byte, kPieceBytes> staging;
-    const int64_t piece = kPieceBytes / format_.bytes;
     auto* out = static_cast<std::byte*>(destination);
-    for (int64_t done = 0; done < elements; done += piece) {
-      const int64_t now = std::min(piece, elements - done);
-      file_->read_at(data_offset_ + (begin + done) * format_.bytes,
-                     {staging.data(), static_cast<size_t>(now * format_.bytes)});
-      conversion.run(begin + done, now, staging.data(), out + done * element_bytes(dtype).count());
+    for (int64_t done = 0; done < elements;) {
+      const int64_t now = read_run(conversion, begin + done, elements - done, out);
+      out += now * element_bytes(dtype).count();
+      done += now;
     }
   }
 
  private:
+  ReadAhead::Shape ahead_shape(int64_t ranges, int64_t rows) const {
+    return ReadAhead::shape_for(ranges, rows * row_elements_ * format_.bytes);
+  }
+
+  // The first of `count` elements from element `begin` on, as many as lie together; at least one.
+  int64_t read_run(const RowConversion& conversion, int64_t begin, int64_t count, std::byte* out) {
+    const int64_t offset = data_offset_ + begin * format_.bytes;
+    if (ahead_) {
+      const int64_t at = file_->offset() + offset;
+      ReadAhead::Lease lease = ahead_->take(at, at + count * format_.bytes);
+      const int64_t ready = std::ssize(lease.bytes()) / format_.bytes;
+      if (ready > 0) {
+        lease.use(ready * format_.bytes);
+        conversion.run(begin, ready, lease.bytes().data(), out);
+        return ready;
+      }
+    }
+    const int64_t piece = std::min(kPieceBytes / format_.bytes, count);
+    if (conversion.is_copy()) {
+      const int64_t now = ahead_ ? piece : count;
+      file_->read_at(offset, {out, static_cast<size_t>(now * format_.bytes)});
+      return now;
+    }
+    std::array<std::byte, kPieceBytes> staging;
+    file_->read_at(offset, {staging.data(), static_cast<size_t>(piece * format_.bytes)});
+    conversion.run(begin, piece, staging.data(), out);
+    return piece;
+  }
+
   std::shared_ptr<const codec::FileReader> file_;
   codec::NumberFormat format_;
   int64_t data_offset_;
@@ -99,6 +139,7 @@ class ArrayRows final : public RowSource {
   int64_t row_elements_;
   std::vector<std::byte> kept_;
   bool asks_ahead_ = false;  // the file does not stay in the page cache
+  std::unique_ptr<ReadAhead> ahead_{};
 };
 
 // Number of the column that stands at position `index` of a row in C order, in Fortran order.

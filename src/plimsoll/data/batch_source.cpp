@@ -20,6 +20,8 @@ constexpr int64_t kBytesOfAPart = 64 << 10;
 constexpr int kMostParts = 64;
 // The most that is asked for ahead: it takes page cache, which a control group counts.
 constexpr int64_t kBytesAhead = 16 << 20;
+// Less at a time would wait for the device each time.
+constexpr int64_t kLeastBytesAhead = 4 << 20;
 
 // What an option to give the missing thing is called.
 const char* way_out(InputBinding::Role role) {
@@ -195,6 +197,12 @@ int64_t find_bad_number(DType dtype, const void* values, int64_t count) {
 
 }  // namespace
 
+int64_t rows_ahead(int64_t batch, int64_t row_bytes) {
+  const int64_t least = std::max(kLeastBytesAhead / row_bytes, int64_t{1});
+  const int64_t most = std::max(kBytesAhead / row_bytes, int64_t{1});
+  return std::min(std::max(batch, least), most);
+}
+
 BatchSource::BatchSource(Dataset& dataset, std::vector<InputBinding> inputs,
                          const BatchOptions& options)
     : inputs_(std::move(inputs)),
@@ -248,9 +256,16 @@ void BatchSource::select(int64_t epoch, int64_t batch_index) {
 void BatchSource::read_next_ahead(int64_t batch_index) {
   const int64_t next = batch_index + 1 == batch_count() ? 0 : batch_index + 1;
   if (next == batch_index) return;
-  const int64_t rows =
-      std::min(rows_in(next), std::max<int64_t>(kBytesAhead / block_row_bytes_, 1));
-  for (RowSource* source : sources_) source->read_ahead(next * options_.batch, rows);
+  if (next == 0) asked_until_ = 0;
+  const int64_t begin = next * options_.batch;
+  const int64_t rows = rows_ahead(options_.batch, block_row_bytes_);
+  const int64_t end = std::min(begin + rows, row_count_);
+  const bool follows = asked_until_ > begin && asked_until_ <= end;
+  const int64_t first = follows ? asked_until_ : begin;
+  const bool worth = first == begin || end == row_count_ || end - first >= rows / 2;
+  if (first == end || !worth) return;
+  for (RowSource* source : sources_) source->read_ahead(first, end - first);
+  asked_until_ = end;
 }
 
 void BatchSource::select_rows(int64_t first, int64_t count) {

@@ -1,19 +1,69 @@
 #include "data/dataset.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
+#include "base/shape.h"
+#include "data/named_arrays.h"
 #include "data/open_forms.h"
+#include "data/open_inputs.h"
 
 namespace plimsoll::data {
 namespace {
 
+// Of one source; 8 MiB of blocks that are read, as many that are read next, and their edges.
+constexpr Bytes kMostAhead = 19_MiB;
+
+// Each once: weights may be those of several outputs.
 std::vector<const RowSource*> all_sources(const Dataset& dataset) {
   std::vector<const RowSource*> sources;
   for (const auto* group : {&dataset.features, &dataset.targets, &dataset.weights}) {
-    for (const std::shared_ptr<RowSource>& source : *group) sources.push_back(source.get());
+    for (const std::shared_ptr<RowSource>& source : *group) {
+      if (std::ranges::find(sources, source.get()) == sources.end()) {
+        sources.push_back(source.get());
+      }
+    }
   }
   return sources;
+}
+
+int64_t row_bytes(const RowSource& source) {
+  return fixed_shape(source.row_shape()).element_count(1) *
+         element_bytes(source.stored_dtype()).count();
+}
+
+// What is asked of a source at a time; no ranges: nothing.
+struct Asked {
+  int64_t ranges = 0;
+  int64_t rows = 0;
+};
+
+Asked asked_at_a_time(const Dataset& dataset, int64_t batch, Shuffle shuffle) {
+  int64_t widest = 1;
+  for (const RowSource* source : all_sources(dataset)) {
+    widest = std::max(widest, row_bytes(*source));
+  }
+  if (shuffle == Shuffle::kNone) return {1, rows_ahead(batch, widest)};
+  if (shuffle == Shuffle::kFull) return {};
+  return {RowOrder::kGroupBlocks, RowOrder::rows_of_block(widest)};
+}
+
+Bytes wants(const RowSource& source, const Asked& asked) {
+  if (asked.ranges == 0) return {};
+  const Bytes all = source.wants_ahead(asked.ranges, asked.rows);
+  // Rows of a group come from all of its blocks: a part of them is of no use.
+  return asked.ranges > 1 && all > kMostAhead ? Bytes(0) : min(all, kMostAhead);
+}
+
+void open_targets(const DatasetOptions& options, Dataset& dataset) {
+  const std::string& spill = options.spill_directory;
+  if (!options.labels.empty()) dataset.targets = {open_column(options.labels, spill)};
+  if (!options.labels.empty() || !has_own_labels(options)) return;
+  dataset.targets.clear();
+  for (const Port& port : options.outputs) {
+    dataset.targets.push_back(open_column(port.path, spill));
+  }
 }
 
 }  // namespace
@@ -34,6 +84,22 @@ Bytes Dataset::resident_bytes() const {
   return total;
 }
 
+Bytes Dataset::wants_ahead(int64_t batch, Shuffle shuffle) const {
+  const Asked asked = asked_at_a_time(*this, batch, shuffle);
+  Bytes total;
+  for (const auto& source : features) total += wants(*source, asked);
+  return total;
+}
+
+void Dataset::grant_ahead(Bytes bytes, int64_t batch, Shuffle shuffle) {
+  const Asked asked = asked_at_a_time(*this, batch, shuffle);
+  for (const auto& source : features) {
+    const Bytes granted = bytes == Bytes() ? bytes : min(bytes, wants(*source, asked));
+    source->grant_ahead(granted, asked.ranges, asked.rows);
+    bytes -= granted;
+  }
+}
+
 void Dataset::check_rows() const {
   const std::vector<const RowSource*> sources = all_sources(*this);
   for (const RowSource* source : sources) {
@@ -48,11 +114,20 @@ void Dataset::check_rows() const {
 
 Dataset open_dataset(const DatasetOptions& options, const Dataset* like) {
   Dataset dataset;
-  open_form(options, like, dataset);
-  const std::string& spill = options.spill_directory;
-  if (!options.labels.empty()) dataset.targets = {open_column(options.labels, spill)};
-  open_windows(options, dataset);
-  if (!options.weights.empty()) dataset.weights = {open_column(options.weights, spill)};
+  if (has_input_paths(options)) {
+    open_inputs(options, like, dataset);
+    open_targets(options, dataset);
+  } else {
+    open_form(options, like, dataset);
+    open_targets(options, dataset);
+    open_windows(options, dataset);
+  }
+  if (!options.weights.empty()) {
+    dataset.weights = {open_column(options.weights, options.spill_directory)};
+  }
+  if (dataset.weights.size() == 1 && dataset.targets.size() > 1) {
+    dataset.weights.resize(dataset.targets.size(), dataset.weights.front());
+  }
   dataset.check_rows();
   return dataset;
 }

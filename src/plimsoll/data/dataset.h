@@ -38,6 +38,8 @@ struct Dataset {
   // Tokens of a text by their number; null for other data.
   std::shared_ptr<const Vocabulary> vocabulary{};
   int64_t skipped = 0;  // damaged samples that were left out
+  // Where each input has a path of its own: what is known of each.
+  std::vector<Dataset> parts{};
 
   // What a shuffle is where the user names none: blocks beyond kFullShuffleBytes of data in one
   // file, full below. It depends on the data alone, so that a limit never changes the result.
@@ -46,13 +48,19 @@ struct Dataset {
 
   int64_t row_count() const;  // of the first; 0 where there is nothing
   Bytes resident_bytes() const;
+  // Buffers beyond these that reading the features ahead is worth, in steps of so many samples;
+  // none where the page cache does as well. Less is of use too.
+  Bytes wants_ahead(int64_t batch, Shuffle shuffle) const;
+  // Grants them in place of what was granted before; none takes them back.
+  void grant_ahead(Bytes bytes, int64_t batch, Shuffle shuffle);
   // Throws kData naming both files where two of them have different numbers of rows.
   void check_rows() const;
 };
 
-// Options name an .npz, an .npy, an IDX or a CSV file; `like`, where given, is a data set whose
-// categories and scale hold for this one (validation is like training). Throws kConfig, kData or
-// kIo naming the file.
+// Options name an .npz, an .npy, an IDX or a CSV file, or a path for each input and output; `like`,
+// where given, is a data set whose categories and scale hold for this one (validation is like
+// training). Sample weights are those of every output. Throws kConfig, kData or kIo naming the
+// file.
 Dataset open_dataset(const DatasetOptions& options, const Dataset* like = nullptr);
 
 // `data` is an .npz, an .npy or an IDX file; `labels` and `weights` are files of their own, or
@@ -94,6 +102,10 @@ struct BatchOptions {
   bool check_finite = false;  // NaN and infinity in the data are kData, naming the row
 };
 
+// Unshuffled rows of so many bytes each that are asked for at a time: a batch, or several small
+// ones.
+int64_t rows_ahead(int64_t batch, int64_t row_bytes);
+
 class BatchSource : public InputSource {
  public:
   // Keeps a reference to `dataset`. Checks what can be known before reading: kConfig where a
@@ -127,6 +139,7 @@ class BatchSource : public InputSource {
   Bytes resident_bytes_;
   int64_t epoch_ = -1;
   int64_t first_position_ = 0;   // of the current batch
+  int64_t asked_until_ = 0;      // rows that are not shuffled were asked for up to here
   int64_t block_row_bytes_ = 1;  // of a row where it lies: what blocks are measured in
   RowOrder order_;
   WorkSharing sharing_;

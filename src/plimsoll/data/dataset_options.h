@@ -12,6 +12,14 @@
 
 namespace plimsoll::data {
 
+// An input or an output of the model.
+struct Port {
+  std::string name;
+  std::vector<int64_t> sample_shape{};
+  std::string path{};  // of its samples or labels; empty: they lie in a file with the others'
+  friend bool operator==(const Port&, const Port&) = default;
+};
+
 struct DatasetOptions {
   std::string data;
   std::string labels;           // a file of its own, or empty
@@ -20,6 +28,9 @@ struct DatasetOptions {
   // What the model takes and gives per sample; empty or 0: not known.
   std::vector<int64_t> sample_shape;
   int64_t target_elements = 0;
+  // In the model's order; outputs are those that have a loss. Empty: not known.
+  std::vector<Port> inputs{};
+  std::vector<Port> outputs{};
 
   // Tables.
   std::string label_column;           // name, or number from 1; "": see csv_table.h

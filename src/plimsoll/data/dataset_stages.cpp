@@ -1,5 +1,6 @@
 #include "data/dataset_stages.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -70,14 +71,18 @@ void weight_classes(Dataset& dataset, const std::string& text) {
 }
 
 void add_unit_weights(Dataset& dataset) {
-  if (dataset.weights.empty()) dataset.weights = {constant_rows(1, dataset.row_count())};
+  if (!dataset.weights.empty()) return;
+  const std::shared_ptr<RowSource> ones = constant_rows(1, dataset.row_count());
+  dataset.weights.resize(std::max<size_t>(dataset.targets.size(), 1), ones);
 }
 
 std::string describe(const Dataset& dataset) {
-  const RowSource& first = *dataset.features.front();
-  std::string text = with_thousands(dataset.row_count()) + " samples of " +
-                     to_string(fixed_shape(first.row_shape())) + " " +
-                     std::string(to_string(first.stored_dtype()));
+  std::string text = with_thousands(dataset.row_count()) + " samples of ";
+  for (const std::shared_ptr<RowSource>& input : dataset.features) {
+    if (input != dataset.features.front()) text += " and ";
+    text += to_string(fixed_shape(input->row_shape())) + " " +
+            std::string(to_string(input->stored_dtype()));
+  }
   if (!dataset.form.empty()) {
     text += " from " + to_string(dataset.file_bytes) + " of " + dataset.form;
   }

@@ -17,6 +17,7 @@
 #include "data/hdf5_rows.h"
 #include "data/image_rows.h"
 #include "data/joined_rows.h"
+#include "data/named_arrays.h"
 #include "data/record_rows.h"
 #include "data/standard_input.h"
 #include "data/text_tokens.h"
@@ -27,42 +28,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names of the arrays in an .npz.
-struct NpzNames {
-  std::string features;
-  std::string targets;
-  std::string weights;
-};
-
-bool holds(const codec::ZipReader& archive, const std::string& name) {
-  return archive.find(name + ".npy") != nullptr;
-}
-
-constexpr std::initializer_list<std::pair<const char*, const char*>> kSpellings = {
-    {"x", "y"},        {"x_train", "y_train"}, {"x_test", "y_test"},   {"arr_0", "arr_1"},
-    {"data", "label"}, {"data", "labels"},     {"features", "labels"}, {"images", "labels"}};
-
-NpzNames find_names(const codec::ZipReader& archive) {
-  NpzNames names;
-  for (const auto& [features, targets] : kSpellings) {
-    if (!names.features.empty() && features != names.features) break;
-    if (!holds(archive, features)) continue;
-    names.features = features;
-    if (names.targets.empty() && holds(archive, targets)) names.targets = targets;
+ArrayNames names_in(const codec::ZipReader& archive, const DatasetOptions& options) {
+  const HoldsArray holds = [&](const std::string& name) {
+    return archive.find(name + ".npy") != nullptr;
+  };
+  ArrayNames names = find_named(options, archive.name(), holds);
+  add_usual_names(options, holds, names);
+  if (!names.features.empty()) return names;
+  std::string known;
+  for (const codec::ZipEntry& entry : archive.entries()) {
+    known += (known.empty() ? "" : ", ") + entry.name;
   }
-  if (names.features.empty()) {
-    std::string known;
-    for (const codec::ZipEntry& entry : archive.entries()) {
-      known += (known.empty() ? "" : ", ") + entry.name;
-    }
-    throw Error(ErrorKind::kData, archive.name() +
-                                      ": expected arrays x and y (or x_train and y_train), "
-                                      "received an archive of " +
-                                      (known.empty() ? "nothing" : known) +
-                                      ". Save them with np.savez(path, x=…, y=…).");
-  }
-  if (holds(archive, "sample_weight")) names.weights = "sample_weight";
-  return names;
+  const bool one = options.inputs.size() < 2;
+  throw Error(ErrorKind::kData, archive.name() + ": expected " + expected_arrays(options) +
+                                    ", received an archive of " +
+                                    (known.empty() ? "nothing" : known) +
+                                    (one ? ". Save them with np.savez(path, x=…, y=…)."
+                                         : ". Save them under these names with np.savez."));
 }
 
 // The name's ending, that of compression aside.
@@ -83,6 +65,19 @@ bool is_folder(const std::string& path) {
 std::shared_ptr<const codec::FileReader> open_text(const std::string& path,
                                                    const std::string& spill_directory) {
   return without_gzip(codec::open_reader(path), spill_directory);
+}
+
+// What options name a file of its own for is not taken from the archive.
+template <typename Open>
+void take_arrays(const DatasetOptions& options, const ArrayNames& names, Dataset& dataset,
+                 const Open& open) {
+  for (const std::string& name : names.features) dataset.features.push_back(open(name));
+  if (!has_own_labels(options)) {
+    for (const std::string& name : names.targets) dataset.targets.push_back(open(name));
+  }
+  if (!names.weights.empty() && options.weights.empty()) {
+    dataset.weights.push_back(open(names.weights));
+  }
 }
 
 void open_table(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
@@ -151,15 +146,11 @@ void open_chunks(const DatasetOptions& options, std::vector<std::string> paths, 
     dataset.features.push_back(join_files(options.data, std::move(paths), "", spill));
     return;
   }
-  const NpzNames names =
-      find_names(codec::ZipReader(codec::open_reader(paths.front()), ErrorKind::kData));
-  dataset.features.push_back(join_files(options.data, paths, names.features, spill));
-  if (!names.targets.empty() && options.labels.empty()) {
-    dataset.targets.push_back(join_files(options.data, paths, names.targets, spill));
-  }
-  if (!names.weights.empty() && options.weights.empty()) {
-    dataset.weights.push_back(join_files(options.data, std::move(paths), names.weights, spill));
-  }
+  const ArrayNames names =
+      names_in(codec::ZipReader(codec::open_reader(paths.front()), ErrorKind::kData), options);
+  take_arrays(options, names, dataset, [&](const std::string& name) {
+    return join_files(options.data, paths, name, spill);
+  });
 }
 
 void open_archive(const DatasetOptions& options,
@@ -167,14 +158,8 @@ void open_archive(const DatasetOptions& options,
   const std::string& spill = options.spill_directory;
   dataset.form = "NumPy archive";
   const codec::ZipReader archive(file, ErrorKind::kData);
-  const NpzNames names = find_names(archive);
-  dataset.features.push_back(open_npz_member(archive, names.features, spill));
-  if (!names.targets.empty() && options.labels.empty()) {
-    dataset.targets.push_back(open_npz_member(archive, names.targets, spill));
-  }
-  if (!names.weights.empty() && options.weights.empty()) {
-    dataset.weights.push_back(open_npz_member(archive, names.weights, spill));
-  }
+  take_arrays(options, names_in(archive, options), dataset,
+              [&](const std::string& name) { return open_npz_member(archive, name, spill); });
 }
 
 void open_input(const DatasetOptions& options, Dataset& dataset) {
@@ -193,30 +178,26 @@ void open_input(const DatasetOptions& options, Dataset& dataset) {
 void open_hdf5(const DatasetOptions& options, const std::shared_ptr<const codec::FileReader>& file,
                Dataset& dataset) {
   const codec::Hdf5Reader reader(file);
-  const auto take = [&](const std::string& name, std::vector<std::shared_ptr<RowSource>>& to) {
-    to.push_back(open_hdf5_rows(reader, name));
-  };
+  const HoldsArray holds = [&](const std::string& name) { return reader.is_dataset(name); };
   dataset.form = "HDF5";
-  std::string features = options.columns;
-  std::string targets = options.label_column;
-  for (const auto& [x, y] : kSpellings) {
-    if (features.empty() && reader.is_dataset(x)) features = x;
-    if (targets.empty() && features == x && reader.is_dataset(y)) targets = y;
-  }
-  if (features.empty()) {
+  ArrayNames names = find_named(options, options.data, holds);
+  if (!options.columns.empty()) names.features = {options.columns};
+  if (!options.label_column.empty()) names.targets = {options.label_column};
+  add_usual_names(options, holds, names);
+  if (names.features.empty()) {
     std::string known;
     for (const std::string& path : reader.list_datasets("")) {
       known += (known.empty() ? "" : ", ") + path;
     }
-    throw Error(ErrorKind::kData, options.data + ": expected datasets x and y, received " +
-                                      (known.empty() ? "none" : known) +
-                                      ". Name them with --columns and --label-column.");
+    const bool one = options.inputs.size() < 2;
+    throw Error(ErrorKind::kData,
+                options.data + ": expected " +
+                    (one ? "datasets x and y" : expected_arrays(options)) + ", received " +
+                    (known.empty() ? "none" : known) +
+                    (one ? ". Name them with --columns and --label-column." : "."));
   }
-  take(features, dataset.features);
-  if (!targets.empty() && options.labels.empty()) take(targets, dataset.targets);
-  if (reader.is_dataset("sample_weight") && options.weights.empty()) {
-    take("sample_weight", dataset.weights);
-  }
+  take_arrays(options, names, dataset,
+              [&](const std::string& name) { return open_hdf5_rows(reader, name); });
 }
 
 void open_text_file(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
@@ -241,8 +222,8 @@ void open_records_file(const DatasetOptions& options, Dataset& dataset) {
   dataset.form = "TFRecord";
   dataset.file_bytes = Bytes(file->size());
   RecordSources sources = open_records(file, options);
-  dataset.features.push_back(std::move(sources.features));
-  if (sources.labels) dataset.targets.push_back(std::move(sources.labels));
+  dataset.features = std::move(sources.features);
+  dataset.targets = std::move(sources.labels);
 }
 
 void open_file(const DatasetOptions& options, Dataset& dataset) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "base/suggest.h"
 #include "codec/tf_record.h"
 #include "data/array_rows.h"
+#include "data/named_arrays.h"
 
 namespace plimsoll::data {
 namespace {
@@ -117,6 +117,35 @@ const Feature* choose(const std::vector<Feature>& features, const std::string& w
   return nullptr;
 }
 
+ArrayNames names_in(const std::vector<Feature>& record, const DatasetOptions& options,
+                    const std::string& origin) {
+  const HoldsArray holds = [&](const std::string& name) {
+    return std::ranges::find(record, name, &Feature::name) != record.end();
+  };
+  ArrayNames names = find_named(options, origin, holds);
+  const Feature* x =
+      choose(record, options.columns, "--columns", {"x", "features", "inputs", "image", "data"});
+  const Feature* y = choose(record, options.label_column, "--label-column",
+                            {"y", "label", "labels", "target", "class"});
+  const bool one = options.inputs.size() < 2;
+  if (x != nullptr && one && (names.features.empty() || !options.columns.empty())) {
+    names.features = {x->name};
+  }
+  if (y != nullptr && options.outputs.size() < 2 &&
+      (names.targets.empty() || !options.label_column.empty())) {
+    names.targets = {y->name};
+  }
+  if (has_own_labels(options)) names.targets.clear();
+  if (!names.features.empty()) return names;
+  std::string known;
+  for (const Feature& feature : record) known += (known.empty() ? "" : ", ") + feature.name;
+  throw Error(ErrorKind::kData,
+              origin + ": expected " +
+                  (one ? "a feature called x" : "a feature" + expected_arrays(options).substr(8)) +
+                  ", received " + (known.empty() ? "none" : known) +
+                  (one ? ". Name one with --columns." : "."));
+}
+
 }  // namespace
 
 RecordSources open_records(const std::shared_ptr<const codec::FileReader>& file,
@@ -127,29 +156,23 @@ RecordSources open_records(const std::shared_ptr<const codec::FileReader>& file,
     throw Error(ErrorKind::kData, file->name() + ": expected records, received an empty file.");
   }
   std::vector<Feature> record = codec::parse_example(reader.record(), where());
-  const Feature* x =
-      choose(record, options.columns, "--columns", {"x", "features", "inputs", "image", "data"});
-  const Feature* y = choose(record, options.label_column, "--label-column",
-                            {"y", "label", "labels", "target", "class"});
-  if (x == nullptr) {
-    std::string known;
-    for (const Feature& feature : record) known += (known.empty() ? "" : ", ") + feature.name;
-    throw Error(ErrorKind::kData, file->name() + ": expected a feature called x, received " +
-                                      (known.empty() ? "none" : known) +
-                                      ". Name one with --columns.");
-  }
+  const ArrayNames names = names_in(record, options, file->name());
   const std::string folder = choose_spill_folder(options.spill_directory);
-  Column features(x->name, *x, folder);
-  std::optional<Column> labels;
-  if (y != nullptr && options.labels.empty()) labels.emplace(y->name, *y, folder);
+  std::vector<Column> columns;
+  for (const std::vector<std::string>* group : {&names.features, &names.targets}) {
+    for (const std::string& name : *group) {
+      columns.emplace_back(name, *std::ranges::find(record, name, &Feature::name), folder);
+    }
+  }
   do {
     record = codec::parse_example(reader.record(), where());
-    features.add(record, where());
-    if (labels) labels->add(record, where());
+    for (Column& column : columns) column.add(record, where());
   } while (reader.next());
   RecordSources sources;
-  sources.features = features.finish(file->name());
-  if (labels) sources.labels = labels->finish(file->name());
+  for (size_t i = 0; i < columns.size(); ++i) {
+    (i < names.features.size() ? sources.features : sources.labels)
+        .push_back(columns[i].finish(file->name()));
+  }
   return sources;
 }
 

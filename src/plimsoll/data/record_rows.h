@@ -2,12 +2,12 @@
 
 // Samples of a TFRecord file of tf.train.Example.
 //
-// Records differ in length, so the file is read once, in order, and its two features are rewritten
-// as arrays in unlinked files: float lists as float32, integer lists as int64, bytes as uint8.
-// Every record must have both, of the same kind and length as the first.
+// Records differ in length, so the file is read once, in order, and the features that the model
+// takes are rewritten as arrays in unlinked files: float lists as float32, integer lists as int64,
+// bytes as uint8. Every record must have them, of the same kind and length as the first.
 
 #include <memory>
-#include <string>
+#include <vector>
 
 #include "data/dataset_options.h"
 #include "data/row_source.h"
@@ -15,13 +15,14 @@
 namespace plimsoll::data {
 
 struct RecordSources {
-  std::unique_ptr<RowSource> features;
-  std::unique_ptr<RowSource> labels;  // null where there is none
+  std::vector<std::shared_ptr<RowSource>> features;
+  std::vector<std::shared_ptr<RowSource>> labels;  // empty where there are none
 };
 
-// The features are options.columns, else the one called x, features, inputs, image or data; the
-// labels are options.label_column, else y, label, labels, target or class. Throws kData naming
-// record and feature, kConfig for a name that is not there.
+// The features are those called as the model's inputs, else options.columns, else the one called x,
+// features, inputs, image or data; the labels are those called as its outputs, else
+// options.label_column, else y, label, labels, target or class. Throws kData naming record and
+// feature, kConfig for a name that is not there.
 RecordSources open_records(const std::shared_ptr<const codec::FileReader>& file,
                            const DatasetOptions& options);
 

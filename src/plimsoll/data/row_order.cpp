@@ -33,13 +33,17 @@ RowOrder::RowOrder(Shuffle shuffle, int64_t count, int64_t row_bytes, uint64_t s
       rows_(shuffle == Shuffle::kFull ? Permutation(count, seed, epoch) : Permutation(count)),
       block_order_(0) {
   if (shuffle_ != Shuffle::kBlock) return;
-  const int64_t bytes = std::max<int64_t>(row_bytes, 1);
-  block_rows_ = std::clamp<int64_t>((kBlockBytes + bytes - 1) / bytes, 1, count);
+  block_rows_ = std::min(rows_of_block(row_bytes), count);
   blocks_ = (count + block_rows_ - 1) / block_rows_;
   groups_ = (blocks_ + kGroupBlocks - 1) / kGroupBlocks;
   missing_ = blocks_ * block_rows_ - count;
   block_order_ = Permutation(blocks_, seed, epoch);
   while (block_order_.row_at(short_at_) != blocks_ - 1) ++short_at_;
+}
+
+int64_t RowOrder::rows_of_block(int64_t row_bytes) {
+  const int64_t bytes = std::max<int64_t>(row_bytes, 1);
+  return std::max<int64_t>((kBlockBytes + bytes - 1) / bytes, 1);
 }
 
 int64_t RowOrder::padded(int64_t position, int64_t short_index) const {

@@ -31,6 +31,8 @@ class RowOrder {
  public:
   static constexpr int64_t kBlockBytes = 1 << 20;
   static constexpr int64_t kGroupBlocks = 8;
+  // Rows of a block, for rows of so many bytes.
+  static int64_t rows_of_block(int64_t row_bytes);
 
   // The rows as they are.
   explicit RowOrder(int64_t count);

@@ -45,6 +45,19 @@ class RowSource {
   virtual bool can_read_as(DType dtype) const = 0;
   // A hint of the order in which rows will be read.
   virtual void expect_order(bool random) { (void)random; }
+  // Buffers of its own that the source would read ahead into where `ranges` ranges of `rows` rows
+  // are asked for at a time: beyond resident_bytes, and none where the page cache does as well.
+  virtual Bytes wants_ahead(int64_t ranges, int64_t rows) const {
+    (void)ranges;
+    (void)rows;
+    return {};
+  }
+  // Grants it in place of what was granted before; less than it wants is of use too.
+  virtual void grant_ahead(Bytes bytes, int64_t ranges, int64_t rows) {
+    (void)bytes;
+    (void)ranges;
+    (void)rows;
+  }
   // A hint that these rows will be read soon, in any order.
   virtual void read_ahead(int64_t first, int64_t count) {
     (void)first;

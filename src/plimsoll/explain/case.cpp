@@ -278,6 +278,9 @@ Case build_case(const Document& document, const Facts& facts) {
     }
   }
   choose_pool(found);
+  if (found.main.allocator.empty() && found.main.family == Family::kTfBfcDump) {
+    found.main.allocator = found.pool.allocator;
+  }
   found.code = code_above(document, found.main.at);
   const std::string& known = facts.context.framework;
   found.framework = main->framework.empty() ? known : main->framework;

@@ -5,6 +5,7 @@
 
 #include "explain/document.h"
 #include "explain/number.h"
+#include "explain/prefix.h"
 
 namespace plimsoll::explain {
 namespace {
@@ -124,79 +125,6 @@ size_t append_character(std::string_view raw, size_t at, std::string& out) {
   return length;
 }
 
-// "2024-05-01T10:00:00.123456789Z " of a container's log; the frameworks' own stamps have a blank.
-size_t container_stamp_length(std::string_view line) {
-  if (line.size() < 21 || line[4] != '-' || line[10] != 'T' || line[13] != ':') return 0;
-  const size_t end = line.find(' ');
-  if (end == std::string_view::npos || end < 20 || end > 40) return 0;
-  const bool stamp =
-      std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(end), [](char c) {
-        return is_digit(c) || std::string_view("-:.+TZ").find(c) != std::string_view::npos;
-      });
-  if (!stamp) return 0;
-  for (std::string_view stream : {"stdout F ", "stderr F ", "stdout P ", "stderr P "}) {
-    if (line.substr(end + 1, stream.size()) == stream) return end + 1 + stream.size();
-  }
-  return end + 1;
-}
-
-// "ERROR 07-29 21:48:54 [executor.py:962] "; what stands behind it keeps its indentation.
-size_t level_length(std::string_view line) {
-  size_t at = 0;
-  while (at < line.size() && line[at] >= 'A' && line[at] <= 'Z') ++at;
-  constexpr std::string_view kStamp = " 00-00 00:00:00 [";
-  if (at < 4 || at > 8 || line.size() < at + kStamp.size()) return 0;
-  for (size_t i = 0; i < kStamp.size(); ++i) {
-    const bool same = kStamp[i] == '0' ? is_digit(line[at + i]) : line[at + i] == kStamp[i];
-    if (!same) return 0;
-  }
-  const size_t end = line.find("] ", at);
-  return end == std::string_view::npos || end > 80 ? 0 : end + 2;
-}
-
-// "[rank3]: ", "[rank3]:", "[Stage-0] ", "[pod/trainer-0/main] ", "(train pid=489, ip=10.0.0.1) ",
-// "worker-0  | ", "E   " of pytest.
-size_t writer_length(std::string_view line) {
-  if (line.substr(0, 7) == "[Stage-") {
-    const size_t end = line.find("] ");
-    return end == std::string_view::npos || end > 12 ? 0 : end + 2;
-  }
-  if (line.substr(0, 5) == "[pod/") {
-    const size_t end = line.find("] ");
-    return end == std::string_view::npos || end > 140 ? 0 : end + 2;
-  }
-  if (line.substr(0, 5) == "[rank") {
-    const size_t end = line.find("]:");
-    if (end == std::string_view::npos || end > 12) return 0;
-    return line.substr(end + 2, 1) == " " ? end + 3 : end + 2;
-  }
-  if (line.substr(0, 1) == "(") {
-    const size_t end = line.find(") ");
-    const std::string_view inside = line.substr(0, end == std::string_view::npos ? 0 : end);
-    return inside.find("pid=") != std::string_view::npos && end < 120 ? end + 2 : 0;
-  }
-  if (line.substr(0, 4) == "E   ") return 4;
-  if (const size_t length = level_length(line)) return length;
-  const size_t bar = line.find(" | ");
-  if (bar == std::string_view::npos || bar == 0 || bar > 40) return 0;
-  const std::string_view name = line.substr(0, bar);
-  const size_t word = name.find(' ');
-  const bool container = name.find_first_of("0123456789%:") < word && is_alpha(name[0]) &&
-                         name.find_first_not_of(' ', word) == std::string_view::npos &&
-                         name.find_first_of("=%:") == std::string_view::npos;
-  return container ? bar + 3 : 0;
-}
-
-std::string_view without_writers(std::string_view line) {
-  for (int layers = 0; layers < 3; ++layers) {
-    size_t length = container_stamp_length(line);
-    if (length == 0) length = writer_length(line);
-    if (length == 0) return line;
-    line.remove_prefix(length);
-  }
-  return line;
-}
-
 // "> " of a quotation and "# >" of a comment.
 std::string_view without_quote_marks(std::string_view line) {
   size_t at = 0;
@@ -208,12 +136,14 @@ std::string_view without_quote_marks(std::string_view line) {
 
 }  // namespace
 
-std::string clean_line(std::string_view raw) {
+std::string plain_text(std::string_view raw) {
   std::string plain;
   plain.reserve(raw.size());
   for (size_t at = 0; at < raw.size();) at += append_character(raw, at, plain);
+  return plain;
+}
 
-  const std::string_view line = without_writers(without_quote_marks(plain));
+std::string without_long_runs(std::string_view line) {
   std::string result;
   result.reserve(line.size());
   for (size_t at = 0; at < line.size();) {
@@ -238,6 +168,19 @@ std::string clean_line(std::string_view raw) {
     result.pop_back();
   }
   return result;
+}
+
+std::string_view without_marks(std::string_view plain, bool& starts_record) {
+  const std::string_view line = without_quote_marks(plain);
+  const Prefix prefix = read_prefix(line);
+  starts_record = prefix.starts_record;
+  return line.substr(prefix.length);
+}
+
+std::string clean_line(std::string_view raw) {
+  bool starts_record = false;
+  const std::string plain = plain_text(raw);
+  return without_long_runs(without_marks(plain, starts_record));
 }
 
 }  // namespace plimsoll::explain

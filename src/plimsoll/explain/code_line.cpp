@@ -90,6 +90,8 @@ bool looks_like_code(std::string_view line, bool behind_file_line) {
   return end > 0 && text.substr(end, 3) == " = ";
 }
 
+bool is_file_line(std::string_view line) { return find_ignoring_case(line, "file \"") != npos; }
+
 bool is_decoration(std::string_view line) {
   return std::all_of(line.begin(), line.end(), [](char c) {
     return c == ' ' || c == '^' || c == '~' || c == '-' || c == '>' || c == '|';
@@ -130,8 +132,8 @@ std::optional<CodeLine> code_above(const Document& document, size_t at) {
     const std::string line = record_before(document, begin);
     if (is_decoration(line)) continue;
     size_t above = begin;
-    const bool behind_file = above > 1 && record_before(document, above).find("File \"") != npos;
-    if (line.find("File \"") != npos || !looks_like_code(line, behind_file)) return std::nullopt;
+    const bool behind_file = above > 1 && is_file_line(record_before(document, above));
+    if (is_file_line(line) || !looks_like_code(line, behind_file)) return std::nullopt;
     const std::vector<Call> calls = calls_in(line);
     const Call* call = choose_call(calls);
     if (call == nullptr) return std::nullopt;

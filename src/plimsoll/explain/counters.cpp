@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "explain/number.h"
 
@@ -38,6 +39,16 @@ double median(std::vector<double> values) {
   return values[middle];
 }
 
+// Whether the line may have been cut within what is counted: in a figure, or before it.
+bool may_be_cut(std::string_view text) {
+  constexpr size_t kWrapColumn = 70;
+  constexpr size_t kLongest = 1000;
+  if (text.size() < kWrapColumn || text.size() > kLongest) return false;
+  if (find_ignoring_case(text, "total chunks:") != npos) return text.find("in use in bin") == npos;
+  const size_t of = text.find(" of size ");
+  return of == npos || is_digit(text.back()) || of + 9 >= text.size();
+}
+
 }  // namespace
 
 void ChunkCounter::add_free(int64_t line, int64_t size) {
@@ -55,8 +66,8 @@ void ChunkCounter::add_bin(int64_t line, std::string_view text) {
   if (counts_.first_line == 0) counts_.first_line = line;
   const int64_t allocated = size_before(text, " allocated for chunks");
   const int64_t in_use = size_before(text, " in use in bin");
-  ++counts_.bin_lines;
   if (allocated >= 0 && in_use >= 0) {
+    ++counts_.bin_lines;
     add_bounded(counts_.bins_allocated, allocated);
     add_bounded(counts_.bins_in_use, in_use);
   }
@@ -66,7 +77,7 @@ void ChunkCounter::add_summary(int64_t line, std::string_view text, size_t at) {
   size_t start = at;
   while (start > 0 && is_digit(text[start - 1])) --start;
   const std::optional<int64_t> chunks = read_integer(text, start);
-  const int64_t size = integer_after(text, "Chunks of size ", at);
+  const int64_t size = integer_after(text, "chunks of size ", at);
   if (!chunks || size <= 0 || *chunks > kLargestNumber / size) return;
   const int64_t total = *chunks * size;
   add_bounded(counts_.summary_bytes, total);
@@ -80,14 +91,39 @@ void ChunkCounter::add_summary(int64_t line, std::string_view text, size_t at) {
 }
 
 void ChunkCounter::add(int64_t line, std::string_view text) {
-  if (text.find("Total Chunks:") != npos) return add_bin(line, text);
+  count_waiting();
+  // One record of a structured logger may hold the whole dump, its line ends escaped.
+  for (size_t end = text.find("\\n"); end != npos; end = text.find("\\n")) {
+    count(line, text.substr(0, end));
+    text.remove_prefix(end + 2);
+  }
+  if (!may_be_cut(text)) return count(line, text);
+  waiting_ = text;
+  waiting_line_ = line;
+}
+
+void ChunkCounter::add_behind(std::string_view text, bool is_new) {
+  if (!is_new) waiting_ += text.substr(0, 200);
+  count_waiting();
+}
+
+void ChunkCounter::count_waiting() {
+  if (waiting_.empty()) return;
+  const std::string text = std::exchange(waiting_, {});
+  count(waiting_line_, text);
+}
+
+void ChunkCounter::count(int64_t line, std::string_view printed) {
+  std::string text(printed);
+  std::transform(text.begin(), text.end(), text.begin(), to_lower);
+  if (text.find("total chunks:") != npos) return add_bin(line, text);
   counts_.last_line = line;
   if (counts_.first_line == 0) counts_.first_line = line;
-  if (const size_t at = text.find(" Chunks of size "); at != npos) {
+  if (const size_t at = text.find(" chunks of size "); at != npos) {
     return add_summary(line, text, at);
   }
   if (const size_t at = text.find("in_use: 0"); at != npos) {
-    size_t size_at = text.find("Size: ");
+    size_t size_at = text.find("size: ");
     if (size_at == npos || size_at > at) return;
     size_at += 6;
     if (const std::optional<double> size = read_bytes(text, size_at)) {
@@ -98,7 +134,7 @@ void ChunkCounter::add(int64_t line, std::string_view text) {
   const size_t at = text.find(" at ");
   const int64_t size = at == npos ? -1 : integer_after(text, " of size ", at);
   if (size < 0 || size > (int64_t{1} << 50)) return;
-  if (text.find("Free") < at) {
+  if (text.find("free") < at) {
     add_free(line, size);
   } else {
     add_bounded(counts_.used_bytes, size);

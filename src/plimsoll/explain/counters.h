@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,16 +38,24 @@ struct ChunkCounts {
 class ChunkCounter {
  public:
   // A line that mentions chunks. A new dump (bins after chunks, or a smaller first bin) starts
-  // anew.
+  // anew. A long line that ends within a figure waits for the next one, which may be its rest.
   void add(int64_t line, std::string_view text);
+  // The line behind such a one, whatever it is; `is_new`: it begins a record of its own.
+  void add_behind(std::string_view text, bool is_new);
+  bool waits() const { return !waiting_.empty(); }
+  void finish() { count_waiting(); }
   const ChunkCounts& counts() const { return counts_; }
 
  private:
+  void count(int64_t line, std::string_view text);
+  void count_waiting();
   void add_bin(int64_t line, std::string_view text);
   void add_summary(int64_t line, std::string_view text, size_t at);
   void add_free(int64_t line, int64_t size);
 
   ChunkCounts counts_;
+  std::string waiting_;
+  int64_t waiting_line_ = 0;
 };
 
 struct SeriesPoint {

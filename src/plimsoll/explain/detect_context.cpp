@@ -144,8 +144,8 @@ void detect_banners(const Document& document, Context& context) {
 void detect_frames(const Document& document, Context& context) {
   for (size_t i = 0; i < document.line_count(); ++i) {
     const std::string_view line = document.line(i);
-    if (line.find("Traceback (most") != npos) context.functions.clear();
-    const size_t file = line.find("File \"");
+    if (find_ignoring_case(line, "traceback (most") != npos) context.functions.clear();
+    const size_t file = find_ignoring_case(line, "file \"");
     if (file == npos) continue;
     const size_t in = line.find(", in ", file);
     if (in == npos) continue;

@@ -76,7 +76,9 @@ void detect_bare(const Document& document, Facts& facts) {
     }
     const size_t end = document.match(kName, at);
     const char next = end < document.text().size() ? document.text()[end] : '\n';
-    if (next != '\n' && next != ':' && next != ' ' && next != '\'' && next != '"') continue;
+    if (next != '\n' && next != kSoftBreak && next != ':' && next != ' ' && next != '\'' &&
+        next != '"')
+      continue;
     if (document.text().compare(at, 11, "MemoryError") != 0 && next != '\n') continue;
     const std::string_view line = document.line(document.line_index(at));
     if (line.find("except") != npos || line.find("raise ") != npos) continue;  // code, not output

@@ -84,6 +84,9 @@ std::string_view without_tail(std::string_view line) {
   return line;
 }
 
+// The end of a figure or a bar.
+bool is_glue(char c) { return is_digit(c) || c == ']' || c == ')' || c == '|'; }
+
 // "Killed" as a shell prints it, glued to whatever stood in the line: a bar, a loss, nothing.
 bool is_shell_word(std::string_view line, std::string_view word) {
   line = without_tail(line);
@@ -91,11 +94,25 @@ bool is_shell_word(std::string_view line, std::string_view word) {
   if (line.ends_with('.') && equals_ignoring_case(line.substr(0, line.size() - 1), word)) {
     return true;
   }
-  if (!line.ends_with(word)) return false;
+  if (line.size() < word.size()) return false;
+  const std::string_view end = line.substr(line.size() - word.size());
   line.remove_suffix(word.size());
+  if (end != word) {
+    // In small letters only where nothing stands between: "0.9811killed".
+    return equals_ignoring_case(end, word) && !line.empty() && is_glue(line.back());
+  }
   const size_t before = line.find_last_not_of(" \x01");
   // Behind a word it is the end of a sentence.
   return before == npos || !(is_alpha(line[before]) || line[before] == ',');
+}
+
+// The same of a word in another language, which may be part of a longer one.
+bool is_translated_word(std::string_view line, std::string_view word) {
+  line = without_tail(line);
+  if (line.size() < word.size()) return false;
+  if (!equals_ignoring_case(line.substr(line.size() - word.size()), word)) return false;
+  line.remove_suffix(word.size());
+  return line.empty() || is_glue(line.back()) || line.find_first_not_of(' ') == npos;
 }
 
 // "script: line 28:  8156 Killed   python3 main.py", "[1]+  Killed   python", "zsh: killed  python"
@@ -122,10 +139,10 @@ bool is_job_line(std::string_view line, std::string_view word) {
 
 bool is_shell_kill(std::string_view line) {
   if (is_shell_word(line, "Killed") || line.ends_with("Killed: 9")) return true;
-  for (std::string_view word : translated_kills()) {
-    if (is_shell_word(line, word)) return true;
-  }
-  return false;
+  if (equals_ignoring_case(without_tail(line), "killed: 9")) return true;
+  const std::span<const std::string_view> words = translated_kills();
+  return std::any_of(words.begin(), words.end(),
+                     [line](std::string_view word) { return is_translated_word(line, word); });
 }
 
 bool is_job_kill(std::string_view line) {
@@ -184,6 +201,7 @@ constexpr Phrase kKillPhrases[] = {
     {"signal 9 (sigkill)", "sigkill"},
     {"signal: killed", "sigkill"},
     {"was sent sigkill", "sigkill"},
+    {"status=9/kill", "sigkill"},
     {"exitcode : -9", "sigkill"},
     {"exitcode: -9", "sigkill"},
     {"exit code -9", "sigkill"},
@@ -254,7 +272,11 @@ void detect_bus_signal(const Document& document, Facts& facts) {
   }
   for (size_t i = 0; i < document.line_count(); ++i) {
     const std::string_view line = document.line(i);
-    if (!is_shell_word(line, "Bus error") && !is_shell_word(line, "bus error") &&
+    const std::span<const std::string_view> words = translated_bus_errors();
+    const bool translated = std::any_of(words.begin(), words.end(), [line](std::string_view word) {
+      return is_translated_word(line, word) || is_job_line(line, word);
+    });
+    if (!translated && !is_shell_word(line, "Bus error") && !is_shell_word(line, "bus error") &&
         !is_job_line(line, "bus error")) {
       continue;
     }

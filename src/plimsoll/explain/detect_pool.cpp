@@ -156,7 +156,7 @@ struct Label {
 };
 
 // "Limit:   3210821632", alone in its line or behind "Stats: ".
-void read_stat(std::string_view line, size_t at, Facts& facts) {
+void read_stat(const Document& document, std::string_view line, size_t at, Facts& facts) {
   static constexpr Label kLabels[] = {
       {"Limit:", &Pool::limit},
       {"InUse:", &Pool::in_use},
@@ -166,13 +166,18 @@ void read_stat(std::string_view line, size_t at, Facts& facts) {
   };
   size_t begin = line.find_first_not_of(' ');
   if (begin == npos) return;
-  if (const size_t stats = line.find("Stats: Limit:"); stats != npos) begin = stats + 7;
+  // Behind a progress bar that was not ended: "76.03it/s]Limit: …"
+  if (const size_t glued = find_ignoring_case(line, "limit:");
+      glued != npos && glued > 0 && (is_digit(line[glued - 1]) || line[glued - 1] == ']')) {
+    begin = glued;
+  }
   for (const Label& label : kLabels) {
     if (!equals_ignoring_case(line.substr(begin, label.text.size()), label.text)) continue;
-    size_t number = begin + label.text.size();
-    while (number < line.size() && (line[number] == ' ' || line[number] == kSoftBreak)) ++number;
-    const std::optional<int64_t> value = read_integer(line, number);
-    if (!value || (number < line.size() && line[number] != ' ')) return;
+    Cursor cursor(document, at + begin + label.text.size());
+    cursor.skip_blanks();
+    const std::optional<int64_t> value = cursor.integer();
+    const char behind = cursor.at_end() ? '\n' : document.text()[cursor.at()];
+    if (!value || (behind != ' ' && behind != '\n' && behind != kSoftBreak)) return;
     const bool is_limit = label.field == &Pool::limit;
     // The region line before it has a limit too; figures of another dump have an in-use figure.
     Pool& pool = pool_for(
@@ -210,6 +215,8 @@ void read_bin_line(const Document& document, size_t at, size_t behind, Facts& fa
 void detect_figures(const Document& document, Facts& facts) {
   constexpr std::string_view kRegion = "total_region_allocated_bytes_: ";
   constexpr std::string_view kBin = "bin for ";
+  constexpr std::string_view kStats = "stats: limit:";
+  size_t stats = document.find(kStats);
   size_t region = document.find(kRegion);
   size_t bin = document.find(kBin);
   for (size_t i = 0; i < document.line_count(); ++i) {
@@ -221,7 +228,23 @@ void detect_figures(const Document& document, Facts& facts) {
     for (; region < end; region = document.find(kRegion, region + 1)) {
       read_region_line(document, region, facts);
     }
-    if (line.find(':') != npos) read_stat(line, document.start(i), facts);
+    for (; stats < end; stats = document.find(kStats, stats + 1)) {
+      const size_t limit = document.find("limit:", stats);
+      read_stat(document, "limit:", limit, facts);
+    }
+    if (line.find(':') != npos) read_stat(document, line, document.start(i), facts);
+  }
+}
+
+// The dump's own title names the allocator where the refusal does not.
+void detect_dump_title(const Document& document, Facts& facts) {
+  constexpr std::string_view kDump = "bfcallocator dump for ";
+  const size_t dump = document.find(kDump);
+  if (dump == npos) return;
+  Cursor cursor(document, document.match(kDump, dump));
+  const std::string name = cursor.word(" ");
+  for (Pool& pool : facts.pools) {
+    if (pool.allocator.empty()) pool.allocator = name;
   }
 }
 
@@ -264,7 +287,7 @@ void detect_tensor_list(const Document& document, Facts& facts) {
 }
 
 // A dump without the line that says what was refused.
-void add_dump_sighting(const Document& document, Facts& facts) {
+void add_dump_sighting(Facts& facts) {
   const bool chunks = facts.chunks.first_line != 0;
   if (facts.pools.empty() && !chunks) return;
   for (const Sighting& known : facts.sightings) {
@@ -278,11 +301,7 @@ void add_dump_sighting(const Document& document, Facts& facts) {
   sighting.bytes_exact = pool.request_exact;
   sighting.bytes_text = pool.request_exact ? "" : pool.request_text;
   sighting.at = pool.at;
-  constexpr std::string_view kDump = "bfcallocator dump for ";
-  if (const size_t dump = document.find(kDump); dump != npos) {
-    Cursor cursor(document, document.match(kDump, dump));
-    sighting.allocator = cursor.until(" ");
-  }
+  sighting.allocator = pool.allocator;
   sighting.resource = resource_of_device("", sighting.allocator);
   if (sighting.resource == Resource::kNone) sighting.resource = Resource::kGpuMemory;
   add_sighting(facts, std::move(sighting));
@@ -294,8 +313,9 @@ void detect_pool(const Document& document, Facts& facts) {
   detect_requests(document, facts);
   detect_async(document, facts);
   detect_figures(document, facts);
+  detect_dump_title(document, facts);
   detect_tensor_list(document, facts);
-  add_dump_sighting(document, facts);
+  add_dump_sighting(facts);
 }
 
 }  // namespace plimsoll::explain

@@ -24,9 +24,22 @@ void add_node(const Document& document, Sighting& sighting, size_t from) {
   }
 }
 
+// "/job:localhost/replica:0/task:0/device:GPU:0", "/gpu:0": a kind and a number at the end.
+bool is_device_name(std::string_view name) {
+  size_t digits = name.size();
+  while (digits > 0 && is_digit(name[digits - 1])) --digits;
+  return digits < name.size() && digits > 1 && name[digits - 1] == ':' &&
+         is_alpha(name[digits - 2]) &&
+         find_ignoring_case(name.substr(0, digits), "task:") + 5 != digits &&
+         find_ignoring_case(name.substr(0, digits), "replica:") + 8 != digits;
+}
+
 bool is_allocator_name(std::string_view name) {
-  return name.ends_with("_bfc") || name.ends_with("cpu") || name.ends_with("Allocator") ||
-         name.starts_with("gpu_async_");
+  const auto ends = [name](std::string_view end) {
+    return name.size() >= end.size() &&
+           equals_ignoring_case(name.substr(name.size() - end.size()), end);
+  };
+  return ends("_bfc") || ends("cpu") || ends("allocator") || name.starts_with("gpu_async_");
 }
 
 // dim { size: 64 } dim { size: 3 }
@@ -47,6 +60,18 @@ std::optional<std::vector<int64_t>> read_dim_list(Cursor& cursor) {
   return dims;
 }
 
+// and type float on /job:…/device:GPU:0 by allocator GPU_0_bfc
+void read_placement(Cursor& cursor, Sighting& sighting) {
+  cursor.skip_blanks();
+  if (cursor.literal("and type ")) sighting.dtype = cursor.word(" `\"',", is_type_name);
+  cursor.skip_blanks();
+  if (cursor.literal("on ")) sighting.device = cursor.word(" `\"'", is_device_name);
+  cursor.skip_blanks();
+  if (cursor.literal("by allocator ")) {
+    sighting.allocator = cursor.word(" `\"',[", is_allocator_name);
+  }
+}
+
 void read_oom_line(const Document& document, Facts& facts, size_t at, size_t behind) {
   Sighting sighting;
   sighting.family = Family::kTfOomLine;
@@ -62,14 +87,7 @@ void read_oom_line(const Document& document, Facts& facts, size_t at, size_t beh
       sighting.shape = cursor.shape();
     }
   }
-  cursor.skip_blanks();
-  if (cursor.literal("and type ")) sighting.dtype = cursor.word(" `\"',", is_type_name);
-  cursor.skip_blanks();
-  if (cursor.literal("on ")) sighting.device = cursor.until(" `\"'");
-  cursor.skip_blanks();
-  if (cursor.literal("by allocator ")) {
-    sighting.allocator = cursor.word(" `\"',[", is_allocator_name);
-  }
+  read_placement(cursor, sighting);
   sighting.kernel_file = kernel_file_before(document, at);
   add_node(document, sighting, at);
   if (sighting.op.empty()) sighting.op = named_tf_node(document, at);
@@ -79,12 +97,41 @@ void read_oom_line(const Document& document, Facts& facts, size_t at, size_t beh
   add_sighting(facts, std::move(sighting));
 }
 
+// What is left where the shape's words are cut too: "8,64] and type float on … by allocator …".
+void detect_oom_tails(const Document& document, Facts& facts) {
+  constexpr std::string_view kBy = " by allocator ";
+  for (size_t at = document.find(kBy); at != npos; at = document.find(kBy, at + 1)) {
+    const size_t type = document.find_back("and type ", at, 160);
+    const size_t begin = document.record_start(at);
+    if (type == npos || type < begin) continue;
+    if (document.find_back("cating ", type, type - begin) != npos) continue;
+    Sighting sighting;
+    sighting.family = Family::kTfOomLine;
+    sighting.framework = "tensorflow";
+    sighting.at = type;
+    if (const size_t open = document.find_back("[", type, type - begin); open != npos) {
+      Cursor cursor(document, open);
+      sighting.shape = cursor.shape();
+    }
+    Cursor cursor(document, type);
+    read_placement(cursor, sighting);
+    add_node(document, sighting, type);
+    sighting.resource = resource_of_device(sighting.device, sighting.allocator);
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
 void detect_oom_lines(const Document& document, Facts& facts) {
-  for (std::string_view phrase : {"oom when allocating tensor", "oom when allocating a tensor"}) {
+  // "OOM when allocating [a ]tensor with|of shape", its beginning cut anywhere.
+  for (std::string_view phrase :
+       {"cating tensor with shape", "cating tensor of shape", "cating a tensor with shape"}) {
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
-      read_oom_line(document, facts, at, document.match(phrase, at));
+      const size_t words = document.find_back("oom when allo", at, 16);
+      read_oom_line(document, facts, words == npos ? at : words,
+                    document.match(phrase.substr(0, phrase.find("tensor") + 6), at));
     }
   }
+  detect_oom_tails(document, facts);
   constexpr std::string_view kEager = "failed to allocate memory";
   for (size_t at = document.find(kEager); at != npos; at = document.find(kEager, at + 1)) {
     const std::string op = eager_tf_op(document, at);

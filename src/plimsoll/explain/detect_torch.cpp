@@ -122,7 +122,11 @@ void read_sentences(const Document& document, Sighting& sighting, size_t at, siz
     const std::optional<int64_t> pid = cursor.integer();
     if (!pid || !cursor.literal(" has ")) continue;
     const std::optional<Size> size = cursor.size();
-    if (size && sighting.processes.size() < 64) sighting.processes.push_back({*pid, size->bytes});
+    const bool known = std::any_of(sighting.processes.begin(), sighting.processes.end(),
+                                   [pid](const ProcessShare& share) { return share.pid == *pid; });
+    if (size && !known && sighting.processes.size() < 64) {
+      sighting.processes.push_back({*pid, size->bytes});
+    }
   }
   sighting.process_bytes = size_after(document, "this process has ", at, end);
   amounts.in_use = size_after(document, "of the allocated memory ", at, end);
@@ -146,7 +150,9 @@ void detect_tried(const Document& document, Facts& facts) {
     const std::optional<Size> size = cursor.size();
     if (!size || (size->exact && size->bytes == 0)) continue;
     if (document.find("mps backend", at > 300 ? at - 300 : 0, at) != npos) continue;
-    const size_t end = std::min(document.record_end(at), at + 4000);
+    // Another rank's message may follow in what looks like the same record.
+    const size_t next = std::min(document.find(kPhrase, at + 1), document.text().size());
+    const size_t end = std::min({document.record_end(at), at + 4000, next});
     const size_t bracket = document.find("(", at, std::min(end, at + 60));
     const bool second = document.find(" has a total capac", at, end) != npos ||
                         document.find("of the allocated memory", at, end) != npos;

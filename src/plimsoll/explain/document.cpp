@@ -8,6 +8,8 @@ namespace plimsoll::explain {
 namespace {
 
 constexpr size_t kWrapColumn = 50;  // shorter lines are not taken for wrapped ones
+// Terminals and web pages; one line of such a width may be a wrapped one, two of any width.
+constexpr size_t kUsualWidths[] = {80, 100, 120, 132};
 constexpr size_t kQuoteLength = 220;
 
 // What records of the known writers begin with.
@@ -78,7 +80,44 @@ bool starts_like_exception(std::string_view line) {
          equals_ignoring_case(line.substr(end - 5, 5), "error");
 }
 
+size_t columns(std::string_view text) {
+  return static_cast<size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; }));
+}
+
+// The width at which lines were cut, if they were: the largest, where several lines have it. 0:
+// none.
+size_t wrap_width(std::span<const KeptSegment> segments) {
+  size_t width = 0;
+  int lines = 0;
+  for (const KeptSegment& segment : segments) {
+    if (!segment.ends_line || segment.segment > 0) return 0;
+    const size_t end = segment.text.rfind('\r');
+    const size_t own = columns(
+        plain_text(std::string_view(segment.text).substr(end == std::string::npos ? 0 : end + 1)));
+    if (own > width) {
+      width = own;
+      lines = 0;
+    }
+    lines += own == width ? 1 : 0;
+  }
+  const bool usual =
+      std::find(std::begin(kUsualWidths), std::end(kUsualWidths), width) != std::end(kUsualWidths);
+  return width >= kWrapColumn && (usual || lines > 1) ? width : 0;
+}
+
 }  // namespace
+
+bool starts_record_surely(std::string_view line) {
+  const size_t blanks = std::min(line.find_first_not_of(' '), line.size());
+  line.remove_prefix(blanks);
+  if (line.empty()) return true;
+  for (std::string_view start : {"Traceback", "File \"", "Killed", "Limit:", "InUse:", "MaxInUse:",
+                                 "NumAllocs:", "MaxAllocSize:", "Epoch", "[[", "[rank"}) {
+    if (line.substr(0, start.size()) == start) return true;
+  }
+  return starts_like_date(line) || starts_like_glog(line) || starts_like_exception(line);
+}
 
 bool starts_record(std::string_view line) {
   size_t blanks = 0;
@@ -92,7 +131,7 @@ bool starts_record(std::string_view line) {
   return starts_like_date(line) || starts_like_glog(line) || starts_like_exception(line);
 }
 
-Document::Document(std::span<const KeptSegment> segments) {
+Document::Document(std::span<const KeptSegment> segments) : wrap_width_(wrap_width(segments)) {
   for (size_t i = 0; i < segments.size(); ++i) {
     const KeptSegment& segment = segments[i];
     bool continues = i > 0 && segments[i - 1].line == segment.line &&
@@ -110,22 +149,73 @@ Document::Document(std::span<const KeptSegment> segments) {
       rest.remove_prefix(end + 1);
     }
   }
+  close_envelope();
+}
+
+// Whether an unfinished record goes on in this line.
+bool Document::goes_on(const KeptSegment& segment, std::string_view plain, bool continues) const {
+  if (continues) return true;
+  const bool adjacent = segment.line == envelope_last_ || segment.line == envelope_last_ + 1;
+  return adjacent && envelope_width_ >= kWrapColumn && !Envelope::opens(plain);
 }
 
 void Document::append(const KeptSegment& segment, std::string_view part, bool continues) {
-  const std::string line = clean_line(part);
+  const std::string plain = plain_text(part);
+  if (envelope_ && goes_on(segment, plain, continues)) {
+    envelope_->add(plain);
+  } else {
+    close_envelope();
+    Source source{segment.line, columns(plain), false, continues, false};
+    const std::string_view line =
+        continues ? std::string_view(plain) : without_marks(plain, source.starts_record);
+    source.has_prefix = line.size() < plain.size();
+    if (continues || !Envelope::opens(line)) return append_line(source, without_long_runs(line));
+    envelope_.emplace(line);
+    envelope_line_ = segment.line;
+  }
+  envelope_last_ = segment.line;
+  envelope_width_ = columns(plain);
+  if (envelope_->is_complete()) close_envelope();
+}
+
+// Appends what the record holds; a record in a record is opened too.
+void Document::close_envelope() {
+  if (!envelope_) return;
+  constexpr size_t kMostLines = 4096;
+  std::vector<std::string> lines = envelope_->lines();
+  envelope_.reset();
+  for (size_t i = 0; i < std::min(lines.size(), kMostLines); ++i) {
+    const std::string plain = plain_text(lines[i]);
+    Source source{envelope_line_, columns(plain), false, false, false};
+    const std::string_view line = without_marks(plain, source.starts_record);
+    std::vector<std::string> inner;
+    if (Envelope::opens(line)) {
+      inner = Envelope(line).lines();
+    } else {
+      inner.emplace_back(line);
+    }
+    for (const std::string& text : inner) append_line(source, clean_line(text));
+  }
+}
+
+void Document::append_line(const Source& source, std::string_view line) {
   if (!starts_.empty()) {
-    const std::string_view last(text_.data() + starts_.back(), text_.size() - starts_.back());
-    const bool adjacent = segment.line <= numbers_.back() + 1;
-    if (continues || (adjacent && segment.line != numbers_.back() && last.size() >= kWrapColumn &&
-                      !starts_record(line))) {
+    const bool adjacent = source.number <= numbers_.back() + 1;
+    const size_t width = source.has_prefix ? last_own_width_ : last_width_;
+    const bool full = wrap_width_ != 0 && width == wrap_width_;
+    const bool wrapped = adjacent && source.number != numbers_.back() && width >= kWrapColumn &&
+                         !source.starts_record &&
+                         !(full ? starts_record_surely(line) : starts_record(line));
+    if (source.continues || wrapped) {
       text_ += kSoftBreak;
     } else {
       text_ += adjacent ? "\n" : "\n\n";
     }
   }
   starts_.push_back(text_.size());
-  numbers_.push_back(segment.line);
+  numbers_.push_back(source.number);
+  last_width_ = source.width;
+  last_own_width_ = columns(line);
   text_ += line;
 }
 
@@ -193,7 +283,10 @@ size_t Document::match(std::string_view phrase, size_t at) const {
 size_t Document::find(std::string_view phrase, size_t from, size_t to) const {
   to = std::min(to, text_.size());
   const char first = phrase.front();
-  const char upper = first >= 'a' && first <= 'z' ? static_cast<char>(first - 'a' + 'A') : first;
+  // A blank may be a soft break.
+  const char upper = first == ' '                   ? kSoftBreak
+                     : first >= 'a' && first <= 'z' ? static_cast<char>(first - 'a' + 'A')
+                                                    : first;
   for (size_t at = from; at < to; ++at) {
     if ((text_[at] == first || text_[at] == upper) && match(phrase, at) != std::string::npos) {
       return at;
@@ -205,7 +298,9 @@ size_t Document::find(std::string_view phrase, size_t from, size_t to) const {
 size_t Document::find_back(std::string_view phrase, size_t before, size_t reach) const {
   const size_t stop = before > reach ? before - reach : 0;
   for (size_t at = std::min(before, text_.size()); at-- > stop;) {
-    if (to_lower(text_[at]) == phrase.front() && match(phrase, at) != std::string::npos) return at;
+    const bool begins =
+        to_lower(text_[at]) == phrase.front() || (phrase.front() == ' ' && text_[at] == kSoftBreak);
+    if (begins && match(phrase, at) != std::string::npos) return at;
   }
   return std::string::npos;
 }

@@ -9,11 +9,13 @@
 // place where lines were left out is two of them.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "explain/envelope.h"
 #include "explain/excerpt.h"
 
 namespace plimsoll::explain {
@@ -21,12 +23,20 @@ namespace plimsoll::explain {
 constexpr char kSoftBreak = '\x01';
 
 // One physical line (or what a carriage return left of it), cleaned. Holds no '\n'. What others put
-// in front of every line (quotation marks, ranks, actors, containers, their timestamps) is taken
-// off.
+// in front of every line (quotation marks, ranks, actors, containers, loggers' stamps and levels)
+// is taken off.
 std::string clean_line(std::string_view raw);
+
+// The steps of it. Characters first: no controls, no terminal sequences, whole UTF-8.
+std::string plain_text(std::string_view raw);
+// Without quotation marks and prefix.h's prefixes, which say whether a record starts here.
+std::string_view without_marks(std::string_view plain, bool& starts_record);
+std::string without_long_runs(std::string_view line);
 
 // True when `line` starts like the beginning of a log record rather than the rest of a wrapped one.
 bool starts_record(std::string_view line);
+// The same where the line before is as long as lines can be, so that little else speaks against it.
+bool starts_record_surely(std::string_view line);
 
 class Document {
  public:
@@ -55,11 +65,33 @@ class Document {
   size_t record_start(size_t at) const;
 
  private:
+  // Where a line comes from: its number, what it was as printed, and how it goes on from the last.
+  struct Source {
+    int64_t number = 0;
+    size_t width = 0;  // before a prefix was taken off
+    bool has_prefix = false;
+    bool continues = false;
+    bool starts_record = false;
+  };
+
   void append(const KeptSegment& segment, std::string_view part, bool continues);
+  void append_line(const Source& source, std::string_view line);
+  bool goes_on(const KeptSegment& segment, std::string_view plain, bool continues) const;
+  void close_envelope();
 
   std::string text_;
   std::vector<size_t> starts_;
   std::vector<int64_t> numbers_;
+  size_t wrap_width_ = 0;  // at which lines were cut, 0 if they were not
+  // Of the last line: as printed, and without its prefix, which is what a program that cuts its own
+  // lines sees.
+  size_t last_width_ = 0;
+  size_t last_own_width_ = 0;
+  // A record that is not complete yet, its first line and the last one read.
+  std::optional<Envelope> envelope_;
+  int64_t envelope_line_ = 0;
+  int64_t envelope_last_ = 0;
+  size_t envelope_width_ = 0;
 };
 
 }  // namespace plimsoll::explain

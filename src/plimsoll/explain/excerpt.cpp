@@ -38,6 +38,7 @@ constexpr std::array<Rule, static_cast<size_t>(LineClass::kCount)> kRules = {{
     {0, 0, 0},           // kChunk
     {0, 0, 16 * kKiB},   // kSeries
     {0, 0, 24 * kKiB},   // kProgress
+    {0, 0, 0},           // kDisguise
 }};
 
 }  // namespace

@@ -36,6 +36,11 @@ class Excerpt {
   // Everything kept, in the order of the log, each segment once.
   std::vector<KeptSegment> collect() const;
 
+  // The segment added last; empty before the first.
+  std::string_view last_text() const {
+    return recent_[(recent_next_ + kRecent - 1) % kRecent].segment.text;
+  }
+
   int64_t count(LineClass line_class) const { return counts_[static_cast<size_t>(line_class)]; }
 
  private:

@@ -7,18 +7,48 @@
 #include "explain/conclude.h"
 #include "explain/counters.h"
 #include "explain/document.h"
+#include "explain/envelope.h"
 #include "explain/excerpt.h"
 #include "explain/needles.h"
 #include "explain/torch_snapshot.h"
+#include "explain/utf16.h"
 
 namespace plimsoll::explain {
+
+namespace {
+
+ClassMask fresh_hits(std::string_view text) {
+  return NeedleScanner(NeedleAutomaton::shared()).scan(text);
+}
+
+// The classes of the clean line too, where blanks or escapes may stand within a word or between
+// two.
+ClassMask hits_undisguised(std::string_view text, ClassMask hits) {
+  std::string clean = clean_line(text);
+  std::string joined = clean;
+  std::erase(joined, kSoftBreak);
+  hits |= fresh_hits(joined);
+  if (joined.size() != clean.size()) {
+    std::replace(clean.begin(), clean.end(), kSoftBreak, ' ');
+    hits |= fresh_hits(clean);
+  }
+  if (Envelope::opens(clean)) {
+    for (const std::string& line : Envelope(clean).lines()) hits |= fresh_hits(line);
+  }
+  return hits & ~mask_of(LineClass::kDisguise);
+}
+
+}  // namespace
 
 struct Explainer::State {
   explicit State(ModelShapes shapes)
       : model(std::move(shapes)), scanner(NeedleAutomaton::shared()) {}
 
   void feed_text(std::string_view bytes);
-  void hand_on(std::string_view bytes) { snapshot ? snapshot->feed(bytes) : feed_text(bytes); }
+  void hand_on(std::string_view bytes) {
+    if (snapshot) return snapshot->feed(bytes);
+    wide ? feed_text(wide->decode(bytes)) : feed_text(bytes);
+  }
   void take_segment(std::string_view piece, bool ends_line);
 
   ModelShapes model;
@@ -27,8 +57,9 @@ struct Explainer::State {
   ChunkCounter chunks;
   MemorySeries series;
   std::optional<TorchSnapshotReader> snapshot;
-  std::string pending;  // the beginning of a segment that a block's end cut
-  std::string opening;  // first bytes, until it is known what they are
+  std::optional<Utf16Decoder> wide;  // what PowerShell writes with ">"
+  std::string pending;               // the beginning of a segment that a block's end cut
+  std::string opening;               // first bytes, until it is known what they are
   bool opened = false;
   int64_t line = 1;
   int32_t segment = 0;
@@ -42,8 +73,18 @@ void Explainer::State::take_segment(std::string_view piece, bool ends_line) {
     text = pending;
   }
   if (ends_line && !text.empty() && text.back() == '\r') text.remove_suffix(1);
-  const ClassMask hits = scanner.scan(text);
-  if (hits & mask_of(LineClass::kChunk)) chunks.add(line, text);
+  const bool within = scanner.is_within();
+  ClassMask hits = scanner.scan(text);
+  if (hits & mask_of(LineClass::kDisguise)) hits = hits_undisguised(text, hits);
+  if (hits & mask_of(LineClass::kChunk)) {
+    if (!within || (fresh_hits(text) & mask_of(LineClass::kChunk)) != 0) {
+      chunks.add(line, text);
+    } else {  // the word that was found begins in the line before
+      chunks.add(line, std::string(excerpt.last_text()).append(text));
+    }
+  } else if (chunks.waits()) {
+    chunks.add_behind(text, starts_record(text));
+  }
   if (hits & mask_of(LineClass::kSeries)) series.add(line, text);
   excerpt.add(line, segment, ends_line, text, hits);
   pending.clear();
@@ -90,6 +131,7 @@ void Explainer::feed(std::string_view bytes) {
     state.opened = true;
     const std::string head = state.opening + std::string(bytes.substr(0, 2));
     if (TorchSnapshotReader::recognizes(head)) state.snapshot.emplace();
+    if (Utf16Decoder::recognizes(head)) state.wide.emplace(head);
     state.hand_on(std::exchange(state.opening, {}));
   }
   state.hand_on(bytes);
@@ -104,6 +146,7 @@ Explanation Explainer::finish() {
   } else {
     const bool cut_line = !state.pending.empty() || state.segment > 0;
     if (cut_line) state.take_segment({}, true);
+    state.chunks.finish();
     const Document document(state.excerpt.collect());
     const Facts facts = detect(document, state.chunks.counts(), state.series.trend());
     explanation = conclude(document, facts, state.model);

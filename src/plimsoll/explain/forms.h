@@ -30,7 +30,9 @@ std::span<const Form> host_forms();
 // Disk, shared memory, numbers of processes, and what has a limit but is no memory.
 std::span<const Form> limit_forms();
 
-// "Killed" as shells and systems say it in other languages.
+// "Killed" and "Bus error" as shells say them in other languages: in a line of their own, or behind
+// a job's number as in "line 5: 12345 Killed".
 std::span<const std::string_view> translated_kills();
+std::span<const std::string_view> translated_bus_errors();
 
 }  // namespace plimsoll::explain

@@ -95,22 +95,9 @@ constexpr Form kLimitForms[] = {
     {"out of resource: ", kKernelResources, kElse, "pytorch", "", "required: ", "hardware limit"},
 };
 
-// In a line of their own, or behind a job's number as in "line 5: 12345 Killed".
-constexpr std::string_view kKills[] = {
-    "get\xc3\xb6tet",
-    "processus arr\xc3\xaat\xc3\xa9",
-    "\xe5\xb7\xb2\xe6\x9d\x80\xe6\xad\xbb",              // Chinese
-    "\xe5\xbc\xb7\xe5\x88\xb6\xe7\xb5\x82\xe4\xba\x86",  // Japanese
-    "\xd0\xa3\xd0\xb1\xd0\xb8\xd1\x82\xd0\xbe",          // Russian
-    "terminado (killed)",
-    "matado",
-    "ucciso",
-};
-
 }  // namespace
 
 std::span<const Form> host_forms() { return kHostForms; }
 std::span<const Form> limit_forms() { return kLimitForms; }
-std::span<const std::string_view> translated_kills() { return kKills; }
 
 }  // namespace plimsoll::explain

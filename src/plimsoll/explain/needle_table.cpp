@@ -13,6 +13,9 @@ using enum LineClass;
 constexpr Needle kNeedles[] = {
     // Refusals under any framework's name
     {"oom when allocating", kFailure},
+    {"cating tensor with shape", kFailure},
+    {"cating tensor of shape", kFailure},
+    {" by allocator ", kFailure},
     {"resourceexhausted", kFailure},
     {"resource ex", kFailure},
     {"resource_ex", kFailure},
@@ -221,6 +224,8 @@ constexpr Needle kNeedles[] = {
     {"function retracing", kContext},
 
     {"file \"", kTrace},
+    {"file \\\"", kTrace},
+    {"file &quot", kTrace},
     {"traceback (most", kTrace},
     {"handling of the above exception", kTrace},
 
@@ -250,6 +255,20 @@ constexpr Needle kNeedles[] = {
     {"s/it", kProgress},
     {"/s]", kProgress},
     {"eta:", kProgress},
+
+    // What may stand within a needle: nine blanks, the beginning of a terminal sequence, and those
+    // whose ESC was lost
+    {"         ", kDisguise},
+    {"\x1b", kDisguise},
+    {"[0m", kDisguise},
+    {"[1m", kDisguise},
+    {"[22m", kDisguise},
+    {"[31m", kDisguise},
+    {"[33m", kDisguise},
+    {"[39m", kDisguise},
+    {"[49m", kDisguise},
+    {"[m", kDisguise},
+    {"\\u", kDisguise},  // of JSON
 };
 
 }  // namespace
@@ -261,6 +280,7 @@ std::span<const Needle> all_needles() {
     for (const Form& form : host_forms()) needles.push_back({form.phrase, kHost});
     for (const Form& form : limit_forms()) needles.push_back({form.phrase, kLimits});
     for (std::string_view word : translated_kills()) needles.push_back({word, kKilled});
+    for (std::string_view word : translated_bus_errors()) needles.push_back({word, kLimits});
     return needles;
   }();
   return all;

@@ -34,6 +34,7 @@ enum class LineClass : uint8_t {
   kChunk,       // counted, not kept
   kSeries,      // memory figures printed by the user's program; counted
   kProgress,    // steps and epochs; the last ones are kept
+  kDisguise,    // no statement: what may cut a needle in two, so that the clean line is scanned too
   kCount,
 };
 
@@ -76,6 +77,9 @@ class NeedleScanner {
 
   // Classes hit in `text`, which continues what was scanned before.
   ClassMask scan(std::string_view text);
+
+  // Whether what was scanned last may be the beginning of a needle.
+  bool is_within() const { return state_ != 0; }
 
  private:
   const NeedleAutomaton* automaton_;

@@ -90,6 +90,27 @@ std::optional<double> read_bytes(std::string_view text, size_t& at) {
   return value * *factor;
 }
 
+void append_utf8(uint32_t code, std::string& out) {
+  const auto tail = [&](unsigned shift) {
+    out += static_cast<char>(0x80 | ((code >> shift) & 0x3f));
+  };
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += static_cast<char>(0xc0 | (code >> 6));
+    tail(0);
+  } else if (code < 0x10000) {
+    out += static_cast<char>(0xe0 | (code >> 12));
+    tail(6);
+    tail(0);
+  } else {
+    out += static_cast<char>(0xf0 | (code >> 18));
+    tail(12);
+    tail(6);
+    tail(0);
+  }
+}
+
 int64_t round_to_bytes(double value) {
   if (!(value > 0)) return 0;
   if (value >= static_cast<double>(kLargestNumber)) return kLargestNumber;

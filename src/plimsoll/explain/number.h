@@ -1,12 +1,13 @@
 #pragma once
 
-// Numbers and byte sizes as logs print them, from plain text. Units are binary whatever their
-// spelling (KB, MB, GB of the frameworks are powers of 1024). Never throws. No log means more than
-// kLargestNumber: larger figures are reported as that, so that sums and small multiples of a few of
-// them cannot overflow.
+// Numbers, byte sizes and characters as logs print them, from plain text. Units are binary whatever
+// their spelling (KB, MB, GB of the frameworks are powers of 1024). Never throws. No log means more
+// than kLargestNumber: larger figures are reported as that, so that sums and small multiples of a
+// few of them cannot overflow.
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace plimsoll::explain {
@@ -31,6 +32,9 @@ std::optional<double> read_unit(std::string_view text, size_t& at);
 
 // "18.00MiB", "6.933594GB", "4096 bytes", "184. MiB": bytes; moves `at` behind it.
 std::optional<double> read_bytes(std::string_view text, size_t& at);
+
+// Appends a character's UTF-8.
+void append_utf8(uint32_t code, std::string& out);
 
 // Rounds half up, clamped to [0, kLargestNumber].
 int64_t round_to_bytes(double value);

@@ -99,7 +99,7 @@ class Bidirectional final : public Layer {
     if (layer == nullptr) {
       reader.refuse(key, "an LSTM, GRU or SimpleRNN",
                     name != nullptr ? name->to_json() : object.to_json(),
-                    "Other layers do not run both ways.");
+                    "This version of Plimsoll runs no other layer both ways.");
     }
     return layer;
   }

@@ -96,12 +96,61 @@ constexpr std::array kRefusals = {
     Refusal{"StringLookup", kOutside, "Look the strings up first and train on the numbers."},
     Refusal{"IntegerLookup", kOutside, "Look the values up first and train on the numbers."},
     Refusal{"Hashing", kOutside, "Hash the values first and train on the numbers."},
-    Refusal{"Conv3D", kNotHere, ""},
-    Refusal{"ConvLSTM2D", kNotHere, ""},
     Refusal{"AlphaDropout", kNotHere, "Use Dropout."},
     Refusal{"Sequential", kWrapped, "Wrap its layers one by one."},
     Refusal{"Functional", kWrapped, "Wrap its layers one by one."},
     Refusal{"Model", kWrapped, "Wrap its layers one by one."},
+};
+
+// Keras's own, of any version, of which there is no more to say.
+constexpr std::array<std::string_view, 47> kNotTrained = {
+    "Conv3D",
+    "Conv3DTranspose",
+    "AveragePooling3D",
+    "MaxPooling3D",
+    "GlobalAveragePooling3D",
+    "GlobalMaxPooling3D",
+    "AdaptiveAveragePooling1D",
+    "AdaptiveAveragePooling2D",
+    "AdaptiveAveragePooling3D",
+    "AdaptiveMaxPooling1D",
+    "AdaptiveMaxPooling2D",
+    "AdaptiveMaxPooling3D",
+    "Cropping3D",
+    "UpSampling3D",
+    "ZeroPadding3D",
+    "SpatialDropout3D",
+    "ConvLSTM1D",
+    "ConvLSTM2D",
+    "ConvLSTM3D",
+    "LocallyConnected1D",
+    "LocallyConnected2D",
+    "RNN",
+    "GRUCell",
+    "LSTMCell",
+    "SimpleRNNCell",
+    "StackedRNNCells",
+    "AdditiveAttention",
+    "GroupedQueryAttention",
+    "EinsumDense",
+    "ReversibleEmbedding",
+    "RMSNormalization",
+    "SpectralNormalization",
+    "ActivityRegularization",
+    "CategoryEncoding",
+    "Discretization",
+    "HashedCrossing",
+    "CenterCrop",
+    "Resizing",
+    "RandomBrightness",
+    "RandomContrast",
+    "RandomCrop",
+    "RandomFlip",
+    "RandomRotation",
+    "RandomTranslation",
+    "RandomZoom",
+    "MelSpectrogram",
+    "STFTSpectrogram",
 };
 
 std::string layer_name(const Config& config) {
@@ -118,14 +167,18 @@ std::vector<std::string> layer_class_names() {
   return names;
 }
 
-std::vector<RefusedLayer> refused_layers() { return {kRefusals.begin(), kRefusals.end()}; }
+std::vector<RefusedLayer> refused_layers() {
+  std::vector<RefusedLayer> refused(kRefusals.begin(), kRefusals.end());
+  for (const std::string_view name : kNotTrained) refused.push_back({name, kNotHere, ""});
+  return refused;
+}
 
 std::shared_ptr<const Layer> make_layer(std::string_view class_name, const Config& config) {
   for (const Entry& entry : kLayers) {
     if (entry.class_name == class_name) return entry.make(config);
   }
   const std::string where = "[" + layer_name(config) + "] ";
-  for (const Refusal& refusal : kRefusals) {
+  for (const Refusal& refusal : refused_layers()) {
     if (refusal.class_name != class_name) continue;
     std::string message = where + "expected a layer that Plimsoll trains, received " +
                           std::string(class_name) + ": " + std::string(refusal.why) + ".";

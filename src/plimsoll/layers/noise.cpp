@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "layers/all_layers.h"
+#include "layers/spatial.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -68,25 +69,22 @@ class SpatialDropout : public Layer {
   SpatialDropout(ConfigReader& reader, int rank)
       : Layer(reader), rank_(rank), rate_(read_rate(reader)) {
     read_seed(reader);
-    if (rank != 4) return;
-    const Config format = reader.value("data_format", "channels_last");
-    if (format.is_null()) reader.complete("data_format", "channels_last");
-    if (!format.is_null() && !(format == Config("channels_last"))) {
-      reader.refuse("data_format", "\"channels_last\"", format.to_json(),
-                    "Put a Permute before the layer.");
-    }
+    if (rank == 4) channels_first_ = reader.channels_first();
   }
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     one_input(context, inputs, rank_);
     if (!context.training() || rate_ == 0) return {inputs[0]};
-    return {context.emit("spatial_dropout", {inputs[0]},
-                         {{"rate", rate_}, {"site", context.call_site()}})};
+    const ValueId x = channels_first_ ? to_image(context, inputs[0], true) : inputs[0];
+    const ValueId dropped =
+        context.emit("spatial_dropout", {x}, {{"rate", rate_}, {"site", context.call_site()}});
+    return {channels_first_ ? from_image(context, dropped, 2, true) : dropped};
   }
 
  private:
   int rank_;
   double rate_ = 0;
+  bool channels_first_ = false;
 };
 
 class SpatialDropout1D final : public SpatialDropout {

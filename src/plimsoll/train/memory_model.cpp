@@ -75,6 +75,7 @@ std::vector<report::MemoryPart> memory_parts(const ProcessOverhead& overhead, By
                                            {"arena: step", rounded - state},
                                            {"page tables of the arena", page_tables_of(rounded)}};
   if (overhead.spill > Bytes()) parts.push_back({"spill file's buffer", overhead.spill});
+  if (overhead.ahead > Bytes()) parts.push_back({"reading ahead", overhead.ahead});
   const Bytes steady = overhead.total() + rounded + page_tables_of(rounded);
   if (overhead.start_up > steady) {
     parts.push_back({"more while starting", overhead.start_up - steady});

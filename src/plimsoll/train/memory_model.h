@@ -6,6 +6,7 @@
 //   kernels       code and descriptors of the kernels of these programs
 //   structures    model, graphs, plan and call tables
 //   data          buffers of the data sources
+//   ahead         buffers that they read ahead into, of what the limit leaves over
 //   spill         of the spill file: its buffer and its thread
 //   page tables   of the arena
 //   arena         state + everything that the plan placed (exact)
@@ -31,9 +32,10 @@ struct ProcessOverhead {
   Bytes kernels;
   Bytes structures;
   Bytes data;
+  Bytes ahead;
   Bytes spill;     // buffer and thread of the spill file, where the plan has one
   Bytes start_up;  // not part of the total: the peak is the larger of the two
-  Bytes total() const { return engine + kernels + structures + data + spill; }
+  Bytes total() const { return engine + kernels + structures + data + ahead + spill; }
   friend bool operator==(const ProcessOverhead&, const ProcessOverhead&) = default;
 };
 

@@ -184,7 +184,17 @@ std::string guard_text() {
   return group.limit ? name + ", limit " + to_string(*group.limit) : name + ", no limit";
 }
 
-void fill_chosen(const SetAnswer& chosen, bool fits, report::PlanSummary& summary) {
+// Of what the limit leaves over: as much as the data want, or what is worth having.
+Bytes left_for_reading_ahead(const PlanRequest& request, Bytes process) {
+  constexpr Bytes kLeast = 2_MiB;
+  const Bytes limit = request.limit ? *request.limit : guard_without_limit();
+  if (limit < process + kLeast) return {};
+  const Bytes granted = min(request.data_ahead, limit - process);
+  return granted < kLeast ? Bytes(0) : granted;
+}
+
+ProcessOverhead fill_chosen(const SetAnswer& chosen, bool fits, const PlanRequest& request,
+                            report::PlanSummary& summary) {
   const graph::KernelCatalog& catalog = chosen.lowered.backend->catalog();
   summary.kernel_set = catalog.kernel_set();
   summary.block_set = catalog.block_set();
@@ -211,8 +221,11 @@ void fill_chosen(const SetAnswer& chosen, bool fits, report::PlanSummary& summar
           round_up(tensor_bytes(variable.type.dtype, variable.type.shape, 1), plan::kAlignment);
     }
   }
-  summary.parts = memory_parts(overhead, state, summary.planned_arena);
   summary.predicted_process = process_bytes(overhead, summary.planned_arena);
+  if (fits) overhead.ahead = left_for_reading_ahead(request, summary.predicted_process);
+  summary.predicted_process = process_bytes(overhead, summary.planned_arena);
+  summary.parts = memory_parts(overhead, state, summary.planned_arena);
+  return overhead;
 }
 
 void fill_own_set(const SetAnswer& own, report::PlanSummary& summary) {
@@ -354,7 +367,7 @@ PlannedRun run_saved_plan(const layers::Model& model, const layers::CompileOptio
   describe(model, compile, batches, request, run.summary);
   SetAnswer chosen = read_saved_plan(model, compile, batches, request);
   fill_own_set(chosen, run.summary);
-  fill_chosen(chosen, true, run.summary);
+  run.overhead = fill_chosen(chosen, true, request, run.summary);
   run.summary.smallest_same_bits = run.summary.free_plan = Bytes(0);  // not searched
   const bool fits = !request.limit || run.summary.predicted_process <= *request.limit;
   run.summary.answer = fits ? "fits" : "not_found";
@@ -366,7 +379,6 @@ PlannedRun run_saved_plan(const layers::Model& model, const layers::CompileOptio
                          ". Leave --plan out, or give it that limit";
   }
   tell_why(request, chosen, run);
-  run.overhead = chosen.overhead_taken();
   run.lowered = std::move(chosen.lowered);
   return run;
 }
@@ -383,6 +395,10 @@ layers::BatchSizes batch_sizes(int64_t batch, const RowCounts& rows) {
   split(rows.evaluate, sizes.evaluate, sizes.evaluate_tail);
   split(rows.predict, sizes.predict, sizes.predict_tail);
   return sizes;
+}
+
+Bytes guard_without_limit() {
+  return Bytes(memory_available_to_process().count() / 100 * kGuardPercent);
 }
 
 Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,
@@ -439,7 +455,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   }
   // Unasked for, and not searched.
   if (!request.full_answer && own_fits) summary.smallest_feasible = Bytes(0);
-  fill_chosen(chosen, fits, summary);
+  run.overhead = fill_chosen(chosen, fits, request, summary);
   if (fits) {
     summary.answer = "fits";
     run.plan = chosen.fits()->plan;
@@ -460,7 +476,6 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   if (request.full_answer && !fits) {
     summary.ways_out = find_ways_out(model, compile, batches, request, summary);
   }
-  run.overhead = chosen.overhead_taken();
   run.lowered = std::move(chosen.lowered);
   return run;
 }

@@ -19,6 +19,10 @@
 
 namespace plimsoll::train {
 
+// Without a limit a run keeps below so much of what the process may use.
+inline constexpr int64_t kGuardPercent = 80;
+Bytes guard_without_limit();
+
 enum class SpillUse : uint8_t {
   kNever,
   kIfNeeded,  // where no plan of the same blocks without a file meets the limit
@@ -30,7 +34,8 @@ struct PlanRequest {
   std::string backend;         // empty: the default
   int threads = 0;             // 0: from affinity and quota
   uint64_t seed = 0;
-  Bytes data;  // buffers of the data sources
+  Bytes data;        // buffers of the data sources
+  Bytes data_ahead;  // what they want beyond that where the limit leaves it over
   int64_t plan_steps = 200'000;
   // Where nothing fits, the search goes on with several times the steps.
   bool extends = true;

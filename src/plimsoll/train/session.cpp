@@ -20,19 +20,19 @@
 namespace plimsoll::train {
 namespace {
 
-constexpr int64_t kGuardPercent = 80;
 constexpr size_t kTimedSteps = 1024;
 
 // Of all sessions that live.
 std::atomic<int64_t> held_by_sessions{0};
 
-PlanRequest plan_request(const SessionOptions& options, Bytes data) {
+PlanRequest plan_request(const SessionOptions& options, const DataMemory& data, Bytes others) {
   PlanRequest request;
   request.limit = options.memory;
   request.backend = options.backend;
   request.threads = options.threads;
   request.seed = options.seed;
-  request.data = data + (options.profile ? kProfileBytes : Bytes(0));
+  request.data = data.held + others + (options.profile ? kProfileBytes : Bytes(0));
+  request.data_ahead = data.ahead;
   request.plan_steps = options.plan_steps;
   request.extends = options.plan_extends;
   request.max_slowdown = options.max_slowdown;
@@ -44,6 +44,23 @@ PlanRequest plan_request(const SessionOptions& options, Bytes data) {
   request.spill_limit = options.spill_limit;
   return request;
 }
+
+// The buffers that a data set reads ahead into, for as long as a loop runs.
+class AheadGrant {
+ public:
+  AheadGrant(data::Dataset& dataset, Bytes bytes, int64_t batch, data::Shuffle shuffle)
+      : dataset_(dataset), batch_(batch), shuffle_(shuffle) {
+    dataset_.grant_ahead(bytes, batch_, shuffle_);
+  }
+  ~AheadGrant() { dataset_.grant_ahead(Bytes(), batch_, shuffle_); }
+  AheadGrant(const AheadGrant&) = delete;
+  AheadGrant& operator=(const AheadGrant&) = delete;
+
+ private:
+  data::Dataset& dataset_;
+  int64_t batch_;
+  data::Shuffle shuffle_;
+};
 
 // Takes the loss, the first output, of one step.
 class LossSink : public OutputSink {
@@ -108,14 +125,14 @@ struct Session::StepTimes {
 };
 
 Session::Session(const layers::Model& model, const layers::CompileOptions& compile,
-                 const SessionOptions& options, const RowCounts& rows, Bytes data)
+                 const SessionOptions& options, const RowCounts& rows, const DataMemory& data)
     : options_(options) {
   run_ = plan_run(model, compile, batch_sizes(options.batch, rows),
-                  plan_request(options, data + Bytes(held_by_sessions.load())));
+                  plan_request(options, data, Bytes(held_by_sessions.load())));
   if (!run_.plan) throw Error(ErrorKind::kBudget, run_.summary.reason);
   malloc_trim(0);  // the search is over: its memory goes back before the arena is touched
   if (!options.memory) {
-    const Bytes guard = Bytes(memory_available_to_process().count() / 100 * kGuardPercent);
+    const Bytes guard = guard_without_limit();
     if (run_.summary.predicted_process > guard) {
       throw Error(ErrorKind::kBudget,
                   "the free plan needs " + to_string(run_.summary.predicted_process) +
@@ -131,7 +148,8 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
   }
   executor_ = std::make_unique<exec::Executor>(run_.lowered.built.set, *run_.plan,
                                                *run_.lowered.backend, how);
-  held_ = run_.plan->arena_bytes + run_.overhead.structures + run_.overhead.kernels + data;
+  held_ = run_.plan->arena_bytes + run_.overhead.structures + run_.overhead.kernels + data.held +
+          run_.overhead.ahead;
   held_by_sessions += held_.count();
 }
 
@@ -313,6 +331,7 @@ Metrics Session::evaluate_batches(data::BatchSource& batches) {
 }
 
 Metrics Session::evaluate(data::Dataset& dataset) {
+  const AheadGrant grant(dataset, run_.overhead.ahead, options_.batch, data::Shuffle::kNone);
   data::BatchSource batches = bind(dataset, programs().train_inputs, data::Shuffle::kNone);
   return evaluate_batches(batches);
 }
@@ -352,6 +371,7 @@ void Session::write_state(const std::string& name, std::span<const std::byte> so
 }
 
 void Session::predict(data::Dataset& dataset, OutputSink& sink) {
+  const AheadGrant grant(dataset, run_.overhead.ahead, options_.batch, data::Shuffle::kNone);
   data::BatchSource batches = bind(dataset, programs().predict_inputs, data::Shuffle::kNone);
   ShiftedSink shifted(sink);
   backend::StepContext context;
@@ -450,6 +470,7 @@ void Session::end_epoch(Loop& loop, const FitOptions& options, double start) {
 }
 
 History Session::fit(data::Dataset& train, data::Dataset* validation, const FitOptions& options) {
+  const AheadGrant grant(train, run_.overhead.ahead, options_.batch, options.shuffle);
   Loop loop{.batches = bind(train, programs().train_inputs, options.shuffle),
             .validation = std::nullopt,
             .history = {},

@@ -47,6 +47,12 @@ struct SessionOptions {
   std::optional<Bytes> spill_limit = {};
 };
 
+// Buffers of the run's data sources: what they hold, and what they want beyond it to read ahead.
+struct DataMemory {
+  Bytes held;
+  Bytes ahead{};
+};
+
 using Metrics = std::vector<std::pair<std::string, double>>;
 
 struct EpochResult {
@@ -90,10 +96,10 @@ struct MemoryReport {
 
 class Session {
  public:
-  // `data` is what the run's data sources hold. Throws kBudget with the numbers of the answer where
+  // Throws kBudget with the numbers of the answer where
   // the limit cannot be met.
   Session(const layers::Model& model, const layers::CompileOptions& compile,
-          const SessionOptions& options, const RowCounts& rows, Bytes data);
+          const SessionOptions& options, const RowCounts& rows, const DataMemory& data);
   ~Session();
 
   const report::PlanSummary& summary() const { return run_.summary; }

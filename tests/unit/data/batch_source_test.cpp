@@ -16,8 +16,9 @@ using Role = InputBinding::Role;
 // Remembers how it was read.
 class RecordingRows final : public RowSource {
  public:
-  RecordingRows(int64_t rows, std::vector<std::pair<int64_t, int64_t>>& reads)
-      : rows_(rows), reads_(reads) {}
+  RecordingRows(int64_t rows, std::vector<std::pair<int64_t, int64_t>>& reads,
+                std::vector<int64_t> shape = {})
+      : rows_(rows), reads_(reads), shape_(std::move(shape)) {}
   int64_t row_count() const override { return rows_; }
   const std::vector<int64_t>& row_shape() const override { return shape_; }
   DType stored_dtype() const override { return DType::kInt32; }
@@ -78,17 +79,31 @@ TEST(BatchSource, InOrderTheNextBatchIsAskedForAhead) {
   Recorded recorded(100);
   const auto* rows = static_cast<const RecordingRows*>(recorded.dataset.features[0].get());
   BatchSource batches = recorded.batches({.batch = 32});
-  for (int64_t i = 0; i < 4; ++i) batches.select(0, i);
-  EXPECT_EQ(rows->ahead(), (Rows{{32, 32}, {64, 32}, {96, 4}, {0, 32}}));
+  for (int64_t i = 0; i < 8; ++i) batches.select(i / 4, i % 4);
+  // Small batches are asked for several at a time.
+  EXPECT_EQ(rows->ahead(), (Rows{{32, 68}, {0, 100}, {0, 100}}));
   BatchSource whole = recorded.batches({.batch = 100});
   whole.select(0, 0);
   BatchSource shuffled = recorded.batches({.batch = 32, .shuffle = Shuffle::kFull});
   shuffled.select(0, 0);
-  EXPECT_EQ(rows->ahead().size(), 4u);
+  EXPECT_EQ(rows->ahead().size(), 3u);
   batches.select_rows(40, 32);
   batches.select_rows(72, 28);
-  EXPECT_EQ(rows->ahead().size(), 5u);
+  EXPECT_EQ(rows->ahead().size(), 4u);
   EXPECT_EQ(rows->ahead().back(), (std::pair<int64_t, int64_t>{72, 28}));
+}
+
+TEST(BatchSource, LargeBatchesAreAskedForOneAtATime) {
+  using Rows = std::vector<std::pair<int64_t, int64_t>>;
+  std::vector<std::pair<int64_t, int64_t>> reads;
+  Dataset dataset;
+  dataset.features.push_back(
+      std::make_unique<RecordingRows>(100, reads, std::vector<int64_t>{1 << 16}));
+  const auto* rows = static_cast<const RecordingRows*>(dataset.features[0].get());
+  BatchSource batches(dataset, {{Role::kFeatures, 0, "input", DType::kInt32, 1 << 16, 0}},
+                      {.batch = 32});
+  for (int64_t i = 0; i < 4; ++i) batches.select(0, i);
+  EXPECT_EQ(rows->ahead(), (Rows{{32, 32}, {64, 32}, {96, 4}, {0, 32}}));
 }
 
 TEST(BatchSource, InOrderASliceIsOneRead) {

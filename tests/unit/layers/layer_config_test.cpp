@@ -185,6 +185,8 @@ TEST(LayerRefusalTest, UnknownAndUntrainableClasses) {
             "code, which a file cannot be trusted with. Replace it by layers, such as Rescaling, "
             "Activation or Reshape.");
   EXPECT_NE(refusal("ConvLSTM2D", {}).find("does not train it"), std::string::npos);
+  // Of Keras 2, and no longer of Keras 3.
+  EXPECT_NE(refusal("LocallyConnected2D", {}).find("does not train it"), std::string::npos);
 }
 
 TEST(LayerRefusalTest, OptionsThatAreWrong) {

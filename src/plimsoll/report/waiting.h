@@ -1,0 +1,34 @@
+#pragma once
+
+// Work whose end nobody can tell: says on standard error what takes so long, from the moment on
+// when it does.
+//
+// On a terminal a line with the seconds is redrawn and vanishes at the end; elsewhere one line is
+// printed where it takes longer than a few seconds, and nothing where it does not.
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace plimsoll::report {
+
+class Waiting {
+ public:
+  // `what` is done until the object dies: "planning within 64 MiB". `quiet`: prints nothing.
+  Waiting(std::string what, bool quiet);
+  ~Waiting();
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  void tell();
+
+  std::string what_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+}  // namespace plimsoll::report
