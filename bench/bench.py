@@ -1,4 +1,4 @@
-"""Measures workloads beside other frameworks; `tools/bench` starts it in an environment of its own.
+"""Measures workloads beside TensorFlow; `tools/bench` starts it in an environment of its own.
 
     tools/bench S0a S1a ResNet50          training steps, at the limits and precisions of goals.py
     tools/bench --all --mode predict      predictions at batch 1 and 32, evaluation
@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,7 @@ import charts
 import tables
 from goals import NAMES
 from materials import BINARY, ROOT
+from processes import run
 from sides import Failed
 
 Row = dict[str, Any]
@@ -48,7 +50,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help="workloads; default: what suits the mode")
     parser.add_argument("--all", action="store_true", help="every workload of goals.py")
     parser.add_argument("--mode", choices=USUAL, default="train")
-    parser.add_argument("--peers", default="tensorflow", help="tensorflow,pytorch or none")
+    parser.add_argument("--peers", default="tensorflow", help="tensorflow or none")
     parser.add_argument("--repeat", type=int, help="runs of each side; default 3, --quick 1")
     parser.add_argument("--steps", type=int, help="of a run; default: the workload's")
     parser.add_argument("--memory", help="this limit in place of those of the goals")
@@ -64,12 +66,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     options.peers = [] if options.peers == "none" else options.peers.split(",")
     options.precision = options.precision.split(",")
     options.repeat = options.repeat or (1 if options.quick else 3)
-    options.pythons = {"pytorch": os.environ.get("PLIMSOLL_TORCH_PYTHON", sys.executable)}
     options.names = NAMES if options.all else options.names or USUAL[options.mode]
-    for word, known in (
-        (options.peers, ["tensorflow", "pytorch"]),
-        (options.precision, ["f32", "bf16"]),
-    ):
+    for word, known in ((options.peers, ["tensorflow"]), (options.precision, ["f32", "bf16"])):
         for each in word:
             if each not in known:
                 parser.error(f"expected {' or '.join(known)}, received {each}")
@@ -92,37 +90,29 @@ def first_line(path: str, key: str) -> str:
     return "unknown"
 
 
-def installed(python: str, *packages: str) -> dict[str, str]:
-    """Versions of packages in another Python, or in this one."""
-    if python == sys.executable:
-        found = {}
-        for package in packages:
-            try:
-                found[package] = version(package)
-            except PackageNotFoundError:
-                continue
-        return found
-    code = f"import importlib.metadata as m\nfor p in {packages!r}: print(p, m.version(p))"
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
-    return dict(line.split(" ", 1) for line in done.stdout.splitlines())
+def installed(*packages: str) -> dict[str, str]:
+    found = {}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
 
 
 def circumstances(options: argparse.Namespace) -> dict[str, Any]:
     """Machine, date and versions: what the figures belong to."""
-    machine = json.loads(
-        subprocess.run(
-            [str(BINARY), "bench", "S1b", "--steps", "10", "--roofline", "--json"],
-            capture_output=True, text=True, check=True,
-        ).stdout
-    )["profile"]["machine"]  # fmt: skip
+    words = ["bench", "S1b", "--steps", "10", "--roofline", "--json"]
+    measured = run([str(BINARY), *words], prefix=options.prefix)
+    if not measured.ok:
+        raise SystemExit(f"bench: {BINARY} bench: exit {measured.exit_code}\n{measured.errors}")
+    machine = measured.result()["profile"]["machine"]
     commit = subprocess.run(
         ["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True
     ).stdout.strip()
     versions = {"plimsoll": commit or "unknown", "python": platform.python_version()}
     if "tensorflow" in options.peers:
-        versions |= installed(sys.executable, "tensorflow-cpu", "tensorflow", "keras", "numpy")
-    if "pytorch" in options.peers:
-        versions |= installed(options.pythons["pytorch"], "torch")
+        versions |= installed("tensorflow-cpu", "tensorflow", "keras", "numpy")
     return {
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "machine": first_line("/proc/cpuinfo", "model name"),
@@ -131,7 +121,7 @@ def circumstances(options: argparse.Namespace) -> dict[str, Any]:
         "load_average": os.getloadavg()[0],
         "limits": machine,
         "versions": versions,
-        "command": "tools/bench " + " ".join(sys.argv[1:]),
+        "command": shlex.join(["tools/bench", *sys.argv[1:]]),
         "repeat": options.repeat,
         "note": options.note,
     }

@@ -42,7 +42,7 @@ def measure(name: str, options: argparse.Namespace) -> list[Row]:
         for _ in range(options.repeat):
             ours.append(plimsoll_passes(program, arguments, batch, files, options.prefix))
             for p, runs in theirs.items():
-                base = peer_command(p, options.pythons)
+                base = peer_command(p)
                 runs.append(
                     peer(base, program, arguments, files, batch, PASSES, "f32", options.prefix)
                 )
@@ -67,7 +67,7 @@ def verdict(
         return "not measured"
     missed = [] if speed >= PREDICTION else [f"{speed:.2f} of {PREDICTION:g} ×"]
     if row["program"] == "predict":
-        base = peer_command("tensorflow", options.pythons)
+        base = peer_command("tensorflow")
         row["difference"] = difference(arguments, base, files, batch)
         if not row["difference"] <= MOST_DIFFERENCE:
             missed.append(f"predictions differ by {row['difference']:.1e}")

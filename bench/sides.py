@@ -92,10 +92,9 @@ def plimsoll_predictions(arguments: list[str], batch: int, data: str, output: Pa
     checked(run(command), command)
 
 
-# Of each peer: the Python that has it, and its program.
-def peer_command(peer: str, pythons: dict[str, str]) -> list[str]:
-    script = {"tensorflow": "keras_peer.py", "pytorch": "torch_peer.py"}[peer]
-    return [pythons.get(peer, sys.executable), str(HERE / script)]
+def peer_command(peer: str) -> list[str]:
+    """A peer's program, which runs in this environment."""
+    return [sys.executable, str(HERE / {"tensorflow": "keras_peer.py"}[peer])]
 
 
 def peer(

@@ -84,7 +84,7 @@ def measure(name: str, options: argparse.Namespace) -> list[Row]:
     files = (option(arguments, "--data"), option(arguments, "--labels"))
     batch = int(option(arguments, "--batch"))
     peers = [p for p in options.peers if name != "fashion"]
-    bases = {p: peer_command(p, options.pythons) for p in peers}
+    bases = {p: peer_command(p) for p in peers}
     ours: dict[Goal, list[dict[str, Any]]] = {goal: [] for goal in goals}
     theirs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for _ in range(options.repeat):
