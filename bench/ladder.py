@@ -1,33 +1,32 @@
-#!/usr/bin/env python3
 """One workload under a ladder of limits, each in a control group of exactly that size.
-
-    bench/ladder.py S1c [--rungs 12] [--steps 20] [--repeat 5] [--time-steps 4]
 
 Limits go geometrically from smallest_same_bits_bytes to 1.3 × the free plan's; every run must hold
 its limit and end with the same bits. Two more lie below, down to smallest_feasible_bytes, and two
 down to smallest_spill_bytes where a spill file reaches further, with the same bits. One page below
-smallest_feasible_bytes a run without a spill file must be refused with exit code 3. Prints a table
-and `ok`, or what failed.
+smallest_feasible_bytes a run without a spill file must be refused with exit code 3.
 """
 
 import argparse
 import hashlib
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from materials import BINARY, ROOT, prepare
+import processes
+from materials import BINARY, prepare
 
 PAGE = 4096
+STEPS = 20
 SLACK = 1.05  # time may rise by this much between rungs: noise
 
 
 def plan(arguments: list[str]) -> dict[str, Any]:
     command = [str(BINARY), "plan", *arguments, "--json"]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    done = processes.run(command)
+    if not done.ok:
+        raise SystemExit(f"{' '.join(command)}: exit {done.exit_code}\n{done.errors}")
+    return done.result()
 
 
 def digest(path: Path) -> str:
@@ -45,21 +44,17 @@ def digest(path: Path) -> str:
 
 def run(arguments: list[str], limit: int | None, steps: int, folder: Path) -> dict[str, Any]:
     """One training run; its JSON, the group's report and a digest of the weights."""
-    output, log, report = folder / "out.keras", folder / "log.jsonl", folder / "group.json"
+    output, log = folder / "out.keras", folder / "log.jsonl"
     command = [
         str(BINARY), "fit", *arguments, "--epochs", "1000", "--steps", str(steps), "--no-shuffle",
         "--json", "--output", str(output), "--log", str(log), "--log-steps",
     ]  # fmt: skip
     if limit is not None:
         command += ["--memory", str(limit)]
-        group = [str(ROOT / "tools/in_cgroup"), str(limit), "--report", str(report), "--"]
-        command = group + command
-    done = subprocess.run(command, capture_output=True, text=True)
-    result: dict[str, Any] = {"exit": done.returncode, "error": done.stderr.strip()}
-    if limit is not None:
-        result["group"] = json.loads(report.read_text())
-    if done.returncode == 0:
-        result.update(json.loads(done.stdout))
+    done = processes.run(command, None if limit is None else str(limit))
+    result: dict[str, Any] = {"exit": done.exit_code, "error": done.errors, "group": done.group}
+    if done.ok:
+        result.update(done.result())
         losses = [json.loads(line).get("loss") for line in log.read_text().splitlines()]
         result["digest"] = digest(output) + hashlib.sha256(repr(losses).encode()).hexdigest()[:8]
     return result
@@ -99,7 +94,7 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
     print(f"{'limit':>12} {'planned':>12} {'predicted':>12} {'measured':>12} {'s/step':>9}  bits")
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
         folder = Path(scratch)
-        free = run(arguments, None, options.steps, folder)
+        free = run(arguments, None, (options.steps or STEPS), folder)
         if free["exit"] != 0:
             return [f"{name}: the free plan failed: {free['error'][-300:]}"]
         times: dict[int, float] = {}
@@ -108,7 +103,7 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
         spill = answer.get("smallest_spill_bytes") or least
         spilled = sorted({spill, (spill + least) // 2}) if spill < least else []
         for limit in spilled + below + rungs(answer, options.rungs):
-            got = run(arguments, limit, options.steps, folder)
+            got = run(arguments, limit, (options.steps or STEPS), folder)
             wrong += check(name, limit, got)
             if got["exit"] != 0:
                 print(f"{limit:12} exit {got['exit']}")
@@ -128,7 +123,7 @@ def ladder(name: str, options: argparse.Namespace) -> list[str]:
             )
         repeat_rounds(arguments, times, options, folder)
         wrong += check_times(name, times, plans, options.repeat)
-        refused = run([*arguments, "--no-spill"], least - PAGE, options.steps, folder)
+        refused = run([*arguments, "--no-spill"], least - PAGE, (options.steps or STEPS), folder)
         print(f"{least - PAGE:12} exit {refused['exit']}: {refused['error'][:160]}")
         if refused["exit"] != 3:
             wrong.append(f"{name} at {least - PAGE}: exit {refused['exit']}, expected 3")
@@ -142,7 +137,7 @@ def repeat_rounds(
     keeps each rung's minimum."""
     for _ in range(options.repeat - 1):
         for limit in sorted(times):
-            got = run(arguments, limit, options.time_steps or options.steps, folder)
+            got = run(arguments, limit, options.steps or STEPS, folder)
             times[limit] = min(times[limit], got.get("seconds_per_step", times[limit]))
 
 
@@ -164,20 +159,6 @@ def check_times(
     return wrong
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="+")
-    parser.add_argument("--rungs", type=int, default=12)
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--time-steps", type=int, help="steps of each further round")
-    parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--folder", type=Path, default=Path("/var/tmp/plimsoll-bench"))
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    wrong = [line for name in options.names for line in ladder(name, options)]
-    print("\n".join(wrong) if wrong else "ok")
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def measure(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+    wrong = ladder(name, options)
+    return [{"mode": "ladder", "workload": name, "verdict": "; ".join(wrong) or "reached"}]

@@ -8,6 +8,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "parity"))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+STEPS = {"ResNet50": 5, "MobileNetV2": 5, "U-Net": 5, "GPT-small": 8, "GPT": 4, "S0c": 60}
+STEPS |= {"S0a": 8, "S0b": 20, "S1a": 100, "S1b": 2000, "S1c": 24, "S2": 200}
+DEFAULT_STEPS = 300
 BINARY = Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build/release")) / "bin/plimsoll"
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 
@@ -43,3 +46,34 @@ def prepare(name: str, folder: Path) -> list[str]:
         save_case(place, case, shaken_weights(case.build()), keras.optimizers.Adam(0.001))
         (place / "done").touch()
     return [*arguments, "--batch", str(batch)]
+
+
+def steps_of(name: str, quick: bool) -> int:
+    steps = STEPS.get(name, DEFAULT_STEPS)
+    return max(3, min(steps // 4, 40)) if quick else steps
+
+
+def option(arguments: list[str], name: str) -> str:
+    return arguments[arguments.index(name) + 1]
+
+
+def samples(arguments: list[str], count: int) -> tuple[str, str]:
+    """Files with the first samples and labels of a workload; written where they are missing."""
+    import numpy as np
+
+    names = []
+    for name in ("--data", "--labels"):
+        whole = Path(option(arguments, name))
+        part = whole.with_name(f"{whole.stem}-{count}.npy")
+        if not part.exists():
+            np.save(part, np.load(whole, mmap_mode="r")[:count])
+        names.append(str(part))
+    return names[0], names[1]
+
+
+def warm(*paths: str) -> None:
+    """Reads files into page cache, outside of any group."""
+    for path in paths:
+        with open(path, "rb", buffering=0) as file:
+            while file.read(1 << 24):
+                pass

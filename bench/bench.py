@@ -1,0 +1,227 @@
+"""Measures workloads beside other frameworks; `tools/bench` starts it in an environment of its own.
+
+    tools/bench S0a S1a ResNet50          training steps, at the limits and precisions of goals.py
+    tools/bench --all --mode predict      predictions at batch 1 and 32, evaluation
+    tools/bench --mode scaling S0a        time against batch and limit
+    tools/bench --mode disk               from page cache, and from disk in a group of 64 MiB
+    tools/bench --mode start              from a cold start to the first step or prediction
+    tools/bench --mode ladder S1c         limits held, and the same bits at each
+
+Each run is a process of its own, runs of all sides alternate, all read the same files from page
+cache. A run's time is the median of its steps; of several runs the least counts, and the median
+stands beside it. Exit code 1 where a run failed or results differ, not where a goal is missed.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import charts
+import tables
+from goals import NAMES
+from materials import BINARY, ROOT
+from sides import Failed
+
+Row = dict[str, Any]
+USUAL = {
+    "train": ["S1a", "S1b", "S2", "S4", "S4b"],
+    "predict": NAMES,
+    "scaling": ["S0a", "S1c", "S4", "ResNet50"],
+    "disk": ["S4"],
+    "start": ["S0a", "S1a", "S1b", "S1c", "S2", "S4", "ResNet50"],
+    "ladder": ["fashion"],
+}
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="tools/bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", help="workloads; default: what suits the mode")
+    parser.add_argument("--all", action="store_true", help="every workload of goals.py")
+    parser.add_argument("--mode", choices=USUAL, default="train")
+    parser.add_argument("--peers", default="tensorflow", help="tensorflow,pytorch or none")
+    parser.add_argument("--repeat", type=int, help="runs of each side; default 3, --quick 1")
+    parser.add_argument("--steps", type=int, help="of a run; default: the workload's")
+    parser.add_argument("--memory", help="this limit in place of those of the goals")
+    parser.add_argument("--precision", default="f32,bf16", help="f32,bf16")
+    parser.add_argument("--rungs", type=int, default=12, help="limits of a ladder")
+    parser.add_argument("--quick", action="store_true", help="few steps, once")
+    parser.add_argument("--prefix", default="", help="in front of every command (chrt -f 1)")
+    parser.add_argument("--note", default="", help="a sentence for the results")
+    parser.add_argument("--output", type=Path, default=ROOT / "bench" / "results")
+    parser.add_argument("--folder", type=Path, default=Path("/var/tmp/plimsoll-bench"),
+                        help="models and data, about 5 GB for --all")  # fmt: skip
+    options = parser.parse_args(arguments)
+    options.peers = [] if options.peers == "none" else options.peers.split(",")
+    options.precision = options.precision.split(",")
+    options.repeat = options.repeat or (1 if options.quick else 3)
+    options.pythons = {"pytorch": os.environ.get("PLIMSOLL_TORCH_PYTHON", sys.executable)}
+    options.names = NAMES if options.all else options.names or USUAL[options.mode]
+    for word, known in (
+        (options.peers, ["tensorflow", "pytorch"]),
+        (options.precision, ["f32", "bf16"]),
+    ):
+        for each in word:
+            if each not in known:
+                parser.error(f"expected {' or '.join(known)}, received {each}")
+    check_names(parser, options)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    return options
+
+
+def check_names(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    known = {"ladder": [*NAMES, "fashion"]}.get(options.mode, NAMES)
+    for name in options.names:
+        if name not in known and options.mode != "start":
+            parser.error(f"expected one of {', '.join(known)}; received {name}")
+
+
+def first_line(path: str, key: str) -> str:
+    for line in Path(path).read_text().splitlines():
+        if line.startswith(key):
+            return line.split(":", 1)[1].strip()
+    return "unknown"
+
+
+def installed(python: str, *packages: str) -> dict[str, str]:
+    """Versions of packages in another Python, or in this one."""
+    if python == sys.executable:
+        found = {}
+        for package in packages:
+            try:
+                found[package] = version(package)
+            except PackageNotFoundError:
+                continue
+        return found
+    code = f"import importlib.metadata as m\nfor p in {packages!r}: print(p, m.version(p))"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines())
+
+
+def circumstances(options: argparse.Namespace) -> dict[str, Any]:
+    """Machine, date and versions: what the figures belong to."""
+    machine = json.loads(
+        subprocess.run(
+            [str(BINARY), "bench", "S1b", "--steps", "10", "--roofline", "--json"],
+            capture_output=True, text=True, check=True,
+        ).stdout
+    )["profile"]["machine"]  # fmt: skip
+    commit = subprocess.run(
+        ["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True
+    ).stdout.strip()
+    versions = {"plimsoll": commit or "unknown", "python": platform.python_version()}
+    if "tensorflow" in options.peers:
+        versions |= installed(sys.executable, "tensorflow-cpu", "tensorflow", "keras", "numpy")
+    if "pytorch" in options.peers:
+        versions |= installed(options.pythons["pytorch"], "torch")
+    return {
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "machine": first_line("/proc/cpuinfo", "model name"),
+        "processors": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "load_average": os.getloadavg()[0],
+        "limits": machine,
+        "versions": versions,
+        "command": "tools/bench " + " ".join(sys.argv[1:]),
+        "repeat": options.repeat,
+        "note": options.note,
+    }
+
+
+def heading(about: dict[str, Any]) -> str:
+    limits = about["limits"]
+    speed = f"{limits['flops_per_second'] / 1e9:.0f} GFLOP/s f32"
+    if limits["bf16_flops_per_second"]:
+        speed += f", {limits['bf16_flops_per_second'] / 1e9:.0f} bf16"
+    speed += f", memory {limits['bytes_per_second'] / 1e9:.0f} GB/s"
+    versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    return (
+        f"{about['date']} · {about['machine']}, {about['processors']} processors, "
+        f"{about['memory_bytes'] / 2**30:.0f} GiB · {speed} at the start, load average "
+        f"{about['load_average']:.1f} · {versions}\n\n`{about['command']}`: the least and the "
+        f"median of {about['repeat']} runs of each side, alternately. {about['note']}\n"
+    )
+
+
+def write(
+    about: dict[str, Any], mode: str, rows: list[Row], options: argparse.Namespace, stem: str
+) -> None:
+    options.output.mkdir(parents=True, exist_ok=True)
+    base = options.output / stem
+    lines = [{"about": about}, *rows]
+    base.with_suffix(".jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    text = f"# {mode}\n\n{heading(about)}\n{tables.markdown(mode, rows, options.peers)}"
+    for word, chart in charts.of_mode(mode, rows, options.peers).items():
+        name = f"{stem}-{word}.svg"
+        (options.output / name).write_text(chart)
+        text += f"\n![{word}]({name})\n"
+    base.with_suffix(".md").write_text(text)
+
+
+def measure_all(options: argparse.Namespace) -> tuple[list[Row], list[str]]:
+    module = __import__(
+        {"train": "training", "predict": "inference", "start": "starting"}.get(
+            options.mode, options.mode
+        )
+    )
+    rows: list[Row] = []
+    failures: list[str] = []
+    for name in options.names:
+        print(f"bench: {name}", file=sys.stderr, flush=True)
+        try:
+            rows += module.measure(name, options)
+        except Failed as failed:
+            failures.append(f"{name}: {failed}")
+            rows.append({"mode": options.mode, "workload": name, "verdict": "failed"})
+    return rows, failures
+
+
+def wrong_results(rows: list[Row]) -> list[str]:
+    """Rows whose results, not whose speed, are not what they must be."""
+    words = ("differ", "killed", "not held", "failed")
+    wrong = [
+        row
+        for row in rows
+        if any(word in row["verdict"] for word in words)
+        or (row["mode"] == "ladder" and row["verdict"] != "reached")
+    ]
+    return [f"{row['workload']}: {row['verdict']}" for row in wrong]
+
+
+def main() -> int:
+    options = parse(sys.argv[1:])
+    if not BINARY.is_file():
+        raise SystemExit(
+            f"bench: expected {BINARY}. Build it, or name a build with PLIMSOLL_BUILD."
+        )
+    if shutil.which(options.prefix.split()[0]) is None if options.prefix else False:
+        raise SystemExit(f"bench: no such program: {options.prefix}")
+    about = circumstances(options)
+    rows, failures = measure_all(options)
+    modes = (
+        list(dict.fromkeys(row["mode"] for row in rows))
+        if options.mode == "scaling"
+        else [options.mode]
+    )
+    stamp = time.strftime("%Y-%m-%d-%H%M", time.gmtime())
+    for mode in modes:
+        own = [row for row in rows if row["mode"] == mode]
+        write(about, mode, own, options, f"{stamp}-{mode}")
+        print(tables.markdown(mode, own, options.peers))
+    print(f"wrote {options.output}/{stamp}-*", file=sys.stderr)
+    for line in [*failures, *wrong_results(rows)]:
+        print(f"bench: {line}", file=sys.stderr)
+    return 1 if failures or wrong_results(rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

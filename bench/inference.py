@@ -1,0 +1,74 @@
+"""Predictions at batch 1 and 32, and evaluation, beside TensorFlow's compiled inference."""
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from goals import PREDICTION
+from materials import option, prepare, samples, warm
+from sides import peer, peer_command, plimsoll_passes, plimsoll_predictions
+from training import Row, ratio, summary
+
+PASSES = 5
+MOST_DIFFERENCE = 1e-5  # of a prediction, against the largest
+
+
+def sample_count(batch: int, quick: bool) -> int:
+    return (2 if quick else 8) * batch
+
+
+def difference(arguments: list[str], base: list[str], files: tuple[str, str], batch: int) -> float:
+    """Between both sides' predictions, against the largest of them."""
+    import numpy as np
+
+    with tempfile.TemporaryDirectory() as folder:
+        ours, theirs = Path(folder) / "ours.npy", Path(folder) / "theirs.npy"
+        plimsoll_predictions(arguments, batch, files[0], ours)
+        peer(base, "predict", arguments, files, batch, 1, "f32", "", "--output", str(theirs))
+        a, b = np.load(ours), np.load(theirs)
+        return float(np.abs(a - b.reshape(a.shape)).max() / np.abs(b).max())
+
+
+def measure(name: str, options: argparse.Namespace) -> list[Row]:
+    arguments = prepare(name, options.folder)
+    rows = []
+    whole = int(option(arguments, "--batch"))
+    for program, batch in (("predict", 1), ("predict", 32), ("evaluate", whole)):
+        files = samples(arguments, sample_count(batch, options.quick))
+        warm(*files)
+        ours: list[dict[str, Any]] = []
+        theirs: dict[str, list[dict[str, Any]]] = {p: [] for p in options.peers}
+        for _ in range(options.repeat):
+            ours.append(plimsoll_passes(program, arguments, batch, files, options.prefix))
+            for p, runs in theirs.items():
+                base = peer_command(p, options.pythons)
+                runs.append(
+                    peer(base, program, arguments, files, batch, PASSES, "f32", options.prefix)
+                )
+        row: Row = {
+            "mode": "predict", "workload": name, "program": program, "precision": "f32",
+            "limit": None, "batch": batch, "plimsoll": summary(ours), "peers": {}, "ratios": {},
+            "goal": {"speed": PREDICTION, "mib": None},
+        }  # fmt: skip
+        for p, runs in theirs.items():
+            row["peers"][p] = summary(runs)
+            row["ratios"][p] = ratio(row["plimsoll"], row["peers"][p])
+        row["verdict"] = verdict(row, arguments, files, batch, options)
+        rows.append(row)
+    return rows
+
+
+def verdict(
+    row: Row, arguments: list[str], files: tuple[str, str], batch: int, options: argparse.Namespace
+) -> str:
+    speed = row["ratios"].get("tensorflow")
+    if speed is None:
+        return "not measured"
+    missed = [] if speed >= PREDICTION else [f"{speed:.2f} of {PREDICTION:g} ×"]
+    if row["program"] == "predict":
+        base = peer_command("tensorflow", options.pythons)
+        row["difference"] = difference(arguments, base, files, batch)
+        if not row["difference"] <= MOST_DIFFERENCE:
+            missed.append(f"predictions differ by {row['difference']:.1e}")
+    return "; ".join(missed) or "reached"

@@ -1,0 +1,170 @@
+"""A workload in Keras on TensorFlow, compiled; prints one JSON line. A peer's process.
+
+keras_peer.py steps MODEL X Y BATCH STEPS [--precision bf16] [--floor STEPS]
+keras_peer.py predict|evaluate MODEL X Y BATCH PASSES [--precision bf16] [--output FILE]
+"""
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+DISTURBED = 5
+
+
+def peak_bytes() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) * 1024
+    raise SystemExit("/proc/self/status has no VmHWM")
+
+
+def load(path: str, precision: str) -> keras.Model:
+    """As in the file; in bf16 every layer but the last computes in mixed precision."""
+    model = keras.saving.load_model(path)
+    if precision == "f32":
+        return model
+    config = model.get_config()
+    for layer in config["layers"][:-1]:
+        policy = layer["config"].get("dtype")
+        if isinstance(policy, dict):
+            policy["config"]["name"] = "mixed_bfloat16"
+    mixed = model.__class__.from_config(config)
+    mixed.set_weights(model.get_weights())
+    optimizer = keras.optimizers.deserialize(keras.optimizers.serialize(model.optimizer))
+    mixed.compile(optimizer, loss=model.loss)
+    return mixed
+
+
+class Steps:
+    """Training steps over the samples in their order, the short last batch included."""
+
+    def __init__(self, model: keras.Model, x: np.ndarray, y: np.ndarray, batch: int) -> None:
+        self.model, self.x, self.y, self.batch = model, x, y, batch
+        self.begin = 0
+        optimizer, loss_of = model.optimizer, model.compute_loss
+        optimizer.build(model.trainable_variables)
+
+        @tf.function
+        def step(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+            with tf.GradientTape() as tape:
+                loss = loss_of(y=labels, y_pred=model(features, training=True))
+            gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
+            optimizer.apply(gradients, model.trainable_variables)
+            return loss
+
+        self.step = step
+
+    def run(self, order: np.random.Generator | None = None) -> float:
+        end = min(self.begin + self.batch, len(self.x))
+        rows: Any = slice(self.begin, end)
+        if order is not None:
+            rows = self.begin + order.permutation(end - self.begin)
+        features = self.x[rows]
+        if features.dtype == np.float64:
+            features = features.astype("float32")
+        loss = self.step(tf.convert_to_tensor(features), tf.convert_to_tensor(self.y[rows]))
+        self.begin = 0 if end == len(self.x) else end
+        return float(loss)
+
+
+def floor(steps: Steps, weights: list[np.ndarray], count: int) -> float:
+    """The largest difference of a loss from itself: samples permuted, weights nudged by an ulp."""
+    model = steps.model
+
+    def losses(run: int | None) -> list[float]:
+        rng = None if run is None else np.random.default_rng(run)
+        nudged = weights
+        if rng is not None:
+            nudged = [w * (1 + rng.choice([-1, 1], w.shape) * 2.0**-23) for w in weights]
+        model.set_weights([n.astype(w.dtype) for n, w in zip(nudged, weights)])
+        for variable in model.optimizer.variables:
+            if variable.path.split("/")[-1] != "learning_rate":
+                variable.assign(np.zeros(variable.shape, variable.dtype))
+        steps.begin = 0
+        return [steps.run(rng) for _ in range(count)]
+
+    reference = losses(None)
+    others = [losses(run) for run in range(DISTURBED)]
+    return max(abs(a - b) for other in others for a, b in zip(other, reference))
+
+
+def train(model: keras.Model, x: np.ndarray, y: np.ndarray, options: argparse.Namespace) -> dict:
+    weights = model.get_weights() if options.floor else []
+    steps = Steps(model, x, y, options.batch)
+    seconds, losses = [], []
+    for _ in range(options.count):
+        start = time.perf_counter()
+        losses.append(steps.run())
+        seconds.append(time.perf_counter() - start)
+    kept = sorted(seconds[2:] or seconds)
+    result = {"seconds": kept[len(kept) // 2], "peak_bytes": peak_bytes(), "losses": losses[:8]}
+    if options.floor:
+        result["floor"] = floor(steps, weights, options.floor)
+    return result
+
+
+def infer(model: keras.Model, x: np.ndarray, y: np.ndarray, options: argparse.Namespace) -> dict:
+    """Passes over the samples in compiled functions; the seconds of a batch. Evaluation takes the
+    loss alone: Plimsoll's takes the metrics too."""
+    evaluate, batch = options.program == "evaluate", options.batch
+    loss_of = model.compute_loss
+
+    @tf.function(reduce_retracing=True)
+    def predict_batch(features: tf.Tensor) -> tf.Tensor:
+        return model(features, training=False)
+
+    @tf.function(reduce_retracing=True)
+    def evaluate_batch(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        return loss_of(y=labels, y_pred=model(features, training=False))
+
+    outputs, losses, seconds = [], [], []
+    for number in range(options.count + 1):
+        start = time.perf_counter()
+        for begin in range(0, len(x), batch):
+            features = x[begin : begin + batch]
+            if features.dtype == np.float64:
+                features = features.astype("float32")
+            if evaluate:
+                labels = tf.convert_to_tensor(y[begin : begin + batch])
+                got = evaluate_batch(tf.convert_to_tensor(features), labels)
+                losses.append(float(got))
+            else:
+                got = predict_batch(tf.convert_to_tensor(features)).numpy()
+                if number == 0:
+                    outputs.append(got)
+        seconds.append((time.perf_counter() - start) / -(-len(x) // batch))
+    kept = sorted(seconds[1:])
+    if options.output:
+        np.save(options.output, np.concatenate(outputs))
+    return {"seconds": kept[len(kept) // 2], "peak_bytes": peak_bytes(), "losses": losses[:8]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program", choices=["steps", "predict", "evaluate"])
+    parser.add_argument("model")
+    parser.add_argument("x")
+    parser.add_argument("y")
+    parser.add_argument("batch", type=int)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--precision", default="f32")
+    parser.add_argument("--floor", type=int, default=0)
+    parser.add_argument("--output")
+    options = parser.parse_args()
+    model = load(options.model, options.precision)
+    x, y = np.load(options.x, mmap_mode="r"), np.load(options.y, mmap_mode="r")
+    work = train if options.program == "steps" else infer
+    print(json.dumps(work(model, x, y, options)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Rows as a Markdown table, a column for what their mode has."""
+
+from collections.abc import Callable
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def seconds(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value * 1e6:.1f} µs" if value < 1e-3 else f"{value:.4g} s"
+
+
+def mib(value: float | None) -> str:
+    return "–" if value is None else f"{value / 2**20:.1f}"
+
+
+def times(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f} ×"
+
+
+def side(answer: dict[str, Any] | None) -> str:
+    """Least and median time and peak of one side."""
+    if answer is None:
+        return "–"
+    if "refused" in answer:
+        return "refused"
+    least, middle = seconds(answer["least_seconds"]), seconds(answer["median_seconds"])
+    return f"{least} · {middle} · {mib(answer['peak_bytes'])}"
+
+
+def goal(row: Row) -> str:
+    parts = []
+    if row["goal"]["speed"]:
+        parts.append(f"≥ {row['goal']['speed']:g} ×")
+    if row["goal"]["mib"]:
+        parts.append(f"≤ {row['goal']['mib']} MiB")
+    return ", ".join(parts) or "–"
+
+
+def losses(row: Row) -> str:
+    found = row.get("losses")
+    if not found:
+        return "–"
+    word = "agree" if found["agree"] else "DIFFER"
+    return f"{word}: {found['difference']:.1e} (floor {found['floor']:.1e})"
+
+
+def verdict(row: Row) -> str:
+    refused = row.get("plimsoll", {}).get("refused")
+    return f"refused: {refused}" if refused else row["verdict"]
+
+
+Column = tuple[str, Callable[[Row], str]]
+
+
+def compared(peers: list[str]) -> list[Column]:
+    columns: list[Column] = [("Plimsoll: least · median · MiB", lambda r: side(r["plimsoll"]))]
+    for peer in peers:
+        columns.append((f"{peer}: the same", lambda r, p=peer: side(r["peers"].get(p))))
+        columns.append(("ratio", lambda r, p=peer: times(r["ratios"].get(p))))
+    return [*columns, ("goal", goal)]
+
+
+def columns_of(mode: str, peers: list[str]) -> list[Column]:
+    name: Column = ("workload", lambda r: r["workload"])
+    last: Column = ("verdict", verdict)
+    peak: Column = ("peak MiB", lambda r: mib(r.get("peak_bytes")))
+    time: Column = ("time", lambda r: seconds(r.get("seconds")))
+    if mode == "train":
+        limit: Column = ("limit", lambda r: r["limit"] or "none")
+        how: Column = ("precision", lambda r: r["precision"])
+        return [name, limit, how, *compared(peers), ("losses", losses), last]
+    if mode == "predict":
+        what: Column = ("program", lambda r: f"{r['program']}, batch {r['batch']}")
+        return [name, what, *compared(peers), last]
+    if mode == "batch":
+        growth: Column = ("against half", lambda r: times(r.get("growth")))
+        return [name, ("batch", lambda r: str(r.get("batch", "–"))), time, growth, peak, last]
+    if mode == "limit":
+        limit = ("limit MiB", lambda r: mib(r["limit_bytes"]))
+        rise: Column = ("against less", lambda r: times(r["rise"]))
+        return [name, limit, time, rise, peak, last]
+    if mode == "disk":
+        return [
+            name,
+            ("page cache", lambda r: rates([c["rate"] for c in r["cached"]])),
+            (f"disk, in a group of {64} MiB", lambda r: rates([c["rate"] for c in r["cold"]])),
+            ("the disk alone", lambda r: rates(r["disk_rates"])),
+            ("bound by", lambda r: r["bound"]),
+            ("share", lambda r: f"{r['share']:.2f}"),
+            last,
+        ]
+    if mode == "start":
+        beside: Column = ("Keras", lambda r: seconds(r.get("keras_seconds")))
+        ratio: Column = ("ratio", lambda r: times(r.get("ratio")))
+        return [name, ("until", lambda r: r["what"]), time, peak, beside, ratio, last]
+    return [name, last]
+
+
+def rates(values: list[float]) -> str:
+    return f"{max(values) / 1e6:.0f} MB/s"
+
+
+def markdown(mode: str, rows: list[Row], peers: list[str]) -> str:
+    columns = columns_of(mode, peers)
+    lines = ["| " + " | ".join(head for head, _ in columns) + " |", "|---" * len(columns) + "|"]
+    for row in rows:
+        cells = [cell(row) if is_whole(row) else "–" for _, cell in columns]
+        cells[0], cells[-1] = row["workload"], verdict(row)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def is_whole(row: Row) -> bool:
+    """Whether it holds figures, not just a verdict."""
+    return len(row) > 3
