@@ -30,6 +30,7 @@ def test_commands(document: Path, plimsoll: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "tools").symlink_to(ROOT / "tools")
     environment = {**os.environ, "PATH": f"{plimsoll.parent}:{os.environ['PATH']}"}
+    environment["PLIMSOLL_BUILD"] = str(plimsoll.parents[1])
     for command in commands(document.read_text()):
         if command.strip() in RUN_ELSEWHERE:
             continue
