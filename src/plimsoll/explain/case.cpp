@@ -1,6 +1,8 @@
 #include "explain/case.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "explain/number.h"
 
@@ -46,30 +48,74 @@ std::vector<const Sighting*> before_handling(const Document& document,
   return before;
 }
 
-const Sighting* choose(const Document& document, const std::vector<Sighting>& sightings) {
+// Whether the program trained on between two lines: figures of its progress that advance.
+bool went_on(const Facts& facts, int64_t after, int64_t before) {
+  constexpr int kEnough = 3;
+  int advances = 0;
+  std::pair<int64_t, int64_t> last{-1, -1};
+  for (const Progress& progress : facts.context.progress) {
+    if (progress.line <= after || progress.line >= before) continue;
+    const std::pair<int64_t, int64_t> now{progress.epoch.value_or(0), progress.step.value_or(0)};
+    advances += now > last ? 1 : 0;
+    last = std::max(last, now);
+  }
+  return advances >= kEnough;
+}
+
+// Somebody else ended the process, so that what follows is another one.
+bool is_kill(const Sighting& sighting) {
+  switch (sighting.family) {
+    case Family::kOomKiller:
+    case Family::kSlurmOom:
+    case Family::kSchedulerLimit:
+    case Family::kK8s:
+    case Family::kRayOom:
+    case Family::kColab:
+    case Family::kKilled:
+      return true;
+    default:
+      return false;
+  }
+}
+
+struct Choice {
+  const Sighting* main = nullptr;
+  bool survived = false;
+};
+
+Choice choose(const Document& document, const Facts& facts) {
   std::vector<const Sighting*> fatal;
-  for (const Sighting& sighting : sightings) {
+  for (const Sighting& sighting : facts.sightings) {
     if (!sighting.survivable) fatal.push_back(&sighting);
   }
-  if (fatal.empty()) {
-    for (const Sighting& sighting : sightings) fatal.push_back(&sighting);
+  const bool only_warnings = fatal.empty();
+  if (only_warnings) {
+    for (const Sighting& sighting : facts.sightings) fatal.push_back(&sighting);
   }
-  if (fatal.empty()) return nullptr;
+  if (fatal.empty()) return {};
   std::stable_sort(fatal.begin(), fatal.end(),
                    [](const Sighting* a, const Sighting* b) { return a->at < b->at; });
-  // Where the last group begins; exit codes alone are the end of what came before.
+  // Where the last group begins: behind progress, which shows that what came before was survived,
+  // or far behind. Exit codes alone are the end of what came before.
   size_t begin = 0;
   for (size_t i = 1; i < fatal.size(); ++i) {
-    const int64_t gap = document.number_at(fatal[i]->at) - document.number_at(fatal[i - 1]->at);
+    const int64_t line = document.number_at(fatal[i]->at);
+    const int64_t before = document.number_at(fatal[i - 1]->at);
     const bool new_failure =
         std::any_of(fatal.begin() + static_cast<std::ptrdiff_t>(i), fatal.end(),
                     [](const Sighting* s) { return !is_aftermath(*s); });
-    if (gap > kFarLines && new_failure) begin = i;
+    const bool far = line - before > kFarLines && new_failure;
+    if (far || went_on(facts, before, line)) begin = i;
   }
+  const int64_t last_line = document.number_at(fatal.back()->at);
   fatal.erase(fatal.begin(), fatal.begin() + static_cast<std::ptrdiff_t>(begin));
   const Sighting* best = most_telling(fatal);
   const Sighting* first = most_telling(before_handling(document, fatal, best->at));
-  return first != nullptr && first->resource != best->resource ? first : best;
+  if (first != nullptr && first->resource != best->resource) best = first;
+  const bool survived = !only_warnings && std::none_of(fatal.begin(), fatal.end(), [](auto* s) {
+    return is_kill(*s);
+  }) && went_on(facts, last_line, std::numeric_limits<int64_t>::max());
+  return {best, survived};
 }
 
 bool fits_shape(std::optional<int64_t> shape_bytes, std::optional<int64_t> bytes) {
@@ -262,10 +308,12 @@ const Sighting* Case::first(Family family) const {
 std::string Case::code_text() const { return code ? document.quote(code->at) : ""; }
 
 Case build_case(const Document& document, const Facts& facts) {
-  Case found{document, facts, false, {}, {}, {}, {}, {}, {}, {}, false, {}};
-  const Sighting* main = choose(document, facts.sightings);
+  Case found{document, facts, false, false, {}, {}, {}, {}, {}, {}, {}, false, {}};
+  const Choice choice = choose(document, facts);
+  const Sighting* main = choice.main;
   if (main == nullptr) return found;
   found.found = true;
+  found.survived = choice.survived;
   found.main = *main;
   if (found.main.dtype.empty() && main->shape) found.main.dtype = main->attribute_dtype;
   found.dtype = found.main.dtype;

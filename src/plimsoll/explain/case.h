@@ -18,6 +18,7 @@ struct Case {
   const Document& document;
   const Facts& facts;
   bool found = false;
+  bool survived = false;  // the program's own progress goes on behind the last refusal
   Sighting main;
   Pool pool;                     // the dump that belongs to it; `seen` is false without one
   std::optional<CodeLine> code;  // of the traceback above it

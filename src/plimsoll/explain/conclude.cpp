@@ -85,8 +85,9 @@ void quote_buffers(const Case& found, Explanation& explanation) {
 
 Verdict verdict_of(const Case& found) {
   if (!found.found) return Verdict::kNoFailure;
-  return found.main.survivable || found.main.family == Family::kMemorySeries ? Verdict::kWarning
-                                                                             : Verdict::kFailure;
+  const bool warning =
+      found.survived || found.main.survivable || found.main.family == Family::kMemorySeries;
+  return warning ? Verdict::kWarning : Verdict::kFailure;
 }
 
 // The form that tells most about the log as a whole: a line within a dump counts as the dump.
@@ -126,6 +127,7 @@ void copy_fields(const Case& found, Explanation& explanation) {
   explanation.op_type = main.op_type;
   explanation.kernel_file = main.kernel_file;
   explanation.batch = found.batch;
+  explanation.survived = found.survived;
 }
 
 }  // namespace

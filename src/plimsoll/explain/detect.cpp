@@ -127,6 +127,12 @@ Facts detect(const Document& document, const ChunkCounts& chunks, const SeriesTr
   detect_kernel(document, facts);
   detect_other_frameworks(document, facts);
   detect_forms(document, facts);
+  // A message that somebody cites is no refusal of this program.
+  for (Sighting& sighting : facts.sightings) {
+    const bool memory =
+        sighting.resource == Resource::kGpuMemory || sighting.resource == Resource::kHostMemory;
+    if (memory && document.is_quoted(sighting.at)) sighting.survivable = true;
+  }
   if (series.grows) {
     Sighting sighting;
     sighting.family = Family::kMemorySeries;

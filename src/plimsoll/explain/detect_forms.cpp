@@ -45,38 +45,34 @@ bool is_read_elsewhere(const Facts& facts, const Form& form, size_t at) {
   });
 }
 
-void detect_table(const Document& document, std::span<const Form> forms, Facts& facts) {
-  for (const Form& form : forms) {
-    for (size_t at = document.find(form.phrase); at != npos;
-         at = document.find(form.phrase, at + 1)) {
-      if (!stands_near(document, form.with, at) || is_read_elsewhere(facts, form, at)) continue;
-      Sighting sighting;
-      sighting.family = form.family;
-      sighting.resource = form.resource;
-      sighting.framework = form.framework;
-      sighting.note = form.note;
-      sighting.at = at;
-      if (!form.figure.empty()) {
-        const std::optional<Size> size = figure_near(document, form.figure, at);
-        if (size && form.note == kUsed) {
-          sighting.amounts.in_use = size->bytes;
-          const std::optional<Size> limit = figure_near(document, kLimitLabel, at);
-          if (limit) sighting.amounts.limit = limit->bytes;
-        } else if (size) {
-          set_size(sighting, *size);
-        }
+void detect_form(const Document& document, const Form& form, Facts& facts) {
+  for (size_t at = document.find(form.phrase); at != npos;
+       at = document.find(form.phrase, at + 1)) {
+    if (!stands_near(document, form.with, at) || is_read_elsewhere(facts, form, at)) continue;
+    Sighting sighting;
+    sighting.family = form.family;
+    sighting.resource = form.resource;
+    sighting.framework = form.framework;
+    sighting.note = form.note;
+    sighting.at = at;
+    if (!form.figure.empty()) {
+      const std::optional<Size> size = figure_near(document, form.figure, at);
+      if (size && form.note == kUsed) {
+        sighting.amounts.in_use = size->bytes;
+        const std::optional<Size> limit = figure_near(document, kLimitLabel, at);
+        if (limit) sighting.amounts.limit = limit->bytes;
+      } else if (size) {
+        set_size(sighting, *size);
       }
-      add_sighting(facts, std::move(sighting));
     }
+    add_sighting(facts, std::move(sighting));
   }
 }
 
 }  // namespace
 
 void detect_forms(const Document& document, Facts& facts) {
-  detect_table(document, device_forms(), facts);
-  detect_table(document, host_forms(), facts);
-  detect_table(document, limit_forms(), facts);
+  for (const Form& form : forms()) detect_form(document, form, facts);
 }
 
 }  // namespace plimsoll::explain

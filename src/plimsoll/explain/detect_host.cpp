@@ -51,18 +51,6 @@ void detect_numpy(const Document& document, Facts& facts) {
   }
 }
 
-// Whether a sentence stands in front: "so as to avoid MemoryError". Marks such as "E " and "ERROR "
-// are none.
-bool is_behind_words(const Document& document, size_t at) {
-  const size_t begin = document.start(document.line_index(at));
-  std::string_view before = std::string_view(document.text()).substr(begin, at - begin);
-  while (!before.empty() && (before.back() == ' ' || before.back() == kSoftBreak)) {
-    before.remove_suffix(1);
-  }
-  if (before.empty() || !is_alpha(before.back())) return false;
-  return to_lower(before.back()) == before.back();
-}
-
 // "MemoryError" alone: the array expression above it is all there is.
 void detect_bare(const Document& document, Facts& facts) {
   for (const Sighting& known : facts.sightings) {
@@ -82,7 +70,7 @@ void detect_bare(const Document& document, Facts& facts) {
     if (document.text().compare(at, 11, "MemoryError") != 0 && next != '\n') continue;
     const std::string_view line = document.line(document.line_index(at));
     if (line.find("except") != npos || line.find("raise ") != npos) continue;  // code, not output
-    if (is_behind_words(document, at)) continue;
+    if (document.is_behind_words(at)) continue;
     Sighting sighting = host_sighting(Family::kMemoryErrorBare, at);
     if (const std::optional<CodeLine> code = code_above(document, at)) {
       sighting.shape = code->shape;
@@ -93,13 +81,22 @@ void detect_bare(const Document& document, Facts& facts) {
   }
 }
 
+// "throw std::bad_alloc();", "catch (const std::bad_alloc& e)": source, not output.
+bool is_source(const Document& document, size_t at, size_t end) {
+  const std::string& text = document.text();
+  const char next = end < text.size() ? text[end] : '\n';
+  return next == '(' || next == '&' || document.find_back("throw ", at, 8) != npos ||
+         document.find_back("catch (", at, 16) != npos;
+}
+
 void detect_bad_alloc(const Document& document, Facts& facts) {
   for (std::string_view phrase : {"std::bad_alloc", "bad allocation", "std::bad_array_new_length",
                                   "c error: out of memory"}) {
-    const size_t at = document.find(phrase);
-    if (at == npos) continue;
-    add_sighting(facts, host_sighting(Family::kBadAlloc, at));
-    return;
+    for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
+      if (is_source(document, at, document.match(phrase, at))) continue;
+      add_sighting(facts, host_sighting(Family::kBadAlloc, at));
+      return;
+    }
   }
 }
 

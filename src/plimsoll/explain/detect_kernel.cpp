@@ -215,7 +215,19 @@ constexpr Phrase kKillPhrases[] = {
     {") exited unexpectedly", "worker_gone"},
 };
 
+constexpr std::string_view kManualWords[] = {
+    "137 means", "137 indicates",   "137 usually",         "137 typically",
+    "137 is ",   "137 (oom) means", "137 (sigkill) means", "killed means"};
+
+// "Exit code 137 means that …" of a manual.
+bool is_explained(const Document& document, size_t at) {
+  const size_t end = std::min(document.record_end(at), at + 60);
+  return std::any_of(std::begin(kManualWords), std::end(kManualWords),
+                     [&](std::string_view word) { return document.find(word, at, end) != npos; });
+}
+
 void add_kill(const Document& document, Facts& facts, size_t at, std::string_view note) {
+  if (is_explained(document, at)) return;
   Sighting sighting = host_sighting(Family::kKilled, at, note);
   if (document.find("due to time limit") != npos) {
     sighting.note = "time_limit";
@@ -245,6 +257,15 @@ void detect_exit_numbers(const Document& document, Facts& facts) {
   }
 }
 
+// The lines around go on in small letters: "nobody was⏎killed⏎in the accident".
+bool is_within_sentence(const Document& document, size_t index) {
+  if (index == 0 || index + 1 >= document.line_count()) return false;
+  const std::string_view before = document.line(index - 1);
+  const std::string_view behind = document.line(index + 1);
+  const auto is_small = [](char c) { return c >= 'a' && c <= 'z'; };
+  return !before.empty() && !behind.empty() && is_small(before.back()) && is_small(behind.front());
+}
+
 void detect_killed(const Document& document, Facts& facts) {
   for (const Phrase& phrase : kKillPhrases) {
     const size_t at = document.find(phrase.text);
@@ -255,6 +276,7 @@ void detect_killed(const Document& document, Facts& facts) {
     const std::string_view line = document.line(i);
     const bool job = is_job_kill(line);
     if (!job && !is_shell_kill(line)) continue;
+    if (!job && line.starts_with("killed") && is_within_sentence(document, i)) continue;
     const size_t word = find_ignoring_case(line, "killed");
     add_kill(document, facts, document.start(i) + (word == npos ? 0 : word),
              job ? "shell_job" : "shell");

@@ -253,7 +253,9 @@ void detect_plain(const Document& document, Facts& facts) {
        {"cuda error: out of memory", "hip error: out of memory", "cuda driver error: out of memory",
         "cuda error: memory allocation", "cuda out of memory", "hip out of memory",
         "xpu out of memory", "npu out of memory"}) {
-    const size_t at = document.find(phrase);
+    size_t at = document.find(phrase);
+    // "fix CUDA out of memory when evaluating" is a sentence about it.
+    while (at != npos && document.is_behind_words(at)) at = document.find(phrase, at + 1);
     if (at == npos) continue;
     if (document.find("tried to allocate", at, at + 200) != npos) continue;
     Sighting sighting = torch_sighting(Family::kTorchPlain, at);

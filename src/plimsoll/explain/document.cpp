@@ -316,4 +316,26 @@ size_t Document::record_end(size_t at) const {
   return end == std::string::npos ? text_.size() : end;
 }
 
+bool Document::is_behind_words(size_t at) const {
+  if (starts_.empty()) return false;
+  const size_t begin = starts_[line_index(at)];
+  std::string_view before = std::string_view(text_).substr(begin, at - begin);
+  while (!before.empty() && (before.back() == ' ' || before.back() == kSoftBreak)) {
+    before.remove_suffix(1);
+  }
+  if (before.empty() || !is_alpha(before.back())) return false;
+  return to_lower(before.back()) == before.back();
+}
+
+bool Document::is_quoted(size_t at) const {
+  const size_t begin = record_start(at);
+  size_t open = std::string::npos;
+  for (size_t i = begin; i < at; ++i) {
+    if (text_[i] != '"' && text_[i] != '`') continue;
+    open = open == std::string::npos ? i : std::string::npos;
+  }
+  return open != std::string::npos && open > begin && text_[open - 1] == ' ' &&
+         is_behind_words(open);
+}
+
 }  // namespace plimsoll::explain

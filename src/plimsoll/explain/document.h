@@ -63,6 +63,11 @@ class Document {
   // First position of a hard line end at or after `at`, and first position behind one before `at`.
   size_t record_end(size_t at) const;
   size_t record_start(size_t at) const;
+  // Whether words of a sentence stand before `at` in its line: "so as to avoid MemoryError". Marks
+  // such as "E " and "ERROR " are none.
+  bool is_behind_words(size_t at) const;
+  // Whether `at` lies within quotation marks that a sentence opens: 'I get "RuntimeError: …'.
+  bool is_quoted(size_t at) const;
 
  private:
   // Where a line comes from: its number, what it was as printed, and how it goes on from the last.

@@ -69,6 +69,8 @@ void append_escape(std::string_view text, size_t& at, std::string& out) {
         at += 6;
       }
     }
+    // Of a terminal sequence only the ESC is left out here: the rest may be gone already.
+    if (code < 0x20) return;
     append_utf8(code >= 0xd800 && code < 0xe000 ? 0xfffd : code, out);
   } else {
     out += c;  // \" \\ \/ and what should not stand there

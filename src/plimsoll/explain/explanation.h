@@ -130,6 +130,7 @@ struct LayerMatch {
 
 struct Explanation {
   Verdict verdict = Verdict::kNoFailure;
+  bool survived = false;  // something was refused, and the program went on
   std::string framework;  // "tensorflow", "pytorch", "jax", …, "" unknown
   std::string family;     // which form of message, e.g. "torch_cuda_2x"
 

@@ -23,12 +23,9 @@ struct Form {
   std::string_view with;    // must stand near it too, "" for nothing
 };
 
-// Devices: drivers, libraries and programs other than the large frameworks.
-std::span<const Form> device_forms();
-// Host memory: runtimes and programs, schedulers, daemons that end processes.
-std::span<const Form> host_forms();
-// Disk, shared memory, numbers of processes, and what has a limit but is no memory.
-std::span<const Form> limit_forms();
+// Drivers, libraries, runtimes, programs, schedulers, daemons: everything with no grammar of its
+// own.
+std::span<const Form> forms();
 
 // "Killed" and "Bus error" as shells say them in other languages: in a line of their own, or behind
 // a job's number as in "line 5: 12345 Killed".

@@ -271,14 +271,17 @@ constexpr Needle kNeedles[] = {
     {"\\u", kDisguise},  // of JSON
 };
 
+LineClass class_of(const Form& form) {
+  if (form.resource == Resource::kGpuMemory) return kFailure;
+  return form.resource == Resource::kHostMemory ? kHost : kLimits;
+}
+
 }  // namespace
 
 std::span<const Needle> all_needles() {
   static const std::vector<Needle> all = [] {
     std::vector<Needle> needles(std::begin(kNeedles), std::end(kNeedles));
-    for (const Form& form : device_forms()) needles.push_back({form.phrase, kFailure});
-    for (const Form& form : host_forms()) needles.push_back({form.phrase, kHost});
-    for (const Form& form : limit_forms()) needles.push_back({form.phrase, kLimits});
+    for (const Form& form : forms()) needles.push_back({form.phrase, class_of(form)});
     for (std::string_view word : translated_kills()) needles.push_back({word, kKilled});
     for (std::string_view word : translated_bus_errors()) needles.push_back({word, kLimits});
     return needles;

@@ -71,6 +71,10 @@ std::string headline(const Explanation& explanation) {
     case Verdict::kNoFailure:
       return "no failure found";
     case Verdict::kWarning:
+      if (explanation.survived) {
+        return "survived: " + std::string(resource_words(explanation)) +
+               " was refused, and the program went on";
+      }
       return explanation.family == "memory_series" ? "no failure, but memory that grows"
                                                    : "warnings only, nothing failed in this log";
     case Verdict::kFailure:

@@ -106,6 +106,11 @@ void tell_when(const Case& found, Explanation& explanation) {
     set(explanation, When::kSlowly, "slowly: the same work had fitted many times");
     return;
   }
+  if (found.survived) {
+    set(explanation, When::kTraining,
+        "the program went on behind it, to " + position_words(found.facts.context.progress.back()));
+    return;
+  }
   if (told_by_place(found, explanation) || told_by_progress(found, explanation)) return;
   if (explanation.cause_label == Cause::kWeightsOrOptimizer) {
     set(explanation, When::kBuilding, "while weights or optimizer slots were made");

@@ -57,7 +57,7 @@ void MapReader::line(std::string_view line) {
     permissions_ = map.permissions.size() > 2 ? map.permissions[2] : ' ';
     open_ = true;
   } else if (open_ && line.starts_with("Rss:")) {
-    current_.resident = leading_number(line.substr(4)).value_or(0) * 1024;
+    current_.resident = bytes_of_kilobytes(leading_number(line.substr(4)));
   }
 }
 

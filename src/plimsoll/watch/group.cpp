@@ -218,6 +218,7 @@ AncestorReading read_ancestors(const std::string& root) {
     std::optional<int64_t> kills;
     if (const auto text = file.read(folder + (v2 ? "/memory.events" : "/memory.oom_control"))) {
       kills = find_value(*text, "oom_kill");
+      if (kills) kills = std::min(*kills, int64_t{1} << 40);
     }
     // v2 counts a kill in every ancestor; v1 in the victim's group alone.
     if (kills) {

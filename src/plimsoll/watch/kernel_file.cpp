@@ -66,6 +66,10 @@ std::optional<int64_t> leading_number(std::string_view text) {
   return value;
 }
 
+int64_t bytes_of_kilobytes(std::optional<int64_t> kilobytes) {
+  return std::clamp<int64_t>(kilobytes.value_or(0), 0, kMostMemory / 1024) * 1024;
+}
+
 std::optional<int64_t> find_value(std::string_view text, std::string_view key) {
   size_t at = 0;
   while (at < text.size()) {

@@ -42,4 +42,9 @@ std::optional<int64_t> find_value(std::string_view text, std::string_view key);
 // The leading number of `text`, blanks in front of it skipped.
 std::optional<int64_t> leading_number(std::string_view text);
 
+// The same of kilobytes, in bytes: never below zero, never above kMostMemory, so that sums of a few
+// thousand of them cannot overflow whatever stands there.
+constexpr int64_t kMostMemory = int64_t{1} << 50;
+int64_t bytes_of_kilobytes(std::optional<int64_t> kilobytes);
+
 }  // namespace plimsoll::watch

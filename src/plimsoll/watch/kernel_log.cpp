@@ -62,7 +62,7 @@ void parse_killed(std::string_view text, size_t at, std::vector<OomRecord>& reco
   }
   const size_t anonymous = rest.find("anon-rss:");
   if (anonymous != kNone) {
-    known->anonymous = leading_number(rest.substr(anonymous + 9)).value_or(0) * 1024;
+    known->anonymous = bytes_of_kilobytes(leading_number(rest.substr(anonymous + 9)));
   }
   known->text = printable(text);
 }

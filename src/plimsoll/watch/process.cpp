@@ -59,7 +59,7 @@ constexpr size_t kParent = 0, kMinorFaults = 6, kMajorFaults = 8, kUserTicks = 1
                  kSystemTicks = 11, kThreads = 16;
 
 int64_t kilobytes(std::string_view status, std::string_view key) {
-  return find_value(status, key).value_or(0) * 1024;
+  return bytes_of_kilobytes(find_value(status, key));
 }
 
 }  // namespace
@@ -81,8 +81,9 @@ std::optional<ProcessReading> ProcessReader::read(int64_t pid) {
   reading.parent = stat->fields[kParent];
   reading.minor_faults = stat->fields[kMinorFaults];
   reading.major_faults = stat->fields[kMajorFaults];
-  reading.cpu_seconds =
-      static_cast<double>(stat->fields[kUserTicks] + stat->fields[kSystemTicks]) / ticks;
+  reading.cpu_seconds = (static_cast<double>(stat->fields[kUserTicks]) +
+                         static_cast<double>(stat->fields[kSystemTicks])) /
+                        ticks;
   reading.threads = stat->fields[kThreads];
   add_memory(reading);
   if (const std::optional<std::string_view> io = file_.read(path + "/io")) {
@@ -116,7 +117,7 @@ std::optional<int64_t> ProcessReader::proportional(int64_t pid) {
   const std::optional<std::string_view> text = file_.read(folder(pid) + "/smaps_rollup");
   if (!text) return std::nullopt;
   const std::optional<int64_t> value = find_value(*text, "Pss");
-  return value ? std::optional<int64_t>(*value * 1024) : std::nullopt;
+  return value ? std::optional<int64_t>(bytes_of_kilobytes(value)) : std::nullopt;
 }
 
 std::optional<int64_t> ProcessReader::open_files(int64_t pid) const {

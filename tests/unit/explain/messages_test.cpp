@@ -184,7 +184,103 @@ INSTANTIATE_TEST_SUITE_P(
         "docker inspect: \"OOMKilled\": false", "except MemoryError:\n    retry()",
         "I created device (/device:GPU:0 with 9000 MB memory)",
         "# ulimit -n raised so that there are never too few open files",
-        "peak memory 512 MiB, limit 2 GiB, step 137 of 1455"));
+        "peak memory 512 MiB, limit 2 GiB, step 137 of 1455",
+        "The worker was killed by management last year.\nEpoch 1/3 done\n",
+        "README: if you see \"Killed\", the kernel ran out of memory. Reduce the batch size.\n",
+        "Changelog: fix CUDA out of memory when evaluating (#1234)\n",
+        "        except RuntimeError as e:\n            if \"out of memory\" in str(e):\n",
+        "Nobody was\nkilled\nin the accident.\n", "killed 3 stale processes\nKilled enemies: 33\n",
+        "Exit code 137 means the container was killed.\nUsage: run.sh [--memory M]\n",
+        "tests/test_oom.py::test_resource_exhausted_error PASSED\n",
+        "src/alloc.cc:81:  throw std::bad_alloc();\nsrc/main.cc:12: // out of memory\n",
+        "oom_score_adj=500\noom_kill_disable 0\nunder_oom 0\noom_kill 0\n"));
+
+constexpr std::string_view kRefused =
+    "RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 10.76 GiB total "
+    "capacity; "
+    "9.00 GiB already allocated; 500.00 MiB free; 9.50 GiB reserved in total by PyTorch)\n";
+constexpr std::string_view kDisk = "OSError: [Errno 28] No space left on device: '/data/ckpt.pt'\n";
+constexpr std::string_view kWentOn =
+    "epoch 1 step 2/9 loss 5\nepoch 1 step 3/9 loss 4\nepoch 1 step 4/9 loss 3\n";
+
+std::string joined(std::initializer_list<std::string_view> parts) {
+  std::string text;
+  for (std::string_view part : parts) text += part;
+  return text;
+}
+
+TEST(Survived, ARefusalBehindWhichTheProgramWentOn) {
+  const Explanation explanation = explain_text(joined({kRefused, "retrying\n", kWentOn}));
+  EXPECT_EQ(explanation.verdict, Verdict::kWarning);
+  EXPECT_TRUE(explanation.survived);
+  EXPECT_EQ(explanation.bytes, kGiB);
+  EXPECT_EQ(to_text(explanation, "").substr(0, 9), "survived:");
+}
+
+TEST(Survived, ABarThatIsDrawnAgainIsNoProgress) {
+  const Explanation explanation =
+      explain_text(joined({kRefused, "step 2/9\nstep 2/9\nstep 2/9\nstep 2/9\n"}));
+  EXPECT_EQ(explanation.verdict, Verdict::kFailure);
+}
+
+TEST(Survived, TheLastOfTwoFailuresEndedTheRun) {
+  EXPECT_EQ(explain_text(joined({kRefused, kWentOn, kDisk})).resource, Resource::kDisk);
+  EXPECT_EQ(explain_text(joined({kDisk, kWentOn, kRefused})).resource, Resource::kGpuMemory);
+  EXPECT_EQ(explain_text(joined({kDisk, kWentOn, kRefused})).verdict, Verdict::kFailure);
+}
+
+TEST(Survived, AKillIsNot) {
+  EXPECT_EQ(explain_text(joined({"Killed\n", kWentOn})).verdict, Verdict::kFailure);
+}
+
+TEST(Cited, AMessageWithinASentenceIsNotThisProgramsOwn) {
+  const std::string message(kRefused.substr(0, kRefused.size() - 1));
+  const Explanation explanation = explain_text("Q: I get \"" + message + "\", how to fix it?\n");
+  EXPECT_EQ(explanation.verdict, Verdict::kWarning);
+  EXPECT_EQ(explain_text('"' + message + '"').verdict, Verdict::kFailure);
+}
+
+constexpr std::string_view kBare = "torch.cuda.OutOfMemoryError: CUDA out of memory.";
+
+class Collected : public testing::TestWithParam<const char*> {};
+
+TEST_P(Collected, LinesSayTheSameWithoutTheirPrefix) {
+  const std::string prefix = GetParam();
+  EXPECT_EQ(explain_text(prefix + "Killed\n").family, "killed") << prefix;
+  EXPECT_EQ(explain_text(prefix + std::string(kBare) + "\n").family, "torch_plain") << prefix;
+  EXPECT_EQ(explain_text(prefix + "Epoch 1/3\n").verdict, Verdict::kNoFailure) << prefix;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Prefixes, Collected,
+    testing::Values("May  3 10:11:12 gpu-host train[712]: ", "[2024-05-01 10:11:12] ",
+                    "2024-05-01T10:11:12.123456+02:00 host python3[88]: ",
+                    "2024-05-01 10:11:12,123 - root - ERROR - ", "trainer-1  | ",
+                    "[2024-05-01 10:11:12,123][trainer][ERROR] - ", "[1,3]<stderr>:", "12: ",
+                    "ERROR 03-23 10:11:12 [engine.py:430] ", "E0501 10:11:12.123456 140 a.py:3] ",
+                    "2024-05-01 10:11:12.123 | ERROR    | train:fit:77 - ",
+                    "ERROR:root:", "trainer-5c9f4b-x2x7z main ", "[rank: 0] ", "stderr: "));
+
+TEST(Records, RecordsSayTheSameAsTheTextInThem) {
+  for (const char* log : {R"({"log":"Killed\n","stream":"stderr","time":"2024-05-01T10:11:12Z"})",
+                          R"({"level": "error", "msg": "Killed", "pid": 7})",
+                          R"({"message":"step 3\nKilled","level":"error"})",
+                          R"(time=2024-05-01T10:11:12Z level=error msg="Killed" job=train)",
+                          R"({"log":"\u001b[31mKilled\u001b[0m\n"})"}) {
+    const Explanation explanation = explain_text(log);
+    EXPECT_EQ(explanation.family, "killed") << log;
+    ASSERT_FALSE(explanation.evidence.empty());
+    EXPECT_EQ(explanation.evidence[0].text, "Killed") << log;
+  }
+  EXPECT_EQ(explain_text(R"({"state":"killed","job":"7"})").verdict, Verdict::kNoFailure);
+  EXPECT_EQ(explain_text(R"({"event":"exit","exitCode":137})").family, "killed");
+}
+
+TEST(Records, Utf16IsRead) {
+  std::string wide = "\xff\xfe";
+  for (const char c : kBare) (wide += c) += '\0';
+  EXPECT_EQ(explain_text(wide).family, "torch_plain");
+}
 
 TEST(Operators, AreTheOnesThatFailed) {
   EXPECT_EQ(explain_text("ResourceExhaustedError: OOM when allocating tensor with shape[8,9]\n"

@@ -11,6 +11,7 @@
 #include "unit/base/temporary_folder.h"
 #include "watch/capture.h"
 #include "watch/group.h"
+#include "watch/kernel_file.h"
 #include "watch/kernel_log.h"
 #include "watch/process.h"
 
@@ -133,6 +134,31 @@ TEST(MapReader, SortsMappingsByWhatTheyAreFor) {
   ASSERT_EQ(mappings.size(), 7u);
   EXPECT_EQ(mappings.front().name, "anonymous");
   EXPECT_EQ(mappings.front().extent, int64_t{1} << 31);
+}
+
+TEST(MapReader, FiguresBeyondAllSenseStayBounded) {
+  MapReader reader;
+  for (int i = 0; i < 1000; ++i) {
+    reader.line("7f0000000000-7f0000001000 rw-p 00000000 00:00 0 ");
+    reader.line("Rss:        9223372036854775807 kB");
+  }
+  MapKinds kinds;
+  std::vector<Mapping> mappings;
+  reader.finish(kinds, mappings);
+  ASSERT_FALSE(mappings.empty());
+  EXPECT_GT(mappings.front().resident, 0);
+  EXPECT_GT(kinds.anonymous, 0);
+}
+
+TEST(ProcessReader, FiguresBeyondAllSenseStayBounded) {
+  FakeSystem system;
+  system.process(42, 7, "a");
+  system.write("/proc/42/status", "VmRSS:\t9223372036854775807 kB\nVmHWM:\t-5 kB\n");
+  ProcessReader reader(system.root());
+  const std::optional<ProcessReading> reading = reader.read_memory(42);
+  ASSERT_TRUE(reading);
+  EXPECT_EQ(reading->resident, kMostMemory);
+  EXPECT_EQ(reading->peak_resident, 0);
 }
 
 TEST(Capture, TakesTheLargestProcessFirst) {
