@@ -169,6 +169,7 @@ def data_seeds() -> Iterator[bytes]:
     for array in kinds:
         yield b"\0" + npy_bytes(array)
     yield b"\1" + array_bytes(x=x, y=np.arange(6))
+    yield b"\x09" + array_bytes(x=x, left=x[:, 0], y=np.arange(6), right=np.ones((6, 2)))
     yield b"\1" + array_bytes(x_train=x, y_train=np.arange(6), sample_weight=np.ones(6))
     for bits in range(0, 256, 16):
         yield bytes([bits | 2]) + b'a,"b ""c""",label\r\n1,x,0\n2.5,"y\nz",1\n,x,1\n-3e2,y,0\n'

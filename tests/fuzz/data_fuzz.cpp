@@ -1,6 +1,7 @@
 // Any bytes as a file of data: the first one says which ending the file's name has. Arrays (.npy,
-// .npz, IDX, HDF5), tables, texts and records are opened and their first rows read. Records are
-// framed here where a bit says so, since no fuzzer guesses a checksum.
+// .npz, IDX, HDF5), tables, texts and records are opened and their first rows read; where a bit
+// says so, those of several inputs and outputs by their names. Records are framed here where a bit
+// says so, since no fuzzer guesses a checksum.
 
 #include <unistd.h>
 
@@ -30,8 +31,12 @@ void read_rows(data::RowSource& source) {
   }
 }
 
-void open_and_read(const std::string& path, uint8_t bits) {
+void open_and_read(const std::string& path, uint8_t bits, bool by_name) {
   data::DatasetOptions options;
+  if (by_name) {
+    options.inputs = {{"x"}, {"left"}};
+    options.outputs = {{"y"}, {"right"}};
+  }
   options.data = path;
   options.spill_directory = "/var/tmp";
   options.standardize = (bits & 1) != 0;
@@ -62,7 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
   }
   try {
-    open_and_read(path, data[0] >> 4);
+    open_and_read(path, data[0] >> 4, (data[0] & 8) != 0);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) std::abort();
   }

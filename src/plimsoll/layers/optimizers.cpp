@@ -17,7 +17,6 @@ using graph::StateVariable;
 using graph::ValueId;
 
 constexpr double kNoBound = 1e30;
-constexpr int64_t kRowsPerRead = 32;
 constexpr std::array<std::string_view, 10> kClasses = {
     "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lion", "Nadam", "RMSprop", "SGD"};
 
@@ -192,17 +191,13 @@ graph::StateId declare_scalar(graph::GraphBuilder& builder, std::string_view nam
   return builder.state({.name = std::string(name), .type = {dtype, Shape()}, .role = role});
 }
 
-// The gradients of a table that reads of it made: numbers of rows and a gradient for each.
+// The gradients of a table that reads of it made: numbers of rows and a gradient for each. However
+// small the table, they are not added up first: Keras squares each of them (ops/adam_rows.cpp).
 std::optional<std::vector<ValueId>> rows_of(const graph::GraphBuilder& builder, ValueId gradient) {
   const graph::Value& value = builder.graph().value(gradient);
   if (value.kind != graph::ValueKind::kNode) return std::nullopt;
   const graph::Node& node = builder.graph().node(value.producer);
   if (node.op->name() != "embedding_grad") return std::nullopt;
-  // Where the table is small against a sample, one dense gradient is less than all that was read.
-  const Shape& numbers = builder.graph().value(node.inputs[0]).type.shape;
-  if (value.type.shape[0].count < kRowsPerRead * numbers.elements_per_sample()) {
-    return std::nullopt;
-  }
   return node.inputs;
 }
 

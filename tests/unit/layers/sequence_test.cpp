@@ -53,8 +53,8 @@ TEST(SequenceTest, TextOfASmallLstm) {
   EXPECT_EQ(read_text_file(path, 1 << 20), text);
 }
 
-// A table that is large against what a step reads of it is updated without a dense gradient.
-TEST(SequenceTest, ALargeTableIsUpdatedFromWhatWasRead) {
+// Adam updates a table without a dense gradient, also a small one: the numbers are others.
+TEST(SequenceTest, ATableIsUpdatedFromWhatWasRead) {
   const auto train = [](int64_t rows, std::string_view optimizer) {
     Model model("tokens", ModelKind::kSequential);
     add_tokens(model, 5);
@@ -66,8 +66,8 @@ TEST(SequenceTest, ALargeTableIsUpdatedFromWhatWasRead) {
   };
   EXPECT_EQ(count_ops(train(160, "adam"), "adam_rows"), 1);
   EXPECT_EQ(count_ops(train(160, "adam"), "embedding_grad"), 0);
-  EXPECT_EQ(count_ops(train(159, "adam"), "adam_rows"), 0);
-  EXPECT_EQ(count_ops(train(159, "adam"), "embedding_grad"), 1);
+  EXPECT_EQ(count_ops(train(3, "adam"), "adam_rows"), 1);
+  EXPECT_EQ(count_ops(train(3, "adam"), "embedding_grad"), 0);
   EXPECT_EQ(count_ops(train(160, "sgd"), "embedding_grad"), 1);
   EXPECT_EQ(count_ops(train(160, "adam(clipnorm=1)"), "embedding_grad"), 1);
 }
