@@ -76,7 +76,8 @@ TEST(Catalog, ConvolutionsHaveSmallerBlocksThanDenseLayers) {
                 {"dilation_rate", std::vector<int64_t>{1, 1}},
                 {"groups", 1}});
   const Graph graph = builder.finish();
-  EXPECT_EQ(make_backend("reference", {})->catalog().block(graph, NodeId(0)), graph::Block{2});
+  EXPECT_EQ(make_backend("reference", {})->catalog().block(graph, NodeId(0)),
+            (graph::Block{2, graph::kWholeAxis}));
 }
 
 TEST(NullBackend, AccountsWithoutComputing) {
