@@ -75,6 +75,7 @@ backend::KernelRequest make_request(const NodeRun& run, const BlockCall& call,
                                     const Operands& operands) {
   backend::KernelRequest request{run.graph, run.node, run.batch, call.extents, run.forms, {},
                                  {},        {},       {}};
+  request.begin = call.begin;
   if (request.forms.empty()) request.forms.resize(operands.inputs.size());
   for (const Place& place : operands.inputs) {
     request.input_dims.push_back(place.dims);

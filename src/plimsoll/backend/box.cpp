@@ -39,6 +39,7 @@ class Box {
   void choose(const BoxRule& rule) {
     for (size_t i = 0; i < axes_.size(); ++i) {
       if (static_cast<int>(i) == batch_) continue;
+      if (axes_[i].name == graph::kRowsAxis && rule.any_rows) continue;
       while (bytes(false) > rule.sample_call_bytes && halve(i)) {
       }
     }
@@ -50,6 +51,13 @@ class Box {
     }
     extent = rule.batch;
     while (extent > 1 && bytes(true) > rule.call_bytes) extent /= 2;
+  }
+
+  // Some rows of an image are a call of their own.
+  void part_images() {
+    const int rows = find_axis(axes_, graph::kRowsAxis);
+    if (rows < 0 || batch_ < 0 || block_[static_cast<size_t>(rows)] == kWholeAxis) return;
+    block_[static_cast<size_t>(batch_)] = 1;
   }
 
   void cap(std::string_view name, int64_t most) {
@@ -68,6 +76,7 @@ class Box {
   }
 
   size_t axis_count() const { return axes_.size(); }
+  std::string_view axis_name(size_t i) const { return axes_[i].name; }
   const Block& block() const { return block_; }
 
  private:
@@ -114,10 +123,18 @@ graph::Block choose_box(const graph::Graph& graph, graph::NodeId node, const Box
   Box box(graph, node);
   if (box.axis_count() == 0) return {};
   box.choose(rule);
-  for (const auto& [name, most] : options.caps) box.cap(name, most);
-  for (int step = 0; step < options.block_set; ++step) {
-    for (size_t i = 0; i < box.axis_count(); ++i) box.halve(i);
+  const auto exact = [&](std::string_view name) {
+    return name == graph::kRowsAxis && rule.any_rows;
+  };
+  for (const auto& [name, most] : options.caps) {
+    if (!exact(name)) box.cap(name, most);
   }
+  for (int step = 0; step < options.block_set; ++step) {
+    for (size_t i = 0; i < box.axis_count(); ++i) {
+      if (!exact(box.axis_name(i))) box.halve(i);
+    }
+  }
+  box.part_images();
   return box.block();
 }
 

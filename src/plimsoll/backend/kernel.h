@@ -69,6 +69,9 @@ struct KernelRequest {
   std::vector<std::vector<int64_t>> input_strides;
   std::vector<std::vector<int64_t>> output_dims;  // empty: dropped
   std::vector<std::vector<int64_t>> output_strides;
+  // First row on each axis of a block that it is made for: others of these extents touch as many
+  // rows in front of and behind their own. Empty: the first block.
+  std::vector<int64_t> begin = {};
 };
 
 // Asks for an encoder of a saved form over `rows` rows.

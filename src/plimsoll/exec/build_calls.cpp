@@ -16,6 +16,11 @@ bool is_sum(graph::AxisKind kind) {
   return kind == graph::AxisKind::kReduce || kind == graph::AxisKind::kScan;
 }
 
+// Rows in front of an operand that a window from row `begin` on misses.
+int64_t clipped_rows(const graph::AxisUse& use, int64_t begin) {
+  return use.dimension < 0 ? 0 : std::max<int64_t>(use.before - begin * use.stride, 0);
+}
+
 const graph::AxisUse& use_of(const graph::Axis& axis, size_t operand) {
   const size_t inputs = axis.inputs.size();
   return operand < inputs ? axis.inputs[operand] : axis.outputs[operand - inputs];
@@ -78,11 +83,12 @@ void TableBuilder::add_shapes(const plan::Call& call, const std::vector<graph::A
     for (const RowRange& window : windows_of(loops[a], axis.extent)) {
       for (int64_t i = 0; i < plan::block_count(window, axis.block); ++i) {
         const RowRange rows = plan::block_rows(window, axis.block, i);
-        CallAxis::Shape shape{rows.size(), {}};
+        CallAxis::Shape shape{rows.size(), {}, {}, rows.begin};
         for (size_t o = 0; o < call.inputs.size() + call.outputs.size(); ++o) {
           const graph::AxisUse& use = use_of(axes[a], o);
           shape.operand_rows.push_back(
               use.dimension < 0 ? -1 : plan::rows_of(use, rows, dim_of(o, use.dimension)).size());
+          shape.clipped.push_back(clipped_rows(use, rows.begin));
         }
         if (std::ranges::find(axis.shapes, shape) != axis.shapes.end()) continue;
         axis.clipped |=
@@ -124,6 +130,7 @@ KernelTable TableBuilder::make_kernel(const plan::Call& call, const std::vector<
                                  .output_strides = {}};
   for (size_t a = 0; a < axes.size(); ++a) {
     request.extents.push_back(table.axes[a].shapes[shape[a]].rows);
+    request.begin.push_back(table.axes[a].shapes[shape[a]].begin);
   }
   KernelTable kernel;
   const size_t inputs = call.inputs.size();

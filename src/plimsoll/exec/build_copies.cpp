@@ -54,6 +54,16 @@ std::vector<CutTerm> TableBuilder::turn_rows_of(InstanceId id) const {
   return rows;
 }
 
+// The rows that a transfer asks for, of the innermost loop over rows around it.
+void TableBuilder::narrow(const graph::AxisUse& use, std::vector<CutTerm>& rows) const {
+  if (use.dimension < 0) return;
+  LoopId loop = open_.back();
+  while (plan_.loops[loop.index()].axis != graph::kRowsAxis) loop = parents_[loop.index()];
+  CutTerm& term = rows[static_cast<size_t>(use.dimension)];
+  term.source = loop.raw();
+  term.use = use;
+}
+
 OperandTable TableBuilder::copy_operand(InstanceId id, const std::vector<CutTerm>& rows) const {
   const InstanceLayout& layout = layouts_[id.index()];
   OperandTable operand;
@@ -103,6 +113,7 @@ void TableBuilder::add_copy(const plan::Item& item) {
   }
   const InstanceId any = source.valid() ? source : target;
   table.rows = turn_rows_of(any);
+  if (const auto* begin = std::get_if<plan::BeginTransfer>(&item)) narrow(begin->rows, table.rows);
   table.region.resize(table.rows.size());
   if (source.valid()) table.source = copy_operand(source, table.rows);
   if (target.valid()) table.target = copy_operand(target, table.rows);

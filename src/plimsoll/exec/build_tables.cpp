@@ -145,7 +145,7 @@ Bytes ProgramTables::overhead() const {
     }
     for (const CallAxis& axis : call.axes) {
       for (const CallAxis::Shape& shape : axis.shapes) {
-        bytes += sizeof(shape) + size(shape.operand_rows);
+        bytes += sizeof(shape) + size(shape.operand_rows) + size(shape.clipped);
       }
     }
     for (const KernelTable& kernel : call.kernels) {

@@ -133,6 +133,8 @@ size_t Run::shape_of(const CallAxis& axis, const CallTable& call, size_t a) cons
       for (const CutTerm& cut : operand.cuts) {
         if (cut.source != static_cast<int>(a)) continue;
         if (plan::rows_of(cut.use, rows, cut.extent).size() != shape.operand_rows[o]) return false;
+        const int64_t clipped = cut.use.before - rows.begin * cut.use.stride;
+        if (std::max<int64_t>(clipped, 0) != shape.clipped[o]) return false;
       }
     }
     return true;

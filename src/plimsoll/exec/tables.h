@@ -69,14 +69,18 @@ struct CallAxis {
   bool falling = false;
   bool sum = false;  // reduce or scan: a call's `first` looks at it
   // Shapes of a block along this axis: its rows, and those of every operand (inputs, then outputs;
-  // −1 where the operand does not have the axis), which are fewer where a window is clipped.
+  // −1 where the operand does not have the axis), which are fewer where an edge clips a window.
   struct Shape {
     int64_t rows = 0;
     std::vector<int64_t> operand_rows;
-    friend bool operator==(const Shape&, const Shape&) = default;
+    std::vector<int64_t> clipped;  // rows of each operand that the edge takes off in front
+    int64_t begin = 0;             // of the first such block; others may stand elsewhere
+    friend bool operator==(const Shape& a, const Shape& b) {
+      return a.rows == b.rows && a.operand_rows == b.operand_rows && a.clipped == b.clipped;
+    }
   };
   std::vector<Shape> shapes;
-  bool clipped = false;  // shapes of equal rows differ in operand_rows
+  bool clipped = false;  // shapes of equal rows differ in what the edges take off
   size_t multiple = 1;   // of the position in CallTable::kernels
 };
 

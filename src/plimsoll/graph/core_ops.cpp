@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "graph/autodiff.h"
+#include "graph/image_rows.h"
 #include "graph/state_rows.h"
 
 namespace plimsoll::graph {
@@ -29,7 +30,7 @@ class Accumulate final : public Op {
     return {node.inputs[0]};
   }
 
-  std::vector<Axis> axes(const NodeTypes& node) const override { return batch_map_axis(node); }
+  std::vector<Axis> axes(const NodeTypes& node) const override { return image_map_axes(node); }
 
   void gradient(GradientContext& context) const override {
     for (int i = 0; i < 2; ++i) {

@@ -60,6 +60,8 @@ struct Axis {
 };
 
 inline constexpr std::string_view kBatchAxis = "batch";
+// Dimension 1 of images (B, height, width, channels).
+inline constexpr std::string_view kRowsAxis = "rows";
 
 // What an operator is asked about: one node's attributes and types.
 struct NodeTypes {

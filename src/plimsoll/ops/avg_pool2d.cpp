@@ -3,6 +3,7 @@
 #include "ops/pool2d.h"
 #include "ops/register.h"
 #include "ops/rules.h"
+#include "ops/window_rows.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -26,6 +27,11 @@ class AvgPool2d final : public BatchMapOp {
     attributes.set("input_shape", sample_dims(context.input_type(0).shape));
     context.set_gradient(0, context.builder().call("avg_pool2d_grad", context.name("grad"),
                                                    {context.output_gradient(0)}, attributes));
+  }
+
+  std::vector<Axis> axes(const NodeTypes& node) const override {
+    const Shape& x = node.inputs[0].shape;
+    return window_axes(node, pool2d_window(node.attributes, x[1].count, x[2].count)[0]);
   }
 
   double flops_per_sample(const NodeTypes& node) const override {
@@ -52,6 +58,12 @@ class AvgPool2dGrad final : public BatchMapOp {
                                  Dim::constant(window[1].output), Dim::constant(shape[2])}});
     return {{dy.dtype, Shape{dy.shape[0], Dim::constant(shape[0]), Dim::constant(shape[1]),
                              Dim::constant(shape[2])}}};
+  }
+
+  std::vector<Axis> axes(const NodeTypes& node) const override {
+    const Shape& dx = node.outputs[0].shape;
+    const Window2d window = pool2d_window(node.attributes, dx[1].count, dx[2].count);
+    return window_gradient_axes(node, window[0], false);
   }
 };
 

@@ -29,9 +29,9 @@ void expect_activations(const NodeTypes& node, size_t input) {
   expect_rank(node, input, 2, kAnyRank);
 }
 
-class ChannelMoments final : public BatchReduceOp {
+class ChannelMoments final : public ImageReduceOp {
  public:
-  ChannelMoments() : BatchReduceOp("channel_moments") {}
+  ChannelMoments() : ImageReduceOp("channel_moments") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 1, 1);
@@ -44,9 +44,9 @@ class ChannelMoments final : public BatchReduceOp {
   }
 };
 
-class BatchNorm final : public BatchMapOp {
+class BatchNorm final : public ImageMapOp {
  public:
-  BatchNorm() : BatchMapOp("batch_norm") {}
+  BatchNorm() : ImageMapOp("batch_norm") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     const bool scale = node.attributes.get_bool("scale", true);
@@ -92,9 +92,9 @@ class BatchNorm final : public BatchMapOp {
   }
 };
 
-class BatchNormSums final : public BatchReduceOp {
+class BatchNormSums final : public ImageReduceOp {
  public:
-  BatchNormSums() : BatchReduceOp("batch_norm_sums") {}
+  BatchNormSums() : ImageReduceOp("batch_norm_sums") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 3, 3);
@@ -110,9 +110,9 @@ class BatchNormSums final : public BatchReduceOp {
   }
 };
 
-class BatchNormGrad final : public BatchMapOp {
+class BatchNormGrad final : public ImageMapOp {
  public:
-  BatchNormGrad() : BatchMapOp("batch_norm_grad") {}
+  BatchNormGrad() : ImageMapOp("batch_norm_grad") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     const bool scale = node.attributes.get_bool("scale", true);

@@ -24,9 +24,9 @@ void expect_operands_of_channels(const NodeTypes& node, size_t same, size_t coun
   }
 }
 
-class BatchNormInference final : public BatchMapOp {
+class BatchNormInference final : public ImageMapOp {
  public:
-  BatchNormInference() : BatchMapOp("batch_norm_inference") {}
+  BatchNormInference() : ImageMapOp("batch_norm_inference") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     const bool scale = node.attributes.get_bool("scale", true);
@@ -72,9 +72,9 @@ class BatchNormInference final : public BatchMapOp {
 };
 
 // (dy, variance, gamma?) → dx
-class BatchNormInferenceGrad final : public BatchMapOp {
+class BatchNormInferenceGrad final : public ImageMapOp {
  public:
-  BatchNormInferenceGrad() : BatchMapOp("batch_norm_inference_grad") {}
+  BatchNormInferenceGrad() : ImageMapOp("batch_norm_inference_grad") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands_of_channels(node, 1, node.attributes.get_bool("scale", true) ? 3 : 2);
@@ -86,9 +86,9 @@ class BatchNormInferenceGrad final : public BatchMapOp {
 };
 
 // (dy, x, mean, variance) → (2, C)
-class BatchNormInferenceSums final : public BatchReduceOp {
+class BatchNormInferenceSums final : public ImageReduceOp {
  public:
-  BatchNormInferenceSums() : BatchReduceOp("batch_norm_inference_sums") {}
+  BatchNormInferenceSums() : ImageReduceOp("batch_norm_inference_sums") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands_of_channels(node, 2, 4);

@@ -44,6 +44,10 @@ class BatchSum final : public BatchReduceOp {
                 {"rows_per_sample", value.has_batch() ? value[0].count : int64_t{0}}}));
   }
 
+  std::vector<Axis> axes(const NodeTypes& node) const override {
+    return graph::image_reduce_axes(node, graph::kPixelRank);
+  }
+
   double flops_per_sample(const NodeTypes& node) const override {
     return 2.0 * static_cast<double>(node.inputs[0].shape.elements_per_sample());
   }
@@ -71,6 +75,9 @@ class BatchSumGrad final : public BatchMapOp {
     return {value};
   }
 
+  std::vector<Axis> axes(const NodeTypes& node) const override {
+    return graph::image_map_axes(node, graph::kPixelRank);
+  }
   OpTraits traits() const override { return {.cheap = true}; }
 };
 

@@ -28,9 +28,9 @@ class BiasAdd final : public ElementwiseOp {
   }
 };
 
-class BiasGrad final : public BatchReduceOp {
+class BiasGrad final : public ImageReduceOp {
  public:
-  BiasGrad() : BatchReduceOp("bias_grad") {}
+  BiasGrad() : ImageReduceOp("bias_grad") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 1, 1);

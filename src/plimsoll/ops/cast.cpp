@@ -12,9 +12,9 @@ bool castable(DType dtype) {
          dtype == DType::kBool;
 }
 
-class Cast final : public BatchMapOp {
+class Cast final : public ImageMapOp {
  public:
-  Cast() : BatchMapOp("cast") {}
+  Cast() : ImageMapOp("cast") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 1, 1);

@@ -7,6 +7,12 @@
 namespace plimsoll::ops {
 namespace {
 
+// Batch and rows, but for what is joined or cut along the rows.
+std::vector<Axis> axes_beside(const NodeTypes& node) {
+  const bool along_rows = read_axis(node, node.inputs[0].shape.rank()) == 1;
+  return along_rows ? graph::batch_map_axis(node) : graph::image_map_axes(node);
+}
+
 class Concat final : public BatchMapOp {
  public:
   Concat() : BatchMapOp("concat") {}
@@ -26,6 +32,8 @@ class Concat final : public BatchMapOp {
     }
     return {y};
   }
+
+  std::vector<Axis> axes(const NodeTypes& node) const override { return axes_beside(node); }
 
   void gradient(GradientContext& context) const override {
     const int axis = static_cast<int>(context.attributes().get_int("axis", -1));
@@ -64,6 +72,8 @@ class Slice final : public BatchMapOp {
     return {y};
   }
 
+  std::vector<Axis> axes(const NodeTypes& node) const override { return axes_beside(node); }
+
   void gradient(GradientContext& context) const override {
     if (!context.wants(0)) return;
     const Shape& x = context.input_type(0).shape;
@@ -89,6 +99,8 @@ class PadAxis final : public BatchMapOp {
         read_int(node, "before", 0) + read_int(node, "after", 0);
     return {y};
   }
+
+  std::vector<Axis> axes(const NodeTypes& node) const override { return axes_beside(node); }
 
   void gradient(GradientContext& context) const override {
     if (!context.wants(0)) return;

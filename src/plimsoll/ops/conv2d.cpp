@@ -2,6 +2,7 @@
 
 #include "ops/register.h"
 #include "ops/rules.h"
+#include "ops/window_rows.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -87,7 +88,7 @@ class Conv2d final : public Conv2dFamily {
   }
 
   std::vector<Axis> axes(const NodeTypes& node) const override {
-    return graph::batch_map_axis(node);
+    return window_axes(node, conv2d_geometry(name(), node).rows());
   }
 
   void gradient(GradientContext& context) const override {
@@ -137,7 +138,7 @@ class Conv2dGradInput final : public Conv2dFamily {
   }
 
   std::vector<Axis> axes(const NodeTypes& node) const override {
-    return graph::batch_map_axis(node);
+    return window_gradient_axes(node, conv2d_geometry(name(), node).rows(), true);
   }
 
   // Linear in both operands: the forward convolution leads back to dy, and the kernel meets the
@@ -179,7 +180,7 @@ class Conv2dGradKernel final : public Conv2dFamily {
   }
 
   std::vector<Axis> axes(const NodeTypes& node) const override {
-    return graph::batch_reduce_axis(node);
+    return window_reduce_axes(node, conv2d_geometry(name(), node).rows());
   }
 };
 

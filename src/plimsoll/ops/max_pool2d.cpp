@@ -6,6 +6,7 @@
 #include "ops/pool2d.h"
 #include "ops/register.h"
 #include "ops/rules.h"
+#include "ops/window_rows.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -43,6 +44,11 @@ class MaxPool2d final : public BatchMapOp {
                                   {context.output_gradient(0), context.output(1)}, attributes));
   }
 
+  std::vector<Axis> axes(const NodeTypes& node) const override {
+    const Shape& x = node.inputs[0].shape;
+    return window_axes(node, pool2d_window(node.attributes, x[1].count, x[2].count)[0]);
+  }
+
   double flops_per_sample(const NodeTypes& node) const override {
     const Shape& x = node.inputs[0].shape;
     const Window2d w = pool2d_window(node.attributes, x[1].count, x[2].count);
@@ -69,6 +75,12 @@ class MaxPool2dGrad final : public BatchMapOp {
     expect_type(node, 1, {read_dtype(node, "winner_dtype", DType::kUInt8), expected});
     return {{dy.dtype, Shape{dy.shape[0], Dim::constant(shape[0]), Dim::constant(shape[1]),
                              Dim::constant(shape[2])}}};
+  }
+
+  std::vector<Axis> axes(const NodeTypes& node) const override {
+    const Shape& dx = node.outputs[0].shape;
+    const Window2d window = pool2d_window(node.attributes, dx[1].count, dx[2].count);
+    return window_gradient_axes(node, window[0], false);
   }
 };
 

@@ -16,6 +16,7 @@
 
 #include "graph/autodiff.h"
 #include "graph/builder.h"
+#include "graph/image_rows.h"
 #include "graph/op.h"
 
 namespace plimsoll::ops {
@@ -41,12 +42,13 @@ class NamedOp : public graph::Op {
   std::string_view name_;
 };
 
-// The same type out as in 0, element by element over the batch, in place.
+// The same type out as in 0, element by element over the batch and the rows of images, in place.
+// What draws numbers counts elements from the start of a sample: its images stay whole.
 class ElementwiseOp : public NamedOp {
  public:
   using NamedOp::NamedOp;
   std::vector<Axis> axes(const NodeTypes& node) const override {
-    return graph::batch_map_axis(node);
+    return traits().random ? graph::batch_map_axis(node) : graph::image_map_axes(node);
   }
   std::vector<Alias> aliases(const NodeTypes&) const override { return {{0, 0}}; }
   OpTraits traits() const override { return {.elementwise = true, .cheap = true}; }
@@ -61,12 +63,30 @@ class BatchMapOp : public NamedOp {
   }
 };
 
+// Map axes over the batch and the rows of images.
+class ImageMapOp : public NamedOp {
+ public:
+  using NamedOp::NamedOp;
+  std::vector<Axis> axes(const NodeTypes& node) const override {
+    return graph::image_map_axes(node);
+  }
+};
+
 // One reduce axis over the batch.
 class BatchReduceOp : public NamedOp {
  public:
   using NamedOp::NamedOp;
   std::vector<Axis> axes(const NodeTypes& node) const override {
     return graph::batch_reduce_axis(node);
+  }
+};
+
+// Reduce axes over the batch and the rows of images.
+class ImageReduceOp : public NamedOp {
+ public:
+  using NamedOp::NamedOp;
+  std::vector<Axis> axes(const NodeTypes& node) const override {
+    return graph::image_reduce_axes(node);
   }
 };
 

@@ -20,11 +20,11 @@ void expect_numbers(const NodeTypes& node, const std::vector<std::string_view>& 
   for (std::string_view key : numbers) read_double(node, key, -kNoBound, kNoBound);
 }
 
-class SampleLoss final : public BatchMapOp {
+class SampleLoss final : public ImageMapOp {
  public:
   SampleLoss(std::string_view name, std::string_view grad, TargetKind target, double flops,
              std::vector<std::string_view> numbers)
-      : BatchMapOp(name),
+      : ImageMapOp(name),
         grad_(grad),
         target_(target),
         flops_(flops),
@@ -57,11 +57,11 @@ class SampleLoss final : public BatchMapOp {
   std::vector<std::string_view> numbers_;
 };
 
-class SampleLossGrad final : public BatchMapOp {
+class SampleLossGrad final : public ImageMapOp {
  public:
   SampleLossGrad(std::string_view name, TargetKind target, double flops,
                  std::vector<std::string_view> numbers)
-      : BatchMapOp(name), target_(target), flops_(flops), numbers_(std::move(numbers)) {}
+      : ImageMapOp(name), target_(target), flops_(flops), numbers_(std::move(numbers)) {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 3, 3);

@@ -91,6 +91,7 @@ class CutMaker {
     }
   }
 
+  bool over_batch() const { return dependencies_.axis == graph::kBatchAxis; }
   size_t value_of(InstanceId id) const { return plan_.instances[id.index()].value.index(); }
   // Where a reader stands. A clone reads for the one that it was made for: it stands behind the
   // anchor like that, though its place is before.
@@ -246,16 +247,50 @@ class CutMaker {
       editor_.insert_behind(last, WaitTransfer{transfers_});
       editor_.insert_behind(maker, BeginTransfer{transfers_++, plain, file});
     }
-    const InstanceId copy =
-        load_before(request.uses.front().item, file, plan_.instances[plain.index()].copy);
+    const int number = plan_.instances[plain.index()].copy;
+    if (!over_batch()) return load_rows(request, file, number);
+    const InstanceId copy = load_before(request.uses.front().item, file, number);
     for (const Use& use : request.uses) redirect(use, copy);
   }
 
+  // For each loop that reads it the rows that a turn needs; all of them where that cannot be said.
+  void load_rows(const Request& request, InstanceId file, int number) {
+    std::map<LoopId, std::vector<Use>> bodies;
+    for (const Use& use : request.uses) bodies[editor_.entry(use.item).body].push_back(use);
+    for (const auto& [body, uses] : bodies) {
+      const graph::AxisUse rows = rows_of_turn(body, uses);
+      Index where = uses.front().item;
+      if (rows.dimension < 0 && body.valid()) where = editor_.item_in(where, LoopId());
+      const InstanceId copy = load_before(where, file, number, rows);
+      for (const Use& use : uses) redirect(use, copy);
+    }
+  }
+
+  // The widest window of the readers; dimension −1: they need all rows, or others than windows.
+  graph::AxisUse rows_of_turn(LoopId body, const std::vector<Use>& uses) const {
+    graph::AxisUse widest;
+    if (!body.valid()) return widest;
+    for (const Use& use : uses) {
+      const auto& call = std::get<Call>(editor_.entry(use.item).item);
+      const BatchRole& role = dependencies_.roles[call.node.index()];
+      if (!role.sliced) return {};
+      const graph::AxisUse& rows = facts_.axes(call.node)[static_cast<size_t>(role.axis)]
+                                       .inputs[static_cast<size_t>(use.operand)];
+      const bool other = widest.dimension >= 0 &&
+                         (rows.dimension != widest.dimension || rows.stride != widest.stride);
+      if (rows.dimension < 0 || other) return {};
+      widest = {rows.dimension, rows.stride, std::max(widest.before, rows.before),
+                std::max(widest.after, rows.after)};
+    }
+    return widest;
+  }
+
   // A copy that is loaded from the file in the body of `where`.
-  InstanceId load_before(Index where, InstanceId file, int number) {
+  InstanceId load_before(Index where, InstanceId file, int number, graph::AxisUse rows = {}) {
     const InstanceId copy = add_instance(plan_.instances[file.index()].value, number, "");
     loaded_from_[copy] = file;
-    makers_[copy.index()] = editor_.insert_before(where, BeginTransfer{transfers_, file, copy});
+    makers_[copy.index()] =
+        editor_.insert_before(where, BeginTransfer{transfers_, file, copy, rows});
     editor_.insert_before(where, WaitTransfer{transfers_++});
     return copy;
   }
@@ -330,7 +365,8 @@ class CutMaker {
   // The item before which the clone has to stand; −1: there is no place.
   Index find_place(NodeId node, const Request& request) const {
     Index where = request.uses.front().item;
-    while (!fits_into(node, editor_.entry(where).body)) {
+    while (!fits_into(node, editor_.entry(where).body) ||
+           !serves_turns(request, editor_.entry(where).body)) {
       where = editor_.enter(editor_.entry(where).body);
     }
     const int64_t at = editor_.key(where);
@@ -346,10 +382,28 @@ class CutMaker {
     const BatchRole& role = dependencies_.roles[node.index()];
     if (!role.sliced) return false;
     for (LoopId loop = body; loop.valid(); loop = editor_.parent(loop)) {
-      const int64_t slice = plan_.loops[loop.index()].slice;
-      if (slice % role.unit != 0 && slice < facts_.batch()) return false;
+      const Loop& around = plan_.loops[loop.index()];
+      if (around.axis != dependencies_.axis || role.extent != whole_extent(loop)) return false;
+      if (around.slice % role.unit != 0 && around.slice < role.extent) return false;
     }
     return true;
+  }
+
+  // Rows in all of the outermost loop around.
+  int64_t whole_extent(LoopId loop) const {
+    while (editor_.parent(loop).valid()) loop = editor_.parent(loop);
+    return plan_.loops[loop.index()].extent;
+  }
+
+  // Whether what is made in a turn of `body` is all that its readers there need.
+  bool serves_turns(const Request& request, LoopId body) const {
+    if (!body.valid() || over_batch()) return true;
+    return std::ranges::all_of(request.uses, [&](const Use& use) {
+      if (!editor_.holds(body, use.item) || use.operand < 0) return true;
+      const auto* call = std::get_if<Call>(&editor_.entry(use.item).item);
+      return call != nullptr &&
+             shares_turns(facts_, dependencies_, call->node, static_cast<size_t>(use.operand));
+    });
   }
 
   // Whether the state variable of this incoming value has a new one by then.
@@ -378,7 +432,7 @@ class CutMaker {
     if (request.kind != CutKind::kRecompute || key(first) >= request.anchor) return;
     const bool batched = graph_.value(request.value).type.shape.has_batch();
     Index where = request.uses.front().item;
-    while (!batched && editor_.entry(where).body.valid()) {
+    while (!(batched && over_batch()) && editor_.entry(where).body.valid()) {
       where = editor_.enter(editor_.entry(where).body);
     }
     if (reading_key(where) < request.anchor) return;

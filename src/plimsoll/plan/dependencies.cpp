@@ -35,13 +35,29 @@ bool can_slice(const ProgramFacts& facts, NodeId id, const graph::Axis& axis) {
   return true;
 }
 
-BatchRole find_role(const ProgramFacts& facts, NodeId id) {
+// The same for the rows of images. Sums go over the batch first: its images are in one block.
+bool can_slice_rows(const ProgramFacts& facts, NodeId id, const graph::Axis& axis) {
+  const bool reduce = axis.kind == graph::AxisKind::kReduce;
+  if (!reduce && axis.kind != graph::AxisKind::kMap && axis.kind != graph::AxisKind::kWindow) {
+    return false;
+  }
+  const int batch = graph::find_axis(facts.axes(id), graph::kBatchAxis);
+  const auto b = static_cast<size_t>(batch);
+  if (batch >= 0 && facts.block(id)[b] < facts.extent(id, b)) return false;
+  return std::ranges::all_of(axis.outputs, [&](const graph::AxisUse& use) {
+    return reduce ? use.dimension < 0 : use.dimension >= 0;
+  });
+}
+
+BatchRole find_role(const ProgramFacts& facts, NodeId id, std::string_view name) {
   BatchRole role;
   const std::vector<graph::Axis>& axes = facts.axes(id);
-  role.axis = graph::find_axis(axes, graph::kBatchAxis);
+  role.axis = graph::find_axis(axes, name);
   if (role.axis < 0) return role;
   const graph::Axis& axis = axes[static_cast<size_t>(role.axis)];
-  role.sliced = can_slice(facts, id, axis);
+  role.extent = facts.extent(id, static_cast<size_t>(role.axis));
+  role.sliced =
+      name == graph::kBatchAxis ? can_slice(facts, id, axis) : can_slice_rows(facts, id, axis);
   if (!role.sliced) return role;
   const bool any_rows =
       axis.kind == graph::AxisKind::kMap && facts.catalog().row_exact(facts.graph(), id, role.axis);
@@ -71,7 +87,8 @@ ValueId find_update(const ProgramFacts& facts, const graph::StateVariable& state
 
 class DependencyFinder {
  public:
-  explicit DependencyFinder(const ProgramFacts& facts) : facts_(facts) {
+  DependencyFinder(const ProgramFacts& facts, std::string_view axis) : facts_(facts) {
+    result_.axis = axis;
     result_.before.resize(facts.graph().nodes.size());
     result_.after.resize(facts.graph().nodes.size());
   }
@@ -79,7 +96,7 @@ class DependencyFinder {
   Dependencies find() {
     const graph::Graph& graph = facts_.graph();
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
-      result_.roles.push_back(find_role(facts_, NodeId(n)));
+      result_.roles.push_back(find_role(facts_, NodeId(n), result_.axis));
       for (ValueId input : graph.nodes[n].inputs) {
         if (graph.value(input).kind == graph::ValueKind::kNode) {
           add(graph.value(input).producer, NodeId(n));
@@ -134,9 +151,10 @@ class DependencyFinder {
     const graph::Node& node = facts_.graph().node(v.producer);
     if (node.op->traits().state_write) return false;
     if (!result_.roles[v.producer.index()].sliced) return true;
-    return std::ranges::all_of(node.outputs, [&](ValueId output) {
-      return facts_.graph().value(output).type.shape.has_batch();
-    });
+    const BatchRole& role = result_.roles[v.producer.index()];
+    const graph::Axis& axis = facts_.axes(v.producer)[static_cast<size_t>(role.axis)];
+    return std::ranges::all_of(axis.outputs,
+                               [](const graph::AxisUse& use) { return use.dimension >= 0; });
   }
 
   // What cannot come before `node`.
@@ -178,13 +196,61 @@ class DependencyFinder {
 
 }  // namespace
 
-Dependencies find_dependencies(const ProgramFacts& facts) { return DependencyFinder(facts).find(); }
+Dependencies find_dependencies(const ProgramFacts& facts, std::string_view axis) {
+  return DependencyFinder(facts, axis).find();
+}
 
 bool is_carried(const ProgramFacts& facts, const Dependencies& dependencies, ValueId value) {
   const graph::Value& v = facts.graph().value(value);
   if (!v.type.shape.has_batch()) return false;
-  return v.kind == graph::ValueKind::kInput ||
-         (v.kind == graph::ValueKind::kNode && dependencies.roles[v.producer.index()].sliced);
+  if (v.kind == graph::ValueKind::kInput) return dependencies.axis == graph::kBatchAxis;
+  if (v.kind != graph::ValueKind::kNode) return false;
+  const BatchRole& role = dependencies.roles[v.producer.index()];
+  if (!role.sliced) return false;
+  const graph::Axis& axis = facts.axes(v.producer)[static_cast<size_t>(role.axis)];
+  return axis.outputs[static_cast<size_t>(v.output)].dimension >= 0;
+}
+
+bool shares_turns(const ProgramFacts& facts, const Dependencies& dependencies, NodeId reader,
+                  size_t input) {
+  const ValueId value = facts.graph().node(reader).inputs[input];
+  if (!is_carried(facts, dependencies, value)) return false;
+  if (dependencies.axis == graph::kBatchAxis) return true;
+  const graph::Value& v = facts.graph().value(value);
+  const BatchRole& made = dependencies.roles[v.producer.index()];
+  const BatchRole& read = dependencies.roles[reader.index()];
+  if (!read.sliced || made.extent != read.extent) return false;
+  const graph::Axis& maker = facts.axes(v.producer)[static_cast<size_t>(made.axis)];
+  const graph::Axis& axis = facts.axes(reader)[static_cast<size_t>(read.axis)];
+  return maker.outputs[static_cast<size_t>(v.output)] == axis.inputs[input];
+}
+
+int64_t turn_bytes(const ProgramFacts& facts, const Dependencies& dependencies, ValueId value,
+                   int64_t rows) {
+  const graph::Value& v = facts.graph().value(value);
+  if (!v.type.shape.has_batch()) return row_bytes(v.type.dtype, v.type.shape).count();
+  if (dependencies.axis == graph::kBatchAxis) {
+    return row_bytes(v.type.dtype, v.type.shape).count() * std::min(rows, facts.batch());
+  }
+  const int64_t whole = row_bytes(v.type.dtype, v.type.shape).count() * facts.batch();
+  if (!is_carried(facts, dependencies, value)) return whole;
+  const int64_t extent = dependencies.roles[v.producer.index()].extent;
+  return whole / extent * std::min(rows, extent);
+}
+
+int64_t find_extent(const ProgramFacts& facts, const Dependencies& dependencies,
+                    std::span<const NodeId> nodes) {
+  if (dependencies.axis == graph::kBatchAxis || nodes.empty()) return facts.batch();
+  return dependencies.roles[nodes.front().index()].extent;
+}
+
+bool cuts_images(const ProgramFacts& facts) {
+  if (facts.batch() != 1) return false;
+  for (size_t n = 0; n < facts.graph().nodes.size(); ++n) {
+    const BatchRole role = find_role(facts, NodeId(n), graph::kRowsAxis);
+    if (role.sliced && role.unit > 1 && role.unit < role.extent) return true;
+  }
+  return false;
 }
 
 }  // namespace plimsoll::plan

@@ -12,6 +12,7 @@ struct InstanceLinks {
   const Call* writer = nullptr;
   int output = 0;
   InstanceId copied_from;  // source of an encode or a transfer
+  graph::AxisUse rows;     // that the transfer asks for
   std::vector<std::pair<const Call*, int>> readers;
 };
 
@@ -31,6 +32,7 @@ std::vector<InstanceLinks> find_links(const ProgramPlan& plan) {
       links[encode->target.index()].copied_from = encode->source;
     } else if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
       links[begin->target.index()].copied_from = begin->source;
+      links[begin->target.index()].rows = begin->rows;
     }
   };
   for (const Item& item : plan.items) visit(item);
@@ -58,8 +60,11 @@ class RuleFinder {
     }
     if (instance.space == Space::kState) return rule;
     const InstanceLinks& origin = links_[trace(id).index()];
+    const graph::AxisUse& rows = links_[id.index()].rows;
     for (LoopId loop = instance.home; loop.valid(); loop = parents_[loop.index()]) {
-      if (value.kind == graph::ValueKind::kInput) {
+      if (rows.dimension >= 0 && plan_.loops[loop.index()].axis == graph::kRowsAxis) {
+        cut(loop, rows, rule);
+      } else if (value.kind == graph::ValueKind::kInput) {
         cut_input(loop, origin, rule);
       } else if (value.kind == graph::ValueKind::kState) {
         const bool rows = plan_.loops[loop.index()].axis == graph::kStateRowsAxis && !rule.empty();

@@ -1,6 +1,7 @@
 #include "plan/order.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 
@@ -88,10 +89,8 @@ class ListScheduler {
     if (value.kind == graph::ValueKind::kState || is_update_[id.index()]) return 0;
     const bool carried = is_carried(facts_, dependencies_, id);
     if (stretch_->slice != 0 && !(carried && local_[id.index()])) return 0;
-    const int64_t rows = !value.type.shape.has_batch() ? 1
-                         : stretch_->slice == 0        ? facts_.batch()
-                                                       : std::min(stretch_->slice, facts_.batch());
-    return row_bytes(value.type.dtype, value.type.shape).count() * rows;
+    constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
+    return turn_bytes(facts_, dependencies_, id, stretch_->slice == 0 ? kAllRows : stretch_->slice);
   }
 
   int64_t delta(NodeId id) const {

@@ -22,10 +22,12 @@ enum class OrderRule : uint8_t {
 };
 std::string_view to_string(OrderRule rule);
 
-// A stretch of nodes: outside of loops (slice 0), or a loop over the batch.
+// A stretch of nodes: outside of loops (slice 0), or a loop over the batch (or over rows: `extent`
+// of them, else 0).
 struct Stretch {
   std::vector<graph::NodeId> nodes;
   int64_t slice = 0;
+  int64_t extent = 0;
   friend bool operator==(const Stretch&, const Stretch&) = default;
 };
 

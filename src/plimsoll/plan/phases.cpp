@@ -1,6 +1,8 @@
 #include "plan/phases.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 namespace plimsoll::plan {
 namespace {
@@ -26,10 +28,32 @@ class SlotFinder {
       if (slot >= result.size()) result.resize(slot + 1);
       result[slot].push_back(node);
     }
-    return result;
+    return dependencies_.axis == graph::kBatchAxis ? result : split_by_extent(result);
   }
 
  private:
+  // Phases of images of several heights fall apart: nothing in one needs another of the same slot.
+  std::vector<std::vector<NodeId>> split_by_extent(
+      const std::vector<std::vector<NodeId>>& slots) const {
+    std::vector<std::vector<NodeId>> result;
+    for (size_t s = 0; s < slots.size(); ++s) {
+      if (s % 2 == 0) {
+        result.push_back(slots[s]);
+        continue;
+      }
+      std::map<int64_t, std::vector<NodeId>, std::greater<>> parts;
+      for (NodeId node : slots[s]) parts[dependencies_.roles[node.index()].extent].push_back(node);
+      bool first = true;
+      for (auto& [extent, nodes] : parts) {
+        if (!first) result.emplace_back();
+        result.push_back(std::move(nodes));
+        first = false;
+      }
+      if (parts.empty()) result.emplace_back();
+    }
+    return result;
+  }
+
   bool sliced(NodeId node) const { return dependencies_.roles[node.index()].sliced; }
 
   // How many slots lie between a node and one that must come after it.
@@ -42,11 +66,12 @@ class SlotFinder {
   // Whether `second` reads a sum over the batch of `first`, or overwrites what it reads.
   bool needs_total(NodeId first, NodeId second) const {
     bool reads = false;
-    for (ValueId input : graph_.node(second).inputs) {
-      const graph::Value& value = graph_.value(input);
+    const std::vector<ValueId>& inputs = graph_.node(second).inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const graph::Value& value = graph_.value(inputs[i]);
       if (value.kind != graph::ValueKind::kNode || value.producer != first) continue;
       reads = true;
-      if (!is_carried(facts_, dependencies_, input)) return true;
+      if (!shares_turns(facts_, dependencies_, second, i)) return true;
     }
     return !reads;
   }

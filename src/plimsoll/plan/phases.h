@@ -14,6 +14,10 @@
 // Nodes stand as early as they can, so that gradients are complete early, but for two kinds: what
 // depends on inputs and constants alone is computed where it is needed first, and so is what would
 // cross to a later phase with more bytes than what it is made from.
+//
+// Phases over the rows of images are cut at windows too: a convolution needs rows above and below
+// its own, so what it reads is made in an earlier phase, and all nodes of a phase have images of
+// one height.
 
 #include <vector>
 

@@ -31,6 +31,7 @@
 #include "base/id.h"
 #include "graph/ir.h"
 #include "graph/kernel_catalog.h"
+#include "graph/op.h"
 
 namespace plimsoll::plan {
 
@@ -98,6 +99,9 @@ struct BeginTransfer {
   int number = 0;
   InstanceId source;
   InstanceId target;
+  // In a loop over the rows of images: the rows that a turn needs where those are others than its
+  // producer's axes say, for readers with windows or of another height. Dimension −1: as they say.
+  graph::AxisUse rows = {};
   friend bool operator==(const BeginTransfer&, const BeginTransfer&) = default;
 };
 struct WaitTransfer {

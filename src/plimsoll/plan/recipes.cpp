@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -16,7 +17,8 @@ using Slots = std::span<const std::vector<graph::NodeId>>;
 Shapes smallest_shapes(const ProgramFacts& facts, const Dependencies& dependencies, Slots slots) {
   Shapes shapes;
   for (size_t s = 1; s < slots.size(); s += 2) {
-    shapes.push_back({std::min(find_unit(dependencies, slots[s]), facts.batch()), 0});
+    const int64_t extent = find_extent(facts, dependencies, slots[s]);
+    shapes.push_back({std::min(find_unit(dependencies, slots[s]), extent), 0});
   }
   return shapes;
 }
@@ -26,19 +28,22 @@ Shapes smallest_shapes(const ProgramFacts& facts, const Dependencies& dependenci
 std::vector<Shapes> make_flat_shapes(const ProgramFacts& facts, const Dependencies& dependencies,
                                      Slots slots) {
   std::vector<Shapes> result = {smallest_shapes(facts, dependencies, slots)};
-  const auto is_whole = [&](const PhaseShape& shape) { return shape.slice >= facts.batch(); };
-  while (!std::ranges::all_of(result.back(), is_whole)) {
+  for (bool whole = false; !whole;) {
     Shapes next = result.back();
-    for (PhaseShape& shape : next) {
-      shape.slice = 2 * shape.slice >= facts.batch() ? facts.batch() : 2 * shape.slice;
+    whole = true;
+    for (size_t p = 0; p < next.size(); ++p) {
+      const int64_t extent = find_extent(facts, dependencies, slots[2 * p + 1]);
+      whole = whole && next[p].slice >= extent;
+      next[p].slice = std::min(2 * next[p].slice, extent);
     }
-    result.push_back(std::move(next));
+    if (!whole) result.push_back(std::move(next));
   }
   return result;
 }
 
 std::vector<Shapes> make_nested_shapes(const ProgramFacts& facts, const Dependencies& dependencies,
                                        Slots slots) {
+  if (dependencies.axis != graph::kBatchAxis) return {};
   const Shapes smallest = smallest_shapes(facts, dependencies, slots);
   std::set<int64_t> inner;
   for (size_t s = 1; s < slots.size(); s += 2) {
@@ -253,6 +258,17 @@ std::string describe_shapes(const Shapes& shapes, int64_t batch) {
   if (inner.empty()) return text;
   const bool one = inner.size() == 1 && *inner.begin() != kNestFully;
   return text + (one ? ", inside " + std::to_string(*inner.begin()) : ", nested");
+}
+
+std::string describe_row_shapes(const Shapes& shapes) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  int64_t most = 0;
+  for (const PhaseShape& shape : shapes) {
+    least = std::min(least, shape.slice);
+    most = std::max(most, shape.slice);
+  }
+  const std::string range = least >= most ? "" : std::to_string(least) + " to ";
+  return "images in slices of " + range + std::to_string(most) + " rows";
 }
 
 std::string describe_cuts(const ProgramPlan& plan) {

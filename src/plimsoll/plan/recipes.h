@@ -53,6 +53,8 @@ size_t count_root_segments(const ProgramFacts& facts);
 
 // "whole batch", "slices of 4", "slices of 4 to 16, inside 2", "slices of 64, nested".
 std::string describe_shapes(const Shapes& shapes, int64_t batch);
+// "images in slices of 8 to 64 rows".
+std::string describe_row_shapes(const Shapes& shapes);
 // ", 3 values as bits, 12 computed again"; empty where there is nothing of the kind.
 std::string describe_cuts(const ProgramPlan& plan);
 

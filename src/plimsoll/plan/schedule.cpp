@@ -32,15 +32,16 @@ class ScheduleMaker {
       if (stretch.slice == 0) {
         schedule_.items.insert(schedule_.items.end(), items.begin(), items.end());
       } else {
-        schedule_.items.push_back(add_loop(stretch.slice, std::move(items)));
+        schedule_.items.push_back(add_loop(stretch.slice, std::move(items), stretch.extent));
       }
     }
+    schedule_.axis = dependencies_.axis;
     return std::move(schedule_);
   }
 
  private:
-  ScheduleItem add_loop(int64_t slice, std::vector<ScheduleItem> items) {
-    schedule_.loops.push_back({slice, std::move(items)});
+  ScheduleItem add_loop(int64_t slice, std::vector<ScheduleItem> items, int64_t extent = 0) {
+    schedule_.loops.push_back({slice, std::move(items), extent});
     return {NodeId(), static_cast<int32_t>(schedule_.loops.size() - 1)};
   }
 
@@ -124,9 +125,11 @@ Schedule make_schedule(const ProgramFacts& facts, const Dependencies& dependenci
   std::vector<Stretch> stretches;
   for (size_t s = 0; s < slots.size(); ++s) {
     if (slots[s].empty()) continue;
-    const bool looped = s % 2 == 1 && shapes[s / 2].slice < facts.batch();
+    const int64_t extent = find_extent(facts, dependencies, slots[s]);
+    const bool looped = s % 2 == 1 && shapes[s / 2].slice < extent;
     if (looped || stretches.empty() || stretches.back().slice != 0) {
-      stretches.push_back({{}, looped ? shapes[s / 2].slice : 0});
+      const bool rows = looped && dependencies.axis != graph::kBatchAxis;
+      stretches.push_back({{}, looped ? shapes[s / 2].slice : 0, rows ? extent : 0});
     }
     std::vector<NodeId>& nodes = stretches.back().nodes;
     nodes.insert(nodes.end(), slots[s].begin(), slots[s].end());

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "plan/dependencies.h"
@@ -33,11 +34,13 @@ struct ScheduleItem {
 struct ScheduleLoop {
   int64_t slice = 0;
   std::vector<ScheduleItem> items;
+  int64_t extent = 0;  // 0: the rows around it
   friend bool operator==(const ScheduleLoop&, const ScheduleLoop&) = default;
 };
 struct Schedule {
   std::vector<ScheduleLoop> loops;
   std::vector<ScheduleItem> items;  // the root
+  std::string axis{graph::kBatchAxis};
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 

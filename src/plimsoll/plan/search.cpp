@@ -46,13 +46,31 @@ struct Score {
   size_t cuts = 0;
 };
 
+// By rising arena up to that of the free plan, seconds strictly falling.
+std::vector<Candidate> keep_frontier(std::vector<Candidate> placed, Bytes free_bytes) {
+  std::ranges::stable_sort(placed, [](const Candidate& a, const Candidate& b) {
+    return a.arena_bytes != b.arena_bytes ? a.arena_bytes < b.arena_bytes : a.seconds < b.seconds;
+  });
+  std::vector<Candidate> frontier;
+  for (Candidate& candidate : placed) {
+    if (candidate.arena_bytes > free_bytes) break;
+    if (!frontier.empty() && candidate.seconds >= frontier.back().seconds) continue;
+    frontier.push_back(std::move(candidate));
+  }
+  PLIMSOLL_CHECK(!frontier.empty(), "the search finds a plan of every program");
+  return frontier;
+}
+
 class Search {
  public:
-  Search(ProgramFacts& facts, std::span<const StatePlacement> states, const PlanOptions& options)
+  // `rows`: phases over the rows of images instead of the batch.
+  Search(ProgramFacts& facts, std::span<const StatePlacement> states, const PlanOptions& options,
+         bool rows)
       : facts_(facts),
         states_(states),
         options_(options),
-        trials_(facts, states, options),
+        rows_(rows),
+        trials_(facts, states, options, rows),
         spilled_(has_spilled_states(facts.graph(), states)),
         steps_(options.max_steps) {}
 
@@ -277,7 +295,7 @@ class Search {
   void cut_exactly(size_t bases) {
     std::vector<Cut> cuts = find_all_cuts(facts_, trials_.dependencies());
     std::erase_if(cuts, [&](const Cut& cut) {
-      return !(cut.kind == CutKind::kForm ? options_.saved_forms : options_.recompute);
+      return !(cut.kind == CutKind::kForm ? options_.saved_forms && !rows_ : options_.recompute);
     });
     if (!small() || cuts.size() > kMostExactCuts) return;
     for (size_t choice = 1; choice < size_t{1} << cuts.size(); ++choice) {
@@ -298,7 +316,8 @@ class Search {
 
   // Gives up what is alive at the peak and not used, bit by bit.
   void evict_from(Recipe recipe, int64_t steps) {
-    const EvictOptions how{.forms = options_.saved_forms,
+    // Bits have no rows of their own.
+    const EvictOptions how{.forms = options_.saved_forms && !rows_,
                            .recompute = options_.recompute,
                            .reread = options_.reread_inputs,
                            .move = options_.move};
@@ -350,7 +369,9 @@ class Search {
   Candidate place(const Score& score) {
     Candidate candidate{recipe_of(score), {}, {}, score.seconds, {}};
     ProgramPlan plan = trials_.build(candidate.recipe);
-    candidate.what = describe_shapes(score.recipe.shapes, facts_.batch());
+    candidate.recipe.rows = rows_;
+    candidate.what = rows_ ? describe_row_shapes(score.recipe.shapes)
+                           : describe_shapes(score.recipe.shapes, facts_.batch());
     if (score.recipe.reread) candidate.what += ", inputs read again";
     candidate.what += describe_cuts(plan);
     const std::vector<Buffer> buffers = find_buffers(plan);
@@ -398,23 +419,10 @@ class Search {
     return keep_frontier(std::move(placed), free_bytes);
   }
 
-  static std::vector<Candidate> keep_frontier(std::vector<Candidate> placed, Bytes free_bytes) {
-    std::ranges::stable_sort(placed, [](const Candidate& a, const Candidate& b) {
-      return a.arena_bytes != b.arena_bytes ? a.arena_bytes < b.arena_bytes : a.seconds < b.seconds;
-    });
-    std::vector<Candidate> frontier;
-    for (Candidate& candidate : placed) {
-      if (candidate.arena_bytes > free_bytes) break;
-      if (!frontier.empty() && candidate.seconds >= frontier.back().seconds) continue;
-      frontier.push_back(std::move(candidate));
-    }
-    PLIMSOLL_CHECK(!frontier.empty(), "the search finds a plan of every program");
-    return frontier;
-  }
-
   ProgramFacts& facts_;
   std::span<const StatePlacement> states_;
   const PlanOptions& options_;
+  bool rows_;
   Trials trials_;
   bool spilled_;  // some state variables lie in the spill file
   int64_t steps_;
@@ -438,12 +446,22 @@ int64_t count_clones(const ProgramPlan& plan) {
 
 Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
                         const PlanOptions& options) {
-  return Search(facts, states, options).run();
+  Searched searched = Search(facts, states, options, false).run();
+  if (!options.slices || !cuts_images(facts)) return searched;
+  // Loops over rows for what does not fit otherwise, or is as fast in less.
+  Searched rows = Search(facts, states, options, true).run();
+  const Bytes free_bytes = searched.candidates.back().arena_bytes;
+  for (Candidate& candidate : rows.candidates) {
+    searched.candidates.push_back(std::move(candidate));
+  }
+  searched.candidates = keep_frontier(std::move(searched.candidates), free_bytes);
+  searched.cut_short = searched.cut_short || rows.cut_short;
+  return searched;
 }
 
 ProgramPlan realize(const Candidate& candidate, ProgramFacts& facts,
                     std::span<const StatePlacement> states, const PlanOptions& options) {
-  Trials trials(facts, states, options);
+  Trials trials(facts, states, options, candidate.recipe.rows);
   ProgramPlan plan = trials.build(candidate.recipe);
   const CompleteOptions how{.gap = options.gap, .several_placers = options.several_placers};
   complete_offsets(plan, facts.graph(), states, find_buffers(plan), how);

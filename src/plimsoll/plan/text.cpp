@@ -108,7 +108,13 @@ class ProgramPrinter {
   void print_item(const Drain& drain, int) { text_ += "drain " + number(drain.source) + "\n"; }
   void print_item(const BeginTransfer& begin, int) {
     text_ += "begin t" + std::to_string(begin.number) + " " + number(begin.source) + " -> " +
-             number(begin.target) + "\n";
+             number(begin.target);
+    if (begin.rows.dimension >= 0) {
+      text_ += " rows=" + std::to_string(begin.rows.dimension) + ":" +
+               std::to_string(begin.rows.stride) + ":" + std::to_string(begin.rows.before) + ":" +
+               std::to_string(begin.rows.after);
+    }
+    text_ += "\n";
   }
   void print_item(const WaitTransfer& wait, int) {
     text_ += "wait t" + std::to_string(wait.number) + "\n";

@@ -243,12 +243,34 @@ void ProgramParser::parse_encode(TextLine& line) {
   append(encode);
 }
 
+// "dimension:stride:before:after"
+static graph::AxisUse parse_rows(const TextLine& line, const std::string& text) {
+  constexpr size_t kNumbers = 4;
+  std::vector<int64_t> numbers;
+  for (size_t from = 0; from <= text.size() && numbers.size() <= kNumbers;) {
+    const size_t end = std::min(text.find(':', from), text.size());
+    numbers.push_back(line.parse_count(text.substr(from, end - from), "a number of rows"));
+    from = end + 1;
+  }
+  if (numbers.size() != kNumbers || numbers[1] < 1) {
+    line.fail("expected rows=DIMENSION:STRIDE:BEFORE:AFTER, received rows=" + text + ".");
+  }
+  return {static_cast<int>(numbers[0]), numbers[1], numbers[2], numbers[3]};
+}
+
 void ProgramParser::parse_begin(TextLine& line) {
   BeginTransfer begin;
   begin.number = line.take_number('t', "a transfer");
   begin.source = take_instance(line);
   line.take_mark("->");
   begin.target = take_instance(line);
+  while (!line.empty()) {
+    std::string key;
+    std::string value;
+    line.take_field(key, value);
+    if (key != "rows") line.fail_field(key, "rows");
+    begin.rows = parse_rows(line, value);
+  }
   append(begin);
 }
 

@@ -86,7 +86,25 @@ class TreeBuilder {
   void find_feeds(ValueId value) {
     const std::vector<NodeId>& readers = facts_.users()[value.index()];
     int copies = 0;
-    if (!readers.empty()) split_feed(value, readers, copies);
+    if (readers.empty()) return;
+    over_batch() ? split_feed(value, readers, copies) : feed_whole(value, readers, copies);
+  }
+
+  bool over_batch() const { return schedule_.axis == graph::kBatchAxis; }
+
+  // In front of loops over rows; with `reread` for each of them anew.
+  void feed_whole(ValueId value, const std::vector<NodeId>& readers, int& copies) {
+    std::map<Place, std::vector<NodeId>> parts;
+    for (NodeId reader : readers) parts[place_in(reader, -1)].push_back(reader);
+    if (!options_.reread) {
+      feeds_[parts.begin()->first].push_back(groups_.size());
+      groups_.push_back({value, readers, copies++, {}});
+      return;
+    }
+    for (const auto& [place, nodes] : parts) {
+      feeds_[place].push_back(groups_.size());
+      groups_.push_back({value, nodes, copies++, {}});
+    }
   }
 
   void split_feed(ValueId value, const std::vector<NodeId>& readers, int& copies) {
@@ -117,7 +135,8 @@ class TreeBuilder {
         continue;
       }
       Place place = nodes_[value.producer.index()];
-      while (!value.type.shape.has_batch() && place.body >= 0) {
+      const bool carried = over_batch() && value.type.shape.has_batch();
+      while (!carried && place.body >= 0) {
         place = loops_[static_cast<size_t>(place.body)];
       }
       drains_[place].push_back(output);
@@ -146,8 +165,9 @@ class TreeBuilder {
   void emit_loop(int32_t loop, std::vector<Item>& target, int64_t rows) {
     const ScheduleLoop& source = schedule_.loops[static_cast<size_t>(loop)];
     const size_t index = plan_.loops.size();
+    if (source.extent != 0) rows = source.extent;
     const int64_t slice = std::min(source.slice, rows);
-    plan_.loops.push_back({std::string(graph::kBatchAxis), rows, slice, {}});
+    plan_.loops.push_back({schedule_.axis, rows, slice, {}});
     target.push_back(Enter{LoopId(index)});
     std::vector<Item> items;
     emit_body(source.items, loop, items, slice);

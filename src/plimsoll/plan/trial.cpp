@@ -12,12 +12,12 @@
 namespace plimsoll::plan {
 
 Trials::Trials(ProgramFacts& facts, std::span<const StatePlacement> states,
-               const PlanOptions& options)
+               const PlanOptions& options, bool rows)
     : facts_(facts),
       states_(states),
       spilled_(has_spilled_states(facts.graph(), states)),
       options_(options),
-      dependencies_(find_dependencies(facts)),
+      dependencies_(find_dependencies(facts, rows ? graph::kRowsAxis : graph::kBatchAxis)),
       slots_(find_slots(facts, dependencies_)),
       phase_of_(facts.graph().nodes.size(), -1) {
   for (size_t s = 1; s < slots_.size(); s += 2) {

@@ -26,6 +26,7 @@ struct Recipe {
   bool reread = false;
   std::vector<Cut> cuts;
   bool reload = false;  // state variables in the spill file anew for each reader
+  bool rows = false;    // phases go over the rows of images
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };
 
@@ -33,7 +34,9 @@ struct Recipe {
 // `states` says which variables lie in the spill file.
 class Trials {
  public:
-  Trials(ProgramFacts& facts, std::span<const StatePlacement> states, const PlanOptions& options);
+  // `rows`: over the rows of images; recipes must say the same.
+  Trials(ProgramFacts& facts, std::span<const StatePlacement> states, const PlanOptions& options,
+         bool rows = false);
 
   ProgramFacts& facts() { return facts_; }
   const Dependencies& dependencies() const { return dependencies_; }

@@ -224,8 +224,38 @@ Validation finish_copy(const Subject& subject, Site& site) {
   return check_bound_loops(subject, site);
 }
 
+// A transfer that says which rows a turn of a loop over rows moves, whatever its producer's axes
+// say.
+Validation cut_by_rows(const Subject& subject, const graph::AxisUse& rows, Site& site) {
+  SiteOperand& operand = site.reads.front();
+  const auto loop = std::find_if(site.around.begin(), site.around.end(), [&](LoopId id) {
+    return subject.program.loops[id.index()].axis == graph::kRowsAxis;
+  });
+  const bool dimension = rows.dimension < static_cast<int>(operand.dims.size());
+  if (loop == site.around.end() || !dimension || rows.stride < 1 || rows.before < 0 ||
+      rows.after < 0) {
+    return bad_reference(subject, site,
+                         "expected a loop over rows around a transfer of such rows, and numbers "
+                         "that a window of its value can have");
+  }
+  std::erase_if(operand.cuts, [&](const Cut& cut) {
+    return cut.dimension == rows.dimension ||
+           site.axes[static_cast<size_t>(cut.axis)].name == graph::kRowsAxis;
+  });
+  // The axis of this name that may be there already would be bound to loops of another height.
+  for (SiteAxis& axis : site.axes) {
+    if (axis.name == graph::kRowsAxis) axis.name += " of its producer";
+  }
+  const int64_t extent = subject.program.loops[loop->index()].extent;
+  operand.cuts.push_back({rows.dimension, static_cast<int>(site.axes.size()), rows});
+  site.axes.push_back(
+      {.name = std::string(graph::kRowsAxis), .extent = extent, .block = extent, .loops = {}});
+  return ok();
+}
+
 // Encode and BeginTransfer: the same rows of two instances of one value.
-Validation make_copy(const Subject& subject, InstanceId source, InstanceId target, Site& site) {
+Validation make_copy(const Subject& subject, InstanceId source, InstanceId target,
+                     const graph::AxisUse& rows, Site& site) {
   if (!exists(subject.program, source) || !exists(subject.program, target)) {
     return bad_reference(subject, site, "no such instance");
   }
@@ -237,6 +267,9 @@ Validation make_copy(const Subject& subject, InstanceId source, InstanceId targe
                              name_of(subject, source) + " and " + name_of(subject, target));
   }
   site.reads.push_back(value_operand(subject, source, site));
+  if (rows.dimension >= 0) {
+    if (Validation v = cut_by_rows(subject, rows, site); !v.ok()) return v;
+  }
   site.writes.push_back(site.reads.front());
   site.writes.front().instance = target;
   return finish_copy(subject, site);
@@ -265,10 +298,10 @@ Validation make_end(const Subject& subject, InstanceId id, graph::ValueKind kind
 Validation make_site(const Subject& subject, const Item& item, Site& site) {
   if (const auto* call = std::get_if<Call>(&item)) return make_call(subject, *call, site);
   if (const auto* encode = std::get_if<Encode>(&item)) {
-    return make_copy(subject, encode->source, encode->target, site);
+    return make_copy(subject, encode->source, encode->target, {}, site);
   }
   if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
-    return make_copy(subject, begin->source, begin->target, site);
+    return make_copy(subject, begin->source, begin->target, begin->rows, site);
   }
   if (const auto* feed = std::get_if<Feed>(&item)) {
     return make_end(subject, feed->target, graph::ValueKind::kInput, true, site);

@@ -76,7 +76,27 @@ TEST(Catalog, ConvolutionsHaveSmallerBlocksThanDenseLayers) {
                 {"dilation_rate", std::vector<int64_t>{1, 1}},
                 {"groups", 1}});
   const Graph graph = builder.finish();
-  EXPECT_EQ(make_backend("reference", {})->catalog().block(graph, NodeId(0)), graph::Block{2});
+  EXPECT_EQ(make_backend("reference", {})->catalog().block(graph, NodeId(0)),
+            (graph::Block{2, graph::kWholeAxis}));
+}
+
+// Rows of an image whose call passes 32 MiB, of one image at a time; maps need no box for that.
+TEST(Catalog, LargeImagesAreCutOverTheirRows) {
+  graph::GraphBuilder builder(ops::registry());
+  const ValueId x = builder.input("x", {DType::kFloat32, {Dim::batch(), of(512), of(512), of(32)}});
+  const ValueId w = builder.input("w", {DType::kFloat32, {of(3), of(3), of(32), of(32)}});
+  const ValueId y = builder.call("conv2d", "conv", {x, w},
+                                 {{"filters", 32},
+                                  {"kernel_size", std::vector<int64_t>{3, 3}},
+                                  {"strides", std::vector<int64_t>{1, 1}},
+                                  {"padding", std::vector<int64_t>{1, 1, 1, 1}},
+                                  {"dilation_rate", std::vector<int64_t>{1, 1}},
+                                  {"groups", 1}});
+  builder.call("activation", "relu", {y}, {{"kind", "relu"}});
+  const Graph graph = builder.finish();
+  const auto backend = make_backend("reference", {});
+  EXPECT_EQ(backend->catalog().block(graph, NodeId(0)), (graph::Block{1, 128}));
+  EXPECT_EQ(backend->catalog().block(graph, NodeId(1))[1], graph::kWholeAxis);
 }
 
 TEST(NullBackend, AccountsWithoutComputing) {

@@ -72,7 +72,7 @@ ActivationNumbers numbers_of(const ops::Activation& activation) {
 }
 
 CpuKernel make_activation(const NodeFacts& facts, const CpuOptions& options) {
-  const ops::Activation activation = ops::read_activation(facts.attributes());
+  const ops::Activation activation = ops::read_activation(facts.attributes);
   const int64_t count = facts.output_elements(0);
   if (const auto loop = loops_of(activation.kind, options.isa).values; loop != nullptr) {
     const ActivationNumbers numbers = numbers_of(activation);
@@ -122,7 +122,7 @@ CpuKernel make_relu_grad_from_bits(const NodeFacts& facts, const CpuOptions& opt
 }
 
 CpuKernel make_activation_grad(const NodeFacts& facts, const CpuOptions& options) {
-  const ops::Activation activation = ops::read_activation(facts.attributes());
+  const ops::Activation activation = ops::read_activation(facts.attributes);
   const int64_t count = facts.output_elements(0);
   if (facts.forms[1] == "positive_bits") return make_relu_grad_from_bits(facts, options);
   if (const auto loop = loops_of(activation.kind, options.isa).slopes; loop != nullptr) {

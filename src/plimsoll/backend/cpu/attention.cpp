@@ -361,11 +361,11 @@ CpuKernel make_attention(const NodeFacts& facts, const CpuOptions& options) {
   f.pass = op == "attention"              ? Pass::kForward
            : op == "attention_grad_query" ? Pass::kQueries
                                           : Pass::kKeys;
-  f.operands = ops::read_attention(facts.attributes(), f.pass != Pass::kForward);
-  f.scale = static_cast<float>(facts.attributes().get_double("scale"));
-  f.causal = facts.attributes().get_bool("causal", false);
-  f.rate = facts.attributes().get_double("rate", 0.0);
-  if (f.rate > 0) f.site = facts.attributes().get_int("site");
+  f.operands = ops::read_attention(facts.attributes, f.pass != Pass::kForward);
+  f.scale = static_cast<float>(facts.attributes.get_double("scale"));
+  f.causal = facts.attributes.get_bool("causal", false);
+  f.rate = facts.attributes.get_double("rate", 0.0);
+  if (f.rate > 0) f.site = facts.attributes.get_int("site");
   f.all_queries = facts.inputs[0].shape[1].count;
   f.all_keys = facts.inputs[1].shape[1].count;
   if (f.all_queries * f.all_keys < kLeastPairs) return {};

@@ -18,9 +18,11 @@ namespace {
 struct Channels {
   int64_t rows = 0;  // in the call
   int64_t channels = 1;
-  double batch_rows = 1;  // of the whole batch
-  int64_t rows_per_sample = 1;
+  double batch_rows = 1;        // of the whole batch
+  int64_t rows_per_sample = 1;  // of the whole image
+  int64_t width = 0;            // rows of an image's row; 0: nothing is cut along them
   int batch_axis = -1;
+  int image_axis = -1;
   int parts = 1;
 };
 
@@ -29,7 +31,9 @@ Channels read_channels(const NodeFacts& facts, const CpuOptions& options, int64_
   Channels c;
   c.channels = x[x.rank() - 1].count;
   c.rows = facts.input_elements(0) / c.channels;
-  c.rows_per_sample = x.elements_per_sample() / c.channels;
+  c.rows_per_sample = facts.whole_inputs[0].shape.elements_per_sample() / c.channels;
+  c.image_axis = facts.rows_axis;
+  if (c.image_axis >= 0) c.width = x[2].count;
   c.batch_axis = graph::find_axis(facts.axes, graph::kBatchAxis);
   c.batch_rows = static_cast<double>(c.rows_per_sample) *
                  static_cast<double>(c.batch_axis < 0 ? 1 : facts.batch);
@@ -40,7 +44,11 @@ Channels read_channels(const NodeFacts& facts, const CpuOptions& options, int64_
 // Rows before this block.
 double rows_before(const Channels& c, const KernelCall& call) {
   if (c.batch_axis < 0) return 0.0;
-  return static_cast<double>(call.begin[static_cast<size_t>(c.batch_axis)] * c.rows_per_sample);
+  // Rows are cut of one sample only.
+  const int64_t above =
+      c.image_axis < 0 ? 0 : call.begin[static_cast<size_t>(c.image_axis)] * c.width;
+  return static_cast<double>(call.begin[static_cast<size_t>(c.batch_axis)] * c.rows_per_sample +
+                             above);
 }
 
 // Scratch of one part of a reduction: `doubles` and `floats` numbers a channel.
@@ -159,13 +167,13 @@ Statistics read_statistics(const NodeFacts& facts, const Channels& c, bool given
   Statistics s;
   s.given = given;
   s.first = first;
-  s.epsilon = facts.attributes().get_double("epsilon");
+  s.epsilon = facts.attributes.get_double("epsilon");
   s.batch_rows = c.batch_rows;
   s.channels = c.channels;
   size_t next = gamma;
-  if (facts.attributes().get_bool("scale", true) && gamma != 0) s.gamma = next++;
+  if (facts.attributes.get_bool("scale", true) && gamma != 0) s.gamma = next++;
   if (facts.op() == "batch_norm" || facts.op() == "batch_norm_inference") {
-    if (facts.attributes().get_bool("center", true)) s.beta = next;
+    if (facts.attributes.get_bool("center", true)) s.beta = next;
   }
   return s;
 }
@@ -277,7 +285,7 @@ CpuKernel make_global_average(const NodeFacts& facts, const CpuOptions& options)
 
 CpuKernel make_global_average_grad(const NodeFacts& facts, const CpuOptions& options) {
   const Channels c = read_channels(facts, options, 1);
-  const std::vector<int64_t>& shape = facts.attributes().get_ints("input_shape");
+  const std::vector<int64_t>& shape = facts.attributes.get_ints("input_shape");
   const int64_t positions = shape[0] * shape[1];
   const int parts = parts_for(facts.output_elements(0) * 4, options.threads);
   const auto loop = PLIMSOLL_PICK(options.isa, spread_positions);

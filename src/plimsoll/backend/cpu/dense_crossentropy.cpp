@@ -227,7 +227,7 @@ CpuKernel make_dense_crossentropy(const NodeFacts& facts, const CpuOptions& opti
   const bool forward = op == "dense_crossentropy";
   if (!forward && op != "dense_crossentropy_grad") return {};
   Classifier c;
-  c.bias = facts.attributes().get_bool("use_bias", false);
+  c.bias = facts.attributes.get_bool("use_bias", false);
   const DType labels = facts.inputs[c.label_input()].dtype;
   c.wide_labels = labels == DType::kInt64;
   if (facts.inputs[0].dtype != DType::kFloat32 || (!c.wide_labels && labels != DType::kInt32)) {

@@ -30,8 +30,8 @@ CpuKernel make_binary(const NodeFacts& facts, const CpuOptions& options, Loop sa
 }
 
 CpuKernel make_scale_shift(const NodeFacts& facts, const CpuOptions& options) {
-  const auto scale = static_cast<float>(facts.attributes().get_double("scale"));
-  const auto offset = static_cast<float>(facts.attributes().get_double("offset"));
+  const auto scale = static_cast<float>(facts.attributes.get_double("scale"));
+  const auto offset = static_cast<float>(facts.attributes.get_double("offset"));
   const auto loop = PLIMSOLL_PICK(options.isa, scale_shift_values);
   const int64_t count = facts.output_elements(0);
   const int parts = parts_for(count * 8, options.threads);
@@ -56,8 +56,8 @@ CpuKernel make_bias_add(const NodeFacts& facts, const CpuOptions& options) {
 }
 
 CpuKernel make_dropout(const NodeFacts& facts, const CpuOptions& options) {
-  const double rate = facts.attributes().get_double("rate");
-  const int64_t site = facts.attributes().get_int("site");
+  const double rate = facts.attributes.get_double("rate");
+  const int64_t site = facts.attributes.get_int("site");
   const auto loop = PLIMSOLL_PICK(options.isa, dropout_values);
   const int axis = graph::find_axis(facts.axes, graph::kBatchAxis);
   const int64_t per_sample = facts.inputs[0].shape.elements_per_sample();

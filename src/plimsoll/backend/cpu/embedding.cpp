@@ -198,10 +198,10 @@ CpuKernel make_adam(const NodeFacts& facts, const CpuOptions& options) {
   rows.t.rows = facts.input_elements(0) / rows.t.columns;
   if (!fits_mentions(facts.inputs[0].shape[0].count, rows.t.ids.count)) return {};
   rows.t.parts = parts_for(rows.t.rows * rows.t.columns * 6 * kFloat, options.threads);
-  const auto beta_1 = facts.attributes().get_double("beta_1");
-  const auto beta_2 = facts.attributes().get_double("beta_2");
-  const auto epsilon = static_cast<float>(facts.attributes().get_double("epsilon"));
-  const auto decay = static_cast<float>(facts.attributes().get_double("weight_decay", 0.0));
+  const auto beta_1 = facts.attributes.get_double("beta_1");
+  const auto beta_2 = facts.attributes.get_double("beta_2");
+  const auto epsilon = static_cast<float>(facts.attributes.get_double("epsilon"));
+  const auto decay = static_cast<float>(facts.attributes.get_double("weight_decay", 0.0));
   return kernel_of(
       [=](const KernelCall& call) {
         const float lr = *input_floats(call, 5);

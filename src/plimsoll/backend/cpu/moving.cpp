@@ -29,7 +29,7 @@ int64_t row_of(const graph::ValueType& type, int axis) {
 }
 
 int axis_of(const NodeFacts& facts) {
-  const auto axis = static_cast<int>(facts.attributes().get_int("axis", -1));
+  const auto axis = static_cast<int>(facts.attributes.get_int("axis", -1));
   return axis < 0 ? axis + facts.inputs[0].shape.rank() : axis;
 }
 
@@ -62,7 +62,7 @@ CpuKernel make_slice(const NodeFacts& facts, const CpuOptions& options) {
   const int axis = axis_of(facts);
   const RowCopy copy{row_of(facts.outputs[0], axis), row_of(facts.inputs[0], axis),
                      row_of(facts.outputs[0], axis)};
-  const int64_t offset = facts.attributes().get_int("begin") * row_of(facts.inputs[0], axis) /
+  const int64_t offset = facts.attributes.get_int("begin") * row_of(facts.inputs[0], axis) /
                          facts.inputs[0].shape[axis].count;
   const int64_t bytes = bytes_of_output(facts);
   const int parts = parts_for(2 * bytes, options.threads);
@@ -84,7 +84,7 @@ struct Frame {
 };
 Frame frame_of(const NodeFacts& facts, std::string_view key, const graph::ValueType& inner,
                const graph::ValueType& outer) {
-  const std::vector<int64_t>& borders = facts.attributes().get_ints(key);
+  const std::vector<int64_t>& borders = facts.attributes.get_ints(key);
   return {borders[0],       borders[2] * row_of(inner, 3), inner.shape[1].count,
           row_of(inner, 2), outer.shape[1].count,          row_of(outer, 2)};
 }

@@ -154,8 +154,8 @@ CpuKernel make_narrow_dense(const NodeFacts& facts, const CpuOptions& options) {
   if (d.units > most_units(options.isa)) return {};
   d.width = x.shape[x.shape.rank() - 1].count;
   d.rows = facts.samples() * x.shape.elements_per_sample() / d.width;
-  d.bias = facts.attributes().get_bool("use_bias", false);
-  d.relu = facts.attributes().get_string("activation", "linear") == "relu";
+  d.bias = facts.attributes.get_bool("use_bias", false);
+  d.relu = facts.attributes.get_string("activation", "linear") == "relu";
   if (d.units > 1) {
     if (forward) return make_few_forward(d, options);
     return grad_input ? make_few_grad_input(d, options) : make_few_grad_kernel(d, options);

@@ -18,7 +18,9 @@ int64_t NodeFacts::elements(const graph::ValueType& type, bool input, size_t ope
     for (size_t a = 0; a < axes.size(); ++a) {
       const std::vector<graph::AxisUse>& uses = input ? axes[a].inputs : axes[a].outputs;
       if (operand < uses.size() && uses[operand].dimension == d) {
-        dim = extents[a] * uses[operand].stride;
+        const bool whole = extents[a] == axes[a].extent.at(batch);
+        const graph::AxisUse& use = uses[operand];
+        if (!whole) dim = std::min(dim, (extents[a] - 1) * use.stride + use.before + use.after + 1);
       }
     }
     count *= dim;
@@ -45,6 +47,7 @@ NodeFacts node_facts(const graph::Graph& graph, graph::NodeId node, int64_t batc
                      std::span<const int64_t> extents, std::span<const std::string> forms) {
   NodeFacts facts;
   facts.node = &graph.node(node);
+  facts.attributes = facts.node->attributes;
   facts.inputs = graph::input_types(graph, node);
   facts.outputs = graph::output_types(graph, node);
   facts.axes = facts.node->op->axes(facts.types());
@@ -52,6 +55,19 @@ NodeFacts node_facts(const graph::Graph& graph, graph::NodeId node, int64_t batc
   facts.extents.assign(extents.begin(), extents.end());
   facts.forms.assign(forms.begin(), forms.end());
   facts.forms.resize(facts.inputs.size());
+  facts.whole_inputs = facts.inputs;
+  return facts;
+}
+
+NodeFacts block_facts(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                      std::span<const int64_t> extents, std::span<const std::string> forms,
+                      std::span<const int64_t> begin) {
+  NodeFacts facts = node_facts(graph, node, batch, extents, forms);
+  const int samples = graph::find_axis(facts.axes, graph::kBatchAxis);
+  if (samples >= 0 && cuts_rows(facts.axes, facts.extents)) {
+    facts.extents[static_cast<size_t>(samples)] = 1;
+  }
+  take_row_block(begin, facts);
   return facts;
 }
 

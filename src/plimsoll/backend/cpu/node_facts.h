@@ -13,22 +13,18 @@
 #include <vector>
 
 #include "backend/kernel.h"
+#include "backend/row_block.h"
 #include "graph/op.h"
 
 namespace plimsoll::backend::cpu {
 
-struct NodeFacts {
+struct NodeFacts : NodeProblem {
   const graph::Node* node = nullptr;
-  std::vector<graph::ValueType> inputs;
-  std::vector<graph::ValueType> outputs;
-  std::vector<graph::Axis> axes;
   int64_t batch = 1;
-  std::vector<int64_t> extents;    // one per axis
   std::vector<std::string> forms;  // one per input; "" plain
 
   std::string_view op() const { return node->op->name(); }
-  const graph::Attributes& attributes() const { return node->attributes; }
-  graph::NodeTypes types() const { return {node->attributes, inputs, outputs}; }
+  graph::NodeTypes types() const { return {attributes, inputs, outputs}; }
   // Samples in the call; 1 where the node has no batch axis.
   int64_t samples() const;
   // Elements of an operand in the call.
@@ -44,6 +40,13 @@ struct NodeFacts {
 
 NodeFacts node_facts(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                      std::span<const int64_t> extents, std::span<const std::string> forms);
+
+// The same for a kernel that is to be made: rows of one image stand there as an image
+// (backend/row_block.h). Rows of several images have gaps between them: the kernel is one image's,
+// to be called for each. `begin`: the first row on each axis; empty: the first block.
+NodeFacts block_facts(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                      std::span<const int64_t> extents, std::span<const std::string> forms,
+                      std::span<const int64_t> begin);
 
 // Row-major without gaps; a dimension of extent 1 may have any stride.
 bool is_dense(std::span<const int64_t> dims, std::span<const int64_t> strides);

@@ -46,7 +46,7 @@ struct Split {
 };
 
 float decay_of(const NodeFacts& facts) {
-  return static_cast<float>(facts.attributes().get_double("weight_decay", 0.0));
+  return static_cast<float>(facts.attributes.get_double("weight_decay", 0.0));
 }
 
 CpuKernel make_sgd(const NodeFacts& facts, const CpuOptions& options) {
@@ -65,8 +65,8 @@ CpuKernel make_sgd(const NodeFacts& facts, const CpuOptions& options) {
 CpuKernel make_sgd_momentum(const NodeFacts& facts, const CpuOptions& options) {
   const Split split(facts, options, 5);
   const float decay = decay_of(facts);
-  const auto momentum = static_cast<float>(facts.attributes().get_double("momentum"));
-  const bool nesterov = facts.attributes().get_bool("nesterov", false);
+  const auto momentum = static_cast<float>(facts.attributes.get_double("momentum"));
+  const bool nesterov = facts.attributes.get_bool("nesterov", false);
   const auto loop = PLIMSOLL_PICK(options.isa, momentum_update);
   return kernel_of([=](const KernelCall& call) {
     const SgdStep step{*input_floats(call, 3), decay, momentum, nesterov};
@@ -82,13 +82,13 @@ struct AdamFactors {
   float beta_1, beta_2, take_1, take_2, epsilon, decay;
 };
 AdamFactors read_adam(const NodeFacts& facts) {
-  const double beta_1 = facts.attributes().get_double("beta_1");
-  const double beta_2 = facts.attributes().get_double("beta_2");
+  const double beta_1 = facts.attributes.get_double("beta_1");
+  const double beta_2 = facts.attributes.get_double("beta_2");
   return {static_cast<float>(beta_1),
           static_cast<float>(beta_2),
           static_cast<float>(1.0 - beta_1),
           static_cast<float>(1.0 - beta_2),
-          static_cast<float>(facts.attributes().get_double("epsilon")),
+          static_cast<float>(facts.attributes.get_double("epsilon")),
           decay_of(facts)};
 }
 
@@ -131,8 +131,8 @@ CpuKernel make_amsgrad(const NodeFacts& facts, const CpuOptions& options) {
 
 CpuKernel make_rmsprop(const NodeFacts& facts, const CpuOptions& options) {
   const Split split(facts, options, 5);
-  const double rho = facts.attributes().get_double("rho");
-  const auto epsilon = static_cast<float>(facts.attributes().get_double("epsilon"));
+  const double rho = facts.attributes.get_double("rho");
+  const auto epsilon = static_cast<float>(facts.attributes.get_double("epsilon"));
   const float decay = decay_of(facts);
   const auto loop = PLIMSOLL_PICK(options.isa, rmsprop_update);
   return kernel_of([=](const KernelCall& call) {

@@ -21,13 +21,13 @@ struct Pooling {
 Pooling read_pooling(const NodeFacts& facts, bool gradient, int threads) {
   int64_t height, width, channels;
   if (gradient) {
-    const std::vector<int64_t>& input = facts.attributes().get_ints("input_shape");
+    const std::vector<int64_t>& input = facts.attributes.get_ints("input_shape");
     height = input[0], width = input[1], channels = input[2];
   } else {
     const Shape& input = facts.inputs[0].shape;
     height = input[1].count, width = input[2].count, channels = input[3].count;
   }
-  const ops::Window2d window = ops::pool2d_window(facts.attributes(), height, width);
+  const ops::Window2d window = ops::pool2d_window(facts.attributes, height, width);
   Pooling p{{window[0], window[1], channels}, 1, 1};
   p.images = facts.samples() * facts.inputs[0].shape[0].count;
   p.parts = parts_for(p.images * p.shape.input_elements() * 4, threads);
@@ -103,7 +103,7 @@ CpuKernel make_pooling(const NodeFacts& facts, const CpuOptions& options) {
   const std::string_view op = facts.op();
   if (!op.starts_with("max_pool2d") && !op.starts_with("avg_pool2d")) return {};
   if (facts.inputs[0].dtype != DType::kFloat32) return {};
-  const std::vector<int64_t>& size = facts.attributes().get_ints("pool_size");
+  const std::vector<int64_t>& size = facts.attributes.get_ints("pool_size");
   if (size[0] * size[1] > kMostTaps) return {};
   if (op == "max_pool2d") return make_max_pool(facts, options);
   if (op == "max_pool2d_grad") return make_max_pool_grad(facts, options);

@@ -185,7 +185,7 @@ CpuKernel make_recurrent(const NodeFacts& facts, const CpuOptions& options) {
   if (cell != "lstm" && cell != "gru" && cell != "simple_rnn") return {};
   if (!is_float32(facts)) return {};
   Recurrence r;
-  r.layout = ops::read_recurrent(op, facts.attributes());
+  r.layout = ops::read_recurrent(op, facts.attributes);
   if (!is_ours(r.layout)) return {};
   r.run = functions_of(r.layout.kind, options.isa);
   r.multiply = pick_multiply(options.isa);

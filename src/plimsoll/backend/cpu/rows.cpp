@@ -23,9 +23,9 @@ struct Rows {
 };
 
 CpuKernel make_layer_norm(const NodeFacts& facts, const Rows& r, const CpuOptions& options) {
-  const bool scale = facts.attributes().get_bool("scale", true);
-  const bool center = facts.attributes().get_bool("center", true);
-  const auto epsilon = static_cast<float>(facts.attributes().get_double("epsilon"));
+  const bool scale = facts.attributes.get_bool("scale", true);
+  const bool center = facts.attributes.get_bool("center", true);
+  const auto epsilon = static_cast<float>(facts.attributes.get_double("epsilon"));
   const auto loop = PLIMSOLL_PICK(options.isa, layer_norm_rows);
   const int parts = parts_for(r.rows * r.columns * 4 * kFloat, options.threads);
   return kernel_of([=](const KernelCall& call) {
@@ -39,7 +39,7 @@ CpuKernel make_layer_norm(const NodeFacts& facts, const Rows& r, const CpuOption
 }
 
 CpuKernel make_layer_norm_grad(const NodeFacts& facts, const Rows& r, const CpuOptions& options) {
-  const bool scale = facts.attributes().get_bool("scale", true);
+  const bool scale = facts.attributes.get_bool("scale", true);
   const auto loop = PLIMSOLL_PICK(options.isa, layer_norm_grad_rows);
   const int parts = parts_for(r.rows * r.columns * 6 * kFloat, options.threads);
   return kernel_of([=](const KernelCall& call) {
@@ -185,7 +185,7 @@ CpuKernel make_rows(const NodeFacts& facts, const CpuOptions& options) {
   if (!op.starts_with("layer_norm") && !op.starts_with("softmax")) return {};
   Rows r;
   const Shape& x = facts.inputs[0].shape;
-  const int64_t dims = op.starts_with("layer_norm") ? facts.attributes().get_int("dims") : 1;
+  const int64_t dims = op.starts_with("layer_norm") ? facts.attributes.get_int("dims") : 1;
   for (int64_t d = x.rank() - dims; d < x.rank(); ++d) r.columns *= x[static_cast<int>(d)].count;
   r.rows = facts.input_elements(0) / r.columns;
   if (op == "layer_norm") return make_layer_norm(facts, r, options);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/box.h"
+#include "backend/reference/reference.h"
 #include "graph/op.h"
 
 namespace plimsoll::backend::onednn {
@@ -183,6 +184,8 @@ graph::Block Blocks::block(const Graph& graph, NodeId node) const {
     rule.batch = limited(graph, node, rule.batch);
   }
   rule.call_bytes = Bytes(int64_t{1} << 60);  // the extent has been halved already
+  const int rows = graph::find_axis(axes_of(graph, node), graph::kRowsAxis);
+  rule.any_rows = weight == Weight::kLight && rows >= 0 && reference_row_exact(graph, node, rows);
   return choose_box(graph, node, rule, options_);
 }
 

@@ -346,6 +346,7 @@ PaddedKernel::Sizes padded_sizes(const Convolution& c) {
 
 Convolution full_block(Convolution c) {
   c.samples = c.block_samples;
+  if (c.model_rows) c.geometry.window[0] = *c.model_rows;
   return c;
 }
 
@@ -417,9 +418,9 @@ std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t
   }
   c.samples = facts.samples() * facts.inputs[0].shape[0].count;
   c.block_samples = block_samples * facts.inputs[0].shape[0].count;
-  c.bias = facts.attributes().get_bool("use_bias", false) && c.kind != ConvolutionKind::kGradInput;
+  c.bias = facts.attributes.get_bool("use_bias", false) && c.kind != ConvolutionKind::kGradInput;
   c.relu = c.kind == ConvolutionKind::kForward &&
-           facts.attributes().get_string("activation", "linear") == "relu";
+           facts.attributes.get_string("activation", "linear") == "relu";
   c.packed = c.kind != ConvolutionKind::kGradKernel && facts.inputs[1].dtype == DType::kOpaque;
   return c;
 }

@@ -47,6 +47,9 @@ struct Convolution {
   int64_t pool_rows = 0;
   int64_t pool_columns = 0;
 
+  // Rows of the block that the packed weight's layout is chosen for; none: this one's.
+  std::optional<ops::Window> model_rows = {};
+
   bool pools() const { return pool_rows > 0; }
 };
 

@@ -287,9 +287,9 @@ std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units) 
   if (!d.cut && all_units <= own_units) return std::nullopt;
   d.inner = x.shape[x.shape.rank() - 1].count;
   d.rows = facts.samples() * x.shape.elements_per_sample() / d.inner;
-  d.bias = facts.attributes().get_bool("use_bias", false) && d.kind != DenseKind::kGradInput;
+  d.bias = facts.attributes.get_bool("use_bias", false) && d.kind != DenseKind::kGradInput;
   d.relu = d.kind == DenseKind::kForward &&
-           facts.attributes().get_string("activation", "linear") == "relu";
+           facts.attributes.get_string("activation", "linear") == "relu";
   return d;
 }
 

@@ -1,8 +1,11 @@
 #include "backend/onednn/kernel_library.h"
 
+#include <array>
+
 #include "backend/cpu/families.h"
 #include "backend/cpu/few_channels.h"
 #include "backend/reference/reference.h"
+#include "backend/row_block.h"
 #include "base/error.h"
 
 namespace plimsoll::backend::onednn {
@@ -28,10 +31,79 @@ std::unique_ptr<Kernel> delegated(std::unique_ptr<Kernel> kernel) {
   return std::make_unique<DelegatedKernel>(std::move(kernel));
 }
 
+// Some rows of several images, which have gaps between them: one image after the other.
+class ImageByImage final : public Kernel {
+ public:
+  // `request`: of one image.
+  ImageByImage(std::unique_ptr<Kernel> kernel, const KernelRequest& request,
+               const cpu::NodeFacts& facts, int samples)
+      : kernel_(std::move(kernel)),
+        samples_(static_cast<size_t>(samples)),
+        input_dims_(request.input_dims),
+        output_dims_(request.output_dims) {
+    const auto add = [](const graph::ValueType& type, std::vector<int64_t>& elements) {
+      elements.push_back(type.shape.has_batch() ? element_bytes(type.dtype).count() : 0);
+    };
+    for (const graph::ValueType& type : facts.inputs) add(type, inputs_);
+    for (const graph::ValueType& type : facts.outputs) add(type, outputs_);
+  }
+
+  void run(const KernelCall& call) const noexcept override {
+    std::array<Operand, kMostOperands> inputs;
+    std::array<Operand, kMostOperands> outputs;
+    std::array<int64_t, kMostAxes> begin{};
+    std::array<int64_t, kMostAxes> extents{};
+    std::copy(call.inputs.begin(), call.inputs.end(), inputs.begin());
+    std::copy(call.outputs.begin(), call.outputs.end(), outputs.begin());
+    std::copy(call.begin.begin(), call.begin.end(), begin.begin());
+    std::copy(call.extents.begin(), call.extents.end(), extents.begin());
+    extents[samples_] = 1;
+    for (size_t i = 0; i < input_dims_.size(); ++i) inputs[i].dims = input_dims_[i];
+    for (size_t o = 0; o < output_dims_.size(); ++o) outputs[o].dims = output_dims_[o];
+    KernelCall each = call;
+    each.inputs = std::span(inputs).first(call.inputs.size());
+    each.outputs = std::span(outputs).first(call.outputs.size());
+    each.begin = std::span(begin).first(call.begin.size());
+    each.extents = std::span(extents).first(call.extents.size());
+    for (int64_t sample = 0; sample < call.extents[samples_]; ++sample) {
+      kernel_->run(each);
+      each.first = false;
+      ++begin[samples_];
+      for (size_t i = 0; i < inputs_.size(); ++i) step(inputs_[i], inputs[i]);
+      for (size_t o = 0; o < outputs_.size(); ++o) step(outputs_[o], outputs[o]);
+    }
+  }
+
+  static constexpr size_t kMostOperands = 8;
+  static constexpr size_t kMostAxes = 4;
+
+ private:
+  // Goes on to the next image; `element`: bytes, 0 where the operand has no images.
+  static void step(int64_t element, Operand& operand) noexcept {
+    if (element > 0 && operand.data != nullptr) operand.data += operand.strides[0] * element;
+  }
+
+  std::unique_ptr<Kernel> kernel_;
+  size_t samples_;
+  std::vector<std::vector<int64_t>> input_dims_;
+  std::vector<std::vector<int64_t>> output_dims_;
+  std::vector<int64_t> inputs_;  // bytes of an element
+  std::vector<int64_t> outputs_;
+};
+
+// No box of this kernel set is like that; sums over some rows of each of several images are the
+// reference's.
+bool sums_rows_of_several(std::span<const graph::Axis> axes, std::span<const int64_t> extents) {
+  const int samples = graph::find_axis(axes, graph::kBatchAxis);
+  const int rows = graph::find_axis(axes, graph::kRowsAxis);
+  return samples >= 0 && cuts_rows(axes, extents) && extents[static_cast<size_t>(samples)] > 1 &&
+         axes[static_cast<size_t>(rows)].kind == graph::AxisKind::kReduce;
+}
+
 bool is_pack(const cpu::NodeFacts& facts) { return facts.op() == "pack"; }
 
 std::unique_ptr<Kernel> make_pack(const cpu::NodeFacts& facts, int threads) {
-  const PackedLayout layout = parse_packed_layout(facts.attributes().get_string("layout"));
+  const PackedLayout layout = parse_packed_layout(facts.attributes.get_string("layout"));
   int64_t elements = 1;
   for (int64_t dim : layout.dims) elements *= dim;
   if (elements != facts.input_elements(0) || layout.bytes().count() != facts.output_elements(0) ||
@@ -56,8 +128,8 @@ std::string layout_of(const Graph& graph, NodeId node, size_t input) {
 }
 
 cpu::NodeFacts facts_of(const KernelRequest& request) {
-  return cpu::node_facts(request.graph, request.node, request.batch, request.extents,
-                         request.forms);
+  return cpu::block_facts(request.graph, request.node, request.batch, request.extents,
+                          request.forms, request.begin);
 }
 
 }  // namespace
@@ -75,6 +147,7 @@ std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId
   if (!facts.op().starts_with("conv2d") || facts.op().starts_with("conv2d_pool_grad")) {
     return std::nullopt;
   }
+  if (facts.cut_inside_samples()) return std::nullopt;
   if (facts.op() == "conv2d_pool" &&
       cpu::pools_few_channels(ops::conv2d_pool_geometry(facts.op(), facts.types()), options_.isa)) {
     return std::nullopt;
@@ -82,17 +155,51 @@ std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId
   const int axis = graph::find_axis(facts.axes, graph::kBatchAxis);
   const int64_t block_samples =
       axis < 0 ? 1 : blocks_.block(graph, node)[static_cast<size_t>(axis)];
-  return read_convolution(facts, block_samples);
+  std::optional<Convolution> c = read_convolution(facts, block_samples);
+  if (c && c->packed) c->model_rows = model_rows(graph, node, facts.batch);
+  return c;
+}
+
+// Of the first block that lies inside of its image, or else of the first: packed weights lie as it
+// likes them.
+std::optional<ops::Window> KernelLibrary::model_rows(const Graph& graph, NodeId node,
+                                                     int64_t batch) const {
+  const std::vector<graph::Axis> axes = axes_of(graph, node);
+  const std::vector<int64_t> extents =
+      concrete_block(graph, node, blocks_.block(graph, node), batch);
+  if (!cuts_rows(axes, extents)) return std::nullopt;
+  const auto positions = find_row_positions(axes, extents, extents);
+  const auto& begin = positions[std::min<size_t>(1, positions.size() - 1)];
+  const cpu::NodeFacts facts = cpu::block_facts(graph, node, batch, extents, {}, begin);
+  return ops::conv2d_geometry(facts.op(), facts.types()).rows();
 }
 
 std::optional<Dense> KernelLibrary::dense(const cpu::NodeFacts& facts) const {
   return read_dense(facts, cpu::most_units(options_.isa));
 }
 
+// The most that a block of these extents needs wherever in an image it lies.
 Bytes KernelLibrary::scratch(const Graph& graph, NodeId node, int64_t batch,
                              std::span<const int64_t> extents,
                              std::span<const std::string> forms) const {
-  const cpu::NodeFacts facts = cpu::node_facts(graph, node, batch, extents, forms);
+  const std::vector<graph::Axis> axes = axes_of(graph, node);
+  if (!cuts_rows(axes, extents)) return scratch_at(graph, node, batch, extents, forms, {});
+  if (sums_rows_of_several(axes, extents)) {
+    return reference_scratch(graph, node, batch, extents, forms);
+  }
+  const std::vector<int64_t> block = concrete_block(graph, node, blocks_.block(graph, node), batch);
+  Bytes most;
+  for (const std::vector<int64_t>& begin : find_row_positions(axes, block, extents)) {
+    most = max(most, scratch_at(graph, node, batch, extents, forms, begin));
+  }
+  return most;
+}
+
+Bytes KernelLibrary::scratch_at(const Graph& graph, NodeId node, int64_t batch,
+                                std::span<const int64_t> extents,
+                                std::span<const std::string> forms,
+                                std::span<const int64_t> begin) const {
+  const cpu::NodeFacts facts = cpu::block_facts(graph, node, batch, extents, forms, begin);
   if (is_pack(facts)) return Bytes(0);
   if (const auto c = convolution(graph, node, facts)) return convolutions_.scratch(*c);
   if (const auto d = dense(facts)) return dense_layers_.scratch(*d);
@@ -103,7 +210,7 @@ Bytes KernelLibrary::scratch(const Graph& graph, NodeId node, int64_t batch,
 
 bool KernelLibrary::own(const Graph& graph, NodeId node, int64_t batch,
                         std::span<const int64_t> extents) const {
-  const cpu::NodeFacts facts = cpu::node_facts(graph, node, batch, extents, {});
+  const cpu::NodeFacts facts = cpu::block_facts(graph, node, batch, extents, {}, {});
   return is_pack(facts) || convolution(graph, node, facts).has_value() ||
          dense(facts).has_value() || cpu::make_cpu_kernel(facts, options_).kernel != nullptr;
 }
@@ -123,34 +230,52 @@ std::optional<PackedLayout> KernelLibrary::wanted_layout(const Graph& graph, Nod
   // Any batch that holds a full block will do.
   const int64_t batch = block.empty() || block[0] == graph::kWholeAxis ? 1 : block[0];
   const std::vector<int64_t> extents = concrete_block(graph, node, block, batch);
-  const cpu::NodeFacts facts = cpu::node_facts(graph, node, batch, extents, {});
-  const auto c = convolution(graph, node, facts);
-  return c ? convolutions_.wanted_layout(*c) : std::nullopt;
+  auto c = convolution(graph, node, cpu::block_facts(graph, node, batch, extents, {}, {}));
+  if (!c) return std::nullopt;
+  c->model_rows = model_rows(graph, node, batch);
+  return convolutions_.wanted_layout(*c);
+}
+
+void KernelLibrary::add_keys(const Graph& graph, NodeId node, int64_t batch,
+                             std::span<const int64_t> extents,
+                             std::vector<std::string>& keys) const {
+  const std::vector<graph::Axis> axes = axes_of(graph, node);
+  const std::vector<int64_t> block = concrete_block(graph, node, blocks_.block(graph, node), batch);
+  for (const std::vector<int64_t>& begin : find_row_positions(axes, block, extents)) {
+    const cpu::NodeFacts facts = cpu::block_facts(graph, node, batch, extents, {}, begin);
+    std::vector<std::string> more;
+    if (const auto c = convolution(graph, node, facts)) more = convolutions_.keys(*c);
+    if (const auto d = dense(facts)) more = dense_layers_.keys(*d);
+    keys.insert(keys.end(), more.begin(), more.end());
+  }
 }
 
 std::vector<std::string> KernelLibrary::primitive_keys(const Graph& graph, NodeId node,
                                                        int64_t batch) const {
   std::vector<int64_t> extents = concrete_block(graph, node, blocks_.block(graph, node), batch);
-  const int axis = graph::find_axis(axes_of(graph, node), graph::kBatchAxis);
+  const std::vector<graph::Axis> axes = axes_of(graph, node);
+  const int axis = graph::find_axis(axes, graph::kBatchAxis);
   std::vector<int64_t> samples = {1};
   if (axis >= 0) {
     const int64_t block = extents[static_cast<size_t>(axis)];
     samples = {block};
     if (batch % block != 0) samples.push_back(batch % block);
   }
+  const bool cut = cuts_rows(axes, extents);
   std::vector<std::string> keys;
   for (int64_t count : samples) {
     if (axis >= 0) extents[static_cast<size_t>(axis)] = count;
-    const cpu::NodeFacts facts = cpu::node_facts(graph, node, batch, extents, {});
-    std::vector<std::string> more;
-    if (const auto c = convolution(graph, node, facts)) more = convolutions_.keys(*c);
-    if (const auto d = dense(facts)) more = dense_layers_.keys(*d);
-    keys.insert(keys.end(), more.begin(), more.end());
+    add_keys(graph, node, batch, extents, keys);
+    if (!cut) continue;
+    const auto a = static_cast<size_t>(graph::find_axis(axes, graph::kRowsAxis));
+    std::vector<int64_t> tail = extents;
+    tail[a] = axes[a].extent.count % extents[a];
+    if (tail[a] != 0) add_keys(graph, node, batch, tail, keys);
   }
   return keys;
 }
 
-std::unique_ptr<Kernel> KernelLibrary::make(const KernelRequest& request) const {
+std::unique_ptr<Kernel> KernelLibrary::make_dense(const KernelRequest& request) const {
   const cpu::NodeFacts facts = facts_of(request);
   if (is_pack(facts)) return make_pack(facts, options_.threads);
   if (const auto c = convolution(request.graph, request.node, facts)) {
@@ -177,6 +302,34 @@ std::unique_ptr<Kernel> KernelLibrary::make(const KernelRequest& request) const 
     return std::move(made.kernel);
   }
   return delegated(make_reference_kernel(request));
+}
+
+std::unique_ptr<Kernel> KernelLibrary::make(const KernelRequest& request) const {
+  const std::vector<graph::Axis> axes = axes_of(request.graph, request.node);
+  const int samples = graph::find_axis(axes, graph::kBatchAxis);
+  if (samples < 0 || request.extents[static_cast<size_t>(samples)] == 1 ||
+      !cuts_rows(axes, request.extents)) {
+    return make_dense(request);
+  }
+  if (sums_rows_of_several(axes, request.extents)) {
+    return delegated(make_reference_kernel(request));
+  }
+  KernelRequest each = request;
+  each.extents[static_cast<size_t>(samples)] = 1;
+  const auto take_one = [&](std::vector<std::vector<int64_t>>& dims, bool output) {
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const auto& uses = output ? axes[static_cast<size_t>(samples)].outputs
+                                : axes[static_cast<size_t>(samples)].inputs;
+      if (uses[i].dimension == 0 && !dims[i].empty()) dims[i][0] = 1;
+    }
+  };
+  take_one(each.input_dims, false);
+  take_one(each.output_dims, true);
+  // Joins of many operands move bits alone.
+  if (each.input_dims.size() > ImageByImage::kMostOperands) {
+    return delegated(make_reference_kernel(request));
+  }
+  return std::make_unique<ImageByImage>(make_dense(each), each, facts_of(each), samples);
 }
 
 std::unique_ptr<Kernel> KernelLibrary::make_encoder(const EncoderRequest& request) const {

@@ -49,9 +49,18 @@ class KernelLibrary {
   std::optional<PackedLayout> wanted_layout(const graph::Graph& graph, graph::NodeId node) const;
 
  private:
+  // Of operands without gaps.
+  std::unique_ptr<Kernel> make_dense(const KernelRequest& request) const;
   std::optional<Dense> dense(const cpu::NodeFacts& facts) const;
   std::optional<Convolution> convolution(const graph::Graph& graph, graph::NodeId node,
                                          const cpu::NodeFacts& facts) const;
+  std::optional<ops::Window> model_rows(const graph::Graph& graph, graph::NodeId node,
+                                        int64_t batch) const;
+  Bytes scratch_at(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                   std::span<const int64_t> extents, std::span<const std::string> forms,
+                   std::span<const int64_t> begin) const;
+  void add_keys(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                std::span<const int64_t> extents, std::vector<std::string>& keys) const;
 
   cpu::CpuOptions options_;
   Blocks blocks_;

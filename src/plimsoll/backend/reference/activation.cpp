@@ -13,7 +13,7 @@ using ops::Activation;
 using ops::ActivationKind;
 
 std::unique_ptr<Kernel> make_activation(const Problem& problem) {
-  const Activation activation = ops::read_activation(problem.attributes());
+  const Activation activation = ops::read_activation(problem.attributes);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([activation](const KernelCall& call) {
@@ -52,7 +52,7 @@ std::unique_ptr<Kernel> relu_grad_from_bits(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_activation_grad(const Problem& problem) {
-  const Activation activation = ops::read_activation(problem.attributes());
+  const Activation activation = ops::read_activation(problem.attributes);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     if (problem.forms.size() > 1 && problem.forms[1] == "positive_bits") {

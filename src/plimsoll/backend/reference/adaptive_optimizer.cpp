@@ -19,7 +19,7 @@ struct Element {
 // begin(lr, t) makes the update from the learning rate and the step's number (0: not counted).
 template <typename T, int kSlots, typename Begin>
 std::unique_ptr<Kernel> update_kernel(const Problem& problem, Begin begin) {
-  const T decay = static_cast<T>(problem.attributes().get_double("weight_decay", 0.0));
+  const T decay = static_cast<T>(problem.attributes.get_double("weight_decay", 0.0));
   const bool counts = problem.inputs.size() == 4 + kSlots;
   return kernel_of([begin, decay, counts](const KernelCall& call) {
     const T lr = *data_of<T>(call.inputs[2 + kSlots]);
@@ -45,7 +45,7 @@ std::unique_ptr<Kernel> update_kernel(const Problem& problem, Begin begin) {
 template <typename T>
 class Numbers {
  public:
-  explicit Numbers(const Problem& problem) : attributes_(problem.attributes()) {}
+  explicit Numbers(const Problem& problem) : attributes_(problem.attributes) {}
   T operator()(std::string_view key) const { return static_cast<T>(attributes_.get_double(key)); }
   // 1 − the attribute, rounded once.
   T rest(std::string_view key) const { return static_cast<T>(1.0 - attributes_.get_double(key)); }
@@ -111,7 +111,7 @@ double momentum_product(double beta_1, int64_t t) {
 }
 
 std::unique_ptr<Kernel> make_nadam(const Problem& problem) {
-  const double beta_1 = problem.attributes().get_double("beta_1");
+  const double beta_1 = problem.attributes.get_double("beta_1");
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     const Numbers<T> number(problem);

@@ -54,11 +54,11 @@ struct Facts {
 
 Facts read_facts(const Problem& problem, bool gradient) {
   Facts facts;
-  facts.operands = ops::read_attention(problem.attributes(), gradient);
-  facts.scale = problem.attributes().get_double("scale");
-  facts.causal = problem.attributes().get_bool("causal", false);
-  facts.rate = problem.attributes().get_double("rate", 0.0);
-  if (facts.rate > 0) facts.site = problem.attributes().get_int("site");
+  facts.operands = ops::read_attention(problem.attributes, gradient);
+  facts.scale = problem.attributes.get_double("scale");
+  facts.causal = problem.attributes.get_bool("causal", false);
+  facts.rate = problem.attributes.get_double("rate", 0.0);
+  if (facts.rate > 0) facts.site = problem.attributes.get_int("site");
   facts.queries = problem.inputs[0].shape[1].count;
   facts.keys = problem.inputs[1].shape[1].count;
   facts.batch_axis = problem.axis(graph::kBatchAxis);

@@ -9,8 +9,8 @@ namespace plimsoll::backend::reference {
 namespace {
 
 std::unique_ptr<Kernel> make_batch_matmul(const Problem& problem) {
-  const bool turned_left = problem.attributes().get_bool("transpose_left", false);
-  const bool turned_right = problem.attributes().get_bool("transpose_right", false);
+  const bool turned_left = problem.attributes.get_bool("transpose_left", false);
+  const bool turned_right = problem.attributes.get_bool("transpose_right", false);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([turned_left, turned_right](const KernelCall& call) {
@@ -52,7 +52,7 @@ struct Lines {
 };
 
 size_t axis_of(const Problem& problem) {
-  const int64_t axis = problem.attributes().get_int("axis", -1);
+  const int64_t axis = problem.attributes.get_int("axis", -1);
   return static_cast<size_t>(axis < 0 ? axis + problem.inputs[0].shape.rank() : axis);
 }
 
@@ -72,7 +72,7 @@ Inverse inverse_length(const T* x, int64_t count, int64_t stride, double epsilon
 
 std::unique_ptr<Kernel> make_l2_normalize(const Problem& problem) {
   const size_t axis = axis_of(problem);
-  const double epsilon = problem.attributes().get_double("epsilon");
+  const double epsilon = problem.attributes.get_double("epsilon");
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([axis, epsilon](const KernelCall& call) {
@@ -95,7 +95,7 @@ std::unique_ptr<Kernel> make_l2_normalize(const Problem& problem) {
 
 std::unique_ptr<Kernel> make_l2_normalize_grad(const Problem& problem) {
   const size_t axis = axis_of(problem);
-  const double epsilon = problem.attributes().get_double("epsilon");
+  const double epsilon = problem.attributes.get_double("epsilon");
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([axis, epsilon](const KernelCall& call) {

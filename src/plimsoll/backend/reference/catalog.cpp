@@ -19,6 +19,11 @@ constexpr double kSecondsPerSpill = 1e-4;
 constexpr int64_t kConvolutionBatch = 2;
 constexpr int64_t kOtherBatch = 8;
 
+bool rows_are_exact(const graph::Graph& graph, graph::NodeId node) {
+  const int axis = graph::find_axis(axes_of(graph, node), graph::kRowsAxis);
+  return axis >= 0 && reference_row_exact(graph, node, axis);
+}
+
 }  // namespace
 
 ReferenceCatalog::ReferenceCatalog(std::string_view backend, const KernelSetOptions& options)
@@ -30,6 +35,7 @@ ReferenceCatalog::ReferenceCatalog(std::string_view backend, const KernelSetOpti
 graph::Block ReferenceCatalog::block(const graph::Graph& graph, graph::NodeId node) const {
   BoxRule rule;
   rule.batch = graph.node(node).op->name().starts_with("conv2d") ? kConvolutionBatch : kOtherBatch;
+  rule.any_rows = rows_are_exact(graph, node);
   return choose_box(graph, node, rule, options_);
 }
 

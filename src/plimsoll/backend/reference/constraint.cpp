@@ -32,7 +32,7 @@ NormStrides norm_strides(const Shape& w, const std::vector<int64_t>& axes) {
 template <typename T, typename Factor>
 std::unique_ptr<Kernel> by_norm(const Problem& problem, Factor factor) {
   const Shape& shape = problem.inputs[0].shape;
-  const NormStrides norms = norm_strides(shape, problem.attributes().get_ints("axes"));
+  const NormStrides norms = norm_strides(shape, problem.attributes.get_ints("axes"));
   return kernel_of([norms, factor](const KernelCall& call) {
     const Operand& w = call.inputs[0];
     auto* sums = reinterpret_cast<double*>(call.scratch);
@@ -53,7 +53,7 @@ std::unique_ptr<Kernel> by_norm(const Problem& problem, Factor factor) {
 
 Bytes norm_scratch(const Problem& problem) {
   const Shape& shape = problem.inputs[0].shape;
-  return Bytes(norm_strides(shape, problem.attributes().get_ints("axes")).count *
+  return Bytes(norm_strides(shape, problem.attributes.get_ints("axes")).count *
                int64_t{sizeof(double)});
 }
 
@@ -65,9 +65,9 @@ std::unique_ptr<Kernel> make_unit_norm(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_clip_norm(const Problem& problem) {
-  const double least = problem.attributes().get_double("min_value");
-  const double most = problem.attributes().get_double("max_value");
-  const double rate = problem.attributes().get_double("rate");
+  const double least = problem.attributes.get_double("min_value");
+  const double most = problem.attributes.get_double("max_value");
+  const double rate = problem.attributes.get_double("rate");
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return by_norm<T>(problem, [low = static_cast<T>(least), high = static_cast<T>(most),

@@ -40,7 +40,7 @@ void add_tap(const Conv2dGeometry& g, const T* x, const T* w, double* sums) {
 
 std::unique_ptr<Kernel> make_conv2d(const Problem& problem) {
   const Conv2dGeometry g = geometry_of(problem);
-  const bool relu = problem.attributes().get_string("activation", "linear") == "relu";
+  const bool relu = problem.attributes.get_string("activation", "linear") == "relu";
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([g, relu](const KernelCall& call) {

@@ -20,7 +20,7 @@ int64_t weight_stride(const Operand& w, bool packed, int64_t units) {
 }
 
 std::unique_ptr<Kernel> make_dense(const Problem& problem) {
-  const bool relu = problem.attributes().get_string("activation", "linear") == "relu";
+  const bool relu = problem.attributes.get_string("activation", "linear") == "relu";
   const bool packed = problem.inputs[1].dtype == DType::kOpaque;
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);

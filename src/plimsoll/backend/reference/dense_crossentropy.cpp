@@ -21,7 +21,7 @@ Classifier read_classifier(const Problem& problem) {
   Classifier c;
   c.inner = problem.inputs[1].shape[0].count;
   c.classes = problem.inputs[1].shape[1].count;
-  c.bias = problem.attributes().get_bool("use_bias", false);
+  c.bias = problem.attributes.get_bool("use_bias", false);
   c.labels = problem.inputs[c.label_input()].dtype;
   return c;
 }

@@ -303,7 +303,7 @@ std::unique_ptr<Kernel> either(const Problem& problem, Make make) {
   const bool gradient = problem.inputs.size() == 3;
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    auto row = make(problem.attributes(), zero);
+    auto row = make(problem.attributes, zero);
     return gradient ? gradient_kernel<T>(row) : loss_kernel<T>(row);
   });
 }

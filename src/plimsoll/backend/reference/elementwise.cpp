@@ -73,8 +73,8 @@ std::unique_ptr<Kernel> make_extremum(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_extremum_grad(const Problem& problem) {
-  const bool largest = problem.attributes().get_string("of", "maximum") == "maximum";
-  const bool ties = problem.attributes().get_bool("ties");
+  const bool largest = problem.attributes.get_string("of", "maximum") == "maximum";
+  const bool ties = problem.attributes.get_bool("ties");
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([sign = T(largest ? 1 : -1), ties](const KernelCall& call) {
@@ -114,8 +114,8 @@ std::unique_ptr<Kernel> make_bias_add(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_scale_shift(const Problem& problem) {
-  const double scale = problem.attributes().get_double("scale");
-  const double offset = problem.attributes().get_double("offset");
+  const double scale = problem.attributes.get_double("scale");
+  const double offset = problem.attributes.get_double("offset");
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([a = static_cast<T>(scale),
@@ -132,8 +132,8 @@ std::unique_ptr<Kernel> make_scale_shift(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_dropout(const Problem& problem) {
-  const double rate = problem.attributes().get_double("rate");
-  const int64_t site = problem.attributes().get_int("site");
+  const double rate = problem.attributes.get_double("rate");
+  const int64_t site = problem.attributes.get_int("site");
   const int batch_axis = problem.axis(graph::kBatchAxis);
   const int64_t per_sample = problem.inputs[0].shape.elements_per_sample();
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
@@ -232,7 +232,7 @@ std::unique_ptr<Kernel> make_increment(const Problem&) {
 }
 
 std::unique_ptr<Kernel> make_divide_by_count(const Problem& problem) {
-  const int64_t count = problem.batch * problem.attributes().get_int("elements_per_sample");
+  const int64_t count = problem.batch * problem.attributes.get_int("elements_per_sample");
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([divisor = static_cast<T>(count)](const KernelCall& call) {
@@ -242,7 +242,7 @@ std::unique_ptr<Kernel> make_divide_by_count(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_batch_count(const Problem& problem) {
-  const int64_t count = problem.batch * problem.attributes().get_int("elements_per_sample");
+  const int64_t count = problem.batch * problem.attributes.get_int("elements_per_sample");
   return for_float(problem.outputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([value = static_cast<T>(count)](const KernelCall& call) {

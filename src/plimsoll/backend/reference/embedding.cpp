@@ -168,7 +168,7 @@ int64_t sum_mentions(const Operand& dy, const Mention* mentions, int64_t left, i
 template <size_t kSlots>
 std::unique_ptr<Kernel> make_adam_rows(const Problem& problem) {
   const DType ids = problem.inputs[1].dtype;
-  const graph::Attributes& attributes = problem.attributes();
+  const graph::Attributes& attributes = problem.attributes;
   const double beta_1 = attributes.get_double("beta_1");
   const double beta_2 = attributes.get_double("beta_2");
   const double epsilon = attributes.get_double("epsilon");

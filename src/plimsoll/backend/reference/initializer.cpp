@@ -10,7 +10,7 @@ namespace {
 // y[i] = element(stream, i, count)
 template <typename Element>
 std::unique_ptr<Kernel> random(const Problem& problem, Element element) {
-  const int64_t site = problem.attributes().get_int("site");
+  const int64_t site = problem.attributes.get_int("site");
   return for_float(problem.outputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([site, element](const KernelCall& call) {
@@ -23,24 +23,24 @@ std::unique_ptr<Kernel> random(const Problem& problem, Element element) {
 }
 
 std::unique_ptr<Kernel> make_uniform(const Problem& problem) {
-  const double low = problem.attributes().get_double("minval");
-  const double high = problem.attributes().get_double("maxval");
+  const double low = problem.attributes.get_double("minval");
+  const double high = problem.attributes.get_double("maxval");
   return random(problem, [=](const Philox& stream, uint64_t i, uint64_t) {
     return ops::uniform_element(stream, i, low, high);
   });
 }
 
 std::unique_ptr<Kernel> make_normal(const Problem& problem) {
-  const double mean = problem.attributes().get_double("mean");
-  const double stddev = problem.attributes().get_double("stddev");
+  const double mean = problem.attributes.get_double("mean");
+  const double stddev = problem.attributes.get_double("stddev");
   return random(problem, [=](const Philox& stream, uint64_t i, uint64_t) {
     return ops::normal_element(stream, i, mean, stddev);
   });
 }
 
 std::unique_ptr<Kernel> make_truncated_normal(const Problem& problem) {
-  const double mean = problem.attributes().get_double("mean");
-  const double stddev = problem.attributes().get_double("stddev");
+  const double mean = problem.attributes.get_double("mean");
+  const double stddev = problem.attributes.get_double("stddev");
   return random(problem, [=](const Philox& stream, uint64_t i, uint64_t count) {
     return ops::truncated_normal_element(stream, i, count, mean, stddev);
   });
@@ -59,8 +59,8 @@ Matrix matrix_of(const Problem& problem) {
 
 std::unique_ptr<Kernel> make_orthogonal(const Problem& problem) {
   const Matrix matrix = matrix_of(problem);
-  const double gain = problem.attributes().get_double("gain");
-  const int64_t site = problem.attributes().get_int("site");
+  const double gain = problem.attributes.get_double("gain");
+  const int64_t site = problem.attributes.get_int("site");
   return for_float(problem.outputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([=](const KernelCall& call) {
@@ -86,7 +86,7 @@ Bytes matrix_scratch(const Problem& problem) {
 
 std::unique_ptr<Kernel> make_identity(const Problem& problem) {
   const Matrix matrix = matrix_of(problem);
-  const double gain = problem.attributes().get_double("gain");
+  const double gain = problem.attributes.get_double("gain");
   return for_float(problem.outputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([=](const KernelCall& call) {

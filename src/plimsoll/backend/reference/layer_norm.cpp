@@ -17,7 +17,7 @@ struct RowShape {
 
 RowShape row_shape(const Problem& problem) {
   const Shape& x = problem.inputs[0].shape;
-  const auto dims = static_cast<int>(problem.attributes().get_int("dims"));
+  const auto dims = static_cast<int>(problem.attributes.get_int("dims"));
   RowShape shape{static_cast<size_t>(x.rank() - dims), 1};
   for (int d = x.rank() - dims; d < x.rank(); ++d) shape.columns *= x[d].count;
   return shape;
@@ -35,9 +35,9 @@ void for_each_row(const RowShape& shape, const Operand& a, const Operand& b, con
 
 std::unique_ptr<Kernel> make_layer_norm(const Problem& problem) {
   const RowShape shape = row_shape(problem);
-  const bool scale = problem.attributes().get_bool("scale", true);
-  const bool center = problem.attributes().get_bool("center", true);
-  const double epsilon = problem.attributes().get_double("epsilon");
+  const bool scale = problem.attributes.get_bool("scale", true);
+  const bool center = problem.attributes.get_bool("center", true);
+  const double epsilon = problem.attributes.get_double("epsilon");
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([=](const KernelCall& call) {
@@ -79,7 +79,7 @@ std::unique_ptr<Kernel> make_layer_norm(const Problem& problem) {
 // dx = (g − mean(g) − x̂ · mean(g · x̂)) / deviation with g = dy · gamma
 std::unique_ptr<Kernel> make_layer_norm_grad(const Problem& problem) {
   const RowShape shape = row_shape(problem);
-  const bool scale = problem.attributes().get_bool("scale", true);
+  const bool scale = problem.attributes.get_bool("scale", true);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([=](const KernelCall& call) {

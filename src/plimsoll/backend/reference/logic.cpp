@@ -40,10 +40,10 @@ std::unique_ptr<Kernel> for_relation(const std::string& kind, Body body) {
 
 std::unique_ptr<Kernel> make_compare(const Problem& problem) {
   const bool number = problem.inputs.size() == 1;
-  const double value = number ? problem.attributes().get_double("value") : 0;
+  const double value = number ? problem.attributes.get_double("value") : 0;
   return for_number(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    return for_relation<T>(problem.attributes().get_string("kind"), [&](auto relation) {
+    return for_relation<T>(problem.attributes.get_string("kind"), [&](auto relation) {
       return kernel_of([number, value, relation](const KernelCall& call) {
         const Operand& x = call.inputs[0];
         const Operand& other = call.inputs.back();
@@ -63,7 +63,7 @@ std::unique_ptr<Kernel> make_compare(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_logical(const Problem& problem) {
-  const std::string kind = problem.attributes().get_string("kind");
+  const std::string kind = problem.attributes.get_string("kind");
   const int mode = kind == "and" ? 0 : kind == "or" ? 1 : kind == "xor" ? 2 : 3;
   return kernel_of([mode](const KernelCall& call) {
     const Operand& x = call.inputs[0];
@@ -174,7 +174,7 @@ std::unique_ptr<Kernel> make_divide(const Problem& problem) {
 
 std::unique_ptr<Kernel> make_literal(const Problem& problem) {
   const DType dtype = problem.outputs[0].dtype;
-  std::vector<double> values = ops::read_literal(dtype, problem.attributes().get_string("data"));
+  std::vector<double> values = ops::read_literal(dtype, problem.attributes.get_string("data"));
   return for_number(dtype, [&](auto zero) {
     using T = decltype(zero);
     std::vector<T> numbers;

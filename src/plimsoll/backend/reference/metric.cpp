@@ -35,7 +35,7 @@ std::unique_ptr<Kernel> accuracy(Hit hit) {
 }
 
 std::unique_ptr<Kernel> make_binary(const Problem& problem) {
-  const double threshold = problem.attributes().get_double("threshold", 0.5);
+  const double threshold = problem.attributes.get_double("threshold", 0.5);
   return for_float(problem.inputs[1].dtype, [&](auto zero) {
     using T = decltype(zero);
     return accuracy<T>([least = static_cast<T>(threshold)](const Operand& target, int64_t at,
@@ -80,7 +80,7 @@ double in_top_k(const T* p, int64_t count, int64_t label, int64_t k) {
 }
 
 std::unique_ptr<Kernel> make_top_k(const Problem& problem) {
-  const int64_t k = problem.attributes().get_int("k");
+  const int64_t k = problem.attributes.get_int("k");
   return for_float(problem.inputs[1].dtype, [&](auto zero) {
     using T = decltype(zero);
     return accuracy<T>([k](const Operand& target, int64_t at, const T* p, int64_t count) {
@@ -90,7 +90,7 @@ std::unique_ptr<Kernel> make_top_k(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_sparse_top_k(const Problem& problem) {
-  const int64_t k = problem.attributes().get_int("k");
+  const int64_t k = problem.attributes.get_int("k");
   return for_float(problem.inputs[1].dtype, [&](auto zero) {
     using T = decltype(zero);
     return accuracy<T>([k, dtype = problem.inputs[0].dtype](const Operand& labels, int64_t at,
@@ -101,8 +101,8 @@ std::unique_ptr<Kernel> make_sparse_top_k(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_confusion_count(const Problem& problem) {
-  const double threshold = problem.attributes().get_double("threshold", 0.5);
-  const std::string counts = problem.attributes().get_string("counts", "hits");
+  const double threshold = problem.attributes.get_double("threshold", 0.5);
+  const std::string counts = problem.attributes.get_string("counts", "hits");
   return for_float(problem.inputs[1].dtype, [&](auto zero) {
     using T = decltype(zero);
     return accuracy<T>([least = static_cast<T>(threshold), of_target = counts != "predicted",
@@ -122,7 +122,7 @@ std::unique_ptr<Kernel> make_confusion_count(const Problem& problem) {
 // above the next, in the arithmetic of keras.src.metrics.metrics_utils. Counts are whole numbers,
 // so the order in which they are added does not matter.
 std::unique_ptr<Kernel> make_confusion_histogram(const Problem& problem) {
-  const int64_t thresholds = problem.attributes().get_int("thresholds");
+  const int64_t thresholds = problem.attributes.get_int("thresholds");
   return for_float(problem.inputs[1].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([thresholds](const KernelCall& call) {

@@ -31,20 +31,20 @@ std::unique_ptr<Kernel> make_copy(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_pack(const Problem& problem) {
-  const std::string layout = problem.attributes().get_string("layout");
+  const std::string layout = problem.attributes.get_string("layout");
   const Bytes bytes = tensor_bytes(problem.inputs[0].dtype, problem.inputs[0].shape, 1);
-  if (layout != "plain" || problem.attributes().get_int("bytes") != bytes.count()) {
+  if (layout != "plain" || problem.attributes.get_int("bytes") != bytes.count()) {
     throw Error(ErrorKind::kBackend, "reference: expected the layout \"plain\" of " +
                                          std::to_string(bytes.count()) + " bytes, received \"" +
                                          layout + "\" of " +
-                                         std::to_string(problem.attributes().get_int("bytes")) +
+                                         std::to_string(problem.attributes.get_int("bytes")) +
                                          ". Plan the model for this backend.");
   }
   return make_copy(problem);
 }
 
 size_t axis_of(const Problem& problem) {
-  const int64_t axis = problem.attributes().get_int("axis", -1);
+  const int64_t axis = problem.attributes.get_int("axis", -1);
   return static_cast<size_t>(axis < 0 ? axis + problem.inputs[0].shape.rank() : axis);
 }
 
@@ -62,7 +62,7 @@ std::unique_ptr<Kernel> make_concat(const Problem& problem) {
 
 std::unique_ptr<Kernel> make_slice(const Problem& problem) {
   const int64_t element = element_bytes(problem.inputs[0].dtype).count();
-  const int64_t begin = problem.attributes().get_int("begin");
+  const int64_t begin = problem.attributes.get_int("begin");
   return kernel_of([axis = axis_of(problem), begin, element](const KernelCall& call) {
     const Operand& x = call.inputs[0];
     copy_box(x, begin * x.strides[axis], call.outputs[0], 0, call.outputs[0].dims, element);
@@ -77,7 +77,7 @@ void clear(const Operand& y, int64_t element) {
 
 std::unique_ptr<Kernel> make_pad_axis(const Problem& problem) {
   const int64_t element = element_bytes(problem.inputs[0].dtype).count();
-  const int64_t before = problem.attributes().get_int("before");
+  const int64_t before = problem.attributes.get_int("before");
   return kernel_of([axis = axis_of(problem), before, element](const KernelCall& call) {
     const Operand& y = call.outputs[0];
     clear(y, element);
@@ -87,7 +87,7 @@ std::unique_ptr<Kernel> make_pad_axis(const Problem& problem) {
 
 std::unique_ptr<Kernel> make_zero_pad2d(const Problem& problem) {
   const int64_t element = element_bytes(problem.inputs[0].dtype).count();
-  const std::vector<int64_t>& borders = problem.attributes().get_ints("padding");
+  const std::vector<int64_t>& borders = problem.attributes.get_ints("padding");
   return kernel_of([top = borders[0], left = borders[2], element](const KernelCall& call) {
     const Operand& y = call.outputs[0];
     clear(y, element);
@@ -98,7 +98,7 @@ std::unique_ptr<Kernel> make_zero_pad2d(const Problem& problem) {
 
 std::unique_ptr<Kernel> make_crop2d(const Problem& problem) {
   const int64_t element = element_bytes(problem.inputs[0].dtype).count();
-  const std::vector<int64_t>& borders = problem.attributes().get_ints("cropping");
+  const std::vector<int64_t>& borders = problem.attributes.get_ints("cropping");
   return kernel_of([top = borders[0], left = borders[2], element](const KernelCall& call) {
     const Operand& x = call.inputs[0];
     copy_box(x, top * x.strides[1] + left * x.strides[2], call.outputs[0], 0, call.outputs[0].dims,
@@ -146,7 +146,7 @@ std::unique_ptr<Kernel> fill(const Problem& problem, double value) {
 std::unique_ptr<Kernel> make_zeros(const Problem& problem) { return fill(problem, 0.0); }
 std::unique_ptr<Kernel> make_ones(const Problem& problem) { return fill(problem, 1.0); }
 std::unique_ptr<Kernel> make_constant(const Problem& problem) {
-  return fill(problem, problem.attributes().get_double("value"));
+  return fill(problem, problem.attributes.get_double("value"));
 }
 
 constexpr KernelEntry kEntries[] = {

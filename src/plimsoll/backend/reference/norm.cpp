@@ -40,11 +40,14 @@ void merge_moments(T& mean, T& m2, double before, double added_mean, double adde
 }
 
 std::unique_ptr<Kernel> make_channel_moments(const Problem& problem) {
-  const int64_t rows_per_sample = ops::rows_per_sample(problem.inputs[0].shape);
+  const int64_t rows_per_sample = ops::rows_per_sample(problem.whole_inputs[0].shape);
   const bool batched = problem.axis(graph::kBatchAxis) >= 0;
+  // Rows of the samples of this call that lie in one row of their images.
+  const int64_t width = problem.rows_axis < 0 ? 0 : problem.inputs[0].shape[2].count;
+  const auto image_axis = static_cast<size_t>(std::max(problem.rows_axis, 0));
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    return kernel_of([rows_per_sample, batched](const KernelCall& call) {
+    return kernel_of([=](const KernelCall& call) {
       const Operand& x = call.inputs[0];
       const int64_t channels = row_length(x);
       const int64_t row_count = count_of(x) / channels;
@@ -64,7 +67,9 @@ std::unique_ptr<Kernel> make_channel_moments(const Problem& problem) {
       });
       T* mean = data_of<T>(call.outputs[0]);
       T* m2 = mean + call.outputs[0].strides[0];
-      const auto before = static_cast<double>(batched ? call.begin[0] * rows_per_sample : 0);
+      const int64_t above = width == 0 ? 0 : x.dims[0] * call.begin[image_axis] * width;
+      const auto before =
+          static_cast<double>((batched ? call.begin[0] * rows_per_sample : 0) + above);
       for (int64_t c = 0; c < channels; ++c) {
         if (call.first) {
           mean[c] = static_cast<T>(means[c]);
@@ -93,11 +98,11 @@ void normalize(const Operand& x, const Operand& y, const double* factors, int64_
 // Both forms; `given`: mean and variance are operands 1 and 2, else moments are operand 1.
 template <bool kGiven>
 std::unique_ptr<Kernel> make_batch_norm(const Problem& problem) {
-  const double epsilon = problem.attributes().get_double("epsilon");
-  const bool scale = problem.attributes().get_bool("scale", true);
-  const bool center = problem.attributes().get_bool("center", true);
+  const double epsilon = problem.attributes.get_double("epsilon");
+  const bool scale = problem.attributes.get_bool("scale", true);
+  const bool center = problem.attributes.get_bool("center", true);
   const auto rows =
-      static_cast<double>(problem.batch * ops::rows_per_sample(problem.inputs[0].shape));
+      static_cast<double>(problem.batch * ops::rows_per_sample(problem.whole_inputs[0].shape));
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([=](const KernelCall& call) {
@@ -125,9 +130,9 @@ std::unique_ptr<Kernel> make_batch_norm(const Problem& problem) {
 // Rows Σ dy and Σ dy x̂.
 template <bool kGiven>
 std::unique_ptr<Kernel> make_batch_norm_sums(const Problem& problem) {
-  const double epsilon = problem.attributes().get_double("epsilon");
+  const double epsilon = problem.attributes.get_double("epsilon");
   const auto rows =
-      static_cast<double>(problem.batch * ops::rows_per_sample(problem.inputs[0].shape));
+      static_cast<double>(problem.batch * ops::rows_per_sample(problem.whole_inputs[0].shape));
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([=](const KernelCall& call) {
@@ -161,10 +166,10 @@ std::unique_ptr<Kernel> make_batch_norm_sums(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_batch_norm_grad(const Problem& problem) {
-  const double epsilon = problem.attributes().get_double("epsilon");
-  const bool scale = problem.attributes().get_bool("scale", true);
+  const double epsilon = problem.attributes.get_double("epsilon");
+  const bool scale = problem.attributes.get_bool("scale", true);
   const auto rows =
-      static_cast<double>(problem.batch * ops::rows_per_sample(problem.inputs[0].shape));
+      static_cast<double>(problem.batch * ops::rows_per_sample(problem.whole_inputs[0].shape));
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([=](const KernelCall& call) {
@@ -201,8 +206,8 @@ std::unique_ptr<Kernel> make_batch_norm_grad(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_batch_norm_inference_grad(const Problem& problem) {
-  const double epsilon = problem.attributes().get_double("epsilon");
-  const bool scale = problem.attributes().get_bool("scale", true);
+  const double epsilon = problem.attributes.get_double("epsilon");
+  const bool scale = problem.attributes.get_bool("scale", true);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([=](const KernelCall& call) {
@@ -222,7 +227,7 @@ std::unique_ptr<Kernel> make_batch_norm_inference_grad(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_take_row(const Problem& problem) {
-  const int64_t row = problem.attributes().get_int("row");
+  const int64_t row = problem.attributes.get_int("row");
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([row](const KernelCall& call) {
@@ -233,7 +238,7 @@ std::unique_ptr<Kernel> make_take_row(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_moving_average(const Problem& problem) {
-  const graph::Attributes& attributes = problem.attributes();
+  const graph::Attributes& attributes = problem.attributes;
   const int64_t row = attributes.get_int("row");
   const double momentum = attributes.get_double("momentum");
   const int64_t count = row == 0 ? 1 : problem.batch * attributes.get_int("elements_per_sample");

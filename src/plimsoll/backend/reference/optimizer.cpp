@@ -21,7 +21,7 @@ WeightDecay<T> decay_of(const graph::Attributes& attributes) {
 }
 
 std::unique_ptr<Kernel> make_sgd(const Problem& problem) {
-  const graph::Attributes& attributes = problem.attributes();
+  const graph::Attributes& attributes = problem.attributes;
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([decay = decay_of<T>(attributes)](const KernelCall& call) {
@@ -36,7 +36,7 @@ std::unique_ptr<Kernel> make_sgd(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_sgd_momentum(const Problem& problem) {
-  const graph::Attributes& attributes = problem.attributes();
+  const graph::Attributes& attributes = problem.attributes;
   const double momentum = attributes.get_double("momentum");
   const bool nesterov = attributes.get_bool("nesterov", false);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
@@ -62,7 +62,7 @@ std::unique_ptr<Kernel> make_sgd_momentum(const Problem& problem) {
 
 template <bool kAmsgrad>
 std::unique_ptr<Kernel> make_adam(const Problem& problem) {
-  const graph::Attributes& attributes = problem.attributes();
+  const graph::Attributes& attributes = problem.attributes;
   const double beta_1 = attributes.get_double("beta_1");
   const double beta_2 = attributes.get_double("beta_2");
   const double epsilon = attributes.get_double("epsilon");
@@ -104,7 +104,7 @@ std::unique_ptr<Kernel> make_adam(const Problem& problem) {
 
 template <bool kCentered, bool kMomentum>
 std::unique_ptr<Kernel> make_rmsprop(const Problem& problem) {
-  const graph::Attributes& attributes = problem.attributes();
+  const graph::Attributes& attributes = problem.attributes;
   const double rho_value = attributes.get_double("rho");
   const double epsilon = attributes.get_double("epsilon");
   const double momentum = kMomentum ? attributes.get_double("momentum") : 0.0;

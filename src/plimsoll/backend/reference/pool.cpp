@@ -18,12 +18,12 @@ int64_t image_offset(const Operand& image, int64_t sample, int64_t row, int64_t 
 
 Window2d forward_window(const Problem& problem) {
   const Shape& x = problem.inputs[0].shape;
-  return ops::pool2d_window(problem.attributes(), x[1].count, x[2].count);
+  return ops::pool2d_window(problem.attributes, x[1].count, x[2].count);
 }
 
 Window2d backward_window(const Problem& problem) {
-  const std::vector<int64_t>& shape = problem.attributes().get_ints("input_shape");
-  return ops::pool2d_window(problem.attributes(), shape[0], shape[1]);
+  const std::vector<int64_t>& shape = problem.attributes.get_ints("input_shape");
+  return ops::pool2d_window(problem.attributes, shape[0], shape[1]);
 }
 
 // The taps of an output position that lie inside of the input: [first, last).

@@ -9,22 +9,19 @@
 #include <vector>
 
 #include "backend/kernel.h"
+#include "backend/row_block.h"
 #include "base/error.h"
 #include "graph/op.h"
 
 namespace plimsoll::backend::reference {
 
-struct Problem {
+// A block of an image's rows stands here as an image (backend/row_block.h).
+struct Problem : NodeProblem {
   const graph::Node& node;
   int64_t batch = 1;
-  std::vector<graph::ValueType> inputs;
-  std::vector<graph::ValueType> outputs;
-  std::vector<graph::Axis> axes;
-  std::vector<int64_t> extents;    // one per axis
   std::vector<std::string> forms;  // one per input; "" plain
 
-  const graph::Attributes& attributes() const { return node.attributes; }
-  graph::NodeTypes types() const { return {node.attributes, inputs, outputs}; }
+  graph::NodeTypes types() const { return {attributes, inputs, outputs}; }
   // Position of the axis, −1: there is none.
   int axis(std::string_view name) const { return find_axis(axes, name); }
   // Extent of that axis in a call; `whole` where there is no such axis.
@@ -34,8 +31,10 @@ struct Problem {
   }
 };
 
+// `begin`: of the block; empty: the first.
 Problem make_problem(const graph::Graph& graph, graph::NodeId node, int64_t batch,
-                     std::span<const int64_t> extents, std::span<const std::string> forms);
+                     std::span<const int64_t> extents, std::span<const std::string> forms,
+                     std::span<const int64_t> begin);
 
 // One operator's kernel. Kernels are row-exact on map axes unless `row_exact` is false.
 struct KernelEntry {

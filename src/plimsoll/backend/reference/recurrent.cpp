@@ -549,7 +549,7 @@ class Backward final : Scan<T> {
 
 template <template <typename> typename Direction>
 std::unique_ptr<Kernel> make_scan(const Problem& problem) {
-  const RecurrentLayout layout = ops::read_recurrent(problem.node.op->name(), problem.attributes());
+  const RecurrentLayout layout = ops::read_recurrent(problem.node.op->name(), problem.attributes);
   return for_float(problem.outputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([layout](const KernelCall& call) { Direction<T>(layout, call).run(); });
@@ -561,20 +561,20 @@ int64_t element_size(const Problem& problem) {
 }
 
 Bytes forward_scratch(const Problem& problem) {
-  const RecurrentLayout layout = ops::read_recurrent(problem.node.op->name(), problem.attributes());
+  const RecurrentLayout layout = ops::read_recurrent(problem.node.op->name(), problem.attributes);
   return Bytes(problem.extent(graph::kBatchAxis, problem.batch) * forward_row(layout) *
                element_size(problem));
 }
 
 Bytes backward_scratch(const Problem& problem) {
-  const RecurrentLayout layout = ops::read_recurrent(problem.node.op->name(), problem.attributes());
+  const RecurrentLayout layout = ops::read_recurrent(problem.node.op->name(), problem.attributes);
   const int64_t rows = problem.extent(graph::kBatchAxis, problem.batch);
   return Bytes((rows * backward_row(layout) + layout.gates * layout.units * layout.units) *
                element_size(problem));
 }
 
 std::unique_ptr<Kernel> make_shift_time(const Problem& problem) {
-  const bool backwards = problem.attributes().get_bool("go_backwards", false);
+  const bool backwards = problem.attributes.get_bool("go_backwards", false);
   const int64_t element = element_size(problem);
   return kernel_of([backwards, element](const KernelCall& call) {
     const Operand& x = call.inputs[0];

@@ -34,7 +34,7 @@ std::unique_ptr<Kernel> make_apply_mask(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_any_so_far(const Problem& problem) {
-  const bool backwards = problem.attributes().get_bool("go_backwards", false);
+  const bool backwards = problem.attributes.get_bool("go_backwards", false);
   return kernel_of([backwards](const KernelCall& call) {
     const Operand& x = call.inputs[0];
     const Operand& y = call.outputs[0];
@@ -51,7 +51,7 @@ std::unique_ptr<Kernel> make_any_so_far(const Problem& problem) {
 
 std::unique_ptr<Kernel> make_reverse(const Problem& problem) {
   const int64_t element = element_bytes(problem.inputs[0].dtype).count();
-  const int64_t given = problem.attributes().get_int("axis", -1);
+  const int64_t given = problem.attributes.get_int("axis", -1);
   const auto axis = static_cast<size_t>(given < 0 ? given + problem.inputs[0].shape.rank() : given);
   return kernel_of([axis, element](const KernelCall& call) {
     const Operand& x = call.inputs[0];
@@ -74,8 +74,8 @@ std::unique_ptr<Kernel> make_reverse(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_spatial_dropout(const Problem& problem) {
-  const double rate = problem.attributes().get_double("rate");
-  const int64_t site = problem.attributes().get_int("site");
+  const double rate = problem.attributes.get_double("rate");
+  const int64_t site = problem.attributes.get_int("site");
   const int batch_axis = problem.axis(graph::kBatchAxis);
   const Dim rows = problem.inputs[0].shape[0];
   return for_float(problem.inputs[0].dtype, [&](auto zero) {

@@ -154,7 +154,7 @@ std::unique_ptr<Kernel> make_sparsemax_grad(const Problem& problem) {
 
 // The axis that glu splits, counted from the front.
 size_t glu_axis(const Problem& problem, size_t input) {
-  const int64_t axis = problem.attributes().get_int("axis", -1);
+  const int64_t axis = problem.attributes.get_int("axis", -1);
   return static_cast<size_t>(axis < 0 ? axis + problem.inputs[input].shape.rank() : axis);
 }
 

@@ -99,7 +99,7 @@ std::unique_ptr<Kernel> make_batch_sum_grad(const Problem& problem) {
 
 template <bool kSquares>
 std::unique_ptr<Kernel> make_regularizer(const Problem& problem) {
-  const double factor = problem.attributes().get_double("factor");
+  const double factor = problem.attributes.get_double("factor");
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([factor](const KernelCall& call) {
@@ -116,7 +116,7 @@ std::unique_ptr<Kernel> make_regularizer(const Problem& problem) {
 
 template <bool kSquares>
 std::unique_ptr<Kernel> make_regularizer_grad(const Problem& problem) {
-  const double factor = problem.attributes().get_double("factor");
+  const double factor = problem.attributes.get_double("factor");
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([factor](const KernelCall& call) {

@@ -45,14 +45,20 @@ const KernelEntry* find_kernel(std::string_view op) {
 }
 
 Problem make_problem(const graph::Graph& graph, graph::NodeId node, int64_t batch,
-                     std::span<const int64_t> extents, std::span<const std::string> forms) {
-  return {graph.node(node),
-          batch,
-          input_types(graph, node),
-          output_types(graph, node),
-          axes_of(graph, node),
-          {extents.begin(), extents.end()},
-          {forms.begin(), forms.end()}};
+                     std::span<const int64_t> extents, std::span<const std::string> forms,
+                     std::span<const int64_t> begin) {
+  const graph::Node& n = graph.node(node);
+  Problem problem{{n.attributes,
+                   input_types(graph, node),
+                   output_types(graph, node),
+                   axes_of(graph, node),
+                   {extents.begin(), extents.end()},
+                   {}},
+                  n,
+                  batch,
+                  {forms.begin(), forms.end()}};
+  take_row_block(begin, problem);
+  return problem;
 }
 
 namespace {
@@ -75,7 +81,7 @@ std::unique_ptr<Kernel> make_reference_kernel(const KernelRequest& request) {
   const reference::KernelEntry& entry = reference::get_kernel(node);
   return with_context("while making the kernel of " + node.name, [&] {
     return entry.make(reference::make_problem(request.graph, request.node, request.batch,
-                                              request.extents, request.forms));
+                                              request.extents, request.forms, request.begin));
   });
 }
 
@@ -83,7 +89,8 @@ Bytes reference_scratch(const graph::Graph& graph, graph::NodeId node, int64_t b
                         std::span<const int64_t> extents, std::span<const std::string> forms) {
   const reference::KernelEntry& entry = reference::get_kernel(graph.node(node));
   if (entry.scratch == nullptr) return Bytes(0);
-  return entry.scratch(reference::make_problem(graph, node, batch, extents, forms));
+  // None of these kernels asks where in an image its rows lie.
+  return entry.scratch(reference::make_problem(graph, node, batch, extents, forms, {}));
 }
 
 bool reference_row_exact(const graph::Graph& graph, graph::NodeId node, int axis) {

@@ -22,8 +22,8 @@ void map_elements(const Operand& x, const Operand& y, F f) {
 }
 
 std::unique_ptr<Kernel> make_clip_gradient(const Problem& problem) {
-  const std::string kind = problem.attributes().get_string("kind");
-  const double given = problem.attributes().get_double("limit");
+  const std::string kind = problem.attributes.get_string("kind");
+  const double given = problem.attributes.get_double("limit");
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     const T limit = static_cast<T>(given);
@@ -51,7 +51,7 @@ std::unique_ptr<Kernel> make_clip_gradient(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_scheduled_rate(const Problem& problem) {
-  return kernel_of([schedule = ops::read_schedule(problem.attributes())](const KernelCall& call) {
+  return kernel_of([schedule = ops::read_schedule(problem.attributes)](const KernelCall& call) {
     *data_of<float>(call.outputs[0]) =
         ops::learning_rate_at(schedule, *data_of<const int64_t>(call.inputs[0]));
   });
@@ -67,8 +67,8 @@ Philox noise_stream(uint64_t seed, int64_t step, int64_t site) {
 
 template <bool kScales>
 std::unique_ptr<Kernel> make_gaussian(const Problem& problem) {
-  const double stddev = problem.attributes().get_double("stddev");
-  const int64_t site = problem.attributes().get_int("site");
+  const double stddev = problem.attributes.get_double("stddev");
+  const int64_t site = problem.attributes.get_int("site");
   const int batch_axis = problem.axis(graph::kBatchAxis);
   const int64_t per_sample = problem.inputs[0].shape.elements_per_sample();
   return for_float(problem.inputs[0].dtype, [&](auto zero) {

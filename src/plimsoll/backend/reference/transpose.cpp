@@ -10,7 +10,7 @@ namespace {
 
 std::unique_ptr<Kernel> make_transpose(const Problem& problem) {
   const int64_t element = element_bytes(problem.inputs[0].dtype).count();
-  const std::vector<int64_t>& order = problem.attributes().get_ints("permutation");
+  const std::vector<int64_t>& order = problem.attributes.get_ints("permutation");
   return kernel_of([order, element](const KernelCall& call) {
     const Operand& x = call.inputs[0];
     const Operand& y = call.outputs[0];

@@ -46,8 +46,8 @@ void for_each_large(int64_t samples, const std::vector<Source>& rows,
 }
 
 std::unique_ptr<Kernel> make_upsample2d(const Problem& problem) {
-  const std::vector<int64_t>& size = problem.attributes().get_ints("size");
-  const bool bilinear = problem.attributes().get_string("interpolation", "nearest") == "bilinear";
+  const std::vector<int64_t>& size = problem.attributes.get_ints("size");
+  const bool bilinear = problem.attributes.get_string("interpolation", "nearest") == "bilinear";
   const Shape& x = problem.inputs[0].shape;
   const std::vector<Source> rows = sources(x[1].count, size[0], bilinear);
   const std::vector<Source> columns = sources(x[2].count, size[1], bilinear);
@@ -80,8 +80,8 @@ std::unique_ptr<Kernel> make_upsample2d(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_upsample2d_grad(const Problem& problem) {
-  const std::vector<int64_t>& size = problem.attributes().get_ints("size");
-  const bool bilinear = problem.attributes().get_string("interpolation", "nearest") == "bilinear";
+  const std::vector<int64_t>& size = problem.attributes.get_ints("size");
+  const bool bilinear = problem.attributes.get_string("interpolation", "nearest") == "bilinear";
   const Shape& dx_shape = problem.outputs[0].shape;
   const std::vector<Source> rows = sources(dx_shape[1].count, size[0], bilinear);
   const std::vector<Source> columns = sources(dx_shape[2].count, size[1], bilinear);
