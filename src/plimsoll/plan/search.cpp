@@ -316,9 +316,10 @@ class Search {
 
   // Gives up what is alive at the peak and not used, bit by bit.
   void evict_from(Recipe recipe, int64_t steps) {
-    // Bits have no rows of their own.
+    // Bits have no rows of their own; beside moves, clones of whole images in front of loops do not
+    // pay.
     const EvictOptions how{.forms = options_.saved_forms && !rows_,
-                           .recompute = options_.recompute,
+                           .recompute = options_.recompute && !(rows_ && options_.move),
                            .reread = options_.reread_inputs,
                            .move = options_.move};
     const double changes = static_cast<double>(steps) / static_cast<double>(effort());
