@@ -232,8 +232,10 @@ Validation cut_by_rows(const Subject& subject, const graph::AxisUse& rows, Site&
     return subject.program.loops[id.index()].axis == graph::kRowsAxis;
   });
   const bool dimension = rows.dimension < static_cast<int>(operand.dims.size());
-  if (loop == site.around.end() || !dimension || rows.stride < 1 || rows.before < 0 ||
-      rows.after < 0) {
+  constexpr int64_t kMostRows = 1 << 20;  // of a window, or between two
+  const bool window = rows.stride >= 1 && rows.before >= 0 && rows.after >= 0 &&
+                      std::max({rows.stride, rows.before, rows.after}) <= kMostRows;
+  if (loop == site.around.end() || !dimension || !window) {
     return bad_reference(subject, site,
                          "expected a loop over rows around a transfer of such rows, and numbers "
                          "that a window of its value can have");
