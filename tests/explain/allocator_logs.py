@@ -19,6 +19,70 @@ def chunk_sizes(in_use: int, free: int, largest: int) -> tuple[list[int], list[i
     return [in_use - 2 * (in_use // 3), in_use // 3, in_use // 3], pieces
 
 
+PATHS = {
+    "old": "tensorflow/core/common_runtime/bfc_allocator.cc:660",
+    "1.14": "tensorflow/core/common_runtime/bfc_allocator.cc:793",
+    "2": "external/local_xla/xla/tsl/framework/bfc_allocator.cc:1083",
+}
+
+
+def bin_lines(era: str, used: list[int], pieces: list[int]) -> list[str]:
+    """What each bin holds."""
+    lines = []
+    for exponent in range(8, 29):
+        held = [size for size in used if bin_of(size) == exponent]
+        idle = [size for size in pieces if bin_of(size) == exponent]
+        allocated, taken = tf_size(sum(held) + sum(idle)), tf_size(sum(held))
+        amounts = (
+            f" {allocated} allocated for chunks. {taken} client-requested for chunks. "
+            f"{taken} in use in "
+            if era == "old"
+            else f". {allocated} allocated for chunks. {taken} in use in "
+        )
+        lines.append(
+            f"Bin ({1 << exponent}): \tTotal Chunks: {len(held) + len(idle)}, Chunks in use: "
+            f"{len(held)}{amounts}bin. {taken} client-requested in use in bin."
+        )
+    return lines
+
+
+def chunk_lines(era: str, used: list[int], pieces: list[int]) -> list[str]:
+    """Every chunk with its address."""
+    lines, address = [], 0x7F0000000000
+    for i, size in enumerate([*used, *pieces]):
+        state = "InUse" if i < len(used) else "Free "
+        if era == "old":
+            word = "Chunk" if i < len(used) else "Free"
+            lines.append(f"{word} at 0x{address:x} of size {size}")
+        elif era == "1.14":
+            lines.append(f"{state} at 0x{address:x} next {i + 1} of size {size}")
+        else:
+            lines.append(f"{state} at {address:x} of size {size} next {i + 1}")
+        address += size
+    return lines
+
+
+def stats_lines(era: str, limit: int, in_use: int, allocs: int, largest: int) -> list[str]:
+    """The counters, which stand without a stamp."""
+    lines = [
+        f"{label:<14}{value:>20}"
+        for label, value in (
+            ("Limit:", limit),
+            ("InUse:", in_use),
+            ("MaxInUse:", in_use),
+            ("NumAllocs:", allocs),
+            ("MaxAllocSize:", largest),
+        )
+    ]
+    if era == "2":
+        lines += [
+            f"{'Reserved:':<18}{0:>16}",
+            f"{'PeakReserved:':<18}{0:>16}",
+            f"{'LargestFreeBlock:':<18}{0:>16}",
+        ]
+    return lines
+
+
 def bfc_dump(
     rng: random.Random,
     head: list[str],
@@ -32,76 +96,29 @@ def bfc_dump(
 ) -> list[str]:
     """An allocator's dump in one of its eras; its sums agree with each other."""
     era = rng.choice(["old", "1.14", "2"])
-    path = {
-        "old": "tensorflow/core/common_runtime/bfc_allocator.cc:660",
-        "1.14": "tensorflow/core/common_runtime/bfc_allocator.cc:793",
-        "2": "external/local_xla/xla/tsl/framework/bfc_allocator.cc:1083",
-    }[era]
+    path = PATHS[era]
     if rng.random() < 0.2:
         path = "C:\\tf_jenkins\\workspace\\tensorflow\\core\\common_runtime\\bfc_allocator.cc:275"
     stamp = "" if era == "old" and rng.random() < 0.5 else STAMPS[0]
-    mark = f"{stamp}I {path}] "
-    lines = [*head]
-    if era == "2":
-        lines.append(mark + "BFCAllocator dump for GPU_0_bfc")
     used, pieces = chunk_sizes(in_use, region - in_use, largest)
-    for exponent in range(8, 29):
-        held = [size for size in used if bin_of(size) == exponent]
-        idle = [size for size in pieces if bin_of(size) == exponent]
-        allocated, taken = tf_size(sum(held) + sum(idle)), tf_size(sum(held))
-        lines.append(
-            mark
-            + (
-                f"Bin ({1 << exponent}): \tTotal Chunks: {len(held) + len(idle)}, Chunks in use: "
-                f"{len(held)}"
-                + (
-                    f" {allocated} allocated for chunks. {taken} client-requested for chunks. "
-                    f"{taken} "
-                    f"in use in "
-                    if era == "old"
-                    else f". {allocated} allocated for chunks. {taken} in use in "
-                )
-                + f"bin. {taken} client-requested in use in bin."
-            )
-        )
-    lines.append(mark + f"Bin for {tf_size(request)} was 256.00MiB, Chunk State: ")
-    address = 0x7F0000000000
-    for i, size in enumerate([*used, *pieces]):
-        state = "InUse" if i < len(used) else "Free "
-        if era == "old":
-            word = "Chunk" if i < len(used) else "Free"
-            lines.append(mark + f"{word} at 0x{address:x} of size {size}")
-        elif era == "1.14":
-            lines.append(mark + f"{state} at 0x{address:x} next {i + 1} of size {size}")
-        else:
-            lines.append(mark + f"{state} at {address:x} of size {size} next {i + 1}")
-        address += size
-    lines.append(mark + "     Summary of in-use Chunks by size: ")
-    lines += [mark + f"1 Chunks of size {size} totalling {tf_size(size)}" for size in used]
-    lines.append(mark + f"Sum Total of in-use chunks: {tf_size(in_use)}")
+    stamped = [
+        *(["BFCAllocator dump for GPU_0_bfc"] if era == "2" else []),
+        *bin_lines(era, used, pieces),
+        f"Bin for {tf_size(request)} was 256.00MiB, Chunk State: ",
+        *chunk_lines(era, used, pieces),
+        "     Summary of in-use Chunks by size: ",
+        *[f"1 Chunks of size {size} totalling {tf_size(size)}" for size in used],
+        f"Sum Total of in-use chunks: {tf_size(in_use)}",
+    ]
     if era != "old":
-        lines.append(
-            mark + f"total_region_allocated_bytes_: {region} memory_limit_: {limit} "
-            f"available "
+        stamped.append(
+            f"total_region_allocated_bytes_: {region} memory_limit_: {limit} available "
             f"bytes: {limit - region} curr_region_allocation_bytes_: {2 * limit}"
         )
-    lines.append(mark + "Stats: ")
-    for label, value in (
-        ("Limit:", limit),
-        ("InUse:", in_use),
-        ("MaxInUse:", in_use),
-        ("NumAllocs:", allocs),
-        ("MaxAllocSize:", max(used)),
-    ):
-        lines.append(f"{label:<14}{value:>20}")
-    if era == "2":
-        lines += [
-            f"{'Reserved:':<18}{0:>16}",
-            f"{'PeakReserved:':<18}{0:>16}",
-            f"{'LargestFreeBlock:':<18}{0:>16}",
-        ]
+    lines = [f"{stamp}I {path}] {line}" for line in [*stamped, "Stats: "]]
     stars = "*" * 40 + "_" * 3 + "x" * 2 + "*" * 55
-    return [*lines, "", f"{stamp}W {path}] {stars}"]
+    stats = stats_lines(era, limit, in_use, allocs, max(used))
+    return [*head, *lines, *stats, "", f"{stamp}W {path}] {stars}"]
 
 
 def refusal_head(rng: random.Random, request: int) -> tuple[list[str], int, bool]:

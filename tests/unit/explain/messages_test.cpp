@@ -231,6 +231,10 @@ TEST(Survived, TheLastOfTwoFailuresEndedTheRun) {
 
 TEST(Survived, AKillIsNot) {
   EXPECT_EQ(explain_text(joined({"Killed\n", kWentOn})).verdict, Verdict::kFailure);
+  const Explanation alone = explain_text("Killed");
+  EXPECT_EQ(alone.verdict, Verdict::kFailure);
+  EXPECT_FALSE(alone.survived);
+  EXPECT_NE(alone.when, When::kTraining);
 }
 
 TEST(Cited, AMessageWithinASentenceIsNotThisProgramsOwn) {
