@@ -62,6 +62,8 @@ BatchRole find_role(const ProgramFacts& facts, NodeId id, std::string_view name)
   const bool any_rows =
       axis.kind == graph::AxisKind::kMap && facts.catalog().row_exact(facts.graph(), id, role.axis);
   role.unit = any_rows ? 1 : facts.block(id)[static_cast<size_t>(role.axis)];
+  // Rows that one call takes whole would keep all that stands beside it in one turn.
+  if (name != graph::kBatchAxis && role.unit >= role.extent) role.sliced = false;
   return role;
 }
 

@@ -71,7 +71,9 @@ std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts)
     } else if (const auto* encode = std::get_if<Encode>(&item)) {
       seconds += copy(encode->source) * times;
     } else if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
-      const Bytes bytes = plan.instances[begin->source.index()].bytes;
+      // A turn moves its own rows of what lies whole at the other end.
+      const Bytes bytes = min(plan.instances[begin->source.index()].bytes,
+                              plan.instances[begin->target.index()].bytes);
       seconds += facts.catalog().spill_seconds(bytes) * times;
     }
     all.resize(static_cast<size_t>(number) + 1);
