@@ -139,6 +139,9 @@ class Tracer {
 }  // namespace
 
 std::vector<IndexBound> index_bounds(const graph::Graph& graph, int input) {
+  const bool reads_tables = std::ranges::any_of(
+      graph.nodes, [](const Node& node) { return node.op->name() == "embedding"; });
+  if (!reads_tables) return {};  // an image has millions of elements that nobody follows
   const Value& value = graph.values[graph.inputs[static_cast<size_t>(input)].index()];
   std::vector<Table> tables(static_cast<size_t>(value.type.shape.elements_per_sample()));
   Tracer tracer(graph, input, tables);

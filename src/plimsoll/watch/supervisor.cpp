@@ -417,6 +417,7 @@ Ending Supervisor::ending() {
     ending.group_oom_kills = events.oom_kills;
     ending.group_name = group_.folder().substr(group_.folder().rfind('/') + 1);
     ending.group_limit_hits = events.limit_hits;
+    ending.group_high_water = group_.high_water();
   }
   const AncestorReading ancestors = read_ancestors();
   ending.container_oom_kills = ancestors.oom_kills - ancestors_before_.oom_kills;

@@ -111,7 +111,7 @@ class Concluder {
     const bool named = record != nullptr && !record->group.empty();
     const bool own_limit =
         e_.limit && e_.kernel_holds_limit && (record == nullptr || record->in_group) &&
-        (named ? record->group.ends_with("/" + e_.group_name) : e_.group_limit_hits > 0);
+        (named ? record->group.ends_with("/" + e_.group_name) : reached_own_limit());
     if (own_limit) {
       at_own_limit(killed, record);
     } else if (record != nullptr && !record->in_group) {
@@ -122,6 +122,13 @@ class Concluder {
       by_system(0.8);
     }
     return true;
+  }
+
+  // The kernel charges a group for many pages at a time, so its highest use ends a little below.
+  bool reached_own_limit() const {
+    constexpr int64_t kChargedAtOnce = 1 << 20;
+    return e_.group_limit_hits > 0 ||
+           e_.group_high_water.value_or(0) >= *e_.limit - kChargedAtOnce;
   }
 
   void at_own_limit(bool killed, const OomRecord* record) {

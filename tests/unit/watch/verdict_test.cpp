@@ -50,6 +50,17 @@ TEST(Verdict, AKillAtOurLimitIsTheKernels) {
   EXPECT_TRUE(is_memory_death(verdict));
 }
 
+TEST(Verdict, WithoutLogAndCountOfHitsTheHighestUseTells) {
+  Ending ending = killed();
+  ending.limit = kGiB;
+  ending.kernel_holds_limit = true;
+  ending.group_oom_kills = 1;
+  ending.group_high_water = kGiB - 4096;
+  EXPECT_EQ(conclude(ending).kind, VerdictKind::kKilledByLimit);
+  ending.group_high_water = kGiB / 2;
+  EXPECT_EQ(conclude(ending).kind, VerdictKind::kKilledBySystem);
+}
+
 TEST(Verdict, AShellThatReports137AtOurLimitIsTheSame) {
   Ending ending;
   ending.exit_code = 137;

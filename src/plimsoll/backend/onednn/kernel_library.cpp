@@ -272,6 +272,8 @@ std::vector<std::string> KernelLibrary::primitive_keys(const Graph& graph, NodeI
     tail[a] = axes[a].extent.count % extents[a];
     if (tail[a] != 0) add_keys(graph, node, batch, tail, keys);
   }
+  // What the layout of packed weights was asked of stays in the vendor's cache.
+  if (cut && !keys.empty()) keys.push_back(keys.front() + " for its layout");
   return keys;
 }
 

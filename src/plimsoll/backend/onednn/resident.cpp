@@ -1,6 +1,10 @@
 #include "backend/onednn/resident.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
+#include <string>
+#include <vector>
 
 namespace plimsoll::backend::onednn {
 namespace {
@@ -42,11 +46,10 @@ ResidentBytes estimate_resident_bytes(const KernelLibrary& library,
   int64_t nodes = 0;
   for (const graph::Program& program : programs.programs) {
     for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
-      ++nodes;
-      for (std::string& key :
-           library.primitive_keys(program.graph, graph::NodeId(n), program.batch)) {
-        keys.insert(std::move(key));
-      }
+      const std::vector<std::string> own =
+          library.primitive_keys(program.graph, graph::NodeId(n), program.batch);
+      nodes += std::max<int64_t>(std::ssize(own), 1);
+      keys.insert(own.begin(), own.end());
     }
   }
   Bytes kernels = kNodeBytes * nodes;
