@@ -8,7 +8,6 @@
 namespace plimsoll::layers {
 namespace {
 
-using graph::Attributes;
 using graph::Node;
 using graph::Value;
 using graph::ValueId;

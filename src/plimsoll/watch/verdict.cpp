@@ -127,8 +127,7 @@ class Concluder {
   // The kernel charges a group for many pages at a time, so its highest use ends a little below.
   bool reached_own_limit() const {
     constexpr int64_t kChargedAtOnce = 1 << 20;
-    return e_.group_limit_hits > 0 ||
-           e_.group_high_water.value_or(0) >= *e_.limit - kChargedAtOnce;
+    return e_.group_limit_hits > 0 || e_.group_high_water.value_or(0) >= *e_.limit - kChargedAtOnce;
   }
 
   void at_own_limit(bool killed, const OomRecord* record) {

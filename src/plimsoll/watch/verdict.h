@@ -55,7 +55,7 @@ struct Ending {
 
   // Since the start of the command.
   int64_t group_oom_kills = 0;
-  int64_t group_limit_hits = 0;                // not every kernel counts them
+  int64_t group_limit_hits = 0;               // not every kernel counts them
   std::optional<int64_t> group_high_water{};  // page cache included
   int64_t container_oom_kills = 0;
   int64_t container_limit_hits = 0;
