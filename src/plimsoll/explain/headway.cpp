@@ -174,7 +174,6 @@ void HeadwayReader::read(int64_t line, std::string_view text) {
   --lines_left_;
   if (text.size() > kLongestLine) return;
   const std::string clean = clean_line(text);
-  if (is_aftermath(clean)) return;
   LineForm form = form_of(clean);
   if (form.figures.size() < 2) return;
   const auto same = std::find_if(runs_.begin(), runs_.end(), [&form](const Run& run) {
@@ -187,7 +186,7 @@ void HeadwayReader::read(int64_t line, std::string_view text) {
     runs_.emplace_back();
   }
   extend(runs_.back(), std::move(form));
-  if (!advances(runs_.back())) return;
+  if (!advances(runs_.back()) || is_aftermath(clean)) return;
   // Beyond the first half only the last ones stay.
   if (found_.size() == kMostFound) found_.erase(found_.begin() + kMostFound / 2);
   found_.push_back({behind_, line, clean});
