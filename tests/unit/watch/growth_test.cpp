@@ -318,6 +318,24 @@ TEST(Growth, OneMarkAloneBoundsNothing) {
   EXPECT_EQ(growth.bytes_per_step, 0);
 }
 
+// Importing, building a model and reading data rise without end, and then the command ends.
+TEST(Growth, OfAShortRunWithoutStepsMayBeLoading) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 100; ++i) samples.push_back(sample_at(i * 0.05, 5 * i, 0));
+  EXPECT_EQ(find_growth(samples).form, CurveForm::kTooShort);
+  EXPECT_EQ(find_growth(samples).bytes_per_minute, 0);
+  EXPECT_GT(find_growth(samples).rise_bytes, 0);
+  for (int i = 0; i < 100; ++i) samples[i].seconds = i * 0.5;
+  EXPECT_EQ(find_growth(samples).form, CurveForm::kGrowth);
+}
+
+TEST(Growth, OfAStartFollowedByAFewHastySteps) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 40; ++i) samples.push_back(sample_at(i * 0.05, i * 12, 0));
+  for (int i = 0; i < 6; ++i) samples.push_back(sample_at(2 + i * 0.05, 480 + 40 * i, 7 * i + 7));
+  EXPECT_EQ(find_growth(samples).form, CurveForm::kTooShort);
+}
+
 // `speed(time)`: steps a second at 0 … 1 of 80 seconds; 3 MiB a step.
 Growth leak_at_speed(const std::function<double(double)>& speed) {
   std::vector<Sample> samples;
