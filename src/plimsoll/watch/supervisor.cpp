@@ -300,7 +300,9 @@ void Supervisor::take(const Sample& read) {
   const bool fresh = since_added_.seconds == 0 && since_added_.held == 0;
   const int64_t high = fresh ? sample.held : std::max(since_added_.held, sample.held);
   const int64_t low = fresh ? sample.held : std::min(since_added_.held_low, sample.held);
+  const std::optional<int64_t> usage = std::max(since_added_.group_usage, sample.group_usage);
   since_added_ = sample;
+  since_added_.group_usage = usage;
   since_added_.held = high;
   since_added_.held_low = low;
   if (sample.seconds >= next_add_) {
