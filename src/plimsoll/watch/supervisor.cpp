@@ -436,6 +436,7 @@ Ending Supervisor::ending() {
   if (sampler_) {
     ending.pids = sampler_->all_pids();
     ending.address_space_limit = sampler_->address_space_limit();
+    ending.address_space_used = sampler_->address_space_used();
     ending.open_files = sampler_->most_open_files();
     ending.file_limit = sampler_->file_limit();
     ending.shm_used = shm_most_;

@@ -292,7 +292,9 @@ class Concluder {
     // A command that ends at once may have opened them between two looks.
     const bool seen = e_.open_files && e_.file_limit && 2 * *e_.open_files >= *e_.file_limit;
     if (kind == VerdictKind::kDescriptors && seen) prove(files_text());
-    if (kind == VerdictKind::kSharedMemoryFull && e_.shm_used && e_.shm_size) prove(shm_text());
+    // One object larger than all that is left leaves nothing to be measured.
+    const bool filled = e_.shm_used && e_.shm_size && 2 * *e_.shm_used >= *e_.shm_size;
+    if (kind == VerdictKind::kSharedMemoryFull && filled) prove(shm_text());
   }
 
   std::string files_text() const {
@@ -340,12 +342,23 @@ class Concluder {
     set(VerdictKind::kSignal, e_.signal != 0 ? 1 : 0.7,
         "The command " + how_it_ended(e_) +
             (e_.signal == 0 ? ", which is how a shell reports " + signal_name(signal) : "") + ".");
+    if (signal == SIGSEGV || signal == SIGABRT) suspect_address_space();
     if (signal == SIGBUS) {
       prove(
           "a bus error has several reasons: /dev/shm full (it was not), a mapped file that was "
           "cut or lies on a full disk, a fault of the device");
     }
     return true;
+  }
+
+  // A program that does not look whether it got the memory it asked for uses what it did not get.
+  void suspect_address_space() {
+    const std::optional<int64_t> limit = e_.address_space_limit;
+    if (!limit || e_.address_space_used < *limit / 4 * 3) return;
+    prove("the process has an address-space limit (RLIMIT_AS, ulimit -v) of " + size(*limit) +
+          ", of which " + size(e_.address_space_used) +
+          " were in use: libraries that do not check for a refusal die like this");
+    advise("Run it once without that limit (ulimit -v unlimited); if it ends well, it was memory.");
   }
 
   void plain_kill() {

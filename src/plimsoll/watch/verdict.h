@@ -68,6 +68,7 @@ struct Ending {
   std::vector<int64_t> pids;  // sorted; all that were ever seen in the tree
 
   std::optional<int64_t> address_space_limit;
+  int64_t address_space_used = 0;  // at its highest, of the process that has the limit
   std::optional<int64_t> open_files, file_limit;  // of the process that had most
   std::optional<int64_t> shm_used, shm_size;      // highest use
   explain::Explanation explanation;               // of what was printed

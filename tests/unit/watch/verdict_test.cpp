@@ -11,6 +11,7 @@
 namespace plimsoll::watch {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -253,6 +254,30 @@ TEST(Verdict, AnAddressSpaceLimitIsQuoted) {
 TEST(Verdict, WarningsOfARunThatEndedWellAreNoFailure) {
   const Ending ending = printed("Allocation of 1000000000 exceeds 10% of free system memory.\n", 0);
   EXPECT_EQ(conclude(ending).kind, VerdictKind::kDone);
+}
+
+TEST(Verdict, ACrashNearTheAddressSpaceLimitIsSuspected) {
+  Ending ending;
+  ending.signal = SIGSEGV;
+  ending.address_space_limit = 2 * kGiB;
+  ending.address_space_used = kGiB;
+  EXPECT_TRUE(conclude(ending).evidence.empty());
+  ending.address_space_used = 2 * kGiB - kGiB / 16;
+  const Verdict verdict = conclude(ending);
+  EXPECT_EQ(verdict.kind, VerdictKind::kSignal);
+  EXPECT_EQ(verdict.resource, "");
+  EXPECT_THAT(verdict.evidence, Contains(HasSubstr("RLIMIT_AS")));
+  EXPECT_THAT(verdict.advice, Contains(HasSubstr("ulimit -v unlimited")));
+}
+
+TEST(Verdict, SharedMemoryThatOneObjectOverfillsIsNotMeasuredFull) {
+  Ending ending =
+      printed("RuntimeError: unable to write to file </torch_1_2_0>: No space left on device (28)");
+  ending.shm_size = 64 << 20;
+  ending.shm_used = 1 << 20;
+  EXPECT_THAT(conclude(ending).evidence, Not(Contains(HasSubstr("measured"))));
+  ending.shm_used = 60 << 20;
+  EXPECT_THAT(conclude(ending).evidence, Contains(HasSubstr("measured")));
 }
 
 TEST(Verdict, ABusErrorWithFullSharedMemoryIsThat) {
