@@ -195,6 +195,11 @@ void unknown(const Case& found, Explanation& explanation) {
   add_advice(explanation,
              "Run it again under a guard that records the memory and says who ended it.", "",
              "plimsoll watch -- python train.py");
+  if (found.main.note == "library") {
+    add_advice(explanation, "Look at the limit, and raise it where the program is started.",
+               "a framework's libraries take several GiB of address space, and little of it as RAM",
+               "ulimit -v; ulimit -v unlimited");
+  }
   if (found.main.family == Family::kErrno12 && found.main.note == "fork") {
     add_advice(explanation, "Start workers before memory is filled, or without copying the parent.",
                "",

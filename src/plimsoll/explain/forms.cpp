@@ -121,6 +121,9 @@ constexpr Form kForms[] = {
     // Programs
     {"out of memory error: failed to allocate", kOtherHost, kHost, "", "",
      "failed to allocate data of size ", ""},
+    {"memory allocation still failed after ", kOtherHost, kHost, "", "", "", "openblas"},
+    {"mkl error: out of memory", kOtherHost, kHost, "", "", "", ""},
+    {"onednn: out_of_memory", kOtherHost, kHost, "", "", "", ""},
     {"out_of_host_memory", kOtherHost, kHost, "", "", "", ""},
     {"malloc of size ", kOtherHost, kHost, "", "", "malloc of size ", "arrowmemoryerror"},
     {"(-4:insufficient memory)", kOtherHost, kHost, "", "", "failed to allocate ", ""},
@@ -183,6 +186,8 @@ constexpr Form kForms[] = {
     {"resource temporarily unavailable", kProcessLimit, kElse, "", "", "", "pthread_create"},
     {"resource temporarily unavailable", kProcessLimit, kElse, "", "", "", "omp thread"},
     {"fork: retry: resource temporarily unavailable", kProcessLimit, kElse, "", "", "", ""},
+    {"creation via pthread_create() failed", kProcessLimit, kElse, "", "", "", ""},
+    {"in static tls block", kProcessLimit, kElse, "", "static_tls", "", "cannot allocate memory"},
     {"out of resource: ", kKernelResources, kElse, "pytorch", "", "required: ", "hardware limit"},
 };
 

@@ -194,6 +194,7 @@ constexpr Needle kNeedles[] = {
     {"bad_alloc", kHost},
     {"terminate called", kHost},
     {"os.fork", kHost},
+    {"failed to map segment", kHost},
 
     // Banners, settings, wrong advice
     {"tensorflow device (", kContext},
