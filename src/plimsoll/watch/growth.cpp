@@ -439,7 +439,7 @@ class WorkClock {
   const std::vector<double>& times() const { return times_; }
 
  private:
-  static constexpr size_t kFewestMoves = 6;
+  static constexpr size_t kFewestMoves = 4;
   static constexpr double kMost = 4;  // times faster or slower than the clock on the wall
 
   // What was clamped changed the whole; behind the last move the time is as it is.

@@ -363,6 +363,20 @@ TEST(Growth, IsStraightOverTheStepsWhateverTheirSpeed) {
   }
 }
 
+// Six marks of a program that prints every tenth step, on a machine that becomes slow.
+TEST(Growth, IsStraightOverFewMarksToo) {
+  std::vector<Sample> samples;
+  double steps = 1;
+  for (int i = 0; i < 200; ++i) {
+    const int64_t printed = static_cast<int64_t>(steps) / 10 * 10 + 1;
+    samples.push_back(sample_at(i * 0.1, 200 + 1.2 * steps, std::min<int64_t>(printed, 51)));
+    steps += i < 70 ? 0.5 : 0.18;
+  }
+  const Growth growth = find_growth(samples);
+  EXPECT_EQ(growth.form, CurveForm::kGrowth);
+  EXPECT_NEAR(growth.bytes_per_step, 1.2 * kMiB, 0.3 * kMiB);
+}
+
 TEST(Growth, ACountThatJumpsBendsNothingMuch) {
   std::vector<Sample> samples;
   for (int i = 0; i < 120; ++i) {
