@@ -414,6 +414,11 @@ Ending Supervisor::ending() {
   ending.copies = copies_.found();
   add_alike(ending.copies, run_.curve.samples());
   if (are_leaked(ending.copies, run_.growth)) ending.copies = {};
+  constexpr double kSurely = 0.8;
+  if (run_.growth.form == CurveForm::kGrowth && run_.growth.confidence >= kSurely) {
+    ending.leak_per_step = run_.growth.bytes_per_step;
+    ending.leaked = run_.growth.rise_bytes;
+  }
   if (group_.exists()) {
     const GroupEvents events = group_.events();
     ending.group_oom_kills = events.oom_kills;

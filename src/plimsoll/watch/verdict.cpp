@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -45,6 +46,7 @@ class Concluder {
               "exhausted resource.");
     }
     advise_on_copies();
+    advise_on_leak();
     return std::move(verdict_);
   }
 
@@ -56,6 +58,21 @@ class Concluder {
   }
   void prove(std::string text) { verdict_.evidence.push_back(std::move(text)); }
   void advise(std::string text) { verdict_.advice.push_back(std::move(text)); }
+
+  // What every step adds to no limit is large enough for.
+  void advise_on_leak() {
+    if (e_.leak_per_step <= 0 || !is_memory_death(verdict_)) return;
+    if (verdict_.resource != "host_memory" || dominate(e_.copies, e_.peak_held)) return;
+    const int64_t step = std::llround(e_.leak_per_step);
+    prove("measured: memory rose by " + size(step) + " a step, " + size(std::llround(e_.leaked)) +
+          " in all, and did not slow down");
+    if (verdict_.kind != VerdictKind::kOutOfMemory) verdict_.advice.clear();
+    verdict_.advice.insert(
+        verdict_.advice.begin(),
+        "Find what every step keeps: results or losses appended to lists (history.append("
+        "float(loss))), models built or functions traced in the loop. More memory, or a smaller "
+        "batch, only delays the end.");
+  }
 
   // Where copies of the data fill the memory, neither batch nor model is what to look at.
   void advise_on_copies() {

@@ -52,6 +52,9 @@ struct Ending {
   std::string group_name;           // last part of its path
   int64_t peak_held = 0;
   DataCopies copies;
+  // Of memory that rises with the steps to the end, surely; 0: it does not.
+  double leak_per_step = 0;
+  double leaked = 0;  // over the steps that were judged
 
   // Since the start of the command.
   int64_t group_oom_kills = 0;

@@ -256,6 +256,25 @@ TEST(Verdict, WarningsOfARunThatEndedWellAreNoFailure) {
   EXPECT_EQ(conclude(ending).kind, VerdictKind::kDone);
 }
 
+TEST(Verdict, OfALeakAtTheLimitAdvisesNoLargerLimit) {
+  Ending ending = killed();
+  ending.limit = kGiB;
+  ending.kernel_holds_limit = true;
+  ending.group_oom_kills = 1;
+  ending.group_limit_hits = 1;
+  EXPECT_THAT(conclude(ending).advice, Contains(HasSubstr("Give it more")));
+  ending.leak_per_step = 2 << 20;
+  ending.leaked = 512 << 20;
+  const Verdict verdict = conclude(ending);
+  EXPECT_EQ(verdict.kind, VerdictKind::kKilledByLimit);
+  EXPECT_THAT(verdict.evidence, Contains(HasSubstr("2 MiB a step, 512 MiB in all")));
+  EXPECT_THAT(verdict.advice, Not(Contains(HasSubstr("Give it more"))));
+  EXPECT_THAT(verdict.advice, Contains(HasSubstr("what every step keeps")));
+  ending.signal = 0;
+  ending.group_oom_kills = 0;
+  EXPECT_TRUE(conclude(ending).advice.empty());
+}
+
 TEST(Verdict, ACrashNearTheAddressSpaceLimitIsSuspected) {
   Ending ending;
   ending.signal = SIGSEGV;
