@@ -104,9 +104,13 @@ void name_ports(const layers::Model& model, const layers::CompileOptions& compil
   const std::vector<layers::Config>& losses = compile.losses;
   for (size_t i = 0; i < model.outputs().size(); ++i) {
     const size_t at = losses.size() == 1 ? 0 : i;
-    if (at < losses.size() && !losses[at].is_null()) {
-      options.outputs.push_back({model.outputs()[i].name});
-    }
+    if (at >= losses.size() || losses[at].is_null()) continue;
+    const layers::ModelPort& port = model.outputs()[i];
+    std::vector<int64_t> shape = port.type.shape.at(1);
+    shape.erase(shape.begin());
+    const layers::Config* kind = losses[at].find("class_name");
+    const bool sparse = kind != nullptr && kind->as_string().starts_with("Sparse");
+    options.outputs.push_back({port.name, std::move(shape), sparse});
   }
 }
 
@@ -120,7 +124,8 @@ void add_data_options(CLI::App& command, DataOptions& options, DataNeed need) {
   if (need != DataNeed::kOptional) data->required();
   if (need != DataNeed::kSamples) {
     add_paths(command, "--labels", options.labels,
-              "Labels, when they are a file of their own; several outputs: NAME=PATH for each");
+              "Labels, when they are a file of their own, or a folder of masks; several outputs: "
+              "NAME=PATH for each");
     command.add_option("--sample-weights", set.weights, "One weight per sample");
   }
   add_paths(command, "--like", options.like,

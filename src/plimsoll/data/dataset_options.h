@@ -16,6 +16,7 @@ namespace plimsoll::data {
 struct Port {
   std::string name;
   std::vector<int64_t> sample_shape{};
+  bool class_numbers = false;  // labels name one of the last axis's classes
   std::string path{};  // of its samples or labels; empty: they lie in a file with the others'
   friend bool operator==(const Port&, const Port&) = default;
 };
