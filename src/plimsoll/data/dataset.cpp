@@ -71,7 +71,8 @@ void open_mask_targets(const DatasetOptions& options, std::vector<Port> outputs,
                          : ": expected masks for each output, received some alone") +
                     ".");
   }
-  for (const auto& mask : open_masks(outputs, *dataset.images, options, dataset.skipped)) {
+  for (const auto& mask :
+       open_masks(outputs, *dataset.images, options, dataset.skipped, dataset.notes)) {
     dataset.targets.push_back(mask);
   }
   dataset.form = "images with masks";

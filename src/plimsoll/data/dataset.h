@@ -40,7 +40,8 @@ struct Dataset {
   std::shared_ptr<const Vocabulary> vocabulary{};
   // A flat folder of images, which masks belong to by name; null for other data.
   std::shared_ptr<ImageFolder> images{};
-  int64_t skipped = 0;  // damaged samples that were left out
+  int64_t skipped = 0;               // damaged samples that were left out
+  std::vector<std::string> notes{};  // of what was not done as asked, for the user
   // Where each input has a path of its own: what is known of each.
   std::vector<Dataset> parts{};
 

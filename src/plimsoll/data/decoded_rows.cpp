@@ -16,13 +16,13 @@
 namespace plimsoll::data {
 namespace {
 
-constexpr int64_t kSlotBytes = 8 << 20;  // of all slots together, unless one needs more
 constexpr int64_t kMostSlots = 64;
 constexpr int kMostWorkers = 16;
 // Of a worker: its stack and what the heap keeps between images.
 constexpr Bytes kPerWorker = 112_KiB;
-// Pages of the libraries that decode, and what the heap loses between them: measured.
-constexpr Bytes kLibraries = 768_KiB;
+// Pages of the libraries that decode, those of errors, and what the heap loses between them: the
+// most that was measured.
+constexpr Bytes kLibraries = 1_MiB;
 
 class DecodedRows final : public RowSource {
  public:
@@ -34,7 +34,8 @@ class DecodedRows final : public RowSource {
         origin_(folder_->path()),
         working_(decoding.working) {
     const int64_t bytes = elements_ * static_cast<int64_t>(sizeof(float));
-    const int64_t slots = std::clamp<int64_t>(kSlotBytes / bytes, decoding.threads + 2, kMostSlots);
+    const int64_t slots =
+        std::clamp<int64_t>(decoding.slots.count() / bytes, decoding.threads + 2, kMostSlots);
     slots_.resize(static_cast<size_t>(slots + 1));
     // Left untouched: pages are taken when samples arrive.
     values_ =
@@ -225,14 +226,21 @@ int decoding_threads(int asked) {
   return std::clamp(asked > 0 ? asked : read_cpu_info().default_threads, 1, kMostWorkers);
 }
 
-Bytes working_bytes(const ImageFolder& folder, int channels, int threads) {
-  std::vector<Bytes> most(static_cast<size_t>(threads));
+ImageFacts read_headers(const ImageFolder& folder, int channels, int64_t height, int64_t width,
+                        int threads) {
+  std::vector<ImageFacts> parts(static_cast<size_t>(threads), {Bytes(), true});
   for_all_images(folder, threads, [&](int thread, int64_t i) {
     const codec::ImageInfo info = codec::read_image_info(*codec::open_reader(folder.file(i)));
-    Bytes& own = most[static_cast<size_t>(thread)];
-    own = max(own, info.working_bytes + Bytes(2 * info.width * channels));
+    ImageFacts& own = parts[static_cast<size_t>(thread)];
+    own.working = max(own.working, info.working_bytes + Bytes(2 * info.width * channels));
+    own.exact_size = own.exact_size && info.height == height && info.width == width;
   });
-  return *std::max_element(most.begin(), most.end());
+  ImageFacts all = parts.front();
+  for (const ImageFacts& own : parts) {
+    all.working = max(all.working, own.working);
+    all.exact_size = all.exact_size && own.exact_size;
+  }
+  return all;
 }
 
 std::vector<bool> find_sound(const ImageFolder& folder, const MakeDecoder& make, int64_t elements,

@@ -33,8 +33,13 @@ using MakeDecoder = std::function<std::unique_ptr<SampleDecoder>()>;
 // Threads that decode: as many as asked for, or as the process may use.
 int decoding_threads(int asked);
 
-// The most that decoding one of the images holds, a row of it included. Reads every header.
-Bytes working_bytes(const ImageFolder& folder, int channels, int threads);
+// What the headers of all images say.
+struct ImageFacts {
+  Bytes working;            // the most that decoding one of them holds, a row of it included
+  bool exact_size = false;  // all are of the size that was asked about
+};
+ImageFacts read_headers(const ImageFolder& folder, int channels, int64_t height, int64_t width,
+                        int threads);
 
 // Whether each file can be decoded; decodes all of them.
 std::vector<bool> find_sound(const ImageFolder& folder, const MakeDecoder& make, int64_t elements,
@@ -44,6 +49,7 @@ std::vector<bool> find_sound(const ImageFolder& folder, const MakeDecoder& make,
 struct Decoding {
   Bytes working;  // of one file
   int threads = 1;
+  Bytes slots = 8_MiB;  // of all of them together, unless one needs more
 };
 
 // Samples of `row_shape` of the folder's files, in its order.

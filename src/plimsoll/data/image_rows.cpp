@@ -9,6 +9,7 @@
 #include "codec/number_format.h"
 #include "data/bilinear_resize.h"
 #include "data/decoded_rows.h"
+#include "data/row_cache.h"
 
 namespace plimsoll::data {
 namespace {
@@ -111,10 +112,20 @@ ImageSources open_images(const std::string& path, const std::vector<std::string>
     sources.skipped =
         keep_sound(*folder, find_sound(*folder, make, shape.elements(), decoding.threads));
   }
-  decoding.working = working_bytes(*folder, shape.channels, decoding.threads);
   sources.folder = folder;
-  sources.images =
-      decoded_rows(folder, {shape.height, shape.width, shape.channels}, make, decoding);
+  const std::vector<int64_t> row_shape = {shape.height, shape.width, shape.channels};
+  const auto decode = [&]() -> CacheInput {
+    const ImageFacts facts =
+        read_headers(*folder, shape.channels, shape.height, shape.width, decoding.threads);
+    decoding.working = facts.working;
+    // Pixels that are not resized are whole numbers.
+    return {decoded_rows(folder, row_shape, make, decoding),
+            facts.exact_size ? DType::kUInt8 : DType::kFloat32};
+  };
+  sources.images = options.cache.empty()
+                       ? decode().rows
+                       : cached_rows({options.cache, options.cache_limit, "bilinear", row_shape},
+                                     folder, decode, sources.notes);
   if (layout == ImageFolder::Layout::kFlat) return sources;
   const auto class_count = static_cast<int64_t>(folder->classes().size());
   sources.labels = std::make_unique<ClassRows>(

@@ -21,6 +21,7 @@ struct ImageSources {
   std::unique_ptr<RowSource> labels;  // class numbers, or one-hot where the model wants as many
   std::shared_ptr<ImageFolder> folder;
   int64_t skipped = 0;
+  std::vector<std::string> notes{};  // of what was not done as asked
 };
 
 // Reads every header; with options.skip_damaged decodes every image once and leaves out those that

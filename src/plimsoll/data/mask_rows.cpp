@@ -9,6 +9,7 @@
 #include "codec/image.h"
 #include "data/decoded_rows.h"
 #include "data/image_rows.h"
+#include "data/row_cache.h"
 
 namespace plimsoll::data {
 namespace {
@@ -175,8 +176,8 @@ struct Masks {
 
 std::vector<std::shared_ptr<RowSource>> open_masks(const std::vector<Port>& outputs,
                                                    ImageFolder& images,
-                                                   const DatasetOptions& options,
-                                                   int64_t& skipped) {
+                                                   const DatasetOptions& options, int64_t& skipped,
+                                                   std::vector<std::string>& notes) {
   const int threads = decoding_threads(options.threads);
   std::vector<Masks> all;
   std::vector<bool> sound(static_cast<size_t>(images.count()), true);
@@ -196,10 +197,18 @@ std::vector<std::shared_ptr<RowSource>> open_masks(const std::vector<Port>& outp
   std::vector<std::shared_ptr<RowSource>> sources;
   for (Masks& masks : all) {
     masks.folder->retain(sound);
-    const Decoding decoding{working_bytes(*masks.folder, 3, threads), threads};
     const MaskShape& shape = masks.shape;
-    sources.push_back(decoded_rows(masks.folder, {shape.height, shape.width, shape.channels},
-                                   masks.make, decoding));
+    const std::vector<int64_t> row_shape = {shape.height, shape.width, shape.channels};
+    const auto decode = [&]() -> CacheInput {
+      const ImageFacts facts = read_headers(*masks.folder, 3, shape.height, shape.width, threads);
+      return {decoded_rows(masks.folder, row_shape, masks.make, {facts.working, threads}),
+              DType::kUInt8};
+    };
+    const std::string form = "mask of " + std::to_string(shape.classes);
+    sources.push_back(options.cache.empty()
+                          ? decode().rows
+                          : cached_rows({options.cache, options.cache_limit, form, row_shape},
+                                        masks.folder, decode, notes));
   }
   return sources;
 }

@@ -23,9 +23,11 @@ namespace plimsoll::data {
 
 // Masks in the order of `images`, for each of `outputs` from the folder that its path names. With
 // options.skip_damaged images whose masks cannot be decoded leave `images` too, and are counted in
-// `skipped`. Throws kConfig where an output is no image, kData naming the file.
+// `skipped`; `notes` says what was not done as asked. Throws kConfig where an output is no image,
+// kData naming the file.
 std::vector<std::shared_ptr<RowSource>> open_masks(const std::vector<Port>& outputs,
                                                    ImageFolder& images,
-                                                   const DatasetOptions& options, int64_t& skipped);
+                                                   const DatasetOptions& options, int64_t& skipped,
+                                                   std::vector<std::string>& notes);
 
 }  // namespace plimsoll::data

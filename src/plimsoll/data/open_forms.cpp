@@ -120,6 +120,7 @@ void open_image_folder(const DatasetOptions& options, const Dataset* like, Datas
   dataset.form = "images";
   dataset.file_bytes = Bytes(sources.folder->file_bytes());
   dataset.skipped = sources.skipped;
+  dataset.notes = sources.notes;
   if (flat) {
     dataset.images = sources.folder;
     dataset.features.push_back(std::move(sources.images));
