@@ -27,6 +27,7 @@ class Random {
   uint64_t state_;
 };
 
-graph::ProgramSet random_network(uint64_t seed);
+// `mixed`: values and the factors of products are bfloat16.
+graph::ProgramSet random_network(uint64_t seed, bool mixed = false);
 
 }  // namespace plimsoll::property
