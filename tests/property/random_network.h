@@ -27,7 +27,11 @@ class Random {
   uint64_t state_;
 };
 
-// `one_image`: training on one sample at a time, and no other program.
-graph::ProgramSet random_network(uint64_t seed, bool one_image = false);
+enum class NetworkKind : uint8_t {
+  kPlain,
+  kOneImage,  // training on one sample at a time, and no other program
+  kMixed,     // values and the factors of products are bfloat16
+};
+graph::ProgramSet random_network(uint64_t seed, NetworkKind kind = NetworkKind::kPlain);
 
 }  // namespace plimsoll::property
