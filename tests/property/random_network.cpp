@@ -29,20 +29,26 @@ const char* pick(Random& random, const std::array<const char*, kCount>& names) {
 
 class NetworkMaker {
  public:
-  NetworkMaker(uint64_t seed, bool training, bool mixed)
-      : builder_(ops::registry()), seed_(seed), training_(training), mixed_(mixed) {}
+  NetworkMaker(uint64_t seed, bool training, bool one_image, bool mixed)
+      : builder_(ops::registry()),
+        seed_(seed),
+        training_(training),
+        one_image_(one_image),
+        mixed_(mixed) {}
 
   graph::Graph make() {
     Random random(seed_);
-    const bool image = random.chance(75);
+    const bool image = one_image_ || random.chance(75);
     std::vector<int64_t> shape;
-    if (image) {
+    if (one_image_) {
+      shape = {random.between(20, 40), random.between(6, 9), random.between(1, 3)};
+    } else if (image) {
       shape = {random.between(4, 8), random.between(4, 8), random.between(1, 3)};
     } else {
       shape = {random.between(2, 12)};
     }
     ValueId x = narrowed(builder_.input("x", {DType::kFloat32, batch_shape(shape)}));
-    const int64_t layers = random.between(1, 6);
+    const int64_t layers = one_image_ ? random.between(3, 8) : random.between(1, 6);
     for (int64_t layer = 0; layer < layers; ++layer) {
       builder_.set_layer("layer" + std::to_string(layer));
       Random own(seed_ * 1000 + static_cast<uint64_t>(layer) + 7);
@@ -207,7 +213,7 @@ class NetworkMaker {
   }
 
   ValueId image_layer(Random& random, ValueId x) {
-    switch (random.between(0, 7)) {
+    switch (random.between(0, one_image_ ? 5 : 7)) {
       case 0:
       case 1:
       case 2:
@@ -229,7 +235,7 @@ class NetworkMaker {
 
   ValueId add_layer(Random& random, ValueId x) {
     if (rank(x) == 4 && random.chance(65)) return image_layer(random, x);
-    switch (random.between(0, 6)) {
+    switch (random.between(0, one_image_ ? 3 : 6)) {
       case 0:
         return activation(random, x);
       case 1:
@@ -375,6 +381,7 @@ class NetworkMaker {
   GraphBuilder builder_;
   uint64_t seed_;
   bool training_;
+  bool one_image_;  // of many rows, and an image to the end
   bool mixed_;
   int64_t sites_ = 0;
   ValueId labels_;
@@ -393,17 +400,20 @@ int64_t Random::between(int64_t least, int64_t most) {
   return least + static_cast<int64_t>(next() % static_cast<uint64_t>(most - least + 1));
 }
 
-graph::ProgramSet random_network(uint64_t seed, bool mixed) {
+graph::ProgramSet random_network(uint64_t seed, bool one_image, bool mixed) {
+  if (one_image) {
+    return {.programs = {{"train", NetworkMaker(seed, true, true, mixed).make(), 1}}};
+  }
   Random random(seed + 4711);
   const int64_t batch = random.between(2, 21);
   graph::ProgramSet set;
-  set.programs.push_back({"train", NetworkMaker(seed, true, mixed).make(), batch});
+  set.programs.push_back({"train", NetworkMaker(seed, true, false, mixed).make(), batch});
   if (random.chance(40)) {
     set.programs.push_back({"train_tail", set.programs[0].graph, random.between(1, batch - 1)});
   }
   if (random.chance(50)) {
     set.programs.push_back(
-        {"evaluate", NetworkMaker(seed, false, mixed).make(), random.between(1, 12)});
+        {"evaluate", NetworkMaker(seed, false, false, mixed).make(), random.between(1, 12)});
   }
   return set;
 }
