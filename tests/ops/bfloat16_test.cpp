@@ -8,6 +8,7 @@
 #include <set>
 
 #include "backend/backends.h"
+#include "backend/region.h"
 #include "base/bfloat16.h"
 #include "base/error.h"
 #include "ops/cases.h"
@@ -78,6 +79,28 @@ std::vector<double> numbers_of(const Buffer& buffer, const graph::ValueType& typ
   return to_doubles(converted(buffer, wide, type.dtype, batch), wide.dtype);
 }
 
+// More rows than a kernel widens at once, and some left over.
+Case many_rows() {
+  return {.name = "many_rows", .build = [](CaseBuilder& c) {
+            const auto of = [](int64_t n) { return Dim::constant(n); };
+            const ValueId x = c.input("x", {Dim::batch(), of(30), of(29), of(24)});
+            const ValueId b = c.input("b", {of(24)});
+            const ValueId gamma = c.input("gamma", {of(24)}, Fill::kPositive);
+            const ValueId biased = c.call("bias_add", {x, b});
+            const ValueId y = c.call("activation", {biased}, {{"kind", "relu"}});
+            const ValueId sum = c.call("add", {y, x});
+            const ValueId moments = c.call("channel_moments", {sum});
+            c.result(c.call("batch_norm", {sum, moments, gamma},
+                            {{"epsilon", 1e-3}, {"scale", true}, {"center", false}}));
+          }};
+}
+
+std::vector<Case> cases_and_many_rows() {
+  std::vector<Case> cases = all_cases();
+  cases.push_back(many_rows());
+  return cases;
+}
+
 class BFloat16Test : public testing::TestWithParam<std::string> {};
 
 // Outputs of one node: bfloat16 within its rounding of what float32 gives, float32 as close as
@@ -107,7 +130,7 @@ TEST_P(BFloat16Test, IsFloat32OnRoundedInputsRoundedOnce) {
   const std::unique_ptr<Backend> reference = backend::make_backend("reference", {});
   const std::unique_ptr<Backend> tested = backend::make_backend(GetParam(), {});
   std::set<std::string, std::less<>> met;
-  for (const Case& test_case : all_cases()) {
+  for (const Case& test_case : cases_and_many_rows()) {
     if (!test_case.only.empty()) continue;
     SCOPED_TRACE(test_case.name);
     const int64_t batch = test_case.batch;
@@ -183,6 +206,46 @@ TEST_P(BFloat16Test, IsFloat32OnRoundedInputsRoundedOnce) {
                          "zero_pad2d"}) {
     EXPECT_TRUE(met.contains(op)) << op << " was met in no case";
   }
+}
+
+TEST_P(BFloat16Test, ReluIsTheSameFromBits) {
+  const std::unique_ptr<Backend> backend = backend::make_backend(GetParam(), {});
+  const int64_t batch = 3;
+  const graph::ValueType type{
+      DType::kBFloat16, {Dim::batch(), Dim::constant(90), Dim::constant(80), Dim::constant(4)}};
+  GraphBuilder builder(ops::registry());
+  const ValueId dy = builder.input("dy", type);
+  const ValueId y = builder.input("y", type);
+  builder.add("activation_grad", "node", {dy, y}, {{"kind", "relu"}, {"reference", "y"}});
+  const Graph graph = builder.finish();
+  std::vector<Buffer> values = fill_values(graph, {}, batch);
+  const size_t count = values[0].size() / 2;
+  for (size_t i = 0; i < count; ++i) {
+    values[0].as<uint16_t>()[i] = bfloat16_of_float(static_cast<float>(i % 251) - 99.5f);
+    values[1].as<uint16_t>()[i] = bfloat16_of_float(static_cast<float>(i % 7) - 3.0f);
+  }
+  Buffer bits((count + 7) / 8);
+  const backend::EncoderRequest request{"positive_bits", type, batch};
+  const std::unique_ptr<backend::Kernel> encoder = backend->make_encoder(request);
+  const std::vector<int64_t> dims = type.shape.at(batch);
+  const std::vector<int64_t> strides = backend::dense_strides(dims);
+  const backend::Operand from{values[1].data(), dims, strides};
+  const backend::Operand to{bits.data(), dims, strides};
+  encoder->run({.inputs = {&from, 1}, .outputs = {&to, 1}, .begin = {}, .extents = {}});
+  Buffer plain = values[2];
+  Buffer packed = values[2];
+  const graph::Block block = backend->catalog().block(graph, NodeId(0));
+  const std::vector<BlockCall> calls = calls_of(graph, NodeId(0), block, batch);
+  Buffer* plain_inputs[] = {&values[0], &values[1]};
+  Buffer* packed_inputs[] = {&values[0], &bits};
+  Buffer* plain_output[] = {&plain};
+  Buffer* packed_output[] = {&packed};
+  run_calls({*backend, graph, NodeId(0), batch}, calls, plain_inputs, plain_output);
+  run_calls({*backend, graph, NodeId(0), batch, {"", "positive_bits"}}, calls, packed_inputs,
+            packed_output);
+  EXPECT_TRUE(plain.same_contents(packed));
+  EXPECT_EQ(plain.as<uint16_t>()[4], values[0].as<uint16_t>()[4]);
+  EXPECT_EQ(plain.as<uint16_t>()[3], 0);
 }
 
 std::vector<std::string> computing_backends() {

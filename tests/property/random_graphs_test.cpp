@@ -46,7 +46,7 @@ std::unique_ptr<backend::Backend> random_backend(const std::string& name, Random
 struct Setting {
   Setting(const std::string& name, uint64_t seed, bool one_image = false)
       : random(seed),
-        programs(random_network(seed, one_image ? NetworkKind::kOneImage : NetworkKind::kPlain)),
+        programs(random_network(seed, one_image)),
         backend(random_backend(name, random, one_image)) {
     const ops::PackOffers packs = [this](const graph::Graph& graph, graph::NodeId node) {
       return backend->packs(graph, node);

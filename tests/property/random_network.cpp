@@ -29,12 +29,12 @@ const char* pick(Random& random, const std::array<const char*, kCount>& names) {
 
 class NetworkMaker {
  public:
-  NetworkMaker(uint64_t seed, bool training, NetworkKind kind)
+  NetworkMaker(uint64_t seed, bool training, bool one_image, bool mixed)
       : builder_(ops::registry()),
         seed_(seed),
         training_(training),
-        one_image_(kind == NetworkKind::kOneImage),
-        mixed_(kind == NetworkKind::kMixed) {}
+        one_image_(one_image),
+        mixed_(mixed) {}
 
   graph::Graph make() {
     Random random(seed_);
@@ -400,20 +400,20 @@ int64_t Random::between(int64_t least, int64_t most) {
   return least + static_cast<int64_t>(next() % static_cast<uint64_t>(most - least + 1));
 }
 
-graph::ProgramSet random_network(uint64_t seed, NetworkKind kind) {
-  if (kind == NetworkKind::kOneImage) {
-    return {.programs = {{"train", NetworkMaker(seed, true, kind).make(), 1}}};
+graph::ProgramSet random_network(uint64_t seed, bool one_image, bool mixed) {
+  if (one_image) {
+    return {.programs = {{"train", NetworkMaker(seed, true, true, mixed).make(), 1}}};
   }
   Random random(seed + 4711);
   const int64_t batch = random.between(2, 21);
   graph::ProgramSet set;
-  set.programs.push_back({"train", NetworkMaker(seed, true, kind).make(), batch});
+  set.programs.push_back({"train", NetworkMaker(seed, true, false, mixed).make(), batch});
   if (random.chance(40)) {
     set.programs.push_back({"train_tail", set.programs[0].graph, random.between(1, batch - 1)});
   }
   if (random.chance(50)) {
     set.programs.push_back(
-        {"evaluate", NetworkMaker(seed, false, kind).make(), random.between(1, 12)});
+        {"evaluate", NetworkMaker(seed, false, false, mixed).make(), random.between(1, 12)});
   }
   return set;
 }

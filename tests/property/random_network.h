@@ -27,11 +27,8 @@ class Random {
   uint64_t state_;
 };
 
-enum class NetworkKind : uint8_t {
-  kPlain,
-  kOneImage,  // training on one sample at a time, and no other program
-  kMixed,     // values and the factors of products are bfloat16
-};
-graph::ProgramSet random_network(uint64_t seed, NetworkKind kind = NetworkKind::kPlain);
+// `one_image`: training on one sample at a time, and no other program. `mixed`: values and the
+// factors of products are bfloat16.
+graph::ProgramSet random_network(uint64_t seed, bool one_image = false, bool mixed = false);
 
 }  // namespace plimsoll::property

@@ -26,6 +26,8 @@ CpuKernel make_recurrent(const NodeFacts& facts, const CpuOptions& options);
 CpuKernel make_embedding(const NodeFacts& facts, const CpuOptions& options);
 // attention and its gradients; operands may be cut along queries and keys.
 CpuKernel make_attention(const NodeFacts& facts, const CpuOptions& options);
+// What goes element by element or channel by channel, of bfloat16.
+CpuKernel make_widened_rows(const NodeFacts& facts, const CpuOptions& options);
 // layer_norm, softmax and their gradients.
 CpuKernel make_rows(const NodeFacts& facts, const CpuOptions& options);
 // log_sum_exp and softmax_crossentropy_grad; operands may be cut along the classes.

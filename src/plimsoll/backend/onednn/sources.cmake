@@ -21,6 +21,7 @@ set(onednn_sources
     cpu/moving.cpp
     cpu/node_facts.cpp
     cpu/recurrent.cpp
+    cpu/widened_rows.cpp
     onednn/blocks.cpp
     onednn/convolution.cpp
     onednn/convolution_shares.cpp
