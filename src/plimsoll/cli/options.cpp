@@ -37,7 +37,8 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   add_file_options(command, options.file);
   command.add_option("--batch", options.batch, "Samples per step")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
-  command.add_option("--memory", options.memory, "Limit of process memory: 512MiB, 2GB, 75%");
+  command.add_option("--memory", options.memory,
+                     "Limit of process memory: 512MiB, 2GB, 75%, auto (what others leave now)");
   command.add_option("--optimizer", options.optimizer,
                      "adam, sgd, rmsprop, adamw; 'adam(learning_rate=0.001)'");
   command.add_option("--loss", options.loss,
@@ -132,6 +133,7 @@ std::string saved_plan(const ModelOptions& options) {
 
 std::optional<Bytes> memory_limit(const ModelOptions& options) {
   if (options.memory.empty()) return std::nullopt;
+  if (options.memory == "auto") return memory_safe_for_process();
   return parse_bytes(options.memory, memory_available_to_process());
 }
 
