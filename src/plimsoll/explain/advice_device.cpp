@@ -208,7 +208,9 @@ void weights(const Case& found, Explanation& explanation) {
   add_advice(explanation, "Load or keep the weights in 16 bits, or freeze layers.",
              "half of 4 bytes per parameter",
              is_torch(found) ? "model = model.to(torch.bfloat16)" : "");
-  smaller_batch(found, explanation);
+  add_not_worth(explanation, "fewer samples per step",
+                found.weights ? "0 B of the refused tensor: no axis of it counts samples"
+                              : "0 B of the weights and of what is kept for each of them");
   settings_not_worth(found, explanation);
 }
 

@@ -24,6 +24,22 @@ constexpr std::string_view kAftermath[] = {
     "retry",    "retries", "attempt",  "restart",  "wait", "upload",  "download", "sync",
     "terminat", "closing", "shutdown", "shutting", "kill", "sigterm", "cleanup"};
 
+// What a number tells apart rather than counts.
+constexpr std::string_view kThings[] = {
+    "gpu",    "cpu",    "core",   "node",  "rank",    "device",    "process", "proc",  "pid",
+    "worker", "thread", "stream", "shard", "replica", "socket",    "numa",    "frame", "layer",
+    "block",  "buffer", "tensor", "param", "chunk",   "partition", "port",    "line",  "slot"};
+
+// The head of what ps, top and nvidia-smi print.
+bool heads_a_list_of_processes(std::string_view line) {
+  constexpr size_t npos = std::string_view::npos;
+  if (find_ignoring_case(line, "pid") == npos) return false;
+  for (std::string_view column : {"%cpu", "command", "process name", "user "}) {
+    if (find_ignoring_case(line, column) != npos) return true;
+  }
+  return false;
+}
+
 bool is_aftermath(std::string_view line) {
   return std::any_of(std::begin(kAftermath), std::end(kAftermath), [line](std::string_view word) {
     return find_ignoring_case(line, word) != std::string_view::npos;
@@ -61,6 +77,7 @@ class FigureReader {
   bool is_clock(size_t end) const;
   bool is_size(size_t end) const;
   bool is_duration(size_t end) const;
+  bool is_index(size_t end) const;
 
   std::string_view line_;
   size_t at_ = 0;
@@ -93,6 +110,21 @@ bool FigureReader::is_duration(size_t end) const {
   return unit.starts_with("s/") || unit.starts_with("ms/") || unit.ends_with("/s");
 }
 
+// Behind the name of a thing, or within a dotted name.
+bool FigureReader::is_index(size_t end) const {
+  if (at_ > 0 && line_[at_ - 1] == '.') return true;
+  if (end + 1 < line_.size() && line_[end] == '.' && is_alpha(line_[end + 1])) return true;
+  size_t begin = at_;
+  while (begin > 0 && std::string_view(" #:=[(").find(line_[begin - 1]) != std::string_view::npos) {
+    --begin;
+  }
+  size_t name = begin;
+  while (name > 0 && is_alpha(line_[name - 1])) --name;
+  const std::string_view word = line_.substr(name, begin - name);
+  return std::any_of(std::begin(kThings), std::end(kThings),
+                     [word](std::string_view thing) { return equals_ignoring_case(word, thing); });
+}
+
 void FigureReader::number() {
   // The rest of "0x7f2a" and of "2d" is a word's.
   Figure figure;
@@ -115,6 +147,7 @@ void FigureReader::number() {
   const bool hexadecimal = end < line_.size() && to_lower(line_[end]) == 'x';
   figure.has_point = text.find_first_of(".e") != std::string_view::npos;
   figure.is_duration = is_duration(end);
+  figure.is_index = is_index(end);
   const bool counts = !hexadecimal && !is_size(end) && figure.value < kLargestCount;
   if (counts && form_.figures.size() < kMostFigures) form_.figures.push_back(figure);
   at_ = end;
@@ -157,6 +190,10 @@ void HeadwayReader::extend(Run& run, LineForm form) {
 bool HeadwayReader::advances(const Run& run) {
   if (run.lines < kEnough) return false;
   const size_t count = run.rises.size();
+  // One line for each of several things is a list.
+  for (size_t i = 0; i < count; ++i) {
+    if (run.rises[i] && run.last.figures[i].is_index) return false;
+  }
   for (size_t i = 0; i < count; ++i) {
     if (!run.rises[i] || run.last.figures[i].is_duration) continue;
     for (size_t j = 0; j < count; ++j) {
@@ -174,6 +211,10 @@ void HeadwayReader::read(int64_t line, std::string_view text) {
   --lines_left_;
   if (text.size() > kLongestLine) return;
   const std::string clean = clean_line(text);
+  if (heads_a_list_of_processes(clean)) {
+    lines_left_ = 0;
+    return;
+  }
   LineForm form = form_of(clean);
   if (form.figures.size() < 2) return;
   const auto same = std::find_if(runs_.begin(), runs_.end(), [&form](const Run& run) {

@@ -8,7 +8,8 @@
 // is needed for that; detect_context.cpp knows the usual words besides.
 //
 // What a dying program prints has no such lines: sizes, times, addresses, process ids and source
-// lines are no figures here, and lines about waiting, retrying or cleaning up are not looked at.
+// lines are no figures here, and lines about waiting, retrying or cleaning up are not looked at,
+// nor lists of devices, ranks and processes.
 // Only the lines closely behind a refusal are read, so a long log costs nothing.
 
 #include <cstdint>
@@ -30,6 +31,7 @@ struct Figure {
   double value = 0;
   bool has_point = false;
   bool is_duration = false;  // "0.31s", "81ms/step", "3.2it/s"
+  bool is_index = false;     // "GPU 3", "rank: 3", "layer.3.weight": which of several things
   bool operator==(const Figure&) const = default;
 };
 

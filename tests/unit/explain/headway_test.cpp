@@ -28,11 +28,11 @@ TEST(LineForm, HoldsFiguresAndLeavesOutWhatIsNone) {
   const LineForm form =
       form_of("10:11:12.131 2024-05-01 it 12/500 loss 0.25 mem 9.6GB 0x7f2a conv2d 81ms/step 1e-4");
   ASSERT_EQ(form.figures.size(), 5u);
-  EXPECT_EQ(form.figures[0], (Figure{12, false, false}));
-  EXPECT_EQ(form.figures[1], (Figure{500, false, false}));
-  EXPECT_EQ(form.figures[2], (Figure{0.25, true, false}));
-  EXPECT_EQ(form.figures[3], (Figure{81, false, true}));
-  EXPECT_EQ(form.figures[4], (Figure{1e-4, true, false}));
+  EXPECT_EQ(form.figures[0], (Figure{12, false, false, false}));
+  EXPECT_EQ(form.figures[1], (Figure{500, false, false, false}));
+  EXPECT_EQ(form.figures[2], (Figure{0.25, true, false, false}));
+  EXPECT_EQ(form.figures[3], (Figure{81, false, true, false}));
+  EXPECT_EQ(form.figures[4], (Figure{1e-4, true, false, false}));
 }
 
 TEST(LineForm, IsTheSameWhateverTheFiguresAndBars) {
@@ -64,6 +64,18 @@ TEST(Headway, IsNotWhatADyingProgramPrints) {
   EXPECT_TRUE(read_all({"t 1700000001 x 0.2", "t 1700000002 x 0.1", "t 1700000003 x 0.4",
                         "t 1700000004 x 0.3"})
                   .empty());
+}
+
+TEST(Headway, IsNoListOfThings) {
+  EXPECT_TRUE(
+      read_all({"GPU 0: 35.1 C", "GPU 1: 36.2 C", "GPU 2: 33.0 C", "GPU 3: 31.5 C"}).empty());
+  EXPECT_TRUE(read_all({"layer.0.weight mean 0.2", "layer.1.weight mean 0.1",
+                        "layer.2.weight mean 0.3", "layer.3.weight mean 0.2"})
+                  .empty());
+  EXPECT_TRUE(
+      read_all({"USER PID %CPU %MEM COMMAND", "root 12 99.1 1.2 train", "root 13 98.1 1.1 train",
+                "root 14 97.9 1.3 train", "root 15 99.0 1.2 train"})
+          .empty());
 }
 
 TEST(Headway, BeginsAnewBehindEachRefusal) {

@@ -58,6 +58,42 @@ void expect_understood(const Json& variant, const std::string& log) {
   }
 }
 
+// What must not be said, as far as the answer itself tells that it would be wrong.
+void expect_nothing_forbidden(const Explanation& explanation) {
+  const std::string text = to_text(explanation, "");
+  const auto says = [&](const char* words) { return text.find(words) != std::string::npos; };
+  if (explanation.cause_label == Cause::kWeightsOrOptimizer) {
+    EXPECT_FALSE(says("batch_size="));
+  }
+  if (explanation.resource != Resource::kGpuMemory) {
+    EXPECT_FALSE(says("device memory ("));
+  }
+  if (explanation.cause_label == Cause::kAmbiguousBusError) {
+    EXPECT_FALSE(says("--shm-size"));
+  }
+  if (explanation.bytes && *explanation.bytes < (1 << 20)) {
+    EXPECT_FALSE(says("too large") || says("too big"));
+  }
+  const bool no_memory = explanation.resource == Resource::kDisk ||
+                         explanation.resource == Resource::kFileDescriptors ||
+                         explanation.resource == Resource::kMessageSize ||
+                         explanation.resource == Resource::kOther;
+  if (no_memory) {
+    EXPECT_FALSE(says("plimsoll plan") || says("batch_size"));
+  }
+  if (explanation.verdict == Verdict::kWarning) {
+    EXPECT_FALSE(says("ended the run"));
+    EXPECT_EQ(exit_code(explanation), 18);
+  }
+}
+
+TEST(Variants, SayNothingForbidden) {
+  for (const Json& variant : read_variants()) {
+    SCOPED_TRACE(variant["name"].get<std::string>());
+    expect_nothing_forbidden(explain_text(variant["log"].get<std::string>() + "\n"));
+  }
+}
+
 TEST(Variants, AreUnderstood) {
   const std::vector<Json> variants = read_variants();
   ASSERT_GE(variants.size(), 690u);
