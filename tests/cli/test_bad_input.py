@@ -113,7 +113,13 @@ def test_nan_in_data_ends_with_the_step(place: Workplace) -> None:
     x = np.load(place.x)
     x[20, 2] = np.nan
     result = place.fit("--no-shuffle", data=place.save("nan.npy", x))
-    assert_refused(place, result, DATA, "step 2", "nan", "finite")
+    assert_refused(place, result, DATA, "nan.npy: row 20: expected a finite number, received nan")
+
+
+def test_a_loss_that_grows_beyond_all_numbers(place: Workplace) -> None:
+    y = place.save("large.npy", np.full((40, 3), 1e30, "float32"))
+    result = place.fit(labels=y, loss="mse")
+    assert_refused(place, result, DATA, "expected a finite loss", "lower the learning rate")
 
 
 def test_unknown_layer(place: Workplace) -> None:
@@ -203,12 +209,38 @@ def test_no_space_for_the_output(place: Workplace) -> None:
     if subprocess.run(mount, capture_output=True).returncode != 0:
         pytest.fail("cannot mount a tmpfs: this test needs to run as root")
     try:
-        result = place.fit(output=full / "trained.keras")
+        result = place.fit("--spill-dir", place.folder, output=full / "trained.keras")
         assert result.returncode == IO, result.stderr
         assert "No space left" in result.stderr, result.stderr
         assert list(full.iterdir()) == []
+        (elsewhere,) = place.folder.glob("plimsoll-*-trained.keras")
+        assert f"The trained model is in {elsewhere} instead." in result.stderr
+        there = ["--data", place.x, "--output", place.folder / "p.npy"]
+        assert place.run("predict", elsewhere, *there).returncode == 0
     finally:
         subprocess.run(["umount", str(full)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "epochs"),
+    [("log", "log.jsonl", 60), ("csv-log", "log.csv", 200), ("tensorboard", "events", 30)],
+)
+def test_a_log_on_a_full_disk_costs_no_training(
+    place: Workplace, option: str, name: str, epochs: int
+) -> None:
+    full = place.folder / "disk"
+    full.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(full)]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.fail("cannot mount a tmpfs: this test needs to run as root")
+    try:
+        more = ["--log-steps"] if option == "log" else []
+        result = place.fit(*more, **{option: full / name, "epochs": epochs})
+    finally:
+        subprocess.run(["umount", str(full)], check=True)
+    assert result.returncode == IO, result.stderr
+    assert result.stderr.count("this log ends here, the run goes on") == 1, result.stderr
+    assert "No space left" in result.stderr and place.output.exists()
 
 
 def test_garbage_model(place: Workplace) -> None:
