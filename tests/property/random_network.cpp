@@ -29,20 +29,22 @@ const char* pick(Random& random, const std::array<const char*, kCount>& names) {
 
 class NetworkMaker {
  public:
-  NetworkMaker(uint64_t seed, bool training)
-      : builder_(ops::registry()), seed_(seed), training_(training) {}
+  NetworkMaker(uint64_t seed, bool training, bool one_image = false)
+      : builder_(ops::registry()), seed_(seed), training_(training), one_image_(one_image) {}
 
   graph::Graph make() {
     Random random(seed_);
-    const bool image = random.chance(75);
+    const bool image = one_image_ || random.chance(75);
     std::vector<int64_t> shape;
-    if (image) {
+    if (one_image_) {
+      shape = {random.between(20, 40), random.between(6, 9), random.between(1, 3)};
+    } else if (image) {
       shape = {random.between(4, 8), random.between(4, 8), random.between(1, 3)};
     } else {
       shape = {random.between(2, 12)};
     }
     ValueId x = builder_.input("x", {DType::kFloat32, batch_shape(shape)});
-    const int64_t layers = random.between(1, 6);
+    const int64_t layers = one_image_ ? random.between(3, 8) : random.between(1, 6);
     for (int64_t layer = 0; layer < layers; ++layer) {
       builder_.set_layer("layer" + std::to_string(layer));
       Random own(seed_ * 1000 + static_cast<uint64_t>(layer) + 7);
@@ -198,7 +200,7 @@ class NetworkMaker {
   }
 
   ValueId image_layer(Random& random, ValueId x) {
-    switch (random.between(0, 7)) {
+    switch (random.between(0, one_image_ ? 5 : 7)) {
       case 0:
       case 1:
       case 2:
@@ -220,7 +222,7 @@ class NetworkMaker {
 
   ValueId add_layer(Random& random, ValueId x) {
     if (rank(x) == 4 && random.chance(65)) return image_layer(random, x);
-    switch (random.between(0, 6)) {
+    switch (random.between(0, one_image_ ? 3 : 6)) {
       case 0:
         return activation(random, x);
       case 1:
@@ -365,6 +367,7 @@ class NetworkMaker {
   GraphBuilder builder_;
   uint64_t seed_;
   bool training_;
+  bool one_image_;  // of many rows, and an image to the end
   int64_t sites_ = 0;
   ValueId labels_;
   std::vector<std::pair<StateId, ValueId>> trainable_;
@@ -382,7 +385,8 @@ int64_t Random::between(int64_t least, int64_t most) {
   return least + static_cast<int64_t>(next() % static_cast<uint64_t>(most - least + 1));
 }
 
-graph::ProgramSet random_network(uint64_t seed) {
+graph::ProgramSet random_network(uint64_t seed, bool one_image) {
+  if (one_image) return {.programs = {{"train", NetworkMaker(seed, true, true).make(), 1}}};
   Random random(seed + 4711);
   const int64_t batch = random.between(2, 21);
   graph::ProgramSet set;

@@ -27,6 +27,7 @@ class Random {
   uint64_t state_;
 };
 
-graph::ProgramSet random_network(uint64_t seed);
+// `one_image`: training on one sample at a time, and no other program.
+graph::ProgramSet random_network(uint64_t seed, bool one_image = false);
 
 }  // namespace plimsoll::property
