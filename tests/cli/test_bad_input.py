@@ -116,6 +116,17 @@ def test_nan_in_data_ends_with_the_step(place: Workplace) -> None:
     assert_refused(place, result, DATA, "nan.npy: row 20: expected a finite number, received nan")
 
 
+def test_infinity_in_a_table_is_no_category(place: Workplace) -> None:
+    rows = [f"{i * 0.5},{i},1,2,3,4,{i % 3}" for i in range(40)]
+    rows[7] = rows[7].replace("3.5", "-Inf", 1)
+    table = place.folder / "table.csv"
+    table.write_text("\n".join(["a,b,c,d,e,f,label", *rows]))
+    command = ["fit", place.model, "--data", table, "--optimizer", "sgd", "--loss",
+               "sparse_categorical_crossentropy", "--output", place.output]  # fmt: skip
+    expected = 'table.csv: line 9, column "a": expected a finite number, received "-Inf"'
+    assert_refused(place, place.run(*command), DATA, expected)
+
+
 def test_a_loss_that_grows_beyond_all_numbers(place: Workplace) -> None:
     y = place.save("large.npy", np.full((40, 3), 1e30, "float32"))
     result = place.fit(labels=y, loss="mse")
