@@ -113,7 +113,24 @@ def test_nan_in_data_ends_with_the_step(place: Workplace) -> None:
     x = np.load(place.x)
     x[20, 2] = np.nan
     result = place.fit("--no-shuffle", data=place.save("nan.npy", x))
-    assert_refused(place, result, DATA, "step 2", "nan", "finite")
+    assert_refused(place, result, DATA, "nan.npy: row 20: expected a finite number, received nan")
+
+
+def test_infinity_in_a_table_is_no_category(place: Workplace) -> None:
+    rows = [f"{i * 0.5},{i},1,2,3,4,{i % 3}" for i in range(40)]
+    rows[7] = rows[7].replace("3.5", "-Inf", 1)
+    table = place.folder / "table.csv"
+    table.write_text("\n".join(["a,b,c,d,e,f,label", *rows]))
+    command = ["fit", place.model, "--data", table, "--optimizer", "sgd", "--loss",
+               "sparse_categorical_crossentropy", "--output", place.output]  # fmt: skip
+    expected = 'table.csv: line 9, column "a": expected a finite number, received "-Inf"'
+    assert_refused(place, place.run(*command), DATA, expected)
+
+
+def test_a_loss_that_grows_beyond_all_numbers(place: Workplace) -> None:
+    y = place.save("large.npy", np.full((40, 3), 1e30, "float32"))
+    result = place.fit(labels=y, loss="mse")
+    assert_refused(place, result, DATA, "expected a finite loss", "lower the learning rate")
 
 
 def test_unknown_layer(place: Workplace) -> None:
@@ -203,12 +220,38 @@ def test_no_space_for_the_output(place: Workplace) -> None:
     if subprocess.run(mount, capture_output=True).returncode != 0:
         pytest.fail("cannot mount a tmpfs: this test needs to run as root")
     try:
-        result = place.fit(output=full / "trained.keras")
+        result = place.fit("--spill-dir", place.folder, output=full / "trained.keras")
         assert result.returncode == IO, result.stderr
         assert "No space left" in result.stderr, result.stderr
         assert list(full.iterdir()) == []
+        (elsewhere,) = place.folder.glob("plimsoll-*-trained.keras")
+        assert f"The trained model is in {elsewhere} instead." in result.stderr
+        there = ["--data", place.x, "--output", place.folder / "p.npy"]
+        assert place.run("predict", elsewhere, *there).returncode == 0
     finally:
         subprocess.run(["umount", str(full)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "epochs"),
+    [("log", "log.jsonl", 60), ("csv-log", "log.csv", 200), ("tensorboard", "events", 30)],
+)
+def test_a_log_on_a_full_disk_costs_no_training(
+    place: Workplace, option: str, name: str, epochs: int
+) -> None:
+    full = place.folder / "disk"
+    full.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(full)]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.fail("cannot mount a tmpfs: this test needs to run as root")
+    try:
+        more = ["--log-steps"] if option == "log" else []
+        result = place.fit(*more, **{option: full / name, "epochs": epochs})
+    finally:
+        subprocess.run(["umount", str(full)], check=True)
+    assert result.returncode == IO, result.stderr
+    assert result.stderr.count("this log ends here, the run goes on") == 1, result.stderr
+    assert "No space left" in result.stderr and place.output.exists()
 
 
 def test_garbage_model(place: Workplace) -> None:

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/error.h"
 #include "report/event_file.h"
 #include "trace/csv_log.h"
 #include "train/callbacks.h"
@@ -32,11 +33,34 @@ void add_callback_options(CLI::App& command, CallbackOptions& options);
 train::CallbackOptions read_callbacks(const CallbackOptions& options, const std::string& checkpoint,
                                       const std::string& spill_directory);
 
+// Writing to a log: one that cannot be written any more ends there, which is said, and the run goes
+// on.
+class LogWriting {
+ public:
+  template <typename Write>
+  void attempt(const Write& write) {
+    if (ended_) return;
+    try {
+      write();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kIo) throw;
+      end(error);
+    }
+  }
+  bool ended() const { return ended_; }
+
+ private:
+  void end(const Error& error);
+  bool ended_ = false;
+};
+
 // Logs of epochs. Each is made where it was asked for.
 struct EpochLogs {
   std::unique_ptr<trace::CsvLog> csv;
   std::unique_ptr<report::EventFile> events;
   int64_t histogram_every = 0;
+  LogWriting csv_writing{};
+  LogWriting event_writing{};
   // Beside the metrics: what was planned and what the kernel counts, in MiB; now and then the
   // weights' histograms.
   void epoch(const train::EpochResult& result, train::Session& session);

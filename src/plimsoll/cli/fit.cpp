@@ -1,11 +1,17 @@
 // plimsoll fit: plan, train within the limit, write the result.
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/spill_folder.h"
 #include "cli/bench_machine.h"
 #include "cli/callback_options.h"
 #include "cli/commands.h"
@@ -119,8 +125,8 @@ std::unique_ptr<trace::RunLog> open_log(const FitCommand& command, const train::
   return std::make_unique<trace::RunLog>(command.log, start.steps, start.epoch);
 }
 
-train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, EpochLogs& logs,
-                              const std::unique_ptr<train::Session>& session) {
+train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, LogWriting& writing,
+                              EpochLogs& logs, const std::unique_ptr<train::Session>& session) {
   train::FitOptions options;
   options.epochs = command.epochs;
   if (command.steps > 0) options.steps = command.steps;
@@ -128,11 +134,15 @@ train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, Epo
   options.progress = command.model.json ? nullptr : stderr;
   if (log != nullptr) {
     if (command.log_steps) {
-      options.on_step = [log](int64_t step, double loss) { log->step(step, loss); };
+      options.on_step = [log, &writing](int64_t step, double loss) {
+        writing.attempt([&] { log->step(step, loss); });
+      };
     }
   }
-  options.on_epoch = [log, &logs, &session](const train::EpochResult& epoch) {
-    if (log != nullptr) log->epoch(epoch.epoch, epoch.metrics, epoch.seconds);
+  options.on_epoch = [log, &writing, &logs, &session](const train::EpochResult& epoch) {
+    if (log != nullptr) {
+      writing.attempt([&] { log->epoch(epoch.epoch, epoch.metrics, epoch.seconds); });
+    }
     logs.epoch(epoch, *session);
   };
   return options;
@@ -254,15 +264,39 @@ void report_profile(Run& run, report::Profile profile) {
   if (!path.empty()) write_profile(path, profile);
 }
 
-// Files and messages behind the last step.
-int finish(Run& run, const train::History& history) {
+void save(Run& run, const std::string& path) {
+  formats::save_model(path, run.loaded.file.model, &run.loaded.compile, *run.session->state());
+}
+
+// Where the trained model cannot be written it is written elsewhere, and the error says where.
+void save_output(Run& run) {
+  const std::string& path = run.command.output;
+  try {
+    save(run, path);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kIo) throw;
+    const std::filesystem::path name(path);
+    const std::string other = choose_spill_folder(run.command.data.data.set.spill_directory) +
+                              "/plimsoll-" + std::to_string(::getpid()) + "-" +
+                              name.filename().string();
+    try {
+      save(run, other);
+    } catch (const Error&) {
+      throw error;
+    }
+    throw Error(ErrorKind::kIo,
+                std::string(error.what()) + " The trained model is in " + other + " instead.");
+  }
+}
+
+// Files and messages behind the last step; `logged`: every log is whole.
+int finish(Run& run, const train::History& history, bool logged) {
   const FitCommand& command = run.command;
   const bool kept = !run.checkpoints || run.checkpoints->finish(*run.session, history.position);
   if (run.callbacks && !history.interrupted) run.callbacks->finish(*run.session);
   const report::RunSummary summary = summarize(*run.session, history);
   if (!command.output.empty()) {
-    formats::save_model(command.output, run.loaded.file.model, &run.loaded.compile,
-                        *run.session->state());
+    save_output(run);
   }
   const report::Profile profile = run.session->profile();
   if (command.model.json) {
@@ -272,12 +306,23 @@ int finish(Run& run, const train::History& history) {
     if (!command.output.empty()) std::fprintf(stderr, "wrote %s\n", command.output.c_str());
   }
   report_profile(run, profile);
-  if (!history.interrupted) return kDone;
+  if (!history.interrupted) return logged ? kDone : kFileFailure;
   return kept ? kInterrupted : kFileFailure;
 }
 
+// Files that are written at the end are refused at the start where their folder will not do.
+void check_place(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const std::string name = folder.empty() ? "." : folder.string();
+  if (::access(name.c_str(), W_OK | X_OK) != 0) throw_io(path, "be written there", errno);
+}
+
 int run(FitCommand command) {
-  if (!command.output.empty()) formats::check_output_name(command.output);
+  if (!command.output.empty()) {
+    formats::check_output_name(command.output);
+    check_place(command.output);
+  }
+  if (!command.callbacks.keep_best.empty()) check_place(command.callbacks.keep_best);
   if (!command.shuffle.empty()) data::parse_shuffle(command.shuffle);  // refused before anything
   if (command.callbacks.histogram_every > 0 && command.callbacks.tensorboard.empty()) {
     throw Error(ErrorKind::kConfig, "--histograms: expected --tensorboard FOLDER beside it.");
@@ -309,10 +354,13 @@ int run(FitCommand command) {
   const std::unique_ptr<trace::RunLog> log = open_log(run.command, start);
   EpochLogs logs = open_epoch_logs(run.command.callbacks, start.epoch, report::to_text(plan, true),
                                    *run.session);
-  train::FitOptions options = fit_options(run.command, log.get(), logs, run.session);
+  LogWriting writing;
+  train::FitOptions options = fit_options(run.command, log.get(), writing, logs, run.session);
   options.start = start;
   if (run.callbacks && run.callbacks->state().stopped) options.epochs = start.epoch;  // it ended
-  return finish(run, fit(run, std::move(options)));
+  const train::History history = fit(run, std::move(options));
+  const bool cut = writing.ended() || logs.csv_writing.ended() || logs.event_writing.ended();
+  return finish(run, history, !cut);
 }
 
 }  // namespace

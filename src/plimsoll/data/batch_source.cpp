@@ -328,6 +328,21 @@ void BatchSource::fill(int input, int64_t row_begin, int64_t row_count, void* de
   }
 }
 
+void BatchSource::refuse_not_finite() {
+  const bool checked = options_.check_finite;
+  options_.check_finite = true;
+  const int64_t count = std::min(options_.batch, row_count_ - first_position_);
+  for (size_t input = 0; input < inputs_.size(); ++input) {
+    const InputBinding& binding = inputs_[input];
+    const Bytes row_bytes = element_bytes(binding.dtype) * binding.row_elements;
+    std::vector<std::byte> row(row_bytes.size());
+    for (int64_t i = 0; i < count; ++i) {
+      fill_range(input, order_, first_position_ + i, 1, row.data());
+    }
+  }
+  options_.check_finite = checked;
+}
+
 int BatchSource::parts_for(const RowSource& source, int64_t row_count) const {
   if (sharing_.run == nullptr || !source.reads_together()) return 1;
   const int64_t elements = fixed_shape(source.row_shape()).element_count(1);

@@ -160,6 +160,13 @@ void Inference::choose_columns() {
   if (schema_.label >= 0) columns[static_cast<size_t>(schema_.label)].used = true;
 }
 
+// Among numbers it is one, and no category.
+bool is_infinite(std::string_view field) {
+  if (field.starts_with('-') || field.starts_with('+')) field.remove_prefix(1);
+  const std::string word = lower(field);
+  return word == "inf" || word == "infinity";
+}
+
 void Inference::take_field(const codec::CsvReader& reader, size_t index, std::string_view field) {
   Survey& survey = surveys_[index];
   if (is_missing(field)) {
@@ -171,6 +178,10 @@ void Inference::take_field(const codec::CsvReader& reader, size_t index, std::st
                (label ? ". A sample without a label cannot be trained on; leave it out."
                       : ". Fill missing values with --fill mean or --fill 0, or leave the column "
                         "out with --columns."));
+  }
+  if (survey.any_number && survey.first_text_line == 0 && is_infinite(field)) {
+    refuse(reader.line(), index,
+           "expected a finite number, received \"" + std::string(field) + "\".");
   }
   double value = 0;
   if (survey.first_text_line == 0 && codec::parse_number(field, value)) {

@@ -131,6 +131,10 @@ class BatchSource : public InputSource {
   // of one thread.
   void share_reading(const WorkSharing& sharing) { sharing_ = sharing; }
 
+  // Throws kData naming file, row and value where the current batch holds a number that is not
+  // finite. Reads the batch once more, and allocates.
+  void refuse_not_finite();
+
   // Allocates nothing. Labels outside of [0, class_count), and numbers that name no row of a table,
   // are kData with row and value.
   void fill(int input, int64_t row_begin, int64_t row_count, void* destination) override;

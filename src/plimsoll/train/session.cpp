@@ -425,10 +425,12 @@ void Session::run_epoch(Loop& loop, const FitOptions& options) {
     position.steps = ++loop.history.steps;
     if (options.on_step) options.on_step(loop.history.steps, loss);
     if (!std::isfinite(loss)) {
+      loop.batches.refuse_not_finite();
       throw Error(ErrorKind::kData,
                   "[step " + std::to_string(loop.history.steps) +
                       "] expected a finite loss, received " + std::to_string(loss) +
-                      ". Check the data for NaN, scale the inputs, or lower the learning rate.");
+                      ". The batch's numbers are finite: scale the inputs, or lower the learning "
+                      "rate.");
     }
     if (options.on_position) options.on_position(position, false);
     if (loop.progress.wants_update(now)) {
