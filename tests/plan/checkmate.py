@@ -75,7 +75,7 @@ def chain(sizes: list[int], costs: list[int]) -> list[Node]:
 
 
 def u_shape(down: list[int], bottom: int, costs: list[int]) -> list[Node]:
-    """A way down of results of these sizes, a bottom, and a way up that reads those of the way down."""
+    """A way down with results of these sizes, a bottom, and a way up that reads them again."""
     names = [f"e{i}" for i in range(len(down))]
     nodes = [
         Node(name, down[i], costs[i], (names[i - 1],) if i else ()) for i, name in enumerate(names)

@@ -1,9 +1,10 @@
 """The planner against the optimum of Checkmate's formulation (checkmate.py), which CBC finds.
 
-Both plan the same training steps, at the same budgets, in the same order of nodes, and count alike:
-a node's inputs and its result are in memory while it runs, results are given up behind their last
-reader, and nothing else takes memory (no scratch, no work in place, weights left out). The planner's
-bytes are those of the arena with every result at its offset, so gaps between them count against it.
+Both plan the same training steps, at the same budgets, in the same order of nodes, and count
+alike: a node's inputs and its result are in memory while it runs, results are given up behind their
+last reader, and nothing else takes memory (no scratch, no work in place, weights left out). The
+planner's bytes are those of the arena with every result at its offset, so gaps between them count
+against it.
 
 The plan spaces differ in two things. Checkmate may compute a result again long before it is read,
 the planner only right before its first reader; and Checkmate computes a node at most once in a
@@ -97,8 +98,8 @@ def test_costs_are_within_5_percent_of_the_optimum(
 
 
 # A deep U at the least budget of all: the gradient of the first result reads four others at once.
-# Checkmate holds them by computing them one stage earlier, at a cost of 179 (which CBC takes most of
-# a minute to find); the planner has no such clones, and needs a sixth more.
+# Checkmate holds them by computing them one stage earlier, at a cost of 179 (which CBC takes most
+# of a minute to find); the planner has no such clones, and needs a sixth more.
 def test_where_the_plan_spaces_differ(plan_tool: pathlib.Path) -> None:
     nodes = checkmate.u_shape([8, 8, 6, 5], 1, [8, 2, 1, 5, 7])
     least = checkmate.largest_node(nodes)
