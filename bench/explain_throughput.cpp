@@ -1,4 +1,4 @@
-// How fast the explainer reads, and in how much memory: logs of four kinds, made block by block and
+// How fast the explainer reads, and in how much memory: logs of five kinds, made block by block and
 // fed as a pipe would, each with a failure at its end. Prints one JSON line.
 //
 //   explain_throughput [MiB per kind, default 512]
@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -57,6 +58,12 @@ std::string blob_line(uint64_t i) {
   return blob;  // one endless line
 }
 
+std::string refusal_line(uint64_t i) {
+  return i % 8 == 0 ? std::string(kEnd.substr(1))
+                    : "skipped batch " + std::to_string(i) + ", loss 0." + std::to_string(i % 97) +
+                          " of 12 samples\n";
+}
+
 double seconds_of(const Kind& kind, int64_t bytes, bool& right) {
   std::string block;
   for (uint64_t i = 0; block.size() < kBlockBytes; ++i) block += kind.line(i);
@@ -80,7 +87,8 @@ int main(int argc, char** argv) {
   static constexpr Kind kKinds[] = {{"training", training_line},
                                     {"progress", progress_line},
                                     {"dump", dump_line},
-                                    {"one_line", blob_line}};
+                                    {"one_line", blob_line},
+                                    {"refusals", refusal_line}};
   bool right = true;
   double total = 0;
   const std::clock_t cpu_begin = std::clock();
@@ -95,14 +103,15 @@ int main(int argc, char** argv) {
   }
   const double cpu_seconds =
       static_cast<double>(std::clock() - cpu_begin) / static_cast<double>(CLOCKS_PER_SEC);
+  const int64_t all_bytes = static_cast<int64_t>(std::size(kKinds)) * bytes;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   std::printf(
       "{\"bench\": \"explain_throughput\", \"bytes\": %lld, \"seconds\": %.3f, "
       "\"cpu_seconds\": %.3f, \"mb_per_cpu_second\": %.0f, %s"
       "\"peak_rss_bytes\": %lld, \"found\": %s}\n",
-      static_cast<long long>(4 * bytes), total, cpu_seconds,
-      static_cast<double>(4 * bytes) / 1e6 / cpu_seconds, rates.c_str(),
+      static_cast<long long>(all_bytes), total, cpu_seconds,
+      static_cast<double>(all_bytes) / 1e6 / cpu_seconds, rates.c_str(),
       static_cast<long long>(usage.ru_maxrss) * 1024, right ? "true" : "false");
   return right ? 0 : 1;
 }

@@ -224,6 +224,48 @@ def test_tensorboard_lists_them(training: Training) -> None:
     assert set(tags["images"]) == {"memory by layer"}
 
 
+def test_tensorboard_shows_the_weights(training: Training) -> None:
+    """Thirty buckets a weight and epoch, as tf.summary.histogram has them."""
+    pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
+    h5py = pytest.importorskip("h5py")
+    from tensorboard.backend.event_processing import event_accumulator
+    from tensorboard.util.tensor_util import make_ndarray
+
+    folder, output = training.place.folder / "events", training.place.folder / "out.h5"
+    training.fit(tensorboard=folder, epochs=4, histograms=2, output=output)
+    events = event_accumulator.EventAccumulator(str(folder))
+    events.Reload()
+    weights: dict[str, np.ndarray] = {}
+
+    def keep(path: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            weights[path] = item[()]
+
+    with h5py.File(output) as file:
+        file["model_weights"].visititems(keep)
+    found = events.PluginTagToContent("histograms")
+    assert len(found) == len(weights) > 1, (found, weights.keys())
+    for tag in found:
+        assert tag.endswith("/histogram")
+        first, last = events.Tensors(tag)
+        assert (first.step, last.step) == (2, 4)
+        rows = make_ndarray(last.tensor_proto)
+        name = tag.removesuffix("/histogram")
+        (weight,) = [w for path, w in weights.items() if path.split(":")[0].endswith(name)]
+        assert rows.shape == (30, 3) and rows[:, 2].sum() == weight.size
+        assert rows[0, 0] == weight.min() and rows[-1, 1] == pytest.approx(weight.max())
+        np.testing.assert_allclose(rows[1:, 0], rows[:-1, 1])
+        if weight.min() < weight.max():
+            expected, _ = np.histogram(weight, bins=np.append(rows[:, 0], rows[-1, 1]))
+            assert np.abs(expected - rows[:, 2]).sum() <= 2, "but for a number on an edge"
+
+
+def test_histograms_want_a_folder(place: Workplace) -> None:
+    training = Training(place)
+    done = place.fit(training.model, "--data", training.place.folder / "x.npy", histograms=1)
+    assert done.returncode == USAGE and "--tensorboard FOLDER" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [

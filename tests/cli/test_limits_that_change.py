@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -149,6 +150,28 @@ def test_a_group_whose_limit_falls(place: Workplace, source_dir: Path) -> None:
     assert json.loads(output)["predicted_process_bytes"] <= low
     assert losses(place.log)[:80] == losses(place.folder / "plain.jsonl")
     assert json.loads(report.read_text())["oom_kills"] == 0
+
+
+def test_auto_takes_what_others_leave(place: Workplace, source_dir: Path) -> None:
+    free = planned(place, "predicted_process_bytes")
+    hold = f"import time; a = b'x' * (90 * {MIB}); print('held', flush=True); time.sleep(60)"
+    words = " ".join(map(shlex.quote, place.fit("auto", "--memory", "auto", epochs=1)))
+    script = f"""
+python3 -c {shlex.quote(hold)} > {place.folder}/held & other=$!
+until grep -q held {place.folder}/held; do sleep 0.05; done
+{words}; code=$?
+kill $other; wait $other; exit $code"""
+    size = f"{free // MIB + 88}MiB"
+    command = [source_dir / "tools/in_cgroup", size, "--", "bash", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode == 125:
+        pytest.skip("no memory cgroup here")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    left = (free // MIB + 88 - 90) * MIB
+    assert left - 24 * MIB < summary["limit_bytes"] < left
+    assert summary["predicted_process_bytes"] <= summary["limit_bytes"] < free
+    assert losses(place.log) == losses(place.folder / "plain.jsonl")[:10]
 
 
 def group_limit_of(pid: int) -> Path:

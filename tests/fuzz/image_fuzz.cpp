@@ -27,6 +27,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           if (static_cast<int64_t>(row.size()) != info.width * channels) std::abort();
           sum += row.front() + row.back();
         });
+    codec::decode_mask(
+        file, [](const codec::ImageInfo&) {},
+        [&](int64_t, std::span<const uint8_t> row) {
+          if (static_cast<int64_t>(row.size()) != info.width) std::abort();
+          sum += row.front() + row.back();
+        });
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) std::abort();
   }

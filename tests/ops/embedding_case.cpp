@@ -15,6 +15,15 @@ Case embedding(const std::string& name, Shape shape, DType dtype, int64_t classe
           }};
 }
 
+// What optimizers ask for of rows that are read several times.
+Case sums_over_reads(const std::string& what) {
+  return {.name = "embedding_" + what, .build = [=](CaseBuilder& c) {
+            const ValueId ids = c.integers("ids", {Dim::batch(), of(9)}, DType::kInt32, 5);
+            const ValueId dy = c.constant("dy", {Dim::batch(), of(9), of(6)});
+            c.call("embedding_grad", {ids, dy}, {{"input_dim", 5}, {"sum_of", what}});
+          }};
+}
+
 }  // namespace
 
 std::vector<Case> embedding_cases() {
@@ -23,6 +32,8 @@ std::vector<Case> embedding_cases() {
       embedding("embedding_of_int64", {Dim::batch(), of(3), of(2)}, DType::kInt64, 4, 4, 33),
       embedding("embedding_of_bytes", {Dim::batch()}, DType::kUInt8, 7, 7, 1),
       embedding("embedding_beyond_the_table", {Dim::batch(), of(9)}, DType::kInt32, 12, 5, 4),
+      sums_over_reads("squares"),
+      sums_over_reads("magnitudes"),
   };
 }
 

@@ -3,9 +3,10 @@
 namespace plimsoll::ops_test {
 namespace {
 
-// `slots` of the operator are filled with positive numbers.
+// `slots` of the operator are filled with positive numbers; so is what stands for g² where it is
+// `given`.
 Case optimizer(const std::string& name, const std::string& op, int slots, bool counts,
-               Attributes attributes) {
+               Attributes attributes, bool given = false) {
   return {.name = name, .build = [=](CaseBuilder& c) {
             const Shape shape{Dim::constant(5), Dim::constant(23)};
             std::vector<ValueId> inputs = {c.constant("w", shape), c.constant("g", shape)};
@@ -14,6 +15,7 @@ Case optimizer(const std::string& name, const std::string& op, int slots, bool c
             }
             inputs.push_back(c.constant("learning_rate", Shape(), Fill::kPositive));
             if (counts) inputs.push_back(c.integers("iterations", Shape(), DType::kInt64, 20));
+            if (given) inputs.push_back(c.constant("squares", shape, Fill::kPositive));
             c.call(op, inputs, attributes);
           }};
 }
@@ -55,6 +57,12 @@ std::vector<Case> optimizer_cases() {
                  {"l2_shrinkage_regularization_strength", 0.05},
                  {"beta", 0.3},
                  {"weight_decay", 0.004}}),
+      optimizer("adagrad_rows", "adagrad", 1, false, {{"epsilon", 1e-7}}, true),
+      optimizer("adadelta_rows", "adadelta", 2, false, {{"rho", 0.95}, {"epsilon", 1e-7}}, true),
+      optimizer("adamax_rows", "adamax", 2, true, adam, true),
+      optimizer("nadam_rows", "nadam", 2, true, adam, true),
+      optimizer("rmsprop_rows", "rmsprop", 1, false, rmsprop, true),
+      optimizer("rmsprop_momentum_rows", "rmsprop_momentum", 2, false, rmsprop, true),
       optimizer("lion", "lion", 1, false, {{"beta_1", 0.9}, {"beta_2", 0.99}}),
       constraint("unit_norm", "unit_norm", {{"axes", std::vector<int64_t>{0}}}),
       constraint("clip_norm", "clip_norm",

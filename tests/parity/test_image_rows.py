@@ -61,7 +61,7 @@ def test_a_limit_changes_no_bit(case: Case, tmp_path: Path) -> None:
         results.append((json.loads(done.stdout), read_keras(output)))
     (free, (plain, slots)), (small, (within, other)) = results
     assert free["planned_arena_bytes"] > 200 * 2**20
-    assert small["measured_process_bytes"] <= 90 * 2**20
+    assert small["measured_process_bytes"] <= small["predicted_process_bytes"] <= 90 * 2**20
     assert small["block_set"] == 0
     assert small["loss"] == free["loss"]
     assert all((plain[name] == within[name]).all() for name in plain)

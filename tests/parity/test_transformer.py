@@ -1,6 +1,7 @@
 """A causal transformer with learned positions: files, one step, many steps."""
 
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -45,6 +46,33 @@ def test_one_step(sizes: tuple[int, ...], tmp_path: Path) -> None:
 def test_many_steps(sizes: tuple[int, ...], optimizer: str, tmp_path: Path) -> None:
     make = {"Adam": lambda: keras.optimizers.Adam(0.003), "SGD": lambda: keras.optimizers.SGD(0.1)}
     assert_many_steps(tmp_path, case(*sizes), make[optimizer], 4, 10)
+
+
+def small_table() -> keras.Model:
+    tokens = keras.Input((9,), dtype="int32")
+    x = L.Flatten()(L.Embedding(7, 5)(tokens))
+    return keras.Model(tokens, L.Dense(4)(x))
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        {"class_name": "RMSprop", "config": {"learning_rate": 0.003}},
+        {"class_name": "Adagrad", "config": {"learning_rate": 0.02}},
+        {"class_name": "Adadelta", "config": {"learning_rate": 1.0}},
+        {"class_name": "Adamax", "config": {"learning_rate": 0.003}},
+        # 1 - 0.999^t in float32 depends on the last bit of the power.
+        {"class_name": "Nadam", "config": {"learning_rate": 0.003, "beta_2": 0.9}},
+        {"class_name": "Ftrl", "config": {"learning_rate": 0.02}},
+    ],
+)
+def test_rows_that_are_read_several_times(optimizer: dict[str, Any], tmp_path: Path) -> None:
+    """Nine reads a sample of a table of seven rows: Keras squares each read's gradient."""
+    rng = np.random.default_rng(6)
+    x = rng.integers(0, 7, (12, 9)).astype("int32")
+    y = rng.normal(0, 1, (12, 4)).astype("float32")
+    small = Case(small_table, x, y, keras.losses.MeanSquaredError())
+    assert_many_steps(tmp_path, small, lambda: keras.optimizers.get(optimizer), 4, 12)
 
 
 def test_a_limit_changes_no_bit(tmp_path: Path) -> None:

@@ -30,19 +30,24 @@ struct Shard {
   uint64_t count = 0;
 };
 
-// A kernel set with a random cap on batch blocks, so that blocks meet slices in many ways.
-std::unique_ptr<backend::Backend> random_backend(const std::string& name, Random& random) {
+// A kernel set with a random cap on batch blocks, so that blocks meet slices in many ways; of one
+// image a few rows make a block.
+std::unique_ptr<backend::Backend> random_backend(const std::string& name, Random& random,
+                                                 bool one_image) {
   backend::KernelSetOptions options{
       .threads = random.chance(70) ? 1 : 2, .block_set = 0, .caps = {}};
   if (random.chance(60)) options.caps.emplace_back("batch", int64_t{1} << random.between(0, 2));
   if (random.chance(30)) options.caps.emplace_back("classes", 2);
   if (random.chance(30)) options.caps.emplace_back("units", 2);
+  if (one_image) options.caps.emplace_back("rows", int64_t{1} << random.between(1, 2));
   return backend::make_backend(name, options);
 }
 
 struct Setting {
-  Setting(const std::string& name, uint64_t seed)
-      : random(seed), programs(random_network(seed)), backend(random_backend(name, random)) {
+  Setting(const std::string& name, uint64_t seed, bool one_image = false)
+      : random(seed),
+        programs(random_network(seed, one_image ? NetworkKind::kOneImage : NetworkKind::kPlain)),
+        backend(random_backend(name, random, one_image)) {
     const ops::PackOffers packs = [this](const graph::Graph& graph, graph::NodeId node) {
       return backend->packs(graph, node);
     };
@@ -90,9 +95,13 @@ class RandomGraphs : public ::testing::TestWithParam<Shard> {};
 struct Techniques {
   int64_t forms = 0;
   int64_t clones = 0;
-  int64_t in_file = 0;   // state variables
-  int64_t in_loops = 0;  // updated row by row
-  int64_t moved = 0;     // other values in the file
+  int64_t in_file = 0;     // state variables
+  int64_t in_loops = 0;    // updated row by row
+  int64_t moved = 0;       // other values in the file
+  int64_t over_rows = 0;   // loops over the rows of images
+  int64_t rows_moved = 0;  // transfers that say which rows a turn needs
+  int64_t refused = 0;     // of broken plans
+  int64_t accepted = 0;
 
   void count_moves(const plan::Plan& plan, const graph::ProgramSet& programs) {
     for (const plan::StatePlacement& state : plan.states) {
@@ -114,6 +123,13 @@ struct Techniques {
 
   void count(const plan::Plan& plan) {
     for (const plan::ProgramPlan& program : plan.programs) {
+      for (const plan::Loop& loop : program.loops) {
+        over_rows += loop.axis == graph::kRowsAxis ? 1 : 0;
+        for (const plan::Item& item : loop.items) {
+          const auto* begin = std::get_if<plan::BeginTransfer>(&item);
+          rows_moved += begin != nullptr && begin->rows.dimension >= 0 ? 1 : 0;
+        }
+      }
       for (const plan::Instance& instance : program.instances) {
         forms += instance.form.empty() ? 0 : 1;
         clones += instance.copy > 0 ? 1 : 0;
@@ -158,9 +174,25 @@ void check_planner(Setting& setting, Techniques& techniques) {
   }
 }
 
-void check_spilled(Setting& setting, Techniques& techniques) {
+// Random changes to a plan are refused, or change no bit.
+void check_broken(Setting& setting, const plan::Plan& plan, int changes, Techniques& techniques) {
+  for (int change = 0; change < changes; ++change) {
+    plan::Plan broken = plan;
+    const std::string what = break_plan(broken, setting.programs, setting.random);
+    if (!plan::validate(broken, setting.programs, setting.catalog()).ok()) {
+      ++techniques.refused;
+      continue;
+    }
+    ++techniques.accepted;
+    ASSERT_EQ(setting.compare(broken), "") << what << "\n" << plan::print(broken, setting.programs);
+  }
+}
+
+void check_spilled(Setting& setting, Techniques& techniques, int broken = 0) {
   plan::PlanOptions options = random_options(setting.random);
   options.least_moved = Bytes(setting.random.chance(50) ? 16 : 4);
+  // Of images the values are moved, not computed again.
+  if (broken > 0) options.recompute = options.saved_forms = false;
   const auto plan_within = [&](std::optional<Bytes> limit) {
     options.arena_limit = limit;
     return plan::make_spilled_plans(setting.programs, setting.catalog(), options, 1_MiB);
@@ -180,6 +212,8 @@ void check_spilled(Setting& setting, Techniques& techniques) {
     EXPECT_EQ(setting.judge(plan), "") << limited->fits->what;
     EXPECT_EQ(plan::parse(plan::print(plan, setting.programs), setting.programs), plan);
     techniques.count_moves(plan, setting.programs);
+    techniques.count(plan);
+    check_broken(setting, plan, broken, techniques);
   }
 }
 
@@ -197,6 +231,25 @@ TEST(SpilledGraphs, PlansWithASpillFileGiveTheSameBits) {
   EXPECT_GT(techniques.in_file, 0);
   EXPECT_GT(techniques.in_loops, 0);
   EXPECT_GT(techniques.moved, 0);
+}
+
+// Loops over the rows of one image, with windows that read rows of other turns.
+TEST(ImageRows, EveryPlanGivesTheSameBits) {
+  Techniques techniques;
+  for (const std::string& backend :
+       {std::string("reference"), std::string(backend::default_backend())}) {
+    for (uint64_t seed = 20000; seed < 20040; ++seed) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + " on " + backend);
+      Setting setting(backend, seed, true);
+      ASSERT_EQ(setting.judge(setting.naive), "");
+      check_planner(setting, techniques);
+      check_spilled(setting, techniques, 4);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(techniques.over_rows, 0);
+  EXPECT_GT(techniques.rows_moved, 0);
+  EXPECT_GT(techniques.refused, 0);
 }
 
 TEST_P(RandomGraphs, EveryValidPlanGivesTheSameBits) {
@@ -228,28 +281,18 @@ TEST_P(RandomGraphs, EveryValidPlanGivesTheSameBits) {
 }
 
 TEST_P(RandomGraphs, AWrongPlanIsNeverAccepted) {
-  int accepted = 0;
-  int refused = 0;
+  Techniques techniques;
   const Shard& shard = GetParam();
   for (uint64_t seed = shard.first; seed < shard.first + shard.count; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Setting setting(shard.backend, seed);
     const plan::Plan loops =
         random_loops(setting.naive, setting.programs, setting.catalog(), setting.random, Bytes(0));
-    for (int change = 0; change < 12; ++change) {
-      plan::Plan broken = loops;
-      const std::string what = break_plan(broken, setting.programs, setting.random);
-      if (!plan::validate(broken, setting.programs, setting.catalog()).ok()) {
-        ++refused;
-        continue;
-      }
-      ++accepted;
-      const std::string difference = setting.compare(broken);
-      ASSERT_EQ(difference, "") << what << "\n" << plan::print(broken, setting.programs);
-    }
+    check_broken(setting, loops, 12, techniques);
+    if (HasFatalFailure()) return;
   }
-  EXPECT_GT(accepted, 0);
-  EXPECT_GT(refused, accepted);
+  EXPECT_GT(techniques.accepted, 0);
+  EXPECT_GT(techniques.refused, techniques.accepted);
 }
 
 std::vector<Shard> shards() {

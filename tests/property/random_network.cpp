@@ -29,20 +29,26 @@ const char* pick(Random& random, const std::array<const char*, kCount>& names) {
 
 class NetworkMaker {
  public:
-  NetworkMaker(uint64_t seed, bool training)
-      : builder_(ops::registry()), seed_(seed), training_(training) {}
+  NetworkMaker(uint64_t seed, bool training, NetworkKind kind)
+      : builder_(ops::registry()),
+        seed_(seed),
+        training_(training),
+        one_image_(kind == NetworkKind::kOneImage),
+        mixed_(kind == NetworkKind::kMixed) {}
 
   graph::Graph make() {
     Random random(seed_);
-    const bool image = random.chance(75);
+    const bool image = one_image_ || random.chance(75);
     std::vector<int64_t> shape;
-    if (image) {
+    if (one_image_) {
+      shape = {random.between(20, 40), random.between(6, 9), random.between(1, 3)};
+    } else if (image) {
       shape = {random.between(4, 8), random.between(4, 8), random.between(1, 3)};
     } else {
       shape = {random.between(2, 12)};
     }
-    ValueId x = builder_.input("x", {DType::kFloat32, batch_shape(shape)});
-    const int64_t layers = random.between(1, 6);
+    ValueId x = narrowed(builder_.input("x", {DType::kFloat32, batch_shape(shape)}));
+    const int64_t layers = one_image_ ? random.between(3, 8) : random.between(1, 6);
     for (int64_t layer = 0; layer < layers; ++layer) {
       builder_.set_layer("layer" + std::to_string(layer));
       Random own(seed_ * 1000 + static_cast<uint64_t>(layer) + 7);
@@ -57,6 +63,14 @@ class NetworkMaker {
   int64_t dim(ValueId value, int d) const { return type(value).shape[d].count; }
   int rank(ValueId value) const { return type(value).shape.rank(); }
   int64_t last(ValueId value) const { return dim(value, rank(value) - 1); }
+
+  // Of a network of mixed precision: the value in bfloat16, or in float32 again.
+  ValueId cast(ValueId x, DType dtype) {
+    if (!mixed_) return x;
+    const std::string to(to_string(dtype));
+    return builder_.call("cast", builder_.graph().value(x).name + "/" + to, {x}, {{"dtype", to}});
+  }
+  ValueId narrowed(ValueId x) { return cast(x, DType::kBFloat16); }
 
   ValueId weight(const std::string& name, const Ints& dims, bool trainable = true) {
     const StateId id = builder_.state({.name = name,
@@ -99,7 +113,8 @@ class NetworkMaker {
     const int64_t after = same ? kernel - 1 - before : 0;
     const bool bias = random.chance(60);
     std::vector<ValueId> inputs = {
-        x, weight(named("kernel"), {kernel, kernel, last(x) / groups, filters}, random.chance(85))};
+        x, narrowed(weight(named("kernel"), {kernel, kernel, last(x) / groups, filters},
+                           random.chance(85)))};
     if (bias) inputs.push_back(weight(named("bias"), {filters}));
     return builder_.call("conv2d", named("conv2d"), inputs,
                          {{"filters", filters},
@@ -129,7 +144,7 @@ class NetworkMaker {
   }
 
   ValueId dense(ValueId x, int64_t units, bool bias, const std::string& name) {
-    std::vector<ValueId> inputs = {x, weight(name + "/kernel", {last(x), units})};
+    std::vector<ValueId> inputs = {x, narrowed(weight(name + "/kernel", {last(x), units}))};
     if (bias) inputs.push_back(weight(name + "/bias", {units}));
     return builder_.call("dense", name, inputs,
                          {{"units", units}, {"use_bias", bias}, {"activation", "linear"}});
@@ -139,7 +154,7 @@ class NetworkMaker {
   ValueId shared_dense(Random& random, ValueId x) {
     x = flatten(x);
     const int64_t units = last(x);
-    const ValueId kernel = weight(named("kernel"), {units, units});
+    const ValueId kernel = narrowed(weight(named("kernel"), {units, units}));
     const Attributes attributes = {{"units", units}, {"use_bias", false}, {"activation", "linear"}};
     const ValueId first = builder_.call("dense", named("first"), {x, kernel}, attributes);
     const ValueId middle = activation(random, first);
@@ -198,7 +213,7 @@ class NetworkMaker {
   }
 
   ValueId image_layer(Random& random, ValueId x) {
-    switch (random.between(0, 7)) {
+    switch (random.between(0, one_image_ ? 5 : 7)) {
       case 0:
       case 1:
       case 2:
@@ -220,7 +235,7 @@ class NetworkMaker {
 
   ValueId add_layer(Random& random, ValueId x) {
     if (rank(x) == 4 && random.chance(65)) return image_layer(random, x);
-    switch (random.between(0, 6)) {
+    switch (random.between(0, one_image_ ? 3 : 6)) {
       case 0:
         return activation(random, x);
       case 1:
@@ -255,7 +270,8 @@ class NetworkMaker {
 
   void add_head(Random& random, ValueId x) {
     builder_.set_layer("head");
-    const ValueId logits = dense(flatten(x), random.between(2, 7), random.chance(80), "head/dense");
+    const ValueId logits = cast(
+        dense(flatten(x), random.between(2, 7), random.chance(80), "head/dense"), DType::kFloat32);
     builder_.set_layer("");
     builder_.set_stage(graph::Stage::kLoss);
     int64_t elements = 1;
@@ -365,6 +381,8 @@ class NetworkMaker {
   GraphBuilder builder_;
   uint64_t seed_;
   bool training_;
+  bool one_image_;  // of many rows, and an image to the end
+  bool mixed_;
   int64_t sites_ = 0;
   ValueId labels_;
   std::vector<std::pair<StateId, ValueId>> trainable_;
@@ -382,16 +400,20 @@ int64_t Random::between(int64_t least, int64_t most) {
   return least + static_cast<int64_t>(next() % static_cast<uint64_t>(most - least + 1));
 }
 
-graph::ProgramSet random_network(uint64_t seed) {
+graph::ProgramSet random_network(uint64_t seed, NetworkKind kind) {
+  if (kind == NetworkKind::kOneImage) {
+    return {.programs = {{"train", NetworkMaker(seed, true, kind).make(), 1}}};
+  }
   Random random(seed + 4711);
   const int64_t batch = random.between(2, 21);
   graph::ProgramSet set;
-  set.programs.push_back({"train", NetworkMaker(seed, true).make(), batch});
+  set.programs.push_back({"train", NetworkMaker(seed, true, kind).make(), batch});
   if (random.chance(40)) {
     set.programs.push_back({"train_tail", set.programs[0].graph, random.between(1, batch - 1)});
   }
   if (random.chance(50)) {
-    set.programs.push_back({"evaluate", NetworkMaker(seed, false).make(), random.between(1, 12)});
+    set.programs.push_back(
+        {"evaluate", NetworkMaker(seed, false, kind).make(), random.between(1, 12)});
   }
   return set;
 }

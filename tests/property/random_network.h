@@ -27,6 +27,11 @@ class Random {
   uint64_t state_;
 };
 
-graph::ProgramSet random_network(uint64_t seed);
+enum class NetworkKind : uint8_t {
+  kPlain,
+  kOneImage,  // training on one sample at a time, and no other program
+  kMixed,     // values and the factors of products are bfloat16
+};
+graph::ProgramSet random_network(uint64_t seed, NetworkKind kind = NetworkKind::kPlain);
 
 }  // namespace plimsoll::property

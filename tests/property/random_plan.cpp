@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "graph/op.h"
 #include "plan/complete.h"
@@ -178,6 +179,35 @@ std::string break_in_place(plan::ProgramPlan& program, Random& random) {
   return "%" + std::to_string(output.raw()) + " in place of %" + std::to_string(input.raw());
 }
 
+std::vector<plan::BeginTransfer*> find_row_transfers(plan::ProgramPlan& program) {
+  std::vector<plan::BeginTransfer*> found;
+  for (plan::Loop& loop : program.loops) {
+    for (Item& item : loop.items) {
+      auto* begin = std::get_if<plan::BeginTransfer>(&item);
+      if (begin != nullptr && begin->rows.dimension >= 0) found.push_back(begin);
+    }
+  }
+  return found;
+}
+
+std::string break_rows(std::span<plan::BeginTransfer* const> transfers, Random& random) {
+  graph::AxisUse& rows = transfers[random_index(random, transfers.size())]->rows;
+  switch (random.between(0, 3)) {
+    case 0:
+      rows.before += random.between(-1, 1);
+      return "a transfer begins " + std::to_string(rows.before) + " rows before";
+    case 1:
+      rows.after += random.between(-1, 1);
+      return "a transfer ends " + std::to_string(rows.after) + " rows after";
+    case 2:
+      rows.stride += random.between(-1, 1);
+      return "a transfer goes on by " + std::to_string(rows.stride);
+    default:
+      rows = {};
+      return "a transfer moves the rows of its turn";
+  }
+}
+
 std::string break_instance(plan::ProgramPlan& program, Random& random) {
   plan::Instance& instance = program.instances[random_index(random, program.instances.size())];
   if (random.chance(20) && !program.loops.empty()) {
@@ -212,6 +242,8 @@ std::string break_plan(plan::Plan& plan, const graph::ProgramSet& programs, Rand
   const size_t p = random_index(random, plan.programs.size());
   plan::ProgramPlan& program = plan.programs[p];
   const std::string where = programs.programs[p].name + ": ";
+  const std::vector<plan::BeginTransfer*> transfers = find_row_transfers(program);
+  if (!transfers.empty() && random.chance(60)) return where + break_rows(transfers, random);
   switch (random.between(0, 4)) {
     case 0:
     case 1:

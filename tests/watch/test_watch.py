@@ -69,6 +69,20 @@ def test_without_a_command_it_says_how(plimsoll):
     assert "behind --" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--memory", "2", "--", "true"), "expected at least 1 MiB, received 2"),
+        (("--halve", "--batch-size", "--", "true"), "expected --restart N with --halve"),
+        (("python3", "-c", "print(1)"), "behind --: plimsoll watch -- COMMAND"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_the_way_out(plimsoll, words, said):
+    done = subprocess.run([plimsoll, "watch", *words], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
 @pytest.mark.parametrize("name", ["INT", "TERM", "HUP", "USR1"])
 def test_signals_reach_the_command(plimsoll, tmp_path, name):
     record = tmp_path / "record.json"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -62,6 +63,30 @@ std::optional<int64_t> read_keyed(const std::string& path, std::string_view key)
     }
   }
   return std::nullopt;
+}
+
+// The sum of what lines of "key value" say of these keys; none where none of them is there.
+std::optional<Bytes> read_sum(const std::string& path,
+                              std::initializer_list<std::string_view> keys) {
+  std::optional<Bytes> sum;
+  for (const std::string_view key : keys) {
+    const std::optional<int64_t> value = read_keyed(path, key);
+    if (value) sum = sum.value_or(Bytes()) + Bytes(*value);
+  }
+  return sum;
+}
+
+// Of "full avg10=1.25 avg60=…" (Documentation/accounting/psi.rst).
+std::optional<double> read_stalls(const std::string& path) {
+  constexpr std::string_view kBefore = "full avg10=";
+  const std::optional<std::string> text = read_optional(path);
+  const size_t at = text ? text->find(kBefore) : std::string::npos;
+  if (at == std::string::npos) return std::nullopt;
+  const char* const first = text->data() + at + kBefore.size();
+  double percent = 0;
+  const auto [end, error] = std::from_chars(first, text->data() + text->size(), percent);
+  if (error != std::errc()) return std::nullopt;
+  return percent;
 }
 
 // mountinfo writes blanks and backslashes as \040 and the like.
@@ -135,14 +160,38 @@ std::vector<std::string> folders_of(const Mount& mount, std::string path, const 
   return folders;
 }
 
+// None: unlimited.
+std::optional<Bytes> limit_in(const std::string& folder, const char* file_name) {
+  const std::optional<int64_t> limit = read_number(folder + "/" + file_name);
+  if (!limit || *limit < 0 || *limit >= kUnlimited) return std::nullopt;
+  return Bytes(*limit);
+}
+
+std::optional<Bytes> smaller(std::optional<Bytes> a, std::optional<Bytes> b) {
+  if (!a || !b) return a ? a : b;
+  return min(*a, *b);
+}
+
 std::optional<Bytes> smallest_limit(const CgroupPlace& place, const char* file_name) {
   std::optional<Bytes> smallest;
   for (const std::string& folder : place.folders) {
-    const std::optional<int64_t> limit = read_number(folder + "/" + file_name);
-    if (!limit || *limit < 0 || *limit >= kUnlimited) continue;
-    if (!smallest || Bytes(*limit) < *smallest) smallest = Bytes(*limit);
+    smallest = smaller(smallest, limit_in(folder, file_name));
   }
   return smallest;
+}
+
+// Limits less what a group and all below it hold, by these keys of its memory.stat; the least of
+// the group and its ancestors.
+std::optional<Bytes> least_left(const CgroupPlace& place, std::initializer_list<const char*> limits,
+                                std::initializer_list<std::string_view> held_keys) {
+  std::optional<Bytes> least;
+  for (const std::string& folder : place.folders) {
+    std::optional<Bytes> limit;
+    for (const char* name : limits) limit = smaller(limit, limit_in(folder, name));
+    const std::optional<Bytes> held = read_sum(folder + "/memory.stat", held_keys);
+    if (limit && held) least = smaller(least, *limit - min(*held, *limit));
+  }
+  return least;
 }
 
 std::optional<Bytes> read_amount(const std::string& path) {
@@ -221,15 +270,28 @@ CgroupMemory read_cgroup_memory(const std::string& root) {
     memory.high_water = read_amount(folder + "memory.max_usage_in_bytes");
     memory.oom_kills = read_keyed(folder + "memory.oom_control", "oom_kill");
     memory.limit_hits = read_number(folder + "memory.failcnt");
+    memory.left = least_left(place, {"memory.limit_in_bytes"}, {"total_rss", "total_shmem"});
   } else {
     memory.limit = smallest_limit(place, "memory.max");
+    memory.high = smallest_limit(place, "memory.high");
     memory.swap_limit = smallest_limit(place, "memory.swap.max");
     memory.usage = read_amount(folder + "memory.current");
     memory.high_water = read_amount(folder + "memory.peak");
     memory.oom_kills = read_keyed(folder + "memory.events", "oom_kill");
     memory.limit_hits = read_keyed(folder + "memory.events", "max");
+    memory.left = least_left(place, {"memory.max", "memory.high"},
+                             {"anon", "shmem", "kernel_stack", "pagetables", "slab_unreclaimable"});
   }
   return memory;
+}
+
+std::optional<double> read_memory_pressure(const std::string& root) {
+  const CgroupPlace place = find_cgroup("memory", root);
+  if (place.version == CgroupVersion::kV2) {
+    const std::optional<double> own = read_stalls(place.folders.front() + "/memory.pressure");
+    if (own) return own;
+  }
+  return read_stalls(root + "/proc/pressure/memory");
 }
 
 std::optional<double> read_cgroup_cpu_quota(const std::string& root) {

@@ -35,14 +35,21 @@ struct CgroupMemory {
   CgroupVersion version = CgroupVersion::kNone;
   std::string path;                 // folder of the group, "" with kNone
   std::optional<Bytes> limit;       // smallest of the ancestors'; none: unlimited
+  std::optional<Bytes> high;        // above it processes are slowed down, not killed (v2), smallest
   std::optional<Bytes> swap_limit;  // swap that may be used beside it (v2), smallest; none: unknown
   std::optional<Bytes> usage;       // of the whole group, page cache included
-  std::optional<Bytes> high_water;  // largest usage so far
+  // What the tightest group leaves beyond what the kernel cannot take back in it; none: unlimited.
+  std::optional<Bytes> left;
+  std::optional<Bytes> high_water;    // largest usage so far
   std::optional<int64_t> oom_kills;   // processes of the group killed for memory
   std::optional<int64_t> limit_hits;  // times that the limit was reached (v1 failcnt, v2 max)
   friend bool operator==(const CgroupMemory&, const CgroupMemory&) = default;
 };
 CgroupMemory read_cgroup_memory(const std::string& root = "");
+
+// Percent of the last ten seconds in which every process of the group (v2), else of the machine,
+// stood still for want of memory; none: this kernel does not say.
+std::optional<double> read_memory_pressure(const std::string& root = "");
 
 // Processors' worth of time that the group may use, smallest of the ancestors' quotas; none:
 // unlimited.

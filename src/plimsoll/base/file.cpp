@@ -110,6 +110,12 @@ File File::unlinked(const std::string& folder) {
   return file;
 }
 
+File File::past_cache() const {
+  const int access = ::fcntl(descriptor_, F_GETFL) & O_ACCMODE;
+  const std::string link = "/proc/self/fd/" + std::to_string(descriptor_);
+  return File(open_retrying(link.c_str(), access | O_DIRECT, 0), path_);
+}
+
 File::File(File&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}
 

@@ -31,6 +31,9 @@ class File {
   static File open_or_create(const std::string& path);
   // A file without a name in `folder`; its space is free again when it is closed.
   static File unlinked(const std::string& folder);
+  // A second way to the same file, past the kernel's cache: offsets, sizes and addresses are then
+  // multiples of a sector. Closed where the file system has none.
+  File past_cache() const;
 
   File() = default;  // closed
   File(File&& other) noexcept;

@@ -83,8 +83,21 @@ Bytes physical_memory(const std::string& root) {
 
 Bytes memory_available_to_process(const std::string& root) {
   const Bytes physical = physical_memory(root);
-  const std::optional<Bytes> limit = read_cgroup_memory(root).limit;
-  return limit ? min(*limit, physical) : physical;
+  const CgroupMemory group = read_cgroup_memory(root);
+  Bytes available = physical;
+  if (group.limit) available = min(available, *group.limit);
+  if (group.high) available = min(available, *group.high);
+  return available;
+}
+
+Bytes memory_safe_for_process(const std::string& root) {
+  const ProcessMemory process = read_process_memory(root);
+  const Bytes own = process.anonymous + process.shared;  // pages of files are not held
+  const Bytes available = memory_available_to_process(root);
+  const std::string machine = read_text_file(root + "/proc/meminfo", kMaxFileBytes);
+  Bytes left = available - min(own, available);
+  if (find_value(machine, "MemAvailable")) left = min(left, kilobytes(machine, "MemAvailable"));
+  return own + min(left, read_cgroup_memory(root).left.value_or(left));
 }
 
 PageFaults page_faults() {

@@ -44,6 +44,9 @@ Bytes process_memory_peak();
 
 // What this process may use: the smallest of its groups' limits and the machine's memory.
 Bytes memory_available_to_process(const std::string& root = "");
+// What this process may have in memory without taking from others what they hold now: its own, and
+// what is left in its group and on the machine. Page cache counts as left.
+Bytes memory_safe_for_process(const std::string& root = "");
 // MemTotal of /proc/meminfo.
 Bytes physical_memory(const std::string& root = "");
 

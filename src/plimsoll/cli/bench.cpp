@@ -57,8 +57,8 @@ bool is_model_file(const std::string& name) {
 Subject find_subject(const BenchCommand& command, const std::string& name) {
   const bool train = command.program == "train";
   if (!is_model_file(name)) {
-    check_precision(command.model.precision);
     Subject subject{make_workload(name), nullptr};
+    subject.workload.compile.precision = layers::parse_precision(command.model.precision);
     if (!command.model.optimizer.empty()) {
       subject.workload.compile.optimizer = layers::parse_optimizer(command.model.optimizer);
     }
@@ -76,6 +76,7 @@ Subject find_subject(const BenchCommand& command, const std::string& name) {
 
 layers::CompileOptions compile_for(const std::string& program, const Workload& workload) {
   layers::CompileOptions compile;
+  compile.precision = workload.compile.precision;
   if (program == "predict") return compile;
   compile = workload.compile;
   if (program == "evaluate") compile.optimizer = layers::Config();
@@ -173,7 +174,7 @@ report::Speed describe(const BenchCommand& command, const Workload& workload,
   report::Speed speed;
   speed.name = workload.name;
   speed.program = command.program;
-  speed.precision = command.model.precision;
+  speed.precision = session.summary().precision;
   speed.isa = cpu.isa;
   speed.threads = session.plan().threads;
   speed.parameters = workload.model.parameters().total();
@@ -313,7 +314,7 @@ Command add_bench(CLI::App& app) {
   command->add_option("--memory", model.memory, "Limit of process memory: 512MiB, 2GB, 75%");
   command->add_option("--threads", model.threads, "Threads; default: what the process may use")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--precision", model.precision, "f32");
+  command->add_option("--precision", model.precision, "f32, bf16");
   command->add_option("--optimizer", model.optimizer,
                       "As fit's; default: the workload's or file's");
   command->add_option("--loss", model.loss, "Of a model file, as fit's");

@@ -7,6 +7,21 @@
 #include "report/memory_picture.h"
 
 namespace plimsoll::cli {
+namespace {
+
+// Under the names that Keras's callback gives them.
+void write_histograms(report::EventFile& events, int64_t epoch, train::Session& session) {
+  const std::unique_ptr<TensorSource> state = session.state();
+  const std::vector<graph::StateVariable> all = graph::states_of(session.programs().set);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool weight = all[i].role == graph::StateRole::kWeight ||
+                        all[i].role == graph::StateRole::kMovingStatistic;
+    if (!weight || all[i].type.dtype != DType::kFloat32) continue;
+    events.histogram(epoch, all[i].name + "/histogram", report::make_histogram(*state, i));
+  }
+}
+
+}  // namespace
 
 void add_callback_options(CLI::App& command, CallbackOptions& options) {
   command.add_option("--monitor", options.monitor,
@@ -29,6 +44,10 @@ void add_callback_options(CLI::App& command, CallbackOptions& options) {
                      "File for the model after its best epoch: .keras, .h5");
   command.add_option("--csv-log", options.csv_log, "Table: one line per epoch");
   command.add_option("--tensorboard", options.tensorboard, "Folder for TensorBoard's event files");
+  command
+      .add_option("--histograms", options.histogram_every,
+                  "Histograms of the weights in them, every so many epochs")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
 }
 
 train::CallbackOptions read_callbacks(const CallbackOptions& options, const std::string& checkpoint,
@@ -46,9 +65,10 @@ train::CallbackOptions read_callbacks(const CallbackOptions& options, const std:
   return callbacks;
 }
 
-void EpochLogs::epoch(const train::EpochResult& result, const train::MemoryReport& memory) {
+void EpochLogs::epoch(const train::EpochResult& result, train::Session& session) {
   if (csv) csv->epoch(result.epoch, result.metrics, result.seconds);
   if (!events) return;
+  const train::MemoryReport memory = session.memory();
   const auto mebibytes = [](Bytes bytes) {
     return static_cast<double>(bytes.count()) / static_cast<double>((1_MiB).count());
   };
@@ -58,11 +78,15 @@ void EpochLogs::epoch(const train::EpochResult& result, const train::MemoryRepor
   scalars.emplace_back("memory/arena_planned_mib", mebibytes(memory.planned_arena));
   scalars.emplace_back("memory/arena_measured_mib", mebibytes(memory.measured_arena));
   events->scalars(result.epoch, scalars);
+  if (histogram_every > 0 && result.epoch % histogram_every == 0) {
+    write_histograms(*events, result.epoch, session);
+  }
 }
 
 EpochLogs open_epoch_logs(const CallbackOptions& options, int64_t epochs_before,
                           const std::string& plan, const train::Session& session) {
   EpochLogs logs;
+  logs.histogram_every = options.histogram_every;
   if (!options.csv_log.empty()) {
     logs.csv = std::make_unique<trace::CsvLog>(options.csv_log, epochs_before);
   }

@@ -24,6 +24,7 @@ struct CallbackOptions {
   std::string keep_best;
   std::string csv_log;
   std::string tensorboard;
+  int64_t histogram_every = 0;  // epochs; 0: none
 };
 void add_callback_options(CLI::App& command, CallbackOptions& options);
 
@@ -35,8 +36,10 @@ train::CallbackOptions read_callbacks(const CallbackOptions& options, const std:
 struct EpochLogs {
   std::unique_ptr<trace::CsvLog> csv;
   std::unique_ptr<report::EventFile> events;
-  // Beside the metrics: what was planned and what the kernel counts, in MiB.
-  void epoch(const train::EpochResult& result, const train::MemoryReport& memory);
+  int64_t histogram_every = 0;
+  // Beside the metrics: what was planned and what the kernel counts, in MiB; now and then the
+  // weights' histograms.
+  void epoch(const train::EpochResult& result, train::Session& session);
 };
 // `plan` is what is shown as a text, beside the memory at the session's peak by layer and kind.
 EpochLogs open_epoch_logs(const CallbackOptions& options, int64_t epochs_before,

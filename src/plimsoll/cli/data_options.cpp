@@ -2,9 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "base/spill_folder.h"
 #include "base/suggest.h"
 #include "data/dataset_stages.h"
 #include "data/named_arrays.h"
@@ -66,7 +70,16 @@ std::string place_paths(const char* option, const Words& words, std::vector<data
 }
 
 // What the model takes and gives per sample, for data that take the model's shape.
-data::DatasetOptions with_shapes(data::DatasetOptions options, const Loaded& loaded) {
+data::DatasetOptions with_shapes(const DataOptions& given, const Loaded& loaded) {
+  data::DatasetOptions options = given.set;
+  if (!given.cache_limit.empty()) {
+    if (options.cache.empty()) {
+      throw Error(ErrorKind::kConfig, "--cache-limit: expected --cache FOLDER beside it.");
+    }
+    std::error_code failed;  // which the cache will meet again, and say
+    std::filesystem::create_directories(options.cache, failed);
+    if (!failed) options.cache_limit = parse_bytes(given.cache_limit, free_space(options.cache));
+  }
   const layers::Model& model = loaded.file.model;
   name_ports(model, loaded.compile, options);
   if (!model.inputs().empty()) {
@@ -83,6 +96,13 @@ data::DatasetOptions with_shapes(data::DatasetOptions options, const Loaded& loa
     options.target_elements = model.outputs().front().type.shape.elements_per_sample();
   }
   return options;
+}
+
+// The data set, and what is to be said of it.
+data::Dataset open_told(const data::DatasetOptions& set, const data::Dataset* like = nullptr) {
+  data::Dataset dataset = data::open_dataset(set, like);
+  for (const std::string& note : dataset.notes) std::fprintf(stderr, "%s\n", note.c_str());
+  return dataset;
 }
 
 // One word each time that the option is given.
@@ -104,9 +124,13 @@ void name_ports(const layers::Model& model, const layers::CompileOptions& compil
   const std::vector<layers::Config>& losses = compile.losses;
   for (size_t i = 0; i < model.outputs().size(); ++i) {
     const size_t at = losses.size() == 1 ? 0 : i;
-    if (at < losses.size() && !losses[at].is_null()) {
-      options.outputs.push_back({model.outputs()[i].name});
-    }
+    if (at >= losses.size() || losses[at].is_null()) continue;
+    const layers::ModelPort& port = model.outputs()[i];
+    std::vector<int64_t> shape = port.type.shape.at(1);
+    shape.erase(shape.begin());
+    const layers::Config* kind = losses[at].find("class_name");
+    const bool sparse = kind != nullptr && kind->as_string().starts_with("Sparse");
+    options.outputs.push_back({port.name, std::move(shape), sparse});
   }
 }
 
@@ -120,7 +144,8 @@ void add_data_options(CLI::App& command, DataOptions& options, DataNeed need) {
   if (need != DataNeed::kOptional) data->required();
   if (need != DataNeed::kSamples) {
     add_paths(command, "--labels", options.labels,
-              "Labels, when they are a file of their own; several outputs: NAME=PATH for each");
+              "Labels, when they are a file of their own, or a folder of masks; several outputs: "
+              "NAME=PATH for each");
     command.add_option("--sample-weights", set.weights, "One weight per sample");
   }
   add_paths(command, "--like", options.like,
@@ -143,22 +168,26 @@ void add_data_options(CLI::App& command, DataOptions& options, DataNeed need) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command.add_flag("--skip-damaged", set.skip_damaged,
                    "Images: leave out those that cannot be decoded");
+  command.add_option("--cache", set.cache,
+                     "Images: a folder that keeps decoded samples, for later epochs and runs");
+  command.add_option("--cache-limit", options.cache_limit,
+                     "Largest file there: 20GiB, 50% of the free space (the default)");
   command.add_option("--spill-dir", set.spill_directory,
                      "Folder for the spill file and temporary files; default: $TMPDIR, then "
                      "/var/tmp");
 }
 
 data::Dataset open(const DataOptions& options, const Loaded& loaded) {
-  const data::DatasetOptions shapes = with_shapes(options.set, loaded);
+  const data::DatasetOptions shapes = with_shapes(options, loaded);
   data::DatasetOptions set = shapes;
   set.data = place_paths("--data", options.data, set.inputs);
   set.labels = place_paths("--labels", options.labels, set.outputs);
-  if (options.like.empty()) return data::open_dataset(set);
+  if (options.like.empty()) return open_told(set);
   data::DatasetOptions other = shapes;
   other.data = place_paths("--like", options.like, other.inputs);
   other.weights.clear();
   const data::Dataset like = data::open_dataset(other);
-  return data::open_dataset(set, &like);
+  return open_told(set, &like);
 }
 
 void add_training_data_options(CLI::App& command, TrainingDataOptions& options, DataNeed need) {
@@ -179,11 +208,11 @@ TrainingData open_training(const TrainingDataOptions& options, uint64_t seed, Lo
   TrainingData opened;
   opened.train = open(options.data, loaded);
   if (!options.validation.empty()) {
-    data::DatasetOptions set = with_shapes(options.data.set, loaded);
+    data::DatasetOptions set = with_shapes(options.data, loaded);
     set.data = place_paths("--validation", options.validation, set.inputs);
     set.labels = place_paths("--validation-labels", options.validation_labels, set.outputs);
     set.weights.clear();
-    opened.validation = std::make_unique<data::Dataset>(data::open_dataset(set, &opened.train));
+    opened.validation = std::make_unique<data::Dataset>(open_told(set, &opened.train));
   } else if (options.validation_split > 0) {
     opened.validation = std::make_unique<data::Dataset>(
         data::split_off(opened.train, options.validation_split, seed));

@@ -18,6 +18,7 @@ struct DataOptions {
   data::DatasetOptions set;         // but for what the model says
   std::vector<std::string> data;    // a path, or one for each input
   std::vector<std::string> labels;  // a path, or one for each output
+  std::string cache_limit;          // as it was written
   std::vector<std::string> like;    // data whose categories and classes hold for these
 };
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -48,10 +49,32 @@ explain::ModelShapes model_shapes(const std::string& path) {
   return shapes;
 }
 
+// Logs that were rotated away are compressed; their bytes say nothing to a reader of text.
+void refuse_compressed(std::string_view head, const std::string& path) {
+  struct Kind {
+    std::string_view magic, name, reader;
+  };
+  static constexpr Kind kKinds[] = {{"\x1f\x8b", "gzip", "zcat"},
+                                    {"BZh", "bzip2", "bzcat"},
+                                    {"\xfd"
+                                     "7zXZ",
+                                     "xz", "xzcat"},
+                                    {"\x28\xb5\x2f\xfd", "zstd", "zstdcat"}};
+  for (const Kind& kind : kKinds) {
+    if (!head.starts_with(kind.magic)) continue;
+    const std::string name = path == "-" ? "standard input" : path;
+    throw Error(ErrorKind::kData,
+                name + ": expected a log as text, received " + std::string(kind.name) +
+                    " data. Unpack it on the way: " + std::string(kind.reader) + " " +
+                    (path == "-" ? "FILE" : path) + " | plimsoll explain -");
+  }
+}
+
 void feed_file(const std::string& path, explain::Explainer& explainer) {
   const bool standard_input = path == "-";
   const File file = standard_input ? File() : File::open_read(path);
   std::vector<std::byte> block(kBlockBytes);
+  bool first = true;
   for (int64_t offset = 0;;) {
     size_t count = 0;
     if (standard_input) {
@@ -64,7 +87,10 @@ void feed_file(const std::string& path, explain::Explainer& explainer) {
       offset += static_cast<int64_t>(count);
     }
     if (count == 0) return;
-    explainer.feed({reinterpret_cast<const char*>(block.data()), count});
+    const std::string_view text(reinterpret_cast<const char*>(block.data()), count);
+    if (first) refuse_compressed(text, path);
+    first = false;
+    explainer.feed(text);
   }
 }
 
@@ -99,6 +125,10 @@ Command add_explain(CLI::App& app) {
   command->add_option("--model", options->model, "Model file, to name the layer");
   command->add_option("--html", options->html, "Write a page there");
   command->add_flag("--json", options->json, "One JSON object per log");
+  command->footer(
+      "Exit code: 0 nothing failed, 10 device memory, 11 host memory, 12 shared memory,\n"
+      "13 descriptors, 14 disk, 15 message size, 16 not memory, 17 not said, 18 warnings only.\n"
+      "For example: python train.py 2>&1 | tee train.log; plimsoll explain train.log");
   return [options] { return run(*options); };
 }
 

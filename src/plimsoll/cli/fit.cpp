@@ -133,7 +133,7 @@ train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, Epo
   }
   options.on_epoch = [log, &logs, &session](const train::EpochResult& epoch) {
     if (log != nullptr) log->epoch(epoch.epoch, epoch.metrics, epoch.seconds);
-    logs.epoch(epoch, session->memory());
+    logs.epoch(epoch, *session);
   };
   return options;
 }
@@ -279,6 +279,9 @@ int finish(Run& run, const train::History& history) {
 int run(FitCommand command) {
   if (!command.output.empty()) formats::check_output_name(command.output);
   if (!command.shuffle.empty()) data::parse_shuffle(command.shuffle);  // refused before anything
+  if (command.callbacks.histogram_every > 0 && command.callbacks.tensorboard.empty()) {
+    throw Error(ErrorKind::kConfig, "--histograms: expected --tensorboard FOLDER beside it.");
+  }
   std::unique_ptr<train::Checkpointer> checkpoints = open_checkpoints(command);
   Loaded loaded = load(command.model, true, true);
   TrainingData data = open_training(command.data, command.model.seed, loaded);

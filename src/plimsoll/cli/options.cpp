@@ -37,13 +37,15 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   add_file_options(command, options.file);
   command.add_option("--batch", options.batch, "Samples per step")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
-  command.add_option("--memory", options.memory, "Limit of process memory: 512MiB, 2GB, 75%");
+  command.add_option("--memory", options.memory,
+                     "Limit of process memory: 512MiB, 2GB, 75%, auto (what others leave now)");
   command.add_option("--optimizer", options.optimizer,
                      "adam, sgd, rmsprop, adamw; 'adam(learning_rate=0.001)'");
   command.add_option("--loss", options.loss,
                      "binary_crossentropy, 'sparse_categorical_crossentropy(from_logits=true)', …");
   command.add_option("--metrics", options.metrics, "accuracy,mse,…");
-  command.add_option("--precision", options.precision, "f32");
+  command.add_option("--precision", options.precision,
+                     "f32, or bf16: mixed precision; default: what the file's layers say");
   command.add_option("--threads", options.threads, "Threads; default: what the process may use")
       ->check(CLI::Range(1, 1024));
   command.add_option("--seed", options.seed, "Seed of weights, dropout and shuffling");
@@ -67,20 +69,15 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_flag("--json", options.json, "One JSON object on standard output, no progress");
 }
 
-void check_precision(const std::string& precision) {
-  if (precision == "f32") return;
-  throw Error(ErrorKind::kConfig, "--precision: expected f32, received " + precision +
-                                      ". This version computes in float32 only.");
-}
-
 Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss) {
-  check_precision(options.precision);
+  const layers::Precision precision = layers::parse_precision(options.precision);
   Loaded loaded{formats::load_model(options.model, load_options(options.file)), {}};
   if (loaded.file.self_test != nullptr && loaded.file.weights != nullptr) {
     train::check_self_test(options.model, loaded.file.model, *loaded.file.weights,
                            *loaded.file.self_test, session_options(options));
   }
   if (loaded.file.compile) loaded.compile = *loaded.file.compile;
+  loaded.compile.precision = precision;
   if (!options.optimizer.empty()) {
     loaded.compile.optimizer = layers::parse_optimizer(options.optimizer);
     // Another optimizer starts afresh: the file's slots and learning rate are not its own.
@@ -132,6 +129,7 @@ std::string saved_plan(const ModelOptions& options) {
 
 std::optional<Bytes> memory_limit(const ModelOptions& options) {
   if (options.memory.empty()) return std::nullopt;
+  if (options.memory == "auto") return memory_safe_for_process();
   return parse_bytes(options.memory, memory_available_to_process());
 }
 

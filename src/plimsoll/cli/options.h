@@ -27,8 +27,8 @@ struct ModelOptions {
   std::string loss;
   std::string metrics;  // comma-separated
   int64_t batch = 32;
-  std::string memory;  // as the user spelled it; empty: none
-  std::string precision = "f32";
+  std::string memory;     // as the user spelled it; empty: none
+  std::string precision;  // empty: of the file's layers
   std::string backend;
   int threads = 0;
   uint64_t seed = 0;
@@ -43,9 +43,6 @@ struct ModelOptions {
 };
 
 void add_model_options(CLI::App& command, ModelOptions& options);
-
-// Throws kConfig where this version does not compute in it.
-void check_precision(const std::string& precision);
 
 // Loads the model and completes its training configuration with the options. `training`: a loss and
 // an optimizer are needed; otherwise a loss (`needs_loss`) or nothing.

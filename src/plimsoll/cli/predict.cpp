@@ -91,9 +91,11 @@ int run(const PredictCommand& command) {
   dataset.weights.clear();
   train::RowCounts rows;
   rows.predict = dataset.row_count();
+  layers::CompileOptions compile;
+  compile.precision = loaded.compile.precision;
   train::Session session(
-      loaded.file.model, layers::CompileOptions{},
-      session_options(command.model, command.data.set.spill_directory), rows,
+      loaded.file.model, compile, session_options(command.model, command.data.set.spill_directory),
+      rows,
       {dataset.resident_bytes(), dataset.wants_ahead(command.model.batch, data::Shuffle::kNone)});
   const std::vector<OutputFile> files = output_files(command.output, loaded.file.model);
   if (command.output.ends_with(".npy")) {

@@ -39,9 +39,14 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   if (command != &app) known = option_names(*command);
   std::vector<std::string> left = app.remaining(true);
   if (!left.empty()) {
+    const std::string meant = did_you_mean(left.front(), known);
     message = "expected " +
               std::string(command == &app ? "a command" : "an option of " + command->get_name()) +
-              ", received " + left.front() + "." + did_you_mean(left.front(), known);
+              ", received " + left.front() + "." + meant;
+    // Options of a command that was not set apart.
+    if (meant.empty() && command->get_name() == "watch") {
+      message += " Put the command to be watched behind --: plimsoll watch -- COMMAND...";
+    }
   }
   return message + "\nTry: plimsoll " + (command == &app ? "" : command->get_name() + " ") +
          "--help";

@@ -52,9 +52,12 @@ watch::WatchOptions watch_options(const WatchCommand& command) {
   options.command = command.command;
   if (!command.memory.empty()) {
     options.memory = parse_bytes(command.memory, memory_available_to_process()).count();
-    if (*options.memory <= 0) {
-      throw Error(ErrorKind::kConfig,
-                  "--memory: expected a size above zero, received " + command.memory + ".");
+    // No program starts in less: a unit was forgotten.
+    constexpr int64_t kLeast = int64_t{1} << 20;
+    if (*options.memory < kLeast) {
+      throw Error(ErrorKind::kConfig, "--memory: expected at least 1 MiB, received " +
+                                          command.memory +
+                                          ". A number alone counts bytes; write 2GiB or 512MiB.");
     }
   }
   if (command.guard == "cgroup") options.guard = watch::GuardWish::kGroup;
@@ -75,6 +78,14 @@ int run(const WatchCommand& command) {
     throw Error(ErrorKind::kConfig,
                 "watch: expected a command behind --, received none. For example: plimsoll watch "
                 "--memory 2GiB -- python train.py");
+  }
+  const bool changes = !command.restart.halve.empty() ||
+                       !command.restart.halve_environment.empty() ||
+                       !command.restart.accumulate.empty() || !command.resume_arguments.empty();
+  if (changes && command.restart.most == 0) {
+    throw Error(ErrorKind::kConfig,
+                "watch: expected --restart N with --halve, --halve-env, --accumulate or "
+                "--resume-args, which change the command when it is run again. Add --restart 3.");
   }
   watch::RestartOptions restart = command.restart;
   restart.resume_arguments = watch::split_words(command.resume_arguments);
@@ -132,6 +143,10 @@ Command add_watch(CLI::App& app, std::vector<std::string> tail) {
   command->add_flag("--fail-over", options->fail_over, "Exit code 3 when the limit is passed");
   command->add_flag("--quiet", options->quiet, "Print nothing but what the command prints");
   command->add_flag("--no-gpu", options->no_gpu, "Do not look for NVIDIA's library");
+  command->footer(
+      "Exit code: the command's own; 128 + N when signal N ended it; 127 or 126 when it could not\n"
+      "be started; 3 with --fail-over when the limit was passed.\n"
+      "For example: plimsoll watch --memory 2GiB --html run.html -- python train.py");
   return [options, tail = std::move(tail)] {
     options->command.insert(options->command.end(), tail.begin(), tail.end());
     return run(*options);

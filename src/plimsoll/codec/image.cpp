@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include "codec/image_decoder.h"
 
@@ -48,6 +50,15 @@ void check_size(const ByteReader& file, const ImageInfo& info) {
                                     " pixels that takes more. Save it without interlacing.");
 }
 
+[[noreturn]] void refuse_colour(const ByteReader& file, size_t x, int64_t y, const uint8_t* pixel) {
+  std::string colour;
+  for (int c = 0; c < 3; ++c) colour += (c == 0 ? "" : ", ") + std::to_string(pixel[c]);
+  throw Error(ErrorKind::kData,
+              file.name() + ": expected a mask of one number a pixel, received the colour (" +
+                  colour + ") at column " + std::to_string(x) + ", row " + std::to_string(y) +
+                  ". Save the numbers of the classes as a grey PNG or as one with a palette.");
+}
+
 }  // namespace
 
 bool looks_like_image(const ByteReader& file) { return form_of(file) != Form::kNone; }
@@ -56,6 +67,28 @@ ImageInfo read_image_info(const ByteReader& file) {
   const ImageInfo info = open_decoder(file)->info();
   check_size(file, info);
   return info;
+}
+
+bool is_lossy_image(const ByteReader& file) { return form_of(file) == Form::kJpeg; }
+
+void decode_mask(const ByteReader& file, const ImageStart& start,
+                 const ImageRowConsumer& consumer) {
+  const std::unique_ptr<ImageDecoder> decoder = open_decoder(file);
+  const ImageInfo& info = decoder->info();
+  check_size(file, info);
+  const auto channels = static_cast<size_t>(decoder->start_numbers());
+  start(info);
+  const auto width = static_cast<size_t>(info.width);
+  std::vector<uint8_t> numbers(channels == 1 ? 0 : width);
+  for (int64_t y = 0; y < info.height; ++y) {
+    const uint8_t* row = decoder->next_row();
+    for (size_t x = 0; x < numbers.size(); ++x) {
+      const uint8_t* pixel = row + 3 * x;
+      if (pixel[0] != pixel[1] || pixel[0] != pixel[2]) refuse_colour(file, x, y, pixel);
+      numbers[x] = pixel[0];
+    }
+    consumer(y, std::span(numbers.empty() ? row : numbers.data(), width));
+  }
 }
 
 void decode_image(const ByteReader& file, int channels, const ImageStart& start,

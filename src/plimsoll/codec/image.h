@@ -42,4 +42,12 @@ using ImageRowConsumer = std::function<void(int64_t y, std::span<const uint8_t> 
 void decode_image(const ByteReader& file, int channels, const ImageStart& start,
                   const ImageRowConsumer& consumer);
 
+// Decodes a mask: one byte a pixel, as it is stored. Numbers of a palette stay numbers, fewer than
+// eight bits stay small, and colours are refused unless they are grey, as are 16 bits. A JPEG's
+// numbers are those that its compression has left. Throws kData naming the file.
+void decode_mask(const ByteReader& file, const ImageStart& start, const ImageRowConsumer& consumer);
+
+// Whether compression changes the numbers: JPEG.
+bool is_lossy_image(const ByteReader& file);
+
 }  // namespace plimsoll::codec

@@ -18,6 +18,8 @@ class ImageDecoder {
   // Known once the decoder is made.
   const ImageInfo& info() const { return info_; }
   virtual void start(int channels) = 0;
+  // Numbers as they are stored, in place of start: 1 where a pixel is one, 3 where it is a colour.
+  virtual int start_numbers() = 0;
   // The next row, valid until the one after it; at most info().height of them.
   virtual const uint8_t* next_row() = 0;
 

@@ -46,6 +46,11 @@ class JpegDecoder final : public ImageDecoder {
     row_.resize(jpeg_.output_width * static_cast<size_t>(channels));
   }
 
+  int start_numbers() override {
+    start(1);
+    return 1;
+  }
+
   const uint8_t* next_row() override {
     if (!read_line()) refuse();
     if (jpeg_.output_components == channels_) return line_.data();

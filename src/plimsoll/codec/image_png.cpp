@@ -34,7 +34,29 @@ class PngDecoder final : public ImageDecoder {
 
   void start(int channels) override {
     channels_ = static_cast<size_t>(channels);
-    if (!begin()) refuse();
+    prepare(begin());
+  }
+  int start_numbers() override {
+    const int type = png_get_color_type(png_, png_info_);
+    if (png_get_bit_depth(png_, png_info_) == 16) {
+      throw Error(ErrorKind::kData, file_.name() +
+                                        ": expected a mask of 8 bits a pixel at most, received one "
+                                        "of 16. Save it with 8.");
+    }
+    const bool colour = type != PNG_COLOR_TYPE_PALETTE && (type & PNG_COLOR_MASK_COLOR) != 0;
+    channels_ = colour ? 3 : 1;
+    prepare(begin_numbers());
+    return colour ? 3 : 1;
+  }
+  const uint8_t* next_row() override {
+    if (interlaced_) return rows_[next_++];
+    if (!read_row()) refuse();
+    return pixels_.data();
+  }
+
+ private:
+  void prepare(bool begun) {
+    if (!begun) refuse();
     const size_t row_bytes = static_cast<size_t>(info_.width) * channels_;
     if (png_get_rowbytes(png_, png_info_) != row_bytes) {
       message_ = "rows of unexpected length";
@@ -49,13 +71,6 @@ class PngDecoder final : public ImageDecoder {
     }
   }
 
-  const uint8_t* next_row() override {
-    if (interlaced_) return rows_[next_++];
-    if (!read_row()) refuse();
-    return pixels_.data();
-  }
-
- private:
   [[noreturn]] void refuse() const {
     if (read_failure_) std::rethrow_exception(read_failure_);
     if (ended_) {
@@ -118,6 +133,16 @@ class PngDecoder final : public ImageDecoder {
       png_set_rgb_to_gray(png_, PNG_ERROR_ACTION_NONE, 0.299, 0.587);  // ITU-R BT.601, as JPEG
     }
     if (channels_ != 1 && !colour) png_set_gray_to_rgb(png_);
+    if (interlaced_) png_set_interlace_handling(png_);
+    png_read_update_info(png_, png_info_);
+    return true;
+  }
+  bool begin_numbers() {
+    if (setjmp(png_jmpbuf(png_)) != 0) return false;
+    png_set_packing(png_);  // a byte for each number of fewer bits
+    if ((png_get_color_type(png_, png_info_) & PNG_COLOR_MASK_ALPHA) != 0) {
+      png_set_strip_alpha(png_);
+    }
     if (interlaced_) png_set_interlace_handling(png_);
     png_read_update_info(png_, png_info_);
     return true;

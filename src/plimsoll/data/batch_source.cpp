@@ -368,8 +368,7 @@ void BatchSource::check_values(const InputBinding& input, const RowSource& sourc
     const auto width = element_bytes(input.dtype).count();
     const auto* value = static_cast<const std::byte*>(values) + element * width;
     const int64_t row = order.row_at(position + element / input.row_elements);
-    throw Error(ErrorKind::kData, source.origin() + ": row " + std::to_string(row) + ": expected " +
-                                      expected + ", received " +
+    throw Error(ErrorKind::kData, source.name_of(row) + ": expected " + expected + ", received " +
                                       codec::number_text(codec::native_format(input.dtype), value) +
                                       ".");
   };

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/shape.h"
+#include "data/mask_rows.h"
 #include "data/named_arrays.h"
 #include "data/open_forms.h"
 #include "data/open_inputs.h"
@@ -56,20 +57,47 @@ Bytes wants(const RowSource& source, const Asked& asked) {
   return asked.ranges > 1 && all > kMostAhead ? Bytes(0) : min(all, kMostAhead);
 }
 
+// Labels that are images, of each output that has a loss.
+void open_mask_targets(const DatasetOptions& options, std::vector<Port> outputs, Dataset& dataset) {
+  const auto is_mask = [](const Port& port) { return is_mask_folder(port.path); };
+  if (dataset.images == nullptr || !std::ranges::all_of(outputs, is_mask)) {
+    const auto odd = std::ranges::find_if(outputs, is_mask);
+    throw Error(ErrorKind::kConfig,
+                odd->path +
+                    (dataset.images == nullptr
+                         ? ": expected a folder of images as --data beside a folder of "
+                           "masks, received " +
+                               dataset.form
+                         : ": expected masks for each output, received some alone") +
+                    ".");
+  }
+  for (const auto& mask :
+       open_masks(outputs, *dataset.images, options, dataset.skipped, dataset.notes)) {
+    dataset.targets.push_back(mask);
+  }
+  dataset.form = "images with masks";
+}
+
 void open_targets(const DatasetOptions& options, Dataset& dataset) {
-  const std::string& spill = options.spill_directory;
-  if (!options.labels.empty()) dataset.targets = {open_column(options.labels, spill)};
-  if (!options.labels.empty() || !has_own_labels(options)) return;
+  if (!has_own_labels(options)) return;
+  std::vector<Port> outputs = options.outputs;
+  if (!options.labels.empty()) {
+    outputs.resize(1);
+    outputs.front().path = options.labels;
+  }
   dataset.targets.clear();
-  for (const Port& port : options.outputs) {
-    dataset.targets.push_back(open_column(port.path, spill));
+  const bool masks =
+      std::ranges::any_of(outputs, [](const Port& port) { return is_mask_folder(port.path); });
+  if (masks) return open_mask_targets(options, std::move(outputs), dataset);
+  for (const Port& port : outputs) {
+    dataset.targets.push_back(open_column(port.path, options.spill_directory));
   }
 }
 
 }  // namespace
 
 Shuffle Dataset::usual_shuffle() const {
-  const bool files_of_their_own = classes != nullptr;
+  const bool files_of_their_own = classes != nullptr || images != nullptr;
   return file_bytes > kFullShuffleBytes && !files_of_their_own ? Shuffle::kBlock : Shuffle::kFull;
 }
 

@@ -21,6 +21,7 @@
 namespace plimsoll::data {
 
 struct CsvSchema;
+class ImageFolder;
 struct Vocabulary;
 
 struct Dataset {
@@ -37,7 +38,10 @@ struct Dataset {
   std::shared_ptr<const std::vector<std::string>> classes{};
   // Tokens of a text by their number; null for other data.
   std::shared_ptr<const Vocabulary> vocabulary{};
-  int64_t skipped = 0;  // damaged samples that were left out
+  // A flat folder of images, which masks belong to by name; null for other data.
+  std::shared_ptr<ImageFolder> images{};
+  int64_t skipped = 0;               // damaged samples that were left out
+  std::vector<std::string> notes{};  // of what was not done as asked, for the user
   // Where each input has a path of its own: what is known of each.
   std::vector<Dataset> parts{};
 

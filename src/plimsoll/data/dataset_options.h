@@ -7,8 +7,11 @@
 // ignored.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "base/bytes.h"
 
 namespace plimsoll::data {
 
@@ -16,6 +19,7 @@ namespace plimsoll::data {
 struct Port {
   std::string name;
   std::vector<int64_t> sample_shape{};
+  bool class_numbers = false;  // labels name one of the last axis's classes
   std::string path{};  // of its samples or labels; empty: they lie in a file with the others'
   friend bool operator==(const Port&, const Port&) = default;
 };
@@ -49,7 +53,9 @@ struct DatasetOptions {
 
   // Folders of images.
   bool skip_damaged = false;
-  int threads = 0;  // that decode; 0: as many as the process may use
+  int threads = 0;      // that decode; 0: as many as the process may use
+  std::string cache{};  // a folder for decoded samples (row_cache.h); "": none
+  std::optional<Bytes> cache_limit{};
 
   friend bool operator==(const DatasetOptions&, const DatasetOptions&) = default;
 };

@@ -46,17 +46,35 @@ std::vector<std::string> folders_in(const std::string& path) {
 
 }  // namespace
 
-ImageFolder::ImageFolder(const std::string& path, const std::vector<std::string>* classes)
+ImageFolder::ImageFolder(const std::string& path, Layout layout,
+                         const std::vector<std::string>* classes)
     : path_(path) {
-  const std::vector<std::string> names = folders_in(path);
-  classes_ = classes == nullptr ? names : *classes;
-  for (const std::string& name : names) list_class(name);
+  if (layout == Layout::kFlat) {
+    groups_.push_back({0, 0});
+    list_files(path + "/", false);
+  } else {
+    const std::vector<std::string> names = folders_in(path);
+    classes_ = classes == nullptr ? names : *classes;
+    for (const std::string& name : names) list_class(name);
+  }
   text_.shrink_to_fit();
   starts_.shrink_to_fit();
   if (count() > 0) return;
-  throw Error(ErrorKind::kData, path +
-                                    ": expected a folder of class folders with JPEG or PNG "
-                                    "images in them, received none.");
+  throw Error(ErrorKind::kData,
+              path + (layout == Layout::kFlat ? ": expected JPEG or PNG images, received none."
+                                              : ": expected a folder of class folders with JPEG or "
+                                                "PNG images in them, received none."));
+}
+
+bool ImageFolder::is_flat(const std::string& path) {
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, failed)) {
+    std::error_code ignored;
+    const bool hidden = entry.path().filename().string().starts_with('.');
+    if (!hidden && entry.is_regular_file(ignored) && is_image(entry.path())) return true;
+  }
+  if (failed) throw_io(path, "list the folder", failed.value());
+  return false;
 }
 
 void ImageFolder::list_class(const std::string& name) {
@@ -67,11 +85,20 @@ void ImageFolder::list_class(const std::string& name) {
                                       "training data, received \"" +
                                       name + "\"." + did_you_mean(name, classes_));
   }
+  groups_.push_back({count(), known - classes_.begin()});
+  list_files(path_ + "/" + name, true);
+}
+
+void ImageFolder::list_files(const std::string& folder, bool hidden) {
   const int64_t first = count();
-  groups_.push_back({first, known - classes_.begin()});
   std::error_code failed;
-  const std::string folder = path_ + "/" + name;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, failed)) {
+  auto files = fs::recursive_directory_iterator(folder, failed);
+  for (; !failed && files != fs::end(files); files.increment(failed)) {
+    const fs::directory_entry& entry = *files;
+    if (!hidden && entry.path().filename().string().starts_with('.')) {
+      files.disable_recursion_pending();
+      continue;
+    }
     std::error_code unreadable;
     if (!entry.is_regular_file(unreadable) || !is_image(entry.path())) continue;
     const std::string relative = entry.path().string().substr(path_.size() + 1);
@@ -92,6 +119,18 @@ void ImageFolder::list_class(const std::string& name) {
 
 std::string ImageFolder::file(int64_t index) const {
   return path_ + "/" + (text_.data() + starts_[static_cast<size_t>(index)]);
+}
+
+std::string_view ImageFolder::stem(int64_t index) const {
+  const std::string_view path = text_.data() + starts_[static_cast<size_t>(index)];
+  return path.substr(0, path.rfind('.'));  // an image has an ending
+}
+
+void ImageFolder::reorder(const std::vector<int64_t>& order) {
+  std::vector<uint32_t> starts;
+  starts.reserve(order.size());
+  for (const int64_t index : order) starts.push_back(starts_[static_cast<size_t>(index)]);
+  starts_ = std::move(starts);
 }
 
 int64_t ImageFolder::class_of(int64_t index) const {

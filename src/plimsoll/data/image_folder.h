@@ -1,14 +1,16 @@
 #pragma once
 
-// The images below a folder, one class per folder, as a compact table.
+// The images below a folder as a compact table: one class per folder, or all alike.
 //
 // Classes are the names of the folders, sorted bytewise; images of a class are the files below it,
 // sorted by path. Files are taken by their ending, as Keras does: .jpg, .jpeg and .png; .bmp and
 // .gif are refused, anything else is no image. The table holds the paths' text and four bytes an
-// image, so that 200,000 images take a few MiB, and says so.
+// image, so that 200,000 images take a few MiB, and says so. A flat folder has no classes: its
+// images are all files below it, sorted by path, but for names that begin with a dot.
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -17,18 +19,27 @@ namespace plimsoll::data {
 
 class ImageFolder {
  public:
+  enum class Layout : uint8_t { kClasses, kFlat };
+
   // Lists the folder. Throws kIo, and kData where there is no image or one of a form that is not
   // read. With `classes`, class numbers are those of another folder: a class that is not among them
   // is kData.
-  explicit ImageFolder(const std::string& path, const std::vector<std::string>* classes = nullptr);
+  explicit ImageFolder(const std::string& path, Layout layout = Layout::kClasses,
+                       const std::vector<std::string>* classes = nullptr);
+  // Whether images lie in the folder itself rather than in folders of it.
+  static bool is_flat(const std::string& path);
 
   const std::string& path() const { return path_; }
   const std::vector<std::string>& classes() const { return classes_; }
   int64_t count() const { return static_cast<int64_t>(starts_.size()); }
   std::string file(int64_t index) const;
+  // Below path(), without the ending.
+  std::string_view stem(int64_t index) const;
   int64_t class_of(int64_t index) const;
   int64_t file_bytes() const { return file_bytes_; }
 
+  // The images that are at these indices now, in this order; of a flat folder.
+  void reorder(const std::vector<int64_t>& order);
   // Keeps images `keep[i]` only.
   void retain(const std::vector<bool>& keep);
   Bytes resident_bytes() const;
@@ -39,6 +50,7 @@ class ImageFolder {
     int64_t number = 0;
   };
   void list_class(const std::string& name);
+  void list_files(const std::string& folder, bool hidden);
 
   std::string path_;
   std::vector<std::string> classes_;

@@ -1,14 +1,9 @@
 #pragma once
 
-// Samples from a folder of images, decoded and resized ahead of their use on threads of their own.
+// Samples from a folder of images, and the classes that its folders say.
 //
-//   announced rows ──> workers ──> slots (decoded samples, a fixed number) ──> read()
-//
-// A sample is a pure function of its file, so what read() gives depends on neither threads nor
-// slots: a row that is in no slot is decoded by the reader itself. Slots hold rows of the last
-// announcement only. All buffers are made at the start and counted; what a decoder takes beside
-// them is bounded by the largest image of the folder, whose header was read. Errors of a worker are
-// thrown by the read of that row.
+// Images are decoded and resized (bilinear) ahead of their use (decoded_rows.h). Without class
+// folders there are no labels: masks (mask_rows.h) or a file of their own bring them.
 
 #include <cstdint>
 #include <memory>
@@ -24,13 +19,18 @@ namespace plimsoll::data {
 struct ImageSources {
   std::unique_ptr<RowSource> images;  // (height, width, channels), 0 to 255
   std::unique_ptr<RowSource> labels;  // class numbers, or one-hot where the model wants as many
-  std::shared_ptr<const ImageFolder> folder;
+  std::shared_ptr<ImageFolder> folder;
   int64_t skipped = 0;
+  std::vector<std::string> notes{};  // of what was not done as asked
 };
 
 // Reads every header; with options.skip_damaged decodes every image once and leaves out those that
 // fail. Throws kData naming the file, kConfig where the model's samples are no images.
 ImageSources open_images(const std::string& path, const std::vector<std::string>* classes,
-                         const DatasetOptions& options);
+                         const DatasetOptions& options,
+                         ImageFolder::Layout layout = ImageFolder::Layout::kClasses);
+
+// Leaves out what is not sound; how many. Throws kData where nothing is left.
+int64_t keep_sound(ImageFolder& folder, const std::vector<bool>& sound);
 
 }  // namespace plimsoll::data

@@ -91,18 +91,6 @@ void open_table(const DatasetOptions& options, const Dataset* like, Dataset& dat
   if (sources.labels) dataset.targets.push_back(std::move(sources.labels));
 }
 
-void open_image_folder(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
-  const bool known = like != nullptr && like->classes != nullptr;
-  ImageSources sources = open_images(options.data, known ? like->classes.get() : nullptr, options);
-  dataset.form = "images";
-  dataset.file_bytes = Bytes(sources.folder->file_bytes());
-  dataset.skipped = sources.skipped;
-  dataset.sorted_by_class = true;
-  dataset.classes = std::make_shared<const std::vector<std::string>>(sources.folder->classes());
-  dataset.features.push_back(std::move(sources.images));
-  dataset.targets.push_back(std::move(sources.labels));
-}
-
 // The files of chunks in a folder, by name.
 std::vector<std::string> chunks_in(const std::string& folder) {
   std::vector<std::string> paths;
@@ -114,6 +102,34 @@ std::vector<std::string> chunks_in(const std::string& folder) {
   if (failed) throw_io(folder, "list the folder", failed.value());
   std::sort(paths.begin(), paths.end());
   return paths;
+}
+
+// Whether labels are images. (An input's own path stands for its labels where it has none.)
+bool has_masks(const DatasetOptions& options) {
+  if (!options.labels.empty())
+    return options.labels != options.data && is_mask_folder(options.labels);
+  return !options.outputs.empty() && is_mask_folder(options.outputs.front().path);
+}
+
+void open_image_folder(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
+  const bool known = like != nullptr && like->classes != nullptr;
+  const bool flat = ImageFolder::is_flat(options.data) || has_masks(options);
+  ImageSources sources =
+      open_images(options.data, known ? like->classes.get() : nullptr, options,
+                  flat ? ImageFolder::Layout::kFlat : ImageFolder::Layout::kClasses);
+  dataset.form = "images";
+  dataset.file_bytes = Bytes(sources.folder->file_bytes());
+  dataset.skipped = sources.skipped;
+  dataset.notes = sources.notes;
+  if (flat) {
+    dataset.images = sources.folder;
+    dataset.features.push_back(std::move(sources.images));
+    return;
+  }
+  dataset.sorted_by_class = true;
+  dataset.classes = std::make_shared<const std::vector<std::string>>(sources.folder->classes());
+  dataset.features.push_back(std::move(sources.images));
+  dataset.targets.push_back(std::move(sources.labels));
 }
 
 Bytes size_of(const std::vector<std::string>& paths) {
@@ -251,6 +267,8 @@ void open_form(const DatasetOptions& options, const Dataset* like, Dataset& data
   }
   open_file(options, dataset);
 }
+
+bool is_mask_folder(const std::string& path) { return is_folder(path) && chunks_in(path).empty(); }
 
 std::unique_ptr<RowSource> open_column(const std::string& path,
                                        const std::string& spill_directory) {

@@ -12,6 +12,9 @@ namespace plimsoll::data {
 
 void open_form(const DatasetOptions& options, const Dataset* like, Dataset& dataset);
 
+// Whether labels of that path are images: a folder without chunks.
+bool is_mask_folder(const std::string& path);
+
 // Labels or weights in a file of their own: an array, a folder of chunks, or a table's columns.
 std::unique_ptr<RowSource> open_column(const std::string& path, const std::string& spill_directory);
 

@@ -46,6 +46,7 @@ void open_inputs(const DatasetOptions& options, const Dataset* like, Dataset& da
     if (dataset.form.find(part.form) == std::string::npos) {
       dataset.form += (dataset.form.empty() ? "" : " and ") + part.form;
     }
+    dataset.notes.insert(dataset.notes.end(), part.notes.begin(), part.notes.end());
     dataset.parts.push_back(std::move(part));
   }
 }

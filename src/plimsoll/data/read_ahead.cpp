@@ -1,6 +1,5 @@
 #include "data/read_ahead.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,23 +18,15 @@ constexpr size_t kMostRequests = 256;
 constexpr int64_t kOldAfter = 2 * kMostRequests;
 
 // A second way to the same file; not every file system has it.
-int open_direct(const File& file) {
-  const std::string path = "/proc/self/fd/" + std::to_string(file.descriptor());
-  return ::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
-}
-
 int64_t down(int64_t offset) { return offset / kSector * kSector; }
 int64_t up(int64_t offset) { return down(offset + kSector - 1); }
 
 }  // namespace
 
 bool ReadAhead::works_with(const File& file) {
-  const int descriptor = open_direct(file);
-  if (descriptor < 0) return false;
+  const File direct = file.past_cache();
   alignas(kSector) std::byte sector[kSector];
-  const bool works = ::pread(descriptor, sector, sizeof sector, 0) >= 0;
-  ::close(descriptor);
-  return works;
+  return direct.is_open() && ::pread(direct.descriptor(), sector, sizeof sector, 0) >= 0;
 }
 
 // A piece begins and ends inside of a sector.
@@ -49,12 +40,12 @@ ReadAhead::Shape ReadAhead::shape_for(int64_t ranges, int64_t range_bytes) {
 
 ReadAhead::ReadAhead(const File& file, const Shape& shape)
     : shape_(shape),
-      direct_(open_direct(file)),
+      direct_(file.past_cache()),
       buffers_(static_cast<std::byte*>(std::aligned_alloc(kSector, shape.bytes().size()))) {
   if (!buffers_) throw std::bad_alloc();
   requests_.reserve(kMostRequests);
   for (int slot = 0; slot < shape.slots; ++slot) free_.push_back(slot);
-  for (int i = 0; i < kThreads && direct_ >= 0; ++i) threads_.emplace_back([this] { work(); });
+  for (int i = 0; i < kThreads && direct_.is_open(); ++i) threads_.emplace_back([this] { work(); });
 }
 
 ReadAhead::~ReadAhead() {
@@ -64,7 +55,6 @@ ReadAhead::~ReadAhead() {
   }
   changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
-  if (direct_ >= 0) ::close(direct_);
 }
 
 void ReadAhead::ask(int64_t begin, int64_t end) {
@@ -179,7 +169,7 @@ bool ReadAhead::fill(int slot, int64_t begin, int64_t end) const {
   std::byte* to = buffer(slot);
   int64_t at = down(begin);
   while (at < end) {
-    const ssize_t count = ::pread(direct_, to + (at - down(begin)),
+    const ssize_t count = ::pread(direct_.descriptor(), to + (at - down(begin)),
                                   static_cast<size_t>(up(end) - at), static_cast<off_t>(at));
     if (count < 0 && errno == EINTR) continue;
     // Behind a read that stopped inside of a sector there is the end of the file alone.

@@ -103,7 +103,7 @@ class ReadAhead {
     void operator()(std::byte* memory) const { std::free(memory); }
   };
   Shape shape_;
-  int direct_ = -1;
+  File direct_;
   std::unique_ptr<std::byte[], Free> buffers_;
   std::mutex mutex_;
   std::condition_variable changed_;

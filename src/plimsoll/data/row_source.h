@@ -31,6 +31,10 @@ class RowSource {
   virtual DType stored_dtype() const = 0;
   // Where it comes from, for messages.
   virtual const std::string& origin() const = 0;
+  // One row's, for messages.
+  virtual std::string name_of(int64_t row) const {
+    return origin() + ": row " + std::to_string(row);
+  }
   // Bytes of buffers that this source holds or will hold while reading.
   virtual Bytes resident_bytes() const = 0;
 

@@ -32,6 +32,9 @@ class PartRows final : public RowSource {
   const std::vector<int64_t>& row_shape() const override { return source_->row_shape(); }
   DType stored_dtype() const override { return source_->stored_dtype(); }
   const std::string& origin() const override { return source_->origin(); }
+  std::string name_of(int64_t row) const override {
+    return source_->name_of(order_.row_at(first_ + row));
+  }
   Bytes resident_bytes() const override {
     return counts_source_ ? source_->resident_bytes() : Bytes(0);
   }

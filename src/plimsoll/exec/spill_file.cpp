@@ -32,9 +32,7 @@ SpillFile::SpillFile(const std::string& folder, Bytes bytes, size_t transfers)
     throw_io(folder, "take " + to_string(bytes) + " for the spill file", error,
              "Name a folder with more space by --spill-dir, or pass --no-spill.");
   }
-  // A second way to the same file; not every file system has it.
-  const std::string path = "/proc/self/fd/" + std::to_string(file_.descriptor());
-  direct_ = ::open(path.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC);
+  direct_ = file_.past_cache();
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -45,7 +43,6 @@ SpillFile::~SpillFile() {
   }
   changed_.notify_all();
   thread_.join();
-  if (direct_ >= 0) ::close(direct_);
 }
 
 void SpillFile::set_layout(size_t transfer, SpillRegion region) {
@@ -140,7 +137,7 @@ void SpillFile::write(int64_t offset, std::span<const std::byte> source) {
 }
 
 void SpillFile::move(bool to_file, std::byte* memory, int64_t offset, size_t bytes) {
-  if (direct_ >= 0 && move_directly(to_file, memory, offset, bytes)) return;
+  if (direct_.is_open() && move_directly(to_file, memory, offset, bytes)) return;
   const std::span<std::byte> span(memory, bytes);
   if (to_file) {
     file_.write_at(offset, span);
@@ -186,8 +183,8 @@ bool SpillFile::move_directly(bool to_file, std::byte* memory, int64_t offset, s
 bool SpillFile::move_pages(bool to_file, std::byte* buffer, int64_t offset, size_t bytes) {
   for (size_t done = 0; done < bytes;) {
     const auto at = static_cast<off_t>(offset + static_cast<int64_t>(done));
-    const ssize_t moved = to_file ? ::pwrite(direct_, buffer + done, bytes - done, at)
-                                  : ::pread(direct_, buffer + done, bytes - done, at);
+    const ssize_t moved = to_file ? ::pwrite(direct_.descriptor(), buffer + done, bytes - done, at)
+                                  : ::pread(direct_.descriptor(), buffer + done, bytes - done, at);
     if (moved < 0 && errno == EINTR) continue;
     if (moved < 0 && errno == EINVAL) return false;
     if (moved <= 0) {

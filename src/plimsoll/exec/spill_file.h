@@ -96,7 +96,7 @@ class SpillFile {
 
   File file_;
   PageBuffer buffer_;
-  int direct_ = -1;  // the same file without the page cache; -1: not to be had
+  File direct_;  // the same past the page cache; closed: not to be had
   std::vector<Slot> slots_;
   std::vector<size_t> queue_;  // a ring of transfer numbers
   size_t head_ = 0;

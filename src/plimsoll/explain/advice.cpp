@@ -82,6 +82,9 @@ std::optional<int64_t> shortage(const Explanation& explanation) {
   const Amounts& amounts = explanation.amounts;
   std::optional<int64_t> there = amounts.free;
   if (amounts.largest_free) there = std::max(there.value_or(0), *amounts.largest_free);
+  if (!there && amounts.limit && amounts.in_use && amounts.others) {
+    there = std::max<int64_t>(*amounts.limit - *amounts.in_use - *amounts.others, 0);
+  }
   if (!there) return std::nullopt;
   return std::max<int64_t>(*request - *there, 0);
 }

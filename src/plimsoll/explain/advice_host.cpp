@@ -39,6 +39,44 @@ void smaller_data(const Case& found, Explanation& explanation) {
   }
 }
 
+// What the step itself computes, as opposed to what the input pipeline holds.
+bool is_of_step(const Case& found) {
+  if (found.main.family != Family::kTfOomLine || found.main.op.empty()) return false;
+  for (std::string_view input : {"iterator", "decode", "parse", "read", "shuffle", "dataset"}) {
+    if (find_ignoring_case(found.main.op, input) != std::string_view::npos) return false;
+  }
+  return true;
+}
+
+void smaller_step(const Case& found, Explanation& explanation) {
+  const std::optional<int64_t> whole = explanation.tensor_bytes_from_shape;
+  if (found.weights) {
+    add_advice(explanation, "An optimizer that keeps less per weight, or fewer weights.",
+               "float32 with Adam: 4 weight + 4 gradient + 8 slots = 16 bytes per parameter",
+               "model.compile(optimizer=tf.keras.optimizers.SGD())");
+    add_not_worth(explanation, "fewer samples per step",
+                  "0 B of the refused tensor: no axis of it counts samples");
+    return;
+  }
+  const std::string half =
+      explanation.batch ? std::to_string(std::max<int64_t>(*explanation.batch / 2, 1)) : "HALF";
+  std::string arithmetic;
+  std::optional<int64_t> saves;
+  if (whole && explanation.batch && *explanation.batch > 1) {
+    saves = *whole - *whole / *explanation.batch * (*explanation.batch / 2);
+    arithmetic = std::to_string(*explanation.batch) + " -> " + half + ": this tensor " +
+                 size_words(whole) + " -> " + size_words(*whole - *saves);
+  } else if (whole) {
+    arithmetic = "half of " + size_words(whole) + " if an axis of it counts samples or positions";
+  }
+  add_advice(explanation,
+             "Fewer samples, or shorter ones, per step; gradients added over two steps keep the "
+             "result.",
+             arithmetic, "model.fit(x, y, batch_size=" + half + ")", saves);
+  add_advice(explanation, "In training: recompute activations instead of keeping them.", "",
+             "block = tf.recompute_grad(block)");
+}
+
 void fewer_workers(const Case& found, Explanation& explanation) {
   add_advice(explanation, "Fewer worker processes, each of which may hold a copy.",
              "memory of the workers is their number times one of them",
@@ -56,6 +94,7 @@ void container(const Case& found, Explanation& explanation) {
               "update NAME --memory 4Gi"
             : "#PBS -l mem=32gb | #BSUB -M 32GB | request_memory = 32GB";
   }
+  if (found.main.note == "unit") code = "systemctl edit UNIT: [Service] MemoryMax=16G";
   if (found.main.family == Family::kK8s) code = "resources: {limits: {memory: 16Gi}}";
   add_advice(
       explanation,
@@ -126,6 +165,12 @@ void pagefile(Explanation& explanation) {
 }
 
 void own_limit(const Case& found, Explanation& explanation) {
+  if (found.main.note == "arena") {
+    add_advice(explanation, "Make the interpreter's arena larger; it is a constant of the program.",
+               size_words(explanation.bytes) + " asked for in one piece",
+               "static uint8_t tensor_arena[kArenaBytes];");
+    return;
+  }
   add_advice(explanation, "Raise the runtime's own limit, up to what the machine or container has.",
              "",
              found.framework == "dask" ? "Client(memory_limit=\"16GiB\")"
@@ -141,9 +186,20 @@ void weights(Explanation& explanation) {
 }
 
 void unknown(const Case& found, Explanation& explanation) {
+  if (found.main.note == "compiler") {
+    add_advice(explanation, "Compile fewer files side by side, or without debug information.",
+               "memory of the compilers is their number times one of them, often 1 to 2 GiB",
+               "make -j2   |   ninja -j2   |   MAX_JOBS=2 pip install ...");
+    return;
+  }
   add_advice(explanation,
              "Run it again under a guard that records the memory and says who ended it.", "",
              "plimsoll watch -- python train.py");
+  if (found.main.note == "library") {
+    add_advice(explanation, "Look at the limit, and raise it where the program is started.",
+               "a framework's libraries take several GiB of address space, and little of it as RAM",
+               "ulimit -v; ulimit -v unlimited");
+  }
   if (found.main.family == Family::kErrno12 && found.main.note == "fork") {
     add_advice(explanation, "Start workers before memory is filled, or without copying the parent.",
                "",
@@ -159,6 +215,7 @@ void advise_host(const Case& found, Explanation& explanation) {
     case Cause::kHostRamContainerLimit:
       return container(found, explanation);
     case Cause::kHostRamBatchOrDataset:
+      if (is_of_step(found)) return smaller_step(found, explanation);
       smaller_data(found, explanation);
       return fewer_workers(found, explanation);
     case Cause::kPinnedHostPool:

@@ -116,6 +116,9 @@ void advise_limits(const Case& found, Explanation& explanation) {
       if (found.main.note == "time_limit") {
         add_advice(explanation, "Ask for more time, and write checkpoints to go on from.", "",
                    "#SBATCH --time=24:00:00");
+      } else if (found.main.note == "static_tls") {
+        add_advice(explanation, "Load that library first: import its module before the others.", "",
+                   "LD_PRELOAD=/path/to/the/library python train.py");
       } else if (found.main.family == Family::kProcessLimit) {
         add_advice(explanation, "Fewer threads and worker processes.",
                    "each worker starts as many threads as there are processors",

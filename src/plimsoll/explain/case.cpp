@@ -48,8 +48,12 @@ std::vector<const Sighting*> before_handling(const Document& document,
   return before;
 }
 
-// Whether the program trained on between two lines: figures of its progress that advance.
+// Whether the program trained on between two lines: figures of its progress that advance, in the
+// usual words or in any form behind a refusal.
 bool went_on(const Facts& facts, int64_t after, int64_t before) {
+  for (const Headway& headway : facts.headway) {
+    if (headway.behind >= after && headway.behind < before && headway.line <= before) return true;
+  }
   constexpr int kEnough = 3;
   int advances = 0;
   std::pair<int64_t, int64_t> last{-1, -1};

@@ -32,6 +32,12 @@ std::optional<Diagnosis> time_limit(const Case& found) {
 }
 
 std::optional<Diagnosis> other_limits(const Case& found) {
+  if (found.main.note == "static_tls") {
+    return say(
+        found, Cause::kNotMemory, 0.9,
+        "The loader keeps a small block for variables of each thread, and libraries that were "
+        "loaded before took all of it. The machine's memory is not concerned.");
+  }
   if (found.main.family == Family::kProcessLimit) {
     return say(found, Cause::kNotMemory, 0.8,
                "The limit of processes and threads (ulimit -u, a container's pids limit) was "
@@ -205,6 +211,10 @@ std::string unknown_sentence(const Case& found) {
       }
       return "The process got SIGKILL. The log does not say from whom: the kernel's OOM killer is "
              "the most frequent sender, but a time limit, a supervisor and a hand send the same.";
+    case Family::kErrno12:
+      if (found.main.note != "library") break;
+      return "A library could not be mapped into the process. The usual reason is a limit of its "
+             "address space (ulimit -v, a scheduler's virtual memory); the log does not say.";
     case Family::kOtherHost:
       if (found.request) break;
       return "The program was refused host memory and does not say how much.";

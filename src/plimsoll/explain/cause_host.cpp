@@ -33,6 +33,13 @@ std::optional<Diagnosis> killed_by_limit(const Case& found) {
         result.inferred = false;
         return result;
       }
+      if (found.main.note == "unit") {
+        Diagnosis result =
+            say(found, Cause::kHostRamContainerLimit, 0.55,
+                "systemd says that the kernel's OOM killer ended a process of this unit: most "
+                "often the unit's own MemoryMax was reached, else the whole machine was full.");
+        return result;
+      }
       if (found.main.note == "daemon") {
         Diagnosis result = say(found, Cause::kHostRamBatchOrDataset, 0.6,
                                "A daemon that watches memory ended the program because the machine "
@@ -87,6 +94,11 @@ std::optional<Diagnosis> killed_by_limit(const Case& found) {
 // Runtimes with a limit of their own, programs that name what they were refused.
 std::optional<Diagnosis> other_programs(const Case& found) {
   if (found.main.family != Family::kOtherHost) return std::nullopt;
+  if (found.main.note == "arena") {
+    return say(found, Cause::kMemoryLimitTooSmall, 0.8,
+               "The arena that the program gave the interpreter is smaller than the model's "
+               "tensors; its size is a constant of the program.");
+  }
   if (found.main.note == "heap") {
     return say(found, Cause::kMemoryLimitTooSmall, 0.75,
                "The runtime's own limit was reached, whatever the machine has: it is set when the "
@@ -97,7 +109,7 @@ std::optional<Diagnosis> other_programs(const Case& found) {
                "The model's weights need " + size_words(found.main.bytes) +
                    " of host memory, more than is free.");
   }
-  if (!found.main.bytes) return std::nullopt;
+  if (!found.main.bytes || found.main.note == "compiler") return std::nullopt;
   if (*found.main.bytes >= 64 * kGiB) {
     return say(found, Cause::kSingleTensorTooLarge, 0.7,
                "One block of " + size_words(found.main.bytes) + " was asked for.");

@@ -76,25 +76,6 @@ int64_t unaccounted(const Case& found) {
   return *amounts.capacity - *amounts.free - *amounts.held;
 }
 
-std::optional<Diagnosis> fragmented(const Case& found) {
-  const Amounts& amounts = found.main.amounts;
-  if (!amounts.pool_free || !amounts.held || !found.main.bytes) return std::nullopt;
-  const double idle = static_cast<double>(*amounts.pool_free);
-  const double request = static_cast<double>(*found.main.bytes);
-  const double free = static_cast<double>(amounts.free.value_or(0));
-  // A few percent are idle in every pool; what counts is a share that the request would fit into.
-  const bool enough = idle >= 0.9 * request && idle + free >= request;
-  const int64_t foreign = unaccounted(found);
-  if (foreign > 0 && foreign > *amounts.capacity / 5 && foreign > 2 * *amounts.pool_free)
-    return std::nullopt;
-  if (!enough || idle < 0.045 * static_cast<double>(*amounts.held)) return std::nullopt;
-  return reading(found, Cause::kFragmentation, 0.8,
-                 "PyTorch holds " + size_words(amounts.held) + " and has handed out " +
-                     size_words(amounts.in_use) + ": " + size_words(amounts.pool_free) +
-                     " are idle in its pool, yet " + size_words(found.main.bytes) +
-                     " could not be served from them. The idle pieces are boxed in by used ones.");
-}
-
 // What listed processes other than this one hold. Inside a container the list names this process by
 // a number that it does not know itself; that entry equals what PyTorch holds plus a context.
 int64_t foreign_bytes(const Case& found) {
@@ -114,6 +95,25 @@ int64_t foreign_bytes(const Case& found) {
     sum += std::min(process.bytes, int64_t{1} << 50);
   }
   return sum;
+}
+
+std::optional<Diagnosis> fragmented(const Case& found) {
+  const Amounts& amounts = found.main.amounts;
+  if (!amounts.pool_free || !amounts.held || !found.main.bytes) return std::nullopt;
+  const double idle = static_cast<double>(*amounts.pool_free);
+  const double request = static_cast<double>(*found.main.bytes);
+  const double free = static_cast<double>(amounts.free.value_or(0));
+  // A few percent are idle in every pool; what counts is a share that the request would fit into.
+  const bool enough = idle >= 0.9 * request && idle + free >= request;
+  const int64_t foreign = std::max(unaccounted(found), foreign_bytes(found));
+  if (foreign > 0 && foreign > *amounts.capacity / 5 && foreign > 2 * *amounts.pool_free)
+    return std::nullopt;
+  if (!enough || idle < 0.045 * static_cast<double>(*amounts.held)) return std::nullopt;
+  return reading(found, Cause::kFragmentation, 0.8,
+                 "PyTorch holds " + size_words(amounts.held) + " and has handed out " +
+                     size_words(amounts.in_use) + ": " + size_words(amounts.pool_free) +
+                     " are idle in its pool, yet " + size_words(found.main.bytes) +
+                     " could not be served from them. The idle pieces are boxed in by used ones.");
 }
 
 std::optional<Diagnosis> held_by_others(const Case& found) {

@@ -28,7 +28,8 @@ constexpr std::string_view kLight[] = {
     "str",        "print",   "list",       "zip",          "tuple",   "enumerate", "super",
     "isinstance", "dict",    "_call_impl", "forward_call", "if",      "while",     "for",
     "raise",      "return",  "and",        "or",           "not",     "in",        "append",
-    "main",       "_main",   "run",        "exec",         "error",
+    "main",       "_main",   "run",        "exec",         "error",   "self",      "cls",
+    "model",      "net",     "module",     "func",         "fn",
 };
 
 struct Call {

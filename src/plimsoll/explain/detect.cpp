@@ -111,10 +111,11 @@ Resource resource_of_device(std::string_view device, std::string_view allocator)
   return Resource::kNone;
 }
 
-Facts detect(const Document& document, const ChunkCounts& chunks, const SeriesTrend& series) {
+Facts detect(const Document& document, Counts counts) {
   Facts facts;
-  facts.chunks = chunks;
-  facts.series = series;
+  facts.chunks = counts.chunks;
+  facts.series = counts.series;
+  facts.headway = std::move(counts.headway);
   detect_context(document, facts);
   detect_limits(document, facts);
   detect_tensorflow_files(document, facts);
@@ -133,12 +134,12 @@ Facts detect(const Document& document, const ChunkCounts& chunks, const SeriesTr
         sighting.resource == Resource::kGpuMemory || sighting.resource == Resource::kHostMemory;
     if (memory && document.is_quoted(sighting.at)) sighting.survivable = true;
   }
-  if (series.grows) {
+  if (facts.series.grows) {
     Sighting sighting;
     sighting.family = Family::kMemorySeries;
     sighting.resource = Resource::kHostMemory;
     for (size_t i = 0; i < document.line_count(); ++i) {
-      if (document.number(i) == series.last_line) sighting.at = document.start(i);
+      if (document.number(i) == facts.series.last_line) sighting.at = document.start(i);
     }
     add_sighting(facts, std::move(sighting));
   }

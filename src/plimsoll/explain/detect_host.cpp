@@ -105,6 +105,7 @@ void detect_errno12(const Document& document, Facts& facts) {
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
       if (document.find_back("defaultcpuallocator", at, 300) != npos) continue;
       if (document.find_back("you tried to allocate", at, 200) != npos) continue;
+      if (document.find("in static tls block", at, at + 60) != npos) continue;
       Sighting sighting = host_sighting(Family::kErrno12, at);
       const size_t fork = document.find_back("os.fork", at, 400);
       if (fork != npos || document.find_back("fork:", at, 20) != npos) {
@@ -121,6 +122,20 @@ void detect_errno12(const Document& document, Facts& facts) {
   }
 }
 
+// The loader's words for a refused mapping; with a reason behind them when it is another.
+void detect_mapping(const Document& document, Facts& facts) {
+  constexpr std::string_view kPhrase = "failed to map segment from shared object";
+  for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
+    const size_t end = document.match(kPhrase, at);
+    const bool reason = document.text().compare(std::min(end, document.text().size()), 1, ":") == 0;
+    if (reason && document.match(": cannot allocate memory", end) == npos) continue;
+    Sighting sighting = host_sighting(Family::kErrno12, at);
+    sighting.note = "library";
+    add_sighting(facts, std::move(sighting));
+    return;
+  }
+}
+
 }  // namespace
 
 void detect_host(const Document& document, Facts& facts) {
@@ -128,6 +143,7 @@ void detect_host(const Document& document, Facts& facts) {
   detect_bare(document, facts);
   detect_bad_alloc(document, facts);
   detect_errno12(document, facts);
+  detect_mapping(document, facts);
 }
 
 }  // namespace plimsoll::explain

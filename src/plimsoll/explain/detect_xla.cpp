@@ -99,6 +99,8 @@ void detect_refusals(const Document& document, Facts& facts) {
   for (std::string_view phrase : {"while trying to allocate ", "out of memory allocating "}) {
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
       if (document.find("cupy", at > 200 ? at - 200 : 0, at) != npos) continue;
+      // A compiler's: "out of memory allocating 65536 bytes after a total of 2147483648 bytes"
+      if (document.find(" after a total of ", at, at + 80) != npos) continue;
       Cursor cursor(document, document.match(phrase, at));
       const std::optional<Size> size = cursor.size();
       if (!size) continue;

@@ -334,8 +334,10 @@ bool Document::is_quoted(size_t at) const {
     if (text_[i] != '"' && text_[i] != '`') continue;
     open = open == std::string::npos ? i : std::string::npos;
   }
-  return open != std::string::npos && open > begin && text_[open - 1] == ' ' &&
-         is_behind_words(open);
+  if (open == std::string::npos || open == begin || text_[open - 1] != ' ') return false;
+  // "failed assertion `Failed to allocate …'" is what the C library says of the program itself.
+  if (find_back("assertion ", open, 10) != std::string::npos) return false;
+  return is_behind_words(open);
 }
 
 }  // namespace plimsoll::explain

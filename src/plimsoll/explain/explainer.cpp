@@ -9,6 +9,7 @@
 #include "explain/document.h"
 #include "explain/envelope.h"
 #include "explain/excerpt.h"
+#include "explain/headway.h"
 #include "explain/needles.h"
 #include "explain/torch_snapshot.h"
 #include "explain/utf16.h"
@@ -38,6 +39,13 @@ ClassMask hits_undisguised(std::string_view text, ClassMask hits) {
   return hits & ~mask_of(LineClass::kDisguise);
 }
 
+// What may be part of the report of a refusal, and so is no progress.
+constexpr ClassMask kReport =
+    mask_of(LineClass::kFailure) | mask_of(LineClass::kTorch) | mask_of(LineClass::kKernel) |
+    mask_of(LineClass::kLimits) | mask_of(LineClass::kKilled) | mask_of(LineClass::kDriver) |
+    mask_of(LineClass::kPool) | mask_of(LineClass::kXla) | mask_of(LineClass::kNode) |
+    mask_of(LineClass::kTensorList) | mask_of(LineClass::kHost) | mask_of(LineClass::kChunk);
+
 }  // namespace
 
 struct Explainer::State {
@@ -50,12 +58,14 @@ struct Explainer::State {
     wide ? feed_text(wide->decode(bytes)) : feed_text(bytes);
   }
   void take_segment(std::string_view piece, bool ends_line);
+  void follow(std::string_view text, ClassMask hits);
 
   ModelShapes model;
   NeedleScanner scanner;
   Excerpt excerpt;
   ChunkCounter chunks;
   MemorySeries series;
+  HeadwayReader headway;
   std::optional<TorchSnapshotReader> snapshot;
   std::optional<Utf16Decoder> wide;  // what PowerShell writes with ">"
   std::string pending;               // the beginning of a segment that a block's end cut
@@ -86,6 +96,7 @@ void Explainer::State::take_segment(std::string_view piece, bool ends_line) {
     chunks.add_behind(text, starts_record(text));
   }
   if (hits & mask_of(LineClass::kSeries)) series.add(line, text);
+  if (headway.waits() || (hits & kReport) != 0) follow(text, hits);
   excerpt.add(line, segment, ends_line, text, hits);
   pending.clear();
   if (ends_line) {
@@ -93,6 +104,20 @@ void Explainer::State::take_segment(std::string_view piece, bool ends_line) {
     segment = 0;
   } else {
     ++segment;
+  }
+}
+
+// Looks for progress behind refusals; a carriage return starts a line again.
+void Explainer::State::follow(std::string_view text, ClassMask hits) {
+  const bool one_line = text.find('\r') == std::string_view::npos;
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find('\r'));
+    text.remove_prefix(std::min(part.size() + 1, text.size()));
+    if (((one_line ? hits : fresh_hits(part)) & kReport) != 0) {
+      headway.refuse(line);
+    } else {
+      headway.read(line, part);
+    }
   }
 }
 
@@ -148,7 +173,8 @@ Explanation Explainer::finish() {
     if (cut_line) state.take_segment({}, true);
     state.chunks.finish();
     const Document document(state.excerpt.collect());
-    const Facts facts = detect(document, state.chunks.counts(), state.series.trend());
+    const Facts facts =
+        detect(document, {state.chunks.counts(), state.series.trend(), state.headway.found()});
     explanation = conclude(document, facts, state.model);
     explanation.lines_read = state.line - 1;
   }

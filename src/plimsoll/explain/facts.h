@@ -15,6 +15,7 @@
 #include "explain/counters.h"
 #include "explain/document.h"
 #include "explain/explanation.h"
+#include "explain/headway.h"
 
 namespace plimsoll::explain {
 
@@ -183,6 +184,13 @@ struct Context {
   int64_t first_epoch_restarts = 0;
 };
 
+// What was counted while the log streamed by.
+struct Counts {
+  ChunkCounts chunks;
+  SeriesTrend series;
+  std::vector<Headway> headway;
+};
+
 struct Facts {
   std::vector<Sighting> sightings;
   std::vector<Pool> pools;
@@ -191,6 +199,7 @@ struct Facts {
   Context context;
   SeriesTrend series;
   ChunkCounts chunks;
+  std::vector<Headway> headway;
 };
 
 // One function per family of messages; each appends what it finds. Sightings are capped in number.
@@ -209,7 +218,7 @@ void detect_context(const Document& document, Facts& facts);
 void detect_forms(const Document& document, Facts& facts);
 
 // All of them, and the program's own memory figures.
-Facts detect(const Document& document, const ChunkCounts& chunks, const SeriesTrend& series);
+Facts detect(const Document& document, Counts counts);
 
 // Appends unless there are too many already. A sighting equal to an earlier one in family, size,
 // device and operator is the same event printed again (two root errors, every rank, a retry).

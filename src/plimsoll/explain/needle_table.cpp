@@ -119,6 +119,9 @@ constexpr Needle kNeedles[] = {
     {"kernel appears to have died", kKilled},
     {"exitcode", kKilled},
     {"exit_code", kKilled},
+    {"exit code", kKilled},
+    {"exit status", kKilled},
+    {"stopped unexpectedly", kKilled},
     {"non-zero status", kKilled},
     {"status code", kKilled},
     {"appears to have died", kKilled},
@@ -191,6 +194,7 @@ constexpr Needle kNeedles[] = {
     {"bad_alloc", kHost},
     {"terminate called", kHost},
     {"os.fork", kHost},
+    {"failed to map segment", kHost},
 
     // Banners, settings, wrong advice
     {"tensorflow device (", kContext},

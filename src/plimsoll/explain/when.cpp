@@ -99,6 +99,22 @@ bool told_by_progress(const Case& found, Explanation& explanation) {
   return true;
 }
 
+// How far the program came behind what it survived.
+std::string farthest(const Case& found) {
+  const int64_t line = found.document.number_at(found.main.at);
+  const std::vector<Progress>& progress = found.facts.context.progress;
+  if (!progress.empty() && progress.back().line > line) return position_words(progress.back());
+  const std::vector<Headway>& headway = found.facts.headway;
+  if (headway.empty()) return "further work";
+  std::string_view text = headway.back().text;
+  constexpr size_t kLongest = 100;
+  size_t length = std::min(text.size(), kLongest);
+  // Never half a character at the end.
+  while (length < text.size() && (static_cast<uint8_t>(text[length]) & 0xc0) == 0x80) --length;
+  return "\"" + std::string(text.substr(0, length)) + "\" (line " +
+         std::to_string(headway.back().line) + ")";
+}
+
 }  // namespace
 
 void tell_when(const Case& found, Explanation& explanation) {
@@ -107,8 +123,7 @@ void tell_when(const Case& found, Explanation& explanation) {
     return;
   }
   if (found.survived) {
-    set(explanation, When::kTraining,
-        "the program went on behind it, to " + position_words(found.facts.context.progress.back()));
+    set(explanation, When::kTraining, "the program went on behind it, to " + farthest(found));
     return;
   }
   if (told_by_place(found, explanation) || told_by_progress(found, explanation)) return;

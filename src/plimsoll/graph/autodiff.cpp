@@ -38,10 +38,19 @@ class Accumulator {
       return;
     }
     const std::string name = builder_.graph().value(value).name + "/gradient_sum";
+    // Of a bfloat16 value some may be sums in float32: all are added as such.
+    if (builder_.type(sum) != builder_.type(contribution)) {
+      for (ValueId* part : {&sum, &contribution}) *part = as_float32(*part, name);
+    }
     sum = builder_.call("accumulate", name, {sum, contribution});
   }
 
  private:
+  ValueId as_float32(ValueId part, const std::string& name) {
+    if (builder_.type(part).dtype == DType::kFloat32) return part;
+    return builder_.call("cast", name + "/float32", {part}, {{"dtype", "float32"}});
+  }
+
   GraphBuilder& builder_;
   std::vector<ValueId> gradients_;
 };
@@ -79,6 +88,12 @@ void differentiate(GraphBuilder& builder, NodeId id, const std::vector<bool>& wa
   }
 }
 
+// The type of sums over a bfloat16 value's uses.
+ValueType widened(ValueType type) {
+  if (type.dtype == DType::kBFloat16) type.dtype = DType::kFloat32;
+  return type;
+}
+
 }  // namespace
 
 GradientContext::GradientContext(GraphBuilder& builder, NodeId node,
@@ -95,7 +110,8 @@ GradientContext::GradientContext(GraphBuilder& builder, NodeId node,
 
 void GradientContext::set_gradient(int input, ValueId gradient) {
   PLIMSOLL_CHECK(wants(input), "nobody asked for this gradient of " + node_.name);
-  PLIMSOLL_CHECK(builder_.type(gradient) == input_type(input),
+  PLIMSOLL_CHECK(builder_.type(gradient) == input_type(input) ||
+                     builder_.type(gradient) == widened(input_type(input)),
                  "a gradient of " + node_.name + " has another type than its input: " +
                      to_string(builder_.type(gradient).shape) + " for " +
                      to_string(input_type(input).shape));

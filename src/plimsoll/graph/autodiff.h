@@ -37,7 +37,8 @@ class GradientContext {
   ValueId output_gradient(int i) const { return output_gradients_[static_cast<size_t>(i)]; }
   // Whether anybody asks for this input's gradient; a rule adds nodes only for those.
   bool wants(int i) const { return wanted_[static_cast<size_t>(i)]; }
-  // Its type must be the input's. A gradient that nobody wants is our bug.
+  // Its type must be the input's; of a bfloat16 input it may be float32 (a weight's: what sums over
+  // the batch is never rounded). A gradient that nobody wants is our bug.
   void set_gradient(int input, ValueId gradient);
   ValueId gradient(int input) const { return input_gradients_[static_cast<size_t>(input)]; }
   // A name for a node of this rule: "<node>/<suffix>".

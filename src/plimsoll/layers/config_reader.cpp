@@ -18,7 +18,7 @@ bool is_input_key(std::string_view key) {
   return false;
 }
 
-Config policy(std::string_view name) {
+Config policy_config(std::string_view name) {
   return Config::Object{{"module", "keras"},
                         {"class_name", "DTypePolicy"},
                         {"config", Config::Object{{"name", std::string(name)}}},
@@ -174,7 +174,7 @@ std::vector<int64_t> ConfigReader::sizes(std::string_view key, const std::vector
   return fallback;
 }
 
-void ConfigReader::dtype(std::string_view key) {
+std::string ConfigReader::policy(std::string_view key) {
   const Config* given = take(key);
   std::string name = "float32";
   if (given != nullptr && given->is_string()) {
@@ -186,10 +186,11 @@ void ConfigReader::dtype(std::string_view key) {
   } else if (given != nullptr && !given->is_null()) {
     name = given->to_json();
   }
-  if (name != "float32") {
-    refuse(key, "float32", name, "Other precisions are asked for by --precision, not by a layer.");
+  if (name != "float32" && name != "mixed_bfloat16") {
+    refuse(key, "float32 or mixed_bfloat16", name, "Build the model with one of these policies.");
   }
-  complete(key, policy(name));
+  complete(key, policy_config(name));
+  return name;
 }
 
 bool ConfigReader::channels_first() {

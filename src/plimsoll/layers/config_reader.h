@@ -38,8 +38,9 @@ class ConfigReader {
   std::vector<int64_t> sizes(std::string_view key, size_t count, int64_t least);
   std::vector<int64_t> sizes(std::string_view key, const std::vector<int64_t>& fallback,
                              int64_t least);
-  // "float32" or its policy object; anything else is refused. Printed as Keras's policy object.
-  void dtype(std::string_view key);
+  // The name of a layer's policy: "float32" or "mixed_bfloat16", also as a policy object; anything
+  // else is refused. Printed as Keras's policy object.
+  std::string policy(std::string_view key);
   // "channels_last", "channels_first", or null, which means the first; printed as a word.
   bool channels_first();
   // A key of older files that another one replaces: read, not printed; null where absent.

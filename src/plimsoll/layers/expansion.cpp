@@ -117,9 +117,39 @@ void Expansion::set_statistic(const Layer& layer, std::string_view name, ValueId
 
 void Expansion::remember_logits(ValueId output, ValueId logits) { logits_[output] = logits; }
 
-ValueId Expansion::logits_of(ValueId value) const {
+ValueId Expansion::logits_of(ValueId value) {
   const auto known = logits_.find(value);
-  return known == logits_.end() ? ValueId() : known->second;
+  return known == logits_.end() ? ValueId() : as_float32(known->second);
+}
+
+std::vector<ValueId> Expansion::operands(const Layer& layer, std::string_view op,
+                                         std::vector<ValueId> inputs) {
+  const bool narrow = precision_ == Precision::kBFloat16 ||
+                      (precision_ == Precision::kOfLayers && layer.computes_in_bfloat16());
+  std::vector<ValueType> types;
+  for (ValueId input : inputs) types.push_back(builder_.type(input));
+  const std::vector<DType> wanted = wanted_dtypes(op, types, narrow);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (wanted[i] != DType::kOpaque) inputs[i] = cast(inputs[i], wanted[i]);
+  }
+  return inputs;
+}
+
+ValueId Expansion::as_float32(ValueId value) {
+  const bool narrow = builder_.type(value).dtype == DType::kBFloat16;
+  return narrow ? cast(value, DType::kFloat32) : value;
+}
+
+ValueId Expansion::cast(ValueId value, DType dtype) {
+  const auto known = casts_.find({value, dtype});
+  if (known != casts_.end()) return known->second;
+  const std::string name(to_string(dtype));
+  const ValueId result = builder_.call("cast", builder_.graph().value(value).name + "/" + name,
+                                       {value}, {{"dtype", name}});
+  const auto logits = logits_.find(value);
+  if (logits != logits_.end()) logits_[result] = logits->second;
+  casts_[{value, dtype}] = result;
+  return result;
 }
 
 int64_t Expansion::call_site(const Layer& layer) {

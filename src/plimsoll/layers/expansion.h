@@ -18,13 +18,15 @@
 
 #include "graph/builder.h"
 #include "layers/model.h"
+#include "layers/precision.h"
 
 namespace plimsoll::layers {
 
 class Expansion {
  public:
   // Training: Dropout draws, BatchNormalization takes the batch's statistics.
-  Expansion(graph::GraphBuilder& builder, bool training) : builder_(builder), training_(training) {}
+  Expansion(graph::GraphBuilder& builder, bool training, Precision precision = Precision::kFloat32)
+      : builder_(builder), training_(training), precision_(precision) {}
 
   graph::GraphBuilder& builder() { return builder_; }
   bool training() const { return training_; }
@@ -39,6 +41,11 @@ class Expansion {
               const Config& arguments = Config());
 
   // For LayerContext.
+  // The operands of an operator that `layer` adds, cast to what it computes in (precision.h).
+  std::vector<ValueId> operands(const Layer& layer, std::string_view op,
+                                std::vector<ValueId> inputs);
+  // The value in float32, where it is bfloat16.
+  ValueId as_float32(ValueId value);
   ValueId weight(const Layer& layer, std::string_view name);
   ValueId statistic(const Layer& layer, std::string_view name);
   void set_statistic(const Layer& layer, std::string_view name, ValueId next);
@@ -51,7 +58,7 @@ class Expansion {
   // The constants that calls asked for, by state name.
   const Constants& constants() const { return constants_; }
   // Invalid where `value` is no sigmoid or softmax.
-  ValueId logits_of(ValueId value) const;
+  ValueId logits_of(ValueId value);
   // Appends the writes of all moving statistics that changed.
   void write_statistics();
 
@@ -60,12 +67,15 @@ class Expansion {
   std::optional<std::vector<ValueId>> call_channels_last(const Layer& layer, LayerContext& context,
                                                          std::span<const ValueId> inputs);
   graph::StateId declare(const Layer& layer, std::string_view name);
+  ValueId cast(ValueId value, DType dtype);
 
   graph::GraphBuilder& builder_;
   bool training_;
+  Precision precision_;
   const std::vector<Weight>* weights_ = nullptr;  // of the call that is running
   std::map<ValueId, ValueId> logits_;
-  std::map<ValueId, ValueId> channels_last_;                // by the same value channels first
+  std::map<ValueId, ValueId> channels_last_;  // by the same value channels first
+  std::map<std::pair<ValueId, DType>, ValueId> casts_;
   std::map<std::string, ValueId, std::less<>> statistics_;  // by state name: latest value
   std::map<std::string, int, std::less<>> site_counts_;     // by layer
   Constants constants_;                                     // by state name

@@ -19,7 +19,7 @@ namespace {
 Layer::Layer(ConfigReader& reader) : class_name_(reader.class_name()) {
   name_ = reader.text("name");
   trainable_ = reader.flag("trainable", true);
-  reader.dtype("dtype");
+  computes_in_bfloat16_ = reader.policy("dtype") == "mixed_bfloat16";
 }
 
 Layer::Layer(std::string_view class_name, std::string name)
@@ -53,14 +53,16 @@ Shape Layer::one_input(const LayerContext& context, std::span<const ValueId> inp
 ValueId LayerContext::emit(std::string_view op, std::vector<ValueId> inputs,
                            Attributes attributes) {
   return expansion_.builder().call(op, layer_.name() + "/" + prefix_ + std::string(op),
-                                   std::move(inputs), std::move(attributes));
+                                   expansion_.operands(layer_, op, std::move(inputs)),
+                                   std::move(attributes));
 }
 
 std::vector<ValueId> LayerContext::emit_all(std::string_view op, std::vector<ValueId> inputs,
                                             Attributes attributes) {
   graph::GraphBuilder& builder = expansion_.builder();
-  const graph::NodeId node = builder.add(op, layer_.name() + "/" + prefix_ + std::string(op),
-                                         std::move(inputs), std::move(attributes));
+  const graph::NodeId node =
+      builder.add(op, layer_.name() + "/" + prefix_ + std::string(op),
+                  expansion_.operands(layer_, op, std::move(inputs)), std::move(attributes));
   return builder.graph().node(node).outputs;
 }
 

@@ -129,6 +129,8 @@ class Layer {
   const std::string& class_name() const { return class_name_; }
   const std::string& name() const { return name_; }
   bool trainable() const { return trainable_; }
+  // Its policy in the file is mixed_bfloat16.
+  bool computes_in_bfloat16() const { return computes_in_bfloat16_; }
   // Keras 3's get_config, complete and in Keras's order.
   const Config& config() const { return config_; }
   // What InputLayer feeds into a model; no other layer has one.
@@ -162,6 +164,7 @@ class Layer {
   std::string class_name_;
   std::string name_;
   bool trainable_ = true;
+  bool computes_in_bfloat16_ = false;
   Config config_;
 };
 

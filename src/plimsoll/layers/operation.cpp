@@ -233,7 +233,8 @@ class Operation final : public Layer {
   ValueId compare(LayerContext& context, std::span<const ValueId> inputs,
                   const std::vector<Config>& arguments, std::string_view kind) const {
     expect_two(context, arguments);
-    const DType dtype = context.type(only_tensor(context, inputs)).dtype;
+    const DType type = context.type(only_tensor(context, inputs)).dtype;
+    const DType dtype = type == DType::kBFloat16 ? DType::kFloat32 : type;
     const Operand left = operand(context, inputs, arguments[0], dtype);
     const Operand right = operand(context, inputs, arguments[1], dtype);
     if (right.number && left.value.valid()) {

@@ -1,5 +1,6 @@
 #include "layers/optimizers.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -201,6 +202,24 @@ std::optional<std::vector<ValueId>> rows_of(const graph::GraphBuilder& builder, 
   return node.inputs;
 }
 
+// What a table's optimizer wants beside the sum of each row's gradients: the sum of their squares
+// (Adamax: of their magnitudes), as Keras on TensorFlow has it, which takes squares of the pairs of
+// number and row before it adds them up. None where that is the same, or plain arithmetic.
+std::optional<ValueId> sum_over_reads(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                                      const WeightGradient& pair) {
+  constexpr std::array<std::string_view, 6> kSquaring = {"Adadelta", "Adagrad", "Adamax",
+                                                         "Ftrl",     "Nadam",   "RMSprop"};
+  if (std::ranges::find(kSquaring, optimizer.class_name) == kSquaring.end()) return std::nullopt;
+  // Keras ends with an error there: the variance may fall below 0.
+  if (optimizer.op.find("centered") != std::string::npos) return std::nullopt;
+  const auto rows = rows_of(builder, pair.gradient);
+  if (!rows) return std::nullopt;
+  const StateVariable& weight = builder.graph().state(pair.weight);
+  const std::string what = optimizer.class_name == "Adamax" ? "magnitudes" : "squares";
+  return builder.call("embedding_grad", weight.name + "/" + what, *rows,
+                      {{"input_dim", weight.type.shape[0].count}, {"sum_of", what}});
+}
+
 void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer,
                 const WeightGradient& pair, ValueId learning_rate, ValueId iteration) {
   const StateVariable weight = builder.graph().state(pair.weight);
@@ -223,6 +242,7 @@ void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer,
   operands.push_back(learning_rate);
   if (optimizer.counts) operands.push_back(iteration);
   builder.set_layer(weight.layer);
+  if (const auto squares = sum_over_reads(builder, optimizer, pair)) operands.push_back(*squares);
   const graph::NodeId update =
       builder.add(op, weight.name + "/update", operands, optimizer.attributes);
   std::vector<ValueId> results = builder.graph().node(update).outputs;

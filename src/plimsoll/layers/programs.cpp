@@ -83,13 +83,13 @@ std::vector<OutputPlan> plan_outputs(const Model& model, const CompileOptions& c
 
 class StepBuilder {
  public:
-  StepBuilder(const Model& model, const std::vector<OutputPlan>& plans, bool sample_weights,
-              bool training)
+  StepBuilder(const Model& model, const std::vector<OutputPlan>& plans,
+              const CompileOptions& compile, bool sample_weights, bool training)
       : model_(model),
         plans_(plans),
         sample_weights_(sample_weights),
         builder_(ops::registry()),
-        expansion_(builder_, training) {}
+        expansion_(builder_, training, compile.precision) {}
 
   // Forward, and predictions as outputs.
   graph::Graph predict() {
@@ -130,7 +130,8 @@ class StepBuilder {
     values_ = expand_model(model_, expansion_, features);
   }
 
-  ValueId value_of(Tensor tensor) const { return values_.value(tensor); }
+  // In float32: losses, metrics and whoever asked for predictions see no other.
+  ValueId value_of(Tensor tensor) { return expansion_.as_float32(values_.value(tensor)); }
 
   void add_targets() {
     for (const OutputPlan& plan : plans_) {
@@ -269,7 +270,7 @@ BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
                                           "as --optimizer adam.");
     }
     optimizer = read_optimizer(compile.optimizer);
-    StepBuilder step(model, plans, compile.sample_weights, true);
+    StepBuilder step(model, plans, compile, compile.sample_weights, true);
     const graph::Graph graph = step.step(&*optimizer, compile.accumulates);
     add_programs(built.set, "train", graph, batches.train, batches.train_tail);
     built.train_inputs = step.inputs();
@@ -281,14 +282,14 @@ BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
     if (!optimizer->schedule) built.learning_rate = kLearningRateState;
   }
   if (evaluates) {
-    StepBuilder step(model, plans, compile.sample_weights, false);
+    StepBuilder step(model, plans, compile, compile.sample_weights, false);
     const graph::Graph graph = step.step(nullptr, false);
     constants.insert(step.constants().begin(), step.constants().end());
     add_programs(built.set, "evaluate", graph, batches.evaluate, batches.evaluate_tail);
     built.train_inputs = step.inputs();
   }
   if (batches.predict > 0 || batches.predict_tail > 0) {
-    StepBuilder step(model, plans, false, false);
+    StepBuilder step(model, plans, compile, false, false);
     const graph::Graph graph = step.predict();
     constants.insert(step.constants().begin(), step.constants().end());
     add_programs(built.set, "predict", graph, batches.predict, batches.predict_tail);

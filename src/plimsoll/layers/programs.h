@@ -22,6 +22,7 @@
 #include "layers/config.h"
 #include "layers/index_bounds.h"
 #include "layers/model.h"
+#include "layers/precision.h"
 
 namespace plimsoll::layers {
 
@@ -32,6 +33,7 @@ struct CompileOptions {
   std::vector<std::vector<Config>> metrics{};
   bool sample_weights = false;  // programs get one more input per output
   bool accumulates = false;     // train programs add gradients up, and there is a program "apply"
+  Precision precision = Precision::kOfLayers;
   friend bool operator==(const CompileOptions&, const CompileOptions&) = default;
 };
 

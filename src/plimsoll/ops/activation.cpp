@@ -12,7 +12,7 @@ class ActivationOp final : public ElementwiseOp {
   ActivationOp() : ElementwiseOp("activation") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
-    expect_alike(node, 1);
+    expect_alike_real(node, 1);
     read_activation(node.attributes);
     return {node.inputs[0]};
   }
@@ -44,7 +44,7 @@ class ActivationGrad final : public ElementwiseOp {
   ActivationGrad() : ElementwiseOp("activation_grad") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
-    expect_alike(node, 2);
+    expect_alike_real(node, 2);
     const Activation activation = read_activation(node.attributes);
     const std::string reference = read_name(node, "reference", "", {"x", "y"});
     if (activation.kind != ActivationKind::kLinear &&

@@ -13,6 +13,8 @@
 //             w' = (clip(l', −l1, l1) − l') / q
 //   lion      w' = w − lr sign(beta_1 m + (1 − beta_1) g);  m' = beta_2 m + (1 − beta_2) g
 //
+// A last operand beyond these stands for g² (adamax: |g|), in adadelta's δ² too; not in lion.
+//
 // A weight_decay first takes w · weight_decay · lr off the weight. U_t is computed from t anew, so
 // that nothing but the iterations has to be stored (Keras starts it afresh with each process).
 
@@ -32,7 +34,7 @@ struct Number {
 class AdaptiveOptimizer final : public OptimizerOp {
  public:
   AdaptiveOptimizer(std::string_view name, int slots, bool counts, std::vector<Number> numbers)
-      : OptimizerOp(name, slots, counts), numbers_(std::move(numbers)) {}
+      : OptimizerOp(name, slots, counts, name != "lion"), numbers_(std::move(numbers)) {}
 
  protected:
   void check_attributes(const NodeTypes& node) const override {

@@ -12,7 +12,7 @@ class Arithmetic : public ElementwiseOp {
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 2, 2);
-    expect_floating(node, 0);
+    expect_real(node, 0);
     if (node.inputs[1].shape.rank() == 0) {
       expect_type(node, 1, {node.inputs[0].dtype, Shape()});
     } else {

@@ -13,7 +13,7 @@ class AvgPool2d final : public BatchMapOp {
   AvgPool2d() : BatchMapOp("avg_pool2d") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
-    expect_alike(node, 1);
+    expect_alike_real(node, 1);
     expect_rank(node, 0, 4, 4);
     const ValueType& x = node.inputs[0];
     const Window2d window = checked_pool2d_window(node, x.shape[1].count, x.shape[2].count);
@@ -48,7 +48,7 @@ class AvgPool2dGrad final : public BatchMapOp {
   AvgPool2dGrad() : BatchMapOp("avg_pool2d_grad") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
-    expect_alike(node, 1);
+    expect_alike_real(node, 1);
     expect_rank(node, 0, 4, 4);
     const ValueType& dy = node.inputs[0];
     const std::vector<int64_t> shape = read_ints(node, "input_shape", 3, 1);

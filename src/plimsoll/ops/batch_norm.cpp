@@ -17,15 +17,15 @@ namespace plimsoll::ops {
 namespace {
 
 ValueType channels_type(const ValueType& x) {
-  return {x.dtype, Shape{x.shape[x.shape.rank() - 1]}};
+  return {wide_dtype(x.dtype), Shape{x.shape[x.shape.rank() - 1]}};
 }
 
 ValueType pair_type(const ValueType& x) {
-  return {x.dtype, Shape{Dim::constant(2), x.shape[x.shape.rank() - 1]}};
+  return {wide_dtype(x.dtype), Shape{Dim::constant(2), x.shape[x.shape.rank() - 1]}};
 }
 
 void expect_activations(const NodeTypes& node, size_t input) {
-  expect_floating(node, input);
+  expect_real(node, input);
   expect_rank(node, input, 2, kAnyRank);
 }
 

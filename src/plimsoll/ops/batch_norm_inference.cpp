@@ -11,12 +11,12 @@ namespace plimsoll::ops {
 namespace {
 
 ValueType channels_type(const ValueType& x) {
-  return {x.dtype, Shape{x.shape[x.shape.rank() - 1]}};
+  return {wide_dtype(x.dtype), Shape{x.shape[x.shape.rank() - 1]}};
 }
 
 void expect_operands_of_channels(const NodeTypes& node, size_t same, size_t count) {
   expect_operands(node, count, count);
-  expect_floating(node, 0);
+  expect_real(node, 0);
   expect_rank(node, 0, 2, kAnyRank);
   read_double(node, "epsilon", 0.0, 1.0);
   for (size_t i = 1; i < count; ++i) {
@@ -93,7 +93,7 @@ class BatchNormInferenceSums final : public ImageReduceOp {
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands_of_channels(node, 2, 4);
     const ValueType& dy = node.inputs[0];
-    return {{dy.dtype, Shape{Dim::constant(2), dy.shape[dy.shape.rank() - 1]}}};
+    return {{wide_dtype(dy.dtype), Shape{Dim::constant(2), dy.shape[dy.shape.rank() - 1]}}};
   }
 
   double flops_per_sample(const NodeTypes& node) const override {

@@ -12,10 +12,10 @@ class BiasAdd final : public ElementwiseOp {
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 2, 2);
-    expect_floating(node, 0);
+    expect_real(node, 0);
     expect_rank(node, 0, 2, kAnyRank);
     const ValueType& x = node.inputs[0];
-    expect_type(node, 1, {x.dtype, Shape{x.shape[x.shape.rank() - 1]}});
+    expect_type(node, 1, {wide_dtype(x.dtype), Shape{x.shape[x.shape.rank() - 1]}});
     return {x};
   }
 
@@ -34,10 +34,10 @@ class BiasGrad final : public ImageReduceOp {
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 1, 1);
-    expect_floating(node, 0);
+    expect_real(node, 0);
     expect_rank(node, 0, 2, kAnyRank);
     const ValueType& dy = node.inputs[0];
-    return {{dy.dtype, Shape{dy.shape[dy.shape.rank() - 1]}}};
+    return {{wide_dtype(dy.dtype), Shape{dy.shape[dy.shape.rank() - 1]}}};
   }
 
   double flops_per_sample(const NodeTypes& node) const override {

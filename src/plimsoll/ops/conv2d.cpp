@@ -76,13 +76,13 @@ class Conv2d final : public Conv2dFamily {
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     const bool use_bias = node.attributes.get_bool("use_bias", false);
     expect_operands(node, use_bias ? 3 : 2, use_bias ? 3 : 2);
-    expect_floating(node, 0);
+    expect_real(node, 0);
     expect_rank(node, 0, 4, 4);
     const ValueType& x = node.inputs[0];
     const Conv2dGeometry g =
         checked_geometry(node, x.shape[1].count, x.shape[2].count, x.shape[3].count);
     expect_kernel(node, 1, g);
-    if (use_bias) expect_type(node, 2, {x.dtype, Shape{Dim::constant(g.filters)}});
+    if (use_bias) expect_type(node, 2, {wide_dtype(x.dtype), Shape{Dim::constant(g.filters)}});
     read_name(node, "activation", "linear", {"linear", "relu"});
     return {{x.dtype, output_shape(g, x.shape[0])}};
   }
@@ -126,7 +126,7 @@ class Conv2dGradInput final : public Conv2dFamily {
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 2, 2);
-    expect_floating(node, 0);
+    expect_real(node, 0);
     expect_rank(node, 0, 4, 4);
     const std::vector<int64_t> shape = read_ints(node, "input_shape", 3, 1);
     const Conv2dGeometry g = checked_geometry(node, shape[0], shape[1], shape[2]);
@@ -166,15 +166,15 @@ class Conv2dGradKernel final : public Conv2dFamily {
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 2, 2);
-    expect_floating(node, 0);
+    expect_real(node, 0);
     expect_rank(node, 0, 4, 4);
     const ValueType& x = node.inputs[0];
     const Conv2dGeometry g =
         checked_geometry(node, x.shape[1].count, x.shape[2].count, x.shape[3].count);
     expect_type(node, 1, {x.dtype, output_shape(g, x.shape[0])});
-    std::vector<ValueType> outputs = {{x.dtype, kernel_shape(node, g)}};
+    std::vector<ValueType> outputs = {{wide_dtype(x.dtype), kernel_shape(node, g)}};
     if (node.attributes.get_bool("use_bias", false)) {
-      outputs.push_back({x.dtype, Shape{Dim::constant(g.filters)}});
+      outputs.push_back({wide_dtype(x.dtype), Shape{Dim::constant(g.filters)}});
     }
     return outputs;
   }

@@ -72,14 +72,15 @@ class Conv2dPool final : public Conv2dPoolFamily {
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     const size_t operands = node.attributes.get_bool("use_bias", false) ? 3 : 2;
     expect_operands(node, operands, operands);
-    expect_floating(node, 0);
+    expect_real(node, 0);
     expect_rank(node, 0, 4, 4);
     const Conv2dPoolGeometry g = checked_geometry(node, kForward);
     const ValueType& x = node.inputs[0];
     if (node.inputs[1].dtype != DType::kOpaque) {
       expect_type(node, 1, {x.dtype, kernel_shape(g.conv)});
     }
-    if (operands > 2) expect_type(node, 2, {x.dtype, Shape{Dim::constant(g.conv.filters)}});
+    if (operands > 2)
+      expect_type(node, 2, {wide_dtype(x.dtype), Shape{Dim::constant(g.conv.filters)}});
     const Shape y = pooled_shape(g, x.shape[0]);
     return {{x.dtype, y}, {DType::kUInt8, y}};
   }
@@ -123,7 +124,7 @@ class Conv2dPoolGradInput final : public Conv2dPoolFamily {
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 3, 3);
-    expect_floating(node, 0);
+    expect_real(node, 0);
     expect_rank(node, 0, 4, 4);
     const std::vector<int64_t> shape = read_ints(node, "input_shape", 3, 1);
     const Conv2dPoolGeometry g = checked_geometry(node, kGradInput);
@@ -151,16 +152,16 @@ class Conv2dPoolGradKernel final : public Conv2dPoolFamily {
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 3, 3);
-    expect_floating(node, 0);
+    expect_real(node, 0);
     expect_rank(node, 0, 4, 4);
     const Conv2dPoolGeometry g = checked_geometry(node, kGradKernel);
     const ValueType& x = node.inputs[0];
     const Shape pooled = pooled_shape(g, x.shape[0]);
     expect_type(node, 1, {x.dtype, pooled});
     expect_type(node, 2, {DType::kUInt8, pooled});
-    std::vector<ValueType> outputs = {{x.dtype, kernel_shape(g.conv)}};
+    std::vector<ValueType> outputs = {{wide_dtype(x.dtype), kernel_shape(g.conv)}};
     if (node.attributes.get_bool("use_bias", false)) {
-      outputs.push_back({x.dtype, Shape{Dim::constant(g.conv.filters)}});
+      outputs.push_back({wide_dtype(x.dtype), Shape{Dim::constant(g.conv.filters)}});
     }
     return outputs;
   }

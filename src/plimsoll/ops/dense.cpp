@@ -26,7 +26,7 @@ class Dense final : public NamedOp {
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     const bool use_bias = node.attributes.get_bool("use_bias", false);
     expect_operands(node, use_bias ? 3 : 2, use_bias ? 3 : 2);
-    expect_floating(node, 0);
+    expect_real(node, 0);
     expect_rank(node, 0, 2, kAnyRank);
     const int64_t units = read_int(node, "units", 1);
     read_name(node, "activation", "linear", {"linear", "relu"});
@@ -34,7 +34,7 @@ class Dense final : public NamedOp {
     if (!packed(node)) {
       expect_type(node, 1, {x.dtype, Shape{x.shape[last_dimension(x)], Dim::constant(units)}});
     }
-    if (use_bias) expect_type(node, 2, {x.dtype, Shape{Dim::constant(units)}});
+    if (use_bias) expect_type(node, 2, {wide_dtype(x.dtype), Shape{Dim::constant(units)}});
     ValueType y = x;
     y.shape[last_dimension(x)] = Dim::constant(units);
     return {y};
@@ -89,7 +89,7 @@ class DenseGradInput final : public NamedOp {
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 2, 2);
-    expect_floating(node, 0);
+    expect_real(node, 0);
     expect_rank(node, 0, 2, kAnyRank);
     const ValueType& dy = node.inputs[0];
     const Dim input_dim = Dim::constant(read_int(node, "input_dim", 1));
@@ -124,7 +124,7 @@ class DenseGradKernel final : public NamedOp {
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 2, 2);
-    expect_floating(node, 0);
+    expect_real(node, 0);
     expect_rank(node, 0, 2, kAnyRank);
     const ValueType& x = node.inputs[0];
     expect_rank(node, 1, x.shape.rank(), x.shape.rank());
@@ -132,8 +132,9 @@ class DenseGradKernel final : public NamedOp {
     ValueType dy = x;
     dy.shape[last_dimension(x)] = units;
     expect_type(node, 1, dy);
-    std::vector<ValueType> outputs = {{x.dtype, Shape{x.shape[last_dimension(x)], units}}};
-    if (node.attributes.get_bool("use_bias", false)) outputs.push_back({x.dtype, Shape{units}});
+    const DType sums = wide_dtype(x.dtype);
+    std::vector<ValueType> outputs = {{sums, Shape{x.shape[last_dimension(x)], units}}};
+    if (node.attributes.get_bool("use_bias", false)) outputs.push_back({sums, Shape{units}});
     return outputs;
   }
 

@@ -13,7 +13,7 @@ class Dropout final : public ElementwiseOp {
   explicit Dropout(std::string_view name) : ElementwiseOp(name) {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
-    expect_alike(node, 1);
+    expect_alike_real(node, 1);
     const double rate = read_double(node, "rate", 0.0, 1.0);
     if (rate == 1.0) refuse("a rate below 1", "1", "Choose a smaller rate.");
     node.attributes.get_int("site");

@@ -3,6 +3,8 @@
 // A number outside of the table gives a row of zeros and takes no gradient: kernels never read
 // beyond it. embedding_grad sums, for each row of the table, the gradients of the positions that
 // name it in the order of those positions; a block's sum is rounded once and added to the table's.
+// With {sum_of} squares or magnitudes these are summed instead, which is more than those of the sum
+// where a row was read several times: optimizers ask for them.
 
 #include "ops/register.h"
 #include "ops/rules.h"
@@ -45,7 +47,7 @@ class Embedding final : public BatchMapOp {
   }
 };
 
-// (ids, dy) {input_dim} → (input_dim, columns)
+// (ids, dy) {input_dim, sum_of} → (input_dim, columns)
 class EmbeddingGrad final : public BatchReduceOp {
  public:
   EmbeddingGrad() : BatchReduceOp("embedding_grad") {}
@@ -59,6 +61,10 @@ class EmbeddingGrad final : public BatchReduceOp {
     const Dim columns = node.inputs[1].shape[rank - 1];
     expect_type(node, 1, {node.inputs[1].dtype, with_columns(node.inputs[0].shape, columns.count)});
     const Dim rows = Dim::constant(read_int(node, "input_dim", 1));
+    const std::string what = node.attributes.get_string("sum_of", "gradients");
+    if (what != "gradients" && what != "squares" && what != "magnitudes") {
+      refuse("sum_of gradients, squares or magnitudes", what, "Use one of these.");
+    }
     return {{node.inputs[1].dtype, Shape{rows, columns}}};
   }
 

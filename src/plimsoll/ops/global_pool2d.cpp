@@ -26,7 +26,7 @@ class GlobalPool2d final : public BatchMapOp {
       : BatchMapOp(name), grad_(grad), winners_(winners) {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
-    expect_alike(node, 1);
+    expect_alike_real(node, 1);
     expect_rank(node, 0, 4, 4);
     const ValueType& x = node.inputs[0];
     const Shape y = pooled_shape(x.shape, node.attributes.get_bool("keepdims", false));
@@ -60,7 +60,7 @@ class GlobalPool2dGrad final : public BatchMapOp {
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, winners_ ? 2 : 1, winners_ ? 2 : 1);
-    expect_floating(node, 0);
+    expect_real(node, 0);
     expect_rank(node, 0, 2, 4);
     const Shape x = unpooled_shape(node);
     const Shape y = pooled_shape(x, node.attributes.get_bool("keepdims", false));

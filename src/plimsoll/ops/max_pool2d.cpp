@@ -16,7 +16,7 @@ class MaxPool2d final : public BatchMapOp {
   MaxPool2d() : BatchMapOp("max_pool2d") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
-    expect_alike(node, 1);
+    expect_alike_real(node, 1);
     expect_rank(node, 0, 4, 4);
     const ValueType& x = node.inputs[0];
     const Window2d window = checked_pool2d_window(node, x.shape[1].count, x.shape[2].count);
@@ -64,7 +64,7 @@ class MaxPool2dGrad final : public BatchMapOp {
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 2, 2);
-    expect_floating(node, 0);
+    expect_real(node, 0);
     expect_rank(node, 0, 4, 4);
     const ValueType& dy = node.inputs[0];
     const std::vector<int64_t> shape = read_ints(node, "input_shape", 3, 1);

@@ -12,9 +12,11 @@ namespace plimsoll::ops {
 
 class OptimizerOp : public NamedOp {
  public:
-  // Operands: w, g, `slots` slots, the learning rate, and the iterations where `counts`.
-  OptimizerOp(std::string_view name, int slots, bool counts)
-      : NamedOp(name), slots_(slots), counts_(counts) {}
+  // Operands: w, g, `slots` slots, the learning rate, and the iterations where `counts`; where
+  // `squares`, perhaps what stands for g² (adamax: |g|) behind them: of a table's rows that were
+  // read several times it is the sum over the reads.
+  OptimizerOp(std::string_view name, int slots, bool counts, bool squares = false)
+      : NamedOp(name), slots_(slots), counts_(counts), squares_(squares) {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override;
   std::vector<graph::Axis> axes(const NodeTypes& node) const override;
@@ -27,6 +29,7 @@ class OptimizerOp : public NamedOp {
  private:
   int slots_;
   bool counts_;
+  bool squares_;
 };
 
 }  // namespace plimsoll::ops

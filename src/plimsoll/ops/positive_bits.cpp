@@ -15,7 +15,7 @@ class PositiveBits final : public BatchMapOp {
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 1, 1);
-    expect_floating(node, 0);
+    expect_real(node, 0);
     return {{DType::kBits, node.inputs[0].shape}};
   }
   OpTraits traits() const override { return {.cheap = true, .form_encoder = true}; }

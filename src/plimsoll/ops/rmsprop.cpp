@@ -5,7 +5,8 @@
 //   rmsprop_centered            mg' = rho mg + (1 − rho) g;  v' − mg'² + epsilon under the root
 //   rmsprop_centered_momentum   both
 //
-// A weight_decay first takes w · weight_decay · lr off the weight.
+// A last operand beyond these stands for g², but where it is centred: the variance might fall below
+// 0. A weight_decay first takes w · weight_decay · lr off the weight.
 
 #include "ops/optimizer_op.h"
 #include "ops/register.h"
@@ -15,8 +16,8 @@ namespace {
 
 class Rmsprop final : public OptimizerOp {
  public:
-  Rmsprop(std::string_view name, int slots, bool momentum)
-      : OptimizerOp(name, slots, false), momentum_(momentum) {}
+  Rmsprop(std::string_view name, int slots, bool momentum, bool centered)
+      : OptimizerOp(name, slots, false, !centered), momentum_(momentum) {}
 
  protected:
   void check_attributes(const NodeTypes& node) const override {
@@ -32,10 +33,10 @@ class Rmsprop final : public OptimizerOp {
 }  // namespace
 
 void register_rmsprop(OpRegistry& registry) {
-  add_op<Rmsprop>(registry, "rmsprop", 1, false);
-  add_op<Rmsprop>(registry, "rmsprop_momentum", 2, true);
-  add_op<Rmsprop>(registry, "rmsprop_centered", 2, false);
-  add_op<Rmsprop>(registry, "rmsprop_centered_momentum", 3, true);
+  add_op<Rmsprop>(registry, "rmsprop", 1, false, false);
+  add_op<Rmsprop>(registry, "rmsprop_momentum", 2, true, false);
+  add_op<Rmsprop>(registry, "rmsprop_centered", 2, false, true);
+  add_op<Rmsprop>(registry, "rmsprop_centered_momentum", 3, true, true);
 }
 
 }  // namespace plimsoll::ops

@@ -45,6 +45,12 @@ void expect_floating(const NodeTypes& node, size_t input) {
   refuse("float32 or float64" + as_input(input), describe(type), "Put a cast before it.");
 }
 
+void expect_real(const NodeTypes& node, size_t input) {
+  if (node.inputs[input].dtype != DType::kBFloat16) expect_floating(node, input);
+}
+
+DType wide_dtype(DType dtype) { return dtype == DType::kBFloat16 ? DType::kFloat32 : dtype; }
+
 void expect_integer(const NodeTypes& node, size_t input) {
   const ValueType& type = node.inputs[input];
   if (is_integer(type.dtype)) return;
@@ -69,6 +75,12 @@ void expect_type(const NodeTypes& node, size_t input, const ValueType& type) {
 void expect_alike(const NodeTypes& node, size_t count) {
   expect_operands(node, count, count);
   expect_floating(node, 0);
+  for (size_t i = 1; i < count; ++i) expect_type(node, i, node.inputs[0]);
+}
+
+void expect_alike_real(const NodeTypes& node, size_t count) {
+  expect_operands(node, count, count);
+  expect_real(node, 0);
   for (size_t i = 1; i < count; ++i) expect_type(node, i, node.inputs[0]);
 }
 

@@ -99,11 +99,17 @@ inline constexpr int kAnyRank = 1000;
 
 void expect_operands(const NodeTypes& node, size_t least, size_t most);
 void expect_floating(const NodeTypes& node, size_t input);  // float32 or float64
+// The same, or bfloat16: of operators whose kernels compute in float32 and round what they write.
+void expect_real(const NodeTypes& node, size_t input);
+// Of sums, statistics and weights beside values of this type: float32 where those are bfloat16.
+DType wide_dtype(DType dtype);
 void expect_integer(const NodeTypes& node, size_t input);
 void expect_rank(const NodeTypes& node, size_t input, int least, int most);
 void expect_type(const NodeTypes& node, size_t input, const ValueType& type);
 // Exactly `count` operands, all of input 0's type, floating.
 void expect_alike(const NodeTypes& node, size_t count);
+// The same, or all of them bfloat16.
+void expect_alike_real(const NodeTypes& node, size_t count);
 
 // `count` values of at least `least` each.
 std::vector<int64_t> read_ints(const NodeTypes& node, std::string_view key, size_t count,

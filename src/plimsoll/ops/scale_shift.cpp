@@ -11,7 +11,7 @@ class ScaleShift final : public ElementwiseOp {
   ScaleShift() : ElementwiseOp("scale_shift") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
-    expect_alike(node, 1);
+    expect_alike_real(node, 1);
     node.attributes.get_double("scale");
     node.attributes.get_double("offset");
     return {node.inputs[0]};

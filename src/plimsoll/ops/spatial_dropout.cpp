@@ -12,7 +12,7 @@ class SpatialDropout final : public BatchMapOp {
   explicit SpatialDropout(std::string_view name) : BatchMapOp(name) {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
-    expect_alike(node, 1);
+    expect_alike_real(node, 1);
     expect_rank(node, 0, 2, kAnyRank);
     const double rate = read_double(node, "rate", 0.0, 1.0);
     if (rate == 1.0) refuse("a rate below 1", "1", "Choose a smaller rate.");

@@ -20,7 +20,7 @@ class Upsample2d final : public BatchMapOp {
   Upsample2d() : BatchMapOp("upsample2d") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
-    expect_alike(node, 1);
+    expect_alike_real(node, 1);
     expect_rank(node, 0, 4, 4);
     const std::vector<int64_t> size = read_size(node);
     ValueType y = node.inputs[0];
@@ -46,7 +46,7 @@ class Upsample2dGrad final : public BatchMapOp {
   Upsample2dGrad() : BatchMapOp("upsample2d_grad") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
-    expect_alike(node, 1);
+    expect_alike_real(node, 1);
     expect_rank(node, 0, 4, 4);
     const std::vector<int64_t> size = read_size(node);
     ValueType dx = node.inputs[0];

@@ -327,7 +327,10 @@ class Evictor {
     const Instance& instance = plan_.instances[id.index()];
     if (graph_.value(instance.value).kind != ValueKind::kNode) return;
     for (size_t u = gap + 1; u < uses_[id.index()].size(); ++u) {
-      if (uses_[id.index()][u].operand == kDrained) return;  // it stays
+      const Place& use = uses_[id.index()][u];
+      if (use.operand == kDrained) return;  // it stays
+      // In the file it has the state variable's place, which is not to change before the write.
+      if (use.call != nullptr && graph_.node(use.call->node).writes.valid()) return;
     }
     const bool carried = is_carried(facts_, dependencies_, instance.value);
     if (!carried && uses_[id.index()].front().body.valid()) return;

@@ -168,6 +168,13 @@ std::vector<Sized> find_inner(const ProgramFacts& facts, const Dependencies& dep
   return inner;
 }
 
+// To make the value once more, over the whole batch.
+double find_seconds(const ProgramPlan& tree, graph::ValueId value, ProgramFacts& facts) {
+  constexpr double kLeastSeconds = 1e-9;
+  const Call call{facts.graph().value(value).producer, 0, {}, {}, {}, {}, {}};
+  return kLeastSeconds + find_call_cost(tree, {}, LoopId(), call, 0, facts).seconds;
+}
+
 }  // namespace
 
 std::vector<Cut> make_checkpoints(const ProgramFacts& facts, const Dependencies& dependencies,
@@ -186,7 +193,7 @@ std::vector<Cut> make_checkpoints(const ProgramFacts& facts, const Dependencies&
   return cuts;
 }
 
-std::vector<Cut> make_loop_checkpoints(const ProgramPlan& tree, const ProgramFacts& facts,
+std::vector<Cut> make_loop_checkpoints(const ProgramPlan& tree, ProgramFacts& facts,
                                        const Dependencies& dependencies,
                                        const LoopCheckpoints& how) {
   const std::vector<graph::NodeId> anchors = find_loop_anchors(tree, facts);
@@ -195,7 +202,9 @@ std::vector<Cut> make_loop_checkpoints(const ProgramPlan& tree, const ProgramFac
   const std::vector<size_t> segments =
       find_segments(find_crossing(facts, dependencies, forward), how.segments);
   std::vector<Sized> inner = find_inner(facts, dependencies, forward, segments);
-  std::ranges::stable_sort(inner, std::ranges::greater(), &Sized::bytes);
+  std::ranges::stable_sort(inner, std::ranges::greater(), [&](const Sized& value) {
+    return static_cast<double>(value.bytes) / find_seconds(tree, value.value, facts);
+  });
   double left = 0;
   for (const Sized& value : inner) left += how.share * static_cast<double>(value.bytes);
   std::vector<Cut> cuts;

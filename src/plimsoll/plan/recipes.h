@@ -40,10 +40,11 @@ std::vector<Cut> find_all_cuts(const ProgramFacts& facts, const Dependencies& de
 // lengths. `tree` is the plan without cuts; empty where it has no loops on the way back.
 struct LoopCheckpoints {
   size_t segments = 1;
-  // Of the bytes that are not checkpoints: so many are given up, the largest values first.
+  // Of the bytes that are not checkpoints: so many are given up, those first that are made fastest
+  // for their bytes.
   double share = 1.0;
 };
-std::vector<Cut> make_loop_checkpoints(const ProgramPlan& tree, const ProgramFacts& facts,
+std::vector<Cut> make_loop_checkpoints(const ProgramPlan& tree, ProgramFacts& facts,
                                        const Dependencies& dependencies,
                                        const LoopCheckpoints& how);
 

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "plan/evict.h"
 #include "plan/refine.h"
 #include "plan/residency.h"
+#include "plan/restore.h"
 #include "plan/walk.h"
 
 namespace plimsoll::plan {
@@ -17,7 +20,7 @@ namespace {
 // The free plan is the smallest of those that take at most this much of the fastest one's time.
 constexpr double kFreeSlack = 1.02;
 // Candidates that are placed; their loads differ by at least kRung.
-constexpr size_t kMostPlaced = 10;
+constexpr size_t kMostPlaced = 16;
 constexpr double kRung = 1.01;
 // From so many candidates on values are given up one after the other.
 constexpr size_t kMostBases = 4;
@@ -37,13 +40,22 @@ constexpr double kLeastRefined = 0.01;
 constexpr size_t kMostRefined = 512;
 // Of checkpointing.
 constexpr size_t kMostSegments = 32;
-constexpr std::array<double, 4> kCheckpointShares = {1.0, 0.95, 0.8, 0.6};
+constexpr std::array<double, 5> kCheckpointShares = {1.0, 0.95, 0.9, 0.85, 0.8};
 // So many changes may fail to make a plan smaller before the next base is taken.
 constexpr int kPatience = 6;
 // A change gives up at least this share of what is alive, more where the effort would not last for
 // as many changes as it takes to get down to a tenth.
 constexpr double kLeastShare = 0.01;
 constexpr double kTenthInLogs = 2.3;
+
+// Of the effort, for taking cuts back: on so many loads, in so many rounds each.
+constexpr double kRestoreShare = 0.5;
+constexpr size_t kRestoreRungs = 16;
+constexpr int kRestoreRounds = 5;
+constexpr std::array<double, 3> kExchanges = {0.1, 0.05, 0.2};
+
+// What counts as faster; sums of the same seconds in another order do not.
+constexpr double kFaster = 1 - 1e-6;
 
 struct Score {
   Recipe recipe;  // without cuts
@@ -63,7 +75,7 @@ std::vector<Candidate> keep_frontier(std::vector<Candidate> placed, Bytes free_b
   std::vector<Candidate> frontier;
   for (Candidate& candidate : placed) {
     if (candidate.arena_bytes > free_bytes) break;
-    if (!frontier.empty() && candidate.seconds >= frontier.back().seconds) continue;
+    if (!frontier.empty() && candidate.seconds >= kFaster * frontier.back().seconds) continue;
     frontier.push_back(std::move(candidate));
   }
   PLIMSOLL_CHECK(!frontier.empty(), "the search finds a plan of every program");
@@ -257,7 +269,7 @@ class Search {
   // of all values and of the larger ones alone.
   void score_loop_checkpoints(Recipe recipe) {
     const ProgramPlan tree = trials_.build(recipe);
-    const size_t most = count_forward(facts_) / 2;
+    const size_t most = std::min(kMostSegments, count_forward(facts_) / 2);
     for (size_t segments = 2; segments <= most; segments *= 2) {
       for (double share : kCheckpointShares) {
         if (spent()) return;
@@ -267,6 +279,7 @@ class Search {
         steps_ -= effort();
         const ProgramPlan plan = trials_.build(recipe);
         add_score(recipe, plan, find_load(find_buffers(plan), kAlways), chains_.size());
+        checkpoints_.push_back(scores_.size() - 1);
         chains_.push_back(recipe.cuts);
       }
     }
@@ -292,13 +305,15 @@ class Search {
     if (options_.recompute) {
       score_loop_checkpoints({find_flat_shapes().front(), bases.front().rule, false, {}});
     }
+    const auto kept = static_cast<int64_t>(kRestoreShare * static_cast<double>(steps_));
     for (size_t b = 0; b < bases.size(); ++b) {
       first = scores_.size();
-      evict_from(bases[b], steps_ / static_cast<int64_t>(bases.size() - b));
+      evict_from(bases[b], (steps_ - kept) / static_cast<int64_t>(bases.size() - b));
       if (bases[b] == whole) note_smallest(first, "greedy eviction");
     }
     cut_exactly(uncut);
     refine_all();
+    if (options_.recompute) restore_all();
   }
 
   // From the smallest candidate on, by single cuts.
@@ -342,6 +357,90 @@ class Search {
     return cut.kind == CutKind::kForm ? options_.saved_forms && !rows_ : options_.recompute;
   }
 
+  // On a ladder of loads from the smallest one up: what there is room for is kept again, in the
+  // fastest plan of that load and in the fastest checkpoints; then others are given up for it.
+  void restore_all() {
+    const std::vector<const Score*> ends = find_frontier();
+    const auto least = static_cast<double>(std::max<int64_t>(1, ends.front()->load.count()));
+    const double ratio = static_cast<double>(ends.back()->load.count()) / least;
+    if (ratio <= 1) return;
+    // Those in the middle first.
+    for (size_t step = kRestoreRungs / 2; step > 0; step /= 2) {
+      for (size_t rung = step; rung < kRestoreRungs && !spent(); rung += 2 * step) {
+        const double share = static_cast<double>(rung) / static_cast<double>(kRestoreRungs);
+        restore_within(Bytes(static_cast<int64_t>(least * std::pow(ratio, share))));
+      }
+    }
+  }
+
+  void restore_within(Bytes most) {
+    std::optional<size_t> checkpoints = find_fastest(checkpoints_, most);
+    if (checkpoints) restore_from(recipe_of(scores_[*checkpoints]), most);
+    for (int64_t turn = 0; turn <= std::ssize(kExchanges) && !spent(); ++turn) {
+      const std::optional<size_t> fastest = find_fastest(all_places(), most);
+      if (!fastest) return;
+      if (turn == 0) {
+        restore_from(recipe_of(scores_[*fastest]), most);
+      } else {
+        exchange_in(recipe_of(scores_[*fastest]), most, kExchanges[static_cast<size_t>(turn - 1)]);
+      }
+    }
+  }
+
+  std::vector<size_t> all_places() const {
+    std::vector<size_t> places(scores_.size());
+    std::iota(places.begin(), places.end(), size_t{0});
+    return places;
+  }
+
+  // The place of the fastest of these scores within so many bytes.
+  std::optional<size_t> find_fastest(std::span<const size_t> places, Bytes most) const {
+    std::optional<size_t> best;
+    for (size_t place : places) {
+      if (scores_[place].load > most) continue;
+      if (!best || scores_[place].seconds < scores_[*best].seconds) best = place;
+    }
+    return best;
+  }
+
+  // Gives up some more, and then keeps what there is room for.
+  void exchange_in(Recipe recipe, Bytes most, double share) {
+    const ProgramPlan plan = trials_.build(recipe);
+    steps_ -= effort();
+    const std::vector<Buffer> buffers = find_buffers(plan);
+    const Bytes goal(static_cast<int64_t>(share * find_load(buffers, kAlways).size()));
+    const std::vector<Cut> more = find_evictions({plan, buffers}, recipe.cuts, goal, facts_,
+                                                 trials_.dependencies(), how_to_evict());
+    recipe.cuts.insert(recipe.cuts.end(), more.begin(), more.end());
+    restore_from(std::move(recipe), most);
+  }
+
+  // Whether another plan is as small and as fast.
+  bool is_outdone(Bytes load, double seconds) const {
+    return std::ranges::any_of(scores_, [&](const Score& score) {
+      return score.load <= load && score.seconds <= seconds;
+    });
+  }
+
+  void restore_from(Recipe recipe, Bytes most) {
+    for (int round = 0; round < kRestoreRounds && !recipe.cuts.empty(); ++round) {
+      if (spent()) return;
+      steps_ -= effort();
+      const ProgramPlan plan = trials_.build(recipe);
+      const std::vector<Buffer> buffers = find_buffers(plan);
+      if (round > 0) {
+        const Bytes load = find_load(buffers, kAlways);
+        if (!is_outdone(load, estimate_seconds(plan, facts_))) {
+          add_score(recipe, plan, load, chains_.size());
+          chains_.push_back(recipe.cuts);
+        }
+      }
+      std::vector<Cut> left = take_back({plan, buffers}, recipe.cuts, most, facts_);
+      if (left.size() == recipe.cuts.size()) return;
+      recipe.cuts = std::move(left);
+    }
+  }
+
   // Every choice of cuts from every candidate on, where these are few.
   void cut_exactly(size_t bases) {
     std::vector<Cut> cuts = find_all_cuts(facts_, trials_.dependencies());
@@ -363,14 +462,18 @@ class Search {
     }
   }
 
+  // Bits have no rows of their own; beside moves, clones of whole images in front of loops do not
+  // pay.
+  EvictOptions how_to_evict() const {
+    return {.forms = options_.saved_forms && !rows_,
+            .recompute = options_.recompute && !(rows_ && options_.move),
+            .reread = options_.reread_inputs,
+            .move = options_.move};
+  }
+
   // Gives up what is alive at the peak and not used, bit by bit.
   void evict_from(Recipe recipe, int64_t steps) {
-    // Bits have no rows of their own; beside moves, clones of whole images in front of loops do not
-    // pay.
-    const EvictOptions how{.forms = options_.saved_forms && !rows_,
-                           .recompute = options_.recompute && !(rows_ && options_.move),
-                           .reread = options_.reread_inputs,
-                           .move = options_.move};
+    const EvictOptions how = how_to_evict();
     const double changes = static_cast<double>(steps) / static_cast<double>(effort());
     const double share = std::max(kLeastShare, kTenthInLogs / std::max(1.0, changes));
     if (share > kLeastShare) cut_short_ = true;
@@ -479,7 +582,8 @@ class Search {
   bool cut_short_ = false;
   std::vector<Score> scores_;
   std::vector<std::vector<Cut>> chains_;
-  size_t whole_ = 0;  // the score of the whole batch with everything kept
+  std::vector<size_t> checkpoints_;  // the scores of checkpoints in loops
+  size_t whole_ = 0;                 // the score of the whole batch with everything kept
   std::vector<FrontierPoint> plain_;
 };
 

@@ -1,5 +1,6 @@
 #include "report/event_file.h"
 
+#include <array>
 #include <bit>
 #include <chrono>
 #include <filesystem>
@@ -110,6 +111,38 @@ void EventFile::image(int64_t step, std::string_view tag, const codec::RgbPictur
       .bytes(4, codec::write_png(picture));
   Message value;
   value.bytes(1, tag).message(4, image);
+  Message summary;
+  summary.message(1, value);
+  Message whole = event(step);
+  whole.message(5, summary);
+  write(whole.text());
+}
+
+void EventFile::histogram(int64_t step, std::string_view tag, const Histogram& histogram) {
+  constexpr uint64_t kDouble = 2;  // DT_DOUBLE
+  std::array<double, 3 * Histogram::kBuckets> rows;
+  for (int i = 0; i < Histogram::kBuckets; ++i) {
+    const auto at = static_cast<size_t>(i);
+    rows[3 * at] = histogram.edge(i);
+    rows[3 * at + 1] = histogram.edge(i + 1);
+    rows[3 * at + 2] = static_cast<double>(histogram.counts[at]);
+  }
+  Message shape;
+  for (const int extent : {Histogram::kBuckets, 3}) {
+    Message dimension;
+    dimension.varint(1, static_cast<uint64_t>(extent));
+    shape.message(2, dimension);
+  }
+  Message tensor;  // 4: its bytes, little-endian
+  tensor.varint(1, kDouble)
+      .message(2, shape)
+      .bytes(4, {reinterpret_cast<const char*>(rows.data()), sizeof rows});
+  Message plugin;
+  plugin.bytes(1, "histograms");
+  Message metadata;
+  metadata.message(1, plugin);
+  Message value;
+  value.bytes(1, tag).message(8, tensor).message(9, metadata);
   Message summary;
   summary.message(1, value);
   Message whole = event(step);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Event files as TensorBoard reads them: scalars, texts and images.
+// Event files as TensorBoard reads them: scalars, texts, images and histograms.
 //
 //   record:  length, checksums and data as in a TFRecord file (codec/tf_record.h)
 //   data:    Event { wall_time = 1, step = 2, file_version = 3 | summary = 5 }
@@ -21,6 +21,7 @@
 
 #include "base/file.h"
 #include "codec/png_writer.h"
+#include "report/histogram.h"
 
 namespace plimsoll::report {
 
@@ -33,6 +34,8 @@ class EventFile {
   void scalars(int64_t step, const std::vector<std::pair<std::string, double>>& values);
   // Shown as Markdown.
   void text(int64_t step, std::string_view tag, std::string_view markdown);
+  // A tensor (buckets, 3) of left edge, right edge and count, for the plugin "histograms".
+  void histogram(int64_t step, std::string_view tag, const Histogram& histogram);
   void image(int64_t step, std::string_view tag, const codec::RgbPicture& picture);
 
  private:

@@ -135,6 +135,9 @@ std::string to_text(const PlanSummary& summary, bool with_frontier) {
   text += answer_sentence(summary) + "\n";
   text += "plan: " + summary.strategy + ", about " + format_seconds(summary.seconds_per_step) +
           " a step, kernels " + summary.kernel_set + "\n";
+  if (summary.precision != "f32") {
+    text += "precision: " + summary.precision + " activations, float32 weights and sums\n";
+  }
   if (summary.arena_load > Bytes()) text += placement_line(summary);
   if (summary.block_set > 0) {
     text += "note: smaller blocks (block set " + std::to_string(summary.block_set) +
@@ -179,6 +182,7 @@ std::string to_json(const PlanSummary& summary) {
   json["seconds_per_step"] = summary.seconds_per_step;
   json["strategy"] = summary.strategy;
   json["kernel_set"] = summary.kernel_set;
+  json["precision"] = summary.precision;
   json["block_set"] = summary.block_set;
   json["threads"] = summary.threads;
   json["lower_bound_bytes"] = summary.lower_bound.count();

@@ -53,6 +53,7 @@ struct PlanSummary {
   double seconds_per_step = 0;    // estimate
   std::string strategy;           // "slices of 4"
   std::string kernel_set;
+  std::string precision = "f32";  // "bf16": mixed
   int block_set = 0;
   int threads = 1;
 

@@ -11,6 +11,10 @@ namespace plimsoll::train {
 namespace {
 
 constexpr double kReadEverySeconds = 1;
+// For the pages of the plan before to be gone, and the average to fall.
+constexpr double kPressureEverySeconds = 30;
+// Of the last ten seconds: what page cache that is taken back costs stays far below.
+constexpr double kStalledPercent = 10;
 constexpr int kNoSignal = -1;
 constexpr int kReadGroup = 0;
 
@@ -22,14 +26,24 @@ void take_signal(int, siginfo_t* info, void*) {
   asked.store(has_value ? info->si_value.sival_int : kReadGroup, std::memory_order_relaxed);
 }
 
+LimitWatch::Reading read_system() {
+  const CgroupMemory group = read_cgroup_memory();
+  LimitWatch::Reading reading;
+  reading.limit = group.limit;
+  if (group.high && (!group.limit || *group.high < *group.limit)) reading.limit = group.high;
+  if (read_memory_pressure().value_or(0) >= kStalledPercent) {
+    reading.safe = memory_safe_for_process();
+  }
+  return reading;
+}
+
 }  // namespace
 
 LimitWatch::LimitWatch()
-    : LimitWatch([clock = SteadyClock()] { return clock.seconds(); },
-                 [] { return read_cgroup_memory().limit; }) {}
+    : LimitWatch([clock = SteadyClock()] { return clock.seconds(); }, read_system) {}
 
-LimitWatch::LimitWatch(Clock clock, GroupLimit group)
-    : clock_(std::move(clock)), group_(std::move(group)), next_(clock_() + kReadEverySeconds) {
+LimitWatch::LimitWatch(Clock clock, Reader reader)
+    : clock_(std::move(clock)), reader_(std::move(reader)), next_(clock_() + kReadEverySeconds) {
   asked.store(kNoSignal);
   struct sigaction action = {};
   action.sa_sigaction = take_signal;
@@ -42,14 +56,19 @@ LimitWatch::~LimitWatch() { ::sigaction(SIGUSR1, &before_, nullptr); }
 std::optional<Bytes> LimitWatch::poll(Bytes predicted) {
   const int signal = asked.exchange(kNoSignal, std::memory_order_relaxed);
   if (signal > 0) return 1_MiB * signal;
-  if (signal == kReadGroup) return told_ = group_();
+  if (signal == kReadGroup) return told_ = reader_().limit;
   const double now = clock_();
   if (now < next_) return std::nullopt;
   next_ = now + kReadEverySeconds;
-  const std::optional<Bytes> limit = group_();
+  const Reading reading = reader_();
   // The kernel keeps whole pages of a limit: a run that was planned for it to the byte stays.
-  if (!limit || *limit + page_size() > predicted || limit == told_) return std::nullopt;
-  return told_ = limit;
+  const auto is_less = [&](std::optional<Bytes> limit) {
+    return limit && *limit + page_size() <= predicted;
+  };
+  if (is_less(reading.limit) && reading.limit != told_) return told_ = reading.limit;
+  if (!is_less(reading.safe) || now < next_pressure_) return std::nullopt;
+  next_pressure_ = now + kPressureEverySeconds;
+  return reading.safe;
 }
 
 }  // namespace plimsoll::train

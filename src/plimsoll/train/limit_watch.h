@@ -2,12 +2,14 @@
 
 // Whether a run that is under way has to make do with another limit.
 //
-// Two things say so: the memory control group's limit has fallen below what the run was planned to
-// take, or somebody sent SIGUSR1. The signal's value, where it has one, is the new limit in MiB
-// (`kill -USR1 -q 256 PID`); without one the group's limit is read. The watch only tells: who asks,
-// between two steps, stops the session, plans anew and restores the state. One watch at a time; the
-// signal has its old meaning again behind it. What it does not see: that usage by others in the
-// group has risen.
+// Three things say so. The memory control group's limit (the one that kills or, in version 2, the
+// one that slows down) has fallen below what the run was planned to take. Or processes stand still
+// for want of memory (pressure stall information), and what this process could have beside what
+// others hold is less than that. Or somebody sent SIGUSR1: its value, where it has one, is the new
+// limit in MiB (`kill -USR1 -q 256 PID`); without one the group's limit is read. The watch only
+// tells: who asks, between two steps, stops the session, plans anew and restores the state. One
+// watch at a time; the signal has its old meaning again behind it. What it does not tell: that
+// there is more memory than before.
 
 #include <csignal>
 #include <functional>
@@ -19,25 +21,30 @@ namespace plimsoll::train {
 
 class LimitWatch {
  public:
-  using Clock = std::function<double()>;                     // seconds
-  using GroupLimit = std::function<std::optional<Bytes>()>;  // of the control group
+  struct Reading {
+    std::optional<Bytes> limit;  // of the control group
+    std::optional<Bytes> safe;   // only under pressure: what this process may have
+  };
+  using Clock = std::function<double()>;  // seconds
+  using Reader = std::function<Reading()>;
 
   LimitWatch();
   // For tests.
-  LimitWatch(Clock clock, GroupLimit group);
+  LimitWatch(Clock clock, Reader reader);
   ~LimitWatch();
   LimitWatch(const LimitWatch&) = delete;
   LimitWatch& operator=(const LimitWatch&) = delete;
 
   // The new limit for a run that is predicted to take `predicted`; none: nothing has changed. The
-  // group is read once a second. An answer is given once.
+  // system is read once a second. A limit is answered once, pressure once in half a minute.
   std::optional<Bytes> poll(Bytes predicted);
 
  private:
   Clock clock_;
-  GroupLimit group_;
+  Reader reader_;
   struct sigaction before_ = {};
-  double next_ = 0;            // when the group is read again
+  double next_ = 0;            // when the system is read again
+  double next_pressure_ = 0;   // when pressure is an answer again
   std::optional<Bytes> told_;  // the group's limit that was the last answer
 };
 

@@ -12,6 +12,8 @@ constexpr Bytes kBytesPerNode{2048};
 // the kernel.
 constexpr Bytes kBytesPerLiteral{120};
 constexpr Bytes kStructuresBase = 512_KiB;
+// Of the data's buffers, what opening them has touched before the engine starts.
+constexpr Bytes kTouchedByOpening = 1_MiB;
 constexpr int64_t kPageTableEntryBytes = 8;
 
 Bytes structure_bytes(const graph::ProgramSet& programs) {
@@ -38,7 +40,7 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   overhead.kernels = resident.kernels;
   overhead.structures = structure_bytes(programs);
   overhead.data = data;
-  overhead.start_up = resident.start_up;
+  overhead.start_up = resident.start_up + min(data, kTouchedByOpening);
   return overhead;
 }
 

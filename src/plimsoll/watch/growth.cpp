@@ -382,6 +382,7 @@ namespace {
 struct Window {
   size_t begin = 0;
   size_t end = 0;
+  bool counted = false;
 };
 
 Window find_progress(std::span<const Sample> samples) {
@@ -397,6 +398,7 @@ Window find_progress(std::span<const Sample> samples) {
   }
   // One mark alone says neither where the work ended nor how far apart its parts are.
   if (window.end < window.begin + 2) return {0, samples.size()};
+  window.counted = true;
   return window;
 }
 
@@ -437,7 +439,7 @@ class WorkClock {
   const std::vector<double>& times() const { return times_; }
 
  private:
-  static constexpr size_t kFewestMoves = 6;
+  static constexpr size_t kFewestMoves = 4;
   static constexpr double kMost = 4;  // times faster or slower than the clock on the wall
 
   // What was clamped changed the whole; behind the last move the time is as it is.
@@ -481,6 +483,15 @@ void divide_slope(std::span<const Sample> progress, std::span<const CurvePoint> 
   growth.bytes_per_fit = per(&Sample::fits);
 }
 
+// A rise that may be the start of the program alone: no work was counted, or too few instants of
+// it.
+bool may_be_loading(const Window& progress, const Growth& growth) {
+  const bool rises = growth.form == CurveForm::kGrowth || growth.form == CurveForm::kAllocatorCreep;
+  if (!rises) return false;
+  if (progress.counted) return progress.end - progress.begin < Growth::kFewestPoints / 2;
+  return growth.to_seconds - growth.from_seconds < Growth::kLoadingSeconds;
+}
+
 }  // namespace
 
 Growth find_growth(std::span<const Sample> samples) {
@@ -492,6 +503,11 @@ Growth find_growth(std::span<const Sample> samples) {
   samples = samples.subspan(progress.begin - more, count + more);
   const std::vector<CurvePoint> points = points_of(samples, more);
   Growth growth = classify(points);
+  if (may_be_loading(progress, growth)) {
+    growth.form = CurveForm::kTooShort;
+    growth.confidence = 0;
+    growth.bytes_per_minute = 0;
+  }
   if (growth.bytes_per_minute != 0) {
     divide_slope(samples.subspan(more), std::span(points).subspan(more), growth);
   }

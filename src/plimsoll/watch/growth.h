@@ -9,7 +9,7 @@
 //   no_growth   ▔▔▔  stays from the beginning
 //   sawtooth    ╱|╱| falls back again and again to the same floor
 //   spike       ▁│▁  one short excursion
-//   too_short        fewer than kFewestPoints instants
+//   too_short        fewer than kFewestPoints instants, or a rise that may be the program's loading
 //
 // The curve is cut into equal bins; what is judged is the *floor* (the lowest level in a bin),
 // since caches and garbage rise and fall above it while a leak lifts it. A sawtooth whose floor
@@ -45,6 +45,8 @@ struct CurvePoint {
 
 struct Growth {
   static constexpr size_t kFewestPoints = 16;
+  // Where the output counts no work, a rise within so short a run is what loading looks like.
+  static constexpr double kLoadingSeconds = 20;
 
   CurveForm form = CurveForm::kTooShort;
   double confidence = 0;
@@ -69,7 +71,8 @@ Growth classify(std::span<const CurvePoint> points);
 // behind the last one (saving, the interpreter's end) is never judged; of what comes before the
 // first, only so much as makes kFewestPoints. Where steps were counted, the curve is drawn over the
 // work done rather than over time, so that a busy machine bends no straight line; both begin and
-// end at the same instants.
+// end at the same instants. A rise with fewer than half of kFewestPoints instants of counted work,
+// or without any within kLoadingSeconds, is too short to be called.
 Growth find_growth(std::span<const Sample> samples);
 
 }  // namespace plimsoll::watch

@@ -69,7 +69,7 @@ std::vector<Page::Tile> tiles_of(const Run& run) {
   if (run.peak.process_bytes) {
     tiles.push_back({"Largest process",
                      to_html(bytes_figure("peak.process_bytes", *run.peak.process_bytes)),
-                     run.peak.process_name});
+                     run.peak.process_name + ", its libraries' pages included"});
   }
   if (run.peak.gpu_bytes) {
     tiles.push_back(

@@ -99,6 +99,7 @@ bool ProcessReader::add_memory(ProcessReading& reading) {
   if (!status) return false;
   reading.resident = kilobytes(*status, "VmRSS");
   reading.peak_resident = kilobytes(*status, "VmHWM");
+  reading.peak_address_space = kilobytes(*status, "VmPeak");
   reading.anonymous = kilobytes(*status, "RssAnon");
   reading.file = kilobytes(*status, "RssFile");
   reading.shared = kilobytes(*status, "RssShmem");

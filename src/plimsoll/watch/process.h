@@ -22,6 +22,7 @@ struct ProcessReading {
   std::string name;
   int64_t resident = 0;
   int64_t peak_resident = 0;
+  int64_t peak_address_space = 0;
   int64_t anonymous = 0;
   int64_t file = 0;
   int64_t shared = 0;

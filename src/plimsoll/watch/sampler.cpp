@@ -144,6 +144,7 @@ void Sampler::add_limits(const ProcessReading& reading, Sample& sample) {
   }
   if (const std::optional<int64_t> limit = reader_.address_space_limit(reading.pid)) {
     address_space_limit_ = limit;
+    address_space_used_ = std::max(address_space_used_, reading.peak_address_space);
   }
 }
 

@@ -51,6 +51,8 @@ class Sampler {
   std::optional<int64_t> file_limit() const { return file_limit_; }
   std::optional<int64_t> most_open_files() const { return most_open_files_; }
   std::optional<int64_t> address_space_limit() const { return address_space_limit_; }
+  // The most that a process with such a limit had of it.
+  int64_t address_space_used() const { return address_space_used_; }
   std::optional<int64_t> shm_size() const { return shm_size_; }
   std::string gpu_name() const { return nvml_ ? nvml_->device_name(0) : std::string(); }
   std::optional<int64_t> gpu_total() const { return gpu_total_; }
@@ -86,6 +88,7 @@ class Sampler {
   Sample last_;
   ProcessReading largest_, largest_now_;
   std::optional<int64_t> file_limit_, most_open_files_, address_space_limit_, shm_size_, gpu_total_;
+  int64_t address_space_used_ = 0;
   std::optional<int64_t> first_network_;
   std::optional<double> first_memory_pressure_, first_io_pressure_;
   double cost_seconds_ = 0;

@@ -18,7 +18,7 @@ std::string percent(double part) { return std::to_string(std::lround(100 * part)
 std::string growth_line(const Growth& growth) {
   switch (growth.form) {
     case CurveForm::kTooShort:
-      return "not judged: too short a run";
+      return "not judged: it rises, but without counted steps so short a run is no leak's proof";
     case CurveForm::kNoGrowth:
       return "no growth: memory stays at " + size(growth.level_bytes);
     case CurveForm::kPlateau:
@@ -122,6 +122,8 @@ std::string to_text(const Run& run) {
     if (run.growth.form != CurveForm::kTooShort) {
       line(out, "growth",
            growth_line(run.growth) + " (confidence " + percent(run.growth.confidence) + ")");
+    } else if (run.growth.rise_bytes > 0) {
+      line(out, "growth", growth_line(run.growth));
     }
     if (dominate(run.copies, run.peak.held_bytes)) {
       line(out, "copies", describe(run.copies, run.peak.held_bytes));

@@ -300,7 +300,9 @@ void Supervisor::take(const Sample& read) {
   const bool fresh = since_added_.seconds == 0 && since_added_.held == 0;
   const int64_t high = fresh ? sample.held : std::max(since_added_.held, sample.held);
   const int64_t low = fresh ? sample.held : std::min(since_added_.held_low, sample.held);
+  const std::optional<int64_t> usage = std::max(since_added_.group_usage, sample.group_usage);
   since_added_ = sample;
+  since_added_.group_usage = usage;
   since_added_.held = high;
   since_added_.held_low = low;
   if (sample.seconds >= next_add_) {
@@ -412,6 +414,11 @@ Ending Supervisor::ending() {
   ending.copies = copies_.found();
   add_alike(ending.copies, run_.curve.samples());
   if (are_leaked(ending.copies, run_.growth)) ending.copies = {};
+  constexpr double kSurely = 0.8;
+  if (run_.growth.form == CurveForm::kGrowth && run_.growth.confidence >= kSurely) {
+    ending.leak_per_step = run_.growth.bytes_per_step;
+    ending.leaked = run_.growth.rise_bytes;
+  }
   if (group_.exists()) {
     const GroupEvents events = group_.events();
     ending.group_oom_kills = events.oom_kills;
@@ -434,6 +441,7 @@ Ending Supervisor::ending() {
   if (sampler_) {
     ending.pids = sampler_->all_pids();
     ending.address_space_limit = sampler_->address_space_limit();
+    ending.address_space_used = sampler_->address_space_used();
     ending.open_files = sampler_->most_open_files();
     ending.file_limit = sampler_->file_limit();
     ending.shm_used = shm_most_;

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -45,6 +46,7 @@ class Concluder {
               "exhausted resource.");
     }
     advise_on_copies();
+    advise_on_leak();
     return std::move(verdict_);
   }
 
@@ -56,6 +58,21 @@ class Concluder {
   }
   void prove(std::string text) { verdict_.evidence.push_back(std::move(text)); }
   void advise(std::string text) { verdict_.advice.push_back(std::move(text)); }
+
+  // What every step adds to no limit is large enough for.
+  void advise_on_leak() {
+    if (e_.leak_per_step <= 0 || !is_memory_death(verdict_)) return;
+    if (verdict_.resource != "host_memory" || dominate(e_.copies, e_.peak_held)) return;
+    const int64_t step = std::llround(e_.leak_per_step);
+    prove("measured: memory rose by " + size(step) + " a step, " + size(std::llround(e_.leaked)) +
+          " in all, and did not slow down");
+    if (verdict_.kind != VerdictKind::kOutOfMemory) verdict_.advice.clear();
+    verdict_.advice.insert(
+        verdict_.advice.begin(),
+        "Find what every step keeps: results or losses appended to lists (history.append("
+        "float(loss))), models built or functions traced in the loop. More memory, or a smaller "
+        "batch, only delays the end.");
+  }
 
   // Where copies of the data fill the memory, neither batch nor model is what to look at.
   void advise_on_copies() {
@@ -292,7 +309,9 @@ class Concluder {
     // A command that ends at once may have opened them between two looks.
     const bool seen = e_.open_files && e_.file_limit && 2 * *e_.open_files >= *e_.file_limit;
     if (kind == VerdictKind::kDescriptors && seen) prove(files_text());
-    if (kind == VerdictKind::kSharedMemoryFull && e_.shm_used && e_.shm_size) prove(shm_text());
+    // One object larger than all that is left leaves nothing to be measured.
+    const bool filled = e_.shm_used && e_.shm_size && 2 * *e_.shm_used >= *e_.shm_size;
+    if (kind == VerdictKind::kSharedMemoryFull && filled) prove(shm_text());
   }
 
   std::string files_text() const {
@@ -340,12 +359,23 @@ class Concluder {
     set(VerdictKind::kSignal, e_.signal != 0 ? 1 : 0.7,
         "The command " + how_it_ended(e_) +
             (e_.signal == 0 ? ", which is how a shell reports " + signal_name(signal) : "") + ".");
+    if (signal == SIGSEGV || signal == SIGABRT) suspect_address_space();
     if (signal == SIGBUS) {
       prove(
           "a bus error has several reasons: /dev/shm full (it was not), a mapped file that was "
           "cut or lies on a full disk, a fault of the device");
     }
     return true;
+  }
+
+  // A program that does not look whether it got the memory it asked for uses what it did not get.
+  void suspect_address_space() {
+    const std::optional<int64_t> limit = e_.address_space_limit;
+    if (!limit || e_.address_space_used < *limit / 4 * 3) return;
+    prove("the process has an address-space limit (RLIMIT_AS, ulimit -v) of " + size(*limit) +
+          ", of which " + size(e_.address_space_used) +
+          " were in use: libraries that do not check for a refusal die like this");
+    advise("Run it once without that limit (ulimit -v unlimited); if it ends well, it was memory.");
   }
 
   void plain_kill() {

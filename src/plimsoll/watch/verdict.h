@@ -52,6 +52,9 @@ struct Ending {
   std::string group_name;           // last part of its path
   int64_t peak_held = 0;
   DataCopies copies;
+  // Of memory that rises with the steps to the end, surely; 0: it does not.
+  double leak_per_step = 0;
+  double leaked = 0;  // over the steps that were judged
 
   // Since the start of the command.
   int64_t group_oom_kills = 0;
@@ -68,6 +71,7 @@ struct Ending {
   std::vector<int64_t> pids;  // sorted; all that were ever seen in the tree
 
   std::optional<int64_t> address_space_limit;
+  int64_t address_space_used = 0;  // at its highest, of the process that has the limit
   std::optional<int64_t> open_files, file_limit;  // of the process that had most
   std::optional<int64_t> shm_used, shm_size;      // highest use
   explain::Explanation explanation;               // of what was printed

@@ -75,6 +75,35 @@ TEST(Cgroup, ReadsVersion2) {
   EXPECT_EQ(memory_available_to_process(root.path()), 16_MiB);
 }
 
+TEST(Cgroup, ReadsWhatSlowsDownAndWhatIsLeft) {
+  const TemporaryFolder root;
+  root.write("proc/self/mountinfo", "25 20 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+  root.write("proc/self/cgroup", "0::/slice/job\n");
+  root.write("proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n");
+  root.write("proc/self/status",
+             "VmHWM: 30720 kB\nVmRSS: 29696 kB\nRssAnon: 20480 kB\nRssFile: 9216 kB\n");
+  root.write("proc/pressure/memory", "some avg10=9.00\nfull avg10=8.50 avg60=0.00 total=1\n");
+  const std::string job = "sys/fs/cgroup/slice/job/";
+  root.write(job + "memory.max", "104857600\n");
+  root.write(job + "memory.high", "83886080\n");
+  root.write(job + "memory.stat", "anon 31457280\nfile 999999999\nshmem 10485760\n");
+  EXPECT_EQ(read_cgroup_memory(root.path()).limit, 100_MiB);
+  EXPECT_EQ(read_cgroup_memory(root.path()).high, 80_MiB);
+  EXPECT_EQ(read_cgroup_memory(root.path()).left, 40_MiB);
+  EXPECT_EQ(memory_available_to_process(root.path()), 80_MiB);
+  EXPECT_EQ(memory_safe_for_process(root.path()), 60_MiB) << "its own 20 and the 40 that are left";
+  EXPECT_EQ(read_memory_pressure(root.path()), 8.5) << "the machine's";
+  root.write(job + "memory.pressure", "some avg10=40.00\nfull avg10=12.25 avg60=1.00 total=5\n");
+  EXPECT_EQ(read_memory_pressure(root.path()), 12.25);
+  // Others of the slice hold more than those of the job.
+  root.write("sys/fs/cgroup/slice/memory.max", "209715200\n");
+  root.write("sys/fs/cgroup/slice/memory.stat", "anon 199229440\n");
+  EXPECT_EQ(read_cgroup_memory(root.path()).left, 10_MiB);
+  EXPECT_EQ(memory_safe_for_process(root.path()), 30_MiB);
+  root.write("proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: 5120 kB\n");
+  EXPECT_EQ(memory_safe_for_process(root.path()), 25_MiB) << "the machine has less left";
+}
+
 TEST(Cgroup, InAContainerTheMountedPartIsTheRoot) {
   const TemporaryFolder root;
   root.write("proc/self/mountinfo",

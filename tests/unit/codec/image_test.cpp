@@ -38,6 +38,25 @@ TEST(Image, PngIsExact) {
   EXPECT_EQ(info.height, 7);
 }
 
+TEST(Image, MasksAreOneNumberAPixel) {
+  const auto numbers_of = [](const std::string& text) {
+    std::vector<uint8_t> numbers;
+    decode_mask(
+        MemoryReader(bytes_of(text), "mask"), [](const ImageInfo&) {},
+        [&](int64_t, std::span<const uint8_t> row) {
+          numbers.insert(numbers.end(), row.begin(), row.end());
+        });
+    return numbers;
+  };
+  const std::vector<uint8_t> grey = {7, 7, 7, 0, 0, 0, 255, 255, 255, 2, 2, 2};
+  EXPECT_EQ(numbers_of(png_text(2, 2, grey)), (std::vector<uint8_t>{7, 0, 255, 2}));
+  expect_error(ErrorKind::kData, "received the colour (0, 0, 9) at column 1, row 1", [&] {
+    numbers_of(png_text(2, 2, {7, 7, 7, 0, 0, 0, 1, 1, 1, 0, 0, 9}));
+  });
+  EXPECT_TRUE(is_lossy_image(MemoryReader(bytes_of(jpeg_text(9, 8, ramp(9, 8))), "j")));
+  EXPECT_EQ(numbers_of(jpeg_text(9, 8, ramp(9, 8))).size(), 72u);
+}
+
 TEST(Image, WrittenPngIsExact) {
   for (const auto& [width, height] : {std::pair{13, 7}, std::pair{1, 1}, std::pair{640, 300}}) {
     const std::vector<uint8_t> pixels = ramp(width, height);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/dataset.h"
+#include "data/read_ahead.h"
 #include "unit/base/allocation_counter.h"
 #include "unit/data/arrays.h"
 
@@ -35,6 +36,23 @@ TEST(Allocation, FillAllocatesNothing) {
     expect_no_allocation(converted, DType::kFloat64, 1000, shuffle);
     Dataset kept = open_dataset(small, "", "", "");
     expect_no_allocation(kept, DType::kFloat32, 4, shuffle);
+  }
+}
+
+TEST(Allocation, ReadingAheadAllocatesNothing) {
+  const test::TemporaryFolder folder;
+  constexpr int64_t kRows = 1200;
+  const std::string path =
+      folder.write("a.npy", npy_text<double>({kRows, 1000}, counting<double>(kRows * 1000)));
+  if (!ReadAhead::works_with(File::open_read(path))) GTEST_SKIP() << "no direct reads here";
+  for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kBlock}) {
+    Dataset dataset = open_dataset(path, "", "", "");
+    const bool whole = shuffle == Shuffle::kNone;
+    dataset.features.front()->grant_ahead(
+        8_MiB, whole ? 1 : RowOrder::kGroupBlocks,
+        whole ? rows_ahead(50, 8000) : RowOrder::rows_of_block(8000));
+    expect_no_allocation(dataset, DType::kFloat32, 1000, shuffle);
+    expect_no_allocation(dataset, DType::kFloat64, 1000, shuffle);
   }
 }
 

@@ -37,7 +37,8 @@ TEST(ModelCheck, NamesEveryReasonAtOnce) {
       reasons(kLambda + comma + kDense + comma + kHalf + comma + kCustom);
   ASSERT_EQ(all.size(), 3u);
   EXPECT_NE(all[0].find("[l]"), std::string::npos);
-  EXPECT_NE(all[1].find("[h] expected float32, received mixed_float16"), std::string::npos);
+  EXPECT_NE(all[1].find("[h] expected float32 or mixed_bfloat16, received mixed_float16"),
+            std::string::npos);
   EXPECT_NE(all[2].find("the custom layer Mine"), std::string::npos);
 }
 

@@ -243,8 +243,8 @@ TEST(LayerRefusalTest, OptionsThatAreWrong) {
                                                            {"config", Object{{"axes", 0}}}}}}),
             "[conv_3] kernel_constraint: axes: expected no such argument, received 0.");
   EXPECT_EQ(refusal("Dense", {{"units", 2}, {"dtype", "float16"}}),
-            "[conv_3] dtype: expected float32, received float16. Other precisions are asked for by "
-            "--precision, not by a layer.");
+            "[conv_3] dtype: expected float32 or mixed_bfloat16, received float16. Build the model "
+            "with one of these policies.");
   EXPECT_EQ(refusal("Dropout", {{"rate", 1.0}}),
             "[conv_3] rate: expected 0 to below 1, received 1.0.");
   EXPECT_NE(refusal("InputLayer", {{"batch_shape", Array{Config(), Config(), 3}}})

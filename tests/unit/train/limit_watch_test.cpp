@@ -9,11 +9,12 @@ namespace {
 struct World {
   double now = 0;
   std::optional<Bytes> group = 1024_MiB;
+  std::optional<Bytes> safe = std::nullopt;
   int reads = 0;
   LimitWatch watch{[this] { return now; },
                    [this] {
                      ++reads;
-                     return group;
+                     return LimitWatch::Reading{group, safe};
                    }};
 };
 
@@ -44,6 +45,24 @@ TEST(LimitWatch, TellsOnceOfAGroupBelowThePlan) {
   world.group = std::nullopt;
   world.now = 9;
   EXPECT_EQ(world.watch.poll(100_MiB), std::nullopt);
+}
+
+TEST(LimitWatch, TellsOfPressureOnceInAWhile) {
+  World world;
+  world.now = 1.5;
+  world.safe = 200_MiB;
+  EXPECT_EQ(world.watch.poll(100_MiB), std::nullopt) << "not this run's doing";
+  world.safe = 90_MiB;
+  world.now = 3;
+  EXPECT_EQ(world.watch.poll(100_MiB), 90_MiB);
+  world.safe = 70_MiB;
+  world.now = 20;
+  EXPECT_EQ(world.watch.poll(90_MiB), std::nullopt) << "what was told takes a while to work";
+  world.now = 40;
+  EXPECT_EQ(world.watch.poll(90_MiB), 70_MiB);
+  world.group = 60_MiB;
+  world.now = 42;
+  EXPECT_EQ(world.watch.poll(70_MiB), 60_MiB) << "a limit is told at once";
 }
 
 TEST(LimitWatch, ASignalBringsALimitOrAsksTheGroup) {

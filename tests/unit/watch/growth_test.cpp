@@ -318,6 +318,24 @@ TEST(Growth, OneMarkAloneBoundsNothing) {
   EXPECT_EQ(growth.bytes_per_step, 0);
 }
 
+// Importing, building a model and reading data rise without end, and then the command ends.
+TEST(Growth, OfAShortRunWithoutStepsMayBeLoading) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 100; ++i) samples.push_back(sample_at(i * 0.05, 5 * i, 0));
+  EXPECT_EQ(find_growth(samples).form, CurveForm::kTooShort);
+  EXPECT_EQ(find_growth(samples).bytes_per_minute, 0);
+  EXPECT_GT(find_growth(samples).rise_bytes, 0);
+  for (int i = 0; i < 100; ++i) samples[i].seconds = i * 0.5;
+  EXPECT_EQ(find_growth(samples).form, CurveForm::kGrowth);
+}
+
+TEST(Growth, OfAStartFollowedByAFewHastySteps) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 40; ++i) samples.push_back(sample_at(i * 0.05, i * 12, 0));
+  for (int i = 0; i < 6; ++i) samples.push_back(sample_at(2 + i * 0.05, 480 + 40 * i, 7 * i + 7));
+  EXPECT_EQ(find_growth(samples).form, CurveForm::kTooShort);
+}
+
 // `speed(time)`: steps a second at 0 … 1 of 80 seconds; 3 MiB a step.
 Growth leak_at_speed(const std::function<double(double)>& speed) {
   std::vector<Sample> samples;
@@ -343,6 +361,20 @@ TEST(Growth, IsStraightOverTheStepsWhateverTheirSpeed) {
     EXPECT_NEAR(growth.bytes_per_step, 3 * kMiB, 0.15 * kMiB);
     EXPECT_GE(growth.confidence, 0.9);
   }
+}
+
+// Six marks of a program that prints every tenth step, on a machine that becomes slow.
+TEST(Growth, IsStraightOverFewMarksToo) {
+  std::vector<Sample> samples;
+  double steps = 1;
+  for (int i = 0; i < 200; ++i) {
+    const int64_t printed = static_cast<int64_t>(steps) / 10 * 10 + 1;
+    samples.push_back(sample_at(i * 0.1, 200 + 1.2 * steps, std::min<int64_t>(printed, 51)));
+    steps += i < 70 ? 0.5 : 0.18;
+  }
+  const Growth growth = find_growth(samples);
+  EXPECT_EQ(growth.form, CurveForm::kGrowth);
+  EXPECT_NEAR(growth.bytes_per_step, 1.2 * kMiB, 0.3 * kMiB);
 }
 
 TEST(Growth, ACountThatJumpsBendsNothingMuch) {

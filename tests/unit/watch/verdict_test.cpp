@@ -11,6 +11,7 @@
 namespace plimsoll::watch {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -253,6 +254,49 @@ TEST(Verdict, AnAddressSpaceLimitIsQuoted) {
 TEST(Verdict, WarningsOfARunThatEndedWellAreNoFailure) {
   const Ending ending = printed("Allocation of 1000000000 exceeds 10% of free system memory.\n", 0);
   EXPECT_EQ(conclude(ending).kind, VerdictKind::kDone);
+}
+
+TEST(Verdict, OfALeakAtTheLimitAdvisesNoLargerLimit) {
+  Ending ending = killed();
+  ending.limit = kGiB;
+  ending.kernel_holds_limit = true;
+  ending.group_oom_kills = 1;
+  ending.group_limit_hits = 1;
+  EXPECT_THAT(conclude(ending).advice, Contains(HasSubstr("Give it more")));
+  ending.leak_per_step = 2 << 20;
+  ending.leaked = 512 << 20;
+  const Verdict verdict = conclude(ending);
+  EXPECT_EQ(verdict.kind, VerdictKind::kKilledByLimit);
+  EXPECT_THAT(verdict.evidence, Contains(HasSubstr("2 MiB a step, 512 MiB in all")));
+  EXPECT_THAT(verdict.advice, Not(Contains(HasSubstr("Give it more"))));
+  EXPECT_THAT(verdict.advice, Contains(HasSubstr("what every step keeps")));
+  ending.signal = 0;
+  ending.group_oom_kills = 0;
+  EXPECT_TRUE(conclude(ending).advice.empty());
+}
+
+TEST(Verdict, ACrashNearTheAddressSpaceLimitIsSuspected) {
+  Ending ending;
+  ending.signal = SIGSEGV;
+  ending.address_space_limit = 2 * kGiB;
+  ending.address_space_used = kGiB;
+  EXPECT_TRUE(conclude(ending).evidence.empty());
+  ending.address_space_used = 2 * kGiB - kGiB / 16;
+  const Verdict verdict = conclude(ending);
+  EXPECT_EQ(verdict.kind, VerdictKind::kSignal);
+  EXPECT_EQ(verdict.resource, "");
+  EXPECT_THAT(verdict.evidence, Contains(HasSubstr("RLIMIT_AS")));
+  EXPECT_THAT(verdict.advice, Contains(HasSubstr("ulimit -v unlimited")));
+}
+
+TEST(Verdict, SharedMemoryThatOneObjectOverfillsIsNotMeasuredFull) {
+  Ending ending =
+      printed("RuntimeError: unable to write to file </torch_1_2_0>: No space left on device (28)");
+  ending.shm_size = 64 << 20;
+  ending.shm_used = 1 << 20;
+  EXPECT_THAT(conclude(ending).evidence, Not(Contains(HasSubstr("measured"))));
+  ending.shm_used = 60 << 20;
+  EXPECT_THAT(conclude(ending).evidence, Contains(HasSubstr("measured")));
 }
 
 TEST(Verdict, ABusErrorWithFullSharedMemoryIsThat) {

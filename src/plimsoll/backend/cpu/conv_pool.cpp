@@ -13,25 +13,32 @@
 namespace plimsoll::backend::cpu {
 namespace {
 
+const uint16_t* input_halves(const KernelCall& call, size_t i) {
+  return reinterpret_cast<const uint16_t*>(call.inputs[i].data);
+}
+
 // --- kernel
 
 class KernelGradient {
  public:
   KernelGradient(const NodeFacts& facts, const CpuOptions& options)
       : p_(facts, options),
+        isa_(options.isa),
+        narrow_(facts.inputs[0].dtype == DType::kBFloat16),
         use_bias_(facts.outputs.size() > 1),
         few_(few_channels_loop(p_.shape, options.isa)),
         loop_(few_ != nullptr ? few_ : PLIMSOLL_PICK(options.isa, add_kernel_gradient)),
         store_(PLIMSOLL_PICK(options.isa, store_kernel_gradient)) {
     const PatchShape& s = p_.shape;
     numbers_ = few_ != nullptr ? s.kernel_rows * s.run : s.patch();
-    copies_ = p_.has_border() || (few_ == nullptr && s.run != s.row);
+    copies_ = narrow_ || p_.has_border() || (few_ == nullptr && s.run != s.row);
     const int64_t groups = (s.filters + kListFilters - 1) / kListFilters;
     filter_parts_ = static_cast<int>(std::min<int64_t>(p_.threads, groups));
     row_parts_ = static_cast<int>(
         std::min<int64_t>(p_.threads / filter_parts_, p_.samples * p_.geometry.rows()));
     sums_ = rounded(s.filters * numbers_) + rounded(s.filters);
-    band_ = copies_ ? p_.band_floats() : 0;
+    gradient_row_ = narrow_ ? rounded(p_.pooled_row()) : 0;
+    band_ = (copies_ ? p_.band_floats() : 0) + gradient_row_;
   }
 
   Bytes scratch() const {
@@ -92,20 +99,30 @@ class KernelGradient {
     clear(sums, filters);
     std::fill(bias + filters.begin, bias + filters.end, 0.0f);
     std::fill(band, band + band_, 0.0f);
+    float* gradient_row = band + band_ - gradient_row_;
     for (int64_t row = rows.begin; row < rows.end; ++row) {
-      const float* from =
-          input_floats(call, 0) + row / p_.geometry.rows() * p_.source_rows() * p_.source_row();
+      const int64_t image = row / p_.geometry.rows() * p_.source_rows() * p_.source_row();
+      const float* from = input_floats(call, 0) + image;
+      const float* dy = input_floats(call, 1) + row * p_.pooled_row();
       const int64_t top = p_.top(row % p_.geometry.rows());
-      if (copies_) p_.fill_band(from, top, band);
+      if (narrow_) {
+        p_.fill_band(input_halves(call, 0) + image, top, band, isa_);
+        widen_numbers(input_halves(call, 1) + row * p_.pooled_row(), gradient_row, p_.pooled_row(),
+                      isa_);
+        dy = gradient_row;
+      } else if (copies_) {
+        p_.fill_band(from, top, band);
+      }
       loop_(s, copies_ ? band : from + top * p_.source_row(),
-            copies_ ? p_.band_row() : p_.source_row(),
-            input_floats(call, 1) + row * p_.pooled_row(),
+            copies_ ? p_.band_row() : p_.source_row(), dy,
             reinterpret_cast<const uint8_t*>(call.inputs[2].data) + row * p_.pooled_row(),
             p_.geometry.columns(), filters.begin, filters.end, sums, bias);
     }
   }
 
   PooledBands p_;
+  Isa isa_;
+  bool narrow_;  // x and dy are bfloat16
   bool use_bias_;
   FewChannelsLoop few_;  // null: filter by filter, by lists
   FewChannelsLoop loop_;
@@ -115,7 +132,8 @@ class KernelGradient {
   int row_parts_ = 1;
   int64_t numbers_ = 0;  // sums of one filter
   int64_t sums_ = 0;     // of one part of the rows
-  int64_t band_ = 0;     // of one part
+  int64_t band_ = 0;     // of one part, and a row of dy behind it where that is widened
+  int64_t gradient_row_ = 0;
 };
 
 // --- source
@@ -125,21 +143,32 @@ class SourceGradient {
  public:
   SourceGradient(const NodeFacts& facts, const CpuOptions& options)
       : p_(facts, options),
+        isa_(options.isa),
+        narrow_(facts.inputs[0].dtype == DType::kBFloat16),
         loop_(PLIMSOLL_PICK(options.isa, add_source_gradient)),
         spread_(PLIMSOLL_PICK(options.isa, spread_kernel)) {
     const PatchShape& s = p_.shape;
     parts_ = static_cast<int>(std::min<int64_t>(p_.threads, p_.samples * p_.source_rows()));
     kernel_ = rounded(s.filters * s.patch());
     list_ = rounded((s.taps + 1) * s.filters);
-    part_ = 2 * list_ + p_.band_floats();
+    gradient_row_ = narrow_ ? rounded(p_.pooled_row()) : 0;
+    part_ = 2 * list_ + p_.band_floats() + gradient_row_;
+    wide_kernel_ = narrow_ ? rounded(s.filters * s.kernel_rows * s.run) : 0;
   }
 
-  Bytes scratch() const { return Bytes((kernel_ + parts_ * part_) * kFloat); }
+  Bytes scratch() const { return Bytes((kernel_ + parts_ * part_ + wide_kernel_) * kFloat); }
 
   void run(const KernelCall& call) const noexcept {
     auto* kernel = reinterpret_cast<float*>(call.scratch);
+    const float* plain = input_floats(call, 2);
+    if (narrow_) {
+      float* wide = kernel + kernel_ + parts_ * part_;
+      const PatchShape& s = p_.shape;
+      widen_numbers(input_halves(call, 2), wide, s.filters * s.kernel_rows * s.run, isa_);
+      plain = wide;
+    }
     for_each_range(p_.shape.filters, 1, parts_, [&](int64_t begin, int64_t end) {
-      spread_(p_.shape, input_floats(call, 2), begin, end, kernel);
+      spread_(p_.shape, plain, begin, end, kernel);
     });
     for_each_part(parts_, [&](int part) {
       const Range rows = part_of(p_.samples * p_.source_rows(), 1, part, parts_);
@@ -161,7 +190,9 @@ class SourceGradient {
     const PatchShape& s = p_.shape;
     auto* offsets = reinterpret_cast<int32_t*>(scratch + list_);
     float* band = scratch + 2 * list_;
-    float* dx = output_floats(call, 0) + sample * p_.source_rows() * p_.source_row();
+    float* gradient_row = band + p_.band_floats();
+    const int64_t element = narrow_ ? 2 : kFloat;
+    std::byte* dx = call.outputs[0].data + sample * p_.source_rows() * p_.source_row() * element;
     const int64_t pooled = sample * p_.geometry.rows() * p_.pooled_row();
     std::memset(band, 0, static_cast<size_t>(p_.band_floats() * kFloat));
     int64_t pooled_row = 0;
@@ -172,10 +203,14 @@ class SourceGradient {
     for (; pooled_row < p_.geometry.rows() && p_.top(pooled_row) < rows.end; ++pooled_row) {
       const int64_t top = p_.top(pooled_row);
       const int64_t at = pooled + pooled_row * p_.pooled_row();
-      loop_(s, kernel, input_floats(call, 0) + at,
-            reinterpret_cast<const uint8_t*>(call.inputs[1].data) + at, p_.geometry.columns(),
-            std::max<int64_t>(rows.begin - top, 0), std::min(rows.end - top, s.band_rows()),
-            scratch, offsets, band, p_.band_row());
+      const float* dy = input_floats(call, 0) + at;
+      if (narrow_) {
+        widen_numbers(input_halves(call, 0) + at, gradient_row, p_.pooled_row(), isa_);
+        dy = gradient_row;
+      }
+      loop_(s, kernel, dy, reinterpret_cast<const uint8_t*>(call.inputs[1].data) + at,
+            p_.geometry.columns(), std::max<int64_t>(rows.begin - top, 0),
+            std::min(rows.end - top, s.band_rows()), scratch, offsets, band, p_.band_row());
       const bool last = pooled_row + 1 == p_.geometry.rows();
       next = emit(next, std::min(rows.end, last ? rows.end : top + s.step_rows()), top, band, dx);
       shift(band);
@@ -184,18 +219,21 @@ class SourceGradient {
   }
 
   // Writes rows [next, end) of dx; the band begins at row `top`, what it does not hold is zero.
-  int64_t emit(int64_t next, int64_t end, int64_t top, const float* band, float* dx) const {
+  int64_t emit(int64_t next, int64_t end, int64_t top, const float* band, std::byte* dx) const {
     const int64_t held = p_.held_columns() * p_.shape.channels;
+    const int64_t element = narrow_ ? 2 : kFloat;
     for (; next < end; ++next) {
-      float* to = dx + next * p_.source_row();
+      std::byte* to = dx + next * p_.source_row() * element;
       const int64_t row = next - top;
       const bool holds = row >= 0 && row < p_.shape.band_rows();
-      if (holds) {
-        std::memcpy(to, band + row * p_.band_row() + p_.left() * p_.shape.channels,
-                    static_cast<size_t>(held * kFloat));
+      const float* sums = band + row * p_.band_row() + p_.left() * p_.shape.channels;
+      if (holds && narrow_) {
+        round_numbers(sums, reinterpret_cast<uint16_t*>(to), held, isa_);
+      } else if (holds) {
+        std::memcpy(to, sums, static_cast<size_t>(held * kFloat));
       }
       const int64_t from = holds ? held : 0;
-      std::memset(to + from, 0, static_cast<size_t>((p_.source_row() - from) * kFloat));
+      std::memset(to + from * element, 0, static_cast<size_t>((p_.source_row() - from) * element));
     }
     return next;
   }
@@ -212,12 +250,16 @@ class SourceGradient {
   }
 
   PooledBands p_;
+  Isa isa_;
+  bool narrow_;  // dy, the kernel and dx are bfloat16
   decltype(&generic::add_source_gradient) loop_;
   decltype(&generic::spread_kernel) spread_;
   int parts_ = 1;
   int64_t kernel_ = 0;  // floats
   int64_t list_ = 0;
   int64_t part_ = 0;
+  int64_t gradient_row_ = 0;  // of dy, widened
+  int64_t wide_kernel_ = 0;
 };
 
 template <typename Gradient>
@@ -244,7 +286,8 @@ CpuKernel make_conv_pool(const NodeFacts& facts, const CpuOptions& options) {
   const std::string_view op = facts.op();
   const bool to_kernel = op == "conv2d_pool_grad_kernel";
   if (!to_kernel && op != "conv2d_pool_grad_input") return {};
-  if (facts.inputs[0].dtype != DType::kFloat32) return {};
+  const DType dtype = facts.inputs[0].dtype;
+  if (dtype != DType::kFloat32 && dtype != DType::kBFloat16) return {};
   const ops::Conv2dPoolGeometry g = ops::conv2d_pool_geometry(op, facts.types());
   if (g.conv.rows().dilation != 1 || g.conv.columns().dilation != 1) return {};
   if (to_kernel) return gradient_kernel(KernelGradient(facts, options));

@@ -2,13 +2,14 @@
 
 // How the kernels of a convolution with a pooling behind it walk an image: one pooled row at a
 // time, over the "band" of source rows under it. Where the image has a border of padding, the band
-// is a copy with zeros around.
+// is a copy with zeros around; of an image of bfloat16, a copy in float32.
 
 #include <algorithm>
 #include <cstring>
 
 #include "backend/cpu/conv_pool.h"
 #include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/widened.h"
 
 namespace plimsoll::backend::cpu {
 
@@ -78,13 +79,27 @@ struct PooledBands {
 
   // The padding on both sides stays zero.
   void fill_band(const float* image, int64_t top, float* band) const noexcept {
-    const auto bytes = static_cast<size_t>(held_columns() * shape.channels * kFloat);
+    fill_rows(top, band, [&](int64_t from, float* to, int64_t count) {
+      std::memcpy(to, image + from, static_cast<size_t>(count * kFloat));
+    });
+  }
+  // Of an image of bfloat16.
+  void fill_band(const uint16_t* image, int64_t top, float* band, Isa isa) const noexcept {
+    fill_rows(top, band, [&](int64_t from, float* to, int64_t count) {
+      widen_numbers(image + from, to, count, isa);
+    });
+  }
+
+ private:
+  template <typename Copy>
+  void fill_rows(int64_t top, float* band, const Copy& copy) const noexcept {
+    const int64_t count = held_columns() * shape.channels;
     for (int64_t r = 0; r < shape.band_rows(); ++r) {
       float* to = band + r * band_row() + left() * shape.channels;
       if (geometry.conv.rows().inside(top + r)) {
-        std::memcpy(to, image + (top + r) * source_row(), bytes);
+        copy((top + r) * source_row(), to, count);
       } else {
-        std::memset(to, 0, bytes);
+        std::memset(to, 0, static_cast<size_t>(count * kFloat));
       }
     }
   }

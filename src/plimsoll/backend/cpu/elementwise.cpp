@@ -3,6 +3,7 @@
 #include <array>
 
 #include "backend/cpu/families.h"
+#include "backend/cpu/widened.h"
 #include "ops/dropout_mask.h"
 
 #define PLIMSOLL_LOOPS_HEADER "backend/cpu/elementwise_impl.h"
@@ -81,11 +82,26 @@ CpuKernel make_dropout(const NodeFacts& facts, const CpuOptions& options) {
   });
 }
 
+CpuKernel make_rounding(const NodeFacts& facts, const CpuOptions& options) {
+  const int64_t count = facts.output_elements(0);
+  const int parts = parts_for(count * 6, options.threads);
+  return kernel_of([=, isa = options.isa](const KernelCall& call) {
+    auto* to = reinterpret_cast<uint16_t*>(call.outputs[0].data);
+    for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
+      round_numbers(input_floats(call, 0) + begin, to + begin, end - begin, isa);
+    });
+  });
+}
+
 CpuKernel make_cast(const NodeFacts& facts, const CpuOptions& options) {
   const DType from = facts.inputs[0].dtype;
+  if (from == DType::kFloat32 && facts.outputs[0].dtype == DType::kBFloat16) {
+    return make_rounding(facts, options);
+  }
   if (facts.outputs[0].dtype != DType::kFloat32) return {};
   void (*loop)(const void*, float*, int64_t) = nullptr;
   if (from == DType::kFloat64) loop = PLIMSOLL_PICK(options.isa, floats_of_double);
+  if (from == DType::kBFloat16) loop = PLIMSOLL_PICK(options.isa, floats_of_bfloat16);
   if (from == DType::kUInt8) loop = PLIMSOLL_PICK(options.isa, floats_of_uint8);
   if (from == DType::kInt32) loop = PLIMSOLL_PICK(options.isa, floats_of_int32);
   if (from == DType::kInt64) loop = PLIMSOLL_PICK(options.isa, floats_of_int64);

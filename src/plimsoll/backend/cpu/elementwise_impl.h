@@ -59,6 +59,14 @@ inline void to_floats(const void* from, float* to, int64_t count) {
 void floats_of_double(const void* from, float* to, int64_t count) {
   to_floats<double>(from, to, count);
 }
+void floats_of_bfloat16(const void* from, float* to, int64_t count) {
+  const auto* x = static_cast<const uint16_t*>(from);
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t bits = static_cast<uint32_t>(x[i]) << 16;
+    __builtin_memcpy(to + i, &bits, sizeof(bits));
+  }
+}
 void floats_of_uint8(const void* from, float* to, int64_t count) {
   to_floats<uint8_t>(from, to, count);
 }

@@ -127,7 +127,10 @@ CpuKernel make_gradient(const NodeFacts& facts, const CpuOptions& options) {
   t.columns = facts.outputs[0].shape[1].count;
   if (!fits_mentions(t.rows, t.ids.count)) return {};
   t.parts = parts_for(t.rows * t.columns * kFloat, options.threads);
-  const auto add = PLIMSOLL_PICK(options.isa, add_to_doubles);
+  const std::string what = facts.attributes.get_string("sum_of", "gradients");
+  const auto add = what == "squares"      ? PLIMSOLL_PICK(options.isa, add_squares_to_doubles)
+                   : what == "magnitudes" ? PLIMSOLL_PICK(options.isa, add_magnitudes_to_doubles)
+                                          : PLIMSOLL_PICK(options.isa, add_to_doubles);
   return kernel_of(
       [t, add](const KernelCall& call) {
         t.share_out(call, [&](int64_t begin, int64_t end, std::byte* scratch) {

@@ -44,3 +44,13 @@ void add_to_doubles(const float* g, double* sums, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) sums[i] += static_cast<double>(g[i]);
 }
+
+void add_squares_to_doubles(const float* g, double* sums, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) sums[i] += static_cast<double>(g[i] * g[i]);
+}
+
+void add_magnitudes_to_doubles(const float* g, double* sums, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) sums[i] += static_cast<double>(g[i] < 0.0f ? -g[i] : g[i]);
+}

@@ -134,10 +134,20 @@ CpuKernel make_rmsprop(const NodeFacts& facts, const CpuOptions& options) {
   const double rho = facts.attributes.get_double("rho");
   const auto epsilon = static_cast<float>(facts.attributes.get_double("epsilon"));
   const float decay = decay_of(facts);
+  const bool given = facts.inputs.size() > 4;  // squares of the gradients
   const auto loop = PLIMSOLL_PICK(options.isa, rmsprop_update);
+  const auto rows_loop = PLIMSOLL_PICK(options.isa, rmsprop_rows_update);
   return kernel_of([=](const KernelCall& call) {
     const RmspropStep step{*input_floats(call, 3), decay, static_cast<float>(rho),
                            static_cast<float>(1.0 - rho), epsilon};
+    if (given) {
+      split.run([&](int64_t begin, int64_t end) {
+        rows_loop(step, input_floats(call, 0) + begin, input_floats(call, 1) + begin,
+                  input_floats(call, 4) + begin, input_floats(call, 2) + begin,
+                  output_floats(call, 0) + begin, output_floats(call, 1) + begin, end - begin);
+      });
+      return;
+    }
     split.run([&](int64_t begin, int64_t end) {
       loop(step, input_floats(call, 0) + begin, input_floats(call, 1) + begin,
            input_floats(call, 2) + begin, output_floats(call, 0) + begin,

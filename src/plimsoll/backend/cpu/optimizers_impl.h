@@ -70,3 +70,17 @@ void rmsprop_update(const RmspropStep& s, const float* w, const float* g, const 
     new_w[i] = old - step;
   }
 }
+
+// The same with the sums of squares, `q`, of a table's rows.
+void rmsprop_rows_update(const RmspropStep& s, const float* w, const float* g, const float* q,
+                         const float* v, float* new_w, float* new_v, int64_t count) {
+  const RmspropStep a = s;
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const float second = a.rho * v[i] + a.take * q[i];
+    const float step = a.lr * g[i] / __builtin_sqrtf(second + a.epsilon);
+    const float old = a.decay == 0.0f ? w[i] : w[i] - w[i] * a.decay * a.lr;
+    new_v[i] = second;
+    new_w[i] = old - step;
+  }
+}

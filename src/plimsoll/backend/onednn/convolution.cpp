@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backend/cpu/conv_pool.h"
+#include "backend/cpu/widened.h"
 #include "backend/onednn/convolution_shares.h"
 #include "base/error.h"
 
@@ -20,6 +21,15 @@ memory::desc floats(const memory::dims& dims, memory::format_tag tag) {
   return memory::desc(dims, memory::data_type::f32, tag);
 }
 
+memory::data_type factor_type(const Convolution& c) {
+  return c.narrow ? memory::data_type::bf16 : memory::data_type::f32;
+}
+// Weights, or their gradient.
+memory::data_type weight_type(const Convolution& c) {
+  return c.kind == ConvolutionKind::kGradKernel ? memory::data_type::f32 : factor_type(c);
+}
+int64_t element_of(const Convolution& c) { return c.narrow ? 2 : kFloat; }
+
 memory::dims weight_dims(const ops::Conv2dGeometry& g) {
   memory::dims dims = {g.group_filters(), g.group_channels(), g.rows().size, g.columns().size};
   if (g.groups > 1) dims.insert(dims.begin(), g.groups);
@@ -27,26 +37,29 @@ memory::dims weight_dims(const ops::Conv2dGeometry& g) {
 }
 
 // (height, width, channels / groups, filters) as the vendor's dimensions see it.
-memory::desc plain_weights(const ops::Conv2dGeometry& g) {
+memory::desc plain_weights(const Convolution& c) {
+  const ops::Conv2dGeometry& g = c.geometry;
   const memory::dim row = g.group_channels() * g.filters;
   memory::dims strides = {1, g.filters, g.columns().size * row, row};
   if (g.groups > 1) strides.insert(strides.begin(), g.group_filters());
-  return memory::desc(weight_dims(g), memory::data_type::f32, strides);
+  return memory::desc(weight_dims(g), weight_type(c), strides);
 }
 
-memory::desc any_weights(const ops::Conv2dGeometry& g) {
-  return floats(weight_dims(g), memory::format_tag::any);
+memory::desc any_weights(const Convolution& c) {
+  return memory::desc(weight_dims(c.geometry), weight_type(c), memory::format_tag::any);
 }
 
 memory::desc source_of(const Convolution& c) {
   const ops::Conv2dGeometry& g = c.geometry;
-  return floats({c.samples, g.channels, g.rows().input, g.columns().input},
-                memory::format_tag::nhwc);
+  return memory::desc({c.samples, g.channels, g.rows().input, g.columns().input}, factor_type(c),
+                      memory::format_tag::nhwc);
 }
+// What is about to be pooled is not rounded before.
 memory::desc result_of(const Convolution& c) {
   const ops::Conv2dGeometry& g = c.geometry;
-  return floats({c.samples, g.filters, g.rows().output, g.columns().output},
-                memory::format_tag::nhwc);
+  return memory::desc({c.samples, g.filters, g.rows().output, g.columns().output},
+                      c.pools() ? memory::data_type::f32 : factor_type(c),
+                      memory::format_tag::nhwc);
 }
 memory::desc bias_of(const Convolution& c) {
   return floats({c.geometry.filters}, memory::format_tag::a);
@@ -70,6 +83,7 @@ std::string key_of(const Convolution& c, std::string_view weights) {
                         int64_t{c.bias}, int64_t{c.relu}}) {
     add(value);
   }
+  if (c.narrow) key += c.pools() ? ",bf16,f32" : ",bf16";
   key += ',';
   key += weights;
   return key;
@@ -230,14 +244,20 @@ class PooledKernel final : public Kernel {
  public:
   // `runs`: for each part, one per size of share.
   PooledKernel(std::vector<PrimitiveRun> runs, const Shares& shares, const Convolution& c,
-               int parts, Bytes primitive_scratch, Bytes part_scratch, cpu::Isa isa)
+               int parts, Bytes primitive_scratch, Bytes pooled_scratch, Bytes part_scratch,
+               cpu::Isa isa)
       : runs_(std::move(runs)),
         shares_(shares),
         pooling_({c.geometry, c.pool_rows, c.pool_columns, c.relu}, isa),
         pool_rows_(c.pool_rows),
+        pooled_row_(c.geometry.columns().output / c.pool_columns * c.geometry.filters),
         parts_(parts),
         primitive_scratch_(primitive_scratch.count()),
+        pooled_scratch_(pooled_scratch.count()),
         part_scratch_(part_scratch.count()),
+        isa_(isa),
+        element_(element_of(c)),
+        narrow_(c.narrow),
         bias_(c.bias) {}
 
   void run(const KernelCall& call) const noexcept override {
@@ -254,25 +274,38 @@ class PooledKernel final : public Kernel {
     const size_t run = static_cast<size_t>(part) * shares_.works.size() + share.work;
     std::byte* scratch = call.scratch + part * part_scratch_;
     std::byte* result = scratch + primitive_scratch_;
-    std::array<std::byte*, 4> addresses = {call.inputs[0].data + share.source * kFloat,
+    std::array<std::byte*, 4> addresses = {call.inputs[0].data + share.source * element_,
                                            call.inputs[1].data, result, nullptr};
     if (bias_) addresses[3] = call.inputs[2].data;
     runs_[run].run(std::span(addresses).first(bias_ ? 4 : 3), scratch);
     const int64_t rows = shares_.works[share.work].geometry.rows().output / pool_rows_;
     std::byte* y = call.outputs[0].data;
     std::byte* winners = call.outputs[1].data;
-    pooling_.run(reinterpret_cast<const float*>(result), rows,
-                 y == nullptr ? nullptr : reinterpret_cast<float*>(y) + share.result,
+    float* pooled = nullptr;
+    if (y != nullptr) {
+      pooled = narrow_ ? reinterpret_cast<float*>(scratch + pooled_scratch_)
+                       : reinterpret_cast<float*>(y) + share.result;
+    }
+    pooling_.run(reinterpret_cast<const float*>(result), rows, pooled,
                  winners == nullptr ? nullptr : reinterpret_cast<uint8_t*>(winners) + share.result);
+    if (narrow_ && y != nullptr) {
+      cpu::round_numbers(pooled, reinterpret_cast<uint16_t*>(y) + share.result, rows * pooled_row_,
+                         isa_);
+    }
   }
 
   std::vector<PrimitiveRun> runs_;
   Shares shares_;
   cpu::ConvPooling pooling_;
   int64_t pool_rows_;
+  int64_t pooled_row_;
   int parts_;
   int64_t primitive_scratch_;
+  int64_t pooled_scratch_;
   int64_t part_scratch_;
+  cpu::Isa isa_;
+  int64_t element_;
+  bool narrow_;
   bool bias_;
 };
 
@@ -384,18 +417,29 @@ int pooled_parts(const Shares& shares, int threads) {
   if (flops < kFlopsWorthATeam) return 1;
   return static_cast<int>(std::min<size_t>(static_cast<size_t>(threads), shares.shares.size()));
 }
-Bytes pooled_part_scratch(const Shares& shares,
-                          const std::vector<std::shared_ptr<Compiled>>& compiled) {
+struct PooledScratch {
+  Bytes pooled, all;
+};
+PooledScratch pooled_scratch(const Shares& shares,
+                             const std::vector<std::shared_ptr<Compiled>>& compiled) {
   Bytes result;
+  Bytes pooled;
   for (const Convolution& work : shares.works) {
-    result = max(result, Bytes(static_cast<int64_t>(result_of(work).get_size())));
+    const Bytes bytes(static_cast<int64_t>(result_of(work).get_size()));
+    result = max(result, bytes);
+    if (!work.narrow) continue;
+    pooled = max(pooled, Bytes(bytes.count() / (work.pool_rows * work.pool_columns)));
   }
-  return behind(behind(largest_scratch(compiled)) + result);
+  PooledScratch s;
+  s.pooled = behind(behind(largest_scratch(compiled)) + result);
+  s.all = s.pooled + behind(pooled);
+  return s;
 }
 
 }  // namespace
 
-std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t block_samples) {
+std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t block_samples,
+                                            bool narrow) {
   Convolution c;
   const std::string_view op = facts.op();
   if (op == "conv2d" || op == "conv2d_pool") {
@@ -407,7 +451,8 @@ std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t
   } else {
     return std::nullopt;
   }
-  if (facts.inputs[0].dtype != DType::kFloat32) return std::nullopt;
+  c.narrow = facts.inputs[0].dtype == DType::kBFloat16;
+  if (c.narrow ? !narrow : facts.inputs[0].dtype != DType::kFloat32) return std::nullopt;
   if (op == "conv2d_pool") {
     const ops::Conv2dPoolGeometry g = ops::conv2d_pool_geometry(op, facts.types());
     c.geometry = g.conv;
@@ -443,18 +488,17 @@ std::shared_ptr<Compiled> Convolutions::compiled_with(const Convolution& c,
 // Every weight gradient has the layout of the first share, every packed weight that of the first
 // share of a full block.
 Convolutions::AllCompiled Convolutions::compiled(const Convolution& c) const {
-  const ops::Conv2dGeometry& g = c.geometry;
   const bool gradient = c.kind == ConvolutionKind::kGradKernel;
   const std::vector<Convolution> works = share_out(c, threads_).works;
   AllCompiled all;
   if (!gradient && !c.packed) {
     for (const Convolution& work : works) {
-      all.push_back(compiled_with(work, plain_weights(g), "plain"));
+      all.push_back(compiled_with(work, plain_weights(c), "plain"));
     }
     return all;
   }
   const Convolution model = gradient ? works[0] : share_out(full_block(c), threads_).works[0];
-  const std::shared_ptr<Compiled> liked = compiled_with(model, any_weights(g), "any");
+  const std::shared_ptr<Compiled> liked = compiled_with(model, any_weights(c), "any");
   const std::string layout = print(packed_layout(liked->weights));
   for (const Convolution& work : works) {
     const bool same = key_of(work, "any") == key_of(model, "any");
@@ -475,8 +519,8 @@ bool Convolutions::runs_padded(const Convolution& c) const {
 std::optional<PackedLayout> Convolutions::wanted_layout(const Convolution& c) const {
   if (c.kind == ConvolutionKind::kGradKernel) return std::nullopt;
   const Convolution block = share_out(full_block(c), threads_).works[0];
-  const std::shared_ptr<Compiled> liked = compiled_with(block, any_weights(c.geometry), "any");
-  const std::shared_ptr<Compiled> plain = compiled_with(block, plain_weights(c.geometry), "plain");
+  const std::shared_ptr<Compiled> liked = compiled_with(block, any_weights(c), "any");
+  const std::shared_ptr<Compiled> plain = compiled_with(block, plain_weights(c), "plain");
   const bool pays = liked->implementation != plain->implementation;
   // Nobody is going to run the other one.
   (pays ? plain : liked)->forget_description();
@@ -495,7 +539,7 @@ Bytes Convolutions::scratch(const Convolution& c) const {
   if (runs_padded(c)) return PaddedKernel::scratch(scratch(full_block(c)), padded_sizes(c));
   const AllCompiled all = compiled(c);
   const Shares shares = share_out(c, threads_);
-  if (c.pools()) return pooled_part_scratch(shares, all) * pooled_parts(shares, threads_);
+  if (c.pools()) return pooled_scratch(shares, all).all * pooled_parts(shares, threads_);
   const Bytes share = c.kind == ConvolutionKind::kGradKernel ? gradient_scratch(c, all).all
                                                              : behind(largest_scratch(all));
   return share * static_cast<int64_t>(shares.shares.size());
@@ -511,9 +555,10 @@ std::unique_ptr<Kernel> Convolutions::make_pooled(const Convolution& c, cpu::Isa
       runs.emplace_back(all[w], arguments_of(shares.works[w], all[w]->weights));
     }
   }
+  const PooledScratch scratch = pooled_scratch(shares, all);
   return std::make_unique<PooledKernel>(std::move(runs), shares, c, parts,
-                                        behind(largest_scratch(all)),
-                                        pooled_part_scratch(shares, all), isa);
+                                        behind(largest_scratch(all)), scratch.pooled, scratch.all,
+                                        isa);
 }
 
 std::unique_ptr<Kernel> Convolutions::make(const Convolution& c, cpu::Isa isa) const {
@@ -529,7 +574,7 @@ std::unique_ptr<Kernel> Convolutions::make(const Convolution& c, cpu::Isa isa) c
     const std::shared_ptr<Compiled>& compiled = all[share.work];
     runs.push_back(
         {PrimitiveRun(compiled, arguments_of(shares.works[share.work], compiled->weights)),
-         share.source * kFloat, share.result * kFloat});
+         share.source * element_of(c), share.result * element_of(c)});
   }
   if (c.kind != ConvolutionKind::kGradKernel) {
     return std::make_unique<MapKernel>(std::move(runs), largest_scratch(all), c.kind, c.bias);

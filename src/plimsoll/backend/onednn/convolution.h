@@ -1,6 +1,8 @@
 #pragma once
 
-// conv2d, its two gradients, and conv2d_pool on the vendor's primitives, channels last, float32.
+// conv2d, its two gradients, and conv2d_pool on the vendor's primitives, channels last, of float32
+// or of bfloat16 factors: then sums, biases and weight gradients are float32, and what is written
+// to images is rounded once.
 //
 // The weight is plain, (height, width, channels / groups, filters), or packed. It is packed where
 // the layout that the primitive likes runs on another implementation than the plain one does: that
@@ -13,7 +15,8 @@
 //   scratch  conv2d, conv2d_grad_input   [primitive] a share [padded input, output: such tails]
 //            conv2d_grad_kernel          [primitive] [dw as the primitive lays it out] [db] a share
 //
-//            conv2d_pool                 [primitive] [rows of the convolution's result] a share
+//            conv2d_pool                 [primitive] [rows of the convolution's result]
+//                                        [bfloat16: pooled rows before rounding] a share
 //
 // The vendor's weight gradient overwrites, so it goes to scratch and is then stored or added. In
 // front of a pooling a convolution is computed some rows at a time, which are pooled while they lie
@@ -43,6 +46,7 @@ struct Convolution {
   bool bias = false;
   bool relu = false;
   bool packed = false;
+  bool narrow = false;  // images and weights are bfloat16
   // Of the pooling behind it; 0: none.
   int64_t pool_rows = 0;
   int64_t pool_columns = 0;
@@ -53,8 +57,9 @@ struct Convolution {
   bool pools() const { return pool_rows > 0; }
 };
 
-// nullopt: another operator, or one that only the reference computes (float64).
-std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t block_samples);
+// nullopt: another operator, or one of other operands (float64; bfloat16 unless `narrow`).
+std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t block_samples,
+                                            bool narrow);
 
 class Convolutions {
  public:

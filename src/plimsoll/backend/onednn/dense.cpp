@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backend/cpu/column_sums.h"
+#include "backend/cpu/widened.h"
 #include "base/error.h"
 
 namespace plimsoll::backend::onednn {
@@ -17,12 +18,19 @@ constexpr Bytes kLine{64};
 constexpr double kFlopsWorthATeam = 4e5;
 constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
 
-memory::desc matrix(int64_t rows, int64_t columns) {
-  return memory::desc({rows, columns}, memory::data_type::f32, memory::dims{columns, 1});
+constexpr auto kF32 = memory::data_type::f32;
+
+memory::desc matrix(int64_t rows, int64_t columns, memory::data_type type) {
+  return memory::desc({rows, columns}, type, memory::dims{columns, 1});
 }
 // A (columns, rows) array read as (rows, columns).
-memory::desc transposed(int64_t rows, int64_t columns) {
-  return memory::desc({rows, columns}, memory::data_type::f32, memory::dims{1, rows});
+memory::desc transposed(int64_t rows, int64_t columns, memory::data_type type) {
+  return memory::desc({rows, columns}, type, memory::dims{1, rows});
+}
+
+int64_t factor_bytes(const Dense& d) { return d.narrow ? 2 : kFloat; }
+int64_t result_bytes(const Dense& d) {
+  return d.kind == DenseKind::kGradKernel ? kFloat : factor_bytes(d);
 }
 
 // What one thread computes: all of a call but for a range of rows, or of columns of x for a weight
@@ -63,18 +71,19 @@ struct Product {
   memory::desc left, right, result;
 };
 Product product_of(const Dense& d, const Share& s) {
+  const auto type = d.narrow ? memory::data_type::bf16 : kF32;
   switch (d.kind) {
     case DenseKind::kForward:
-      return {matrix(s.row_count(), d.inner), matrix(d.inner, d.units),
-              matrix(s.row_count(), d.units)};
+      return {matrix(s.row_count(), d.inner, type), matrix(d.inner, d.units, type),
+              matrix(s.row_count(), d.units, type)};
     case DenseKind::kGradInput:
-      return {matrix(s.row_count(), d.units), transposed(d.units, d.inner),
-              matrix(s.row_count(), d.inner)};
+      return {matrix(s.row_count(), d.units, type), transposed(d.units, d.inner, type),
+              matrix(s.row_count(), d.inner, type)};
     case DenseKind::kGradKernel:
       break;
   }
-  return {transposed(s.inner_count(), d.rows), matrix(d.rows, d.units),
-          matrix(s.inner_count(), d.units)};
+  return {transposed(s.inner_count(), d.rows, type), matrix(d.rows, d.units, type),
+          matrix(s.inner_count(), d.units, kF32)};
 }
 
 bool adds_bias(const Dense& d) { return d.bias && d.kind == DenseKind::kForward; }
@@ -103,6 +112,7 @@ struct CutOperand {
   int64_t rows = 0;
   int64_t width = 0;
   int64_t stride = 0;
+  int64_t element = kFloat;
 
   void gather(const std::byte* from, std::byte* to) const noexcept {
     copy(from, stride, to, width);
@@ -115,8 +125,8 @@ struct CutOperand {
   void copy(const std::byte* from, int64_t from_stride, std::byte* to,
             int64_t to_stride) const noexcept {
     for (int64_t r = 0; r < rows; ++r) {
-      std::memcpy(to + r * to_stride * kFloat, from + r * from_stride * kFloat,
-                  static_cast<size_t>(width * kFloat));
+      std::memcpy(to + r * to_stride * element, from + r * from_stride * element,
+                  static_cast<size_t>(width * element));
     }
   }
 };
@@ -141,8 +151,9 @@ struct ShareRun {
 class DenseKernel final : public Kernel {
  public:
   DenseKernel(const Dense& dense, std::vector<ShareRun> shares, Bytes primitive_scratch,
-              Bytes share_scratch, const cpu::ColumnSums& bias_sums)
+              Bytes share_scratch, const cpu::ColumnSums& bias_sums, cpu::Isa isa)
       : dense_(dense),
+        isa_(isa),
         shares_(std::move(shares)),
         primitive_scratch_(primitive_scratch.count()),
         share_scratch_(share_scratch.count()),
@@ -168,12 +179,21 @@ class DenseKernel final : public Kernel {
     }
     if (dense_.kind == DenseKind::kGradKernel && dense_.bias && call.outputs[1].data != nullptr) {
       const cpu::FlushDenormals flush;
-      bias_sums_.run(cpu::input_floats(call, 1), cpu::output_floats(call, 1), !call.first);
+      const float* dy = cpu::input_floats(call, 1);
+      if (dense_.narrow) {
+        auto* wide = reinterpret_cast<float*>(call.scratch + static_cast<int64_t>(shares_.size()) *
+                                                                 share_scratch_);
+        cpu::widen_numbers(reinterpret_cast<const uint16_t*>(dy), wide, dense_.rows * dense_.units,
+                           isa_);
+        dy = wide;
+      }
+      bias_sums_.run(dy, cpu::output_floats(call, 1), !call.first);
     }
   }
 
  private:
   Dense dense_;
+  cpu::Isa isa_;
   std::vector<ShareRun> shares_;
   int64_t primitive_scratch_;
   int64_t share_scratch_;
@@ -242,8 +262,8 @@ dnnl::primitive_desc_base describe(const Dense& d, const Share& share, bool add)
   attributes.set_post_ops(post_ops);
   const Product p = product_of(d, share);
   if (adds_bias(d)) {
-    return dnnl::matmul::primitive_desc(engine(), p.left, p.right, matrix(1, d.units), p.result,
-                                        attributes);
+    return dnnl::matmul::primitive_desc(engine(), p.left, p.right, matrix(1, d.units, kF32),
+                                        p.result, attributes);
   }
   return dnnl::matmul::primitive_desc(engine(), p.left, p.right, p.result, attributes);
 }
@@ -256,12 +276,13 @@ std::string key_of(const Dense& d, const Share& share, bool add) {
     key += ',';
     key += std::to_string(value);
   }
+  if (d.narrow) key += ",bf16";
   return key;
 }
 
 }  // namespace
 
-std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units) {
+std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units, bool narrow) {
   Dense d;
   const std::string_view op = facts.op();
   if (op == "dense") {
@@ -279,12 +300,13 @@ std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units) 
                                                                 : facts.inputs[1];
   const int64_t all_units = y.shape[y.shape.rank() - 1].count;
   const bool packed = facts.inputs[1].dtype == DType::kOpaque;
-  if (x.dtype != DType::kFloat32 || packed) return std::nullopt;
+  d.narrow = x.dtype == DType::kBFloat16;
+  if ((d.narrow ? !narrow : x.dtype != DType::kFloat32) || packed) return std::nullopt;
   const int axis = graph::find_axis(facts.axes, "units");
   PLIMSOLL_CHECK(axis >= 0, "a dense layer without an axis of units");
   d.units = facts.extents[static_cast<size_t>(axis)];
   d.cut = d.units < all_units;
-  if (!d.cut && all_units <= own_units) return std::nullopt;
+  if (d.cut ? d.narrow : all_units <= own_units) return std::nullopt;
   d.inner = x.shape[x.shape.rank() - 1].count;
   d.rows = facts.samples() * x.shape.elements_per_sample() / d.inner;
   d.bias = facts.attributes.get_bool("use_bias", false) && d.kind != DenseKind::kGradInput;
@@ -329,7 +351,7 @@ Bytes DenseLayers::share_scratch(const Dense& d) const {
   Bytes columns;
   if (d.kind == DenseKind::kGradKernel && shares.size() > 1) {
     for (const Share& share : shares) {
-      columns = max(columns, Bytes(d.rows * share.inner_count() * kFloat));
+      columns = max(columns, Bytes(d.rows * share.inner_count() * factor_bytes(d)));
     }
   }
   return primitive_scratch(d) + round_up(columns, kLine);
@@ -338,6 +360,9 @@ Bytes DenseLayers::share_scratch(const Dense& d) const {
 Bytes DenseLayers::scratch(const Dense& d) const {
   const auto shares = static_cast<int64_t>(share_out(d, threads_).size());
   const Bytes all = share_scratch(d) * shares;
+  if (d.narrow && d.bias && d.kind == DenseKind::kGradKernel) {
+    return all + Bytes(d.rows * d.units * kFloat);  // dy in float32, for the bias's gradient
+  }
   return d.cut ? cut_scratch(d, all).all : all;
 }
 
@@ -352,22 +377,24 @@ std::unique_ptr<Kernel> DenseLayers::make(const Dense& d, const KernelRequest& r
     const Product p = product_of(d, share);
     std::vector<Argument> arguments = {
         {DNNL_ARG_SRC, p.left}, {DNNL_ARG_WEIGHTS, p.right}, {DNNL_ARG_DST, p.result}};
-    if (adds_bias(d)) arguments.push_back({DNNL_ARG_BIAS, matrix(1, d.units)});
+    if (adds_bias(d)) arguments.push_back({DNNL_ARG_BIAS, matrix(1, d.units, kF32)});
     ShareRun run{PrimitiveRun(store[i], arguments), std::nullopt, 0, 0, {}};
     if (!add.empty()) run.add.emplace(add[i], arguments);
     switch (d.kind) {
       case DenseKind::kForward:
-        run.left = share.rows.begin * d.inner * kFloat;
-        run.result = share.rows.begin * d.units * kFloat;
+        run.left = share.rows.begin * d.inner * factor_bytes(d);
+        run.result = share.rows.begin * d.units * result_bytes(d);
         break;
       case DenseKind::kGradInput:
-        run.left = share.rows.begin * d.units * kFloat;
-        run.result = share.rows.begin * d.inner * kFloat;
+        run.left = share.rows.begin * d.units * factor_bytes(d);
+        run.result = share.rows.begin * d.inner * result_bytes(d);
         break;
       case DenseKind::kGradKernel:
-        run.left = share.inner.begin * kFloat;
-        run.result = share.inner.begin * d.units * kFloat;
-        if (shares.size() > 1) run.columns = {d.rows, share.inner_count(), d.inner};
+        run.left = share.inner.begin * factor_bytes(d);
+        run.result = share.inner.begin * d.units * result_bytes(d);
+        if (shares.size() > 1) {
+          run.columns = {d.rows, share.inner_count(), d.inner, factor_bytes(d)};
+        }
         break;
     }
     runs.push_back(std::move(run));
@@ -375,7 +402,7 @@ std::unique_ptr<Kernel> DenseLayers::make(const Dense& d, const KernelRequest& r
   const Bytes each = share_scratch(d);
   const Bytes primitives = each * static_cast<int64_t>(shares.size());
   auto block = std::make_unique<DenseKernel>(d, std::move(runs), primitive_scratch(d), each,
-                                             cpu::ColumnSums(d.rows, d.units, isa, threads_));
+                                             cpu::ColumnSums(d.rows, d.units, isa, threads_), isa);
   if (!d.cut) return block;
   const bool forward = d.kind == DenseKind::kForward;
   const size_t rows_input = d.kind == DenseKind::kGradKernel ? 1 : 0;

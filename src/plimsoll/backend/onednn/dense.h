@@ -37,12 +37,14 @@ struct Dense {
   int64_t units = 1;  // width of y in this call
   bool bias = false;
   bool relu = false;
-  bool cut = false;  // along the units
+  bool cut = false;     // along the units
+  bool narrow = false;  // factors are bfloat16: so are y and dx, not dw
 };
 
 // nullopt: another operator, no more than `own_units` units that are not cut (our own kernels
 // compute those), or what only the reference computes (float64).
-std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units);
+// Of bfloat16 where `narrow`, unless cut.
+std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units, bool narrow);
 
 class DenseLayers {
  public:

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/families.h"
 #include "backend/cpu/few_channels.h"
+#include "backend/cpu/widened.h"
 #include "backend/reference/reference.h"
 #include "backend/row_block.h"
 #include "base/error.h"
@@ -107,15 +108,21 @@ std::unique_ptr<Kernel> make_pack(const cpu::NodeFacts& facts, int threads) {
   int64_t elements = 1;
   for (int64_t dim : layout.dims) elements *= dim;
   if (elements != facts.input_elements(0) || layout.bytes().count() != facts.output_elements(0) ||
-      facts.inputs[0].dtype != DType::kFloat32) {
+      facts.inputs[0].dtype != (layout.element_bytes == 2 ? DType::kBFloat16 : DType::kFloat32)) {
     throw Error(ErrorKind::kModel, facts.node->name + ": expected weights and bytes of layout " +
                                        print(layout) + ", received " +
                                        to_string(facts.inputs[0].shape) + " and " +
                                        std::to_string(facts.output_elements(0)) +
                                        " bytes. Make the graph again for this kernel set.");
   }
-  return cpu::kernel_of([mover = WeightMover(layout, threads)](const KernelCall& call) {
-           mover.pack(cpu::input_floats(call, 0), cpu::output_floats(call, 0));
+  const bool narrow = layout.element_bytes == 2;
+  return cpu::kernel_of([mover = WeightMover(layout, threads), narrow](const KernelCall& call) {
+           if (narrow) {
+             mover.pack(reinterpret_cast<const uint16_t*>(call.inputs[0].data),
+                        reinterpret_cast<uint16_t*>(call.outputs[0].data));
+           } else {
+             mover.pack(cpu::input_floats(call, 0), cpu::output_floats(call, 0));
+           }
          })
       .kernel;
 }
@@ -127,6 +134,16 @@ std::string layout_of(const Graph& graph, NodeId node, size_t input) {
   return graph.node(value.producer).attributes.get_string("layout", "");
 }
 
+// A node of bfloat16 as one of float32, where that computes; nullopt: none, or it only moves.
+std::optional<cpu::NodeFacts> widened(const cpu::NodeFacts& facts) {
+  if (!cpu::has_bfloat16(facts.inputs, facts.outputs) || reference_moves(facts.op())) {
+    return std::nullopt;
+  }
+  cpu::NodeFacts wide = facts;
+  cpu::widen(wide);
+  return wide;
+}
+
 cpu::NodeFacts facts_of(const KernelRequest& request) {
   return cpu::block_facts(request.graph, request.node, request.batch, request.extents,
                           request.forms, request.begin);
@@ -136,6 +153,7 @@ cpu::NodeFacts facts_of(const KernelRequest& request) {
 
 KernelLibrary::KernelLibrary(const CpuInfo& cpu, const KernelSetOptions& options)
     : options_{cpu::isa_of(cpu.isa), options.threads},
+      multiplies_bfloat16_(cpu.isa == "avx512_bf16"),
       blocks_(cpu, options),
       convolutions_(cache_, options.threads),
       dense_layers_(cache_, options.threads) {
@@ -148,14 +166,14 @@ std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId
     return std::nullopt;
   }
   if (facts.cut_inside_samples()) return std::nullopt;
-  if (facts.op() == "conv2d_pool" &&
+  if (facts.op() == "conv2d_pool" && facts.inputs[0].dtype == DType::kFloat32 &&
       cpu::pools_few_channels(ops::conv2d_pool_geometry(facts.op(), facts.types()), options_.isa)) {
     return std::nullopt;
   }
   const int axis = graph::find_axis(facts.axes, graph::kBatchAxis);
   const int64_t block_samples =
       axis < 0 ? 1 : blocks_.block(graph, node)[static_cast<size_t>(axis)];
-  std::optional<Convolution> c = read_convolution(facts, block_samples);
+  std::optional<Convolution> c = read_convolution(facts, block_samples, multiplies_bfloat16_);
   if (c && c->packed) c->model_rows = model_rows(graph, node, facts.batch);
   return c;
 }
@@ -175,7 +193,7 @@ std::optional<ops::Window> KernelLibrary::model_rows(const Graph& graph, NodeId 
 }
 
 std::optional<Dense> KernelLibrary::dense(const cpu::NodeFacts& facts) const {
-  return read_dense(facts, cpu::most_units(options_.isa));
+  return read_dense(facts, cpu::most_units(options_.isa), multiplies_bfloat16_);
 }
 
 // The most that a block of these extents needs wherever in an image it lies.
@@ -201,18 +219,34 @@ Bytes KernelLibrary::scratch_at(const Graph& graph, NodeId node, int64_t batch,
                                 std::span<const int64_t> begin) const {
   const cpu::NodeFacts facts = cpu::block_facts(graph, node, batch, extents, forms, begin);
   if (is_pack(facts)) return Bytes(0);
+  if (const auto own = own_scratch(graph, node, facts)) return *own;
+  if (const auto wide = widened(facts)) {
+    if (const auto own = own_scratch(graph, node, *wide)) {
+      return cpu::widened_scratch(graph, node, batch, extents, forms) + *own;
+    }
+  }
+  return reference_scratch(graph, node, batch, extents, forms);
+}
+
+std::optional<Bytes> KernelLibrary::own_scratch(const Graph& graph, NodeId node,
+                                                const cpu::NodeFacts& facts) const {
   if (const auto c = convolution(graph, node, facts)) return convolutions_.scratch(*c);
   if (const auto d = dense(facts)) return dense_layers_.scratch(*d);
   const cpu::CpuKernel made = cpu::make_cpu_kernel(facts, options_);
   if (made.kernel != nullptr) return made.scratch;
-  return reference_scratch(graph, node, batch, extents, forms);
+  return std::nullopt;
 }
 
 bool KernelLibrary::own(const Graph& graph, NodeId node, int64_t batch,
                         std::span<const int64_t> extents) const {
   const cpu::NodeFacts facts = cpu::block_facts(graph, node, batch, extents, {}, {});
-  return is_pack(facts) || convolution(graph, node, facts).has_value() ||
-         dense(facts).has_value() || cpu::make_cpu_kernel(facts, options_).kernel != nullptr;
+  const auto is_own = [&](const cpu::NodeFacts& of) {
+    return convolution(graph, node, of).has_value() || dense(of).has_value() ||
+           cpu::make_cpu_kernel(of, options_).kernel != nullptr;
+  };
+  if (is_pack(facts) || is_own(facts)) return true;
+  const auto wide = widened(facts);
+  return wide && is_own(*wide);
 }
 
 // The vendor says nothing about it. Our own kernels compute rows of map axes one by one, or
@@ -221,7 +255,7 @@ bool KernelLibrary::row_exact(const Graph& graph, NodeId node, int axis) const {
   const graph::Node& n = graph.node(node);
   const std::vector<int64_t> extents = concrete_block(graph, node, blocks_.block(graph, node), 1);
   const cpu::NodeFacts facts = cpu::node_facts(graph, node, 1, extents, {});
-  if (n.op->name().starts_with("conv2d") || read_dense(facts, 1)) return false;
+  if (n.op->name().starts_with("conv2d") || read_dense(facts, 1, true)) return false;
   return reference_row_exact(graph, node, axis);
 }
 
@@ -246,6 +280,10 @@ void KernelLibrary::add_keys(const Graph& graph, NodeId node, int64_t batch,
     std::vector<std::string> more;
     if (const auto c = convolution(graph, node, facts)) more = convolutions_.keys(*c);
     if (const auto d = dense(facts)) more = dense_layers_.keys(*d);
+    if (const auto wide = widened(facts); wide && more.empty()) {
+      if (const auto c = convolution(graph, node, *wide)) more = convolutions_.keys(*c);
+      if (const auto d = dense(*wide)) more = dense_layers_.keys(*d);
+    }
     keys.insert(keys.end(), more.begin(), more.end());
   }
 }
@@ -280,6 +318,17 @@ std::vector<std::string> KernelLibrary::primitive_keys(const Graph& graph, NodeI
 std::unique_ptr<Kernel> KernelLibrary::make_dense(const KernelRequest& request) const {
   const cpu::NodeFacts facts = facts_of(request);
   if (is_pack(facts)) return make_pack(facts, options_.threads);
+  if (auto own = make_own(request, facts)) return own;
+  if (const auto wide = widened(facts)) {
+    if (auto own = make_own(cpu::widened_request(request), *wide)) {
+      return cpu::make_widened(std::move(own), request, options_.isa, options_.threads);
+    }
+  }
+  return delegated(make_reference_kernel(request));
+}
+
+std::unique_ptr<Kernel> KernelLibrary::make_own(const KernelRequest& request,
+                                                const cpu::NodeFacts& facts) const {
   if (const auto c = convolution(request.graph, request.node, facts)) {
     PLIMSOLL_CHECK(cpu::is_dense(request), facts.node->name + ": operands with gaps");
     if (c->packed) {
@@ -303,7 +352,7 @@ std::unique_ptr<Kernel> KernelLibrary::make_dense(const KernelRequest& request) 
                    facts.node->name + ": operands with gaps");
     return std::move(made.kernel);
   }
-  return delegated(make_reference_kernel(request));
+  return nullptr;
 }
 
 std::unique_ptr<Kernel> KernelLibrary::make(const KernelRequest& request) const {

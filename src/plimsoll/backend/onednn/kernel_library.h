@@ -51,6 +51,10 @@ class KernelLibrary {
  private:
   // Of operands without gaps.
   std::unique_ptr<Kernel> make_dense(const KernelRequest& request) const;
+  // A kernel that is not the reference's, and its scratch; none: there is none for these types.
+  std::unique_ptr<Kernel> make_own(const KernelRequest& request, const cpu::NodeFacts& facts) const;
+  std::optional<Bytes> own_scratch(const graph::Graph& graph, graph::NodeId node,
+                                   const cpu::NodeFacts& facts) const;
   std::optional<Dense> dense(const cpu::NodeFacts& facts) const;
   std::optional<Convolution> convolution(const graph::Graph& graph, graph::NodeId node,
                                          const cpu::NodeFacts& facts) const;
@@ -63,6 +67,7 @@ class KernelLibrary {
                 std::span<const int64_t> extents, std::vector<std::string>& keys) const;
 
   cpu::CpuOptions options_;
+  bool multiplies_bfloat16_;
   Blocks blocks_;
   // Grows under const calls: answers are kept, and the backend is used from one host thread.
   mutable PrimitiveCache cache_;

@@ -10,7 +10,8 @@
 namespace plimsoll::backend::onednn {
 namespace {
 
-constexpr std::string_view kPrefix = "f32";
+constexpr std::string_view kFloat32 = "f32";
+constexpr std::string_view kBFloat16 = "bf16";
 constexpr size_t kMaxDims = 5;
 constexpr int64_t kMaxElements = int64_t{1} << 40;
 
@@ -26,7 +27,7 @@ std::string join(const std::vector<int64_t>& values) {
 
 [[noreturn]] void refuse_layout(std::string_view text) {
   throw Error(ErrorKind::kModel,
-              "pack: expected a layout of this backend (f32:d…:p…:s…:b…), received \"" +
+              "pack: expected a layout of this backend (f32 or bf16:d…:p…:s…:b…), received \"" +
                   std::string(text) + "\". Make the graph again for this kernel set.");
 }
 
@@ -137,12 +138,11 @@ bool is_sound(const PackedLayout& layout) {
 
 }  // namespace
 
-Bytes PackedLayout::bytes() const {
-  return Bytes(product(padded) * static_cast<int64_t>(sizeof(float)));
-}
+Bytes PackedLayout::bytes() const { return Bytes(product(padded) * element_bytes); }
 
 PackedLayout packed_layout(const dnnl::memory::desc& description) {
   PackedLayout layout;
+  if (description.get_data_type() == dnnl::memory::data_type::bf16) layout.element_bytes = 2;
   if (description.get_format_kind() == dnnl::memory::format_kind::blocked) {
     layout.dims = description.get_dims();
     layout.padded = description.get_padded_dims();
@@ -162,7 +162,8 @@ PackedLayout packed_layout(const dnnl::memory::desc& description) {
 }
 
 std::string print(const PackedLayout& layout) {
-  std::string text = std::string(kPrefix) + ":d" + join(layout.dims) + ":p" + join(layout.padded) +
+  const std::string_view prefix = layout.element_bytes == 2 ? kBFloat16 : kFloat32;
+  std::string text = std::string(prefix) + ":d" + join(layout.dims) + ":p" + join(layout.padded) +
                      ":s" + join(layout.strides);
   std::string blocks;
   for (const PackedLayout::Block& block : layout.blocks) {
@@ -174,8 +175,10 @@ std::string print(const PackedLayout& layout) {
 
 PackedLayout parse_packed_layout(std::string_view text) {
   const std::string_view whole = text;
-  if (take(text, ':') != kPrefix) refuse_layout(whole);
+  const std::string_view prefix = take(text, ':');
+  if (prefix != kFloat32 && prefix != kBFloat16) refuse_layout(whole);
   PackedLayout layout;
+  layout.element_bytes = prefix == kBFloat16 ? 2 : 4;
   layout.dims = parse_numbers(take(text, ':'), 'd', whole);
   layout.padded = parse_numbers(take(text, ':'), 'p', whole);
   layout.strides = parse_numbers(take(text, ':'), 's', whole);
@@ -234,11 +237,20 @@ void WeightMover::for_each_run(const Move& move) const noexcept {
   }
 }
 
-void WeightMover::pack(const float* plain, float* packed) const noexcept {
+template <typename T>
+void WeightMover::pack_elements(const T* plain, T* packed) const noexcept {
   if (padded_) std::memset(packed, 0, packed_bytes_.size());
   for_each_run([=](int64_t from, int64_t to, int64_t count) {
     for (int64_t i = 0; i < count; ++i) packed[to + i] = plain[from + i];
   });
+}
+
+void WeightMover::pack(const float* plain, float* packed) const noexcept {
+  pack_elements(plain, packed);
+}
+
+void WeightMover::pack(const uint16_t* plain, uint16_t* packed) const noexcept {
+  pack_elements(plain, packed);
 }
 
 void WeightMover::unpack(const float* packed, float* plain, bool add) const noexcept {

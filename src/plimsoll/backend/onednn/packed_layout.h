@@ -34,6 +34,7 @@ struct PackedLayout {
     friend bool operator==(const Block&, const Block&) = default;
   };
   std::vector<Block> blocks;  // outermost first
+  int64_t element_bytes = 4;  // of float32; 2: of bfloat16
 
   Bytes bytes() const;
   friend bool operator==(const PackedLayout&, const PackedLayout&) = default;
@@ -41,7 +42,7 @@ struct PackedLayout {
 
 // Throws kBackend where the vendor's layout is not blocked.
 PackedLayout packed_layout(const dnnl::memory::desc& description);
-// "f32:d64x32x3x3:p64x32x3x3:s9216x16x3072x1024:b16@0x…"; no blanks.
+// "f32:d64x32x3x3:p64x32x3x3:s9216x16x3072x1024:b16@0x…", "bf16:…"; no blanks.
 std::string print(const PackedLayout& layout);
 // Throws kModel: the text comes from a graph.
 PackedLayout parse_packed_layout(std::string_view text);
@@ -55,10 +56,13 @@ class WeightMover {
 
   // Plain to packed; padding becomes zero.
   void pack(const float* plain, float* packed) const noexcept;
+  void pack(const uint16_t* plain, uint16_t* packed) const noexcept;
   // Packed to plain: stores, or adds to what is there.
   void unpack(const float* packed, float* plain, bool add) const noexcept;
 
  private:
+  template <typename T>
+  void pack_elements(const T* plain, T* packed) const noexcept;
   template <int kRun, typename Move>
   void move_rows(const Move& move) const noexcept;
   template <typename Move>

@@ -3,6 +3,7 @@
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
 #include "backend/reference/reference.h"
+#include "base/bfloat16.h"
 #include "ops/activation_functions.h"
 
 namespace plimsoll::backend {
@@ -103,22 +104,28 @@ std::unique_ptr<Kernel> make_reference_encoder(const EncoderRequest& request) {
   const int64_t per_sample = shape.elements_per_sample();
   const int64_t row = row_bytes(DType::kBits, shape).count();
   const int64_t samples = shape.has_batch() ? request.rows / shape[0].count : 1;
-  return reference::for_float(request.type.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    return reference::kernel_of([per_sample, row, samples](const KernelCall& call) {
+  const auto encode = [&]<typename T>(T, auto is_positive) {
+    return reference::kernel_of([per_sample, row, samples, is_positive](const KernelCall& call) {
       const T* x = reference::data_of<T>(call.inputs[0]);
       auto* bits = reference::data_of<uint8_t>(call.outputs[0]);
       for (int64_t sample = 0; sample < samples; ++sample) {
         for (int64_t byte = 0; byte < row; ++byte) {
           unsigned value = 0;
           for (int64_t bit = 0; bit < 8 && byte * 8 + bit < per_sample; ++bit) {
-            const bool positive = x[sample * per_sample + byte * 8 + bit] > T(0);
+            const bool positive = is_positive(x[sample * per_sample + byte * 8 + bit]);
             value |= static_cast<unsigned>(positive) << bit;
           }
           bits[sample * row + byte] = static_cast<uint8_t>(value);
         }
       }
     });
+  };
+  if (request.type.dtype == DType::kBFloat16) {
+    return encode(uint16_t(), [](uint16_t bits) { return float_of_bfloat16(bits) > 0.0f; });
+  }
+  return reference::for_float(request.type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return encode(zero, [](T x) { return x > T(0); });
   });
 }
 

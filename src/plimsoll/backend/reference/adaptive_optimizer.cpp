@@ -9,10 +9,10 @@
 namespace plimsoll::backend::reference {
 namespace {
 
-// One element of a weight, its gradient and up to two slots.
+// One element of a weight, its gradient, up to two slots, and what stands for g².
 template <typename T>
 struct Element {
-  T w, g, a, b;
+  T w, g, a, b, square;
 };
 
 // Runs update(Element&) on each element of a node with `kSlots` slots, after the weight's decay.
@@ -20,8 +20,14 @@ struct Element {
 template <typename T, int kSlots, typename Begin>
 std::unique_ptr<Kernel> update_kernel(const Problem& problem, Begin begin) {
   const T decay = static_cast<T>(problem.attributes.get_double("weight_decay", 0.0));
-  const bool counts = problem.inputs.size() == 4 + kSlots;
-  return kernel_of([begin, decay, counts](const KernelCall& call) {
+  // Only where there is one may another operand stand behind.
+  const bool counts =
+      problem.inputs.size() > 3 + kSlots && problem.inputs[3 + kSlots].dtype == DType::kInt64;
+  const size_t behind = 3 + kSlots + (counts ? 1 : 0);
+  const bool given = problem.inputs.size() > behind;
+  const bool magnitudes = problem.node.op->name() == "adamax";
+  return kernel_of([=](const KernelCall& call) {
+    const T* squares = given ? data_of<T>(call.inputs[behind]) : nullptr;
     const T lr = *data_of<T>(call.inputs[2 + kSlots]);
     const int64_t t = counts ? *data_of<int64_t>(call.inputs[3 + kSlots]) + 1 : 0;
     const auto update = begin(lr, t);
@@ -31,7 +37,8 @@ std::unique_ptr<Kernel> update_kernel(const Problem& problem, Begin begin) {
     const T* b = kSlots == 2 ? data_of<T>(call.inputs[3]) : a;
     const int64_t count = count_of(call.inputs[0]);
     for (int64_t i = 0; i < count; ++i) {
-      Element<T> e{w[i], g[i], a[i], b[i]};
+      const T square = squares != nullptr ? squares[i] : magnitudes ? std::abs(g[i]) : g[i] * g[i];
+      Element<T> e{w[i], g[i], a[i], b[i], square};
       if (decay != T(0)) e.w -= e.w * decay * lr;
       update(e);
       data_of<T>(call.outputs[0])[i] = e.w;
@@ -59,7 +66,7 @@ std::unique_ptr<Kernel> make_adagrad(const Problem& problem) {
     using T = decltype(zero);
     return update_kernel<T, 1>(problem, [eps = Numbers<T>(problem)("epsilon")](T lr, int64_t) {
       return [=](Element<T>& e) {
-        e.a += e.g * e.g;
+        e.a += e.square;
         e.w -= lr * e.g / std::sqrt(e.a + eps);
       };
     });
@@ -70,12 +77,17 @@ std::unique_ptr<Kernel> make_adadelta(const Problem& problem) {
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     const Numbers<T> number(problem);
-    return update_kernel<T, 2>(problem, [rho = number("rho"), take = number.rest("rho"),
+    const bool whole = problem.inputs.size() == 5;
+    return update_kernel<T, 2>(problem, [whole, rho = number("rho"), take = number.rest("rho"),
                                          eps = number("epsilon")](T lr, int64_t) {
       return [=](Element<T>& e) {
-        e.a = rho * e.a + take * (e.g * e.g);
-        const T delta = -(std::sqrt(e.b + eps) * e.g / std::sqrt(e.a + eps));
-        e.b = rho * e.b + take * (delta * delta);
+        e.a = rho * e.a + take * e.square;
+        const T before = std::sqrt(e.b + eps);
+        const T now = std::sqrt(e.a + eps);
+        const T delta = -(before * e.g / now);
+        // The sum of each read's δ².
+        const T factor = before / now;
+        e.b = rho * e.b + take * (whole ? delta * delta : factor * factor * e.square);
         e.w += lr * delta;
       };
     });
@@ -92,7 +104,7 @@ std::unique_ptr<Kernel> make_adamax(const Problem& problem) {
           const T rest = T(1) - std::pow(beta_1, static_cast<T>(t));
           return [=](Element<T>& e) {
             e.a += (e.g - e.a) * take;
-            e.b = std::max(beta_2 * e.b, std::abs(e.g));
+            e.b = std::max(beta_2 * e.b, e.square);
             e.w -= lr * e.a / (rest * (e.b + eps));
           };
         });
@@ -127,7 +139,7 @@ std::unique_ptr<Kernel> make_nadam(const Problem& problem) {
       const T rest = T(1) - std::pow(beta_2, static_cast<T>(t));
       return [=](Element<T>& e) {
         e.a += (e.g - e.a) * take_1;
-        e.b += (e.g * e.g - e.b) * take_2;
+        e.b += (e.square - e.b) * take_2;
         const T mean = next * e.a / (T(1) - product_next) + (T(1) - now) * e.g / (T(1) - product);
         e.w -= mean * lr / (std::sqrt(e.b / rest) + eps);
       };
@@ -146,7 +158,7 @@ std::unique_ptr<Kernel> make_ftrl(const Problem& problem) {
                   beta = number("beta")](T lr, int64_t) {
           const T l2_all = l2 + beta / (T(2) * lr);
           return [=](Element<T>& e) {
-            const T sum = e.a + e.g * e.g;
+            const T sum = e.a + e.square;
             const T raised = std::pow(sum, power);
             e.b += e.g + shrinkage * e.w - (raised - std::pow(e.a, power)) / lr * e.w;
             const T quadratic = raised / lr + T(2) * l2_all;

@@ -63,8 +63,24 @@ int64_t collect(const Operand& numbers, const Operand& dy, DType ids, int64_t fi
   return count;
 }
 
+// What embedding_grad sums of each gradient.
+enum class SumOf : uint8_t { kGradients, kSquares, kMagnitudes };
+
+SumOf read_sum_of(const graph::Attributes& attributes) {
+  const std::string what = attributes.get_string("sum_of", "gradients");
+  if (what == "squares") return SumOf::kSquares;
+  return what == "magnitudes" ? SumOf::kMagnitudes : SumOf::kGradients;
+}
+
 template <typename T>
-void scatter(const KernelCall& call, const Mention* mentions, int64_t count, double* sums) {
+double term_of(SumOf what, T gradient) {
+  if (what == SumOf::kSquares) return static_cast<double>(gradient * gradient);
+  return static_cast<double>(what == SumOf::kMagnitudes ? std::abs(gradient) : gradient);
+}
+
+template <typename T>
+void scatter(const KernelCall& call, SumOf what, const Mention* mentions, int64_t count,
+             double* sums) {
   const Operand& dy = call.inputs[1];
   const Operand& table = call.outputs[0];
   const int64_t columns = table.dims[1];
@@ -73,7 +89,7 @@ void scatter(const KernelCall& call, const Mention* mentions, int64_t count, dou
     std::fill_n(sums, columns, 0.0);
     for (; i < count && mentions[i].row == row; ++i) {
       const T* gradient = data_of<const T>(dy) + mentions[i].offset;
-      for (int64_t c = 0; c < columns; ++c) sums[c] += static_cast<double>(gradient[c]);
+      for (int64_t c = 0; c < columns; ++c) sums[c] += term_of(what, gradient[c]);
     }
     T* out = data_of<T>(table) + row * table.strides[0];
     for (int64_t c = 0; c < columns; ++c) out[c] += static_cast<T>(sums[c]);
@@ -82,11 +98,12 @@ void scatter(const KernelCall& call, const Mention* mentions, int64_t count, dou
 
 std::unique_ptr<Kernel> make_embedding_grad(const Problem& problem) {
   const DType ids = problem.inputs[0].dtype;
+  const SumOf what = read_sum_of(problem.attributes);
   return for_float(problem.inputs[1].dtype, [&](auto zero) {
     using T = decltype(zero);
     const int64_t mention_bytes = gradient_scratch(problem).count() -
                                   problem.outputs[0].shape[1].count * int64_t{sizeof(double)};
-    return kernel_of([ids, mention_bytes](const KernelCall& call) {
+    return kernel_of([ids, what, mention_bytes](const KernelCall& call) {
       const Operand& table = call.outputs[0];
       if (call.first) {
         for (int64_t r = 0; r < table.dims[0]; ++r) {
@@ -96,7 +113,8 @@ std::unique_ptr<Kernel> make_embedding_grad(const Problem& problem) {
       auto* mentions = reinterpret_cast<Mention*>(call.scratch);
       const int64_t count =
           collect(call.inputs[0], call.inputs[1], ids, 0, table.dims[0], mentions);
-      scatter<T>(call, mentions, count, reinterpret_cast<double*>(call.scratch + mention_bytes));
+      scatter<T>(call, what, mentions, count,
+                 reinterpret_cast<double*>(call.scratch + mention_bytes));
     });
   });
 }

@@ -4,6 +4,7 @@
 
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
+#include "base/bfloat16.h"
 
 namespace plimsoll::backend::reference {
 namespace {
@@ -119,6 +120,9 @@ std::unique_ptr<Kernel> fill(const Problem& problem, double value) {
     case DType::kFloat64:
       keep(value);
       break;
+    case DType::kBFloat16:
+      keep(bfloat16_of_float(static_cast<float>(value)));
+      break;
     case DType::kInt32:
       keep(static_cast<int32_t>(value));
       break;
@@ -149,12 +153,19 @@ std::unique_ptr<Kernel> make_constant(const Problem& problem) {
   return fill(problem, problem.attributes.get_double("value"));
 }
 
+// Moves bits of any element.
+constexpr KernelEntry mover(std::string_view op, std::unique_ptr<Kernel> (*make)(const Problem&)) {
+  return {op, make, nullptr, true, true};
+}
+
 constexpr KernelEntry kEntries[] = {
-    {"concat", make_concat},   {"constant", make_constant}, {"crop2d", make_crop2d},
-    {"fold_batch", make_copy}, {"ones", make_ones},         {"unfold_batch", make_copy},
-    {"pack", make_pack},       {"pad_axis", make_pad_axis}, {"reshape", make_copy},
-    {"slice", make_slice},     {"state_write", make_copy},  {"zero_pad2d", make_zero_pad2d},
-    {"zeros", make_zeros},
+    mover("concat", make_concat),    mover("constant", make_constant),
+    mover("crop2d", make_crop2d),    mover("fold_batch", make_copy),
+    mover("ones", make_ones),        mover("unfold_batch", make_copy),
+    mover("pack", make_pack),        mover("pad_axis", make_pad_axis),
+    mover("reshape", make_copy),     mover("slice", make_slice),
+    mover("state_write", make_copy), mover("zero_pad2d", make_zero_pad2d),
+    mover("zeros", make_zeros),
 };
 
 }  // namespace

@@ -118,6 +118,8 @@ std::unique_ptr<Kernel> make_rmsprop(const Problem& problem) {
       const T* g = data_of<T>(call.inputs[1]);
       const T* v = data_of<T>(call.inputs[2]);
       const T lr = *data_of<T>(call.inputs[kRate]);
+      const T* squares =
+          call.inputs.size() > kRate + 1 ? data_of<T>(call.inputs[kRate + 1]) : nullptr;
       const T rho = static_cast<T>(rho_value);
       const T take = static_cast<T>(1.0 - rho_value);
       T* new_w = data_of<T>(call.outputs[0]);
@@ -125,7 +127,8 @@ std::unique_ptr<Kernel> make_rmsprop(const Problem& problem) {
       const int64_t count = count_of(call.inputs[0]);
       for (int64_t i = 0; i < count; ++i) {
         const T gradient = g[i];
-        const T second = rho * v[i] + take * (gradient * gradient);
+        const T square = squares == nullptr ? gradient * gradient : squares[i];
+        const T second = rho * v[i] + take * square;
         T variance = second;
         if constexpr (kCentered) {
           const T mean = rho * data_of<T>(call.inputs[kMean])[i] + take * gradient;

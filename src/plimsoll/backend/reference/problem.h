@@ -42,6 +42,7 @@ struct KernelEntry {
   std::unique_ptr<Kernel> (*make)(const Problem&);
   Bytes (*scratch)(const Problem&) = nullptr;  // null: none
   bool row_exact = true;
+  bool moves = false;  // bits of elements of any size; the others compute in float32 or float64
 };
 
 // Kernels of one family each; table.cpp lists them all.

@@ -2,9 +2,9 @@
 
 // The reference backend: plain loops, the truth that other backends are compared with.
 //
-// Float32 and float64, one thread, any strides, every axis that operators declare. Sums of a block
-// are accumulated in double and rounded once. Other backends take single kernels from here for what
-// they do not have themselves.
+// Float32, float64, and bfloat16 computed in float32 (cpu/widened.h); one thread, any strides,
+// every axis that operators declare. Sums of a block are accumulated in double and rounded once.
+// Other backends take single kernels from here for what they do not have themselves.
 
 #include <memory>
 
@@ -23,6 +23,8 @@ ResidentBytes reference_resident_bytes(const graph::ProgramSet& programs);
 std::unique_ptr<Kernel> make_reference_kernel(const KernelRequest& request);
 std::unique_ptr<Kernel> make_reference_encoder(const EncoderRequest& request);
 bool has_reference_kernel(std::string_view op);
+// Whether that moves bits of elements of any size, bfloat16 too.
+bool reference_moves(std::string_view op);
 
 // Scratch of a call of the reference kernel, exactly.
 Bytes reference_scratch(const graph::Graph& graph, graph::NodeId node, int64_t batch,

@@ -1,5 +1,6 @@
 #include <array>
 
+#include "backend/cpu/widened.h"
 #include "backend/reference/problem.h"
 #include "backend/reference/reference.h"
 
@@ -71,8 +72,18 @@ const KernelEntry& get_kernel(const graph::Node& node) {
                                      std::string(node.op->name()) + "\". Use another backend.");
 }
 
+// Kernels compute in float32 and float64: bfloat16 is widened around them.
+bool is_widened(const KernelEntry& entry, const Problem& problem) {
+  return !entry.moves && cpu::has_bfloat16(problem.inputs, problem.outputs);
+}
+
 }  // namespace
 }  // namespace reference
+
+bool reference_moves(std::string_view op) {
+  const reference::KernelEntry* entry = reference::find_kernel(op);
+  return entry != nullptr && entry->moves;
+}
 
 bool has_reference_kernel(std::string_view op) { return reference::find_kernel(op) != nullptr; }
 
@@ -80,17 +91,25 @@ std::unique_ptr<Kernel> make_reference_kernel(const KernelRequest& request) {
   const graph::Node& node = request.graph.node(request.node);
   const reference::KernelEntry& entry = reference::get_kernel(node);
   return with_context("while making the kernel of " + node.name, [&] {
-    return entry.make(reference::make_problem(request.graph, request.node, request.batch,
-                                              request.extents, request.forms, request.begin));
+    reference::Problem problem = reference::make_problem(
+        request.graph, request.node, request.batch, request.extents, request.forms, request.begin);
+    if (!reference::is_widened(entry, problem)) return entry.make(problem);
+    cpu::widen(problem);
+    return cpu::make_widened(entry.make(problem), request, cpu::Isa::kGeneric, 1);
   });
 }
 
 Bytes reference_scratch(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                         std::span<const int64_t> extents, std::span<const std::string> forms) {
   const reference::KernelEntry& entry = reference::get_kernel(graph.node(node));
-  if (entry.scratch == nullptr) return Bytes(0);
   // None of these kernels asks where in an image its rows lie.
-  return entry.scratch(reference::make_problem(graph, node, batch, extents, forms, {}));
+  reference::Problem problem = reference::make_problem(graph, node, batch, extents, forms, {});
+  if (!reference::is_widened(entry, problem)) {
+    return entry.scratch == nullptr ? Bytes(0) : entry.scratch(problem);
+  }
+  cpu::widen(problem);
+  return cpu::widened_scratch(graph, node, batch, extents, forms) +
+         (entry.scratch == nullptr ? Bytes(0) : entry.scratch(problem));
 }
 
 bool reference_row_exact(const graph::Graph& graph, graph::NodeId node, int axis) {

@@ -28,7 +28,7 @@ std::unique_ptr<Kernel> make_transpose(const Problem& problem) {
   });
 }
 
-constexpr KernelEntry kEntries[] = {{"transpose", make_transpose}};
+constexpr KernelEntry kEntries[] = {{"transpose", make_transpose, nullptr, true, true}};
 
 }  // namespace
 

@@ -1,0 +1,210 @@
+// Every node of every case that may be of bfloat16, against the same node of float32.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "backend/backends.h"
+#include "base/bfloat16.h"
+#include "base/error.h"
+#include "ops/cases.h"
+#include "ops/evaluate.h"
+#include "ops/registry.h"
+
+namespace plimsoll::ops_test {
+namespace {
+
+using backend::Backend;
+using graph::Graph;
+using graph::GraphBuilder;
+using graph::NodeId;
+
+// Half a unit in the last of eight binary places, and what float32 itself may be off.
+constexpr double kRounding = 1.0 / 256;
+constexpr double kSums = 1e-5;
+
+// One node by itself, on inputs of these types; nullopt where the operator refuses them.
+std::optional<Graph> node_alone(const graph::Node& node, std::span<const graph::ValueType> types) {
+  GraphBuilder builder(ops::registry());
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i < types.size(); ++i) {
+    inputs.push_back(builder.input("input" + std::to_string(i), types[i]));
+  }
+  try {
+    builder.add(node.op->name(), "node", std::move(inputs), node.attributes);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return builder.finish();
+}
+
+// The first way that the operator takes to have some of its inputs in bfloat16, the first among
+// them: all, or the first so many of one type.
+std::optional<Graph> narrowed(const graph::Node& node, std::vector<graph::ValueType> types) {
+  std::vector<size_t> floats;
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i].dtype == DType::kFloat32) floats.push_back(i);
+  }
+  if (floats.empty() || floats[0] != 0 || types[0].shape.rank() == 0) return std::nullopt;
+  for (size_t count = floats.size(); count > 0; --count) {
+    // The last of them may be a weight behind operands that stay what they are.
+    std::vector<graph::ValueType> tried = types;
+    for (size_t i = 0; i < count; ++i) tried[floats[i]].dtype = DType::kBFloat16;
+    if (auto alone = node_alone(node, tried)) return alone;
+  }
+  return std::nullopt;
+}
+
+// The same numbers in another type; from float32 they are rounded.
+Buffer converted(const Buffer& from, const graph::ValueType& to, DType from_type, int64_t batch) {
+  if (to.dtype == from_type) return from;
+  Buffer result = make_buffer(to, batch);
+  for (size_t i = 0; i < result.size() / element_bytes(to.dtype).size(); ++i) {
+    if (to.dtype == DType::kBFloat16) {
+      result.as<uint16_t>()[i] = bfloat16_of_float(from.as<float>()[i]);
+    } else {
+      result.as<float>()[i] = float_of_bfloat16(from.as<uint16_t>()[i]);
+    }
+  }
+  return result;
+}
+
+std::vector<double> numbers_of(const Buffer& buffer, const graph::ValueType& type, int64_t batch) {
+  graph::ValueType wide = type;
+  if (type.dtype == DType::kBFloat16) wide.dtype = DType::kFloat32;
+  return to_doubles(converted(buffer, wide, type.dtype, batch), wide.dtype);
+}
+
+class BFloat16Test : public testing::TestWithParam<std::string> {};
+
+// Outputs of one node: bfloat16 within its rounding of what float32 gives, float32 as close as
+// ever.
+void expect_close(const Graph& narrow, const std::vector<Buffer>& got, const Graph& wide,
+                  const std::vector<Buffer>& expected, int64_t batch) {
+  for (ValueId output : narrow.nodes[0].outputs) {
+    const graph::ValueType& type = narrow.value(output).type;
+    if (!is_floating(type.dtype)) {
+      // Winners may differ where rounding made a tie; the gradients' tests see what they do.
+      continue;
+    }
+    const std::vector<double> a = numbers_of(got[output.index()], type, batch);
+    const std::vector<double> e =
+        numbers_of(expected[output.index()], wide.value(output).type, batch);
+    double most = 1e-30;
+    for (double x : e) most = std::max(most, std::abs(x));
+    const double rounding = type.dtype == DType::kBFloat16 ? kRounding : 0.0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      ASSERT_NEAR(a[i], e[i], rounding * std::abs(e[i]) + kSums * most)
+          << narrow.nodes[0].op->name() << " element " << i;
+    }
+  }
+}
+
+TEST_P(BFloat16Test, IsFloat32OnRoundedInputsRoundedOnce) {
+  const std::unique_ptr<Backend> reference = backend::make_backend("reference", {});
+  const std::unique_ptr<Backend> tested = backend::make_backend(GetParam(), {});
+  std::set<std::string, std::less<>> met;
+  for (const Case& test_case : all_cases()) {
+    if (!test_case.only.empty()) continue;
+    SCOPED_TRACE(test_case.name);
+    const int64_t batch = test_case.batch;
+    const BuiltCase built = build_case(test_case, DType::kFloat32);
+    std::vector<Buffer> all = fill_values(built, batch);
+    evaluate(*reference, built.graph, batch, Blocks::kWhole, built.graph.nodes.size(), all);
+    for (size_t n = 0; n < built.graph.nodes.size(); ++n) {
+      const graph::Node& node = built.graph.nodes[n];
+      const std::vector<graph::ValueType> types = graph::input_types(built.graph, NodeId(n));
+      const std::optional<Graph> narrow = narrowed(node, types);
+      if (!narrow) continue;
+      met.emplace(node.op->name());
+      std::vector<Buffer> values = fill_values(*narrow, {}, batch);
+      const std::optional<Graph> wide = node_alone(node, types);
+      ASSERT_TRUE(wide.has_value());
+      std::vector<Buffer> expected = fill_values(*wide, {}, batch);
+      for (size_t i = 0; i < types.size(); ++i) {
+        const graph::ValueType& type = narrow->values[i].type;
+        values[i] = converted(all[node.inputs[i].index()], type, types[i].dtype, batch);
+        expected[i] = converted(values[i], types[i], type.dtype, batch);
+      }
+      evaluate(*reference, *wide, batch, Blocks::kWhole, 1, expected);
+      evaluate(*tested, *narrow, batch, Blocks::kCatalog, 1, values);
+      expect_close(*narrow, values, *wide, expected, batch);
+      if (HasFatalFailure()) return;
+      // Twice the same bits.
+      std::vector<Buffer> again = values;
+      evaluate(*tested, *narrow, batch, Blocks::kCatalog, 1, again);
+      for (ValueId output : narrow->nodes[0].outputs) {
+        EXPECT_TRUE(again[output.index()].same_contents(values[output.index()])) << node.op->name();
+      }
+    }
+  }
+  for (const char* op : {"activation",
+                         "activation_grad",
+                         "add",
+                         "avg_pool2d",
+                         "avg_pool2d_grad",
+                         "batch_norm",
+                         "batch_norm_grad",
+                         "batch_norm_inference",
+                         "batch_norm_inference_grad",
+                         "batch_norm_inference_sums",
+                         "batch_norm_sums",
+                         "bias_add",
+                         "bias_grad",
+                         "cast",
+                         "channel_moments",
+                         "concat",
+                         "conv2d",
+                         "conv2d_grad_input",
+                         "conv2d_grad_kernel",
+                         "conv2d_pool",
+                         "conv2d_pool_grad_input",
+                         "conv2d_pool_grad_kernel",
+                         "crop2d",
+                         "dense",
+                         "dense_grad_input",
+                         "dense_grad_kernel",
+                         "dropout",
+                         "global_average_pool2d",
+                         "global_max_pool2d",
+                         "max_pool2d",
+                         "max_pool2d_grad",
+                         "multiply",
+                         "reshape",
+                         "scale_shift",
+                         "slice",
+                         "spatial_dropout",
+                         "subtract",
+                         "transpose",
+                         "upsample2d",
+                         "zero_pad2d"}) {
+    EXPECT_TRUE(met.contains(op)) << op << " was met in no case";
+  }
+}
+
+std::vector<std::string> computing_backends() {
+  std::vector<std::string> names = {"reference"};
+  if (backend::default_backend() != names[0]) names.emplace_back(backend::default_backend());
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, BFloat16Test, testing::ValuesIn(computing_backends()));
+
+TEST(BFloat16, RoundsToNearestAndTiesToEven) {
+  const auto rounded = [](float x) { return float_of_bfloat16(bfloat16_of_float(x)); };
+  EXPECT_EQ(rounded(1.0f), 1.0f);
+  EXPECT_EQ(rounded(1.0f + 1.0f / 256), 1.0f);               // a tie: to the even one below
+  EXPECT_EQ(rounded(1.0f + 3.0f / 256), 1.0f + 4.0f / 256);  // a tie: to the even one above
+  EXPECT_EQ(rounded(1.0f + 1.01f / 256), 1.0f + 2.0f / 256);
+  EXPECT_EQ(rounded(-0.0f), 0.0f);
+  EXPECT_TRUE(std::signbit(rounded(-0.0f)));
+  EXPECT_TRUE(std::isinf(rounded(3.4e38f)));
+  EXPECT_TRUE(std::isnan(rounded(std::nanf("1"))));
+  EXPECT_TRUE(std::isnan(rounded(-std::nanf("0x3fffff"))));
+}
+
+}  // namespace
+}  // namespace plimsoll::ops_test
