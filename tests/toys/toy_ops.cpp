@@ -102,6 +102,15 @@ void add_maps(graph::OpRegistry& registry) {
   });
   add(registry, "mix", like_first, [](const NodeTypes&) { return std::vector<Axis>{}; });
   add(
+      registry, "task",
+      [](const NodeTypes& node) -> std::vector<ValueType> {
+        const int64_t units = node.attributes.get_int("units");
+        return {{DType::kFloat32, Shape({Dim::batch(), Dim::constant(units)})}};
+      },
+      [](const NodeTypes& node) -> std::vector<Axis> {
+        return {batch(AxisKind::kMap, std::vector<AxisUse>(node.inputs.size(), kRows), {kRows})};
+      });
+  add(
       registry, "descend", like_first, [](const NodeTypes&) { return std::vector<Axis>{}; }, true);
 }
 

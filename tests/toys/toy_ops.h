@@ -15,6 +15,7 @@
 //   mix(x (B, C)) → (B, C)               no axis at all: x[b] - x[B-1-b]
 //   flat(x (B, …)) → (B, rest)           a view
 //   descend(w, g)                        w - g / 16, in place of w
+//   task(…){units, cost} → (B, units)    stands for any work: batch map; only planned, never run
 
 #include <map>
 #include <set>

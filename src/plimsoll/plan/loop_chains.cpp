@@ -1,15 +1,19 @@
 #include "plan/loop_chains.h"
 
+#include <algorithm>
+
 #include "graph/op.h"
 #include "plan/extents.h"
 #include "plan/walk.h"
 
 namespace plimsoll::plan {
 
+bool LoopChains::over_batch(const ProgramPlan& plan) {
+  return std::ranges::all_of(plan.loops,
+                             [](const Loop& loop) { return loop.axis == graph::kBatchAxis; });
+}
+
 std::optional<std::vector<ChainId>> LoopChains::number(const ProgramPlan& plan) {
-  for (const Loop& loop : plan.loops) {
-    if (loop.axis != graph::kBatchAxis) return std::nullopt;
-  }
   bool bound = false;
   walk_items(plan, [&](const Item& item, int64_t, LoopId) {
     const auto* call = std::get_if<Call>(&item);
@@ -19,7 +23,8 @@ std::optional<std::vector<ChainId>> LoopChains::number(const ProgramPlan& plan) 
   const std::vector<LoopId> parents = find_parents(plan);
   std::vector<ChainId> chains(plan.loops.size());
   for (size_t l = 0; l < chains.size(); ++l) {  // a parent stands before its children
-    const std::tuple key(at(chains, parents[l]), plan.loops[l].extent, plan.loops[l].slice);
+    const Loop& loop = plan.loops[l];
+    const std::tuple key(at(chains, parents[l]), loop.axis, loop.extent, loop.slice);
     chains[l] = known_.try_emplace(key, static_cast<ChainId>(known_.size() + 1)).first->second;
   }
   return chains;

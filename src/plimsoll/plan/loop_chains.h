@@ -1,16 +1,18 @@
 #pragma once
 
-// What a loop over the batch does, together with those around it, as one number.
+// What a loop does, together with those around it, as one number.
 //
 // Plans that the search tries have the same few loops again and again. What a call costs and how
-// many bytes an instance has follows from the node or value and from the loops around it: extents
-// and slices, outermost first. Such a chain gets a number when it is first seen, so that answers
-// can be remembered by number. Plans that cut other axes, or bind loops to axes of other names,
-// have no numbers: they are worked out anew.
+// many bytes an instance has follows from the node or value and from the loops around it: axes,
+// extents and slices, outermost first. Such a chain gets a number when it is first seen, so that
+// answers can be remembered by number. Plans that bind loops to axes of other names have no
+// numbers: they are worked out anew. So are the bytes of instances where loops are not all over the
+// batch: in loops over rows they follow from the readers' windows, too.
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -23,8 +25,11 @@ using ChainId = int32_t;
 
 class LoopChains {
  public:
-  // Per loop of the plan; nullopt where the plan has loops of another kind.
+  // Per loop of the plan; nullopt where calls bind loops to axes of other names.
   std::optional<std::vector<ChainId>> number(const ProgramPlan& plan);
+
+  // Whether all loops are over the batch.
+  static bool over_batch(const ProgramPlan& plan);
 
   // The number at `home`.
   static ChainId at(const std::vector<ChainId>& chains, LoopId home) {
@@ -32,7 +37,8 @@ class LoopChains {
   }
 
  private:
-  std::map<std::tuple<ChainId, int64_t, int64_t>, ChainId> known_;  // around, extent, slice
+  // Around, axis, extent, slice.
+  std::map<std::tuple<ChainId, std::string, int64_t, int64_t>, ChainId> known_;
 };
 
 // Answers by something's index and a chain.

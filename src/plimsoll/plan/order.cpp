@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "base/error.h"
 
@@ -24,31 +26,29 @@ class ListScheduler {
     for (size_t i = 0; i < dependencies.order.size(); ++i) {
       rank_[dependencies.order[i].index()] = i;
     }
+    keys_.resize(graph_.nodes.size());
+    is_ready_.resize(graph_.nodes.size());
     find_values();
   }
 
   std::vector<NodeId> order(const Stretch& stretch) {
     stretch_ = &stretch;
     std::vector<size_t> waiting(graph_.nodes.size());
-    std::vector<Ready> ready;
     for (NodeId node : stretch.nodes) {
       for (NodeId before : dependencies_.before[node.index()]) {
         if (same_stretch(before, node)) ++waiting[node.index()];
       }
-      if (waiting[node.index()] == 0) ready.push_back({node, delta(node)});
+      if (waiting[node.index()] == 0) make_ready(node);
     }
     std::vector<NodeId> result;
-    while (!ready.empty()) {
-      const auto best = std::ranges::min_element(
-          ready, [&](const Ready& a, const Ready& b) { return is_better(a, b); });
-      const NodeId node = best->node;
-      ready.erase(best);
+    while (!ready_.empty()) {
+      const NodeId node = dependencies_.order[ready_.begin()->second];
+      ready_.erase(ready_.begin());
+      is_ready_[node.index()] = false;
       result.push_back(node);
-      finish(node, ready);
+      finish(node);
       for (NodeId next : dependencies_.after[node.index()]) {
-        if (same_stretch(next, node) && --waiting[next.index()] == 0) {
-          ready.push_back({next, delta(next)});
-        }
+        if (same_stretch(next, node) && --waiting[next.index()] == 0) make_ready(next);
       }
     }
     PLIMSOLL_CHECK(result.size() == stretch.nodes.size(), "a stretch has no circles");
@@ -56,10 +56,20 @@ class ListScheduler {
   }
 
  private:
-  struct Ready {
-    NodeId node;
-    int64_t delta = 0;
-  };
+  // How well a node stands by the rule, then its place in the order: the least is taken.
+  using Key = std::pair<int64_t, size_t>;
+
+  Key key(NodeId node) const {
+    const size_t place = rank_[node.index()];
+    if (rule_ == OrderRule::kGraph) return {0, place};
+    return {rule_ == OrderRule::kSmallest ? delta(node) : std::min<int64_t>(delta(node), 1), place};
+  }
+
+  void make_ready(NodeId node) {
+    keys_[node.index()] = key(node);
+    ready_.insert(keys_[node.index()]);
+    is_ready_[node.index()] = true;
+  }
 
   bool same_stretch(NodeId a, NodeId b) const {
     return stretch_of_[a.index()] == stretch_of_[b.index()];
@@ -114,26 +124,21 @@ class ListScheduler {
     return sum;
   }
 
-  void finish(NodeId id, std::vector<Ready>& ready) {
+  void finish(NodeId id) {
     std::vector<ValueId> inputs = graph_.node(id).inputs;
     std::ranges::sort(inputs);
     inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
     for (ValueId input : inputs) {
-      --remaining_[input.index()];
-      if (rule_ == OrderRule::kGraph) continue;
-      for (Ready& other : ready) {
-        const auto& names = graph_.node(other.node).inputs;
-        if (std::ranges::find(names, input) != names.end()) other.delta = delta(other.node);
+      const size_t left = --remaining_[input.index()];
+      // The others stand as before unless the first reader or the last but one is done.
+      const bool changes = left == 1 || left + 1 == users_[input.index()];
+      if (rule_ == OrderRule::kGraph || !changes) continue;
+      for (NodeId other : facts_.users()[input.index()]) {
+        if (!is_ready_[other.index()]) continue;
+        ready_.erase(keys_[other.index()]);
+        make_ready(other);
       }
     }
-  }
-
-  bool is_better(const Ready& a, const Ready& b) const {
-    if (rule_ == OrderRule::kSmallest && a.delta != b.delta) return a.delta < b.delta;
-    if (rule_ == OrderRule::kFreeFirst && std::min(a.delta, b.delta) <= 0 && a.delta != b.delta) {
-      return a.delta < b.delta;
-    }
-    return rank_[a.node.index()] < rank_[b.node.index()];
   }
 
   const ProgramFacts& facts_;
@@ -143,6 +148,9 @@ class ListScheduler {
   const Stretch* stretch_ = nullptr;
   std::vector<size_t> stretch_of_;
   std::vector<size_t> rank_;
+  std::set<Key> ready_;
+  std::vector<Key> keys_;  // per node that is ready
+  std::vector<bool> is_ready_;
   std::vector<size_t> remaining_;  // readers of each value that are still to come
   std::vector<size_t> users_;      // readers in all
   std::vector<bool> local_;        // producer and readers are in one stretch

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "plan/evict.h"
+#include "plan/refine.h"
 #include "plan/residency.h"
 #include "plan/restore.h"
 #include "plan/walk.h"
@@ -29,6 +30,14 @@ constexpr int64_t kChangesPerBase = 40;
 constexpr int64_t kSmallProgram = 16;
 // Where they have so few cuts every choice of them is tried.
 constexpr size_t kMostExactCuts = 5;
+// In programs of so few nodes choices of cuts are improved bit by bit, at this share of all effort,
+// or that where there is nothing else to do; of values of at least so much of the smallest load,
+// where there are not too many cuts of them.
+constexpr int64_t kMediumProgram = 64;
+constexpr double kRefineShare = 0.15;
+constexpr double kUnslicedRefineShare = 0.6;
+constexpr double kLeastRefined = 0.01;
+constexpr size_t kMostRefined = 512;
 // Of checkpointing.
 constexpr size_t kMostSegments = 32;
 constexpr std::array<double, 5> kCheckpointShares = {1.0, 0.95, 0.9, 0.85, 0.8};
@@ -303,7 +312,49 @@ class Search {
       if (bases[b] == whole) note_smallest(first, "greedy eviction");
     }
     cut_exactly(uncut);
+    refine_all();
     if (options_.recompute) restore_all();
+  }
+
+  // From the smallest candidate on, by single cuts.
+  void refine_all() {
+    if (effort() > kMediumProgram || rows_ || options_.move) return;
+    const Bytes load = find_frontier().front()->load;
+    Recipe recipe = find_frontier().front()->recipe;
+    recipe.cuts = {};
+    const Bytes least(static_cast<int64_t>(kLeastRefined * load.size()));
+    std::vector<Cut> universe =
+        find_universe(trials_.build(recipe), least, facts_, trials_.dependencies());
+    std::erase_if(universe, [&](const Cut& cut) { return !is_allowed(cut); });
+    if (universe.empty() || universe.size() > kMostRefined) return;
+    const bool unsliced = find_flat_shapes().size() == 1;
+    const double share = unsliced ? kUnslicedRefineShare : kRefineShare;
+    const auto steps = static_cast<int64_t>(share * static_cast<double>(options_.max_steps));
+    refine_from(std::move(recipe), universe, std::min(steps, steps_) / effort());
+  }
+
+  void refine_from(Recipe recipe, const std::vector<Cut>& universe, int64_t trials) {
+    std::vector<std::vector<Cut>> known;
+    for (const Score* score : find_frontier()) {
+      if (score->recipe == recipe && score->cuts > 0) known.push_back(recipe_of(*score).cuts);
+    }
+    const auto score = [&](CutChoice& choice) {
+      steps_ -= effort();
+      recipe.cuts = choice.cuts;
+      const ProgramPlan plan = trials_.build(recipe);
+      choice.load = find_load(find_buffers(plan), kAlways);
+      choice.seconds = estimate_seconds(plan, facts_);
+    };
+    for (CutChoice& choice : refine_cuts(known, universe, score, trials)) {
+      recipe.cuts = {};
+      scores_.push_back(
+          {recipe, choice.load, choice.seconds, {}, chains_.size(), choice.cuts.size()});
+      chains_.push_back(std::move(choice.cuts));
+    }
+  }
+
+  bool is_allowed(const Cut& cut) const {
+    return cut.kind == CutKind::kForm ? options_.saved_forms && !rows_ : options_.recompute;
   }
 
   // On a ladder of loads from the smallest one up: what there is room for is kept again, in the
@@ -393,9 +444,7 @@ class Search {
   // Every choice of cuts from every candidate on, where these are few.
   void cut_exactly(size_t bases) {
     std::vector<Cut> cuts = find_all_cuts(facts_, trials_.dependencies());
-    std::erase_if(cuts, [&](const Cut& cut) {
-      return !(cut.kind == CutKind::kForm ? options_.saved_forms && !rows_ : options_.recompute);
-    });
+    std::erase_if(cuts, [&](const Cut& cut) { return !is_allowed(cut); });
     if (!small() || cuts.size() > kMostExactCuts) return;
     for (size_t choice = 1; choice < size_t{1} << cuts.size(); ++choice) {
       std::vector<Cut> chosen;
