@@ -9,8 +9,8 @@
 // what frees most bytes for its time first, until nothing is left to give up. Nothing of this
 // depends on a limit. Only candidates on the frontier of bytes against seconds are placed.
 //
-// In programs of at most 64 nodes the choices of cuts behind the smallest candidate are then improved
-// by single changes and random restarts of stretches (plan/refine.h).
+// In programs of at most 64 nodes the choices of cuts behind the smallest candidate are then
+// improved by single changes and random restarts of stretches (plan/refine.h).
 //
 // Programs of at most 16 nodes with at most 5 cuts are searched through: every shape (slices that
 // double, inner loops at the smallest) by every order rule, inputs kept and read again, and every
