@@ -1,5 +1,5 @@
-"""A batch that is cut into slices keeps the statistics of the whole batch, moving averages too, where
-gradients that are accumulated over smaller batches do not."""
+"""A batch that is cut into slices keeps the statistics of the whole batch, moving averages too,
+where gradients that are accumulated over smaller batches do not."""
 
 import json
 from pathlib import Path
