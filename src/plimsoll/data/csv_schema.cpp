@@ -28,17 +28,41 @@ std::string lower(std::string_view text) {
   return result;
 }
 
+// Among numbers it is one, and no category.
+bool is_infinite(std::string_view field) {
+  if (field.starts_with('-') || field.starts_with('+')) field.remove_prefix(1);
+  const std::string word = lower(field);
+  return word == "inf" || word == "infinity";
+}
+
 // What one pass learns of a column.
 struct Survey {
   bool any_number = false;
-  int64_t first_text_line = 0;  // 0: all numbers so far
+  int64_t first_text_line = 0;  // 0: all numbers so far, finite or not
   std::string first_text;
+  int64_t first_infinite_line = 0;  // 0: none so far, or text before
+  std::string first_infinite;
   std::set<std::string, std::less<>> values;
   bool overflown = false;  // too many values: they are not kept
   int64_t count = 0;
   double mean = 0;
   double squares = 0;  // of distances from the mean
 
+  // Infinities alone are words.
+  bool is_text() const { return first_text_line > 0 || (first_infinite_line > 0 && !any_number); }
+  void add_value(int64_t line, std::string_view field) {
+    if (first_text_line > 0) return;
+    double value = 0;
+    if (codec::parse_number(field, value)) {
+      add_number(value);
+    } else if (!is_infinite(field)) {
+      first_text_line = line;
+      first_text = field;
+    } else if (first_infinite_line == 0) {
+      first_infinite_line = line;
+      first_infinite = field;
+    }
+  }
   void add_number(double value) {
     any_number = true;
     ++count;
@@ -84,7 +108,8 @@ bool Inference::first_is_header(codec::CsvReader& reader) {
   if (options_.header == "no") return false;
   double ignored = 0;
   for (const std::string_view field : reader.fields()) {
-    if (codec::parse_number(field, ignored) || is_missing(field)) return false;
+    const bool number = codec::parse_number(field, ignored) || is_infinite(field);
+    if (number || is_missing(field)) return false;
   }
   // A few records are enough to see a number below a word.
   codec::CsvReader ahead(file_, schema_.delimiter);
@@ -160,13 +185,6 @@ void Inference::choose_columns() {
   if (schema_.label >= 0) columns[static_cast<size_t>(schema_.label)].used = true;
 }
 
-// Among numbers it is one, and no category.
-bool is_infinite(std::string_view field) {
-  if (field.starts_with('-') || field.starts_with('+')) field.remove_prefix(1);
-  const std::string word = lower(field);
-  return word == "inf" || word == "infinity";
-}
-
 void Inference::take_field(const codec::CsvReader& reader, size_t index, std::string_view field) {
   Survey& survey = surveys_[index];
   if (is_missing(field)) {
@@ -179,17 +197,7 @@ void Inference::take_field(const codec::CsvReader& reader, size_t index, std::st
                       : ". Fill missing values with --fill mean or --fill 0, or leave the column "
                         "out with --columns."));
   }
-  if (survey.any_number && survey.first_text_line == 0 && is_infinite(field)) {
-    refuse(reader.line(), index,
-           "expected a finite number, received \"" + std::string(field) + "\".");
-  }
-  double value = 0;
-  if (survey.first_text_line == 0 && codec::parse_number(field, value)) {
-    survey.add_number(value);
-  } else if (survey.first_text_line == 0) {
-    survey.first_text_line = reader.line();
-    survey.first_text = field;
-  }
+  survey.add_value(reader.line(), field);
   note_value(reader, index, field);
 }
 
@@ -200,16 +208,15 @@ void Inference::note_value(const codec::CsvReader& reader, size_t index, std::st
   if (!survey.overflown && survey.values.find(field) == survey.values.end()) {
     survey.values.emplace(field);
     category_bytes_ += kNodeBytes + static_cast<int64_t>(field.size());
-    const bool text = survey.first_text_line > 0;
-    if (survey.values.size() > (text ? kMaxCategories : kMaxNumbers)) overflow(survey);
+    if (survey.values.size() > (survey.is_text() ? kMaxCategories : kMaxNumbers)) overflow(survey);
     if (category_bytes_ > kMaxCategoryBytes) {
       for (Survey& other : surveys_) {
-        if (other.first_text_line == 0) overflow(other);
+        if (!other.is_text()) overflow(other);
       }
       if (category_bytes_ > kMaxCategoryBytes) overflow(survey);
     }
   }
-  if (!survey.overflown || survey.first_text_line == 0) return;
+  if (!survey.overflown || !survey.is_text()) return;
   if (survey.any_number) {
     refuse(survey.first_text_line, index,
            "expected a number as in the lines before, received \"" + survey.first_text + "\".");
@@ -245,9 +252,13 @@ void Inference::take_record(const codec::CsvReader& reader) {
 
 void Inference::finish() {
   for (size_t i = 0; i < surveys_.size(); ++i) {
-    Survey& survey = surveys_[i];
+    const Survey& survey = surveys_[i];
     CsvColumn& column = schema_.columns[i];
-    column.text = survey.first_text_line > 0;
+    if (survey.first_infinite_line > 0 && !survey.is_text()) {
+      refuse(survey.first_infinite_line, i,
+             "expected a finite number, received \"" + survey.first_infinite + "\".");
+    }
+    column.text = survey.is_text();
     if (column.text) {
       column.categories.assign(survey.values.begin(), survey.values.end());
     } else if (survey.count > 0) {

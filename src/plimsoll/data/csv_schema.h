@@ -3,11 +3,12 @@
 // What the columns of a CSV file are: names, numbers or categories, which one is the label.
 //
 // One pass over the file decides. A column is of numbers where every value in it is one; otherwise
-// its distinct values, sorted bytewise, are its categories. The label is the column that the user
-// names, else one that is called label, target, class or y, else the last. A first record without
-// a number above a column that has some is a header. Missing is an empty field, `?`, `NA`, `N/A`,
-// `NaN`, `null` or `None`: refused with line and column unless there is something to fill in. What
-// is held is bounded: 10,000 categories a column, 8 MiB in all.
+// its distinct values, sorted bytewise, are its categories. Infinity among numbers is refused,
+// wherever it stands. The label is the column that the user names, else one that is called label,
+// target, class or y, else the last. A first record without a number above a column that has some
+// is a header. Missing is an empty field, `?`, `NA`, `N/A`, `NaN`, `null` or `None`: refused with
+// line and column unless there is something to fill in. What is held is bounded: 10,000 categories
+// a column, 8 MiB in all.
 
 #include <cstdint>
 #include <memory>

@@ -148,6 +148,35 @@ TEST_F(CsvTest, WhatIsWrongIsSaidWithItsLine) {
   expect_error(ErrorKind::kData, "a header and none", [&] { open("a,b\n", options); });
 }
 
+TEST_F(CsvTest, InfinityAmongNumbersIsRefusedWhereverItStands) {
+  const auto refused = [&](const std::string& text, const std::string& what) {
+    expect_error(ErrorKind::kData, what + "\"", [&] { open(text); });
+  };
+  refused("a,y\n-Inf,0\n1,1\n2,0\n",
+          "line 2, column \"a\": expected a finite number, received \"-Inf");
+  refused("a,y\n1,0\n-Inf,1\n2,0\n",
+          "line 3, column \"a\": expected a finite number, received \"-Inf");
+  refused("a,y\n1,0\n2,1\ninfinity,0\n+inf,0\n",
+          "line 4, column \"a\": expected a finite number, received \"infinity");
+  refused("-inf,x\n1,y\n",
+          "line 1, column \"column 1\": expected a finite number, received \"-inf");
+  std::string many = "a,y\n+Inf,0\n";
+  for (int i = 0; i < 1500; ++i) many += std::to_string(i) + ",0\n";
+  refused(many, "line 2, column \"a\": expected a finite number, received \"+Inf");
+  // Among words it is one, and so it is alone.
+  for (const char* text : {"a,y\ninf,0\nlow,1\n", "a,y\nlow,1\ninf,0\n"}) {
+    EXPECT_EQ(open(text).csv->columns[0].categories, (std::vector<std::string>{"inf", "low"}));
+  }
+  DatasetOptions options;
+  options.header = "yes";
+  EXPECT_EQ(open("a,y\ninf,0\n-inf,1\n", options).csv->columns[0].categories,
+            (std::vector<std::string>{"-inf", "inf"}));
+  const Dataset mixed[] = {open("a,y\n1,0\ninf,0\nlow,1\n"), open("a,y\ninf,0\nlow,1\n1,0\n")};
+  for (const Dataset& dataset : mixed) {
+    EXPECT_EQ(dataset.csv->columns[0].categories, (std::vector<std::string>{"1", "inf", "low"}));
+  }
+}
+
 TEST_F(CsvTest, AnyPartOfALargeTable) {
   std::string text;
   for (int i = 0; i < 20'000; ++i)
