@@ -201,6 +201,34 @@ def test_damaged_images(images: Images, cats_dogs: Path, how: str) -> None:
     assert "(1 damaged ones skipped)" in result.stderr
 
 
+@pytest.mark.parametrize("name", ["preview.png", "preview.gif"])
+def test_an_image_beside_class_folders_is_no_sample(images: Images, name: str) -> None:
+    random_pngs(images, 8)
+    plain = images.fit("--output", images.folder / "plain.h5")
+    assert plain.returncode == 0 and "left out" not in plain.stderr, plain.stderr
+    expected = images.pixels([6, 5, 3])
+    (images.data / ".hidden.png").write_bytes(b"")
+    (images.data / name).write_bytes(next(images.data.rglob("bee/*.png")).read_bytes())
+    note = f"images: left out 1 image that lies beside the class folders ({name})."
+    done = images.fit("--output", images.folder / "beside.h5")
+    assert done.returncode == 0, done.stderr
+    assert note in done.stderr and "data: 8 samples of" in done.stderr, done.stderr
+    assert (images.folder / "beside.h5").read_bytes() == (images.folder / "plain.h5").read_bytes()
+    assert np.array_equal(images.pixels([6, 5, 3]), expected) and len(expected) == 8
+    (images.data / f"z{name}").write_bytes(b"")
+    done = images.fit()
+    assert f"left out 2 images that lie beside the class folders ({name} and others)" in done.stderr
+
+
+def test_labels_of_all_images_count_those_beside_folders(images: Images) -> None:
+    random_pngs(images, 8)
+    (images.data / "0.png").write_bytes(next(images.data.rglob("bee/*.png")).read_bytes())
+    np.save(images.folder / "y.npy", np.zeros(9, "float32"))
+    done = images.fit("--labels", images.folder / "y.npy")
+    assert done.returncode == 0, done.stderr
+    assert "data: 9 samples of" in done.stderr and "left out" not in done.stderr, done.stderr
+
+
 def test_wrong_folders(images: Images) -> None:
     result = images.fit()
     assert result.returncode == DATA, result.stderr

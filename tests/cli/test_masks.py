@@ -168,6 +168,44 @@ def test_partners_that_are_missing(pairs: Pairs) -> None:
     refused(pairs, DATA, "masks/07_mask.png: expected an image", "images/07.jpg or .png")
 
 
+@pytest.mark.parametrize("cached", [False, True])
+def test_damaged_partners_leave_together(pairs: Pairs, cached: bool) -> None:
+    """A damaged image takes its mask along and a damaged mask its image, into a cache too."""
+    bright(pairs, 9)
+    model = pairs.model(1, "sigmoid")
+    both = [(pairs.images, "03"), (pairs.masks, "05"), (pairs.images, "07"), (pairs.masks, "07")]
+    for folder, name in both:
+        path = folder / f"{name}.png"
+        path.write_bytes(path.read_bytes()[:-30])
+    more = ["--skip-damaged", *(["--cache", pairs.folder / "cache"] if cached else [])]
+    done = pairs.fit(model, "binary_crossentropy", *more)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("data: 6 samples of"), done.stderr
+    assert "(3 damaged ones skipped)" in done.stderr
+    first = pairs.trained("first", model, "binary_crossentropy", *more)
+    again = pairs.trained("again", model, "binary_crossentropy", *more)
+    for name in ["03", "05", "07"]:
+        (pairs.images / f"{name}.png").unlink()
+        (pairs.masks / f"{name}.png").unlink()
+    assert first == again == pairs.trained("sound", model, "binary_crossentropy")
+
+
+def test_a_cache_follows_what_is_left(pairs: Pairs) -> None:
+    """A mask that is damaged later, and one that is mended: no run reads another's cache."""
+    bright(pairs, 5)
+    model = pairs.model(1, "sigmoid")
+    more = ["--skip-damaged", "--cache", pairs.folder / "cache"]
+    path = pairs.masks / "02.png"
+    good = path.read_bytes()
+    for content, left in [(good, 5), (good[:-30], 4), (good, 5)]:
+        path.write_bytes(content)
+        done = pairs.fit(model, "binary_crossentropy", *more)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.startswith(f"data: {left} samples of"), done.stderr
+        shapes = sorted(np.load(file).shape for file in (pairs.folder / "cache").iterdir())
+        assert shapes == [(left, SIDE, SIDE, 1), (left, SIDE, SIDE, 3)]
+
+
 def test_masks_that_are_none(pairs: Pairs) -> None:
     bright(pairs, 4)
     numbers = np.zeros((9, 8), "uint8")

@@ -69,6 +69,8 @@ ImageInfo read_image_info(const ByteReader& file) {
   return info;
 }
 
+std::string image_libraries() { return jpeg_library() + ", " + png_library(); }
+
 bool is_lossy_image(const ByteReader& file) { return form_of(file) == Form::kJpeg; }
 
 void decode_mask(const ByteReader& file, const ImageStart& start,

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/bytes.h"
 #include "codec/byte_reader.h"
@@ -49,5 +50,9 @@ void decode_mask(const ByteReader& file, const ImageStart& start, const ImageRow
 
 // Whether compression changes the numbers: JPEG.
 bool is_lossy_image(const ByteReader& file);
+
+// Names and versions of the libraries that decode, as they were built against: another version may
+// give other pixels.
+std::string image_libraries();
 
 }  // namespace plimsoll::codec

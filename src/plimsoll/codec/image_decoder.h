@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "codec/image.h"
 
@@ -29,5 +30,9 @@ class ImageDecoder {
 
 std::unique_ptr<ImageDecoder> make_jpeg_decoder(const ByteReader& file);
 std::unique_ptr<ImageDecoder> make_png_decoder(const ByteReader& file);
+
+// Name and version.
+std::string jpeg_library();
+std::string png_library();
 
 }  // namespace plimsoll::codec

@@ -207,4 +207,12 @@ std::unique_ptr<ImageDecoder> make_jpeg_decoder(const ByteReader& file) {
   return std::make_unique<JpegDecoder>(file);
 }
 
+std::string jpeg_library() {
+#ifdef LIBJPEG_TURBO_VERSION_NUMBER
+  return "libjpeg-turbo " + std::to_string(LIBJPEG_TURBO_VERSION_NUMBER);
+#else
+  return "libjpeg " + std::to_string(JPEG_LIB_VERSION);
+#endif
+}
+
 }  // namespace plimsoll::codec

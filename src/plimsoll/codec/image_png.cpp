@@ -178,4 +178,6 @@ std::unique_ptr<ImageDecoder> make_png_decoder(const ByteReader& file) {
   return std::make_unique<PngDecoder>(file);
 }
 
+std::string png_library() { return "libpng " PNG_LIBPNG_VER_STRING; }
+
 }  // namespace plimsoll::codec

@@ -57,7 +57,7 @@ Bytes wants(const RowSource& source, const Asked& asked) {
   return asked.ranges > 1 && all > kMostAhead ? Bytes(0) : min(all, kMostAhead);
 }
 
-// Labels that are images, of each output that has a loss.
+// Labels that are images, of each output that has a loss, and the images they belong to.
 void open_mask_targets(const DatasetOptions& options, std::vector<Port> outputs, Dataset& dataset) {
   const auto is_mask = [](const Port& port) { return is_mask_folder(port.path); };
   if (dataset.images == nullptr || !std::ranges::all_of(outputs, is_mask)) {
@@ -71,10 +71,11 @@ void open_mask_targets(const DatasetOptions& options, std::vector<Port> outputs,
                          : ": expected masks for each output, received some alone") +
                     ".");
   }
-  for (const auto& mask :
-       open_masks(outputs, *dataset.images, options, dataset.skipped, dataset.notes)) {
-    dataset.targets.push_back(mask);
-  }
+  MaskedImages opened = open_masked_images(outputs, dataset.images, options);
+  dataset.features = {std::move(opened.images)};
+  dataset.targets = std::move(opened.masks);
+  dataset.skipped += opened.skipped;
+  dataset.notes.insert(dataset.notes.end(), opened.notes.begin(), opened.notes.end());
   dataset.form = "images with masks";
 }
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/suggest.h"
+#include "data/folder_entries.h"
 
 namespace plimsoll::data {
 namespace {
@@ -22,23 +23,35 @@ std::string ending_of(const fs::path& path) {
   return ending;
 }
 
+bool is_unread(const std::string& ending) { return ending == ".bmp" || ending == ".gif"; }
+
+bool is_read(const std::string& ending) {
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+}
+
+// Of a form that is read or not.
+bool is_picture(const fs::path& path) {
+  const std::string ending = ending_of(path);
+  return is_read(ending) || is_unread(ending);
+}
+
 bool is_image(const fs::path& path) {
   const std::string ending = ending_of(path);
-  if (ending == ".bmp" || ending == ".gif") {
+  if (is_unread(ending)) {
     throw Error(ErrorKind::kData, path.string() + ": expected images in JPEG or PNG, received a " +
                                       ending.substr(1) + " file. Convert it, or move it away.");
   }
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+  return is_read(ending);
 }
 
 std::vector<std::string> folders_in(const std::string& path) {
   std::vector<std::string> names;
-  std::error_code failed;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, failed)) {
+  const std::error_code failed = visit_entries(path, [&](const fs::directory_entry& entry) {
     std::error_code ignored;
     const std::string name = entry.path().filename().string();
     if (entry.is_directory(ignored) && !name.starts_with('.')) names.push_back(name);
-  }
+    return true;
+  });
   if (failed) throw_io(path, "list the folder", failed.value());
   std::sort(names.begin(), names.end());
   return names;
@@ -66,14 +79,32 @@ ImageFolder::ImageFolder(const std::string& path, Layout layout,
                                                 "PNG images in them, received none."));
 }
 
-bool ImageFolder::is_flat(const std::string& path) {
-  std::error_code failed;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, failed)) {
+ImageFolder::Loose ImageFolder::find_loose(const std::string& path) {
+  Loose loose;
+  const std::error_code failed = visit_entries(path, [&](const fs::directory_entry& entry) {
     std::error_code ignored;
-    const bool hidden = entry.path().filename().string().starts_with('.');
-    if (!hidden && entry.is_regular_file(ignored) && is_image(entry.path())) return true;
-  }
+    std::string name = entry.path().filename().string();
+    if (name.starts_with('.') || !entry.is_regular_file(ignored) || !is_picture(entry.path())) {
+      return true;
+    }
+    if (loose.count++ == 0 || name < loose.first) loose.first = std::move(name);
+    return true;
+  });
   if (failed) throw_io(path, "list the folder", failed.value());
+  return loose;
+}
+
+bool ImageFolder::has_class_images(const std::string& path) {
+  for (const std::string& name : folders_in(path)) {
+    const std::string folder = path + "/" + name;
+    std::error_code failed;
+    auto files = fs::recursive_directory_iterator(folder, failed);
+    for (; !failed && files != fs::end(files); files.increment(failed)) {
+      std::error_code unreadable;
+      if (files->is_regular_file(unreadable) && is_picture(files->path())) return true;
+    }
+    if (failed) throw_io(folder, "list the folder", failed.value());
+  }
   return false;
 }
 

@@ -26,8 +26,14 @@ class ImageFolder {
   // is kData.
   explicit ImageFolder(const std::string& path, Layout layout = Layout::kClasses,
                        const std::vector<std::string>* classes = nullptr);
-  // Whether images lie in the folder itself rather than in folders of it.
-  static bool is_flat(const std::string& path);
+  // Images of any form that lie in the folder itself rather than in folders of it.
+  struct Loose {
+    int64_t count = 0;
+    std::string first;  // name, bytewise
+  };
+  static Loose find_loose(const std::string& path);
+  // Whether one of its folders holds an image of any form.
+  static bool has_class_images(const std::string& path);
 
   const std::string& path() const { return path_; }
   const std::vector<std::string>& classes() const { return classes_; }

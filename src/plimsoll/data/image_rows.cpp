@@ -88,6 +88,10 @@ ImageShape shape_of(const std::string& path, const std::vector<int64_t>& sample)
                   to_string(fixed_shape(sample)) + ".");
 }
 
+MakeDecoder decoder_of(const ImageShape& shape) {
+  return [shape] { return std::make_unique<PixelDecoder>(shape); };
+}
+
 }  // namespace
 
 int64_t keep_sound(ImageFolder& folder, const std::vector<bool>& sound) {
@@ -100,32 +104,38 @@ int64_t keep_sound(ImageFolder& folder, const std::vector<bool>& sound) {
   return dropped;
 }
 
-ImageSources open_images(const std::string& path, const std::vector<std::string>* classes,
-                         const DatasetOptions& options, ImageFolder::Layout layout) {
-  const ImageShape shape = shape_of(path, options.sample_shape);
-  auto folder = std::make_shared<ImageFolder>(path, layout, classes);
-  Decoding decoding;
-  decoding.threads = decoding_threads(options.threads);
-  const MakeDecoder make = [shape] { return std::make_unique<PixelDecoder>(shape); };
-  ImageSources sources;
-  if (options.skip_damaged) {
-    sources.skipped =
-        keep_sound(*folder, find_sound(*folder, make, shape.elements(), decoding.threads));
-  }
-  sources.folder = folder;
+std::vector<bool> find_sound_images(const ImageFolder& folder, const DatasetOptions& options) {
+  const ImageShape shape = shape_of(folder.path(), options.sample_shape);
+  if (!options.skip_damaged) return std::vector<bool>(static_cast<size_t>(folder.count()), true);
+  return find_sound(folder, decoder_of(shape), shape.elements(), decoding_threads(options.threads));
+}
+
+std::unique_ptr<RowSource> make_image_rows(const std::shared_ptr<const ImageFolder>& folder,
+                                           const DatasetOptions& options,
+                                           std::vector<std::string>& notes) {
+  const ImageShape shape = shape_of(folder->path(), options.sample_shape);
   const std::vector<int64_t> row_shape = {shape.height, shape.width, shape.channels};
+  const int threads = decoding_threads(options.threads);
   const auto decode = [&]() -> CacheInput {
     const ImageFacts facts =
-        read_headers(*folder, shape.channels, shape.height, shape.width, decoding.threads);
-    decoding.working = facts.working;
+        read_headers(*folder, shape.channels, shape.height, shape.width, threads);
     // Pixels that are not resized are whole numbers.
-    return {decoded_rows(folder, row_shape, make, decoding),
+    return {decoded_rows(folder, row_shape, decoder_of(shape), {facts.working, threads}),
             facts.exact_size ? DType::kUInt8 : DType::kFloat32};
   };
-  sources.images = options.cache.empty()
-                       ? decode().rows
-                       : cached_rows({options.cache, options.cache_limit, "bilinear", row_shape},
-                                     folder, decode, sources.notes);
+  if (options.cache.empty()) return decode().rows;
+  return cached_rows({options.cache, options.cache_limit, "bilinear", row_shape}, folder, decode,
+                     notes);
+}
+
+ImageSources open_images(const std::string& path, const std::vector<std::string>* classes,
+                         const DatasetOptions& options, ImageFolder::Layout layout) {
+  shape_of(path, options.sample_shape);  // before a large folder is listed
+  auto folder = std::make_shared<ImageFolder>(path, layout, classes);
+  ImageSources sources;
+  sources.skipped = keep_sound(*folder, find_sound_images(*folder, options));
+  sources.images = make_image_rows(folder, options, sources.notes);
+  sources.folder = folder;
   if (layout == ImageFolder::Layout::kFlat) return sources;
   const auto class_count = static_cast<int64_t>(folder->classes().size());
   sources.labels = std::make_unique<ClassRows>(

@@ -30,6 +30,14 @@ ImageSources open_images(const std::string& path, const std::vector<std::string>
                          const DatasetOptions& options,
                          ImageFolder::Layout layout = ImageFolder::Layout::kClasses);
 
+// The steps of open_images, for images that leave together with what belongs to them. All samples
+// are sound unless options.skip_damaged; rows, and the name of their cache, follow what the folder
+// holds when they are made: nothing may leave it later.
+std::vector<bool> find_sound_images(const ImageFolder& folder, const DatasetOptions& options);
+std::unique_ptr<RowSource> make_image_rows(const std::shared_ptr<const ImageFolder>& folder,
+                                           const DatasetOptions& options,
+                                           std::vector<std::string>& notes);
+
 // Leaves out what is not sound; how many. Throws kData where nothing is left.
 int64_t keep_sound(ImageFolder& folder, const std::vector<bool>& sound);
 

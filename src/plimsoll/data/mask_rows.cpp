@@ -172,45 +172,67 @@ struct Masks {
   MakeDecoder make;
 };
 
+// Of numbers that compression has changed none can be told from another class. It reads the first
+// bytes of each file, since a name may be wrong.
+void refuse_lossy(const ImageFolder& masks, int64_t classes) {
+  for (int64_t i = 0; i < masks.count(); ++i) {
+    if (!codec::is_lossy_image(*codec::open_reader(masks.file(i)))) continue;
+    throw Error(ErrorKind::kData,
+                masks.file(i) +
+                    ": expected a mask whose numbers are kept exactly (the model tells " +
+                    std::to_string(classes) +
+                    " classes apart), received a JPEG, whose compression changes them. Save masks "
+                    "as PNG from what they were made of.");
+  }
+}
+
+void leave_out_damaged(const Masks& masks, const DatasetOptions& options,
+                       std::vector<bool>& sound) {
+  const std::vector<bool> own = find_sound(*masks.folder, masks.make, masks.shape.elements(),
+                                           decoding_threads(options.threads));
+  for (size_t i = 0; i < own.size(); ++i) sound[i] = sound[i] && own[i];
+}
+
+std::shared_ptr<RowSource> make_rows(const Masks& masks, const DatasetOptions& options,
+                                     std::vector<std::string>& notes) {
+  const MaskShape& shape = masks.shape;
+  const int threads = decoding_threads(options.threads);
+  const std::vector<int64_t> row_shape = {shape.height, shape.width, shape.channels};
+  const auto decode = [&]() -> CacheInput {
+    const ImageFacts facts = read_headers(*masks.folder, 3, shape.height, shape.width, threads);
+    return {decoded_rows(masks.folder, row_shape, masks.make, {facts.working, threads}),
+            DType::kUInt8};
+  };
+  if (options.cache.empty()) return decode().rows;
+  const std::string form = "mask of " + std::to_string(shape.classes);
+  return cached_rows({options.cache, options.cache_limit, form, row_shape}, masks.folder, decode,
+                     notes);
+}
+
 }  // namespace
 
-std::vector<std::shared_ptr<RowSource>> open_masks(const std::vector<Port>& outputs,
-                                                   ImageFolder& images,
-                                                   const DatasetOptions& options, int64_t& skipped,
-                                                   std::vector<std::string>& notes) {
-  const int threads = decoding_threads(options.threads);
+MaskedImages open_masked_images(const std::vector<Port>& outputs,
+                                const std::shared_ptr<ImageFolder>& images,
+                                const DatasetOptions& options) {
   std::vector<Masks> all;
-  std::vector<bool> sound(static_cast<size_t>(images.count()), true);
   for (const Port& output : outputs) {
     const MaskShape shape = shape_of(output);
     Masks masks{shape, std::make_shared<ImageFolder>(output.path, ImageFolder::Layout::kFlat),
                 [shape] { return std::make_unique<MaskDecoder>(shape); }};
-    match(images, *masks.folder);
-    if (options.skip_damaged) {
-      const std::vector<bool> own =
-          find_sound(*masks.folder, masks.make, shape.elements(), threads);
-      for (size_t i = 0; i < own.size(); ++i) sound[i] = sound[i] && own[i];
-    }
+    match(*images, *masks.folder);
+    if (shape.classes > 2) refuse_lossy(*masks.folder, shape.classes);
     all.push_back(std::move(masks));
   }
-  if (options.skip_damaged) skipped += keep_sound(images, sound);
-  std::vector<std::shared_ptr<RowSource>> sources;
-  for (Masks& masks : all) {
-    masks.folder->retain(sound);
-    const MaskShape& shape = masks.shape;
-    const std::vector<int64_t> row_shape = {shape.height, shape.width, shape.channels};
-    const auto decode = [&]() -> CacheInput {
-      const ImageFacts facts = read_headers(*masks.folder, 3, shape.height, shape.width, threads);
-      return {decoded_rows(masks.folder, row_shape, masks.make, {facts.working, threads}),
-              DType::kUInt8};
-    };
-    const std::string form = "mask of " + std::to_string(shape.classes);
-    sources.push_back(options.cache.empty()
-                          ? decode().rows
-                          : cached_rows({options.cache, options.cache_limit, form, row_shape},
-                                        masks.folder, decode, notes));
+  std::vector<bool> sound = find_sound_images(*images, options);
+  if (options.skip_damaged) {
+    for (const Masks& masks : all) leave_out_damaged(masks, options, sound);
   }
-  return sources;
+  MaskedImages opened;
+  opened.skipped = keep_sound(*images, sound);
+  for (const Masks& masks : all) masks.folder->retain(sound);
+  opened.images = make_image_rows(images, options, opened.notes);
+  for (const Masks& masks : all) opened.masks.push_back(make_rows(masks, options, opened.notes));
+  return opened;
 }
 
 }  // namespace plimsoll::data

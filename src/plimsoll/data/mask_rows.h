@@ -7,8 +7,9 @@
 // A mask belongs to the image of the same name, endings aside; one without the other is kData. Its
 // pixels are the classes' numbers as they are stored, resized without mixing them (the nearest one,
 // centres of pixels at halves: tf.image.resize(method="nearest")). Where the model tells two
-// classes apart 255 means 1 too, and a JPEG's numbers above 127 do. A sample is (height, width, 1)
-// of numbers, or of a class for each of the output's channels (1 where it is this one) where the
+// classes apart 255 means 1 too, and a JPEG's numbers above 127 do; where it tells more apart, a
+// JPEG is refused: what its compression changes would be other classes. A sample is (height, width,
+// 1) of numbers, or of a class for each of the output's channels (1 where it is this one) where the
 // loss takes no numbers.
 
 #include <memory>
@@ -21,13 +22,19 @@
 
 namespace plimsoll::data {
 
-// Masks in the order of `images`, for each of `outputs` from the folder that its path names. With
-// options.skip_damaged images whose masks cannot be decoded leave `images` too, and are counted in
-// `skipped`; `notes` says what was not done as asked. Throws kConfig where an output is no image,
-// kData naming the file.
-std::vector<std::shared_ptr<RowSource>> open_masks(const std::vector<Port>& outputs,
-                                                   ImageFolder& images,
-                                                   const DatasetOptions& options, int64_t& skipped,
-                                                   std::vector<std::string>& notes);
+struct MaskedImages {
+  std::unique_ptr<RowSource> images;              // as those of image_rows.h
+  std::vector<std::shared_ptr<RowSource>> masks;  // in the order of the images, for each output
+  int64_t skipped = 0;
+  std::vector<std::string> notes{};  // of what was not done as asked
+};
+
+// The images of a flat folder and their masks, for each of `outputs` from the folder that its path
+// names. With options.skip_damaged images that cannot be decoded, or whose masks cannot, leave the
+// folder; partners are matched before. Throws kConfig where an output is no image, kData naming the
+// file.
+MaskedImages open_masked_images(const std::vector<Port>& outputs,
+                                const std::shared_ptr<ImageFolder>& images,
+                                const DatasetOptions& options);
 
 }  // namespace plimsoll::data

@@ -14,6 +14,7 @@
 #include "codec/zip_reader.h"
 #include "data/csv_rows.h"
 #include "data/csv_schema.h"
+#include "data/folder_entries.h"
 #include "data/hdf5_rows.h"
 #include "data/image_rows.h"
 #include "data/joined_rows.h"
@@ -94,11 +95,11 @@ void open_table(const DatasetOptions& options, const Dataset* like, Dataset& dat
 // The files of chunks in a folder, by name.
 std::vector<std::string> chunks_in(const std::string& folder) {
   std::vector<std::string> paths;
-  std::error_code failed;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
+  const std::error_code failed = visit_entries(folder, [&](const fs::directory_entry& entry) {
     const std::string ending = entry.path().extension().string();
     if (ending == ".npy" || ending == ".npz") paths.push_back(entry.path().string());
-  }
+    return true;
+  });
   if (failed) throw_io(folder, "list the folder", failed.value());
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -111,24 +112,42 @@ bool has_masks(const DatasetOptions& options) {
   return !options.outputs.empty() && is_mask_folder(options.outputs.front().path);
 }
 
+// Class folders where any holds images, unless labels are named: those are of all images. What lies
+// beside class folders is no sample.
+ImageFolder::Layout layout_of(const DatasetOptions& options, std::vector<std::string>& notes) {
+  const ImageFolder::Loose loose = ImageFolder::find_loose(options.data);
+  if (loose.count == 0) return ImageFolder::Layout::kClasses;
+  if (has_own_labels(options) || !ImageFolder::has_class_images(options.data)) {
+    return ImageFolder::Layout::kFlat;
+  }
+  notes.push_back(
+      options.data + ": left out " +
+      (loose.count == 1 ? "1 image that lies" : std::to_string(loose.count) + " images that lie") +
+      " beside the class folders (" + loose.first + (loose.count == 1 ? ")." : " and others)."));
+  return ImageFolder::Layout::kClasses;
+}
+
 void open_image_folder(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
-  const bool known = like != nullptr && like->classes != nullptr;
-  const bool flat = ImageFolder::is_flat(options.data) || has_masks(options);
-  ImageSources sources =
-      open_images(options.data, known ? like->classes.get() : nullptr, options,
-                  flat ? ImageFolder::Layout::kFlat : ImageFolder::Layout::kClasses);
   dataset.form = "images";
+  if (has_masks(options)) {  // rows are made once it is known which masks are sound
+    dataset.images = std::make_shared<ImageFolder>(options.data, ImageFolder::Layout::kFlat);
+    dataset.file_bytes = Bytes(dataset.images->file_bytes());
+    return;
+  }
+  const bool known = like != nullptr && like->classes != nullptr;
+  const ImageFolder::Layout layout = layout_of(options, dataset.notes);
+  ImageSources sources =
+      open_images(options.data, known ? like->classes.get() : nullptr, options, layout);
   dataset.file_bytes = Bytes(sources.folder->file_bytes());
   dataset.skipped = sources.skipped;
-  dataset.notes = sources.notes;
-  if (flat) {
+  dataset.notes.insert(dataset.notes.end(), sources.notes.begin(), sources.notes.end());
+  dataset.features.push_back(std::move(sources.images));
+  if (layout == ImageFolder::Layout::kFlat) {
     dataset.images = sources.folder;
-    dataset.features.push_back(std::move(sources.images));
     return;
   }
   dataset.sorted_by_class = true;
   dataset.classes = std::make_shared<const std::vector<std::string>>(sources.folder->classes());
-  dataset.features.push_back(std::move(sources.images));
   dataset.targets.push_back(std::move(sources.labels));
 }
 

@@ -15,12 +15,18 @@
 #include "base/hash.h"
 #include "base/shape.h"
 #include "base/spill_folder.h"
+#include "codec/image.h"
+#include "data/folder_entries.h"
 #include "data/npy_sink.h"
 
 namespace plimsoll::data {
 namespace {
 
 namespace fs = std::filesystem;
+
+// One more whenever the same files become other samples: by how images and masks are decoded and
+// resized, or by how a cache is laid out.
+constexpr int kDecodingVersion = 1;
 
 // What stays of a run that was killed while it wrote; one that writes is younger.
 constexpr std::chrono::minutes kAbandoned(10);
@@ -76,8 +82,9 @@ std::string source_name(const CacheRequest& request, const ImageFolder& files) {
   return "images-" + to_hex(source.value()) + "-";
 }
 
-std::string content_name(const ImageFolder& files) {
+std::string content_name(const CacheRequest& request, const ImageFolder& files) {
   Fingerprint content;
+  content.add(request.decoding);
   for (int64_t i = 0; i < files.count(); ++i) {
     const std::string path = files.file(i);
     struct stat status = {};
@@ -106,18 +113,20 @@ std::unique_ptr<RowSource> open_cache(const std::string& path, const CacheReques
 
 // Caches of the same source whose files were others, and what a killed run left behind.
 void remove_stale(const std::string& folder, const std::string& source) {
-  std::error_code failed;
   const auto now = fs::file_time_type::clock::now();
   std::vector<fs::path> stale;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
+  visit_entries(folder, [&](const fs::directory_entry& entry) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(source)) stale.push_back(entry.path());
     // A temporary name is the name behind a dot.
-    if (!name.starts_with("." + source)) continue;
-    const auto written = entry.last_write_time(failed);
-    if (!failed && now - written > kAbandoned) stale.push_back(entry.path());
-  }
-  for (const fs::path& path : stale) fs::remove(path, failed);
+    if (!name.starts_with("." + source)) return true;
+    std::error_code unknown;
+    const auto written = entry.last_write_time(unknown);
+    if (!unknown && now - written > kAbandoned) stale.push_back(entry.path());
+    return true;
+  });
+  std::error_code ignored;  // what stays is removed by a later run
+  for (const fs::path& path : stale) fs::remove(path, ignored);
 }
 
 // Writing of samples as they are decoded; the first failure ends it.
@@ -185,12 +194,16 @@ std::string find_objection(const CacheRequest& request, Bytes size) {
 
 }  // namespace
 
+std::string decoding_version() {
+  return std::to_string(kDecodingVersion) + ", " + codec::image_libraries();
+}
+
 std::unique_ptr<RowSource> cached_rows(const CacheRequest& request,
                                        std::shared_ptr<const ImageFolder> files,
                                        const std::function<CacheInput()>& make,
                                        std::vector<std::string>& notes) {
   const std::string source = source_name(request, *files);
-  const std::string path = request.folder + "/" + source + content_name(*files);
+  const std::string path = request.folder + "/" + source + content_name(request, *files);
   const int64_t count = files->count();
   const auto found = [&](Bytes beside) -> std::unique_ptr<RowSource> {
     std::unique_ptr<RowSource> rows = open_cache(path, request, count);

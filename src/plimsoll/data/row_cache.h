@@ -3,7 +3,8 @@
 // Decoded samples kept in a folder, for later epochs and later runs.
 //
 //   FOLDER/images-<source>-<content>.npy      source: folder and form of the samples
-//                                             content: names, sizes and times of all files
+//                                             content: names, sizes and times of all files, and
+//                                                      what decoded them
 //
 // A cache is an .npy that the reader of arrays reads. It is written whole before the first step, to
 // a temporary name that is renamed at the end, so that it is there whole or not at all. Where a
@@ -24,11 +25,15 @@
 
 namespace plimsoll::data {
 
+// Of this program's own decoding and resizing, and of the libraries that decode.
+std::string decoding_version();
+
 struct CacheRequest {
   std::string folder;          // made where it is missing
   std::optional<Bytes> limit;  // of one file; none: half of what is free there
   std::string form;            // of the samples: shape and whatever else makes them
   std::vector<int64_t> row_shape;
+  std::string decoding = decoding_version();  // what makes the same samples of the same files
 };
 
 // Samples to be cached, and what holds all of their numbers: uint8 or float32.
