@@ -126,3 +126,12 @@ def test_a_damaged_image_is_named_as_without(images: Cached) -> None:
     expected, _ = images.trained("plain", "--skip-damaged")
     bits, _ = images.trained("skipped", "--cache", images.cache, "--skip-damaged")
     assert bits == expected
+
+
+@pytest.mark.parametrize("inside", ["", "kept"])
+def test_a_cache_among_the_data_is_refused(images: Cached, inside: str) -> None:
+    before = sorted(images.data.rglob("*"))
+    done = images.fit("--cache", images.data / inside)
+    assert done.returncode == USAGE
+    assert "--cache: expected a folder of its own" in done.stderr
+    assert sorted(images.data.rglob("*")) == before

@@ -78,7 +78,8 @@ class Workplace:
             wide_model(folder / "model.json"), "--batch", "32", "--optimizer", "adam",
             "--loss", "binary_crossentropy",
         ]  # fmt: skip
-        answer = json.loads(self.run("plan", "--json").stdout)
+        data = ["--data", folder / "x.npy", "--labels", folder / "y.npy"]
+        answer = json.loads(self.run("plan", "--json", *data).stdout)
         self.state = next(p["bytes"] for p in answer["parts"] if "state" in p["name"])
         self.smallest = answer["smallest_spill_bytes"]
         self.without = answer["smallest_same_bits_bytes"]

@@ -283,7 +283,7 @@ def test_check_names_every_reason(tmp_path: Path) -> None:
     done = run_plimsoll("check", tmp_path / "m.keras", check=False)
     assert done.returncode == 4
     assert "for 2 reasons" in done.stdout
-    assert "[half] expected float32, received mixed_float16" in done.stdout
+    assert "[half] expected float32 or mixed_bfloat16, received mixed_float16" in done.stdout
     assert "Lambda" in done.stdout
 
 

@@ -69,9 +69,30 @@ std::string place_paths(const char* option, const Words& words, std::vector<data
   return "";
 }
 
+// A cache among the files of a data set would be taken for one of them by the next run.
+void check_cache_place(const DataOptions& given) {
+  namespace fs = std::filesystem;
+  const auto whole = [](const std::string& path) {
+    std::error_code failed;
+    return fs::weakly_canonical(path, failed);
+  };
+  const fs::path cache = whole(given.set.cache);
+  for (const std::vector<std::string>* paths : {&given.data, &given.labels}) {
+    for (const std::string& word : *paths) {
+      const fs::path data = whole(word.substr(word.find('=') + 1));
+      const auto parted = std::mismatch(data.begin(), data.end(), cache.begin(), cache.end());
+      if (data.empty() || parted.first != data.end()) continue;
+      throw Error(ErrorKind::kConfig, "--cache: expected a folder of its own, received \"" +
+                                          given.set.cache + "\", which is among the data of \"" +
+                                          word + "\". Name one beside it.");
+    }
+  }
+}
+
 // What the model takes and gives per sample, for data that take the model's shape.
 data::DatasetOptions with_shapes(const DataOptions& given, const Loaded& loaded) {
   data::DatasetOptions options = given.set;
+  if (!options.cache.empty()) check_cache_place(given);
   if (!given.cache_limit.empty()) {
     if (options.cache.empty()) {
       throw Error(ErrorKind::kConfig, "--cache-limit: expected --cache FOLDER beside it.");

@@ -275,11 +275,10 @@ void save_output(Run& run) {
     save(run, path);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kIo) throw;
-    const std::filesystem::path name(path);
-    const std::string other = choose_spill_folder(run.command.data.data.set.spill_directory) +
-                              "/plimsoll-" + std::to_string(::getpid()) + "-" +
-                              name.filename().string();
+    std::string other = "/plimsoll-" + std::to_string(::getpid()) + "-" +
+                        std::filesystem::path(path).filename().string();
     try {
+      other.insert(0, choose_spill_folder(run.command.data.data.set.spill_directory));
       save(run, other);
     } catch (const Error&) {
       throw error;

@@ -161,7 +161,7 @@ class Restorer {
     }
     const graph::ValueType& type = graph_.value(value_of(kept)).type;
     const bool whole = roots_[static_cast<size_t>(kept.last)] != from;
-    return {{whole ? kept.last : from.begin, until.end},
+    return {{whole ? kept.last : from.begin, std::min(until.end, std::ssize(profile_))},
             instance_bytes(type, "", type.shape.at(facts_.batch())).count()};
   }
 

@@ -305,7 +305,8 @@ class Search {
     if (options_.recompute) {
       score_loop_checkpoints({find_flat_shapes().front(), bases.front().rule, false, {}});
     }
-    const auto kept = static_cast<int64_t>(kRestoreShare * static_cast<double>(steps_));
+    const double share = options_.recompute ? kRestoreShare : 0;
+    const auto kept = static_cast<int64_t>(share * static_cast<double>(steps_));
     for (size_t b = 0; b < bases.size(); ++b) {
       first = scores_.size();
       evict_from(bases[b], (steps_ - kept) / static_cast<int64_t>(bases.size() - b));
@@ -366,7 +367,7 @@ class Search {
     if (ratio <= 1) return;
     // Those in the middle first.
     for (size_t step = kRestoreRungs / 2; step > 0; step /= 2) {
-      for (size_t rung = step; rung < kRestoreRungs && !spent(); rung += 2 * step) {
+      for (size_t rung = step; rung < kRestoreRungs && steps_ > 0; rung += 2 * step) {
         const double share = static_cast<double>(rung) / static_cast<double>(kRestoreRungs);
         restore_within(Bytes(static_cast<int64_t>(least * std::pow(ratio, share))));
       }
@@ -376,7 +377,7 @@ class Search {
   void restore_within(Bytes most) {
     std::optional<size_t> checkpoints = find_fastest(checkpoints_, most);
     if (checkpoints) restore_from(recipe_of(scores_[*checkpoints]), most);
-    for (int64_t turn = 0; turn <= std::ssize(kExchanges) && !spent(); ++turn) {
+    for (int64_t turn = 0; turn <= std::ssize(kExchanges) && steps_ > 0; ++turn) {
       const std::optional<size_t> fastest = find_fastest(all_places(), most);
       if (!fastest) return;
       if (turn == 0) {
@@ -424,7 +425,7 @@ class Search {
 
   void restore_from(Recipe recipe, Bytes most) {
     for (int round = 0; round < kRestoreRounds && !recipe.cuts.empty(); ++round) {
-      if (spent()) return;
+      if (steps_ <= 0) return;
       steps_ -= effort();
       const ProgramPlan plan = trials_.build(recipe);
       const std::vector<Buffer> buffers = find_buffers(plan);

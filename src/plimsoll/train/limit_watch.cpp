@@ -15,6 +15,8 @@ constexpr double kReadEverySeconds = 1;
 constexpr double kPressureEverySeconds = 30;
 // Of the last ten seconds: what page cache that is taken back costs stays far below.
 constexpr double kStalledPercent = 10;
+// Less than this share of what the run takes, and of what was told before, is worth a new plan.
+constexpr double kWorthPlanning = 0.95;
 constexpr int kNoSignal = -1;
 constexpr int kReadGroup = 0;
 
@@ -32,7 +34,10 @@ LimitWatch::Reading read_system() {
   reading.limit = group.limit;
   if (group.high && (!group.limit || *group.high < *group.limit)) reading.limit = group.high;
   if (read_memory_pressure().value_or(0) >= kStalledPercent) {
-    reading.safe = memory_safe_for_process();
+    // What is predicted counts pages of files, page tables and kernel stacks too.
+    const ProcessMemory process = read_process_memory();
+    reading.safe =
+        memory_safe_for_process() + process.file + process.page_tables + process.kernel_stacks;
   }
   return reading;
 }
@@ -66,9 +71,12 @@ std::optional<Bytes> LimitWatch::poll(Bytes predicted) {
     return limit && *limit + page_size() <= predicted;
   };
   if (is_less(reading.limit) && reading.limit != told_) return told_ = reading.limit;
-  if (!is_less(reading.safe) || now < next_pressure_) return std::nullopt;
+  const Bytes worth_it(static_cast<int64_t>(
+      kWorthPlanning *
+      static_cast<double>(min(predicted, told_safe_.value_or(predicted)).count())));
+  if (!reading.safe || *reading.safe > worth_it || now < next_pressure_) return std::nullopt;
   next_pressure_ = now + kPressureEverySeconds;
-  return reading.safe;
+  return told_safe_ = reading.safe;
 }
 
 }  // namespace plimsoll::train

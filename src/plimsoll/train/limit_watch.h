@@ -36,16 +36,18 @@ class LimitWatch {
   LimitWatch& operator=(const LimitWatch&) = delete;
 
   // The new limit for a run that is predicted to take `predicted`; none: nothing has changed. The
-  // system is read once a second. A limit is answered once, pressure once in half a minute.
+  // system is read once a second. A limit is answered once; pressure once in half a minute, and
+  // where it leaves clearly less than the run takes and than the answer before.
   std::optional<Bytes> poll(Bytes predicted);
 
  private:
   Clock clock_;
   Reader reader_;
   struct sigaction before_ = {};
-  double next_ = 0;            // when the system is read again
-  double next_pressure_ = 0;   // when pressure is an answer again
-  std::optional<Bytes> told_;  // the group's limit that was the last answer
+  double next_ = 0;                 // when the system is read again
+  double next_pressure_ = 0;        // when pressure is an answer again
+  std::optional<Bytes> told_;       // the group's limit that was the last answer
+  std::optional<Bytes> told_safe_;  // what pressure left at the last answer
 };
 
 }  // namespace plimsoll::train

@@ -60,8 +60,11 @@ TEST(LimitWatch, TellsOfPressureOnceInAWhile) {
   EXPECT_EQ(world.watch.poll(90_MiB), std::nullopt) << "what was told takes a while to work";
   world.now = 40;
   EXPECT_EQ(world.watch.poll(90_MiB), 70_MiB);
+  world.safe = 68_MiB;
+  world.now = 80;
+  EXPECT_EQ(world.watch.poll(90_MiB), std::nullopt) << "no plan was found for about as much";
   world.group = 60_MiB;
-  world.now = 42;
+  world.now = 82;
   EXPECT_EQ(world.watch.poll(70_MiB), 60_MiB) << "a limit is told at once";
 }
 
