@@ -248,6 +248,7 @@ TEST(Endings, TheErrorBehindWhatWasSurvivedEndedTheProgram) {
   ASSERT_EQ(explanation.evidence.size(), 2u);
   EXPECT_EQ(explanation.evidence[0].text, "ValueError: bad shape");
   EXPECT_EQ(explanation.evidence[0].line, 12);
+  EXPECT_EQ(explanation.when_text, "behind step 103 (line 5)");
   EXPECT_TRUE(explanation.plimsoll_command.empty());
 }
 
