@@ -74,6 +74,9 @@ def test_without_a_command_it_says_how(plimsoll):
     [
         (("--memory", "2", "--", "true"), "expected at least 1 MiB, received 2"),
         (("--halve", "--batch-size", "--", "true"), "expected --restart N with --halve"),
+        (("--memory", "auto", "--", "true"), "--memory: expected a limit such as 2GiB"),
+        (("--memory", "auto", "--", "true"), "auto is for plimsoll fit and plan"),
+        (("--memory", "much", "--", "true"), "--memory: expected a limit such as 2GiB, 512MiB"),
         (("python3", "-c", "print(1)"), "behind --: plimsoll watch -- COMMAND"),
     ],
 )
@@ -284,3 +287,33 @@ def test_the_record_can_go_to_standard_output(plimsoll):
         [plimsoll, "watch", "--quiet", "--json", "--", "true"], capture_output=True, text=True
     )
     assert json.loads(done.stdout)["verdict"]["kind"] == "done"
+
+
+@pytest.mark.parametrize("option", ["--json", "--html"])
+@pytest.mark.parametrize("place", ["nowhere/record", "."])
+def test_a_place_that_cannot_be_written_is_refused_before_the_command(
+    plimsoll, tmp_path, option, place
+):
+    words = [plimsoll, "watch", option, tmp_path / place, "--", "touch", tmp_path / "ran"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 6
+    assert str(tmp_path / place) in done.stderr
+    assert ".tmp" not in done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_rise_to_the_limit_is_not_called_calm(watch):
+    code = """
+import time
+held = bytearray(30 << 20)
+time.sleep(3)
+for _ in range(40):
+    held += b"x" * (10 << 20)
+    time.sleep(0.01)
+time.sleep(60)
+"""
+    run = watch(sys.executable, "-c", code, options=("--memory", "150MiB"))
+    assert run.kind in ("killed_by_limit", "stopped_at_limit")
+    assert run.record["growth"]["form"] == "too_short"
+    assert "no growth" not in run.stderr
+    assert "not judged: memory rose by" in run.stderr

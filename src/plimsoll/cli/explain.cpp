@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/output_place.h"
 #include "formats/model_file.h"
 #include "watch/explanation_page.h"
 
@@ -70,7 +71,49 @@ void refuse_compressed(std::string_view head, const std::string& path) {
   }
 }
 
-void feed_file(const std::string& path, explain::Explainer& explainer) {
+// How much of what was read is control characters, which texts of no encoding have. Bytes of value
+// zero stand in files with holes and say nothing.
+class TextGauge {
+ public:
+  void add(std::string_view bytes) {
+    if (count_ == 0 && zeros_ == 0)
+      wide_ = bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff");
+    for (const char c : bytes) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte == 0) {
+        ++zeros_;
+        continue;
+      }
+      ++count_;
+      const bool blank = (byte >= '\b' && byte <= '\r') || byte == 0x1b;
+      controls_ += (byte < ' ' && !blank) || byte == 0x7f ? 1 : 0;
+    }
+  }
+  bool is_empty() const { return count_ + zeros_ == 0; }
+  bool is_text() const { return wide_ || (count_ > 0 && controls_ <= count_ / 20); }
+
+ private:
+  int64_t count_ = 0;
+  int64_t zeros_ = 0;
+  int64_t controls_ = 0;
+  bool wide_ = false;  // UTF-16
+};
+
+// Where nothing was found because there is nothing to be read, "no failure" would be a guess.
+void refuse_no_text(const TextGauge& gauge, const std::string& name) {
+  if (gauge.is_empty()) {
+    throw Error(ErrorKind::kData, name +
+                                      ": expected a log as text, received an empty one. Was the "
+                                      "error output kept too? python train.py > train.log 2>&1");
+  }
+  if (!gauge.is_text()) {
+    throw Error(ErrorKind::kData, name +
+                                      ": expected a log as text, received bytes that are not text. "
+                                      "Name the file that the program's output went to.");
+  }
+}
+
+void feed_file(const std::string& path, explain::Explainer& explainer, TextGauge& gauge) {
   const bool standard_input = path == "-";
   const File file = standard_input ? File() : File::open_read(path);
   std::vector<std::byte> block(kBlockBytes);
@@ -90,6 +133,7 @@ void feed_file(const std::string& path, explain::Explainer& explainer) {
     const std::string_view text(reinterpret_cast<const char*>(block.data()), count);
     if (first) refuse_compressed(text, path);
     first = false;
+    gauge.add(text);
     explainer.feed(text);
   }
 }
@@ -100,12 +144,17 @@ int run(const ExplainCommand& command) {
                                         std::to_string(command.logs.size()) +
                                         ". Run plimsoll explain once for each.");
   }
+  if (!command.html.empty()) check_place(command.html);
   int code = kDone;
   for (const std::string& log : command.logs) {
     explain::Explainer explainer(model_shapes(command.model));
-    feed_file(log, explainer);
+    TextGauge gauge;
+    feed_file(log, explainer, gauge);
     const explain::Explanation explanation = explainer.finish();
     const std::string name = log == "-" ? "standard input" : log;
+    const bool silent =
+        explanation.verdict == explain::Verdict::kNoFailure && explanation.family.empty();
+    if (silent) refuse_no_text(gauge, name);
     const std::string text = command.json ? to_json(explanation, name) : to_text(explanation, name);
     std::fputs(text.c_str(), stdout);
     if (!command.html.empty()) {

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include "cli/data_options.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
+#include "cli/output_place.h"
 #include "cli/profile_file.h"
 #include "data/dataset_stages.h"
 #include "report/plan_summary.h"
@@ -307,13 +307,6 @@ int finish(Run& run, const train::History& history, bool logged) {
   report_profile(run, profile);
   if (!history.interrupted) return logged ? kDone : kFileFailure;
   return kept ? kInterrupted : kFileFailure;
-}
-
-// Files that are written at the end are refused at the start where their folder will not do.
-void check_place(const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  const std::string name = folder.empty() ? "." : folder.string();
-  if (::access(name.c_str(), W_OK | X_OK) != 0) throw_io(path, "be written there", errno);
 }
 
 int run(FitCommand command) {

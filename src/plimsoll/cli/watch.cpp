@@ -16,6 +16,7 @@
 #include "base/process_memory.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/output_place.h"
 #include "watch/page.h"
 #include "watch/restart.h"
 #include "watch/run.h"
@@ -47,11 +48,29 @@ void tell(const std::string& text, bool quiet) {
   std::fflush(stderr);
 }
 
+// Sizes as everywhere; what goes wrong is said of the option.
+int64_t limit_of(const std::string& text) {
+  try {
+    return parse_bytes(text, memory_available_to_process()).count();
+  } catch (const Error&) {
+    const std::string is_auto =
+        text == "auto" ? " auto is for plimsoll fit and plan, which choose what they use; a "
+                         "command under watch needs a limit that is named."
+                       : "";
+    throw Error(ErrorKind::kConfig,
+                "--memory: expected a limit such as 2GiB, 512MiB, 1.5GB, a count of bytes or 75% "
+                "(of the memory that is available), received \"" +
+                    text + "\"." + is_auto +
+                    " Units: B, KiB, MiB, GiB, TiB (binary), kB, MB, GB, TB (decimal), %. Without "
+                    "--memory nothing is limited.");
+  }
+}
+
 watch::WatchOptions watch_options(const WatchCommand& command) {
   watch::WatchOptions options;
   options.command = command.command;
   if (!command.memory.empty()) {
-    options.memory = parse_bytes(command.memory, memory_available_to_process()).count();
+    options.memory = limit_of(command.memory);
     // No program starts in less: a unit was forgotten.
     constexpr int64_t kLeast = int64_t{1} << 20;
     if (*options.memory < kLeast) {
@@ -90,6 +109,8 @@ int run(const WatchCommand& command) {
   watch::RestartOptions restart = command.restart;
   restart.resume_arguments = watch::split_words(command.resume_arguments);
   if (restart.most > 0 && restart.history.empty()) restart.history = kHistory;
+  if (!command.json.empty() && command.json != "-") check_place(command.json);
+  if (!command.html.empty()) check_place(command.html);
   const watch::Run run = watch::watch_with_restarts(
       watch_options(command), restart,
       [&](const watch::Event& event) { tell(event.text + "\n", command.quiet); });

@@ -13,6 +13,8 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 std::optional<int64_t> limit_to_plan_for(const Explanation& explanation) {
   const Amounts& amounts = explanation.amounts;
   if (explanation.cause_label == Cause::kSingleAllocationLimit) return std::nullopt;
+  if (explanation.family == to_string(Family::kPlimsollLimit))
+    return std::nullopt;  // known to fail
   if (amounts.limit) return amounts.limit;
   if (amounts.capacity && amounts.others) return *amounts.capacity - *amounts.others;
   return amounts.capacity;

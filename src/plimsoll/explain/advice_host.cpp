@@ -208,9 +208,20 @@ void unknown(const Case& found, Explanation& explanation) {
   }
 }
 
+void plimsoll_limit(const Case& found, Explanation& explanation) {
+  const int64_t least = found.main.amounts.program.value_or(0);
+  add_advice(explanation,
+             "Give it more: the lower bound is the least, a little above it is faster.",
+             size_words(found.main.amounts.limit) + " given, " + size_words(least) + " needed",
+             "--memory " + std::to_string(least + least / 4));
+  add_advice(explanation, "Or let plimsoll plan say what each way out needs.", "",
+             "plimsoll plan MODEL --batch N");
+}
+
 }  // namespace
 
 void advise_host(const Case& found, Explanation& explanation) {
+  if (found.main.family == Family::kPlimsollLimit) return plimsoll_limit(found, explanation);
   switch (explanation.cause_label) {
     case Cause::kHostRamContainerLimit:
       return container(found, explanation);

@@ -113,7 +113,17 @@ void advise_limits(const Case& found, Explanation& explanation) {
     case Cause::kProto2Gb:
       return messages(found, explanation);
     case Cause::kNotMemory:
-      if (found.main.note == "time_limit") {
+      if (found.main.family == Family::kDeviceFault) {
+        add_advice(explanation,
+                   "Run it once with launches that wait, so that the failing call is named.", "",
+                   "CUDA_LAUNCH_BLOCKING=1 python train.py");
+        add_not_worth(explanation, "fewer samples per step",
+                      "0 B: the device did not run out of memory");
+      } else if (found.main.family == Family::kProgramError) {
+        add_advice(explanation,
+                   "Mend what the message names, at the last frame of its traceback that is yours.",
+                   "", "");
+      } else if (found.main.note == "time_limit") {
         add_advice(explanation, "Ask for more time, and write checkpoints to go on from.", "",
                    "#SBATCH --time=24:00:00");
       } else if (found.main.note == "static_tls") {
@@ -141,6 +151,10 @@ void advise_limits(const Case& found, Explanation& explanation) {
       }
       return;
     default:
+      if (found.main.family == Family::kCrash) {
+        add_advice(explanation, "Let Python print where it was when it crashed.", "",
+                   "PYTHONFAULTHANDLER=1 python train.py");
+      }
       add_advice(explanation,
                  "Run it again under a guard that records memory, descriptors and disk.", "",
                  "plimsoll watch -- python train.py");
@@ -220,7 +234,11 @@ void ask_for_more(const Case& found, Explanation& explanation) {
         "Memory of the process and its workers over time: "
         "`plimsoll watch -- COMMAND` writes it down.");
   }
-  if (explanation.resource == Resource::kNone && unknown) {
+  if (found.main.family == Family::kCrash) {
+    collect.push_back(
+        "Where it crashed (PYTHONFAULTHANDLER=1, or a debugger with the core file), and whether "
+        "`ulimit -v` limits the process.");
+  } else if (explanation.resource == Resource::kNone && unknown) {
     collect.push_back("On which device it happened: the message names none.");
   }
   if (explanation.when == When::kUnknown && unknown) {

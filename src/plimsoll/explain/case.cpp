@@ -85,9 +85,11 @@ bool is_kill(const Sighting& sighting) {
 struct Choice {
   const Sighting* main = nullptr;
   bool survived = false;
+  size_t last = 0;  // where the last refusal of its group stands
+  const Sighting* overcome = nullptr;
 };
 
-Choice choose(const Document& document, const Facts& facts) {
+Choice choose_refusal(const Document& document, const Facts& facts) {
   std::vector<const Sighting*> fatal;
   for (const Sighting& sighting : facts.sightings) {
     if (!sighting.survivable) fatal.push_back(&sighting);
@@ -111,7 +113,8 @@ Choice choose(const Document& document, const Facts& facts) {
     const bool far = line - before > kFarLines && new_failure;
     if (far || went_on(facts, before, line)) begin = i;
   }
-  const int64_t last_line = document.number_at(fatal.back()->at);
+  const size_t last = fatal.back()->at;
+  const int64_t last_line = document.number_at(last);
   fatal.erase(fatal.begin(), fatal.begin() + static_cast<std::ptrdiff_t>(begin));
   const Sighting* best = most_telling(fatal);
   const Sighting* first = most_telling(before_handling(document, fatal, best->at));
@@ -119,7 +122,29 @@ Choice choose(const Document& document, const Facts& facts) {
   const bool survived = !only_warnings && std::none_of(fatal.begin(), fatal.end(), [](auto* s) {
     return is_kill(*s);
   }) && went_on(facts, last_line, std::numeric_limits<int64_t>::max());
-  return {best, survived};
+  return {best, survived, last, nullptr};
+}
+
+// The last of the most telling ones.
+const Sighting* last_ending(const Facts& facts) {
+  const Sighting* best = nullptr;
+  for (const Sighting& ending : facts.endings) {
+    if (best == nullptr || ending.family <= best->family) best = &ending;
+  }
+  return best;
+}
+
+// A refusal that ended the program explains its end; one that did not leaves that to what came
+// behind it.
+Choice choose(const Document& document, const Facts& facts) {
+  const Choice refusal = choose_refusal(document, facts);
+  const Sighting* ending = last_ending(facts);
+  if (ending == nullptr) return refusal;
+  if (refusal.main == nullptr) return {ending, false, ending->at, nullptr};
+  const bool harmless =
+      refusal.survived || refusal.main->survivable || refusal.main->family == Family::kMemorySeries;
+  if (!harmless || ending->at < refusal.last) return refusal;
+  return {ending, false, ending->at, refusal.survived ? refusal.main : nullptr};
 }
 
 bool fits_shape(std::optional<int64_t> shape_bytes, std::optional<int64_t> bytes) {
@@ -312,13 +337,14 @@ const Sighting* Case::first(Family family) const {
 std::string Case::code_text() const { return code ? document.quote(code->at) : ""; }
 
 Case build_case(const Document& document, const Facts& facts) {
-  Case found{document, facts, false, false, {}, {}, {}, {}, {}, {}, {}, false, {}};
+  Case found{document, facts, false, false, {}, {}, {}, {}, {}, {}, {}, {}, false, {}};
   const Choice choice = choose(document, facts);
   const Sighting* main = choice.main;
   if (main == nullptr) return found;
   found.found = true;
   found.survived = choice.survived;
   found.main = *main;
+  if (choice.overcome != nullptr) found.overcome = *choice.overcome;
   if (found.main.dtype.empty() && main->shape) found.main.dtype = main->attribute_dtype;
   found.dtype = found.main.dtype;
   if (main->shape) found.shape_bytes = tensor_bytes(*main->shape, found.dtype);

@@ -20,8 +20,9 @@ struct Case {
   bool found = false;
   bool survived = false;  // the program's own progress goes on behind the last refusal
   Sighting main;
-  Pool pool;                     // the dump that belongs to it; `seen` is false without one
-  std::optional<CodeLine> code;  // of the traceback above it
+  std::optional<Sighting> overcome;  // a refusal before it, behind which the program went on
+  Pool pool;                         // the dump that belongs to it; `seen` is false without one
+  std::optional<CodeLine> code;      // of the traceback above it
   std::string framework;
   std::string dtype;  // printed, or of the node
   std::optional<int64_t> shape_bytes;

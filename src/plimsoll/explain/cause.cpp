@@ -191,9 +191,50 @@ std::optional<Diagnosis> cufft_padding(const Case& found) {
   return result;
 }
 
-constexpr Rule kStatedRules[] = {
-    time_limit, zero_bytes, service_quota, other_limits,     message_size, files,
-    workspace,  pinned,     library_init,  context_creation, cufft_padding};
+// What was survived before is not what ended the program, and is told beside it.
+void tell_overcome(const Case& found, Diagnosis& diagnosis) {
+  if (!found.overcome) return;
+  diagnosis.sentence += " A refusal before it (line " +
+                        std::to_string(found.document.number_at(found.overcome->at)) +
+                        ") was survived: the program went on behind it.";
+  diagnosis.evidence.push_back(found.overcome->at);
+}
+
+std::optional<Diagnosis> no_refusal(const Case& found) {
+  std::optional<Diagnosis> result;
+  if (found.main.family == Family::kDeviceFault) {
+    result = say(found, Cause::kNotMemory, 0.9,
+                 "The device reported a fault (" + found.main.note +
+                     "): a kernel did what it may not, was built for another device, or the device "
+                     "is broken. It did not run out of memory.");
+  } else if (found.main.family == Family::kProgramError) {
+    result = say(found, Cause::kNotMemory, 0.8,
+                 "The program ended with " + found.main.note +
+                     ", which nobody caught; nothing in the log says that a resource ran out.");
+  } else if (found.main.family == Family::kCrash) {
+    result = say(found, Cause::kUnknown, 0,
+                 "The process died of " + found.main.note +
+                     ", a crash in compiled code. The log does not say of what: a bug or libraries "
+                     "that do not match are usual, and so is memory that was refused (ulimit -v) "
+                     "and used all the same.");
+  }
+  if (result) tell_overcome(found, *result);
+  return result;
+}
+
+std::optional<Diagnosis> plimsoll_limit(const Case& found) {
+  if (found.main.family != Family::kPlimsollLimit) return std::nullopt;
+  return say(found, Cause::kMemoryLimitTooSmall, 0.95,
+             "Plimsoll was given a memory limit of " + size_words(found.main.amounts.limit) +
+                 ", which is too small: this model at this batch cannot run in less than " +
+                 size_words(found.main.amounts.program) +
+                 ". It refused before anything was trained; nothing ran out.");
+}
+
+constexpr Rule kStatedRules[] = {no_refusal,    plimsoll_limit, time_limit,   zero_bytes,
+                                 service_quota, other_limits,   message_size, files,
+                                 workspace,     pinned,         library_init, context_creation,
+                                 cufft_padding};
 
 std::optional<Diagnosis> first_of(std::span<const Rule> rules, const Case& found) {
   for (Rule rule : rules) {

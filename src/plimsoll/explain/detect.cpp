@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostSightings = 400;
 
-constexpr std::array<std::string_view, 56> kFamilyNames = {
+constexpr std::array<std::string_view, 60> kFamilyNames = {
     "tf_zero_bytes",
     "grpc_message_size",
     "protobuf_2gb",
@@ -56,6 +56,7 @@ constexpr std::array<std::string_view, 56> kFamilyNames = {
     "k8s",
     "ray_oom",
     "colab",
+    "plimsoll_limit",
     "kernel_resources",
     "process_limit",
     "memoryerror",
@@ -67,6 +68,9 @@ constexpr std::array<std::string_view, 56> kFamilyNames = {
     "tf_nonfatal_warning",
     "tf_cpu_warning",
     "memory_series",
+    "device_fault",
+    "program_error",
+    "crash",
 };
 
 bool same_event(const Sighting& a, const Sighting& b) {
@@ -143,6 +147,7 @@ Facts detect(const Document& document, Counts counts) {
     }
     add_sighting(facts, std::move(sighting));
   }
+  detect_endings(document, counts.lines, facts);
   return facts;
 }
 

@@ -8,6 +8,7 @@
 #include "explain/facts.h"
 #include "explain/forms.h"
 #include "explain/number.h"
+#include "explain/shell_line.h"
 
 namespace plimsoll::explain {
 namespace {
@@ -69,74 +70,6 @@ void detect_kernel_oom(const Document& document, Facts& facts) {
   add_sighting(facts, std::move(sighting));
 }
 
-constexpr std::string_view kCoreDumped = "(core dumped)";
-
-// `line` without blanks and "(core dumped)" at its end.
-std::string_view without_tail(std::string_view line) {
-  const auto trim = [&] {
-    while (!line.empty() && (line.back() == ' ' || line.back() == kSoftBreak)) {
-      line.remove_suffix(1);
-    }
-  };
-  trim();
-  if (line.ends_with(kCoreDumped)) line.remove_suffix(kCoreDumped.size());
-  trim();
-  return line;
-}
-
-// The end of a figure or a bar.
-bool is_glue(char c) { return is_digit(c) || c == ']' || c == ')' || c == '|'; }
-
-// "Killed" as a shell prints it, glued to whatever stood in the line: a bar, a loss, nothing.
-bool is_shell_word(std::string_view line, std::string_view word) {
-  line = without_tail(line);
-  if (equals_ignoring_case(line, word)) return true;
-  if (line.ends_with('.') && equals_ignoring_case(line.substr(0, line.size() - 1), word)) {
-    return true;
-  }
-  if (line.size() < word.size()) return false;
-  const std::string_view end = line.substr(line.size() - word.size());
-  line.remove_suffix(word.size());
-  if (end != word) {
-    // In small letters only where nothing stands between: "0.9811killed".
-    return equals_ignoring_case(end, word) && !line.empty() && is_glue(line.back());
-  }
-  const size_t before = line.find_last_not_of(" \x01");
-  // Behind a word it is the end of a sentence.
-  return before == npos || !(is_alpha(line[before]) || line[before] == ',');
-}
-
-// The same of a word in another language, which may be part of a longer one.
-bool is_translated_word(std::string_view line, std::string_view word) {
-  line = without_tail(line);
-  if (line.size() < word.size()) return false;
-  if (!equals_ignoring_case(line.substr(line.size() - word.size()), word)) return false;
-  line.remove_suffix(word.size());
-  return line.empty() || is_glue(line.back()) || line.find_first_not_of(' ') == npos;
-}
-
-// "script: line 28:  8156 Killed   python3 main.py", "[1]+  Killed   python", "zsh: killed  python"
-bool is_job_line(std::string_view line, std::string_view word) {
-  const size_t at = find_ignoring_case(line, word);
-  if (at == npos || at + word.size() >= line.size()) return false;
-  const char behind = line[at + word.size()];
-  if (behind != ' ' && behind != kSoftBreak) return false;
-  const std::string_view before = line.substr(0, at);
-  if (before.find("zsh: ") != npos) return true;
-  const size_t last = before.find_last_not_of(" \x01");
-  if (last == npos) return false;
-  // "[1]  8156 killed  python", and "line 28: 8156 Killed" with "line" in whatever language.
-  size_t number = 1;
-  while (number < before.size() && is_digit(before[number])) ++number;
-  const bool job = before.front() == '[' && number > 1 && before.substr(number, 1) == "]";
-  if (is_digit(before[last])) {
-    const bool line_number = before.find(": line ") != npos;
-    return job || line_number ||
-           (word != "killed" && word != "bus error" && before.find(": ") != npos);
-  }
-  return last + 1 > 2 && before[last] == '+' && job;
-}
-
 bool is_shell_kill(std::string_view line) {
   if (is_shell_word(line, "Killed") || line.ends_with("Killed: 9")) return true;
   if (equals_ignoring_case(without_tail(line), "killed: 9")) return true;
@@ -148,7 +81,7 @@ bool is_shell_kill(std::string_view line) {
 bool is_job_kill(std::string_view line) {
   if (is_job_line(line, "killed")) return true;
   for (std::string_view word : translated_kills()) {
-    if (is_job_line(line, word)) return true;
+    if (is_job_line(line, word, true)) return true;
   }
   return false;
 }
@@ -302,7 +235,7 @@ void detect_bus_signal(const Document& document, Facts& facts) {
     const std::string_view line = document.line(i);
     const std::span<const std::string_view> words = translated_bus_errors();
     const bool translated = std::any_of(words.begin(), words.end(), [line](std::string_view word) {
-      return is_translated_word(line, word) || is_job_line(line, word);
+      return is_translated_word(line, word) || is_job_line(line, word, true);
     });
     if (!translated && !is_shell_word(line, "Bus error") && !is_shell_word(line, "bus error") &&
         !is_job_line(line, "bus error")) {

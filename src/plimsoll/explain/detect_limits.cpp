@@ -206,6 +206,30 @@ void detect_service_quota(const Document& document, Facts& facts) {
   add_sighting(facts, std::move(sighting));
 }
 
+// plimsoll: the limit 15 MiB (15728640 B) is below the lower bound 23.8 MiB (24985856 B): …
+void detect_plimsoll(const Document& document, Facts& facts) {
+  constexpr std::string_view kPhrase = " is below the lower bound ";
+  constexpr std::string_view kLimit = "the limit ";
+  for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
+    const size_t front = document.find_back(kLimit, at, 80);
+    if (front == npos) continue;
+    // Rounded, with the count of bytes in brackets behind it.
+    const auto read = [&](Cursor cursor) {
+      std::optional<int64_t> bytes;
+      if (const std::optional<Size> size = cursor.size()) bytes = size->bytes;
+      cursor.skip_blanks();
+      if (!cursor.literal("(")) return bytes;
+      const std::optional<int64_t> exact = cursor.integer();
+      return exact ? exact : bytes;
+    };
+    Sighting sighting = limit_sighting(document, Family::kPlimsollLimit, Resource::kHostMemory, at);
+    sighting.amounts.limit = read(Cursor(document, document.match(kLimit, front)));
+    sighting.amounts.program = read(Cursor(document, document.match(kPhrase, at)));
+    if (!sighting.amounts.limit || !sighting.amounts.program) continue;
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
 }  // namespace
 
 void detect_limits(const Document& document, Facts& facts) {
@@ -216,6 +240,7 @@ void detect_limits(const Document& document, Facts& facts) {
   detect_proto(document, facts);
   detect_windows(document, facts);
   detect_service_quota(document, facts);
+  detect_plimsoll(document, facts);
 }
 
 // ResourceExhausted with nothing but a path behind it: a full disk or no descriptors, never memory.

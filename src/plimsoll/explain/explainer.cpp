@@ -44,7 +44,8 @@ constexpr ClassMask kReport =
     mask_of(LineClass::kFailure) | mask_of(LineClass::kTorch) | mask_of(LineClass::kKernel) |
     mask_of(LineClass::kLimits) | mask_of(LineClass::kKilled) | mask_of(LineClass::kDriver) |
     mask_of(LineClass::kPool) | mask_of(LineClass::kXla) | mask_of(LineClass::kNode) |
-    mask_of(LineClass::kTensorList) | mask_of(LineClass::kHost) | mask_of(LineClass::kChunk);
+    mask_of(LineClass::kTensorList) | mask_of(LineClass::kHost) | mask_of(LineClass::kChunk) |
+    mask_of(LineClass::kTrace);
 
 }  // namespace
 
@@ -173,8 +174,8 @@ Explanation Explainer::finish() {
     if (cut_line) state.take_segment({}, true);
     state.chunks.finish();
     const Document document(state.excerpt.collect());
-    const Facts facts =
-        detect(document, {state.chunks.counts(), state.series.trend(), state.headway.found()});
+    const Facts facts = detect(document, {state.chunks.counts(), state.series.trend(),
+                                          state.headway.found(), state.line - 1});
     explanation = conclude(document, facts, state.model);
     explanation.lines_read = state.line - 1;
   }

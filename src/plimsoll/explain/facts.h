@@ -67,6 +67,7 @@ enum class Family : uint8_t {
   kK8s,
   kRayOom,
   kColab,
+  kPlimsollLimit,
   kKernelResources,
   kProcessLimit,
   kMemoryErrorBare,
@@ -78,6 +79,10 @@ enum class Family : uint8_t {
   kTfNonfatalWarning,
   kTfCpuWarning,
   kMemorySeries,
+  // How a program ended for no want of memory. These are kept apart from the sightings.
+  kDeviceFault,
+  kProgramError,
+  kCrash,
 };
 
 std::string_view to_string(Family family);
@@ -189,10 +194,12 @@ struct Counts {
   ChunkCounts chunks;
   SeriesTrend series;
   std::vector<Headway> headway;
+  int64_t lines = 0;  // of the whole log
 };
 
 struct Facts {
   std::vector<Sighting> sightings;
+  std::vector<Sighting> endings;  // in the order of the log
   std::vector<Pool> pools;
   Program program;
   TensorList tensors;
@@ -216,6 +223,9 @@ void detect_other_frameworks(const Document& document, Facts& facts);
 void detect_context(const Document& document, Facts& facts);
 // Forms of the tables in forms.h, where no other detector has read the message.
 void detect_forms(const Document& document, Facts& facts);
+// Uncaught exceptions, faults of the device and crashes behind which nothing went on, into
+// `facts.endings`; reads what the other detectors found. `lines`: of the whole log.
+void detect_endings(const Document& document, int64_t lines, Facts& facts);
 
 // All of them, and the program's own memory figures.
 Facts detect(const Document& document, Counts counts);

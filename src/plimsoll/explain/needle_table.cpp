@@ -44,6 +44,7 @@ constexpr Needle kNeedles[] = {
     {"cudamalloc failed", kFailure},
     {"reported by cuda", kFailure},
     {"more memory than is available", kFailure},
+    {"is below the lower bound", kFailure},
 
     // PyTorch
     {"cuda error", kTorch},
@@ -130,6 +131,16 @@ constexpr Needle kNeedles[] = {
     {"unexpectedly terminated", kKilled},
     {"exited unexpectedly", kKilled},
 
+    // Crashes, whose words shells print
+    {"segmentation fault", kKilled},
+    {"core dumped", kKilled},
+    {"sigsegv", kKilled},
+    {"sigabrt", kKilled},
+    {"aborted", kKilled},
+    {"illegal instruction", kKilled},
+    {"floating point exception", kKilled},
+    {"interrupted by signal", kKilled},
+
     // Drivers and libraries
     {"cuda_error_", kDriver},
     {"hip_error", kDriver},
@@ -144,6 +155,13 @@ constexpr Needle kNeedles[] = {
     {"initialize params", kDriver},
     {"nccl warn", kDriver},
     {"cuda failure", kDriver},
+    {"illegal memory access", kDriver},
+    {"device-side assert", kDriver},
+    {"unspecified launch", kDriver},
+    {"uncorrectable ecc", kDriver},
+    {"no kernel image", kDriver},
+    {"misaligned address", kDriver},
+    {"memory access fault", kDriver},
 
     // Dumps of the BFC and async allocators
     {"limit:  ", kPool},

@@ -38,6 +38,12 @@ void add_block(std::string& out, std::string_view label, std::string_view text) 
 }
 
 std::string_view resource_words(const Explanation& explanation) {
+  if (explanation.family == "program_error")
+    return "an error of the program, no shortage of memory";
+  if (explanation.family == "device_fault") return "a fault of the device, no shortage of memory";
+  if (explanation.family == "crash") return "a crash; the log does not say of what";
+  if (explanation.family == "plimsoll_limit")
+    return "a memory limit that is too small for Plimsoll";
   if (explanation.cause_label == Cause::kNotMemory) return "no shortage of memory";
   switch (explanation.resource) {
     case Resource::kGpuMemory:

@@ -77,7 +77,9 @@ bool told_by_progress(const Case& found, Explanation& explanation) {
   const std::vector<Progress>& all = found.facts.context.progress;
   const bool in_epochs = std::any_of(
       all.begin(), all.end(), [](const Progress& progress) { return progress.epoch.has_value(); });
-  if (last->validation) {
+  if (found.main.family >= Family::kDeviceFault) {  // no memory that a step may need more of
+    set(explanation, last->validation ? When::kValidation : When::kTraining, "behind " + where);
+  } else if (last->validation) {
     set(explanation, When::kValidation, "in validation, behind " + where);
   } else if (found.facts.context.first_epoch_restarts >= 2) {
     set(explanation, When::kSecondFit,

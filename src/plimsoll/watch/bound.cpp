@@ -65,6 +65,10 @@ Rates rates_of(std::span<const Sample> samples) {
   return rates;
 }
 
+// Whether what is printed would speak of reading: figures that do not round to nothing. Pressure
+// alone may be that of a neighbour.
+bool reads(const Rates& rates) { return rates.waiting >= 0.005 && rates.read >= 1; }
+
 Bound judge(const Rates& rates, double cpus) {
   Bound bound;
   const auto say = [&](BoundBy by, double confidence, std::vector<std::string> evidence) {
@@ -81,7 +85,7 @@ Bound judge(const Rates& rates, double cpus) {
          "up to " + to_string(Bytes(rates.swapped)) + " swapped out"});
   } else if (rates.gpu && *rates.gpu > 0.7) {
     say(BoundBy::kGpu, 0.8, {"GPU busy " + percent(*rates.gpu) + " of the time"});
-  } else if (rates.waiting > 0.3 || (rates.io_pressure > 0.2 && busy < 0.5)) {
+  } else if (reads(rates) && (rates.waiting > 0.3 || (rates.io_pressure > 0.2 && busy < 0.5))) {
     say(BoundBy::kReading, rates.waiting > 0.5 ? 0.8 : 0.6,
         {"a process waited for a device in " + percent(rates.waiting) + " of the instants",
          to_string(Bytes(std::llround(rates.read))) + " a second read from devices", cpu_text});
@@ -91,7 +95,12 @@ Bound judge(const Rates& rates, double cpus) {
   } else if (busy > 0.6) {
     say(BoundBy::kCompute, busy > 0.8 ? 0.8 : 0.6, {cpu_text});
   } else if (busy < 0.15 && (!rates.gpu || *rates.gpu < 0.15)) {
-    say(BoundBy::kWaiting, 0.6, {cpu_text, "neither a device nor a GPU was busy"});
+    // For what else: a device that is written to, a network, another program, a timer.
+    say(BoundBy::kWaiting, 0.6,
+        {cpu_text, rates.waiting > 0.3
+                       ? "a process waited for a device in " + percent(rates.waiting) +
+                             " of the instants, but none was read from"
+                       : "neither a device nor a GPU was busy"});
   } else {
     say(BoundBy::kUnknown, 0, {cpu_text});
   }

@@ -514,4 +514,22 @@ Growth find_growth(std::span<const Sample> samples) {
   return growth;
 }
 
+void forget_calm_before_limit(int64_t reached, Growth& growth) {
+  switch (growth.form) {
+    case CurveForm::kNoGrowth:
+    case CurveForm::kPlateau:
+    case CurveForm::kWarmUp:
+    case CurveForm::kSpike:
+      break;
+    default:
+      return;
+  }
+  const double rise = static_cast<double>(reached) - growth.level_bytes;
+  if (rise <= std::max(2 * kMiB, 0.05 * growth.level_bytes)) return;
+  growth.form = CurveForm::kTooShort;
+  growth.confidence = 0;
+  growth.bytes_per_minute = 0;
+  growth.rise_bytes = rise;
+}
+
 }  // namespace plimsoll::watch

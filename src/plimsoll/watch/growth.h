@@ -75,4 +75,8 @@ Growth classify(std::span<const CurvePoint> points);
 // or without any within kLoadingSeconds, is too short to be called.
 Growth find_growth(std::span<const Sample> samples);
 
+// Where memory ended the command at `reached` bytes: a curve that had seemed to stay well below
+// them rose at last, and what of that is growth nobody saw. Then the form is too_short.
+void forget_calm_before_limit(int64_t reached, Growth& growth);
+
 }  // namespace plimsoll::watch

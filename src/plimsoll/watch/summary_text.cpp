@@ -123,7 +123,11 @@ std::string to_text(const Run& run) {
       line(out, "growth",
            growth_line(run.growth) + " (confidence " + percent(run.growth.confidence) + ")");
     } else if (run.growth.rise_bytes > 0) {
-      line(out, "growth", growth_line(run.growth));
+      line(out, "growth",
+           is_memory_death(run.verdict)
+               ? "not judged: memory rose by " + size(run.growth.rise_bytes) +
+                     " before the end, over too short a time to tell a leak from a need"
+               : growth_line(run.growth));
     }
     if (dominate(run.copies, run.peak.held_bytes)) {
       line(out, "copies", describe(run.copies, run.peak.held_bytes));

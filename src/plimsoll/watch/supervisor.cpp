@@ -459,6 +459,15 @@ void Supervisor::conclude_run() {
   run_.growth = find_growth(run_.curve.samples());
   const Ending ended = ending();
   run_.verdict = conclude(ended);
+  const bool at_limit = is_memory_death(run_.verdict) && run_.verdict.resource == "host_memory";
+  if (at_limit) {
+    // The last look may lie before the last rise; a limit that killed was reached.
+    const VerdictKind kind = run_.verdict.kind;
+    const bool reached = kind == VerdictKind::kKilledByLimit ||
+                         kind == VerdictKind::kWorkerKilled || kind == VerdictKind::kStoppedAtLimit;
+    const int64_t limit = reached ? options_.memory.value_or(0) : 0;
+    forget_calm_before_limit(std::max(run_.peak.held_bytes, limit), run_.growth);
+  }
   run_.copies = ended.copies;
   run_.signal = ended.signal;
   run_.exit_code = ended.signal != 0 ? 128 + ended.signal : ended.exit_code;

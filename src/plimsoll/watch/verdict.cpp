@@ -352,8 +352,11 @@ class Concluder {
       plain_kill();
       return true;
     }
-    if (e_.signal == 0 && e_.explanation.verdict != explain::Verdict::kFailure &&
-        signal_name(signal).starts_with("signal ")) {
+    // What was printed of another end is no shell's report of a signal.
+    const std::string& family = e_.explanation.family;
+    const bool spoke = e_.explanation.verdict == explain::Verdict::kFailure &&
+                       family != "program_error" && family != "device_fault";
+    if (e_.signal == 0 && !spoke && signal_name(signal).starts_with("signal ")) {
       return false;  // an exit code above 128 that is no signal's
     }
     set(VerdictKind::kSignal, e_.signal != 0 ? 1 : 0.7,

@@ -229,6 +229,125 @@ TEST(Survived, TheLastOfTwoFailuresEndedTheRun) {
   EXPECT_EQ(explain_text(joined({kDisk, kWentOn, kRefused})).verdict, Verdict::kFailure);
 }
 
+constexpr std::string_view kUncaught =
+    "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\n    step(batch)\n"
+    "  File \"net.py\", line 31, in step\n    return x.reshape(shape)\n           "
+    "~~~~~~~~~^^^^^^^\n"
+    "ValueError: bad shape\n";
+
+TEST(Endings, TheErrorBehindWhatWasSurvivedEndedTheProgram) {
+  const std::string log = joined({"step 100\n", kRefused, "step 101\nstep 102\nstep 103\n"});
+  const Explanation survived = explain_text(log);
+  EXPECT_TRUE(survived.survived);
+  const Explanation explanation = explain_text(log + std::string(kUncaught));
+  EXPECT_EQ(explanation.verdict, Verdict::kFailure);
+  EXPECT_EQ(exit_code(explanation), 16);
+  EXPECT_EQ(explanation.family, "program_error");
+  EXPECT_NE(explanation.cause.find("ValueError"), std::string::npos) << explanation.cause;
+  EXPECT_NE(explanation.cause.find("(line 2) was survived"), std::string::npos);
+  ASSERT_EQ(explanation.evidence.size(), 2u);
+  EXPECT_EQ(explanation.evidence[0].text, "ValueError: bad shape");
+  EXPECT_EQ(explanation.evidence[0].line, 12);
+  EXPECT_EQ(explanation.when_text, "behind step 103 (line 5)");
+  EXPECT_TRUE(explanation.plimsoll_command.empty());
+}
+
+TEST(Endings, ARefusalThatEndedTheProgramIsStillWhatIsExplained) {
+  const std::string oom(kRefused);
+  const std::string traceback =
+      "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\n    step()\n" +
+      oom;
+  EXPECT_EQ(explain_text(traceback).resource, Resource::kGpuMemory);
+  EXPECT_EQ(explain_text(traceback + "Aborted (core dumped)\n").resource, Resource::kGpuMemory);
+  EXPECT_EQ(explain_text(oom + std::string(kUncaught)).resource, Resource::kGpuMemory);
+}
+
+TEST(Endings, AnUncaughtErrorIsNamed) {
+  const Explanation explanation = explain_text("step 1\nstep 2\n" + std::string(kUncaught));
+  EXPECT_EQ(explanation.verdict, Verdict::kFailure);
+  EXPECT_EQ(explanation.cause_label, Cause::kNotMemory);
+  EXPECT_EQ(exit_code(explanation), 16);
+  EXPECT_NE(to_text(explanation, "").find("line 9: ValueError: bad shape"), std::string::npos)
+      << to_text(explanation, "");
+  EXPECT_FALSE(explanation.advice.empty());
+}
+
+TEST(Endings, TheLastOfSeveralErrorsIsNamed) {
+  const Explanation explanation = explain_text(
+      joined({kUncaught,
+              "\nDuring handling of the above exception, another exception occurred:\n\n"
+              "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n"
+              "    main()\nproject.errors.TrainingFailed: no good\n"}));
+  EXPECT_NE(explanation.cause.find("project.errors.TrainingFailed"), std::string::npos);
+}
+
+TEST(Endings, AnErrorThatTheProgramOutlivedIsNone) {
+  const std::string uncaught(kUncaught);
+  for (const std::string& log :
+       {"step 1\nstep 2\n" + uncaught + "step 3\nstep 4\n", uncaught + "Epoch 1/3\nEpoch 2/3\n",
+        uncaught + "seen 10 of 90, score 0.10\nseen 20 of 90, score 0.12\n"
+                   "seen 30 of 90, score 0.15\nseen 40 of 90, score 0.11\n",
+        uncaught + "Using the default shape instead.\n",
+        "UserWarning: the plugin could not be loaded\n" + uncaught,
+        "Exception ignored in: <function Iterator.__del__ at 0x7f>\n" + uncaught,
+        "Exception in thread Thread-3:\n" + uncaught, uncaught + std::string(120, '\n'),
+        std::string("^CTraceback (most recent call last):\n  File \"a.py\", line 3\n"
+                    "KeyboardInterrupt\n")}) {
+    EXPECT_EQ(explain_text(log).verdict, Verdict::kNoFailure) << log;
+  }
+}
+
+TEST(Endings, ACrashIsAFailureOfWhichTheLogDoesNotTellMore) {
+  for (const char* log :
+       {"train.sh: line 3:  2012 Segmentation fault (core dumped) python train.py",
+        "[1]    2012 segmentation fault (core dumped)  python train.py",
+        "step 3\nSegmentation fault\n", "Fatal Python error: Segmentation fault",
+        "DataLoader worker (pid 7) is killed by signal: Segmentation fault.",
+        "Process finished with exit code 139"}) {
+    const Explanation explanation = explain_text(log);
+    EXPECT_EQ(explanation.family, "crash") << log;
+    EXPECT_EQ(exit_code(explanation), 17) << log;
+    EXPECT_NE(explanation.cause.find("SIGSEGV"), std::string::npos) << log;
+    EXPECT_FALSE(explanation.collect.empty());
+  }
+  for (const char* log :
+       {"the parser had a segmentation fault last year\n", "fixed: aborted (rarely)\n",
+        "Exit code 139 means a segmentation fault.\n", "tests: 12 aborted so far\n",
+        "12 jobs aborted\nall others are done\n"}) {
+    EXPECT_EQ(explain_text(log).verdict, Verdict::kNoFailure) << log;
+  }
+}
+
+TEST(Endings, AFaultOfTheDeviceIsNoShortage) {
+  for (const char* log : {"CUDA error: an illegal memory access was encountered",
+                          "RuntimeError: CUDA error: device-side assert triggered\n",
+                          "could not synchronize on CUDA context: CUDA_ERROR_ILLEGAL_ADDRESS: an "
+                          "illegal memory access was encountered\nAborted (core dumped)\n"}) {
+    const Explanation explanation = explain_text(log);
+    EXPECT_EQ(explanation.family, "device_fault") << log;
+    EXPECT_EQ(exit_code(explanation), 16) << log;
+  }
+  EXPECT_EQ(explain_text(joined({"step 1\nCUDA error: misaligned address\n", kWentOn})).verdict,
+            Verdict::kNoFailure);
+}
+
+TEST(Plimsoll, ItsOwnRefusalIsALimitThatIsTooSmall) {
+  const std::string reason =
+      "the limit 15 MiB (15728640 B) is below the lower bound 23.8 MiB (24985856 B): 22.7 MiB for "
+      "the process outside of the arena, and one (layer conv2d_1) in program train needs 79.8 KiB "
+      "for its operands, 21.1 KiB for its results and 89.1 KiB of scratch at once.\n";
+  for (const char* start : {"plimsoll: ", "impossible: "}) {
+    const Explanation explanation = explain_text(start + reason);
+    EXPECT_EQ(explanation.family, "plimsoll_limit");
+    EXPECT_EQ(explanation.cause_label, Cause::kMemoryLimitTooSmall);
+    EXPECT_EQ(exit_code(explanation), 11);
+    EXPECT_EQ(explanation.amounts.limit, 15728640);
+    EXPECT_EQ(explanation.amounts.program, 24985856);
+    EXPECT_EQ(explanation.plimsoll_command, "plimsoll plan MODEL --batch N");
+    EXPECT_NE(to_text(explanation, "").find("too small"), std::string::npos);
+  }
+}
+
 TEST(Survived, AKillIsNot) {
   EXPECT_EQ(explain_text(joined({"Killed\n", kWentOn})).verdict, Verdict::kFailure);
   const Explanation alone = explain_text("Killed");

@@ -67,6 +67,30 @@ TEST(Bound, IdleIsWaiting) {
   EXPECT_EQ(bound_of([](Sample& s, int i) { s.cpu_seconds = 0.01 * i; }).by, BoundBy::kWaiting);
 }
 
+TEST(Bound, PressureOfNeighboursIsNotReading) {
+  const auto idle_under_pressure = [](Sample& s, int i) {
+    s.cpu_seconds = 0.01 * i;
+    s.io_pressure = 0.6 * i;
+  };
+  EXPECT_EQ(bound_of(idle_under_pressure).by, BoundBy::kWaiting);
+  const Bound reads = bound_of([&](Sample& s, int i) {
+    idle_under_pressure(s, i);
+    s.read_bytes = int64_t{5'000'000} * i;
+    s.waiting = i % 10 == 0;
+  });
+  EXPECT_EQ(reads.by, BoundBy::kReading);
+}
+
+TEST(Bound, WaitingWhileNothingIsReadIsNotReading) {
+  const Bound bound = bound_of([](Sample& s, int i) {
+    s.cpu_seconds = 0.05 * i;
+    s.waiting = i % 2;
+  });
+  EXPECT_EQ(bound.by, BoundBy::kWaiting);
+  ASSERT_EQ(bound.evidence.size(), 2u);
+  EXPECT_NE(bound.evidence[1].find("none was read from"), std::string::npos);
+}
+
 TEST(Bound, TheTimeBeforeTheFirstStepDoesNotCount) {
   const Bound bound = bound_of([](Sample& s, int i) {
     s.steps = i >= 30 ? i - 29 : 0;

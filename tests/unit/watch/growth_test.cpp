@@ -205,6 +205,26 @@ int sum(const std::map<std::string, Score>& scores, int Score::*member) {
   return total;
 }
 
+TEST(CalmBeforeLimit, IsForgottenWhereALastRiseEndedTheCommand) {
+  constexpr int64_t kMiB = 1 << 20;
+  Growth calm;
+  calm.form = CurveForm::kPlateau;
+  calm.confidence = 0.9;
+  calm.level_bytes = 200.0 * kMiB;
+  Growth at_limit = calm;
+  forget_calm_before_limit(205 * kMiB, at_limit);
+  EXPECT_EQ(at_limit, calm);  // it stayed where it was, a little below the limit
+  forget_calm_before_limit(500 * kMiB, at_limit);
+  EXPECT_EQ(at_limit.form, CurveForm::kTooShort);
+  EXPECT_EQ(at_limit.confidence, 0);
+  EXPECT_EQ(at_limit.rise_bytes, 300.0 * kMiB);
+  Growth grows = calm;
+  grows.form = CurveForm::kGrowth;
+  const Growth before = grows;
+  forget_calm_before_limit(500 * kMiB, grows);
+  EXPECT_EQ(grows, before);
+}
+
 TEST(Growth, FortyCurvesGetTheirForm) {
   const std::map<std::string, Score> scores = score(4, 1, true);
   ASSERT_EQ(sum(scores, &Score::all), 40);

@@ -1,0 +1,21 @@
+#include "cli/output_place.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "base/file.h"
+
+namespace plimsoll::cli {
+
+void check_place(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const std::string name = folder.empty() ? "." : folder.string();
+  if (::access(name.c_str(), W_OK | X_OK) != 0) throw_io(path, "be written there", errno);
+  std::error_code unreadable;
+  if (std::filesystem::is_directory(path, unreadable)) throw_io(path, "be written", EISDIR);
+}
+
+}  // namespace plimsoll::cli
