@@ -14,6 +14,7 @@ import argparse
 import io
 import math
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -209,6 +210,57 @@ def log_seeds() -> Iterator[bytes]:
             yield path.read_bytes()
 
 
+def snapshot_seeds() -> Iterator[bytes]:
+    """Memory snapshots as PyTorch writes them."""
+    block = {"size": 512, "requested_size": 500, "state": "active_allocated", "frames": []}
+    frame = {"filename": "model.py", "line": 7, "name": "forward"}
+    idle = {"size": 2**20, "requested_size": 0, "state": "inactive"}
+    segment = {"device": 0, "total_size": 2**21, "allocated_size": 512, "blocks": [block, idle]}
+    oom = {"action": "oom", "size": 2**30, "device_free": 2**20, "frames": [frame]}
+    held = {**segment, "blocks": [{**block, "frames": [frame]}] * 3}
+    whole = {"segments": [segment, held], "device_traces": [[oom], []]}
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        for content in (whole, {"segments": []}, [segment], {"segments": [segment] * 9}):
+            yield pickle.dumps(content, protocol)
+
+
+PROGRESS = """Epoch 1/3
+\x1b[1m 12/938\x1b[0m \x1b[32m━\x1b[0m \x1b[1m9s\x1b[0m 10ms/step - loss: 2.1\b\b\b\r
+938/938 ━━━━━ 9s 10ms/step - accuracy: 0.71 - loss: 0.81 - val_loss: 0.5
+ 37%|███▋      | 37/100 [00:03<00:06, 9.9it/s, loss=0.4]
+{"step": 12, "loss": 0.25}
+Traceback (most recent call last):
+MemoryError: Unable to allocate 3.00 GiB for an array with shape (1024, 1024, 384)
+python train.py --batch-size=64 --lr 0.1 'a b' "c"
+"""
+
+
+def output_seeds() -> Iterator[bytes]:
+    yield PROGRESS.encode()
+    yield PROGRESS.replace("\n", "\r").encode()
+    yield from (line.encode() for line in PROGRESS.splitlines())
+    yield from log_seeds()
+
+
+KERNEL_LINES = """12345,python3 invoked oom-killer: gfp_mask=0xcc0, order=0, oom_score_adj=0
+4,123,456,-;Memory cgroup out of memory: Killed process 7 (python3) total-vm:9kB, anon-rss:8kB
+oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/a,task_memcg=/a/b,task=python3,pid=7,uid=0
+oom_kill 3
+0::/user.slice/a
+4:memory:/docker/0123
+"""
+
+
+def readings_seeds() -> Iterator[bytes]:
+    """What the kernel says of this process, and of what it killed."""
+    names = ("stat", "status", "io", "smaps_rollup", "limits", "cgroup", "maps", "smaps")
+    yield KERNEL_LINES.encode()
+    for name in names:
+        path = Path("/proc/self") / name
+        if path.exists():
+            yield path.read_bytes()[:16_384]
+
+
 READERS: dict[str, tuple[Callable[[], Iterator[bytes]], int]] = {  # seeds, longest input
     "hdf5": (hdf5_seeds, 65_536),
     "zip": (archive_seeds, 65_536),
@@ -220,6 +272,9 @@ READERS: dict[str, tuple[Callable[[], Iterator[bytes]], int]] = {  # seeds, long
     "plan_text": (plan_seeds, 16_384),
     "image": (image_seeds, 32_768),
     "explain": (log_seeds, 16_384),
+    "snapshot": (snapshot_seeds, 16_384),
+    "watch_output": (output_seeds, 16_384),
+    "watch_readings": (readings_seeds, 16_384),
 }
 
 

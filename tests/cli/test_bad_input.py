@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_disk import small_disk
 
 USAGE, DOES_NOT_FIT, MODEL, DATA, IO = 2, 3, 4, 5, 6
 
@@ -214,12 +215,7 @@ def test_output_folder_missing(place: Workplace) -> None:
 
 def test_no_space_for_the_output(place: Workplace) -> None:
     """A file system of one page: the trained file does not fit."""
-    full = place.folder / "disk"
-    full.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(full)]
-    if subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.fail("cannot mount a tmpfs: this test needs to run as root")
-    try:
+    with small_disk(place.folder / "disk", "size=4k") as full:
         result = place.fit("--spill-dir", place.folder, output=full / "trained.keras")
         assert result.returncode == IO, result.stderr
         assert "No space left" in result.stderr, result.stderr
@@ -228,8 +224,6 @@ def test_no_space_for_the_output(place: Workplace) -> None:
         assert f"The trained model is in {elsewhere} instead." in result.stderr
         there = ["--data", place.x, "--output", place.folder / "p.npy"]
         assert place.run("predict", elsewhere, *there).returncode == 0
-    finally:
-        subprocess.run(["umount", str(full)], check=True)
 
 
 @pytest.mark.parametrize(
@@ -239,16 +233,9 @@ def test_no_space_for_the_output(place: Workplace) -> None:
 def test_a_log_on_a_full_disk_costs_no_training(
     place: Workplace, option: str, name: str, epochs: int
 ) -> None:
-    full = place.folder / "disk"
-    full.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(full)]
-    if subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.fail("cannot mount a tmpfs: this test needs to run as root")
-    try:
+    with small_disk(place.folder / "disk", "size=8k") as full:
         more = ["--log-steps"] if option == "log" else []
         result = place.fit(*more, **{option: full / name, "epochs": epochs})
-    finally:
-        subprocess.run(["umount", str(full)], check=True)
     assert result.returncode == IO, result.stderr
     assert result.stderr.count("this log ends here, the run goes on") == 1, result.stderr
     assert "No space left" in result.stderr and place.output.exists()

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_disk import small_disk
 
 USAGE, DATA, IO, INTERRUPTED = 2, 5, 6, 7
 KILLS = int(os.environ.get("PLIMSOLL_KILLS", "30"))
@@ -204,6 +205,10 @@ def test_what_makes_it_another_run_is_refused(training: Training) -> None:
         "b.keras", "--resume", steps=9, checkpoint=training.checkpoints, optimizer="sgd"
     )
     assert other.returncode == USAGE and "another run" in other.stderr
+    other = training.run(
+        "b.keras", "--resume", steps=9, checkpoint=training.checkpoints, precision="bf16"
+    )
+    assert other.returncode == USAGE and "--precision f32, received bf16" in other.stderr
     assert training.run("c.keras", "--resume", steps=5).returncode == USAGE
     wrong = training.run(
         "c.keras", checkpoint=training.folder / "c", **{"checkpoint-every": "5cows"}
@@ -217,16 +222,7 @@ def test_nothing_to_resume_starts_at_the_beginning(training: Training) -> None:
 
 
 def test_a_full_disk_keeps_the_old_one_and_goes_on(training: Training) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs root to mount a small file system")
-    disk = training.folder / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", disk], capture_output=True, text=True
-    )
-    if mounted.returncode != 0:
-        pytest.skip(f"no tmpfs here: {mounted.stderr.strip()}")
-    try:
+    with small_disk(training.folder / "disk", "size=128k") as disk:
         run = training.run("a.keras", epochs=3, steps=70, checkpoint=disk / "c",
                            **{"checkpoint-every": "10steps"})  # fmt: skip
         assert run.returncode == 0 and (training.folder / "a.keras").exists()
@@ -236,5 +232,3 @@ def test_a_full_disk_keeps_the_old_one_and_goes_on(training: Training) -> None:
         assert names and all(name.endswith(".ckpt") for name in names), names
         resumed = training.run("b.keras", "--resume", steps=70, checkpoint=disk / "c")
         assert "goes on bit for bit" in resumed.stderr
-    finally:
-        subprocess.run(["umount", disk], check=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_disk import small_disk
 
 MIB = 2**20
 
@@ -188,14 +189,8 @@ def group_limit_of(pid: int) -> Path:
 
 @pytest.fixture
 def read_only(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "read_only"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,size=1m", "none", folder],
-                             capture_output=True)  # fmt: skip
-    if mounted.returncode:
-        pytest.skip("cannot mount a read-only folder here: it needs root")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+    with small_disk(tmp_path / "read_only", "ro,size=1m") as folder:
+        yield folder
 
 
 @pytest.mark.parametrize("option", ["--output", "--checkpoint", "--log", "--tensorboard"])

@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from small_disk import small_disk
 from test_images import USAGE, Images, png, random_pngs
 
 
@@ -102,18 +102,12 @@ def test_without_room_the_run_goes_on(images: Cached) -> None:
 @pytest.mark.parametrize("how", ["size=16k", "ro,size=1m"])
 def test_a_full_disk_and_one_that_is_read_only(images: Cached, how: str) -> None:
     expected, _ = images.trained("plain")
-    images.cache.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", how, "tmpfs", str(images.cache)]
-    if subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.fail("cannot mount a tmpfs: this test needs to run as root")
-    try:
+    with small_disk(images.cache, how):
         more = [] if how.startswith("ro") else ["--cache-limit", "1MiB"]
         bits, said = images.trained("full", "--cache", images.cache, *more)
         assert bits == expected and list(images.cache.iterdir()) == []
         assert "--cache: going on without" in said, said
         assert ("Read-only" if how.startswith("ro") else "No space left") in said, said
-    finally:
-        subprocess.run(["umount", str(images.cache)], check=True)
 
 
 def test_a_damaged_image_is_named_as_without(images: Cached) -> None:

@@ -79,6 +79,15 @@ std::string_view to_string(Precision precision) {
   return "";
 }
 
+Precision precision_of(const graph::ProgramSet& programs) {
+  const bool narrow = std::ranges::any_of(programs.programs, [](const graph::Program& program) {
+    return std::ranges::any_of(program.graph.values, [](const graph::Value& value) {
+      return value.type.dtype == DType::kBFloat16;
+    });
+  });
+  return narrow ? Precision::kBFloat16 : Precision::kFloat32;
+}
+
 std::vector<DType> wanted_dtypes(std::string_view op, std::span<const graph::ValueType> inputs,
                                  bool narrow) {
   std::vector<DType> wanted(inputs.size(), DType::kFloat32);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "graph/ir.h"
+#include "graph/program.h"
 
 namespace plimsoll::layers {
 
@@ -28,6 +29,8 @@ enum class Precision : uint8_t { kOfLayers, kFloat32, kBFloat16 };
 // "f32", "bf16", "" (of layers). Throws kConfig with the known names.
 Precision parse_precision(std::string_view text);
 std::string_view to_string(Precision precision);
+// What programs compute in: kBFloat16 where any value is stored in it, else kFloat32.
+Precision precision_of(const graph::ProgramSet& programs);
 
 // The dtype that each of an operator's inputs is cast to where it is of floating point and another
 // one; kOpaque: it stays as it is. `narrow`: the layer computes in bfloat16.

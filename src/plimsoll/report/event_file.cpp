@@ -64,6 +64,22 @@ Message event(int64_t step) {
   return message;
 }
 
+// A value as TensorBoard's newer readers want it: a tensor that names the plugin that shows it.
+Message tensor_event(int64_t step, std::string_view tag, const Message& tensor,
+                     std::string_view plugin) {
+  Message plugin_data;
+  plugin_data.bytes(1, plugin);
+  Message metadata;
+  metadata.message(1, plugin_data);
+  Message value;
+  value.bytes(1, tag).message(8, tensor).message(9, metadata);
+  Message summary;
+  summary.message(1, value);
+  Message whole = event(step);
+  whole.message(5, summary);
+  return whole;
+}
+
 std::string free_name(const std::string& folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
@@ -137,17 +153,7 @@ void EventFile::histogram(int64_t step, std::string_view tag, const Histogram& h
   tensor.varint(1, kDouble)
       .message(2, shape)
       .bytes(4, {reinterpret_cast<const char*>(rows.data()), sizeof rows});
-  Message plugin;
-  plugin.bytes(1, "histograms");
-  Message metadata;
-  metadata.message(1, plugin);
-  Message value;
-  value.bytes(1, tag).message(8, tensor).message(9, metadata);
-  Message summary;
-  summary.message(1, value);
-  Message whole = event(step);
-  whole.message(5, summary);
-  write(whole.text());
+  write(tensor_event(step, tag, tensor, "histograms").text());
 }
 
 void EventFile::text(int64_t step, std::string_view tag, std::string_view markdown) {
@@ -158,17 +164,7 @@ void EventFile::text(int64_t step, std::string_view tag, std::string_view markdo
   shape.message(2, dimension);
   Message tensor;
   tensor.varint(1, kString).message(2, shape).bytes(8, markdown);
-  Message plugin;
-  plugin.bytes(1, "text");
-  Message metadata;
-  metadata.message(1, plugin);
-  Message value;
-  value.bytes(1, tag).message(8, tensor).message(9, metadata);
-  Message summary;
-  summary.message(1, value);
-  Message whole = event(step);
-  whole.message(5, summary);
-  write(whole.text());
+  write(tensor_event(step, tag, tensor, "text").text());
 }
 
 }  // namespace plimsoll::report

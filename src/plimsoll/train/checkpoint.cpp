@@ -72,6 +72,7 @@ layers::Config to_config(const CheckpointHead& head) {
                                 {"rows", head.rows},
                                 {"seed", std::to_string(head.seed)},
                                 {"shuffle", std::string(data::to_string(head.shuffle))},
+                                {"precision", head.precision},
                                 {"program", head.program},
                                 {"kernel_set", head.kernel_set},
                                 {"block_set", head.block_set},
@@ -93,6 +94,9 @@ CheckpointHead parse_checkpoint_head(const layers::Config& config) {
   head.shuffle = shuffle.is_bool()
                      ? (shuffle.as_bool() ? data::Shuffle::kFull : data::Shuffle::kNone)
                      : data::parse_shuffle(shuffle.as_string());
+  if (const layers::Config* precision = config.find("precision")) {
+    head.precision = precision->as_string();
+  }
   head.program = config.at("program").as_string();
   head.kernel_set = config.at("kernel_set").as_string();
   head.block_set = static_cast<int>(config.at("block_set").as_int());
@@ -114,8 +118,10 @@ CheckpointFolder::CheckpointFolder(std::string path, int keep)
 std::vector<std::string> CheckpointFolder::files() const {
   std::vector<std::string> names;
   std::error_code failed;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path_, failed)) {
-    std::string name = entry.path().filename().string();
+  // A range-for would throw where the listing breaks off halfway.
+  fs::directory_iterator entries(path_, failed);
+  for (; !failed && entries != fs::directory_iterator(); entries.increment(failed)) {
+    std::string name = entries->path().filename().string();
     if (is_checkpoint(name)) names.push_back(std::move(name));
   }
   if (failed) throw_io(path_, "list the folder", failed.value());

@@ -51,6 +51,9 @@ Position Checkpointer::restore(Session& session, int64_t rows, data::Shuffle shu
   refuse_other(found_->path, "a batch of", std::to_string(was.batch), std::to_string(head_.batch));
   refuse_other(found_->path, "training rows:", std::to_string(was.rows),
                std::to_string(head_.rows));
+  if (!was.precision.empty()) {
+    refuse_other(found_->path, "--precision", was.precision, head_.precision);
+  }
   refuse_other(found_->path, "model, optimizer and loss of fingerprint", was.program,
                head_.program);
   refuse_other(found_->path, "the seed", std::to_string(was.seed), std::to_string(head_.seed));

@@ -10,6 +10,7 @@
 #include "exec/spill_file.h"
 #include "graph/verify.h"
 #include "layers/optimizers.h"
+#include "layers/precision.h"
 #include "ops/fuse/fuse.h"
 #include "ops/registry.h"
 #include "plan/estimate.h"
@@ -193,19 +194,11 @@ Bytes left_for_reading_ahead(const PlanRequest& request, Bytes process) {
   return granted < kLeast ? Bytes(0) : granted;
 }
 
-bool is_mixed(const graph::ProgramSet& set) {
-  return std::ranges::any_of(set.programs, [](const graph::Program& program) {
-    return std::ranges::any_of(program.graph.values, [](const graph::Value& value) {
-      return value.type.dtype == DType::kBFloat16;
-    });
-  });
-}
-
 ProcessOverhead fill_chosen(const SetAnswer& chosen, bool fits, const PlanRequest& request,
                             report::PlanSummary& summary) {
   const graph::KernelCatalog& catalog = chosen.lowered.backend->catalog();
   summary.kernel_set = catalog.kernel_set();
-  summary.precision = is_mixed(chosen.lowered.built.set) ? "bf16" : "f32";
+  summary.precision = to_string(layers::precision_of(chosen.lowered.built.set));
   summary.block_set = catalog.block_set();
   summary.threads = catalog.thread_count();
   const plan::Fits* plan = chosen.fits();

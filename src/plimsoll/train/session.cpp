@@ -15,6 +15,7 @@
 #include "base/spill_folder.h"
 #include "exec/spill_file.h"
 #include "layers/curve_area.h"
+#include "layers/precision.h"
 #include "train/profile.h"
 
 namespace plimsoll::train {
@@ -521,6 +522,7 @@ CheckpointHead Session::describe(int64_t rows, data::Shuffle shuffle) const {
   for (const graph::Program& program : programs().set.programs) {
     if (program.name == "train" || program.name == "apply") train.programs.push_back(program);
   }
+  head.precision = to_string(layers::precision_of(programs().set));
   head.program = to_hex(graph::fingerprint(train));
   head.kernel_set = plan().kernel_set;
   head.block_set = plan().block_set;

@@ -162,14 +162,16 @@ TEST(PlannerRandomTest, PlansOfRandomGraphsAreValid) {
     ASSERT_EQ(graph::verify(programs), std::nullopt) << graph::verify(programs).value_or("");
     toys::ToyCatalog catalog;
     choose_blocks(programs.programs[0].graph, random, catalog);
-    const PlanOutcome free = make_plan(programs, catalog, {});
+    PlanOptions options{.max_steps = 5'000};  // what is found is not the question
+    const PlanOutcome free = make_plan(programs, catalog, options);
     const Plan naive = naive_plan(programs, catalog);
     const Validation plain = validate(naive, programs, catalog);
     EXPECT_TRUE(plain.ok()) << plain.message;
     EXPECT_LE(free.free_plan, naive.arena_bytes);
     EXPECT_GE(free.smallest, free.lower_bound);
     for (const FrontierPoint& point : free.frontier) {
-      const PlanOutcome outcome = make_plan(programs, catalog, {.arena_limit = point.arena_bytes});
+      options.arena_limit = point.arena_bytes;
+      const PlanOutcome outcome = make_plan(programs, catalog, options);
       ASSERT_NE(outcome.fits(), nullptr);
       const Validation validation = validate(outcome.fits()->plan, programs, catalog);
       ASSERT_TRUE(validation.ok()) << point.what << ": " << validation.message << "\n"

@@ -78,7 +78,7 @@ TEST(PlannerTest, PlansOfManyNetworksAreValid) {
         catalog.blocks["h1"] = {block, graph::kWholeAxis};
         catalog.blocks["h2"] = {8, 2};
         catalog.blocks["g2"] = {4, graph::kWholeAxis};
-        expect_sound(programs, catalog);
+        expect_sound(programs, catalog, {.max_steps = 20'000});
       }
     }
   }
@@ -129,7 +129,7 @@ TEST(PlannerTest, SwitchesInAllCombinationsGiveValidPlans) {
       options.*(techniques()[t].on) = (switches >> t & 1) != 0;
     }
     options.gap = switches % 3 == 0 ? 64_B : 0_B;
-    options.max_steps = 20'000;  // what is found is not the question
+    options.max_steps = 5'000;  // what is found is not the question
     expect_sound(programs, catalog, options);
   }
 }
