@@ -95,9 +95,22 @@ Case many_rows() {
           }};
 }
 
+// The same in groups, which a kernel widens in parts.
+Case many_rows_of_groups() {
+  return {.name = "many_rows_of_groups", .build = [](CaseBuilder& c) {
+            const auto of = [](int64_t n) { return Dim::constant(n); };
+            const ValueId x = c.input("x", {Dim::batch(), of(30), of(29), of(24)});
+            const ValueId beta = c.input("beta", {of(24)});
+            c.result(c.call(
+                "batch_norm_groups", {x, beta},
+                {{"epsilon", 1e-3}, {"group", int64_t{2}}, {"scale", false}, {"center", true}}));
+          }};
+}
+
 std::vector<Case> cases_and_many_rows() {
   std::vector<Case> cases = all_cases();
   cases.push_back(many_rows());
+  cases.push_back(many_rows_of_groups());
   return cases;
 }
 
@@ -134,6 +147,8 @@ constexpr const char* kWithBFloat16[] = {"activation",
                                          "avg_pool2d_grad",
                                          "batch_norm",
                                          "batch_norm_grad",
+                                         "batch_norm_groups",
+                                         "batch_norm_groups_grad",
                                          "batch_norm_inference",
                                          "batch_norm_inference_grad",
                                          "batch_norm_inference_sums",
@@ -158,6 +173,7 @@ constexpr const char* kWithBFloat16[] = {"activation",
                                          "global_max_pool2d",
                                          "max_pool2d",
                                          "max_pool2d_grad",
+                                         "moving_moments",
                                          "multiply",
                                          "reshape",
                                          "scale_shift",

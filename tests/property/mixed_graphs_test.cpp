@@ -30,7 +30,9 @@ Setting make_setting(const std::string& name, uint64_t seed, Random& random) {
   if (random.chance(60)) options.caps.emplace_back("batch", int64_t{1} << random.between(0, 2));
   if (random.chance(30)) options.caps.emplace_back("units", 2);
   Setting setting{
-      backend::make_backend(name, options), random_network(seed, seed % 5 == 4, true), {}};
+      backend::make_backend(name, options),
+      random_network(seed, {.one_image = seed % 5 == 4, .mixed = true, .groups = seed % 3 == 2}),
+      {}};
   for (graph::Program& program : setting.programs.programs) {
     program.graph = ops::fuse(program.graph, ops::registry(), setting.backend->offers());
     program.graph = ops::insert_packs(program.graph, ops::registry(),

@@ -44,10 +44,10 @@ std::unique_ptr<backend::Backend> random_backend(const std::string& name, Random
 }
 
 struct Setting {
-  Setting(const std::string& name, uint64_t seed, bool one_image = false)
+  Setting(const std::string& name, uint64_t seed, const NetworkOptions& options = {})
       : random(seed),
-        programs(random_network(seed, one_image)),
-        backend(random_backend(name, random, one_image)) {
+        programs(random_network(seed, options)),
+        backend(random_backend(name, random, options.one_image)) {
     const ops::PackOffers packs = [this](const graph::Graph& graph, graph::NodeId node) {
       return backend->packs(graph, node);
     };
@@ -240,7 +240,7 @@ TEST(ImageRows, EveryPlanGivesTheSameBits) {
        {std::string("reference"), std::string(backend::default_backend())}) {
     for (uint64_t seed = 20000; seed < 20040; ++seed) {
       SCOPED_TRACE("seed " + std::to_string(seed) + " on " + backend);
-      Setting setting(backend, seed, true);
+      Setting setting(backend, seed, {.one_image = true});
       ASSERT_EQ(setting.judge(setting.naive), "");
       check_planner(setting, techniques);
       check_spilled(setting, techniques, 4);
@@ -250,6 +250,35 @@ TEST(ImageRows, EveryPlanGivesTheSameBits) {
   EXPECT_GT(techniques.over_rows, 0);
   EXPECT_GT(techniques.rows_moved, 0);
   EXPECT_GT(techniques.refused, 0);
+}
+
+// Statistics of groups of samples, of any size beside blocks of 1, 2, 4, …: slices never cut one.
+TEST(BatchNormGroups, EveryPlanGivesTheSameBits) {
+  Techniques techniques;
+  int64_t sliced = 0;
+  int64_t finite = 0;
+  constexpr int64_t kSeeds = 40;
+  for (const std::string& backend :
+       {std::string("reference"), std::string(backend::default_backend())}) {
+    for (uint64_t seed = 30000; seed < 30000 + kSeeds; ++seed) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + " on " + backend);
+      Setting setting(backend, seed, {.groups = true});
+      ASSERT_EQ(graph::verify(setting.programs), std::nullopt);
+      ASSERT_EQ(setting.judge(setting.naive), "");
+      check_planner(setting, techniques);
+      const plan::Plan loops = random_loops(setting.naive, setting.programs, setting.catalog(),
+                                            setting.random, Bytes(64));
+      EXPECT_EQ(setting.judge(loops), "") << plan::print(loops, setting.programs);
+      for (const plan::Loop& loop : loops.programs[0].loops) {
+        sliced += loop.axis == graph::kBatchAxis && loop.slice < loop.extent ? 1 : 0;
+      }
+      finite += is_finite(setting.expected) ? 1 : 0;
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(sliced, kSeeds);
+  EXPECT_GT(techniques.clones, 0);
+  EXPECT_GE(finite, 2 * kSeeds * 9 / 10);
 }
 
 TEST_P(RandomGraphs, EveryValidPlanGivesTheSameBits) {

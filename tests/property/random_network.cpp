@@ -29,12 +29,14 @@ const char* pick(Random& random, const std::array<const char*, kCount>& names) {
 
 class NetworkMaker {
  public:
-  NetworkMaker(uint64_t seed, bool training, bool one_image, bool mixed)
+  NetworkMaker(uint64_t seed, bool training, const NetworkOptions& options)
       : builder_(ops::registry()),
         seed_(seed),
         training_(training),
-        one_image_(one_image),
-        mixed_(mixed) {}
+        one_image_(options.one_image),
+        mixed_(options.mixed) {
+    if (options.groups) group_ = Random(seed + 815).between(1, 7);
+  }
 
   graph::Graph make() {
     Random random(seed_);
@@ -53,6 +55,7 @@ class NetworkMaker {
       builder_.set_layer("layer" + std::to_string(layer));
       Random own(seed_ * 1000 + static_cast<uint64_t>(layer) + 7);
       x = add_layer(own, x);
+      if (group_ > 0 && layer == 0) x = batch_norm(own, x);
     }
     add_head(random, x);
     return builder_.finish();
@@ -186,6 +189,13 @@ class NetworkMaker {
       inputs.insert(inputs.end(), {builder_.read(mean), builder_.read(variance)});
       inputs.insert(inputs.end(), parameters.begin(), parameters.end());
       return builder_.call("batch_norm_inference", named("batch_norm"), inputs, attributes);
+    }
+    if (group_ > 0) {
+      groups_.push_back({mean, variance, x});
+      inputs.insert(inputs.end(), parameters.begin(), parameters.end());
+      Attributes grouped = attributes;
+      grouped.set("group", group_);
+      return builder_.call("batch_norm_groups", named("batch_norm"), inputs, grouped);
     }
     const ValueId moments = builder_.call("channel_moments", named("moments"), {x});
     inputs.push_back(moments);
@@ -336,6 +346,15 @@ class NetworkMaker {
           {{"momentum", 0.75}, {"row", moving.row}, {"elements_per_sample", moving.elements}});
       builder_.write(moving.state, updated);
     }
+    for (const Groups& groups : groups_) {
+      const graph::NodeId node =
+          builder_.add("moving_moments", builder_.graph().state(groups.mean).name + "/update",
+                       {groups.x, builder_.read(groups.mean), builder_.read(groups.variance)},
+                       {{"momentum", 0.75}, {"group", group_}});
+      const std::vector<ValueId> next = builder_.graph().node(node).outputs;
+      builder_.write(groups.mean, next[0]);
+      builder_.write(groups.variance, next[1]);
+    }
   }
 
   void add_update(int64_t optimizer, size_t i, ValueId gradient, ValueId rate, StateId iterations) {
@@ -378,15 +397,22 @@ class NetworkMaker {
     int64_t elements = 0;  // per sample
   };
 
+  struct Groups {
+    StateId mean, variance;
+    ValueId x;
+  };
+
   GraphBuilder builder_;
   uint64_t seed_;
   bool training_;
   bool one_image_;  // of many rows, and an image to the end
   bool mixed_;
+  int64_t group_ = 0;  // samples whose statistics are taken together; 0: the whole batch
   int64_t sites_ = 0;
   ValueId labels_;
   std::vector<std::pair<StateId, ValueId>> trainable_;
   std::vector<Moving> moving_;
+  std::vector<Groups> groups_;
 };
 
 }  // namespace
@@ -400,20 +426,20 @@ int64_t Random::between(int64_t least, int64_t most) {
   return least + static_cast<int64_t>(next() % static_cast<uint64_t>(most - least + 1));
 }
 
-graph::ProgramSet random_network(uint64_t seed, bool one_image, bool mixed) {
-  if (one_image) {
-    return {.programs = {{"train", NetworkMaker(seed, true, true, mixed).make(), 1}}};
+graph::ProgramSet random_network(uint64_t seed, const NetworkOptions& options) {
+  if (options.one_image) {
+    return {.programs = {{"train", NetworkMaker(seed, true, options).make(), 1}}};
   }
   Random random(seed + 4711);
   const int64_t batch = random.between(2, 21);
   graph::ProgramSet set;
-  set.programs.push_back({"train", NetworkMaker(seed, true, false, mixed).make(), batch});
+  set.programs.push_back({"train", NetworkMaker(seed, true, options).make(), batch});
   if (random.chance(40)) {
     set.programs.push_back({"train_tail", set.programs[0].graph, random.between(1, batch - 1)});
   }
   if (random.chance(50)) {
     set.programs.push_back(
-        {"evaluate", NetworkMaker(seed, false, false, mixed).make(), random.between(1, 12)});
+        {"evaluate", NetworkMaker(seed, false, options).make(), random.between(1, 12)});
   }
   return set;
 }

@@ -27,8 +27,12 @@ class Random {
   uint64_t state_;
 };
 
-// `one_image`: training on one sample at a time, and no other program. `mixed`: values and the
-// factors of products are bfloat16.
-graph::ProgramSet random_network(uint64_t seed, bool one_image = false, bool mixed = false);
+struct NetworkOptions {
+  bool one_image = false;  // training on one sample at a time, and no other program
+  bool mixed = false;      // values and the factors of products are bfloat16
+  // Every network normalizes its batch, by groups of a few samples, one size a network.
+  bool groups = false;
+};
+graph::ProgramSet random_network(uint64_t seed, const NetworkOptions& options = {});
 
 }  // namespace plimsoll::property

@@ -1,6 +1,7 @@
 #include "property/random_plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <span>
 
@@ -75,8 +76,7 @@ class LoopMaker {
       size_t end = i;
       while (end < items.size() && block_of(items[end]) > 0 && !reads_one_of(items[end], sums) &&
              (end == i || !random_.chance(8))) {
-        // Blocks are powers of two, or the whole batch.
-        step = std::max(step, block_of(items[end]));
+        step = std::lcm(step, block_of(items[end]));
         add_sums(items[end], sums);
         ++end;
       }

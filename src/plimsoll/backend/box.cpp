@@ -18,7 +18,7 @@ using graph::kWholeAxis;
 // Rows of state variables are row-exact wherever they may be cut at all: their box is the whole.
 bool cuttable(const Axis& axis) {
   return axis.name != graph::kStateRowsAxis && axis.kind != AxisKind::kNormalize &&
-         axis.kind != AxisKind::kWhole;
+         axis.kind != AxisKind::kWhole && axis.group == 0;
 }
 
 int64_t power_below(int64_t value) {
@@ -45,8 +45,9 @@ class Box {
     }
     if (batch_ < 0) return;
     int64_t& extent = block_[static_cast<size_t>(batch_)];
-    if (!cuttable(axes_[static_cast<size_t>(batch_)])) {
-      extent = kWholeAxis;
+    const Axis& axis = axes_[static_cast<size_t>(batch_)];
+    if (!cuttable(axis)) {
+      extent = axis.group > 0 ? axis.group : kWholeAxis;
       return;
     }
     extent = rule.batch;

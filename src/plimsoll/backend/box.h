@@ -6,7 +6,7 @@
 // a bound; another axis is cut only where one sample's call, weights included, passes a larger one.
 // Then come the kernel set's caps and its block set. Every extent is a power of two or the whole
 // axis; batch size and memory limit play no part. A box that cuts the rows of images holds one
-// image.
+// image. Where an axis has groups (graph/op.h) its extent is theirs, whatever the rules say.
 
 #include "backend/backends.h"
 #include "base/bytes.h"

@@ -16,7 +16,8 @@ std::vector<int64_t> concrete_block(const Graph& graph, NodeId node, const Block
   extents.reserve(axes.size());
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t whole = axes[i].extent.at(batch);
-    extents.push_back(block[i] == kWholeAxis ? whole : std::min(block[i], whole));
+    const int64_t wanted = axes[i].group > 0 ? axes[i].group : block[i];
+    extents.push_back(wanted == kWholeAxis ? whole : std::min(wanted, whole));
   }
   return extents;
 }

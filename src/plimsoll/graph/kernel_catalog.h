@@ -5,9 +5,10 @@
 // A kernel call computes exactly one block: a box with one extent per declared axis of the node
 // (op.h, same order). Extents are powers of two or kWholeAxis; block k covers rows
 // [k * extent, (k + 1) * extent) counted from the start of the axis (falling axes too), the last
-// one is shorter. The box is a pure function of operator, shapes per sample, dtype, instruction
-// set, cache sizes and thread count: never of the batch size, the limit or the clock. Scratch is
-// exact; times are estimates that decide between plans and never change a result.
+// one is shorter. On an axis with groups the extent is theirs, a power of two or not. The box is a
+// pure function of operator, shapes per sample, dtype, instruction set, cache sizes and thread
+// count: never of the batch size, the limit or the clock. Scratch is exact; times are estimates
+// that decide between plans and never change a result.
 
 #include <cstdint>
 #include <span>
@@ -53,7 +54,8 @@ class KernelCatalog {
   virtual double copy_seconds(Bytes bytes) const = 0;
 };
 
-// Concrete block extents at a batch size: kWholeAxis replaced, nothing above the axis's extent.
+// Concrete block extents at a batch size: kWholeAxis replaced, nothing above the axis's extent, and
+// groups where the axis has them.
 std::vector<int64_t> concrete_block(const Graph& graph, NodeId node, const Block& block,
                                     int64_t batch);
 

@@ -16,6 +16,10 @@
 //   map, (4B, …)               stride 4, before 0, after 3
 //   window, 3 wide, same       stride 1, before 1, after 1
 //
+// Groups. Where an operator needs a total over fixed runs of rows and over no more (statistics of
+// groups of samples), `group` is their length: every block of the axis is exactly one of them,
+// counted from its start, whatever the kernel set would like; the last one is the rest.
+//
 // An operand that does not have the axis (dimension −1) is read whole by every row; an *output*
 // that does not have a reduce axis is an accumulator, folded over blocks in order, the first block
 // stored (see backend/kernel.h).
@@ -56,6 +60,7 @@ struct Axis {
   std::vector<AxisUse> inputs{};   // one per input
   std::vector<AxisUse> outputs{};  // one per output
   bool falling = false;            // blocks run from the last to the first (backward scans)
+  int64_t group = 0;               // rows of every block; 0: the kernel set's choice
   friend bool operator==(const Axis&, const Axis&) = default;
 };
 

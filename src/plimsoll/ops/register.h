@@ -16,6 +16,7 @@ void register_attention(graph::OpRegistry& registry);
 void register_avg_pool2d(graph::OpRegistry& registry);
 void register_batch_matmul(graph::OpRegistry& registry);
 void register_batch_norm(graph::OpRegistry& registry);
+void register_batch_norm_groups(graph::OpRegistry& registry);
 void register_batch_norm_inference(graph::OpRegistry& registry);
 void register_batch_sum(graph::OpRegistry& registry);
 void register_bias(graph::OpRegistry& registry);

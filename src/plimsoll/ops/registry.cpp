@@ -19,6 +19,7 @@ graph::OpRegistry make_registry() {
   register_avg_pool2d(registry);
   register_batch_matmul(registry);
   register_batch_norm(registry);
+  register_batch_norm_groups(registry);
   register_batch_norm_inference(registry);
   register_batch_sum(registry);
   register_bias(registry);

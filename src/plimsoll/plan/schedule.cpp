@@ -76,10 +76,12 @@ class ScheduleMaker {
     if (slot % 2 == 0) return begin;
     const int64_t inner = shapes_[slot / 2].inner;
     if (inner == 0 || inner >= rows) return begin;
+    int64_t common = inner == kNestFully ? 1 : inner;
     size_t end = begin;
-    while (end < nodes.size() && slot_of_[nodes[end].index()] == slot &&
-           (inner == kNestFully ? role(nodes[end]).unit < rows : role(nodes[end]).unit <= inner)) {
-      ++end;
+    for (; end < nodes.size() && slot_of_[nodes[end].index()] == slot; ++end) {
+      const int64_t both = std::lcm(common, role(nodes[end]).unit);
+      if (inner == kNestFully ? both >= rows : both > inner) break;
+      common = both;
     }
     return end;
   }
@@ -115,7 +117,7 @@ class ScheduleMaker {
 
 int64_t find_unit(const Dependencies& dependencies, std::span<const NodeId> nodes) {
   int64_t unit = 1;
-  for (NodeId node : nodes) unit = std::max(unit, dependencies.roles[node.index()].unit);
+  for (NodeId node : nodes) unit = std::lcm(unit, dependencies.roles[node.index()].unit);
   return unit;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/cpu/channel_loops.h"
 #include "backend/cpu/column_sums.h"
 #include "backend/cpu/families.h"
 
@@ -71,19 +72,6 @@ CpuKernel make_bias_grad(const NodeFacts& facts, const CpuOptions& options) {
   });
 }
 
-// Joins (mean, M2) of `before` rows with those of `added` further ones: Chan, Golub, LeVeque,
-// "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
-struct Moments {
-  double rows = 0, mean = 0, m2 = 0;
-  void add(const Moments& other) {
-    const double total = rows + other.rows;
-    const double delta = other.mean - mean;
-    m2 += other.m2 + delta * delta * (rows * other.rows / total);
-    mean += delta * (other.rows / total);
-    rows = total;
-  }
-};
-
 CpuKernel make_channel_moments(const NodeFacts& facts, const CpuOptions& options) {
   const Channels c = read_channels(facts, options, 2);
   const auto totals = PLIMSOLL_PICK(options.isa, channel_totals);
@@ -113,7 +101,7 @@ CpuKernel make_channel_moments(const NodeFacts& facts, const CpuOptions& options
         });
         float* out = output_floats(call, 0);
         for (int64_t i = 0; i < c.channels; ++i) {
-          Moments all;
+          ChannelMoments all;
           if (!call.first) {
             all = {rows_before(c, call), static_cast<double>(out[i]),
                    static_cast<double>(out[c.channels + i])};
@@ -297,6 +285,12 @@ CpuKernel make_global_average_grad(const NodeFacts& facts, const CpuOptions& opt
 }
 
 }  // namespace
+
+ChannelLoops channel_loops(Isa isa) {
+  return {PLIMSOLL_PICK(isa, channel_totals), PLIMSOLL_PICK(isa, channel_squares),
+          PLIMSOLL_PICK(isa, channel_products), PLIMSOLL_PICK(isa, normalize_rows),
+          PLIMSOLL_PICK(isa, normalize_grad_rows)};
+}
 
 CpuKernel make_channels(const NodeFacts& facts, const CpuOptions& options) {
   if (!facts.all_float32()) return {};

@@ -2,7 +2,7 @@
 // number per channel in each. Sums run over groups of rows in order, within a group in float, and
 // from group to group in double, so that their error does not grow with the block.
 
-constexpr int64_t kGroupRows = 64;
+constexpr int64_t kGroupRows = kChannelGroupRows;
 
 // Calls body(begin, end) for groups of rows.
 template <typename Body>

@@ -18,6 +18,8 @@ CpuKernel make_moving(const NodeFacts& facts, const CpuOptions& options);
 CpuKernel make_pooling(const NodeFacts& facts, const CpuOptions& options);
 // Per-channel reductions and maps: bias_grad, BatchNormalization, global poolings.
 CpuKernel make_channels(const NodeFacts& facts, const CpuOptions& options);
+// BatchNormalization by groups of samples, of float32 and bfloat16.
+CpuKernel make_channel_groups(const NodeFacts& facts, const CpuOptions& options);
 // conv2d_pool_grad_kernel and conv2d_pool_grad_input, undilated.
 CpuKernel make_conv_pool(const NodeFacts& facts, const CpuOptions& options);
 // lstm, gru, simple_rnn and their gradients.

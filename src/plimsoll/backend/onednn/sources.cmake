@@ -2,6 +2,7 @@
 set(onednn_loops
     cpu/activations.cpp
     cpu/attention_tiles.cpp
+    cpu/channel_groups.cpp
     cpu/channels.cpp
     cpu/column_sums.cpp
     cpu/conv_pool.cpp

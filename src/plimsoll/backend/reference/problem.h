@@ -65,6 +65,7 @@ std::span<const KernelEntry> logic_kernels();
 std::span<const KernelEntry> loss_kernels();
 std::span<const KernelEntry> metric_kernels();
 std::span<const KernelEntry> move_kernels();
+std::span<const KernelEntry> norm_groups_kernels();
 std::span<const KernelEntry> norm_kernels();
 std::span<const KernelEntry> optimizer_kernels();
 std::span<const KernelEntry> pool_kernels();

@@ -27,6 +27,7 @@ const KernelEntry* find_kernel(std::string_view op) {
                                loss_kernels(),
                                metric_kernels(),
                                move_kernels(),
+                               norm_groups_kernels(),
                                norm_kernels(),
                                optimizer_kernels(),
                                pool_kernels(),

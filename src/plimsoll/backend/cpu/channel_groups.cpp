@@ -1,0 +1,291 @@
+// BatchNormalization by groups of samples: batch_norm_groups, its gradient, moving_moments.
+//
+// A call is one group. Its rows are split into as many parts as there are threads; statistics and
+// sums of parts go to scratch in double and are merged in part order. Rows of bfloat16 are widened
+// some at a time, in a multiple of the loops' groups of rows, so that sums are those of all rows at
+// once.
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/cpu/channel_loops.h"
+#include "backend/cpu/families.h"
+#include "backend/cpu/widened.h"
+#include "base/bytes.h"
+
+namespace plimsoll::backend::cpu {
+namespace {
+
+constexpr int64_t kWidenedNumbers = 16 << 10;  // of an operand at a time
+
+// The rows of a group, and where things lie in scratch.
+//
+//   [mean, scale, shift or slope, mean of dy, a float a channel] then for each part
+//   [4 sums, 2 of a stretch, doubles] [group sums: 2 floats] [its mean: 1] [3 widened stretches]
+class Group {
+ public:
+  Group(const NodeFacts& facts, const CpuOptions& options, int64_t arrays)
+      : loops(channel_loops(options.isa)), isa_(options.isa) {
+    const Shape& x = facts.inputs[0].shape;
+    channels = x[x.rank() - 1].count;
+    rows = facts.input_elements(0) / channels;
+    narrow_ = facts.inputs[0].dtype == DType::kBFloat16;
+    parts = parts_for(rows * channels * 4 * arrays, options.threads);
+    const int64_t wanted = std::max(kWidenedNumbers / channels, kChannelGroupRows);
+    at_once_ =
+        narrow_ ? wanted / kChannelGroupRows * kChannelGroupRows : std::max<int64_t>(rows, 1);
+    shared_ = aligned(channels * 4 * 4);
+    buffer_ = narrow_ ? aligned(std::min(at_once_, rows) * channels * 4) : 0;
+    part_ = aligned(channels * 6 * 8) + aligned(channels * 3 * 4) + 3 * buffer_;
+  }
+
+  Bytes scratch() const { return Bytes(shared_ + parts * part_); }
+  Range rows_of(int part) const { return part_of(rows, 1, part, parts); }
+
+  // One number a channel, of the whole group.
+  float* shared(const KernelCall& call, int which) const {
+    return reinterpret_cast<float*>(call.scratch) + which * channels;
+  }
+  double* sums(const KernelCall& call, int part, int which) const {
+    return reinterpret_cast<double*>(call.scratch + shared_ + part * part_) + which * channels;
+  }
+  float* group(const KernelCall& call, int part) const {
+    return reinterpret_cast<float*>(sums(call, part, 0) + 6 * channels);
+  }
+  float* part_mean(const KernelCall& call, int part) const {
+    return group(call, part) + 2 * channels;
+  }
+  float* buffer(const KernelCall& call, int part, int which) const {
+    std::byte* first =
+        call.scratch + shared_ + part * part_ + aligned(channels * 48) + aligned(channels * 12);
+    return reinterpret_cast<float*>(first + which * buffer_);
+  }
+
+  // body(begin, count) over a part's rows, as many at a time as are widened.
+  template <typename Body>
+  void for_each_stretch(Range range, const Body& body) const {
+    for (int64_t begin = range.begin; begin < range.end; begin += at_once_) {
+      body(begin, std::min(at_once_, range.end - begin));
+    }
+  }
+
+  // Rows of an input in float32.
+  const float* read(const KernelCall& call, size_t input, int64_t begin, int64_t count,
+                    float* buffer) const {
+    if (!narrow_) return input_floats(call, input) + begin * channels;
+    widen_numbers(reinterpret_cast<const uint16_t*>(call.inputs[input].data) + begin * channels,
+                  buffer, count * channels, isa_);
+    return buffer;
+  }
+  // Where rows of output 0 are computed, and what brings them there.
+  float* target(const KernelCall& call, int64_t begin, float* buffer) const {
+    return narrow_ ? buffer : output_floats(call, 0) + begin * channels;
+  }
+  void write(const KernelCall& call, int64_t begin, int64_t count, const float* buffer) const {
+    if (!narrow_) return;
+    round_numbers(buffer, reinterpret_cast<uint16_t*>(call.outputs[0].data) + begin * channels,
+                  count * channels, isa_);
+  }
+
+  // Sums of a part in slots 0 and 1: its mean, and Σ (x − mean)².
+  void find_part(const KernelCall& call, size_t input, int part) const {
+    const Range range = rows_of(part);
+    const auto count = static_cast<double>(std::max<int64_t>(range.end - range.begin, 1));
+    double* mean = sums(call, part, 0);
+    double* m2 = sums(call, part, 1);
+    double* stretch = sums(call, part, 4);
+    float* rounded = part_mean(call, part);
+    std::fill_n(mean, 2 * channels, 0.0);
+    for_each_stretch(range, [&](int64_t begin, int64_t n) {
+      const float* x = read(call, input, begin, n, buffer(call, part, 0));
+      loops.totals(x, n, channels, group(call, part), stretch);
+      for (int64_t c = 0; c < channels; ++c) mean[c] += stretch[c];
+    });
+    for (int64_t c = 0; c < channels; ++c) {
+      mean[c] /= count;
+      rounded[c] = static_cast<float>(mean[c]);
+    }
+    for_each_stretch(range, [&](int64_t begin, int64_t n) {
+      const float* x = read(call, input, begin, n, buffer(call, part, 0));
+      loops.squares(x, rounded, n, channels, group(call, part), stretch);
+      for (int64_t c = 0; c < channels; ++c) m2[c] += stretch[c];
+    });
+    // The squares are about the rounded mean.
+    for (int64_t c = 0; c < channels; ++c) {
+      const double rest = mean[c] - static_cast<double>(rounded[c]);
+      m2[c] -= rest * rest * count;
+    }
+  }
+
+  // Of all parts, joined in order; visit(channel, mean, variance).
+  template <typename Visit>
+  void find_moments(const KernelCall& call, size_t input, const Visit& visit) const {
+    for_each_part(parts, [&](int part) { find_part(call, input, part); });
+    for (int64_t c = 0; c < channels; ++c) {
+      ChannelMoments all;
+      for (int part = 0; part < parts; ++part) {
+        const Range range = rows_of(part);
+        if (range.begin == range.end) continue;
+        all.add({static_cast<double>(range.end - range.begin), sums(call, part, 0)[c],
+                 sums(call, part, 1)[c]});
+      }
+      visit(c, all.mean, std::max(all.m2, 0.0) / all.rows);
+    }
+  }
+
+  ChannelLoops loops;
+  int64_t channels = 1;
+  int64_t rows = 0;
+  int parts = 1;
+
+ private:
+  static int64_t aligned(int64_t bytes) { return round_up(Bytes(bytes), Bytes(64)).count(); }
+
+  Isa isa_;
+  bool narrow_ = false;
+  int64_t at_once_ = 1;
+  int64_t shared_ = 0;  // bytes
+  int64_t buffer_ = 0;
+  int64_t part_ = 0;
+};
+
+CpuKernel make_forward(const NodeFacts& facts, const CpuOptions& options) {
+  const Group g(facts, options, 2);
+  const double epsilon = facts.attributes.get_double("epsilon");
+  const bool scaled = facts.attributes.get_bool("scale", true);
+  const bool centered = facts.attributes.get_bool("center", true);
+  return kernel_of(
+      [=](const KernelCall& call) {
+        float* mean = g.shared(call, 0);
+        float* scale = g.shared(call, 1);
+        float* shift = g.shared(call, 2);
+        const float* gamma = scaled ? input_floats(call, 1) : nullptr;
+        const float* beta = centered ? input_floats(call, scaled ? 2 : 1) : nullptr;
+        g.find_moments(call, 0, [&](int64_t c, double m, double variance) {
+          const double factor = gamma == nullptr ? 1.0 : static_cast<double>(gamma[c]);
+          mean[c] = static_cast<float>(m);
+          scale[c] = static_cast<float>(factor / std::sqrt(variance + epsilon));
+          shift[c] = beta == nullptr ? 0.0f : beta[c];
+        });
+        for_each_part(g.parts, [&](int part) {
+          g.for_each_stretch(g.rows_of(part), [&](int64_t begin, int64_t count) {
+            const float* x = g.read(call, 0, begin, count, g.buffer(call, part, 0));
+            float* y = g.target(call, begin, g.buffer(call, part, 1));
+            g.loops.normalize(x, mean, scale, shift, g.channels, y, 0, count);
+            g.write(call, begin, count, y);
+          });
+        });
+      },
+      g.scratch());
+}
+
+// Σ dy and Σ dy (x − mean) of a part, in its slots 2 and 3.
+void add_products(const Group& g, const KernelCall& call, const float* mean, int part) {
+  double* sums = g.sums(call, part, 2);
+  double* products = g.sums(call, part, 3);
+  double* stretch = g.sums(call, part, 4);
+  std::fill_n(sums, 2 * g.channels, 0.0);
+  g.for_each_stretch(g.rows_of(part), [&](int64_t begin, int64_t count) {
+    const float* dy = g.read(call, 0, begin, count, g.buffer(call, part, 0));
+    const float* x = g.read(call, 1, begin, count, g.buffer(call, part, 1));
+    g.loops.products(dy, x, mean, count, g.channels, g.group(call, part), stretch,
+                     stretch + g.channels);
+    for (int64_t c = 0; c < g.channels; ++c) {
+      sums[c] += stretch[c];
+      products[c] += stretch[g.channels + c];
+    }
+  });
+}
+
+CpuKernel make_gradient(const NodeFacts& facts, const CpuOptions& options) {
+  const Group g(facts, options, 3);
+  const double epsilon = facts.attributes.get_double("epsilon");
+  const bool scaled = facts.attributes.get_bool("scale", true);
+  return kernel_of(
+      [=](const KernelCall& call) {
+        float* mean = g.shared(call, 0);
+        float* inverse = g.shared(call, 1);
+        float* slope = g.shared(call, 2);
+        float* dy_mean = g.shared(call, 3);
+        const float* gamma = scaled ? input_floats(call, 2) : nullptr;
+        float* out = call.outputs[1].data == nullptr ? nullptr : output_floats(call, 1);
+        g.find_moments(call, 1, [&](int64_t c, double m, double variance) {
+          mean[c] = static_cast<float>(m);
+          inverse[c] = static_cast<float>(1.0 / std::sqrt(variance + epsilon));
+        });
+        for_each_part(g.parts, [&](int part) { add_products(g, call, mean, part); });
+        const auto rows = static_cast<double>(g.rows);
+        for (int64_t c = 0; c < g.channels; ++c) {
+          double sum = 0, product = 0;
+          for (int part = 0; part < g.parts; ++part) {
+            sum += g.sums(call, part, 2)[c];
+            product += g.sums(call, part, 3)[c];
+          }
+          product *= static_cast<double>(inverse[c]);
+          dy_mean[c] = static_cast<float>(sum / rows);
+          slope[c] = static_cast<float>(static_cast<double>(inverse[c]) * product / rows);
+          if (out == nullptr) continue;
+          const auto first = static_cast<float>(sum);
+          const auto second = static_cast<float>(product);
+          out[c] = call.first ? first : out[c] + first;
+          float& scale_sum = out[g.channels + c];
+          scale_sum = call.first ? second : scale_sum + second;
+        }
+        if (call.outputs[0].data == nullptr) return;
+        float* scale = inverse;
+        for (int64_t c = 0; gamma != nullptr && c < g.channels; ++c) scale[c] *= gamma[c];
+        for_each_part(g.parts, [&](int part) {
+          g.for_each_stretch(g.rows_of(part), [&](int64_t begin, int64_t count) {
+            const float* dy = g.read(call, 0, begin, count, g.buffer(call, part, 0));
+            const float* x = g.read(call, 1, begin, count, g.buffer(call, part, 1));
+            float* dx = g.target(call, begin, g.buffer(call, part, 2));
+            g.loops.normalize_grad(dy, x, mean, dy_mean, slope, scale, g.channels, dx, 0, count);
+            g.write(call, begin, count, dx);
+          });
+        });
+      },
+      g.scratch());
+}
+
+CpuKernel make_moving(const NodeFacts& facts, const CpuOptions& options, double momentum) {
+  const Group g(facts, options, 2);
+  return kernel_of(
+      [=](const KernelCall& call) {
+        const auto keep = static_cast<float>(momentum);
+        const auto take = static_cast<float>(1.0 - momentum);
+        const auto move = [&](size_t o, int64_t c, double value) {
+          if (call.outputs[o].data == nullptr) return;
+          float* out = output_floats(call, o);
+          const float moving = call.first ? input_floats(call, 1 + o)[c] : out[c];
+          out[c] = moving * keep + static_cast<float>(value) * take;
+        };
+        g.find_moments(call, 0, [&](int64_t c, double mean, double variance) {
+          move(0, c, mean);
+          move(1, c, variance);
+        });
+      },
+      g.scratch());
+}
+
+// Values of the batch may be bfloat16, all else is float32.
+bool is_ours(const NodeFacts& facts) {
+  const DType values = facts.inputs[0].dtype;
+  if (values != DType::kFloat32 && values != DType::kBFloat16) return false;
+  return std::ranges::all_of(facts.inputs, [&](const graph::ValueType& type) {
+    return type.dtype == DType::kFloat32 || (type.shape.has_batch() && type.dtype == values);
+  });
+}
+
+}  // namespace
+
+CpuKernel make_channel_groups(const NodeFacts& facts, const CpuOptions& options) {
+  const std::string_view op = facts.op();
+  const bool forward = op == "batch_norm_groups";
+  const bool gradient = op == "batch_norm_groups_grad";
+  if ((!forward && !gradient && op != "moving_moments") || !is_ours(facts)) return {};
+  if (forward) return make_forward(facts, options);
+  if (gradient) return make_gradient(facts, options);
+  return make_moving(facts, options, facts.attributes.get_double("momentum"));
+}
+
+}  // namespace plimsoll::backend::cpu
