@@ -96,6 +96,10 @@ void Model::compile(const Optimizer& optimizer, const std::vector<Loss>& losses,
   impl_->compile(compile_options(optimizer, losses, metrics));
 }
 
+void Model::set_batch_norm(const std::string& statistics) { impl_->set_batch_norm(statistics); }
+
+std::string Model::batch_norm() const { return impl_->batch_norm(); }
+
 PlanAnswer Model::plan(const RunOptions& options) const { return impl_->plan(options); }
 
 History Model::fit(const Dataset& dataset, const FitOptions& options) {

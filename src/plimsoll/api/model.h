@@ -144,6 +144,13 @@ class Model {
   void compile(const Optimizer& optimizer, const std::vector<Loss>& losses,
                const std::vector<std::vector<Metric>>& metrics = {});
 
+  // Over which samples BatchNormalization takes its statistics in training: "full", the whole
+  // batch, or "slice:8", groups of 8 samples (the last one is the rest), as Keras does when it
+  // accumulates gradients over 8 samples at a time. Part of the model: save keeps it, and so does
+  // another compile. Needs compile. Throws kConfig.
+  void set_batch_norm(const std::string& statistics);
+  std::string batch_norm() const;  // "full" where the model is not compiled
+
   // What a training step of this batch size would take. Needs compile (kConfig).
   PlanAnswer plan(const RunOptions& options = {}) const;
 

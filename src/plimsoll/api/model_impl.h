@@ -30,6 +30,8 @@ class Model::Impl {
   const layers::Model& model() const { return model_; }
   void set_trainable(const std::string& layer, bool trainable);
   void compile(layers::CompileOptions compile);
+  void set_batch_norm(const std::string& statistics);
+  std::string batch_norm() const;
 
   PlanAnswer plan(const RunOptions& options) const;
   // The session of a trainer, made anew where another call took its place.

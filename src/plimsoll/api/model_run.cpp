@@ -5,6 +5,7 @@
 #include "api/model_impl.h"
 #include "base/error.h"
 #include "formats/model_file.h"
+#include "layers/batch_norm_groups.h"
 #include "layers/optimizers.h"
 #include "report/plan_summary.h"
 #include "train/checkpointer.h"
@@ -136,7 +137,19 @@ void Model::Impl::compile(layers::CompileOptions compile) {
   layers::build_programs(model_, compile, one);  // refuses what does not fit the outputs
   park();
   store_.drop_optimizer();
+  if (compile_) compile.batch_norm_group = compile_->batch_norm_group;
   compile_ = std::move(compile);
+}
+
+void Model::Impl::set_batch_norm(const std::string& statistics) {
+  const int64_t group = layers::parse_batch_norm(statistics);
+  need_compile("set_batch_norm");
+  park();
+  compile_->batch_norm_group = group;
+}
+
+std::string Model::Impl::batch_norm() const {
+  return layers::batch_norm_text(compile_ ? compile_->batch_norm_group : 0);
 }
 
 PlanAnswer Model::Impl::plan(const RunOptions& options) const {

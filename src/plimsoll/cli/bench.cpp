@@ -24,6 +24,7 @@
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/profile_file.h"
+#include "layers/batch_norm_groups.h"
 #include "report/speed.h"
 #include "train/session.h"
 
@@ -59,6 +60,10 @@ Subject find_subject(const BenchCommand& command, const std::string& name) {
   if (!is_model_file(name)) {
     Subject subject{make_workload(name), nullptr};
     subject.workload.compile.precision = layers::parse_precision(command.model.precision);
+    if (!command.model.batch_norm.empty()) {
+      subject.workload.compile.batch_norm_group =
+          layers::parse_batch_norm(command.model.batch_norm);
+    }
     if (!command.model.optimizer.empty()) {
       subject.workload.compile.optimizer = layers::parse_optimizer(command.model.optimizer);
     }
@@ -315,6 +320,7 @@ Command add_bench(CLI::App& app) {
   command->add_option("--threads", model.threads, "Threads; default: what the process may use")
       ->check(CLI::Range(1, 1024));
   command->add_option("--precision", model.precision, "f32, bf16");
+  command->add_option("--batch-norm", model.batch_norm, "full, slice:N");
   command->add_option("--optimizer", model.optimizer,
                       "As fit's; default: the workload's or file's");
   command->add_option("--loss", model.loss, "Of a model file, as fit's");

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
+#include "layers/batch_norm_groups.h"
 #include "train/self_test.h"
 
 namespace plimsoll::cli {
@@ -46,6 +47,9 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_option("--metrics", options.metrics, "accuracy,mse,…");
   command.add_option("--precision", options.precision,
                      "f32, or bf16: mixed precision; default: what the file's layers say");
+  command.add_option("--batch-norm", options.batch_norm,
+                     "Statistics in training: full (of the whole batch, the default), or slice:N: "
+                     "of groups of N samples, another model");
   command.add_option("--threads", options.threads, "Threads; default: what the process may use")
       ->check(CLI::Range(1, 1024));
   command.add_option("--seed", options.seed, "Seed of weights, dropout and shuffling");
@@ -71,6 +75,8 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
 
 Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss) {
   const layers::Precision precision = layers::parse_precision(options.precision);
+  std::optional<int64_t> batch_norm_group;
+  if (!options.batch_norm.empty()) batch_norm_group = layers::parse_batch_norm(options.batch_norm);
   Loaded loaded{formats::load_model(options.model, load_options(options.file)), {}};
   if (loaded.file.self_test != nullptr && loaded.file.weights != nullptr) {
     train::check_self_test(options.model, loaded.file.model, *loaded.file.weights,
@@ -78,6 +84,7 @@ Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss) 
   }
   if (loaded.file.compile) loaded.compile = *loaded.file.compile;
   loaded.compile.precision = precision;
+  if (batch_norm_group) loaded.compile.batch_norm_group = *batch_norm_group;
   if (!options.optimizer.empty()) {
     loaded.compile.optimizer = layers::parse_optimizer(options.optimizer);
     // Another optimizer starts afresh: the file's slots and learning rate are not its own.

@@ -27,8 +27,9 @@ struct ModelOptions {
   std::string loss;
   std::string metrics;  // comma-separated
   int64_t batch = 32;
-  std::string memory;     // as the user spelled it; empty: none
-  std::string precision;  // empty: of the file's layers
+  std::string memory;      // as the user spelled it; empty: none
+  std::string precision;   // empty: of the file's layers
+  std::string batch_norm;  // empty: the file's, else full
   std::string backend;
   int threads = 0;
   uint64_t seed = 0;

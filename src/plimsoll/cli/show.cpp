@@ -9,6 +9,7 @@
 #include "cli/exit_code.h"
 #include "cli/file_options.h"
 #include "formats/model_file.h"
+#include "layers/batch_norm_groups.h"
 #include "layers/layer_costs.h"
 #include "layers/model.h"
 #include "report/table.h"
@@ -79,6 +80,10 @@ int run(const ShowCommand& command) {
   }
   std::printf("%s\n%s\n", model.name().c_str(), table.print().c_str());
   print_totals(model, flops, activations);
+  if (loaded.compile && loaded.compile->batch_norm_group > 0) {
+    std::printf("batch normalization: %s in training\n",
+                layers::batch_norm_text(loaded.compile->batch_norm_group).c_str());
+  }
   return kDone;
 }
 

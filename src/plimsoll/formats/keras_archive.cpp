@@ -16,6 +16,7 @@
 #include "formats/keras_weights.h"
 #include "formats/self_test_file.h"
 #include "formats/tensor_copy.h"
+#include "layers/batch_norm_groups.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -95,6 +96,24 @@ void write_self_test(TensorSource& test, codec::ByteSink& sink) {
 
 }  // namespace
 
+namespace {
+
+// Metadata of other writers may be anything: only what names our key is looked into.
+void read_metadata(const codec::ZipReader& zip, LoadedModel& loaded) {
+  const codec::ZipEntry* entry = zip.find(kMetadata);
+  if (entry == nullptr) return;
+  const std::string text = zip.read_text(*entry, kMaxJsonBytes);
+  if (text.find(kBatchNormKey) == std::string::npos) return;
+  const std::string origin = zip.name() + "/" + std::string(kMetadata);
+  const layers::Config metadata = parse_json(text, origin);
+  const layers::Config* found = metadata.find(kBatchNormKey);
+  if (found == nullptr) return;
+  set_batch_norm(found->is_string() ? found->as_string() : found->to_json(), origin,
+                 loaded.compile);
+}
+
+}  // namespace
+
 std::unique_ptr<TensorSource> open_archive_weights(
     std::shared_ptr<const codec::FileReader> file, const layers::Model& model,
     const std::optional<layers::CompileOptions>& compile) {
@@ -122,6 +141,7 @@ LoadedModel load_keras_archive(std::shared_ptr<const codec::FileReader> file,
   if (const layers::Config* compile = config.find("compile_config")) {
     loaded.compile = read_compile(*compile, loaded.model, zip.name());
   }
+  read_metadata(zip, loaded);
   if (!options.weights.empty()) return loaded;
   const auto weights = open_weights_member(zip, loaded.model);
   if (!codec::looks_like_hdf5(*weights)) {
@@ -139,6 +159,9 @@ void save_keras_archive(const std::string& path, const layers::Model& model,
   if (compile != nullptr) config.set("compile_config", write_compile(*compile, model));
   layers::Config metadata;
   metadata.set("keras_version", std::string(kKerasVersion));
+  if (compile != nullptr && compile->batch_norm_group > 0) {
+    metadata.set(std::string(kBatchNormKey), layers::batch_norm_text(compile->batch_norm_group));
+  }
   AtomicFile file(path);
   codec::ZipWriter zip(file.file());
   zip.add(kMetadata, print_json(metadata, 0));

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "formats/keras_json_impl.h"
+#include "layers/batch_norm_groups.h"
 #include "layers/losses.h"
 #include "layers/metrics.h"
 #include "layers/optimizers.h"
@@ -224,6 +225,18 @@ std::optional<CompileOptions> read_compile(const Config& compile_config, const M
                                            const std::string& origin) {
   if (!compile_config.is_object() || compile_config.as_object().empty()) return std::nullopt;
   return CompileReader(model, JsonScope(origin)).read(compile_config);
+}
+
+void set_batch_norm(const std::string& text, const std::string& origin,
+                    std::optional<CompileOptions>& compile) {
+  try {
+    const int64_t group = layers::parse_batch_norm(text);
+    if (compile) compile->batch_norm_group = group;
+  } catch (const Error&) {
+    throw Error(ErrorKind::kModel, origin + ": expected full or slice:N as " +
+                                       std::string(kBatchNormKey) + ", received \"" + text +
+                                       "\". The file is damaged: write it again.");
+  }
 }
 
 Config write_compile(const CompileOptions& compile, const Model& model) {

@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "layers/config.h"
 #include "layers/model.h"
@@ -20,6 +21,15 @@ namespace plimsoll::formats {
 std::optional<layers::CompileOptions> read_compile(const layers::Config& compile_config,
                                                    const layers::Model& model,
                                                    const std::string& origin);
+
+// What Keras's record has no place for: over which samples BatchNormalization takes its statistics
+// (layers/batch_norm_groups.h), as a text of this name in an archive's metadata or an HDF5 file's
+// attributes. Keras reads past both; whoever goes on with the file trains the same model.
+inline constexpr std::string_view kBatchNormKey = "plimsoll_batch_norm";
+
+// `text` as it stands in the file. Throws kModel.
+void set_batch_norm(const std::string& text, const std::string& origin,
+                    std::optional<layers::CompileOptions>& compile);
 
 // Keras 3's "compile_config". Throws kModel for names that are not known.
 layers::Config write_compile(const layers::CompileOptions& compile, const layers::Model& model);

@@ -157,6 +157,9 @@ LoadedModel load_keras_h5(const std::shared_ptr<const codec::FileReader>& file,
                      nullptr, nullptr};
   const Config training = compile_config_of(read_json_attribute(reader, "training_config"));
   loaded.compile = read_compile(training, loaded.model, reader.name());
+  if (const auto text = reader.text_attribute("", kBatchNormKey)) {
+    set_batch_norm(*text, reader.name(), loaded.compile);
+  }
   if (!options.weights.empty()) return loaded;
   if (reader.is_group(kSelfTestGroup)) {
     loaded.self_test = open_self_test(codec::Hdf5Reader(file), kSelfTestGroup);

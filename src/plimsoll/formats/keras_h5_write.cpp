@@ -15,6 +15,7 @@
 #include "formats/self_test_file.h"
 #include "formats/tensor_copy.h"
 #include "formats/weight_groups.h"
+#include "layers/batch_norm_groups.h"
 #include "layers/losses.h"
 
 namespace plimsoll::formats {
@@ -74,6 +75,10 @@ class H5Layout {
     }
     training.set("optimizer_config", written.at("optimizer"));
     tree_.set_attribute("", "training_config", print_json(training, 0));
+    if (compile->batch_norm_group > 0) {
+      tree_.set_attribute("", std::string(kBatchNormKey),
+                          layers::batch_norm_text(compile->batch_norm_group));
+    }
   }
 
   void add_weights(const std::vector<LayerWeights>& layers) {

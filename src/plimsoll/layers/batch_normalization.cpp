@@ -1,5 +1,6 @@
-// BatchNormalization: in training by the batch's statistics, which also move the moving ones;
-// otherwise, and always where the layer is frozen, by the moving ones.
+// BatchNormalization: in training by the statistics of the batch, or of groups of its samples,
+// which also move the moving ones; otherwise, and always where the layer is frozen, by the moving
+// ones.
 
 #include "layers/all_layers.h"
 #include "layers/initializers.h"
@@ -73,6 +74,7 @@ class BatchNormalization final : public Layer {
       add_parameters(context, operands);
       return context.emit("batch_norm_inference", operands, attributes);
     }
+    if (context.batch_norm_group() > 0) return normalize_groups(context, x, std::move(attributes));
     const ValueId moments = context.emit("channel_moments", {x});
     const int64_t rows = shape.elements_per_sample() / shape[shape.rank() - 1].count;
     move(context, "moving_mean", moments, 0, rows);
@@ -80,6 +82,19 @@ class BatchNormalization final : public Layer {
     std::vector<ValueId> operands = {x, moments};
     add_parameters(context, operands);
     return context.emit("batch_norm", operands, attributes);
+  }
+
+  ValueId normalize_groups(LayerContext& context, ValueId x, Attributes attributes) const {
+    const std::vector<ValueId> moved = context.emit_all(
+        "moving_moments",
+        {x, context.statistic("moving_mean"), context.statistic("moving_variance")},
+        {{"momentum", momentum_}, {"group", context.batch_norm_group()}});
+    context.set_statistic("moving_mean", moved[0]);
+    context.set_statistic("moving_variance", moved[1]);
+    std::vector<ValueId> operands = {x};
+    add_parameters(context, operands);
+    attributes.set("group", context.batch_norm_group());
+    return context.emit("batch_norm_groups", operands, attributes);
   }
 
   // An integer, or a list of one in older files.

@@ -25,11 +25,17 @@ namespace plimsoll::layers {
 class Expansion {
  public:
   // Training: Dropout draws, BatchNormalization takes the batch's statistics.
-  Expansion(graph::GraphBuilder& builder, bool training, Precision precision = Precision::kFloat32)
-      : builder_(builder), training_(training), precision_(precision) {}
+  // `batch_norm_group`: as batch_norm_groups.h has it.
+  Expansion(graph::GraphBuilder& builder, bool training, Precision precision = Precision::kFloat32,
+            int64_t batch_norm_group = 0)
+      : builder_(builder),
+        training_(training),
+        precision_(precision),
+        batch_norm_group_(batch_norm_group) {}
 
   graph::GraphBuilder& builder() { return builder_; }
   bool training() const { return training_; }
+  int64_t batch_norm_group() const { return batch_norm_group_; }
 
   struct Result {
     std::vector<ValueId> outputs;
@@ -72,6 +78,7 @@ class Expansion {
   graph::GraphBuilder& builder_;
   bool training_;
   Precision precision_;
+  int64_t batch_norm_group_;
   const std::vector<Weight>* weights_ = nullptr;  // of the call that is running
   std::map<ValueId, ValueId> logits_;
   std::map<ValueId, ValueId> channels_last_;  // by the same value channels first

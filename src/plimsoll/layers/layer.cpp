@@ -70,6 +70,8 @@ ValueType LayerContext::type(ValueId value) const { return expansion_.builder().
 
 bool LayerContext::training() const { return expansion_.training(); }
 
+int64_t LayerContext::batch_norm_group() const { return expansion_.batch_norm_group(); }
+
 ValueId LayerContext::weight(std::string_view name) {
   return expansion_.weight(layer_, prefix_ + std::string(name));
 }

@@ -91,6 +91,8 @@ class LayerContext {
 
   // Whether this is a training step.
   bool training() const;
+  // Samples whose statistics BatchNormalization takes in training; 0: the whole batch's.
+  int64_t batch_norm_group() const;
 
   // The value of a weight at the start of the step.
   ValueId weight(std::string_view name);

@@ -84,12 +84,13 @@ std::vector<OutputPlan> plan_outputs(const Model& model, const CompileOptions& c
 class StepBuilder {
  public:
   StepBuilder(const Model& model, const std::vector<OutputPlan>& plans,
-              const CompileOptions& compile, bool sample_weights, bool training)
+              const CompileOptions& compile, bool sample_weights, bool training,
+              int64_t batch_norm_group = 0)
       : model_(model),
         plans_(plans),
         sample_weights_(sample_weights),
         builder_(ops::registry()),
-        expansion_(builder_, training, compile.precision) {}
+        expansion_(builder_, training, compile.precision, batch_norm_group) {}
 
   // Forward, and predictions as outputs.
   graph::Graph predict() {
@@ -250,6 +251,11 @@ void add_programs(graph::ProgramSet& set, const std::string& name, const graph::
 
 }  // namespace
 
+int64_t batch_norm_group(const CompileOptions& compile, const BatchSizes& batches) {
+  const int64_t batch = std::max(batches.train, batches.train_tail);
+  return compile.batch_norm_group < batch ? compile.batch_norm_group : 0;
+}
+
 BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
                              const BatchSizes& batches) {
   model.check_complete();
@@ -270,7 +276,8 @@ BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
                                           "as --optimizer adam.");
     }
     optimizer = read_optimizer(compile.optimizer);
-    StepBuilder step(model, plans, compile, compile.sample_weights, true);
+    StepBuilder step(model, plans, compile, compile.sample_weights, true,
+                     batch_norm_group(compile, batches));
     const graph::Graph graph = step.step(&*optimizer, compile.accumulates);
     add_programs(built.set, "train", graph, batches.train, batches.train_tail);
     built.train_inputs = step.inputs();

@@ -34,6 +34,9 @@ struct CompileOptions {
   bool sample_weights = false;  // programs get one more input per output
   bool accumulates = false;     // train programs add gradients up, and there is a program "apply"
   Precision precision = Precision::kOfLayers;
+  // Samples whose statistics BatchNormalization takes in training; 0: the whole batch's
+  // (batch_norm_groups.h).
+  int64_t batch_norm_group = 0;
   friend bool operator==(const CompileOptions&, const CompileOptions&) = default;
 };
 
@@ -86,6 +89,9 @@ struct BuiltPrograms {
   std::vector<MetricState> metrics;          // loss first
   std::string learning_rate;                 // state name; empty without an optimizer
 };
+
+// The groups that programs of such a batch have: 0 where one would hold the batch.
+int64_t batch_norm_group(const CompileOptions& compile, const BatchSizes& batches);
 
 // Throws kModel (or kConfig where loss or optimizer are missing). Random draws are told apart by
 // call site; the run's seed comes with each step.

@@ -128,6 +128,28 @@ std::string answer_sentence(const PlanSummary& summary) {
   return "not found: " + summary.reason;
 }
 
+namespace {
+
+std::string batch_norm_name(const PlanSummary& summary) {
+  const int64_t asked = summary.batch_norm_asked;
+  return asked == 0 ? "full" : "slice:" + std::to_string(asked);
+}
+
+std::string batch_norm_line(const PlanSummary& summary) {
+  if (summary.batch_norm_asked == 0) return "";
+  const std::string asked = "batch normalization: " + batch_norm_name(summary);
+  if (summary.batch_norm_group > 0) {
+    return asked + ", statistics of groups of " + std::to_string(summary.batch_norm_group) +
+           " samples, part of the model\n";
+  }
+  if (summary.batch_norm_asked >= summary.batch) {
+    return asked + ", the whole batch is one group: the same as full\n";
+  }
+  return asked + ", but no layer of this model has statistics of its batch\n";
+}
+
+}  // namespace
+
 std::string to_text(const PlanSummary& summary, bool with_frontier) {
   std::string text = summary.data.empty() ? "" : "data: " + summary.data + "\n";
   text += summary.model + ": " + format_count(summary.parameter_count) + " parameters, batch " +
@@ -138,6 +160,7 @@ std::string to_text(const PlanSummary& summary, bool with_frontier) {
   if (summary.precision != "f32") {
     text += "precision: " + summary.precision + " activations, float32 weights and sums\n";
   }
+  text += batch_norm_line(summary);
   if (summary.arena_load > Bytes()) text += placement_line(summary);
   if (summary.block_set > 0) {
     text += "note: smaller blocks (block set " + std::to_string(summary.block_set) +
@@ -183,6 +206,8 @@ std::string to_json(const PlanSummary& summary) {
   json["strategy"] = summary.strategy;
   json["kernel_set"] = summary.kernel_set;
   json["precision"] = summary.precision;
+  json["batch_norm"] = batch_norm_name(summary);
+  json["batch_norm_group"] = summary.batch_norm_group;
   json["block_set"] = summary.block_set;
   json["threads"] = summary.threads;
   json["lower_bound_bytes"] = summary.lower_bound.count();

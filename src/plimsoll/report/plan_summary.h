@@ -54,6 +54,8 @@ struct PlanSummary {
   std::string strategy;           // "slices of 4"
   std::string kernel_set;
   std::string precision = "f32";  // "bf16": mixed
+  int64_t batch_norm_asked = 0;   // samples whose statistics BatchNormalization was to take
+  int64_t batch_norm_group = 0;   // the same in these programs; 0: the whole batch's
   int block_set = 0;
   int threads = 1;
 

@@ -73,6 +73,7 @@ layers::Config to_config(const CheckpointHead& head) {
                                 {"seed", std::to_string(head.seed)},
                                 {"shuffle", std::string(data::to_string(head.shuffle))},
                                 {"precision", head.precision},
+                                {"batch_norm", head.batch_norm},
                                 {"program", head.program},
                                 {"kernel_set", head.kernel_set},
                                 {"block_set", head.block_set},
@@ -96,6 +97,9 @@ CheckpointHead parse_checkpoint_head(const layers::Config& config) {
                      : data::parse_shuffle(shuffle.as_string());
   if (const layers::Config* precision = config.find("precision")) {
     head.precision = precision->as_string();
+  }
+  if (const layers::Config* batch_norm = config.find("batch_norm")) {
+    head.batch_norm = batch_norm->as_string();
   }
   head.program = config.at("program").as_string();
   head.kernel_set = config.at("kernel_set").as_string();

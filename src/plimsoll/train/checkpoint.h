@@ -46,8 +46,9 @@ struct CheckpointHead {
   int64_t rows = 0;  // of the training data
   uint64_t seed = 0;
   data::Shuffle shuffle = data::Shuffle::kFull;
-  std::string precision;  // f32 or bf16; empty in files of before there was a choice
-  std::string program;    // fingerprint of the training program, in hexadecimal
+  std::string precision;   // f32 or bf16; empty in files of before there was a choice
+  std::string batch_norm;  // "full" or "slice:8"; empty in files of before there was a choice
+  std::string program;     // fingerprint of the training program, in hexadecimal
   std::string kernel_set;
   int block_set = 0;
   int threads = 1;

@@ -54,6 +54,9 @@ Position Checkpointer::restore(Session& session, int64_t rows, data::Shuffle shu
   if (!was.precision.empty()) {
     refuse_other(found_->path, "--precision", was.precision, head_.precision);
   }
+  if (!was.batch_norm.empty()) {
+    refuse_other(found_->path, "--batch-norm", was.batch_norm, head_.batch_norm);
+  }
   refuse_other(found_->path, "model, optimizer and loss of fingerprint", was.program,
                head_.program);
   refuse_other(found_->path, "the seed", std::to_string(was.seed), std::to_string(head_.seed));

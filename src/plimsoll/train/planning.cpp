@@ -9,6 +9,7 @@
 #include "base/spill_folder.h"
 #include "exec/spill_file.h"
 #include "graph/verify.h"
+#include "layers/batch_norm_groups.h"
 #include "layers/optimizers.h"
 #include "layers/precision.h"
 #include "ops/fuse/fuse.h"
@@ -199,6 +200,7 @@ ProcessOverhead fill_chosen(const SetAnswer& chosen, bool fits, const PlanReques
   const graph::KernelCatalog& catalog = chosen.lowered.backend->catalog();
   summary.kernel_set = catalog.kernel_set();
   summary.precision = to_string(layers::precision_of(chosen.lowered.built.set));
+  summary.batch_norm_group = layers::batch_norm_group_of(chosen.lowered.built.set);
   summary.block_set = catalog.block_set();
   summary.threads = catalog.thread_count();
   const plan::Fits* plan = chosen.fits();
@@ -314,6 +316,7 @@ void describe(const layers::Model& model, const layers::CompileOptions& compile,
   summary.batch = std::max({batches.train, batches.train_tail, batches.evaluate,
                             batches.evaluate_tail, batches.predict, batches.predict_tail});
   summary.parameter_count = model.parameters().total();
+  summary.batch_norm_asked = batches.train > 0 ? compile.batch_norm_group : 0;
   summary.optimizer = compile.optimizer.is_null()
                           ? "no optimizer"
                           : layers::read_optimizer(compile.optimizer).class_name;

@@ -14,6 +14,7 @@
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "exec/spill_file.h"
+#include "layers/batch_norm_groups.h"
 #include "layers/curve_area.h"
 #include "layers/precision.h"
 #include "train/profile.h"
@@ -523,6 +524,7 @@ CheckpointHead Session::describe(int64_t rows, data::Shuffle shuffle) const {
     if (program.name == "train" || program.name == "apply") train.programs.push_back(program);
   }
   head.precision = to_string(layers::precision_of(programs().set));
+  head.batch_norm = layers::batch_norm_text(layers::batch_norm_group_of(programs().set));
   head.program = to_hex(graph::fingerprint(train));
   head.kernel_set = plan().kernel_set;
   head.block_set = plan().block_set;

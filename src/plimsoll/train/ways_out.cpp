@@ -1,6 +1,7 @@
 #include "train/ways_out.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "advise/model_variants.h"
@@ -42,13 +43,44 @@ class Ways {
   void add(const std::string& change, const std::string& effect, const layers::Model& model,
            const layers::CompileOptions& compile, const layers::BatchSizes& batches,
            const PlanRequest& request, double times = 1) {
-    const PlannedRun run = plan_run(model, compile, batches, request);
-    if (!run.plan) return;
-    const Bytes bytes = run.summary.predicted_process;
-    const Bytes least = run.summary.spill > Bytes() ? bytes : run.summary.smallest_same_bits;
+    add(change, effect, plan_run(model, compile, batches, request).summary, times);
+  }
+
+  // The largest groups that fit, a power of two less than the batch (and than the groups that there
+  // are), found by halving: as if larger groups never needed less.
+  void add_groups(const layers::Model& model, layers::CompileOptions compile,
+                  const layers::BatchSizes& batches) {
+    const int64_t now = layers::batch_norm_group(compile, batches);
+    const int64_t below = now > 0 ? now : batches.train;
+    int low = 0;
+    int high =
+        static_cast<int>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(below, 1) - 1)));
+    std::optional<report::PlanSummary> best;
+    while (low < high) {
+      const int middle = low + (high - low) / 2;
+      compile.batch_norm_group = int64_t{1} << middle;
+      PlannedRun run = plan_run(model, compile, batches, request_);
+      if (!run.plan) {
+        high = middle;
+        continue;
+      }
+      best = std::move(run.summary);
+      low = middle + 1;
+    }
+    if (!best) return;
+    const std::string samples = std::to_string(best->batch_norm_group);
+    add("--batch-norm slice:" + samples,
+        "another model: BatchNormalization by groups of " + samples + " samples", *best);
+  }
+
+  void add(const std::string& change, const std::string& effect, const report::PlanSummary& found,
+           double times = 1) {
+    if (found.answer != "fits") return;
+    const Bytes bytes = found.predicted_process;
+    const Bytes least = found.spill > Bytes() ? bytes : found.smallest_same_bits;
     const Bytes before = summary_.smallest_same_bits;
     ways_.push_back({change, least, before > least ? before - least : Bytes(),
-                     times * run.summary.seconds_per_step, effect});
+                     times * found.seconds_per_step, effect});
   }
 
   const PlanRequest& request() const { return request_; }
@@ -61,6 +93,15 @@ class Ways {
   std::optional<PlanRequest> larger_limit_;
   std::vector<report::WayOut> ways_;
 };
+
+// Whether a layer trains by statistics of its batch.
+bool has_statistics(const layers::Model& model) {
+  for (size_t i = 0; i < model.layer_count(); ++i) {
+    const layers::Layer& layer = model.layer(layers::LayerId(i));
+    if (layer.class_name() == "BatchNormalization" && layer.trainable()) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -90,6 +131,7 @@ std::vector<report::WayOut> find_ways_out(const layers::Model& model,
              static_cast<double>(batches.train) / static_cast<double>(batch));
   }
   if (!compile.optimizer.is_null() && batches.train > 0) {
+    if (has_statistics(model)) ways.add_groups(model, compile, batches);
     for (const advise::ModelVariant& variant : advise::find_variants(model, compile)) {
       ways.add(variant.change, variant.effect, variant.model, variant.compile, batches,
                ways.request());

@@ -200,6 +200,34 @@ TEST(ApiModel, CompilingAgainStartsTheOptimizerAnew) {
   EXPECT_EQ(all_weights(model), all_weights(copy));
 }
 
+TEST(ApiModel, StatisticsOfGroupsArePartOfTheModel) {
+  const Points points;
+  const auto normalized = [] {
+    Sequential model({Input({4}), Dense(8, tanh), BatchNormalization(), Dense(1, sigmoid)}, "norm");
+    model.compile(Adam({.learning_rate = 0.05}), BinaryCrossentropy());
+    return model;
+  };
+  Sequential full = normalized();
+  EXPECT_EQ(full.batch_norm(), "full");
+  full.fit(points.dataset(), epochs(1));
+  Sequential groups = normalized();
+  groups.set_batch_norm("slice:4");
+  EXPECT_NE(groups.plan(kRun).text.find("groups of 4 samples"), std::string::npos);
+  groups.fit(points.dataset(), epochs(1));
+  EXPECT_NE(all_weights(groups), all_weights(full));
+  groups.compile(Adam(), BinaryCrossentropy());
+  EXPECT_EQ(groups.batch_norm(), "slice:4");
+  const TemporaryFolder folder;
+  groups.save(folder / "groups.keras");
+  Model loaded = load_model(folder / "groups.keras");
+  EXPECT_EQ(loaded.batch_norm(), "slice:4");
+  groups.fit(points.dataset(), epochs(1));
+  loaded.fit(points.dataset(), epochs(1));
+  EXPECT_EQ(all_weights(loaded), all_weights(groups));
+  expect_error(ErrorKind::kConfig, "expected full, or slice:N",
+               [&] { groups.set_batch_norm("slice"); });
+}
+
 TEST(ApiModel, FrozenLayersStay) {
   const Points points;
   Sequential model = small_model();

@@ -4,9 +4,12 @@
 
 #include <cstdlib>
 
+#include "base/error.h"
 #include "base/file.h"
+#include "graph/program.h"
 #include "graph/text.h"
 #include "graph/verify.h"
+#include "layers/batch_norm_groups.h"
 #include "ops/registry.h"
 #include "unit/layers/support.h"
 
@@ -221,6 +224,58 @@ TEST(ProgramsTest, BatchNormalizationMovesItsStatisticsInTrainingOnly) {
   EXPECT_EQ(count_ops(evaluate, "batch_norm_inference"), 1);
   EXPECT_FALSE(
       evaluate.state(find_state(evaluate, "batch_normalization/moving_mean")).write.valid());
+}
+
+TEST(ProgramsTest, BatchNormalizationByGroupsIsAnotherProgram) {
+  CompileOptions compile = compile_options("sgd", "binary_crossentropy");
+  const BatchSizes batches{8, 3, 8, 0, 0, 0};
+  const BuiltPrograms full = build_programs(normalized(true), compile, batches);
+  compile.batch_norm_group = 4;
+  const BuiltPrograms built = build_programs(normalized(true), compile, batches);
+  EXPECT_EQ(verify(built.set), std::nullopt);
+  EXPECT_EQ(batch_norm_group_of(built.set), 4);
+  EXPECT_EQ(batch_norm_group_of(full.set), 0);
+  EXPECT_NE(graph::fingerprint(built.set), graph::fingerprint(full.set));
+  for (const char* program : {"train", "train_tail"}) {
+    const Graph& train = graph_of(built, program);
+    EXPECT_EQ(count_ops(train, "batch_norm_groups"), 1);
+    EXPECT_EQ(count_ops(train, "batch_norm_groups_grad"), 1);
+    EXPECT_EQ(count_ops(train, "moving_moments"), 1);
+    EXPECT_EQ(count_ops(train, "channel_moments"), 0);
+    for (const char* name : {"moving_mean", "moving_variance"}) {
+      const std::string state = std::string("batch_normalization/") + name;
+      EXPECT_TRUE(train.state(find_state(train, state)).write.valid());
+    }
+  }
+  EXPECT_EQ(graph_of(built, "evaluate"), graph_of(full, "evaluate"));
+}
+
+TEST(ProgramsTest, AGroupThatHoldsTheBatchIsTheWholeBatch) {
+  CompileOptions compile = compile_options("sgd", "binary_crossentropy");
+  const BatchSizes batches{8, 3, 0, 0, 0, 0};
+  const BuiltPrograms full = build_programs(normalized(true), compile, batches);
+  compile.batch_norm_group = 8;
+  EXPECT_EQ(build_programs(normalized(true), compile, batches).set, full.set);
+  compile.batch_norm_group = 7;
+  EXPECT_EQ(batch_norm_group_of(build_programs(normalized(true), compile, batches).set), 7);
+}
+
+TEST(ProgramsTest, GroupsAreReadAsTheyAreWritten) {
+  EXPECT_EQ(parse_batch_norm("full"), 0);
+  EXPECT_EQ(parse_batch_norm("slice:12"), 12);
+  EXPECT_EQ(batch_norm_text(12), "slice:12");
+  EXPECT_EQ(batch_norm_text(0), "full");
+  for (const char* wrong : {"", "slice", "slice:", "slice:0", "slice:-3", "slice:4x", "8"}) {
+    EXPECT_THROW(parse_batch_norm(wrong), Error) << wrong;
+  }
+  try {
+    parse_batch_norm("slices:4");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+    EXPECT_NE(error.message().find("Did you mean \"slice\"?"), std::string::npos)
+        << error.message();
+  }
 }
 
 TEST(ProgramsTest, AFrozenBatchNormalizationUsesTheMovingStatistics) {
