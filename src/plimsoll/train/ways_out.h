@@ -3,9 +3,9 @@
 // What would help where a limit is not met. Each way is planned before it is told.
 //
 // First what leaves the result as it is (a larger limit, a spill file where none was allowed), then
-// a smaller batch, then changes of the model: statistics of BatchNormalization in the largest groups
-// that fit, and those of advise/model_variants.h. Only ways whose plan meets
-// the limit are told, but the larger limit always.
+// a smaller batch, then changes of the model: statistics of BatchNormalization in the largest
+// groups that fit, and those of advise/model_variants.h. Only ways whose plan meets the limit are
+// told, but the larger limit always.
 
 #include <vector>
 
