@@ -150,7 +150,7 @@ class SourceGradient {
     const PatchShape& s = p_.shape;
     parts_ = static_cast<int>(std::min<int64_t>(p_.threads, p_.samples * p_.source_rows()));
     kernel_ = rounded(s.filters * s.patch());
-    list_ = rounded((s.taps + 1) * s.filters);
+    list_ = rounded(source_list(s));
     gradient_row_ = narrow_ ? rounded(p_.pooled_row()) : 0;
     part_ = 2 * list_ + p_.band_floats() + gradient_row_;
     wide_kernel_ = narrow_ ? rounded(s.filters * s.kernel_rows * s.run) : 0;
