@@ -5,6 +5,7 @@ set(onednn_loops
     cpu/channels.cpp
     cpu/column_sums.cpp
     cpu/conv_pool.cpp
+    cpu/conv_pool_pairs.cpp
     cpu/elementwise.cpp
     cpu/embedding.cpp
     cpu/few_channels.cpp
