@@ -14,7 +14,8 @@ set(onednn_loops
     cpu/pooling.cpp
     cpu/product.cpp
     cpu/rows.cpp
-    cpu/scan.cpp)
+    cpu/scan.cpp
+    cpu/transposed_dense.cpp)
 set(onednn_sources
     cpu/attention.cpp
     cpu/cpu_kernels.cpp
