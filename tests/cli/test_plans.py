@@ -93,10 +93,51 @@ def test_a_slowdown_buys_memory(plimsoll: Path, job: list[str]) -> None:
     refused = answer(plimsoll, *job, "--memory", smallest, "--max-slowdown", "1.0x")
     # Smaller blocks may do, with other bits.
     assert refused["answer"] == "not_found" or refused["block_set"] > 0
-    assert refused["answer"] == "fits" or "allowed time" in refused["reason"]
+    asked = "at most 1x the time of the plan without a limit"
+    assert refused["answer"] == "fits" or asked in refused["reason"]
     wrong = run(str(plimsoll), "plan", *job, "--max-slowdown", "half")
     assert wrong.returncode == 2
     assert "--max-slowdown" in wrong.stderr
+
+
+def test_a_slowdown_is_against_a_plan_without_a_limit(plimsoll: Path, job: list[str]) -> None:
+    words = [word for word in job if word != "--json"]
+    told = run(str(plimsoll), "plan", *words, "--max-slowdown", "1.5x").stdout
+    assert "within 1.5x the time of the plan without a limit" in told
+    assert "free plan" not in told
+    assert "free plan: predicted" in run(str(plimsoll), "plan", *words).stdout
+
+
+def test_the_smallest_is_proved_or_found(plimsoll: Path, job: list[str]) -> None:
+    free = answer(plimsoll, *job)
+    proved = free["smallest_same_bits_bytes"] <= free["lower_bound_bytes"]
+    assert proved or not free["smallest_is_proved"]
+    words = [word for word in job if word != "--json"]
+    told = run(str(plimsoll), "plan", *words).stdout
+    assert (" B, proved)" in told) == free["smallest_is_proved"]
+    assert (" B, found" in told) != free["smallest_is_proved"]
+
+
+def test_bounds_are_of_one_kind(plimsoll: Path, job: list[str]) -> None:
+    free = answer(plimsoll, *job)
+    refused = answer(plimsoll, *job, "--memory", "1MiB")
+    without = answer(plimsoll, *job, "--memory", "1MiB", "--no-spill")
+    assert refused["answer"] == without["answer"] == "impossible"
+    assert refused["lower_bound_bytes"] == without["lower_bound_bytes"] == free["lower_bound_bytes"]
+    assert without["lower_bound_spill_bytes"] is None
+    assert refused["lower_bound_spill_bytes"] <= free["lower_bound_bytes"]
+    assert f"({refused['lower_bound_spill_bytes']} B)" in refused["reason"]
+    assert "spill file" in refused["reason"]
+    assert f"({without['lower_bound_bytes']} B)" in without["reason"]
+    assert "spill file" not in without["reason"]
+
+
+def test_a_wrong_size_names_its_option(plimsoll: Path, job: list[str]) -> None:
+    for command, option in (("plan", "--memory"), ("plan", "--spill-limit"), ("fit", "--memory")):
+        wrong = run(str(plimsoll), command, *job, option, "lots")
+        assert wrong.returncode == 2, wrong.stderr
+        assert f"{option}: expected" in wrong.stderr
+        assert "size:" not in wrong.stderr
 
 
 def test_techniques_can_be_done_without(plimsoll: Path, job: list[str]) -> None:

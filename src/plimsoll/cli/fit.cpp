@@ -179,8 +179,10 @@ struct Run {
   }
 
   void open_session() {
-    const report::Waiting waiting(planning_text(choices.memory), command.model.json);
-    session = std::make_unique<train::Session>(loaded.file.model, loaded.compile, choices,
+    report::Waiting waiting(planning_text(choices.memory), command.model.json);
+    train::SessionOptions telling = choices;
+    telling.tell = [&waiting](const std::string& what) { waiting.go_on(what); };
+    session = std::make_unique<train::Session>(loaded.file.model, loaded.compile, telling,
                                                data.rows, memory_of(data));
   }
 };

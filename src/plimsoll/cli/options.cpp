@@ -60,7 +60,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "where nothing fits")
       ->check(CLI::Range(0.01, 1e6));
   command.add_option("--max-slowdown", options.max_slowdown,
-                     "The most time against the free plan's, as 1.5x");
+                     "The most time against that of the plan without a limit, as 1.5x");
   command.add_option("--without", options.without,
                      "Techniques of the planner to do without, separated by commas");
   command.add_option("--plan", options.plan, "A plan that `plan --output` wrote, to run as it is");
@@ -134,10 +134,26 @@ std::string saved_plan(const ModelOptions& options) {
   return options.plan.empty() ? "" : read_text_file(options.plan, kMostBytes);
 }
 
+namespace {
+
+// What is wrong with a size is told of the option that it was given to.
+Bytes read_size(const std::string& option, const std::string& text, Bytes whole) {
+  try {
+    return parse_bytes(text, whole);
+  } catch (const Error& error) {
+    constexpr std::string_view kPlace = "size: ";
+    std::string_view message = error.message();
+    if (message.starts_with(kPlace)) message.remove_prefix(kPlace.size());
+    throw Error(error.kind(), option + ": " + std::string(message));
+  }
+}
+
+}  // namespace
+
 std::optional<Bytes> memory_limit(const ModelOptions& options) {
   if (options.memory.empty()) return std::nullopt;
   if (options.memory == "auto") return memory_safe_for_process();
-  return parse_bytes(options.memory, memory_available_to_process());
+  return read_size("--memory", options.memory, memory_available_to_process());
 }
 
 std::string planning_text(std::optional<Bytes> limit) {
@@ -151,7 +167,8 @@ train::SpillUse spill_use(const ModelOptions& options) {
 
 std::optional<Bytes> spill_limit(const ModelOptions& options, const std::string& spill_directory) {
   if (options.spill_limit.empty()) return std::nullopt;
-  return parse_bytes(options.spill_limit, free_space(choose_spill_folder(spill_directory)));
+  return read_size("--spill-limit", options.spill_limit,
+                   free_space(choose_spill_folder(spill_directory)));
 }
 
 train::SessionOptions session_options(const ModelOptions& options,

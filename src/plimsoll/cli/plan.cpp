@@ -57,6 +57,7 @@ int run(const PlanOptions& options) {
   const layers::BatchSizes batches = train::batch_sizes(options.model.batch, rows);
   std::optional<report::Waiting> waiting(std::in_place, planning_text(request.limit),
                                          options.model.json);
+  request.tell = [&](const std::string& what) { waiting->go_on(what); };
   train::PlannedRun planned = train::plan_run(loaded.file.model, loaded.compile, batches, request);
   waiting.reset();
   planned.summary.data = description;

@@ -1,19 +1,33 @@
 #include "graph/builder.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 
 namespace plimsoll::graph {
 namespace {
 
-bool contains(const std::vector<std::string>& sorted, std::string_view name) {
-  return std::binary_search(sorted.begin(), sorted.end(), name);
+// Names lie in sorted runs whose lengths are the powers of two that add up to their number, the
+// longest first: to put one in moves few, however many there are.
+bool contains(const std::vector<std::string>& runs, std::string_view name) {
+  auto begin = runs.begin();
+  for (size_t left = runs.size(); left > 0;) {
+    const size_t length = std::bit_floor(left);
+    const auto end = begin + static_cast<int64_t>(length);
+    if (std::binary_search(begin, end, name)) return true;
+    begin = end;
+    left -= length;
+  }
+  return false;
 }
 
-void insert(std::vector<std::string>& sorted, std::string name) {
-  const auto place = std::lower_bound(sorted.begin(), sorted.end(), name);
-  sorted.insert(place, std::move(name));
+void insert(std::vector<std::string>& runs, std::string name) {
+  runs.push_back(std::move(name));
+  const auto last = static_cast<int64_t>(runs.size() & (~runs.size() + 1));
+  for (int64_t length = 1; length < last; length *= 2) {
+    std::inplace_merge(runs.end() - 2 * length, runs.end() - length, runs.end());
+  }
 }
 
 // `wish`, or the first of wish_1, wish_2, … that is free.

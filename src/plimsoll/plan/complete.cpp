@@ -6,6 +6,7 @@
 #include "plan/estimate.h"
 #include "plan/extents.h"
 #include "plan/placement.h"
+#include "plan/state_places.h"
 #include "plan/structure.h"
 #include "plan/walk.h"
 
@@ -109,34 +110,31 @@ void complete_scratch(ProgramPlan& plan, const Chains& chains, ProgramFacts& fac
   });
 }
 
-// The state variable whose memory the instance lies in.
-const graph::StateVariable* find_state_of(const ProgramPlan& plan, const graph::Graph& graph,
-                                          const Instance& instance) {
+// The state variable whose memory the instance lies in; invalid: none's.
+graph::StateId find_state_of(const ProgramPlan& plan, const graph::Graph& graph,
+                             std::span<const graph::StateId> written, const Instance& instance) {
   const Instance* owner = &instance;
   for (size_t hops = 0; owner->in_place.valid() && hops < plan.instances.size(); ++hops) {
     owner = &plan.instances[owner->in_place.index()];
   }
   const graph::Value& value = graph.value(owner->value);
-  if (value.kind == graph::ValueKind::kState) return &graph.state(value.state);
-  for (const graph::StateVariable& state : graph.states) {
-    if (state.write.valid() && graph.node(state.write).inputs[0] == owner->value) return &state;
-  }
-  return nullptr;
+  return value.kind == graph::ValueKind::kState ? value.state : written[owner->value.index()];
 }
 
 void complete_states(ProgramPlan& plan, const graph::Graph& graph,
-                     std::span<const StatePlacement> states) {
+                     std::span<const StatePlacement* const> places) {
+  const std::vector<graph::StateId> written = find_written(graph);
   for (Instance& instance : plan.instances) {
     if (instance.space != Space::kState) continue;
-    const graph::StateVariable* state = find_state_of(plan, graph, instance);
-    if (state == nullptr) {
+    const graph::StateId state = find_state_of(plan, graph, written, instance);
+    if (!state.valid()) {
       fail("space=state for the values of state variables only",
            graph.value(instance.value).name + " of program " + plan.name);
     }
-    const auto placed = std::ranges::find(states, state->name, &StatePlacement::name);
-    PLIMSOLL_CHECK(placed != states.end(), "every state of the set has a place");
+    const StatePlacement* placed = places[state.index()];
+    PLIMSOLL_CHECK(placed != nullptr, "every state of the set has a place");
     if (placed->space != Space::kState) {
-      fail("transfers from and to the spill file for state " + state->name,
+      fail("transfers from and to the spill file for state " + graph.state(state).name,
            "a use of its memory in program " + plan.name);
     }
     instance.offset = placed->offset;
@@ -144,22 +142,26 @@ void complete_states(ProgramPlan& plan, const graph::Graph& graph,
   }
 }
 
-// The place in the spill file of the state variable whose incoming or outgoing value this is.
-const StatePlacement* find_place_in_file(const graph::Graph& graph, const Instance& instance,
-                                         std::span<const StatePlacement> states) {
-  if (instance.space != Space::kSpill) return nullptr;
-  for (const graph::StateVariable& state : graph.states) {
-    const bool outgoing =
-        state.write.valid() && graph.node(state.write).inputs[0] == instance.value;
-    if (!outgoing && state.incoming != instance.value) continue;
-    const auto placed = std::ranges::find(states, state.name, &StatePlacement::name);
-    if (placed != states.end() && placed->space == Space::kSpill) return &*placed;
+// Per value: the place in the spill file of the state variable whose incoming or outgoing value
+// it is, of the first one; null: none.
+std::vector<const StatePlacement*> find_places_in_file(
+    const graph::Graph& graph, std::span<const StatePlacement* const> places) {
+  std::vector<const StatePlacement*> found(graph.values.size(), nullptr);
+  for (size_t s = 0; s < graph.states.size(); ++s) {
+    const graph::StateVariable& state = graph.states[s];
+    if (places[s] == nullptr || places[s]->space != Space::kSpill) continue;
+    const auto note = [&](graph::ValueId value) {
+      if (value.valid() && found[value.index()] == nullptr) found[value.index()] = places[s];
+    };
+    note(state.incoming);
+    if (state.write.valid()) note(graph.node(state.write).inputs[0]);
   }
-  return nullptr;
+  return found;
 }
 
 Bytes complete_spill(ProgramPlan& plan, const graph::Graph& graph,
-                     std::span<const StatePlacement> states) {
+                     std::span<const StatePlacement> states,
+                     std::span<const StatePlacement* const> places) {
   Bytes base;
   for (const StatePlacement& state : states) {
     if (state.space == Space::kSpill) {
@@ -167,9 +169,11 @@ Bytes complete_spill(ProgramPlan& plan, const graph::Graph& graph,
     }
   }
   std::vector<Buffer> buffers = find_buffers(plan, Space::kSpill);
+  if (buffers.empty()) return base;
+  const std::vector<const StatePlacement*> in_file = find_places_in_file(graph, places);
   std::erase_if(buffers, [&](const Buffer& buffer) {
     Instance& instance = plan.instances[buffer.instances.front().index()];
-    const StatePlacement* place = find_place_in_file(graph, instance, states);
+    const StatePlacement* place = in_file[instance.value.index()];
     if (place != nullptr) instance.offset = place->offset;
     return place != nullptr;
   });
@@ -216,13 +220,14 @@ void complete_sizes(ProgramPlan& plan, ProgramFacts& facts) {
 Bytes complete_offsets(ProgramPlan& plan, const graph::Graph& graph,
                        std::span<const StatePlacement> states, std::span<const Buffer> buffers,
                        const CompleteOptions& options) {
-  complete_states(plan, graph, states);
+  const std::vector<const StatePlacement*> places = find_places(graph, states);
+  complete_states(plan, graph, places);
   const PlacementResult placed = options.share_memory
                                      ? place_buffers(buffers, options.gap, options.several_placers)
                                      : place_apart(buffers, options.gap);
   apply_placement(placed, buffers, plan);
   plan.arena_bytes = placed.region;
-  return complete_spill(plan, graph, states);
+  return complete_spill(plan, graph, states, places);
 }
 
 void complete_totals(Plan& plan, const graph::ProgramSet& programs,

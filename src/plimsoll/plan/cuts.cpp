@@ -195,17 +195,21 @@ class CutMaker {
     for (const Cut& cut : cuts) {
       if (cut.kind != CutKind::kForm) anchors.emplace(anchor_key(cut), cut.kind);
     }
-    for (auto anchor = anchors.begin(); anchor != anchors.end(); ++anchor) {
-      const auto next = std::next(anchor);
-      Request request{value, anchor->first, {}, anchor->second};
+    std::map<int64_t, Request> split;
+    const auto note = [&](const Use& use, int64_t at, bool moved) {
+      const auto behind = anchors.upper_bound(at);
+      if (behind == anchors.begin()) return;
+      const auto& [anchor, kind] = *std::prev(behind);
+      if ((kind == CutKind::kMove) != moved) return;
+      split.try_emplace(anchor, Request{value, anchor, {}, kind}).first->second.uses.push_back(use);
+    };
+    for (const Use& use : uses) {
+      if (use.operand < 0) continue;
+      note(use, key(use), false);
       // What is moved is there no sooner than where the anchor stands.
-      const bool moved = anchor->second == CutKind::kMove;
-      for (const Use& use : uses) {
-        const int64_t at = moved ? place(use) : key(use);
-        if (at < anchor->first || use.operand < 0) continue;
-        if (next == anchors.end() || at < next->first) request.uses.push_back(use);
-      }
-      if (request.uses.empty()) continue;
+      note(use, place(use), true);
+    }
+    for (auto& [anchor, request] : split) {
       // Where they stand decides what has to be there first.
       std::ranges::stable_sort(request.uses, {}, [&](const Use& use) { return place(use); });
       requests.push_back(std::move(request));

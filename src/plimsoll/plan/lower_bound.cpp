@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <set>
+#include <utility>
 
+#include "graph/graph_memory.h"
+#include "plan/all_facts.h"
 #include "plan/extents.h"
-#include "plan/planner.h"
-#include "plan/program_facts.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -119,8 +120,14 @@ std::string prove(Bytes state, bool spill, const graph::Program& program, NodeId
 
 }  // namespace
 
-Bytes lower_bound(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
-                  std::string* proof, bool spill) {
+AllFacts::AllFacts(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog) {
+  for (const graph::Program& program : programs.programs) {
+    remembered_.push_back(graph::remember(catalog, program.graph));
+    all_.push_back(std::make_unique<ProgramFacts>(program, catalog));
+  }
+}
+
+LowerBound find_lower_bound(const graph::ProgramSet& programs, const AllFacts& facts, bool spill) {
   Bytes state;
   for (const graph::StateVariable& variable : graph::states_of(programs)) {
     if (!spill) state += tensor_bytes(variable.type.dtype, variable.type.shape, 1);
@@ -128,19 +135,27 @@ Bytes lower_bound(const graph::ProgramSet& programs, const graph::KernelCatalog&
   BlockNeed most;
   const graph::Program* program = programs.programs.empty() ? nullptr : &programs.programs.front();
   NodeId where;
-  for (const graph::Program& each : programs.programs) {
-    ProgramFacts facts(each, catalog);
-    NeedFinder finder(facts, spill);
-    for (size_t n = 0; n < each.graph.nodes.size(); ++n) {
+  for (const std::unique_ptr<ProgramFacts>& each : facts.all()) {
+    NeedFinder finder(*each, spill);
+    for (size_t n = 0; n < each->graph().nodes.size(); ++n) {
       const BlockNeed need = finder.find(NodeId(n));
       if (need.total() <= most.total()) continue;
       most = need;
-      program = &each;
+      program = &each->program();
       where = NodeId(n);
     }
   }
-  if (proof != nullptr && program != nullptr) *proof = prove(state, spill, *program, where, most);
-  return state + most.total();
+  LowerBound bound{state + most.total(), ""};
+  if (program != nullptr) bound.proof = prove(state, spill, *program, where, most);
+  return bound;
+}
+
+Bytes lower_bound(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
+                  std::string* proof, bool spill) {
+  const AllFacts facts(programs, catalog);
+  LowerBound bound = find_lower_bound(programs, facts, spill);
+  if (proof != nullptr) *proof = std::move(bound.proof);
+  return bound.bytes;
 }
 
 }  // namespace plimsoll::plan

@@ -28,17 +28,17 @@ class ListScheduler {
     }
     keys_.resize(graph_.nodes.size());
     is_ready_.resize(graph_.nodes.size());
+    waiting_.resize(graph_.nodes.size());
     find_values();
   }
 
   std::vector<NodeId> order(const Stretch& stretch) {
     stretch_ = &stretch;
-    std::vector<size_t> waiting(graph_.nodes.size());
     for (NodeId node : stretch.nodes) {
       for (NodeId before : dependencies_.before[node.index()]) {
-        if (same_stretch(before, node)) ++waiting[node.index()];
+        if (same_stretch(before, node)) ++waiting_[node.index()];
       }
-      if (waiting[node.index()] == 0) make_ready(node);
+      if (waiting_[node.index()] == 0) make_ready(node);
     }
     std::vector<NodeId> result;
     while (!ready_.empty()) {
@@ -48,7 +48,7 @@ class ListScheduler {
       result.push_back(node);
       finish(node);
       for (NodeId next : dependencies_.after[node.index()]) {
-        if (same_stretch(next, node) && --waiting[next.index()] == 0) make_ready(next);
+        if (same_stretch(next, node) && --waiting_[next.index()] == 0) make_ready(next);
       }
     }
     PLIMSOLL_CHECK(result.size() == stretch.nodes.size(), "a stretch has no circles");
@@ -151,6 +151,7 @@ class ListScheduler {
   std::set<Key> ready_;
   std::vector<Key> keys_;  // per node that is ready
   std::vector<bool> is_ready_;
+  std::vector<size_t> waiting_;    // per node: those in front of it in its stretch, to come
   std::vector<size_t> remaining_;  // readers of each value that are still to come
   std::vector<size_t> users_;      // readers in all
   std::vector<bool> local_;        // producer and readers are in one stretch

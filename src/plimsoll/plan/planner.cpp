@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "plan/all_facts.h"
 #include "plan/complete.h"
 #include "plan/search.h"
 #include "plan/tree.h"
@@ -18,13 +19,12 @@ struct Frontiers {
   bool cut_short = false;
 };
 
-Frontiers search_all(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
+Frontiers search_all(const graph::ProgramSet& programs, const AllFacts& all,
                      const PlanOptions& options) {
   Frontiers frontiers;
   place_states(programs, options.gap, {}, frontiers.base);
-  for (const graph::Program& program : programs.programs) {
-    ProgramFacts facts(program, catalog);
-    Searched searched = search_program(facts, frontiers.base.states, options);
+  for (const std::unique_ptr<ProgramFacts>& facts : all.all()) {
+    Searched searched = search_program(*facts, frontiers.base.states, options);
     frontiers.programs.push_back(std::move(searched.candidates));
     frontiers.cut_short |= searched.cut_short;
     if (frontiers.programs.size() > 1) continue;
@@ -75,15 +75,13 @@ std::vector<FrontierPoint> find_frontier(const Frontiers& frontiers) {
 }
 
 Fits assemble(const Frontiers& frontiers, const std::vector<const Candidate*>& picks,
-              const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
-              const PlanOptions& options) {
+              const graph::ProgramSet& programs, const AllFacts& all, const PlanOptions& options) {
   Fits fits{frontiers.base, picks.front()->seconds, picks.front()->what};
   for (size_t p = 0; p < picks.size(); ++p) {
-    ProgramFacts facts(programs.programs[p], catalog);
-    fits.plan.programs.push_back(realize(*picks[p], facts, fits.plan.states, options));
+    fits.plan.programs.push_back(realize(*picks[p], all.of(p), fits.plan.states, options));
     fits.plan.spill_bytes = max(fits.plan.spill_bytes, picks[p]->spill);
   }
-  complete_totals(fits.plan, programs, catalog);
+  complete_totals(fits.plan, programs, all.of(0).catalog());
   return fits;
 }
 
@@ -110,9 +108,10 @@ Bytes counted_bytes(const Plan& plan, Bytes clone_bytes) {
 PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
                       const PlanOptions& options) {
   PlanOutcome outcome;
-  std::string proof;
-  outcome.lower_bound = lower_bound(programs, catalog, &proof);
-  Frontiers frontiers = search_all(programs, catalog, options);
+  const AllFacts facts(programs, catalog);
+  LowerBound bound = find_lower_bound(programs, facts, false);
+  outcome.lower_bound = bound.bytes;
+  Frontiers frontiers = search_all(programs, facts, options);
   std::vector<const Candidate*> smallest;
   for (const std::vector<Candidate>& candidates : frontiers.programs) {
     smallest.push_back(&candidates.front());
@@ -126,7 +125,7 @@ PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCata
   outcome.frontier = find_frontier(frontiers);
   outcome.plain = std::move(frontiers.plain);
   outcome.cut_short = frontiers.cut_short;
-  Fits free_fits = assemble(frontiers, free, programs, catalog, options);
+  Fits free_fits = assemble(frontiers, free, programs, facts, options);
   outcome.culprits = find_culprits(free_fits.plan, programs);
   outcome.free_seconds = free_fits.seconds;
   const Bytes least = smallest_within(outcome, options);
@@ -135,9 +134,9 @@ PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCata
   if (limit >= outcome.free_plan && least <= outcome.free_plan) {
     outcome.answer = std::move(free_fits);
   } else if (limit >= least) {
-    outcome.answer = assemble(frontiers, pick(frontiers, limit), programs, catalog, options);
+    outcome.answer = assemble(frontiers, pick(frontiers, limit), programs, facts, options);
   } else if (limit < outcome.lower_bound) {
-    outcome.answer = Impossible{outcome.lower_bound, std::move(proof)};
+    outcome.answer = Impossible{outcome.lower_bound, std::move(bound.proof)};
   } else {
     outcome.answer = NotFound{outcome.lower_bound};
   }

@@ -5,6 +5,7 @@
 
 #include "base/shape.h"
 #include "plan/complete.h"
+#include "plan/state_places.h"
 #include "plan/tree_editor.h"
 #include "plan/walk.h"
 
@@ -96,10 +97,8 @@ std::vector<std::set<std::string>> make_residencies(const graph::ProgramSet& pro
 
 namespace {
 
-const StatePlacement* find_spilled(std::span<const StatePlacement> states,
-                                   const std::string& name) {
-  const auto place = std::ranges::find(states, name, &StatePlacement::name);
-  return place != states.end() && place->space == Space::kSpill ? &*place : nullptr;
+bool is_spilled(const StatePlacement* place) {
+  return place != nullptr && place->space == Space::kSpill;
 }
 
 InstanceId add_instance(ProgramPlan& plan, ValueId value, Space space) {
@@ -129,9 +128,7 @@ void redirect(TreeEditor& editor, const Use& use, InstanceId to) {
 }  // namespace
 
 bool has_spilled_states(const graph::Graph& graph, std::span<const StatePlacement> states) {
-  return std::ranges::any_of(graph.states, [&](const graph::StateVariable& state) {
-    return find_spilled(states, state.name) != nullptr;
-  });
+  return std::ranges::any_of(find_places(graph, states), is_spilled);
 }
 
 void load_states(const ProgramFacts& facts, std::span<const StatePlacement> states, bool again,
@@ -149,15 +146,20 @@ void load_states(const ProgramFacts& facts, std::span<const StatePlacement> stat
       uses[plan.instances[drain->source.index()].value].push_back({index, -1});
     }
   }
+  // The first instance of each value.
+  std::vector<InstanceId> first(facts.graph().values.size());
+  for (size_t i = plan.instances.size(); i-- > 0;) {
+    first[plan.instances[i].value.index()] = InstanceId(i);
+  }
+  const std::vector<const StatePlacement*> places = find_places(facts.graph(), states);
   int number = 0;
-  for (const graph::StateVariable& state : facts.graph().states) {
-    if (find_spilled(states, state.name) == nullptr || !state.incoming.valid()) continue;
+  for (size_t s = 0; s < places.size(); ++s) {
+    const graph::StateVariable& state = facts.graph().states[s];
+    if (!is_spilled(places[s]) || !state.incoming.valid()) continue;
     const std::vector<Use>& readers = uses[state.incoming];
     if (readers.empty()) continue;
-    const auto memory = std::ranges::find_if(
-        plan.instances, [&](const Instance& instance) { return instance.value == state.incoming; });
-    memory->space = Space::kArena;
-    InstanceId copy(static_cast<size_t>(memory - plan.instances.begin()));
+    InstanceId copy = first[state.incoming.index()];
+    plan.instances[copy.index()].space = Space::kArena;
     const InstanceId file = add_instance(plan, state.incoming, Space::kSpill);
     Index last = -1;
     for (const Use& use : readers) {

@@ -5,6 +5,7 @@
 #include "graph/state_rows.h"
 #include "plan/complete.h"
 #include "plan/residency.h"
+#include "plan/state_places.h"
 #include "plan/walk.h"
 
 // What follows when the tree is final but for transfers: update loops, merged loads, stores.
@@ -32,10 +33,10 @@ class StoreMaker {
         least_(least),
         plan_(plan),
         written_(graph_.values.size(), -1) {
+    const std::vector<const StatePlacement*> places = find_places(graph_, states);
     for (size_t s = 0; s < graph_.states.size(); ++s) {
       const graph::StateVariable& state = graph_.states[s];
-      const auto place = std::ranges::find(states, state.name, &StatePlacement::name);
-      spilled_.push_back(place != states.end() && place->space == Space::kSpill);
+      spilled_.push_back(places[s] != nullptr && places[s]->space == Space::kSpill);
       if (spilled_.back() && state.write.valid()) {
         written_[graph_.node(state.write).inputs[0].index()] = static_cast<int>(s);
       }

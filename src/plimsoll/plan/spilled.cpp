@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/all_facts.h"
 #include "plan/complete.h"
 #include "plan/residency.h"
 #include "plan/search.h"
@@ -23,13 +24,12 @@ struct Pick {
   double seconds() const { return programs.front()->seconds; }
 };
 
-Residency search(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
-                 const PlanOptions& options, const std::set<std::string>& spilled) {
+Residency search(const graph::ProgramSet& programs, const AllFacts& all, const PlanOptions& options,
+                 const std::set<std::string>& spilled) {
   Residency residency;
   place_states(programs, options.gap, spilled, residency.base);
-  for (const graph::Program& program : programs.programs) {
-    ProgramFacts facts(program, catalog);
-    residency.programs.push_back(search_program(facts, residency.base.states, options).candidates);
+  for (const std::unique_ptr<ProgramFacts>& facts : all.all()) {
+    residency.programs.push_back(search_program(*facts, residency.base.states, options).candidates);
   }
   return residency;
 }
@@ -93,15 +93,14 @@ std::vector<FrontierPoint> find_frontier(const std::vector<Residency>& residenci
   return points;
 }
 
-Fits assemble(const Pick& pick, const graph::ProgramSet& programs,
-              const graph::KernelCatalog& catalog, const PlanOptions& options) {
+Fits assemble(const Pick& pick, const graph::ProgramSet& programs, const AllFacts& all,
+              const PlanOptions& options) {
   Fits fits{pick.residency->base, pick.seconds(), describe(pick)};
   for (size_t p = 0; p < pick.programs.size(); ++p) {
-    ProgramFacts facts(programs.programs[p], catalog);
-    fits.plan.programs.push_back(realize(*pick.programs[p], facts, fits.plan.states, options));
+    fits.plan.programs.push_back(realize(*pick.programs[p], all.of(p), fits.plan.states, options));
     fits.plan.spill_bytes = max(fits.plan.spill_bytes, pick.programs[p]->spill);
   }
-  complete_totals(fits.plan, programs, catalog);
+  complete_totals(fits.plan, programs, all.of(0).catalog());
   return fits;
 }
 
@@ -115,19 +114,20 @@ std::optional<SpilledPlans> make_spilled_plans(const graph::ProgramSet& programs
   std::vector<std::set<std::string>> sets = make_residencies(programs, options.least_moved);
   sets.insert(sets.begin(), std::set<std::string>());
   each.max_steps = options.max_steps / static_cast<int64_t>(sets.size());
+  const AllFacts facts(programs, catalog);
   std::vector<Residency> residencies;
   residencies.reserve(sets.size());
   for (const std::set<std::string>& spilled : sets) {
-    residencies.push_back(search(programs, catalog, each, spilled));
+    residencies.push_back(search(programs, facts, each, spilled));
   }
   SpilledPlans plans;
-  plans.lower_bound = lower_bound(programs, catalog, nullptr, true);
+  plans.lower_bound = find_lower_bound(programs, facts, true).bytes;
   plans.frontier = find_frontier(residencies, most);
   if (plans.frontier.empty()) return std::nullopt;
   plans.smallest = plans.frontier.front().arena_bytes;
   const Bytes limit = options.arena_limit.value_or(plans.frontier.back().arena_bytes);
   const Pick best = pick(residencies, limit, most);
-  if (!best.programs.empty()) plans.fits = assemble(best, programs, catalog, each);
+  if (!best.programs.empty()) plans.fits = assemble(best, programs, facts, each);
   return plans;
 }
 

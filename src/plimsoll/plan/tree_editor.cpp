@@ -5,7 +5,7 @@
 namespace plimsoll::plan {
 namespace {
 
-constexpr int64_t kRoom = int64_t{1} << 24;  // between neighbouring keys
+constexpr int64_t kRoom = int64_t{1} << 40;  // between neighbouring keys
 
 // Stands for a loop's end, so that what comes behind a loop has a place; never written back.
 Item end_mark() { return WaitTransfer{-1}; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/shape.h"
+#include "graph/graph_memory.h"
 #include "plan/validator_impl.h"
 
 // The plan as a whole: whose plan it is, its boxes, its state region and its totals.
@@ -155,6 +156,7 @@ Validation check_blocks(const Subject& subject) {
     for (int64_t extent : block) result += " " + std::to_string(extent);
     return result + " )";
   };
+  const std::shared_ptr<const void> remembered = graph::remember(subject.catalog, graph);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const graph::Block expected = subject.catalog.block(graph, graph::NodeId(n));
     if (expected == subject.program.blocks[n]) continue;

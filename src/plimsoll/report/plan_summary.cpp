@@ -44,10 +44,18 @@ void add_parts(const PlanSummary& summary, std::string& text) {
   text += table.print();
 }
 
+// Of the smallest with the same bits: whether smaller ones are out of the question, or were not
+// found.
+std::string certainty(const PlanSummary& summary) {
+  if (summary.smallest_is_proved) return ", proved";
+  return summary.searched_all ? ", found" : ", found at this effort";
+}
+
 void add_bounds(const PlanSummary& summary, std::string& text) {
-  text += "\nfree plan " + to_string(summary.free_plan) + "; smallest with the same bits " +
+  text += summary.max_slowdown ? "\nplan without a limit " : "\nfree plan ";
+  text += to_string(summary.free_plan) + "; smallest with the same bits " +
           to_string(summary.smallest_same_bits) + " (" +
-          std::to_string(summary.smallest_same_bits.count()) + " B)";
+          std::to_string(summary.smallest_same_bits.count()) + " B" + certainty(summary) + ")";
   if (summary.smallest_feasible > Bytes(0)) {
     text += "; smallest " + to_string(summary.smallest_feasible) + " (" +
             std::to_string(summary.smallest_feasible.count()) + " B)";
@@ -56,7 +64,11 @@ void add_bounds(const PlanSummary& summary, std::string& text) {
   if (summary.smallest_with_spill) {
     text += "with a spill file: smallest with the same bits " +
             to_string(*summary.smallest_with_spill) + " (" +
-            std::to_string(summary.smallest_with_spill->count()) + " B)\n";
+            std::to_string(summary.smallest_with_spill->count()) + " B)";
+    if (summary.lower_bound_with_spill) {
+      text += "; lower bound " + to_string(*summary.lower_bound_with_spill);
+    }
+    text += "\n";
   }
 }
 
@@ -118,11 +130,19 @@ void add_why(const PlanSummary& summary, std::string& text) {
 
 }  // namespace
 
+std::string format_factor(double factor) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4gx", factor);
+  return text;
+}
+
 std::string answer_sentence(const PlanSummary& summary) {
   if (summary.answer == "fits") {
-    return summary.limit ? "fits: predicted " + to_string(summary.predicted_process) + " of " +
-                               to_string(*summary.limit)
-                         : "free plan: predicted " + to_string(summary.predicted_process);
+    const std::string predicted = "predicted " + to_string(summary.predicted_process);
+    if (summary.limit) return "fits: " + predicted + " of " + to_string(*summary.limit);
+    if (!summary.max_slowdown) return "free plan: " + predicted;
+    return "smallest plan found within " + format_factor(*summary.max_slowdown) +
+           " the time of the plan without a limit: " + predicted;
   }
   if (summary.answer == "impossible") return "impossible: " + summary.reason;
   return "not found: " + summary.reason;
@@ -194,6 +214,7 @@ std::string to_json(const PlanSummary& summary) {
   json["answer"] = summary.answer;
   json["reason"] = summary.reason;
   json["limit_bytes"] = optional_bytes(summary.limit);
+  json["max_slowdown"] = summary.max_slowdown ? Json(*summary.max_slowdown) : Json(nullptr);
   json["guard"] = summary.guard;
   json["planned_arena_bytes"] = summary.planned_arena.count();
   json["arena_load_bytes"] = summary.arena_load.count();
@@ -211,8 +232,10 @@ std::string to_json(const PlanSummary& summary) {
   json["block_set"] = summary.block_set;
   json["threads"] = summary.threads;
   json["lower_bound_bytes"] = summary.lower_bound.count();
+  json["lower_bound_spill_bytes"] = optional_bytes(summary.lower_bound_with_spill);
   json["smallest_feasible_bytes"] = summary.smallest_feasible.count();
   json["smallest_same_bits_bytes"] = summary.smallest_same_bits.count();
+  json["smallest_is_proved"] = summary.smallest_is_proved;
   json["smallest_spill_bytes"] = optional_bytes(summary.smallest_with_spill);
   json["spill_bytes"] = summary.spill.count();
   json["free_plan_bytes"] = summary.free_plan.count();

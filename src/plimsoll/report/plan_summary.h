@@ -43,7 +43,9 @@ struct PlanSummary {
   std::string answer;          // "fits", "impossible", "not_found"
   std::string reason;          // the proof, or what closes the gap; empty when it fits
   std::optional<Bytes> limit;  // none: the free plan was asked for
-  std::string guard;           // "memory cgroup v2, limit 64 MiB", "none: …"
+  // The most time, against that of the plan without a limit; none: any.
+  std::optional<double> max_slowdown;
+  std::string guard;  // "memory cgroup v2, limit 64 MiB", "none: …"
 
   // Of the chosen plan; of the smallest one where nothing fits.
   Bytes planned_arena;
@@ -59,8 +61,12 @@ struct PlanSummary {
   int block_set = 0;
   int threads = 1;
 
-  Bytes lower_bound;
-  Bytes smallest_feasible;  // zero: was not asked for
+  Bytes lower_bound;  // without a spill file
+  // With one; none: it is not allowed, or nobody needed to know.
+  std::optional<Bytes> lower_bound_with_spill;
+  bool searched_all = false;  // more effort would not have tried more plans with the same bits
+  bool smallest_is_proved = false;  // no plan with the same bits is smaller, without a spill file
+  Bytes smallest_feasible;          // zero: was not asked for
   Bytes smallest_same_bits;
   std::optional<Bytes> smallest_with_spill;  // the same bits, with a spill file; none: not searched
   Bytes spill;                               // of the chosen plan's spill file; zero: it has none
@@ -76,6 +82,8 @@ struct PlanSummary {
 
 // "fits: predicted 190 MiB of 256 MiB", or what stands in the way.
 std::string answer_sentence(const PlanSummary& summary);
+// "1.5x".
+std::string format_factor(double factor);
 // Plain text, at most 80 columns; the frontier table only where `with_frontier`.
 std::string to_text(const PlanSummary& summary, bool with_frontier);
 // One JSON object, indented by two.

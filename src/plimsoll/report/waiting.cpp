@@ -29,21 +29,34 @@ Waiting::~Waiting() {
   if (thread_.joinable()) thread_.join();
 }
 
+void Waiting::go_on(std::string what) {
+  const std::lock_guard lock(mutex_);
+  what_ = std::move(what);
+  ended_.notify_all();
+}
+
 void Waiting::tell() {
-  const bool terminal = ::isatty(STDERR_FILENO) == 1;
   const auto over = [this] { return done_; };
   std::unique_lock lock(mutex_);
-  const seconds patience = terminal ? kPatience : kLogPatience;
-  if (ended_.wait_for(lock, patience, over)) return;
-  if (!terminal) {
-    std::fprintf(stderr, "%s takes longer than %d s\n", what_.c_str(),
-                 static_cast<int>(patience.count()));
+  if (::isatty(STDERR_FILENO) == 1) {
+    if (!ended_.wait_for(lock, kPatience, over)) draw(lock);
     return;
   }
-  for (auto now = patience;; now += seconds(1)) {
-    std::fprintf(stderr, "\r%s … %d s", what_.c_str(), static_cast<int>(now.count()));
+  if (ended_.wait_for(lock, kLogPatience, over)) return;
+  std::fprintf(stderr, "%s takes longer than %d s\n", what_.c_str(),
+               static_cast<int>(kLogPatience.count()));
+  while (!done_) {
+    const std::string told = what_;
+    ended_.wait(lock, [&] { return done_ || what_ != told; });
+    if (!done_) std::fprintf(stderr, "%s\n", what_.c_str());
+  }
+}
+
+void Waiting::draw(std::unique_lock<std::mutex>& lock) {
+  for (auto now = kPatience; !done_; now += seconds(1)) {
+    std::fprintf(stderr, "\r\x1b[K%s … %d s", what_.c_str(), static_cast<int>(now.count()));
     std::fflush(stderr);
-    if (ended_.wait_for(lock, seconds(1), over)) break;
+    ended_.wait_for(lock, seconds(1), [this] { return done_; });
   }
   std::fputs("\r\x1b[K", stderr);
   std::fflush(stderr);

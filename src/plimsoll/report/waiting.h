@@ -4,7 +4,8 @@
 // when it does.
 //
 // On a terminal a line with the seconds is redrawn and vanishes at the end; elsewhere one line is
-// printed where it takes longer than a few seconds, and nothing where it does not.
+// printed where it takes longer than a few seconds, and one for each thing that is done from then
+// on; nothing where it does not take so long.
 
 #include <condition_variable>
 #include <mutex>
@@ -21,8 +22,12 @@ class Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
+  // What is done from now on, in place of what was.
+  void go_on(std::string what);
+
  private:
   void tell();
+  void draw(std::unique_lock<std::mutex>& lock);
 
   std::string what_;
   std::mutex mutex_;

@@ -8,6 +8,7 @@
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "exec/spill_file.h"
+#include "graph/graph_memory.h"
 #include "graph/verify.h"
 #include "layers/batch_norm_groups.h"
 #include "layers/optimizers.h"
@@ -39,8 +40,68 @@ constexpr int64_t kMoreEffort = 4;
 constexpr int kLongerSearches = 2;
 constexpr int64_t kLargestBatchTried = int64_t{1} << 20;
 
+void tell(const PlanRequest& request, const std::string& what) {
+  if (request.tell) request.tell(what);
+}
+
+backend::KernelSetOptions kernel_options(const PlanRequest& request, int block_set) {
+  backend::KernelSetOptions options;
+  options.threads = request.threads;
+  options.block_set = block_set;
+  return options;
+}
+
+// The graph with packed weights where the backend wants them.
+graph::Graph with_packs(const graph::Graph& graph, const backend::Backend& backend) {
+  const std::shared_ptr<const void> remembered = graph::remember(backend.catalog(), graph);
+  std::vector<std::vector<ops::PackOffer>> offers(graph.nodes.size());
+  bool any = false;
+  for (size_t n = 0; n < offers.size(); ++n) {
+    offers[n] = backend.packs(graph, graph::NodeId(n));
+    any = any || !offers[n].empty();
+  }
+  if (!any) return graph;
+  return ops::insert_packs(graph, ops::registry(), [&](const graph::Graph&, graph::NodeId node) {
+    return offers[node.index()];
+  });
+}
+
+// A model's programs, built and fused once for all block sets: those differ in packed weights only.
+class Lowering {
+ public:
+  Lowering(const layers::Model& model, const layers::CompileOptions& compile,
+           const layers::BatchSizes& batches, const PlanRequest& request)
+      : request_(request), fused_(layers::build_programs(model, compile, batches)) {
+    const std::unique_ptr<backend::Backend> backend = make_backend(0);
+    for (graph::Program& program : fused_.set.programs) {
+      program.graph = ops::fuse(program.graph, ops::registry(), backend->offers());
+    }
+  }
+
+  Lowered lower(int block_set) const {
+    Lowered lowered{fused_, make_backend(block_set)};
+    for (graph::Program& program : lowered.built.set.programs) {
+      program.graph = with_packs(program.graph, *lowered.backend);
+    }
+    const std::optional<std::string> wrong = graph::verify(lowered.built.set);
+    PLIMSOLL_CHECK(!wrong, wrong.value_or(""));
+    return lowered;
+  }
+
+ private:
+  std::unique_ptr<backend::Backend> make_backend(int block_set) const {
+    const std::string_view name =
+        request_.backend.empty() ? backend::default_backend() : std::string_view(request_.backend);
+    return backend::make_backend(name, kernel_options(request_, block_set));
+  }
+
+  const PlanRequest& request_;
+  layers::BuiltPrograms fused_;
+};
+
 bool all_ones(const graph::ProgramSet& set, const graph::KernelCatalog& catalog) {
   for (const graph::Program& program : set.programs) {
+    const std::shared_ptr<const void> remembered = graph::remember(catalog, program.graph);
     for (size_t i = 0; i < program.graph.nodes.size(); ++i) {
       const graph::Block block = catalog.block(program.graph, graph::NodeId(i));
       if (std::any_of(block.begin(), block.end(), [](int64_t n) { return n > 1; })) return false;
@@ -119,6 +180,8 @@ void ask_spilled(const PlanRequest& request, bool needed, plan::PlanOptions opti
       (needed && !fits) || (own && (request.full_answer || request.spill == SpillUse::kAlways));
   const Bytes most = wanted ? most_spilled(request) : Bytes();
   if (most == Bytes()) return;
+  tell(request, fits ? "planning with a spill file, for its smallest limit"
+                     : "no plan without a spill file: planning with one");
   options.arena_limit = arena_limit(SetAnswer::with_file(answer.overhead), request.limit);
   answer.spilled = plan::make_spilled_plans(answer.lowered.built.set,
                                             answer.lowered.backend->catalog(), options, most);
@@ -134,11 +197,10 @@ void ask_spilled(const PlanRequest& request, bool needed, plan::PlanOptions opti
   if (file.plan.spill_bytes > Bytes()) answer.overhead = SetAnswer::with_file(answer.overhead);
 }
 
-SetAnswer ask(const layers::Model& model, const layers::CompileOptions& compile,
-              const layers::BatchSizes& batches, const PlanRequest& request, int block_set,
+SetAnswer ask(const Lowering& lowering, const PlanRequest& request, int block_set,
               bool needed = true, double free_seconds = 0) {
   SetAnswer answer;
-  answer.lowered = lower(model, compile, batches, request, block_set);
+  answer.lowered = lowering.lower(block_set);
   const graph::ProgramSet& set = answer.lowered.built.set;
   answer.overhead = process_overhead(set, *answer.lowered.backend, request.data);
   if (block_set > 0) {
@@ -160,9 +222,8 @@ SetAnswer ask(const layers::Model& model, const layers::CompileOptions& compile,
 
 // The kernel set's own blocks, with more and more effort where nothing fits and more would be
 // tried.
-SetAnswer ask_own(const layers::Model& model, const layers::CompileOptions& compile,
-                  const layers::BatchSizes& batches, PlanRequest request) {
-  SetAnswer answer = ask(model, compile, batches, request, 0);
+SetAnswer ask_own(const Lowering& lowering, PlanRequest request) {
+  SetAnswer answer = ask(lowering, request, 0);
   for (int search = 0; search < kLongerSearches; ++search) {
     const bool may_fit =
         request.limit && answer.process(answer.outcome.lower_bound) <= *request.limit;
@@ -170,7 +231,9 @@ SetAnswer ask_own(const layers::Model& model, const layers::CompileOptions& comp
       break;
     }
     request.plan_steps *= kMoreEffort;
-    SetAnswer longer = ask(model, compile, batches, request, 0);
+    tell(request, "no plan within the limit yet: searching " + std::to_string(kMoreEffort) +
+                      " times as long");
+    SetAnswer longer = ask(lowering, request, 0);
     // More effort takes other ways, which may end higher.
     const bool better =
         longer.fits() != nullptr || longer.outcome.smallest < answer.outcome.smallest;
@@ -236,6 +299,8 @@ void fill_own_set(const SetAnswer& own, report::PlanSummary& summary) {
   summary.smallest_same_bits = own.process(own.outcome.smallest);
   summary.free_plan = own.process(own.outcome.free_plan);
   summary.culprits = own.outcome.culprits;
+  summary.searched_all = !own.outcome.cut_short;
+  summary.smallest_is_proved = own.outcome.smallest <= own.outcome.lower_bound;
   if (own.spilled) {
     // Whoever may use a file need not.
     summary.smallest_with_spill =
@@ -256,29 +321,75 @@ std::string exactly(Bytes bytes) {
   return to_string(bytes) + " (" + std::to_string(bytes.count()) + " B)";
 }
 
-void explain_refusal(const SetAnswer& last, const PlanRequest& request,
-                     report::PlanSummary& summary) {
-  const bool spill = request.spill != SpillUse::kNever;
-  const Bytes limit = summary.limit.value_or(Bytes(0));
+// What no plan with these blocks can undercut, in bytes of the whole process, and why.
+struct ProcessBound {
+  Bytes bytes;
+  std::string words;
+};
+ProcessBound find_bound(const SetAnswer& answer, bool spill) {
+  ProcessBound bound;
   std::string proof;
   const Bytes arena =
-      plan::lower_bound(last.lowered.built.set, last.lowered.backend->catalog(), &proof, spill);
-  if (spill) summary.lower_bound = min(summary.lower_bound, last.process(arena));
-  if (limit < summary.lower_bound) {
+      plan::lower_bound(answer.lowered.built.set, answer.lowered.backend->catalog(), &proof, spill);
+  bound.bytes = answer.process(arena);
+  if (bound.bytes == answer.overhead.start_up) {
+    bound.words = "so much is taken while the process starts, whatever is planned";
+  } else {
+    bound.words =
+        to_string(answer.overhead.total()) + " for the process outside of the arena, and " + proof;
+  }
+  return bound;
+}
+
+// The least of all blocks that were asked for; of plans that may use a file where one is allowed.
+void note_bound(const SetAnswer& answer, const PlanRequest& request,
+                std::optional<ProcessBound>& least) {
+  if (!request.limit) return;
+  ProcessBound bound = find_bound(answer, request.spill != SpillUse::kNever);
+  if (!least || bound.bytes < least->bytes) least = std::move(bound);
+}
+
+// The smallest of the frontier's plans that take no longer than is allowed.
+std::optional<Bytes> smallest_in_time(const report::PlanSummary& summary) {
+  if (!summary.max_slowdown || summary.frontier.empty()) return std::nullopt;
+  const double most = *summary.max_slowdown * summary.frontier.back().seconds;
+  for (const plan::FrontierPoint& point : summary.frontier) {
+    if (point.seconds <= most) return point.arena_bytes;
+  }
+  return std::nullopt;
+}
+
+std::string describe_smallest(const report::PlanSummary& summary) {
+  const std::optional<Bytes> in_time = smallest_in_time(summary);
+  std::string text = "the smallest found at this effort ";
+  if (in_time) text += "in that time needs " + exactly(*in_time) + ", and in any time ";
+  text += "needs " + exactly(summary.smallest_feasible);
+  if (summary.smallest_with_spill) {
+    text += " (" + exactly(*summary.smallest_with_spill) + " with a spill file)";
+  }
+  return text;
+}
+
+void explain_refusal(const ProcessBound& bound, const PlanRequest& request,
+                     report::PlanSummary& summary) {
+  const bool spill = request.spill != SpillUse::kNever;
+  const Bytes limit = *summary.limit;
+  const std::string which = spill ? " of plans that may use a spill file" : "";
+  if (spill) summary.lower_bound_with_spill = bound.bytes;
+  if (limit < bound.bytes) {
     summary.answer = "impossible";
     summary.reason = "the limit " + exactly(limit) + " is below the lower bound " +
-                     exactly(summary.lower_bound) + ": " + to_string(last.overhead.total()) +
-                     " for the process outside of the arena, and " + proof;
+                     exactly(bound.bytes) + which + ": " + bound.words;
   } else {
     summary.answer = "not_found";
-    const std::string slowdown = request.max_slowdown ? " that takes at most the allowed time" : "";
-    summary.reason = "no plan" + slowdown + " found within " + exactly(limit) +
-                     "; the smallest found needs " + exactly(summary.smallest_feasible) +
-                     (summary.smallest_with_spill
-                          ? " (" + exactly(*summary.smallest_with_spill) + " with a spill file)"
-                          : "") +
-                     ", the lower bound is " + exactly(summary.lower_bound) +
-                     ", and a longer search (--plan-time) may close the gap";
+    const std::string slowdown = request.max_slowdown
+                                     ? " that takes at most " +
+                                           report::format_factor(*request.max_slowdown) +
+                                           " the time of the plan without a limit"
+                                     : "";
+    summary.reason = "no plan" + slowdown + " found within " + exactly(limit) + "; " +
+                     describe_smallest(summary) + ", the lower bound" + which + " is " +
+                     exactly(bound.bytes) + ", and a longer search (--plan-time) may close the gap";
   }
 }
 
@@ -292,7 +403,9 @@ std::optional<int64_t> largest_batch(const layers::Model& model,
   const auto fits = [&](int64_t batch) {
     layers::BatchSizes sizes;
     sizes.train = batch;
-    return ask(model, compile, sizes, request, block_set).fits() != nullptr;
+    tell(request, "looking for the largest batch within the limit: " + std::to_string(batch));
+    const Lowering lowering(model, compile, sizes, request);
+    return ask(lowering, request, block_set).fits() != nullptr;
   };
   if (known == 0 && !fits(1)) return std::nullopt;
   int64_t low = std::max<int64_t>(known, 1);
@@ -321,6 +434,7 @@ void describe(const layers::Model& model, const layers::CompileOptions& compile,
                           ? "no optimizer"
                           : layers::read_optimizer(compile.optimizer).class_name;
   summary.limit = request.limit;
+  summary.max_slowdown = request.max_slowdown;
   summary.guard = guard_text();
 }
 
@@ -374,6 +488,7 @@ PlannedRun run_saved_plan(const layers::Model& model, const layers::CompileOptio
   fill_own_set(chosen, run.summary);
   run.overhead = fill_chosen(chosen, true, request, run.summary);
   run.summary.smallest_same_bits = run.summary.free_plan = Bytes(0);  // not searched
+  run.summary.smallest_is_proved = false;
   const bool fits = !request.limit || run.summary.predicted_process <= *request.limit;
   run.summary.answer = fits ? "fits" : "not_found";
   if (fits) {
@@ -408,26 +523,7 @@ Bytes guard_without_limit() {
 
 Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,
               const layers::BatchSizes& batches, const PlanRequest& request, int block_set) {
-  Lowered lowered;
-  backend::KernelSetOptions options;
-  options.threads = request.threads;
-  options.block_set = block_set;
-  const std::string_view name =
-      request.backend.empty() ? backend::default_backend() : std::string_view(request.backend);
-  lowered.backend = backend::make_backend(name, options);
-  lowered.built = layers::build_programs(model, compile, batches);
-  const graph::OpRegistry& registry = ops::registry();
-  const ops::Offers offers = lowered.backend->offers();
-  for (graph::Program& program : lowered.built.set.programs) {
-    program.graph = ops::fuse(program.graph, registry, offers);
-    program.graph = ops::insert_packs(program.graph, registry,
-                                      [&](const graph::Graph& graph, graph::NodeId node) {
-                                        return lowered.backend->packs(graph, node);
-                                      });
-  }
-  const std::optional<std::string> wrong = graph::verify(lowered.built.set);
-  PLIMSOLL_CHECK(!wrong, wrong.value_or(""));
-  return lowered;
+  return Lowering(model, compile, batches, request).lower(block_set);
 }
 
 PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& compile,
@@ -436,24 +532,31 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   PlannedRun run;
   report::PlanSummary& summary = run.summary;
   describe(model, compile, batches, request, summary);
-  SetAnswer own = ask_own(model, compile, batches, request);
+  const Lowering lowering(model, compile, batches, request);
+  SetAnswer own = ask_own(lowering, request);
   fill_own_set(own, summary);
   summary.smallest_feasible = summary.smallest_same_bits;
   summary.lower_bound = own.process(own.outcome.lower_bound);
   const bool own_fits = own.fits() != nullptr;
   const double free_seconds = own.outcome.free_seconds;
+  std::optional<ProcessBound> bound;
+  if (!own_fits) note_bound(own, request, bound);
   SetAnswer chosen = std::move(own);
   bool fits = own_fits;
   for (int set = 1; set < kMostBlockSets && (request.full_answer || !fits); ++set) {
     if (request.own_blocks_only) break;
     if (all_ones(chosen.lowered.built.set, chosen.lowered.backend->catalog()) && !fits) break;
-    SetAnswer smaller = ask(model, compile, batches, request, set, !fits, free_seconds);
+    tell(request, std::string(fits ? "asking how far smaller blocks would reach"
+                                   : "no plan with the usual blocks: trying smaller ones") +
+                      " (block set " + std::to_string(set) + ")");
+    SetAnswer smaller = ask(lowering, request, set, !fits, free_seconds);
     summary.smallest_feasible =
         min(summary.smallest_feasible, smaller.process(smaller.outcome.smallest));
     summary.lower_bound = min(summary.lower_bound, smaller.process(smaller.outcome.lower_bound));
     const bool last = all_ones(smaller.lowered.built.set, smaller.lowered.backend->catalog());
     if (!fits) {
       fits = smaller.fits() != nullptr;
+      if (!fits) note_bound(smaller, request, bound);
       chosen = std::move(smaller);
     }
     if (last) break;
@@ -469,7 +572,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
     PLIMSOLL_CHECK(verdict.ok(), std::string(to_string(verdict.verdict)) + ": " + verdict.message);
     tell_why(request, chosen, run);
   } else {
-    explain_refusal(chosen, request, summary);
+    explain_refusal(*bound, request, summary);
   }
   if (request.full_answer && request.limit) {
     PlanRequest same = request;
@@ -479,6 +582,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
         fits ? summary.batch : 0);
   }
   if (request.full_answer && !fits) {
+    tell(request, "planning ways out of the limit");
     summary.ways_out = find_ways_out(model, compile, batches, request, summary);
   }
   run.lowered = std::move(chosen.lowered);

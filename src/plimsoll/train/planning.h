@@ -7,6 +7,7 @@
 // …), and the first that fits is taken. What is reported of smallest limits does not depend on the
 // limit.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,7 +40,7 @@ struct PlanRequest {
   int64_t plan_steps = 200'000;
   // Where nothing fits, the search goes on with several times the steps.
   bool extends = true;
-  std::optional<double> max_slowdown;  // the most time against the free plan's
+  std::optional<double> max_slowdown;  // the most time against that of the plan without a limit
   std::string without;                 // techniques that are switched off (plan/techniques.h)
   // A plan's text (plan/text.h) to be run as it is. It is refused where model, optimizer, batch or
   // rows are not those that it was made for, or the machine's kernels differ.
@@ -51,6 +52,8 @@ struct PlanRequest {
   bool full_answer = true;
   bool own_blocks_only = false;  // no smaller blocks where nothing fits
   std::string why;               // a layer whose values in the chosen plan are told of; empty: none
+  // Called with what is planned beside the one plan, and why, whenever that begins. May be empty.
+  std::function<void(const std::string&)> tell = {};
 };
 
 // Rows that the run will see; 0: no such program.

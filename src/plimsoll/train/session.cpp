@@ -44,6 +44,7 @@ PlanRequest plan_request(const SessionOptions& options, const DataMemory& data, 
   request.spill = options.spill;
   request.spill_directory = options.spill_directory;
   request.spill_limit = options.spill_limit;
+  request.tell = options.tell;
   return request;
 }
 
@@ -131,15 +132,17 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
     : options_(options) {
   run_ = plan_run(model, compile, batch_sizes(options.batch, rows),
                   plan_request(options, data, Bytes(held_by_sessions.load())));
+  options_.tell = {};  // whoever listened listens while it is planned
   if (!run_.plan) throw Error(ErrorKind::kBudget, run_.summary.reason);
   malloc_trim(0);  // the search is over: its memory goes back before the arena is touched
   if (!options.memory) {
     const Bytes guard = guard_without_limit();
     if (run_.summary.predicted_process > guard) {
       throw Error(ErrorKind::kBudget,
-                  "the free plan needs " + to_string(run_.summary.predicted_process) +
-                      ", above the guard of " + to_string(guard) + " (" +
-                      std::to_string(kGuardPercent) +
+                  (options.max_slowdown ? "the smallest plan within the time allowed needs "
+                                        : "the free plan needs ") +
+                      to_string(run_.summary.predicted_process) + ", above the guard of " +
+                      to_string(guard) + " (" + std::to_string(kGuardPercent) +
                       " % of what this process may use); name a limit with --memory");
     }
   }

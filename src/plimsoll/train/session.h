@@ -38,13 +38,14 @@ struct SessionOptions {
   uint64_t seed = 0;
   int64_t plan_steps = 200'000;        // effort of the search for a plan
   bool plan_extends = true;            // and several times that where nothing fits
-  std::optional<double> max_slowdown;  // the most time against the free plan's
+  std::optional<double> max_slowdown;  // the most time against that of the plan without a limit
   std::string without;                 // techniques of the planner that are switched off
   std::string saved_plan;              // a plan's text, to be run as it is
   bool profile = false;                // measure every step of the plan
   SpillUse spill = SpillUse::kIfNeeded;
   std::string spill_directory = {};  // empty: the first that will do
   std::optional<Bytes> spill_limit = {};
+  std::function<void(const std::string&)> tell = {};  // see PlanRequest
 };
 
 // Buffers of the run's data sources: what they hold, and what they want beyond it to read ahead.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <optional>
 
 #include "advise/model_variants.h"
@@ -20,15 +22,18 @@ class Ways {
     request_.own_blocks_only = true;
     request_.extends = false;
     request_.why.clear();
+    request_.tell = {};
     request_.plan_steps = std::max<int64_t>(1, request.plan_steps / kWayShare);
   }
 
   void add_limits() {
-    if (!summary_.frontier.empty()) {
-      const plan::FrontierPoint& least = summary_.frontier.front();
-      ways_.push_back({"--memory " + std::to_string(least.arena_bytes.count()), least.arena_bytes,
-                       Bytes(), least.seconds, "the same bits"});
+    const auto least = std::ranges::find_if(
+        summary_.frontier, [&](const auto& point) { return point.seconds <= most_seconds(); });
+    if (least != summary_.frontier.end()) {
+      ways_.push_back({"--memory " + std::to_string(least->arena_bytes.count()), least->arena_bytes,
+                       Bytes(), least->seconds, "the same bits"});
     }
+    add_slowdown();
     if (summary_.smallest_feasible > Bytes() &&
         summary_.smallest_feasible < summary_.smallest_same_bits) {
       PlanRequest larger = request_;
@@ -76,6 +81,8 @@ class Ways {
   void add(const std::string& change, const std::string& effect, const report::PlanSummary& found,
            double times = 1) {
     if (found.answer != "fits") return;
+    // A variant is as fast as it is against its own plan without a limit, and against this model's.
+    if (times * found.seconds_per_step > most_seconds()) return;
     const Bytes bytes = found.predicted_process;
     const Bytes least = found.spill > Bytes() ? bytes : found.smallest_same_bits;
     const Bytes before = summary_.smallest_same_bits;
@@ -83,11 +90,34 @@ class Ways {
                      times * found.seconds_per_step, effect});
   }
 
+  // Of a step for as many samples; the plan without a limit is the frontier's last.
+  double most_seconds() const {
+    if (!summary_.max_slowdown || summary_.frontier.empty()) {
+      return std::numeric_limits<double>::infinity();
+    }
+    return *summary_.max_slowdown * summary_.frontier.back().seconds;
+  }
+
   const PlanRequest& request() const { return request_; }
   const std::optional<PlanRequest>& larger_limit() const { return larger_limit_; }
   std::vector<report::WayOut> take() { return std::move(ways_); }
 
  private:
+  // Where the time alone stands in the way: the least that is enough.
+  void add_slowdown() {
+    if (!summary_.max_slowdown || !summary_.limit || summary_.frontier.empty()) return;
+    const plan::FrontierPoint* fastest = nullptr;
+    for (const plan::FrontierPoint& point : summary_.frontier) {
+      if (point.arena_bytes <= *summary_.limit) fastest = &point;
+    }
+    if (fastest == nullptr) return;
+    // Up, so that what is told is enough.
+    const double factor = fastest->seconds / summary_.frontier.back().seconds;
+    const std::string text = report::format_factor(std::ceil(factor * 100) / 100);
+    ways_.push_back({"--max-slowdown " + text, fastest->arena_bytes, Bytes(), fastest->seconds,
+                     "the same bits"});
+  }
+
   PlanRequest request_;
   const report::PlanSummary& summary_;
   std::optional<PlanRequest> larger_limit_;

@@ -132,6 +132,51 @@ TEST(OnednnBlocks, CapsAndBlockSetsHalve) {
   EXPECT_EQ(batch_extent(Blocks(two_cores(), options(0, 20)), s4, "dense0"), 1);
 }
 
+// While a graph is remembered, each of its nodes is looked at a fixed number of times, however long
+// the chain is: its time would else grow with the square of the layers.
+TEST(OnednnBlocks, LooksAtEachNodeOfAChainOnce) {
+  const auto visits = [](size_t layers) {
+    const Blocks blocks(two_cores(), options());
+    const Graph chain = network(64, 1, {}, std::vector<int64_t>(layers, 64));
+    const std::shared_ptr<const void> remembered = blocks.remember(chain);
+    for (int round = 0; round < 3; ++round) {
+      for (size_t n = 0; n < chain.nodes.size(); ++n) blocks.block(chain, NodeId(n));
+    }
+    return blocks.visits();
+  };
+  EXPECT_LE(visits(100), 8 * 100);
+  EXPECT_LE(visits(400), 8 * 400);
+}
+
+TEST(OnednnBlocks, AreAlikeWhetherAGraphIsRememberedOrNot) {
+  const Blocks blocks(two_cores(), options());
+  for (const KernelGraph& candidate : all_kernel_graphs()) {
+    std::vector<graph::Block> forgotten;
+    for (size_t n = 0; n < candidate.graph.nodes.size(); ++n) {
+      forgotten.push_back(blocks.block(candidate.graph, NodeId(n)));
+    }
+    const std::shared_ptr<const void> remembered = blocks.remember(candidate.graph);
+    for (size_t n = candidate.graph.nodes.size(); n-- > 0;) {
+      EXPECT_EQ(blocks.block(candidate.graph, NodeId(n)), forgotten[n]);
+    }
+  }
+}
+
+// Another graph at the place of one that was remembered is looked at anew.
+TEST(OnednnBlocks, ForgetAGraphThatNobodyHolds) {
+  const Blocks blocks(two_cores(), options());
+  Graph graph = network(1000, 1, {}, {128, 1});
+  {
+    const std::shared_ptr<const void> remembered = blocks.remember(graph);
+    EXPECT_EQ(batch_extent(blocks, graph, "loss"), 64);
+  }
+  graph = network(25088, 1, {}, {128, 1});
+  const int64_t extent = batch_extent(blocks, graph, "loss");
+  EXPECT_LT(extent, 64);
+  const std::shared_ptr<const void> remembered = blocks.remember(graph);
+  EXPECT_EQ(batch_extent(blocks, graph, "loss"), extent);
+}
+
 // Powers of two, at least one, whatever the graph.
 TEST(OnednnBlocks, ArePowersOfTwo) {
   const Blocks blocks(two_cores(), options());

@@ -139,41 +139,71 @@ int64_t Blocks::preferred(const Graph& graph, NodeId node) const {
   return power_within(kMostSamples, sample_bytes(graph, node), caches_bytes_ / 2);
 }
 
-int64_t Blocks::limited(const Graph& graph, NodeId node, int64_t extent) const {
-  // Nodes to look at, upwards over values with a batch dimension. Past a dense layer only dense
-  // layers count.
+int64_t Blocks::find_ceiling(const Graph& graph, NodeId node, bool dense_only,
+                             Ceilings& known) const {
+  // Upwards over values with a batch dimension, up to the convolutions. Past a dense layer only
+  // dense layers count. A visit comes up again when all that it waits for is known.
   struct Visit {
     NodeId node;
     bool dense_only;
   };
-  constexpr uint8_t kSeenDense = 1;
-  constexpr uint8_t kSeenAll = 3;
-  std::vector<uint8_t> seen(graph.nodes.size(), 0);
-  std::vector<Visit> stack;
-  const auto push_producers = [&](NodeId of, bool dense_only) {
-    for (graph::ValueId input : graph.node(of).inputs) {
+  const auto at = [&known](const Visit& visit) -> int8_t& {
+    Ceiling& ceiling = known[visit.node.index()];
+    return visit.dense_only ? ceiling.of_dense : ceiling.of_all;
+  };
+  const auto preferred_of = [&](NodeId heavy) {
+    int8_t& own = known[heavy.index()].own;
+    if (own == 0) own = static_cast<int8_t>(preferred(graph, heavy));
+    return own;
+  };
+  std::vector<Visit> stack = {{node, dense_only}};
+  while (!stack.empty()) {
+    const Visit visit = stack.back();
+    const size_t depth = stack.size();
+    ++visits_;
+    int8_t least = kMostSamples;
+    for (graph::ValueId input : graph.node(visit.node).inputs) {
       const graph::Value& value = graph.value(input);
       if (value.kind != graph::ValueKind::kNode || !value.type.shape.has_batch()) continue;
-      const uint8_t mark = dense_only ? kSeenDense : kSeenAll;
-      uint8_t& mine = seen[value.producer.index()];
-      if ((mine & mark) == mark) continue;
-      mine |= mark;
-      stack.push_back({value.producer, dense_only});
+      const Weight weight = weight_of(graph.node(value.producer));
+      if (weight == Weight::kDense || (weight == Weight::kConvolution && !visit.dense_only)) {
+        least = std::min(least, preferred_of(value.producer));
+      }
+      if (weight == Weight::kConvolution) continue;
+      const Visit above{value.producer, visit.dense_only || weight == Weight::kDense};
+      if (at(above) == 0) {
+        stack.push_back(above);
+      } else {
+        least = std::min(least, at(above));
+      }
     }
-  };
-  push_producers(node, weight_of(graph.node(node)) == Weight::kDense);
-  while (!stack.empty() && extent > 1) {
-    const Visit visit = stack.back();
+    if (stack.size() > depth) continue;
+    at(visit) = least;
     stack.pop_back();
-    const Weight weight = weight_of(graph.node(visit.node));
-    if (weight == Weight::kDense || (weight == Weight::kConvolution && !visit.dense_only)) {
-      extent = std::min(extent, preferred(graph, visit.node));
-    }
-    if (weight != Weight::kConvolution) {
-      push_producers(visit.node, visit.dense_only || weight == Weight::kDense);
-    }
   }
-  return extent;
+  return at({node, dense_only});
+}
+
+int64_t Blocks::limited(const Graph& graph, NodeId node, int64_t extent) const {
+  if (extent <= 1) return extent;
+  const bool dense_only = weight_of(graph.node(node)) == Weight::kDense;
+  const auto found = remembered_.find(&graph);
+  const std::shared_ptr<Ceilings> known =
+      found == remembered_.end() ? nullptr : found->second.lock();
+  if (known) return std::min(extent, find_ceiling(graph, node, dense_only, *known));
+  Ceilings fresh(graph.nodes.size());
+  return std::min(extent, find_ceiling(graph, node, dense_only, fresh));
+}
+
+std::shared_ptr<const void> Blocks::remember(const Graph& graph) const {
+  std::erase_if(remembered_, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<Ceilings>& place = remembered_[&graph];
+  std::shared_ptr<Ceilings> known = place.lock();
+  if (!known) {
+    known = std::make_shared<Ceilings>(graph.nodes.size());
+    place = known;
+  }
+  return known;
 }
 
 graph::Block Blocks::block(const Graph& graph, NodeId node) const {

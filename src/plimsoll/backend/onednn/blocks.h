@@ -15,6 +15,10 @@
 // dense layer asks for no more rows than the dense layers before it. That looks at the graph above
 // the node, and at nothing else: neither limit nor batch size nor other programs play a part.
 
+#include <map>
+#include <memory>
+#include <vector>
+
 #include "backend/backends.h"
 #include "base/cpu.h"
 #include "graph/kernel_catalog.h"
@@ -27,18 +31,35 @@ class Blocks {
   Blocks(const CpuInfo& cpu, const KernelSetOptions& options);
 
   graph::Block block(const graph::Graph& graph, graph::NodeId node) const;
+  // See graph/graph_memory.h.
+  std::shared_ptr<const void> remember(const graph::Graph& graph) const;
+  // Nodes that were looked at above others, in all.
+  int64_t visits() const { return visits_; }
 
  private:
+  // Of a node, all of it powers of two; 0: not known yet.
+  struct Ceiling {
+    int8_t own = 0;       // what it prefers
+    int8_t of_all = 0;    // the least among the heavy nodes above it
+    int8_t of_dense = 0;  // where dense layers alone count
+  };
+  using Ceilings = std::vector<Ceiling>;
+
   int64_t preferred(const graph::Graph& graph, graph::NodeId node) const;
   int64_t preferred_convolution(const graph::Graph& graph, graph::NodeId node) const;
   int64_t preferred_dense(const graph::Graph& graph, graph::NodeId node) const;
   int64_t preferred_recurrent(const graph::Graph& graph, graph::NodeId node) const;
   // At most the extents of the heavy nodes above.
   int64_t limited(const graph::Graph& graph, graph::NodeId node, int64_t extent) const;
+  int64_t find_ceiling(const graph::Graph& graph, graph::NodeId node, bool dense_only,
+                       Ceilings& known) const;
 
   KernelSetOptions options_;
   double caches_bytes_;      // L2 of all threads together
   double last_cache_bytes_;  // L3
+  mutable int64_t visits_ = 0;
+  // Of graphs that somebody holds. The backend is used from one host thread.
+  mutable std::map<const graph::Graph*, std::weak_ptr<Ceilings>> remembered_;
 };
 
 }  // namespace plimsoll::backend::onednn

@@ -5,6 +5,7 @@
 #include "backend/onednn/library_pages.h"
 #include "backend/onednn/resident.h"
 #include "backend/reference/reference.h"
+#include "graph/graph_memory.h"
 
 namespace plimsoll::backend {
 namespace onednn {
@@ -32,7 +33,7 @@ std::string backend_id(const CpuInfo& cpu) {
          "K/l3=" + std::to_string(cpu.l3_bytes.count() >> 10) + "K";
 }
 
-class Catalog final : public graph::KernelCatalog {
+class Catalog final : public graph::KernelCatalog, public graph::GraphMemory {
  public:
   Catalog(const KernelLibrary& library, const CpuInfo& cpu, const KernelSetOptions& options)
       : library_(library),
@@ -46,6 +47,9 @@ class Catalog final : public graph::KernelCatalog {
 
   graph::Block block(const Graph& graph, NodeId node) const override {
     return library_.blocks().block(graph, node);
+  }
+  std::shared_ptr<const void> remember(const Graph& graph) const override {
+    return library_.blocks().remember(graph);
   }
   Bytes scratch(const Graph& graph, NodeId node, int64_t batch, std::span<const int64_t> extents,
                 std::span<const std::string> forms) const override {

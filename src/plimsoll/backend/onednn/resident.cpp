@@ -46,6 +46,7 @@ ResidentBytes estimate_resident_bytes(const KernelLibrary& library,
   std::set<std::string> keys;
   int64_t nodes = 0;
   for (const graph::Program& program : programs.programs) {
+    const std::shared_ptr<const void> remembered = library.blocks().remember(program.graph);
     for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
       const std::vector<std::string> own =
           library.primitive_keys(program.graph, graph::NodeId(n), program.batch);

@@ -1,0 +1,154 @@
+#include "train/planning.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace plimsoll::train {
+namespace {
+
+using layers::Config;
+
+layers::Model dense_network() {
+  layers::Model model("net", layers::ModelKind::kSequential);
+  Config::Array shape(1);  // the batch: null
+  shape.emplace_back(64);
+  model.append("InputLayer", Config::Object{{"batch_shape", shape}});
+  model.append("Dense", Config::Object{{"name", "hidden"}, {"units", 64}});
+  model.append("Dense", Config::Object{{"name", "top"}, {"units", 4}});
+  return model;
+}
+
+layers::CompileOptions compiled() {
+  layers::CompileOptions compile;
+  compile.optimizer = layers::parse_optimizer("adam");
+  compile.losses = {layers::parse_loss("mse")};
+  return compile;
+}
+
+// Totals over the batch between convolutions: less memory takes more time.
+layers::Model normalized_network() {
+  layers::Model model("net", layers::ModelKind::kSequential);
+  Config::Array shape(1);
+  for (int64_t size : {16, 16, 3}) shape.emplace_back(size);
+  model.append("InputLayer", Config::Object{{"batch_shape", shape}});
+  for (const char* name : {"a", "b", "c"}) {
+    model.append("Conv2D", Config::Object{{"name", std::string("filters_") + name},
+                                          {"filters", 16},
+                                          {"kernel_size", Config::Array{3, 3}},
+                                          {"padding", "same"}});
+    model.append("BatchNormalization", Config::Object{{"name", std::string("norm_") + name}});
+    model.append("ReLU", Config::Object{{"name", std::string("relu_") + name}});
+  }
+  model.append("GlobalAveragePooling2D", Config::Object{{"name", "mean"}});
+  model.append("Dense", Config::Object{{"name", "top"}, {"units", 4}});
+  return model;
+}
+
+struct Told {
+  std::vector<std::string> lines;
+  PlannedRun run;
+  bool says(const std::string& part) const {
+    return std::ranges::any_of(
+        lines, [&](const std::string& line) { return line.find(part) != std::string::npos; });
+  }
+};
+
+Told plan(PlanRequest request) {
+  Told told;
+  request.backend = "reference";
+  request.plan_steps = 2000;
+  request.tell = [&](const std::string& what) { told.lines.push_back(what); };
+  told.run = plan_run(dense_network(), compiled(), {.train = 8}, request);
+  return told;
+}
+
+PlanRequest within(std::optional<Bytes> limit, SpillUse spill = SpillUse::kIfNeeded) {
+  PlanRequest request;
+  request.limit = limit;
+  request.spill = spill;
+  return request;
+}
+
+TEST(Planning, TellsWhatItPlansBesideTheOnePlanAndWhy) {
+  const Told refused = plan(within(1_MiB));
+  EXPECT_FALSE(refused.run.plan.has_value());
+  EXPECT_TRUE(refused.says("no plan without a spill file: planning with one"));
+  EXPECT_TRUE(refused.says("no plan with the usual blocks: trying smaller ones (block set 1)"));
+  EXPECT_TRUE(refused.says("largest batch within the limit: 1"));
+  EXPECT_TRUE(refused.says("planning ways out of the limit"));
+}
+
+TEST(Planning, TellsNothingWhereOnePlanIsAllThatIsAsked) {
+  PlanRequest request;
+  request.full_answer = false;
+  const Told told = plan(request);
+  EXPECT_TRUE(told.run.plan.has_value());
+  EXPECT_TRUE(told.lines.empty());
+}
+
+TEST(Planning, BoundsOfPlansWithAndWithoutAFileAreApart) {
+  const report::PlanSummary either = plan(within(1_MiB)).run.summary;
+  const report::PlanSummary without = plan(within(1_MiB, SpillUse::kNever)).run.summary;
+  EXPECT_EQ(either.answer, "impossible");
+  EXPECT_EQ(without.answer, "impossible");
+  EXPECT_EQ(either.lower_bound, without.lower_bound);
+  ASSERT_TRUE(either.lower_bound_with_spill.has_value());
+  EXPECT_LE(*either.lower_bound_with_spill, either.lower_bound);
+  EXPECT_FALSE(without.lower_bound_with_spill.has_value());
+}
+
+TEST(Planning, WaysOutKeepToTheTimeAllowed) {
+  PlanRequest request;
+  request.backend = "reference";
+  request.plan_steps = 20'000;
+  request.own_blocks_only = true;
+  request.spill = SpillUse::kNever;
+  const auto ask = [&] {
+    return plan_run(normalized_network(), compiled(), {.train = 16}, request).summary;
+  };
+  const std::vector<plan::FrontierPoint> points = ask().frontier;
+  ASSERT_GT(points.size(), 1u);
+  const double fastest = points.back().seconds;
+  // The smallest plan fits, and takes too long.
+  request.limit = points[0].arena_bytes;
+  request.max_slowdown = points[1].seconds / fastest + 1e-4;
+  const report::PlanSummary refused = ask();
+  EXPECT_EQ(refused.answer, "not_found");
+  EXPECT_NE(refused.reason.find("the time of the plan without a limit"), std::string::npos);
+  EXPECT_NE(refused.reason.find("found at this effort in that time needs " +
+                                to_string(points[1].arena_bytes)),
+            std::string::npos)
+      << refused.reason;
+  std::string enough;
+  bool larger = false;
+  for (const report::WayOut& way : refused.ways_out) {
+    larger |= way.change == "--memory " + std::to_string(points[1].arena_bytes.count());
+    if (way.change.starts_with("--max-slowdown ")) {
+      enough = way.change.substr(way.change.find(' ') + 1);
+    } else {
+      EXPECT_LE(way.seconds_per_step, *request.max_slowdown * fastest) << way.change;
+    }
+  }
+  EXPECT_TRUE(larger);
+  ASSERT_FALSE(enough.empty());
+  request.max_slowdown = std::stod(enough);
+  EXPECT_EQ(ask().answer, "fits");
+}
+
+TEST(Planning, WithATimeAllowedTheFreePlanIsCalledByWhatItIs) {
+  PlanRequest request;
+  request.backend = "reference";
+  request.plan_steps = 2000;
+  request.max_slowdown = 1.5;
+  const report::PlanSummary summary =
+      plan_run(normalized_network(), compiled(), {.train = 16}, request).summary;
+  const std::string text = report::to_text(summary, true);
+  EXPECT_NE(text.find("within 1.5x the time of the plan without a limit"), std::string::npos);
+  EXPECT_EQ(text.find("free plan"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace plimsoll::train
