@@ -151,6 +151,12 @@ void advise_limits(const Case& found, Explanation& explanation) {
       }
       return;
     default:
+      if (found.main.family == Family::kProgramError) {
+        add_advice(explanation,
+                   "Look at the log of the process that ended first: the other ranks' output, or "
+                   "what the scheduler and the kernel say of its node.",
+                   "", "");
+      }
       if (found.main.family == Family::kCrash) {
         add_advice(explanation, "Let Python print where it was when it crashed.", "",
                    "PYTHONFAULTHANDLER=1 python train.py");
@@ -238,6 +244,8 @@ void ask_for_more(const Case& found, Explanation& explanation) {
     collect.push_back(
         "Where it crashed (PYTHONFAULTHANDLER=1, or a debugger with the core file), and whether "
         "`ulimit -v` limits the process.");
+  } else if (found.main.family == Family::kProgramError && unknown) {
+    collect.push_back("The output of all ranks and workers from before this message.");
   } else if (explanation.resource == Resource::kNone && unknown) {
     collect.push_back("On which device it happened: the message names none.");
   }

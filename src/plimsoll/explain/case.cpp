@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "explain/exception_line.h"
 #include "explain/number.h"
 
 namespace plimsoll::explain {
@@ -125,11 +126,14 @@ Choice choose_refusal(const Document& document, const Facts& facts) {
   return {best, survived, last, nullptr};
 }
 
-// The last of the most telling ones.
+// The last of the most telling ones; what others report of a process that failed comes behind.
 const Sighting* last_ending(const Facts& facts) {
   const Sighting* best = nullptr;
   for (const Sighting& ending : facts.endings) {
-    if (best == nullptr || ending.family <= best->family) best = &ending;
+    const bool more_telling = best == nullptr || ending.family < best->family;
+    const bool as_telling = best != nullptr && ending.family == best->family &&
+                            (!is_consequence(ending.note) || is_consequence(best->note));
+    if (more_telling || as_telling) best = &ending;
   }
   return best;
 }

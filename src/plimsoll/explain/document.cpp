@@ -192,8 +192,8 @@ void Document::close_envelope() {
     const std::string plain = plain_text(lines[i]);
     Prefix prefix;
     const std::string_view line = without_marks(plain, prefix);
-    const Source source{envelope_line_,       columns(plain),          false, false,
-                        prefix.starts_record, quiet || prefix.is_quiet};
+    const Source source{envelope_line_, columns(plain),       false,
+                        false,          prefix.starts_record, quiet || prefix.is_quiet};
     std::vector<std::string> inner;
     if (Envelope::opens(line)) {
       inner = Envelope(line).lines();

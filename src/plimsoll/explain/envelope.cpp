@@ -232,9 +232,7 @@ void Envelope::scan() {
   if (text_.size() >= kMostBytes) complete_ = true;
 }
 
-bool Envelope::is_quiet() const {
-  return (json_ ? read_json(text_) : read_pairs(text_)).is_quiet;
-}
+bool Envelope::is_quiet() const { return (json_ ? read_json(text_) : read_pairs(text_)).is_quiet; }
 
 std::vector<std::string> Envelope::lines() const {
   Parts parts = json_ ? read_json(text_) : read_pairs(text_);

@@ -256,6 +256,15 @@ constexpr Needle kNeedles[] = {
     {"saving ", kPhase},
     {"checkpoint", kPhase},
 
+    {"error", kError},
+    {"exception", kError},
+    {"invalid: ", kError},
+    {"argument: ", kError},
+    {".fail: ", kError},
+    {"failure: ", kError},
+    {"timeout: ", kError},
+    {"panic", kError},
+
     {"chunks of size", kChunk},
     {"chunk at ", kChunk},
     {"inuse at ", kChunk},
