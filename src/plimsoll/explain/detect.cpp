@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -83,8 +84,20 @@ bool same_event(const Sighting& a, const Sighting& b) {
 std::string_view to_string(Family family) { return kFamilyNames[static_cast<size_t>(family)]; }
 
 void add_sighting(Facts& facts, Sighting sighting) {
-  for (const Sighting& known : facts.sightings) {
-    if (same_event(known, sighting)) return;
+  // Both words of one message, or its line and the one that repeats it.
+  constexpr size_t kClose = 400;
+  Sighting* again = nullptr;
+  int seen = 0;
+  for (Sighting& known : facts.sightings) {
+    if (!same_event(known, sighting)) continue;
+    const size_t distance = known.at > sighting.at ? known.at - sighting.at : sighting.at - known.at;
+    if (distance < kClose) return;
+    again = &known;
+    ++seen;
+  }
+  if (seen > 1) {
+    again->at = std::max(again->at, sighting.at);
+    return;
   }
   if (facts.sightings.size() < kMostSightings) facts.sightings.push_back(std::move(sighting));
 }

@@ -77,7 +77,6 @@ void detect_bare(const Document& document, Facts& facts) {
       sighting.dtype = code->dtype;
     }
     add_sighting(facts, std::move(sighting));
-    return;
   }
 }
 
@@ -95,7 +94,6 @@ void detect_bad_alloc(const Document& document, Facts& facts) {
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
       if (is_source(document, at, document.match(phrase, at))) continue;
       add_sighting(facts, host_sighting(Family::kBadAlloc, at));
-      return;
     }
   }
 }

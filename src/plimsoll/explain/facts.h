@@ -230,8 +230,9 @@ void detect_endings(const Document& document, int64_t lines, Facts& facts);
 // All of them, and the program's own memory figures.
 Facts detect(const Document& document, Counts counts);
 
-// Appends unless there are too many already. A sighting equal to an earlier one in family, size,
-// device and operator is the same event printed again (two root errors, every rank, a retry).
+// Appends unless there are too many already. Of sightings that are equal in family, size, device and
+// operator, which is the same event printed again (two root errors, every rank, a retry), the first
+// and the last are kept: the program may have gone on between them.
 void add_sighting(Facts& facts, Sighting sighting);
 
 // Helpers that several families share.

@@ -229,6 +229,18 @@ TEST(Survived, TheLastOfTwoFailuresEndedTheRun) {
   EXPECT_EQ(explain_text(joined({kDisk, kWentOn, kRefused})).verdict, Verdict::kFailure);
 }
 
+TEST(Survived, TheSameRefusalAgainMayEndTheRun) {
+  const std::string bare = "MemoryError\n";
+  for (const std::string& refused : {std::string(kRefused), bare}) {
+    EXPECT_EQ(explain_text(joined({refused, kWentOn})).verdict, Verdict::kWarning) << refused;
+    const Explanation again =
+        explain_text(joined({refused, kWentOn, refused, kWentOn, kWentOn, refused}));
+    EXPECT_EQ(again.verdict, Verdict::kFailure) << refused;
+    EXPECT_FALSE(again.survived);
+    EXPECT_NE(again.family, "program_error");
+  }
+}
+
 constexpr std::string_view kUncaught =
     "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\n    step(batch)\n"
     "  File \"net.py\", line 31, in step\n    return x.reshape(shape)\n           "
