@@ -85,12 +85,13 @@ std::string_view to_string(Family family) { return kFamilyNames[static_cast<size
 
 void add_sighting(Facts& facts, Sighting sighting) {
   // Both words of one message, or its line and the one that repeats it.
-  constexpr size_t kClose = 400;
+  constexpr size_t kClose = 60;
   Sighting* again = nullptr;
   int seen = 0;
   for (Sighting& known : facts.sightings) {
     if (!same_event(known, sighting)) continue;
-    const size_t distance = known.at > sighting.at ? known.at - sighting.at : sighting.at - known.at;
+    const size_t distance =
+        known.at > sighting.at ? known.at - sighting.at : sighting.at - known.at;
     if (distance < kClose) return;
     again = &known;
     ++seen;
