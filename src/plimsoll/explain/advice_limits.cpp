@@ -129,6 +129,9 @@ void advise_limits(const Case& found, Explanation& explanation) {
       } else if (found.main.note == "static_tls") {
         add_advice(explanation, "Load that library first: import its module before the others.", "",
                    "LD_PRELOAD=/path/to/the/library python train.py");
+      } else if (found.main.note == "map_count") {
+        add_advice(explanation, "Raise the number of mappings.", "",
+                   "sysctl -w vm.max_map_count=262144");
       } else if (found.main.family == Family::kProcessLimit) {
         add_advice(explanation, "Fewer threads and worker processes.",
                    "each worker starts as many threads as there are processors",

@@ -129,11 +129,11 @@ Choice choose_refusal(const Document& document, const Facts& facts) {
 // The last of the most telling ones; what others report of a process that failed comes behind.
 const Sighting* last_ending(const Facts& facts) {
   const Sighting* best = nullptr;
+  const auto rank = [](const Sighting& ending) {
+    return std::pair(is_consequence(ending.note), ending.family);
+  };
   for (const Sighting& ending : facts.endings) {
-    const bool more_telling = best == nullptr || ending.family < best->family;
-    const bool as_telling = best != nullptr && ending.family == best->family &&
-                            (!is_consequence(ending.note) || is_consequence(best->note));
-    if (more_telling || as_telling) best = &ending;
+    if (best == nullptr || rank(ending) <= rank(*best)) best = &ending;
   }
   return best;
 }

@@ -39,6 +39,11 @@ std::optional<Diagnosis> other_limits(const Case& found) {
         "The loader keeps a small block for variables of each thread, and libraries that were "
         "loaded before took all of it. The machine's memory is not concerned.");
   }
+  if (found.main.note == "map_count") {
+    return say(found, Cause::kNotMemory, 0.9,
+               "The number of mappings that one process may have (vm.max_map_count) is too small. "
+               "How much memory is free does not count here.");
+  }
   if (found.main.family == Family::kProcessLimit) {
     return say(found, Cause::kNotMemory, 0.8,
                "The limit of processes and threads (ulimit -u, a container's pids limit) was "

@@ -146,11 +146,17 @@ Facts detect(const Document& document, Counts counts) {
   detect_kernel(document, facts);
   detect_other_frameworks(document, facts);
   detect_forms(document, facts);
+  detect_generic(document, facts);
   // A message that somebody cites is no refusal of this program.
   for (Sighting& sighting : facts.sightings) {
     const bool memory =
         sighting.resource == Resource::kGpuMemory || sighting.resource == Resource::kHostMemory;
-    if (memory && document.is_quoted(sighting.at)) sighting.survivable = true;
+    // Nor is what the program itself calls a warning and does without.
+    const bool warned =
+        document.find_back("warning: failed to ", sighting.at + 1, 200) >=
+            document.record_start(sighting.at) &&
+        document.find_back("warning: failed to ", sighting.at + 1, 200) != std::string::npos;
+    if (memory && (warned || document.is_quoted(sighting.at))) sighting.survivable = true;
   }
   if (facts.series.grows) {
     Sighting sighting;

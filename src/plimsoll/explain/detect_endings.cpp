@@ -190,7 +190,9 @@ void detect_device_faults(const Document& document, Facts& facts) {
        {"an illegal memory access was encountered", "device-side assert triggered",
         "unspecified launch failure", "uncorrectable ecc error encountered",
         "no kernel image is available for execution", "misaligned address",
-        "an illegal instruction was encountered", "memory access fault by gpu"}) {
+        "an illegal instruction was encountered", "memory access fault by gpu",
+        "hsa_status_error_memory_aperture_violation", "mmu fault", "gpu has fallen off the bus",
+        "gpu timeout error", "error_device_lost", "dxgi_error_device_removed", "(887a0005)"}) {
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
       if (document.is_behind_words(at) || document.is_quoted(at)) continue;
       if (goes_on(facts, document.number_at(at))) continue;
@@ -222,6 +224,16 @@ constexpr Signal kSignalPhrases[] = {
     {"killed by signal: aborted", "SIGABRT"},
     {"signal: segmentation fault", "SIGSEGV"},
     {"signal: aborted", "SIGABRT"},
+    {"{sigsegv(-11)", "SIGSEGV"},
+    {"{sigabrt(-6)", "SIGABRT"},
+    {"(0xc0000005)", "an access violation"},
+    {"code 3221225477", "an access violation"},
+    {"code -1073741819", "an access violation"},
+    {"(0xc00000fd)", "a stack overflow"},
+    {"code 3221225725", "a stack overflow"},
+    {"code -1073741571", "a stack overflow"},
+    {"(0xc0000409)", "a damaged stack"},
+    {"code 3221226505", "a damaged stack"},
     {"exit code 139", "SIGSEGV"},
     {"exit status 139", "SIGSEGV"},
     {"exitcode: -11", "SIGSEGV"},

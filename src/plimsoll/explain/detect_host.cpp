@@ -104,6 +104,8 @@ void detect_errno12(const Document& document, Facts& facts) {
       if (document.find_back("defaultcpuallocator", at, 300) != npos) continue;
       if (document.find_back("you tried to allocate", at, 200) != npos) continue;
       if (document.find("in static tls block", at, at + 60) != npos) continue;
+      // Only the locking was refused; the program works without it.
+      if (document.find_back("mlock", at, 120) != npos) continue;
       Sighting sighting = host_sighting(Family::kErrno12, at);
       const size_t fork = document.find_back("os.fork", at, 400);
       if (fork != npos || document.find_back("fork:", at, 20) != npos) {

@@ -338,7 +338,9 @@ bool Document::is_quoted(size_t at) const {
   const size_t begin = record_start(at);
   size_t open = std::string::npos;
   for (size_t i = begin; i < at; ++i) {
-    if (text_[i] != '"' && text_[i] != '`') continue;
+    // `So' did people once.
+    const bool closes = text_[i] == '\'' && open != std::string::npos && text_[open] == '`';
+    if (text_[i] != '"' && text_[i] != '`' && !closes) continue;
     open = open == std::string::npos ? i : std::string::npos;
   }
   if (open == std::string::npos || open == begin || text_[open - 1] != ' ') return false;
