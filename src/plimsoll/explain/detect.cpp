@@ -152,11 +152,12 @@ Facts detect(const Document& document, Counts counts) {
     const bool memory =
         sighting.resource == Resource::kGpuMemory || sighting.resource == Resource::kHostMemory;
     // Nor is what the program itself calls a warning and does without.
+    const size_t warning = document.find_back("warning: failed to ", sighting.at + 1, 200);
     const bool warned =
-        document.find_back("warning: failed to ", sighting.at + 1, 200) >=
-            document.record_start(sighting.at) &&
-        document.find_back("warning: failed to ", sighting.at + 1, 200) != std::string::npos;
-    if (memory && (warned || document.is_quoted(sighting.at))) sighting.survivable = true;
+        warning != std::string::npos && warning >= document.record_start(sighting.at);
+    const bool advised = document.find_back("if you see ", sighting.at, 60) != std::string::npos;
+    if (memory && (warned || advised || document.is_quoted(sighting.at)))
+      sighting.survivable = true;
   }
   if (facts.series.grows) {
     Sighting sighting;

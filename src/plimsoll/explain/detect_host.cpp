@@ -72,6 +72,11 @@ void detect_bare(const Document& document, Facts& facts) {
     if (line.find("except") != npos || line.find("raise ") != npos) continue;  // code, not output
     if (document.is_behind_words(at)) continue;
     Sighting sighting = host_sighting(Family::kMemoryErrorBare, at);
+    constexpr std::string_view kAsked = "allocate ";
+    if (const size_t asked = document.find(kAsked, end, document.record_end(at)); asked != npos) {
+      Cursor cursor(document, document.match(kAsked, asked));
+      if (const std::optional<Size> size = cursor.size()) set_size(sighting, *size);
+    }
     if (const std::optional<CodeLine> code = code_above(document, at)) {
       sighting.shape = code->shape;
       sighting.dtype = code->dtype;

@@ -83,8 +83,13 @@ std::string_view name_at_front(std::string_view line, bool is_led) {
   const bool named = ends_with_any(own, kEndings) || own == "StopIteration" ||
                      (in_module && ends_with_any(own, kModuleEndings));
   if (!named) return {};
-  // "ValueError: if the batch is empty" is a manual.
+  // "ValueError: if the batch is empty" is a manual, "RMSError: 0.31" a measurement.
   const std::string_view rest = line.substr(end);
+  const size_t figure_end = rest.find_first_not_of("0123456789", 2);
+  const bool measures = rest.size() > 2 && is_digit(rest[2]) && figure_end != npos &&
+                        rest[figure_end] == '.' && figure_end + 1 < rest.size() &&
+                        is_digit(rest[figure_end + 1]);
+  if (measures) return {};
   if (rest.starts_with(": if ") || rest.starts_with(": If ") || rest.starts_with(": when ")) {
     return {};
   }

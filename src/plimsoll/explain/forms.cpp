@@ -209,6 +209,8 @@ constexpr Form kForms[] = {
     {"exceeded memory limit (", kSlurmOom, kHost, "", "limit", "", ""},
     {"pbs: job killed: mem ", kSchedulerLimit, kHost, "", "used", "killed: mem ", ""},
     {"pbs: job killed: vmem ", kSchedulerLimit, kHost, "", "used", "killed: vmem ", ""},
+    {"memory limit exceeded", kSchedulerLimit, kHost, "", "", "", "killed"},
+    {"exceeded its memory allocation", kSchedulerLimit, kHost, "", "", "", "kill"},
     {"term_memlimit", kSchedulerLimit, kHost, "", "", "", ""},
     {"reaching lsf memory usage limit", kSchedulerLimit, kHost, "", "", "", ""},
     {"exceeds job hard limit \"h_vmem\"", kSchedulerLimit, kHost, "", "", "", ""},

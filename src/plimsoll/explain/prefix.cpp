@@ -88,6 +88,8 @@ size_t level_length(std::string_view line, size_t at, bool dated) {
     if (!equals_ignoring_case(word, level)) continue;
     const size_t end = at + level.size();
     if (end < line.size() && is_word(line[end])) continue;
+    // "Error: …" is what JavaScript, R and shells' programs print themselves.
+    if (word == "Error" && starts_with(line, end, ": ")) continue;
     const bool capitals =
         std::none_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
     const bool before_stamp = starts_with(line, end, " ") && stamp_end(line, end + 1) != end + 1;
