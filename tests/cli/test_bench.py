@@ -92,6 +92,15 @@ def test_the_roofline_names_what_is_slow(plimsoll: Path) -> None:
         memory = row["bytes"] / machine["bytes_per_second"]
         assert row["limit_seconds"] == pytest.approx(max(least, memory))
     assert any(row["limit_seconds"] is None for row in train["rows"] if row["kind"] == "data")
+    (line,) = bench(plimsoll, "S4s", "--steps", 10, "--roofline", "--precision", "bf16")
+    machine = line["profile"]["machine"]
+    rate = machine["bf16_flops_per_second"] or machine["flops_per_second"]
+    train = next(p for p in line["profile"]["programs"] if p["program"] == "train")
+    rows = [row for row in train["rows"] if row["bf16"] and row["op"] == "dense"]
+    assert rows
+    for row in rows:
+        memory = row["bytes"] / machine["bytes_per_second"]
+        assert row["limit_seconds"] == pytest.approx(max(row["flops"] / rate, memory))
     text = run(plimsoll, "S4s", "--steps", 10, "--roofline").stdout
     assert "GFLOP/s" in text and "of limit" in text and "\nnext: " in text
 

@@ -127,7 +127,8 @@ void expect_close(const Graph& narrow, const std::vector<Buffer>& got, const Gra
 }
 
 // Operators with a bfloat16 form that some case has.
-constexpr const char* kWithBFloat16[] = {"activation",
+constexpr const char* kWithBFloat16[] = {"accumulate",
+                                         "activation",
                                          "activation_grad",
                                          "add",
                                          "avg_pool2d",
@@ -154,17 +155,20 @@ constexpr const char* kWithBFloat16[] = {"activation",
                                          "dense_grad_input",
                                          "dense_grad_kernel",
                                          "dropout",
+                                         "fold_batch",
                                          "global_average_pool2d",
                                          "global_max_pool2d",
                                          "max_pool2d",
                                          "max_pool2d_grad",
                                          "multiply",
+                                         "pad_axis",
                                          "reshape",
                                          "scale_shift",
                                          "slice",
                                          "spatial_dropout",
                                          "subtract",
                                          "transpose",
+                                         "unfold_batch",
                                          "upsample2d",
                                          "zero_pad2d"};
 

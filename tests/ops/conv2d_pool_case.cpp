@@ -68,6 +68,7 @@ std::vector<Case> conv2d_pool_cases() {
   const Stage deep{7, 6, 40, 24, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {2, 2}};
   const Stage strided{9, 10, 2, 4, {3, 2}, {2, 1}, {1, 0, 0, 1}, {1, 1}, {1, 3}};
   const Stage dilated{9, 9, 3, 4, {2, 3}, {1, 1}, {1, 2, 0, 1}, {3, 2}, {3, 2}};
+  const Stage tall{9, 6, 56, 20, {5, 3}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {2, 2}};
   Stage linear = wide;
   linear.relu = false;
   Stage bare = same;
@@ -81,6 +82,7 @@ std::vector<Case> conv2d_pool_cases() {
       fused("conv2d_pool_wide", wide),
       fused("conv2d_pool_one_image", wide, 1),
       fused("conv2d_pool_deep", deep),
+      fused("conv2d_pool_tall", tall, 2),
       fused("conv2d_pool_strided", strided),
       fused("conv2d_pool_dilated", dilated),
       fused("conv2d_pool_linear", linear),

@@ -27,7 +27,7 @@ std::string_view default_backend();
 
 // "reference/t1;batch<=4;units<=8;block_set=1": the options that a kernel-set id spells, and the id
 // that options spell. `backend` names the backend and all that its kernels depend on beside the
-// options ("onednn-3.2/r2/avx512_bf16"); caps stand in name order, block_set only where it is not
+// options ("onednn-3.2/r3/avx512_bf16"); caps stand in name order, block_set only where it is not
 // 0; an id has no blanks. parse throws kConfig.
 KernelSetOptions parse_kernel_set(std::string_view id);
 std::string kernel_set_id(std::string_view backend, const KernelSetOptions& options);

@@ -151,6 +151,7 @@ Json to_json(const ProfileRow& row, const ProgramProfile& program,
           {"share", program.seconds > 0 ? row.seconds / program.seconds : 0},
           {"flops", row.flops},
           {"bytes", row.bytes},
+          {"bf16", row.bf16},
           {"limit_seconds", limit > 0 ? Json(limit) : Json(nullptr)}};
 }
 
@@ -168,7 +169,9 @@ Json trace_arguments(const ProfileRow& row, const std::optional<MachineSpeed>& m
 
 double limit_seconds(const ProfileRow& row, const MachineSpeed& machine) {
   double limit = 0;
-  if (machine.flops_per_second > 0) limit = row.flops / machine.flops_per_second;
+  const bool bf16 = row.bf16 && machine.bf16_flops_per_second > 0;
+  const double most = bf16 ? machine.bf16_flops_per_second : machine.flops_per_second;
+  if (most > 0) limit = row.flops / most;
   if (machine.bytes_per_second > 0) limit = std::max(limit, row.bytes / machine.bytes_per_second);
   return limit;
 }

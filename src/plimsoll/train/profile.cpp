@@ -48,6 +48,7 @@ report::ProfileRow describe(const StepTime& time, const graph::Program& program,
       graph::find_axis(graph::axes_of(program.graph, time.node), graph::kBatchAxis) >= 0;
   const auto samples = static_cast<double>(batched ? program.batch * runs : runs);
   row.flops = node.op->flops_per_sample({node.attributes, inputs, outputs}) * samples;
+  row.bf16 = !inputs.empty() && inputs.front().dtype == DType::kBFloat16;
   row.bytes = (bytes_of(inputs, program.batch) + bytes_of(outputs, program.batch)) *
               static_cast<double>(runs);
   return row;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/cpu/conv_pool_bands.h"
+#include "backend/cpu/conv_pool_pairs.h"
 #include "backend/cpu/families.h"
 #include "backend/cpu/few_channels.h"
 
@@ -17,6 +18,13 @@ const uint16_t* input_halves(const KernelCall& call, size_t i) {
   return reinterpret_cast<const uint16_t*>(call.inputs[i].data);
 }
 
+// Floats that hold so many numbers of bfloat16.
+int64_t floats_of_halves(int64_t halves) { return rounded((halves + 1) / 2); }
+
+void round_up_to_pairs(PatchShape& shape) {
+  shape.row = (shape.run + kPairedRow - 1) / kPairedRow * kPairedRow;
+}
+
 // --- kernel
 
 class KernelGradient {
@@ -28,17 +36,22 @@ class KernelGradient {
         use_bias_(facts.outputs.size() > 1),
         few_(few_channels_loop(p_.shape, options.isa)),
         loop_(few_ != nullptr ? few_ : PLIMSOLL_PICK(options.isa, add_kernel_gradient)),
+        pairs_(narrow_ && few_ == nullptr ? paired_loops(options) : nullptr),
         store_(PLIMSOLL_PICK(options.isa, store_kernel_gradient)) {
+    if (pairs_ != nullptr) round_up_to_pairs(p_.shape);
     const PatchShape& s = p_.shape;
     numbers_ = few_ != nullptr ? s.kernel_rows * s.run : s.patch();
-    copies_ = narrow_ || p_.has_border() || (few_ == nullptr && s.run != s.row);
+    const bool widens = narrow_ && pairs_ == nullptr;
+    copies_ = widens || p_.has_border() || (few_ == nullptr && s.run != s.row);
     const int64_t groups = (s.filters + kListFilters - 1) / kListFilters;
     filter_parts_ = static_cast<int>(std::min<int64_t>(p_.threads, groups));
     row_parts_ = static_cast<int>(
         std::min<int64_t>(p_.threads / filter_parts_, p_.samples * p_.geometry.rows()));
     sums_ = rounded(s.filters * numbers_) + rounded(s.filters);
-    gradient_row_ = narrow_ ? rounded(p_.pooled_row()) : 0;
-    band_ = (copies_ ? p_.band_floats() : 0) + gradient_row_;
+    gradient_row_ = widens ? rounded(p_.pooled_row()) : 0;
+    const int64_t band =
+        pairs_ == nullptr ? p_.band_numbers() : floats_of_halves(p_.band_numbers());
+    band_ = (copies_ ? band : 0) + gradient_row_;
   }
 
   Bytes scratch() const {
@@ -99,6 +112,10 @@ class KernelGradient {
     clear(sums, filters);
     std::fill(bias + filters.begin, bias + filters.end, 0.0f);
     std::fill(band, band + band_, 0.0f);
+    if (pairs_ != nullptr) {
+      add_pairs(call, rows, filters, reinterpret_cast<uint16_t*>(band), sums, bias);
+      return;
+    }
     float* gradient_row = band + band_ - gradient_row_;
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       const int64_t image = row / p_.geometry.rows() * p_.source_rows() * p_.source_row();
@@ -120,12 +137,30 @@ class KernelGradient {
     }
   }
 
+  void add_pairs(const KernelCall& call, Range rows, Range filters, uint16_t* band, float* sums,
+                 float* bias) const noexcept {
+    const uint16_t* x = input_halves(call, 0);
+    const auto* winners = reinterpret_cast<const uint8_t*>(call.inputs[2].data);
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      const uint16_t* image = x + row / p_.geometry.rows() * p_.source_rows() * p_.source_row();
+      const int64_t top = p_.top(row % p_.geometry.rows());
+      if (copies_) p_.fill_band(image, top, band);
+      pairs_->add_kernel_gradient(p_.shape, copies_ ? band : image + top * p_.source_row(),
+                                  copies_ ? p_.band_row() : p_.source_row(),
+                                  input_halves(call, 1) + row * p_.pooled_row(),
+                                  winners + row * p_.pooled_row(), p_.geometry.columns(),
+                                  filters.begin, filters.end, sums, bias);
+    }
+    pairs_->put_in_order(sums + filters.begin * numbers_, (filters.end - filters.begin) * numbers_);
+  }
+
   PooledBands p_;
   Isa isa_;
   bool narrow_;  // x and dy are bfloat16
   bool use_bias_;
   FewChannelsLoop few_;  // null: filter by filter, by lists
   FewChannelsLoop loop_;
+  const PairedLoops* pairs_;  // of bfloat16; null: widened
   decltype(&generic::store_kernel_gradient) store_;
   bool copies_ = false;
   int filter_parts_ = 1;
@@ -145,15 +180,19 @@ class SourceGradient {
       : p_(facts, options),
         isa_(options.isa),
         narrow_(facts.inputs[0].dtype == DType::kBFloat16),
+        pairs_(narrow_ ? paired_loops(options) : nullptr),
         loop_(PLIMSOLL_PICK(options.isa, add_source_gradient)),
         spread_(PLIMSOLL_PICK(options.isa, spread_kernel)) {
+    if (pairs_ != nullptr) round_up_to_pairs(p_.shape);
     const PatchShape& s = p_.shape;
+    const bool widens = narrow_ && pairs_ == nullptr;
     parts_ = static_cast<int>(std::min<int64_t>(p_.threads, p_.samples * p_.source_rows()));
-    kernel_ = rounded(s.filters * s.patch());
-    list_ = rounded((s.taps + 1) * s.filters);
-    gradient_row_ = narrow_ ? rounded(p_.pooled_row()) : 0;
-    part_ = 2 * list_ + p_.band_floats() + gradient_row_;
-    wide_kernel_ = narrow_ ? rounded(s.filters * s.kernel_rows * s.run) : 0;
+    const int64_t kernel = s.filters * s.patch();
+    kernel_ = pairs_ == nullptr ? rounded(kernel) : floats_of_halves(kernel);
+    list_ = rounded(source_list(s));
+    gradient_row_ = widens ? rounded(p_.pooled_row()) : 0;
+    part_ = 2 * list_ + p_.band_numbers() + gradient_row_;
+    wide_kernel_ = widens ? rounded(s.filters * s.kernel_rows * s.run) : 0;
   }
 
   Bytes scratch() const { return Bytes((kernel_ + parts_ * part_ + wide_kernel_) * kFloat); }
@@ -161,14 +200,19 @@ class SourceGradient {
   void run(const KernelCall& call) const noexcept {
     auto* kernel = reinterpret_cast<float*>(call.scratch);
     const float* plain = input_floats(call, 2);
-    if (narrow_) {
+    if (wide_kernel_ > 0) {
       float* wide = kernel + kernel_ + parts_ * part_;
       const PatchShape& s = p_.shape;
       widen_numbers(input_halves(call, 2), wide, s.filters * s.kernel_rows * s.run, isa_);
       plain = wide;
     }
     for_each_range(p_.shape.filters, 1, parts_, [&](int64_t begin, int64_t end) {
-      spread_(p_.shape, plain, begin, end, kernel);
+      if (pairs_ != nullptr) {
+        auto* halves = reinterpret_cast<uint16_t*>(kernel);
+        pairs_->spread_kernel(p_.shape, input_halves(call, 2), begin, end, halves);
+      } else {
+        spread_(p_.shape, plain, begin, end, kernel);
+      }
     });
     for_each_part(parts_, [&](int part) {
       const Range rows = part_of(p_.samples * p_.source_rows(), 1, part, parts_);
@@ -190,11 +234,11 @@ class SourceGradient {
     const PatchShape& s = p_.shape;
     auto* offsets = reinterpret_cast<int32_t*>(scratch + list_);
     float* band = scratch + 2 * list_;
-    float* gradient_row = band + p_.band_floats();
+    float* gradient_row = band + p_.band_numbers();
     const int64_t element = narrow_ ? 2 : kFloat;
     std::byte* dx = call.outputs[0].data + sample * p_.source_rows() * p_.source_row() * element;
     const int64_t pooled = sample * p_.geometry.rows() * p_.pooled_row();
-    std::memset(band, 0, static_cast<size_t>(p_.band_floats() * kFloat));
+    std::memset(band, 0, static_cast<size_t>(p_.band_numbers() * kFloat));
     int64_t pooled_row = 0;
     while (pooled_row < p_.geometry.rows() && p_.top(pooled_row) + s.band_rows() <= rows.begin) {
       ++pooled_row;
@@ -203,14 +247,23 @@ class SourceGradient {
     for (; pooled_row < p_.geometry.rows() && p_.top(pooled_row) < rows.end; ++pooled_row) {
       const int64_t top = p_.top(pooled_row);
       const int64_t at = pooled + pooled_row * p_.pooled_row();
-      const float* dy = input_floats(call, 0) + at;
-      if (narrow_) {
-        widen_numbers(input_halves(call, 0) + at, gradient_row, p_.pooled_row(), isa_);
-        dy = gradient_row;
+      const auto* winners = reinterpret_cast<const uint8_t*>(call.inputs[1].data) + at;
+      const Range within{std::max<int64_t>(rows.begin - top, 0),
+                         std::min(rows.end - top, s.band_rows())};
+      if (pairs_ != nullptr) {
+        pairs_->add_source_gradient(s, reinterpret_cast<const uint16_t*>(kernel),
+                                    input_halves(call, 0) + at, winners, p_.geometry.columns(),
+                                    within.begin, within.end, reinterpret_cast<uint16_t*>(scratch),
+                                    offsets, band, p_.band_row());
+      } else {
+        const float* dy = input_floats(call, 0) + at;
+        if (narrow_) {
+          widen_numbers(input_halves(call, 0) + at, gradient_row, p_.pooled_row(), isa_);
+          dy = gradient_row;
+        }
+        loop_(s, kernel, dy, winners, p_.geometry.columns(), within.begin, within.end, scratch,
+              offsets, band, p_.band_row());
       }
-      loop_(s, kernel, dy, reinterpret_cast<const uint8_t*>(call.inputs[1].data) + at,
-            p_.geometry.columns(), std::max<int64_t>(rows.begin - top, 0),
-            std::min(rows.end - top, s.band_rows()), scratch, offsets, band, p_.band_row());
       const bool last = pooled_row + 1 == p_.geometry.rows();
       next = emit(next, std::min(rows.end, last ? rows.end : top + s.step_rows()), top, band, dx);
       shift(band);
@@ -246,12 +299,13 @@ class SourceGradient {
                    static_cast<size_t>(kept * p_.band_row() * kFloat));
     }
     std::memset(band + kept * p_.band_row(), 0,
-                static_cast<size_t>((p_.band_floats() - kept * p_.band_row()) * kFloat));
+                static_cast<size_t>((p_.band_numbers() - kept * p_.band_row()) * kFloat));
   }
 
   PooledBands p_;
   Isa isa_;
-  bool narrow_;  // dy, the kernel and dx are bfloat16
+  bool narrow_;               // dy, the kernel and dx are bfloat16
+  const PairedLoops* pairs_;  // of bfloat16; null: widened
   decltype(&generic::add_source_gradient) loop_;
   decltype(&generic::spread_kernel) spread_;
   int parts_ = 1;

@@ -58,8 +58,11 @@ struct PooledBands {
   int64_t source_row() const { return geometry.conv.columns().input * shape.channels; }
   int64_t source_rows() const { return geometry.conv.rows().input; }
   int64_t band_row() const { return band_columns * shape.channels; }
-  // A band of rows with room for the last patch's last vector.
-  int64_t band_floats() const { return rounded(shape.band_rows() * band_row() + kWidestVector); }
+  // Numbers of a band of rows, with room for the last patch's last vectors.
+  int64_t band_numbers() const {
+    return rounded(shape.band_rows() * band_row() +
+                   std::max(kWidestVector, rounded(shape.row - shape.run)));
+  }
   // The first source row under a pooled row; may lie in the padding.
   int64_t top(int64_t pooled_row) const {
     return pooled_row * shape.step_rows() - geometry.conv.rows().before;
@@ -83,7 +86,12 @@ struct PooledBands {
       std::memcpy(to, image + from, static_cast<size_t>(count * kFloat));
     });
   }
-  // Of an image of bfloat16.
+  // Of an image of bfloat16: as it is, and widened.
+  void fill_band(const uint16_t* image, int64_t top, uint16_t* band) const noexcept {
+    fill_rows(top, band, [&](int64_t from, uint16_t* to, int64_t count) {
+      std::memcpy(to, image + from, static_cast<size_t>(count) * sizeof(uint16_t));
+    });
+  }
   void fill_band(const uint16_t* image, int64_t top, float* band, Isa isa) const noexcept {
     fill_rows(top, band, [&](int64_t from, float* to, int64_t count) {
       widen_numbers(image + from, to, count, isa);
@@ -91,15 +99,15 @@ struct PooledBands {
   }
 
  private:
-  template <typename Copy>
-  void fill_rows(int64_t top, float* band, const Copy& copy) const noexcept {
+  template <typename Number, typename Copy>
+  void fill_rows(int64_t top, Number* band, const Copy& copy) const noexcept {
     const int64_t count = held_columns() * shape.channels;
     for (int64_t r = 0; r < shape.band_rows(); ++r) {
-      float* to = band + r * band_row() + left() * shape.channels;
+      Number* to = band + r * band_row() + left() * shape.channels;
       if (geometry.conv.rows().inside(top + r)) {
         copy((top + r) * source_row(), to, count);
       } else {
-        std::memset(to, 0, static_cast<size_t>(count * kFloat));
+        std::memset(to, 0, static_cast<size_t>(count) * sizeof(Number));
       }
     }
   }

@@ -135,32 +135,54 @@ void add_kernel_gradient(const PatchShape& s, const float* band, int64_t band_ro
   }
 }
 
+// Lists of a window's filters by the position that wins, `most` numbers apart: their gradients, and
+// where their patches lie in the kernel. Up to a vector behind each list is written to.
+inline void list_filters(const PatchShape& s, const float* d, const uint8_t* winner, int64_t most,
+                         float* values, int32_t* offsets, int64_t* counts) {
+  for (int64_t t = 0; t <= s.taps; ++t) counts[t] = 0;
+  int64_t first = 0;
+#if PLIMSOLL_LANES == 16
+  const auto patch = static_cast<int32_t>(s.patch());
+  Ints offset = Ints{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} * patch;
+  for (; first + kLanes <= s.filters; first += kLanes, offset += kLanes * patch) {
+    const Floats v = load(d + first);
+    const Ints wins = load_winners(winner + first);
+    for (int64_t t = 0; t < s.taps; ++t) {
+      const Lanes here = lanes_where_equal(wins, static_cast<int32_t>(t));
+      const int64_t at = t * most + counts[t];
+      store(values + at, lanes_in_front(here, v));
+      store_ints(offsets + at, lanes_in_front(here, offset));
+      counts[t] += count_lanes(here);
+    }
+  }
+#endif
+  for (int64_t f = first; f < s.filters; ++f) {
+    const int64_t list = winner[f];
+    const int64_t at = list * most + counts[list]++;
+    values[at] = d[f];
+    offsets[at] = static_cast<int32_t>(f * s.patch());
+  }
+}
+
 // One pooled row's share of the source gradient, added to a band of rows like that above; rows
 // [first_row, end_row) of it alone. `kernel`: [filter][patch], zeros behind each run. `values` and
-// `offsets` have room for one number a filter and tap.
+// `offsets` have room for source_list(s) numbers.
 void add_source_gradient(const PatchShape& s, const float* kernel, const float* dy,
                          const uint8_t* winners, int64_t windows, int64_t first_row,
                          int64_t end_row, float* values, int32_t* offsets, float* band,
                          int64_t band_row) {
   const int64_t step = s.pool_columns * s.stride_columns * s.channels;
+  const int64_t most = source_list(s) / (s.taps + 1);
   int64_t counts[256];
   for (int64_t w = 0; w < windows; ++w) {
-    const float* d = dy + w * s.filters;
-    const uint8_t* winner = winners + w * s.filters;
-    for (int64_t t = 0; t <= s.taps; ++t) counts[t] = 0;
-    for (int64_t f = 0; f < s.filters; ++f) {
-      const int64_t list = winner[f];
-      const int64_t at = list * s.filters + counts[list]++;
-      values[at] = d[f];
-      offsets[at] = static_cast<int32_t>(f * s.patch());
-    }
+    list_filters(s, dy + w * s.filters, winners + w * s.filters, most, values, offsets, counts);
     for (int64_t t = 0; t < s.taps; ++t) {
       const int64_t top = t / s.pool_columns * s.stride_rows;
       const int64_t skipped = first_row > top ? first_row - top : 0;
       const int64_t bottom = top + s.kernel_rows < end_row ? top + s.kernel_rows : end_row;
       if (bottom <= top + skipped) continue;
-      add_list(bottom - top - skipped, s.row, values + t * s.filters, offsets + t * s.filters,
-               counts[t], kernel + skipped * s.row, s.row,
+      add_list(bottom - top - skipped, s.row, values + t * most, offsets + t * most, counts[t],
+               kernel + skipped * s.row, s.row,
                band + (top + skipped) * band_row + w * step +
                    t % s.pool_columns * s.stride_columns * s.channels,
                band_row);

@@ -19,6 +19,7 @@ namespace plimsoll::backend::cpu {
 struct CpuOptions {
   Isa isa = Isa::kGeneric;
   int threads = 1;
+  bool pairs = false;  // the processor multiplies pairs of bfloat16 numbers
 };
 
 // A kernel and the scratch that each call of it wants; no kernel: not ours.

@@ -39,6 +39,9 @@ CpuKernel make_few_channels(const NodeFacts& facts, const CpuOptions& options);
 // dense with at most so many units, not cut, and its gradients.
 int64_t most_units(Isa isa);
 CpuKernel make_narrow_dense(const NodeFacts& facts, const CpuOptions& options);
+// dense_grad_input over at most so many rows, not cut.
+inline constexpr int64_t kMostTransposedRows = 128;
+CpuKernel make_transposed_dense(const NodeFacts& facts, const CpuOptions& options);
 // Optimizer updates.
 CpuKernel make_optimizer(const NodeFacts& facts, const CpuOptions& options);
 

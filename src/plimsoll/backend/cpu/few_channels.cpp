@@ -22,14 +22,14 @@ class PooledForward {
         parts_(static_cast<int>(std::min<int64_t>(p_.threads, p_.samples * p_.geometry.rows()))),
         loop_(PLIMSOLL_PICK(options.isa, pool_few_channels)) {}
 
-  Bytes scratch() const { return Bytes(copies_ ? parts_ * p_.band_floats() * kFloat : 0); }
+  Bytes scratch() const { return Bytes(copies_ ? parts_ * p_.band_numbers() * kFloat : 0); }
 
   void run(const KernelCall& call) const noexcept {
     for_each_part(parts_, [&](int part) {
       const Range rows = part_of(p_.samples * p_.geometry.rows(), 1, part, parts_);
       float* band =
-          copies_ ? reinterpret_cast<float*>(call.scratch) + part * p_.band_floats() : nullptr;
-      if (copies_) std::fill(band, band + p_.band_floats(), 0.0f);
+          copies_ ? reinterpret_cast<float*>(call.scratch) + part * p_.band_numbers() : nullptr;
+      if (copies_) std::fill(band, band + p_.band_numbers(), 0.0f);
       for (int64_t row = rows.begin; row < rows.end; ++row) pool_row(call, row, band);
     });
   }

@@ -42,9 +42,63 @@ void add_few_channels(const PatchShape& s, const float* band, int64_t band_row, 
   }
 }
 
+#if PLIMSOLL_LANES == 16
+// From how many numbers of a row a 2 × 2 window takes those of one row of the kernel.
+inline int64_t window_reach(const PatchShape& s) { return s.stride_columns * s.channels + s.run; }
+
+// The same sums for 2 × 2 windows whose rows each fit in a vector: a lane picks its winner's
+// numbers out of two rows, so that all four positions are added at once.
+template <int kRows, int kRun>
+void add_few_channels_picked(const PatchShape& s, const float* band, int64_t band_row,
+                             const float* dy, const uint8_t* winners, int64_t windows,
+                             int64_t begin, int64_t end, float* sums, float* bias_sums) {
+  constexpr int32_t kTaps = 4;
+  const int64_t tap_row = s.stride_rows * band_row;
+  const int64_t tap_column = s.stride_columns * s.channels;
+  const int64_t reach = window_reach(s);
+  const auto right = static_cast<int32_t>(tap_column);
+  for (int64_t group = begin; group < end; group += kLanes) {
+    Floats total[kRows][kRun];
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < kRun; ++i) total[r][i] = load(sums + (r * kRun + i) * s.filters + group);
+    }
+    Floats bias = load(bias_sums + group);
+    for (int64_t w = 0; w < windows; ++w) {
+      const Floats d = load(dy + w * s.filters + group);
+      const Ints winner = load_winners(winners + w * s.filters + group);
+      const Lanes passes = lanes_where_less(winner, kTaps);
+      const Ints corner = (-(winner & 1) & right) + (winner & 2) * (kLanes / 2);
+      const float* x = band + w * 2 * tap_column;
+      for (int r = 0; r < kRows; ++r, x += band_row) {
+        const Floats top = load_first(x, reach);
+        const Floats bottom = load_first(x + tap_row, reach);
+        for (int i = 0; i < kRun; ++i) {
+          total[r][i] =
+              multiply_add_lanes(passes, d, pick(top, bottom, corner + i), total[r][i]);
+        }
+      }
+      bias = add_lanes(passes, bias, d);
+    }
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < kRun; ++i) {
+        store(sums + (r * kRun + i) * s.filters + group, total[r][i]);
+      }
+    }
+    store(bias_sums + group, bias);
+  }
+}
+#endif
+
 // Which loop, if any: sums and three more vectors must be in registers.
 inline FewChannelsLoop pick_few_channels(const PatchShape& s) {
   if (s.filters % kLanes != 0 || kListFilters % kLanes != 0) return nullptr;
+#if PLIMSOLL_LANES == 16
+  if (s.kernel_rows == 3 && s.pool_rows == 2 && s.pool_columns == 2 && window_reach(s) <= kLanes) {
+    if (s.run == 3) return &add_few_channels_picked<3, 3>;
+    if (s.run == 6) return &add_few_channels_picked<3, 6>;
+    if (s.run == 9) return &add_few_channels_picked<3, 9>;
+  }
+#endif
   const bool square3 = s.kernel_rows == 3;
   if (square3 && s.run == 3) return &add_few_channels<3, 3>;
 #if PLIMSOLL_LANES == 16

@@ -1,5 +1,7 @@
 // Loops of narrow_dense.cpp; see for_each_isa.h.
 
+#include "backend/cpu/transpose_impl.h"
+
 // Σ x · w over a stretch: four vectors of partial sums, folded pairwise.
 float dot_stretch(const float* x, const float* w, int64_t count) {
   Floats a = {}, b = {}, c = {}, d = {};
@@ -124,11 +126,24 @@ void few_units_grad_input(const float* dy, int64_t rows, const float* w, int64_t
   float turned[kLanes * kTile] = {};  // [unit][column]
   for (int64_t first = begin; first < end; first += kTile) {
     const int64_t columns = end - first < kTile ? end - first : kTile;
-    for (int64_t i = 0; i < columns; ++i) {
+    int64_t turned_columns = 0;
+#if PLIMSOLL_LANES == 16
+    for (; turned_columns + kLanes <= columns; turned_columns += kLanes) {
+      transpose_tile(w + (first + turned_columns) * units, units, units, turned + turned_columns,
+                     kTile);
+    }
+#endif
+    for (int64_t i = turned_columns; i < columns; ++i) {
       const float* from = w + (first + i) * units;
       for (int64_t u = 0; u < units; ++u) turned[u * kTile + i] = from[u];
     }
     int64_t row = 0;
+#if PLIMSOLL_LANES == 16
+    for (; row + 4 <= rows; row += 4) {
+      few_units_tile<4, kVectors>(dy + row * units, turned, units, width, columns,
+                                  dx + row * width + first);
+    }
+#endif
     for (; row + 2 <= rows; row += 2) {
       few_units_tile<2, kVectors>(dy + row * units, turned, units, width, columns,
                                   dx + row * width + first);

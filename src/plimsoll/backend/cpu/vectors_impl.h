@@ -71,6 +71,26 @@ inline Floats multiply_add_lanes(Lanes lanes, Floats a, Floats b, Floats c) {
   return lanes ? multiply_add(a, b, c) : c;
 #endif
 }
+#if PLIMSOLL_LANES == 16
+inline Lanes lanes_where_less(Ints a, int32_t b) {
+  return _mm512_cmplt_epi32_mask(reinterpret_cast<__m512i>(a), _mm512_set1_epi32(b));
+}
+// a + b in those lanes, a in the others.
+inline Floats add_lanes(Lanes lanes, Floats a, Floats b) {
+  return _mm512_mask_add_ps(a, lanes, a, b);
+}
+// Those lanes in front, in their order; zeros behind.
+inline Floats lanes_in_front(Lanes lanes, Floats v) { return _mm512_maskz_compress_ps(lanes, v); }
+inline Ints lanes_in_front(Lanes lanes, Ints v) {
+  return reinterpret_cast<Ints>(_mm512_maskz_compress_epi32(lanes, reinterpret_cast<__m512i>(v)));
+}
+inline int64_t count_lanes(Lanes lanes) { return __builtin_popcount(lanes); }
+inline void store_ints(int32_t* to, Ints v) { __builtin_memcpy(to, &v, sizeof(v)); }
+// Lane by lane number `at` of the two vectors, one behind the other.
+inline Floats pick(Floats first, Floats second, Ints at) {
+  return _mm512_permutex2var_ps(first, reinterpret_cast<__m512i>(at), second);
+}
+#endif
 inline Ints load_winners(const uint8_t* from) {
   SmallInts v;
   __builtin_memcpy(&v, from, sizeof(v));

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backend/cpu/column_sums.h"
+#include "backend/cpu/families.h"
 #include "backend/cpu/widened.h"
 #include "base/error.h"
 
@@ -309,6 +310,8 @@ std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units, 
   if (d.cut ? d.narrow : all_units <= own_units) return std::nullopt;
   d.inner = x.shape[x.shape.rank() - 1].count;
   d.rows = facts.samples() * x.shape.elements_per_sample() / d.inner;
+  if (d.kind == DenseKind::kGradInput && !d.cut && !d.narrow && d.rows <= cpu::kMostTransposedRows)
+    return std::nullopt;
   d.bias = facts.attributes.get_bool("use_bias", false) && d.kind != DenseKind::kGradInput;
   d.relu = d.kind == DenseKind::kForward &&
            facts.attributes.get_string("activation", "linear") == "relu";

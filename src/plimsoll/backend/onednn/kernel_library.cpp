@@ -152,7 +152,7 @@ cpu::NodeFacts facts_of(const KernelRequest& request) {
 }  // namespace
 
 KernelLibrary::KernelLibrary(const CpuInfo& cpu, const KernelSetOptions& options)
-    : options_{cpu::isa_of(cpu.isa), options.threads},
+    : options_{cpu::isa_of(cpu.isa), options.threads, cpu.isa == "avx512_bf16"},
       multiplies_bfloat16_(cpu.isa == "avx512_bf16"),
       blocks_(cpu, options),
       convolutions_(cache_, options.threads),

@@ -5,6 +5,7 @@ set(onednn_loops
     cpu/channels.cpp
     cpu/column_sums.cpp
     cpu/conv_pool.cpp
+    cpu/conv_pool_pairs.cpp
     cpu/elementwise.cpp
     cpu/embedding.cpp
     cpu/few_channels.cpp
@@ -13,7 +14,8 @@ set(onednn_loops
     cpu/pooling.cpp
     cpu/product.cpp
     cpu/rows.cpp
-    cpu/scan.cpp)
+    cpu/scan.cpp
+    cpu/transposed_dense.cpp)
 set(onednn_sources
     cpu/attention.cpp
     cpu/cpu_kernels.cpp
