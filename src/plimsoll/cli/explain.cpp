@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <memory>
@@ -71,6 +72,17 @@ void refuse_compressed(std::string_view head, const std::string& path) {
   }
 }
 
+// Of bytes that no text has: not those that move a terminal's cursor, and not zero.
+constexpr std::array<uint8_t, 256> kIsControl = [] {
+  std::array<uint8_t, 256> is_control{};
+  for (size_t byte = 1; byte < ' '; ++byte) {
+    const bool blank = (byte >= '\b' && byte <= '\r') || byte == 0x1b;
+    is_control[byte] = blank ? 0 : 1;
+  }
+  is_control[0x7f] = 1;
+  return is_control;
+}();
+
 // How much of what was read is control characters, which texts of no encoding have. Bytes of value
 // zero stand in files with holes and say nothing.
 class TextGauge {
@@ -78,16 +90,16 @@ class TextGauge {
   void add(std::string_view bytes) {
     if (count_ == 0 && zeros_ == 0)
       wide_ = bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff");
+    int64_t zeros = 0;
+    int64_t controls = 0;
     for (const char c : bytes) {
       const auto byte = static_cast<unsigned char>(c);
-      if (byte == 0) {
-        ++zeros_;
-        continue;
-      }
-      ++count_;
-      const bool blank = (byte >= '\b' && byte <= '\r') || byte == 0x1b;
-      controls_ += (byte < ' ' && !blank) || byte == 0x7f ? 1 : 0;
+      zeros += byte == 0 ? 1 : 0;
+      controls += kIsControl[byte];
     }
+    zeros_ += zeros;
+    controls_ += controls;
+    count_ += static_cast<int64_t>(bytes.size()) - zeros;
   }
   bool is_empty() const { return count_ + zeros_ == 0; }
   bool is_text() const { return wide_ || (count_ > 0 && controls_ <= count_ / 20); }

@@ -129,6 +129,9 @@ void advise_limits(const Case& found, Explanation& explanation) {
       } else if (found.main.note == "static_tls") {
         add_advice(explanation, "Load that library first: import its module before the others.", "",
                    "LD_PRELOAD=/path/to/the/library python train.py");
+      } else if (found.main.note == "map_count") {
+        add_advice(explanation, "Raise the number of mappings.", "",
+                   "sysctl -w vm.max_map_count=262144");
       } else if (found.main.family == Family::kProcessLimit) {
         add_advice(explanation, "Fewer threads and worker processes.",
                    "each worker starts as many threads as there are processors",
@@ -151,6 +154,12 @@ void advise_limits(const Case& found, Explanation& explanation) {
       }
       return;
     default:
+      if (found.main.family == Family::kProgramError) {
+        add_advice(explanation,
+                   "Look at the log of the process that ended first: the other ranks' output, or "
+                   "what the scheduler and the kernel say of its node.",
+                   "", "");
+      }
       if (found.main.family == Family::kCrash) {
         add_advice(explanation, "Let Python print where it was when it crashed.", "",
                    "PYTHONFAULTHANDLER=1 python train.py");
@@ -238,6 +247,8 @@ void ask_for_more(const Case& found, Explanation& explanation) {
     collect.push_back(
         "Where it crashed (PYTHONFAULTHANDLER=1, or a debugger with the core file), and whether "
         "`ulimit -v` limits the process.");
+  } else if (found.main.family == Family::kProgramError && unknown) {
+    collect.push_back("The output of all ranks and workers from before this message.");
   } else if (explanation.resource == Resource::kNone && unknown) {
     collect.push_back("On which device it happened: the message names none.");
   }

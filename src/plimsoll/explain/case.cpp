@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "explain/exception_line.h"
 #include "explain/number.h"
 
 namespace plimsoll::explain {
@@ -125,11 +126,14 @@ Choice choose_refusal(const Document& document, const Facts& facts) {
   return {best, survived, last, nullptr};
 }
 
-// The last of the most telling ones.
+// The last of the most telling ones; what others report of a process that failed comes behind.
 const Sighting* last_ending(const Facts& facts) {
   const Sighting* best = nullptr;
+  const auto rank = [](const Sighting& ending) {
+    return std::pair(is_consequence(ending.note), ending.family);
+  };
   for (const Sighting& ending : facts.endings) {
-    if (best == nullptr || ending.family <= best->family) best = &ending;
+    if (best == nullptr || rank(ending) <= rank(*best)) best = &ending;
   }
   return best;
 }

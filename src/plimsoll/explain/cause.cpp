@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/bytes.h"
+#include "explain/exception_line.h"
 
 namespace plimsoll::explain {
 namespace {
@@ -37,6 +38,11 @@ std::optional<Diagnosis> other_limits(const Case& found) {
         found, Cause::kNotMemory, 0.9,
         "The loader keeps a small block for variables of each thread, and libraries that were "
         "loaded before took all of it. The machine's memory is not concerned.");
+  }
+  if (found.main.note == "map_count") {
+    return say(found, Cause::kNotMemory, 0.9,
+               "The number of mappings that one process may have (vm.max_map_count) is too small. "
+               "How much memory is free does not count here.");
   }
   if (found.main.family == Family::kProcessLimit) {
     return say(found, Cause::kNotMemory, 0.8,
@@ -207,6 +213,11 @@ std::optional<Diagnosis> no_refusal(const Case& found) {
                  "The device reported a fault (" + found.main.note +
                      "): a kernel did what it may not, was built for another device, or the device "
                      "is broken. It did not run out of memory.");
+  } else if (found.main.family == Family::kProgramError && is_consequence(found.main.note)) {
+    result = say(found, Cause::kUnknown, 0,
+                 found.main.note +
+                     " reports that another process ended or no longer answers. The log does not "
+                     "say what became of that one.");
   } else if (found.main.family == Family::kProgramError) {
     result = say(found, Cause::kNotMemory, 0.8,
                  "The program ended with " + found.main.note +
@@ -218,7 +229,15 @@ std::optional<Diagnosis> no_refusal(const Case& found) {
                      "that do not match are usual, and so is memory that was refused (ulimit -v) "
                      "and used all the same.");
   }
-  if (result) tell_overcome(found, *result);
+  if (!result) return result;
+  // The frame that raised it.
+  constexpr size_t kReach = 600;
+  const size_t frame = found.document.find_back("file \"", found.main.at, kReach);
+  const bool has_frame =
+      frame != std::string::npos &&
+      found.document.find("traceback (most", frame, found.main.at) == std::string::npos;
+  if (found.main.family == Family::kProgramError && has_frame) result->evidence.push_back(frame);
+  tell_overcome(found, *result);
   return result;
 }
 

@@ -170,17 +170,16 @@ std::string without_long_runs(std::string_view line) {
   return result;
 }
 
-std::string_view without_marks(std::string_view plain, bool& starts_record) {
+std::string_view without_marks(std::string_view plain, Prefix& prefix) {
   const std::string_view line = without_quote_marks(plain);
-  const Prefix prefix = read_prefix(line);
-  starts_record = prefix.starts_record;
+  prefix = read_prefix(line);
   return line.substr(prefix.length);
 }
 
 std::string clean_line(std::string_view raw) {
-  bool starts_record = false;
+  Prefix prefix;
   const std::string plain = plain_text(raw);
-  return without_long_runs(without_marks(plain, starts_record));
+  return without_long_runs(without_marks(plain, prefix));
 }
 
 }  // namespace plimsoll::explain

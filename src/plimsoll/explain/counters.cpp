@@ -44,8 +44,10 @@ bool may_be_cut(std::string_view text) {
   constexpr size_t kWrapColumn = 70;
   constexpr size_t kLongest = 1000;
   if (text.size() < kWrapColumn || text.size() > kLongest) return false;
-  if (find_ignoring_case(text, "total chunks:") != npos) return text.find("in use in bin") == npos;
   const size_t of = text.find(" of size ");
+  if (of == npos && find_ignoring_case(text, "total chunks:") != npos) {
+    return text.find("in use in bin") == npos;
+  }
   return of == npos || is_digit(text.back()) || of + 9 >= text.size();
 }
 

@@ -35,24 +35,29 @@ bool Cursor::seek(std::string_view phrase, size_t reach) {
 
 std::optional<int64_t> Cursor::integer() {
   const std::string& text = document_->text();
-  std::string digits;
-  size_t at = at_;
-  size_t end = at_;
-  for (; at < text.size() && digits.size() < 24; ++at) {
-    if (is_digit(text[at])) {
-      digits += text[at];
-      end = at + 1;
-    } else if (text[at] == ',' && !digits.empty() && at + 3 < text.size() &&
-               is_digit(text[at + 1]) && is_digit(text[at + 2]) && is_digit(text[at + 3]) &&
-               (at + 4 >= text.size() || !is_digit(text[at + 4]))) {
-      continue;  // 1,073,741,824
-    } else if (text[at] != kSoftBreak) {
-      break;
-    }
+  constexpr size_t kLongest = 32;
+  std::string plain;
+  std::vector<size_t> place;
+  for (size_t at = at_; at < text.size() && plain.size() < kLongest; ++at) {
+    if (text[at] == kSoftBreak) continue;
+    if (text[at] == '\n') break;
+    plain += text[at];
+    place.push_back(at + 1);
+  }
+  size_t end = 0;
+  std::string number = read_number(plain, end);
+  if (number.empty()) return std::nullopt;
+  if (const size_t point = number.find('.'); point != std::string::npos) {
+    // Up to the decimals.
+    const size_t decimals = number.size() - point;
+    number.resize(point);
+    end -= std::min(end, decimals);
+  } else if (plain[end - 1] == '.') {
+    --end;
   }
   size_t from = 0;
-  const std::optional<int64_t> value = read_integer(digits, from);
-  if (value) at_ = end;
+  const std::optional<int64_t> value = read_integer(number, from);
+  if (value) at_ = place[end - 1];
   return value;
 }
 
@@ -65,10 +70,6 @@ std::optional<Size> Cursor::size() {
   for (size_t at = at_; at < text.size() && plain.size() < 48 && text[at] != '\n'; ++at) {
     if (text[at] == kSoftBreak) {
       first_break = std::min(first_break, plain.size());
-      continue;
-    }
-    if (text[at] == ',' && !plain.empty() && is_digit(plain.back()) && at + 1 < text.size() &&
-        is_digit(text[at + 1])) {
       continue;
     }
     plain += text[at];
@@ -86,12 +87,9 @@ std::optional<Size> Cursor::size() {
   size.bytes = round_to_bytes(*value);
   size.text = plain.substr(0, end);
   const char unit_end = to_lower(size.text.back());
-  size_t digits = 0;
-  while (digits < size.text.size() && (is_digit(size.text[digits]) || size.text[digits] == '.')) {
-    ++digits;
-  }
-  std::string_view unit = std::string_view(size.text).substr(digits);
-  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  const size_t letters =
+      std::find_if(size.text.begin(), size.text.end(), is_alpha) - size.text.begin();
+  const std::string_view unit = std::string_view(size.text).substr(letters);
   size.exact = unit.size() == 1 ? unit_end == 'b' : equals_ignoring_case(unit.substr(0, 4), "byte");
   at_ = place[end - 1];
   return size;

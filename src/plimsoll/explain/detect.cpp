@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -83,8 +84,21 @@ bool same_event(const Sighting& a, const Sighting& b) {
 std::string_view to_string(Family family) { return kFamilyNames[static_cast<size_t>(family)]; }
 
 void add_sighting(Facts& facts, Sighting sighting) {
-  for (const Sighting& known : facts.sightings) {
-    if (same_event(known, sighting)) return;
+  // Both words of one message, or its line and the one that repeats it.
+  constexpr size_t kClose = 60;
+  Sighting* again = nullptr;
+  int seen = 0;
+  for (Sighting& known : facts.sightings) {
+    if (!same_event(known, sighting)) continue;
+    const size_t distance =
+        known.at > sighting.at ? known.at - sighting.at : sighting.at - known.at;
+    if (distance < kClose) return;
+    again = &known;
+    ++seen;
+  }
+  if (seen > 1) {
+    again->at = std::max(again->at, sighting.at);
+    return;
   }
   if (facts.sightings.size() < kMostSightings) facts.sightings.push_back(std::move(sighting));
 }
@@ -132,11 +146,18 @@ Facts detect(const Document& document, Counts counts) {
   detect_kernel(document, facts);
   detect_other_frameworks(document, facts);
   detect_forms(document, facts);
+  detect_generic(document, facts);
   // A message that somebody cites is no refusal of this program.
   for (Sighting& sighting : facts.sightings) {
     const bool memory =
         sighting.resource == Resource::kGpuMemory || sighting.resource == Resource::kHostMemory;
-    if (memory && document.is_quoted(sighting.at)) sighting.survivable = true;
+    // Nor is what the program itself calls a warning and does without.
+    const size_t warning = document.find_back("warning: failed to ", sighting.at + 1, 200);
+    const bool warned =
+        warning != std::string::npos && warning >= document.record_start(sighting.at);
+    const bool advised = document.find_back("if you see ", sighting.at, 60) != std::string::npos;
+    if (memory && (warned || advised || document.is_quoted(sighting.at)))
+      sighting.survivable = true;
   }
   if (facts.series.grows) {
     Sighting sighting;

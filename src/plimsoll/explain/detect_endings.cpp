@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "explain/cursor.h"
+#include "explain/exception_line.h"
 #include "explain/facts.h"
 #include "explain/number.h"
 #include "explain/shell_line.h"
@@ -40,7 +41,8 @@ bool goes_on(const Facts& facts, int64_t line) {
 Sighting ending(Family family, size_t at, std::string note) {
   Sighting sighting;
   sighting.family = family;
-  sighting.resource = family == Family::kCrash ? Resource::kNone : Resource::kOther;
+  const bool unsaid = family == Family::kCrash || is_consequence(note);
+  sighting.resource = unsaid ? Resource::kNone : Resource::kOther;
   sighting.at = at;
   sighting.note = std::move(note);
   return sighting;
@@ -52,24 +54,6 @@ bool is_refusal(const Facts& facts, size_t from, size_t to) {
                      [&](const Sighting& known) { return known.at >= from && known.at <= to; });
 }
 
-// "ValueError" of "ValueError: bad shape", "torch.cuda.CudaError"; nothing of other lines.
-std::string_view exception_name(std::string_view line) {
-  size_t end = 0;
-  size_t last = 0;  // where the part behind the last point begins
-  for (; end < line.size() && (is_word(line[end]) || line[end] == '.'); ++end) {
-    if (line[end] == '.') last = end + 1;
-  }
-  const bool named = last < end && line[last] >= 'A' && line[last] <= 'Z' && end - last > 2;
-  const bool ends = end == line.size() || line[end] == ':';
-  return named && ends ? line.substr(0, end) : std::string_view();
-}
-
-// "Somebody stopped it" is not an error.
-bool is_wish(std::string_view name) {
-  return name.ends_with("KeyboardInterrupt") || name.ends_with("SystemExit") ||
-         name.ends_with("GeneratorExit");
-}
-
 // Words beside a traceback that say that it was caught.
 bool says_caught(std::string_view line) {
   static constexpr std::string_view kWords[] = {
@@ -78,6 +62,18 @@ bool says_caught(std::string_view line) {
       "disabled",     "default",  "in thread", "optional", "logging error"};
   return std::any_of(std::begin(kWords), std::end(kWords),
                      [line](std::string_view word) { return contains(line, word); });
+}
+
+// Behind frames any capital name is one: "CudaOOM: …", "queue.Empty".
+std::string_view raised_name(std::string_view line) {
+  size_t end = 0;
+  size_t last = 0;  // where the part behind the last point begins
+  for (; end < line.size() && (is_word(line[end]) || line[end] == '.'); ++end) {
+    if (line[end] == '.') last = end + 1;
+  }
+  const bool named = last < end && line[last] >= 'A' && line[last] <= 'Z' && end - last > 2;
+  const bool ends = end == line.size() || line[end] == ':';
+  return named && ends ? line.substr(0, end) : std::string_view();
 }
 
 struct Traceback {
@@ -94,7 +90,7 @@ std::optional<Traceback> read_traceback(const Document& document, size_t head) {
     if (document.number(i) - document.number(head) > kMostLines) break;
     if (contains(line, "traceback (most")) break;
     if (contains(line, "file \"")) continue;
-    const std::string_view name = exception_name(line);
+    const std::string_view name = raised_name(line);
     if (!name.empty()) return Traceback{head, i, std::string(name)};
   }
   return std::nullopt;
@@ -113,16 +109,66 @@ bool was_caught(const Document& document, const Traceback& traceback) {
   return false;
 }
 
-void detect_tracebacks(const Document& document, int64_t lines, Facts& facts) {
+// Whether it is too far from the end of the log, or the program went on behind it.
+bool was_survived(const Facts& facts, int64_t line, int64_t lines) {
+  return lines - line > kMostBehind || goes_on(facts, line);
+}
+
+// The lines that name their exceptions, whatever became of them.
+std::vector<size_t> detect_tracebacks(const Document& document, int64_t lines, Facts& facts) {
+  std::vector<size_t> named;
   for (size_t i = 0; i < document.line_count(); ++i) {
     if (!contains(document.line(i), "traceback (most")) continue;
     const std::optional<Traceback> found = read_traceback(document, i);
-    if (!found || is_wish(found->name) || was_caught(document, *found)) continue;
+    if (!found) continue;
+    named.push_back(found->error);
+    if (is_wish(found->name) || was_caught(document, *found)) continue;
     const size_t at = document.start(found->error);
-    const int64_t line = document.number(found->error);
-    if (lines - line > kMostBehind || goes_on(facts, line)) continue;
+    if (was_survived(facts, document.number(found->error), lines)) continue;
     if (is_refusal(facts, document.start(i), document.record_end(at))) continue;
     facts.endings.push_back(ending(Family::kProgramError, at, found->name));
+  }
+  return named;
+}
+
+// Words within a line without a traceback, or beside it, that say that it was caught.
+bool says_survived(std::string_view line) {
+  static constexpr std::string_view kWords[] = {
+      "warning",          "ignor",         "skipping",   "caught",        "retry",
+      "falling back",     "fallback",      "continuing", "using default", "using the default",
+      "in thread thread", "logging error", "finished",   "completed",     "complete.",
+      "success",          "all done"};
+  return std::any_of(std::begin(kWords), std::end(kWords),
+                     [line](std::string_view word) { return contains(line, word); });
+}
+
+bool stands_among_survivors(const Document& document, size_t index) {
+  const int64_t number = document.number(index);
+  if (index > 0 && number - document.number(index - 1) <= 1 &&
+      says_survived(document.line(index - 1))) {
+    return true;
+  }
+  for (size_t i = index; i < document.line_count() && i < index + 4; ++i) {
+    if (document.number(i) - number > 4) break;
+    // "uncaught" says the opposite.
+    if (says_survived(document.line(i)) && !contains(document.line(i), "uncaught")) return true;
+  }
+  return false;
+}
+
+// The exception's line alone: of a log that was cut, or searched for lines.
+void detect_bare_exceptions(const Document& document, const std::vector<size_t>& named,
+                            int64_t lines, Facts& facts) {
+  for (size_t i = 0; i < document.line_count(); ++i) {
+    const std::string_view line = document.line(i);
+    const std::string_view name = exception_name(line);
+    if (name.empty() || is_wish(name) || document.is_quiet(i)) continue;
+    if (std::find(named.begin(), named.end(), i) != named.end()) continue;
+    if (was_survived(facts, document.number(i), lines)) continue;
+    const size_t at = document.start(i);
+    if (stands_among_survivors(document, i)) continue;
+    if (is_refusal(facts, at, document.record_end(at))) continue;
+    facts.endings.push_back(ending(Family::kProgramError, at, std::string(name)));
   }
 }
 
@@ -144,7 +190,9 @@ void detect_device_faults(const Document& document, Facts& facts) {
        {"an illegal memory access was encountered", "device-side assert triggered",
         "unspecified launch failure", "uncorrectable ecc error encountered",
         "no kernel image is available for execution", "misaligned address",
-        "an illegal instruction was encountered", "memory access fault by gpu"}) {
+        "an illegal instruction was encountered", "memory access fault by gpu",
+        "hsa_status_error_memory_aperture_violation", "mmu fault", "gpu has fallen off the bus",
+        "gpu timeout error", "error_device_lost", "dxgi_error_device_removed", "(887a0005)"}) {
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
       if (document.is_behind_words(at) || document.is_quoted(at)) continue;
       if (goes_on(facts, document.number_at(at))) continue;
@@ -176,6 +224,16 @@ constexpr Signal kSignalPhrases[] = {
     {"killed by signal: aborted", "SIGABRT"},
     {"signal: segmentation fault", "SIGSEGV"},
     {"signal: aborted", "SIGABRT"},
+    {"{sigsegv(-11)", "SIGSEGV"},
+    {"{sigabrt(-6)", "SIGABRT"},
+    {"(0xc0000005)", "an access violation"},
+    {"code 3221225477", "an access violation"},
+    {"code -1073741819", "an access violation"},
+    {"(0xc00000fd)", "a stack overflow"},
+    {"code 3221225725", "a stack overflow"},
+    {"code -1073741571", "a stack overflow"},
+    {"(0xc0000409)", "a damaged stack"},
+    {"code 3221226505", "a damaged stack"},
     {"exit code 139", "SIGSEGV"},
     {"exit status 139", "SIGSEGV"},
     {"exitcode: -11", "SIGSEGV"},
@@ -218,7 +276,8 @@ void detect_crashes(const Document& document, Facts& facts) {
 
 void detect_endings(const Document& document, int64_t lines, Facts& facts) {
   detect_device_faults(document, facts);
-  detect_tracebacks(document, lines, facts);
+  const std::vector<size_t> named = detect_tracebacks(document, lines, facts);
+  detect_bare_exceptions(document, named, lines, facts);
   detect_terminate(document, facts);
   detect_crashes(document, facts);
   std::stable_sort(facts.endings.begin(), facts.endings.end(),

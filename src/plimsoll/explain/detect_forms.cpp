@@ -41,6 +41,8 @@ bool is_read_elsewhere(const Facts& facts, const Form& form, size_t at) {
   return std::any_of(facts.sightings.begin(), facts.sightings.end(), [&](const Sighting& known) {
     const size_t distance = known.at > at ? known.at - at : at - known.at;
     if (form.note == kDriverOnly) return distance < 2000;
+    const bool locked = known.family == Family::kTfPinnedHost && form.resource != known.resource;
+    if (locked && distance < 200) return true;
     return distance < 400 && known.family < form.family && known.resource == form.resource;
   });
 }

@@ -72,12 +72,16 @@ void detect_bare(const Document& document, Facts& facts) {
     if (line.find("except") != npos || line.find("raise ") != npos) continue;  // code, not output
     if (document.is_behind_words(at)) continue;
     Sighting sighting = host_sighting(Family::kMemoryErrorBare, at);
+    constexpr std::string_view kAsked = "allocate ";
+    if (const size_t asked = document.find(kAsked, end, document.record_end(at)); asked != npos) {
+      Cursor cursor(document, document.match(kAsked, asked));
+      if (const std::optional<Size> size = cursor.size()) set_size(sighting, *size);
+    }
     if (const std::optional<CodeLine> code = code_above(document, at)) {
       sighting.shape = code->shape;
       sighting.dtype = code->dtype;
     }
     add_sighting(facts, std::move(sighting));
-    return;
   }
 }
 
@@ -95,7 +99,6 @@ void detect_bad_alloc(const Document& document, Facts& facts) {
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
       if (is_source(document, at, document.match(phrase, at))) continue;
       add_sighting(facts, host_sighting(Family::kBadAlloc, at));
-      return;
     }
   }
 }
@@ -106,6 +109,8 @@ void detect_errno12(const Document& document, Facts& facts) {
       if (document.find_back("defaultcpuallocator", at, 300) != npos) continue;
       if (document.find_back("you tried to allocate", at, 200) != npos) continue;
       if (document.find("in static tls block", at, at + 60) != npos) continue;
+      // Only the locking was refused; the program works without it.
+      if (document.find_back("mlock", at, 120) != npos) continue;
       Sighting sighting = host_sighting(Family::kErrno12, at);
       const size_t fork = document.find_back("os.fork", at, 400);
       if (fork != npos || document.find_back("fork:", at, 20) != npos) {

@@ -141,6 +141,17 @@ constexpr Phrase kKillPhrases[] = {
     {"signal: killed", "sigkill"},
     {"was sent sigkill", "sigkill"},
     {"status=9/kill", "sigkill"},
+    {"negsignal.sigkill", "sigkill"},
+    {"sigkill received", "sigkill"},
+    {"killed by signal killed", "sigkill"},
+    {"terminated by sigkill", "sigkill"},
+    {"signal [sigkill]", "sigkill"},
+    {"with signal sigkill", "sigkill"},
+    {"sigkill (signal 9)", "sigkill"},
+    {"signal: 9, sigkill", "sigkill"},
+    {"due to signal 9", "sigkill"},
+    {"exit string: killed", "sigkill"},
+    {"] error 137", "137"},
     {"exitcode : -9", "sigkill"},
     {"exitcode: -9", "sigkill"},
     {"exit code -9", "sigkill"},
@@ -185,12 +196,21 @@ void add_bus_error(const Document& document, Facts& facts, size_t at) {
   add_sighting(facts, std::move(sighting));
 }
 
+// What Windows prints for its status codes, as they are and as numbers with a sign.
+void add_windows_end(Facts& facts, size_t at, int64_t number) {
+  constexpr int64_t kWrap = int64_t{1} << 32;
+  constexpr int64_t kNoMemory = 0xC0000017;
+  if (number != kNoMemory && number != kNoMemory - kWrap) return;
+  add_sighting(facts, host_sighting(Family::kOtherHost, at));
+}
+
 void detect_exit_numbers(const Document& document, Facts& facts) {
   for (std::string_view word : kExitWords) {
     for (size_t at = document.find(word); at != npos; at = document.find(word, at + 1)) {
       const std::optional<int64_t> number = exit_number(document, document.match(word, at));
       if (number == 137 || number == 247) add_kill(document, facts, at, "137");
       if (number == -9) add_kill(document, facts, at, "sigkill");
+      if (number) add_windows_end(facts, at, *number);
       if (number == 135 || number == -7) add_bus_error(document, facts, at);
     }
   }
@@ -208,7 +228,13 @@ bool is_within_sentence(const Document& document, size_t index) {
 void detect_killed(const Document& document, Facts& facts) {
   for (const Phrase& phrase : kKillPhrases) {
     const size_t at = document.find(phrase.text);
-    if (at != npos) add_kill(document, facts, at, phrase.note);
+    // The reason may stand behind it: "The exit codes of the workers are {SIGSEGV(-11)}".
+    constexpr size_t kReasonReach = 600;
+    const bool crashed = at != npos && phrase.note == "pool" &&
+                         document.find("sigkill", at, at + kReasonReach) == npos &&
+                         (document.find("{sigsegv(", at, at + kReasonReach) != npos ||
+                          document.find("{sigabrt(", at, at + kReasonReach) != npos);
+    if (at != npos && !crashed) add_kill(document, facts, at, phrase.note);
   }
   detect_exit_numbers(document, facts);
   for (size_t i = 0; i < document.line_count(); ++i) {
@@ -265,6 +291,7 @@ void detect_cluster(const Document& document, Facts& facts) {
   }
   static constexpr Phrase kPods[] = {
       {"oomkilled", "oomkilled"},
+      {"\"oom killed\"", "oomkilled"},
       {"low on resource: memory", "evicted"},
       {"exceeded memory resource limit", "evicted"},
   };

@@ -55,6 +55,12 @@ void detect_descriptors(const Document& document, Facts& facts) {
   for (std::string_view phrase : {"too many open files", "[errno 24]", "0 items of ancdata",
                                   "unable to open shared memory object"}) {
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
+      // An object that is gone, or another user's: no limit.
+      const size_t end = document.record_end(at);
+      if (document.find("permission denied", at, end) != npos ||
+          document.find("no such file or directory", at, end) != npos) {
+        continue;
+      }
       Sighting sighting =
           limit_sighting(document, Family::kTooManyOpenFiles, Resource::kFileDescriptors, at);
       sighting.path = path_before(document, at);
@@ -66,8 +72,8 @@ void detect_descriptors(const Document& document, Facts& facts) {
 
 bool is_shared_memory(const Document& document, size_t at) {
   return near(document, "semlock", at, 1500) || near(document, "/torch_", at, 400) ||
-         near(document, "/dev/shm", at, 400) || near(document, "shared memory segment", at, 400) ||
-         near(document, "bus error", at, 1500);
+         near(document, "/dev/shm", at, 400) || near(document, "'/psm_", at, 80) ||
+         near(document, "shared memory segment", at, 400) || near(document, "bus error", at, 1500);
 }
 
 void detect_disk(const Document& document, Facts& facts) {
@@ -86,7 +92,9 @@ void detect_disk(const Document& document, Facts& facts) {
                 document.find("shared memory segment", at > 400 ? at - 400 : 0, at + 400);
             segment != npos) {
           Cursor cursor(document, segment);
-          if (cursor.seek("(size ", 200)) set_exact_bytes(sighting, cursor.integer());
+          if (cursor.seek("(size ", 200) || cursor.seek("\" to ", 200)) {
+            set_exact_bytes(sighting, cursor.integer());
+          }
         }
         add_sighting(facts, std::move(sighting));
         continue;

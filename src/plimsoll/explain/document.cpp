@@ -165,9 +165,12 @@ void Document::append(const KeptSegment& segment, std::string_view part, bool co
     envelope_->add(plain);
   } else {
     close_envelope();
-    Source source{segment.line, columns(plain), false, continues, false};
+    Source source{segment.line, columns(plain), false, continues, false, false};
+    Prefix prefix;
     const std::string_view line =
-        continues ? std::string_view(plain) : without_marks(plain, source.starts_record);
+        continues ? std::string_view(plain) : without_marks(plain, prefix);
+    source.starts_record = prefix.starts_record;
+    source.is_quiet = prefix.is_quiet;
     source.has_prefix = line.size() < plain.size();
     if (continues || !Envelope::opens(line)) return append_line(source, without_long_runs(line));
     envelope_.emplace(line);
@@ -182,12 +185,15 @@ void Document::append(const KeptSegment& segment, std::string_view part, bool co
 void Document::close_envelope() {
   if (!envelope_) return;
   constexpr size_t kMostLines = 4096;
+  const bool quiet = envelope_->is_quiet();
   std::vector<std::string> lines = envelope_->lines();
   envelope_.reset();
   for (size_t i = 0; i < std::min(lines.size(), kMostLines); ++i) {
     const std::string plain = plain_text(lines[i]);
-    Source source{envelope_line_, columns(plain), false, false, false};
-    const std::string_view line = without_marks(plain, source.starts_record);
+    Prefix prefix;
+    const std::string_view line = without_marks(plain, prefix);
+    const Source source{envelope_line_, columns(plain),       false,
+                        false,          prefix.starts_record, quiet || prefix.is_quiet};
     std::vector<std::string> inner;
     if (Envelope::opens(line)) {
       inner = Envelope(line).lines();
@@ -214,6 +220,7 @@ void Document::append_line(const Source& source, std::string_view line) {
   }
   starts_.push_back(text_.size());
   numbers_.push_back(source.number);
+  quiet_.push_back(source.is_quiet);
   last_width_ = source.width;
   last_own_width_ = columns(line);
   text_ += line;
@@ -331,7 +338,9 @@ bool Document::is_quoted(size_t at) const {
   const size_t begin = record_start(at);
   size_t open = std::string::npos;
   for (size_t i = begin; i < at; ++i) {
-    if (text_[i] != '"' && text_[i] != '`') continue;
+    // `So' did people once.
+    const bool closes = text_[i] == '\'' && open != std::string::npos && text_[open] == '`';
+    if (text_[i] != '"' && text_[i] != '`' && !closes) continue;
     open = open == std::string::npos ? i : std::string::npos;
   }
   if (open == std::string::npos || open == begin || text_[open - 1] != ' ') return false;

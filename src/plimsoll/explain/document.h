@@ -17,6 +17,7 @@
 
 #include "explain/envelope.h"
 #include "explain/excerpt.h"
+#include "explain/prefix.h"
 
 namespace plimsoll::explain {
 
@@ -29,8 +30,8 @@ std::string clean_line(std::string_view raw);
 
 // The steps of it. Characters first: no controls, no terminal sequences, whole UTF-8.
 std::string plain_text(std::string_view raw);
-// Without quotation marks and prefix.h's prefixes, which say whether a record starts here.
-std::string_view without_marks(std::string_view plain, bool& starts_record);
+// Without quotation marks and prefix.h's prefix, which is given too.
+std::string_view without_marks(std::string_view plain, Prefix& prefix);
 std::string without_long_runs(std::string_view line);
 
 // True when `line` starts like the beginning of a log record rather than the rest of a wrapped one.
@@ -46,6 +47,8 @@ class Document {
   size_t line_count() const { return starts_.size(); }
   size_t line_index(size_t offset) const;
   int64_t number(size_t index) const { return numbers_[index]; }
+  // Whether its writer called it a warning or less.
+  bool is_quiet(size_t index) const { return quiet_[index]; }
   // Without the break at its end.
   std::string_view line(size_t index) const;
   size_t start(size_t index) const { return starts_[index]; }
@@ -77,6 +80,7 @@ class Document {
     bool has_prefix = false;
     bool continues = false;
     bool starts_record = false;
+    bool is_quiet = false;
   };
 
   void append(const KeptSegment& segment, std::string_view part, bool continues);
@@ -87,6 +91,7 @@ class Document {
   std::string text_;
   std::vector<size_t> starts_;
   std::vector<int64_t> numbers_;
+  std::vector<bool> quiet_;
   size_t wrap_width_ = 0;  // at which lines were cut, 0 if they were not
   // Of the last line: as printed, and without its prefix, which is what a program that cuts its own
   // lines sees.

@@ -94,10 +94,25 @@ std::string read_string(std::string_view text, size_t& at) {
   return value;
 }
 
+bool is_level_key(std::string_view key) {
+  constexpr std::array<std::string_view, 5> kKeys = {"level", "lvl", "levelname", "severity",
+                                                     "log_level"};
+  return std::any_of(kKeys.begin(), kKeys.end(),
+                     [key](std::string_view level) { return equals_ignoring_case(key, level); });
+}
+
+bool is_quiet_level(std::string_view value) {
+  constexpr std::array<std::string_view, 5> kQuiet = {"warn", "notice", "debug", "trace", "info"};
+  return std::any_of(kQuiet.begin(), kQuiet.end(), [value](std::string_view level) {
+    return equals_ignoring_case(value.substr(0, level.size()), level);
+  });
+}
+
 struct Parts {
   std::vector<std::string> lines;
   std::string rest;  // the other fields
   bool has_text = false;
+  bool is_quiet = false;
 };
 
 void add_text(std::string_view value, Parts& parts) {
@@ -131,6 +146,7 @@ Parts read_json(std::string_view text) {
       add_text(value, parts);
       parts.rest += "\"\"";
     } else {
+      parts.is_quiet = parts.is_quiet || (is_level_key(key) && is_quiet_level(value));
       parts.rest += '"' + value + '"';
     }
   }
@@ -160,6 +176,7 @@ Parts read_pairs(std::string_view text) {
     if (is_text_key(key)) {
       add_text(value, parts);
     } else {
+      parts.is_quiet = parts.is_quiet || (is_level_key(key) && is_quiet_level(value));
       parts.rest += std::string(key) + "=" + value;
     }
   }
@@ -214,6 +231,8 @@ void Envelope::scan() {
   if (!json_) complete_ = !in_string_;
   if (text_.size() >= kMostBytes) complete_ = true;
 }
+
+bool Envelope::is_quiet() const { return (json_ ? read_json(text_) : read_pairs(text_)).is_quiet; }
 
 std::vector<std::string> Envelope::lines() const {
   Parts parts = json_ ? read_json(text_) : read_pairs(text_);

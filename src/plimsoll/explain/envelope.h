@@ -29,6 +29,8 @@ class Envelope {
 
   // The lines inside, not yet clean: escapes may have stood for anything.
   std::vector<std::string> lines() const;
+  // Whether its level is that of a warning or less.
+  bool is_quiet() const;
 
  private:
   void scan();

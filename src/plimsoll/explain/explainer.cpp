@@ -8,6 +8,7 @@
 #include "explain/counters.h"
 #include "explain/document.h"
 #include "explain/envelope.h"
+#include "explain/exception_line.h"
 #include "explain/excerpt.h"
 #include "explain/headway.h"
 #include "explain/needles.h"
@@ -87,6 +88,9 @@ void Explainer::State::take_segment(std::string_view piece, bool ends_line) {
   const bool within = scanner.is_within();
   ClassMask hits = scanner.scan(text);
   if (hits & mask_of(LineClass::kDisguise)) hits = hits_undisguised(text, hits);
+  if ((hits & mask_of(LineClass::kError)) != 0 && !may_name_exception(text)) {
+    hits &= ~mask_of(LineClass::kError);
+  }
   if (hits & mask_of(LineClass::kChunk)) {
     if (!within || (fresh_hits(text) & mask_of(LineClass::kChunk)) != 0) {
       chunks.add(line, text);
@@ -97,7 +101,13 @@ void Explainer::State::take_segment(std::string_view piece, bool ends_line) {
     chunks.add_behind(text, starts_record(text));
   }
   if (hits & mask_of(LineClass::kSeries)) series.add(line, text);
-  if (headway.waits() || (hits & kReport) != 0) follow(text, hits);
+  // An exception's name amid headway that is followed is part of neither.
+  const bool error = (hits & mask_of(LineClass::kError)) != 0 && !headway.waits();
+  if (error && (hits & kReport) == 0) {
+    headway.refuse(line);
+  } else if (headway.waits() || (hits & kReport) != 0) {
+    follow(text, hits);
+  }
   excerpt.add(line, segment, ends_line, text, hits);
   pending.clear();
   if (ends_line) {

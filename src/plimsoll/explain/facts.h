@@ -223,6 +223,8 @@ void detect_other_frameworks(const Document& document, Facts& facts);
 void detect_context(const Document& document, Facts& facts);
 // Forms of the tables in forms.h, where no other detector has read the message.
 void detect_forms(const Document& document, Facts& facts);
+// What programs say in general, where no other detector has read the message.
+void detect_generic(const Document& document, Facts& facts);
 // Uncaught exceptions, faults of the device and crashes behind which nothing went on, into
 // `facts.endings`; reads what the other detectors found. `lines`: of the whole log.
 void detect_endings(const Document& document, int64_t lines, Facts& facts);
@@ -230,8 +232,9 @@ void detect_endings(const Document& document, int64_t lines, Facts& facts);
 // All of them, and the program's own memory figures.
 Facts detect(const Document& document, Counts counts);
 
-// Appends unless there are too many already. A sighting equal to an earlier one in family, size,
-// device and operator is the same event printed again (two root errors, every rank, a retry).
+// Appends unless there are too many already. Of sightings that are equal in family, size, device
+// and operator, which is the same event printed again (two root errors, every rank, a retry), the
+// first and the last are kept: the program may have gone on between them.
 void add_sighting(Facts& facts, Sighting sighting);
 
 // Helpers that several families share.

@@ -31,6 +31,7 @@ enum class LineClass : uint8_t {
   kContext,     // banners and settings
   kTrace,       // Python frames
   kPhase,       // validation, checkpoint
+  kError,       // names an exception
   kChunk,       // counted, not kept
   kSeries,      // memory figures printed by the user's program; counted
   kProgress,    // steps and epochs; the last ones are kept

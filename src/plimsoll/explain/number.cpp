@@ -1,6 +1,7 @@
 #include "explain/number.h"
 
 #include <algorithm>
+#include <array>
 
 namespace plimsoll::explain {
 namespace {
@@ -18,6 +19,12 @@ constexpr Unit kUnits[] = {
     {"mib", kKi* kKi},
     {"gib", kKi* kKi* kKi},
     {"tib", kKi* kKi* kKi* kKi},
+    {"pib", kKi* kKi* kKi* kKi* kKi},
+    {"octets", 1},
+    {"kio", kKi},
+    {"mio", kKi* kKi},
+    {"gio", kKi* kKi* kKi},
+    {"tio", kKi* kKi* kKi* kKi},
     {"kb", kKi},
     {"mb", kKi* kKi},
     {"gb", kKi* kKi* kKi},
@@ -29,7 +36,79 @@ constexpr Unit kUnits[] = {
     {"b", 1},
 };
 
+// Digits behind a separator.
+struct Group {
+  char separator = 0;
+  std::string_view digits;
+};
+
+std::string_view digits_at(std::string_view text, size_t at) {
+  size_t end = at;
+  while (end < text.size() && is_digit(text[end])) ++end;
+  return text.substr(at, end - at);
+}
+
+struct Groups {
+  static constexpr size_t kMost = 8;
+  std::array<Group, kMost> all;
+  size_t count = 0;
+  const Group& operator[](size_t i) const { return all[i]; }
+  size_t size() const { return count; }
+};
+
+Groups groups_at(std::string_view text, size_t at) {
+  Groups groups;
+  while (groups.count < Groups::kMost && at + 1 < text.size() &&
+         std::string_view(",.'_ ").find(text[at]) != std::string_view::npos) {
+    const std::string_view digits = digits_at(text, at + 1);
+    if (digits.empty()) break;
+    groups.all[groups.count++] = {text[at], digits};
+    at += 1 + digits.size();
+  }
+  return groups;
+}
+
+// How many of the groups belong to the whole number: all equally separated, of three digits each.
+size_t count_grouped(const Groups& groups, size_t first_digits) {
+  if (first_digits > 3 || groups.count == 0) return 0;
+  size_t count = 0;
+  while (count < groups.size() && groups[count].digits.size() == 3 &&
+         groups[count].separator == groups[0].separator) {
+    ++count;
+  }
+  const char separator = groups[0].separator;
+  const bool decimals = count < groups.size() &&
+                        (groups[count].separator == '.' || groups[count].separator == ',') &&
+                        groups[count].separator != separator;
+  // One group alone may be decimals, or the next of several numbers.
+  if (count == 1 && separator == '.' && !decimals) return 0;
+  if (count == 1 && separator == ' ' && !decimals) return 0;
+  return count;
+}
+
 }  // namespace
+
+std::string read_number(std::string_view text, size_t& at) {
+  const std::string_view first = at < text.size() ? digits_at(text, at) : std::string_view();
+  if (first.empty()) return "";
+  const Groups groups = groups_at(text, at + first.size());
+  std::string number(first);
+  at += first.size();
+  const size_t grouped = first == "0" ? 0 : count_grouped(groups, first.size());
+  for (size_t i = 0; i < grouped; ++i) {
+    number += groups[i].digits;
+    at += 1 + groups[i].digits.size();
+  }
+  const bool more = grouped < groups.size();
+  if (more && (groups[grouped].separator == '.' || groups[grouped].separator == ',')) {
+    number += '.';
+    number += groups[grouped].digits;
+    at += 1 + groups[grouped].digits.size();
+  } else if (at < text.size() && text[at] == '.') {
+    ++at;  // "184. MiB"
+  }
+  return number;
+}
 
 bool equals_ignoring_case(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
@@ -73,13 +152,18 @@ std::optional<double> read_unit(std::string_view text, size_t& at) {
 
 std::optional<double> read_bytes(std::string_view text, size_t& at) {
   size_t end = at;
+  const std::string number = read_number(text, end);
+  if (number.empty()) return std::nullopt;
   double value = 0;
-  if (end >= text.size() || !is_digit(text[end])) return std::nullopt;
-  for (; end < text.size() && is_digit(text[end]); ++end) value = value * 10 + (text[end] - '0');
-  if (end < text.size() && text[end] == '.') {
-    double scale = 0.1;
-    for (++end; end < text.size() && is_digit(text[end]); ++end, scale /= 10) {
-      value += scale * (text[end] - '0');
+  double scale = 0;  // 0: before the point
+  for (const char c : number) {
+    if (c == '.') {
+      scale = 0.1;
+    } else if (scale == 0) {
+      value = value * 10 + (c - '0');
+    } else {
+      value += scale * (c - '0');
+      scale /= 10;
     }
   }
   size_t unit_at = end;

@@ -26,6 +26,11 @@ size_t find_ignoring_case(std::string_view text, std::string_view phrase, size_t
 // Digits from `at` on; moves `at` behind them.
 std::optional<int64_t> read_integer(std::string_view text, size_t& at);
 
+// A number with its digits grouped or its decimals set off as some language does ("1,024.00",
+// "1.073.741.824", "1'024", "2,00", "1 024,00"), as digits with a point; moves `at` behind it. A
+// single comma in front of three digits groups them; a single point never does. "" where none is.
+std::string read_number(std::string_view text, size_t& at);
+
 // Multiplier of the unit at `at` ("MiB", "MB", "M", "bytes", "B", …) and moves behind it; nullopt
 // and unmoved if there is none. Letters alone count only when no further letter follows.
 std::optional<double> read_unit(std::string_view text, size_t& at);

@@ -88,6 +88,8 @@ size_t level_length(std::string_view line, size_t at, bool dated) {
     if (!equals_ignoring_case(word, level)) continue;
     const size_t end = at + level.size();
     if (end < line.size() && is_word(line[end])) continue;
+    // "Error: …" is what JavaScript, R and shells' programs print themselves.
+    if (word == "Error" && starts_with(line, end, ": ")) continue;
     const bool capitals =
         std::none_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
     const bool before_stamp = starts_with(line, end, " ") && stamp_end(line, end + 1) != end + 1;
@@ -97,6 +99,15 @@ size_t level_length(std::string_view line, size_t at, bool dated) {
     if (capitals || before_stamp || (dated && closed)) return level.size();
   }
   return 0;
+}
+
+// Of the level that begins at `at`.
+bool is_quiet_level(std::string_view line, size_t at) {
+  static constexpr std::array<std::string_view, 5> kQuiet = {"warn", "notice", "debug", "trace",
+                                                             "info"};
+  return std::any_of(kQuiet.begin(), kQuiet.end(), [&](std::string_view level) {
+    return equals_ignoring_case(line.substr(std::min(at, line.size()), level.size()), level);
+  });
 }
 
 bool is_name(char c) { return is_word(c) || c == '.' || c == '-' || c == '/' || c == ':'; }
@@ -114,7 +125,7 @@ class Marks {
         break;
       }
     }
-    return {at_, record_};
+    return {at_, record_, quiet_};
   }
 
  private:
@@ -159,6 +170,7 @@ class Marks {
   bool levelled_ = false;   // a level was
   bool separated_ = false;  // the last mark ended with " - ", " | " or ": "
   bool zoned_ = false;      // the stamp was one of the kinds that syslog writes
+  bool quiet_ = false;      // the level was below that of an error
 };
 
 bool Marks::copied_stream() {
@@ -286,7 +298,10 @@ bool Marks::bracket() {
   const bool name = (dated_ || levelled_) && more && is_alpha(inside[0]) &&
                     std::all_of(inside.begin(), inside.end(), is_name);
   if (!rank && level != inside.size() && !name) return false;
-  levelled_ = levelled_ || level == inside.size();
+  if (level == inside.size()) {
+    levelled_ = true;
+    quiet_ = is_quiet_level(inside, 0);
+  }
   record_ = record_ || !rank;
   return take(end + 1);
 }
@@ -296,6 +311,7 @@ bool Marks::level() {
   const size_t length = level_length(line_, at_, dated_);
   if (length == 0) return false;
   const size_t end = at_ + length;
+  const bool quiet = is_quiet_level(line_, at_);
   if (starts_with(line_, end, ":") && !starts_with(line_, end, ": ")) {
     size_t name = end + 1;
     while (name < line_.size() && (is_word(line_[name]) || line_[name] == '.')) ++name;
@@ -304,11 +320,13 @@ bool Marks::level() {
     if (starts_with(line_, at_, " ")) ++at_;
     record_ = true;
     levelled_ = true;
+    quiet_ = quiet;
     return true;
   }
   const bool before_stamp = starts_with(line_, end, " ") && stamp_end(line_, end + 1) != end + 1;
   if (!dated_ && !before_stamp && !starts_with(line_, end, ": ")) return false;
   levelled_ = true;
+  quiet_ = quiet;
   record_ = true;
   return take(end);
 }
@@ -363,6 +381,7 @@ bool Marks::glog() {
   const size_t end = line_.find("] ", at_);
   if (end == npos || end - at_ > 120) return false;
   if (line_.substr(at_, end - at_).find(".py:") == npos) return false;
+  quiet_ = to_lower(line_[at_]) == 'i' || to_lower(line_[at_]) == 'w';
   at_ = end + 2;
   record_ = true;
   return true;

@@ -17,6 +17,8 @@ struct Prefix {
   // A logger wrote a record of its own here. False for what only copies a stream line by line:
   // there a line may be the rest of a wrapped one.
   bool starts_record = false;
+  // The logger's level is below that of an error.
+  bool is_quiet = false;
 };
 
 // Of a line without control characters and terminal sequences.

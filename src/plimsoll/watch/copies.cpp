@@ -75,7 +75,10 @@ void add_alike(DataCopies& copies, std::span<const Sample> samples) {
   int64_t before = -1;
   int64_t peak = 0;
   for (const Sample& sample : samples) {
-    const bool just_before = sample.seconds >= copies.unseen && sample.seconds <= copies.since;
+    // A sample's lowest is that of all instants behind the sample before it: the first one whose
+    // time is not before the last look without the array holds that look, however late it is.
+    const bool holds_look = sample.seconds >= copies.unseen;
+    const bool just_before = holds_look && (before < 0 || sample.seconds <= copies.since);
     if (just_before && (before < 0 || sample.held_low < before)) before = sample.held_low;
     peak = std::max(peak, sample.held);
   }

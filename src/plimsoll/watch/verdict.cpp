@@ -40,10 +40,7 @@ class Concluder {
   Verdict run() {
     if (!not_started() && !killed_by_kernel() && !stopped() && !succeeded() && !interrupted() &&
         !said_so() && !measured() && !by_signal()) {
-      set(VerdictKind::kFailed, 1,
-          "The command " + how_it_ended(e_) +
-              "; nothing that was printed or measured speaks of an "
-              "exhausted resource.");
+      by_itself();
     }
     advise_on_copies();
     advise_on_leak();
@@ -103,6 +100,32 @@ class Concluder {
     if (e_.signal != 0 || e_.exit_code != 0) return false;
     set(VerdictKind::kDone, 1, "The command ended well.");
     return true;
+  }
+
+  // An exit code of its own; an exception that it printed says why.
+  void by_itself() {
+    const explain::Explanation& said = e_.explanation;
+    const bool named = said.verdict == explain::Verdict::kFailure && !said.evidence.empty() &&
+                       said.family != "killed";
+    if (!named) {
+      set(VerdictKind::kFailed, 1,
+          "The command " + how_it_ended(e_) +
+              "; nothing that was printed or measured speaks of an "
+              "exhausted resource.");
+      return;
+    }
+    const explain::Evidence& error = said.evidence.front();
+    std::string message = error.text;
+    while (!message.empty() && message.back() == '.') message.pop_back();
+    set(VerdictKind::kFailed, 1,
+        "The command " + how_it_ended(e_) + " after it printed: " + message + ". " + said.cause);
+    for (const explain::Evidence& evidence : said.evidence) {
+      prove("line " + std::to_string(evidence.line) + " of the output: " + evidence.text);
+      if (verdict_.evidence.size() == 3) break;
+    }
+    for (const explain::Advice& advice : said.advice) {
+      advise(advice.action + (advice.code.empty() ? "" : " " + advice.code));
+    }
   }
 
   // The kernel's log names a process of the tree as its victim.

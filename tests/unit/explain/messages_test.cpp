@@ -229,6 +229,18 @@ TEST(Survived, TheLastOfTwoFailuresEndedTheRun) {
   EXPECT_EQ(explain_text(joined({kDisk, kWentOn, kRefused})).verdict, Verdict::kFailure);
 }
 
+TEST(Survived, TheSameRefusalAgainMayEndTheRun) {
+  const std::string bare = "MemoryError\n";
+  for (const std::string& refused : {std::string(kRefused), bare}) {
+    EXPECT_EQ(explain_text(joined({refused, kWentOn})).verdict, Verdict::kWarning) << refused;
+    const Explanation again =
+        explain_text(joined({refused, kWentOn, refused, kWentOn, kWentOn, refused}));
+    EXPECT_EQ(again.verdict, Verdict::kFailure) << refused;
+    EXPECT_FALSE(again.survived);
+    EXPECT_NE(again.family, "program_error");
+  }
+}
+
 constexpr std::string_view kUncaught =
     "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\n    step(batch)\n"
     "  File \"net.py\", line 31, in step\n    return x.reshape(shape)\n           "
@@ -245,11 +257,61 @@ TEST(Endings, TheErrorBehindWhatWasSurvivedEndedTheProgram) {
   EXPECT_EQ(explanation.family, "program_error");
   EXPECT_NE(explanation.cause.find("ValueError"), std::string::npos) << explanation.cause;
   EXPECT_NE(explanation.cause.find("(line 2) was survived"), std::string::npos);
-  ASSERT_EQ(explanation.evidence.size(), 2u);
+  ASSERT_EQ(explanation.evidence.size(), 3u);
   EXPECT_EQ(explanation.evidence[0].text, "ValueError: bad shape");
   EXPECT_EQ(explanation.evidence[0].line, 12);
+  EXPECT_EQ(explanation.evidence[1].text, "File \"net.py\", line 31, in step");
   EXPECT_EQ(explanation.when_text, "behind step 103 (line 5)");
   EXPECT_TRUE(explanation.plimsoll_command.empty());
+}
+
+// A log that was cut, or searched for lines: the exception stands alone.
+TEST(Endings, AnExceptionWithoutItsTracebackIsNamed) {
+  for (std::string_view line :
+       {"ValueError: bad shape", "AssertionError", "KeyError: 'labels'",
+        "12/40 [00:02<00:05, 5.1it/s]RuntimeError: bad shape",
+        "2024-05-01 10:00:00,123 - ERROR - train - TypeError: bad operand",
+        "[rank3]: torch.nn.modules.module.ModuleAttributeError: no attribute 'fc'",
+        "Exception in thread \"main\" java.lang.IllegalStateException: no batch",
+        "Caused by: java.io.FileNotFoundException: a.csv",
+        "Uncaught TypeError: x is not a function",
+        "Unhandled exception. System.IO.IOException: The handle is invalid.",
+        "pyarrow.lib.ArrowInvalid: offset overflow", "panic: runtime error: index out of range",
+        "thread 'main' panicked at src/main.rs:3:5:",
+        "libc++abi: terminating due to uncaught exception of type std::out_of_range: vector"}) {
+    const Explanation explanation = explain_text("step 1\n" + std::string(line) + "\n");
+    EXPECT_EQ(explanation.verdict, Verdict::kFailure) << line;
+    EXPECT_EQ(explanation.family, "program_error") << line;
+    EXPECT_EQ(explanation.cause_label, Cause::kNotMemory) << line;
+  }
+}
+
+TEST(Endings, AnExceptionThatWasCaughtOrIsOnlySpokenOfIsNone) {
+  for (std::string_view log :
+       {"WARNING:root:ValueError: bad sample", "INFO:train:KeyError: 'aux'",
+        "2024-05-01 10:00:00,123 - WARNING - loader - OSError: image file is truncated",
+        "{\"level\": \"warning\", \"msg\": \"ValueError: bad sample\"}",
+        "W0814 09:12:55.120338  211 train.py:3] ValueError: bad sample",
+        "ConnectionError: timed out\nRetrying in 5 s", "ValueError: no label, skipping",
+        "Exception ignored in: <function f>\nValueError: closed",
+        "Raises:\n    ValueError: where the batch is empty", "ValueError: if the batch is empty",
+        "DeprecationWarning: old", "UserWarning: Error", "KeyboardInterrupt",
+        "val_error: 0.31 TestError=0.2", "Standard Error: 0.31", "test_ValueError PASSED",
+        "ValueError: bad\nEpoch 1/3\nEpoch 2/3\nEpoch 3/3\n",
+        "    raise ValueError(x)\n    except OSError: pass"}) {
+    EXPECT_EQ(explain_text(std::string(log) + "\n").verdict, Verdict::kNoFailure) << log;
+  }
+}
+
+TEST(Endings, WhatOthersReportOfAFailedProcessComesBehindIt) {
+  const std::string cause = "[rank2]: ValueError: bad shape\n";
+  const std::string report = "[rank0]: torch.distributed.DistBackendError: NCCL error\n";
+  EXPECT_EQ(explain_text(cause + report).evidence.front().line, 1);
+  EXPECT_EQ(explain_text(report + cause).evidence.front().line, 2);
+  const Explanation alone = explain_text(report);
+  EXPECT_EQ(alone.verdict, Verdict::kFailure);
+  EXPECT_EQ(alone.resource, Resource::kNone);
+  EXPECT_EQ(alone.cause_label, Cause::kUnknown);
 }
 
 TEST(Endings, ARefusalThatEndedTheProgramIsStillWhatIsExplained) {

@@ -52,6 +52,31 @@ TEST(Numbers, HaveBinaryUnits) {
   EXPECT_EQ(bytes("GiB"), std::nullopt);
 }
 
+TEST(Numbers, AreReadInTheWaysOfOtherLanguages) {
+  const auto read = [](std::string_view text) {
+    size_t at = 0;
+    const std::string number = read_number(text, at);
+    return number + "|" + std::string(text.substr(at));
+  };
+  EXPECT_EQ(read("18.00MiB"), "18.00|MiB");
+  EXPECT_EQ(read("1,024.00 MiB"), "1024.00| MiB");
+  EXPECT_EQ(read("1.024,50 MiB"), "1024.50| MiB");
+  EXPECT_EQ(read("1 024,00 MiB"), "1024.00| MiB");
+  EXPECT_EQ(read("2,00 GiB"), "2.00| GiB");
+  EXPECT_EQ(read("1,073,741,824 bytes"), "1073741824| bytes");
+  EXPECT_EQ(read("1.073.741.824 bytes"), "1073741824| bytes");
+  EXPECT_EQ(read("1'073'741'824"), "1073741824|");
+  EXPECT_EQ(read("1_073_741_824"), "1073741824|");
+  EXPECT_EQ(read("1.024 KiB"), "1.024| KiB");    // decimals
+  EXPECT_EQ(read("3,512 MiB"), "3512| MiB");     // groups
+  EXPECT_EQ(read("0 512 MiB"), "0| 512 MiB");    // two numbers
+  EXPECT_EQ(read("17 512 MiB"), "17| 512 MiB");  // so are these
+  EXPECT_EQ(read("184. MiB"), "184| MiB");
+  EXPECT_EQ(read("12,3,4"), "12.3|,4");
+  EXPECT_EQ(read("GiB"), "|GiB");
+  EXPECT_EQ(read(""), "|");
+}
+
 TEST(Cleaning, TakesAwayWhatIsNoText) {
   EXPECT_EQ(clean_line("\x1b[1;31mred\x1b[0m [2mlost[0m"), "red lost");
   EXPECT_EQ(clean_line("a &lt;b&gt; &amp; \xef\xbc\x88"

@@ -235,6 +235,15 @@ TEST(Copies, ThatWereNotComparedCountByTheRiseOfTheMemory) {
   EXPECT_EQ(alike({100, 240, 250, 700, 1050, 1860, 2300, 2250}), 0);
   // So is what lies far beyond: a large model.
   EXPECT_EQ(alike({100, 240, 250, 700, 1050, 1860, 8700, 8700}), 0);
+  // A busy machine: one sample for all that lies between the two looks, and later than both.
+  std::vector<Sample> late = samples_at({20, 240, 2650, 2680});
+  late[1].seconds = 3.5;
+  late[1].held = int64_t{1050} << 20;
+  late[2].seconds = 7;
+  late[3].seconds = 9;
+  DataCopies busy = compared;
+  add_alike(busy, late);
+  EXPECT_EQ(busy.alike, 1);
   DataCopies none;
   add_alike(none, samples_at({100, 3000}));
   EXPECT_EQ(none.alike, 0);

@@ -319,6 +319,33 @@ TEST(Verdict, AnExitCodeOfItsOwnIsAFailureWithoutAResource) {
   EXPECT_THAT(verdict.sentence, Not(HasSubstr("memory")));
 }
 
+TEST(Verdict, AnExceptionThatWasPrintedIsNamedWithItsPlace) {
+  const Verdict verdict = conclude(printed(
+      "step 1 loss 0.5\nTraceback (most recent call last):\n  File \"train.py\", line 12, in "
+      "<module>\n    fit(x)\n  File \"train.py\", line 7, in fit\n    raise "
+      "ValueError(\"no labels\")\nValueError: no labels\n"));
+  EXPECT_EQ(verdict.kind, VerdictKind::kFailed);
+  EXPECT_EQ(verdict.resource, "");
+  EXPECT_THAT(verdict.sentence, HasSubstr("exit code 1 after it printed: ValueError: no labels."));
+  EXPECT_THAT(verdict.evidence, Contains("line 7 of the output: ValueError: no labels"));
+  EXPECT_THAT(verdict.evidence,
+              Contains(HasSubstr("line 5 of the output: File \"train.py\", line 7")));
+  EXPECT_FALSE(verdict.advice.empty());
+}
+
+TEST(Verdict, AnExceptionThatWasCaughtIsNotWhatEndedIt) {
+  const Verdict verdict = conclude(printed("WARNING:root:ValueError: bad sample, skipping\n"));
+  EXPECT_EQ(verdict.kind, VerdictKind::kFailed);
+  EXPECT_THAT(verdict.sentence, Not(HasSubstr("ValueError")));
+}
+
+TEST(Verdict, AnExceptionThatTellsOfAnotherProcessClaimsNothingOfIt) {
+  const Verdict verdict = conclude(
+      printed("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: train.py\n"));
+  EXPECT_EQ(verdict.kind, VerdictKind::kFailed);
+  EXPECT_THAT(verdict.sentence, HasSubstr("another process ended"));
+}
+
 TEST(Verdict, ACommandThatIsNotThereWasNotStarted) {
   Ending ending;
   ending.start_error = ENOENT;
