@@ -365,7 +365,8 @@ std::string describe_smallest(const report::PlanSummary& summary) {
   if (in_time) text += "in that time needs " + exactly(*in_time) + ", and in any time ";
   text += "needs " + exactly(summary.smallest_feasible);
   if (summary.smallest_with_spill) {
-    text += " (" + exactly(*summary.smallest_with_spill) + " with a spill file)";
+    text += " (with the same bits " + exactly(summary.smallest_same_bits) +
+            ", and with a spill file " + exactly(*summary.smallest_with_spill) + ")";
   }
   return text;
 }
