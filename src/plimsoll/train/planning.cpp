@@ -1,6 +1,7 @@
 #include "train/planning.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/cgroup.h"
@@ -8,6 +9,7 @@
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "exec/spill_file.h"
+#include "graph/op.h"
 #include "graph/verify.h"
 #include "layers/batch_norm_groups.h"
 #include "layers/optimizers.h"
@@ -412,10 +414,16 @@ Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,
   backend::KernelSetOptions options;
   options.threads = request.threads;
   options.block_set = block_set;
+  lowered.built = layers::build_programs(model, compile, batches);
+  // Blocks of other layers that hold more than a group would hold several in every slice.
+  const int64_t group = layers::batch_norm_group_of(lowered.built.set);
+  if (group > 0) {
+    const uint64_t most = std::bit_floor(static_cast<uint64_t>(group));
+    options.caps.emplace_back(graph::kBatchAxis, static_cast<int64_t>(most));
+  }
   const std::string_view name =
       request.backend.empty() ? backend::default_backend() : std::string_view(request.backend);
   lowered.backend = backend::make_backend(name, options);
-  lowered.built = layers::build_programs(model, compile, batches);
   const graph::OpRegistry& registry = ops::registry();
   const ops::Offers offers = lowered.backend->offers();
   for (graph::Program& program : lowered.built.set.programs) {
