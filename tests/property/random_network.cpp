@@ -55,7 +55,9 @@ class NetworkMaker {
       builder_.set_layer("layer" + std::to_string(layer));
       Random own(seed_ * 1000 + static_cast<uint64_t>(layer) + 7);
       x = add_layer(own, x);
-      if (group_ > 0 && layer == 0) x = batch_norm(own, x);
+      if (group_ == 0 || layer > 0) continue;
+      builder_.set_layer("norm");
+      x = batch_norm(own, x);
     }
     add_head(random, x);
     return builder_.finish();

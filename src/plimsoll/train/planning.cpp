@@ -1,6 +1,7 @@
 #include "train/planning.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/cgroup.h"
@@ -9,6 +10,7 @@
 #include "base/spill_folder.h"
 #include "exec/spill_file.h"
 #include "graph/graph_memory.h"
+#include "graph/op.h"
 #include "graph/verify.h"
 #include "layers/batch_norm_groups.h"
 #include "layers/optimizers.h"
@@ -92,7 +94,14 @@ class Lowering {
   std::unique_ptr<backend::Backend> make_backend(int block_set) const {
     const std::string_view name =
         request_.backend.empty() ? backend::default_backend() : std::string_view(request_.backend);
-    return backend::make_backend(name, kernel_options(request_, block_set));
+    backend::KernelSetOptions options = kernel_options(request_, block_set);
+    // Blocks of other layers that hold more than a group would hold several in every slice.
+    const int64_t group = layers::batch_norm_group_of(fused_.set);
+    if (group > 0) {
+      const uint64_t most = std::bit_floor(static_cast<uint64_t>(group));
+      options.caps.emplace_back(graph::kBatchAxis, static_cast<int64_t>(most));
+    }
+    return backend::make_backend(name, options);
   }
 
   const PlanRequest& request_;
