@@ -6,6 +6,7 @@
     tools/bench --mode disk               from page cache, and from disk in a group of 64 MiB
     tools/bench --mode start              from a cold start to the first step or prediction
     tools/bench --mode ladder S1c         limits held, and the same bits at each
+    tools/bench --mode watch S0a          TensorFlow's steps under plimsoll watch, and alone
 
 Each run is a process of its own, runs of all sides alternate, all read the same files from page
 cache. A run's time is the median of its steps; of several runs the least counts, and the median
@@ -40,6 +41,7 @@ USUAL = {
     "disk": ["S4"],
     "start": ["S0a", "S1a", "S1b", "S1c", "S2", "S4", "ResNet50"],
     "ladder": ["fashion"],
+    "watch": ["S0b"],
 }
 
 
@@ -159,9 +161,12 @@ def write(
 
 def measure_all(options: argparse.Namespace) -> tuple[list[Row], list[str]]:
     module = __import__(
-        {"train": "training", "predict": "inference", "start": "starting"}.get(
-            options.mode, options.mode
-        )
+        {
+            "train": "training",
+            "predict": "inference",
+            "start": "starting",
+            "watch": "watching",
+        }.get(options.mode, options.mode)
     )
     rows: list[Row] = []
     failures: list[str] = []

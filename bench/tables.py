@@ -96,6 +96,11 @@ def columns_of(mode: str, peers: list[str]) -> list[Column]:
         beside: Column = ("Keras", lambda r: seconds(r.get("keras_seconds")))
         ratio: Column = ("ratio", lambda r: times(r.get("ratio")))
         return [name, ("until", lambda r: r["what"]), time, peak, beside, ratio, last]
+    if mode == "watch":
+        alone: Column = ("alone", lambda r: seconds(r["alone_seconds"]))
+        least: Column = ("ratio", lambda r: f"{r['ratio']:.4f}")
+        middle: Column = ("of medians", lambda r: f"{r['median_ratio']:.4f}")
+        return [name, ("watched", time[1]), alone, least, middle, ("watcher", peak[1]), last]
     return [name, last]
 
 

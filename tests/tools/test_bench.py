@@ -195,3 +195,15 @@ def test_times_against_batch_and_limit(
     assert len(limits) >= 2
     assert all(r["peak_bytes"] <= r["limit_bytes"] for r in limits)
     assert len(list((tmp_path / "out").glob("*.svg"))) == 2
+
+
+def test_what_watching_costs(
+    build_dir: pathlib.Path, tmp_path: pathlib.Path, materials: pathlib.Path
+) -> None:
+    words = ["S1b", "--mode", "watch", "--steps", "5", "--repeat", "1"]
+    got = tool(build_dir, tmp_path, materials, *words)
+    assert got.code == 0, got.errors
+    (row,) = got.rows
+    assert row["ratio"] > 0.1 and 1 << 20 < row["peak_bytes"] < 64 << 20
+    assert 0 < row["alone_seconds"] < 10 and 0 < row["seconds"] < 10
+    assert "of medians" in (next((tmp_path / "out").glob("*.md"))).read_text()
