@@ -45,11 +45,8 @@ inline constexpr int64_t kWidestVector = 16;
 inline constexpr int64_t kListFilters = 16;
 inline constexpr int64_t kListWindows = 16;
 
-// Room for the filters of a window by the position that wins, or nobody, with a vector behind each
-// list.
-inline int64_t source_list(const PatchShape& s) {
-  return (s.taps + 1) * (s.filters + kWidestVector);
-}
+// Room for the filters of a window by the position that wins, with a vector behind each list.
+inline int64_t source_list(const PatchShape& s) { return s.taps * (s.filters + kWidestVector); }
 
 // Pools rows of a convolution's result, as long as that is in a cache.
 class ConvPooling {

@@ -139,7 +139,7 @@ void add_kernel_gradient(const PatchShape& s, const float* band, int64_t band_ro
 // where their patches lie in the kernel. Up to a vector behind each list is written to.
 inline void list_filters(const PatchShape& s, const float* d, const uint8_t* winner, int64_t most,
                          float* values, int32_t* offsets, int64_t* counts) {
-  for (int64_t t = 0; t <= s.taps; ++t) counts[t] = 0;
+  for (int64_t t = 0; t < s.taps; ++t) counts[t] = 0;
   int64_t first = 0;
 #if PLIMSOLL_LANES == 16
   const auto patch = static_cast<int32_t>(s.patch());
@@ -158,6 +158,7 @@ inline void list_filters(const PatchShape& s, const float* d, const uint8_t* win
 #endif
   for (int64_t f = first; f < s.filters; ++f) {
     const int64_t list = winner[f];
+    if (list >= s.taps) continue;
     const int64_t at = list * most + counts[list]++;
     values[at] = d[f];
     offsets[at] = static_cast<int32_t>(f * s.patch());
@@ -172,7 +173,7 @@ void add_source_gradient(const PatchShape& s, const float* kernel, const float* 
                          int64_t end_row, float* values, int32_t* offsets, float* band,
                          int64_t band_row) {
   const int64_t step = s.pool_columns * s.stride_columns * s.channels;
-  const int64_t most = source_list(s) / (s.taps + 1);
+  const int64_t most = source_list(s) / s.taps;
   int64_t counts[256];
   for (int64_t w = 0; w < windows; ++w) {
     list_filters(s, dy + w * s.filters, winners + w * s.filters, most, values, offsets, counts);

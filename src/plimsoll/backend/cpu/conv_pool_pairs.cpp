@@ -186,7 +186,7 @@ void spread_kernel(const PatchShape& s, const uint16_t* kernel, int64_t begin, i
 // As list_filters of conv_pool_impl.h.
 void list_filters(const PatchShape& s, const uint16_t* d, const uint8_t* winner, int64_t most,
                   uint16_t* values, int32_t* offsets, int64_t* counts) {
-  for (int64_t t = 0; t <= s.taps; ++t) counts[t] = 0;
+  for (int64_t t = 0; t < s.taps; ++t) counts[t] = 0;
   const auto patch = static_cast<int32_t>(s.patch());
   const __m512i numbers = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   __m512i offset = _mm512_mullo_epi32(numbers, _mm512_set1_epi32(patch));
@@ -207,6 +207,7 @@ void list_filters(const PatchShape& s, const uint16_t* d, const uint8_t* winner,
     offset = _mm512_add_epi32(offset, _mm512_set1_epi32(static_cast<int>(kLanes) * patch));
   }
   for (int64_t f = first; f < s.filters; ++f) {
+    if (winner[f] >= s.taps) continue;
     const int64_t at = winner[f] * most + counts[winner[f]]++;
     values[at] = d[f];
     offsets[at] = static_cast<int32_t>(f * s.patch());
@@ -218,7 +219,7 @@ void add_source_gradient(const PatchShape& s, const uint16_t* kernel, const uint
                          int64_t end_row, uint16_t* values, int32_t* offsets, float* band,
                          int64_t band_row) {
   const int64_t step = s.pool_columns * s.stride_columns * s.channels;
-  const int64_t most = source_list(s) / (s.taps + 1);
+  const int64_t most = source_list(s) / s.taps;
   int64_t counts[256];
   for (int64_t w = 0; w < windows; ++w) {
     list_filters(s, dy + w * s.filters, winners + w * s.filters, most, values, offsets, counts);

@@ -20,7 +20,6 @@ namespace {
 constexpr int64_t kColumns = 64;
 constexpr int64_t kUnits = 256;
 constexpr int64_t kPanelRow = spread_row(kColumns);
-constexpr int64_t kPanelFloats = kUnits * kPanelRow;
 // Below this many products one thread is as fast as several.
 constexpr int64_t kProductsWorthATeam = 1 << 18;
 
@@ -34,6 +33,7 @@ CpuKernel make_transposed_dense(const NodeFacts& facts, const CpuOptions& option
   const int64_t width = x.shape[x.shape.rank() - 1].count;
   const int64_t rows = facts.samples() * x.shape.elements_per_sample() / width;
   if (units <= most_units(options.isa) || rows > kMostTransposedRows) return {};
+  const int64_t panel_floats = std::min(kUnits, units) * kPanelRow;
   const int parts = rows * width * units < kProductsWorthATeam ? 1 : options.threads;
   const auto transpose = PLIMSOLL_PICK(options.isa, transpose_panel);
   const MultiplyFunction multiply = pick_multiply(options.isa);
@@ -43,7 +43,7 @@ CpuKernel make_transposed_dense(const NodeFacts& facts, const CpuOptions& option
         const float* w = input_floats(call, 1);
         float* dx = output_floats(call, 0);
         for_each_part(parts, [&](int part) {
-          float* panel = reinterpret_cast<float*>(call.scratch) + part * kPanelFloats;
+          float* panel = reinterpret_cast<float*>(call.scratch) + part * panel_floats;
           const Range share = part_of(width, kColumns, part, parts);
           for (int64_t column = share.begin; column < share.end; column += kColumns) {
             const int64_t columns = std::min(kColumns, share.end - column);
@@ -65,7 +65,7 @@ CpuKernel make_transposed_dense(const NodeFacts& facts, const CpuOptions& option
           }
         });
       },
-      Bytes(parts * kPanelFloats * 4));
+      Bytes(parts * panel_floats * 4));
 }
 
 }  // namespace plimsoll::backend::cpu

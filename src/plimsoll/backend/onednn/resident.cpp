@@ -10,7 +10,7 @@ namespace plimsoll::backend::onednn {
 namespace {
 
 // Equal runs differ by half a MiB: a fault maps what the page cache holds around it.
-constexpr Bytes kEngineBytes = 15_MiB + 320_KiB;
+constexpr Bytes kEngineBytes = 15_MiB + 256_KiB;
 // A thread that kernels share their work with: its stacks, and code that runs on it alone.
 constexpr Bytes kThreadBytes = 160_KiB;
 // Loading the library walks through its initializers, making primitives through the code of all
