@@ -51,5 +51,6 @@ def test_a_long_search(plimsoll: Path, tmp_path: Path) -> None:
         plimsoll, "plan", model, "--batch", 64, "--optimizer", "adam", "--loss", "mse",
         "--memory", "40MiB", "--plan-time", 3,
     ])  # fmt: skip
-    assert "\rplanning within 40 MiB … 1 s" in shown
+    assert "\r\x1b[Kplanning within 40 MiB … 1 s" in shown
+    assert "\r\x1b[Kplanning ways out of the limit … " in shown
     assert shown.endswith("\r\x1b[K")
