@@ -69,8 +69,8 @@ std::string to_text(const MachineSpeed& machine);
 std::string to_text(const Profile& profile);
 // {"machine": {"isa", "threads", "flops_per_second", "bf16_flops_per_second", "bytes_per_second"}
 // or null, "programs": [{"program", "runs", "seconds", "rows": [{"layer", "what", "kind", "op",
-// "calls", "seconds", "share", "flops", "bytes", "bf16", "limit_seconds"}]}]}; limit_seconds is null
-// where there is none.
+// "calls", "seconds", "share", "flops", "bytes", "bf16", "limit_seconds"}]}]}; limit_seconds is
+// null where there is none.
 std::string to_json(const Profile& profile);
 // The last run of that program, in Chrome's trace event format (chrome://tracing,
 // Perfetto): complete events, microseconds; each event's args say its layer, operator, and its

@@ -73,8 +73,7 @@ void add_few_channels_picked(const PatchShape& s, const float* band, int64_t ban
         const Floats top = load_first(x, reach);
         const Floats bottom = load_first(x + tap_row, reach);
         for (int i = 0; i < kRun; ++i) {
-          total[r][i] =
-              multiply_add_lanes(passes, d, pick(top, bottom, corner + i), total[r][i]);
+          total[r][i] = multiply_add_lanes(passes, d, pick(top, bottom, corner + i), total[r][i]);
         }
       }
       bias = add_lanes(passes, bias, d);
