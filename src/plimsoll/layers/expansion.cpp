@@ -127,6 +127,7 @@ std::vector<ValueId> Expansion::operands(const Layer& layer, std::string_view op
   const bool narrow = precision_ == Precision::kBFloat16 ||
                       (precision_ == Precision::kOfLayers && layer.computes_in_bfloat16());
   std::vector<ValueType> types;
+  types.reserve(inputs.size());
   for (ValueId input : inputs) types.push_back(builder_.type(input));
   const std::vector<DType> wanted = wanted_dtypes(op, types, narrow);
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -23,7 +23,8 @@ struct GroupMoments {
   template <typename T>
   static GroupMoments of(const Operand& x, double* scratch) {
     const int64_t channels = row_length(x);
-    const GroupMoments m{scratch, scratch + channels, static_cast<double>(count_of(x) / channels)};
+    const int64_t rows = count_of(x) / channels;
+    const GroupMoments m{scratch, scratch + channels, static_cast<double>(rows)};
     std::fill_n(scratch, 2 * channels, 0.0);
     m.for_each_row<T>(x, [&](const T* in) {
       for (int64_t c = 0; c < channels; ++c) m.mean[c] += static_cast<double>(in[c]);
