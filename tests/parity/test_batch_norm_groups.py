@@ -28,7 +28,7 @@ SIZES = [(64, 4), (64, 8), (64, 32), (19, 4)]
 # Groups that are no multiple of the blocks of other layers.
 ODD = [(20, 6)]
 # How far a ReLU that falls to the other side of zero moves the weights in twenty steps. Whether one
-# does in a few disturbed runs is chance: 2.6e-5 is seen at 64 in groups of 4, nothing in groups of 32.
+# does in a few disturbed runs is chance: 2.6e-5 is seen at 64 in groups of 4, nothing at 32.
 FLIP = 5e-5
 
 
