@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 from pathlib import Path
 
@@ -51,6 +52,6 @@ def test_a_long_search(plimsoll: Path, tmp_path: Path) -> None:
         plimsoll, "plan", model, "--batch", 64, "--optimizer", "adam", "--loss", "mse",
         "--memory", "40MiB", "--plan-time", 3,
     ])  # fmt: skip
-    assert "\r\x1b[Kplanning within 40 MiB … 1 s" in shown
-    assert "\r\x1b[Kplanning ways out of the limit … " in shown
+    # What it was at after a second is the machine's business.
+    assert re.search("\r\x1b\\[K[^\r]+ … 1 s", shown)
     assert shown.endswith("\r\x1b[K")
