@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from batch_norm_network import loss, network
 from harness import (
     Case,
     build_in,
@@ -19,7 +20,6 @@ from harness import (
     shaken_weights,
     worst_gradient,
 )
-from keras import layers as L
 
 STEPS = 20
 RATE = 0.05
@@ -32,22 +32,12 @@ ODD = [(20, 6)]
 FLIP = 5e-5
 
 
-def network() -> keras.Model:
-    def block(filters: int, x: keras.KerasTensor) -> keras.KerasTensor:
-        x = L.Conv2D(filters, 3, padding="same", use_bias=False)(x)
-        return L.ReLU()(L.BatchNormalization()(x))
-
-    x = keras.Input((32, 32, 3))
-    y = block(32, L.MaxPooling2D(2)(block(16, x)))
-    return keras.Model(x, L.Dense(10)(L.GlobalAveragePooling2D()(y)))
-
-
 def make_case(batch: int, steps: int) -> Case:
     source = np.random.default_rng(5)
     contrast = np.exp(source.normal(size=(batch * steps, 1, 1, 3)))  # images are no two alike
     x = (contrast * source.normal(size=(batch * steps, 32, 32, 3))).astype("float32")
     y = source.integers(0, 10, batch * steps).astype("int32")
-    return Case(network, x, y, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return Case(network, x, y, loss())
 
 
 class Accumulation:

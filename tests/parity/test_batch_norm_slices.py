@@ -6,24 +6,10 @@ from pathlib import Path
 
 import keras
 import numpy as np
+from batch_norm_network import loss, network
 from harness import Case, read_keras, run_plimsoll, save_case
-from keras import layers as L
 
 BATCH, STEPS = 64, 20
-
-
-def network() -> keras.Model:
-    def block(filters: int, x: keras.KerasTensor) -> keras.KerasTensor:
-        x = L.Conv2D(filters, 3, padding="same", use_bias=False)(x)
-        return L.ReLU()(L.BatchNormalization()(x))
-
-    x = keras.Input((32, 32, 3))
-    y = block(32, L.MaxPooling2D(2)(block(16, x)))
-    return keras.Model(x, L.Dense(10)(L.GlobalAveragePooling2D()(y)))
-
-
-def loss() -> keras.losses.Loss:
-    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
 def train_in_keras(case: Case, weights: list[np.ndarray], slices: int) -> np.ndarray:

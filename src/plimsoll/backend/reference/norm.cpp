@@ -2,22 +2,11 @@
 
 #include <algorithm>
 
-#include "backend/reference/loops.h"
-#include "backend/reference/problem.h"
+#include "backend/reference/channel_moments.h"
 #include "ops/rules.h"
 
 namespace plimsoll::backend::reference {
 namespace {
-
-int64_t channels_of(const Problem& problem) {
-  const Shape& x = problem.inputs[0].shape;
-  return x[x.rank() - 1].count;
-}
-
-template <int kDoublesPerChannel>
-Bytes channel_scratch(const Problem& problem) {
-  return Bytes(kDoublesPerChannel * channels_of(problem) * int64_t{sizeof(double)});
-}
 
 // 1 / sqrt(variance + epsilon)
 template <typename T>
@@ -54,17 +43,7 @@ std::unique_ptr<Kernel> make_channel_moments(const Problem& problem) {
       const auto rows = static_cast<double>(row_count);
       auto* means = reinterpret_cast<double*>(call.scratch);
       double* m2s = means + channels;
-      std::fill(means, m2s + channels, 0.0);
-      for_each_index<1>(row_dims(x), {x.strides}, [&](const auto& at, int64_t) {
-        const T* in = data_of<T>(x) + at[0];
-        for (int64_t c = 0; c < channels; ++c) means[c] += static_cast<double>(in[c]);
-      });
-      for (int64_t c = 0; c < channels; ++c) means[c] /= rows;
-      for_each_index<1>(row_dims(x), {x.strides}, [&](const auto& at, int64_t) {
-        const T* in = data_of<T>(x) + at[0];
-        for (int64_t c = 0; c < channels; ++c)
-          m2s[c] += square(static_cast<double>(in[c]) - means[c]);
-      });
+      find_channel_moments<T>(x, means, m2s);
       T* mean = data_of<T>(call.outputs[0]);
       T* m2 = mean + call.outputs[0].strides[0];
       const int64_t above = width == 0 ? 0 : x.dims[0] * call.begin[image_axis] * width;

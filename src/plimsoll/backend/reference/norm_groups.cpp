@@ -2,17 +2,10 @@
 
 #include <algorithm>
 
-#include "backend/reference/loops.h"
-#include "backend/reference/problem.h"
+#include "backend/reference/channel_moments.h"
 
 namespace plimsoll::backend::reference {
 namespace {
-
-template <int kDoublesPerChannel>
-Bytes channel_scratch(const Problem& problem) {
-  const Shape& x = problem.inputs[0].shape;
-  return Bytes(kDoublesPerChannel * x[x.rank() - 1].count * int64_t{sizeof(double)});
-}
 
 // Mean and variance of each channel of a group.
 struct GroupMoments {
@@ -25,27 +18,12 @@ struct GroupMoments {
     const int64_t channels = row_length(x);
     const int64_t rows = count_of(x) / channels;
     const GroupMoments m{scratch, scratch + channels, static_cast<double>(rows)};
-    std::fill_n(scratch, 2 * channels, 0.0);
-    m.for_each_row<T>(x, [&](const T* in) {
-      for (int64_t c = 0; c < channels; ++c) m.mean[c] += static_cast<double>(in[c]);
-    });
-    for (int64_t c = 0; c < channels; ++c) m.mean[c] /= m.rows;
-    m.for_each_row<T>(x, [&](const T* in) {
-      for (int64_t c = 0; c < channels; ++c) {
-        m.variance[c] += square(static_cast<double>(in[c]) - m.mean[c]);
-      }
-    });
+    find_channel_moments<T>(x, m.mean, m.variance);
     for (int64_t c = 0; c < channels; ++c) m.variance[c] /= m.rows;
     return m;
   }
 
   double inverse(int64_t c, double epsilon) const { return 1.0 / std::sqrt(variance[c] + epsilon); }
-
-  template <typename T, typename Body>
-  static void for_each_row(const Operand& x, Body body) {
-    for_each_index<1>(row_dims(x), {x.strides},
-                      [&](const auto& at, int64_t) { body(data_of<T>(x) + at[0]); });
-  }
 };
 
 std::unique_ptr<Kernel> make_batch_norm_groups(const Problem& problem) {
