@@ -35,7 +35,7 @@ class KernelGradient {
         narrow_(facts.inputs[0].dtype == DType::kBFloat16),
         use_bias_(facts.outputs.size() > 1),
         few_(few_channels_loop(p_.shape, options.isa)),
-        loop_(few_ != nullptr ? few_ : PLIMSOLL_PICK(options.isa, add_kernel_gradient)),
+        loop_(few_ != nullptr ? few_ : PLIMSOLL_PICK(options.isa, add_kernel_gradient<float>)),
         pairs_(narrow_ && few_ == nullptr ? paired_loops(options) : nullptr),
         store_(PLIMSOLL_PICK(options.isa, store_kernel_gradient)) {
     if (pairs_ != nullptr) round_up_to_pairs(p_.shape);
@@ -181,7 +181,7 @@ class SourceGradient {
         isa_(options.isa),
         narrow_(facts.inputs[0].dtype == DType::kBFloat16),
         pairs_(narrow_ ? paired_loops(options) : nullptr),
-        loop_(PLIMSOLL_PICK(options.isa, add_source_gradient)),
+        loop_(PLIMSOLL_PICK(options.isa, add_source_gradient<float>)),
         spread_(PLIMSOLL_PICK(options.isa, spread_kernel)) {
     if (pairs_ != nullptr) round_up_to_pairs(p_.shape);
     const PatchShape& s = p_.shape;
@@ -306,7 +306,7 @@ class SourceGradient {
   Isa isa_;
   bool narrow_;               // dy, the kernel and dx are bfloat16
   const PairedLoops* pairs_;  // of bfloat16; null: widened
-  decltype(&generic::add_source_gradient) loop_;
+  decltype(&generic::add_source_gradient<float>) loop_;
   decltype(&generic::spread_kernel) spread_;
   int parts_ = 1;
   int64_t kernel_ = 0;  // floats

@@ -95,9 +95,11 @@ inline void add_rows(int64_t columns, const List& list, const uint16_t* from, in
 }
 
 // sums[r][·] += Σ over the list of value · from[offset + r][·], of `row` numbers each.
-void add_list(int64_t rows, int64_t row, const List& list, const uint16_t* from, int64_t from_row,
-              float* sums, int64_t sums_row) {
-  if (list.count == 0) return;
+void add_list(int64_t rows, int64_t row, const uint16_t* values, const int32_t* offsets,
+              int64_t count, const uint16_t* from, int64_t from_row, float* sums,
+              int64_t sums_row) {
+  if (count == 0) return;
+  const List list{values, offsets, count};
   const int64_t columns = row / kPairedRow;
   for (; rows >= kMostRows; rows -= kMostRows) {
     add_rows<kMostRows>(columns, list, from, from_row, sums, sums_row);
@@ -113,49 +115,6 @@ float number(uint16_t half) {
   float value;
   std::memcpy(&value, &bits, sizeof value);
   return value;
-}
-
-void add_kernel_gradient(const PatchShape& s, const uint16_t* band, int64_t band_row,
-                         const uint16_t* dy, const uint8_t* winners, int64_t windows, int64_t begin,
-                         int64_t end, float* sums, float* bias_sums) {
-  int32_t tap_offset[256] = {};
-  for (int64_t t = 0; t < s.taps; ++t) {
-    tap_offset[t] = static_cast<int32_t>(t / s.pool_columns * s.stride_rows * band_row +
-                                         t % s.pool_columns * s.stride_columns * s.channels);
-  }
-  const auto step = static_cast<int32_t>(s.pool_columns * s.stride_columns * s.channels);
-  uint16_t values[kListFilters][kListWindows];
-  int32_t offsets[kListFilters][kListWindows];
-  for (int64_t first = 0; first < windows; first += kListWindows) {
-    const int64_t last = first + kListWindows < windows ? first + kListWindows : windows;
-    for (int64_t group = begin; group < end; group += kListFilters) {
-      const int64_t filters = group + kListFilters < end ? kListFilters : end - group;
-      int64_t counts[kListFilters] = {};
-      float totals[kListFilters] = {};
-      const auto list = [&](int64_t w, int64_t f, const uint16_t* d, const uint8_t* winner) {
-        const bool passes = winner[f] < s.taps;
-        values[f][counts[f]] = d[f];
-        offsets[f][counts[f]] = static_cast<int32_t>(w) * step + tap_offset[winner[f]];
-        counts[f] += passes ? 1 : 0;
-        totals[f] += passes ? number(d[f]) : 0.0f;
-      };
-      for (int64_t w = first; w < last; ++w) {
-        const uint16_t* d = dy + w * s.filters + group;
-        const uint8_t* winner = winners + w * s.filters + group;
-        if (filters == kListFilters) {
-#pragma GCC unroll 16
-          for (int64_t f = 0; f < kListFilters; ++f) list(w, f, d, winner);
-        } else {
-          for (int64_t f = 0; f < filters; ++f) list(w, f, d, winner);
-        }
-      }
-      for (int64_t f = 0; f < filters; ++f) {
-        bias_sums[group + f] += totals[f];
-        add_list(s.kernel_rows, s.row, {values[f], offsets[f], counts[f]}, band, band_row,
-                 sums + (group + f) * s.patch(), s.row);
-      }
-    }
-  }
 }
 
 void put_in_order(float* sums, int64_t count) {
@@ -214,31 +173,10 @@ void list_filters(const PatchShape& s, const uint16_t* d, const uint8_t* winner,
   }
 }
 
-void add_source_gradient(const PatchShape& s, const uint16_t* kernel, const uint16_t* dy,
-                         const uint8_t* winners, int64_t windows, int64_t first_row,
-                         int64_t end_row, uint16_t* values, int32_t* offsets, float* band,
-                         int64_t band_row) {
-  const int64_t step = s.pool_columns * s.stride_columns * s.channels;
-  const int64_t most = source_list(s) / s.taps;
-  int64_t counts[256];
-  for (int64_t w = 0; w < windows; ++w) {
-    list_filters(s, dy + w * s.filters, winners + w * s.filters, most, values, offsets, counts);
-    for (int64_t t = 0; t < s.taps; ++t) {
-      const int64_t top = t / s.pool_columns * s.stride_rows;
-      const int64_t skipped = first_row > top ? first_row - top : 0;
-      const int64_t bottom = top + s.kernel_rows < end_row ? top + s.kernel_rows : end_row;
-      if (bottom <= top + skipped) continue;
-      add_list(bottom - top - skipped, s.row, {values + t * most, offsets + t * most, counts[t]},
-               kernel + skipped * s.row, s.row,
-               band + (top + skipped) * band_row + w * step +
-                   t % s.pool_columns * s.stride_columns * s.channels,
-               band_row);
-    }
-  }
-}
+#include "backend/cpu/conv_pool_walk_impl.h"
 
-constexpr PairedLoops kLoops = {add_kernel_gradient, put_in_order, spread_kernel,
-                                add_source_gradient};
+constexpr PairedLoops kLoops = {add_kernel_gradient<uint16_t>, put_in_order, spread_kernel,
+                                add_source_gradient<uint16_t>};
 
 }  // namespace
 }  // namespace plimsoll::backend::cpu
