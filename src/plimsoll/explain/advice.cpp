@@ -45,6 +45,7 @@ void set_command(const Case& found, Explanation& explanation) {
   if (!memory || !trains(explanation.cause_label)) return;
   // Servers, libraries and languages in which nobody trains what Plimsoll plans.
   if (found.main.family == Family::kOtherHost || found.main.family == Family::kOtherGpu) return;
+  if (found.main.note == "yarn") return;
   if (explanation.resource == Resource::kHostMemory && explanation.cause_label == Cause::kUnknown) {
     explanation.plimsoll_command = "plimsoll watch -- COMMAND";
     return;

@@ -254,7 +254,8 @@ void dataset_copied(const Case& found, Explanation& explanation) {
   add_advice(explanation,
              "Hand the data over in batches: a generator, or a data set that stays on "
              "the host.",
-             size_words(explanation.bytes) + " -> one batch",
+             explanation.bytes ? size_words(explanation.bytes) + " -> one batch" : "",
+
              is_tensorflow(found)
                  ? "with tf.device(\"CPU:0\"): ds = tf.data.Dataset.from_tensor_slices((x, y))\n"
                    "model.fit(ds.batch(32).prefetch(1))"
@@ -352,6 +353,7 @@ void single_tensor(const Case& found, Explanation& explanation) {
 }
 
 void unknown(const Case& found, Explanation& explanation) {
+  if (advise_program(found, explanation)) return look_at_users(explanation);
   const bool tiny =
       explanation.bytes.value_or(explanation.tensor_bytes_from_shape.value_or(kMiB)) < kMiB;
   if (tiny || found.weights) {

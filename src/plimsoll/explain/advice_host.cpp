@@ -84,7 +84,18 @@ void fewer_workers(const Case& found, Explanation& explanation) {
                              : "workers=1");
 }
 
+// An executor's container holds Java's heap and, outside of it, Python workers and buffers.
+void executor(Explanation& explanation) {
+  add_advice(explanation, "Give the container more beside the heap: that is where Python works.",
+             "container = heap + overhead; the default overhead is a tenth of the heap",
+             "--conf spark.executor.memoryOverhead=2g");
+  add_advice(explanation, "Smaller partitions, or fewer of them at once in one executor.",
+             "memory of an executor's tasks is their number times one of them",
+             "--conf spark.sql.shuffle.partitions=800 --conf spark.executor.cores=2");
+}
+
 void container(const Case& found, Explanation& explanation) {
+  if (found.main.note == "yarn") return executor(explanation);
   std::string code = "docker run --memory=16g ...";
   if (found.main.family == Family::kSlurmOom) code = "#SBATCH --mem=32G";
   if (found.main.family == Family::kSchedulerLimit) {
@@ -171,6 +182,15 @@ void own_limit(const Case& found, Explanation& explanation) {
                "static uint8_t tensor_arena[kArenaBytes];");
     return;
   }
+  if (found.main.note == "own_pool") {
+    add_advice(explanation,
+               "Take a newer version of the program, or a model file made for this one: the sizes "
+               "are reckoned wrongly for this model.",
+               size_words(explanation.bytes) + " needed in all", "");
+    add_advice(explanation, "A shorter context or a smaller batch needs less of the pool.", "",
+               "llama-cli -m MODEL -c 2048 -b 256");
+    return;
+  }
   add_advice(explanation, "Raise the runtime's own limit, up to what the machine or container has.",
              "",
              found.framework == "dask" ? "Client(memory_limit=\"16GiB\")"
@@ -195,6 +215,12 @@ void unknown(const Case& found, Explanation& explanation) {
   add_advice(explanation,
              "Run it again under a guard that records the memory and says who ended it.", "",
              "plimsoll watch -- python train.py");
+  if (found.main.family == Family::kKilled &&
+      found.document.find("dataloader worker") != std::string::npos) {
+    add_advice(explanation, "If it says memory: fewer workers, each of which may hold a copy.",
+               "memory of the workers is their number times one of them",
+               "DataLoader(dataset, num_workers=1)");
+  }
   if (found.main.note == "library") {
     add_advice(explanation, "Look at the limit, and raise it where the program is started.",
                "a framework's libraries take several GiB of address space, and little of it as RAM",

@@ -8,6 +8,8 @@
 namespace plimsoll::explain {
 
 void advise_device(const Case& found, Explanation& explanation);
+// Options of a program that the log names; false where it names none. Says its usual reasons too.
+bool advise_program(const Case& found, Explanation& explanation);
 void advise_host(const Case& found, Explanation& explanation);
 void advise_limits(const Case& found, Explanation& explanation);
 // Wrong advice that the log or script shows, and what is true instead.

@@ -88,6 +88,7 @@ struct Choice {
   bool survived = false;
   size_t last = 0;  // where the last refusal of its group stands
   const Sighting* overcome = nullptr;
+  bool fatal = false;  // though such a refusal is often survived
 };
 
 Choice choose_refusal(const Document& document, const Facts& facts) {
@@ -123,7 +124,7 @@ Choice choose_refusal(const Document& document, const Facts& facts) {
   const bool survived = !only_warnings && std::none_of(fatal.begin(), fatal.end(), [](auto* s) {
     return is_kill(*s);
   }) && went_on(facts, last_line, std::numeric_limits<int64_t>::max());
-  return {best, survived, last, nullptr};
+  return {best, survived, last, nullptr, false};
 }
 
 // The last of the most telling ones; what others report of a process that failed comes behind.
@@ -138,17 +139,29 @@ const Sighting* last_ending(const Facts& facts) {
   return best;
 }
 
+// A driver refused memory and the program gave up at once: a check that failed.
+bool aborted_over(const Document& document, const Sighting& refusal, size_t last,
+                  const Sighting& ending) {
+  constexpr int64_t kAtOnce = 20;  // lines
+  return refusal.family == Family::kTfDriverAlloc && ending.family == Family::kCrash &&
+         ending.note == "SIGABRT" &&
+         document.number_at(ending.at) - document.number_at(last) <= kAtOnce;
+}
+
 // A refusal that ended the program explains its end; one that did not leaves that to what came
 // behind it.
 Choice choose(const Document& document, const Facts& facts) {
   const Choice refusal = choose_refusal(document, facts);
   const Sighting* ending = last_ending(facts);
   if (ending == nullptr) return refusal;
-  if (refusal.main == nullptr) return {ending, false, ending->at, nullptr};
+  if (refusal.main == nullptr) return {ending, false, ending->at, nullptr, false};
   const bool harmless =
       refusal.survived || refusal.main->survivable || refusal.main->family == Family::kMemorySeries;
   if (!harmless || ending->at < refusal.last) return refusal;
-  return {ending, false, ending->at, refusal.survived ? refusal.main : nullptr};
+  if (aborted_over(document, *refusal.main, refusal.last, *ending)) {
+    return {refusal.main, false, refusal.last, nullptr, true};
+  }
+  return {ending, false, ending->at, refusal.survived ? refusal.main : nullptr, false};
 }
 
 bool fits_shape(std::optional<int64_t> shape_bytes, std::optional<int64_t> bytes) {
@@ -255,7 +268,18 @@ void choose_pool(Case& found) {
   found.pool.seen = true;
 }
 
-bool is_weight_name(std::string_view op) {
+// "training/Adam/gradients/block/Conv2D_grad/…" is a gradient that the optimizer's scope holds, of
+// an activation as likely as of a weight: what it is of stands behind.
+std::string_view without_gradient_scope(std::string_view op) {
+  for (std::string_view scope : {"gradients/", "gradients_1/", "gradients_2/"}) {
+    const size_t at = op.find(scope);
+    if (at != std::string_view::npos) return op.substr(at + scope.size());
+  }
+  return op;
+}
+
+bool is_weight_name(std::string_view whole) {
+  const std::string_view op = without_gradient_scope(whole);
   static constexpr std::string_view kMarks[] = {
       "/adam",       "adam/",      "adam_",       "momentum",         "rmsprop",
       "adagrad",     "optimizer",  "initializer", "truncated_normal", "random_uniform",
@@ -348,6 +372,7 @@ Case build_case(const Document& document, const Facts& facts) {
   found.found = true;
   found.survived = choice.survived;
   found.main = *main;
+  if (choice.fatal) found.main.survivable = false;
   if (choice.overcome != nullptr) found.overcome = *choice.overcome;
   if (found.main.dtype.empty() && main->shape) found.main.dtype = main->attribute_dtype;
   found.dtype = found.main.dtype;

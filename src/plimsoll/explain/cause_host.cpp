@@ -99,6 +99,11 @@ std::optional<Diagnosis> other_programs(const Case& found) {
                "The arena that the program gave the interpreter is smaller than the model's "
                "tensors; its size is a constant of the program.");
   }
+  if (found.main.note == "own_pool") {
+    return say(found, Cause::kMemoryLimitTooSmall, 0.75,
+               "A pool whose size the program reckons in advance is smaller than what it then puts "
+               "into it; the machine's memory has nothing to do with it.");
+  }
   if (found.main.note == "heap") {
     return say(found, Cause::kMemoryLimitTooSmall, 0.75,
                "The runtime's own limit was reached, whatever the machine has: it is set when the "

@@ -37,8 +37,8 @@ std::optional<Diagnosis> dataset_on_device(const Case& found) {
   if (!large && !constant) return std::nullopt;
   Diagnosis result =
       say(found, Cause::kDatasetCopiedToDevice, large ? 0.75 : 0.55,
-          "An input array (" + size_words(found.main.bytes) +
-              ") is copied whole to the device as one constant before any batch is cut from it. "
+          "An input array" + (found.main.bytes ? " (" + size_words(found.main.bytes) + ")" : "") +
+              " is copied whole to the device as one constant before any batch is cut from it. "
               "Its size is the data set's, so the batch has no influence on it.");
   if (copy != nullptr && copy->at != found.main.at) result.evidence.push_back(copy->at);
   return result;

@@ -84,6 +84,13 @@ bool is_dropped(uint32_t code) {
          (code >= 0xfff9 && code <= 0xfffb);
 }
 
+// Characters that stay as they are, whatever stands beside them.
+constexpr std::array<bool, 256> kIsPlain = [] {
+  std::array<bool, 256> is_plain{};
+  for (size_t c = ' '; c < 0x7f; ++c) is_plain[c] = c != '[' && c != '&';
+  return is_plain;
+}();
+
 // Appends the character at `at` in its clean form and returns how many bytes it took.
 size_t append_character(std::string_view raw, size_t at, std::string& out) {
   const char c = raw[at];
@@ -139,11 +146,20 @@ std::string_view without_quote_marks(std::string_view line) {
 std::string plain_text(std::string_view raw) {
   std::string plain;
   plain.reserve(raw.size());
-  for (size_t at = 0; at < raw.size();) at += append_character(raw, at, plain);
+  for (size_t at = 0; at < raw.size();) {
+    size_t end = at;
+    while (end < raw.size() && kIsPlain[static_cast<uint8_t>(raw[end])]) ++end;
+    plain.append(raw.substr(at, end - at));
+    at = end;
+    if (at < raw.size()) at += append_character(raw, at, plain);
+  }
   return plain;
 }
 
 std::string without_long_runs(std::string_view line) {
+  constexpr std::string_view kRun = "         ";
+  static_assert(kRun.size() == kLongRun + 1);
+  if (!line.ends_with("  ") && line.find(kRun) == std::string_view::npos) return std::string(line);
   std::string result;
   result.reserve(line.size());
   for (size_t at = 0; at < line.size();) {

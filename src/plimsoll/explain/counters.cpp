@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "explain/number.h"
@@ -39,16 +40,25 @@ double median(std::vector<double> values) {
   return values[middle];
 }
 
+constexpr std::string_view kOfSize = " of size ";
+
+// Dumps have millions of lines; no search that halts at every blank.
+size_t find_of_size(std::string_view text) {
+  static const std::boyer_moore_horspool_searcher searcher(kOfSize.begin(), kOfSize.end());
+  const auto found = std::search(text.begin(), text.end(), searcher);
+  return found == text.end() ? npos : static_cast<size_t>(found - text.begin());
+}
+
 // Whether the line may have been cut within what is counted: in a figure, or before it.
 bool may_be_cut(std::string_view text) {
   constexpr size_t kWrapColumn = 70;
   constexpr size_t kLongest = 1000;
   if (text.size() < kWrapColumn || text.size() > kLongest) return false;
-  const size_t of = text.find(" of size ");
+  const size_t of = find_of_size(text);
   if (of == npos && find_ignoring_case(text, "total chunks:") != npos) {
     return text.find("in use in bin") == npos;
   }
-  return of == npos || is_digit(text.back()) || of + 9 >= text.size();
+  return of == npos || is_digit(text.back()) || of + kOfSize.size() >= text.size();
 }
 
 }  // namespace
@@ -75,11 +85,12 @@ void ChunkCounter::add_bin(int64_t line, std::string_view text) {
   }
 }
 
-void ChunkCounter::add_summary(int64_t line, std::string_view text, size_t at) {
+// "K Chunks of size N": `at` behind K, `size_at` at N.
+void ChunkCounter::add_summary(int64_t line, std::string_view text, size_t at, size_t size_at) {
   size_t start = at;
   while (start > 0 && is_digit(text[start - 1])) --start;
   const std::optional<int64_t> chunks = read_integer(text, start);
-  const int64_t size = integer_after(text, "chunks of size ", at);
+  const int64_t size = read_integer(text, size_at).value_or(-1);
   if (!chunks || size <= 0 || *chunks > kLargestNumber / size) return;
   const int64_t total = *chunks * size;
   add_bounded(counts_.summary_bytes, total);
@@ -111,18 +122,56 @@ void ChunkCounter::add_behind(std::string_view text, bool is_new) {
 
 void ChunkCounter::count_waiting() {
   if (waiting_.empty()) return;
-  const std::string text = std::exchange(waiting_, {});
-  count(waiting_line_, text);
+  count(waiting_line_, waiting_);
+  waiting_.clear();
+}
+
+// The two usual kinds of lines, as TensorFlow prints them: "K Chunks of size N totalling S" and
+// "InUse at 7f… of size N next M".
+bool ChunkCounter::count_sized(int64_t line, std::string_view text) {
+  const size_t of = find_of_size(text);
+  if (of == npos) return false;
+  const size_t size_at = of + kOfSize.size();
+  const std::string_view before = text.substr(0, of);
+  if (before.ends_with(" Chunks")) {
+    add_summary(line, text, of - std::string_view(" Chunks").size(), size_at);
+    return true;
+  }
+  constexpr size_t kLongestAddress = 48;
+  const size_t at = before.rfind(" at ");
+  if (at == npos || of - at > kLongestAddress) return false;
+  std::string_view state = before.substr(0, at);
+  if (state.ends_with(' ')) state.remove_suffix(1);
+  const bool free = state.ends_with("Free");
+  if (!free && !state.ends_with("InUse") && !state.ends_with("Chunk")) return false;
+  size_t end = size_at;
+  add_chunk(line, free, read_integer(text, end).value_or(-1));
+  return true;
+}
+
+void ChunkCounter::add_chunk(int64_t line, bool free, int64_t size) {
+  if (size < 0 || size > (int64_t{1} << 50)) return;
+  if (free) {
+    add_free(line, size);
+  } else {
+    add_bounded(counts_.used_bytes, size);
+    ++counts_.used_chunks;
+  }
+}
+
+void ChunkCounter::note_line(int64_t line) {
+  counts_.last_line = line;
+  if (counts_.first_line == 0) counts_.first_line = line;
 }
 
 void ChunkCounter::count(int64_t line, std::string_view printed) {
+  if (count_sized(line, printed)) return note_line(line);
   std::string text(printed);
   std::transform(text.begin(), text.end(), text.begin(), to_lower);
   if (text.find("total chunks:") != npos) return add_bin(line, text);
-  counts_.last_line = line;
-  if (counts_.first_line == 0) counts_.first_line = line;
+  note_line(line);
   if (const size_t at = text.find(" chunks of size "); at != npos) {
-    return add_summary(line, text, at);
+    return add_summary(line, text, at, at + std::string_view(" chunks of size ").size());
   }
   if (const size_t at = text.find("in_use: 0"); at != npos) {
     size_t size_at = text.find("size: ");
@@ -134,14 +183,8 @@ void ChunkCounter::count(int64_t line, std::string_view printed) {
     return;
   }
   const size_t at = text.find(" at ");
-  const int64_t size = at == npos ? -1 : integer_after(text, " of size ", at);
-  if (size < 0 || size > (int64_t{1} << 50)) return;
-  if (text.find("free") < at) {
-    add_free(line, size);
-  } else {
-    add_bounded(counts_.used_bytes, size);
-    ++counts_.used_chunks;
-  }
+  if (at == npos) return;
+  add_chunk(line, text.find("free") < at, integer_after(text, kOfSize, at));
 }
 
 void MemorySeries::add(int64_t line, std::string_view text) {

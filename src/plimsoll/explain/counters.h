@@ -48,10 +48,13 @@ class ChunkCounter {
 
  private:
   void count(int64_t line, std::string_view text);
+  bool count_sized(int64_t line, std::string_view text);
   void count_waiting();
   void add_bin(int64_t line, std::string_view text);
-  void add_summary(int64_t line, std::string_view text, size_t at);
+  void add_summary(int64_t line, std::string_view text, size_t at, size_t size_at);
+  void add_chunk(int64_t line, bool free, int64_t size);
   void add_free(int64_t line, int64_t size);
+  void note_line(int64_t line);
 
   ChunkCounts counts_;
   std::string waiting_;

@@ -61,6 +61,11 @@ std::optional<int64_t> Cursor::integer() {
   return value;
 }
 
+std::optional<int64_t> Cursor::inner_integer() {
+  const std::optional<int64_t> value = integer();
+  return document_->is_cut_at(at_) ? std::nullopt : value;
+}
+
 std::optional<Size> Cursor::size() {
   const std::string& text = document_->text();
   // Number and unit without soft breaks, and where each kept character stood.

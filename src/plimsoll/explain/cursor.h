@@ -37,6 +37,9 @@ class Cursor {
   bool seek(std::string_view phrase, size_t reach = 4096);
 
   std::optional<int64_t> integer();
+  // The same where something follows in every message: none where the log ends behind its digits,
+  // as there may have been more of them.
+  std::optional<int64_t> inner_integer();
   // A number with a unit; blanks between them are allowed. "4⏎0.30 GiB" is 40.30 GiB.
   std::optional<Size> size();
   // "[3,3,512]", "(172928, 32001)", "[]"; nothing when cut or when a part is no number.

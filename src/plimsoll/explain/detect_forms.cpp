@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "explain/cursor.h"
@@ -17,6 +18,11 @@ constexpr std::string_view kDriverOnly = "driver";
 constexpr std::string_view kUsed = "used";
 constexpr std::string_view kLimitLabel = "exceeded limit ";
 
+// Their number ends the message, or its line.
+constexpr std::array<std::string_view, 6> kLastFigures = {
+    "requested memory: ", "buffer of size ",     "space device stream 0x0 size ",
+    "calloc async ",      "mtlbuffer for size ", "allocation failed for size::"};
+
 // The figure behind `label`, nearest to the phrase: behind it first.
 std::optional<Size> figure_near(const Document& document, std::string_view label, size_t at) {
   const size_t from = at > kBefore ? at - kBefore : 0;
@@ -26,7 +32,17 @@ std::optional<Size> figure_near(const Document& document, std::string_view label
   Cursor cursor(document, document.match(label, found));
   cursor.skip_blanks();
   if (std::optional<Size> size = cursor.size()) return size;
-  const std::optional<int64_t> bytes = cursor.integer();
+  // "100000x100000 (74.5GB)"
+  const size_t begin = cursor.at();
+  const std::string extents = cursor.until(" (", 40);
+  cursor.skip_blanks();
+  if (extents.find('x') != std::string::npos && is_digit(extents[0]) && cursor.literal("(")) {
+    return cursor.size();
+  }
+  cursor.move_to(begin);
+  const bool last =
+      std::find(kLastFigures.begin(), kLastFigures.end(), label) != kLastFigures.end();
+  const std::optional<int64_t> bytes = last ? cursor.integer() : cursor.inner_integer();
   if (!bytes) return std::nullopt;
   return Size{*bytes, true, ""};
 }
@@ -57,6 +73,10 @@ void detect_form(const Document& document, const Form& form, Facts& facts) {
     sighting.framework = form.framework;
     sighting.note = form.note;
     sighting.at = at;
+    if (form.figure == "requested memory: ") {
+      const std::optional<Size> free = figure_near(document, "free memory: ", at);
+      if (free) sighting.amounts.free = free->bytes;
+    }
     if (!form.figure.empty()) {
       const std::optional<Size> size = figure_near(document, form.figure, at);
       if (size && form.note == kUsed) {

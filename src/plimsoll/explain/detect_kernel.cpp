@@ -271,6 +271,19 @@ void detect_bus_signal(const Document& document, Facts& facts) {
   }
 }
 
+// "Limits:⏎  memory: 8Gi" of kubectl describe, near a pod's end.
+std::optional<int64_t> limit_of_container(const Document& document, size_t at) {
+  constexpr size_t kReach = 1200;
+  const size_t limits = document.find("limits:", at > kReach ? at - kReach : 0, at + kReach);
+  if (limits == npos) return std::nullopt;
+  const size_t memory = document.find("memory:", limits, limits + 120);
+  if (memory == npos) return std::nullopt;
+  Cursor cursor(document, document.match("memory:", memory));
+  cursor.skip_blanks();
+  const std::optional<Size> size = cursor.size();
+  return size ? std::optional(size->bytes) : std::nullopt;
+}
+
 void detect_cluster(const Document& document, Facts& facts) {
   static constexpr Phrase kSlurm[] = {
       {"oom-kill event", "event"},
@@ -302,7 +315,9 @@ void detect_cluster(const Document& document, Facts& facts) {
     // "OOMKilled: false" of `docker inspect` says the opposite.
     const std::string_view rest = std::string_view(document.text()).substr(end, 12);
     if (rest.find("false") != npos) continue;
-    add_sighting(facts, host_sighting(Family::kK8s, at, phrase.note));
+    Sighting sighting = host_sighting(Family::kK8s, at, phrase.note);
+    sighting.amounts.limit = limit_of_container(document, at);
+    add_sighting(facts, std::move(sighting));
     break;
   }
 }

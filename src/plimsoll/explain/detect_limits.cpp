@@ -93,7 +93,7 @@ void detect_disk(const Document& document, Facts& facts) {
             segment != npos) {
           Cursor cursor(document, segment);
           if (cursor.seek("(size ", 200) || cursor.seek("\" to ", 200)) {
-            set_exact_bytes(sighting, cursor.integer());
+            set_exact_bytes(sighting, cursor.inner_integer());
           }
         }
         add_sighting(facts, std::move(sighting));
@@ -134,11 +134,11 @@ void detect_message_size(const Document& document, Facts& facts) {
     sighting.at = at;
     Cursor cursor(document, document.match(kPhrase, at));
     if (cursor.literal("(")) {
-      set_exact_bytes(sighting, cursor.integer());
+      set_exact_bytes(sighting, cursor.inner_integer());
       cursor.skip_blanks();
       if (cursor.literal("vs.")) {
         cursor.skip_blanks();
-        sighting.line_limit = cursor.integer();
+        sighting.line_limit = cursor.inner_integer();
       }
     }
     const size_t sent = document.find_back("sent", at, 6);
@@ -165,13 +165,13 @@ void detect_proto(const Document& document, Facts& facts) {
   constexpr std::string_view kRejected = "too big (more than ";
   if (const size_t at = document.find(kRejected); at != npos) {
     Cursor cursor(document, document.match(kRejected, at));
-    const std::optional<int64_t> limit = cursor.integer();
+    const std::optional<int64_t> limit = cursor.inner_integer();
     add_proto(document, facts, at, limit, limit.value_or(kTwoGb));
   }
   constexpr std::string_view kSerialized = "serialized size (";
   if (const size_t at = document.find(kSerialized); at != npos) {
     Cursor cursor(document, document.match(kSerialized, at));
-    add_proto(document, facts, at, cursor.integer(), kTwoGb);
+    add_proto(document, facts, at, cursor.inner_integer(), kTwoGb);
   }
   constexpr std::string_view kMaximum = "maximum protobuf size of 2gb";
   if (const size_t at = document.find(kMaximum); at != npos) {
@@ -227,7 +227,7 @@ void detect_plimsoll(const Document& document, Facts& facts) {
       if (const std::optional<Size> size = cursor.size()) bytes = size->bytes;
       cursor.skip_blanks();
       if (!cursor.literal("(")) return bytes;
-      const std::optional<int64_t> exact = cursor.integer();
+      const std::optional<int64_t> exact = cursor.inner_integer();
       return exact ? exact : bytes;
     };
     Sighting sighting = limit_sighting(document, Family::kPlimsollLimit, Resource::kHostMemory, at);

@@ -55,11 +55,11 @@ void detect_paddle(const Document& document, Facts& facts) {
   if (const size_t at = document.find(kEnforce); at != npos) {
     Cursor cursor(document, document.match(kEnforce, at));
     Sighting sighting = gpu_sighting(Family::kPaddle, "paddle", at);
-    set_exact_bytes(sighting, cursor.integer());
+    set_exact_bytes(sighting, cursor.inner_integer());
     cursor.skip_blanks();
     if (cursor.literal(">")) {
       cursor.skip_blanks();
-      sighting.amounts.free = cursor.integer();
+      sighting.amounts.free = cursor.inner_integer();
     }
     sighting.op = paddle_operator(document);
     add_sighting(facts, std::move(sighting));
@@ -72,12 +72,12 @@ void detect_cupy(const Document& document, Facts& facts) {
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
     if (document.find("cupy", at > 200 ? at - 200 : 0, at) == npos) continue;
     Cursor cursor(document, document.match(kPhrase, at));
-    const std::optional<int64_t> bytes = cursor.integer();
+    const std::optional<int64_t> bytes = cursor.inner_integer();
     if (!bytes) continue;
     Sighting sighting = gpu_sighting(Family::kOtherGpu, "cupy", at);
     set_exact_bytes(sighting, bytes);
-    if (cursor.seek("allocated so far: ", 40)) sighting.amounts.in_use = cursor.integer();
-    if (cursor.seek("limit set to: ", 40)) sighting.amounts.limit = cursor.integer();
+    if (cursor.seek("allocated so far: ", 40)) sighting.amounts.in_use = cursor.inner_integer();
+    if (cursor.seek("limit set to: ", 40)) sighting.amounts.limit = cursor.inner_integer();
     add_sighting(facts, std::move(sighting));
   }
 }

@@ -55,7 +55,7 @@ std::optional<Request> read_request(const Document& document, size_t behind) {
   Request request{*size, std::nullopt, ""};
   cursor.skip_blanks();
   if (cursor.literal("(rounded to ")) {
-    request.rounded = cursor.integer();
+    request.rounded = cursor.inner_integer();
     cursor.seek(")", 20);
   }
   cursor.skip_blanks();
@@ -141,7 +141,7 @@ void detect_async(const Document& document, Facts& facts) {
     constexpr std::string_view kReport = "free memory/total memory: ";
     if (const size_t report = document.find(kReport, at, at + 600); report != npos) {
       Cursor figures(document, document.match(kReport, report));
-      pool.device_free = figures.integer();
+      pool.device_free = figures.inner_integer();
       if (figures.literal("/")) pool.device_total = figures.integer();
       sighting.amounts.free = pool.device_free;
       sighting.amounts.capacity = pool.device_total;
@@ -193,9 +193,9 @@ void read_region_line(const Document& document, size_t at, Facts& facts) {
       !facts.pools.empty() && (facts.pools.back().in_use || facts.pools.back().region_bytes);
   Pool& pool = pool_for(facts, at, other_dump);
   Cursor cursor(document, document.match("total_region_allocated_bytes_: ", at));
-  pool.region_bytes = cursor.integer();
-  if (cursor.seek("memory_limit_: ", 80)) pool.limit = cursor.integer();
-  if (cursor.seek("available bytes: ", 80)) pool.available = cursor.integer();
+  pool.region_bytes = cursor.inner_integer();
+  if (cursor.seek("memory_limit_: ", 80)) pool.limit = cursor.inner_integer();
+  if (cursor.seek("available bytes: ", 80)) pool.available = cursor.inner_integer();
   if (cursor.seek("curr_region_allocation_bytes_: ", 80)) pool.growth_bytes = cursor.integer();
 }
 

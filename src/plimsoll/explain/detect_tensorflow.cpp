@@ -168,14 +168,14 @@ void detect_autotune_limit(const Document& document, Facts& facts) {
   constexpr std::string_view kFront = "allocating ";
   for (size_t at = document.find(kFront); at != npos; at = document.find(kFront, at + 1)) {
     Cursor cursor(document, document.match(kFront, at));
-    const std::optional<int64_t> bytes = cursor.integer();
+    const std::optional<int64_t> bytes = cursor.inner_integer();
     if (!bytes || !cursor.literal(kMiddle)) continue;
     Sighting sighting;
     sighting.family = Family::kTfAutotuneLimit;
     sighting.framework = "tensorflow";
     sighting.resource = Resource::kGpuMemory;
     set_exact_bytes(sighting, bytes);
-    sighting.line_limit = cursor.integer();
+    sighting.line_limit = cursor.inner_integer();
     sighting.at = at;
     for (size_t node_at = document.find("[[", at); node_at != npos;
          node_at = document.find("[[", node_at + 2)) {

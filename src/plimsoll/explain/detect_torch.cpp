@@ -146,6 +146,7 @@ void detect_tried(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = "tried to allocate ";
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
     if (document.find_back("you ", at, 6) != npos) continue;  // the CPU allocator's sentence
+    if (document.find_back("malloc failed (", at, 16) != npos) continue;  // git's
     Cursor cursor(document, document.match(kPhrase, at));
     const std::optional<Size> size = cursor.size();
     if (!size || (size->exact && size->bytes == 0)) continue;
@@ -188,6 +189,12 @@ void detect_cut(const Document& document, Facts& facts) {
       sighting.family = Family::kTorchCuda2x;
       read_sentences(document, sighting, line, end);
     }
+    add_sighting(facts, std::move(sighting));
+  } else if (const size_t held = document.find(" reserved in total by pytorch"); held != npos) {
+    const size_t line = document.start(document.line_index(held));
+    if (document.find(" already allocated", line, held) == npos) return;
+    Sighting sighting = torch_sighting(Family::kTorchCuda1x, held);
+    read_bracket(document, sighting, line, document.record_end(held));
     add_sighting(facts, std::move(sighting));
   } else if (const size_t rest = document.find("of the allocated memory "); rest != npos) {
     Sighting sighting = torch_sighting(Family::kTorchCuda2x, rest);

@@ -103,9 +103,10 @@ void detect_refusals(const Document& document, Facts& facts) {
       if (document.find(" after a total of ", at, at + 80) != npos) continue;
       Cursor cursor(document, document.match(phrase, at));
       const std::optional<Size> size = cursor.size();
-      if (!size) continue;
+      if (!size) cursor.integer();
+      if (!size && !document.is_cut_at(cursor.at())) continue;
       Sighting sighting = xla_sighting(document, facts, at);
-      set_size(sighting, *size);
+      if (size) set_size(sighting, *size);
       add_sighting(facts, std::move(sighting));
     }
   }

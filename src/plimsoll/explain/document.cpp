@@ -131,7 +131,8 @@ bool starts_record(std::string_view line) {
   return starts_like_date(line) || starts_like_glog(line) || starts_like_exception(line);
 }
 
-Document::Document(std::span<const KeptSegment> segments) : wrap_width_(wrap_width(segments)) {
+Document::Document(std::span<const KeptSegment> segments, bool is_cut)
+    : is_cut_(is_cut), wrap_width_(wrap_width(segments)) {
   for (size_t i = 0; i < segments.size(); ++i) {
     const KeptSegment& segment = segments[i];
     bool continues = i > 0 && segments[i - 1].line == segment.line &&

@@ -41,9 +41,12 @@ bool starts_record_surely(std::string_view line);
 
 class Document {
  public:
-  explicit Document(std::span<const KeptSegment> segments);
+  // `is_cut`: the log ended within a line.
+  explicit Document(std::span<const KeptSegment> segments, bool is_cut = false);
 
   const std::string& text() const { return text_; }
+  // Whether the log ends at `offset`, within a line that perhaps went on.
+  bool is_cut_at(size_t offset) const { return is_cut_ && offset >= text_.size(); }
   size_t line_count() const { return starts_.size(); }
   size_t line_index(size_t offset) const;
   int64_t number(size_t index) const { return numbers_[index]; }
@@ -88,6 +91,7 @@ class Document {
   bool goes_on(const KeptSegment& segment, std::string_view plain, bool continues) const;
   void close_envelope();
 
+  bool is_cut_;
   std::string text_;
   std::vector<size_t> starts_;
   std::vector<int64_t> numbers_;

@@ -44,6 +44,23 @@ constexpr std::array<Rule, static_cast<size_t>(LineClass::kCount)> kRules = {{
 
 }  // namespace
 
+void Excerpt::Queue::push(const KeptSegment& segment) {
+  if (count_ == slots_.size()) {
+    std::rotate(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(head_), slots_.end());
+    head_ = 0;
+    slots_.resize(std::max<size_t>(16, 2 * count_));  // a power of two
+  }
+  slots_[(head_ + count_++) & (slots_.size() - 1)] = segment;
+}
+
+void Excerpt::Queue::pop() {
+  constexpr size_t kUsualLine = 255;  // more would sum up
+  std::string& text = slots_[head_].text;
+  if (text.capacity() > kUsualLine) std::string().swap(text);
+  head_ = (head_ + 1) & (slots_.size() - 1);
+  --count_;
+}
+
 bool Excerpt::keep(size_t line_class, const KeptSegment& segment) {
   Store& store = stores_[line_class];
   const size_t budget = kRules[line_class].budget;
@@ -55,10 +72,10 @@ bool Excerpt::keep(size_t line_class, const KeptSegment& segment) {
   }
   store.first_full = true;
   store.last_bytes += cost;
-  store.last.push_back(segment);
-  while (store.last_bytes > budget && !store.last.empty()) {
-    store.last_bytes -= store.last.front().text.size() + kOverhead;
-    store.last.pop_front();
+  store.last.push(segment);
+  while (store.last_bytes > budget && store.last.size() > 0) {
+    store.last_bytes -= store.last[0].text.size() + kOverhead;
+    store.last.pop();
   }
   return false;
 }
@@ -105,7 +122,9 @@ std::vector<KeptSegment> Excerpt::collect() const {
   std::map<std::pair<int64_t, int32_t>, const KeptSegment*> sorted;
   for (const Store& store : stores_) {
     for (const KeptSegment& kept : store.first) sorted[{kept.line, kept.segment}] = &kept;
-    for (const KeptSegment& kept : store.last) sorted[{kept.line, kept.segment}] = &kept;
+    for (size_t i = 0; i < store.last.size(); ++i) {
+      sorted[{store.last[i].line, store.last[i].segment}] = &store.last[i];
+    }
   }
   std::vector<KeptSegment> result;
   result.reserve(sorted.size());

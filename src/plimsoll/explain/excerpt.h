@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,9 +46,24 @@ class Excerpt {
   static constexpr size_t kClasses = static_cast<size_t>(LineClass::kCount);
   static constexpr size_t kRecent = 8;
 
+  // First in, first out; the room of what went out is used again.
+  class Queue {
+   public:
+    size_t size() const { return count_; }
+    const KeptSegment& operator[](size_t i) const {
+      return slots_[(head_ + i) & (slots_.size() - 1)];
+    }
+    void push(const KeptSegment& segment);
+    void pop();
+
+   private:
+    std::vector<KeptSegment> slots_;
+    size_t head_ = 0;
+    size_t count_ = 0;
+  };
   struct Store {
     std::vector<KeptSegment> first;
-    std::deque<KeptSegment> last;
+    Queue last;
     size_t first_bytes = 0;
     size_t last_bytes = 0;
     bool first_full = false;

@@ -40,6 +40,10 @@ ClassMask hits_undisguised(std::string_view text, ClassMask hits) {
   return hits & ~mask_of(LineClass::kDisguise);
 }
 
+constexpr size_t kScanBytes = size_t{1} << 16;
+// No needle of a counted class is as long.
+constexpr size_t kFront = 64;
+
 // What may be part of the report of a refusal, and so is no progress.
 constexpr ClassMask kReport =
     mask_of(LineClass::kFailure) | mask_of(LineClass::kTorch) | mask_of(LineClass::kKernel) |
@@ -55,6 +59,7 @@ struct Explainer::State {
       : model(std::move(shapes)), scanner(NeedleAutomaton::shared()) {}
 
   void feed_text(std::string_view bytes);
+  void feed_block(std::string_view block);
   void hand_on(std::string_view bytes) {
     if (snapshot) return snapshot->feed(bytes);
     wide ? feed_text(wide->decode(bytes)) : feed_text(bytes);
@@ -63,7 +68,14 @@ struct Explainer::State {
   void follow(std::string_view text, ClassMask hits);
 
   ModelShapes model;
+  // What the sieve found in the segment that is being put together.
+  struct Found {
+    ClassMask hits = 0;
+    bool chunk_within = false;  // a needle that cannot have begun in the line before
+  };
+
   NeedleScanner scanner;
+  Found found;
   Excerpt excerpt;
   ChunkCounter chunks;
   MemorySeries series;
@@ -85,14 +97,15 @@ void Explainer::State::take_segment(std::string_view piece, bool ends_line) {
     text = pending;
   }
   if (ends_line && !text.empty() && text.back() == '\r') text.remove_suffix(1);
-  const bool within = scanner.is_within();
-  ClassMask hits = scanner.scan(text);
+  const Found sieved = std::exchange(found, {});
+  ClassMask hits = sieved.hits;
   if (hits & mask_of(LineClass::kDisguise)) hits = hits_undisguised(text, hits);
   if ((hits & mask_of(LineClass::kError)) != 0 && !may_name_exception(text)) {
     hits &= ~mask_of(LineClass::kError);
   }
   if (hits & mask_of(LineClass::kChunk)) {
-    if (!within || (fresh_hits(text) & mask_of(LineClass::kChunk)) != 0) {
+    const std::string_view front = text.substr(0, kFront);
+    if (sieved.chunk_within || (fresh_hits(front) & mask_of(LineClass::kChunk)) != 0) {
       chunks.add(line, text);
     } else {  // the word that was found begins in the line before
       chunks.add(line, std::string(excerpt.last_text()).append(text));
@@ -134,19 +147,36 @@ void Explainer::State::follow(std::string_view text, ClassMask hits) {
 
 void Explainer::State::feed_text(std::string_view bytes) {
   while (!bytes.empty()) {
+    const std::string_view block = bytes.substr(0, kScanBytes);
+    feed_block(block);
+    bytes.remove_prefix(block.size());
+  }
+}
+
+void Explainer::State::feed_block(std::string_view block) {
+  const std::span<const NeedleHit> hits = scanner.scan_block(block);
+  auto hit = hits.begin();
+  for (size_t at = 0; at < block.size();) {
     const size_t room = kSegmentBytes - pending.size();
-    const size_t reach = std::min(room, bytes.size());
-    const void* found = std::memchr(bytes.data(), '\n', reach);
-    if (found != nullptr) {
-      const size_t length = static_cast<size_t>(static_cast<const char*>(found) - bytes.data());
-      take_segment(bytes.substr(0, length), true);
-      bytes.remove_prefix(length + 1);
-    } else if (bytes.size() >= room) {
-      take_segment(bytes.substr(0, room), false);
-      bytes.remove_prefix(room);
+    const size_t reach = std::min(room, block.size() - at);
+    const void* end = std::memchr(block.data() + at, '\n', reach);
+    const size_t length =
+        end == nullptr ? reach
+                       : static_cast<size_t>(static_cast<const char*>(end) - block.data()) - at;
+    for (; hit != hits.end() && hit->at < at + length; ++hit) {
+      found.hits |= hit->classes;
+      const bool deep = pending.size() + (hit->at - at) >= kFront;
+      found.chunk_within |= deep && (hit->classes & mask_of(LineClass::kChunk)) != 0;
+    }
+    const std::string_view piece = block.substr(at, length);
+    at += length;
+    if (end != nullptr) {
+      take_segment(piece, true);
+      ++at;
+    } else if (reach == room) {
+      take_segment(piece, false);
     } else {
-      pending.append(bytes);
-      return;
+      pending.append(piece);
     }
   }
 }
@@ -183,7 +213,7 @@ Explanation Explainer::finish() {
     const bool cut_line = !state.pending.empty() || state.segment > 0;
     if (cut_line) state.take_segment({}, true);
     state.chunks.finish();
-    const Document document(state.excerpt.collect());
+    const Document document(state.excerpt.collect(), cut_line);
     const Facts facts = detect(document, {state.chunks.counts(), state.series.trend(),
                                           state.headway.found(), state.line - 1});
     explanation = conclude(document, facts, state.model);

@@ -178,6 +178,12 @@ struct Explanation {
 // warnings only. Apart from 0 none is an exit code of another command.
 int exit_code(const Explanation& explanation);
 
+// "true_peak (medium confidence)", "unknown".
+std::string cause_words(const Explanation& explanation);
+
+// Whether the figure that was printed reads otherwise than the bytes in words do: "7605.33 MiB".
+bool is_printed_otherwise(const Explanation& explanation);
+
 // For people. `name` is the log's name for the first line; may be empty.
 std::string to_text(const Explanation& explanation, std::string_view name);
 

@@ -34,15 +34,16 @@ constexpr std::string_view kThings[] = {
 bool heads_a_list_of_processes(std::string_view line) {
   constexpr size_t npos = std::string_view::npos;
   if (find_ignoring_case(line, "pid") == npos) return false;
-  for (std::string_view column : {"%cpu", "command", "process name", "user "}) {
+  static constexpr std::string_view kColumns[] = {"%cpu", "command", "process name", "user "};
+  for (std::string_view column : kColumns) {
     if (find_ignoring_case(line, column) != npos) return true;
   }
   return false;
 }
 
-bool is_aftermath(std::string_view line) {
-  return std::any_of(std::begin(kAftermath), std::end(kAftermath), [line](std::string_view word) {
-    return find_ignoring_case(line, word) != std::string_view::npos;
+bool is_aftermath(const LineForm& form) {
+  return std::any_of(std::begin(kAftermath), std::end(kAftermath), [&form](std::string_view word) {
+    return form.words.find(word) != std::string::npos;
   });
 }
 
@@ -52,6 +53,8 @@ class FigureReader {
   explicit FigureReader(std::string_view line) : line_(line) {}
 
   LineForm read() {
+    form_.words.reserve(line_.size());
+    form_.figures.reserve(8);
     while (at_ < line_.size()) {
       if (is_alpha(line_[at_]) || line_[at_] == '_') {
         word();
@@ -93,6 +96,7 @@ bool FigureReader::is_clock(size_t end) const {
 
 bool FigureReader::is_size(size_t end) const {
   if (end < line_.size() && line_[end] == ' ') ++end;
+  if (end == line_.size() || !is_alpha(line_[end])) return false;
   size_t behind = end;
   if (!read_unit(line_, behind)) return false;
   // "10k of 800k images" counts; "12.1G" is memory.
@@ -101,10 +105,13 @@ bool FigureReader::is_size(size_t end) const {
 
 bool FigureReader::is_duration(size_t end) const {
   if (end < line_.size() && line_[end] == ' ') ++end;
+  if (end == line_.size() || !is_alpha(line_[end])) return false;
   size_t behind = end;
   while (behind < line_.size() && (is_alpha(line_[behind]) || line_[behind] == '/')) ++behind;
   const std::string_view unit = line_.substr(end, behind - end);
-  for (std::string_view name : {"s", "ms", "us", "sec", "secs", "second", "seconds", "min", "h"}) {
+  static constexpr std::string_view kNames[] = {"s",      "ms",      "us",  "sec", "secs",
+                                                "second", "seconds", "min", "h"};
+  for (std::string_view name : kNames) {
     if (equals_ignoring_case(unit, name)) return true;
   }
   return unit.starts_with("s/") || unit.starts_with("ms/") || unit.ends_with("/s");
@@ -211,11 +218,11 @@ void HeadwayReader::read(int64_t line, std::string_view text) {
   --lines_left_;
   if (text.size() > kLongestLine) return;
   const std::string clean = clean_line(text);
-  if (heads_a_list_of_processes(clean)) {
+  LineForm form = form_of(clean);
+  if (form.words.find("pid") != std::string::npos && heads_a_list_of_processes(clean)) {
     lines_left_ = 0;
     return;
   }
-  LineForm form = form_of(clean);
   if (form.figures.size() < 2) return;
   const auto same = std::find_if(runs_.begin(), runs_.end(), [&form](const Run& run) {
     return run.last.words == form.words && run.last.figures.size() == form.figures.size();
@@ -227,11 +234,24 @@ void HeadwayReader::read(int64_t line, std::string_view text) {
     runs_.emplace_back();
   }
   extend(runs_.back(), std::move(form));
-  if (!advances(runs_.back()) || is_aftermath(clean)) return;
+  if (!advances(runs_.back()) || is_aftermath(runs_.back().last)) return;
   // Beyond the first half only the last ones stay.
-  if (found_.size() == kMostFound) found_.erase(found_.begin() + kMostFound / 2);
-  found_.push_back({behind_, line, clean});
+  if (found_.size() < kMostFound) {
+    found_.push_back({behind_, line, clean});
+  } else {
+    found_[kMostFound / 2 + oldest_] = {behind_, line, clean};
+    oldest_ = (oldest_ + 1) % (kMostFound / 2);
+  }
   lines_left_ = 0;
+}
+
+std::vector<Headway> HeadwayReader::found() const {
+  std::vector<Headway> found = found_;
+  if (found.size() == kMostFound) {
+    const auto half = found.begin() + kMostFound / 2;
+    std::rotate(half, half + static_cast<std::ptrdiff_t>(oldest_), found.end());
+  }
+  return found;
 }
 
 }  // namespace plimsoll::explain

@@ -51,7 +51,8 @@ class HeadwayReader {
   // A line behind it as printed, without carriage returns.
   void read(int64_t line, std::string_view text);
 
-  const std::vector<Headway>& found() const { return found_; }
+  // In the order of the log.
+  std::vector<Headway> found() const;
 
  private:
   // Lines of one form in a row, others between them.
@@ -69,6 +70,7 @@ class HeadwayReader {
   int lines_left_ = 0;
   std::vector<Run> runs_;  // last used last
   std::vector<Headway> found_;
+  size_t oldest_ = 0;  // of the second half
 };
 
 }  // namespace plimsoll::explain

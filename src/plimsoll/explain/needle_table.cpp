@@ -241,6 +241,8 @@ constexpr Needle kNeedles[] = {
     {"freememory", kContext},
     {"free memory:", kContext},
     {"memory allocated: 0", kContext},
+    {"limits:", kContext},
+    {"memory:  ", kContext},
     {"shuffle buffer", kContext},
     {"cache_dataset_ops", kContext},
     {"memory_growth", kContext},

@@ -1,11 +1,15 @@
 #include "explain/needles.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/error.h"
 
 namespace plimsoll::explain {
 namespace {
+
+// Leave the automaton where it is.
+bool is_line_break(char c) { return c == '\n' || c == '\r'; }
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -73,14 +77,24 @@ struct Trie {
 }  // namespace
 
 NeedleAutomaton::NeedleAutomaton(std::span<const Needle> needles) {
-  // Class 0: bytes of no needle, back to the root.
+  // Class 0: bytes of no needle, back to the root. Other scripts have many bytes; several of them
+  // share a class, so that words of theirs are taken for needles now and then.
+  constexpr uint8_t kScripts = 0x80;
+  constexpr uint8_t kShared = 0x9f;
   size_t classes = 1;
   for (const Needle& needle : needles) {
+    longest_ = std::max(longest_, needle.text.size());
     for (char c : needle.text) {
-      uint8_t& entry = byte_class_[static_cast<uint8_t>(c)];
+      PLIMSOLL_CHECK(!is_line_break(c), "a needle holds a line's end");
+      const auto byte = static_cast<uint8_t>(c);
+      uint8_t& entry = byte_class_[byte < kScripts ? byte : byte & kShared];
       if (entry == 0) entry = static_cast<uint8_t>(classes++);
     }
   }
+  for (unsigned byte = kScripts; byte < 256; ++byte)
+    byte_class_[byte] = byte_class_[byte & kShared];
+  const size_t line_break = classes++;
+  byte_class_[size_t{'\n'}] = byte_class_[size_t{'\r'}] = static_cast<uint8_t>(line_break);
   PLIMSOLL_CHECK(classes <= kByteClasses, "needles use too many different bytes");
   for (int c = 'A'; c <= 'Z'; ++c)
     byte_class_[c] = byte_class_[static_cast<uint8_t>(lower(char(c)))];
@@ -110,6 +124,7 @@ NeedleAutomaton::NeedleAutomaton(std::span<const Needle> needles) {
       next_[size_t{number[s]} * kByteClasses + column] =
           number[static_cast<size_t>(trie.edge(static_cast<int>(s), column))];
     }
+    next_[size_t{number[s]} * kByteClasses + line_break] = number[s];
   }
 }
 
@@ -119,18 +134,66 @@ const NeedleAutomaton& NeedleAutomaton::shared() {
 }
 
 ClassMask NeedleScanner::scan(std::string_view text) {
-  constexpr unsigned kClassBits = NeedleAutomaton::kClassBits;
   const NeedleAutomaton& table = *automaton_;
-  const uint16_t* next = table.next_.data();
   const unsigned first_output = table.first_output_;
   unsigned state = state_;
   ClassMask hits = 0;
   for (char c : text) {
-    state = next[(state << kClassBits) | table.byte_class_[static_cast<uint8_t>(c)]];
+    state = table.step(state, c);
     if (state >= first_output) hits |= table.output_[state - first_output];
   }
-  state_ = static_cast<uint16_t>(state);
+  state_ = state;
   return hits;
+}
+
+// The state in which a scan from the block's beginning would reach `at`: no needle is longer than
+// what is looked back on.
+unsigned NeedleScanner::state_before(std::string_view block, size_t at) const {
+  size_t begin = at;
+  for (size_t bytes = 0; begin > 0 && bytes < automaton_->longest_; --begin) {
+    bytes += is_line_break(block[begin - 1]) ? 0 : 1;
+  }
+  unsigned state = begin == 0 ? state_ : 0;
+  for (; begin < at; ++begin) state = automaton_->step(state, block[begin]);
+  return state;
+}
+
+void NeedleScanner::note(unsigned state, std::string_view block, size_t at, size_t lane) {
+  if (state < automaton_->first_output_ || is_line_break(block[at])) return;
+  const ClassMask classes = automaton_->output_[state - automaton_->first_output_];
+  hits_[lane].push_back({static_cast<uint32_t>(at), classes});
+}
+
+std::span<const NeedleHit> NeedleScanner::scan_block(std::string_view block) {
+  static_assert(kLanes == 4);
+  const NeedleAutomaton& table = *automaton_;
+  const unsigned first_output = table.first_output_;
+  const size_t length = block.size() / kLanes;
+  for (std::vector<NeedleHit>& hits : hits_) hits.clear();
+  unsigned a = state_;
+  unsigned b = state_before(block, length);
+  unsigned c = state_before(block, 2 * length);
+  unsigned d = state_before(block, 3 * length);
+  for (size_t i = 0; i < length; ++i) {
+    a = table.step(a, block[i]);
+    b = table.step(b, block[length + i]);
+    c = table.step(c, block[2 * length + i]);
+    d = table.step(d, block[3 * length + i]);
+    if (std::max(std::max(a, b), std::max(c, d)) < first_output) continue;
+    note(a, block, i, 0);
+    note(b, block, length + i, 1);
+    note(c, block, 2 * length + i, 2);
+    note(d, block, 3 * length + i, 3);
+  }
+  for (size_t i = kLanes * length; i < block.size(); ++i) {
+    d = table.step(d, block[i]);
+    note(d, block, i, 3);
+  }
+  state_ = d;
+  for (size_t lane = 1; lane < kLanes; ++lane) {
+    hits_[0].insert(hits_[0].end(), hits_[lane].begin(), hits_[lane].end());
+  }
+  return hits_[0];
 }
 
 }  // namespace plimsoll::explain

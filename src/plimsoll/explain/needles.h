@@ -4,9 +4,11 @@
 //
 // All needles are searched at once by an Aho–Corasick automaton, one table look-up per byte,
 // without regard to case. A line break leaves the automaton where it is, so that a needle broken by
-// a hard wrap is found in the line where it ends. A hit says only that a parser should look: the
+// a hard wrap is found in the line where it ends. Blocks are scanned at several places at once,
+// since each look-up waits for the one before it. A hit says only that a parser should look: the
 // sieve may let too much through, and decides nothing.
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -65,10 +67,22 @@ class NeedleAutomaton {
   static constexpr unsigned kClassBits = 7;
   static constexpr size_t kByteClasses = size_t{1} << kClassBits;
 
+  unsigned step(unsigned state, char byte) const {
+    return next_[(state << kClassBits) | byte_class_[static_cast<uint8_t>(byte)]];
+  }
+
   uint8_t byte_class_[256] = {};
   std::vector<uint16_t> next_;     // state * kByteClasses + byte class, states renumbered
   std::vector<ClassMask> output_;  // by state - first_output_
   uint16_t first_output_ = 0;      // states from here on end a needle
+  size_t longest_ = 0;             // bytes of a needle
+};
+
+// Where a needle ends.
+struct NeedleHit {
+  uint32_t at = 0;
+  ClassMask classes = 0;
+  bool operator==(const NeedleHit&) const = default;
 };
 
 // A position in the automaton. The automaton must outlive it.
@@ -79,12 +93,19 @@ class NeedleScanner {
   // Classes hit in `text`, which continues what was scanned before.
   ClassMask scan(std::string_view text);
 
-  // Whether what was scanned last may be the beginning of a needle.
-  bool is_within() const { return state_ != 0; }
+  // The same for a block of at most 4 GiB, by place and in its order; valid until the next one.
+  // Nothing is said to end at a line's end.
+  std::span<const NeedleHit> scan_block(std::string_view block);
 
  private:
+  static constexpr size_t kLanes = 4;
+
+  unsigned state_before(std::string_view block, size_t at) const;
+  void note(unsigned state, std::string_view block, size_t at, size_t lane);
+
   const NeedleAutomaton* automaton_;
-  uint16_t state_ = 0;
+  unsigned state_ = 0;
+  std::array<std::vector<NeedleHit>, kLanes> hits_;
 };
 
 }  // namespace plimsoll::explain

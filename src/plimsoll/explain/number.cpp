@@ -29,6 +29,9 @@ constexpr Unit kUnits[] = {
     {"mb", kKi* kKi},
     {"gb", kKi* kKi* kKi},
     {"tb", kKi* kKi* kKi* kKi},
+    {"ki", kKi},
+    {"mi", kKi* kKi},
+    {"gi", kKi* kKi* kKi},
     {"k", kKi},
     {"m", kKi* kKi},
     {"g", kKi* kKi* kKi},
@@ -110,20 +113,12 @@ std::string read_number(std::string_view text, size_t& at) {
   return number;
 }
 
-bool equals_ignoring_case(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (to_lower(a[i]) != to_lower(b[i])) return false;
-  }
-  return true;
-}
-
 size_t find_ignoring_case(std::string_view text, std::string_view phrase, size_t from) {
+  const char first = phrase.front();
+  const char upper = first >= 'a' && first <= 'z' ? static_cast<char>(first - 'a' + 'A') : first;
   for (size_t at = from; at + phrase.size() <= text.size(); ++at) {
-    if (to_lower(text[at]) == phrase.front() &&
-        equals_ignoring_case(text.substr(at, phrase.size()), phrase)) {
-      return at;
-    }
+    if (text[at] != first && text[at] != upper) continue;
+    if (equals_ignoring_case(text.substr(at, phrase.size()), phrase)) return at;
   }
   return std::string_view::npos;
 }
@@ -139,6 +134,10 @@ std::optional<int64_t> read_integer(std::string_view text, size_t& at) {
 }
 
 std::optional<double> read_unit(std::string_view text, size_t& at) {
+  constexpr std::string_view kFirstLetters = "bkmgtpo";
+  if (at >= text.size() || kFirstLetters.find(to_lower(text[at])) == std::string_view::npos) {
+    return std::nullopt;
+  }
   for (const Unit& unit : kUnits) {
     const size_t end = at + unit.name.size();
     if (end > text.size()) continue;

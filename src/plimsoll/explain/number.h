@@ -19,7 +19,13 @@ inline bool is_alpha(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <
 inline bool is_word(char c) { return is_digit(c) || is_alpha(c) || c == '_'; }
 inline char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-bool equals_ignoring_case(std::string_view a, std::string_view b);
+inline bool equals_ignoring_case(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (to_lower(a[i]) != to_lower(b[i])) return false;
+  }
+  return true;
+}
 // Position of the lower-case `phrase`, or npos; `from` may lie beyond the end.
 size_t find_ignoring_case(std::string_view text, std::string_view phrase, size_t from = 0);
 

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <utility>
 
 #include "explain/cause.h"
 #include "explain/document.h"
@@ -95,12 +97,22 @@ void add_figure(std::string& line, std::string_view label, const std::optional<i
   line += std::string(label) + " " + size_words(bytes);
 }
 
+// "20.00 MiB" and "20 MiB" are the same.
+std::pair<double, std::string> figure_of(std::string text) {
+  std::erase(text, ' ');
+  const size_t unit = std::min(text.find_first_not_of("0123456789."), text.size());
+  return {std::strtod(text.substr(0, unit).c_str(), nullptr), text.substr(unit)};
+}
+
 void add_amounts(std::string& out, const Explanation& explanation) {
   std::string line;
   if (explanation.bytes) {
     line = "asked " + size_words(explanation.bytes);
-    line += explanation.bytes_exact ? " (" + std::to_string(*explanation.bytes) + " bytes)"
-                                    : " (printed as " + explanation.bytes_text + ")";
+    if (explanation.bytes_exact) {
+      line += " (" + std::to_string(*explanation.bytes) + " bytes)";
+    } else if (is_printed_otherwise(explanation)) {
+      line += " (printed as " + explanation.bytes_text + ")";
+    }
   }
   const Amounts& amounts = explanation.amounts;
   add_figure(line, "in use", amounts.in_use);
@@ -161,11 +173,7 @@ std::string confidence_words(double confidence) {
 }
 
 void add_why(std::string& out, const Explanation& explanation) {
-  std::string line(to_string(explanation.cause_label));
-  if (explanation.cause_label != Cause::kUnknown) {
-    line += " (" + confidence_words(explanation.confidence) + ")";
-  }
-  add_block(out, "why", line + ": " + explanation.cause);
+  add_block(out, "why", cause_words(explanation) + ": " + explanation.cause);
   for (const Evidence& evidence : explanation.evidence) {
     add_block(
         out, "",
@@ -202,6 +210,19 @@ void add_advice_block(std::string& out, const Explanation& explanation) {
 }
 
 }  // namespace
+
+std::string cause_words(const Explanation& explanation) {
+  std::string words(to_string(explanation.cause_label));
+  if (explanation.cause_label != Cause::kUnknown) {
+    words += " (" + confidence_words(explanation.confidence) + ")";
+  }
+  return words;
+}
+
+bool is_printed_otherwise(const Explanation& explanation) {
+  return explanation.bytes && !explanation.bytes_exact &&
+         figure_of(explanation.bytes_text) != figure_of(size_words(explanation.bytes));
+}
 
 std::string to_text(const Explanation& explanation, std::string_view name) {
   std::string out;

@@ -1,5 +1,7 @@
 // The pieces under the parsers: the sieve, numbers, cleaning, counters.
 
+#include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,37 @@ TEST(NeedleScanner, FindsANeedleThatALineEndBreaks) {
   EXPECT_EQ(scanner.scan("CUDA out of mem"), 0u);
   EXPECT_TRUE(scanner.scan("ory.") & mask_of(LineClass::kFailure));
   EXPECT_EQ(scanner.scan(" nothing here"), 0u);
+}
+
+// Blocks are scanned at several places at once; one byte after another tells what that must find.
+TEST(NeedleScanner, FindsTheSameInBlocksOfAnyLength) {
+  const std::span<const Needle> needles = all_needles();
+  uint64_t seed = 1;
+  const auto random = [&seed](size_t below) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<size_t>(seed >> 33) % below;
+  };
+  std::string text;
+  while (text.size() < 40000) {
+    const std::string_view needle = needles[random(needles.size())].text;
+    text += needle.substr(0, 1 + random(needle.size()));
+    constexpr std::string_view kBetween[] = {"", "", "\n", "\r\n", "\n\n\n\n\n\n\n\n", " ", "x"};
+    text += kBetween[random(std::size(kBetween))];
+  }
+  NeedleScanner slow(NeedleAutomaton::shared());
+  NeedleScanner quick(NeedleAutomaton::shared());
+  for (size_t begin = 0; begin < text.size();) {
+    const std::string_view block = std::string_view(text).substr(begin, random(700));
+    std::vector<NeedleHit> expected;
+    for (size_t i = 0; i < block.size(); ++i) {
+      const ClassMask classes = slow.scan(block.substr(i, 1));
+      const bool is_break = block[i] == '\n' || block[i] == '\r';
+      if (classes != 0 && !is_break) expected.push_back({static_cast<uint32_t>(i), classes});
+    }
+    const std::span<const NeedleHit> hits = quick.scan_block(block);
+    ASSERT_EQ(std::vector<NeedleHit>(hits.begin(), hits.end()), expected) << begin;
+    begin += block.size();
+  }
 }
 
 TEST(Numbers, HaveBinaryUnits) {
