@@ -35,7 +35,7 @@ table:not(.numbers) :is(th,td):not(:last-child){white-space:nowrap}
 .numbers td+td,.numbers th+th{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 ul{padding-left:1.2rem;margin:.3rem 0}
 figure{margin:1rem 0}
-figcaption{font-size:.9rem;margin-bottom:.4rem}
+figcaption{font-size:.9rem;margin-bottom:.8rem}
 .key{display:inline-block;margin-left:.9rem;white-space:nowrap;color:var(--soft)}
 .key i{display:inline-block;width:1rem;height:.2rem;vertical-align:middle;margin-right:.35rem}
 .plot{display:grid;grid-template-columns:4.6rem 1fr;grid-template-rows:14rem 1.6rem}

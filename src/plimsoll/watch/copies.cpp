@@ -46,6 +46,26 @@ std::vector<uint64_t> likely_places(uint64_t extent, uint64_t bytes) {
   return places;
 }
 
+uint64_t word_at(const char* bytes) {
+  uint64_t word;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
+// Where in the bytes the word of eight lies that is found least by chance: zeros are everywhere.
+size_t rarest_word(const char* bytes, size_t length) {
+  size_t best = 0;
+  int most = 0;
+  for (size_t at = 0; at + sizeof(uint64_t) <= length; at += sizeof(uint64_t)) {
+    std::array<char, sizeof(uint64_t)> word;
+    std::memcpy(word.data(), bytes + at, word.size());
+    std::sort(word.begin(), word.end());
+    const auto distinct = static_cast<int>(std::unique(word.begin(), word.end()) - word.begin());
+    if (distinct > most) best = at, most = distinct;
+  }
+  return best;
+}
+
 }  // namespace
 
 std::string describe(const DataCopies& copies, int64_t peak_held) {
@@ -234,12 +254,15 @@ uint64_t CopyFinder::find_copy(const Content& content, bool halved, const Range&
   if (probes.empty()) return 0;
   const Probe& first = probes.front();
   const auto bytes = static_cast<uint64_t>(extent_of(content, halved));
+  const size_t rarest = rarest_word(first.bytes.data(), first.length);
+  const uint64_t wanted = word_at(first.bytes.data() + rarest);
   std::vector<char> window(2 * kSlack + Probe::kBytes);
   for (const uint64_t place : likely_places(block.end - block.begin, bytes)) {
     if (is_known(block.begin + place)) continue;
     const uint64_t from = block.begin + place + first.offset - kSlack;
     const size_t got = peek(from, window.data(), window.size());
     for (size_t at = 0; at + first.length <= got; at += kAligned) {
+      if (word_at(window.data() + at + rarest) != wanted) continue;
       if (std::memcmp(window.data() + at, first.bytes.data(), first.length) != 0) continue;
       const uint64_t begin = from + at - first.offset;
       if (is_there(probes, begin, peek)) return begin;

@@ -34,7 +34,7 @@ std::vector<Page::Tile> tiles_of(const Explanation& explanation) {
   std::vector<Page::Tile> tiles;
   const explain::Amounts& amounts = explanation.amounts;
   add_tile("Asked", "bytes", explanation.bytes,
-           explanation.bytes_exact ? "" : "printed as " + explanation.bytes_text, tiles);
+           is_printed_otherwise(explanation) ? "printed as " + explanation.bytes_text : "", tiles);
   add_tile("In use", "amounts.in_use", amounts.in_use, "", tiles);
   add_tile("Held", "amounts.held", amounts.held, "by the process", tiles);
   add_tile("Free", "amounts.free", amounts.free, "", tiles);
@@ -67,6 +67,7 @@ void add_who(const Explanation& explanation, Page& page) {
   add("device", explanation.device);
   add("allocator", explanation.allocator);
   add("when", explanation.when_text);
+  if (explanation.verdict != Verdict::kNoFailure) add("cause", explain::cause_words(explanation));
   if (rows.empty()) return;
   page.section("Who and when");
   page.table({"", ""}, rows, false);
@@ -81,8 +82,9 @@ void add_list(const char* title, const std::vector<std::string>& items, Page& pa
 void add_advice(const Explanation& explanation, Page& page) {
   if (!explanation.advice.empty()) {
     page.section("What to do");
+    int number = 0;
     for (const explain::Advice& advice : explanation.advice) {
-      page.paragraph(advice.action +
+      page.paragraph(std::to_string(++number) + ". " + advice.action +
                      (advice.arithmetic.empty() ? "" : " (" + advice.arithmetic + ")"));
       if (!advice.code.empty()) page.lines({advice.code});
     }

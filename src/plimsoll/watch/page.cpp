@@ -124,9 +124,6 @@ Chart empty_chart(const Run& run, std::string title) {
 
 Chart memory_chart(const Run& run) {
   Chart chart = empty_chart(run, "Memory");
-  chart.series.push_back(series_of(run, "held", SeriesLook::kFirst, [](const Sample& sample) {
-    return static_cast<double>(sample.held);
-  }));
   bool grouped = false;
   for (const Sample& sample : run.curve.samples()) grouped = grouped || sample.group_usage;
   if (grouped) {
@@ -137,6 +134,10 @@ Chart memory_chart(const Run& run) {
         series_of(run, "resident, summed", SeriesLook::kSecond,
                   [](const Sample& s) { return static_cast<double>(s.resident); }));
   }
+  // Above the other, with which it is the same where nothing is cached.
+  chart.series.push_back(series_of(run, "held", SeriesLook::kFirst, [](const Sample& sample) {
+    return static_cast<double>(sample.held);
+  }));
   if (run.limit) chart.levels.emplace_back(static_cast<double>(*run.limit), "limit");
   for (const Event& event : run.events) {
     if (chart.marks.size() == kMostMarks) break;
@@ -177,7 +178,10 @@ void add_step_chart(const Run& run, Page& page) {
   if (run.curve.samples().back().steps < 2) return;
   Chart chart = empty_chart(run, "Steps");
   chart.step_base = 10;
-  chart.format_value = [](double steps) { return std::to_string(std::llround(steps)); };
+  chart.format_value = [](double steps) {
+    const std::string text = exact(steps);
+    return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+  };
   chart.series.push_back(series_of(run, "counted in the output", SeriesLook::kThird,
                                    [](const Sample& s) { return static_cast<double>(s.steps); }));
   page.html(to_html(chart));

@@ -159,11 +159,17 @@ std::vector<int64_t> ProcessReader::descendants(int64_t ancestor) {
     if (stat) parents.emplace_back(stat->fields[kParent], *pid);
   }
   std::sort(parents.begin(), parents.end());
+  // Processes end, and their numbers are given anew, while they are read: parents may go in
+  // circles.
+  std::vector<bool> taken(parents.size(), false);
   std::vector<int64_t> found{ancestor};
   for (size_t i = 0; i < found.size(); ++i) {
     const auto first =
         std::lower_bound(parents.begin(), parents.end(), std::pair(found[i], int64_t{0}));
     for (auto it = first; it != parents.end() && it->first == found[i]; ++it) {
+      const auto entry = static_cast<size_t>(it - parents.begin());
+      if (taken[entry] || it->second == ancestor) continue;
+      taken[entry] = true;
       found.push_back(it->second);
     }
   }

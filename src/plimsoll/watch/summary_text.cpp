@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -150,7 +151,9 @@ std::string to_text(const Run& run) {
 
 std::string command_line(const std::vector<std::string>& words) {
   std::string line;
-  for (const std::string& word : words) {
+  for (std::string word : words) {
+    // Of a program on the command line; its lines stay apart.
+    std::replace(word.begin(), word.end(), '\n', ' ');
     const std::string clean = clean_line(word, 4096);
     const bool plain =
         !clean.empty() && clean.find_first_of(" \"'\\$`*?[]{}()<>|&;~#!") == std::string::npos;

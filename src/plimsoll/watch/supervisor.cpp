@@ -321,9 +321,11 @@ void Supervisor::follow_marks(Sample& sample) {
   if (progress_at_ < 0 && (sample.steps > 0 || sample.epochs > 0)) progress_at_ = sample.seconds;
   if (marks.epochs() > latest_.epochs) {
     const bool fit = marks.fits() > latest_.fits && marks.fits() > 1;
+    // The line was printed since the last sample; a command that ends gives back what it held.
+    const int64_t held = std::max(sample.held, latest_.held);
     say(fit ? "fit" : "epoch",
         (fit ? "fit " + std::to_string(marks.fits()) + ", epoch " : std::string("epoch ")) +
-            std::to_string(marks.epochs()) + " at " + size(sample.held),
+            std::to_string(marks.epochs()) + " at " + size(held),
         false);
   }
 }

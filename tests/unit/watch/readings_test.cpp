@@ -81,6 +81,18 @@ TEST(ProcessReader, FindsATreeWhateverTheOrderOfNumbers) {
   EXPECT_TRUE(reader.descendants(99).empty());
 }
 
+// What numbers that are given anew between two looks make of a tree.
+TEST(ProcessReader, ParentsThatGoInCirclesAreFoundOnce) {
+  FakeSystem system;
+  system.process(10, 30, "main");
+  system.process(5, 10, "child");
+  system.process(30, 5, "grandchild, and parent of the first");
+  system.process(7, 7, "its own parent");
+  ProcessReader reader(system.root());
+  EXPECT_THAT(reader.descendants(10), ElementsAre(5, 30));
+  EXPECT_TRUE(reader.descendants(7).empty());
+}
+
 TEST(ProcessReader, ReadsLimitsAndUnlimited) {
   FakeSystem system;
   system.write("/proc/9/limits",
