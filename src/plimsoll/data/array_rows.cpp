@@ -19,6 +19,7 @@ constexpr int64_t kPieceBytes = 32 * 1024;
 // Stacks of the threads that read at once: as much as four of them take.
 constexpr int64_t kStagingBytes = 4 * kPieceBytes;
 constexpr int64_t kKeptBytes = 256 * 1024;
+constexpr int64_t kMostKeptBytes = 4 << 20;  // where that is asked for
 constexpr double kMostlyCached = 0.5;
 
 class ArrayRows final : public RowSource {
@@ -30,27 +31,22 @@ class ArrayRows final : public RowSource {
         row_count_(array.shape.front()),
         row_shape_(array.shape.begin() + 1, array.shape.end()),
         row_elements_(fixed_shape(row_shape_).element_count(1)) {
-    const int64_t bytes = row_count_ * row_elements_ * format_.bytes;
-    if (bytes <= kKeptBytes) {
-      kept_.resize(static_cast<size_t>(bytes));
-      file_->read_at(data_offset_, kept_);
-    }
+    is_small_ = total_bytes() <= kKeptBytes;
+    if (is_small_) ArrayRows::keep(true);
   }
 
   int64_t row_count() const override { return row_count_; }
   const std::vector<int64_t>& row_shape() const override { return row_shape_; }
   DType stored_dtype() const override { return nearest_dtype(format_); }
   const std::string& origin() const override { return file_->name(); }
-  Bytes resident_bytes() const override {
-    return Bytes(static_cast<int64_t>(kept_.size()) + (kept_.empty() ? kStagingBytes : 0));
-  }
+  Bytes resident_bytes() const override { return Bytes(is_small_ ? total_bytes() : kStagingBytes); }
   bool can_read_as(DType dtype) const override { return codec::can_convert(format_, dtype); }
   bool reads_together() const override { return true; }
 
   void expect_order(bool random) override {
-    if (!kept_.empty()) return;
+    if (is_small_) return;
     const File& file = *file_->file();
-    const int64_t bytes = row_count_ * row_elements_ * format_.bytes;
+    const int64_t bytes = total_bytes();
     file.advise(random ? File::Access::kRandom : File::Access::kSequential);
     // Rows in random order cost a device access each until the file is in the page cache: a file
     // that will fit there easily is read ahead as a whole.
@@ -60,9 +56,8 @@ class ArrayRows final : public RowSource {
 
   Bytes wants_ahead(int64_t ranges, int64_t rows) const override {
     const File& file = *file_->file();
-    const int64_t bytes = row_count_ * row_elements_ * format_.bytes;
-    const bool stays = Bytes(4 * bytes) <= memory_available_to_process();
-    if (!kept_.empty() || stays || file.cached_share() > kMostlyCached) return {};
+    const bool stays = Bytes(4 * total_bytes()) <= memory_available_to_process();
+    if (is_small_ || stays || file.cached_share() > kMostlyCached) return {};
     if (!ReadAhead::works_with(file)) return {};
     return ahead_shape(ranges, rows).bytes();
   }
@@ -73,7 +68,18 @@ class ArrayRows final : public RowSource {
     if (shape.slots > 1) ahead_ = std::make_unique<ReadAhead>(*file_->file(), shape);
   }
 
+  Bytes wants_kept() const override {
+    return is_small_ || total_bytes() > kMostKeptBytes ? Bytes() : Bytes(total_bytes());
+  }
+  void keep(bool whole) override {
+    if (!whole && !is_small_) kept_ = {};
+    if (!whole || !kept_.empty()) return;
+    kept_.resize(static_cast<size_t>(total_bytes()));
+    file_->read_at(data_offset_, kept_);
+  }
+
   void read_ahead(int64_t first, int64_t count) override {
+    if (!kept_.empty()) return;
     const int64_t row_bytes = row_elements_ * format_.bytes;
     const int64_t begin = file_->offset() + data_offset_ + first * row_bytes;
     if (ahead_) {
@@ -102,6 +108,7 @@ class ArrayRows final : public RowSource {
   }
 
  private:
+  int64_t total_bytes() const { return row_count_ * row_elements_ * format_.bytes; }
   ReadAhead::Shape ahead_shape(int64_t ranges, int64_t rows) const {
     return ReadAhead::shape_for(ranges, rows * row_elements_ * format_.bytes);
   }
@@ -137,8 +144,9 @@ class ArrayRows final : public RowSource {
   int64_t row_count_;
   std::vector<int64_t> row_shape_;
   int64_t row_elements_;
-  std::vector<std::byte> kept_;
-  bool asks_ahead_ = false;  // the file does not stay in the page cache
+  bool is_small_ = false;
+  std::vector<std::byte> kept_;  // all of it, or nothing
+  bool asks_ahead_ = false;      // the file does not stay in the page cache
   std::unique_ptr<ReadAhead> ahead_{};
 };
 

@@ -5,7 +5,8 @@
 // Rows that need no conversion are read straight into their destination. Others pass through 32 KiB
 // of the reading thread's stack, element by element, so that one row may be of any size and several
 // threads may read at once. An array of at most 256 KiB is kept in memory whole: reading it row by
-// row would cost more calls than it is worth. Nothing is allocated by read.
+// row would cost more calls than it is worth; one of up to 4 MiB, such as the labels of half a
+// million samples, where it is asked to. Nothing is allocated by read.
 
 #include <cstddef>
 #include <memory>

@@ -17,8 +17,8 @@ namespace {
 constexpr Bytes kMostAhead = 19_MiB;
 
 // Each once: weights may be those of several outputs.
-std::vector<const RowSource*> all_sources(const Dataset& dataset) {
-  std::vector<const RowSource*> sources;
+std::vector<RowSource*> all_sources(const Dataset& dataset) {
+  std::vector<RowSource*> sources;
   for (const auto* group : {&dataset.features, &dataset.targets, &dataset.weights}) {
     for (const std::shared_ptr<RowSource>& source : *group) {
       if (std::ranges::find(sources, source.get()) == sources.end()) {
@@ -103,7 +103,7 @@ Shuffle Dataset::usual_shuffle() const {
 }
 
 int64_t Dataset::row_count() const {
-  const std::vector<const RowSource*> sources = all_sources(*this);
+  const std::vector<RowSource*> sources = all_sources(*this);
   return sources.empty() ? 0 : sources.front()->row_count();
 }
 
@@ -116,11 +116,22 @@ Bytes Dataset::resident_bytes() const {
 Bytes Dataset::wants_ahead(int64_t batch, Shuffle shuffle) const {
   const Asked asked = asked_at_a_time(*this, batch, shuffle);
   Bytes total;
+  if (shuffle == Shuffle::kFull) {
+    for (const RowSource* source : all_sources(*this)) total += source->wants_kept();
+  }
   for (const auto& source : features) total += wants(*source, asked);
   return total;
 }
 
 void Dataset::grant_ahead(Bytes bytes, int64_t batch, Shuffle shuffle) {
+  std::vector<RowSource*> sources = all_sources(*this);
+  std::ranges::sort(sources, {}, [](RowSource* source) { return row_bytes(*source); });
+  for (RowSource* source : sources) {
+    const Bytes whole = source->wants_kept();
+    const bool kept = shuffle == Shuffle::kFull && whole > Bytes() && whole <= bytes;
+    source->keep(kept);
+    if (kept) bytes -= whole;
+  }
   const Asked asked = asked_at_a_time(*this, batch, shuffle);
   for (const auto& source : features) {
     const Bytes granted = bytes == Bytes() ? bytes : min(bytes, wants(*source, asked));
@@ -130,7 +141,7 @@ void Dataset::grant_ahead(Bytes bytes, int64_t batch, Shuffle shuffle) {
 }
 
 void Dataset::check_rows() const {
-  const std::vector<const RowSource*> sources = all_sources(*this);
+  const std::vector<RowSource*> sources = all_sources(*this);
   for (const RowSource* source : sources) {
     const RowSource& first = *sources.front();
     if (source->row_count() == first.row_count()) continue;

@@ -52,8 +52,9 @@ struct Dataset {
 
   int64_t row_count() const;  // of the first; 0 where there is nothing
   Bytes resident_bytes() const;
-  // Buffers beyond these that reading the features ahead is worth, in steps of so many samples;
-  // none where the page cache does as well. Less is of use too.
+  // Memory beyond these that is worth having: where all rows are shuffled, for small arrays to be
+  // kept whole; else for reading the features ahead, in steps of so many samples, where the page
+  // cache does not do as well. Less is of use too.
   Bytes wants_ahead(int64_t batch, Shuffle shuffle) const;
   // Grants them in place of what was granted before; none takes them back.
   void grant_ahead(Bytes bytes, int64_t batch, Shuffle shuffle);

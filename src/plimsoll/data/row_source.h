@@ -62,6 +62,11 @@ class RowSource {
     (void)ranges;
     (void)rows;
   }
+  // What it would keep whole, so that rows in random order cost no access to the file each; none
+  // where there is nothing to gain.
+  virtual Bytes wants_kept() const { return {}; }
+  // Keeps it, or gives it back. Throws kIo.
+  virtual void keep(bool whole) { (void)whole; }
   // A hint that these rows will be read soon, in any order.
   virtual void read_ahead(int64_t first, int64_t count) {
     (void)first;

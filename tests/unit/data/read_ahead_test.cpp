@@ -158,6 +158,40 @@ TEST_F(ReadAheadTest, AFileThatIsCutMeanwhileIsNamed) {
                [&] { all_rows(dataset, Shuffle::kNone, 1000); });
 }
 
+TEST(Dataset, LabelsAreKeptWhereRowsAreShuffledAndThereIsRoom) {
+  constexpr int64_t kRows = 60'000;
+  const test::TemporaryFolder folder;
+  const std::string x =
+      folder.write("x.npy", npy_text<float>({kRows, 20}, counting<float>(kRows * 20)));
+  const std::string y = folder.write("y.npy", npy_text<int64_t>({kRows}, counting<int64_t>(kRows)));
+  const Bytes labels(kRows * 8);
+  Dataset plain = open_dataset(x, y, "", "");
+  Dataset kept = open_dataset(x, y, "", "");
+  EXPECT_EQ(plain.wants_ahead(128, Shuffle::kFull), labels);
+  EXPECT_EQ(plain.wants_ahead(128, Shuffle::kNone), Bytes(0));
+  const auto read_labels = [](Dataset& dataset) {
+    BatchSource batches(dataset, {{Role::kTarget, 0, "y", DType::kInt64, 1, 0}},
+                        {.batch = 1000, .shuffle = Shuffle::kFull, .seed = 5});
+    std::vector<int64_t> all(kRows);
+    for (int64_t i = 0; i < batches.batch_count(); ++i) {
+      batches.select(0, i);
+      batches.fill(0, 0, 1000, all.data() + i * 1000);
+    }
+    return all;
+  };
+  kept.grant_ahead(labels, 128, Shuffle::kFull);
+  // From memory: the file is no longer what it was.
+  std::filesystem::copy_file(y, y + ".before");
+  folder.write("y.npy", npy_text<int64_t>({kRows}, std::vector<int64_t>(kRows)));
+  const std::vector<int64_t> from_memory = read_labels(kept);
+  kept.grant_ahead(Bytes(), 128, Shuffle::kFull);
+  EXPECT_EQ(read_labels(kept), std::vector<int64_t>(kRows));
+  std::filesystem::copy_file(y + ".before", y, std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(from_memory, read_labels(plain));
+  kept.grant_ahead(labels - Bytes(1), 128, Shuffle::kFull);  // not enough: read row by row
+  EXPECT_EQ(read_labels(kept), from_memory);
+}
+
 TEST(Dataset, SmallFilesWantNothingAhead) {
   const test::TemporaryFolder folder;
   const std::string path =
