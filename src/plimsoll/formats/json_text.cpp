@@ -164,7 +164,8 @@ void print_double(double value, std::string& out) {
 
 class Printer {
  public:
-  explicit Printer(int indent) : indent_(indent) {}
+  // `sink`: takes the text in pieces; null: it is taken whole.
+  Printer(int indent, codec::ByteSink* sink) : indent_(indent), sink_(sink) {}
 
   void print(const Config& value, int depth) {
     if (value.is_null()) {
@@ -184,6 +185,10 @@ class Printer {
     }
   }
   std::string take() { return std::move(text_); }
+  void flush() {
+    sink_->write(std::as_bytes(std::span(text_)));
+    text_.clear();
+  }
 
  private:
   void print_array(const Config::Array& items, int depth) {
@@ -208,7 +213,11 @@ class Printer {
     if (!items.empty()) break_line(depth);
     text_ += '}';
   }
-  void separate() { text_ += indent_ > 0 ? "," : ", "; }
+  void separate() {
+    constexpr size_t kPiece = 64 << 10;
+    text_ += indent_ > 0 ? "," : ", ";
+    if (sink_ != nullptr && text_.size() >= kPiece) flush();
+  }
   void break_line(int depth) {
     if (indent_ == 0) return;
     text_ += '\n';
@@ -216,6 +225,7 @@ class Printer {
   }
 
   int indent_;
+  codec::ByteSink* sink_;
   std::string text_;
 };
 
@@ -233,9 +243,15 @@ layers::Config parse_json(std::string_view text, const std::string& origin) {
 }
 
 std::string print_json(const layers::Config& value, int indent) {
-  Printer printer(indent);
+  Printer printer(indent, nullptr);
   printer.print(value, 0);
   return printer.take();
+}
+
+void print_json(const layers::Config& value, codec::ByteSink& sink) {
+  Printer printer(0, &sink);
+  printer.print(value, 0);
+  printer.flush();
 }
 
 }  // namespace plimsoll::formats

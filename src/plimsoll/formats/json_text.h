@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "codec/byte_reader.h"
 #include "layers/config.h"
 
 namespace plimsoll::formats {
@@ -30,5 +31,7 @@ layers::Config parse_json(std::string_view text, const std::string& origin);
 // As Python's json.dumps prints it ("1e-07", "0.5", "1.0"), indented by `indent` blanks, or on one
 // line where that is 0.
 std::string print_json(const layers::Config& value, int indent);
+// The same on one line, in pieces: the text of a large model is never in memory whole.
+void print_json(const layers::Config& value, codec::ByteSink& sink);
 
 }  // namespace plimsoll::formats

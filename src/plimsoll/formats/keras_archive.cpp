@@ -165,7 +165,8 @@ void save_keras_archive(const std::string& path, const layers::Model& model,
   AtomicFile file(path);
   codec::ZipWriter zip(file.file());
   zip.add(kMetadata, print_json(metadata, 0));
-  zip.add(kConfig, print_json(config, 0));
+  print_json(config, zip.begin(kConfig));
+  config = {};
   write_weights(model, compile, state, zip.begin(kWeights));
   if (self_test != nullptr) write_self_test(*self_test, zip.begin(kSelfTestMember));
   zip.finish();

@@ -33,6 +33,7 @@ template <typename Write>
 Config with_tensors(const Config& value, const Write& write) {
   if (value.is_array()) {
     Config::Array items;
+    items.reserve(value.as_array().size());
     for (const Config& item : value.as_array()) items.push_back(with_tensors(item, write));
     return items;
   }
@@ -127,8 +128,11 @@ class TreeWriter {
                                            {"dtype", Config(std::string(to_string(type.dtype)))},
                                            {"keras_history", history(tensor)}})}});
     };
-    return Config::Object{{"args", with_tensors(call.args, write)},
-                          {"kwargs", with_tensors(call.kwargs, write)}};
+    // Arguments may hold whole constants: moved, where a list in braces would copy them.
+    Config json;
+    json.set("args", with_tensors(call.args, write));
+    json.set("kwargs", with_tensors(call.kwargs, write));
+    return json;
   }
 
   Config write_node(const TreeNode& node) const {
@@ -175,10 +179,12 @@ TreeCall plain_call(std::vector<TreeTensor> inputs) {
 }  // namespace
 
 Config keras_object(std::string_view module, std::string_view class_name, Config config) {
-  return Config::Object{{"module", Config(std::string(module))},
-                        {"class_name", Config(std::string(class_name))},
-                        {"config", std::move(config)},
-                        {"registered_name", Config()}};
+  Config json;
+  json.set("module", std::string(module));
+  json.set("class_name", std::string(class_name));
+  json.set("config", std::move(config));
+  json.set("registered_name", Config());
+  return json;
 }
 
 ModelTree tree_of(const Model& model) {
@@ -231,7 +237,8 @@ ModelTree keras_tree(const Model& model) {
 
 Config write_architecture(const Model& model) {
   model.check_complete();
-  return TreeWriter(model).write(keras_tree(model));
+  const TreeWriter writer(model);
+  return model.tree() != nullptr ? writer.write(*model.tree()) : writer.write(tree_of(model));
 }
 
 }  // namespace plimsoll::formats

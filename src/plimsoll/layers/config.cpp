@@ -42,6 +42,12 @@ std::string number_text(double value) {
 
 }  // namespace
 
+Config::Config(const Config& other) = default;
+Config::Config(Config&& other) noexcept = default;
+Config& Config::operator=(const Config& other) = default;
+Config& Config::operator=(Config&& other) noexcept = default;
+Config::~Config() = default;
+
 bool Config::as_bool() const {
   if (const bool* value = std::get_if<bool>(&value_)) return *value;
   refuse_kind("true or false", *this);
@@ -68,19 +74,19 @@ const std::string& Config::as_string() const {
 }
 
 const Config::Array& Config::as_array() const {
-  if (const Array* value = std::get_if<Array>(&value_)) return *value;
+  if (const SharedArray* value = std::get_if<SharedArray>(&value_)) return **value;
   refuse_kind("a list", *this);
 }
 
 const Config::Object& Config::as_object() const {
-  if (const Object* value = std::get_if<Object>(&value_)) return *value;
+  if (const SharedObject* value = std::get_if<SharedObject>(&value_)) return **value;
   refuse_kind("an object", *this);
 }
 
 const Config* Config::find(std::string_view key) const {
-  const Object* object = std::get_if<Object>(&value_);
+  const SharedObject* object = std::get_if<SharedObject>(&value_);
   if (object == nullptr) return nullptr;
-  for (const auto& [name, value] : *object) {
+  for (const auto& [name, value] : **object) {
     if (name == key) return &value;
   }
   return nullptr;
@@ -92,16 +98,24 @@ const Config& Config::at(std::string_view key) const {
 }
 
 void Config::set(std::string key, Config value) {
-  if (is_null()) value_ = Object{};
-  Object* object = std::get_if<Object>(&value_);
-  if (object == nullptr) refuse_kind("an object", *this);
-  for (auto& [name, old] : *object) {
+  if (is_null()) value_ = std::make_shared<Object>();
+  SharedObject* shared = std::get_if<SharedObject>(&value_);
+  if (shared == nullptr) refuse_kind("an object", *this);
+  if (shared->use_count() > 1) *shared = std::make_shared<Object>(**shared);
+  Object& object = **shared;
+  for (auto& [name, old] : object) {
     if (name == key) {
       old = std::move(value);
       return;
     }
   }
-  object->emplace_back(std::move(key), std::move(value));
+  object.emplace_back(std::move(key), std::move(value));
+}
+
+bool operator==(const Config& a, const Config& b) {
+  if (a.is_array() && b.is_array()) return a.as_array() == b.as_array();
+  if (a.is_object() && b.is_object()) return a.as_object() == b.as_object();
+  return a.value_ == b.value_;
 }
 
 std::string Config::to_json() const {
