@@ -96,6 +96,45 @@ TEST(Team, WakesSleepers) {
   EXPECT_EQ(team.thread_count(), 3u);
 }
 
+// Each part stays with its thread from job to job, where all of them are there for it.
+TEST(Team, PartsStayWithTheirThread) {
+  struct Job {
+    std::array<std::thread::id, 3> by;
+    std::atomic<int> begun = 0;
+  };
+  Team team;
+  std::array<std::thread::id, 3> first;
+  for (int i = 0; i < 200; ++i) {
+    Job job;
+    team.run(
+        3,
+        [](const void* body, int part) {
+          Job& mine = *static_cast<Job*>(const_cast<void*>(body));
+          mine.by[static_cast<size_t>(part)] = std::this_thread::get_id();
+          ++mine.begun;
+          while (mine.begun < 3) std::this_thread::yield();
+        },
+        &job);
+    if (i == 0) first = job.by;
+    EXPECT_EQ(job.by, first);
+  }
+  EXPECT_EQ(first[0], std::this_thread::get_id());
+}
+
+// More parts than fit into one round of claims; a thread is started for each of a round.
+TEST(Team, RunsMorePartsThanOneRound) {
+  std::vector<std::atomic<int>> runs(1100);
+  Team team;
+  team.run(
+      static_cast<int>(runs.size()),
+      [](const void* body, int part) {
+        auto& counts = *static_cast<std::vector<std::atomic<int>>*>(const_cast<void*>(body));
+        ++counts[static_cast<size_t>(part)];
+      },
+      &runs);
+  for (const auto& count : runs) EXPECT_EQ(count, 1);
+}
+
 TEST(Team, HostThreadsHaveOneEach) {
   std::array<std::array<int, 2>, 3> runs{};
   std::vector<std::thread> hosts;

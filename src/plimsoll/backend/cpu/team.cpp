@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <bit>
 #include <chrono>
 #include <system_error>
 
@@ -41,13 +43,6 @@ bool look_for(const Ready& ready) {
   return false;
 }
 
-constexpr uint64_t make_ticket(uint32_t generation, int parts) {
-  return uint64_t{generation} << 32 | static_cast<uint64_t>(parts) << 16;
-}
-constexpr uint32_t generation_of(uint64_t ticket) { return static_cast<uint32_t>(ticket >> 32); }
-constexpr uint32_t parts_of(uint64_t ticket) { return ticket >> 16 & 0xffff; }
-constexpr uint32_t next_of(uint64_t ticket) { return ticket & 0xffff; }
-
 // Signals are the host's business.
 class NoSignals {
  public:
@@ -77,68 +72,91 @@ void Team::grow(size_t others) noexcept {
   if (threads_.size() >= others) return;
   const NoSignals masked;
   try {
-    while (threads_.size() < others) threads_.emplace_back([this] { serve(); });
+    while (threads_.size() < others) {
+      const int member = static_cast<int>(threads_.size()) + 1;
+      threads_.emplace_back([this, member] { serve(member); });
+    }
   } catch (const std::system_error&) {
     // The first member does what nobody else claims.
   }
 }
 
-void Team::serve() {
+void Team::serve(int member) {
   const FlushDenormals flush;
   uint32_t seen = 0;
   while (true) {
-    const uint64_t ticket = await_job(seen);
+    seen = await_job(seen);
     if (stops_) return;
-    seen = generation_of(ticket);
-    work_on(ticket);
+    // A job of fewer parts is for those who have its parts at hand.
+    if (member < parts_.load(std::memory_order_relaxed)) work_on(member);
   }
 }
 
-uint64_t Team::await_job(uint32_t seen) {
-  uint64_t ticket = 0;
+uint32_t Team::await_job(uint32_t seen) {
+  uint32_t now = seen;
   const auto published = [&] {
-    ticket = ticket_.load(std::memory_order_acquire);
-    return generation_of(ticket) != seen || stops_.load(std::memory_order_relaxed);
+    now = generation_.load(std::memory_order_acquire);
+    return now != seen;
   };
   while (!look_for(published)) generation_.wait(seen);
-  return ticket;
+  return now;
 }
 
-void Team::work_on(uint64_t ticket) noexcept {
-  const uint32_t generation = generation_of(ticket);
-  const uint32_t parts = parts_of(ticket);
-  while (generation_of(ticket) == generation && next_of(ticket) < parts) {
-    if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
-                                       std::memory_order_acquire)) {
-      continue;
+int Team::claim(int wanted) noexcept {
+  const int words = (parts_.load(std::memory_order_relaxed) + kWordParts - 1) / kWordParts;
+  for (int i = 0; i < words; ++i) {
+    const int w = (wanted / kWordParts + i) % words;
+    std::atomic<uint64_t>& word = open_[static_cast<size_t>(w)];
+    uint64_t open = word.load(std::memory_order_relaxed);
+    while (open != 0) {
+      const uint64_t own = uint64_t{1} << (wanted % kWordParts);
+      const uint64_t bit = i == 0 && (open & own) != 0 ? own : open & (~open + 1);
+      if (word.compare_exchange_weak(open, open & ~bit, std::memory_order_acq_rel,
+                                     std::memory_order_relaxed)) {
+        return w * kWordParts + std::countr_zero(bit);
+      }
     }
-    // The job stays as it is until this part is done.
-    function_(body_, static_cast<int>(next_of(ticket)));
-    if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == parts) done_.notify_one();
-    ticket = ticket_.load(std::memory_order_acquire);
+  }
+  return -1;
+}
+
+void Team::work_on(int member) noexcept {
+  for (int part = claim(member); part >= 0; part = claim(member)) {
+    // The job stays as it is until this part is done. It may be a later one than the member came
+    // for: an open bit is always one of the job that stands there.
+    function_(body_, first_part_ + part);
+    if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) left_.notify_one();
   }
 }
 
-void Team::await_done(uint32_t parts) {
-  const auto all_done = [&] { return done_.load(std::memory_order_acquire) == parts; };
+void Team::await_done() {
+  const auto all_done = [&] { return left_.load(std::memory_order_acquire) == 0; };
   while (!look_for(all_done)) {
-    const uint32_t now = done_.load(std::memory_order_acquire);
-    if (now != parts) done_.wait(now);
+    const int now = left_.load(std::memory_order_acquire);
+    if (now != 0) left_.wait(now);
   }
 }
 
 void Team::run(int parts, PartFunction function, const void* body) noexcept {
-  grow(static_cast<size_t>(parts) - 1);
-  function_ = function;
-  body_ = body;
-  done_.store(0, std::memory_order_relaxed);
-  const uint32_t generation = generation_of(ticket_.load(std::memory_order_relaxed)) + 1;
-  const uint64_t ticket = make_ticket(generation, parts);
-  ticket_.store(ticket, std::memory_order_release);
-  generation_.store(generation);
-  generation_.notify_all();
-  work_on(ticket);
-  await_done(static_cast<uint32_t>(parts));
+  constexpr int kMostAtOnce = kWords * kWordParts;
+  grow(static_cast<size_t>(std::min(parts, kMostAtOnce)) - 1);
+  for (int first = 0; first < parts; first += kMostAtOnce) {
+    const int now = std::min(parts - first, kMostAtOnce);
+    function_ = function;
+    body_ = body;
+    first_part_ = first;
+    left_.store(now, std::memory_order_relaxed);
+    parts_.store(now, std::memory_order_relaxed);
+    for (int w = 0; w * kWordParts < now; ++w) {
+      const int bits = std::min(now - w * kWordParts, kWordParts);
+      const uint64_t open = bits == kWordParts ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+      open_[static_cast<size_t>(w)].store(open, std::memory_order_release);
+    }
+    generation_.fetch_add(1, std::memory_order_release);
+    generation_.notify_all();
+    work_on(0);
+    await_done();
+  }
 }
 
 }  // namespace plimsoll::backend::cpu

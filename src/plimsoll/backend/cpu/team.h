@@ -4,17 +4,19 @@
 //
 // A host thread has one team; it is the team's first member. The others look for the next job for
 // a short time (kPatience) and then sleep, so that a program beside us gets its processor back, and
-// a step of many small kernels still finds them awake. A part is claimed by whoever comes first:
-// which memory a part reads and writes is fixed by its number alone, so the result does not depend
-// on who computed it, and where another program holds a processor the first member does the parts
-// that nobody else has begun.
+// a step of many small kernels still finds them awake. Member i claims part i first, so that a part
+// of an array stays in the cache of one processor from kernel to kernel; whoever has done his own
+// claims what others have not begun, so that where another program holds a processor the first
+// member does its parts too. Which memory a part reads and writes is fixed by its number alone: the
+// result does not depend on who computed it.
 //
-//   job published ──▶ parts claimed one by one ──▶ last part done ──▶ next job
-//     ticket: generation │ parts │ next part
+//   job opened ──▶ each claims his own part ──▶ and what is left ──▶ last part done ──▶ next job
+//     open: a bit for each part that nobody has claimed
 //
 // Why not OpenMP: its threads wait by a setting that is read before main, by default for
 // milliseconds (docs/design/0004-threads.md). Not reentrant: parts run no jobs.
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <thread>
@@ -31,28 +33,34 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  // Runs function(body, part) for each part below `parts`, at most 65535. Starts threads that it
-  // does not have yet; where the system gives none, this thread does their parts.
+  // Runs function(body, part) for each part below `parts`, at least 1. Starts threads that it does
+  // not have yet; where the system gives none, this thread does their parts.
   void run(int parts, PartFunction function, const void* body) noexcept;
   size_t thread_count() const { return threads_.size() + 1; }
 
  private:
   static constexpr size_t kLine = 64;
+  static constexpr int kWordParts = 64;
+  static constexpr int kWords = 16;
 
   void grow(size_t others) noexcept;
-  void serve();
-  // The ticket of another generation than `seen`.
-  uint64_t await_job(uint32_t seen);
-  void await_done(uint32_t parts);
-  // Claims and runs parts of the ticket's job until there are none left.
-  void work_on(uint64_t ticket) noexcept;
+  void serve(int member);
+  // The generation of a job other than `seen`.
+  uint32_t await_job(uint32_t seen);
+  void await_done();
+  // A part that nobody had claimed, `wanted` if it is one; -1: there is none.
+  int claim(int wanted) noexcept;
+  // Claims and runs parts until there are none left, its own first.
+  void work_on(int member) noexcept;
 
-  alignas(kLine) std::atomic<uint64_t> ticket_{0};
-  std::atomic<uint32_t> generation_{0};  // what sleepers wait on; the ticket's, later
-  alignas(kLine) std::atomic<uint32_t> done_{0};
-  alignas(kLine) PartFunction function_ = nullptr;
+  alignas(kLine) std::atomic<uint32_t> generation_{0};  // of the job; what sleepers wait on
+  std::atomic<int> parts_{0};
+  PartFunction function_ = nullptr;
   const void* body_ = nullptr;
+  int first_part_ = 0;  // what part 0 of this job is to the caller
   std::atomic<bool> stops_{false};
+  alignas(kLine) std::array<std::atomic<uint64_t>, kWords> open_{};
+  alignas(kLine) std::atomic<int> left_{0};  // parts that are not done
   std::vector<std::thread> threads_;
 };
 
