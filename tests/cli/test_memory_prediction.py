@@ -4,20 +4,15 @@ import json
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 
 
-def run_fashion(plimsoll: Path, source_dir: Path, *options: str) -> dict[str, int]:
+def run_fit(plimsoll: Path, *options: str | Path) -> dict[str, int]:
     """A run's report, held against what was predicted."""
-    command = [
-        plimsoll, "fit", source_dir / "examples/fashion_mnist.json",
-        "--data", FASHION / "train-images-idx3-ubyte.gz",
-        "--labels", FASHION / "train-labels-idx1-ubyte.gz",
-        "--batch", "64", "--optimizer", "adam",
-        "--loss", "sparse_categorical_crossentropy", "--json", *options,
-    ]  # fmt: skip
+    command = [plimsoll, "fit", *options, "--optimizer", "adam", "--json"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)
@@ -25,6 +20,15 @@ def run_fashion(plimsoll: Path, source_dir: Path, *options: str) -> dict[str, in
     assert measured <= predicted <= measured * 1.02 + 4 * 2**20, (predicted, measured)
     assert run["measured_arena_bytes"] == run["planned_arena_bytes"]
     return run
+
+
+def run_fashion(plimsoll: Path, source_dir: Path, *options: str) -> dict[str, int]:
+    return run_fit(
+        plimsoll, source_dir / "examples/fashion_mnist.json",
+        "--data", FASHION / "train-images-idx3-ubyte.gz",
+        "--labels", FASHION / "train-labels-idx1-ubyte.gz",
+        "--batch", "64", "--loss", "sparse_categorical_crossentropy", *options,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("memory", ["64MiB", "28MiB"])
@@ -41,3 +45,20 @@ def test_more_threads_than_processors(plimsoll: Path, source_dir: Path) -> None:
 
 def test_reference_backend(plimsoll: Path, source_dir: Path) -> None:
     run_fashion(plimsoll, source_dir, "--backend", "reference", "--steps", "1")
+
+
+def test_writing_a_model_with_a_large_constant(plimsoll: Path, tmp_path: Path) -> None:
+    """The file's text holds the constant, number by number: the peak is where it is written."""
+    import keras
+
+    x = keras.Input((256, 256))
+    shifted = x + np.random.default_rng(3).random((256, 256), dtype="float32")
+    y = keras.layers.Dense(4)(shifted)
+    (tmp_path / "model.json").write_text(keras.Model(x, y).to_json())
+    np.save(tmp_path / "x.npy", np.zeros((8, 256, 256), "float32"))
+    np.save(tmp_path / "y.npy", np.zeros((8, 256, 4), "float32"))
+    run_fit(
+        plimsoll, tmp_path / "model.json", "--data", tmp_path / "x.npy",
+        "--labels", tmp_path / "y.npy", "--batch", "2", "--loss", "mean_squared_error",
+        "--steps", "3", "--output", tmp_path / "out.keras",
+    )  # fmt: skip

@@ -295,10 +295,8 @@ int finish(Run& run, const train::History& history, bool logged) {
   const FitCommand& command = run.command;
   const bool kept = !run.checkpoints || run.checkpoints->finish(*run.session, history.position);
   if (run.callbacks && !history.interrupted) run.callbacks->finish(*run.session);
-  const report::RunSummary summary = summarize(*run.session, history);
-  if (!command.output.empty()) {
-    save_output(run);
-  }
+  if (!command.output.empty()) save_output(run);
+  const report::RunSummary summary = summarize(*run.session, history);  // of the writing too
   const report::Profile profile = run.session->profile();
   if (command.model.json) {
     std::fputs((report::to_json(summary) + "\n").c_str(), stdout);

@@ -121,7 +121,10 @@ void TableBuilder::add_copy(const plan::Item& item) {
   const Shape& shape = type_of(any).shape;
   table.sample_rows = shape.has_batch() ? shape[0].count : 0;
   if (kind == StepKind::kEncode) make_encoders(table);
-  if (kind == StepKind::kBeginTransfer) tables_.layouts.push_back(spill_layout(table));
+  if (kind == StepKind::kBeginTransfer) {
+    tables_.layouts.push_back(spill_layout(table));
+    for (LoopId loop : open_) tables_.loops[loop.index()].transfers = true;
+  }
   tables_.steps.push_back({kind, tables_.copies.size(), 0, number_++});
   tables_.copies.push_back(std::move(table));
 }

@@ -8,11 +8,13 @@
 #include "base/suggest.h"
 #include "exec/arena.h"
 #include "exec/float_mode.h"
+#include "exec/lookahead.h"
 #include "exec/poison.h"
 #include "exec/run.h"
-#include "exec/spill_file.h"
+#include "exec/spill_queue.h"
 #include "exec/step_times.h"
 #include "exec/tables.h"
+#include "exec/turns.h"
 
 namespace plimsoll::exec {
 
@@ -28,20 +30,17 @@ class Executor::Impl {
        const ExecutorOptions& options)
       : plan_(plan), backend_(backend), arena_(plan.arena_bytes) {
     PLIMSOLL_CHECK(programs.programs.size() == plan.programs.size(), "a plan of other programs");
-    size_t transfers = 0;
     for (size_t p = 0; p < programs.programs.size(); ++p) {
       const TableContext context{programs.programs[p], plan, plan.programs[p], backend};
       tables_.push_back(with_context("while preparing program " + programs.programs[p].name,
                                      [&] { return build_tables(context); }));
-      first_transfer_.push_back(transfers);
-      transfers += tables_.back().layouts.size();
       if (options.times) {
         times_.push_back(std::make_unique<StepTimes>(tables_.back(), programs.programs[p]));
       }
       if (options.poison) poisons_.push_back(std::make_unique<Poison>(context, arena_));
     }
     backend.finish_making();
-    if (plan.spill_bytes > Bytes() && backend.computes()) open_spill(options, transfers);
+    if (plan.spill_bytes > Bytes() && backend.computes()) open_spill(options);
   }
 
   void run(size_t program, const backend::StepContext& step, InputSource* source,
@@ -55,7 +54,7 @@ class Executor::Impl {
     Run({.tables = tables_[program],
          .arena = arena_.data(),
          .spill = spill_.get(),
-         .first_transfer = first_transfer_[program],
+         .ahead = aheads_.empty() ? nullptr : aheads_[program].get(),
          .poison = poison,
          .step = step,
          .source = source,
@@ -115,17 +114,23 @@ class Executor::Impl {
                                         std::string(name) + "\"." + did_you_mean(name, known));
   }
 
-  void open_spill(const ExecutorOptions& options, size_t transfers) {
+  void open_spill(const ExecutorOptions& options) {
     if (options.spill_directory.empty()) {
       throw Error(ErrorKind::kConfig,
                   "executor: the plan moves " + to_string(plan_.spill_bytes) +
                       " to a spill file, expected a folder for it. Pass --spill-dir.");
     }
-    spill_ = std::make_unique<SpillFile>(options.spill_directory, plan_.spill_bytes, transfers);
-    for (size_t p = 0; p < tables_.size(); ++p) {
-      for (size_t t = 0; t < tables_[p].layouts.size(); ++t) {
-        spill_->set_layout(first_transfer_[p] + t, std::move(tables_[p].layouts[t]));
-      }
+    size_t rank = 0;
+    size_t open = 0;
+    for (const ProgramTables& tables : tables_) {
+      rank = std::max(rank, find_most_dimensions(tables));
+      open = std::max(open, find_most_open(tables));
+    }
+    spill_ = std::make_unique<SpillQueue>(
+        options.spill_directory,
+        SpillQueue::Shape{plan_.spill_bytes, max(options.spill_buffer, kSpillBuffer), rank, open});
+    for (const ProgramTables& tables : tables_) {
+      aheads_.push_back(std::make_unique<Lookahead>(tables, arena_.data(), *spill_));
     }
   }
 
@@ -133,10 +138,10 @@ class Executor::Impl {
   backend::Backend& backend_;
   Arena arena_;
   std::vector<ProgramTables> tables_;
-  std::vector<size_t> first_transfer_;
   std::vector<std::unique_ptr<Poison>> poisons_;
   std::vector<std::unique_ptr<StepTimes>> times_;
-  std::unique_ptr<SpillFile> spill_;
+  std::unique_ptr<SpillQueue> spill_;
+  std::vector<std::unique_ptr<Lookahead>> aheads_;
 };
 
 Executor::Executor(const graph::ProgramSet& programs, const plan::Plan& plan,

@@ -29,6 +29,7 @@ struct ExecutorOptions {
   bool poison = false;
   bool times = false;                // how long each step takes
   std::string spill_directory = {};  // needed by plans with spill_bytes > 0
+  Bytes spill_buffer = {};           // for transfers on their way; the least there is: a MiB
 };
 
 class StepTimes;

@@ -14,11 +14,15 @@ Run::~Run() {
 }
 
 void Run::run() {
+  if (context_.ahead != nullptr) context_.ahead->start();
   size_t position = 0;
   while (position < tables_.steps.size()) {
     const Step& step = tables_.steps[position];
     if (step.kind == StepKind::kLoopBegin || step.kind == StepKind::kLoopEnd) {
-      position = advance(step, position);
+      const size_t next = advance(tables_, tables_.turns, step, position);
+      const bool left = step.kind == StepKind::kLoopEnd && next == position + 1;
+      if (left && context_.poison != nullptr) context_.poison->after(step, tables_);
+      position = next;
       continue;
     }
     if (context_.poison != nullptr) context_.poison->before(step, tables_);
@@ -28,27 +32,7 @@ void Run::run() {
     if (context_.poison != nullptr) context_.poison->after(step, tables_);
     ++position;
   }
-}
-
-// False where no row is left at or behind `begin`.
-bool Run::start_turn(size_t index, int64_t begin) {
-  const LoopTable& loop = tables_.loops[index];
-  const int64_t end =
-      loop.outer < 0 ? loop.extent : tables_.turns[static_cast<size_t>(loop.outer)].end;
-  if (begin >= end) return false;
-  tables_.turns[index] = {begin, std::min(begin + loop.slice, end)};
-  return true;
-}
-
-size_t Run::advance(const Step& step, size_t position) {
-  const LoopTable& loop = tables_.loops[step.index];
-  if (step.kind == StepKind::kLoopBegin) {
-    const int64_t first = loop.outer < 0 ? 0 : tables_.turns[static_cast<size_t>(loop.outer)].begin;
-    return start_turn(step.index, first) ? position + 1 : step.jump;
-  }
-  if (start_turn(step.index, tables_.turns[step.index].begin + loop.slice)) return step.jump;
-  if (context_.poison != nullptr) context_.poison->after(step, tables_);
-  return position + 1;
+  if (context_.spill != nullptr) context_.spill->finish();
 }
 
 void Run::work(const Step& step) {
@@ -69,9 +53,7 @@ void Run::work(const Step& step) {
       begin_transfer(tables_.copies[step.index]);
       break;
     case StepKind::kWaitTransfer:
-      if (context_.computes) {
-        context_.spill->wait(context_.first_transfer + tables_.copies[step.index].transfer);
-      }
+      wait_transfer(tables_.copies[step.index]);
       break;
     default:
       break;

@@ -8,10 +8,11 @@
 
 #include "backend/kernel.h"
 #include "base/tensor_io.h"
+#include "exec/lookahead.h"
 #include "exec/poison.h"
-#include "exec/spill_file.h"
 #include "exec/step_times.h"
 #include "exec/tables.h"
+#include "exec/turns.h"
 
 namespace plimsoll::exec {
 
@@ -20,8 +21,8 @@ class Run {
   struct Context {
     ProgramTables& tables;
     std::byte* arena = nullptr;
-    SpillFile* spill = nullptr;
-    size_t first_transfer = 0;  // of this program in the spill file
+    SpillQueue* spill = nullptr;
+    Lookahead* ahead = nullptr;  // with the spill file
     Poison* poison = nullptr;
     const backend::StepContext& step;
     InputSource* source = nullptr;
@@ -37,10 +38,7 @@ class Run {
   void run();
 
  private:
-  // Position of the next step.
-  size_t advance(const Step& step, size_t position);
   void work(const Step& step);
-  bool start_turn(size_t loop, int64_t begin);
 
   void run_call(CallTable& call);
   void run_blocks(CallTable& call);
@@ -48,12 +46,12 @@ class Run {
   size_t shape_of(const CallAxis& axis, const CallTable& call, size_t a) const;
   void write_state(const CallTable& call);
 
-  void find_region(CopyTable& copy);
   int64_t locate(const OperandTable& operand) const;
   void feed(CopyTable& copy);
   void drain(CopyTable& copy);
   void encode(CopyTable& copy);
   void begin_transfer(CopyTable& copy);
+  void wait_transfer(const CopyTable& copy);
 
   Context context_;
   ProgramTables& tables_;

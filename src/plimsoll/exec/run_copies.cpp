@@ -8,28 +8,13 @@ namespace plimsoll::exec {
 
 using plan::RowRange;
 
-void Run::find_region(CopyTable& copy) {
-  for (size_t d = 0; d < copy.rows.size(); ++d) {
-    const CutTerm& rows = copy.rows[d];
-    copy.region[d] =
-        rows.source < 0
-            ? RowRange{0, rows.extent}
-            : plan::rows_of(rows.use, tables_.turns[static_cast<size_t>(rows.source)], rows.extent);
-  }
-}
-
-// Of the first of this turn's rows, from the start of the arena or of the spill file.
 int64_t Run::locate(const OperandTable& operand) const {
-  int64_t at = operand.origin(tables_.turns);
-  for (const CutTerm& cut : operand.cuts) {
-    at += cut.offset(tables_.turns[static_cast<size_t>(cut.source)].begin);
-  }
-  return at;
+  return exec::locate(operand, tables_.turns);
 }
 
 void Run::feed(CopyTable& copy) {
   if (!context_.computes) return;
-  find_region(copy);
+  find_region(copy, tables_.turns, copy.region);
   const bool batched = copy.sample_rows > 0;
   const int64_t begin = batched ? copy.region[0].begin / copy.sample_rows : 0;
   const int64_t count = batched ? copy.region[0].size() / copy.sample_rows : 1;
@@ -38,7 +23,7 @@ void Run::feed(CopyTable& copy) {
 
 void Run::drain(CopyTable& copy) {
   if (!context_.computes || context_.sink == nullptr) return;
-  find_region(copy);
+  find_region(copy, tables_.turns, copy.region);
   const bool batched = copy.sample_rows > 0;
   const int64_t begin = batched ? copy.region[0].begin / copy.sample_rows : 0;
   const int64_t count = batched ? copy.region[0].size() / copy.sample_rows : 1;
@@ -48,7 +33,7 @@ void Run::drain(CopyTable& copy) {
 }
 
 void Run::encode(CopyTable& copy) {
-  find_region(copy);
+  find_region(copy, tables_.turns, copy.region);
   const RowRange rows = copy.region.empty() ? RowRange{0, 1} : copy.region[0];
   auto encoder = copy.encoders.begin();
   while (!encoder->dims[0].empty() && encoder->dims[0][0] != rows.size()) ++encoder;
@@ -67,18 +52,15 @@ void Run::encode(CopyTable& copy) {
 
 void Run::begin_transfer(CopyTable& copy) {
   if (!context_.computes) return;
-  find_region(copy);
-  SpillRegion& region = context_.spill->region(context_.first_transfer + copy.transfer);
-  const OperandTable& memory = region.to_file ? copy.source : copy.target;
-  const OperandTable& file = region.to_file ? copy.target : copy.source;
-  region.memory = context_.arena + locate(memory);
-  region.offset = locate(file);
-  if (copy.bits) {
-    region.rows[0] = copy.sample_rows > 0 ? copy.region[0].size() / copy.sample_rows : 1;
-  } else {
-    for (size_t d = 0; d < copy.region.size(); ++d) region.rows[d] = copy.region[d].size();
-  }
-  context_.spill->begin(context_.first_transfer + copy.transfer);
+  copy.queued = context_.ahead->next();
+  context_.spill->begin(copy.queued);
+  context_.ahead->announce();
+}
+
+void Run::wait_transfer(const CopyTable& copy) {
+  if (!context_.computes) return;
+  context_.spill->wait(copy.queued);
+  context_.ahead->announce();
 }
 
 }  // namespace plimsoll::exec

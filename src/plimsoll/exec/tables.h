@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "backend/kernel.h"
-#include "exec/spill_file.h"
+#include "exec/spill_region.h"
 #include "graph/program.h"
 #include "plan/extents.h"
 #include "plan/plan.h"
@@ -111,7 +111,8 @@ struct CopyTable {
   std::vector<int> ends;    // of the program: the input that is fed, the outputs that are drained
   int64_t sample_rows = 0;  // rows of dimension 0 in one sample; 0: no batch dimension
   bool bits = false;        // of the target
-  size_t transfer = 0;
+  size_t transfer = 0;      // in ProgramTables::layouts
+  size_t queued = 0;        // what the spill queue calls the one under way
   std::vector<KernelTable> encoders;   // one per number of rows
   std::vector<plan::RowRange> region;  // of the turn under way
 };
@@ -120,6 +121,7 @@ struct LoopTable {
   int outer = -1;  // the loop around it of the same axis
   int64_t extent = 0;
   int64_t slice = 0;
+  bool transfers = false;  // some begin inside
 };
 
 enum class StepKind : uint8_t {

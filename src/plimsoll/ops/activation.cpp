@@ -7,6 +7,27 @@
 namespace plimsoll::ops {
 namespace {
 
+// Those of comparisons and sums alone take the time of their traffic.
+double flops_per_element(ActivationKind kind) {
+  switch (kind) {
+    case ActivationKind::kLinear:
+    case ActivationKind::kRelu:
+      return 1.0;
+    case ActivationKind::kRelu6:
+    case ActivationKind::kLeakyRelu:
+    case ActivationKind::kHardTanh:
+    case ActivationKind::kThreshold:
+    case ActivationKind::kGeneralRelu:
+    case ActivationKind::kHardSigmoid:
+    case ActivationKind::kHardSilu:
+    case ActivationKind::kHardShrink:
+    case ActivationKind::kSoftShrink:
+      return 1.0;
+    default:
+      return 16.0;
+  }
+}
+
 class ActivationOp final : public ElementwiseOp {
  public:
   ActivationOp() : ElementwiseOp("activation") {}
@@ -34,8 +55,8 @@ class ActivationOp final : public ElementwiseOp {
   }
 
   double flops_per_sample(const NodeTypes& node) const override {
-    const bool plain = read_activation(node.attributes).kind == ActivationKind::kRelu;
-    return (plain ? 1.0 : 16.0) * static_cast<double>(node.inputs[0].shape.elements_per_sample());
+    return flops_per_element(read_activation(node.attributes).kind) *
+           static_cast<double>(node.inputs[0].shape.elements_per_sample());
   }
 };
 

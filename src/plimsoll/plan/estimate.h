@@ -19,7 +19,8 @@ const ProgramFacts::CallCost& find_call_cost(const ProgramPlan& plan,
 // By item number (plan/liveness.h), over all turns; zero where a loop begins.
 std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts);
 
-// Estimated seconds of one run: calls, copies, and the turns of loops.
+// Estimated seconds of one run: calls, copies, and the turns of loops; transfers overlap with what
+// stands between their begin and their wait, and with the turns of their loop.
 double estimate_seconds(const ProgramPlan& plan, ProgramFacts& facts);
 
 }  // namespace plimsoll::plan

@@ -53,8 +53,12 @@ void load_states(const ProgramFacts& facts, std::span<const StatePlacement> stat
 // Behind all cuts: copies that nobody reads go, loads that follow each other closely become one,
 // updates become loops over rows, and what is written is stored. Loops and transfers are numbered
 // anew. Updates of at least 32 times `least` bytes run in loops, each variable in pieces of 16
-// times.
+// times, but those of `whole`.
 void store_states(const ProgramFacts& facts, std::span<const StatePlacement> states, Bytes least,
-                  ProgramPlan& plan);
+                  std::span<const graph::NodeId> whole, ProgramPlan& plan);
+
+// Of a sized plan with updates in loops: those that could be done whole, with room for as much
+// again, below the most bytes that it has alive at once. Their transfers can be drawn apart.
+std::vector<graph::NodeId> find_whole_updates(const ProgramPlan& plan);
 
 }  // namespace plimsoll::plan

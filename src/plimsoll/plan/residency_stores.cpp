@@ -4,6 +4,7 @@
 
 #include "graph/state_rows.h"
 #include "plan/complete.h"
+#include "plan/liveness.h"
 #include "plan/residency.h"
 #include "plan/state_places.h"
 #include "plan/walk.h"
@@ -27,8 +28,9 @@ constexpr int64_t kNear = 3;
 class StoreMaker {
  public:
   StoreMaker(const ProgramFacts& facts, std::span<const StatePlacement> states, int64_t least,
-             ProgramPlan& plan)
+             std::span<const NodeId> whole, ProgramPlan& plan)
       : facts_(facts),
+        whole_(whole),
         graph_(facts.graph()),
         least_(least),
         plan_(plan),
@@ -131,7 +133,9 @@ class StoreMaker {
     for (Item& item : plan_.items) {
       auto* call = std::get_if<Call>(&item);
       if (call != nullptr && moved[call->node.index()]) continue;
-      const int axis = call == nullptr || call->clone != 0 ? -1 : find_rows_axis(call->node);
+      const bool whole = call == nullptr || call->clone != 0 ||
+                         std::ranges::find(whole_, call->node) != whole_.end();
+      const int axis = whole ? -1 : find_rows_axis(call->node);
       if (axis < 0) {
         items.push_back(std::move(item));
         continue;
@@ -335,6 +339,7 @@ class StoreMaker {
   }
 
   const ProgramFacts& facts_;
+  std::span<const NodeId> whole_;
   const graph::Graph& graph_;
   int64_t least_;
   ProgramPlan& plan_;
@@ -347,8 +352,41 @@ class StoreMaker {
 }  // namespace
 
 void store_states(const ProgramFacts& facts, std::span<const StatePlacement> states, Bytes least,
-                  ProgramPlan& plan) {
-  StoreMaker(facts, states, least.count(), plan).run();
+                  std::span<const NodeId> whole, ProgramPlan& plan) {
+  StoreMaker(facts, states, least.count(), whole, plan).run();
+}
+
+std::vector<NodeId> find_whole_updates(const ProgramPlan& plan) {
+  const std::vector<Buffer> buffers = find_buffers(plan);
+  std::vector<int64_t> profile = find_profile(buffers);
+  if (profile.empty()) return {};
+  const int64_t load = *std::ranges::max_element(profile);
+  std::vector<int64_t> inside(plan.loops.size());  // bytes that live there
+  for (const Buffer& buffer : buffers) {
+    if (buffer.instances.empty()) continue;
+    const LoopId home = plan.instances[buffer.instances.front().index()].home;
+    if (home.valid()) inside[home.index()] += round_up(buffer.bytes, kAlignment).count();
+  }
+  std::vector<NodeId> whole;
+  const std::vector<Interval> numbers = number_root_items(plan);
+  profile.resize(static_cast<size_t>(numbers.back().end));
+  for (size_t i = 0; i < plan.items.size(); ++i) {
+    const auto* enter = std::get_if<Enter>(&plan.items[i]);
+    if (enter == nullptr || plan.loops[enter->loop.index()].axis != graph::kStateRowsAxis) continue;
+    const Loop& loop = plan.loops[enter->loop.index()];
+    const int64_t turns = turn_count(loop, {0, loop.extent});
+    const auto begin = profile.begin() + numbers[i].begin;
+    const int64_t others =
+        *std::max_element(begin, profile.begin() + numbers[i].end) - inside[enter->loop.index()];
+    if (others + 2 * turns * inside[enter->loop.index()] > load) continue;
+    for (const Item& item : loop.items) {
+      const auto* call = std::get_if<Call>(&item);
+      if (call == nullptr) continue;
+      whole.push_back(call->node);  // writes of state follow their update
+      break;
+    }
+  }
+  return whole;
 }
 
 }  // namespace plimsoll::plan

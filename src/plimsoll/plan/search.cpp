@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 #include "plan/evict.h"
+#include "plan/phase_model.h"
+#include "plan/phase_search.h"
 #include "plan/refine.h"
 #include "plan/residency.h"
 #include "plan/restore.h"
@@ -20,7 +22,7 @@ namespace {
 // The free plan is the smallest of those that take at most this much of the fastest one's time.
 constexpr double kFreeSlack = 1.02;
 // Candidates that are placed; their loads differ by at least kRung.
-constexpr size_t kMostPlaced = 16;
+constexpr size_t kMostPlaced = 32;
 constexpr double kRung = 1.01;
 // From so many candidates on values are given up one after the other.
 constexpr size_t kMostBases = 4;
@@ -53,6 +55,18 @@ constexpr double kRestoreShare = 0.5;
 constexpr size_t kRestoreRungs = 16;
 constexpr int kRestoreRounds = 5;
 constexpr std::array<double, 3> kExchanges = {0.1, 0.05, 0.2};
+
+// Where phases are chosen in: so many rungs, every so many of them from scratch with so many times
+// the effort of the others; and no more than so many values times places.
+constexpr double kPhaseShare = 0.75;
+constexpr int64_t kPhaseRungs = 40;
+constexpr double kBelowSmallest = 0.7;
+constexpr int64_t kRungsPerStart = 5;
+constexpr int64_t kStartShare = 6;
+constexpr int64_t kChangesPerStep = 24;
+constexpr int64_t kChangesPerValue = 30;
+constexpr int kMostMissed = 3;
+constexpr size_t kMostPhaseCells = size_t{1} << 22;
 
 // What counts as faster; sums of the same seconds in another order do not.
 constexpr double kFaster = 1 - 1e-6;
@@ -305,7 +319,7 @@ class Search {
     if (options_.recompute) {
       score_loop_checkpoints({find_flat_shapes().front(), bases.front().rule, false, {}});
     }
-    const double share = options_.recompute ? kRestoreShare : 0;
+    const double share = !options_.recompute ? 0 : has_phases() ? kPhaseShare : kRestoreShare;
     const auto kept = static_cast<int64_t>(share * static_cast<double>(steps_));
     for (size_t b = 0; b < bases.size(); ++b) {
       first = scores_.size();
@@ -314,7 +328,59 @@ class Search {
     }
     cut_exactly(uncut);
     refine_all();
-    if (options_.recompute) restore_all();
+    if (!options_.recompute) return;
+    choose_in_phases();
+    restore_all();
+  }
+
+  // Where totals cut loops over the batch, on a ladder of loads: from nothing given up on every few
+  // rungs, in between from the last rung on.
+  bool has_phases() const {
+    return !rows_ && !options_.move && effort() > kMediumProgram && trials_.phase_count() > 1;
+  }
+  void choose_in_phases() {
+    if (!has_phases()) return;
+    Recipe recipe{find_flat_shapes().front(), find_frontier().front()->recipe.rule, false, {}};
+    const ProgramPlan tree = trials_.build(recipe);
+    const std::vector<Buffer> buffers = find_buffers(tree);
+    const PhaseModel model =
+        make_phase_model({tree, buffers}, facts_, trials_.dependencies(),
+                         {.forms = options_.saved_forms, .reread = options_.reread_inputs});
+    const int64_t rungs = std::min(kPhaseRungs, steps_ / effort());
+    if (rungs < 1 || model.values.size() * model.places.size() > kMostPhaseCells) return;
+    PhaseSearch search(model);
+    const auto most = static_cast<double>(search.peak());
+    const auto least = kBelowSmallest * static_cast<double>(find_frontier().front()->load.count());
+    const double ratio = least / std::max(1.0, most);
+    const int64_t changes =
+        std::min(kChangesPerStep * (steps_ / rungs), kChangesPerValue * std::ssize(model.values));
+    int missed = 0;  // rungs that could not be met, in a row
+    for (int64_t rung = 1; rung <= rungs && missed < kMostMissed; ++rung) {
+      const bool anew = rung % kRungsPerStart == 1 || rungs < kRungsPerStart;
+      const double share = static_cast<double>(rung) / static_cast<double>(rungs);
+      const auto aim = static_cast<int64_t>(most * std::pow(ratio, share));
+      search.improve(aim, anew ? changes * kStartShare : changes,
+                     anew ? PhaseSearch::Cooling() : PhaseSearch::Cooling{0.1, 0.7, 0.001});
+      steps_ -= effort() + changes / kChangesPerStep;
+      missed = search.peak() > aim + aim / 20 ? missed + 1 : 0;
+      recipe.cuts = search.cuts();
+      search.correct(score_phases(model, search, recipe));
+    }
+  }
+
+  // Scores the choice; what each place holds beyond what the model says.
+  std::vector<int64_t> score_phases(const PhaseModel& model, const PhaseSearch& search,
+                                    const Recipe& recipe) {
+    const ProgramPlan plan = trials_.build(recipe);
+    const std::vector<Buffer> buffers = find_buffers(plan);
+    const Bytes load = find_load(buffers, kAlways);
+    if (!is_outdone(load, estimate_seconds(plan, facts_))) {
+      add_score(recipe, plan, load, chains_.size());
+      chains_.push_back(recipe.cuts);
+    }
+    std::vector<int64_t> more = find_place_loads(model, {plan, buffers});
+    for (size_t p = 0; p < more.size(); ++p) more[p] -= search.profile()[p];
+    return more;
   }
 
   // From the smallest candidate on, by single cuts.

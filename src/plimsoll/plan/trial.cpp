@@ -4,6 +4,7 @@
 
 #include "plan/complete.h"
 #include "plan/in_place.h"
+#include "plan/moves.h"
 #include "plan/phases.h"
 #include "plan/residency.h"
 #include "plan/tree.h"
@@ -38,10 +39,27 @@ ProgramPlan Trials::build(const Recipe& recipe) {
   }
   ProgramPlan plan = tree_;
   apply_cuts(recipe.cuts, facts_, dependencies_, plan);
-  if (spilled_) store_states(facts_, states_, options_.least_moved, plan);
+  if (!spilled_) {
+    size(plan);
+  } else {
+    ProgramPlan stored = plan;
+    store_states(facts_, states_, options_.least_moved, {}, stored);
+    size(stored);
+    const std::vector<graph::NodeId> whole = find_whole_updates(stored);
+    if (whole.empty()) {
+      plan = std::move(stored);
+    } else {
+      store_states(facts_, states_, options_.least_moved, whole, plan);
+      size(plan);
+    }
+  }
+  if (spilled_ || options_.move) draw_apart(facts_, plan);
+  return plan;
+}
+
+void Trials::size(ProgramPlan& plan) {
   complete_sizes(plan, facts_);
   if (options_.in_place) take_over_in_place(facts_, dependencies_, plan);
-  return plan;
 }
 
 std::vector<Bytes> Trials::find_phase_loads(const ProgramPlan& plan,

@@ -49,6 +49,8 @@ class Trials {
                                       const std::vector<Buffer>& buffers) const;
 
  private:
+  void size(ProgramPlan& plan);
+
   ProgramFacts& facts_;
   std::span<const StatePlacement> states_;
   bool spilled_;  // some of the program's

@@ -1,6 +1,7 @@
 #include "train/memory_model.h"
 
 #include "base/process_memory.h"
+#include "exec/spill_queue.h"
 
 namespace plimsoll::train {
 namespace {
@@ -8,13 +9,15 @@ namespace {
 // Measured upper bounds on x86-64; see the header.
 constexpr Bytes kBytesPerValue{640};
 constexpr Bytes kBytesPerNode{2048};
-// A number of a constant that the model file holds: in the text of file, layer and graph, and in
-// the kernel.
-constexpr Bytes kBytesPerLiteral{120};
+// A number of a constant that the model file holds: in the text of file and graph, in the layers'
+// configuration, which all copies share, in the kernel, and in what is read or written of it.
+constexpr Bytes kBytesPerLiteral{112};
 constexpr Bytes kStructuresBase = 512_KiB;
 // Of the data's buffers, what opening them has touched before the engine starts.
 constexpr Bytes kTouchedByOpening = 1_MiB;
 constexpr int64_t kPageTableEntryBytes = 8;
+// Each state variable is loaded and stored a few times.
+constexpr Bytes kTransfersPerState = 2_KiB;
 
 Bytes structure_bytes(const graph::ProgramSet& programs) {
   Bytes total = kStructuresBase;
@@ -42,6 +45,11 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   overhead.data = data;
   overhead.start_up = resident.start_up + min(data, kTouchedByOpening);
   return overhead;
+}
+
+Bytes spill_tables(const graph::ProgramSet& programs) {
+  return exec::kSpillThreads +
+         kTransfersPerState * static_cast<int64_t>(graph::states_of(programs).size());
 }
 
 Bytes page_tables_of(Bytes arena) {

@@ -33,7 +33,7 @@ struct ProcessOverhead {
   Bytes structures;
   Bytes data;
   Bytes ahead;
-  Bytes spill;     // buffer and thread of the spill file, where the plan has one
+  Bytes spill;     // of the spill file, where the plan has one: its buffer, and spill_tables()
   Bytes start_up;  // not part of the total: the peak is the larger of the two
   Bytes total() const { return engine + kernels + structures + data + ahead + spill; }
   friend bool operator==(const ProcessOverhead&, const ProcessOverhead&) = default;
@@ -45,6 +45,9 @@ inline constexpr Bytes kBytesPerClone{8 << 10};
 // `data` is what the bound data sources hold.
 ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
                                  Bytes data);
+
+// Of a spill file beside its buffer: threads, and the tables of transfers of state.
+Bytes spill_tables(const graph::ProgramSet& programs);
 
 // Page tables and rounding of an arena of that size.
 Bytes page_tables_of(Bytes arena);

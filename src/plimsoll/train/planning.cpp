@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
-#include "exec/spill_file.h"
+#include "exec/spill_queue.h"
 #include "graph/graph_memory.h"
 #include "graph/op.h"
 #include "graph/verify.h"
@@ -155,10 +155,11 @@ struct SetAnswer {
     plain.spill = Bytes();
     return process_bytes(plain, arena);
   }
-  Bytes process_with_file(Bytes arena) const { return process_bytes(with_file(overhead), arena); }
-  static ProcessOverhead with_file(ProcessOverhead overhead) {
-    overhead.spill = exec::kSpillOverhead;
-    return overhead;
+  Bytes process_with_file(Bytes arena) const { return process_bytes(with_file(), arena); }
+  ProcessOverhead with_file() const {
+    ProcessOverhead with = overhead;
+    with.spill = exec::kSpillBuffer + spill_tables(lowered.built.set);
+    return with;
   }
 };
 
@@ -191,7 +192,7 @@ void ask_spilled(const PlanRequest& request, bool needed, plan::PlanOptions opti
   if (most == Bytes()) return;
   tell(request, fits ? "planning with a spill file, for its smallest limit"
                      : "no plan without a spill file: planning with one");
-  options.arena_limit = arena_limit(SetAnswer::with_file(answer.overhead), request.limit);
+  options.arena_limit = arena_limit(answer.with_file(), request.limit);
   answer.spilled = plan::make_spilled_plans(answer.lowered.built.set,
                                             answer.lowered.backend->catalog(), options, most);
   if (!answer.spilled || !answer.spilled->fits) return;
@@ -203,7 +204,7 @@ void ask_spilled(const PlanRequest& request, bool needed, plan::PlanOptions opti
       request.spill == SpillUse::kAlways && fits && file.seconds < answer.fits()->seconds;
   answer.takes_file = !fits || faster;
   if (!answer.takes_file) return;
-  if (file.plan.spill_bytes > Bytes()) answer.overhead = SetAnswer::with_file(answer.overhead);
+  if (file.plan.spill_bytes > Bytes()) answer.overhead = answer.with_file();
 }
 
 SetAnswer ask(const Lowering& lowering, const PlanRequest& request, int block_set,
@@ -235,7 +236,9 @@ SetAnswer ask_own(const Lowering& lowering, PlanRequest request) {
   SetAnswer answer = ask(lowering, request, 0);
   for (int search = 0; search < kLongerSearches; ++search) {
     const bool may_fit =
-        request.limit && answer.process(answer.outcome.lower_bound) <= *request.limit;
+        request.limit && (answer.process(answer.outcome.lower_bound) <= *request.limit ||
+                          (answer.spilled && answer.process_with_file(
+                                                 answer.spilled->lower_bound) <= *request.limit));
     if (!request.extends || answer.fits() != nullptr || !may_fit || !answer.outcome.cut_short) {
       break;
     }
@@ -244,8 +247,9 @@ SetAnswer ask_own(const Lowering& lowering, PlanRequest request) {
                       " times as long");
     SetAnswer longer = ask(lowering, request, 0);
     // More effort takes other ways, which may end higher.
-    const bool better =
-        longer.fits() != nullptr || longer.outcome.smallest < answer.outcome.smallest;
+    const bool better = longer.fits() != nullptr ||
+                        longer.outcome.smallest < answer.outcome.smallest ||
+                        (longer.spilled && longer.spilled->smallest < answer.spilled->smallest);
     if (better) answer = std::move(longer);
   }
   return answer;
@@ -260,11 +264,20 @@ std::string guard_text() {
 
 // Of what the limit leaves over: as much as the data want, or what is worth having.
 Bytes left_for_reading_ahead(const PlanRequest& request, Bytes process) {
-  constexpr Bytes kLeast = 2_MiB;
+  // A time allowed without a limit asks for the least memory.
+  if (request.max_slowdown && !request.limit) return {};
+  const Bytes least = min(request.data_ahead, 2_MiB);
   const Bytes limit = request.limit ? *request.limit : guard_without_limit();
-  if (limit < process + kLeast) return {};
-  const Bytes granted = min(request.data_ahead, limit - process);
-  return granted < kLeast ? Bytes(0) : granted;
+  if (limit < process + least) return {};
+  return min(request.data_ahead, limit - process);
+}
+
+// The same for transfers on their way, beyond the least buffer.
+Bytes left_for_transfers(const PlanRequest& request, Bytes process) {
+  const Bytes limit = request.limit ? *request.limit : guard_without_limit();
+  const Bytes left = max(limit - process, Bytes());
+  const Bytes granted = min(left, exec::kMostSpillBuffer - exec::kSpillBuffer);
+  return Bytes(granted.count() / page_size().count() / 2 * page_size().count() * 2);
 }
 
 ProcessOverhead fill_chosen(const SetAnswer& chosen, bool fits, const PlanRequest& request,
@@ -298,6 +311,10 @@ ProcessOverhead fill_chosen(const SetAnswer& chosen, bool fits, const PlanReques
     }
   }
   summary.predicted_process = process_bytes(overhead, summary.planned_arena);
+  if (summary.spill > Bytes()) {
+    overhead.spill += left_for_transfers(request, summary.predicted_process);
+    summary.predicted_process = process_bytes(overhead, summary.planned_arena);
+  }
   if (fits) overhead.ahead = left_for_reading_ahead(request, summary.predicted_process);
   summary.predicted_process = process_bytes(overhead, summary.planned_arena);
   summary.parts = memory_parts(overhead, state, summary.planned_arena);

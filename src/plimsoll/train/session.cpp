@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
-#include "exec/spill_file.h"
+#include "exec/spill_queue.h"
 #include "layers/batch_norm_groups.h"
 #include "layers/curve_area.h"
 #include "layers/precision.h"
@@ -150,11 +150,12 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
   how.times = options.profile;
   if (run_.plan->spill_bytes > Bytes()) {
     how.spill_directory = choose_spill_folder(options.spill_directory);
+    how.spill_buffer = run_.overhead.spill - spill_tables(run_.lowered.built.set);
   }
   executor_ = std::make_unique<exec::Executor>(run_.lowered.built.set, *run_.plan,
                                                *run_.lowered.backend, how);
   held_ = run_.plan->arena_bytes + run_.overhead.structures + run_.overhead.kernels + data.held +
-          run_.overhead.ahead;
+          run_.overhead.ahead + run_.overhead.spill;
   held_by_sessions += held_.count();
 }
 

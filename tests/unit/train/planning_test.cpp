@@ -111,21 +111,22 @@ TEST(Planning, WaysOutKeepToTheTimeAllowed) {
   };
   const std::vector<plan::FrontierPoint> points = ask().frontier;
   ASSERT_GT(points.size(), 1u);
-  const double fastest = points.back().seconds;
+  const plan::FrontierPoint& in_time = points.back();
+  const double fastest = in_time.seconds;
   // The smallest plan fits, and takes too long.
   request.limit = points[0].arena_bytes;
-  request.max_slowdown = points[1].seconds / fastest + 1e-4;
+  request.max_slowdown = 1.01;
   const report::PlanSummary refused = ask();
   EXPECT_EQ(refused.answer, "not_found");
   EXPECT_NE(refused.reason.find("the time of the plan without a limit"), std::string::npos);
   EXPECT_NE(refused.reason.find("found at this effort in that time needs " +
-                                to_string(points[1].arena_bytes)),
+                                to_string(in_time.arena_bytes)),
             std::string::npos)
       << refused.reason;
   std::string enough;
   bool larger = false;
   for (const report::WayOut& way : refused.ways_out) {
-    larger |= way.change == "--memory " + std::to_string(points[1].arena_bytes.count());
+    larger |= way.change == "--memory " + std::to_string(in_time.arena_bytes.count());
     if (way.change.starts_with("--max-slowdown ")) {
       enough = way.change.substr(way.change.find(' ') + 1);
     } else {

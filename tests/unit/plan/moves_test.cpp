@@ -1,0 +1,180 @@
+#include "plan/moves.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "plan/complete.h"
+#include "plan/estimate.h"
+#include "plan/liveness.h"
+#include "plan/text.h"
+#include "plan/validator.h"
+#include "toys/toy_plans.h"
+
+namespace plimsoll::plan {
+namespace {
+
+constexpr std::string_view kStep = R"(
+program train batch 8
+input %x float32 (B, 64)
+state %w float32 (64, 64) weight trainable layer=dense
+node h lines (%x, %w) -> (%h float32 (B, 64)) {} layer=dense forward
+node y scale (%h) -> (%y float32 (B, 64)) {factor=0.5} layer=relu forward
+node z scale (%y) -> (%z float32 (B, 64)) {factor=2.0} forward
+node loss grand_total (%z) -> (%loss float32 ()) {} loss
+node dz scale (%z) -> (%dz float32 (B, 64)) {factor=2.0} backward
+node dh gate (%dz, %y) -> (%dh float32 (B, 64)) {} layer=relu backward
+node g lines_grad (%x, %dh) -> (%g float32 (64, 64)) {} layer=dense backward
+node u descend (%w, %g) -> (%u float32 (64, 64)) {} update
+node write state_write (%u) -> () {} writes=w update
+output %loss
+)";
+
+std::string replace_batch(std::string_view text, std::string_view from, const std::string& to,
+                          int batch) {
+  std::string replaced(text);
+  replaced.replace(replaced.find(from), from.size(), to + std::to_string(batch));
+  return replaced;
+}
+
+// A plan whose transfers were drawn apart.
+struct Drawn {
+  Drawn(std::string_view text, int batch)
+      : programs(toys::parse_programs(replace_batch(kStep, "batch 8", "batch ", batch))),
+        plan(toys::parse_plan(replace_batch(text, "batch=8", "batch=", batch), programs, catalog)) {
+    before = find_arena_load(plan);
+    ProgramFacts facts(programs.programs.front(), catalog);
+    draw_apart(facts, plan.programs.front());
+    complete_plan(plan, programs, catalog);
+  }
+  // Calls by name, transfers by what they do and number.
+  std::string items() const {
+    std::string text;
+    for (const Item& item : plan.programs.front().items) {
+      if (const auto* call = std::get_if<Call>(&item)) {
+        text += programs.programs.front().graph.node(call->node).name;
+      } else if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
+        text += "begin" + std::to_string(begin->number);
+      } else if (const auto* wait = std::get_if<WaitTransfer>(&item)) {
+        text += "wait" + std::to_string(wait->number);
+      } else {
+        continue;
+      }
+      text += " ";
+    }
+    return text;
+  }
+  void expect_valid_and_no_larger() const {
+    const Validation verdict = validate(plan, programs, catalog);
+    EXPECT_TRUE(verdict.ok()) << verdict.message;
+    EXPECT_EQ(find_arena_load(plan), before);
+  }
+
+  graph::ProgramSet programs;
+  toys::ToyCatalog catalog;
+  Plan plan;
+  Bytes before;
+};
+
+TEST(Moves, AStoreIsWaitedForWhenItIsReadAgain) {
+  const Drawn drawn(R"(program train batch=8
+instance %0 x
+instance %1 w
+instance %2 h
+instance %3 y
+instance %4 y space=spill
+instance %5 y
+instance %6 z
+instance %7 loss
+instance %8 dz
+instance %9 dh
+instance %10 g
+instance %11 u in_place=%1
+feed %0
+call h (%0 %1) -> (%2)
+call y (%2) -> (%3)
+call z (%3) -> (%6)
+begin t0 %3 -> %4
+wait t0
+call loss (%6) -> (%7)
+call dz (%6) -> (%8)
+begin t1 %4 -> %5
+wait t1
+call dh (%8 %5) -> (%9)
+call g (%0 %9) -> (%10)
+call u (%1 %10) -> (%11)
+call write (%11) -> ()
+drain %7
+)",
+                    8);
+  EXPECT_EQ(drawn.items(), "h y z begin0 loss wait0 begin1 dz wait1 dh g u write ");
+  drawn.expect_valid_and_no_larger();
+}
+
+constexpr std::string_view kReadTwice = R"(state w space=spill
+program train batch=8
+instance %0 x
+instance %1 w
+instance %2 w space=spill
+instance %3 w
+instance %4 h
+instance %5 y
+instance %6 z
+instance %7 loss
+instance %8 dz
+instance %9 dh
+instance %10 g
+instance %11 u in_place=%3
+instance %12 u space=spill
+feed %0
+begin t0 %2 -> %1
+wait t0
+call h (%0 %1) -> (%4)
+call y (%4) -> (%5)
+call z (%5) -> (%6)
+call loss (%6) -> (%7)
+call dz (%6) -> (%8)
+call dh (%8 %5) -> (%9)
+call g (%0 %9) -> (%10)
+begin t1 %2 -> %3
+wait t1
+call u (%3 %10) -> (%11)
+call write (%11) -> ()
+begin t2 %11 -> %12
+wait t2
+drain %7
+)";
+
+TEST(Moves, ALoadBeginsAsEarlyAsThereIsRoom) {
+  // 64 rows are as large as the weight. Four of them are alive at the peak, dh; g has room for one.
+  const Drawn drawn(kReadTwice, 64);
+  EXPECT_EQ(drawn.items(), "begin0 wait0 h y z loss dz dh begin1 g wait1 u write begin2 wait2 ");
+  drawn.expect_valid_and_no_larger();
+}
+
+TEST(Moves, WhereThereIsNoRoomBeginsStay) {
+  // Two weights are the peak, u: beside another one g has none.
+  const Drawn drawn(kReadTwice, 8);
+  EXPECT_EQ(drawn.items(), "begin0 wait0 h y z loss dz dh g begin1 wait1 u write begin2 wait2 ");
+  drawn.expect_valid_and_no_larger();
+}
+
+TEST(Moves, OverlapIsWhatTheEstimateCounts) {
+  const Drawn drawn(kReadTwice, 64);
+  ProgramFacts facts(drawn.programs.programs.front(), drawn.catalog);
+  const ProgramPlan& program = drawn.plan.programs.front();
+  ProgramPlan behind = program;
+  const auto begin = std::ranges::find_if(behind.items, [](const Item& item) {
+    const auto* transfer = std::get_if<BeginTransfer>(&item);
+    return transfer != nullptr && transfer->number == 1;
+  });
+  ASSERT_TRUE(std::holds_alternative<Call>(*(begin + 1)));
+  const auto at = static_cast<size_t>(begin - behind.items.begin());
+  const std::vector<double> seconds = estimate_items(program, facts);
+  std::iter_swap(begin, begin + 1);
+  EXPECT_NEAR(estimate_seconds(behind, facts) - estimate_seconds(program, facts),
+              std::min(seconds[at], seconds[at + 1]), 2e-7);  // items cost 1e-7 each
+}
+
+}  // namespace
+}  // namespace plimsoll::plan
