@@ -206,6 +206,7 @@ std::vector<KernelGraph> dense_graphs() {
           {"odd", dense_graph({33}, 19, true, false)},
           {"without_bias", dense_graph({128}, 64, false, false)},
           {"rows_of_rows", dense_graph({6, 40}, 24, true, true)},
+          {"pieces", dense_graph({1100}, 530, true, true)},
           {"few_units", dense_graph({1500}, 10, true, false)},
           {"few_units_relu", dense_graph({5, 77}, 16, true, true)},
           {"two_units", dense_graph({130}, 2, false, false)},

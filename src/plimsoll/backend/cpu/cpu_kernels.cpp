@@ -5,7 +5,7 @@
 namespace plimsoll::backend::cpu {
 
 CpuKernel make_cpu_kernel(const NodeFacts& facts, const CpuOptions& options) {
-  for (const auto make : {make_attention, make_class_rows}) {
+  for (const auto make : {make_attention, make_class_rows, make_packed_dense}) {
     CpuKernel made = make(facts, options);
     if (made.kernel != nullptr) return made;
   }

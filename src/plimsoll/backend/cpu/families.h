@@ -41,7 +41,10 @@ CpuKernel make_few_channels(const NodeFacts& facts, const CpuOptions& options);
 // dense with at most so many units, not cut, and its gradients.
 int64_t most_units(Isa isa);
 CpuKernel make_narrow_dense(const NodeFacts& facts, const CpuOptions& options);
-// dense_grad_input over at most so many rows, not cut.
+// dense with more units, or cut along them, convolutions of single points, and their gradients,
+// where there is no AVX-512.
+CpuKernel make_packed_dense(const NodeFacts& facts, const CpuOptions& options);
+// dense_grad_input over at most so many rows, not cut, with AVX-512.
 inline constexpr int64_t kMostTransposedRows = 128;
 CpuKernel make_transposed_dense(const NodeFacts& facts, const CpuOptions& options);
 // Optimizer updates.

@@ -37,4 +37,37 @@ inline void transpose_tile(const float* from, int64_t from_row, int64_t columns,
     store(to + (12 + c) * to_row, __builtin_shuffle(odd, odd_below, kOdd));
   }
 }
+#elif PLIMSOLL_LANES == 8
+// to[c][r] = from[r][c] for 8 rows and `columns` of at most 8, behind which zeros are written.
+inline void transpose_tile(const float* from, int64_t from_row, int64_t columns, float* to,
+                           int64_t to_row) {
+  // Of two vectors, the second's lanes counted from 8 on: per half the low or high numbers in turn,
+  // the low or high pairs in turn; low or high halves.
+  constexpr Ints kLow = {0, 8, 1, 9, 4, 12, 5, 13};
+  constexpr Ints kHigh = {2, 10, 3, 11, 6, 14, 7, 15};
+  constexpr Ints kLowPairs = {0, 1, 8, 9, 4, 5, 12, 13};
+  constexpr Ints kHighPairs = {2, 3, 10, 11, 6, 7, 14, 15};
+  constexpr Ints kLowHalves = {0, 1, 2, 3, 8, 9, 10, 11};
+  constexpr Ints kHighHalves = {4, 5, 6, 7, 12, 13, 14, 15};
+  Floats a[8];
+  Floats b[8];
+  for (int i = 0; i < 8; ++i) {
+    a[i] = columns == 8 ? load(from + i * from_row) : load_first(from + i * from_row, columns);
+  }
+  for (int i = 0; i < 8; i += 2) {
+    b[i] = __builtin_shuffle(a[i], a[i + 1], kLow);
+    b[i + 1] = __builtin_shuffle(a[i], a[i + 1], kHigh);
+  }
+  // a[i + c]: of rows i … i + 3, columns c and 4 + c.
+  for (int i = 0; i < 8; i += 4) {
+    a[i] = __builtin_shuffle(b[i], b[i + 2], kLowPairs);
+    a[i + 1] = __builtin_shuffle(b[i], b[i + 2], kHighPairs);
+    a[i + 2] = __builtin_shuffle(b[i + 1], b[i + 3], kLowPairs);
+    a[i + 3] = __builtin_shuffle(b[i + 1], b[i + 3], kHighPairs);
+  }
+  for (int c = 0; c < 4; ++c) {
+    store(to + c * to_row, __builtin_shuffle(a[c], a[4 + c], kLowHalves));
+    store(to + (4 + c) * to_row, __builtin_shuffle(a[c], a[4 + c], kHighHalves));
+  }
+}
 #endif

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/box.h"
+#include "backend/cpu/families.h"
 #include "backend/reference/reference.h"
 #include "graph/op.h"
 
@@ -73,6 +74,17 @@ double sample_flops(const Graph& graph, NodeId id) {
   return std::max(node.op->flops_per_sample({node.attributes, inputs, outputs}), 1.0);
 }
 
+// Of a dense layer or one of its gradients.
+int64_t units_of(const Graph& graph, NodeId id) {
+  const graph::Node& node = graph.node(id);
+  const std::string_view op = node.op->name();
+  const graph::ValueId y = op == "dense"             ? node.outputs[0]
+                           : op == "dense_grad_input" ? node.inputs[0]
+                                                      : node.inputs[1];
+  const Shape& shape = graph.value(y).type.shape;
+  return shape[shape.rank() - 1].count;
+}
+
 int64_t power_from(double least) {
   const auto whole = static_cast<uint64_t>(std::clamp(least, 1.0, double{kMostSamples}));
   const bool exact = static_cast<double>(whole) >= std::min(least, double{kMostSamples});
@@ -89,7 +101,10 @@ int64_t power_within(int64_t extent, double bytes_each, double limit) {
 Blocks::Blocks(const CpuInfo& cpu, const KernelSetOptions& options)
     : options_(options),
       caches_bytes_(static_cast<double>(cpu.l2_bytes.count()) * options.threads),
-      last_cache_bytes_(static_cast<double>(cpu.l3_bytes.count())) {}
+      last_cache_bytes_(static_cast<double>(cpu.l3_bytes.count())),
+      pieces_from_(cpu::isa_of(cpu.isa) == cpu::Isa::kAvx512
+                       ? 0
+                       : cpu::most_units(cpu::isa_of(cpu.isa)) + 1) {}
 
 int64_t Blocks::preferred_convolution(const Graph& graph, NodeId node) const {
   const double flops = sample_flops(graph, node);
@@ -116,8 +131,12 @@ int64_t Blocks::preferred_dense(const Graph& graph, NodeId node) const {
     return power_within(power_from(samples), bytes, kCallBytes);
   }
   const int64_t roomy = power_within(kMostSamples, bytes, caches_bytes_ / 4);
-  // Long rows: to the brim, since the weights they meet are as long.
-  return std::max(roomy, power_within(kLeastDenseRows, bytes, caches_bytes_ * 7 / 8));
+  // Long rows: to the brim, since the weights they meet are as long. Products of our own read them
+  // in pieces (cpu/packed_product.h), for which the last cache will do.
+  const bool pieces = pieces_from_ > 0 && units_of(graph, node) >= pieces_from_;
+  const double brim = caches_bytes_ * 7 / 8;
+  return std::max(roomy, power_within(kLeastDenseRows, bytes,
+                                      pieces ? std::max(brim, last_cache_bytes_ / 8) : brim));
 }
 
 int64_t Blocks::preferred_recurrent(const Graph& graph, NodeId node) const {

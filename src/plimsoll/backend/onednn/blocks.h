@@ -57,6 +57,7 @@ class Blocks {
   KernelSetOptions options_;
   double caches_bytes_;      // L2 of all threads together
   double last_cache_bytes_;  // L3
+  int64_t pieces_from_;      // units from which dense layers are packed_dense's; 0: none
   mutable int64_t visits_ = 0;
   // Of graphs that somebody holds. The backend is used from one host thread.
   mutable std::map<const graph::Graph*, std::weak_ptr<Ceilings>> remembered_;

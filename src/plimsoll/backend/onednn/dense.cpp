@@ -91,7 +91,7 @@ bool adds_bias(const Dense& d) { return d.bias && d.kind == DenseKind::kForward;
 
 // Whether blocks after the first are added to what is there.
 bool accumulates(const Dense& d) {
-  return d.kind == DenseKind::kGradKernel || (d.kind == DenseKind::kGradInput && d.cut);
+  return d.kind == DenseKind::kGradKernel || (d.kind == DenseKind::kGradInput && d.cut());
 }
 
 // The operands with a dimension of units: as wide in scratch as the block.
@@ -284,37 +284,13 @@ std::string key_of(const Dense& d, const Share& share, bool add) {
 }  // namespace
 
 std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units, bool narrow) {
-  Dense d;
-  const std::string_view op = facts.op();
-  if (op == "dense") {
-    d.kind = DenseKind::kForward;
-  } else if (op == "dense_grad_input") {
-    d.kind = DenseKind::kGradInput;
-  } else if (op == "dense_grad_kernel") {
-    d.kind = DenseKind::kGradKernel;
-  } else {
+  const std::optional<Dense> d = cpu::read_dense_shape(facts);
+  if (!d || (d->narrow && !narrow)) return std::nullopt;
+  if (d->cut() ? d->narrow : d->units <= own_units) return std::nullopt;
+  if (d->kind == DenseKind::kGradInput && !d->cut() && !d->narrow &&
+      d->rows <= cpu::kMostTransposedRows) {
     return std::nullopt;
   }
-  const graph::ValueType& x = d.kind == DenseKind::kGradInput ? facts.outputs[0] : facts.inputs[0];
-  const graph::ValueType& y = d.kind == DenseKind::kForward     ? facts.outputs[0]
-                              : d.kind == DenseKind::kGradInput ? facts.inputs[0]
-                                                                : facts.inputs[1];
-  const int64_t all_units = y.shape[y.shape.rank() - 1].count;
-  const bool packed = facts.inputs[1].dtype == DType::kOpaque;
-  d.narrow = x.dtype == DType::kBFloat16;
-  if ((d.narrow ? !narrow : x.dtype != DType::kFloat32) || packed) return std::nullopt;
-  const int axis = graph::find_axis(facts.axes, "units");
-  PLIMSOLL_CHECK(axis >= 0, "a dense layer without an axis of units");
-  d.units = facts.extents[static_cast<size_t>(axis)];
-  d.cut = d.units < all_units;
-  if (d.cut ? d.narrow : all_units <= own_units) return std::nullopt;
-  d.inner = x.shape[x.shape.rank() - 1].count;
-  d.rows = facts.samples() * x.shape.elements_per_sample() / d.inner;
-  if (d.kind == DenseKind::kGradInput && !d.cut && !d.narrow && d.rows <= cpu::kMostTransposedRows)
-    return std::nullopt;
-  d.bias = facts.attributes.get_bool("use_bias", false) && d.kind != DenseKind::kGradInput;
-  d.relu = d.kind == DenseKind::kForward &&
-           facts.attributes.get_string("activation", "linear") == "relu";
   return d;
 }
 
@@ -366,7 +342,7 @@ Bytes DenseLayers::scratch(const Dense& d) const {
   if (d.narrow && d.bias && d.kind == DenseKind::kGradKernel) {
     return all + Bytes(d.rows * d.units * kFloat);  // dy in float32, for the bias's gradient
   }
-  return d.cut ? cut_scratch(d, all).all : all;
+  return d.cut() ? cut_scratch(d, all).all : all;
 }
 
 std::unique_ptr<Kernel> DenseLayers::make(const Dense& d, const KernelRequest& request,
@@ -406,7 +382,7 @@ std::unique_ptr<Kernel> DenseLayers::make(const Dense& d, const KernelRequest& r
   const Bytes primitives = each * static_cast<int64_t>(shares.size());
   auto block = std::make_unique<DenseKernel>(d, std::move(runs), primitive_scratch(d), each,
                                              cpu::ColumnSums(d.rows, d.units, isa, threads_), isa);
-  if (!d.cut) return block;
+  if (!d.cut()) return block;
   const bool forward = d.kind == DenseKind::kForward;
   const size_t rows_input = d.kind == DenseKind::kGradKernel ? 1 : 0;
   const std::vector<int64_t>& row_dims =

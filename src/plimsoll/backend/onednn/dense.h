@@ -24,22 +24,13 @@
 #include <vector>
 
 #include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/dense_shape.h"
 #include "backend/onednn/primitive_cache.h"
 
 namespace plimsoll::backend::onednn {
 
-enum class DenseKind { kForward, kGradInput, kGradKernel };
-
-struct Dense {
-  DenseKind kind = DenseKind::kForward;
-  int64_t rows = 1;
-  int64_t inner = 1;  // width of x
-  int64_t units = 1;  // width of y in this call
-  bool bias = false;
-  bool relu = false;
-  bool cut = false;     // along the units
-  bool narrow = false;  // factors are bfloat16: so are y and dx, not dw
-};
+using Dense = cpu::DenseShape;
+using cpu::DenseKind;
 
 // nullopt: another operator, no more than `own_units` units that are not cut (our own kernels
 // compute those), or what only the reference computes (float64).

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "backend/cpu/dense_shape.h"
 #include "backend/cpu/families.h"
 #include "backend/cpu/few_channels.h"
 #include "backend/cpu/widened.h"
@@ -165,7 +166,9 @@ std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId
   if (!facts.op().starts_with("conv2d") || facts.op().starts_with("conv2d_pool_grad")) {
     return std::nullopt;
   }
-  if (facts.cut_inside_samples()) return std::nullopt;
+  if (facts.cut_inside_samples() || cpu::read_packed_dense(facts, options_.isa)) {
+    return std::nullopt;
+  }
   if (facts.op() == "conv2d_pool" && facts.inputs[0].dtype == DType::kFloat32 &&
       cpu::pools_few_channels(ops::conv2d_pool_geometry(facts.op(), facts.types()), options_.isa)) {
     return std::nullopt;
@@ -192,7 +195,9 @@ std::optional<ops::Window> KernelLibrary::model_rows(const Graph& graph, NodeId 
   return ops::conv2d_geometry(facts.op(), facts.types()).rows();
 }
 
+// Without AVX-512 the vendor's products allocate (cpu/packed_dense.cpp).
 std::optional<Dense> KernelLibrary::dense(const cpu::NodeFacts& facts) const {
+  if (options_.isa != cpu::Isa::kAvx512) return std::nullopt;
   return read_dense(facts, cpu::most_units(options_.isa), multiplies_bfloat16_);
 }
 
@@ -255,7 +260,8 @@ bool KernelLibrary::row_exact(const Graph& graph, NodeId node, int axis) const {
   const graph::Node& n = graph.node(node);
   const std::vector<int64_t> extents = concrete_block(graph, node, blocks_.block(graph, node), 1);
   const cpu::NodeFacts facts = cpu::node_facts(graph, node, 1, extents, {});
-  if (n.op->name().starts_with("conv2d") || read_dense(facts, 1, true)) return false;
+  const bool vendors = options_.isa == cpu::Isa::kAvx512;
+  if (n.op->name().starts_with("conv2d") || (vendors && read_dense(facts, 1, true))) return false;
   return reference_row_exact(graph, node, axis);
 }
 

@@ -4,12 +4,15 @@
 //
 //   conv2d, its gradients            the vendor        float32
 //   conv2d_pool                      the vendor and our own pooling; its gradients: our own
-//   dense, its gradients             the vendor        float32, from two units on; one unit: our
-//   own pack                             our own elementwise, poolings, BatchNormalization, bias,
-//   casts to float32, dropout, optimizers, lstm, gru and simple_rnn with Keras's activations,
-//   attention, embeddings, layer_norm, softmax, cross-entropy on class numbers, dense_crossentropy
-//                                    our own           float32, dense operands (attention and
-//                                                      cross-entropy: cut inside of samples too)
+//   dense, its gradients             the vendor        float32, with AVX-512, more units than a
+//                                                      vector has lanes
+//   other dense, pack                our own           float32
+//   elementwise, poolings, BatchNormalization, bias, casts to float32, dropout, optimizers,
+//   lstm, gru and simple_rnn with Keras's activations, attention, embeddings, layer_norm, softmax,
+//   cross-entropy on class numbers, dense_crossentropy
+//                                    our own           float32, dense operands (dense, attention
+//                                                      and cross-entropy: cut inside of samples
+//                                                      too)
 //   float64; other losses, metrics, global maximum, concat and the other moves, initializers,
 //   recurrent layers with other activations or recurrent dropout, RMSprop with momentum or centred;
 //   poolings of windows above 256 positions

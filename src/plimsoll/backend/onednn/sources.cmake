@@ -12,6 +12,7 @@ set(onednn_loops
     cpu/few_channels.cpp
     cpu/narrow_dense.cpp
     cpu/optimizers.cpp
+    cpu/packed_product.cpp
     cpu/pooling.cpp
     cpu/product.cpp
     cpu/rows.cpp
@@ -21,8 +22,10 @@ set(onednn_sources
     cpu/attention.cpp
     cpu/cpu_kernels.cpp
     cpu/dense_crossentropy.cpp
+    cpu/dense_shape.cpp
     cpu/moving.cpp
     cpu/node_facts.cpp
+    cpu/packed_dense.cpp
     cpu/recurrent.cpp
     cpu/widened_rows.cpp
     onednn/blocks.cpp

@@ -1,0 +1,85 @@
+#include "backend/cpu/dense_shape.h"
+
+#include "backend/cpu/families.h"
+#include "base/error.h"
+#include "ops/conv2d.h"
+
+namespace plimsoll::backend::cpu {
+namespace {
+
+void read_attributes(const NodeFacts& facts, DenseShape& d) {
+  d.bias = facts.attributes.get_bool("use_bias", false) && d.kind != DenseKind::kGradInput;
+  d.relu = d.kind == DenseKind::kForward &&
+           facts.attributes.get_string("activation", "linear") == "relu";
+}
+
+bool keeps_positions(const ops::Window& w) {
+  return w.size == 1 && w.stride == 1 && w.before == 0 && w.after == 0;
+}
+
+}  // namespace
+
+std::optional<DenseShape> read_dense_shape(const NodeFacts& facts) {
+  DenseShape d;
+  const std::string_view op = facts.op();
+  if (op == "dense") {
+    d.kind = DenseKind::kForward;
+  } else if (op == "dense_grad_input") {
+    d.kind = DenseKind::kGradInput;
+  } else if (op == "dense_grad_kernel") {
+    d.kind = DenseKind::kGradKernel;
+  } else {
+    return std::nullopt;
+  }
+  const graph::ValueType& x = d.kind == DenseKind::kGradInput ? facts.outputs[0] : facts.inputs[0];
+  const graph::ValueType& y = d.kind == DenseKind::kForward     ? facts.outputs[0]
+                              : d.kind == DenseKind::kGradInput ? facts.inputs[0]
+                                                                : facts.inputs[1];
+  d.narrow = x.dtype == DType::kBFloat16;
+  if (!d.narrow && x.dtype != DType::kFloat32) return std::nullopt;
+  if (facts.inputs[1].dtype == DType::kOpaque) return std::nullopt;
+  const int axis = graph::find_axis(facts.axes, "units");
+  PLIMSOLL_CHECK(axis >= 0, "a dense layer without an axis of units");
+  d.units = facts.extents[static_cast<size_t>(axis)];
+  d.all_units = y.shape[y.shape.rank() - 1].count;
+  d.inner = x.shape[x.shape.rank() - 1].count;
+  d.rows = facts.samples() * x.shape.elements_per_sample() / d.inner;
+  read_attributes(facts, d);
+  return d;
+}
+
+std::optional<DenseShape> read_point_convolution(const NodeFacts& facts) {
+  DenseShape d;
+  const std::string_view op = facts.op();
+  if (op == "conv2d") {
+    d.kind = DenseKind::kForward;
+  } else if (op == "conv2d_grad_input") {
+    d.kind = DenseKind::kGradInput;
+  } else if (op == "conv2d_grad_kernel") {
+    d.kind = DenseKind::kGradKernel;
+  } else {
+    return std::nullopt;
+  }
+  d.narrow = facts.inputs[0].dtype == DType::kBFloat16;
+  if (!d.narrow && facts.inputs[0].dtype != DType::kFloat32) return std::nullopt;
+  if (facts.inputs[1].dtype == DType::kOpaque || facts.cut_inside_samples()) return std::nullopt;
+  const ops::Conv2dGeometry g = ops::conv2d_geometry(op, facts.types());
+  if (g.groups != 1 || !keeps_positions(g.rows()) || !keeps_positions(g.columns())) {
+    return std::nullopt;
+  }
+  d.rows = facts.samples() * facts.inputs[0].shape[0].count * g.rows().output * g.columns().output;
+  d.inner = g.channels;
+  d.units = d.all_units = g.filters;
+  read_attributes(facts, d);
+  return d;
+}
+
+std::optional<DenseShape> read_packed_dense(const NodeFacts& facts, Isa isa) {
+  if (isa == Isa::kAvx512) return std::nullopt;
+  const auto dense = read_dense_shape(facts);
+  const auto d = dense ? dense : read_point_convolution(facts);
+  if (!d || d->narrow) return std::nullopt;
+  return d->cut() || d->units > most_units(isa) ? d : std::nullopt;
+}
+
+}  // namespace plimsoll::backend::cpu
