@@ -7,6 +7,7 @@
 #include "backend/cpu/conv_pool.h"
 #include "backend/cpu/widened.h"
 #include "backend/onednn/convolution_shares.h"
+#include "backend/onednn/repack.h"
 #include "base/error.h"
 
 namespace plimsoll::backend::onednn {
@@ -149,6 +150,7 @@ Bytes behind(Bytes bytes) { return round_up(bytes, kLine); }
 // The primitive of one share and where its operands begin, in bytes.
 struct ShareRun {
   PrimitiveRun run;
+  size_t work = 0;
   int64_t source = 0;
   int64_t result = 0;
 };
@@ -162,18 +164,22 @@ Bytes largest_scratch(const std::vector<std::shared_ptr<Compiled>>& compiled) {
 // y = conv(x, w), or dx = conv'(dy, w).
 class MapKernel final : public Kernel {
  public:
-  MapKernel(std::vector<ShareRun> shares, Bytes share_scratch, ConvolutionKind kind, bool bias)
+  MapKernel(std::vector<ShareRun> shares, Repack::Run repack, Bytes share_scratch,
+            ConvolutionKind kind, bool bias)
       : shares_(std::move(shares)),
+        repack_(std::move(repack)),
         share_scratch_(behind(share_scratch).count()),
         to_source_(kind == ConvolutionKind::kGradInput),
         bias_(bias) {}
 
   void run(const KernelCall& call) const noexcept override {
+    repack_.prepare(call);
     cpu::for_each_part(static_cast<int>(shares_.size()), [&](int part) {
       const ShareRun& share = shares_[static_cast<size_t>(part)];
       const int64_t in = to_source_ ? share.result : share.source;
       const int64_t out = to_source_ ? share.source : share.result;
-      std::array<std::byte*, 4> addresses = {call.inputs[0].data + in, call.inputs[1].data,
+      std::array<std::byte*, 4> addresses = {call.inputs[0].data + in,
+                                             repack_.weights(call, share.work),
                                              call.outputs[0].data + out, nullptr};
       if (bias_) addresses[3] = call.inputs[2].data;
       share.run.run(std::span(addresses).first(bias_ ? 4 : 3),
@@ -183,6 +189,7 @@ class MapKernel final : public Kernel {
 
  private:
   std::vector<ShareRun> shares_;
+  Repack::Run repack_;
   int64_t share_scratch_;
   bool to_source_;
   bool bias_;
@@ -243,10 +250,11 @@ GradientScratch gradient_scratch(const Convolution& c,
 class PooledKernel final : public Kernel {
  public:
   // `runs`: for each part, one per size of share.
-  PooledKernel(std::vector<PrimitiveRun> runs, const Shares& shares, const Convolution& c,
-               int parts, Bytes primitive_scratch, Bytes pooled_scratch, Bytes part_scratch,
-               cpu::Isa isa)
+  PooledKernel(std::vector<PrimitiveRun> runs, Repack::Run repack, const Shares& shares,
+               const Convolution& c, int parts, Bytes primitive_scratch, Bytes pooled_scratch,
+               Bytes part_scratch, cpu::Isa isa)
       : runs_(std::move(runs)),
+        repack_(std::move(repack)),
         shares_(shares),
         pooling_({c.geometry, c.pool_rows, c.pool_columns, c.relu}, isa),
         pool_rows_(c.pool_rows),
@@ -261,6 +269,7 @@ class PooledKernel final : public Kernel {
         bias_(c.bias) {}
 
   void run(const KernelCall& call) const noexcept override {
+    repack_.prepare(call);
     const auto count = static_cast<int64_t>(shares_.shares.size());
     cpu::for_each_part(parts_, [&](int part) {
       const cpu::Range mine = cpu::part_of(count, 1, part, parts_);
@@ -275,7 +284,7 @@ class PooledKernel final : public Kernel {
     std::byte* scratch = call.scratch + part * part_scratch_;
     std::byte* result = scratch + primitive_scratch_;
     std::array<std::byte*, 4> addresses = {call.inputs[0].data + share.source * element_,
-                                           call.inputs[1].data, result, nullptr};
+                                           repack_.weights(call, share.work), result, nullptr};
     if (bias_) addresses[3] = call.inputs[2].data;
     runs_[run].run(std::span(addresses).first(bias_ ? 4 : 3), scratch);
     const int64_t rows = shares_.works[share.work].geometry.rows().output / pool_rows_;
@@ -295,6 +304,7 @@ class PooledKernel final : public Kernel {
   }
 
   std::vector<PrimitiveRun> runs_;
+  Repack::Run repack_;
   Shares shares_;
   cpu::ConvPooling pooling_;
   int64_t pool_rows_;
@@ -487,7 +497,7 @@ std::shared_ptr<Compiled> Convolutions::compiled_with(const Convolution& c,
 
 // Every weight gradient has the layout of the first share, every packed weight that of the first
 // share of a full block.
-Convolutions::AllCompiled Convolutions::compiled(const Convolution& c) const {
+Convolutions::AllCompiled Convolutions::compiled_as_given(const Convolution& c) const {
   const bool gradient = c.kind == ConvolutionKind::kGradKernel;
   const std::vector<Convolution> works = share_out(c, threads_).works;
   AllCompiled all;
@@ -507,21 +517,51 @@ Convolutions::AllCompiled Convolutions::compiled(const Convolution& c) const {
   return all;
 }
 
+// What would be slow so runs on weights in the layout that it likes (repack.h).
+Convolutions::AllCompiled Convolutions::compiled(const Convolution& c) const {
+  AllCompiled all = compiled_as_given(c);
+  if (c.kind == ConvolutionKind::kGradKernel || c.narrow) return all;
+  const std::vector<Convolution> works = share_out(c, threads_).works;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!is_slow(*all[i])) continue;
+    const std::shared_ptr<Compiled> own = compiled_with(works[i], any_weights(c), "any");
+    if (is_slow(*own)) continue;
+    all[i]->forget_description();
+    all[i] = own;
+  }
+  return all;
+}
+
+memory::desc Convolutions::given_weights(const Convolution& c) const {
+  if (!c.packed) return plain_weights(c);
+  const Convolution model = share_out(full_block(c), threads_).works[0];
+  return compiled_with(model, any_weights(c), "any")->weights;
+}
+
+Repack Convolutions::repack(const Convolution& c, const AllCompiled& all) const {
+  return Repack(given_weights(c), all, c.packed);
+}
+
 bool Convolutions::runs_padded(const Convolution& c) const {
   if (!c.packed || c.pools() || c.samples == c.block_samples) return false;
-  const AllCompiled tail = compiled(c);
-  return std::ranges::any_of(tail, [](const auto& each) {
-    const std::string& name = each->implementation;
-    return name.find("ref") != std::string::npos || name.find("gemm") != std::string::npos;
-  });
+  const AllCompiled tail = compiled_as_given(c);
+  return std::ranges::any_of(tail, [](const auto& each) { return is_slow(*each); });
 }
 
 std::optional<PackedLayout> Convolutions::wanted_layout(const Convolution& c) const {
   if (c.kind == ConvolutionKind::kGradKernel) return std::nullopt;
-  const Convolution block = share_out(full_block(c), threads_).works[0];
+  const std::vector<Convolution> works = share_out(full_block(c), threads_).works;
+  const Convolution& block = works[0];
   const std::shared_ptr<Compiled> liked = compiled_with(block, any_weights(c), "any");
   const std::shared_ptr<Compiled> plain = compiled_with(block, plain_weights(c), "plain");
-  const bool pays = liked->implementation != plain->implementation;
+  bool pays = liked->implementation != plain->implementation;
+  if (pays && !is_slow(*liked)) {
+    const std::string layout = print(packed_layout(liked->weights));
+    for (const Convolution& work : works) {
+      if (key_of(work, "any") == key_of(block, "any")) continue;
+      pays = pays && !is_slow(*compiled_with(work, liked->weights, layout));
+    }
+  }
   // Nobody is going to run the other one.
   (pays ? plain : liked)->forget_description();
   return pays ? std::optional(packed_layout(liked->weights)) : std::nullopt;
@@ -539,10 +579,16 @@ Bytes Convolutions::scratch(const Convolution& c) const {
   if (runs_padded(c)) return PaddedKernel::scratch(scratch(full_block(c)), padded_sizes(c));
   const AllCompiled all = compiled(c);
   const Shares shares = share_out(c, threads_);
-  if (c.pools()) return pooled_scratch(shares, all).all * pooled_parts(shares, threads_);
-  const Bytes share = c.kind == ConvolutionKind::kGradKernel ? gradient_scratch(c, all).all
-                                                             : behind(largest_scratch(all));
-  return share * static_cast<int64_t>(shares.shares.size());
+  if (c.kind == ConvolutionKind::kGradKernel) {
+    return gradient_scratch(c, all).all * static_cast<int64_t>(shares.shares.size());
+  }
+  return share_scratch(c, shares, all) + repack(c, all).scratch();
+}
+
+Bytes Convolutions::share_scratch(const Convolution& c, const Shares& shares,
+                                  const AllCompiled& all) const {
+  if (c.pools()) return behind(pooled_scratch(shares, all).all * pooled_parts(shares, threads_));
+  return behind(largest_scratch(all)) * static_cast<int64_t>(shares.shares.size());
 }
 
 std::unique_ptr<Kernel> Convolutions::make_pooled(const Convolution& c, cpu::Isa isa) const {
@@ -556,9 +602,9 @@ std::unique_ptr<Kernel> Convolutions::make_pooled(const Convolution& c, cpu::Isa
     }
   }
   const PooledScratch scratch = pooled_scratch(shares, all);
-  return std::make_unique<PooledKernel>(std::move(runs), shares, c, parts,
-                                        behind(largest_scratch(all)), scratch.pooled, scratch.all,
-                                        isa);
+  return std::make_unique<PooledKernel>(
+      std::move(runs), Repack::Run(repack(c, all), share_scratch(c, shares, all), threads_), shares,
+      c, parts, behind(largest_scratch(all)), scratch.pooled, scratch.all, isa);
 }
 
 std::unique_ptr<Kernel> Convolutions::make(const Convolution& c, cpu::Isa isa) const {
@@ -574,10 +620,12 @@ std::unique_ptr<Kernel> Convolutions::make(const Convolution& c, cpu::Isa isa) c
     const std::shared_ptr<Compiled>& compiled = all[share.work];
     runs.push_back(
         {PrimitiveRun(compiled, arguments_of(shares.works[share.work], compiled->weights)),
-         share.source * element_of(c), share.result * element_of(c)});
+         share.work, share.source * element_of(c), share.result * element_of(c)});
   }
   if (c.kind != ConvolutionKind::kGradKernel) {
-    return std::make_unique<MapKernel>(std::move(runs), largest_scratch(all), c.kind, c.bias);
+    return std::make_unique<MapKernel>(
+        std::move(runs), Repack::Run(repack(c, all), share_scratch(c, shares, all), threads_),
+        largest_scratch(all), c.kind, c.bias);
   }
   return std::make_unique<GradKernelKernel>(std::move(runs), c, packed_layout(all[0]->weights),
                                             gradient_scratch(c, all), threads_);

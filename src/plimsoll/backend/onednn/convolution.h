@@ -8,11 +8,13 @@
 // the layout that the primitive likes runs on another implementation than the plain one does: that
 // is where packing pays (measured: first layers and data gradients; elsewhere plain weights are as
 // fast). The layout is that of a full block; tails use it too, and where the library has no fast
-// kernel for that, the tail runs as a full block with zero rows behind.
+// kernel for that, the tail runs as a full block with zero rows behind. Shares that would be slow
+// with it get theirs at the start of the call (repack.h).
 //
 // Threads share a call's work (convolution_shares.h), each with primitives for one thread.
 //
-//   scratch  conv2d, conv2d_grad_input   [primitive] a share [padded input, output: such tails]
+//   scratch  conv2d, conv2d_grad_input   [primitive] a share [weights laid out anew]
+//                                        [padded input, output: such tails]
 //            conv2d_grad_kernel          [primitive] [dw as the primitive lays it out] [db] a share
 //
 //            conv2d_pool                 [primitive] [rows of the convolution's result]
@@ -61,6 +63,9 @@ struct Convolution {
 std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t block_samples,
                                             bool narrow);
 
+class Repack;
+struct Shares;
+
 class Convolutions {
  public:
   Convolutions(PrimitiveCache& cache, int threads) : cache_(cache), threads_(threads) {}
@@ -76,6 +81,13 @@ class Convolutions {
   // Of each size of share of a call.
   using AllCompiled = std::vector<std::shared_ptr<Compiled>>;
   AllCompiled compiled(const Convolution& convolution) const;
+  AllCompiled compiled_as_given(const Convolution& convolution) const;
+  // Of the call's second input.
+  dnnl::memory::desc given_weights(const Convolution& convolution) const;
+  Repack repack(const Convolution& convolution, const AllCompiled& all) const;
+  // Of all shares of an image's or gradient's call, without the weights laid out anew.
+  Bytes share_scratch(const Convolution& convolution, const Shares& shares,
+                      const AllCompiled& all) const;
   std::unique_ptr<Kernel> make_pooled(const Convolution& convolution, cpu::Isa isa) const;
   std::shared_ptr<Compiled> compiled_with(const Convolution& convolution,
                                           const dnnl::memory::desc& weights,

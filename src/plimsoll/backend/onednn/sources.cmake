@@ -38,6 +38,7 @@ set(onednn_sources
     onednn/library_pages.cpp
     onednn/packed_layout.cpp
     onednn/primitive_cache.cpp
+    onednn/repack.cpp
     onednn/resident.cpp
     onednn/vendor.cpp
     ${onednn_loops})
