@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "backend/cpu/column_sums.h"
 #include "backend/cpu/dense_shape.h"
@@ -54,15 +55,17 @@ class PackedDense final {
     parts_ = flops < kFlopsWorthATeam
                  ? 1
                  : static_cast<int>(std::clamp<int64_t>(shares, 1, options.threads));
-    const int64_t columns =
-        by_columns_ ? part_of(product_.columns, kColumnGrain, parts_ - 1, parts_).end : 0;
-    panel_floats_ = packed_floats(options.isa, product_.inner,
-                                  by_columns_ ? columns : product_.columns);
+    for (int part = 0; part < parts_; ++part) {
+      const Range share = part_of(product_.columns, kColumnGrain, part, parts_);
+      const int64_t columns = by_columns_ ? share.end - share.begin : product_.columns;
+      panels_.push_back(panel_floats_);
+      panel_floats_ += packed_floats(options.isa, product_.inner, columns);
+    }
   }
 
   Bytes scratch() const {
     const int64_t rows = gathers_rows() ? d_.rows * d_.units : 0;
-    return Bytes((parts_ * panel_floats_ + rows) * static_cast<int64_t>(sizeof(float)));
+    return Bytes((panel_floats_ + rows) * static_cast<int64_t>(sizeof(float)));
   }
 
   void operator()(const KernelCall& call) const {
@@ -71,7 +74,7 @@ class PackedDense final {
     const float* dy = input_floats(call, 1);
     if (gathers_rows()) {
       const int64_t stride = row_stride(call.inputs[1]);
-      float* rows = reinterpret_cast<float*>(call.scratch) + parts_ * panel_floats_;
+      float* rows = reinterpret_cast<float*>(call.scratch) + panel_floats_;
       for (int64_t r = 0; r < d_.rows; ++r) {
         std::memcpy(rows + r * d_.units, dy + r * stride,
                     static_cast<size_t>(d_.units) * sizeof(float));
@@ -135,7 +138,7 @@ class PackedDense final {
         p.x += share.begin * p.x_row;
         p.y += share.begin * p.y_row;
       }
-      multiply_(p, reinterpret_cast<float*>(call.scratch) + part * panel_floats_);
+      multiply_(p, reinterpret_cast<float*>(call.scratch) + panels_[static_cast<size_t>(part)]);
     });
   }
 
@@ -145,6 +148,7 @@ class PackedDense final {
   PackedProduct product_;
   bool by_columns_ = false;
   int parts_ = 1;
+  std::vector<int64_t> panels_;  // where each thread's begin
   int64_t panel_floats_ = 0;
 };
 
