@@ -43,6 +43,42 @@ def test_more_threads_than_processors(plimsoll: Path, source_dir: Path) -> None:
     run_fashion(plimsoll, source_dir, "--threads", "16", "--steps", "5")
 
 
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_convolutions_and_wide_dense_layers(
+    plimsoll: Path, tmp_path: Path, precision: str
+) -> None:
+    """Of kernels that take their weights in other layouts, or pack them, nothing is left out."""
+    import keras
+
+    layers = [
+        keras.Input((40, 40, 24)), keras.layers.Conv2D(64, 3, activation="relu"),
+        keras.layers.Conv2D(96, 1, activation="relu"), keras.layers.MaxPooling2D(2),
+        keras.layers.Flatten(), keras.layers.Dense(160, activation="relu"),
+        keras.layers.Dense(10, activation="softmax"),
+    ]  # fmt: skip
+    (tmp_path / "model.json").write_text(keras.Sequential(layers).to_json())
+    rng = np.random.default_rng(4)
+    np.save(tmp_path / "x.npy", rng.random((64, 40, 40, 24), dtype="float32"))
+    np.save(tmp_path / "y.npy", rng.integers(0, 10, 64))
+    run_fit(
+        plimsoll, tmp_path / "model.json", "--data", tmp_path / "x.npy",
+        "--labels", tmp_path / "y.npy", "--batch", "32", "--precision", precision,
+        "--loss", "sparse_categorical_crossentropy", "--steps", "4",
+    )  # fmt: skip
+
+
+def test_bf16_says_where_it_saves_no_time(plimsoll: Path, source_dir: Path) -> None:
+    flags = Path("/proc/cpuinfo").read_text().split("flags", 1)[-1].split("\n", 1)[0].split()
+    done = subprocess.run(
+        [plimsoll, "plan", source_dir / "examples/fashion_mnist.json", "--batch", "64",
+         "--loss", "sparse_categorical_crossentropy", "--optimizer", "adam",
+         "--precision", "bf16"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert ("has no AVX512-BF16" in done.stdout) == ("avx512_bf16" not in flags)
+
+
 def test_reference_backend(plimsoll: Path, source_dir: Path) -> None:
     run_fashion(plimsoll, source_dir, "--backend", "reference", "--steps", "1")
 

@@ -150,6 +150,9 @@ std::string to_html(const PlanSummary& summary) {
     page.paragraph("Smaller blocks (block set " + std::to_string(summary.block_set) +
                    "): results equal to rounding, not bit for bit.");
   }
+  if (const std::string note = precision_note(summary); !note.empty()) {
+    page.paragraph("Note: " + note + ".");
+  }
   if (summary.frontier.size() > 1) page.html(to_html(frontier_chart(summary)));
   add_parts(summary, page);
   add_culprits(summary, page);

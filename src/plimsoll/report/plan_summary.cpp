@@ -170,6 +170,13 @@ std::string batch_norm_line(const PlanSummary& summary) {
 
 }  // namespace
 
+std::string precision_note(const PlanSummary& summary) {
+  const std::string& kernels = summary.kernel_set;
+  if (summary.precision != "bf16" || !kernels.starts_with("onednn")) return "";
+  if (kernels.find("/avx512_bf16") != std::string::npos) return "";
+  return "this processor has no AVX512-BF16: bf16 saves memory here, but no time";
+}
+
 std::string to_text(const PlanSummary& summary, bool with_frontier) {
   std::string text = summary.data.empty() ? "" : "data: " + summary.data + "\n";
   text += summary.model + ": " + format_count(summary.parameter_count) + " parameters, batch " +
@@ -180,6 +187,7 @@ std::string to_text(const PlanSummary& summary, bool with_frontier) {
   if (summary.precision != "f32") {
     text += "precision: " + summary.precision + " activations, float32 weights and sums\n";
   }
+  if (const std::string note = precision_note(summary); !note.empty()) text += "note: " + note + "\n";
   text += batch_norm_line(summary);
   if (summary.arena_load > Bytes()) text += placement_line(summary);
   if (summary.block_set > 0) {

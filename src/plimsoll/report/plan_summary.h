@@ -82,6 +82,8 @@ struct PlanSummary {
 
 // "fits: predicted 190 MiB of 256 MiB", or what stands in the way.
 std::string answer_sentence(const PlanSummary& summary);
+// Where bf16 is asked of a processor that multiplies no bfloat16; empty otherwise.
+std::string precision_note(const PlanSummary& summary);
 // "1.5x".
 std::string format_factor(double factor);
 // Plain text, at most 80 columns; the frontier table only where `with_frontier`.
