@@ -146,7 +146,8 @@ def test_predictions_of_larger_networks(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_one_step(name: str, tmp_path: Path) -> None:
-    assert_one_step(tmp_path, SMOOTH[name])
+    # Two samples in the other order (the third seed's) move Keras's own loss ten times as far.
+    assert_one_step(tmp_path, SMOOTH[name], orders=4 if name == "ResNet50, 2" else 1)
 
 
 @pytest.mark.parametrize("name", ["VGG16", "U-Net"])

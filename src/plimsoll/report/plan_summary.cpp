@@ -187,7 +187,8 @@ std::string to_text(const PlanSummary& summary, bool with_frontier) {
   if (summary.precision != "f32") {
     text += "precision: " + summary.precision + " activations, float32 weights and sums\n";
   }
-  if (const std::string note = precision_note(summary); !note.empty()) text += "note: " + note + "\n";
+  if (const std::string note = precision_note(summary); !note.empty())
+    text += "note: " + note + "\n";
   text += batch_norm_line(summary);
   if (summary.arena_load > Bytes()) text += placement_line(summary);
   if (summary.block_set > 0) {

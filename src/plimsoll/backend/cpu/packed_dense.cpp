@@ -44,14 +44,17 @@ class PackedDense final {
     const bool forward = d.kind == DenseKind::kForward;
     const bool grad_kernel = d.kind == DenseKind::kGradKernel;
     product_ = {.rows = grad_kernel ? d.inner : d.rows,
-                .inner = forward ? d.inner : grad_kernel ? d.rows : d.units,
+                .inner = forward       ? d.inner
+                         : grad_kernel ? d.rows
+                                       : d.units,
                 .columns = forward || grad_kernel ? d.units : d.inner,
                 .turned = d.kind == DenseKind::kGradInput,
                 .relu = d.relu};
     const double flops = 2.0 * static_cast<double>(d.rows) * static_cast<double>(d.inner) *
                          static_cast<double>(d.units);
     by_columns_ = product_.columns > product_.rows;
-    const int64_t shares = by_columns_ ? product_.columns / kColumnGrain : product_.rows / kRowGrain;
+    const int64_t shares =
+        by_columns_ ? product_.columns / kColumnGrain : product_.rows / kRowGrain;
     parts_ = flops < kFlopsWorthATeam
                  ? 1
                  : static_cast<int>(std::clamp<int64_t>(shares, 1, options.threads));
@@ -85,9 +88,7 @@ class PackedDense final {
   }
 
  private:
-  bool gathers_rows() const {
-    return d_.cut() && d_.bias && d_.kind == DenseKind::kGradKernel;
-  }
+  bool gathers_rows() const { return d_.cut() && d_.bias && d_.kind == DenseKind::kGradKernel; }
 
   // The whole product of a call.
   PackedProduct product_of(const KernelCall& call) const {

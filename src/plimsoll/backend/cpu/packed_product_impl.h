@@ -142,8 +142,7 @@ inline void pack_turned(const float* w, int64_t w_row, int64_t count, int64_t co
 void multiply_packed(const PackedProduct& p, float* panels) {
   const int64_t most_columns = packed_columns(kWide, p.inner, p.columns);
   for (int64_t column = 0; column < p.columns; column += most_columns) {
-    const int64_t columns =
-        p.columns - column < most_columns ? p.columns - column : most_columns;
+    const int64_t columns = p.columns - column < most_columns ? p.columns - column : most_columns;
     for (int64_t k = 0; k < p.inner; k += kPackedInner) {
       const int64_t count = p.inner - k < kPackedInner ? p.inner - k : kPackedInner;
       const bool last = k + count == p.inner;

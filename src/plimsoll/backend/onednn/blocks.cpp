@@ -78,7 +78,7 @@ double sample_flops(const Graph& graph, NodeId id) {
 int64_t units_of(const Graph& graph, NodeId id) {
   const graph::Node& node = graph.node(id);
   const std::string_view op = node.op->name();
-  const graph::ValueId y = op == "dense"             ? node.outputs[0]
+  const graph::ValueId y = op == "dense"              ? node.outputs[0]
                            : op == "dense_grad_input" ? node.inputs[0]
                                                       : node.inputs[1];
   const Shape& shape = graph.value(y).type.shape;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 
 #include "backend/cpu/conv_pool.h"
@@ -478,6 +479,20 @@ std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t
            facts.attributes.get_string("activation", "linear") == "relu";
   c.packed = c.kind != ConvolutionKind::kGradKernel && facts.inputs[1].dtype == DType::kOpaque;
   return c;
+}
+
+int64_t columns_of_key(std::string_view key) {
+  // "conv0,input,output,size,stride,dilation,before,after,input,…": rows, then columns.
+  constexpr int kNumbersOfRows = 7;
+  if (!key.starts_with("conv")) return 0;
+  for (int i = 0; i <= kNumbersOfRows; ++i) {
+    const size_t comma = key.find(',');
+    if (comma == std::string_view::npos) return 0;
+    key.remove_prefix(comma + 1);
+  }
+  int64_t columns = 0;
+  std::from_chars(key.data(), key.data() + key.size(), columns);
+  return columns;
 }
 
 std::shared_ptr<Compiled> Convolutions::compiled_with(const Convolution& c,

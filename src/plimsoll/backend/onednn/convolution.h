@@ -63,6 +63,9 @@ struct Convolution {
 std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t block_samples,
                                             bool narrow);
 
+// Columns of the source of a convolution's primitive, from its key; 0: another key.
+int64_t columns_of_key(std::string_view key);
+
 class Repack;
 struct Shares;
 

@@ -36,6 +36,7 @@ class KernelLibrary {
   KernelLibrary& operator=(const KernelLibrary&) = delete;
 
   const Blocks& blocks() const { return blocks_; }
+  cpu::Isa isa() const { return options_.isa; }
 
   Bytes scratch(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                 std::span<const int64_t> extents, std::span<const std::string> forms) const;

@@ -54,8 +54,8 @@ class Repack {
  private:
   std::optional<PackedLayout> from_;
   std::vector<PackedLayout> layouts_;
-  std::vector<Bytes> begins_;   // of each layout
-  std::vector<int> of_work_;    // in layouts_; below zero: as given
+  std::vector<Bytes> begins_;  // of each layout
+  std::vector<int> of_work_;   // in layouts_; below zero: as given
   Bytes scratch_;
 };
 
