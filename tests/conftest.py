@@ -8,6 +8,12 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Times that somebody measured on this machine decide no test."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(scope="session")
 def source_dir() -> pathlib.Path:
     return ROOT

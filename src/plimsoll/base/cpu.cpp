@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string_view>
 
 #include "base/cgroup.h"
@@ -98,6 +99,42 @@ CpuInfo read_cpu_info(const std::string& root) {
   }
   read_caches(root, info);
   return info;
+}
+
+std::string read_processor_name(const std::string& root) {
+  const std::string path = root + "/proc/cpuinfo";
+  if (::access(path.c_str(), R_OK) != 0) return "";
+  std::string text(kMaxFileBytes, '\0');
+  try {
+    text.resize(File::open_read(path).read_some_at(0, std::as_writable_bytes(std::span(text))));
+  } catch (const Error&) {
+    return "";
+  }
+  // Of the first processor.
+  const auto find = [&](std::string_view name) {
+    size_t at = 0;
+    while (at < text.size()) {
+      const std::string_view rest = std::string_view(text).substr(at);
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      const size_t colon = line.find(": ");
+      const size_t end = line.find_last_not_of(" \t", line.find(':') - 1);
+      if (line.empty()) break;
+      if (colon != line.npos && line.substr(0, end + 1) == name) {
+        return std::string(line.substr(colon + 2));
+      }
+      at += line.size() + 1;
+    }
+    return std::string();
+  };
+  const std::string name = find("model name");
+  const std::string family = find("cpu family");
+  if (!family.empty()) {
+    return name + " " + family + "." + find("model") + "." + find("stepping");
+  }
+  const std::string part = find("CPU part");
+  if (part.empty()) return name;
+  return find("CPU implementer") + " " + part + " " + find("CPU variant") + " " +
+         find("CPU revision");
 }
 
 }  // namespace plimsoll

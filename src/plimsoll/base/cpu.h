@@ -30,4 +30,8 @@ struct CpuInfo {
 // does not tell are 32 KiB and 512 KiB.
 CpuInfo read_cpu_info(const std::string& root = "");
 
+// The model of the processor in the system's words, with its family, model and stepping where they
+// are told: "AMD EPYC 25.1.1"; "" where nothing is told. `root` as in cgroup.h.
+std::string read_processor_name(const std::string& root = "");
+
 }  // namespace plimsoll

@@ -84,6 +84,7 @@ report::RunSummary summarize(const train::Session& session, const train::History
   report::RunSummary summary;
   summary.steps = history.steps;
   summary.seconds_per_step = history.seconds_per_step;
+  summary.estimated_seconds_per_step = session.summary().seconds_per_step;
   summary.planned_arena = memory.planned_arena;
   summary.measured_arena = memory.measured_arena;
   summary.predicted_process = memory.predicted_process;
@@ -184,6 +185,7 @@ struct Run {
     telling.tell = [&waiting](const std::string& what) { waiting.go_on(what); };
     session = std::make_unique<train::Session>(loaded.file.model, loaded.compile, telling,
                                                data.rows, memory_of(data));
+    choices.times.tune = false;  // once a run
   }
 };
 

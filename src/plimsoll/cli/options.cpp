@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process_memory.h"
@@ -64,6 +65,12 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_option("--without", options.without,
                      "Techniques of the planner to do without, separated by commas");
   command.add_option("--plan", options.plan, "A plan that `plan --output` wrote, to run as it is");
+  command.add_flag("--tune", options.tune,
+                   "Time this model's kernels and the disk first, and keep the times for later "
+                   "plans on this machine");
+  command.add_option("--times", options.times,
+                     "Folder of such times, or none: take those of a model of processors; default "
+                     "$XDG_CACHE_HOME/plimsoll");
   CLI::Option* spill = command.add_flag("--spill", options.spill,
                                         "A spill file wherever that is faster, not only where "
                                         "nothing fits without one");
@@ -134,6 +141,11 @@ std::string saved_plan(const ModelOptions& options) {
   return options.plan.empty() ? "" : read_text_file(options.plan, kMostBytes);
 }
 
+train::TimesOptions times_options(const ModelOptions& options) {
+  if (options.times == "none") return {"", options.tune};
+  return {options.times.empty() ? user_cache_folder() : options.times, options.tune};
+}
+
 namespace {
 
 // What is wrong with a size is told of the option that it was given to.
@@ -186,6 +198,7 @@ train::SessionOptions session_options(const ModelOptions& options,
   session.plan_extends = !options.plan_time;
   session.max_slowdown = max_slowdown(options);
   session.without = options.without;
+  session.times = times_options(options);
   session.saved_plan = saved_plan(options);
   return session;
 }

@@ -37,6 +37,8 @@ struct ModelOptions {
   std::string max_slowdown;         // "1.5x" or "1.5"; empty: none
   std::string without;              // techniques of the planner, separated by commas
   std::string plan;                 // a saved plan's file
+  std::string times;                // folder of measured times, or "none"; empty: the user's
+  bool tune = false;
   bool json = false;
   bool spill = false;
   bool no_spill = false;
@@ -60,6 +62,7 @@ int64_t plan_steps(const ModelOptions& options);
 std::optional<double> max_slowdown(const ModelOptions& options);
 // The text of --plan; empty: none.
 std::string saved_plan(const ModelOptions& options);
+train::TimesOptions times_options(const ModelOptions& options);
 std::optional<Bytes> memory_limit(const ModelOptions& options);
 // What is told where planning takes long: "planning within 64 MiB".
 std::string planning_text(std::optional<Bytes> limit);

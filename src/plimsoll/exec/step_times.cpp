@@ -46,7 +46,15 @@ StepTime describe(const Step& step, const ProgramTables& tables, const graph::Pr
 }  // namespace
 
 StepTimes::StepTimes(const ProgramTables& tables, const graph::Program& program) {
-  for (const Step& step : tables.steps) steps_.push_back(describe(step, tables, program));
+  int depth = 0;
+  int phase = -1;
+  for (const Step& step : tables.steps) {
+    if (step.kind == StepKind::kLoopBegin && depth++ == 0) ++phase;
+    steps_.push_back(describe(step, tables, program));
+    steps_.back().item = step.number;
+    steps_.back().phase = depth > 0 ? phase : -1;
+    if (step.kind == StepKind::kLoopEnd) --depth;
+  }
   marks_.reserve(kMostMarks);
 }
 

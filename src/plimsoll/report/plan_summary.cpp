@@ -196,6 +196,7 @@ std::string to_text(const PlanSummary& summary, bool with_frontier) {
             "): results equal to rounding, not bit for bit\n";
   }
   if (summary.spill > Bytes()) text += "spill file: " + to_string(summary.spill) + "\n";
+  if (!summary.times.empty()) text += "times: " + summary.times + "\n";
   text += "guard: " + summary.guard + "\n\n";
   add_parts(summary, text);
   if (summary.free_plan > Bytes(0)) add_bounds(summary, text);
@@ -233,6 +234,7 @@ std::string to_json(const PlanSummary& summary) {
     json["parts"].push_back({{"name", part.name}, {"bytes", part.bytes.count()}});
   }
   json["seconds_per_step"] = summary.seconds_per_step;
+  json["times"] = summary.times;
   json["strategy"] = summary.strategy;
   json["kernel_set"] = summary.kernel_set;
   json["precision"] = summary.precision;

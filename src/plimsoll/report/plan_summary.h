@@ -45,6 +45,7 @@ struct PlanSummary {
   std::optional<Bytes> limit;  // none: the free plan was asked for
   // The most time, against that of the plan without a limit; none: any.
   std::optional<double> max_slowdown;
+  std::string times;  // "measured here on …", "of the model"; empty: not told
   std::string guard;  // "memory cgroup v2, limit 64 MiB", "none: …"
 
   // Of the chosen plan; of the smallest one where nothing fits.

@@ -45,6 +45,12 @@ double seconds_of(const ProgramProfile& program, const std::string& kind) {
   return total;
 }
 
+double estimated_seconds(const ProgramProfile& program) {
+  double total = 0;
+  for (const ProfileRow& row : program.rows) total += row.estimated;
+  return total;
+}
+
 std::string shares_line(const ProgramProfile& program) {
   std::string line = program.program + ": " +
                      format_seconds(program.seconds / static_cast<double>(program.runs)) +
@@ -53,6 +59,10 @@ std::string shares_line(const ProgramProfile& program) {
                      ", waiting for data " + percent(seconds_of(program, "data"), program.seconds);
   const double transfers = seconds_of(program, "transfer");
   if (transfers > 0) line += ", for transfers " + percent(transfers, program.seconds);
+  const double estimated = estimated_seconds(program);
+  if (estimated > 0) {
+    line += "; estimated " + format_seconds(estimated / static_cast<double>(program.runs));
+  }
   return line + "\n";
 }
 
@@ -84,6 +94,9 @@ std::vector<std::string> cells_of(const ProfileRow& row, const ProgramProfile& p
     cells.push_back(limit > 0 ? format_seconds(limit / runs) : "");
     cells.push_back(limit > 0 ? percent(limit, row.seconds) : "");
   }
+  if (estimated_seconds(program) > 0) {
+    cells.insert(cells.begin() + 2, format_seconds(row.estimated / runs));
+  }
   cells.insert(cells.end(), {format_count(static_cast<int64_t>(calls)),
                              rate(row.flops, row.seconds), rate(row.bytes, row.seconds),
                              row.bytes > 0 ? fixed(row.bytes / runs / 1e6) : "", name_of(row)});
@@ -92,6 +105,7 @@ std::vector<std::string> cells_of(const ProfileRow& row, const ProgramProfile& p
 
 std::string table_of(const ProgramProfile& program, const std::optional<MachineSpeed>& machine) {
   std::vector<std::string> header = {"layer", "a step", "share"};
+  if (estimated_seconds(program) > 0) header.insert(header.begin() + 2, "estimate");
   if (machine) header.insert(header.end(), {"limit", "of limit"});
   header.insert(header.end(), {"calls", "GFLOP/s", "GB/s", "MB", "what"});
   const size_t columns = header.size();
@@ -148,11 +162,25 @@ Json to_json(const ProfileRow& row, const ProgramProfile& program,
           {"op", row.op},
           {"calls", row.calls},
           {"seconds", row.seconds},
+          {"estimated_seconds", row.estimated},
+          {"phase", row.phase < 0 ? Json(nullptr) : Json(row.phase)},
           {"share", program.seconds > 0 ? row.seconds / program.seconds : 0},
           {"flops", row.flops},
           {"bytes", row.bytes},
           {"bf16", row.bf16},
           {"limit_seconds", limit > 0 ? Json(limit) : Json(nullptr)}};
+}
+
+Json phases_to_json(const ProgramProfile& program) {
+  Json phases = Json::array();
+  for (const PhaseTime& phase : find_phases(program)) {
+    phases.push_back({{"phase", phase.phase < 0 ? Json(nullptr) : Json(phase.phase)},
+                      {"first", phase.first},
+                      {"last", phase.last},
+                      {"seconds", phase.seconds},
+                      {"estimated_seconds", phase.estimated}});
+  }
+  return phases;
 }
 
 Json trace_arguments(const ProfileRow& row, const std::optional<MachineSpeed>& machine) {
@@ -166,6 +194,19 @@ Json trace_arguments(const ProfileRow& row, const std::optional<MachineSpeed>& m
 }
 
 }  // namespace
+
+std::vector<PhaseTime> find_phases(const ProgramProfile& program) {
+  std::vector<PhaseTime> phases;
+  for (const ProfileRow& row : program.rows) {
+    auto phase = std::ranges::find(phases, row.phase, &PhaseTime::phase);
+    if (phase == phases.end()) phase = phases.insert(phases.end(), PhaseTime{row.phase, "", ""});
+    if (!row.layer.empty() && phase->first.empty()) phase->first = row.layer;
+    if (!row.layer.empty()) phase->last = row.layer;
+    phase->seconds += row.seconds;
+    phase->estimated += row.estimated;
+  }
+  return phases;
+}
 
 double limit_seconds(const ProfileRow& row, const MachineSpeed& machine) {
   double limit = 0;
@@ -211,6 +252,8 @@ std::string to_json(const Profile& profile) {
     programs.push_back({{"program", program.program},
                         {"runs", program.runs},
                         {"seconds", program.seconds},
+                        {"estimated_seconds", estimated_seconds(program)},
+                        {"phases", phases_to_json(program)},
                         {"rows", std::move(rows)}});
   }
   return Json{{"machine", to_json(profile.machine)}, {"programs", std::move(programs)}}.dump(2) +

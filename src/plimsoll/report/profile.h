@@ -23,9 +23,11 @@ struct ProfileRow {
   std::string op;     // kernels
   int64_t calls = 0;
   double seconds = 0;
-  double flops = 0;   // of all runs; 0 where the operator does not say
-  double bytes = 0;   // read and written in all runs
-  bool bf16 = false;  // of bfloat16 numbers
+  double flops = 0;      // of all runs; 0 where the operator does not say
+  double bytes = 0;      // read and written in all runs
+  bool bf16 = false;     // of bfloat16 numbers
+  double estimated = 0;  // seconds that the plan was chosen by; 0: not known
+  int phase = -1;        // which of the plan's outermost loops it stands in; −1: in none
 };
 
 // One step in the last run, from its start.
@@ -63,14 +65,26 @@ double limit_seconds(const ProfileRow& row, const MachineSpeed& machine);
 // "2 threads of avx512_bf16: 227.3 GFLOP/s, bf16 455.1 GFLOP/s, memory 38.1 GB/s".
 std::string to_text(const MachineSpeed& machine);
 
+// All rows of one of the plan's outermost loops.
+struct PhaseTime {
+  int phase = -1;     // −1: what stands in none
+  std::string first;  // the layers of its first and last kernels
+  std::string last;
+  double seconds = 0;  // of all runs
+  double estimated = 0;
+};
+// In the order in which they first run.
+std::vector<PhaseTime> find_phases(const ProgramProfile& program);
+
 // The training steps, or else the program that took longest: what it waited for, its slowest rows,
 // and the others' times. With the machine's speed, rows stand in the order of the time that they
 // take above their limits, and the first of them is named.
 std::string to_text(const Profile& profile);
 // {"machine": {"isa", "threads", "flops_per_second", "bf16_flops_per_second", "bytes_per_second"}
-// or null, "programs": [{"program", "runs", "seconds", "rows": [{"layer", "what", "kind", "op",
-// "calls", "seconds", "share", "flops", "bytes", "bf16", "limit_seconds"}]}]}; limit_seconds is
-// null where there is none.
+// or null, "programs": [{"program", "runs", "seconds", "estimated_seconds", "phases": [{"phase",
+// "first", "last", "seconds", "estimated_seconds"}], "rows": [{"layer", "what", "kind", "op",
+// "calls", "seconds", "estimated_seconds", "phase", "share", "flops", "bytes", "bf16",
+// "limit_seconds"}]}]}; limit_seconds is null where there is none, phase where it stands in none.
 std::string to_json(const Profile& profile);
 // The last run of that program, in Chrome's trace event format (chrome://tracing,
 // Perfetto): complete events, microseconds; each event's args say its layer, operator, and its

@@ -11,6 +11,7 @@ std::string to_json(const RunSummary& summary) {
   nlohmann::ordered_json json;
   json["steps"] = summary.steps;
   json["seconds_per_step"] = summary.seconds_per_step;
+  json["estimated_seconds_per_step"] = summary.estimated_seconds_per_step;
   json["planned_arena_bytes"] = summary.planned_arena.count();
   json["measured_arena_bytes"] = summary.measured_arena.count();
   json["predicted_process_bytes"] = summary.predicted_process.count();
@@ -33,7 +34,11 @@ std::string to_text(const RunSummary& summary) {
   text += "; arena: planned " + to_string(summary.planned_arena) + ", touched " +
           to_string(summary.measured_arena) + "\n";
   text += "time: " + format_seconds(summary.seconds_per_step) + " a step (median of " +
-          format_count(summary.steps) + ")\n";
+          format_count(summary.steps) + ")";
+  if (summary.estimated_seconds_per_step > 0) {
+    text += ", estimated " + format_seconds(summary.estimated_seconds_per_step);
+  }
+  text += "\n";
   return text;
 }
 

@@ -13,7 +13,8 @@ namespace plimsoll::report {
 
 struct RunSummary {
   int64_t steps = 0;
-  double seconds_per_step = 0;  // median
+  double seconds_per_step = 0;            // median
+  double estimated_seconds_per_step = 0;  // by which the plan was chosen; 0: not of these steps
   Bytes planned_arena;
   Bytes measured_arena;
   Bytes predicted_process;

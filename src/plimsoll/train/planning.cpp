@@ -24,6 +24,7 @@
 #include "plan/text.h"
 #include "plan/validator.h"
 #include "plan/why.h"
+#include "train/tuning.h"
 #include "train/ways_out.h"
 
 namespace plimsoll::train {
@@ -132,11 +133,16 @@ Bytes clone_bytes(const graph::ProgramSet& set) {
 // One block set's answer, in bytes of the whole process.
 struct SetAnswer {
   Lowered lowered;
+  std::unique_ptr<graph::KernelCatalog> timed;  // by measured times; null: there are none
   ProcessOverhead overhead;
   plan::PlanOutcome outcome;
   std::optional<plan::SpilledPlans> spilled;  // where it was asked for and there are any
   bool takes_file = false;                    // the plan with the file, not the one without
 
+  // What plans are chosen by.
+  const graph::KernelCatalog& catalog() const {
+    return timed ? *timed : lowered.backend->catalog();
+  }
   // What is taken; null: nothing fits.
   const plan::Fits* fits() const { return takes_file ? &*spilled->fits : outcome.fits(); }
   // With the clones of what is taken, which the search counts as part of the arena.
@@ -185,7 +191,7 @@ std::optional<Bytes> arena_limit(const ProcessOverhead& overhead, std::optional<
 void ask_spilled(const PlanRequest& request, bool needed, plan::PlanOptions options,
                  SetAnswer& answer) {
   const bool fits = answer.outcome.fits() != nullptr;
-  const bool own = answer.lowered.backend->catalog().block_set() == 0;
+  const bool own = answer.catalog().block_set() == 0;
   const bool wanted =
       (needed && !fits) || (own && (request.full_answer || request.spill == SpillUse::kAlways));
   const Bytes most = wanted ? most_spilled(request) : Bytes();
@@ -193,8 +199,8 @@ void ask_spilled(const PlanRequest& request, bool needed, plan::PlanOptions opti
   tell(request, fits ? "planning with a spill file, for its smallest limit"
                      : "no plan without a spill file: planning with one");
   options.arena_limit = arena_limit(answer.with_file(), request.limit);
-  answer.spilled = plan::make_spilled_plans(answer.lowered.built.set,
-                                            answer.lowered.backend->catalog(), options, most);
+  answer.spilled =
+      plan::make_spilled_plans(answer.lowered.built.set, answer.catalog(), options, most);
   if (!answer.spilled || !answer.spilled->fits) return;
   const plan::Fits& file = *answer.spilled->fits;
   const double free_seconds =
@@ -211,6 +217,7 @@ SetAnswer ask(const Lowering& lowering, const PlanRequest& request, int block_se
               bool needed = true, double free_seconds = 0) {
   SetAnswer answer;
   answer.lowered = lowering.lower(block_set);
+  answer.timed = timed_catalog(*answer.lowered.backend, request);
   const graph::ProgramSet& set = answer.lowered.built.set;
   answer.overhead = process_overhead(set, *answer.lowered.backend, request.data);
   if (block_set > 0) {
@@ -225,7 +232,7 @@ SetAnswer ask(const Lowering& lowering, const PlanRequest& request, int block_se
   options.clone_bytes = clone_bytes(set);
   plan::switch_off(request.without, options);
   options.arena_limit = arena_limit(answer.overhead, request.limit);
-  answer.outcome = plan::make_plan(set, answer.lowered.backend->catalog(), options);
+  answer.outcome = plan::make_plan(set, answer.catalog(), options);
   ask_spilled(request, needed, options, answer);
   return answer;
 }
@@ -255,6 +262,20 @@ SetAnswer ask_own(const Lowering& lowering, PlanRequest request) {
   return answer;
 }
 
+// Which plans a search comes by depends on times: what is found by the backend's own is found
+// whatever was measured.
+SetAnswer ask_by_either(const Lowering& lowering, PlanRequest& request) {
+  SetAnswer answer = ask_own(lowering, request);
+  if (answer.fits() != nullptr || !request.times.known || request.max_slowdown) return answer;
+  tell(request, "no plan by measured times: planning by the model's");
+  PlanRequest other = request;
+  other.times = {};
+  SetAnswer found = ask_own(lowering, other);
+  if (found.fits() == nullptr) return answer;
+  request.times = {};
+  return found;
+}
+
 std::string guard_text() {
   const CgroupMemory group = read_cgroup_memory();
   if (group.version == CgroupVersion::kNone) return "none: no memory cgroup";
@@ -282,7 +303,7 @@ Bytes left_for_transfers(const PlanRequest& request, Bytes process) {
 
 ProcessOverhead fill_chosen(const SetAnswer& chosen, bool fits, const PlanRequest& request,
                             report::PlanSummary& summary) {
-  const graph::KernelCatalog& catalog = chosen.lowered.backend->catalog();
+  const graph::KernelCatalog& catalog = chosen.catalog();
   summary.kernel_set = catalog.kernel_set();
   summary.precision = to_string(layers::precision_of(chosen.lowered.built.set));
   summary.batch_norm_group = layers::batch_norm_group_of(chosen.lowered.built.set);
@@ -355,8 +376,7 @@ struct ProcessBound {
 ProcessBound find_bound(const SetAnswer& answer, bool spill) {
   ProcessBound bound;
   std::string proof;
-  const Bytes arena =
-      plan::lower_bound(answer.lowered.built.set, answer.lowered.backend->catalog(), &proof, spill);
+  const Bytes arena = plan::lower_bound(answer.lowered.built.set, answer.catalog(), &proof, spill);
   bound.bytes = answer.process(arena);
   if (bound.bytes == answer.overhead.start_up) {
     bound.words = "so much is taken while the process starts, whatever is planned";
@@ -463,6 +483,7 @@ void describe(const layers::Model& model, const layers::CompileOptions& compile,
   summary.limit = request.limit;
   summary.max_slowdown = request.max_slowdown;
   summary.guard = guard_text();
+  summary.times = describe(request.times);
 }
 
 // The plan's own set of blocks: its programs' names are needed to read it.
@@ -475,8 +496,9 @@ SetAnswer read_saved_plan(const layers::Model& model, const layers::CompileOptio
     saved = plan::parse(request.saved_plan, answer.lowered.built.set);
     if (saved.block_set == set || set != 0) break;
   }
+  answer.timed = timed_catalog(*answer.lowered.backend, request);
   const graph::ProgramSet& programs = answer.lowered.built.set;
-  const graph::KernelCatalog& catalog = answer.lowered.backend->catalog();
+  const graph::KernelCatalog& catalog = answer.catalog();
   const std::string where = "the saved plan: expected ";
   if (saved.fingerprint != graph::fingerprint(programs)) {
     throw Error(ErrorKind::kConfig,
@@ -503,8 +525,16 @@ SetAnswer read_saved_plan(const layers::Model& model, const layers::CompileOptio
 void tell_why(const PlanRequest& request, const SetAnswer& chosen, PlannedRun& run) {
   if (request.why.empty() || !run.plan) return;
   run.summary.why_layer = request.why;
-  run.summary.why = plan::explain_layer(*run.plan, chosen.lowered.built.set,
-                                        chosen.lowered.backend->catalog(), request.why);
+  run.summary.why =
+      plan::explain_layer(*run.plan, chosen.lowered.built.set, chosen.catalog(), request.why);
+}
+
+void estimate(const PlanRequest& request, const SetAnswer& chosen, PlannedRun& run) {
+  if (!request.estimate || !run.plan) return;
+  for (size_t p = 0; p < run.plan->programs.size(); ++p) {
+    plan::ProgramFacts facts(chosen.lowered.built.set.programs[p], chosen.catalog());
+    run.estimates.push_back(plan::estimate_items(run.plan->programs[p], facts));
+  }
 }
 
 PlannedRun run_saved_plan(const layers::Model& model, const layers::CompileOptions& compile,
@@ -526,6 +556,7 @@ PlannedRun run_saved_plan(const layers::Model& model, const layers::CompileOptio
                          ". Leave --plan out, or give it that limit";
   }
   tell_why(request, chosen, run);
+  estimate(request, chosen, run);
   run.lowered = std::move(chosen.lowered);
   return run;
 }
@@ -554,13 +585,16 @@ Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,
 }
 
 PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& compile,
-                    const layers::BatchSizes& batches, const PlanRequest& request) {
+                    const layers::BatchSizes& batches, const PlanRequest& asked) {
+  PlanRequest request = asked;
+  request.times = find_times(model, compile, batches, asked);
   if (!request.saved_plan.empty()) return run_saved_plan(model, compile, batches, request);
   PlannedRun run;
   report::PlanSummary& summary = run.summary;
   describe(model, compile, batches, request, summary);
   const Lowering lowering(model, compile, batches, request);
-  SetAnswer own = ask_own(lowering, request);
+  SetAnswer own = ask_by_either(lowering, request);
+  summary.times = describe(request.times);
   fill_own_set(own, summary);
   summary.smallest_feasible = summary.smallest_same_bits;
   summary.lower_bound = own.process(own.outcome.lower_bound);
@@ -572,7 +606,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   bool fits = own_fits;
   for (int set = 1; set < kMostBlockSets && (request.full_answer || !fits); ++set) {
     if (request.own_blocks_only) break;
-    if (all_ones(chosen.lowered.built.set, chosen.lowered.backend->catalog()) && !fits) break;
+    if (all_ones(chosen.lowered.built.set, chosen.catalog()) && !fits) break;
     tell(request, std::string(fits ? "asking how far smaller blocks would reach"
                                    : "no plan with the usual blocks: trying smaller ones") +
                       " (block set " + std::to_string(set) + ")");
@@ -580,7 +614,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
     summary.smallest_feasible =
         min(summary.smallest_feasible, smaller.process(smaller.outcome.smallest));
     summary.lower_bound = min(summary.lower_bound, smaller.process(smaller.outcome.lower_bound));
-    const bool last = all_ones(smaller.lowered.built.set, smaller.lowered.backend->catalog());
+    const bool last = all_ones(smaller.lowered.built.set, smaller.catalog());
     if (!fits) {
       fits = smaller.fits() != nullptr;
       if (!fits) note_bound(smaller, request, bound);
@@ -595,9 +629,10 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
     summary.answer = "fits";
     run.plan = chosen.fits()->plan;
     const plan::Validation verdict =
-        plan::validate(*run.plan, chosen.lowered.built.set, chosen.lowered.backend->catalog());
+        plan::validate(*run.plan, chosen.lowered.built.set, chosen.catalog());
     PLIMSOLL_CHECK(verdict.ok(), std::string(to_string(verdict.verdict)) + ": " + verdict.message);
     tell_why(request, chosen, run);
+    estimate(request, chosen, run);
   } else {
     explain_refusal(*bound, request, summary);
   }
@@ -605,8 +640,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
     PlanRequest same = request;
     if (summary.spill == Bytes()) same.spill = SpillUse::kNever;
     summary.largest_feasible_batch = largest_batch(
-        model, compile, same, fits ? chosen.lowered.backend->catalog().block_set() : 0,
-        fits ? summary.batch : 0);
+        model, compile, same, fits ? chosen.catalog().block_set() : 0, fits ? summary.batch : 0);
   }
   if (request.full_answer && !fits) {
     tell(request, "planning ways out of the limit");

@@ -16,6 +16,7 @@
 #include "layers/programs.h"
 #include "plan/planner.h"
 #include "report/plan_summary.h"
+#include "train/calibration.h"
 #include "train/memory_model.h"
 
 namespace plimsoll::train {
@@ -51,6 +52,8 @@ struct PlanRequest {
   // Whether smallest_feasible and largest_feasible_batch are wanted where the limit is met anyway.
   bool full_answer = true;
   bool own_blocks_only = false;  // no smaller blocks where nothing fits
+  TimesOptions times;            // of kernels, that plans are chosen by
+  bool estimate = false;         // whether PlannedRun::estimates are wanted
   std::string why;               // a layer whose values in the chosen plan are told of; empty: none
   // Called with what is planned beside the one plan, and why, whenever that begins. May be empty.
   std::function<void(const std::string&)> tell = {};
@@ -77,6 +80,8 @@ struct PlannedRun {
   std::optional<plan::Plan> plan;  // none: does not fit
   ProcessOverhead overhead;
   report::PlanSummary summary;
+  // Estimated seconds by program and item (plan/estimate.h); empty where nobody wants them.
+  std::vector<std::vector<double>> estimates{};
 };
 
 Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,

@@ -56,7 +56,8 @@ report::ProfileRow describe(const StepTime& time, const graph::Program& program,
 
 }  // namespace
 
-report::Profile make_profile(const exec::Executor& executor, const graph::ProgramSet& programs) {
+report::Profile make_profile(const exec::Executor& executor, const graph::ProgramSet& programs,
+                             std::span<const std::vector<double>> estimates) {
   report::Profile profile;
   for (size_t p = 0; p < programs.programs.size(); ++p) {
     const exec::StepTimes* times = executor.times(p);
@@ -67,7 +68,12 @@ report::Profile make_profile(const exec::Executor& executor, const graph::Progra
     for (size_t s = 0; s < times->steps().size(); ++s) {
       const StepTime& time = times->steps()[s];
       row_of[s] = result.rows.size();
-      if (time.runs > 0) result.rows.push_back(describe(time, program, times->runs()));
+      if (time.runs == 0) continue;
+      result.rows.push_back(describe(time, program, times->runs()));
+      result.rows.back().phase = time.phase;
+      const auto item = static_cast<size_t>(time.item);
+      if (p >= estimates.size() || item >= estimates[p].size()) continue;
+      result.rows.back().estimated = estimates[p][item] * static_cast<double>(times->runs());
     }
     for (const exec::StepMark& mark : times->marks()) {
       result.marks.push_back({row_of[mark.step], mark.begin, mark.seconds});

@@ -41,6 +41,8 @@ PlanRequest plan_request(const SessionOptions& options, const DataMemory& data, 
   request.without = options.without;
   request.saved_plan = options.saved_plan;
   request.full_answer = false;
+  request.times = options.times;
+  request.estimate = options.profile;
   request.spill = options.spill;
   request.spill_directory = options.spill_directory;
   request.spill_limit = options.spill_limit;
@@ -161,7 +163,9 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
 
 Session::~Session() { held_by_sessions -= held_.count(); }
 
-report::Profile Session::profile() const { return make_profile(*executor_, programs().set); }
+report::Profile Session::profile() const {
+  return make_profile(*executor_, programs().set, run_.estimates);
+}
 
 // Counters of metrics aside, which begin at zero.
 bool Session::has_whole_state(TensorSource* weights) const {

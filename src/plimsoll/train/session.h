@@ -42,6 +42,7 @@ struct SessionOptions {
   std::string without;                 // techniques of the planner that are switched off
   std::string saved_plan;              // a plan's text, to be run as it is
   bool profile = false;                // measure every step of the plan
+  TimesOptions times = {};             // of kernels, that plans are chosen by
   SpillUse spill = SpillUse::kIfNeeded;
   std::string spill_directory = {};  // empty: the first that will do
   std::optional<Bytes> spill_limit = {};

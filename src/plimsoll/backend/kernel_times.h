@@ -1,0 +1,68 @@
+#pragma once
+
+// Seconds of kernel calls as they were measured on this machine, and a catalog that answers from
+// them.
+//
+// They stand in for a backend's estimates where plans are chosen, and nowhere else: boxes, kernels
+// and scratch are the backend's own, so that no result depends on a measurement. What was not
+// measured is the backend's estimate times a factor: of the same node's other calls, or else of the
+// operator's; without either it is the estimate.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/kernel_catalog.h"
+
+namespace plimsoll::backend {
+
+// What a node's kernel is made for: operator, attributes, types per sample, without any extents.
+uint64_t node_key(const graph::Graph& graph, graph::NodeId node, int64_t batch);
+// And of a call of these concrete extents.
+uint64_t call_key(uint64_t node_key, std::span<const int64_t> extents);
+uint64_t operator_key(const graph::Graph& graph, graph::NodeId node);
+
+// Numbers by key.
+class KeyedNumbers {
+ public:
+  static constexpr size_t kMost = size_t{1} << 14;
+
+  // Null: none of that key.
+  const double* find(uint64_t key) const;
+  // In place of one of that key; where there are kMost, nothing new is taken.
+  void set(uint64_t key, double number);
+  // By rising key.
+  std::span<const std::pair<uint64_t, double>> entries() const { return entries_; }
+  friend bool operator==(const KeyedNumbers&, const KeyedNumbers&) = default;
+
+ private:
+  std::vector<std::pair<uint64_t, double>> entries_;
+};
+
+// Bytes a second of spill files in a folder.
+struct DiskSpeed {
+  std::string folder;
+  double read = 0;
+  double write = 0;
+  friend bool operator==(const DiskSpeed&, const DiskSpeed&) = default;
+};
+
+struct KernelTimes {
+  std::string date{};      // "2026-05-28"
+  KeyedNumbers seconds{};  // of calls, by call_key
+  KeyedNumbers factors{};  // measured over estimated, by node_key and by operator_key
+  double copied = 0;       // bytes a second from memory to memory; 0: not measured
+  std::vector<DiskSpeed> disks{};
+  friend bool operator==(const KernelTimes&, const KernelTimes&) = default;
+};
+
+// Answers as `catalog` does, but for times; keeps a reference to it. `spill_folder`: where a spill
+// file would be; empty: nowhere.
+std::unique_ptr<graph::KernelCatalog> make_timed_catalog(const graph::KernelCatalog& catalog,
+                                                         std::shared_ptr<const KernelTimes> times,
+                                                         const std::string& spill_folder);
+
+}  // namespace plimsoll::backend

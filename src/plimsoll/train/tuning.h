@@ -1,0 +1,26 @@
+#pragma once
+
+// The times that a run's plans are chosen by: measured now, measured before, or the backend's own.
+//
+// Measuring keeps to the run's limit: no kernel's operands take more than what every plan of these
+// programs takes at least, and than the limit leaves beside the engine.
+
+#include <memory>
+#include <string>
+
+#include "train/planning.h"
+
+namespace plimsoll::train {
+
+// `request.times` with what its folder holds, or, where it says so, with what was measured now.
+TimesOptions find_times(const layers::Model& model, const layers::CompileOptions& compile,
+                        const layers::BatchSizes& batches, const PlanRequest& request);
+
+// The catalog of `backend` with those times; null where there are none.
+std::unique_ptr<graph::KernelCatalog> timed_catalog(const backend::Backend& backend,
+                                                    const PlanRequest& request);
+
+// "measured here on 2026-05-28", or "of the model".
+std::string describe(const TimesOptions& times);
+
+}  // namespace plimsoll::train

@@ -1,0 +1,171 @@
+"""`--tune`: times of this machine's kernels, kept for later plans, that never change a result."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+def layer(class_name: str, name: str, **config: Any) -> dict[str, Any]:
+    return {"class_name": class_name, "config": {"name": name, **config}}
+
+
+class Job:
+    """A network that takes more time within less memory, and a cache folder of its own."""
+
+    def __init__(self, plimsoll: Path, folder: Path) -> None:
+        rng = np.random.default_rng(3)
+        np.save(folder / "x.npy", rng.normal(size=(72, 32, 32, 3)).astype("float32"))
+        np.save(folder / "y.npy", rng.integers(0, 4, 72))
+        layers = [layer("InputLayer", "image", batch_shape=[None, 32, 32, 3])]
+        for i in range(3):
+            filters = {"filters": 16, "kernel_size": [3, 3], "padding": "same", "use_bias": False}
+            layers.append(layer("Conv2D", f"filters{i}", **filters))
+            layers.append(layer("BatchNormalization", f"norm{i}"))
+            layers.append(layer("ReLU", f"relu{i}"))
+        layers.append(layer("GlobalAveragePooling2D", "mean"))
+        layers.append(layer("Dense", "classes", units=4, activation="softmax"))
+        model = {"class_name": "Sequential", "config": {"name": "net", "layers": layers}}
+        (folder / "model.json").write_text(json.dumps(model))
+        self.plimsoll = plimsoll
+        self.cache = folder / "cache"
+        self.arguments = [
+            str(folder / "model.json"),
+            "--data", str(folder / "x.npy"), "--labels", str(folder / "y.npy"),
+            "--optimizer", "adam", "--loss", "sparse_categorical_crossentropy",
+            "--plan-time", "0.5", "--json",
+        ]  # fmt: skip
+
+    def run(self, verb: str, *more: object) -> subprocess.CompletedProcess[str]:
+        command = [str(self.plimsoll), verb, *self.arguments, *map(str, more)]
+        environment = {**os.environ, "XDG_CACHE_HOME": str(self.cache)}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def plan(self, *more: object) -> dict[str, Any]:
+        return json.loads(self.run("plan", *more).stdout)
+
+    def fit(self, *more: object) -> dict[str, Any]:
+        return json.loads(self.run("fit", "--epochs", 2, "--no-shuffle", *more).stdout)
+
+    def file(self) -> Path:
+        (path,) = (self.cache / "plimsoll").glob("times-*.txt")
+        return path
+
+
+@pytest.fixture
+def job(plimsoll: Path, tmp_path: Path) -> Job:
+    return Job(plimsoll, tmp_path)
+
+
+def middle_of(free: dict[str, Any]) -> int:
+    return (free["free_plan_bytes"] + free["smallest_same_bits_bytes"]) // 2
+
+
+def scramble(path: Path) -> None:
+    """Other times for every call, so that other plans are the fastest."""
+    lines = path.read_text().splitlines()
+    for i, line in enumerate(lines):
+        words = line.split()
+        if words[0] in ("call", "factor"):
+            factor = (1, 30, 0.05, 4)[int(words[1], 16) % 4]
+            lines[i] = f"{words[0]} {words[1]} {float(words[2]) * factor:.9g}"
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_later_plans_go_by_the_times_that_were_measured(job: Job, tmp_path: Path) -> None:
+    before = job.plan()
+    assert before["times"] == "of the model"
+    tuned = job.plan("--tune")
+    assert tuned["times"].startswith("measured here on 20")
+    assert tuned["seconds_per_step"] != before["seconds_per_step"]
+    texts = []
+    for name in ("second.txt", "third.txt"):
+        again = job.run("plan", "--output", tmp_path / name)
+        texts.append((again.stdout, (tmp_path / name).read_bytes()))
+        assert json.loads(again.stdout)["times"] == tuned["times"]
+        assert json.loads(again.stdout)["seconds_per_step"] == tuned["seconds_per_step"]
+    assert texts[0] == texts[1]
+    assert job.plan("--times", "none") == before
+    kept = job.file().read_bytes()
+    assert job.plan("--times", tmp_path / "elsewhere") == before
+    job.plan("--threads", 1)  # another machine, as far as times go
+    assert job.file().read_bytes() == kept
+
+
+def test_times_never_change_a_result(job: Job, tmp_path: Path) -> None:
+    limit = middle_of(job.plan())
+    job.plan("--tune")
+    results = []
+    plans = []
+    for name in ("model", "measured", "scrambled"):
+        if name == "scrambled":
+            scramble(job.file())
+        times = ["--times", "none"] if name == "model" else []
+        text = tmp_path / f"{name}.txt"
+        job.run("plan", "--memory", limit, "--output", text, *times)
+        plans.append(text.read_text())
+        weights = tmp_path / name / "weights.h5"
+        weights.parent.mkdir()
+        done = job.fit("--memory", limit, "--output", weights, *times)
+        results.append((done["loss"], weights.read_bytes()))
+    assert results[0] == results[1] == results[2]
+    assert plans[0] != plans[2]
+
+
+def test_the_limit_holds_while_kernels_are_timed(job: Job) -> None:
+    limit = job.plan("--times", "none")["smallest_same_bits_bytes"]
+    done = job.fit("--memory", limit, "--tune", "--no-spill")
+    assert done["measured_process_bytes"] <= done["predicted_process_bytes"] <= limit
+    assert "call " in job.file().read_text()
+
+
+def test_a_run_goes_on_by_other_times(job: Job, tmp_path: Path) -> None:
+    limit = middle_of(job.plan())
+    job.plan("--tune")
+    whole = job.fit("--memory", limit)
+    kept = ["--memory", limit, "--checkpoint", tmp_path / "kept"]
+    job.fit(*kept, "--steps", 3, "--checkpoint-every", "1steps", "--times", "none")
+    scramble(job.file())
+    assert job.fit(*kept, "--resume")["loss"] == whole["loss"]
+
+
+@pytest.mark.parametrize("content", ["", "plimsoll-times 1\n", "\0" * 100, "x" * (3 << 20)])
+def test_a_damaged_file_is_told_of_and_not_used(job: Job, content: str) -> None:
+    before = job.plan()
+    job.plan("--tune")
+    job.file().write_text(content)
+    done = job.run("plan")
+    assert json.loads(done.stdout) == before
+    assert "warning: measured times: " in done.stderr
+    assert "--tune" in done.stderr
+
+
+def test_where_nothing_can_be_kept_the_plan_goes_by_what_was_measured(job: Job) -> None:
+    job.cache.write_text("a file in the place of the folder")
+    done = job.run("plan", "--tune")
+    assert json.loads(done.stdout)["times"].startswith("measured here")
+    assert "warning: measured times: they are not kept" in done.stderr
+
+
+def test_a_profile_says_what_was_estimated(job: Job, tmp_path: Path) -> None:
+    path = tmp_path / "profile.json"
+    job.arguments += ["--batch", "72"]
+    limit = job.plan()["smallest_same_bits_bytes"] + (5 << 19)  # what a profile holds besides
+    done = job.fit("--memory", limit, "--tune", "--profile-output", path)
+    assert done["estimated_seconds_per_step"] > 0
+    programs = {each["program"]: each for each in json.loads(path.read_text())["programs"]}
+    train = programs["train"]
+    runs = train["runs"]
+    estimated = sum(row["estimated_seconds"] for row in train["rows"])
+    assert estimated == pytest.approx(train["estimated_seconds"])
+    assert estimated / runs <= done["estimated_seconds_per_step"] * 1.001
+    phases = train["phases"]
+    assert sum(phase["estimated_seconds"] for phase in phases) == pytest.approx(estimated)
+    assert sum(phase["seconds"] for phase in phases) <= train["seconds"]
+    assert {None, 0} <= {each["phase"] for each in phases}
