@@ -11,7 +11,10 @@ std::string to_json(const RunSummary& summary) {
   nlohmann::ordered_json json;
   json["steps"] = summary.steps;
   json["seconds_per_step"] = summary.seconds_per_step;
-  json["estimated_seconds_per_step"] = summary.estimated_seconds_per_step;
+  json["estimated_seconds_per_step"] = nullptr;
+  if (summary.estimated_seconds_per_step > 0) {
+    json["estimated_seconds_per_step"] = summary.estimated_seconds_per_step;
+  }
   json["planned_arena_bytes"] = summary.planned_arena.count();
   json["measured_arena_bytes"] = summary.measured_arena.count();
   json["predicted_process_bytes"] = summary.predicted_process.count();

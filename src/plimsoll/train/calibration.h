@@ -48,6 +48,9 @@ std::shared_ptr<const backend::KernelTimes> load_times(const std::string& folder
 void save_times(const std::string& folder, const std::string& fingerprint,
                 const backend::KernelTimes& times);
 
+// What reading and holding them takes at most, until a plan is chosen.
+Bytes held_bytes(const backend::KernelTimes& times);
+
 // "2026-05-28", in UTC.
 std::string date_of_today();
 

@@ -213,13 +213,19 @@ void ask_spilled(const PlanRequest& request, bool needed, plan::PlanOptions opti
   if (file.plan.spill_bytes > Bytes()) answer.overhead = answer.with_file();
 }
 
+ProcessOverhead overhead_of(const Lowered& lowered, const PlanRequest& request) {
+  ProcessOverhead overhead = process_overhead(lowered.built.set, *lowered.backend, request.data);
+  if (request.times.known) overhead.start_up += held_bytes(*request.times.known);
+  return overhead;
+}
+
 SetAnswer ask(const Lowering& lowering, const PlanRequest& request, int block_set,
               bool needed = true, double free_seconds = 0) {
   SetAnswer answer;
   answer.lowered = lowering.lower(block_set);
   answer.timed = timed_catalog(*answer.lowered.backend, request);
   const graph::ProgramSet& set = answer.lowered.built.set;
-  answer.overhead = process_overhead(set, *answer.lowered.backend, request.data);
+  answer.overhead = overhead_of(answer.lowered, request);
   if (block_set > 0) {
     const Bytes searched = kFirstSearch + kFurtherSearch * (block_set - 1);
     answer.overhead.structures += searched;
@@ -513,7 +519,7 @@ SetAnswer read_saved_plan(const layers::Model& model, const layers::CompileOptio
   }
   const plan::Validation verdict = plan::validate(saved, programs, catalog);
   if (!verdict.ok()) throw Error(ErrorKind::kConfig, where + "a valid one: " + verdict.message);
-  answer.overhead = process_overhead(programs, *answer.lowered.backend, request.data);
+  answer.overhead = overhead_of(answer.lowered, request);
   answer.outcome.smallest = answer.outcome.free_plan = saved.arena_bytes;
   answer.outcome.culprits = plan::find_culprits(saved, programs);
   plan::ProgramFacts facts(programs.programs.front(), catalog);

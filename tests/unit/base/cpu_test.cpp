@@ -53,6 +53,19 @@ TEST(Cpu, AMachineThatTellsNothingGetsSafeSizes) {
   EXPECT_EQ(info.cpu_quota, std::nullopt);
 }
 
+TEST(Cpu, TheProcessorIsCalledByItsModel) {
+  const TemporaryFolder root;
+  EXPECT_EQ(read_processor_name(root.path()), "");
+  root.write("proc/cpuinfo",
+             "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: A Processor\n"
+             "stepping\t: 1\n\nprocessor\t: 1\nmodel name\t: Another\n");
+  EXPECT_EQ(read_processor_name(root.path()), "A Processor 25.17.1");
+  root.write("proc/cpuinfo",
+             "processor\t: 0\nCPU implementer\t: 0x41\nCPU variant\t: 0x3\nCPU part\t: 0xd0c\n"
+             "CPU revision\t: 1\n");
+  EXPECT_EQ(read_processor_name(root.path()), "0x41 0xd0c 0x3 1");
+}
+
 TEST(Cpu, TheRealMachineHasThreadsAndAName) {
   const CpuInfo info = read_cpu_info();
   EXPECT_GE(info.default_threads, 1);

@@ -1,0 +1,88 @@
+// A catalog by measured times: what was measured, else the backend's estimate times a factor.
+
+#include "backend/kernel_times.h"
+
+#include <gtest/gtest.h>
+
+#include "backend/backends.h"
+#include "graph/builder.h"
+#include "ops/registry.h"
+
+namespace plimsoll::backend {
+namespace {
+
+using graph::Graph;
+using graph::NodeId;
+using graph::ValueId;
+
+Dim of(int64_t n) { return Dim::constant(n); }
+
+// Two layers of one shape, one of another, and an activation.
+Graph dense_layers() {
+  graph::GraphBuilder builder(ops::registry());
+  const ValueId x = builder.input("x", {DType::kFloat32, {Dim::batch(), of(6)}});
+  const ValueId w = builder.input("w", {DType::kFloat32, {of(6), of(6)}});
+  const ValueId v = builder.input("v", {DType::kFloat32, {of(6), of(5)}});
+  builder.call("dense", "first", {x, w}, {{"units", 6}});
+  builder.call("dense", "second", {x, w}, {{"units", 6}});
+  builder.call("dense", "third", {x, v}, {{"units", 5}});
+  builder.call("activation", "relu", {x}, {{"kind", "relu"}});
+  return builder.finish();
+}
+
+TEST(KernelTimes, NodesOfOneShapeShareTheirTimesAtEveryBatch) {
+  const Graph graph = dense_layers();
+  const uint64_t key = node_key(graph, NodeId(0), 16);
+  EXPECT_EQ(key, node_key(graph, NodeId(1), 16));
+  EXPECT_EQ(key, node_key(graph, NodeId(0), 32));
+  EXPECT_NE(key, node_key(graph, NodeId(2), 16));
+  EXPECT_NE(key, node_key(graph, NodeId(3), 16));
+  EXPECT_NE(call_key(key, std::vector<int64_t>{4, 6}), call_key(key, std::vector<int64_t>{6, 4}));
+}
+
+TEST(KernelTimes, WhatWasNotMeasuredIsTheEstimateTimesAFactor) {
+  const Graph graph = dense_layers();
+  const auto backend = make_backend("reference", {});
+  auto times = std::make_shared<KernelTimes>();
+  const std::vector<int64_t> block = {4, 6};
+  const std::vector<int64_t> other = {2, 6};
+  times->seconds.set(call_key(node_key(graph, NodeId(0), 16), block), 0.5);
+  times->factors.set(node_key(graph, NodeId(0), 16), 3);
+  times->factors.set(operator_key(graph, NodeId(0)), 7);
+  const auto timed = make_timed_catalog(backend->catalog(), times, "");
+  const auto ask = [&](const graph::KernelCatalog& catalog, size_t node,
+                       const std::vector<int64_t>& extents) {
+    return catalog.seconds(graph, NodeId(node), 16, extents);
+  };
+  const graph::KernelCatalog& own = backend->catalog();
+  EXPECT_EQ(ask(*timed, 0, block), 0.5);
+  EXPECT_EQ(ask(*timed, 1, block), 0.5);
+  EXPECT_EQ(ask(*timed, 0, other), 3 * ask(own, 0, other));
+  EXPECT_EQ(ask(*timed, 2, {4, 5}), 7 * ask(own, 2, {4, 5}));
+  EXPECT_EQ(ask(*timed, 3, {4}), ask(own, 3, {4}));
+}
+
+TEST(KernelTimes, OnlyTimesAreOthers) {
+  const Graph graph = dense_layers();
+  const auto backend = make_backend("reference", {});
+  const graph::KernelCatalog& own = backend->catalog();
+  auto times = std::make_shared<KernelTimes>();
+  times->copied = 2e9;
+  times->disks = {{"/there", 1e9, 1e9}};
+  const auto timed = make_timed_catalog(own, times, "/there");
+  EXPECT_EQ(timed->kernel_set(), own.kernel_set());
+  EXPECT_EQ(timed->block_set(), own.block_set());
+  EXPECT_EQ(timed->thread_count(), own.thread_count());
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const NodeId node(n);
+    EXPECT_EQ(timed->block(graph, node), own.block(graph, node));
+    EXPECT_EQ(timed->row_exact(graph, node, 0), own.row_exact(graph, node, 0));
+  }
+  EXPECT_DOUBLE_EQ(timed->copy_seconds(Bytes(1000)), 5e-7);
+  EXPECT_NEAR(timed->spill_seconds(Bytes(int64_t{1} << 30)), 1.07, 0.01);
+  const auto elsewhere = make_timed_catalog(own, times, "/elsewhere");
+  EXPECT_EQ(elsewhere->spill_seconds(Bytes(1000)), own.spill_seconds(Bytes(1000)));
+}
+
+}  // namespace
+}  // namespace plimsoll::backend
