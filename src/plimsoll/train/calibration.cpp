@@ -107,6 +107,7 @@ std::string print_times(const KernelTimes& times, const std::string& fingerprint
   text += "date " + times.date + "\n";
   if (times.copied > 0) text += "copy " + print_number(times.copied) + "\n";
   for (const backend::DiskSpeed& disk : times.disks) {
+    if (disk.folder.find('\n') != disk.folder.npos) continue;
     text += "disk " + print_number(disk.read) + " " + print_number(disk.write) + " " + disk.folder +
             "\n";
   }
