@@ -1,5 +1,7 @@
 // plimsoll plan: what a run would take, before anything is taken.
 
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -28,7 +30,16 @@ struct PlanOptions {
   std::string why;
 };
 
+// Plans that are tried come and go by megabytes: nothing is trained here, so that what is freed may
+// stay for the next one.
+void keep_freed_memory() {
+  constexpr int kLargest = 32 << 20;  // that the C library takes
+  mallopt(M_MMAP_THRESHOLD, kLargest);
+  mallopt(M_TRIM_THRESHOLD, 2 * kLargest);
+}
+
 int run(const PlanOptions& options) {
+  keep_freed_memory();
   Loaded loaded = load(options.model, true, true);
   train::PlanRequest request;
   request.limit = memory_limit(options.model);

@@ -302,8 +302,7 @@ class Packer {
       for (size_t s = at.begin; s < at.end; ++s) {
         if (seen_[s] == stamp_ || floors_[s] != least_changes_[c].before) continue;
         seen_[s] = stamp_;
-        int64_t floor = kPlaced;
-        for (uint32_t i : sections_[s]) floor = std::min(floor, least_[i]);
+        const int64_t floor = find_floor(sections_[s], floors_[s]);
         if (floor == floors_[s]) continue;
         floor_changes_.push_back({s, floors_[s]});
         floors_[s] = floor;
@@ -311,6 +310,16 @@ class Packer {
       }
     }
     return true;
+  }
+
+  // Of offsets that are at least `known`: no look at the rest where one is just that.
+  int64_t find_floor(const std::vector<uint32_t>& section, int64_t known) const {
+    int64_t floor = kPlaced;
+    for (uint32_t i : section) {
+      floor = std::min(floor, least_[i]);
+      if (floor == known) break;
+    }
+    return floor;
   }
 
   static void undo(std::vector<Change>& changes, size_t keep, std::vector<int64_t>& values) {

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "plan/pack.h"
+#include "plan/shelf.h"
 #include "plan/skyline.h"
 #include "plan/walk.h"
 
@@ -44,30 +45,15 @@ struct Trial {
   uint32_t top = 0;  // the buffer that ends highest; of several the first in the order
 };
 
-// Puts each buffer of the order into the lowest gap that holds it.
-Trial place_in_order(const std::vector<Piece>& pieces, const Order& order) {
-  struct Slot {
-    int64_t offset = 0;
-    int64_t top = 0;
-    int64_t begin = 0;
-    int64_t end = 0;
-  };
-  std::vector<Slot> placed;  // by rising offset
-  placed.reserve(pieces.size());
+// Puts each buffer of the order into the lowest gap that holds it. `shelf` is for reuse.
+Trial place_in_order(const std::vector<Piece>& pieces, const Order& order, Shelf& shelf) {
+  shelf.clear();
   Trial trial;
   trial.offsets.resize(pieces.size());
   for (uint32_t index : order) {
     const Piece& piece = pieces[index];
-    int64_t offset = 0;
-    auto slot = placed.begin();
-    for (; slot != placed.end(); ++slot) {
-      if (slot->offset >= offset + piece.bytes) break;
-      if (slot->begin < piece.end && piece.begin < slot->end) offset = std::max(offset, slot->top);
-    }
-    trial.work += slot - placed.begin() + 1;
-    const auto at = std::upper_bound(placed.begin(), slot, offset,
-                                     [](int64_t o, const Slot& s) { return o < s.offset; });
-    placed.insert(at, {offset, offset + piece.bytes, piece.begin, piece.end});
+    const int64_t offset = shelf.put(piece);
+    trial.work += shelf.looks();
     trial.offsets[index] = offset;
     if (offset + piece.bytes > trial.region) {
       trial.region = offset + piece.bytes;
@@ -114,7 +100,8 @@ Order order_by_offset(const std::vector<int64_t>& offsets) {
 
 // Local search over orders: what stands out at the top, or any other buffer, goes to an earlier
 // place; an order that is not worse is kept. The sequence of moves is fixed.
-void improve(const std::vector<Piece>& pieces, int64_t load, Order order, Trial& best) {
+void improve(const std::vector<Piece>& pieces, int64_t load, Order order, Shelf& shelf,
+             Trial& best) {
   uint64_t state = 0;
   const auto draw = [&state](size_t below) { return mix_bits(++state) % below; };
   int64_t work = 0;
@@ -130,7 +117,7 @@ void improve(const std::vector<Piece>& pieces, int64_t load, Order order, Trial&
     const auto to =
         order.begin() + static_cast<int64_t>(draw(static_cast<size_t>(from - order.begin())));
     std::rotate(to, from, from + 1);
-    Trial trial = place_in_order(pieces, order);
+    Trial trial = place_in_order(pieces, order, shelf);
     work += trial.work;
     if (trial.region <= best.region) {
       best = std::move(trial);
@@ -187,9 +174,10 @@ PlacementResult place_buffers(std::span<const Buffer> buffers, Bytes gap, bool s
   const std::vector<Piece> pieces = make_pieces(buffers, gap);
   const int64_t load = load_of(buffers, pieces);
   Order best_order = make_order(pieces, 0);
-  Trial best = place_in_order(pieces, best_order);
+  Shelf shelf;
+  Trial best = place_in_order(pieces, best_order, shelf);
   const auto offer = [&](Order order) {
-    Trial trial = place_in_order(pieces, order);
+    Trial trial = place_in_order(pieces, order, shelf);
     if (trial.region >= best.region) return;
     best = std::move(trial);
     best_order = std::move(order);
@@ -201,7 +189,7 @@ PlacementResult place_buffers(std::span<const Buffer> buffers, Bytes gap, bool s
   for (SkylineRule rule : {SkylineRule::kLongest, SkylineRule::kMostArea, SkylineRule::kLargest}) {
     if (best.region > load) offer(order_by_offset(place_on_skyline(pieces, rule)));
   }
-  if (best.region > load) improve(pieces, load, std::move(best_order), best);
+  if (best.region > load) improve(pieces, load, std::move(best_order), shelf, best);
   if (best.region > load + load / kSmallExcess) search_exactly(pieces, load, best);
   return finish(best, load);
 }

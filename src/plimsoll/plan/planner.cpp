@@ -20,11 +20,11 @@ struct Frontiers {
 };
 
 Frontiers search_all(const graph::ProgramSet& programs, const AllFacts& all,
-                     const PlanOptions& options) {
+                     const PlanOptions& options, const Wanted& wanted = {}) {
   Frontiers frontiers;
   place_states(programs, options.gap, {}, frontiers.base);
   for (const std::unique_ptr<ProgramFacts>& facts : all.all()) {
-    Searched searched = search_program(*facts, frontiers.base.states, options);
+    Searched searched = search_program(*facts, frontiers.base.states, options, wanted);
     frontiers.programs.push_back(std::move(searched.candidates));
     frontiers.cut_short |= searched.cut_short;
     if (frontiers.programs.size() > 1) continue;
@@ -52,6 +52,14 @@ Bytes arena_of(const Frontiers& frontiers, const std::vector<const Candidate*>& 
   Bytes most;
   for (const Candidate* candidate : picks) most = max(most, candidate->arena_bytes);
   return frontiers.base.state_bytes + most;
+}
+
+std::vector<const Candidate*> smallest_of(const Frontiers& frontiers) {
+  std::vector<const Candidate*> smallest;
+  for (const std::vector<Candidate>& candidates : frontiers.programs) {
+    smallest.push_back(&candidates.front());
+  }
+  return smallest;
 }
 
 // Arenas at which some program's choice changes, rising; the last one is the free plan's.
@@ -112,10 +120,7 @@ PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCata
   LowerBound bound = find_lower_bound(programs, facts, false);
   outcome.lower_bound = bound.bytes;
   Frontiers frontiers = search_all(programs, facts, options);
-  std::vector<const Candidate*> smallest;
-  for (const std::vector<Candidate>& candidates : frontiers.programs) {
-    smallest.push_back(&candidates.front());
-  }
+  const std::vector<const Candidate*> smallest = smallest_of(frontiers);
   outcome.smallest = arena_of(frontiers, smallest);
   // The first program is the one that is run again and again: the others live in what it needs.
   std::vector<const Candidate*> free = smallest;
@@ -141,6 +146,17 @@ PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCata
     outcome.answer = NotFound{outcome.lower_bound};
   }
   return outcome;
+}
+
+SmallestArena find_smallest_arena(const graph::ProgramSet& programs,
+                                  const graph::KernelCatalog& catalog, const PlanOptions& options) {
+  const AllFacts facts(programs, catalog);
+  SmallestArena result;
+  result.lower_bound = find_lower_bound(programs, facts, false).bytes;
+  if (options.arena_limit && result.lower_bound > *options.arena_limit) return result;
+  const Frontiers frontiers = search_all(programs, facts, options, {.smallest_alone = true});
+  result.smallest = arena_of(frontiers, smallest_of(frontiers));
+  return result;
 }
 
 Plan naive_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog) {

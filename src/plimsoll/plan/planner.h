@@ -91,6 +91,16 @@ Bytes counted_bytes(const Plan& plan, Bytes clone_bytes);
 PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
                       const PlanOptions& options);
 
+// The smallest arena that make_plan() finds with these options, and nothing else of its answer: for
+// a part of the work.
+struct SmallestArena {
+  Bytes lower_bound;
+  // None where options.arena_limit is below the lower bound: nothing is searched then.
+  std::optional<Bytes> smallest;
+};
+SmallestArena find_smallest_arena(const graph::ProgramSet& programs,
+                                  const graph::KernelCatalog& catalog, const PlanOptions& options);
+
 // What is alive at the program's peak, by layer and kind, largest first; state variables come with
 // it. `plan` is complete; ties in name order.
 std::vector<Culprit> find_culprits(const Plan& plan, const graph::ProgramSet& programs);

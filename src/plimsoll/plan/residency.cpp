@@ -42,11 +42,16 @@ std::set<std::string> find_fixed(const graph::ProgramSet& programs) {
 std::vector<StateGroup> find_state_groups(const graph::ProgramSet& programs, Bytes least) {
   const std::vector<graph::StateVariable> states = graph::states_of(programs);
   std::map<std::string, size_t> group_of;
-  for (size_t s = 0; s < states.size(); ++s) group_of[states[s].name] = s;
+  std::vector<std::vector<size_t*>> members(states.size());  // by group
+  for (size_t s = 0; s < states.size(); ++s) {
+    size_t& group = group_of[states[s].name];
+    group = s;
+    members[s] = {&group};
+  }
   const auto join = [&](size_t from, size_t to) {
-    for (auto& [name, group] : group_of) {
-      if (group == from) group = to;
-    }
+    for (size_t* group : members[from]) *group = to;
+    members[to].insert(members[to].end(), members[from].begin(), members[from].end());
+    members[from].clear();
   };
   for (const graph::Program& program : programs.programs) {
     std::map<NodeId, size_t> by_update;

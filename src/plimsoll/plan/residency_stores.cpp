@@ -97,7 +97,7 @@ class StoreMaker {
   int find_rows_axis(NodeId id) const {
     const std::vector<graph::Axis>& axes = facts_.axes(id);
     const int axis = graph::find_axis(axes, graph::kStateRowsAxis);
-    if (axis < 0 || !facts_.catalog().row_exact(graph_, id, axis)) return -1;
+    if (axis < 0) return -1;
     const graph::Node& node = graph_.node(id);
     const graph::Axis& rows = axes[static_cast<size_t>(axis)];
     int64_t bytes = 0;
@@ -114,7 +114,8 @@ class StoreMaker {
       if (users.front() != graph_.states[static_cast<size_t>(state)].write) return -1;
       if (std::ranges::find(graph_.outputs, output) != graph_.outputs.end()) return -1;
     }
-    return bytes >= kLeastLoop * least_ && !node.outputs.empty() ? axis : -1;
+    if (bytes < kLeastLoop * least_ || node.outputs.empty()) return -1;
+    return facts_.catalog().row_exact(graph_, id, axis) ? axis : -1;
   }
 
   // Rows whose bytes fill turns and, where that can be, whole pages of the file.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "plan/candidates.h"
 #include "plan/evict.h"
 #include "plan/phase_model.h"
 #include "plan/phase_search.h"
@@ -21,9 +22,6 @@ namespace {
 
 // The free plan is the smallest of those that take at most this much of the fastest one's time.
 constexpr double kFreeSlack = 1.02;
-// Candidates that are placed; their loads differ by at least kRung.
-constexpr size_t kMostPlaced = 32;
-constexpr double kRung = 1.01;
 // From so many candidates on values are given up one after the other.
 constexpr size_t kMostBases = 4;
 constexpr int64_t kChangesPerBase = 40;
@@ -68,9 +66,6 @@ constexpr int64_t kChangesPerValue = 30;
 constexpr int kMostMissed = 3;
 constexpr size_t kMostPhaseCells = size_t{1} << 22;
 
-// What counts as faster; sums of the same seconds in another order do not.
-constexpr double kFaster = 1 - 1e-6;
-
 struct Score {
   Recipe recipe;  // without cuts
   Bytes load;
@@ -79,22 +74,8 @@ struct Score {
   // The first `cuts` of a chain of cuts; chains grow, so that scores need no copies.
   size_t chain = 0;
   size_t cuts = 0;
+  int64_t clones = 0;  // at most as many as the plan has
 };
-
-// By rising arena up to that of the free plan, seconds strictly falling.
-std::vector<Candidate> keep_frontier(std::vector<Candidate> placed, Bytes free_bytes) {
-  std::ranges::stable_sort(placed, [](const Candidate& a, const Candidate& b) {
-    return a.arena_bytes != b.arena_bytes ? a.arena_bytes < b.arena_bytes : a.seconds < b.seconds;
-  });
-  std::vector<Candidate> frontier;
-  for (Candidate& candidate : placed) {
-    if (candidate.arena_bytes > free_bytes) break;
-    if (!frontier.empty() && candidate.seconds >= kFaster * frontier.back().seconds) continue;
-    frontier.push_back(std::move(candidate));
-  }
-  PLIMSOLL_CHECK(!frontier.empty(), "the search finds a plan of every program");
-  return frontier;
-}
 
 class Search {
  public:
@@ -109,10 +90,10 @@ class Search {
         spilled_(has_spilled_states(facts.graph(), states)),
         steps_(options.max_steps) {}
 
-  Searched run() {
+  Searched run(const Wanted& wanted) {
     score_all();
     if (options_.saved_forms || options_.recompute || options_.move) evict_all();
-    std::vector<Candidate> placed = place_all();
+    std::vector<Candidate> placed = place_all(wanted);
     return {std::move(placed), std::move(plain_), cut_short_};
   }
 
@@ -305,7 +286,8 @@ class Search {
                        estimate_seconds(plan, facts_),
                        {},
                        chain,
-                       recipe.cuts.size()});
+                       recipe.cuts.size(),
+                       count_clones(plan)});
   }
 
   void evict_all() {
@@ -602,41 +584,18 @@ class Search {
     return candidate;
   }
 
-  // The smallest, and each that is larger than the one before by the ratio.
-  static std::vector<const Score*> pick_rungs(std::span<const Score* const> frontier,
-                                              double ratio) {
-    std::vector<const Score*> rungs;
-    for (const Score* score : frontier) {
-      if (!rungs.empty() && static_cast<double>(score->load.count()) <
-                                ratio * static_cast<double>(rungs.back()->load.count())) {
-        continue;
-      }
-      rungs.push_back(score);
-    }
-    return rungs;
-  }
-
-  // The free plan, and what is smaller on a ladder of loads, the smallest first.
-  std::vector<Candidate> place_all() {
+  // The free plan, and what is smaller.
+  std::vector<Candidate> place_all(const Wanted& wanted) {
     double fastest = scores_.front().seconds;
     for (const Score& score : scores_) fastest = std::min(fastest, score.seconds);
-    const std::vector<const Score*> frontier = find_frontier();
-    const auto free = std::ranges::find_if(
-        frontier, [&](const Score* score) { return score->seconds <= kFreeSlack * fastest; });
-    const auto count = static_cast<size_t>(free - frontier.begin());
-    std::vector<Candidate> placed = {place(**free)};
-    const Bytes free_bytes = placed.front().arena_bytes;
-    const std::span<const Score* const> smaller = std::span(frontier).first(count);
-    std::vector<const Score*> rungs = pick_rungs(smaller, small() ? 1.0 : kRung);
-    if (!small() && rungs.size() > kMostPlaced) {
-      const double ends = static_cast<double>((*free)->load.count()) /
-                          std::max(1.0, static_cast<double>(rungs.front()->load.count()));
-      rungs = pick_rungs(smaller, std::pow(ends, 1.0 / static_cast<double>(kMostPlaced)));
+    std::vector<Rung> rungs;
+    for (const Score* score : find_frontier()) {
+      rungs.push_back({static_cast<size_t>(score - scores_.data()), score->load, score->clones,
+                       score->seconds});
+      if (score->seconds <= kFreeSlack * fastest) break;
     }
-    for (const Score* rung : rungs) {
-      if (rung->load < free_bytes) placed.push_back(place(*rung));
-    }
-    return keep_frontier(std::move(placed), free_bytes);
+    return place_rungs(rungs, small(), options_.clone_bytes, wanted,
+                       [&](const Rung& rung) { return place(scores_[rung.score]); });
   }
 
   ProgramFacts& facts_;
@@ -666,11 +625,11 @@ int64_t count_clones(const ProgramPlan& plan) {
 }
 
 Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
-                        const PlanOptions& options) {
-  Searched searched = Search(facts, states, options, false).run();
+                        const PlanOptions& options, const Wanted& wanted) {
+  Searched searched = Search(facts, states, options, false).run(wanted);
   if (!options.slices || !cuts_images(facts)) return searched;
   // Loops over rows for what does not fit otherwise, or is as fast in less.
-  Searched rows = Search(facts, states, options, true).run();
+  Searched rows = Search(facts, states, options, true).run(wanted);
   const Bytes free_bytes = searched.candidates.back().arena_bytes;
   for (Candidate& candidate : rows.candidates) {
     searched.candidates.push_back(std::move(candidate));

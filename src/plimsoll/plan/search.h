@@ -21,6 +21,7 @@
 // kept, slices alone, checkpointing, greedy eviction from the whole batch. So what is chosen is
 // never worse than the best of them.
 
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,10 +50,18 @@ struct Searched {
   bool cut_short = false;  // with more effort more would have been tried
 };
 
+// What of the candidates is asked for.
+struct Wanted {
+  // The one with the smallest arena, and no other: they are not placed. All of them where its file
+  // would have more than `spill` bytes.
+  bool smallest_alone = false;
+  Bytes spill = Bytes(std::numeric_limits<int64_t>::max());
+};
+
 // `states` says where state variables lie. Effort is counted in nodes scored and buffers placed, up
 // to options.max_steps; the first candidate is scored and placed whatever it costs.
 Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
-                        const PlanOptions& options);
+                        const PlanOptions& options, const Wanted& wanted = {});
 
 int64_t count_clones(const ProgramPlan& plan);
 

@@ -25,11 +25,12 @@ struct Pick {
 };
 
 Residency search(const graph::ProgramSet& programs, const AllFacts& all, const PlanOptions& options,
-                 const std::set<std::string>& spilled) {
+                 const std::set<std::string>& spilled, const Wanted& wanted = {}) {
   Residency residency;
   place_states(programs, options.gap, spilled, residency.base);
   for (const std::unique_ptr<ProgramFacts>& facts : all.all()) {
-    residency.programs.push_back(search_program(*facts, residency.base.states, options).candidates);
+    residency.programs.push_back(
+        search_program(*facts, residency.base.states, options, wanted).candidates);
   }
   return residency;
 }
@@ -104,16 +105,23 @@ Fits assemble(const Pick& pick, const graph::ProgramSet& programs, const AllFact
   return fits;
 }
 
+// Options of each search, and the sets of variables to search with.
+std::vector<std::set<std::string>> find_sets(const graph::ProgramSet& programs,
+                                             PlanOptions& options) {
+  options.move = true;
+  std::vector<std::set<std::string>> sets = make_residencies(programs, options.least_moved);
+  sets.insert(sets.begin(), std::set<std::string>());
+  options.max_steps /= static_cast<int64_t>(sets.size());
+  return sets;
+}
+
 }  // namespace
 
 std::optional<SpilledPlans> make_spilled_plans(const graph::ProgramSet& programs,
                                                const graph::KernelCatalog& catalog,
                                                const PlanOptions& options, Bytes most) {
   PlanOptions each = options;
-  each.move = true;
-  std::vector<std::set<std::string>> sets = make_residencies(programs, options.least_moved);
-  sets.insert(sets.begin(), std::set<std::string>());
-  each.max_steps = options.max_steps / static_cast<int64_t>(sets.size());
+  const std::vector<std::set<std::string>> sets = find_sets(programs, each);
   const AllFacts facts(programs, catalog);
   std::vector<Residency> residencies;
   residencies.reserve(sets.size());
@@ -129,6 +137,33 @@ std::optional<SpilledPlans> make_spilled_plans(const graph::ProgramSet& programs
   const Pick best = pick(residencies, limit, most);
   if (!best.programs.empty()) plans.fits = assemble(best, programs, facts, each);
   return plans;
+}
+
+SmallestArena find_smallest_spilled_arena(const graph::ProgramSet& programs,
+                                          const graph::KernelCatalog& catalog,
+                                          const PlanOptions& options, Bytes most) {
+  const AllFacts facts(programs, catalog);
+  SmallestArena result;
+  result.lower_bound = find_lower_bound(programs, facts, true).bytes;
+  if (options.arena_limit && result.lower_bound > *options.arena_limit) return result;
+  PlanOptions each = options;
+  // With all in the file first: that is the smallest more often than not.
+  std::vector<std::set<std::string>> sets = find_sets(programs, each);
+  for (auto spilled = sets.rbegin(); spilled != sets.rend(); ++spilled) {
+    const Residency residency =
+        search(programs, facts, each, *spilled, {.smallest_alone = true, .spill = most});
+    Bytes arena = residency.base.state_bytes;
+    bool fits = true;
+    for (const std::vector<Candidate>& candidates : residency.programs) {
+      const auto smallest = std::ranges::find_if(
+          candidates, [&](const Candidate& candidate) { return candidate.spill <= most; });
+      fits = fits && smallest != candidates.end();
+      if (fits) arena = max(arena, residency.base.state_bytes + smallest->arena_bytes);
+    }
+    if (fits && (!result.smallest || arena < *result.smallest)) result.smallest = arena;
+    if (result.smallest && options.arena_limit && *result.smallest <= *options.arena_limit) break;
+  }
+  return result;
 }
 
 }  // namespace plimsoll::plan

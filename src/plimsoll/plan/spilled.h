@@ -29,4 +29,10 @@ std::optional<SpilledPlans> make_spilled_plans(const graph::ProgramSet& programs
                                                const graph::KernelCatalog& catalog,
                                                const PlanOptions& options, Bytes most);
 
+// The smallest arena among them, and nothing else: for a part of the work. None where there is none
+// or options.arena_limit is below the lower bound; with a limit, any within it.
+SmallestArena find_smallest_spilled_arena(const graph::ProgramSet& programs,
+                                          const graph::KernelCatalog& catalog,
+                                          const PlanOptions& options, Bytes most);
+
 }  // namespace plimsoll::plan

@@ -1,6 +1,8 @@
 #include "plan/validator.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/shape.h"
 #include "graph/graph_memory.h"
@@ -19,18 +21,35 @@ bool exists(const ProgramPlan& program, InstanceId id) {
 
 int find_state_in_file(const Subject& subject, InstanceId id) {
   const Instance& instance = subject.program.instances[id.index()];
-  const graph::Graph& graph = subject.source.graph;
   if (instance.space != Space::kSpill || !instance.form.empty()) return -1;
-  for (size_t s = 0; s < graph.states.size(); ++s) {
-    const graph::StateVariable& state = graph.states[s];
-    const bool outgoing =
-        state.write.valid() && graph.node(state.write).inputs[0] == instance.value;
-    if (!outgoing && !(state.incoming.valid() && state.incoming == instance.value)) continue;
-    for (const StatePlacement& place : subject.plan.states) {
-      if (place.name == state.name && place.space == Space::kSpill) return static_cast<int>(s);
+  int first = -1;
+  const StateTable::OfValue& states = subject.states.values[instance.value.index()];
+  for (const std::vector<int>* some : {&states.incoming, &states.outgoing}) {
+    for (int s : *some) {
+      if (!subject.states.in_file(static_cast<size_t>(s)) || (first >= 0 && first <= s)) continue;
+      first = s;
     }
   }
-  return -1;
+  return first;
+}
+
+StateTable find_states(const Plan& plan, const graph::Graph& graph) {
+  std::unordered_map<std::string_view, const StatePlacement*> places;
+  for (const StatePlacement& place : plan.states) places.emplace(place.name, &place);
+  StateTable table;
+  table.values.resize(graph.values.size());
+  for (size_t s = 0; s < graph.states.size(); ++s) {
+    const graph::StateVariable& state = graph.states[s];
+    const auto place = places.find(state.name);
+    table.places.push_back(place == places.end() ? nullptr : place->second);
+    const auto number = static_cast<int>(s);
+    if (state.incoming.valid()) {
+      table.values[state.incoming.index()].incoming.push_back(number);
+    }
+    if (!state.write.valid()) continue;
+    table.values[graph.node(state.write).inputs[0].index()].outgoing.push_back(number);
+  }
+  return table;
 }
 
 bool is_form_known(std::string_view form) { return form.ends_with("_bits"); }
@@ -156,7 +175,6 @@ Validation check_blocks(const Subject& subject) {
     for (int64_t extent : block) result += " " + std::to_string(extent);
     return result + " )";
   };
-  const std::shared_ptr<const void> remembered = graph::remember(subject.catalog, graph);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const graph::Block expected = subject.catalog.block(graph, graph::NodeId(n));
     if (expected == subject.program.blocks[n]) continue;
@@ -174,15 +192,16 @@ Validation check_state_region(const Plan& plan, const graph::ProgramSet& program
                                         " state variables, received " +
                                         std::to_string(plan.states.size())};
   }
+  std::unordered_multimap<std::string_view, const StatePlacement*> places;
+  for (const StatePlacement& place : plan.states) places.emplace(place.name, &place);
   for (const graph::StateVariable& state : states) {
-    const auto named = [&](const StatePlacement& s) { return s.name == state.name; };
-    const auto count = std::count_if(plan.states.begin(), plan.states.end(), named);
+    const size_t count = places.count(state.name);
     const std::string where = "plan: state " + state.name + ": ";
     if (count != 1) {
       return {Verdict::kBadReference,
               where + "expected one place, received " + std::to_string(count)};
     }
-    const StatePlacement& place = *std::find_if(plan.states.begin(), plan.states.end(), named);
+    const StatePlacement& place = *places.find(state.name)->second;
     const Bytes bytes = tensor_bytes(state.type.dtype, state.type.shape, 1);
     if (place.bytes != bytes) {
       return {Verdict::kWrongSize, where + "expected " + std::to_string(bytes.count()) +
@@ -288,7 +307,10 @@ Validation validate(const Plan& plan, const graph::ProgramSet& programs,
   if (Validation v = referee::check_programs(plan, programs, catalog); !v.ok()) return v;
   if (Validation v = referee::check_state_region(plan, programs); !v.ok()) return v;
   for (size_t p = 0; p < plan.programs.size(); ++p) {
-    const Subject subject{plan, plan.programs[p], programs.programs[p], catalog};
+    const graph::Graph& graph = programs.programs[p].graph;
+    const std::shared_ptr<const void> remembered = graph::remember(catalog, graph);
+    const referee::StateTable states = referee::find_states(plan, graph);
+    const Subject subject{plan, plan.programs[p], programs.programs[p], catalog, states};
     if (Validation v = referee::check_program(subject); !v.ok()) return v;
   }
   return referee::check_totals(plan);

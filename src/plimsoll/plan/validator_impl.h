@@ -20,12 +20,30 @@
 
 namespace plimsoll::plan::referee {
 
+// Which state variables of a program, by their places in its graph, a value belongs to, and where
+// they lie.
+struct StateTable {
+  struct OfValue {
+    std::vector<int> incoming;  // rising
+    std::vector<int> outgoing;
+  };
+  std::vector<OfValue> values;
+  std::vector<const StatePlacement*> places;  // per state variable; null: none in the plan
+
+  bool in_file(size_t state) const {
+    return places[state] != nullptr && places[state]->space == Space::kSpill;
+  }
+};
+// `plan` has at most one place for each name.
+StateTable find_states(const Plan& plan, const graph::Graph& graph);
+
 // One program of the plan under examination.
 struct Subject {
   const Plan& plan;
   const ProgramPlan& program;
   const graph::Program& source;
   const graph::KernelCatalog& catalog;
+  const StateTable& states;
 };
 
 struct SiteAxis {

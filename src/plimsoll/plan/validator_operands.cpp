@@ -12,13 +12,6 @@ const Instance& instance_of(const Subject& subject, InstanceId id) {
   return subject.program.instances[id.index()];
 }
 
-const StatePlacement* find_placement(const Plan& plan, const std::string& name) {
-  for (const StatePlacement& placement : plan.states) {
-    if (placement.name == name) return &placement;
-  }
-  return nullptr;
-}
-
 // Whether a use is inside of the instance's home.
 bool is_around(const Site& site, LoopId home) {
   return !home.valid() ||
@@ -141,8 +134,7 @@ Validation check_size(const Subject& subject, const Sites& sites, InstanceId id)
 Validation check_place_in_file(const Subject& subject, InstanceId id) {
   const Instance& instance = instance_of(subject, id);
   const auto state = static_cast<size_t>(find_state_in_file(subject, id));
-  const StatePlacement* place =
-      find_placement(subject.plan, subject.source.graph.states[state].name);
+  const StatePlacement* place = subject.states.places[state];
   if (place != nullptr && place->offset == instance.offset && place->bytes == instance.bytes &&
       !instance.home.valid()) {
     return ok();
@@ -157,22 +149,19 @@ Validation check_state_place(const Subject& subject, const Sites& sites, Instanc
   const Instance& instance = instance_of(subject, id);
   if (find_state_in_file(subject, id) >= 0) return check_place_in_file(subject, id);
   if (instance.space != Space::kState) return ok();
-  const graph::Graph& graph = subject.source.graph;
-  const InstanceId owner = sites.group[id.index()];
-  for (const graph::StateVariable& state : graph.states) {
-    const bool incoming = state.incoming.valid() &&
-                          instance_of(subject, owner).value == state.incoming &&
-                          instance_of(subject, owner).space == Space::kState;
-    const bool outgoing =
-        state.write.valid() && graph.node(state.write).inputs[0] == instance.value;
-    if (!incoming && !outgoing) continue;
-    const StatePlacement* placement = find_placement(subject.plan, state.name);
-    if (placement != nullptr && placement->space == Space::kState &&
-        placement->offset == instance.offset && placement->bytes == instance.bytes &&
-        !instance.home.valid()) {
-      return ok();
-    }
+  const Instance& owner = instance_of(subject, sites.group[id.index()]);
+  const auto lies_there = [&](int state) {
+    const StatePlacement* placement = subject.states.places[static_cast<size_t>(state)];
+    return placement != nullptr && placement->space == Space::kState &&
+           placement->offset == instance.offset && placement->bytes == instance.bytes &&
+           !instance.home.valid();
+  };
+  const std::vector<int>& incoming = subject.states.values[owner.value.index()].incoming;
+  const std::vector<int>& outgoing = subject.states.values[instance.value.index()].outgoing;
+  if (owner.space == Space::kState && std::any_of(incoming.begin(), incoming.end(), lies_there)) {
+    return ok();
   }
+  if (std::any_of(outgoing.begin(), outgoing.end(), lies_there)) return ok();
   return {Verdict::kBadReference, at(subject) + name_of(subject, id) +
                                       ": expected the offset and bytes of the state variable that "
                                       "it is read from or written to, and the root as its home"};

@@ -29,7 +29,10 @@ Replay::Replay(const Subject& subject, const Sites& sites) : subject_(subject), 
   states_.resize(graph.states.size());
   state_of_instance_.assign(instances, -1);
   pending_.resize(sites.transfers.size());
-  is_pending_.assign(sites.transfers.size(), false);
+  transfer_of_.resize(sites.sites.size());
+  for (size_t t = 0; t < sites.transfers.size(); ++t) {
+    transfer_of_[sites.transfers[t].begin] = transfer_of_[sites.transfers[t].wait] = t;
+  }
   shapes_.resize(sites.sites.size());
   lengths_seen_.resize(sites.sites.size());
   for (const Site& site : sites.sites) {
@@ -39,40 +42,46 @@ Replay::Replay(const Subject& subject, const Sites& sites) : subject_(subject), 
       }
     }
   }
+  std::vector<std::vector<InstanceId>> members(instances);  // by the group's owner, rising
   for (size_t i = 0; i < instances; ++i) {
-    const Instance& instance = subject.program.instances[i];
-    for (size_t j = 0; j < instances; ++j) {
-      if (i != j && sites.group[i] == sites.group[j]) sharers_[i].push_back(InstanceId(j));
+    members[sites.group[i].index()].push_back(InstanceId(i));
+  }
+  for (size_t i = 0; i < instances; ++i) {
+    for (InstanceId other : members[sites.group[i].index()]) {
+      if (other != InstanceId(i)) sharers_[i].push_back(other);
     }
-    if (const int s = find_state_in_file(subject, InstanceId(i)); s >= 0) {
-      state_of_instance_[i] = s;
-      StateMemory& memory = states_[static_cast<size_t>(s)];
-      memory.instances.push_back(InstanceId(i));
-      memory.in_file = true;
-      const graph::StateVariable& state = graph.states[static_cast<size_t>(s)];
-      if (instance.value == state.incoming) {
-        held_[i].set(region({InstanceId(i), state.type.shape.at(1), {}, {}}, {}), 1);
-      }
-      continue;
+    find_memory(i);
+  }
+}
+
+// The state variable in whose memory the instance lies, if it does.
+void Replay::find_memory(size_t i) {
+  const graph::Graph& graph = subject_.source.graph;
+  const Instance& instance = subject_.program.instances[i];
+  const auto lie_in = [&](int s) {
+    const graph::StateVariable& state = graph.states[static_cast<size_t>(s)];
+    state_of_instance_[i] = s;
+    states_[static_cast<size_t>(s)].instances.push_back(InstanceId(i));
+    if (instance.value == state.incoming) {
+      held_[i].set(region({InstanceId(i), state.type.shape.at(1), {}, {}}, {}), 1);
     }
-    if (instance.space != Space::kState) continue;
-    for (size_t s = 0; s < graph.states.size(); ++s) {
-      const graph::StateVariable& state = graph.states[s];
-      const graph::ValueId owner = subject.program.instances[sites.group[i].index()].value;
-      const bool outgoing =
-          state.write.valid() && graph.node(state.write).inputs[0] == instance.value;
-      const bool incoming = state.incoming.valid() && owner == state.incoming;
-      if (!incoming && !outgoing) continue;
-      for (const StatePlacement& placement : subject.plan.states) {
-        if (placement.name != state.name || placement.offset != instance.offset) continue;
-        state_of_instance_[i] = static_cast<int>(s);
-        states_[s].instances.push_back(InstanceId(i));
-        if (instance.value == state.incoming) {
-          held_[i].set(region({InstanceId(i), state.type.shape.at(1), {}, {}}, {}), 1);
-        }
-      }
-      if (state_of_instance_[i] >= 0) break;
-    }
+  };
+  if (const int s = find_state_in_file(subject_, InstanceId(i)); s >= 0) {
+    states_[static_cast<size_t>(s)].in_file = true;
+    lie_in(s);
+    return;
+  }
+  if (instance.space != Space::kState) return;
+  const graph::ValueId owner = subject_.program.instances[sites_.group[i].index()].value;
+  std::vector<int> states = subject_.states.values[owner.index()].incoming;
+  const std::vector<int>& outgoing = subject_.states.values[instance.value.index()].outgoing;
+  states.insert(states.end(), outgoing.begin(), outgoing.end());
+  std::sort(states.begin(), states.end());
+  for (int s : states) {
+    const StatePlacement* placement = subject_.states.places[static_cast<size_t>(s)];
+    if (placement == nullptr || placement->offset != instance.offset) continue;
+    lie_in(s);
+    return;
   }
 }
 
@@ -212,11 +221,7 @@ Validation Replay::run_state_write(const Site& site, const Call& call) {
 }
 
 bool Replay::is_in_file(graph::StateId state) const {
-  const std::string& name = subject_.source.graph.state(state).name;
-  return std::any_of(subject_.plan.states.begin(), subject_.plan.states.end(),
-                     [&](const StatePlacement& place) {
-                       return place.name == name && place.space == Space::kSpill;
-                     });
+  return subject_.states.in_file(state.index());
 }
 
 // Every row of a variable in the spill file that is written must have been stored there.

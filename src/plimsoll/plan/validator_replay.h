@@ -27,6 +27,7 @@ class Replay {
     bool in_file = false;
   };
 
+  void find_memory(size_t instance);
   Validation run_body(const Body& body);
   Validation run_loop(LoopId loop);
   Validation run_site(size_t index);
@@ -70,8 +71,9 @@ class Replay {
   std::vector<int64_t> drained_;        // per value: next row of dimension 0; −1: none yet
   std::vector<StateMemory> states_;     // per state variable of the program
   std::vector<int> state_of_instance_;  // −1: not in state memory
+  std::vector<size_t> transfer_of_;     // per site of a begin or a wait: the transfer
   std::vector<Box> pending_;            // per transfer: rows under way
-  std::vector<bool> is_pending_;
+  std::set<size_t> under_way_;          // transfers
   std::vector<std::set<std::vector<int64_t>>> shapes_;           // per site: call shapes seen
   std::vector<std::vector<std::vector<int64_t>>> lengths_seen_;  // per site: of the last call
 };

@@ -116,9 +116,9 @@ Validation Replay::why_missing(const Site& site, const SiteOperand& operand, con
   const size_t index = operand.instance.index();
   const std::string where =
       at(subject_, site) + name_of(subject_, operand.instance) + ", rows " + text(rows) + ": ";
-  for (size_t t = 0; t < sites_.transfers.size(); ++t) {
+  for (size_t t : under_way_) {
     const Site& begin = sites_.sites[sites_.transfers[t].begin];
-    if (is_pending_[t] && begin.writes[0].instance == operand.instance) {
+    if (begin.writes[0].instance == operand.instance) {
       return {Verdict::kMissingWait, where + "read before the wait for transfer " +
                                          std::to_string(sites_.transfers[t].number)};
     }
@@ -148,8 +148,7 @@ Validation Replay::read(const Site& site, const SiteOperand& operand, const Box&
 
 // Neither end of a transfer under way may change.
 Validation Replay::check_pending(const Site& site, InstanceId id) const {
-  for (size_t t = 0; t < sites_.transfers.size(); ++t) {
-    if (!is_pending_[t]) continue;
+  for (size_t t : under_way_) {
     const Site& begin = sites_.sites[sites_.transfers[t].begin];
     for (InstanceId end : {begin.reads[0].instance, begin.writes[0].instance}) {
       const int state = state_of_instance_[end.index()];
@@ -279,22 +278,18 @@ Validation Replay::run_begin(size_t index) {
   if (Validation v = check_whole_rows(site, site.writes[0], rows); !v.ok()) return v;
   if (Validation v = release_memory(site, site.writes[0], rows); !v.ok()) return v;
   held_[site.writes[0].instance.index()].erase(rows);
-  for (size_t t = 0; t < sites_.transfers.size(); ++t) {
-    if (sites_.transfers[t].begin != index) continue;
-    pending_[t] = rows;
-    is_pending_[t] = true;
-  }
+  const size_t t = transfer_of_[index];
+  pending_[t] = rows;
+  under_way_.insert(t);
   return ok();
 }
 
 Validation Replay::run_wait(size_t index) {
-  for (size_t t = 0; t < sites_.transfers.size(); ++t) {
-    if (sites_.transfers[t].wait != index) continue;
-    const InstanceId target = sites_.sites[sites_.transfers[t].begin].writes[0].instance;
-    held_[target.index()].set(pending_[t], 1);
-    ever_written_[target.index()] = true;
-    is_pending_[t] = false;
-  }
+  const size_t t = transfer_of_[index];
+  under_way_.erase(t);
+  const InstanceId target = sites_.sites[sites_.transfers[t].begin].writes[0].instance;
+  held_[target.index()].set(pending_[t], 1);
+  ever_written_[target.index()] = true;
   return ok();
 }
 

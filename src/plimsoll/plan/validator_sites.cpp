@@ -75,8 +75,7 @@ class TreeWalk {
   Validation pair_transfer(const Item& item, size_t index, std::map<int, size_t>& open) {
     const std::string where = at(subject_, sites_.sites[index]);
     if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
-      for (const Sites::Transfer& other : sites_.transfers) {
-        if (other.number != begin->number) continue;
+      if (!transfers_.emplace(begin->number, sites_.transfers.size()).second) {
         return {Verdict::kBadReference, where + "there are two transfers of this number"};
       }
       open[begin->number] = index;
@@ -87,9 +86,7 @@ class TreeWalk {
         return {Verdict::kMissingWait,
                 where + "expected a begin of this number earlier in the same loop body"};
       }
-      for (Sites::Transfer& transfer : sites_.transfers) {
-        if (transfer.number == wait->number) transfer.wait = index;
-      }
+      sites_.transfers[transfers_.at(wait->number)].wait = index;
       open.erase(begun);
     }
     return ok();
@@ -134,6 +131,7 @@ class TreeWalk {
   Sites& sites_;
   std::vector<LoopId> around_;
   std::vector<bool> entered_;
+  std::map<int, size_t> transfers_;  // by number: their places among all
   int32_t next_loop_ = 0;
   int64_t number_ = 0;
 };

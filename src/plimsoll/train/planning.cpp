@@ -24,6 +24,7 @@
 #include "plan/text.h"
 #include "plan/validator.h"
 #include "plan/why.h"
+#include "train/batch_search.h"
 #include "train/tuning.h"
 #include "train/ways_out.h"
 
@@ -187,20 +188,28 @@ std::optional<Bytes> arena_limit(const ProcessOverhead& overhead, std::optional<
   return max(arena_within(overhead, *limit), Bytes(0));
 }
 
-// Plans with a spill file, where they are wanted; `needed`: where nothing else fits.
-void ask_spilled(const PlanRequest& request, bool needed, plan::PlanOptions options,
-                 SetAnswer& answer) {
+// Plans with a spill file, where they are wanted.
+void ask_spilled(const PlanRequest& request, plan::PlanOptions options, SetAnswer& answer) {
   const bool fits = answer.outcome.fits() != nullptr;
   const bool own = answer.catalog().block_set() == 0;
-  const bool wanted =
-      (needed && !fits) || (own && (request.full_answer || request.spill == SpillUse::kAlways));
+  const bool wanted = !fits || (own && (request.full_answer || request.spill == SpillUse::kAlways));
   const Bytes most = wanted ? most_spilled(request) : Bytes();
   if (most == Bytes()) return;
   tell(request, fits ? "planning with a spill file, for its smallest limit"
                      : "no plan without a spill file: planning with one");
+  const graph::ProgramSet& set = answer.lowered.built.set;
+  const graph::KernelCatalog& catalog = answer.catalog();
+  if (fits && request.spill != SpillUse::kAlways) {
+    options.arena_limit = std::nullopt;
+    const plan::SmallestArena found =
+        plan::find_smallest_spilled_arena(set, catalog, options, most);
+    if (found.smallest) {
+      answer.spilled = plan::SpilledPlans{found.lower_bound, *found.smallest, {}, std::nullopt};
+    }
+    return;
+  }
   options.arena_limit = arena_limit(answer.with_file(), request.limit);
-  answer.spilled =
-      plan::make_spilled_plans(answer.lowered.built.set, answer.catalog(), options, most);
+  answer.spilled = plan::make_spilled_plans(set, catalog, options, most);
   if (!answer.spilled || !answer.spilled->fits) return;
   const plan::Fits& file = *answer.spilled->fits;
   const double free_seconds =
@@ -219,28 +228,71 @@ ProcessOverhead overhead_of(const Lowered& lowered, const PlanRequest& request) 
   return overhead;
 }
 
-SetAnswer ask(const Lowering& lowering, const PlanRequest& request, int block_set,
-              bool needed = true, double free_seconds = 0) {
+// A set's programs, and what to ask the planner.
+struct Question {
   SetAnswer answer;
+  plan::PlanOptions options;
+  std::vector<std::shared_ptr<const void>> remembered = {};  // of the programs' graphs
+};
+
+Question prepare(const Lowering& lowering, const PlanRequest& request, int block_set) {
+  Question question;
+  SetAnswer& answer = question.answer;
   answer.lowered = lowering.lower(block_set);
   answer.timed = timed_catalog(*answer.lowered.backend, request);
   const graph::ProgramSet& set = answer.lowered.built.set;
+  for (const graph::Program& program : set.programs) {
+    question.remembered.push_back(graph::remember(answer.catalog(), program.graph));
+  }
   answer.overhead = overhead_of(answer.lowered, request);
   if (block_set > 0) {
     const Bytes searched = kFirstSearch + kFurtherSearch * (block_set - 1);
     answer.overhead.structures += searched;
     answer.overhead.start_up += searched;
   }
-  plan::PlanOptions options;
+  plan::PlanOptions& options = question.options;
   options.max_steps = block_set > 0 ? request.plan_steps / kSmallerSetShare : request.plan_steps;
   options.max_slowdown = request.max_slowdown;
-  options.free_seconds = free_seconds;
   options.clone_bytes = clone_bytes(set);
   plan::switch_off(request.without, options);
   options.arena_limit = arena_limit(answer.overhead, request.limit);
-  answer.outcome = plan::make_plan(set, answer.catalog(), options);
-  ask_spilled(request, needed, options, answer);
-  return answer;
+  return question;
+}
+
+SetAnswer ask(const Lowering& lowering, const PlanRequest& request, int block_set,
+              double free_seconds = 0) {
+  auto [answer, options, remembered] = prepare(lowering, request, block_set);
+  options.free_seconds = free_seconds;
+  answer.outcome = plan::make_plan(answer.lowered.built.set, answer.catalog(), options);
+  ask_spilled(request, options, answer);
+  return std::move(answer);
+}
+
+// Of its outcome the smallest arena and the lower bound alone, whatever the limit is.
+SetAnswer ask_smallest(const Lowering& lowering, const PlanRequest& request, int block_set) {
+  auto [answer, options, remembered] = prepare(lowering, request, block_set);
+  options.arena_limit = std::nullopt;
+  const plan::SmallestArena found =
+      plan::find_smallest_arena(answer.lowered.built.set, answer.catalog(), options);
+  answer.outcome.lower_bound = found.lower_bound;
+  answer.outcome.smallest = *found.smallest;
+  return std::move(answer);
+}
+
+// Whether there is a plan within the limit, with a spill file where one may be used.
+bool ask_fits(const Lowering& lowering, const PlanRequest& request, int block_set) {
+  if (request.max_slowdown) return ask(lowering, request, block_set).fits() != nullptr;
+  auto [answer, options, remembered] = prepare(lowering, request, block_set);
+  const graph::ProgramSet& set = answer.lowered.built.set;
+  const graph::KernelCatalog& catalog = answer.catalog();
+  plan::SmallestArena found = plan::find_smallest_arena(set, catalog, options);
+  if (found.smallest && *found.smallest <= *options.arena_limit) return true;
+  const Bytes most = most_spilled(request);
+  if (most == Bytes()) return false;
+  tell(request, "no plan without a spill file: planning with one");
+  options.arena_limit = arena_limit(answer.with_file(), request.limit);
+  found = plan::find_smallest_spilled_arena(set, catalog, options, most);
+  return found.smallest && *found.smallest <= *options.arena_limit;
 }
 
 // The kernel set's own blocks, with more and more effort where nothing fits and more would be
@@ -453,26 +505,13 @@ std::optional<int64_t> largest_batch(const layers::Model& model,
                                      int block_set, int64_t known) {
   request.full_answer = false;
   request.plan_steps = std::max<int64_t>(1, request.plan_steps / kBatchShare);
-  const auto fits = [&](int64_t batch) {
+  return find_largest_batch(known, kLargestBatchTried, [&](int64_t batch) {
     layers::BatchSizes sizes;
     sizes.train = batch;
     tell(request, "looking for the largest batch within the limit: " + std::to_string(batch));
     const Lowering lowering(model, compile, sizes, request);
-    return ask(lowering, request, block_set).fits() != nullptr;
-  };
-  if (known == 0 && !fits(1)) return std::nullopt;
-  int64_t low = std::max<int64_t>(known, 1);
-  int64_t high = 2 * low;
-  while (high <= kLargestBatchTried && fits(high)) {
-    low = high;
-    high *= 2;
-  }
-  if (high > kLargestBatchTried) return std::nullopt;  // the batch is not what binds
-  while (high - low > 1) {
-    const int64_t middle = low + (high - low) / 2;
-    (fits(middle) ? low : high) = middle;
-  }
-  return low;
+    return ask_fits(lowering, request, block_set);
+  });
 }
 
 void describe(const layers::Model& model, const layers::CompileOptions& compile,
@@ -616,7 +655,8 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
     tell(request, std::string(fits ? "asking how far smaller blocks would reach"
                                    : "no plan with the usual blocks: trying smaller ones") +
                       " (block set " + std::to_string(set) + ")");
-    SetAnswer smaller = ask(lowering, request, set, !fits, free_seconds);
+    SetAnswer smaller =
+        fits ? ask_smallest(lowering, request, set) : ask(lowering, request, set, free_seconds);
     summary.smallest_feasible =
         min(summary.smallest_feasible, smaller.process(smaller.outcome.smallest));
     summary.lower_bound = min(summary.lower_bound, smaller.process(smaller.outcome.lower_bound));

@@ -206,26 +206,41 @@ int64_t Blocks::find_ceiling(const Graph& graph, NodeId node, bool dense_only,
 int64_t Blocks::limited(const Graph& graph, NodeId node, int64_t extent) const {
   if (extent <= 1) return extent;
   const bool dense_only = weight_of(graph.node(node)) == Weight::kDense;
-  const auto found = remembered_.find(&graph);
-  const std::shared_ptr<Ceilings> known =
-      found == remembered_.end() ? nullptr : found->second.lock();
-  if (known) return std::min(extent, find_ceiling(graph, node, dense_only, *known));
+  const std::shared_ptr<Memory> known = memory_of(graph);
+  if (known) return std::min(extent, find_ceiling(graph, node, dense_only, known->ceilings));
   Ceilings fresh(graph.nodes.size());
   return std::min(extent, find_ceiling(graph, node, dense_only, fresh));
 }
 
 std::shared_ptr<const void> Blocks::remember(const Graph& graph) const {
   std::erase_if(remembered_, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<Ceilings>& place = remembered_[&graph];
-  std::shared_ptr<Ceilings> known = place.lock();
+  std::weak_ptr<Memory>& place = remembered_[&graph];
+  std::shared_ptr<Memory> known = place.lock();
   if (!known) {
-    known = std::make_shared<Ceilings>(graph.nodes.size());
+    const size_t nodes = graph.nodes.size();
+    known = std::make_shared<Memory>(
+        Memory{Ceilings(nodes), std::vector<graph::Block>(nodes), std::vector<bool>(nodes)});
     place = known;
   }
   return known;
 }
 
+std::shared_ptr<Blocks::Memory> Blocks::memory_of(const Graph& graph) const {
+  const auto found = remembered_.find(&graph);
+  return found == remembered_.end() ? nullptr : found->second.lock();
+}
+
 graph::Block Blocks::block(const Graph& graph, NodeId node) const {
+  const std::shared_ptr<Memory> memory = memory_of(graph);
+  if (!memory) return find_block(graph, node);
+  if (!memory->known[node.index()]) {
+    memory->boxes[node.index()] = find_block(graph, node);
+    memory->known[node.index()] = true;
+  }
+  return memory->boxes[node.index()];
+}
+
+graph::Block Blocks::find_block(const Graph& graph, NodeId node) const {
   BoxRule rule;
   rule.batch = preferred(graph, node);
   const Weight weight = weight_of(graph.node(node));

@@ -44,7 +44,14 @@ class Blocks {
     int8_t of_dense = 0;  // where dense layers alone count
   };
   using Ceilings = std::vector<Ceiling>;
+  struct Memory {
+    Ceilings ceilings;
+    std::vector<graph::Block> boxes;  // of nodes; not known yet where `known` is false
+    std::vector<bool> known;
+  };
 
+  std::shared_ptr<Memory> memory_of(const graph::Graph& graph) const;
+  graph::Block find_block(const graph::Graph& graph, graph::NodeId node) const;
   int64_t preferred(const graph::Graph& graph, graph::NodeId node) const;
   int64_t preferred_convolution(const graph::Graph& graph, graph::NodeId node) const;
   int64_t preferred_dense(const graph::Graph& graph, graph::NodeId node) const;
@@ -60,7 +67,7 @@ class Blocks {
   int64_t pieces_from_;      // units from which dense layers are packed_dense's; 0: none
   mutable int64_t visits_ = 0;
   // Of graphs that somebody holds. The backend is used from one host thread.
-  mutable std::map<const graph::Graph*, std::weak_ptr<Ceilings>> remembered_;
+  mutable std::map<const graph::Graph*, std::weak_ptr<Memory>> remembered_;
 };
 
 }  // namespace plimsoll::backend::onednn
