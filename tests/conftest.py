@@ -7,6 +7,10 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
+# What TensorFlow computes with would depend on the processor; and without its vendor's kernels,
+# convolutions on channels_first do not run on one.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -44,9 +44,7 @@ def test_more_threads_than_processors(plimsoll: Path, source_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
-def test_convolutions_and_wide_dense_layers(
-    plimsoll: Path, tmp_path: Path, precision: str
-) -> None:
+def test_convolutions_and_wide_dense_layers(plimsoll: Path, tmp_path: Path, precision: str) -> None:
     """Of kernels that take their weights in other layouts, or pack them, nothing is left out."""
     import keras
 

@@ -146,8 +146,10 @@ def test_predictions_of_larger_networks(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_one_step(name: str, tmp_path: Path) -> None:
-    # Two samples in the other order (the third seed's) move Keras's own loss ten times as far.
-    assert_one_step(tmp_path, SMOOTH[name], orders=4 if name == "ResNet50, 2" else 1)
+    # Statistics of two single pixels amplify rounding: Keras's own loss moves by up to 7e-6 of
+    # itself with the order of the two samples and with its kernels.
+    share = 2e-5 if name == "ResNet50, 2" else 1e-5
+    assert_one_step(tmp_path, SMOOTH[name], loss_share=share)
 
 
 @pytest.mark.parametrize("name", ["VGG16", "U-Net"])

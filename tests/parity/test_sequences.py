@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from harness import assert_one_step
+from harness import ROUNDED_ZERO, assert_one_step
 from sequence_cases import (
     attention_cases,
     embedding_cases,
@@ -27,4 +27,7 @@ CASES = (
 
 @pytest.mark.parametrize("name", CASES)
 def test_layer(name: str, tmp_path: Path) -> None:
-    assert_one_step(tmp_path, CASES[name])
+    # The gradient of attention's key bias is 0: what is left of terms as large as all gradients is
+    # a rounding of them, in Keras's float32 too (1.0e-8 of all there, 1.5e-8 here).
+    zero = 2.0**-25 if "attention" in name else ROUNDED_ZERO
+    assert_one_step(tmp_path, CASES[name], zero=zero)
