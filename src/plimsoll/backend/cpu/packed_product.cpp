@@ -25,9 +25,7 @@ constexpr int64_t packed_columns(int64_t wide, int64_t inner, int64_t columns) {
 
 namespace plimsoll::backend::cpu {
 
-PackedMultiplyFunction pick_packed_multiply(Isa isa) {
-  return PLIMSOLL_PICK(isa, multiply_packed);
-}
+PackedMultiplyFunction pick_packed_multiply(Isa isa) { return PLIMSOLL_PICK(isa, multiply_packed); }
 
 int64_t packed_floats(Isa isa, int64_t inner, int64_t columns) {
   return std::min(inner, kPackedInner) * packed_columns(2 * lanes_of(isa), inner, columns);
