@@ -193,6 +193,12 @@ std::vector<KernelGraph> convolution_graphs() {
       {"depthwise", 18, 32, 32, 3, 1, 1, 32, same, true, true},
       {"grouped", 12, 32, 64, 3, 1, 1, 4, same, true, false},
       {"odd_channels", 13, 5, 7, 3, 1, 1, 1, same, true, true},
+      {"one_channel_points", 8, 1, 3, 1, 1, 1, 1, none, true, true},
+      {"few_points", 6, 2, 3, 1, 1, 1, 1, none, true, false},
+      // The last row and column are nobody's.
+      {"one_channel_points_strided", 8, 1, 3, 1, 2, 1, 1, none, true, false},
+      {"few_points_strided", 10, 3, 5, 1, 2, 1, 1, none, true, false},
+      {"few_filters", 6, 2, 3, 3, 1, 1, 1, same, true, true},
       {"even_kernel", 7, 64, 64, 2, 1, 1, 1, {1, 1, 0, 1}, false, false},
       {"large_kernel", 30, 3, 16, 7, 2, 1, 1, {2, 3, 2, 3}, true, true},
   };

@@ -114,6 +114,18 @@ TEST(OnednnBlocks, DenseLayersBehindALongOneTakeItsRows) {
   EXPECT_EQ(batch_extent(blocks, s4, "loss"), 64);
 }
 
+TEST(OnednnBlocks, WithoutAvx512LongRowsLieInTheLastCache) {
+  CpuInfo cpu = two_cores();
+  cpu.isa = "avx2";
+  cpu.l2_bytes = 512_KiB;
+  const Blocks blocks(cpu, options());
+  EXPECT_EQ(batch_extent(blocks, network(25088, 1, {}, {256}), "dense0"), 16);
+  // One unit is another kernel's, to whose rows the second cache is near enough.
+  EXPECT_EQ(batch_extent(blocks, network(25088, 1, {}, {1}), "dense0"), 8);
+  cpu.l3_bytes = 8_MiB;
+  EXPECT_EQ(batch_extent(Blocks(cpu, options()), network(25088, 1, {}, {256}), "dense0"), 8);
+}
+
 TEST(OnednnBlocks, WideLayersAreCutAlongTheirUnits) {
   const Blocks blocks(two_cores(), options());
   const Graph vgg = network(25088, 1, {}, {4096});

@@ -447,6 +447,15 @@ PooledScratch pooled_scratch(const Shares& shares,
   return s;
 }
 
+// The library's gradient of single points with strides writes beyond its scratch where the channels
+// do not fill its vectors (oneDNN 3.2, jit_1x1).
+bool overruns(const Convolution& c) {
+  const ops::Conv2dGeometry& g = c.geometry;
+  constexpr int64_t kVector = 16;
+  return c.kind == ConvolutionKind::kGradKernel && g.rows().size == 1 && g.columns().size == 1 &&
+         (g.rows().stride > 1 || g.columns().stride > 1) && g.group_channels() % kVector != 0;
+}
+
 }  // namespace
 
 std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t block_samples,
@@ -472,6 +481,7 @@ std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t
   } else {
     c.geometry = ops::conv2d_geometry(op, facts.types());
   }
+  if (overruns(c)) return std::nullopt;
   c.samples = facts.samples() * facts.inputs[0].shape[0].count;
   c.block_samples = block_samples * facts.inputs[0].shape[0].count;
   c.bias = facts.attributes.get_bool("use_bias", false) && c.kind != ConvolutionKind::kGradInput;

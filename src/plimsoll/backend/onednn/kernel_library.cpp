@@ -260,8 +260,9 @@ bool KernelLibrary::row_exact(const Graph& graph, NodeId node, int axis) const {
   const graph::Node& n = graph.node(node);
   const std::vector<int64_t> extents = concrete_block(graph, node, blocks_.block(graph, node), 1);
   const cpu::NodeFacts facts = cpu::node_facts(graph, node, 1, extents, {});
-  const bool vendors = options_.isa == cpu::Isa::kAvx512;
-  if (n.op->name().starts_with("conv2d") || (vendors && read_dense(facts, 1, true))) return false;
+  if (n.op->name().starts_with("conv2d")) return false;
+  // Few units are computed in groups of rows.
+  if (read_dense(facts, 1, true) && !cpu::read_packed_dense(facts, options_.isa)) return false;
   return reference_row_exact(graph, node, axis);
 }
 
