@@ -36,7 +36,7 @@ KNOWN_FILES = {
     "keras__weights__keras-attention": "expected rank 3",
 }
 # Differences up to this share of the largest number are those of the order of additions.
-ROUNDING = 1e-6
+ROUNDING = 2e-6
 
 
 @dataclass
