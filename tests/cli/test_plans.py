@@ -5,34 +5,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-
-
-def layer(class_name: str, name: str, **config: Any) -> dict[str, Any]:
-    return {"class_name": class_name, "config": {"name": name, **config}}
+from normalized_network import write_normalized_network
 
 
 @pytest.fixture
 def job(tmp_path: Path) -> list[str]:
-    rng = np.random.default_rng(3)
-    np.save(tmp_path / "x.npy", rng.normal(size=(72, 48, 48, 3)).astype("float32"))
-    np.save(tmp_path / "y.npy", rng.integers(0, 4, 72))
-    layers = [layer("InputLayer", "image", batch_shape=[None, 48, 48, 3])]
-    for i in range(3):
-        filters = {"filters": 32, "kernel_size": [3, 3], "padding": "same", "use_bias": False}
-        layers.append(layer("Conv2D", f"filters{i}", **filters))
-        layers.append(layer("BatchNormalization", f"norm{i}"))
-        layers.append(layer("ReLU", f"relu{i}"))
-    layers.append(layer("GlobalAveragePooling2D", "mean"))
-    layers.append(layer("Dense", "classes", units=4, activation="softmax"))
-    model = {"class_name": "Sequential", "config": {"name": "net", "layers": layers}}
-    (tmp_path / "model.json").write_text(json.dumps(model))
-    return [
-        str(tmp_path / "model.json"),
-        "--data", str(tmp_path / "x.npy"), "--labels", str(tmp_path / "y.npy"),
-        "--optimizer", "adam", "--loss", "sparse_categorical_crossentropy", "--json",
-    ]  # fmt: skip
+    return write_normalized_network(tmp_path, 48, 32)
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:

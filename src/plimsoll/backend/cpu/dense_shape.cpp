@@ -19,6 +19,13 @@ bool keeps_positions(const ops::Window& w) {
 
 }  // namespace
 
+int64_t row_stride(std::span<const int64_t> dims, std::span<const int64_t> strides) {
+  for (size_t i = dims.size() - 1; i-- > 0;) {
+    if (dims[i] != 1) return strides[i];
+  }
+  return dims.back();
+}
+
 std::optional<DenseShape> read_dense_shape(const NodeFacts& facts) {
   DenseShape d;
   const std::string_view op = facts.op();
@@ -36,8 +43,9 @@ std::optional<DenseShape> read_dense_shape(const NodeFacts& facts) {
                               : d.kind == DenseKind::kGradInput ? facts.inputs[0]
                                                                 : facts.inputs[1];
   d.narrow = x.dtype == DType::kBFloat16;
-  if (!d.narrow && x.dtype != DType::kFloat32) return std::nullopt;
-  if (facts.inputs[1].dtype == DType::kOpaque) return std::nullopt;
+  if (d.narrow ? facts.inputs[1].dtype == DType::kOpaque : !facts.all_float32()) {
+    return std::nullopt;
+  }
   const int axis = graph::find_axis(facts.axes, "units");
   PLIMSOLL_CHECK(axis >= 0, "a dense layer without an axis of units");
   d.units = facts.extents[static_cast<size_t>(axis)];
@@ -60,9 +68,7 @@ std::optional<DenseShape> read_point_convolution(const NodeFacts& facts) {
   } else {
     return std::nullopt;
   }
-  d.narrow = facts.inputs[0].dtype == DType::kBFloat16;
-  if (!d.narrow && facts.inputs[0].dtype != DType::kFloat32) return std::nullopt;
-  if (facts.inputs[1].dtype == DType::kOpaque || facts.cut_inside_samples()) return std::nullopt;
+  if (!facts.all_float32() || facts.cut_inside_samples()) return std::nullopt;
   const ops::Conv2dGeometry g = ops::conv2d_geometry(op, facts.types());
   if (g.groups != 1 || !keeps_positions(g.rows()) || !keeps_positions(g.columns())) {
     return std::nullopt;

@@ -4,6 +4,7 @@
 // product.
 
 #include <optional>
+#include <span>
 
 #include "backend/cpu/isa.h"
 #include "backend/cpu/node_facts.h"
@@ -25,11 +26,15 @@ struct DenseShape {
   bool cut() const { return units < all_units; }
 };
 
+// From one row of an operand to the next, in elements: all dimensions but the last are dense among
+// themselves.
+int64_t row_stride(std::span<const int64_t> dims, std::span<const int64_t> strides);
+
 // nullopt: another operator, another type than float32 and bfloat16, or packed weights.
 std::optional<DenseShape> read_dense_shape(const NodeFacts& facts);
 
-// conv2d with a kernel of one point, without strides, padding or groups, and its gradients: a dense
-// layer over all positions. nullopt: anything else.
+// float32 conv2d with a kernel of one point, without strides, padding or groups, and its gradients:
+// a dense layer over all positions. nullopt: anything else.
 std::optional<DenseShape> read_point_convolution(const NodeFacts& facts);
 // Of either, what packed_dense computes.
 std::optional<DenseShape> read_packed_dense(const NodeFacts& facts, Isa isa);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "backend/cpu/column_sums.h"
+#include "backend/cpu/dense_shape.h"
 #include "backend/cpu/families.h"
 
 #define PLIMSOLL_LOOPS_HEADER "backend/cpu/narrow_dense_impl.h"
@@ -19,18 +20,10 @@ namespace {
 constexpr int64_t kStretch = 8192;
 constexpr int64_t kGrain = 1024;
 
-struct NarrowDense {
-  int64_t rows = 1;
-  int64_t width = 1;  // of x
-  int64_t units = 1;
-  bool bias = false;
-  bool relu = false;
-};
-
-CpuKernel make_forward(const NarrowDense& d, const CpuOptions& options) {
+CpuKernel make_forward(const DenseShape& d, const CpuOptions& options) {
   const auto dot = PLIMSOLL_PICK(options.isa, dot_stretch);
-  const int64_t stretches = (d.width + kStretch - 1) / kStretch;
-  const int parts = parts_for(d.rows * d.width * 4, options.threads);
+  const int64_t stretches = (d.inner + kStretch - 1) / kStretch;
+  const int parts = parts_for(d.rows * d.inner * 4, options.threads);
   return kernel_of(
       [=](const KernelCall& call) {
         const float* x = input_floats(call, 0);
@@ -40,7 +33,7 @@ CpuKernel make_forward(const NarrowDense& d, const CpuOptions& options) {
           for (int64_t i = begin; i < end; ++i) {
             const int64_t at = i % stretches * kStretch;
             sums[i] =
-                dot(x + i / stretches * d.width + at, w + at, std::min(kStretch, d.width - at));
+                dot(x + i / stretches * d.inner + at, w + at, std::min(kStretch, d.inner - at));
           }
         });
         float* y = output_floats(call, 0);
@@ -54,31 +47,31 @@ CpuKernel make_forward(const NarrowDense& d, const CpuOptions& options) {
       Bytes(d.rows * stretches * 4));
 }
 
-CpuKernel make_grad_input(const NarrowDense& d, const CpuOptions& options) {
+CpuKernel make_grad_input(const DenseShape& d, const CpuOptions& options) {
   const auto scale = PLIMSOLL_PICK(options.isa, scale_stretch);
-  const int parts = parts_for(d.rows * d.width * 8, options.threads);
+  const int parts = parts_for(d.rows * d.inner * 8, options.threads);
   return kernel_of([=](const KernelCall& call) {
     const float* dy = input_floats(call, 0);
     const float* w = input_floats(call, 1);
     float* dx = output_floats(call, 0);
     // Shares of the width, so that a thread's share of w stays in its cache over the rows.
-    for_each_range(d.width, kGrain, parts, [&](int64_t begin, int64_t end) {
+    for_each_range(d.inner, kGrain, parts, [&](int64_t begin, int64_t end) {
       for (int64_t row = 0; row < d.rows; ++row) {
-        scale(w + begin, dy[row], dx + row * d.width + begin, end - begin);
+        scale(w + begin, dy[row], dx + row * d.inner + begin, end - begin);
       }
     });
   });
 }
 
-CpuKernel make_grad_kernel(const NarrowDense& d, const CpuOptions& options) {
+CpuKernel make_grad_kernel(const DenseShape& d, const CpuOptions& options) {
   const auto sums = PLIMSOLL_PICK(options.isa, weighted_column_sums);
-  const int parts = parts_for(d.rows * d.width * 4, options.threads);
+  const int parts = parts_for(d.rows * d.inner * 4, options.threads);
   return kernel_of([=](const KernelCall& call) {
     const float* x = input_floats(call, 0);
     const float* dy = input_floats(call, 1);
     if (call.outputs[0].data != nullptr) {
-      for_each_range(d.width, kGrain, parts, [&](int64_t begin, int64_t end) {
-        sums(x, dy, d.rows, d.width, begin, end, output_floats(call, 0), !call.first);
+      for_each_range(d.inner, kGrain, parts, [&](int64_t begin, int64_t end) {
+        sums(x, dy, d.rows, d.inner, begin, end, output_floats(call, 0), !call.first);
       });
     }
     if (!d.bias || call.outputs[1].data == nullptr) return;
@@ -95,38 +88,38 @@ CpuKernel make_grad_kernel(const NarrowDense& d, const CpuOptions& options) {
 constexpr int64_t kProductsWorthATeam = 1 << 17;
 constexpr int64_t kFewColumns = 64;  // shares of columns begin at a multiple
 
-int few_parts(const NarrowDense& d, const CpuOptions& options) {
-  return d.rows * d.width * d.units < kProductsWorthATeam ? 1 : options.threads;
+int few_parts(const DenseShape& d, const CpuOptions& options) {
+  return d.rows * d.inner * d.units < kProductsWorthATeam ? 1 : options.threads;
 }
 
-CpuKernel make_few_forward(const NarrowDense& d, const CpuOptions& options) {
+CpuKernel make_few_forward(const DenseShape& d, const CpuOptions& options) {
   return kernel_of([d, loop = PLIMSOLL_PICK(options.isa, few_units_forward),
                     parts = few_parts(d, options)](const KernelCall& call) {
     for_each_range(d.rows, 1, parts, [&](int64_t begin, int64_t end) {
-      loop(input_floats(call, 0) + begin * d.width, end - begin, d.width, input_floats(call, 1),
+      loop(input_floats(call, 0) + begin * d.inner, end - begin, d.inner, input_floats(call, 1),
            d.bias ? input_floats(call, 2) : nullptr, d.relu, d.units,
            output_floats(call, 0) + begin * d.units);
     });
   });
 }
 
-CpuKernel make_few_grad_input(const NarrowDense& d, const CpuOptions& options) {
+CpuKernel make_few_grad_input(const DenseShape& d, const CpuOptions& options) {
   return kernel_of([d, loop = PLIMSOLL_PICK(options.isa, few_units_grad_input),
                     parts = few_parts(d, options)](const KernelCall& call) {
-    for_each_range(d.width, kFewColumns, parts, [&](int64_t begin, int64_t end) {
-      loop(input_floats(call, 0), d.rows, input_floats(call, 1), d.units, d.width, begin, end,
+    for_each_range(d.inner, kFewColumns, parts, [&](int64_t begin, int64_t end) {
+      loop(input_floats(call, 0), d.rows, input_floats(call, 1), d.units, d.inner, begin, end,
            output_floats(call, 0));
     });
   });
 }
 
-CpuKernel make_few_grad_kernel(const NarrowDense& d, const CpuOptions& options) {
+CpuKernel make_few_grad_kernel(const DenseShape& d, const CpuOptions& options) {
   return kernel_of([d, loop = PLIMSOLL_PICK(options.isa, few_units_grad_kernel),
                     parts = few_parts(d, options),
                     bias = ColumnSums(d.rows, d.units, options.isa)](const KernelCall& call) {
     if (call.outputs[0].data != nullptr) {
-      for_each_range(d.width, kFewColumns, parts, [&](int64_t begin, int64_t end) {
-        loop(input_floats(call, 0), input_floats(call, 1), d.rows, d.width, d.units, begin, end,
+      for_each_range(d.inner, kFewColumns, parts, [&](int64_t begin, int64_t end) {
+        loop(input_floats(call, 0), input_floats(call, 1), d.rows, d.inner, d.units, begin, end,
              output_floats(call, 0), !call.first);
       });
     }
@@ -140,28 +133,18 @@ CpuKernel make_few_grad_kernel(const NarrowDense& d, const CpuOptions& options) 
 int64_t most_units(Isa isa) { return lanes_of(isa); }
 
 CpuKernel make_narrow_dense(const NodeFacts& facts, const CpuOptions& options) {
-  const std::string_view op = facts.op();
-  const bool forward = op == "dense";
-  const bool grad_input = op == "dense_grad_input";
-  if (!forward && !grad_input && op != "dense_grad_kernel") return {};
-  if (!facts.all_float32()) return {};
-  const graph::ValueType& x = grad_input ? facts.outputs[0] : facts.inputs[0];
-  const graph::ValueType& y = forward      ? facts.outputs[0]
-                              : grad_input ? facts.inputs[0]
-                                           : facts.inputs[1];
-  NarrowDense d;
-  d.units = y.shape[y.shape.rank() - 1].count;
-  if (d.units > most_units(options.isa)) return {};
-  d.width = x.shape[x.shape.rank() - 1].count;
-  d.rows = facts.samples() * x.shape.elements_per_sample() / d.width;
-  d.bias = facts.attributes.get_bool("use_bias", false);
-  d.relu = facts.attributes.get_string("activation", "linear") == "relu";
-  if (d.units > 1) {
-    if (forward) return make_few_forward(d, options);
-    return grad_input ? make_few_grad_input(d, options) : make_few_grad_kernel(d, options);
+  const auto shape = read_dense_shape(facts);
+  if (!shape || shape->narrow || shape->all_units > most_units(options.isa)) return {};
+  const DenseShape& d = *shape;
+  switch (d.kind) {
+    case DenseKind::kForward:
+      return d.units > 1 ? make_few_forward(d, options) : make_forward(d, options);
+    case DenseKind::kGradInput:
+      return d.units > 1 ? make_few_grad_input(d, options) : make_grad_input(d, options);
+    case DenseKind::kGradKernel:
+      break;
   }
-  if (forward) return make_forward(d, options);
-  return grad_input ? make_grad_input(d, options) : make_grad_kernel(d, options);
+  return d.units > 1 ? make_few_grad_kernel(d, options) : make_grad_kernel(d, options);
 }
 
 }  // namespace plimsoll::backend::cpu

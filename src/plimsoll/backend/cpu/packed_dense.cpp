@@ -23,18 +23,6 @@ constexpr double kFlopsWorthATeam = 4e5;
 constexpr int64_t kColumnGrain = 16;
 constexpr int64_t kRowGrain = 6;
 
-// From one row of an operand to the next: all dimensions but the last are dense among themselves.
-int64_t row_stride(const Operand& operand) {
-  for (size_t i = operand.dims.size() - 1; i-- > 0;) {
-    if (operand.dims[i] != 1) return operand.strides[i];
-  }
-  return operand.dims.back();
-}
-
-const float* floats_of(const Operand& operand) {
-  return reinterpret_cast<const float*>(operand.data);
-}
-
 class PackedDense final {
  public:
   PackedDense(const DenseShape& d, const CpuOptions& options)
@@ -76,7 +64,7 @@ class PackedDense final {
     if (d_.kind != DenseKind::kGradKernel || !d_.bias || call.outputs[1].data == nullptr) return;
     const float* dy = input_floats(call, 1);
     if (gathers_rows()) {
-      const int64_t stride = row_stride(call.inputs[1]);
+      const int64_t stride = row_stride(call.inputs[1].dims, call.inputs[1].strides);
       float* rows = reinterpret_cast<float*>(call.scratch) + panel_floats_;
       for (int64_t r = 0; r < d_.rows; ++r) {
         std::memcpy(rows + r * d_.units, dy + r * stride,
@@ -94,7 +82,7 @@ class PackedDense final {
   PackedProduct product_of(const KernelCall& call) const {
     PackedProduct p = product_;
     const auto stride = [&](const Operand& operand) {
-      return d_.cut() ? row_stride(operand) : d_.units;
+      return d_.cut() ? row_stride(operand.dims, operand.strides) : d_.units;
     };
     switch (d_.kind) {
       case DenseKind::kForward:
@@ -117,8 +105,8 @@ class PackedDense final {
         p.add = !call.first;
         break;
     }
-    p.x = floats_of(call.inputs[0]);
-    p.w = floats_of(call.inputs[1]);
+    p.x = input_floats(call, 0);
+    p.w = input_floats(call, 1);
     p.y = output_floats(call, 0);
     return p;
   }

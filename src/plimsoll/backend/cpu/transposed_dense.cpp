@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/dense_shape.h"
 #include "backend/cpu/families.h"
 #include "backend/cpu/product.h"
 
@@ -26,12 +27,11 @@ constexpr int64_t kProductsWorthATeam = 1 << 18;
 }  // namespace
 
 CpuKernel make_transposed_dense(const NodeFacts& facts, const CpuOptions& options) {
-  if (facts.op() != "dense_grad_input" || !facts.all_float32()) return {};
-  const graph::ValueType& x = facts.outputs[0];
-  const graph::ValueType& y = facts.inputs[0];
-  const int64_t units = y.shape[y.shape.rank() - 1].count;
-  const int64_t width = x.shape[x.shape.rank() - 1].count;
-  const int64_t rows = facts.samples() * x.shape.elements_per_sample() / width;
+  const auto shape = read_dense_shape(facts);
+  if (!shape || shape->kind != DenseKind::kGradInput || shape->narrow) return {};
+  const int64_t units = shape->units;
+  const int64_t width = shape->inner;
+  const int64_t rows = shape->rows;
   if (units <= most_units(options.isa) || rows > kMostTransposedRows) return {};
   const int64_t panel_floats = std::min(kUnits, units) * kPanelRow;
   const int parts = rows * width * units < kProductsWorthATeam ? 1 : options.threads;

@@ -520,11 +520,18 @@ std::shared_ptr<Compiled> Convolutions::compiled_with(const Convolution& c,
   });
 }
 
+// A call's shares, what each size of them runs, and the weights that are laid out for them.
+struct Convolutions::Prepared {
+  Shares shares;
+  AllCompiled all;
+  Repack repack;
+};
+
 // Every weight gradient has the layout of the first share, every packed weight that of the first
 // share of a full block.
-Convolutions::AllCompiled Convolutions::compiled_as_given(const Convolution& c) const {
+Convolutions::AllCompiled Convolutions::compiled(const Convolution& c,
+                                                 const std::vector<Convolution>& works) const {
   const bool gradient = c.kind == ConvolutionKind::kGradKernel;
-  const std::vector<Convolution> works = share_out(c, threads_).works;
   AllCompiled all;
   if (!gradient && !c.packed) {
     for (const Convolution& work : works) {
@@ -542,34 +549,28 @@ Convolutions::AllCompiled Convolutions::compiled_as_given(const Convolution& c) 
   return all;
 }
 
-// What would be slow so runs on weights in the layout that it likes (repack.h).
-Convolutions::AllCompiled Convolutions::compiled(const Convolution& c) const {
-  AllCompiled all = compiled_as_given(c);
-  if (c.kind == ConvolutionKind::kGradKernel || c.narrow) return all;
-  const std::vector<Convolution> works = share_out(c, threads_).works;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (!is_slow(*all[i])) continue;
-    const std::shared_ptr<Compiled> own = compiled_with(works[i], any_weights(c), "any");
-    if (is_slow(*own)) continue;
-    all[i]->forget_description();
-    all[i] = own;
+// What would be slow runs on weights in the layout that it likes (repack.h).
+Convolutions::Prepared Convolutions::prepare(const Convolution& c) const {
+  Prepared p;
+  p.shares = share_out(c, threads_);
+  p.all = compiled(c, p.shares.works);
+  const memory::desc given = p.all[0]->weights;
+  if (c.kind != ConvolutionKind::kGradKernel && !c.narrow) {
+    for (size_t i = 0; i < p.all.size(); ++i) {
+      if (!is_slow(*p.all[i])) continue;
+      const auto own = compiled_with(p.shares.works[i], any_weights(c), "any");
+      if (is_slow(*own)) continue;
+      p.all[i]->forget_description();
+      p.all[i] = own;
+    }
   }
-  return all;
-}
-
-memory::desc Convolutions::given_weights(const Convolution& c) const {
-  if (!c.packed) return plain_weights(c);
-  const Convolution model = share_out(full_block(c), threads_).works[0];
-  return compiled_with(model, any_weights(c), "any")->weights;
-}
-
-Repack Convolutions::repack(const Convolution& c, const AllCompiled& all) const {
-  return Repack(given_weights(c), all, c.packed);
+  p.repack = Repack(given, p.all, c.packed);
+  return p;
 }
 
 bool Convolutions::runs_padded(const Convolution& c) const {
   if (!c.packed || c.pools() || c.samples == c.block_samples) return false;
-  const AllCompiled tail = compiled_as_given(c);
+  const AllCompiled tail = compiled(c, share_out(c, threads_).works);
   return std::ranges::any_of(tail, [](const auto& each) { return is_slow(*each); });
 }
 
@@ -602,34 +603,31 @@ std::vector<std::string> Convolutions::keys(const Convolution& c) const {
 
 Bytes Convolutions::scratch(const Convolution& c) const {
   if (runs_padded(c)) return PaddedKernel::scratch(scratch(full_block(c)), padded_sizes(c));
-  const AllCompiled all = compiled(c);
-  const Shares shares = share_out(c, threads_);
+  const Prepared p = prepare(c);
   if (c.kind == ConvolutionKind::kGradKernel) {
-    return gradient_scratch(c, all).all * static_cast<int64_t>(shares.shares.size());
+    return gradient_scratch(c, p.all).all * static_cast<int64_t>(p.shares.shares.size());
   }
-  return share_scratch(c, shares, all) + repack(c, all).scratch();
+  return share_scratch(c, p) + p.repack.scratch();
 }
 
-Bytes Convolutions::share_scratch(const Convolution& c, const Shares& shares,
-                                  const AllCompiled& all) const {
-  if (c.pools()) return behind(pooled_scratch(shares, all).all * pooled_parts(shares, threads_));
-  return behind(largest_scratch(all)) * static_cast<int64_t>(shares.shares.size());
+Bytes Convolutions::share_scratch(const Convolution& c, const Prepared& p) const {
+  if (c.pools()) return pooled_scratch(p.shares, p.all).all * pooled_parts(p.shares, threads_);
+  return behind(largest_scratch(p.all)) * static_cast<int64_t>(p.shares.shares.size());
 }
 
 std::unique_ptr<Kernel> Convolutions::make_pooled(const Convolution& c, cpu::Isa isa) const {
-  const AllCompiled all = compiled(c);
-  const Shares shares = share_out(c, threads_);
-  const int parts = pooled_parts(shares, threads_);
+  const Prepared p = prepare(c);
+  const int parts = pooled_parts(p.shares, threads_);
   std::vector<PrimitiveRun> runs;
   for (int part = 0; part < parts; ++part) {
-    for (size_t w = 0; w < shares.works.size(); ++w) {
-      runs.emplace_back(all[w], arguments_of(shares.works[w], all[w]->weights));
+    for (size_t w = 0; w < p.shares.works.size(); ++w) {
+      runs.emplace_back(p.all[w], arguments_of(p.shares.works[w], p.all[w]->weights));
     }
   }
-  const PooledScratch scratch = pooled_scratch(shares, all);
+  const PooledScratch scratch = pooled_scratch(p.shares, p.all);
   return std::make_unique<PooledKernel>(
-      std::move(runs), Repack::Run(repack(c, all), share_scratch(c, shares, all), threads_), shares,
-      c, parts, behind(largest_scratch(all)), scratch.pooled, scratch.all, isa);
+      std::move(runs), Repack::Run(p.repack, share_scratch(c, p), threads_), p.shares, c, parts,
+      behind(largest_scratch(p.all)), scratch.pooled, scratch.all, isa);
 }
 
 std::unique_ptr<Kernel> Convolutions::make(const Convolution& c, cpu::Isa isa) const {
@@ -638,22 +636,21 @@ std::unique_ptr<Kernel> Convolutions::make(const Convolution& c, cpu::Isa isa) c
     return std::make_unique<PaddedKernel>(make(full_block(c), isa), scratch(full_block(c)),
                                           padded_sizes(c));
   }
-  const AllCompiled all = compiled(c);
-  const Shares shares = share_out(c, threads_);
+  const Prepared p = prepare(c);
   std::vector<ShareRun> runs;
-  for (const Share& share : shares.shares) {
-    const std::shared_ptr<Compiled>& compiled = all[share.work];
+  for (const Share& share : p.shares.shares) {
+    const std::shared_ptr<Compiled>& compiled = p.all[share.work];
     runs.push_back(
-        {PrimitiveRun(compiled, arguments_of(shares.works[share.work], compiled->weights)),
+        {PrimitiveRun(compiled, arguments_of(p.shares.works[share.work], compiled->weights)),
          share.work, share.source * element_of(c), share.result * element_of(c)});
   }
   if (c.kind != ConvolutionKind::kGradKernel) {
-    return std::make_unique<MapKernel>(
-        std::move(runs), Repack::Run(repack(c, all), share_scratch(c, shares, all), threads_),
-        largest_scratch(all), c.kind, c.bias);
+    return std::make_unique<MapKernel>(std::move(runs),
+                                       Repack::Run(p.repack, share_scratch(c, p), threads_),
+                                       largest_scratch(p.all), c.kind, c.bias);
   }
-  return std::make_unique<GradKernelKernel>(std::move(runs), c, packed_layout(all[0]->weights),
-                                            gradient_scratch(c, all), threads_);
+  return std::make_unique<GradKernelKernel>(std::move(runs), c, packed_layout(p.all[0]->weights),
+                                            gradient_scratch(c, p.all), threads_);
 }
 
 }  // namespace plimsoll::backend::onednn

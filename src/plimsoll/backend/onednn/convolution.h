@@ -66,9 +66,6 @@ std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t
 // Columns of the source of a convolution's primitive, from its key; 0: another key.
 int64_t columns_of_key(std::string_view key);
 
-class Repack;
-struct Shares;
-
 class Convolutions {
  public:
   Convolutions(PrimitiveCache& cache, int threads) : cache_(cache), threads_(threads) {}
@@ -83,14 +80,11 @@ class Convolutions {
  private:
   // Of each size of share of a call.
   using AllCompiled = std::vector<std::shared_ptr<Compiled>>;
-  AllCompiled compiled(const Convolution& convolution) const;
-  AllCompiled compiled_as_given(const Convolution& convolution) const;
-  // Of the call's second input.
-  dnnl::memory::desc given_weights(const Convolution& convolution) const;
-  Repack repack(const Convolution& convolution, const AllCompiled& all) const;
-  // Of all shares of an image's or gradient's call, without the weights laid out anew.
-  Bytes share_scratch(const Convolution& convolution, const Shares& shares,
-                      const AllCompiled& all) const;
+  AllCompiled compiled(const Convolution& convolution, const std::vector<Convolution>& works) const;
+  struct Prepared;
+  Prepared prepare(const Convolution& convolution) const;
+  // Of all shares, without the weights laid out anew.
+  Bytes share_scratch(const Convolution& convolution, const Prepared& prepared) const;
   std::unique_ptr<Kernel> make_pooled(const Convolution& convolution, cpu::Isa isa) const;
   std::shared_ptr<Compiled> compiled_with(const Convolution& convolution,
                                           const dnnl::memory::desc& weights,

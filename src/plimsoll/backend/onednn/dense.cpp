@@ -132,14 +132,6 @@ struct CutOperand {
   }
 };
 
-// Row stride of a cut operand: all dimensions but the last are dense among themselves.
-int64_t row_stride(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) {
-  for (size_t i = dims.size() - 1; i-- > 0;) {
-    if (dims[i] != 1) return strides[i];
-  }
-  return dims.back();
-}
-
 // The products of one share, and where its operands begin, in bytes.
 struct ShareRun {
   PrimitiveRun store;
@@ -391,13 +383,13 @@ std::unique_ptr<Kernel> DenseLayers::make(const Dense& d, const KernelRequest& r
       forward ? request.output_strides[0] : request.input_strides[rows_input];
   CutOperand weight{d.inner, d.units, d.units};
   if (d.kind != DenseKind::kGradKernel) {
-    weight.stride = row_stride(request.input_dims[1], request.input_strides[1]);
+    weight.stride = cpu::row_stride(request.input_dims[1], request.input_strides[1]);
   } else if (!request.output_dims[0].empty()) {
-    weight.stride = row_stride(request.output_dims[0], request.output_strides[0]);
+    weight.stride = cpu::row_stride(request.output_dims[0], request.output_strides[0]);
   }
   return std::make_unique<CutDenseKernel>(
       std::move(block), d, cut_scratch(d, primitives), weight,
-      CutOperand{d.rows, d.units, row_stride(row_dims, row_strides)});
+      CutOperand{d.rows, d.units, cpu::row_stride(row_dims, row_strides)});
 }
 
 }  // namespace plimsoll::backend::onednn

@@ -24,11 +24,11 @@ bool is_slow(const Compiled& compiled);
 
 class Repack {
  public:
+  Repack() = default;
   // Works that want `given` take it as it is.
   Repack(const dnnl::memory::desc& given, std::span<const std::shared_ptr<Compiled>> works,
          bool given_packed);
 
-  bool needed() const { return !layouts_.empty(); }
   Bytes scratch() const { return scratch_; }
 
   // It in a kernel, whose scratch has it from `begin` on.
