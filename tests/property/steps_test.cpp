@@ -8,6 +8,9 @@
 #include "base/tensor_io.h"
 #include "exec/measure.h"
 #include "graph/text.h"
+#include "layers/losses.h"
+#include "layers/programs.h"
+#include "ops/fuse/fuse.h"
 #include "ops/registry.h"
 #include "plan/planner.h"
 #include "plan/validator.h"
@@ -96,6 +99,94 @@ TEST_P(Steps, TouchThePagesOfThePlan) {
     EXPECT_EQ(pages.unplanned, 0) << chosen.arena_bytes.count();
     EXPECT_LE(executor.measured_arena_bytes(), chosen.arena_bytes);
   }
+}
+
+using layers::Config;
+
+constexpr int64_t kSmallObjects = 4 << 10;  // bookkeeping
+
+// Layers that a vendor's library may compute, at sizes where it cuts and packs.
+layers::Model image_model() {
+  layers::Model model("images", layers::ModelKind::kSequential);
+  model.add_input(Config::Object{{"batch_shape", Config::Array{Config(), 33, 33, 3}}});
+  const Config three = Config::Array{3, 3};
+  model.append("Conv2D", Config::Object{{"filters", 48}, {"kernel_size", three}, {"strides", 2}});
+  model.append("BatchNormalization", Config::Object{});
+  model.append("ReLU", Config::Object{});
+  model.append("Conv2D", Config::Object{{"filters", 96}, {"kernel_size", 1}, {"strides", 2}});
+  model.append("Conv2D", Config::Object{{"filters", 40}, {"kernel_size", 1}});
+  model.append("SeparableConv2D", Config::Object{{"filters", 64}, {"kernel_size", three}});
+  model.append("Conv2DTranspose", Config::Object{{"filters", 32}, {"kernel_size", three}});
+  model.append(
+      "Conv2D",
+      Config::Object{
+          {"filters", 32}, {"kernel_size", three}, {"activation", "relu"}, {"padding", "same"}});
+  model.append("MaxPooling2D", Config::Object{});
+  model.append("Flatten", Config::Object{});
+  model.append("Dense", Config::Object{{"units", 300}, {"activation", "relu"}});
+  model.append("Dense", Config::Object{{"units", 10}, {"activation", "softmax"}});
+  return model;
+}
+
+layers::Model text_model() {
+  layers::Model model("text");
+  const layers::Tensor tokens = model.add_input(
+      Config::Object{{"batch_shape", Config::Array{Config(), 70}}, {"dtype", "int32"}});
+  const auto call = [&](std::string_view kind, const Config& config,
+                        const std::vector<layers::Tensor>& inputs) {
+    return model.call(model.add_layer(kind, config), inputs)[0];
+  };
+  layers::Tensor x =
+      call("Embedding", Config::Object{{"input_dim", 50}, {"output_dim", 96}}, {tokens});
+  x = call("MultiHeadAttention", Config::Object{{"num_heads", 3}, {"key_dim", 32}}, {x, x});
+  x = call("LayerNormalization", Config::Object{}, {x});
+  x = call("Conv1D", Config::Object{{"filters", 64}, {"kernel_size", 5}}, {x});
+  x = call("LSTM", Config::Object{{"units", 80}}, {x});
+  x = call("Dense", Config::Object{{"units", 50}, {"activation", "softmax"}}, {x});
+  model.set_outputs({x});
+  return model;
+}
+
+// Packing buffers of a product would be in nobody's plan (C1).
+TEST_P(Steps, TakeNothingLargeFromTheHeap) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer's heap is not watched";
+#endif
+  const auto backend =
+      backend::make_backend(GetParam(), {.threads = 2, .block_set = 0, .caps = {}});
+  for (const layers::Model& model : {image_model(), text_model()}) {
+    SCOPED_TRACE(model.name());
+    layers::CompileOptions compile;
+    compile.optimizer = layers::parse_optimizer("adam");
+    compile.losses = {layers::parse_loss("SparseCategoricalCrossentropy")};
+    graph::ProgramSet programs =
+        layers::build_programs(model, compile, {.train = 32, .train_tail = 5, .evaluate = 32}).set;
+    for (graph::Program& program : programs.programs) {
+      program.graph = ops::fuse(program.graph, ops::registry(), backend->offers());
+      program.graph = ops::insert_packs(program.graph, ops::registry(),
+                                        [&](const graph::Graph& graph, graph::NodeId node) {
+                                          return backend->packs(graph, node);
+                                        });
+    }
+    const plan::PlanOutcome outcome =
+        plan::make_plan(programs, backend->catalog(), {.max_steps = 1000, .gap = Bytes()});
+    const plan::Plan plan = outcome.fits()->plan;
+    exec::Executor executor(programs, plan, *backend);
+    NoSink sink;
+    for (int pass = 0; pass < 2; ++pass) {
+      if (pass == 1) toys::forget_largest_block();
+      for (size_t p = 0; p < programs.programs.size(); ++p) {
+        if (programs.programs[p].name == "initialize") continue;
+        ZeroSource source(programs.programs[p].graph);
+        executor.run(p, {.step = pass}, &source, &sink);
+      }
+    }
+    EXPECT_LE(toys::largest_block(), kSmallObjects);
+  }
+  toys::forget_largest_block();
+  void* volatile large = std::malloc(kSmallObjects + 1);  // volatile: it is really taken
+  std::free(large);
+  EXPECT_GT(toys::largest_block(), kSmallObjects);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Steps, ::testing::ValuesIn([] {
