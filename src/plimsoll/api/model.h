@@ -36,6 +36,8 @@ struct RunOptions {
   int threads = 0;                // 0: what the process may use
   uint64_t seed = 0;              // of initial weights
   std::string backend{};          // "onednn", "reference", "null"; empty: the default
+  std::string times{};            // as in FitOptions
+  bool tune = false;
 };
 
 // By name, in Keras's order; the loss first.
@@ -57,6 +59,10 @@ struct FitOptions {
   uint64_t seed = 0;  // of initial weights, dropout and the order of samples
   int threads = 0;    // 0: what the process may use
   std::string backend{};
+  // Plans are chosen by times that were measured on this machine: the folder of such files; "none":
+  // by a model of processors; empty: the user's cache folder. They never change a result.
+  std::string times{};
+  bool tune = false;      // measures first, within the limit, and keeps that there
   bool progress = false;  // a line on standard error
   // A folder for checkpoints of the run; how often ("500steps", "10min", …; empty: every epoch and
   // every 10 minutes); how many stay; whether to go on from the newest of them.

@@ -53,6 +53,8 @@ class Model::Impl {
     std::optional<Bytes> memory;
     int threads = 0;
     std::string backend;
+    std::string times;
+    bool tune = false;
     uint64_t seed = 0;
     int64_t train_rows = 0;
     int64_t evaluate_rows = 0;

@@ -21,6 +21,7 @@ train::SessionOptions session_options(const RunOptions& options) {
   session.threads = options.threads;
   session.backend = options.backend;
   session.seed = options.seed;
+  session.times = train::named_times(options.times, options.tune);
   return session;
 }
 
@@ -159,6 +160,7 @@ PlanAnswer Model::Impl::plan(const RunOptions& options) const {
   request.backend = options.backend;
   request.threads = options.threads;
   request.seed = options.seed;
+  request.times = train::named_times(options.times, options.tune);
   layers::BatchSizes batches;
   batches.train = options.batch;
   const layers::CompileOptions& compile = need_compile("plan");
@@ -190,6 +192,8 @@ void Model::Impl::start_fit(const FitKey& key) {
   options.memory = key.memory;
   options.threads = key.threads;
   options.backend = key.backend;
+  options.times = key.times;
+  options.tune = key.tune;
   options.seed = key.seed;
   train::RowCounts rows;
   rows.train = key.train_rows;
@@ -204,6 +208,8 @@ train::Session& Model::Impl::start_steps(const TrainerOptions& options, Bytes da
   key.memory = options.memory;
   key.threads = options.threads;
   key.backend = options.backend;
+  key.times = options.times;
+  key.tune = options.tune;
   key.seed = options.seed;
   key.train_rows = key.evaluate_rows = options.batch + options.short_batch;
   key.data = data;
@@ -222,6 +228,8 @@ History Model::Impl::fit(data::Dataset& dataset, data::Dataset* validation,
   key.memory = options.memory;
   key.threads = options.threads;
   key.backend = options.backend;
+  key.times = options.times;
+  key.tune = options.tune;
   key.seed = options.seed;
   key.train_rows = dataset.row_count();
   key.data = dataset.resident_bytes();

@@ -35,6 +35,8 @@ struct TrainerOptions {
   uint64_t seed = 0;              // of initial weights and dropout
   int threads = 0;                // 0: what the process may use
   std::string backend{};
+  std::string times{};  // as in FitOptions
+  bool tune = false;
   std::function<void(const std::string&)> on_notice{};  // a sentence or more, of resume
 };
 

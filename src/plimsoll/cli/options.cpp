@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 
-#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process_memory.h"
@@ -141,11 +140,6 @@ std::string saved_plan(const ModelOptions& options) {
   return options.plan.empty() ? "" : read_text_file(options.plan, kMostBytes);
 }
 
-train::TimesOptions times_options(const ModelOptions& options) {
-  if (options.times == "none") return {"", options.tune};
-  return {options.times.empty() ? user_cache_folder() : options.times, options.tune};
-}
-
 namespace {
 
 // What is wrong with a size is told of the option that it was given to.
@@ -198,7 +192,7 @@ train::SessionOptions session_options(const ModelOptions& options,
   session.plan_extends = !options.plan_time;
   session.max_slowdown = max_slowdown(options);
   session.without = options.without;
-  session.times = times_options(options);
+  session.times = train::named_times(options.times, options.tune);
   session.saved_plan = saved_plan(options);
   return session;
 }

@@ -62,7 +62,6 @@ int64_t plan_steps(const ModelOptions& options);
 std::optional<double> max_slowdown(const ModelOptions& options);
 // The text of --plan; empty: none.
 std::string saved_plan(const ModelOptions& options);
-train::TimesOptions times_options(const ModelOptions& options);
 std::optional<Bytes> memory_limit(const ModelOptions& options);
 // What is told where planning takes long: "planning within 64 MiB".
 std::string planning_text(std::optional<Bytes> limit);

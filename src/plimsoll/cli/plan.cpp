@@ -51,7 +51,7 @@ int run(const PlanOptions& options) {
   request.max_slowdown = max_slowdown(options.model);
   request.without = options.model.without;
   request.why = options.why;
-  request.times = times_options(options.model);
+  request.times = train::named_times(options.model.times, options.model.tune);
   request.saved_plan = saved_plan(options.model);
   request.spill = spill_use(options.model);
   request.spill_directory = options.data.data.set.spill_directory;

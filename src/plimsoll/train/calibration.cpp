@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/cache_folder.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -93,6 +94,11 @@ bool read_line(std::string_view line, KernelTimes& times) {
 void warn(const std::string& text) { log(LogLevel::kWarning, "measured times: " + text); }
 
 }  // namespace
+
+TimesOptions named_times(const std::string& name, bool tune) {
+  if (name == "none") return {"", tune};
+  return {name.empty() ? user_cache_folder() : name, tune};
+}
 
 std::string times_fingerprint(const std::string& kernel_set) {
   return kernel_set.substr(0, kernel_set.find(';')) + " " + read_processor_name();

@@ -30,6 +30,9 @@ struct TimesOptions {
   std::shared_ptr<const backend::KernelTimes> known = {};  // what was found there, once asked
 };
 
+// `name`: a folder, "none", or empty: the user's cache folder.
+TimesOptions named_times(const std::string& name, bool tune);
+
 // What times hold for: of a kernel set, whatever its blocks are, and this processor.
 std::string times_fingerprint(const std::string& kernel_set);
 // The file's path in `folder`.

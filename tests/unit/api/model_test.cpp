@@ -125,6 +125,27 @@ TEST(ApiModel, PlanAnswersWithAValue) {
   EXPECT_EQ(tight.smallest_feasible, free.smallest_feasible);
 }
 
+TEST(ApiModel, PlansGoByTimesThatWereMeasured) {
+  const TemporaryFolder folder;
+  const Points points;
+  RunOptions run = kRun;
+  run.times = folder.path();
+  EXPECT_NE(small_model().plan(run).text.find("of the model"), std::string::npos);
+  FitOptions options = epochs(2);
+  options.times = "none";
+  Sequential model = small_model();
+  model.fit(points.dataset(), options);
+  const std::vector<float> expected = all_weights(model);
+  options.times = folder.path();
+  options.tune = true;
+  Sequential tuned = small_model();
+  tuned.fit(points.dataset(), options);
+  EXPECT_EQ(all_weights(tuned), expected);
+  EXPECT_NE(small_model().plan(run).text.find("measured here on"), std::string::npos);
+  run.times = "none";
+  EXPECT_NE(small_model().plan(run).text.find("of the model"), std::string::npos);
+}
+
 TEST(ApiModel, FitThrowsWhereTheLimitCannotBeMetAndChangesNothing) {
   const Points points;
   Sequential model = small_model();
