@@ -32,6 +32,9 @@ struct PatchShape {
   int64_t stride_rows = 1;
   int64_t stride_columns = 1;
   int64_t channels = 1;
+  int64_t list_windows = 16;  // of a list of the kernel gradient
+  int64_t source_windows =
+      1;  // whose lists the source gradient goes through a patch's columns with
 
   int64_t patch() const { return kernel_rows * row; }  // of one filter
   // Source rows under the windows of one pooled row, and under one position's patch.
@@ -41,12 +44,17 @@ struct PatchShape {
 
 // Vectors of every variant divide this.
 inline constexpr int64_t kWidestVector = 16;
-// Filters in a list, windows of a list.
+// Filters in a list, the most windows of a list.
 inline constexpr int64_t kListFilters = 16;
-inline constexpr int64_t kListWindows = 16;
+inline constexpr int64_t kMostListWindows = 64;
+inline constexpr int64_t kMostSourceWindows = 16;
 
-// Room for the filters of a window by the position that wins, with a vector behind each list.
-inline int64_t source_list(const PatchShape& s) { return s.taps * (s.filters + kWidestVector); }
+// Room for the filters of a window by the position that wins, or by none, with a vector behind each
+// list.
+inline int64_t window_lists(const PatchShape& s) {
+  return (s.taps + 1) * (s.filters + kWidestVector);
+}
+inline int64_t source_list(const PatchShape& s) { return s.source_windows * window_lists(s); }
 
 // Pools rows of a convolution's result, as long as that is in a cache.
 class ConvPooling {

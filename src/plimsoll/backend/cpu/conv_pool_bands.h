@@ -52,6 +52,7 @@ struct PooledBands {
                    geometry.conv.columns().size;
     const double products = static_cast<double>(samples * geometry.rows() * geometry.columns()) *
                             static_cast<double>(shape.filters * shape.patch());
+    find_windows(options.isa);
     threads = products < kProductsWorthATeam ? 1 : options.threads;
   }
 
@@ -99,6 +100,21 @@ struct PooledBands {
   }
 
  private:
+  // Vectors of AVX-512 hold a patch's rows whole, and lists that are short. Others go through more
+  // windows for each load of sums: of the kernel as far as a band of them lies in the first cache,
+  // and of the source with as much of the kernel as lies there.
+  void find_windows(Isa isa) {
+    constexpr int64_t kFirstCache = 32 << 10;
+    if (isa == Isa::kAvx512) return;
+    const int64_t window =
+        shape.band_rows() * shape.pool_columns * shape.stride_columns * shape.channels * kFloat;
+    shape.list_windows = kMostListWindows;
+    while (shape.list_windows > 16 && shape.list_windows * window > kFirstCache) {
+      shape.list_windows /= 2;
+    }
+    shape.source_windows = kMostSourceWindows;
+  }
+
   template <typename Number, typename Copy>
   void fill_rows(int64_t top, Number* band, const Copy& copy) const noexcept {
     const int64_t count = held_columns() * shape.channels;

@@ -90,11 +90,12 @@ inline void add_list(int64_t rows, int64_t row, const float* values, const int32
 // where their patches lie in the kernel. Up to a vector behind each list is written to.
 inline void list_filters(const PatchShape& s, const float* d, const uint8_t* winner, int64_t most,
                          float* values, int32_t* offsets, int64_t* counts) {
-  for (int64_t t = 0; t < s.taps; ++t) counts[t] = 0;
+  for (int64_t t = 0; t <= s.taps; ++t) counts[t] = 0;
   int64_t first = 0;
-#if PLIMSOLL_LANES == 16
+#if PLIMSOLL_LANES >= 8
   const auto patch = static_cast<int32_t>(s.patch());
-  Ints offset = Ints{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} * patch;
+  Ints offset;
+  for (int32_t i = 0; i < kLanes; ++i) offset[i] = i * patch;
   for (; first + kLanes <= s.filters; first += kLanes, offset += kLanes * patch) {
     const Floats v = load(d + first);
     const Ints wins = load_winners(winner + first);
@@ -108,8 +109,7 @@ inline void list_filters(const PatchShape& s, const float* d, const uint8_t* win
   }
 #endif
   for (int64_t f = first; f < s.filters; ++f) {
-    const int64_t list = winner[f];
-    if (list >= s.taps) continue;
+    const int64_t list = winner[f] < s.taps ? winner[f] : s.taps;  // no branch: half go each way
     const int64_t at = list * most + counts[list]++;
     values[at] = d[f];
     offsets[at] = static_cast<int32_t>(f * s.patch());

@@ -16,10 +16,10 @@ void add_kernel_gradient(const PatchShape& s, const Number* band, int64_t band_r
   }
   for (int64_t t = s.taps; t < 256; ++t) tap_offset[t] = 0;
   const auto step = static_cast<int32_t>(s.pool_columns * s.stride_columns * s.channels);
-  Number values[kListFilters][kListWindows];
-  int32_t offsets[kListFilters][kListWindows];
-  for (int64_t first = 0; first < windows; first += kListWindows) {
-    const int64_t last = first + kListWindows < windows ? first + kListWindows : windows;
+  Number values[kListFilters][kMostListWindows];
+  int32_t offsets[kListFilters][kMostListWindows];
+  for (int64_t first = 0; first < windows; first += s.list_windows) {
+    const int64_t last = first + s.list_windows < windows ? first + s.list_windows : windows;
     for (int64_t group = begin; group < end; group += kListFilters) {
       const int64_t filters = group + kListFilters < end ? kListFilters : end - group;
       int64_t counts[kListFilters] = {};
@@ -64,20 +64,33 @@ void add_source_gradient(const PatchShape& s, const Number* kernel, const Number
                          int64_t end_row, Number* values, int32_t* offsets, float* band,
                          int64_t band_row) {
   const int64_t step = s.pool_columns * s.stride_columns * s.channels;
-  const int64_t most = source_list(s) / s.taps;
-  int64_t counts[256];
-  for (int64_t w = 0; w < windows; ++w) {
-    list_filters(s, dy + w * s.filters, winners + w * s.filters, most, values, offsets, counts);
-    for (int64_t t = 0; t < s.taps; ++t) {
-      const int64_t top = t / s.pool_columns * s.stride_rows;
-      const int64_t skipped = first_row > top ? first_row - top : 0;
-      const int64_t bottom = top + s.kernel_rows < end_row ? top + s.kernel_rows : end_row;
-      if (bottom <= top + skipped) continue;
-      add_list(bottom - top - skipped, s.row, values + t * most, offsets + t * most, counts[t],
-               kernel + skipped * s.row, s.row,
-               band + (top + skipped) * band_row + w * step +
-                   t % s.pool_columns * s.stride_columns * s.channels,
-               band_row);
+  const int64_t most = s.filters + kWidestVector;
+  const int64_t lists = window_lists(s);
+  const int64_t numbers = s.source_windows == 1 ? s.row : kMostColumns * kLanes;
+  int64_t counts[kMostSourceWindows][257];
+  for (int64_t first = 0; first < windows; first += s.source_windows) {
+    const int64_t count = windows - first < s.source_windows ? windows - first : s.source_windows;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t at = (first + i) * s.filters;
+      list_filters(s, dy + at, winners + at, most, values + i * lists, offsets + i * lists,
+                   counts[i]);
+    }
+    for (int64_t column = 0; column < s.row; column += numbers) {
+      const int64_t row = s.row - column < numbers ? s.row - column : numbers;
+      for (int64_t i = 0; i < count; ++i) {
+        for (int64_t t = 0; t < s.taps; ++t) {
+          const int64_t top = t / s.pool_columns * s.stride_rows;
+          const int64_t skipped = first_row > top ? first_row - top : 0;
+          const int64_t bottom = top + s.kernel_rows < end_row ? top + s.kernel_rows : end_row;
+          if (bottom <= top + skipped) continue;
+          const int64_t at = i * lists + t * most;
+          add_list(bottom - top - skipped, row, values + at, offsets + at, counts[i][t],
+                   kernel + skipped * s.row + column, s.row,
+                   band + (top + skipped) * band_row + (first + i) * step +
+                       t % s.pool_columns * s.stride_columns * s.channels + column,
+                   band_row);
+        }
+      }
     }
   }
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "backend/cpu/isa.h"
+#include "backend/cpu/lane_order.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #include <immintrin.h>

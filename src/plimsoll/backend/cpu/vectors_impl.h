@@ -85,12 +85,30 @@ inline Ints lanes_in_front(Lanes lanes, Ints v) {
   return reinterpret_cast<Ints>(_mm512_maskz_compress_epi32(lanes, reinterpret_cast<__m512i>(v)));
 }
 inline int64_t count_lanes(Lanes lanes) { return __builtin_popcount(lanes); }
-inline void store_ints(int32_t* to, Ints v) { __builtin_memcpy(to, &v, sizeof(v)); }
 // Lane by lane number `at` of the two vectors, one behind the other.
 inline Floats pick(Floats first, Floats second, Ints at) {
   return _mm512_permutex2var_ps(first, reinterpret_cast<__m512i>(at), second);
 }
 #endif
+#if PLIMSOLL_LANES == 8
+inline uint32_t lane_bits(Lanes lanes) {
+  return static_cast<uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(lanes)));
+}
+inline __m256i lane_order(Lanes lanes) {
+  const auto order = static_cast<int64_t>(kLaneOrder[lane_bits(lanes)]);
+  return _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(order));
+}
+// Those lanes in front, in their order; any behind.
+inline Floats lanes_in_front(Lanes lanes, Floats v) {
+  return _mm256_permutevar8x32_ps(v, lane_order(lanes));
+}
+inline Ints lanes_in_front(Lanes lanes, Ints v) {
+  const auto numbers = reinterpret_cast<__m256i>(v);
+  return reinterpret_cast<Ints>(_mm256_permutevar8x32_epi32(numbers, lane_order(lanes)));
+}
+inline int64_t count_lanes(Lanes lanes) { return __builtin_popcount(lane_bits(lanes)); }
+#endif
+inline void store_ints(int32_t* to, Ints v) { __builtin_memcpy(to, &v, sizeof(v)); }
 inline Ints load_winners(const uint8_t* from) {
   SmallInts v;
   __builtin_memcpy(&v, from, sizeof(v));

@@ -28,6 +28,8 @@ constexpr double kMemoryBytesPerSecond = 2e10;
 constexpr double kCacheBytesPerSecond = 5e10;
 
 constexpr int64_t kMostSamples = 64;
+// The same of dense layers that pack their weights in every call (cpu/packed_product.h).
+constexpr int64_t kMostPackedSamples = 128;
 // A dense layer reuses its weights over so many rows at least, while that stays in the caches.
 constexpr int64_t kLeastDenseRows = 16;
 constexpr double kWeightGradientCallBytes = 8 << 20;
@@ -38,7 +40,7 @@ constexpr double kCallBytes = 8 << 20;
 // Rows of a call over which the weights of many classes are read and their gradient is written.
 constexpr int64_t kClassifierRows = 512;
 
-enum class Weight : uint8_t { kLight, kDense, kConvolution, kRecurrent };
+enum class Weight : uint16_t { kLight, kDense, kConvolution, kRecurrent };
 
 Weight weight_of(const graph::Node& node) {
   const std::string_view op = node.op->name();
@@ -130,13 +132,14 @@ int64_t Blocks::preferred_dense(const Graph& graph, NodeId node) const {
     const double samples = static_cast<double>(kClassifierRows) / static_cast<double>(rows);
     return power_within(power_from(samples), bytes, kCallBytes);
   }
-  const int64_t roomy = power_within(kMostSamples, bytes, caches_bytes_ / 4);
-  // Long rows: to the brim, since the weights they meet are as long. Products of our own read them
-  // in pieces (cpu/packed_product.h), for which the last cache will do.
+  // Products of our own read weights and rows in pieces (cpu/packed_product.h), for which the last
+  // cache will do.
   const bool pieces = pieces_from_ > 0 && units_of(graph, node) >= pieces_from_;
-  const double brim = caches_bytes_ * 7 / 8;
-  return std::max(roomy, power_within(kLeastDenseRows, bytes,
-                                      pieces ? std::max(brim, last_cache_bytes_ / 8) : brim));
+  const int64_t roomy = pieces ? power_within(kMostPackedSamples, bytes, caches_bytes_)
+                               : power_within(kMostSamples, bytes, caches_bytes_ / 4);
+  // Long rows: to the brim, since the weights they meet are as long.
+  const double brim = std::max(caches_bytes_ * 7 / 8, pieces ? last_cache_bytes_ / 8 : 0);
+  return std::max(roomy, power_within(kLeastDenseRows, bytes, brim));
 }
 
 int64_t Blocks::preferred_recurrent(const Graph& graph, NodeId node) const {
@@ -166,13 +169,13 @@ int64_t Blocks::find_ceiling(const Graph& graph, NodeId node, bool dense_only,
     NodeId node;
     bool dense_only;
   };
-  const auto at = [&known](const Visit& visit) -> int8_t& {
+  const auto at = [&known](const Visit& visit) -> int16_t& {
     Ceiling& ceiling = known[visit.node.index()];
     return visit.dense_only ? ceiling.of_dense : ceiling.of_all;
   };
   const auto preferred_of = [&](NodeId heavy) {
-    int8_t& own = known[heavy.index()].own;
-    if (own == 0) own = static_cast<int8_t>(preferred(graph, heavy));
+    int16_t& own = known[heavy.index()].own;
+    if (own == 0) own = static_cast<int16_t>(preferred(graph, heavy));
     return own;
   };
   std::vector<Visit> stack = {{node, dense_only}};
@@ -180,7 +183,7 @@ int64_t Blocks::find_ceiling(const Graph& graph, NodeId node, bool dense_only,
     const Visit visit = stack.back();
     const size_t depth = stack.size();
     ++visits_;
-    int8_t least = kMostSamples;
+    int16_t least = kMostPackedSamples;
     for (graph::ValueId input : graph.node(visit.node).inputs) {
       const graph::Value& value = graph.value(input);
       if (value.kind != graph::ValueKind::kNode || !value.type.shape.has_batch()) continue;

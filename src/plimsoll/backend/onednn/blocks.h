@@ -39,9 +39,9 @@ class Blocks {
  private:
   // Of a node, all of it powers of two; 0: not known yet.
   struct Ceiling {
-    int8_t own = 0;       // what it prefers
-    int8_t of_all = 0;    // the least among the heavy nodes above it
-    int8_t of_dense = 0;  // where dense layers alone count
+    int16_t own = 0;       // what it prefers
+    int16_t of_all = 0;    // the least among the heavy nodes above it
+    int16_t of_dense = 0;  // where dense layers alone count
   };
   using Ceilings = std::vector<Ceiling>;
   struct Memory {
