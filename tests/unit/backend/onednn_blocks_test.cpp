@@ -114,12 +114,15 @@ TEST(OnednnBlocks, DenseLayersBehindALongOneTakeItsRows) {
   EXPECT_EQ(batch_extent(blocks, s4, "loss"), 64);
 }
 
-TEST(OnednnBlocks, WithoutAvx512LongRowsLieInTheLastCache) {
+TEST(OnednnBlocks, WithoutAvx512MoreRowsMeetTheWeights) {
   CpuInfo cpu = two_cores();
   cpu.isa = "avx2";
   cpu.l2_bytes = 512_KiB;
   const Blocks blocks(cpu, options());
-  EXPECT_EQ(batch_extent(blocks, network(25088, 1, {}, {256}), "dense0"), 16);
+  const Graph s4 = network(1000, 1, {}, {128, 1});
+  EXPECT_EQ(batch_extent(blocks, s4, "dense0"), 128);
+  // Long rows lie in the last cache.
+  EXPECT_EQ(batch_extent(blocks, network(25088, 1, {}, {256}), "dense0"), 32);
   // One unit is another kernel's, to whose rows the second cache is near enough.
   EXPECT_EQ(batch_extent(blocks, network(25088, 1, {}, {1}), "dense0"), 8);
   cpu.l3_bytes = 8_MiB;

@@ -32,6 +32,7 @@ constexpr int64_t kMostSamples = 64;
 constexpr int64_t kMostPackedSamples = 128;
 // A dense layer reuses its weights over so many rows at least, while that stays in the caches.
 constexpr int64_t kLeastDenseRows = 16;
+constexpr int64_t kLeastPackedRows = 32;  // the same of those of kMostPackedSamples
 constexpr double kWeightGradientCallBytes = 8 << 20;
 // Samples of one thread that a step of a recurrent layer multiplies by each weight that it reads,
 // and what its call may hold.
@@ -139,7 +140,7 @@ int64_t Blocks::preferred_dense(const Graph& graph, NodeId node) const {
                                : power_within(kMostSamples, bytes, caches_bytes_ / 4);
   // Long rows: to the brim, since the weights they meet are as long.
   const double brim = std::max(caches_bytes_ * 7 / 8, pieces ? last_cache_bytes_ / 8 : 0);
-  return std::max(roomy, power_within(kLeastDenseRows, bytes, brim));
+  return std::max(roomy, power_within(pieces ? kLeastPackedRows : kLeastDenseRows, bytes, brim));
 }
 
 int64_t Blocks::preferred_recurrent(const Graph& graph, NodeId node) const {
