@@ -105,7 +105,7 @@ Graph training_graph(const Layer& layer) {
 }
 
 Graph prepared(const backend::Backend& backend, const Graph& graph) {
-  return ops::insert_packs(ops::fuse(graph, ops::registry(), backend.offers()), ops::registry(),
+  return ops::insert_packs(ops::fuse(graph, ops::registry(), backend.offers(), 1), ops::registry(),
                            [&](const Graph& g, NodeId node) { return backend.packs(g, node); });
 }
 

@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
   backend::KernelSetOptions options;
   options.threads = threads;
   const auto backend = backend::make_backend("onednn", options);
-  const graph::Graph fused = ops::fuse(training_step(), ops::registry(), backend->offers());
+  const graph::Graph fused = ops::fuse(training_step(), ops::registry(), backend->offers(), 1);
   const graph::Graph graph = ops::insert_packs(
       fused, ops::registry(),
       [&](const graph::Graph& g, NodeId node) { return backend->packs(g, node); });

@@ -20,6 +20,28 @@ Case optimizer(const std::string& name, const std::string& op, int slots, bool c
           }};
 }
 
+// The same with the gradient of a dense layer over `rows` of each sample (1: none of their own).
+Case dense_update(const std::string& name, const std::string& op, int slots, bool counts,
+                  Attributes attributes, int64_t rows, int64_t inner, int64_t units) {
+  return {.name = name, .build = [=](CaseBuilder& c) mutable {
+            const auto factor = [&](const char* what, int64_t width) {
+              const Dim last = Dim::constant(width);
+              return c.constant(what, rows == 1 ? Shape{Dim::batch(), last}
+                                                : Shape{Dim::batch(), Dim::constant(rows), last});
+            };
+            const Shape shape{Dim::constant(inner), Dim::constant(units)};
+            std::vector<ValueId> inputs = {factor("x", inner), factor("dy", units),
+                                           c.constant("w", shape)};
+            for (int i = 0; i < slots; ++i) {
+              inputs.push_back(c.constant("slot", shape, Fill::kPositive));
+            }
+            inputs.push_back(c.constant("learning_rate", Shape(), Fill::kPositive));
+            if (counts) inputs.push_back(c.integers("iterations", Shape(), DType::kInt64, 20));
+            attributes.set("optimizer", op);
+            c.call("dense_grad_update", inputs, attributes);
+          }};
+}
+
 // What follows an update.
 Case constraint(const std::string& name, const std::string& op, Attributes attributes) {
   return {.name = name, .build = [=](CaseBuilder& c) {
@@ -70,6 +92,11 @@ std::vector<Case> optimizer_cases() {
                   {"min_value", 0.5},
                   {"max_value", 4.0},
                   {"rate", 0.75}}),
+      dense_update("dense_sgd", "sgd", 0, false, {}, 1, 9, 6),
+      dense_update("dense_adam", "adam", 2, true, adam, 1, 70, 23),
+      dense_update("dense_adamw_of_rows", "adam", 2, true, decayed, 3, 31, 40),
+      dense_update("dense_adagrad", "adagrad", 1, false, {{"epsilon", 1e-7}}, 1, 20, 17),
+      dense_update("dense_adam_in_tiles", "adam", 2, true, adam, 1, 55, 3000),
       optimizer("rmsprop", "rmsprop", 1, false, rmsprop),
       optimizer("rmsprop_momentum", "rmsprop_momentum", 2, false, rmsprop),
       optimizer("rmsprop_centered", "rmsprop_centered", 2, false, centered),

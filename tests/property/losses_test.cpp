@@ -67,7 +67,7 @@ graph::ProgramSet make_programs(const std::string& loss, const std::string& redu
                               .set;
   std::erase_if(set.programs, [](const auto& program) { return program.name == "initialize"; });
   for (graph::Program& program : set.programs) {
-    program.graph = ops::fuse(program.graph, ops::registry(), backend.offers());
+    program.graph = ops::fuse(program.graph, ops::registry(), backend.offers(), program.batch);
     program.graph = ops::insert_packs(
         program.graph, ops::registry(),
         [&](const graph::Graph& graph, graph::NodeId node) { return backend.packs(graph, node); });

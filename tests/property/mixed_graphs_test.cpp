@@ -33,8 +33,10 @@ Setting make_setting(const std::string& name, uint64_t seed, Random& random) {
       backend::make_backend(name, options),
       random_network(seed, {.one_image = seed % 5 == 4, .mixed = true, .groups = seed % 3 == 2}),
       {}};
+  ops::Offers offers = setting.backend->offers();
+  if (seed % 2 == 0) offers.dense_update = Bytes(1);  // as random_graphs_test.cpp has it
   for (graph::Program& program : setting.programs.programs) {
-    program.graph = ops::fuse(program.graph, ops::registry(), setting.backend->offers());
+    program.graph = ops::fuse(program.graph, ops::registry(), offers, 0);
     program.graph = ops::insert_packs(program.graph, ops::registry(),
                                       [&](const graph::Graph& graph, graph::NodeId node) {
                                         return setting.backend->packs(graph, node);

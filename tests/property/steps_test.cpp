@@ -162,7 +162,7 @@ TEST_P(Steps, TakeNothingLargeFromTheHeap) {
     graph::ProgramSet programs =
         layers::build_programs(model, compile, {.train = 32, .train_tail = 5, .evaluate = 32}).set;
     for (graph::Program& program : programs.programs) {
-      program.graph = ops::fuse(program.graph, ops::registry(), backend->offers());
+      program.graph = ops::fuse(program.graph, ops::registry(), backend->offers(), program.batch);
       program.graph = ops::insert_packs(program.graph, ops::registry(),
                                         [&](const graph::Graph& graph, graph::NodeId node) {
                                           return backend->packs(graph, node);

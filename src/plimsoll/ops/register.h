@@ -32,6 +32,7 @@ void register_conv2d_pool(graph::OpRegistry& registry);
 void register_count(graph::OpRegistry& registry);
 void register_dense(graph::OpRegistry& registry);
 void register_dense_crossentropy(graph::OpRegistry& registry);
+void register_dense_grad_update(graph::OpRegistry& registry);
 void register_dense_loss(graph::OpRegistry& registry);
 void register_divide(graph::OpRegistry& registry);
 void register_dropout(graph::OpRegistry& registry);

@@ -35,6 +35,7 @@ graph::OpRegistry make_registry() {
   register_count(registry);
   register_dense(registry);
   register_dense_crossentropy(registry);
+  register_dense_grad_update(registry);
   register_dense_loss(registry);
   register_divide(registry);
   register_dropout(registry);

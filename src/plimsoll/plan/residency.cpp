@@ -160,7 +160,14 @@ void load_states(const ProgramFacts& facts, std::span<const StatePlacement> stat
   int number = 0;
   for (size_t s = 0; s < places.size(); ++s) {
     const graph::StateVariable& state = facts.graph().states[s];
-    if (!is_spilled(places[s]) || !state.incoming.valid()) continue;
+    if (!is_spilled(places[s])) continue;
+    if (!state.incoming.valid()) {
+      const InstanceId made = first[facts.graph().node(state.write).inputs[0].index()];
+      if (plan.instances[made.index()].space == Space::kState) {
+        plan.instances[made.index()].space = Space::kArena;
+      }
+      continue;
+    }
     const std::vector<Use>& readers = uses[state.incoming];
     if (readers.empty()) continue;
     InstanceId copy = first[state.incoming.index()];

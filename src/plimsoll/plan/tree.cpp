@@ -35,6 +35,7 @@ class TreeBuilder {
     loops_.resize(schedule.loops.size());
     computed_.resize(graph_.values.size());
     find_places(schedule.items, -1);
+    find_first_values();
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       if (graph_.values[v].kind == ValueKind::kInput) find_feeds(ValueId(v));
     }
@@ -58,6 +59,21 @@ class TreeBuilder {
         loops_[static_cast<size_t>(items[i].loop)] = place;
         find_places(schedule_.loops[static_cast<size_t>(items[i].loop)].items, items[i].loop);
       }
+    }
+  }
+
+  // Values that are made for a variable whose incoming value this program does not know: they are
+  // computed in its place.
+  void find_first_values() {
+    first_values_.resize(graph_.values.size());
+    for (const graph::StateVariable& state : graph_.states) {
+      if (!state.write.valid() || state.incoming.valid()) continue;
+      const ValueId value = graph_.node(state.write).inputs[0];
+      const graph::Value& v = graph_.value(value);
+      first_values_[value.index()] =
+          v.kind == ValueKind::kNode && nodes_[v.producer.index()].body < 0 &&
+          !graph_.node(v.producer).op->traits().view && facts_.users()[value.index()].size() == 1 &&
+          std::ranges::find(graph_.outputs, value) == graph_.outputs.end();
     }
   }
 
@@ -223,7 +239,8 @@ class TreeBuilder {
     const bool dead = std::ranges::none_of(node.outputs, is_used);
     for (ValueId output : node.outputs) {
       if (dead || is_used(output)) {
-        computed_[output.index()] = add_instance(output, 0, Space::kArena);
+        const bool first = first_values_[output.index()];
+        computed_[output.index()] = add_instance(output, 0, first ? Space::kState : Space::kArena);
       }
       call.outputs.push_back(computed_[output.index()]);
     }
@@ -243,6 +260,7 @@ class TreeBuilder {
   std::map<Place, std::vector<ValueId>> drains_;  // behind it
   std::vector<ValueId> drained_early_;
   std::map<std::pair<NodeId, ValueId>, InstanceId> fed_;
+  std::vector<bool> first_values_;
   std::vector<InstanceId> computed_;  // per value: what its producer writes, or its state's memory
   ProgramPlan plan_;
 };

@@ -78,7 +78,7 @@ class Lowering {
       : request_(request), fused_(layers::build_programs(model, compile, batches)) {
     const std::unique_ptr<backend::Backend> backend = make_backend(0);
     for (graph::Program& program : fused_.set.programs) {
-      program.graph = ops::fuse(program.graph, ops::registry(), backend->offers());
+      program.graph = ops::fuse(program.graph, ops::registry(), backend->offers(), program.batch);
     }
   }
 

@@ -262,7 +262,7 @@ std::unique_ptr<backend::Backend> make_onednn(int threads, int64_t batch_cap, in
 }
 
 Graph prepared(const backend::Backend& backend, const Graph& graph) {
-  return ops::insert_packs(ops::fuse(graph, ops::registry(), backend.offers()), ops::registry(),
+  return ops::insert_packs(ops::fuse(graph, ops::registry(), backend.offers(), 1), ops::registry(),
                            [&](const Graph& g, NodeId node) { return backend.packs(g, node); });
 }
 

@@ -42,7 +42,7 @@ int count(const Graph& graph, const std::string& op) {
 }
 
 Graph fused(const Graph& graph, const Offers& offers = kAll) {
-  Graph result = fuse(graph, registry(), offers);
+  Graph result = fuse(graph, registry(), offers, 1);
   EXPECT_EQ(graph::verify(result).value_or(""), "");
   EXPECT_EQ(graph::parse_graph(print(result), registry()), result);
   return result;

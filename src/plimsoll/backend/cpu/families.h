@@ -47,6 +47,8 @@ CpuKernel make_packed_dense(const NodeFacts& facts, const CpuOptions& options);
 // dense_grad_input over at most so many rows, not cut, with AVX-512.
 inline constexpr int64_t kMostTransposedRows = 128;
 CpuKernel make_transposed_dense(const NodeFacts& facts, const CpuOptions& options);
+// dense_grad_update.
+CpuKernel make_dense_grad_update(const NodeFacts& facts, const CpuOptions& options);
 // Optimizer updates.
 CpuKernel make_optimizer(const NodeFacts& facts, const CpuOptions& options);
 

@@ -86,7 +86,8 @@ class Onednn final : public Backend {
             .dense_relu = true,
             .conv2d_max_pool = true,
             .dense_crossentropy = true,
-            .kernel_gradient_bias = true};
+            .kernel_gradient_bias = true,
+            .dense_update = 4_MiB};
   }
   std::vector<ops::PackOffer> packs(const Graph& graph, NodeId node) const override {
     const std::optional<PackedLayout> layout = library_.wanted_layout(graph, node);

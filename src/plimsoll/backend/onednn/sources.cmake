@@ -22,6 +22,7 @@ set(onednn_sources
     cpu/attention.cpp
     cpu/cpu_kernels.cpp
     cpu/dense_crossentropy.cpp
+    cpu/dense_grad_update.cpp
     cpu/dense_shape.cpp
     cpu/moving.cpp
     cpu/node_facts.cpp

@@ -55,6 +55,7 @@ std::span<const KernelEntry> constraint_kernels();
 std::span<const KernelEntry> conv2d_kernels();
 std::span<const KernelEntry> conv2d_pool_kernels();
 std::span<const KernelEntry> dense_crossentropy_kernels();
+std::span<const KernelEntry> dense_grad_update_kernels();
 std::span<const KernelEntry> dense_kernels();
 std::span<const KernelEntry> dense_loss_kernels();
 std::span<const KernelEntry> elementwise_kernels();

@@ -40,7 +40,8 @@ ops::Offers reference_offers() {
           .dense_relu = true,
           .conv2d_max_pool = true,
           .dense_crossentropy = true,
-          .kernel_gradient_bias = true};
+          .kernel_gradient_bias = true,
+          .dense_update = 4_MiB};
 }
 
 ResidentBytes reference_resident_bytes(const graph::ProgramSet& programs) {

@@ -17,6 +17,7 @@ const KernelEntry* find_kernel(std::string_view op) {
                                conv2d_kernels(),
                                conv2d_pool_kernels(),
                                dense_crossentropy_kernels(),
+                               dense_grad_update_kernels(),
                                dense_kernels(),
                                dense_loss_kernels(),
                                elementwise_kernels(),

@@ -6,6 +6,7 @@
 #include "ops/fuse/classifier.h"
 #include "ops/fuse/pooled.h"
 #include "ops/fuse/rewrite.h"
+#include "ops/optimizer_op.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -17,9 +18,10 @@ using graph::ValueId;
 
 class Matcher {
  public:
-  Matcher(const Graph& graph, const Offers& offers)
+  Matcher(const Graph& graph, const Offers& offers, int64_t batch)
       : graph_(graph),
         offers_(offers),
+        batch_(batch),
         users_(find_users(graph)),
         group_(graph.nodes.size(), kNone) {
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -51,6 +53,7 @@ class Matcher {
     const std::string_view op = graph_.node(id).op->name();
     if (op == "conv2d") match_forward(id, offers_.conv2d_bias, offers_.conv2d_relu);
     if (op == "dense") match_forward(id, offers_.dense_bias, offers_.dense_relu);
+    if (op == "dense_grad_kernel" && match_update(id)) return;
     if (op == "conv2d_grad_kernel" || op == "dense_grad_kernel") match_kernel_gradient(id);
   }
 
@@ -111,6 +114,40 @@ class Matcher {
     }
   }
 
+  // The gradient of a large weight and the update that alone reads it.
+  bool match_update(NodeId id) {
+    const Node& node = graph_.node(id);
+    const graph::ValueType& weight = graph_.value(node.outputs[0]).type;
+    const Bytes bytes = tensor_bytes(weight.dtype, weight.shape, batch_);
+    if (offers_.dense_update == Bytes() || bytes < offers_.dense_update) return false;
+    if (node.attributes.get_bool("use_bias", false)) return false;
+    Bytes factors;
+    for (ValueId input : node.inputs) {
+      const graph::ValueType& type = graph_.value(input).type;
+      factors += tensor_bytes(type.dtype, type.shape, batch_);
+    }
+    const std::vector<NodeId>& users = users_[node.outputs[0].index()];
+    const auto& outputs = graph_.outputs;
+    if (2 * factors.count() > bytes.count() || users.size() != 1 ||
+        std::find(outputs.begin(), outputs.end(), node.outputs[0]) != outputs.end()) {
+      return false;
+    }
+    const Node& update = graph_.node(users[0]);
+    const auto* optimizer = dynamic_cast<const OptimizerOp*>(update.op);
+    if (optimizer == nullptr || update.inputs[1] != node.outputs[0] ||
+        std::ranges::count(update.inputs, node.outputs[0]) != 1) {
+      return false;
+    }
+    Group group{users[0],          "dense_grad_update", node.inputs,
+                update.attributes, update.outputs,      {id}};
+    group.members.push_back(users[0]);
+    group.attributes.set("optimizer", std::string(update.op->name()));
+    group.inputs.push_back(update.inputs[0]);
+    group.inputs.insert(group.inputs.end(), update.inputs.begin() + 2, update.inputs.end());
+    take(std::move(group));
+    return true;
+  }
+
   void take(Group group) {
     for (NodeId member : group.members) group_[member.index()] = static_cast<int>(groups_.size());
     groups_.push_back(std::move(group));
@@ -118,6 +155,7 @@ class Matcher {
 
   const Graph& graph_;
   const Offers& offers_;
+  int64_t batch_;
   std::vector<std::vector<NodeId>> users_;
   std::vector<int> group_;  // per node
   std::vector<Group> groups_;
@@ -125,8 +163,9 @@ class Matcher {
 
 }  // namespace
 
-Graph fuse(const Graph& graph, const graph::OpRegistry& registry, const Offers& offers) {
-  const Matcher matcher(graph, offers);
+Graph fuse(const Graph& graph, const graph::OpRegistry& registry, const Offers& offers,
+           int64_t batch) {
+  const Matcher matcher(graph, offers, batch);
   return Replay(graph, registry).run([&](Replay& replay, NodeId id) {
     const int index = matcher.group_of(id);
     if (index == Matcher::kNone) {

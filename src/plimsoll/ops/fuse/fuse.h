@@ -3,7 +3,7 @@
 // Graph rewrites before planning: what a backend offers, as data.
 //
 // A fused group is one node for everything that comes after (blocks, planning, execution), so
-// fusion happens once, after autodiff and before planning, and never depends on limit or batch.
+// fusion happens once, after autodiff and before planning, and never depends on the limit.
 // A rewrite merges nodes only where the values in between have no other reader, and keeps names:
 // the fused node is called as its last member was, so its output keeps its name too.
 
@@ -28,11 +28,15 @@ struct Offers {
   // dense + bias_add + sparse cross-entropy from logits, and their gradients, where logits are many
   bool dense_crossentropy = false;
   bool kernel_gradient_bias = false;  // *_grad_kernel + bias_grad of the same gradient
+  // dense_grad_kernel + the optimizer's update of a weight from so many bytes on, where that is at
+  // least twice what both factors of all samples take; none: of no weight.
+  Bytes dense_update{};
   friend bool operator==(const Offers&, const Offers&) = default;
 };
 
+// `batch`: samples of the program.
 graph::Graph fuse(const graph::Graph& graph, const graph::OpRegistry& registry,
-                  const Offers& offers);
+                  const Offers& offers, int64_t batch);
 
 // A packed form that a node's kernel wants for one of its weights, at every limit.
 struct PackOffer {
