@@ -163,7 +163,8 @@ Json explanation_json(const Run& run) {
 
 Json totals_json(const Run& run) {
   const std::vector<Sample>& samples = run.curve.samples();
-  const Sample last = samples.empty() ? Sample() : samples.back();
+  static const Sample kNone;
+  const Sample& last = samples.empty() ? kNone : samples.back();
   return {{"cpu_seconds", rounded(last.cpu_seconds)},
           {"major_faults", last.major_faults},
           {"minor_faults", last.minor_faults},
