@@ -69,6 +69,8 @@ std::vector<Case> conv2d_pool_cases() {
   const Stage strided{9, 10, 2, 4, {3, 2}, {2, 1}, {1, 0, 0, 1}, {1, 1}, {1, 3}};
   const Stage dilated{9, 9, 3, 4, {2, 3}, {1, 1}, {1, 2, 0, 1}, {3, 2}, {3, 2}};
   const Stage tall{9, 6, 56, 20, {5, 3}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {2, 2}};
+  const Stage pooled{11, 14, 5, 19, {3, 3}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {3, 3}};
+  const Stage pooled_more{14, 13, 12, 17, {3, 2}, {1, 1}, {1, 1, 0, 1}, {1, 1}, {4, 4}};
   Stage linear = wide;
   linear.relu = false;
   Stage bare = same;
@@ -85,6 +87,8 @@ std::vector<Case> conv2d_pool_cases() {
       fused("conv2d_pool_tall", tall, 2),
       fused("conv2d_pool_strided", strided),
       fused("conv2d_pool_dilated", dilated),
+      fused("conv2d_pool_nine", pooled),
+      fused("conv2d_pool_sixteen", pooled_more),
       fused("conv2d_pool_linear", linear),
       fused("conv2d_pool_bare", bare),
   };

@@ -49,6 +49,8 @@ TEST(DenseGradUpdate, TakesThePlaceOfTheGradientOfALargeWeight) {
   EXPECT_FALSE(merges(graph, Bytes(), 4));
   EXPECT_FALSE(merges(graph, weight + Bytes(1), 4));
   EXPECT_FALSE(merges(graph, weight, 5));  // 2 · 5 · 2 · 70 · 4 bytes of factors
+  EXPECT_FALSE(ops::fuse(graph, ops::registry(), {.dense_update = weight, .dense_update_rows = 41},
+                         4) != graph);
   EXPECT_FALSE(merges(build_case(update(true), DType::kFloat32).graph, weight, 4));
 }
 

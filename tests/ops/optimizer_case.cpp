@@ -20,26 +20,33 @@ Case optimizer(const std::string& name, const std::string& op, int slots, bool c
           }};
 }
 
-// The same with the gradient of a dense layer over `rows` of each sample (1: none of their own).
+// The same with the gradient of a dense layer over `rows` of each sample (1: none of their own; 2:
+// in the dimension of the batch).
 Case dense_update(const std::string& name, const std::string& op, int slots, bool counts,
-                  Attributes attributes, int64_t rows, int64_t inner, int64_t units) {
-  return {.name = name, .build = [=](CaseBuilder& c) mutable {
-            const auto factor = [&](const char* what, int64_t width) {
-              const Dim last = Dim::constant(width);
-              return c.constant(what, rows == 1 ? Shape{Dim::batch(), last}
-                                                : Shape{Dim::batch(), Dim::constant(rows), last});
-            };
-            const Shape shape{Dim::constant(inner), Dim::constant(units)};
-            std::vector<ValueId> inputs = {factor("x", inner), factor("dy", units),
-                                           c.constant("w", shape)};
-            for (int i = 0; i < slots; ++i) {
-              inputs.push_back(c.constant("slot", shape, Fill::kPositive));
-            }
-            inputs.push_back(c.constant("learning_rate", Shape(), Fill::kPositive));
-            if (counts) inputs.push_back(c.integers("iterations", Shape(), DType::kInt64, 20));
-            attributes.set("optimizer", op);
-            c.call("dense_grad_update", inputs, attributes);
-          }};
+                  Attributes attributes, int64_t rows, int64_t inner, int64_t units,
+                  int64_t batch = 5) {
+  return {.name = name,
+          .build =
+              [=](CaseBuilder& c) mutable {
+                const auto factor = [&](const char* what, int64_t width) {
+                  const Dim last = Dim::constant(width);
+                  if (rows == 2) return c.constant(what, {Dim::batch(2), last});
+                  return c.constant(what, rows == 1
+                                              ? Shape{Dim::batch(), last}
+                                              : Shape{Dim::batch(), Dim::constant(rows), last});
+                };
+                const Shape shape{Dim::constant(inner), Dim::constant(units)};
+                std::vector<ValueId> inputs = {factor("x", inner), factor("dy", units),
+                                               c.constant("w", shape)};
+                for (int i = 0; i < slots; ++i) {
+                  inputs.push_back(c.constant("slot", shape, Fill::kPositive));
+                }
+                inputs.push_back(c.constant("learning_rate", Shape(), Fill::kPositive));
+                if (counts) inputs.push_back(c.integers("iterations", Shape(), DType::kInt64, 20));
+                attributes.set("optimizer", op);
+                c.call("dense_grad_update", inputs, attributes);
+              },
+          .batch = batch};
 }
 
 // What follows an update.
@@ -96,6 +103,10 @@ std::vector<Case> optimizer_cases() {
       dense_update("dense_adam", "adam", 2, true, adam, 1, 70, 23),
       dense_update("dense_adamw_of_rows", "adam", 2, true, decayed, 3, 31, 40),
       dense_update("dense_adagrad", "adagrad", 1, false, {{"epsilon", 1e-7}}, 1, 20, 17),
+      dense_update("dense_adamax", "adamax", 2, true, adam, 1, 21, 8),
+      dense_update("dense_amsgrad", "adam_amsgrad", 3, true, adam, 2, 26, 18, 1),
+      dense_update("dense_sgd_many_rows", "sgd_momentum", 1, false, {{"momentum", 0.9}}, 1, 30, 35,
+                   300),
       dense_update("dense_adam_in_tiles", "adam", 2, true, adam, 1, 55, 3000),
       optimizer("rmsprop", "rmsprop", 1, false, rmsprop),
       optimizer("rmsprop_momentum", "rmsprop_momentum", 2, false, rmsprop),

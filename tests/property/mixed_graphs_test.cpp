@@ -35,6 +35,7 @@ Setting make_setting(const std::string& name, uint64_t seed, Random& random) {
       {}};
   ops::Offers offers = setting.backend->offers();
   if (seed % 2 == 0) offers.dense_update = Bytes(1);  // as random_graphs_test.cpp has it
+  offers.dense_update_rows = 0;
   for (graph::Program& program : setting.programs.programs) {
     program.graph = ops::fuse(program.graph, ops::registry(), offers, 0);
     program.graph = ops::insert_packs(program.graph, ops::registry(),

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -57,6 +56,7 @@ struct Setting {
     // Every other network updates all weights with their gradients; a batch of none has no factors
     // that would take more.
     if (seed % 2 == 0) offers.dense_update = Bytes(1);
+    offers.dense_update_rows = 0;
     for (graph::Program& program : programs.programs) {
       program.graph = ops::fuse(program.graph, ops::registry(), offers, 0);
       program.graph = ops::insert_packs(program.graph, ops::registry(), packs);
@@ -103,7 +103,7 @@ struct Techniques {
   int64_t clones = 0;
   int64_t in_file = 0;     // state variables
   int64_t in_loops = 0;    // updated row by row
-  int64_t merged = 0;      // updates with their gradients
+  int64_t merged = 0;      // of those, with the gradient
   int64_t moved = 0;       // other values in the file
   int64_t over_rows = 0;   // loops over the rows of images
   int64_t rows_moved = 0;  // transfers that say which rows a turn needs
@@ -116,11 +116,15 @@ struct Techniques {
     }
     for (size_t p = 0; p < plan.programs.size(); ++p) {
       const graph::Graph& graph = programs.programs[p].graph;
-      merged += std::ranges::count_if(graph.nodes, [](const graph::Node& node) {
-        return node.op->name() == "dense_grad_update";
-      });
       for (const plan::Loop& loop : plan.programs[p].loops) {
-        in_loops += loop.axis == "state_rows" ? 1 : 0;
+        if (loop.axis != "state_rows") continue;
+        ++in_loops;
+        for (const plan::Item& item : loop.items) {
+          const auto* call = std::get_if<plan::Call>(&item);
+          const bool is_merged =
+              call != nullptr && graph.node(call->node).op->name() == "dense_grad_update";
+          merged += is_merged ? 1 : 0;
+        }
       }
       for (const plan::Instance& instance : plan.programs[p].instances) {
         const graph::Value& value = graph.value(instance.value);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "backend/backends.h"
@@ -149,9 +150,7 @@ layers::Model text_model() {
 
 // Packing buffers of a product would be in nobody's plan (C1).
 TEST_P(Steps, TakeNothingLargeFromTheHeap) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizer's heap is not watched";
-#endif
+  if (!PLIMSOLL_WATCHES_HEAP) GTEST_SKIP() << "the sanitizer's heap is not watched";
   const auto backend =
       backend::make_backend(GetParam(), {.threads = 2, .block_set = 0, .caps = {}});
   for (const layers::Model& model : {image_model(), text_model()}) {
@@ -161,8 +160,11 @@ TEST_P(Steps, TakeNothingLargeFromTheHeap) {
     compile.losses = {layers::parse_loss("SparseCategoricalCrossentropy")};
     graph::ProgramSet programs =
         layers::build_programs(model, compile, {.train = 32, .train_tail = 5, .evaluate = 32}).set;
+    ops::Offers offers = backend->offers();
+    offers.dense_update = Bytes(1);
+    offers.dense_update_rows = 0;
     for (graph::Program& program : programs.programs) {
-      program.graph = ops::fuse(program.graph, ops::registry(), backend->offers(), program.batch);
+      program.graph = ops::fuse(program.graph, ops::registry(), offers, 0);
       program.graph = ops::insert_packs(program.graph, ops::registry(),
                                         [&](const graph::Graph& graph, graph::NodeId node) {
                                           return backend->packs(graph, node);
@@ -176,7 +178,6 @@ TEST_P(Steps, TakeNothingLargeFromTheHeap) {
     for (int pass = 0; pass < 2; ++pass) {
       if (pass == 1) toys::forget_largest_block();
       for (size_t p = 0; p < programs.programs.size(); ++p) {
-        if (programs.programs[p].name == "initialize") continue;
         ZeroSource source(programs.programs[p].graph);
         executor.run(p, {.step = pass}, &source, &sink);
       }
@@ -187,6 +188,34 @@ TEST_P(Steps, TakeNothingLargeFromTheHeap) {
   void* volatile large = std::malloc(kSmallObjects + 1);  // volatile: it is really taken
   std::free(large);
   EXPECT_GT(toys::largest_block(), kSmallObjects);
+}
+
+// Initial weights are computed in their variables' places: nothing else stands beside those.
+TEST_P(Steps, MakeFirstValuesInTheirPlaces) {
+  layers::CompileOptions compile;
+  compile.optimizer = layers::parse_optimizer("adam");
+  compile.losses = {layers::parse_loss("SparseCategoricalCrossentropy")};
+  const graph::ProgramSet programs =
+      layers::build_programs(image_model(), compile, {.train = 8, .evaluate = 8}).set;
+  const plan::PlanOutcome outcome =
+      plan::make_plan(programs, backend_->catalog(), {.max_steps = 1000, .gap = Bytes()});
+  const plan::Plan plan = outcome.fits()->plan;
+  size_t written = 0;
+  for (size_t p = 0; p < programs.programs.size(); ++p) {
+    const graph::Graph& graph = programs.programs[p].graph;
+    if (programs.programs[p].name != "initialize") continue;
+    for (const plan::Instance& instance : plan.programs[p].instances) {
+      const std::vector<graph::StateVariable>& states = graph.states;
+      const bool first = std::ranges::any_of(states, [&](const graph::StateVariable& state) {
+        return state.write.valid() && graph.node(state.write).inputs[0] == instance.value;
+      });
+      if (!first) continue;
+      ++written;
+      EXPECT_EQ(instance.space, plan::Space::kState) << graph.value(instance.value).name;
+    }
+    EXPECT_EQ(written, graph.states.size());
+  }
+  EXPECT_GT(written, 20u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Steps, ::testing::ValuesIn([] {

@@ -11,7 +11,7 @@ namespace {
 std::atomic<int64_t> allocations{0};
 std::atomic<int64_t> largest{0};
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if PLIMSOLL_WATCHES_HEAP
 void note(size_t bytes) {
   const auto size = static_cast<int64_t>(bytes);
   int64_t known = largest.load(std::memory_order_relaxed);
@@ -28,7 +28,7 @@ void forget_largest_block() { largest = 0; }
 
 }  // namespace plimsoll::toys
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if PLIMSOLL_WATCHES_HEAP
 
 // The program's own forms come before the C library's, for the libraries that it loads, too.
 #define PLIMSOLL_REPLACES extern "C" __attribute__((visibility("default")))

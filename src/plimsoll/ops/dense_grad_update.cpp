@@ -26,6 +26,10 @@ class DenseGradUpdate final : public NamedOp {
     expect_real(node, 0);
     expect_rank(node, 0, 2, kAnyRank);
     const ValueType& x = node.inputs[0];
+    if (!x.shape.has_batch()) {
+      refuse("a first factor of samples", "one without a batch",
+             "Leave the gradient and the update apart.");
+    }
     expect_rank(node, 1, x.shape.rank(), x.shape.rank());
     const Dim units = node.inputs[1].shape[last_dimension(x)];
     ValueType dy = x;
@@ -43,14 +47,10 @@ class DenseGradUpdate final : public NamedOp {
   }
 
   std::vector<Axis> axes(const NodeTypes& node) const override {
-    Axis batch{.name = std::string(graph::kBatchAxis),
-               .kind = AxisKind::kWhole,
-               .extent = node.inputs[0].shape[0],
-               .inputs = std::vector<AxisUse>(node.inputs.size()),
-               .outputs = std::vector<AxisUse>(node.outputs.size())};
-    batch.inputs[0].dimension = batch.inputs[1].dimension = 0;
     std::vector<Axis> axes = graph::state_rows_axis(node, node.inputs[kWeight]);
     axes[0].inputs[0].dimension = last_dimension(node.inputs[0]);
+    Axis batch = graph::batch_reduce_axis(node)[0];
+    batch.kind = AxisKind::kWhole;  // the update waits for the whole sum
     axes.insert(axes.begin(), std::move(batch));
     return axes;
   }

@@ -162,6 +162,7 @@ void load_states(const ProgramFacts& facts, std::span<const StatePlacement> stat
     const graph::StateVariable& state = facts.graph().states[s];
     if (!is_spilled(places[s])) continue;
     if (!state.incoming.valid()) {
+      if (!state.write.valid()) continue;
       const InstanceId made = first[facts.graph().node(state.write).inputs[0].index()];
       if (plan.instances[made.index()].space == Space::kState) {
         plan.instances[made.index()].space = Space::kArena;

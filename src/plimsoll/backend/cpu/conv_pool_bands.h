@@ -112,7 +112,15 @@ struct PooledBands {
     while (shape.list_windows > 16 && shape.list_windows * window > kFirstCache) {
       shape.list_windows /= 2;
     }
+    // Patches that registers hold whole go through in one turn.
+    constexpr int64_t kHeldWhole = 32;
+    constexpr int64_t kListBytes = 128 << 10;
+    if (shape.row <= kHeldWhole) return;
     shape.source_windows = kMostSourceWindows;
+    while (shape.source_windows > 1 && (shape.source_windows >= 2 * geometry.columns() ||
+                                        source_list(shape) * 2 * kFloat > kListBytes)) {
+      shape.source_windows /= 2;
+    }
   }
 
   template <typename Number, typename Copy>

@@ -96,7 +96,9 @@ inline void list_filters(const PatchShape& s, const float* d, const uint8_t* win
   const auto patch = static_cast<int32_t>(s.patch());
   Ints offset;
   for (int32_t i = 0; i < kLanes; ++i) offset[i] = i * patch;
-  for (; first + kLanes <= s.filters; first += kLanes, offset += kLanes * patch) {
+  // One pass over the taps for each vector: many of them are sorted one by one.
+  const int64_t in_vectors = kLanes == 16 || s.taps <= 9 ? s.filters : 0;
+  for (; first + kLanes <= in_vectors; first += kLanes, offset += kLanes * patch) {
     const Floats v = load(d + first);
     const Ints wins = load_winners(winner + first);
     for (int64_t t = 0; t < s.taps; ++t) {

@@ -87,7 +87,8 @@ class Onednn final : public Backend {
             .conv2d_max_pool = true,
             .dense_crossentropy = true,
             .kernel_gradient_bias = true,
-            .dense_update = 4_MiB};
+            .dense_update = 4_MiB,
+            .dense_update_rows = 512};
   }
   std::vector<ops::PackOffer> packs(const Graph& graph, NodeId node) const override {
     const std::optional<PackedLayout> layout = library_.wanted_layout(graph, node);

@@ -41,7 +41,8 @@ ops::Offers reference_offers() {
           .conv2d_max_pool = true,
           .dense_crossentropy = true,
           .kernel_gradient_bias = true,
-          .dense_update = 4_MiB};
+          .dense_update = 4_MiB,
+          .dense_update_rows = 512};
 }
 
 ResidentBytes reference_resident_bytes(const graph::ProgramSet& programs) {

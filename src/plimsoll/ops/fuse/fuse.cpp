@@ -121,10 +121,14 @@ class Matcher {
     const Bytes bytes = tensor_bytes(weight.dtype, weight.shape, batch_);
     if (offers_.dense_update == Bytes() || bytes < offers_.dense_update) return false;
     if (node.attributes.get_bool("use_bias", false)) return false;
+    if (weight.shape[0].count < offers_.dense_update_rows) return false;
     Bytes factors;
     for (ValueId input : node.inputs) {
       const graph::ValueType& type = graph_.value(input).type;
-      factors += tensor_bytes(type.dtype, type.shape, batch_);
+      if (!type.shape.has_batch()) return false;
+      // Beside factors of bfloat16 the call has them in float32.
+      const int64_t copies = type.dtype == DType::kBFloat16 ? 3 : 1;
+      factors += tensor_bytes(type.dtype, type.shape, batch_) * copies;
     }
     const std::vector<NodeId>& users = users_[node.outputs[0].index()];
     const auto& outputs = graph_.outputs;

@@ -28,9 +28,10 @@ struct Offers {
   // dense + bias_add + sparse cross-entropy from logits, and their gradients, where logits are many
   bool dense_crossentropy = false;
   bool kernel_gradient_bias = false;  // *_grad_kernel + bias_grad of the same gradient
-  // dense_grad_kernel + the optimizer's update of a weight from so many bytes on, where that is at
-  // least twice what both factors of all samples take; none: of no weight.
+  // dense_grad_kernel + the optimizer's update of a weight from so many bytes and rows on, where it
+  // takes at least twice what both factors of all samples do; no bytes: of no weight.
   Bytes dense_update{};
+  int64_t dense_update_rows = 0;
   friend bool operator==(const Offers&, const Offers&) = default;
 };
 
