@@ -26,6 +26,7 @@ RowsUpdate::RowsUpdate(std::span<const graph::ValueType> inputs,
     const std::string name = "operand" + std::to_string(operands.size());
     operands.push_back(builder.read(builder.state({.name = name, .type = type})));
     std::vector<int64_t> dims;
+    dims.reserve(static_cast<size_t>(type.shape.rank()));
     for (int d = 0; d < type.shape.rank(); ++d) dims.push_back(type.shape[d].count);
     const int64_t row = dims.empty() ? 0 : product(dims) / rows * element_bytes(type.dtype).count();
     row_bytes_.push_back(row);

@@ -57,6 +57,7 @@ class DenseGradUpdate final : public NamedOp {
 
   std::vector<Alias> aliases(const NodeTypes& node) const override {
     std::vector<Alias> aliases;
+    aliases.reserve(node.outputs.size());
     for (int i = 0; i < std::ssize(node.outputs); ++i) {
       aliases.push_back({.input = static_cast<int>(kWeight) + i, .output = i});
     }
