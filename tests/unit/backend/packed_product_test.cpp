@@ -22,8 +22,10 @@ constexpr Size kSizes[] = {{1, 1, 1},    {5, 3, 17},   {6, 256, 16}, {7, 257, 15
                            {31, 70, 33}, {25, 513, 8}, {3, 20, 900}, {13, 300, 300}, {64, 9, 2100}};
 
 std::vector<Isa> instruction_sets() {
+  const Isa most = isa_of(read_cpu_info().isa);
   std::vector<Isa> sets = {Isa::kGeneric};
-  if (isa_of(read_cpu_info().isa) != Isa::kGeneric) sets.push_back(Isa::kAvx2);
+  if (most != Isa::kGeneric) sets.push_back(Isa::kAvx2);
+  if (most == Isa::kAvx512) sets.push_back(most);
   return sets;
 }
 
