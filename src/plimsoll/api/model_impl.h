@@ -63,6 +63,20 @@ class Model::Impl {
     bool sample_weights = false;
     bool accumulates = false;
     friend bool operator==(const FitKey&, const FitKey&) = default;
+
+    // What the options of a run by epochs and of one by steps have in common.
+    template <typename Options>
+    static FitKey of(const Options& options) {
+      FitKey key;
+      key.batch = options.batch;
+      key.memory = options.memory;
+      key.threads = options.threads;
+      key.backend = options.backend;
+      key.times = options.times;
+      key.tune = options.tune;
+      key.seed = options.seed;
+      return key;
+    }
   };
 
   const layers::CompileOptions& need_compile(const char* what) const;

@@ -203,14 +203,7 @@ void Model::Impl::start_fit(const FitKey& key) {
 }
 
 train::Session& Model::Impl::start_steps(const TrainerOptions& options, Bytes data) {
-  FitKey key;
-  key.batch = options.batch;
-  key.memory = options.memory;
-  key.threads = options.threads;
-  key.backend = options.backend;
-  key.times = options.times;
-  key.tune = options.tune;
-  key.seed = options.seed;
+  FitKey key = FitKey::of(options);
   key.train_rows = key.evaluate_rows = options.batch + options.short_batch;
   key.data = data;
   key.sample_weights = options.sample_weights;
@@ -223,14 +216,7 @@ History Model::Impl::fit(data::Dataset& dataset, data::Dataset* validation,
                          const FitOptions& options) {
   need_compile("fit");
   check_run(options.batch, dataset.row_count());
-  FitKey key;
-  key.batch = options.batch;
-  key.memory = options.memory;
-  key.threads = options.threads;
-  key.backend = options.backend;
-  key.times = options.times;
-  key.tune = options.tune;
-  key.seed = options.seed;
+  FitKey key = FitKey::of(options);
   key.train_rows = dataset.row_count();
   key.data = dataset.resident_bytes();
   key.data_ahead = dataset.wants_ahead(options.batch, fit_options(options).shuffle);

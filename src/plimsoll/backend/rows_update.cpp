@@ -1,6 +1,5 @@
 #include "backend/rows_update.h"
 
-#include <algorithm>
 #include <array>
 
 #include "backend/region.h"

@@ -37,7 +37,7 @@ class DenseGradUpdate final {
     panels_ = packed_floats(options.isa, product_.inner, units_);
     const CpuOptions alone{options.isa, 1, options.pairs};
     const auto make = [&](const KernelRequest& request) { return make_update(request, alone); };
-    for (const int64_t each : {std::min(tile_, rows), rows % tile_}) {
+    for (const int64_t each : {std::min(tile_, rows), rows < tile_ ? 0 : rows % tile_}) {
       if (each > 0) updates_.emplace_back(facts.inputs, facts.attributes, each, make);
     }
   }

@@ -41,7 +41,7 @@ constexpr double kCallBytes = 8 << 20;
 // Rows of a call over which the weights of many classes are read and their gradient is written.
 constexpr int64_t kClassifierRows = 512;
 
-enum class Weight : uint16_t { kLight, kDense, kConvolution, kRecurrent };
+enum class Weight : uint8_t { kLight, kDense, kConvolution, kRecurrent };
 
 Weight weight_of(const graph::Node& node) {
   const std::string_view op = node.op->name();

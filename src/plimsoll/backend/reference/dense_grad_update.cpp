@@ -6,7 +6,6 @@
 #include "backend/reference/problem.h"
 #include "backend/reference/reference.h"
 #include "backend/rows_update.h"
-#include "graph/state_rows.h"
 
 namespace plimsoll::backend::reference {
 namespace {
