@@ -6,6 +6,7 @@
     tools/bench --mode disk               from page cache, and from disk in a group of 64 MiB
     tools/bench --mode start              from a cold start to the first step or prediction
     tools/bench --mode ladder S1c         limits held, and the same bits at each
+    tools/bench --mode kernels S1c        every kernel at its box, and at other extents
     tools/bench --mode watch S0a          TensorFlow's steps under plimsoll watch, and alone
 
 Each run is a process of its own, runs of all sides alternate, all read the same files from page
@@ -31,7 +32,7 @@ import tables
 from goals import NAMES
 from materials import BINARY, ROOT
 from processes import run
-from sides import Failed
+from sides import PYTORCH, Failed
 
 Row = dict[str, Any]
 USUAL = {
@@ -41,6 +42,7 @@ USUAL = {
     "disk": ["S4"],
     "start": ["S0a", "S1a", "S1b", "S1c", "S2", "S4", "ResNet50"],
     "ladder": ["fashion"],
+    "kernels": ["S0a", "S0c", "S1a", "S1c", "S2", "S4", "S4L", "S4s"],
     "watch": ["S0b"],
 }
 
@@ -52,7 +54,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help="workloads; default: what suits the mode")
     parser.add_argument("--all", action="store_true", help="every workload of goals.py")
     parser.add_argument("--mode", choices=USUAL, default="train")
-    parser.add_argument("--peers", default="tensorflow", help="tensorflow or none")
+    parser.add_argument(
+        "--peers",
+        default="tensorflow",
+        help="tensorflow, pytorch, both with a comma between, or none",
+    )
     parser.add_argument("--repeat", type=int, help="runs of each side; default 3, --quick 1")
     parser.add_argument("--steps", type=int, help="of a run; default: the workload's")
     parser.add_argument("--memory", help="this limit in place of those of the goals")
@@ -69,7 +75,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     options.precision = options.precision.split(",")
     options.repeat = options.repeat or (1 if options.quick else 3)
     options.names = NAMES if options.all else options.names or USUAL[options.mode]
-    for word, known in ((options.peers, ["tensorflow"]), (options.precision, ["f32", "bf16"])):
+    for word, known in (
+        (options.peers, ["tensorflow", "pytorch"]),
+        (options.precision, ["f32", "bf16"]),
+    ):
         for each in word:
             if each not in known:
                 parser.error(f"expected {' or '.join(known)}, received {each}")
@@ -115,6 +124,9 @@ def circumstances(options: argparse.Namespace) -> dict[str, Any]:
     versions = {"plimsoll": commit or "unknown", "python": platform.python_version()}
     if "tensorflow" in options.peers:
         versions |= installed("tensorflow-cpu", "tensorflow", "keras", "numpy")
+    if "pytorch" in options.peers:
+        words = [str(PYTORCH), "-c", "import torch; print(torch.__version__)"]
+        versions["pytorch"] = subprocess.run(words, capture_output=True, text=True).stdout.strip()
     return {
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "machine": first_line("/proc/cpuinfo", "model name"),

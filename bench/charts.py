@@ -117,7 +117,8 @@ def curves(rows: list[Row], key: str, title: str, unit: float, base: float) -> s
 def of_mode(mode: str, rows: list[Row], peers: list[str]) -> dict[str, str]:
     """Charts by the part of their files' names."""
     if mode in ("train", "predict"):
-        return {peer: ratios(rows, peer) for peer in peers}
+        whole = [row for row in rows if "ratios" in row]  # others have a verdict only: they failed
+        return {peer: ratios(whole, peer) for peer in peers} if whole else {}
     if mode == "batch":
         return {"batch": curves(rows, "batch", "Seconds a step over the batch", 1, 2)}
     if mode == "limit":

@@ -56,19 +56,23 @@ def run(words: list[Any]) -> str:
 
 
 def fit(folder: Path, model: Path, limit: str, batch: int, rows: int, *more: Any) -> dict[str, Any]:
-    """One pass, with the rows a second of its steps; the last batch's own program is left out."""
-    report = folder / "group.json"
+    """One pass, with the rows a second of all of it and of its steps alone, waiting for data
+    included; the last batch's own program is left out."""
+    report, log = folder / "group.json", folder / "log.jsonl"
     report.unlink(missing_ok=True)
+    log.unlink(missing_ok=True)
     words = [BINARY, "fit", model, "--batch", batch, "--steps", rows // batch, "--epochs", 100,
-             "--optimizer", "adam", "--loss", "binary_crossentropy", "--json", "--log",
-             folder / "log.jsonl", "--log-steps", *more]  # fmt: skip
+             "--optimizer", "adam", "--loss", "binary_crossentropy", "--json", "--log", log,
+             *more]  # fmt: skip
     if limit:
         words += ["--memory", limit]
     begin = time.monotonic()
     summary = json.loads(run(in_group(limit, report, words)))
     seconds = time.monotonic() - begin
     group = json.loads(report.read_text()) if limit else {}
+    in_steps = sum(json.loads(line)["seconds"] for line in log.read_text().splitlines())
     return {
+        "step_rows_per_second": rows / in_steps,
         "rows_per_second": round(rows / seconds, 1), "seconds": round(seconds, 2),
         "median_step_ms": round(1e3 * summary["seconds_per_step"], 3),
         "measured_mib": round(summary["measured_process_bytes"] / 2**20, 1),
@@ -121,8 +125,8 @@ def array(options: argparse.Namespace) -> None:
     disk = float(run(in_group(options.limit, folder / "g.json", ["python3", "-c", READER, x])))
     drop_cache(x)
     both = fit(folder, model, options.limit, batch, rows, *data)
-    disk_rows, compute_rows = disk / row_bytes, 1e3 * batch / compute["median_step_ms"]
-    both_rows = 1e3 * batch / both["median_step_ms"]  # without the start, as compute_rows
+    disk_rows, compute_rows = disk / row_bytes, compute["step_rows_per_second"]
+    both_rows = both["step_rows_per_second"]
     slower = min(disk_rows, compute_rows)
     tell("timed", disk_mb_per_second=round(disk / 1e6), disk_rows=round(disk_rows),
          compute_rows=round(compute_rows), of_the_slower=round(both_rows / slower, 3),
@@ -153,16 +157,16 @@ def images(options: argparse.Namespace) -> None:
     ]
     light = write_model(options.folder / "light.json", head + tail)
     real = write_model(options.folder / "real.json", head + convolutions + tail)
-    np.save(options.folder / "x.npy", np.zeros((320, 96, 96, 3), "float32"))
-    np.save(options.folder / "y.npy", np.arange(320) % 2)
+    np.save(options.folder / "x.npy", np.zeros((1280, 96, 96, 3), "float32"))
+    np.save(options.folder / "y.npy", np.arange(1280) % 2)
     memory = ["--data", options.folder / "x.npy", "--labels", options.folder / "y.npy"]
-    compute = fit(options.folder, real, "", 32, 320, *memory)
+    compute = fit(options.folder, real, "", 32, 1280, *memory)
     count = options.steps * 32
     decoder = fit(options.folder, light, options.limit, 32, count, "--data", folder)
     both = fit(options.folder, real, options.limit, 32, count, "--data", folder)
-    decoder_rows = 32e3 / decoder["median_step_ms"]
-    compute_rows = 32e3 / compute["median_step_ms"]
-    both_rows = 32e3 / both["median_step_ms"]
+    decoder_rows, compute_rows, both_rows = (
+        each["step_rows_per_second"] for each in (decoder, compute, both)
+    )
     slower = min(decoder_rows, compute_rows)
     in_turn = 1 / (1 / decoder_rows + 1 / compute_rows)  # where both want the same processors
     rates = {"decoder_rows": round(decoder_rows), "compute_rows": round(compute_rows)}

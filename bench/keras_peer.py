@@ -2,6 +2,7 @@
 
 keras_peer.py steps MODEL X Y BATCH STEPS [--precision bf16] [--floor STEPS]
 keras_peer.py predict|evaluate MODEL X Y BATCH PASSES [--precision bf16] [--output FILE]
+              [--exact FILE: the predictions in float64]
 """
 
 import argparse
@@ -33,12 +34,17 @@ def load(path: str, precision: str) -> keras.Model:
     if precision == "f32":
         return model
     config = model.get_config()
-    for layer in config["layers"][:-1]:
+    name = {"bf16": "mixed_bfloat16", "f64": "float64"}[precision]
+    for layer in config["layers"][:-1] if precision == "bf16" else config["layers"]:
         policy = layer["config"].get("dtype")
         if isinstance(policy, dict):
-            policy["config"]["name"] = "mixed_bfloat16"
+            policy["config"]["name"] = name
+        elif policy == "float32" and precision == "f64":
+            layer["config"]["dtype"] = name
     mixed = model.__class__.from_config(config)
     mixed.set_weights(model.get_weights())
+    if precision == "f64":
+        return mixed
     optimizer = keras.optimizers.deserialize(keras.optimizers.serialize(model.optimizer))
     mixed.compile(optimizer, loss=model.loss)
     return mixed
@@ -76,16 +82,23 @@ class Steps:
         return float(loss)
 
 
+def widened(rows: np.ndarray) -> np.ndarray:
+    return rows.astype("float64") if rows.dtype.kind == "f" else np.array(rows)
+
+
+def nudged(weights: list[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
+    """Each weight an ulp up or down."""
+    moved = [w * (1 + rng.choice([-1, 1], w.shape) * 2.0**-23) for w in weights]
+    return [m.astype(w.dtype) for m, w in zip(moved, weights)]
+
+
 def floor(steps: Steps, weights: list[np.ndarray], count: int) -> float:
     """The largest difference of a loss from itself: samples permuted, weights nudged by an ulp."""
     model = steps.model
 
     def losses(run: int | None) -> list[float]:
         rng = None if run is None else np.random.default_rng(run)
-        nudged = weights
-        if rng is not None:
-            nudged = [w * (1 + rng.choice([-1, 1], w.shape) * 2.0**-23) for w in weights]
-        model.set_weights([n.astype(w.dtype) for n, w in zip(nudged, weights)])
+        model.set_weights(weights if rng is None else nudged(weights, rng))
         for variable in model.optimizer.variables:
             if variable.path.split("/")[-1] != "learning_rate":
                 variable.assign(np.zeros(variable.shape, variable.dtype))
@@ -143,9 +156,17 @@ def infer(model: keras.Model, x: np.ndarray, y: np.ndarray, options: argparse.Na
                     outputs.append(got)
         seconds.append((time.perf_counter() - start) / -(-len(x) // batch))
     kept = sorted(seconds[1:])
+    result = {"seconds": kept[len(kept) // 2], "peak_bytes": peak_bytes(), "losses": losses[:8]}
     if options.output:
         np.save(options.output, np.concatenate(outputs))
-    return {"seconds": kept[len(kept) // 2], "peak_bytes": peak_bytes(), "losses": losses[:8]}
+    if options.exact:
+        model = load(options.model, "f64")
+        exact = [
+            model(tf.convert_to_tensor(widened(x[i : i + batch])), training=False).numpy()
+            for i in range(0, len(x), batch)
+        ]
+        np.save(options.exact, np.concatenate(exact))
+    return result
 
 
 def main() -> None:
@@ -159,6 +180,7 @@ def main() -> None:
     parser.add_argument("--precision", default="f32")
     parser.add_argument("--floor", type=int, default=0)
     parser.add_argument("--output")
+    parser.add_argument("--exact")
     options = parser.parse_args()
     model = load(options.model, options.precision)
     x, y = np.load(options.x, mmap_mode="r"), np.load(options.y, mmap_mode="r")

@@ -5,17 +5,19 @@ An answer holds `seconds` (of a step or batch: the median within the run), `peak
 """
 
 import json
+import os
 import sys
 import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from materials import BINARY, option
+from materials import BINARY, ROOT, option
 from processes import Run, run
 
 HERE = Path(__file__).resolve().parent
 KEPT_LOSSES = 8
+PYTORCH = Path(os.environ.get("PLIMSOLL_DEPS", ROOT / ".deps")) / "pytorch/bin/python"
 
 
 class Failed(Exception):
@@ -92,9 +94,15 @@ def plimsoll_predictions(arguments: list[str], batch: int, data: str, output: Pa
     checked(run(command), command)
 
 
-def peer_command(peer: str) -> list[str]:
-    """A peer's program, which runs in this environment."""
-    return [sys.executable, str(HERE / {"tensorflow": "keras_peer.py"}[peer])]
+def peer_command(peer: str, model: str = "") -> list[str]:
+    """A peer's program: TensorFlow's runs in this environment, PyTorch's in one of its own."""
+    if peer == "tensorflow":
+        return [sys.executable, str(HERE / "keras_peer.py")]
+    import torch_files
+
+    if model:
+        torch_files.write(model)
+    return [str(PYTORCH), str(HERE / "torch_peer.py")]
 
 
 def peer(

@@ -40,11 +40,15 @@ def goal(row: Row) -> str:
 
 
 def losses(row: Row) -> str:
+    """How far from each peer's, and how far TensorFlow's are from themselves."""
     found = row.get("losses")
     if not found:
         return "–"
-    word = "agree" if found["agree"] else "DIFFER"
-    return f"{word}: {found['difference']:.1e} (floor {found['floor']:.1e})"
+    words = [
+        f"{'agree' if each['agree'] else 'DIFFER'}: {each['difference']:.1e}"
+        for each in found.values()
+    ]
+    return f"{'; '.join(words)} (floor {next(iter(found.values()))['floor']:.1e})"
 
 
 def verdict(row: Row) -> str:
@@ -96,12 +100,26 @@ def columns_of(mode: str, peers: list[str]) -> list[Column]:
         beside: Column = ("Keras", lambda r: seconds(r.get("keras_seconds")))
         ratio: Column = ("ratio", lambda r: times(r.get("ratio")))
         return [name, ("until", lambda r: r["what"]), time, peak, beside, ratio, last]
+    if mode == "kernels":
+        fastest: Column = ("at the fastest extents", lambda r: seconds(r["best_seconds"]))
+        share: Column = ("share", lambda r: f"{r['share']:.3f}")
+        return [name, ("at the boxes", time[1]), fastest, share, ("most lost by", most_lost), last]
     if mode == "watch":
         alone: Column = ("alone", lambda r: seconds(r["alone_seconds"]))
         least: Column = ("ratio", lambda r: f"{r['ratio']:.4f}")
         middle: Column = ("of medians", lambda r: f"{r['median_ratio']:.4f}")
         return [name, ("watched", time[1]), alone, least, middle, ("watcher", peak[1]), last]
     return [name, last]
+
+
+def most_lost(row: Row) -> str:
+    """The node that loses most of the step by its box."""
+    node = row["most_lost"]
+    lost = node["seconds"] - node["best_seconds"]
+    if lost <= 0:
+        return "none"
+    extents = f"{node['box']} samples a call, fastest {node['fastest']}"
+    return f"{node['name']}: {seconds(lost)} ({extents})"
 
 
 def rates(values: list[float]) -> str:

@@ -11,6 +11,7 @@ from materials import option, prepare, steps_of, warm
 from sides import peer, peer_command, plimsoll_steps
 
 FLOOR_STEPS = 3
+ALIKE = 1e-3  # of a loss: PyTorch's optimizers are written otherwise than Keras's
 Row = dict[str, Any]
 
 
@@ -49,13 +50,15 @@ def loss_floor(
     return json.loads(kept.read_text())["floor"]
 
 
-def compare_losses(ours: list[float], theirs: list[float], floor: float) -> dict[str, Any]:
-    """Equal where they are within four times the floor, over the steps that it was taken of."""
+def compare_losses(
+    ours: list[float], theirs: list[float], floor: float, alike: float = 0.0
+) -> dict[str, Any]:
+    """Equal where they are within four times the floor, over the steps that it was taken of, or
+    within a share `alike` of themselves."""
     count = min(FLOOR_STEPS, len(ours), len(theirs))
     off = max(abs(a - b) for a, b in zip(ours[:count], theirs[:count]))
-    return {
-        "steps": count, "difference": off, "floor": floor, "agree": off <= 4 * floor + 1e-7,
-    }  # fmt: skip
+    within = 4 * floor + 1e-7 + alike * max(abs(a) for a in theirs[:count])
+    return {"steps": count, "difference": off, "floor": floor, "agree": off <= within}
 
 
 def verdict(goal: Goal, row: Row) -> str:
@@ -69,8 +72,9 @@ def verdict(goal: Goal, row: Row) -> str:
         missed.append(f"{speed:.2f} of {goal.speed:g} ×")
     if goal.mib and ours["peak_bytes"] > goal.mib * 2**20:
         missed.append(f"{ours['peak_bytes'] / 2**20:.0f} of {goal.mib} MiB")
-    if row.get("losses", {}).get("agree") is False:
-        missed.append("losses differ")
+    for peer_name, compared in row.get("losses", {}).items():
+        if not compared["agree"]:
+            missed.append(f"losses differ from {peer_name}'s")
     if ours.get("oom_kills"):
         missed.append("killed at the limit")
     unknown = goal.speed and speed is None
@@ -84,7 +88,7 @@ def measure(name: str, options: argparse.Namespace) -> list[Row]:
     files = (option(arguments, "--data"), option(arguments, "--labels"))
     batch = int(option(arguments, "--batch"))
     peers = [p for p in options.peers if name != "fashion"]
-    bases = {p: peer_command(p) for p in peers}
+    bases = {p: peer_command(p, arguments[0]) for p in peers}
     ours: dict[Goal, list[dict[str, Any]]] = {goal: [] for goal in goals}
     theirs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for _ in range(options.repeat):
@@ -109,10 +113,18 @@ def measure(name: str, options: argparse.Namespace) -> list[Row]:
             if (p, goal.precision) in theirs:
                 row["peers"][p] = summary(theirs[p, goal.precision])
                 row["ratios"][p] = ratio(row["plimsoll"], row["peers"][p])
-        tensorflow = row["peers"].get("tensorflow")
-        if tensorflow and goal.precision == "f32" and "refused" not in row["plimsoll"]:
-            floor = loss_floor(name, "f32", bases["tensorflow"], arguments, options)
-            row["losses"] = compare_losses(row["plimsoll"]["losses"], tensorflow["losses"], floor)
+        if row["peers"] and goal.precision == "f32" and "refused" not in row["plimsoll"]:
+            floor = loss_floor(name, "f32", peer_command("tensorflow"), arguments, options)
+            row["losses"] = {
+                p: compare_losses(
+                    row["plimsoll"]["losses"],
+                    side["losses"],
+                    floor,
+                    0.0 if p == "tensorflow" else ALIKE,
+                )
+                for p, side in row["peers"].items()
+                if "losses" in side
+            }
         row["verdict"] = verdict(goal, row)
         rows.append(row)
     return rows

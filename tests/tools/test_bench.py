@@ -60,6 +60,16 @@ def test_losses_are_held_against_the_floor() -> None:
     assert not compare_losses([float("nan")] * 3, [1.0] * 3, 1e-5)["agree"]
 
 
+def test_losses_that_differ_from_one_peer_are_named() -> None:
+    made = row(Goal("S1a"), answer(1.0), answer(2.0))
+    made["losses"] = {
+        "tensorflow": compare_losses([1.0], [1.0], 1e-5),
+        "pytorch": compare_losses([1.0], [1.1], 1e-5),
+    }
+    assert verdict(Goal("S1a"), made) == "losses differ from pytorch's"
+    assert "agree: 0.0e+00; DIFFER: 1.0e-01 (floor 1.0e-05)" in tables.losses(made)
+
+
 def test_every_precision_has_a_row() -> None:
     assert goals_of("S1b", None, ["f32", "bf16"]) == [
         Goal("S1b", speed=20.0, mib=28),
@@ -80,6 +90,14 @@ def test_tables_and_charts_show_what_was_refused() -> None:
     chart = charts.of_mode("train", rows, ["tensorflow"])["tensorflow"]
     drawn = "".join(xml.etree.ElementTree.fromstring(chart).itertext())
     assert "4.00 ×" in drawn and "refused" in drawn
+
+
+def test_a_failed_workload_leaves_the_others_their_chart() -> None:
+    whole = row(Goal("S1a"), answer(1.0), answer(4.0))
+    failed = {"mode": "train", "workload": "S2", "verdict": "failed"}
+    assert "S1a" in charts.of_mode("train", [whole, failed], ["tensorflow"])["tensorflow"]
+    assert charts.of_mode("train", [failed], ["tensorflow"]) == {}
+    assert "| S2 |" in tables.markdown("train", [whole, failed], ["tensorflow"])
 
 
 def test_curves_hold_every_point() -> None:
@@ -170,7 +188,8 @@ def test_beside_tensorflow(
     for row in got.rows:
         assert row["ratios"]["tensorflow"] > 1
         if mode == "train":
-            assert row["losses"]["agree"] and row["losses"]["floor"] > 0
+            losses = row["losses"]["tensorflow"]
+            assert losses["agree"] and losses["floor"] > 0
     assert list((tmp_path / "out").glob("*-tensorflow.svg"))
 
 
@@ -207,3 +226,50 @@ def test_what_watching_costs(
     assert row["ratio"] > 0.1 and 1 << 20 < row["peak_bytes"] < 64 << 20
     assert 0 < row["alone_seconds"] < 10 and 0 < row["seconds"] < 10
     assert "of medians" in (next((tmp_path / "out").glob("*.md"))).read_text()
+
+
+def test_blocks_are_held_against_other_extents(
+    build_dir: pathlib.Path, tmp_path: pathlib.Path, materials: pathlib.Path
+) -> None:
+    got = tool(build_dir, tmp_path, materials, "S1b", "--mode", "kernels", "--peers", "none")
+    assert got.code == 0, got.errors
+    (row,) = got.rows
+    nodes = row["nodes"]
+    assert row["seconds"] == pytest.approx(sum(node["seconds"] for node in nodes))
+    assert row["share"] == pytest.approx(row["seconds"] / row["best_seconds"]) and row["share"] >= 1
+    dense = next(node for node in nodes if node["name"].startswith("dense "))
+    assert {int(extent) for extent in dense["by_extent"]} >= {1, 2, 4, 8, 16, 32}
+    assert dense["best_seconds"] <= dense["seconds"]
+    assert "samples a call" in got.text or "none" in got.text
+
+
+@pytest.mark.slow
+def test_networks_written_down_for_pytorch(tmp_path: pathlib.Path) -> None:
+    import keras
+    import numpy as np
+    import torch_files
+
+    tokens = keras.Input((5,), dtype="int32")
+    x = keras.layers.Embedding(7, 4)(tokens) + np.ones((5, 4), "float32")
+    y = keras.layers.Dense(4, activation="relu", name="inner")(x)
+    model = keras.Model(tokens, keras.layers.Dense(3, name="last")(keras.layers.Add()([x, y])))
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.save(tmp_path / "model.keras")
+    torch_files.write(str(tmp_path / "model.keras"))
+    about = json.loads((tmp_path / "pytorch.json").read_text())
+    arrays = np.load(tmp_path / "pytorch.npz")
+    assert [call["kind"] for call in about["calls"]] == [
+        "Embedding",
+        "Add",
+        "Dense",
+        "Add",
+        "Dense",
+    ]
+    assert about["loss"] == "sparse_categorical_crossentropy_from_logits"
+    embedding, shift, inner, joined, last = about["calls"]
+    assert shift["inputs"] == [embedding["output"], "constant/0"]
+    assert np.array_equal(arrays["constant/0"], np.ones((5, 4)))
+    assert joined["inputs"] == [shift["output"], inner["output"]]
+    assert inner["read_last"] == [] and sorted(joined["read_last"]) == sorted(joined["inputs"])
+    assert about["result"] == last["output"]
+    assert arrays["inner/0"].shape == (4, 4) and arrays["last/1"].shape == (3,)

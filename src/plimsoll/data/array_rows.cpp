@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -21,6 +22,7 @@ constexpr int64_t kStagingBytes = 4 * kPieceBytes;
 constexpr int64_t kKeptBytes = 256 * 1024;
 constexpr int64_t kMostKeptBytes = 4 << 20;  // where that is asked for
 constexpr double kMostlyCached = 0.5;
+constexpr Bytes kAnyBytes(std::numeric_limits<int64_t>::max());
 
 class ArrayRows final : public RowSource {
  public:
@@ -59,11 +61,10 @@ class ArrayRows final : public RowSource {
     const bool stays = Bytes(4 * total_bytes()) <= memory_available_to_process();
     if (is_small_ || stays || file.cached_share() > kMostlyCached) return {};
     if (!ReadAhead::works_with(file)) return {};
-    return ahead_shape(ranges, rows).bytes();
+    return ahead_shape(ranges, rows, kAnyBytes).bytes();
   }
   void grant_ahead(Bytes bytes, int64_t ranges, int64_t rows) override {
-    ReadAhead::Shape shape = ahead_shape(ranges, rows);
-    shape.slots = std::min(shape.slots, bytes.count() / shape.slot_bytes());
+    const ReadAhead::Shape shape = ahead_shape(ranges, rows, bytes);
     ahead_.reset();
     if (shape.slots > 1) ahead_ = std::make_unique<ReadAhead>(*file_->file(), shape);
   }
@@ -109,8 +110,8 @@ class ArrayRows final : public RowSource {
 
  private:
   int64_t total_bytes() const { return row_count_ * row_elements_ * format_.bytes; }
-  ReadAhead::Shape ahead_shape(int64_t ranges, int64_t rows) const {
-    return ReadAhead::shape_for(ranges, rows * row_elements_ * format_.bytes);
+  ReadAhead::Shape ahead_shape(int64_t ranges, int64_t rows, Bytes most) const {
+    return ReadAhead::shape_for(ranges, rows * row_elements_ * format_.bytes, most);
   }
 
   // The first of `count` elements from element `begin` on, as many as lie together; at least one.

@@ -12,8 +12,11 @@ namespace plimsoll::data {
 namespace {
 
 constexpr int64_t kSector = 4096;  // what direct reads are aligned to
-constexpr int64_t kUsualPiece = 256 << 10;
-constexpr int kThreads = 2;  // one read is under way while another one's end is seen to
+// Reads of this size keep a fast disk busy and wake their threads seldom.
+constexpr int64_t kUsualPiece = 512 << 10;
+constexpr int64_t kLeastPiece = 128 << 10;
+constexpr int64_t kLeastSlots = 6;  // of usual pieces: fewer are made smaller
+constexpr int kThreads = 2;         // one read is under way while another one's end is seen to
 constexpr size_t kMostRequests = 256;
 constexpr int64_t kOldAfter = 2 * kMostRequests;
 
@@ -32,10 +35,17 @@ bool ReadAhead::works_with(const File& file) {
 // A piece begins and ends inside of a sector.
 int64_t ReadAhead::Shape::slot_bytes() const { return up(piece_bytes) + kSector; }
 
-ReadAhead::Shape ReadAhead::shape_for(int64_t ranges, int64_t range_bytes) {
+ReadAhead::Shape ReadAhead::shape_for(int64_t ranges, int64_t range_bytes, Bytes most) {
   constexpr int64_t kTurns = 2;
-  const int64_t pieces = std::max<int64_t>((range_bytes + kUsualPiece / 2) / kUsualPiece, 1);
-  return {kTurns * ranges * pieces, (range_bytes + pieces - 1) / pieces};
+  Shape shape;
+  for (int64_t piece = kUsualPiece; piece >= kLeastPiece; piece /= 2) {
+    const int64_t pieces = std::max<int64_t>((range_bytes + piece / 2) / piece, 1);
+    shape = {kTurns * ranges * pieces, (range_bytes + pieces - 1) / pieces};
+    const int64_t slots = most.count() / shape.slot_bytes();
+    if (slots >= std::min(shape.slots, kLeastSlots)) break;
+  }
+  shape.slots = std::min(shape.slots, most.count() / shape.slot_bytes());
+  return shape;
 }
 
 ReadAhead::ReadAhead(const File& file, const Shape& shape)

@@ -36,8 +36,9 @@ class ReadAhead {
     int64_t slot_bytes() const;
     Bytes bytes() const { return Bytes(slots * slot_bytes()); }
   };
-  // For `ranges` ranges that are read now, and as many that are read next.
-  static Shape shape_for(int64_t ranges, int64_t range_bytes);
+  // For `ranges` ranges that are read now, and as many that are read next; within `most` bytes, in
+  // smaller pieces where that leaves few of the usual ones.
+  static Shape shape_for(int64_t ranges, int64_t range_bytes, Bytes most);
 
   // Whether the file can be read past the page cache.
   static bool works_with(const File& file);

@@ -21,23 +21,25 @@ inline Philox initializer_stream(uint64_t seed, int64_t site) {
                           .value());
 }
 
-// In [minval, maxval).
-inline double uniform_element(const Philox& stream, uint64_t i, double minval, double maxval) {
-  return minval + static_cast<double>(stream.uniform(i)) * (maxval - minval);
+// In [minval, maxval); `u` is the stream's uniform number i.
+inline double uniform_from_draw(float u, double minval, double maxval) {
+  return minval + static_cast<double>(u) * (maxval - minval);
 }
 
-inline double normal_element(const Philox& stream, uint64_t i, double mean, double stddev) {
-  return mean + static_cast<double>(stream.normal(i)) * stddev;
+// `z` is the stream's normal number i.
+inline double normal_from_draw(float z, double mean, double stddev) {
+  return mean + static_cast<double>(z) * stddev;
 }
 
 // Redraws until the number is within two standard deviations; attempt k of element i of n reads
-// normal number i + k n. After so many attempts that it does not happen, the border is taken.
-inline double truncated_normal_element(const Philox& stream, uint64_t i, uint64_t n, double mean,
-                                       double stddev) {
+// normal number i + k n, the first of which is `z`. After so many attempts that it does not happen,
+// the border is taken.
+inline double truncated_normal_from_draw(const Philox& stream, float z, uint64_t i, uint64_t n,
+                                         double mean, double stddev) {
   constexpr uint64_t kAttempts = 64;
-  for (uint64_t attempt = 0; attempt < kAttempts; ++attempt) {
-    const double z = static_cast<double>(stream.normal(i + attempt * n));
-    if (z > -2.0 && z < 2.0) return mean + z * stddev;
+  for (uint64_t attempt = 1; attempt <= kAttempts; ++attempt) {
+    if (z > -2.0f && z < 2.0f) return mean + static_cast<double>(z) * stddev;
+    if (attempt < kAttempts) z = stream.normal(i + attempt * n);
   }
   return mean + 2.0 * stddev;
 }

@@ -83,18 +83,19 @@ Moments moments_of(Draw draw) {
 
 TEST(RandomFill, Distributions) {
   const Philox stream = initializer_stream(5, 6);
-  const Moments uniform =
-      moments_of([&](uint64_t i, uint64_t) { return uniform_element(stream, i, -1.0, 3.0); });
+  const Moments uniform = moments_of(
+      [&](uint64_t i, uint64_t) { return uniform_from_draw(stream.uniform(i), -1.0, 3.0); });
   EXPECT_NEAR(uniform.mean, 1.0, 0.02);
   EXPECT_NEAR(uniform.deviation, 4 / std::sqrt(12.0), 0.02);
   EXPECT_GE(uniform.least, -1.0);
   EXPECT_LT(uniform.most, 3.0);
-  const Moments normal =
-      moments_of([&](uint64_t i, uint64_t) { return normal_element(stream, i, 1.0, 2.0); });
+  const Moments normal = moments_of(
+      [&](uint64_t i, uint64_t) { return normal_from_draw(stream.normal(i), 1.0, 2.0); });
   EXPECT_NEAR(normal.mean, 1.0, 0.03);
   EXPECT_NEAR(normal.deviation, 2.0, 0.03);
-  const Moments truncated = moments_of(
-      [&](uint64_t i, uint64_t n) { return truncated_normal_element(stream, i, n, 1.0, 2.0); });
+  const Moments truncated = moments_of([&](uint64_t i, uint64_t n) {
+    return truncated_normal_from_draw(stream, stream.normal(i), i, n, 1.0, 2.0);
+  });
   EXPECT_NEAR(truncated.mean, 1.0, 0.03);
   // The standard deviation of a normal distribution cut at two deviations.
   EXPECT_NEAR(truncated.deviation, 2.0 * 0.87962566103423978, 0.03);

@@ -206,7 +206,7 @@ class SourceGradient {
       widen_numbers(input_halves(call, 2), wide, s.filters * s.kernel_rows * s.run, isa_);
       plain = wide;
     }
-    for_each_range(p_.shape.filters, 1, parts_, [&](int64_t begin, int64_t end) {
+    for_each_range(p_.shape.filters, kWidestVector, parts_, [&](int64_t begin, int64_t end) {
       if (pairs_ != nullptr) {
         auto* halves = reinterpret_cast<uint16_t*>(kernel);
         pairs_->spread_kernel(p_.shape, input_halves(call, 2), begin, end, halves);

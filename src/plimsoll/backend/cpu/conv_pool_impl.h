@@ -1,6 +1,7 @@
 // Loops of conv_pool.cpp; see for_each_isa.h and conv_pool.h.
 
 #include "backend/cpu/conv_pool_rows_impl.h"
+#include "backend/cpu/transpose_impl.h"
 
 // Sums that stay in registers: rows × columns of vectors.
 constexpr int kMostRows = 3;
@@ -140,11 +141,28 @@ void store_kernel_gradient(const PatchShape& s, const float* sums, int64_t parts
 // The kernel filter by filter, filters [begin, end), zeros behind each run.
 void spread_kernel(const PatchShape& s, const float* kernel, int64_t begin, int64_t end,
                    float* by_filter) {
-  for (int64_t f = begin; f < end; ++f) {
-    float* to = by_filter + f * s.patch();
-    for (int64_t r = 0; r < s.kernel_rows; ++r, to += s.row) {
-      for (int64_t i = 0; i < s.run; ++i) to[i] = kernel[(r * s.run + i) * s.filters + f];
-      for (int64_t i = s.run; i < s.row; ++i) to[i] = 0.0f;
+  for (int64_t r = 0; r < s.kernel_rows; ++r) {
+    const float* from = kernel + r * s.run * s.filters;
+    float* to = by_filter + r * s.row;
+    int64_t f = begin;
+#if PLIMSOLL_LANES >= 8
+    for (; f + kLanes <= end; f += kLanes) {
+      int64_t i = 0;
+      for (; i + kLanes <= s.run; i += kLanes) {
+        transpose_tile(from + i * s.filters + f, s.filters, kLanes, to + f * s.patch() + i,
+                       s.patch());
+      }
+      for (; i < s.row; ++i) {
+        for (int64_t lane = f; lane < f + kLanes; ++lane) {
+          to[lane * s.patch() + i] = i < s.run ? from[i * s.filters + lane] : 0.0f;
+        }
+      }
+    }
+#endif
+    for (; f < end; ++f) {
+      for (int64_t i = 0; i < s.row; ++i) {
+        to[f * s.patch() + i] = i < s.run ? from[i * s.filters + f] : 0.0f;
+      }
     }
   }
 }

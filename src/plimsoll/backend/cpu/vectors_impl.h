@@ -12,11 +12,20 @@ inline Floats load(const float* from) {
   return v;
 }
 inline void store(float* to, Floats v) { __builtin_memcpy(to, &v, sizeof(v)); }
+#if PLIMSOLL_LANES == 8
+// A mask of the first `count` lanes.
+inline __m256i first_lanes(int64_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#endif
 // The first `count` lanes, 0 to all of them; the others are zero, and nothing is read or written
 // there.
 inline Floats load_first(const float* from, int64_t count) {
 #if PLIMSOLL_LANES == 16
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
+#elif PLIMSOLL_LANES == 8
+  return _mm256_maskload_ps(from, first_lanes(count));
 #else
   Floats v = {};
   __builtin_memcpy(&v, from, static_cast<size_t>(count) * sizeof(float));
@@ -26,6 +35,8 @@ inline Floats load_first(const float* from, int64_t count) {
 inline void store_first(float* to, Floats v, int64_t count) {
 #if PLIMSOLL_LANES == 16
   _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), v);
+#elif PLIMSOLL_LANES == 8
+  _mm256_maskstore_ps(to, first_lanes(count), v);
 #else
   __builtin_memcpy(to, &v, static_cast<size_t>(count) * sizeof(float));
 #endif

@@ -136,8 +136,9 @@ int64_t Blocks::preferred_dense(const Graph& graph, NodeId node) const {
   // Products of our own read weights and rows in pieces (cpu/packed_product.h), for which the last
   // cache will do.
   const bool pieces = pieces_from_ > 0 && units_of(graph, node) >= pieces_from_;
-  const int64_t roomy = pieces ? power_within(kMostPackedSamples, bytes, caches_bytes_)
-                               : power_within(kMostSamples, bytes, caches_bytes_ / 4);
+  // Narrow layers behind such products leave them their samples.
+  const int64_t most = pieces_from_ > 0 ? kMostPackedSamples : kMostSamples;
+  const int64_t roomy = power_within(most, bytes, pieces ? caches_bytes_ : caches_bytes_ / 4);
   // Long rows: to the brim, since the weights they meet are as long.
   const double brim = std::max(caches_bytes_ * 7 / 8, pieces ? last_cache_bytes_ / 8 : 0);
   return std::max(roomy, power_within(pieces ? kLeastPackedRows : kLeastDenseRows, bytes, brim));

@@ -3,7 +3,7 @@
 // Estimated times of kernel calls: the larger of arithmetic and traffic, and the start of a call.
 //
 // They decide between plans and never change a result. Rates are per instruction set and operator
-// family, measured by bench/kernel_blocks (docs/design/0002-kernel-sets.md has the numbers).
+// family, measured by bench/step_kernels (docs/design/0002-kernel-sets.md has the numbers).
 
 #include "base/cpu.h"
 #include "graph/kernel_catalog.h"

@@ -1,5 +1,9 @@
 // Initial values, drawn as ops/random_fill.h says.
 
+#include <algorithm>
+#include <array>
+#include <span>
+
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
 #include "ops/random_fill.h"
@@ -7,17 +11,27 @@
 namespace plimsoll::backend::reference {
 namespace {
 
-// y[i] = element(stream, i, count)
+using Fill = void (Philox::*)(uint64_t first, std::span<float> drawn) const;
+
+// y[i] = element(stream, number i of `fill`, i, count); numbers are drawn many at a time, as one by
+// one takes several times as long.
 template <typename Element>
-std::unique_ptr<Kernel> random(const Problem& problem, Element element) {
+std::unique_ptr<Kernel> random(const Problem& problem, Fill fill, Element element) {
   const int64_t site = problem.attributes.get_int("site");
   return for_float(problem.outputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    return kernel_of([site, element](const KernelCall& call) {
+    return kernel_of([site, fill, element](const KernelCall& call) {
       const Philox stream = ops::initializer_stream(call.step->seed, site);
       T* y = data_of<T>(call.outputs[0]);
       const auto count = static_cast<uint64_t>(count_of(call.outputs[0]));
-      for (uint64_t i = 0; i < count; ++i) y[i] = static_cast<T>(element(stream, i, count));
+      std::array<float, 1024> drawn;
+      for (uint64_t from = 0; from < count; from += drawn.size()) {
+        const uint64_t now = std::min<uint64_t>(drawn.size(), count - from);
+        (stream.*fill)(from, std::span(drawn).first(now));
+        for (uint64_t i = 0; i < now; ++i) {
+          y[from + i] = static_cast<T>(element(stream, drawn[i], from + i, count));
+        }
+      }
     });
   });
 }
@@ -25,25 +39,26 @@ std::unique_ptr<Kernel> random(const Problem& problem, Element element) {
 std::unique_ptr<Kernel> make_uniform(const Problem& problem) {
   const double low = problem.attributes.get_double("minval");
   const double high = problem.attributes.get_double("maxval");
-  return random(problem, [=](const Philox& stream, uint64_t i, uint64_t) {
-    return ops::uniform_element(stream, i, low, high);
+  return random(problem, &Philox::fill_uniform, [=](const Philox&, float u, uint64_t, uint64_t) {
+    return ops::uniform_from_draw(u, low, high);
   });
 }
 
 std::unique_ptr<Kernel> make_normal(const Problem& problem) {
   const double mean = problem.attributes.get_double("mean");
   const double stddev = problem.attributes.get_double("stddev");
-  return random(problem, [=](const Philox& stream, uint64_t i, uint64_t) {
-    return ops::normal_element(stream, i, mean, stddev);
+  return random(problem, &Philox::fill_normal, [=](const Philox&, float z, uint64_t, uint64_t) {
+    return ops::normal_from_draw(z, mean, stddev);
   });
 }
 
 std::unique_ptr<Kernel> make_truncated_normal(const Problem& problem) {
   const double mean = problem.attributes.get_double("mean");
   const double stddev = problem.attributes.get_double("stddev");
-  return random(problem, [=](const Philox& stream, uint64_t i, uint64_t count) {
-    return ops::truncated_normal_element(stream, i, count, mean, stddev);
-  });
+  return random(problem, &Philox::fill_normal,
+                [=](const Philox& stream, float z, uint64_t i, uint64_t count) {
+                  return ops::truncated_normal_from_draw(stream, z, i, count, mean, stddev);
+                });
 }
 
 // (rows, columns) of a value seen as a matrix: all dimensions but the last, and the last.
