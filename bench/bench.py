@@ -148,11 +148,14 @@ def heading(about: dict[str, Any]) -> str:
         speed += f", {limits['bf16_flops_per_second'] / 1e9:.0f} bf16"
     speed += f", memory {limits['bytes_per_second'] / 1e9:.0f} GB/s"
     versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    runs = f": the least and the median of {about['repeat']} runs of each side, alternately"
+    if " --mode kernels" in about["command"]:
+        runs = ": the least of many calls of each kernel"
     return (
         f"{about['date']} · {about['machine']}, {about['processors']} processors, "
         f"{about['memory_bytes'] / 2**30:.0f} GiB · {speed} at the start, load average "
-        f"{about['load_average']:.1f} · {versions}\n\n`{about['command']}`: the least and the "
-        f"median of {about['repeat']} runs of each side, alternately. {about['note']}\n"
+        f"{about['load_average']:.1f} · {versions}\n\n`{about['command']}`{runs}. "
+        f"{about['note']}\n"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from materials import BINARY, option, prepare
 from processes import run
-from sides import checked
+from sides import Failed, checked
 from training import Row
 
 MOST_SHARE = 1.02  # of a step's kernels at their boxes, against each at its fastest extent
@@ -18,6 +18,8 @@ def measure(name: str, options: argparse.Namespace) -> list[Row]:
     arguments = prepare(name, options.folder)
     batch = option(arguments, "--batch")
     program = BINARY.with_name("step_kernels")
+    if not program.is_file():
+        raise Failed(f"expected {program}: configure with -DPLIMSOLL_DEVELOPER=ON and oneDNN")
     command = [str(program), arguments[0], batch, str(SECONDS / (4 if options.quick else 1))]
     done = checked(run(command, prefix=options.prefix), command)
     result: dict[str, Any] = json.loads(done.output)

@@ -87,9 +87,8 @@ class Node {
     const bench::Values values(alone_, samples);
     bench::NodeRunner runner(*lowered_.backend, program_.graph, id_, program_.batch, samples,
                              values);
-    const double calls =
-        batched_ ? static_cast<double>(program_.batch) / static_cast<double>(samples) : 1;
-    return runner.time(budget) * calls;
+    const int64_t calls = batched_ ? (program_.batch + samples - 1) / samples : 1;
+    return runner.time(budget) * static_cast<double>(calls);
   }
 
  private:
@@ -130,6 +129,8 @@ Row measure(const train::Lowered& lowered, const graph::Program& program, graph:
     row.seconds = std::min(row.seconds, alone.seconds(row.box, budget));
     row.best = std::min(row.best, alone.seconds(row.fastest, budget));
   }
+  row.by_extent[row.box] = row.seconds;
+  row.by_extent[row.fastest] = std::min(row.by_extent[row.fastest], row.best);
   if (row.best >= row.seconds) {
     row.best = row.seconds;
     row.fastest = row.box;

@@ -63,9 +63,10 @@ def calls_of(model: keras.Model, arrays: dict[str, np.ndarray]) -> dict[str, Any
 
 
 def write(model_file: str) -> None:
-    """Beside the model: pytorch.json and pytorch.npz; nothing where they are there already."""
+    """Beside the model: pytorch.json and pytorch.npz, unless they are newer than it."""
     place = Path(model_file).parent
-    if (place / "pytorch.json").exists():
+    made = place / "pytorch.json"
+    if made.exists() and made.stat().st_mtime > Path(model_file).stat().st_mtime:
         return
     with warnings.catch_warnings():  # of an optimizer that has not stepped yet
         warnings.simplefilter("ignore")

@@ -9,10 +9,11 @@ nothing is loaded, so that the process's memory is PyTorch's own.
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -34,6 +35,12 @@ def peak_bytes() -> int:
         if line.startswith("VmHWM"):
             return int(line.split()[1]) * 1024
     raise SystemExit("/proc/self/status has no VmHWM")
+
+
+def refuse(what: str) -> NoReturn:
+    """Exit code 4: this side does not do it."""
+    print(f"torch_peer: {what}", file=sys.stderr)
+    raise SystemExit(4)
 
 
 def same_padding(x: Tensor, kernel: list[int], stride: list[int]) -> Tensor:
@@ -96,12 +103,12 @@ class Call(nn.Module):
             self.parameter("out_weight", own[6].reshape(-1, own[6].shape[-1]).T)
             self.parameter("out_bias", own[7])
         elif own:
-            raise SystemExit(f"torch_peer: no layer {kind}")
+            refuse(f"no layer {kind}")
 
     def forward(self, *x: Tensor) -> Tensor:
         work = getattr(self, "do_" + self.kind, None)
         if work is None:
-            raise SystemExit(f"torch_peer: no layer {self.kind}")
+            refuse(f"no layer {self.kind}")
         return work(*x)
 
     def activated(self, x: Tensor) -> Tensor:
@@ -127,7 +134,7 @@ class Call(nn.Module):
     def do_Conv2DTranspose(self, x: Tensor) -> Tensor:
         stride = [*self.config["strides"]]
         if stride != [*self.config["kernel_size"]]:
-            raise SystemExit("torch_peer: transposed convolutions with windows that overlap")
+            refuse("no transposed convolutions with windows that overlap")
         return self.activated(F.conv_transpose2d(x, self.weight, self.bias, stride))
 
     def do_BatchNormalization(self, x: Tensor) -> Tensor:
@@ -194,8 +201,8 @@ class Network(nn.Module):
 
     def use_logits(self) -> None:
         """Losses from logits where a sigmoid or softmax ends the network, as Keras takes them."""
-        last = self.layers[-1]
-        if last.config.get("activation") in ("sigmoid", "softmax"):
+        last, entropy = self.layers[-1], "crossentropy" in self.about["loss"]
+        if entropy and last.config.get("activation") in ("sigmoid", "softmax"):
             last.to_logits = True
             self.about["loss"] = self.about["loss"].removesuffix("_from_logits") + "_from_logits"
 
@@ -221,6 +228,8 @@ class Network(nn.Module):
         y, labels = y.reshape(-1, y.shape[-1]), labels.reshape(-1).long()
         if kind == "sparse_categorical_crossentropy_from_logits":
             return F.cross_entropy(y, labels)
+        if kind != "sparse_categorical_crossentropy":
+            refuse(f"no loss {kind}")
         return F.nll_loss(y.clamp(SMALLEST, 1 - SMALLEST).log(), labels)
 
 

@@ -11,7 +11,7 @@ from materials import option, prepare, steps_of, warm
 from sides import peer, peer_command, plimsoll_steps
 
 FLOOR_STEPS = 3
-ALIKE = 1e-3  # of a loss: PyTorch's optimizers are written otherwise than Keras's
+ALIKE = 5e-5  # of a loss: the roundings of PyTorch's Adam, which divides in another order
 Row = dict[str, Any]
 
 

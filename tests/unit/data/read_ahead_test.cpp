@@ -192,6 +192,26 @@ TEST(Dataset, LabelsAreKeptWhereRowsAreShuffledAndThereIsRoom) {
   EXPECT_EQ(read_labels(kept), from_memory);
 }
 
+// Fewer than six usual pieces are made smaller, down to 128 KiB; a grant is never passed.
+TEST(ReadAheadShape, SmallGrantsAreCutIntoMorePieces) {
+  constexpr int64_t kKiB = 1024;
+  const auto shape = [](int64_t granted) {
+    return ReadAhead::shape_for(1, 8192 * kKiB, Bytes(granted));
+  };
+  const ReadAhead::Shape all = shape(int64_t{1} << 40);
+  EXPECT_EQ(all.slots, 32);  // two turns of 8 MiB
+  EXPECT_EQ(all.piece_bytes, 512 * kKiB);
+  EXPECT_EQ(shape(all.bytes().count()).slots, all.slots);
+  EXPECT_EQ(shape(6 * all.slot_bytes()).piece_bytes, 512 * kKiB);
+  EXPECT_EQ(shape(6 * all.slot_bytes() - 1).piece_bytes, 256 * kKiB);
+  EXPECT_EQ(shape(2048 * kKiB).piece_bytes, 256 * kKiB);
+  EXPECT_EQ(shape(512 * kKiB).piece_bytes, 128 * kKiB);
+  EXPECT_EQ(shape(0).slots, 0);
+  for (int64_t granted = 0; granted < 20000 * kKiB; granted += 321 * kKiB) {
+    EXPECT_LE(shape(granted).bytes(), Bytes(granted));
+  }
+}
+
 TEST(Dataset, SmallFilesWantNothingAhead) {
   const test::TemporaryFolder folder;
   const std::string path =
