@@ -6,26 +6,18 @@ keras_peer.py predict|evaluate MODEL X Y BATCH PASSES [--precision bf16] [--outp
 """
 
 import argparse
-import json
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
 import numpy as np
+import peer_side
 import tensorflow as tf
 
 DISTURBED = 5
-
-
-def peak_bytes() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) * 1024
-    raise SystemExit("/proc/self/status has no VmHWM")
 
 
 def load(path: str, precision: str) -> keras.Model:
@@ -118,8 +110,7 @@ def train(model: keras.Model, x: np.ndarray, y: np.ndarray, options: argparse.Na
         start = time.perf_counter()
         losses.append(steps.run())
         seconds.append(time.perf_counter() - start)
-    kept = sorted(seconds[2:] or seconds)
-    result = {"seconds": kept[len(kept) // 2], "peak_bytes": peak_bytes(), "losses": losses[:8]}
+    result = peer_side.result(seconds[2:] or seconds, losses)
     if options.floor:
         result["floor"] = floor(steps, weights, options.floor)
     return result
@@ -155,8 +146,7 @@ def infer(model: keras.Model, x: np.ndarray, y: np.ndarray, options: argparse.Na
                 if number == 0:
                     outputs.append(got)
         seconds.append((time.perf_counter() - start) / -(-len(x) // batch))
-    kept = sorted(seconds[1:])
-    result = {"seconds": kept[len(kept) // 2], "peak_bytes": peak_bytes(), "losses": losses[:8]}
+    result = peer_side.result(seconds[1:], losses)
     if options.output:
         np.save(options.output, np.concatenate(outputs))
     if options.exact:
@@ -170,22 +160,11 @@ def infer(model: keras.Model, x: np.ndarray, y: np.ndarray, options: argparse.Na
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("program", choices=["steps", "predict", "evaluate"])
-    parser.add_argument("model")
-    parser.add_argument("x")
-    parser.add_argument("y")
-    parser.add_argument("batch", type=int)
-    parser.add_argument("count", type=int)
-    parser.add_argument("--precision", default="f32")
+    parser = peer_side.parser(__doc__)
     parser.add_argument("--floor", type=int, default=0)
-    parser.add_argument("--output")
     parser.add_argument("--exact")
     options = parser.parse_args()
-    model = load(options.model, options.precision)
-    x, y = np.load(options.x, mmap_mode="r"), np.load(options.y, mmap_mode="r")
-    work = train if options.program == "steps" else infer
-    print(json.dumps(work(model, x, y, options)))
+    peer_side.answer(load(options.model, options.precision), options, train, infer)
 
 
 if __name__ == "__main__":

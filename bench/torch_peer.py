@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
+import peer_side
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -28,13 +29,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "softmax": lambda x: torch.softmax(x, -1),
 }
 SMALLEST = 1e-7  # Keras's bound of a probability in a logarithm
-
-
-def peak_bytes() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) * 1024
-    raise SystemExit("/proc/self/status has no VmHWM")
 
 
 def refuse(what: str) -> NoReturn:
@@ -259,8 +253,7 @@ def train(model: Network, x: np.ndarray, y: np.ndarray, options: argparse.Namesp
         losses.append(float(loss.detach()))
         seconds.append(time.perf_counter() - start)
         begin = 0 if end == len(x) else end
-    kept = sorted(seconds[2:] or seconds)
-    return {"seconds": kept[len(kept) // 2], "peak_bytes": peak_bytes(), "losses": losses[:8]}
+    return peer_side.result(seconds[2:] or seconds, losses)
 
 
 def infer(model: Network, x: np.ndarray, y: np.ndarray, options: argparse.Namespace) -> dict:
@@ -278,29 +271,17 @@ def infer(model: Network, x: np.ndarray, y: np.ndarray, options: argparse.Namesp
                 elif number == 0:
                     outputs.append(got.float().numpy())
             seconds.append((time.perf_counter() - start) / -(-len(x) // batch))
-    kept = sorted(seconds[1:])
     if options.output:
         np.save(options.output, np.concatenate(outputs))
-    return {"seconds": kept[len(kept) // 2], "peak_bytes": peak_bytes(), "losses": losses[:8]}
+    return peer_side.result(seconds[1:], losses)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("program", choices=["steps", "predict", "evaluate"])
-    parser.add_argument("model")
-    parser.add_argument("x")
-    parser.add_argument("y")
-    parser.add_argument("batch", type=int)
-    parser.add_argument("count", type=int)
-    parser.add_argument("--precision", default="f32")
-    parser.add_argument("--output")
-    options = parser.parse_args()
+    options = peer_side.parser(__doc__).parse_args()
     model = Network(Path(options.model).parent)
     if options.program != "predict":
         model.use_logits()
-    x, y = np.load(options.x, mmap_mode="r"), np.load(options.y, mmap_mode="r")
-    work = train if options.program == "steps" else infer
-    print(json.dumps(work(model, x, y, options)))
+    peer_side.answer(model, options, train, infer)
 
 
 if __name__ == "__main__":
