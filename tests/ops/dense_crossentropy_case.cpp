@@ -39,6 +39,7 @@ std::vector<Case> dense_crossentropy_cases() {
             {.rows = 1, .width = 17, .classes = 20, .bias = false, .labels = DType::kInt32}),
       // Several chunks of classes, the last one short, and tiles of rows.
       fused("dense_crossentropy_of_chunks", {.rows = 180, .width = 3, .classes = 531}),
+      fused("dense_crossentropy_of_long_rows", {.rows = 4, .width = 280, .classes = 530}),
   };
 }
 

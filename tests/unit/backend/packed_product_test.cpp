@@ -19,7 +19,9 @@ struct Size {
 };
 // Tiles with rows and columns left over, several pieces of a sum, several groups of columns.
 constexpr Size kSizes[] = {{1, 1, 1},    {5, 3, 17},   {6, 256, 16}, {7, 257, 15},   {9, 600, 40},
-                           {31, 70, 33}, {25, 513, 8}, {3, 20, 900}, {13, 300, 300}, {64, 9, 2100}};
+                           {31, 70, 33}, {25, 513, 8}, {3, 20, 900}, {13, 300, 300}, {64, 9, 2100},
+                           // rows that are packed where they lie side by side
+                           {271, 260, 200}, {313, 5, 192}};
 
 std::vector<Isa> instruction_sets() {
   const Isa most = isa_of(read_cpu_info().isa);
@@ -59,6 +61,7 @@ PackedProduct product_of(const Operands& o, const Form& form, std::vector<float>
           .x = o.x.data(),
           .x_row = form.by_steps ? 1 : s.inner,
           .x_step = form.by_steps ? s.rows : 1,
+          .turned_x = form.by_steps,
           .w = o.w.data(),
           .w_row = form.turned ? s.inner : s.columns,
           .turned = form.turned,
@@ -70,9 +73,11 @@ PackedProduct product_of(const Operands& o, const Form& form, std::vector<float>
 }
 
 std::vector<float> multiply(Isa isa, const PackedProduct& product, std::vector<float>& y) {
-  std::vector<float> panels(static_cast<size_t>(packed_floats(isa, product.inner, product.columns)),
-                            NAN);
-  pick_packed_multiply(isa)(product, panels.data());
+  constexpr size_t kGuard = 64;
+  const auto floats = static_cast<size_t>(packed_floats(isa, product));
+  std::vector<float> scratch(floats + kGuard, NAN);
+  pick_packed_multiply(isa)(product, scratch.data());
+  for (size_t i = floats; i < scratch.size(); ++i) EXPECT_TRUE(std::isnan(scratch[i])) << i;
   return y;
 }
 
@@ -109,26 +114,31 @@ TEST(PackedProduct, IsTheSum) {
   }
 }
 
+void expect_same_in_parts(Isa isa, const Operands& operands, const Form& form) {
+  const Size& size = operands.size;
+  std::vector<float> whole = operands.start;
+  multiply(isa, product_of(operands, form, whole), whole);
+  std::vector<float> parts = operands.start;
+  for (int64_t row : {0, 5, 16}) {
+    for (int64_t column : {0, 16, 64}) {
+      PackedProduct p = product_of(operands, form, parts);
+      p.rows = (row == 0 ? 5 : row == 5 ? 16 : size.rows) - row;
+      p.columns = (column == 0 ? 16 : column == 16 ? 64 : size.columns) - column;
+      p.x += row * p.x_row;
+      p.w += column * (form.turned ? p.w_row : 1);
+      p.y += row * p.y_row + column;
+      if (p.bias != nullptr) p.bias += column;
+      multiply(isa, p, parts);
+    }
+  }
+  EXPECT_EQ(std::memcmp(whole.data(), parts.data(), whole.size() * sizeof(float)), 0);
+}
+
 TEST(PackedProduct, RowsAndColumnsAroundChangeNoBit) {
-  const Operands operands({23, 700, 75});
-  for (Isa isa : instruction_sets()) {
-    for (const Form& form : kForms) {
-      std::vector<float> whole = operands.start;
-      multiply(isa, product_of(operands, form, whole), whole);
-      std::vector<float> parts = operands.start;
-      for (int64_t row : {0, 5, 16}) {
-        for (int64_t column : {0, 16, 64}) {
-          PackedProduct p = product_of(operands, form, parts);
-          p.rows = (row == 0 ? 5 : row == 5 ? 16 : 23) - row;
-          p.columns = (column == 0 ? 16 : column == 16 ? 64 : 75) - column;
-          p.x += row * p.x_row;
-          p.w += column * (form.turned ? p.w_row : 1);
-          p.y += row * p.y_row + column;
-          if (p.bias != nullptr) p.bias += column;
-          multiply(isa, p, parts);
-        }
-      }
-      EXPECT_EQ(std::memcmp(whole.data(), parts.data(), whole.size() * sizeof(float)), 0);
+  for (const Size& size : {Size{23, 700, 75}, Size{310, 300, 275}}) {
+    const Operands operands(size);
+    for (Isa isa : instruction_sets()) {
+      for (const Form& form : kForms) expect_same_in_parts(isa, operands, form);
     }
   }
 }

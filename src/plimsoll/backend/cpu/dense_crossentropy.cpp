@@ -1,11 +1,12 @@
 // dense_crossentropy and its gradient: chunks of 512 classes, whose logits live in scratch.
 //
-// A chunk's weights are copied together once a call, so that products read them side by side; the
-// gradients want them transposed too. Forward, threads share out rows: each goes through its rows
-// 64 at a time and merges a chunk into their stats. Backward, tiles of 512 rows: threads share out
-// the rows for the gradient of the logits and of x, then the classes for those of w and bias. Sums
-// over classes run over chunks in order, sums over rows over tiles in order: nothing depends on
-// threads.
+// Forward, threads share out rows: each goes through its own 256 at a time and merges a chunk into
+// their stats. Backward, tiles of 512 rows: threads share out the rows for the gradient of the
+// logits and of x, then the classes for those of w and bias. Sums over classes run over chunks in
+// order, sums over rows over tiles in order: nothing depends on threads.
+//
+//   scratch  [what a product packs, logits of some rows] a thread; forward [stats] unless they are
+//            an output; backward, logits and their gradients are one tile's, of all threads
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +14,7 @@
 
 #include "backend/cpu/class_rows.h"
 #include "backend/cpu/families.h"
+#include "backend/cpu/packed_product.h"
 #include "backend/cpu/product.h"
 
 namespace plimsoll::backend::cpu {
@@ -20,7 +22,7 @@ namespace {
 
 constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
 constexpr int64_t kChunk = 512;
-constexpr int64_t kForwardRows = 64;
+constexpr int64_t kForwardRows = 256;
 constexpr int64_t kBackwardRows = 512;
 constexpr int64_t kChunkRow = spread_row(kChunk);
 // Classes of a thread's share are a multiple of this.
@@ -35,7 +37,9 @@ struct Classifier {
   bool bias = false;
   bool wide_labels = true;
   int parts = 1;
-  MultiplyFunction multiply = nullptr;
+  Isa isa = Isa::kGeneric;
+  PackedMultiplyFunction multiply = nullptr;
+  MultiplyFunction sum_rows = nullptr;
   ClassRowLoops loops;
 
   size_t label_input() const { return bias ? 3 : 2; }
@@ -44,59 +48,82 @@ struct Classifier {
     return wide_labels ? reinterpret_cast<const int64_t*>(data)[row]
                        : int64_t{reinterpret_cast<const int32_t*>(data)[row]};
   }
-  int64_t packed() const { return inner * kChunkRow; }
-  int64_t transposed_row() const { return spread_row(inner); }
-  int64_t transposed() const { return std::min(kChunk, classes) * transposed_row(); }
+  int64_t forward_rows() const { return std::min(kForwardRows, (rows + parts - 1) / parts); }
   int64_t backward_rows() const { return std::min(kBackwardRows, rows); }
+  int64_t chunk() const { return std::min(kChunk, classes); }
 
-  // The weights of classes [first, first + width), rows side by side.
-  void pack(const KernelCall& call, int64_t first, int64_t width, float* to) const noexcept {
-    for_each_range(inner, 1, parts, [&](int64_t begin, int64_t end) {
-      for (int64_t d = begin; d < end; ++d) {
-        std::memcpy(to + d * kChunkRow, input_floats(call, 1) + d * classes + first,
-                    static_cast<size_t>(width * kFloat));
-      }
-    });
+  // Logits of `count` rows of x for the classes [first, first + width), kChunkRow apart.
+  PackedProduct logits(const KernelCall& call, int64_t row, int64_t count, int64_t first,
+                       int64_t width, float* to) const {
+    PackedProduct p = {.rows = count, .inner = inner, .columns = width};
+    p.x = input_floats(call, 0) + row * inner;
+    p.x_row = inner;
+    p.w = input_floats(call, 1) + first;
+    p.w_row = classes;
+    p.y = to;
+    p.y_row = kChunkRow;
+    if (bias) p.bias = input_floats(call, 2) + first;
+    return p;
   }
-
-  // Logits of some rows for a chunk, kChunkRow apart.
-  void fill_logits(const KernelCall& call, const float* packed_w, int64_t row, int64_t count,
-                   int64_t first, int64_t width, float* to) const noexcept {
-    if (bias) {
-      for (int64_t r = 0; r < count; ++r) {
-        std::memcpy(to + r * kChunkRow, input_floats(call, 2) + first,
-                    static_cast<size_t>(width * kFloat));
-      }
-    }
-    multiply({count, inner, width, input_floats(call, 0) + row * inner, inner, 1, packed_w,
-              kChunkRow, to, kChunkRow, bias});
+  // What the gradients of `count` rows' logits add to that of x.
+  PackedProduct source_grads(const KernelCall& call, int64_t row, int64_t count, int64_t first,
+                             int64_t width, const float* slopes) const {
+    PackedProduct p = {.rows = count, .inner = width, .columns = inner};
+    p.x = slopes;
+    p.x_row = kChunkRow;
+    p.w = input_floats(call, 1) + first;
+    p.w_row = classes;
+    p.turned = true;
+    p.y = output_floats(call, 0) + row * inner;
+    p.y_row = inner;
+    p.add = first > 0;
+    return p;
+  }
+  // And to that of w.
+  PackedProduct weight_grads(const KernelCall& call, int64_t row, int64_t count, int64_t first,
+                             int64_t width, const float* slopes) const {
+    PackedProduct p = {.rows = inner, .inner = count, .columns = width, .turned_x = true};
+    p.x = input_floats(call, 0) + row * inner;
+    p.x_row = 1;
+    p.x_step = inner;
+    p.w = slopes;
+    p.w_row = kChunkRow;
+    p.y = output_floats(call, 1) + first;
+    p.y_row = classes;
+    p.add = !call.first || row > 0;
+    return p;
+  }
+  int64_t packed_forward() const {
+    return packed_floats(isa, {.rows = 1, .inner = inner, .columns = chunk()});
+  }
+  int64_t packed_backward() const {
+    const int64_t source = packed_floats(isa, {.rows = 1, .inner = chunk(), .columns = inner});
+    const int64_t weight = packed_floats(
+        isa, {.rows = 1, .inner = backward_rows(), .columns = chunk(), .turned_x = true});
+    return std::max({packed_forward(), source, weight});
   }
 };
 
 class Forward {
  public:
   Forward(const Classifier& c, const KernelCall& call) : c_(c), call_(call) {
-    packed_ = reinterpret_cast<float*>(call.scratch);
-    tiles_ = packed_ + c.packed();
-    pairs_ = tiles_ + c.parts * kForwardRows * kChunkRow;
+    scratch_ = reinterpret_cast<float*>(call.scratch);
+    pairs_ = scratch_ + c.parts * part_floats(c);
     if (call.outputs[1].data != nullptr) pairs_ = output_floats(call, 1);
   }
-  static int64_t floats(const Classifier& c) {
-    return c.packed() + c.parts * kForwardRows * kChunkRow + 2 * c.rows;
-  }
+  static int64_t floats(const Classifier& c) { return c.parts * part_floats(c) + 2 * c.rows; }
 
   void run() const noexcept {
-    for (int64_t first = 0; first < c_.classes; first += kChunk) {
-      const int64_t width = std::min(kChunk, c_.classes - first);
-      c_.pack(call_, first, width, packed_);
-      for_each_part(c_.parts, [&](int part) {
-        const Range range = part_of(c_.rows, 1, part, c_.parts);
-        float* tile = tiles_ + part * kForwardRows * kChunkRow;
-        for (int64_t row = range.begin; row < range.end; row += kForwardRows) {
-          merge_chunk(row, std::min(kForwardRows, range.end - row), first, width, tile);
+    for_each_part(c_.parts, [&](int part) {
+      const Range range = part_of(c_.rows, 1, part, c_.parts);
+      float* packed = scratch_ + part * part_floats(c_);
+      for (int64_t row = range.begin; row < range.end; row += kForwardRows) {
+        const int64_t count = std::min(kForwardRows, range.end - row);
+        for (int64_t first = 0; first < c_.classes; first += kChunk) {
+          merge_chunk(row, count, first, std::min(kChunk, c_.classes - first), packed);
         }
-      });
-    }
+      }
+    });
     float* loss = output_floats(call_, 0);
     for (int64_t row = 0; row < c_.rows; ++row) {
       loss[row] = std::log(pairs_[2 * row + 1]) - (loss[row] - pairs_[2 * row]);
@@ -104,10 +131,15 @@ class Forward {
   }
 
  private:
+  static int64_t part_floats(const Classifier& c) {
+    return c.packed_forward() + c.forward_rows() * kChunkRow;
+  }
+
   // The label's logit waits in the place of the loss.
   void merge_chunk(int64_t row, int64_t count, int64_t first, int64_t width,
-                   float* tile) const noexcept {
-    c_.fill_logits(call_, packed_, row, count, first, width, tile);
+                   float* packed) const noexcept {
+    float* tile = packed + c_.packed_forward();
+    c_.multiply(c_.logits(call_, row, count, first, width, tile), packed);
     for (int64_t r = 0; r < count; ++r) {
       const float* logits = tile + r * kChunkRow;
       float* pair = pairs_ + 2 * (row + r);
@@ -123,8 +155,7 @@ class Forward {
 
   const Classifier& c_;
   const KernelCall& call_;
-  float* packed_;
-  float* tiles_;
+  float* scratch_;
   float* pairs_;
 };
 
@@ -136,73 +167,60 @@ class Backward {
         stats_(input_floats(call, c.label_input() + 1)),
         d_(input_floats(call, c.label_input() + 2)) {
     packed_ = reinterpret_cast<float*>(call.scratch);
-    transposed_ = packed_ + c.packed();
-    slopes_ = transposed_ + c.transposed();
+    slopes_ = packed_ + c.parts * c.packed_backward();
   }
   static int64_t floats(const Classifier& c) {
-    return c.packed() + c.transposed() + c.backward_rows() * kChunkRow;
+    return c.parts * c.packed_backward() + c.backward_rows() * kChunkRow;
   }
 
   void run() const noexcept {
     for (int64_t first = 0; first < c_.classes; first += kChunk) {
       const int64_t width = std::min(kChunk, c_.classes - first);
-      c_.pack(call_, first, width, packed_);
-      transpose(width);
       for (int64_t row = 0; row < c_.rows; row += kBackwardRows) {
         const int64_t count = std::min(kBackwardRows, c_.rows - row);
-        for_each_range(count, 1, c_.parts, [&](int64_t begin, int64_t end) {
-          add_rows(row, begin, end, first, width);
+        for_each_part(c_.parts, [&](int part) {
+          const Range share = part_of(count, 1, part, c_.parts);
+          if (share.begin < share.end) add_rows(row, share, first, width, part);
         });
-        for_each_range(width, kClassGrain, c_.parts, [&](int64_t begin, int64_t end) {
-          add_classes(row, count, first, begin, end);
+        for_each_part(c_.parts, [&](int part) {
+          const Range share = part_of(width, kClassGrain, part, c_.parts);
+          if (share.begin < share.end) add_classes(row, count, first, share, part);
         });
       }
     }
   }
 
  private:
-  void transpose(int64_t width) const noexcept {
-    constexpr int64_t kTile = 16;
-    for_each_range(width, kTile, c_.parts, [&](int64_t begin, int64_t end) {
-      for (int64_t d0 = 0; d0 < c_.inner; d0 += kTile) {
-        const int64_t d1 = std::min(c_.inner, d0 + kTile);
-        for (int64_t i = begin; i < end; ++i) {
-          for (int64_t d = d0; d < d1; ++d) {
-            transposed_[i * c_.transposed_row() + d] = packed_[d * kChunkRow + i];
-          }
-        }
-      }
-    });
-  }
+  float* packed(int part) const { return packed_ + part * c_.packed_backward(); }
 
-  // The gradient of the logits of rows [begin, end) of a tile, and their share of that of x.
-  void add_rows(int64_t tile, int64_t begin, int64_t end, int64_t first,
-                int64_t width) const noexcept {
-    float* slopes = slopes_ + begin * kChunkRow;
-    c_.fill_logits(call_, packed_, tile + begin, end - begin, first, width, slopes);
-    for (int64_t r = begin; r < end; ++r) {
+  // The gradient of the logits of some rows of a tile, and their share of that of x.
+  void add_rows(int64_t tile, Range share, int64_t first, int64_t width, int part) const noexcept {
+    const int64_t count = share.end - share.begin;
+    float* slopes = slopes_ + share.begin * kChunkRow;
+    c_.multiply(c_.logits(call_, tile + share.begin, count, first, width, slopes), packed(part));
+    for (int64_t r = share.begin; r < share.end; ++r) {
       float* row = slopes_ + r * kChunkRow;
       c_.loops.gradient(row, stats_ + 2 * (tile + r), c_.label(call_, tile + r) - first,
                         d_[tile + r], row, width);
     }
     if (call_.outputs[0].data == nullptr) return;
-    c_.multiply({end - begin, width, c_.inner, slopes, kChunkRow, 1, transposed_,
-                 c_.transposed_row(), output_floats(call_, 0) + (tile + begin) * c_.inner, c_.inner,
-                 first > 0});
+    c_.multiply(c_.source_grads(call_, tile + share.begin, count, first, width, slopes),
+                packed(part));
   }
 
-  // A tile's share of the gradients of w and bias, classes [begin, end) of the chunk.
-  void add_classes(int64_t tile, int64_t count, int64_t first, int64_t begin,
-                   int64_t end) const noexcept {
-    const bool add = !call_.first || tile > 0;
-    if (float* dw = output_floats(call_, 1); dw != nullptr) {
-      c_.multiply({c_.inner, count, end - begin, input_floats(call_, 0) + tile * c_.inner, 1,
-                   c_.inner, slopes_ + begin, kChunkRow, dw + first + begin, c_.classes, add});
+  // A tile's share of the gradients of w and bias, some classes of the chunk.
+  void add_classes(int64_t tile, int64_t count, int64_t first, Range share,
+                   int part) const noexcept {
+    const int64_t width = share.end - share.begin;
+    const float* slopes = slopes_ + share.begin;
+    if (call_.outputs[1].data != nullptr) {
+      c_.multiply(c_.weight_grads(call_, tile, count, first + share.begin, width, slopes),
+                  packed(part));
     }
     if (!c_.bias || call_.outputs[2].data == nullptr) return;
     const float one = 1.0f;
-    c_.multiply({1, count, end - begin, &one, 0, 0, slopes_ + begin, kChunkRow,
-                 output_floats(call_, 2) + first + begin, 0, add});
+    c_.sum_rows({1, count, width, &one, 0, 0, slopes, kChunkRow,
+                 output_floats(call_, 2) + first + share.begin, 0, !call_.first || tile > 0});
   }
 
   const Classifier& c_;
@@ -210,7 +228,6 @@ class Backward {
   const float* stats_;
   const float* d_;
   float* packed_;
-  float* transposed_;
   float* slopes_;
 };
 
@@ -236,7 +253,9 @@ CpuKernel make_dense_crossentropy(const NodeFacts& facts, const CpuOptions& opti
   c.inner = facts.inputs[1].shape[0].count;
   c.classes = facts.inputs[1].shape[1].count;
   c.rows = facts.input_elements(0) / c.inner;
-  c.multiply = pick_multiply(options.isa);
+  c.isa = options.isa;
+  c.multiply = pick_packed_multiply(options.isa);
+  c.sum_rows = pick_multiply(options.isa);
   c.loops = pick_class_rows(options.isa);
   if (c.rows * c.inner * c.classes >= kProductsWorthATeam) c.parts = options.threads;
   return forward ? make_pass<Forward>(c) : make_pass<Backward>(c);

@@ -31,10 +31,11 @@ class DenseGradUpdate final {
     product_ = {.inner = facts.batch * facts.inputs[0].shape.elements_per_sample() / inner_,
                 .columns = units_,
                 .x_row = 1,
+                .turned_x = true,
                 .w_row = units_,
                 .y_row = units_};
     parts_ = static_cast<int>(std::clamp<int64_t>(rows / tile_, 1, options.threads));
-    panels_ = packed_floats(options.isa, product_.inner, units_);
+    panels_ = packed_floats(options.isa, product_);
     const CpuOptions alone{options.isa, 1, options.pairs};
     const auto make = [&](const KernelRequest& request) { return make_update(request, alone); };
     for (const int64_t each : {std::min(tile_, rows), rows < tile_ ? 0 : rows % tile_}) {

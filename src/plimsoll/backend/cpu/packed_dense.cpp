@@ -36,6 +36,7 @@ class PackedDense final {
                          : grad_kernel ? d.rows
                                        : d.units,
                 .columns = forward || grad_kernel ? d.units : d.inner,
+                .turned_x = grad_kernel,
                 .turned = d.kind == DenseKind::kGradInput,
                 .relu = d.relu};
     const double flops = 2.0 * static_cast<double>(d.rows) * static_cast<double>(d.inner) *
@@ -48,9 +49,10 @@ class PackedDense final {
                  : static_cast<int>(std::clamp<int64_t>(shares, 1, options.threads));
     for (int part = 0; part < parts_; ++part) {
       const Range share = part_of(product_.columns, kColumnGrain, part, parts_);
-      const int64_t columns = by_columns_ ? share.end - share.begin : product_.columns;
+      PackedProduct own = product_;
+      if (by_columns_) own.columns = share.end - share.begin;
       panels_.push_back(panel_floats_);
-      panel_floats_ += packed_floats(options.isa, product_.inner, columns);
+      panel_floats_ += packed_floats(options.isa, own);
     }
   }
 

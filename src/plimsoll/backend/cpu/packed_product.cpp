@@ -7,14 +7,30 @@ namespace {
 
 // Steps of a piece: a panel of them and some rows of x lie in the first cache.
 constexpr int64_t kPackedInner = 256;
-// Floats of all panels of a piece, for the second cache.
+// Floats of all panels of a piece, for the second cache. Rows of a turned x come from farther away:
+// more columns meet them at once.
 constexpr int64_t kPackedFloats = 32 << 10;
+constexpr int64_t kPackedFloatsTurned = 64 << 10;
 // Rows that meet a panel while their results are near.
 constexpr int64_t kPackedRows = 24;
 
-constexpr int64_t packed_columns(int64_t wide, int64_t inner, int64_t columns) {
-  const int64_t fitting = kPackedFloats / std::clamp<int64_t>(inner, 1, kPackedInner) / wide * wide;
-  return std::min((columns + wide - 1) / wide * wide, std::max(fitting, wide));
+// Packed rows of a turned x: for fewer columns, or steps that do not meet in few places of the
+// caches, copying takes longer than it saves.
+constexpr int64_t kColumnsWorthPacking = 192;
+constexpr int64_t kStepWorthPacking = 256;
+constexpr bool packs_rows(const PackedProduct& p) {
+  return p.turned_x && p.x_step > kStepWorthPacking && p.columns >= kColumnsWorthPacking;
+}
+constexpr int64_t packed_row_floats(const PackedProduct& p) {
+  constexpr int64_t kLine = 16;
+  const int64_t floats = std::min(p.inner, kPackedInner) * kPackedRows;
+  return p.turned_x && p.columns >= kColumnsWorthPacking ? (floats + kLine - 1) / kLine * kLine : 0;
+}
+
+constexpr int64_t packed_columns(int64_t wide, const PackedProduct& p) {
+  const int64_t floats = p.turned_x ? kPackedFloatsTurned : kPackedFloats;
+  const int64_t fitting = floats / std::clamp<int64_t>(p.inner, 1, kPackedInner) / wide * wide;
+  return std::min((p.columns + wide - 1) / wide * wide, std::max(fitting, wide));
 }
 
 }  // namespace
@@ -27,8 +43,9 @@ namespace plimsoll::backend::cpu {
 
 PackedMultiplyFunction pick_packed_multiply(Isa isa) { return PLIMSOLL_PICK(isa, multiply_packed); }
 
-int64_t packed_floats(Isa isa, int64_t inner, int64_t columns) {
-  return std::min(inner, kPackedInner) * packed_columns(2 * lanes_of(isa), inner, columns);
+int64_t packed_floats(Isa isa, const PackedProduct& p) {
+  return packed_row_floats(p) +
+         std::min(p.inner, kPackedInner) * packed_columns(2 * lanes_of(isa), p);
 }
 
 }  // namespace plimsoll::backend::cpu

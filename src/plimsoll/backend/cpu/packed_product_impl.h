@@ -12,7 +12,8 @@ struct PanelTarget {
   bool add;
   const float* bias;
   bool relu;
-  bool plain;  // all lanes are added to what is there, and that is all
+  bool whole;  // all lanes of both
+  bool plain;  // and neither bias nor relu
 };
 
 inline void store_sum(Floats sum, const PanelTarget& t, int64_t at, int64_t lanes, float* y) {
@@ -27,65 +28,131 @@ inline void store_sum(Floats sum, const PanelTarget& t, int64_t at, int64_t lane
   }
 }
 
-// kRows rows of x and a panel of `inner` steps.
-template <int kRows>
-void multiply_rows(const float* x, int64_t x_row, int64_t x_step, const float* panel, int64_t inner,
-                   const PanelTarget& t) {
-  Floats sums[kRows][2] = {};
-  for (int64_t k = 0; k < inner; ++k) {
-    const Floats low = load(panel);
-    const Floats high = load(panel + kLanes);
-    for (int r = 0; r < kRows; ++r) {
-      const Floats value = broadcast(x[r * x_row]);
-      sums[r][0] = multiply_add(value, low, sums[r][0]);
-      sums[r][1] = multiply_add(value, high, sums[r][1]);
-    }
-    x += x_step;
-    panel += kWide;
-  }
-  for (int r = 0; r < kRows; ++r) {
+// Not part of the loop over steps, which would keep its sums in memory for it.
+[[gnu::noinline]] void store_sums(const Floats (*sums)[2], int rows, const PanelTarget& t) {
+  for (int r = 0; r < rows; ++r) {
     float* y = t.y + r * t.y_row;
-    if (t.plain) {
-      store(y, sums[r][0] + load(y));
-      store(y + kLanes, sums[r][1] + load(y + kLanes));
-    } else {
-      store_sum(sums[r][0], t, 0, t.first, y);
-      if (t.second > 0) store_sum(sums[r][1], t, kLanes, t.second, y + kLanes);
-    }
+    store_sum(sums[r][0], t, 0, t.first, y);
+    if (t.second > 0) store_sum(sums[r][1], t, kLanes, t.second, y + kLanes);
   }
 }
 
-inline void multiply_panel_rows(const float* x, const PackedProduct& p, int64_t rows,
-                                const float* panel, int64_t inner, PanelTarget t) {
+// Rows of x as a panel meets them: row r's step k is at r · row + k · step.
+struct PanelRows {
+  const float* x;
+  int64_t row, step;
+};
+
+// kRows rows of x and a panel of `inner` steps. Unrolled by word: rolled loops over the sums put
+// them into memory, which takes a tenth of the time of 256 steps.
+template <int kRows>
+void multiply_rows(PanelRows from, const float* panel, int64_t inner, const PanelTarget& t) {
+  Floats sums[kRows][2];
+#pragma GCC unroll 6
+  for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = Floats{};
+  const float* x = from.x;
+  for (int64_t k = 0; k < inner; ++k) {
+    const Floats low = load(panel);
+    const Floats high = load(panel + kLanes);
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      const Floats value = broadcast(x[r * from.row]);
+      sums[r][0] = multiply_add(value, low, sums[r][0]);
+      sums[r][1] = multiply_add(value, high, sums[r][1]);
+    }
+    x += from.step;
+    panel += kWide;
+  }
+  if (!t.whole) {
+    Floats kept[kRows][2];
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      kept[r][0] = sums[r][0];
+      kept[r][1] = sums[r][1];
+    }
+    store_sums(kept, kRows, t);
+    return;
+  }
+  float* y = t.y;
+  if (t.plain && t.add) {
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r, y += t.y_row) {
+      store(y, sums[r][0] + load(y));
+      store(y + kLanes, sums[r][1] + load(y + kLanes));
+    }
+    return;
+  }
+  if (t.plain) {
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r, y += t.y_row) {
+      store(y, sums[r][0]);
+      store(y + kLanes, sums[r][1]);
+    }
+    return;
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < kRows; ++r, y += t.y_row) {
+    store_sum(sums[r][0], t, 0, kLanes, y);
+    store_sum(sums[r][1], t, kLanes, kLanes, y + kLanes);
+  }
+}
+
+// Few rows are few chains, which wait for themselves: no tile of one or two rows where some more
+// can be spared.
+inline int64_t tile_rows(int64_t left) {
+  return left <= 6 ? left : left <= 8 ? 4 : left == 9 ? 5 : 6;
+}
+
+// Rows that lie side by side, tile after tile, each step after step.
+inline void pack_rows(const float* x, int64_t x_step, int64_t rows, int64_t count, float* to) {
+  for (int64_t row = 0; row < rows;) {
+    const int64_t now = tile_rows(rows - row);
+    const float* from = x + row;
+#if PLIMSOLL_LANES == 8
+    if (now == 6 && rows - row >= kLanes) {  // the next step overwrites what is too much
+      for (int64_t k = 0; k < count; ++k) store(to + k * 6, load(from + k * x_step));
+    } else
+#endif
+    {
+      for (int64_t k = 0; k < count; ++k) {
+        for (int64_t r = 0; r < now; ++r) to[k * now + r] = from[k * x_step + r];
+      }
+    }
+    row += now;
+    to += now * count;
+  }
+}
+
+// `packed`: x as pack_rows left it.
+inline void multiply_panel_rows(PanelRows x, bool packed, int64_t rows, const float* panel,
+                                int64_t inner, PanelTarget t) {
   int64_t row = 0;
   while (row < rows) {
-    const int64_t left = rows - row;
-    // Few rows are few chains, which wait for themselves: no tile of one or two rows where some
-    // more can be spared.
-    const int64_t now = left <= 6 ? left : left <= 8 ? 4 : left == 9 ? 5 : 6;
-    const float* from = x + row * p.x_row;
+    const int64_t now = tile_rows(rows - row);
+    const PanelRows from = packed ? PanelRows{x.x + row * inner, 1, now}
+                                  : PanelRows{x.x + row * x.row, x.row, x.step};
     switch (now) {
       case 1:
-        multiply_rows<1>(from, p.x_row, p.x_step, panel, inner, t);
+        multiply_rows<1>(from, panel, inner, t);
         break;
       case 2:
-        multiply_rows<2>(from, p.x_row, p.x_step, panel, inner, t);
+        multiply_rows<2>(from, panel, inner, t);
         break;
       case 3:
-        multiply_rows<3>(from, p.x_row, p.x_step, panel, inner, t);
+        multiply_rows<3>(from, panel, inner, t);
         break;
       case 4:
-        multiply_rows<4>(from, p.x_row, p.x_step, panel, inner, t);
+        multiply_rows<4>(from, panel, inner, t);
         break;
       case 5:
-        multiply_rows<5>(from, p.x_row, p.x_step, panel, inner, t);
+        multiply_rows<5>(from, panel, inner, t);
         break;
       default:
-        multiply_rows<6>(from, p.x_row, p.x_step, panel, inner, t);
+        multiply_rows<6>(from, panel, inner, t);
         break;
     }
     row += now;
-    t.y += now * p.y_row;
+    t.y += now * t.y_row;
   }
 }
 
@@ -139,36 +206,48 @@ inline void pack_turned(const float* w, int64_t w_row, int64_t count, int64_t co
   for (int64_t k = 0; k < count; ++k) store(panel + k * kWide, Floats{});
 }
 
-void multiply_packed(const PackedProduct& p, float* panels) {
-  const int64_t most_columns = packed_columns(kWide, p.inner, p.columns);
+// Some rows and all panels of a piece: columns [column, column + columns), steps from k on.
+inline void multiply_piece(const PackedProduct& p, int64_t row, int64_t column, int64_t columns,
+                           int64_t k, const float* panels, float* packed_x) {
+  const int64_t count = p.inner - k < kPackedInner ? p.inner - k : kPackedInner;
+  const int64_t rows = p.rows - row < kPackedRows ? p.rows - row : kPackedRows;
+  PanelRows x{p.x + row * p.x_row + k * p.x_step, p.x_row, p.x_step};
+  const bool packed = packs_rows(p);
+  if (packed) {
+    pack_rows(x.x, p.x_step, rows, count, packed_x);
+    x.x = packed_x;
+  }
+  const bool last = k + count == p.inner;
+  for (int64_t c = 0; c < columns; c += kWide) {
+    const int64_t width = columns - c;
+    const int64_t behind = width - kLanes < 0 ? 0 : width - kLanes;
+    multiply_panel_rows(x, packed, rows, panels + c * count, count,
+                        {.y = p.y + row * p.y_row + column + c,
+                         .y_row = p.y_row,
+                         .first = width < kLanes ? width : kLanes,
+                         .second = behind < kLanes ? behind : kLanes,
+                         .add = p.add || k > 0,
+                         .bias = last && p.bias != nullptr ? p.bias + column + c : nullptr,
+                         .relu = last && p.relu,
+                         .whole = width >= kWide,
+                         .plain = width >= kWide && !(last && (p.bias != nullptr || p.relu))});
+  }
+}
+
+void multiply_packed(const PackedProduct& p, float* scratch) {
+  const int64_t most_columns = packed_columns(kWide, p);
+  float* panels = scratch + packed_row_floats(p);
   for (int64_t column = 0; column < p.columns; column += most_columns) {
     const int64_t columns = p.columns - column < most_columns ? p.columns - column : most_columns;
     for (int64_t k = 0; k < p.inner; k += kPackedInner) {
       const int64_t count = p.inner - k < kPackedInner ? p.inner - k : kPackedInner;
-      const bool last = k + count == p.inner;
       if (p.turned) {
         pack_turned(p.w + column * p.w_row + k, p.w_row, count, columns, panels);
       } else {
         pack_plain(p.w + k * p.w_row + column, p.w_row, count, columns, panels);
       }
       for (int64_t row = 0; row < p.rows; row += kPackedRows) {
-        const int64_t rows = p.rows - row < kPackedRows ? p.rows - row : kPackedRows;
-        const float* x = p.x + row * p.x_row + k * p.x_step;
-        for (int64_t c = 0; c < columns; c += kWide) {
-          const int64_t width = columns - c;
-          const int64_t behind = width - kLanes < 0 ? 0 : width - kLanes;
-          const bool add = p.add || k > 0;
-          const bool finish = last && (p.bias != nullptr || p.relu);
-          multiply_panel_rows(x, p, rows, panels + c * count, count,
-                              {.y = p.y + row * p.y_row + column + c,
-                               .y_row = p.y_row,
-                               .first = width < kLanes ? width : kLanes,
-                               .second = behind < kLanes ? behind : kLanes,
-                               .add = add,
-                               .bias = last && p.bias != nullptr ? p.bias + column + c : nullptr,
-                               .relu = last && p.relu,
-                               .plain = add && !finish && width >= kWide});
-        }
+        multiply_piece(p, row, column, columns, k, panels, scratch);
       }
     }
   }

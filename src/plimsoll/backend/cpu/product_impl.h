@@ -3,14 +3,16 @@
 #include "backend/cpu/functions_impl.h"
 
 // Sums that stay in registers: rows × vectors.
-constexpr int kMostRows = kLanes == 16 ? 6 : 4;
+constexpr int kMostRows = kLanes >= 8 ? 6 : 4;
 constexpr int kMostVectors = kLanes == 16 ? 4 : 2;
 
 template <int kRows, int kVectors>
 void multiply_fixed(const Product& p, int64_t row, int64_t column) {
   Floats sums[kRows][kVectors];
   float* y = p.y + row * p.y_row + column;
+#pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       sums[r][v] = p.add ? load(y + r * p.y_row + v * kLanes) : Floats{};
     }
@@ -19,15 +21,20 @@ void multiply_fixed(const Product& p, int64_t row, int64_t column) {
   const float* w = p.w + column;
   for (int64_t k = 0; k < p.inner; ++k) {
     Floats factors[kVectors];
+#pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) factors[v] = load(w + v * kLanes);
+#pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
       const Floats value = broadcast(x[r * p.x_row]);
+#pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sums[r][v] = multiply_add(value, factors[v], sums[r][v]);
     }
     x += p.x_step;
     w += p.w_row;
   }
+#pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) store(y + r * p.y_row + v * kLanes, sums[r][v]);
   }
 }
@@ -61,7 +68,7 @@ void multiply_panel(const Product& p, int64_t column) {
       case 3:
         multiply_fixed<3, kVectors>(p, row, column);
         break;
-#if PLIMSOLL_LANES == 16
+#if PLIMSOLL_LANES >= 8
       case 5:
         multiply_fixed<5, kVectors>(p, row, column);
         break;
