@@ -200,6 +200,11 @@ std::vector<KernelGraph> convolution_graphs() {
       {"few_points_strided", 10, 3, 5, 1, 2, 1, 1, none, true, false},
       {"few_filters", 6, 2, 3, 3, 1, 1, 1, same, true, true},
       {"even_kernel", 7, 64, 64, 2, 1, 1, 1, {1, 1, 0, 1}, false, false},
+      // Several pieces of rows and of columns, the last ones smaller; several images in a piece.
+      {"wide_image", 67, 7, 20, 3, 1, 1, 1, same, true, false},
+      {"small_images", 5, 9, 40, 3, 1, 1, 1, same, true, true},
+      {"strided_and_dilated", 23, 8, 16, 3, 2, 3, 1, {2, 3, 2, 3}, false, false},
+      {"stride_beyond_kernel", 17, 8, 16, 2, 3, 1, 1, none, true, false},
       {"large_kernel", 30, 3, 16, 7, 2, 1, 1, {2, 3, 2, 3}, true, true},
   };
   std::vector<KernelGraph> graphs;

@@ -22,6 +22,8 @@ CpuKernel make_channels(const NodeFacts& facts, const CpuOptions& options);
 CpuKernel make_channel_groups(const NodeFacts& facts, const CpuOptions& options);
 // conv2d_pool_grad_kernel and conv2d_pool_grad_input, undilated.
 CpuKernel make_conv_pool(const NodeFacts& facts, const CpuOptions& options);
+// conv2d_grad_kernel (kernel_grad.h).
+CpuKernel make_kernel_grad(const NodeFacts& facts, const CpuOptions& options);
 // lstm, gru, simple_rnn and their gradients.
 CpuKernel make_recurrent(const NodeFacts& facts, const CpuOptions& options);
 // embedding, the gradient of its table, adam_rows.

@@ -1,41 +1,7 @@
 // Loops of packed_product.cpp; see for_each_isa.h and packed_product.h.
 
+#include "backend/cpu/panel_sums_impl.h"
 #include "backend/cpu/transpose_impl.h"
-
-constexpr int64_t kWide = 2 * kLanes;  // columns of a panel
-
-// Where sums go: a panel's columns, of which the last may have fewer.
-struct PanelTarget {
-  float* y;
-  int64_t y_row;
-  int64_t first, second;  // lanes of its two vectors
-  bool add;
-  const float* bias;
-  bool relu;
-  bool whole;  // all lanes of both
-  bool plain;  // and neither bias nor relu
-};
-
-inline void store_sum(Floats sum, const PanelTarget& t, int64_t at, int64_t lanes, float* y) {
-  const bool whole = lanes == kLanes;
-  if (t.add) sum += whole ? load(y) : load_first(y, lanes);
-  if (t.bias != nullptr) sum += whole ? load(t.bias + at) : load_first(t.bias + at, lanes);
-  if (t.relu) sum = sum < 0.0f ? Floats{} : sum;
-  if (whole) {
-    store(y, sum);
-  } else {
-    store_first(y, sum, lanes);
-  }
-}
-
-// Not part of the loop over steps, which would keep its sums in memory for it.
-[[gnu::noinline]] void store_sums(const Floats (*sums)[2], int rows, const PanelTarget& t) {
-  for (int r = 0; r < rows; ++r) {
-    float* y = t.y + r * t.y_row;
-    store_sum(sums[r][0], t, 0, t.first, y);
-    if (t.second > 0) store_sum(sums[r][1], t, kLanes, t.second, y + kLanes);
-  }
-}
 
 // Rows of x as a panel meets them: row r's step k is at r · row + k · step.
 struct PanelRows {
@@ -63,44 +29,7 @@ void multiply_rows(PanelRows from, const float* panel, int64_t inner, const Pane
     x += from.step;
     panel += kWide;
   }
-  if (!t.whole) {
-    Floats kept[kRows][2];
-#pragma GCC unroll 6
-    for (int r = 0; r < kRows; ++r) {
-      kept[r][0] = sums[r][0];
-      kept[r][1] = sums[r][1];
-    }
-    store_sums(kept, kRows, t);
-    return;
-  }
-  float* y = t.y;
-  if (t.plain && t.add) {
-#pragma GCC unroll 6
-    for (int r = 0; r < kRows; ++r, y += t.y_row) {
-      store(y, sums[r][0] + load(y));
-      store(y + kLanes, sums[r][1] + load(y + kLanes));
-    }
-    return;
-  }
-  if (t.plain) {
-#pragma GCC unroll 6
-    for (int r = 0; r < kRows; ++r, y += t.y_row) {
-      store(y, sums[r][0]);
-      store(y + kLanes, sums[r][1]);
-    }
-    return;
-  }
-#pragma GCC unroll 6
-  for (int r = 0; r < kRows; ++r, y += t.y_row) {
-    store_sum(sums[r][0], t, 0, kLanes, y);
-    store_sum(sums[r][1], t, kLanes, kLanes, y + kLanes);
-  }
-}
-
-// Few rows are few chains, which wait for themselves: no tile of one or two rows where some more
-// can be spared.
-inline int64_t tile_rows(int64_t left) {
-  return left <= 6 ? left : left <= 8 ? 4 : left == 9 ? 5 : 6;
+  finish_tile(sums, t);
 }
 
 // Rows that lie side by side, tile after tile, each step after step.

@@ -5,6 +5,7 @@
 #include "backend/cpu/dense_shape.h"
 #include "backend/cpu/families.h"
 #include "backend/cpu/few_channels.h"
+#include "backend/cpu/kernel_grad.h"
 #include "backend/cpu/widened.h"
 #include "backend/reference/reference.h"
 #include "backend/row_block.h"
@@ -166,7 +167,8 @@ std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId
   if (!facts.op().starts_with("conv2d") || facts.op().starts_with("conv2d_pool_grad")) {
     return std::nullopt;
   }
-  if (facts.cut_inside_samples() || cpu::read_packed_dense(facts, options_.isa)) {
+  if (facts.cut_inside_samples() || cpu::read_packed_dense(facts, options_.isa) ||
+      cpu::read_kernel_grad(facts, options_.isa)) {
     return std::nullopt;
   }
   if (facts.op() == "conv2d_pool" && facts.inputs[0].dtype == DType::kFloat32 &&

@@ -24,6 +24,7 @@ set(onednn_sources
     cpu/dense_crossentropy.cpp
     cpu/dense_grad_update.cpp
     cpu/dense_shape.cpp
+    cpu/kernel_grad.cpp
     cpu/moving.cpp
     cpu/node_facts.cpp
     cpu/packed_dense.cpp
