@@ -65,8 +65,12 @@ Precision parse_precision(std::string_view text) {
   if (text == "f32") return Precision::kFloat32;
   if (text == "bf16") return Precision::kBFloat16;
   constexpr std::array<std::string_view, 2> kNames = {"f32", "bf16"};
-  throw Error(ErrorKind::kConfig, "--precision: expected f32 or bf16, received " +
-                                      std::string(text) + "." + did_you_mean(text, kNames));
+  const bool half = text == "f16" || text == "fp16" || text == "float16";
+  throw Error(ErrorKind::kConfig,
+              "--precision: expected f32 or bf16, received " + std::string(text) + "." +
+                  (half ? " This program has no float16: bf16 is as small, and needs no scaling of "
+                          "the loss."
+                        : did_you_mean(text, kNames)));
 }
 
 std::string_view to_string(Precision precision) {
