@@ -86,24 +86,47 @@ Loop bf16_loop_of(const std::string& isa) {
   return {};
 }
 
+// Where all threads meet before and behind each go; when the last one came.
+class Meeting {
+ public:
+  explicit Meeting(int threads) : barrier_(threads, Arrival{&last_}) {}
+  Time::time_point wait() {
+    barrier_.arrive_and_wait();
+    return last_;
+  }
+  void leave() { barrier_.arrive_and_drop(); }
+
+ private:
+  struct Arrival {
+    Time::time_point* last;
+    void operator()() noexcept { *last = Time::now(); }
+  };
+  Time::time_point last_;
+  std::barrier<Arrival> barrier_;
+};
+
 // The least seconds of several goes of work(thread) on all threads, which live through all of them:
 // a thread that has just begun may share a processor with another.
 template <typename Work>
 double least_seconds(int threads, const Work& work) {
   double least = 0;
-  std::barrier together(threads);
+  Meeting meeting(threads);
   const auto go = [&](int thread) {
     for (int i = 0; i < kTries; ++i) {
-      together.arrive_and_wait();
-      const Time::time_point begin = Time::now();
+      const Time::time_point begin = meeting.wait();
       work(thread);
-      together.arrive_and_wait();
-      const double seconds = std::chrono::duration<double>(Time::now() - begin).count();
+      const double seconds = std::chrono::duration<double>(meeting.wait() - begin).count();
       if (thread == 0 && (i == 0 || seconds < least)) least = seconds;
     }
   };
   std::vector<std::jthread> team;
-  for (int t = 1; t < threads; ++t) team.emplace_back([&go, t] { go(t); });
+  int begun = 1;
+  try {
+    for (; begun < threads; ++begun) team.emplace_back([&go, begun] { go(begun); });
+  } catch (...) {
+    for (; begun <= threads; ++begun) meeting.leave();  // this thread too
+    throw;
+  }
   go(0);
   return least;
 }

@@ -1,5 +1,6 @@
 #include "data/read_ahead.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@ constexpr int64_t kLeastPiece = 128 << 10;
 constexpr int64_t kLeastSlots = 6;  // of usual pieces: fewer are made smaller
 constexpr int kThreads = 2;         // one read is under way while another one's end is seen to
 constexpr size_t kMostRequests = 256;
+constexpr size_t kHugePage = 2 << 20;
 constexpr int64_t kOldAfter = 2 * kMostRequests;
 
 // A second way to the same file; not every file system has it.
@@ -51,8 +53,11 @@ ReadAhead::Shape ReadAhead::shape_for(int64_t ranges, int64_t range_bytes, Bytes
 ReadAhead::ReadAhead(const File& file, const Shape& shape)
     : shape_(shape),
       direct_(file.past_cache()),
-      buffers_(static_cast<std::byte*>(std::aligned_alloc(kSector, shape.bytes().size()))) {
+      buffers_(static_cast<std::byte*>(std::aligned_alloc(kHugePage, shape.bytes().size()))) {
   if (!buffers_) throw std::bad_alloc();
+  // A direct read finds and holds each of its pages: few large ones, and none beyond the buffers.
+  const size_t within = shape.bytes().size() / kHugePage * kHugePage;
+  if (within > 0) ::madvise(buffers_.get(), within, MADV_HUGEPAGE);
   requests_.reserve(kMostRequests);
   for (int slot = 0; slot < shape.slots; ++slot) free_.push_back(slot);
   for (int i = 0; i < kThreads && direct_.is_open(); ++i) threads_.emplace_back([this] { work(); });

@@ -60,6 +60,21 @@ INSTANTIATE_TEST_SUITE_P(Graphs, OnednnKernels, testing::ValuesIn(all_kernel_gra
                            return info.param.name;
                          });
 
+// Threads in numbers that channels, filters and rows do not divide by.
+TEST(OnednnConvolutions, AgreeWithTheReferenceOnOddTeams) {
+  constexpr int64_t kBatch = 4;
+  const auto reference = backend::make_backend("reference", {});
+  for (const KernelGraph& candidate : convolution_graphs()) {
+    SCOPED_TRACE(candidate.name);
+    const std::vector<Buffer> expected = run_graph(*reference, candidate.graph, kBatch);
+    for (int threads : {3, 4, 7}) {
+      const auto backend = make_onednn(threads, 3);
+      const Graph mine = prepared(*backend, candidate.graph);
+      expect_close(mine, run_graph(*backend, mine, kBatch), candidate.graph, expected, 2e-5);
+    }
+  }
+}
+
 NodeId node_of(const Graph& graph, std::string_view op) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (graph.nodes[i].op->name() == op) return NodeId(i);

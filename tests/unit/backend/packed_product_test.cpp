@@ -18,10 +18,19 @@ struct Size {
   int64_t rows, inner, columns;
 };
 // Tiles with rows and columns left over, several pieces of a sum, several groups of columns.
-constexpr Size kSizes[] = {{1, 1, 1},    {5, 3, 17},   {6, 256, 16}, {7, 257, 15},   {9, 600, 40},
-                           {31, 70, 33}, {25, 513, 8}, {3, 20, 900}, {13, 300, 300}, {64, 9, 2100},
+constexpr Size kSizes[] = {{1, 1, 1},
+                           {5, 3, 17},
+                           {6, 256, 16},
+                           {7, 257, 15},
+                           {9, 600, 40},
+                           {31, 70, 33},
+                           {25, 513, 8},
+                           {3, 20, 900},
+                           {13, 300, 300},
+                           {64, 9, 2100},
                            // rows that are packed where they lie side by side
-                           {271, 260, 200}, {313, 5, 192}};
+                           {271, 260, 200},
+                           {313, 5, 192}};
 
 std::vector<Isa> instruction_sets() {
   const Isa most = isa_of(read_cpu_info().isa);

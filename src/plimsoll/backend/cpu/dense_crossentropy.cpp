@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "backend/cpu/class_rows.h"
 #include "backend/cpu/families.h"

@@ -2,7 +2,7 @@
 // tile at a time, whose gradient it computes to its second cache and updates the weight by. Rows of
 // the gradient are independent of each other's (packed_product.h), so tiles and shares are too.
 //
-//   scratch  [panels of dy] [gradient of a tile] a thread
+//   scratch  [packed rows of x, panels of dy] [gradient of a tile] a thread
 
 #include <algorithm>
 #include <vector>

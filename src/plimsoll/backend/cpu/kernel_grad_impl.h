@@ -121,7 +121,7 @@ void sum_tile(const KernelGradPiece& p, const KernelGradShare& s, int64_t channe
                             {.y = dw,
                              .y_row = s.dw_row,
                              .first = left < kLanes ? left : kLanes,
-                             .second = left < kLanes   ? 0
+                             .second = left < kLanes  ? 0
                                        : left < kWide ? left - kLanes
                                                       : kLanes,
                              .add = s.add,

@@ -3,7 +3,7 @@
 // their factors to buffers of their own, and its convolutions of single points take weights in one
 // layout for one size of the image, and in another for the next.
 //
-//   scratch  [panels] a thread, [dy] where the units are cut and there is a bias
+//   scratch  [packed rows of x, panels] a thread, [dy] where the units are cut and there is a bias
 
 #include <algorithm>
 #include <cstring>

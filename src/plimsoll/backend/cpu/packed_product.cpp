@@ -44,8 +44,8 @@ namespace plimsoll::backend::cpu {
 PackedMultiplyFunction pick_packed_multiply(Isa isa) { return PLIMSOLL_PICK(isa, multiply_packed); }
 
 int64_t packed_floats(Isa isa, const PackedProduct& p) {
-  return packed_row_floats(p) +
-         std::min(p.inner, kPackedInner) * packed_columns(2 * lanes_of(isa), p);
+  const int64_t wide = PLIMSOLL_PICK(isa, panel_columns)();
+  return packed_row_floats(p) + std::min(p.inner, kPackedInner) * packed_columns(wide, p);
 }
 
 }  // namespace plimsoll::backend::cpu

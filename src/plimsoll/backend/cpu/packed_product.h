@@ -4,10 +4,10 @@
 //
 // w is copied in pieces of 256 steps of the sum to panels of two vectors' width, which every row of
 // x then meets in a cache; so is x, where its rows lie side by side and their steps far apart (Goto
-// and van de Geijn, "Anatomy of high-performance matrix multiplication"). An element of y is the sum
-// of its pieces in order, each one chain of multiply-adds in rising order, whatever the other rows
-// and columns are: its bits depend neither on the shares of threads nor on how rows and columns are
-// grouped.
+// and van de Geijn, "Anatomy of high-performance matrix multiplication"). An element of y is the
+// sum of its pieces in order, each one chain of multiply-adds in rising order, whatever the other
+// rows and columns are: its bits depend neither on the shares of threads nor on how rows and
+// columns are grouped.
 
 #include <cstdint>
 
@@ -32,8 +32,8 @@ struct PackedProduct {
   bool relu = false;            // negative results are zero
 };
 
-// `scratch`: as many floats as packed_floats says of these inner and columns, or of more, and turned
-// or not alike; of one thread.
+// `scratch`: as many floats as packed_floats says of the same inner and turned_x and of as many
+// columns or more; of one thread.
 using PackedMultiplyFunction = void (*)(const PackedProduct&, float* scratch);
 PackedMultiplyFunction pick_packed_multiply(Isa isa);
 int64_t packed_floats(Isa isa, const PackedProduct& product);

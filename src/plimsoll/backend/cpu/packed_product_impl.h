@@ -58,8 +58,8 @@ inline void multiply_panel_rows(PanelRows x, bool packed, int64_t rows, const fl
   int64_t row = 0;
   while (row < rows) {
     const int64_t now = tile_rows(rows - row);
-    const PanelRows from = packed ? PanelRows{x.x + row * inner, 1, now}
-                                  : PanelRows{x.x + row * x.row, x.row, x.step};
+    const PanelRows from =
+        packed ? PanelRows{x.x + row * inner, 1, now} : PanelRows{x.x + row * x.row, x.row, x.step};
     switch (now) {
       case 1:
         multiply_rows<1>(from, panel, inner, t);

@@ -1,7 +1,8 @@
-// Sums of a tile: a few rows of one factor times a panel, two vectors wide, of the other. Part of the
-// loops of packed products and of kernel gradients.
+// Sums of a tile: a few rows of one factor times a panel, two vectors wide, of the other. Part of
+// the loops of packed products and of kernel gradients.
 
 constexpr int64_t kWide = 2 * kLanes;  // columns of a panel
+inline int64_t panel_columns() { return kWide; }
 
 // Where a tile's sums go: a panel's columns, of which the last may have fewer.
 struct PanelTarget {

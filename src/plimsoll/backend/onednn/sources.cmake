@@ -10,6 +10,7 @@ set(onednn_loops
     cpu/elementwise.cpp
     cpu/embedding.cpp
     cpu/few_channels.cpp
+    cpu/kernel_grad.cpp
     cpu/narrow_dense.cpp
     cpu/optimizers.cpp
     cpu/packed_product.cpp
@@ -24,7 +25,6 @@ set(onednn_sources
     cpu/dense_crossentropy.cpp
     cpu/dense_grad_update.cpp
     cpu/dense_shape.cpp
-    cpu/kernel_grad.cpp
     cpu/moving.cpp
     cpu/node_facts.cpp
     cpu/packed_dense.cpp
