@@ -22,7 +22,16 @@ constexpr size_t kMostRequests = 256;
 constexpr size_t kHugePage = 2 << 20;
 constexpr int64_t kOldAfter = 2 * kMostRequests;
 
-// A second way to the same file; not every file system has it.
+// Buffers that fill a huge page begin with one.
+std::byte* allocate(size_t bytes) {
+  void* buffers = nullptr;
+  const size_t alignment = bytes < kHugePage ? size_t{kSector} : kHugePage;
+  if (::posix_memalign(&buffers, alignment, bytes) != 0) throw std::bad_alloc();
+  // A direct read finds and holds each of its pages: few large ones, and none beyond the buffers.
+  if (bytes >= kHugePage) ::madvise(buffers, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
+  return static_cast<std::byte*>(buffers);
+}
+
 int64_t down(int64_t offset) { return offset / kSector * kSector; }
 int64_t up(int64_t offset) { return down(offset + kSector - 1); }
 
@@ -51,13 +60,7 @@ ReadAhead::Shape ReadAhead::shape_for(int64_t ranges, int64_t range_bytes, Bytes
 }
 
 ReadAhead::ReadAhead(const File& file, const Shape& shape)
-    : shape_(shape),
-      direct_(file.past_cache()),
-      buffers_(static_cast<std::byte*>(std::aligned_alloc(kHugePage, shape.bytes().size()))) {
-  if (!buffers_) throw std::bad_alloc();
-  // A direct read finds and holds each of its pages: few large ones, and none beyond the buffers.
-  const size_t within = shape.bytes().size() / kHugePage * kHugePage;
-  if (within > 0) ::madvise(buffers_.get(), within, MADV_HUGEPAGE);
+    : shape_(shape), direct_(file.past_cache()), buffers_(allocate(shape.bytes().size())) {
   requests_.reserve(kMostRequests);
   for (int slot = 0; slot < shape.slots; ++slot) free_.push_back(slot);
   for (int i = 0; i < kThreads && direct_.is_open(); ++i) threads_.emplace_back([this] { work(); });
