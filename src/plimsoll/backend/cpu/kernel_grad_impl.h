@@ -49,8 +49,8 @@ void copy_tile(const KernelGradPiece& p, int64_t channel, float* to) {
 inline void copy_gradient(const KernelGradPiece& p, int64_t first, int64_t filters, float* panels) {
   for (int64_t f = 0; f < filters; f += kWide) {
     const int64_t left = filters - f;
-    const int64_t low = left < kLanes ? left : kLanes;
-    const int64_t high = left < kLanes ? 0 : left < kWide ? left - kLanes : kLanes;
+    const int64_t low = first_lanes_of(left);
+    const int64_t high = second_lanes_of(left);
     for (int64_t image = 0; image < p.images; ++image) {
       for (int64_t row = 0; row < p.rows.count; ++row) {
         const float* from = p.dy + image * p.dy_image + row * p.dy_row + first + f;
@@ -120,10 +120,8 @@ void sum_tile(const KernelGradPiece& p, const KernelGradShare& s, int64_t channe
         sum_position<kRows>(s.tile + row * row_floats + column * kRows, walk, panel,
                             {.y = dw,
                              .y_row = s.dw_row,
-                             .first = left < kLanes ? left : kLanes,
-                             .second = left < kLanes  ? 0
-                                       : left < kWide ? left - kLanes
-                                                      : kLanes,
+                             .first = first_lanes_of(left),
+                             .second = second_lanes_of(left),
                              .add = s.add,
                              .bias = nullptr,
                              .relu = false,
@@ -137,28 +135,7 @@ void sum_tile(const KernelGradPiece& p, const KernelGradShare& s, int64_t channe
 
 void add_piece(const KernelGradPiece& p, const KernelGradShare& s) {
   copy_gradient(p, s.first_filter, s.filters, s.panels);
-  for (int64_t channel = 0; channel < s.channels;) {
-    const int64_t now = tile_rows(s.channels - channel);
-    switch (now) {
-      case 1:
-        sum_tile<1>(p, s, channel);
-        break;
-      case 2:
-        sum_tile<2>(p, s, channel);
-        break;
-      case 3:
-        sum_tile<3>(p, s, channel);
-        break;
-      case 4:
-        sum_tile<4>(p, s, channel);
-        break;
-      case 5:
-        sum_tile<5>(p, s, channel);
-        break;
-      default:
-        sum_tile<6>(p, s, channel);
-        break;
-    }
-    channel += now;
-  }
+  for_each_tile(s.channels, [&](int64_t channel, auto tile) {
+    sum_tile<decltype(tile)::kRows>(p, s, channel);
+  });
 }

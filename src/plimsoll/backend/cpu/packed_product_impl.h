@@ -54,35 +54,15 @@ inline void pack_rows(const float* x, int64_t x_step, int64_t rows, int64_t coun
 
 // `packed`: x as pack_rows left it.
 inline void multiply_panel_rows(PanelRows x, bool packed, int64_t rows, const float* panel,
-                                int64_t inner, PanelTarget t) {
-  int64_t row = 0;
-  while (row < rows) {
-    const int64_t now = tile_rows(rows - row);
-    const PanelRows from =
-        packed ? PanelRows{x.x + row * inner, 1, now} : PanelRows{x.x + row * x.row, x.row, x.step};
-    switch (now) {
-      case 1:
-        multiply_rows<1>(from, panel, inner, t);
-        break;
-      case 2:
-        multiply_rows<2>(from, panel, inner, t);
-        break;
-      case 3:
-        multiply_rows<3>(from, panel, inner, t);
-        break;
-      case 4:
-        multiply_rows<4>(from, panel, inner, t);
-        break;
-      case 5:
-        multiply_rows<5>(from, panel, inner, t);
-        break;
-      default:
-        multiply_rows<6>(from, panel, inner, t);
-        break;
-    }
-    row += now;
-    t.y += now * t.y_row;
-  }
+                                int64_t inner, const PanelTarget& target) {
+  for_each_tile(rows, [&](int64_t row, auto tile) {
+    constexpr int kRows = decltype(tile)::kRows;
+    PanelTarget t = target;
+    t.y += row * t.y_row;
+    const PanelRows from = packed ? PanelRows{x.x + row * inner, 1, kRows}
+                                  : PanelRows{x.x + row * x.row, x.row, x.step};
+    multiply_rows<kRows>(from, panel, inner, t);
+  });
 }
 
 // Panels of `columns` columns from `w` on, `count` steps each; lanes behind the last are zeros.
@@ -149,12 +129,11 @@ inline void multiply_piece(const PackedProduct& p, int64_t row, int64_t column, 
   const bool last = k + count == p.inner;
   for (int64_t c = 0; c < columns; c += kWide) {
     const int64_t width = columns - c;
-    const int64_t behind = width - kLanes < 0 ? 0 : width - kLanes;
     multiply_panel_rows(x, packed, rows, panels + c * count, count,
                         {.y = p.y + row * p.y_row + column + c,
                          .y_row = p.y_row,
-                         .first = width < kLanes ? width : kLanes,
-                         .second = behind < kLanes ? behind : kLanes,
+                         .first = first_lanes_of(width),
+                         .second = second_lanes_of(width),
                          .add = p.add || k > 0,
                          .bias = last && p.bias != nullptr ? p.bias + column + c : nullptr,
                          .relu = last && p.relu,

@@ -43,6 +43,47 @@ inline int64_t tile_rows(int64_t left) {
   return left <= 6 ? left : left <= 8 ? 4 : left == 9 ? 5 : 6;
 }
 
+// A tile's rows where the compiler knows them.
+template <int kCount>
+struct TileRows {
+  static constexpr int kRows = kCount;
+};
+
+// body(first row, TileRows) for the tiles of so many rows.
+template <typename Body>
+inline void for_each_tile(int64_t rows, const Body& body) {
+  for (int64_t row = 0; row < rows;) {
+    const int64_t now = tile_rows(rows - row);
+    switch (now) {
+      case 1:
+        body(row, TileRows<1>());
+        break;
+      case 2:
+        body(row, TileRows<2>());
+        break;
+      case 3:
+        body(row, TileRows<3>());
+        break;
+      case 4:
+        body(row, TileRows<4>());
+        break;
+      case 5:
+        body(row, TileRows<5>());
+        break;
+      default:
+        body(row, TileRows<6>());
+        break;
+    }
+    row += now;
+  }
+}
+
+// Lanes of a panel's two vectors where so many columns are left.
+inline int64_t first_lanes_of(int64_t left) { return left < kLanes ? left : kLanes; }
+inline int64_t second_lanes_of(int64_t left) {
+  return left <= kLanes ? 0 : left < kWide ? left - kLanes : kLanes;
+}
+
 // Sums that are still in registers. Unrolled by word: rolled loops would put them into memory.
 template <int kRows>
 [[gnu::always_inline]] inline void finish_tile(const Floats (&sums)[kRows][2],
