@@ -41,6 +41,10 @@ class Maker {
     const NodeId node = builder_.add(op, name, std::move(inputs), std::move(attributes));
     return builder_.graph().node(node).outputs[0];
   }
+  ValueId cast(ValueId x, DType dtype) {
+    const std::string to(to_string(dtype));
+    return builder_.call("cast", builder_.graph().value(x).name + "/" + to, {x}, {{"dtype", to}});
+  }
   // Loss Σ result · probe, the probe an input: gradients are of unit size.
   Graph finish(ValueId result) {
     const ValueId probe = builder_.input("probe", builder_.type(result));
@@ -59,33 +63,50 @@ struct ConvolutionCase {
   int64_t size, channels, filters, kernel, stride, dilation, groups;
   std::vector<int64_t> padding;
   bool bias, relu;
+  int64_t column_stride = 0;  // 0: as rows
 };
 
-Graph convolution_graph(const ConvolutionCase& c) {
-  Maker m;
-  const ValueId x = m.input({c.size, c.size, c.channels});
-  std::vector<ValueId> inputs = {
-      x, m.weight("kernel", {c.kernel, c.kernel, c.channels / c.groups, c.filters})};
-  if (c.bias) inputs.push_back(m.weight("bias", {c.filters}));
-  return m.finish(m.output("conv2d", "conv", inputs,
-                           {{"filters", c.filters},
-                            {"kernel_size", std::vector<int64_t>{c.kernel, c.kernel}},
-                            {"strides", std::vector<int64_t>{c.stride, c.stride}},
-                            {"padding", c.padding},
-                            {"dilation_rate", std::vector<int64_t>{c.dilation, c.dilation}},
-                            {"groups", c.groups},
-                            {"use_bias", c.bias},
-                            {"activation", c.relu ? "relu" : "linear"}}));
+// A layer with a kernel and perhaps a bias; `mixed`: its factors and result are bfloat16.
+Graph layer_graph(Maker& m, const std::string& op, ValueId x, const std::vector<int64_t>& kernel,
+                  const Attributes& attributes, bool mixed) {
+  std::vector<ValueId> inputs = {x, m.weight("kernel", kernel)};
+  if (mixed) {
+    for (ValueId& input : inputs) input = m.cast(input, DType::kBFloat16);
+  }
+  if (attributes.get_bool("use_bias")) inputs.push_back(m.weight("bias", {kernel.back()}));
+  const ValueId y = m.output(op, op == "dense" ? op : "conv", inputs, attributes);
+  return m.finish(mixed ? m.cast(y, DType::kFloat32) : y);
 }
 
-Graph dense_graph(std::vector<int64_t> dims, int64_t units, bool bias, bool relu) {
+Graph convolution_graph(const ConvolutionCase& c, bool mixed) {
   Maker m;
-  const ValueId x = m.input(dims);
-  std::vector<ValueId> inputs = {x, m.weight("kernel", {dims.back(), units})};
-  if (bias) inputs.push_back(m.weight("bias", {units}));
-  return m.finish(
-      m.output("dense", "dense", inputs,
-               {{"units", units}, {"use_bias", bias}, {"activation", relu ? "relu" : "linear"}}));
+  const ValueId x = m.input({c.size, c.size, c.channels});
+  const int64_t columns = c.column_stride == 0 ? c.stride : c.column_stride;
+  return layer_graph(m, "conv2d", x, {c.kernel, c.kernel, c.channels / c.groups, c.filters},
+                     {{"filters", c.filters},
+                      {"kernel_size", std::vector<int64_t>{c.kernel, c.kernel}},
+                      {"strides", std::vector<int64_t>{c.stride, columns}},
+                      {"padding", c.padding},
+                      {"dilation_rate", std::vector<int64_t>{c.dilation, c.dilation}},
+                      {"groups", c.groups},
+                      {"use_bias", c.bias},
+                      {"activation", c.relu ? "relu" : "linear"}},
+                     mixed);
+}
+
+struct DenseCase {
+  std::string name;
+  std::vector<int64_t> dims;
+  int64_t units;
+  bool bias, relu;
+};
+Graph dense_graph(const DenseCase& c, bool mixed) {
+  Maker m;
+  const ValueId x = m.input(c.dims);
+  return layer_graph(
+      m, "dense", x, {c.dims.back(), c.units},
+      {{"units", c.units}, {"use_bias", c.bias}, {"activation", c.relu ? "relu" : "linear"}},
+      mixed);
 }
 
 Graph pooling_graph(const std::string& op, int64_t size, int64_t channels, int64_t window,
@@ -162,6 +183,8 @@ void fill(const graph::Value& value, Buffer& buffer) {
   stream.fill_normal(0, std::span(buffer.as<float>(), buffer.size() / sizeof(float)));
 }
 
+}  // namespace
+
 double worst_difference(const Buffer& actual, const Buffer& expected) {
   double worst = 0;
   double largest = 1e-30;
@@ -174,11 +197,9 @@ double worst_difference(const Buffer& actual, const Buffer& expected) {
   return worst / largest;
 }
 
-}  // namespace
-
 void PrintTo(const KernelGraph& graph, std::ostream* out) { *out << graph.name; }
 
-std::vector<KernelGraph> convolution_graphs() {
+std::vector<KernelGraph> convolution_graphs(bool mixed) {
   const std::vector<int64_t> none = {0, 0, 0, 0};
   const std::vector<int64_t> same = {1, 1, 1, 1};
   const std::vector<ConvolutionCase> cases = {
@@ -189,6 +210,10 @@ std::vector<KernelGraph> convolution_graphs() {
       {"strided_one_by_one", 15, 32, 64, 1, 2, 1, 1, none, false, false},
       // Two halves of its rows would begin at an odd row.
       {"strided_one_by_one_of_odd_halves", 14, 128, 128, 1, 2, 1, 1, none, false, false},
+      // The last rows and columns are nobody's; positions in the padding.
+      {"strided_points_and_more", 12, 32, 48, 1, 3, 1, 1, none, true, true},
+      {"strided_points_unevenly", 12, 32, 48, 1, 2, 1, 1, none, false, false, 11},
+      {"strided_points_before_padding", 9, 32, 48, 1, 2, 1, 1, {0, 2, 0, 1}, true, false},
       {"dilated", 16, 16, 32, 3, 1, 2, 1, {2, 2, 2, 2}, true, false},
       {"depthwise", 18, 32, 32, 3, 1, 1, 32, same, true, true},
       {"grouped", 12, 32, 64, 3, 1, 1, 4, same, true, false},
@@ -208,21 +233,25 @@ std::vector<KernelGraph> convolution_graphs() {
       {"large_kernel", 30, 3, 16, 7, 2, 1, 1, {2, 3, 2, 3}, true, true},
   };
   std::vector<KernelGraph> graphs;
-  for (const ConvolutionCase& c : cases) graphs.push_back({c.name, convolution_graph(c)});
+  for (const ConvolutionCase& c : cases) graphs.push_back({c.name, convolution_graph(c, mixed)});
   return graphs;
 }
 
-std::vector<KernelGraph> dense_graphs() {
-  return {{"wide", dense_graph({300}, 70, true, true)},
-          {"odd", dense_graph({33}, 19, true, false)},
-          {"without_bias", dense_graph({128}, 64, false, false)},
-          {"rows_of_rows", dense_graph({6, 40}, 24, true, true)},
-          {"pieces", dense_graph({1100}, 530, true, true)},
-          {"few_units", dense_graph({1500}, 10, true, false)},
-          {"few_units_relu", dense_graph({5, 77}, 16, true, true)},
-          {"two_units", dense_graph({130}, 2, false, false)},
-          {"one_unit", dense_graph({20000}, 1, true, false)},
-          {"one_unit_relu", dense_graph({77}, 1, true, true)}};
+std::vector<KernelGraph> dense_graphs(bool mixed) {
+  const std::vector<DenseCase> cases = {{"wide", {300}, 70, true, true},
+                                        {"odd", {33}, 19, true, false},
+                                        {"without_bias", {128}, 64, false, false},
+                                        {"rows_of_rows", {6, 40}, 24, true, true},
+                                        {"pieces", {1100}, 530, true, true},
+                                        {"few_units", {1500}, 10, true, false},
+                                        {"few_units_relu", {5, 77}, 16, true, true},
+                                        {"two_units", {130}, 2, false, false},
+                                        {"long_rows", {9001}, 33, true, true},
+                                        {"one_unit", {20000}, 1, true, false},
+                                        {"one_unit_relu", {77}, 1, true, true}};
+  std::vector<KernelGraph> graphs;
+  for (const DenseCase& c : cases) graphs.push_back({c.name, dense_graph(c, mixed)});
+  return graphs;
 }
 
 std::vector<KernelGraph> loop_graphs() {

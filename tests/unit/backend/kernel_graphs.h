@@ -21,9 +21,10 @@ struct KernelGraph {
 void PrintTo(const KernelGraph& graph, std::ostream* out);
 
 // Convolutions of all kinds: few and many channels, strides, dilation, groups, one-sided padding.
-std::vector<KernelGraph> convolution_graphs();
+// `mixed`: factors and results are bfloat16.
+std::vector<KernelGraph> convolution_graphs(bool mixed = false);
 // Dense layers, wide, odd and single, with and without relu.
-std::vector<KernelGraph> dense_graphs();
+std::vector<KernelGraph> dense_graphs(bool mixed = false);
 // Poolings, normalization, activations: our own loops, with channels that fill no vector.
 std::vector<KernelGraph> loop_graphs();
 std::vector<KernelGraph> all_kernel_graphs();
@@ -41,6 +42,8 @@ std::vector<ops_test::Buffer> filled_values(const graph::Graph& graph, int64_t b
 std::vector<ops_test::Buffer> run_graph(backend::Backend& backend, const graph::Graph& graph,
                                         int64_t batch, size_t shift = 0);
 
+// Of float32 numbers, over the largest expected.
+double worst_difference(const ops_test::Buffer& actual, const ops_test::Buffer& expected);
 // Expects values of equal names to have equal bits, or to be close in float32.
 void expect_same_bits(const graph::Graph& graph, const std::vector<ops_test::Buffer>& actual,
                       const std::vector<ops_test::Buffer>& expected, const std::string& what);

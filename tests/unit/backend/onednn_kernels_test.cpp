@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backend/cpu/dense_shape.h"
 #include "backend/region.h"
 #include "ops/evaluate.h"
 #include "unit/backend/kernel_graphs.h"
@@ -60,6 +61,58 @@ INSTANTIATE_TEST_SUITE_P(Graphs, OnednnKernels, testing::ValuesIn(all_kernel_gra
                            return info.param.name;
                          });
 
+// Gradients to weights are float32 sums of the same products, results are rounded once: a sum that
+// lies between two numbers of bfloat16 may go to the other one.
+void expect_mixed_agrees(const KernelGraph& candidate, int threads, int64_t batch, int64_t cap,
+                         int64_t units_cap) {
+  SCOPED_TRACE(candidate.name);
+  // Cut along its units, a gradient to x is rounded after each of them.
+  const double rounding = units_cap > 0 ? 1.0 / 32 : 1.0 / 128;
+  const auto reference = backend::make_backend("reference", {});
+  const auto backend = make_onednn(threads, cap, units_cap);
+  SCOPED_TRACE(backend->catalog().kernel_set());
+  const Graph mine = prepared(*backend, candidate.graph);
+  const std::vector<Buffer> expected = run_graph(*reference, candidate.graph, batch);
+  const std::vector<Buffer> actual = run_graph(*backend, mine, batch);
+  expect_close(mine, actual, candidate.graph, expected, rounding);
+  size_t gradients = 0;
+  for (size_t i = 0; i < mine.values.size(); ++i) {
+    const graph::Value& value = mine.values[i];
+    const bool to_weight = value.kind == graph::ValueKind::kNode &&
+                           mine.node(value.producer).op->name().ends_with("_grad_kernel");
+    const graph::ValueId other = graph::find_value(candidate.graph, value.name);
+    if (!to_weight || !other.valid()) continue;
+    ++gradients;
+    EXPECT_LE(worst_difference(actual[i], expected[other.index()]), 2e-5) << value.name;
+  }
+  EXPECT_GT(gradients, 0u);
+}
+
+TEST(OnednnMixed, AgreesWithTheReference) {
+  for (const auto& graphs : {convolution_graphs(true), dense_graphs(true)}) {
+    for (const KernelGraph& candidate : graphs) {
+      for (int threads : {1, 2, 3}) expect_mixed_agrees(candidate, threads, 7, 4, 0);
+      expect_mixed_agrees(candidate, 2, 5, 1, 16);
+    }
+  }
+}
+
+TEST(OnednnMixed, AddressesAndRepetitionDoNotMatter) {
+  constexpr int64_t kBatch = 7;
+  for (const auto& graphs : {convolution_graphs(true), dense_graphs(true)}) {
+    for (const KernelGraph& candidate : graphs) {
+      SCOPED_TRACE(candidate.name);
+      const auto backend = make_onednn(2, 4);
+      const Graph mine = prepared(*backend, candidate.graph);
+      const std::vector<Buffer> expected = run_graph(*backend, mine, kBatch);
+      for (size_t shift : {0, 4, 20}) {
+        expect_same_bits(mine, run_graph(*backend, mine, kBatch, shift), expected,
+                         "shifted by " + std::to_string(shift));
+      }
+    }
+  }
+}
+
 // Threads in numbers that channels, filters and rows do not divide by.
 TEST(OnednnConvolutions, AgreeWithTheReferenceOnOddTeams) {
   constexpr int64_t kBatch = 4;
@@ -87,6 +140,26 @@ Graph graph_named(std::string_view name) {
     if (candidate.name == name) return candidate.graph;
   }
   return {};
+}
+
+// Which gradients through strides are products: those of points of which none is padding.
+TEST(OnednnDense, GradientsThroughStridedPointsAreProducts) {
+  if (!backend::cpu::kHasVariants) GTEST_SKIP() << "this compiler makes no loops for them";
+  const auto is_spread = [&](std::string_view name, std::string_view op) {
+    const Graph graph = graph_named(name);
+    const NodeId node = node_of(graph, op);
+    std::vector<int64_t> extents;
+    for (const graph::Axis& axis : axes_of(graph, node)) extents.push_back(axis.extent.at(4));
+    const auto facts = backend::cpu::node_facts(graph, node, 4, extents, {});
+    const auto shape = backend::cpu::read_packed_dense(facts, {backend::cpu::Isa::kAvx512, 2});
+    return shape && shape->spread;
+  };
+  EXPECT_TRUE(is_spread("strided_one_by_one", "conv2d_grad_input"));
+  EXPECT_TRUE(is_spread("strided_points_and_more", "conv2d_grad_input"));
+  EXPECT_FALSE(is_spread("strided_points_before_padding", "conv2d_grad_input"));
+  EXPECT_FALSE(is_spread("one_by_one", "conv2d_grad_input"));
+  EXPECT_FALSE(is_spread("strided_one_by_one", "conv2d"));
+  EXPECT_FALSE(is_spread("few_points_strided", "conv2d_grad_input"));
 }
 
 // A pack pays where plain weights would run on another implementation.

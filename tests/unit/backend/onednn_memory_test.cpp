@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "backend/cpu/isa.h"
 #include "backend/onednn/library_pages.h"
 #include "backend/onednn/primitive_cache.h"
 #include "base/process_memory.h"
@@ -67,6 +68,20 @@ TEST(ResidentBytes, CountPrimitivesOnceOverAllPrograms) {
   EXPECT_LT(kernels({8, 16}) - one, 100_KiB);
   EXPECT_GT(kernels({8, 11}) - one, 200_KiB);
   EXPECT_GT(backend->resident_bytes(programs_of(mine, {8})).engine, 4_MiB);
+}
+
+// Products of our own are no primitives.
+TEST(ResidentBytes, MixedDenseLayersHaveNoPrimitives) {
+  const auto backend = make_onednn(2, 8);
+  if (backend->catalog().kernel_set().find("avx512_bf16") == std::string::npos ||
+      !backend::cpu::kHasVariants) {
+    GTEST_SKIP() << "pairs of bfloat16 are not multiplied here";
+  }
+  for (const KernelGraph& candidate : dense_graphs(true)) {
+    if (candidate.name != "pieces" && candidate.name != "wide") continue;
+    const graph::Graph mine = prepared(*backend, candidate.graph);
+    EXPECT_LT(backend->resident_bytes(programs_of(mine, {11})).kernels, 100_KiB) << candidate.name;
+  }
 }
 
 // The estimate of the kernels is an upper bound of what making and running them adds.

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/cpu.h"
+#include "unit/backend/instruction_sets.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
@@ -31,14 +31,6 @@ constexpr Size kSizes[] = {{1, 1, 1},
                            // rows that are packed where they lie side by side
                            {271, 260, 200},
                            {313, 5, 192}};
-
-std::vector<Isa> instruction_sets() {
-  const Isa most = isa_of(read_cpu_info().isa);
-  std::vector<Isa> sets = {Isa::kGeneric};
-  if (most != Isa::kGeneric) sets.push_back(Isa::kAvx2);
-  if (most == Isa::kAvx512) sets.push_back(most);
-  return sets;
-}
 
 float number(int64_t i) { return static_cast<float>((i * 7919) % 1009) / 504.5F - 1.0F; }
 

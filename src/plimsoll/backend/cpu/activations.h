@@ -15,11 +15,12 @@ struct ActivationNumbers {
   bool passes_top = true;  // whether f'(top) is 1
 };
 
-// y = f(x).
-using ActivationValues = void (*)(const ActivationNumbers&, const float* x, float* y,
-                                  int64_t count);
+// y = f(x). T: float, or uint16_t for bfloat16.
+template <typename T>
+using ActivationValues = void (*)(const ActivationNumbers&, const T* x, T* y, int64_t count);
 // dx = dy · f'(reference).
-using ActivationSlopes = void (*)(const ActivationNumbers&, const float* dy, const float* reference,
-                                  float* dx, int64_t count);
+template <typename T>
+using ActivationSlopes = void (*)(const ActivationNumbers&, const T* dy, const T* reference, T* dx,
+                                  int64_t count);
 
 }  // namespace plimsoll::backend::cpu

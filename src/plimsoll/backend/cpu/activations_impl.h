@@ -126,11 +126,12 @@ struct HardTanh {
 };
 
 #define PLIMSOLL_ACTIVATION(name, Kind)                                                           \
-  void name##_values(const ActivationNumbers& n, const float* x, float* y, int64_t count) {       \
+  template <typename T>                                                                           \
+  void name##_values(const ActivationNumbers& n, const T* x, T* y, int64_t count) {               \
     for_each_vector(count, [&](auto lanes) { lanes.put(y, Kind::value(n, lanes.get(x))); });      \
   }                                                                                               \
-  void name##_slopes(const ActivationNumbers& n, const float* dy, const float* r, float* dx,      \
-                     int64_t count) {                                                             \
+  template <typename T>                                                                           \
+  void name##_slopes(const ActivationNumbers& n, const T* dy, const T* r, T* dx, int64_t count) { \
     for_each_vector(                                                                              \
         count, [&](auto lanes) { lanes.put(dx, lanes.get(dy) * Kind::slope(n, lanes.get(r))); }); \
   }
@@ -150,18 +151,20 @@ PLIMSOLL_ACTIVATION(hard_silu, HardSilu)
 PLIMSOLL_ACTIVATION(hard_tanh, HardTanh)
 #undef PLIMSOLL_ACTIVATION
 
-void relu_values(const ActivationNumbers&, const float* x, float* y, int64_t count) {
+template <typename T>
+void relu_values(const ActivationNumbers&, const T* x, T* y, int64_t count) {
   for_each_vector(count, [&](auto lanes) { lanes.put(y, positive_part(lanes.get(x))); });
 }
 // dy where the reference is positive, else 0, whatever dy is.
-void relu_slopes(const ActivationNumbers&, const float* dy, const float* r, float* dx,
-                 int64_t count) {
+template <typename T>
+void relu_slopes(const ActivationNumbers&, const T* dy, const T* r, T* dx, int64_t count) {
   for_each_vector(count, [&](auto lanes) {
     lanes.put(dx, choose(lanes.get(r) > 0.0f, lanes.get(dy), Floats{}));
   });
 }
 // The same from bits; dy, bits and dx begin at a byte's first bit.
-void relu_grad_bits(const float* dy, const uint8_t* bits, float* dx, int64_t count) {
+template <typename T>
+void relu_grad_bits(const T* dy, const uint8_t* bits, T* dx, int64_t count) {
   int64_t i = 0;
   for (; i + 16 <= count; i += 16) {
     uint16_t word;
@@ -170,10 +173,11 @@ void relu_grad_bits(const float* dy, const uint8_t* bits, float* dx, int64_t cou
       store(dx + i + part, keep_lanes(load(dy + i + part), uint32_t{word} >> part));
     }
   }
-  for (; i < count; ++i) dx[i] = (bits[i / 8] >> (i % 8)) & 1 ? dy[i] : 0.0f;
+  for (; i < count; ++i) put_number(dx + i, (bits[i / 8] >> (i % 8)) & 1 ? number(dy + i) : 0.0f);
 }
 // One bit a number, rounded up to whole bytes.
-void encode_positive_bits(const float* x, uint8_t* bits, int64_t count) {
+template <typename T>
+void encode_positive_bits(const T* x, uint8_t* bits, int64_t count) {
   int64_t i = 0;
   for (; i + 16 <= count; i += 16) {
     uint32_t mask = 0;
@@ -184,7 +188,7 @@ void encode_positive_bits(const float* x, uint8_t* bits, int64_t count) {
   for (; i < count; i += 8) {
     unsigned value = 0;
     for (int64_t bit = 0; bit < 8 && i + bit < count; ++bit) {
-      value |= static_cast<unsigned>(x[i + bit] > 0.0f) << bit;
+      value |= static_cast<unsigned>(number(x + i + bit) > 0.0f) << bit;
     }
     bits[i / 8] = static_cast<uint8_t>(value);
   }

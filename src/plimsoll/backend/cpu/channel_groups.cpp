@@ -1,42 +1,33 @@
 // BatchNormalization by groups of samples: batch_norm_groups, its gradient, moving_moments.
 //
 // A call is one group. Its rows are split into as many parts as there are threads; statistics and
-// sums of parts go to scratch in double and are merged in part order. Rows of bfloat16 are widened
-// some at a time, in a multiple of the loops' groups of rows, so that sums are those of all rows at
-// once.
+// sums of parts go to scratch in double and are merged in part order.
 
 #include <algorithm>
 #include <cmath>
 
 #include "backend/cpu/channel_loops.h"
 #include "backend/cpu/families.h"
-#include "backend/cpu/widened.h"
 #include "base/bytes.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
 
-constexpr int64_t kWidenedNumbers = 16 << 10;  // of an operand at a time
-
-// The rows of a group, and where things lie in scratch.
+// The rows of a group, and where things lie in scratch. T: float, or uint16_t for bfloat16.
 //
 //   [mean, scale, shift or slope, mean of dy, a float a channel] then for each part
-//   [4 sums, 2 of a stretch, doubles] [group sums: 2 floats] [its mean: 1] [3 widened stretches]
+//   [4 sums, doubles] [group sums: 2 floats] [its mean: 1]
+template <typename T>
 class Group {
  public:
   Group(const NodeFacts& facts, const CpuOptions& options, int64_t arrays)
-      : loops(channel_loops(options.isa)), isa_(options.isa) {
+      : loops(channel_loops<T>(options.isa)) {
     const Shape& x = facts.inputs[0].shape;
     channels = x[x.rank() - 1].count;
     rows = facts.input_elements(0) / channels;
-    narrow_ = facts.inputs[0].dtype == DType::kBFloat16;
     parts = parts_for(rows * channels * 4 * arrays, options.threads);
-    const int64_t wanted = std::max(kWidenedNumbers / channels, kChannelGroupRows);
-    at_once_ =
-        narrow_ ? wanted / kChannelGroupRows * kChannelGroupRows : std::max<int64_t>(rows, 1);
     shared_ = aligned(channels * 4 * 4);
-    buffer_ = narrow_ ? aligned(std::min(at_once_, rows) * channels * 4) : 0;
-    part_ = aligned(channels * 6 * 8) + aligned(channels * 3 * 4) + 3 * buffer_;
+    part_ = aligned(channels * 4 * 8) + aligned(channels * 3 * 4);
   }
 
   Bytes scratch() const { return Bytes(shared_ + parts * part_); }
@@ -50,66 +41,27 @@ class Group {
     return reinterpret_cast<double*>(call.scratch + shared_ + part * part_) + which * channels;
   }
   float* group(const KernelCall& call, int part) const {
-    return reinterpret_cast<float*>(sums(call, part, 0) + 6 * channels);
+    return reinterpret_cast<float*>(sums(call, part, 0) + 4 * channels);
   }
   float* part_mean(const KernelCall& call, int part) const {
     return group(call, part) + 2 * channels;
-  }
-  float* buffer(const KernelCall& call, int part, int which) const {
-    std::byte* first =
-        call.scratch + shared_ + part * part_ + aligned(channels * 48) + aligned(channels * 12);
-    return reinterpret_cast<float*>(first + which * buffer_);
-  }
-
-  // body(begin, count) over a part's rows, as many at a time as are widened.
-  template <typename Body>
-  void for_each_stretch(Range range, const Body& body) const {
-    for (int64_t begin = range.begin; begin < range.end; begin += at_once_) {
-      body(begin, std::min(at_once_, range.end - begin));
-    }
-  }
-
-  // Rows of an input in float32.
-  const float* read(const KernelCall& call, size_t input, int64_t begin, int64_t count,
-                    float* buffer) const {
-    if (!narrow_) return input_floats(call, input) + begin * channels;
-    widen_numbers(reinterpret_cast<const uint16_t*>(call.inputs[input].data) + begin * channels,
-                  buffer, count * channels, isa_);
-    return buffer;
-  }
-  // Where rows of output 0 are computed, and what brings them there.
-  float* target(const KernelCall& call, int64_t begin, float* buffer) const {
-    return narrow_ ? buffer : output_floats(call, 0) + begin * channels;
-  }
-  void write(const KernelCall& call, int64_t begin, int64_t count, const float* buffer) const {
-    if (!narrow_) return;
-    round_numbers(buffer, reinterpret_cast<uint16_t*>(call.outputs[0].data) + begin * channels,
-                  count * channels, isa_);
   }
 
   // Sums of a part in slots 0 and 1: its mean, and Σ (x − mean)².
   void find_part(const KernelCall& call, size_t input, int part) const {
     const Range range = rows_of(part);
-    const auto count = static_cast<double>(std::max<int64_t>(range.end - range.begin, 1));
+    const int64_t n = range.end - range.begin;
+    const auto count = static_cast<double>(std::max<int64_t>(n, 1));
+    const T* x = input_as<T>(call, input) + range.begin * channels;
     double* mean = sums(call, part, 0);
     double* m2 = sums(call, part, 1);
-    double* stretch = sums(call, part, 4);
     float* rounded = part_mean(call, part);
-    std::fill_n(mean, 2 * channels, 0.0);
-    for_each_stretch(range, [&](int64_t begin, int64_t n) {
-      const float* x = read(call, input, begin, n, buffer(call, part, 0));
-      loops.totals(x, n, channels, group(call, part), stretch);
-      for (int64_t c = 0; c < channels; ++c) mean[c] += stretch[c];
-    });
+    loops.totals(x, n, channels, group(call, part), mean);
     for (int64_t c = 0; c < channels; ++c) {
       mean[c] /= count;
       rounded[c] = static_cast<float>(mean[c]);
     }
-    for_each_stretch(range, [&](int64_t begin, int64_t n) {
-      const float* x = read(call, input, begin, n, buffer(call, part, 0));
-      loops.squares(x, rounded, n, channels, group(call, part), stretch);
-      for (int64_t c = 0; c < channels; ++c) m2[c] += stretch[c];
-    });
+    loops.squares(x, rounded, n, channels, group(call, part), m2);
     // The squares are about the rounded mean.
     for (int64_t c = 0; c < channels; ++c) {
       const double rest = mean[c] - static_cast<double>(rounded[c]);
@@ -133,7 +85,7 @@ class Group {
     }
   }
 
-  ChannelLoops loops;
+  ChannelLoops<T> loops;
   int64_t channels = 1;
   int64_t rows = 0;
   int parts = 1;
@@ -141,16 +93,13 @@ class Group {
  private:
   static int64_t aligned(int64_t bytes) { return round_up(Bytes(bytes), Bytes(64)).count(); }
 
-  Isa isa_;
-  bool narrow_ = false;
-  int64_t at_once_ = 1;
   int64_t shared_ = 0;  // bytes
-  int64_t buffer_ = 0;
   int64_t part_ = 0;
 };
 
+template <typename T>
 CpuKernel make_forward(const NodeFacts& facts, const CpuOptions& options) {
-  const Group g(facts, options, 2);
+  const Group<T> g(facts, options, 2);
   const double epsilon = facts.attributes.get_double("epsilon");
   const bool scaled = facts.attributes.get_bool("scale", true);
   const bool centered = facts.attributes.get_bool("center", true);
@@ -168,37 +117,27 @@ CpuKernel make_forward(const NodeFacts& facts, const CpuOptions& options) {
           shift[c] = beta == nullptr ? 0.0f : beta[c];
         });
         for_each_part(g.parts, [&](int part) {
-          g.for_each_stretch(g.rows_of(part), [&](int64_t begin, int64_t count) {
-            const float* x = g.read(call, 0, begin, count, g.buffer(call, part, 0));
-            float* y = g.target(call, begin, g.buffer(call, part, 1));
-            g.loops.normalize(x, mean, scale, shift, g.channels, y, 0, count);
-            g.write(call, begin, count, y);
-          });
+          const Range range = g.rows_of(part);
+          g.loops.normalize(input_as<T>(call, 0), mean, scale, shift, g.channels,
+                            output_as<T>(call, 0), range.begin, range.end);
         });
       },
       g.scratch());
 }
 
 // Σ dy and Σ dy (x − mean) of a part, in its slots 2 and 3.
-void add_products(const Group& g, const KernelCall& call, const float* mean, int part) {
-  double* sums = g.sums(call, part, 2);
-  double* products = g.sums(call, part, 3);
-  double* stretch = g.sums(call, part, 4);
-  std::fill_n(sums, 2 * g.channels, 0.0);
-  g.for_each_stretch(g.rows_of(part), [&](int64_t begin, int64_t count) {
-    const float* dy = g.read(call, 0, begin, count, g.buffer(call, part, 0));
-    const float* x = g.read(call, 1, begin, count, g.buffer(call, part, 1));
-    g.loops.products(dy, x, mean, count, g.channels, g.group(call, part), stretch,
-                     stretch + g.channels);
-    for (int64_t c = 0; c < g.channels; ++c) {
-      sums[c] += stretch[c];
-      products[c] += stretch[g.channels + c];
-    }
-  });
+template <typename T>
+void add_products(const Group<T>& g, const KernelCall& call, const float* mean, int part) {
+  const Range range = g.rows_of(part);
+  const int64_t first = range.begin * g.channels;
+  g.loops.products(input_as<T>(call, 0) + first, input_as<T>(call, 1) + first, mean,
+                   range.end - range.begin, g.channels, g.group(call, part), g.sums(call, part, 2),
+                   g.sums(call, part, 3));
 }
 
+template <typename T>
 CpuKernel make_gradient(const NodeFacts& facts, const CpuOptions& options) {
-  const Group g(facts, options, 3);
+  const Group<T> g(facts, options, 3);
   const double epsilon = facts.attributes.get_double("epsilon");
   const bool scaled = facts.attributes.get_bool("scale", true);
   return kernel_of(
@@ -235,20 +174,17 @@ CpuKernel make_gradient(const NodeFacts& facts, const CpuOptions& options) {
         float* scale = inverse;
         for (int64_t c = 0; gamma != nullptr && c < g.channels; ++c) scale[c] *= gamma[c];
         for_each_part(g.parts, [&](int part) {
-          g.for_each_stretch(g.rows_of(part), [&](int64_t begin, int64_t count) {
-            const float* dy = g.read(call, 0, begin, count, g.buffer(call, part, 0));
-            const float* x = g.read(call, 1, begin, count, g.buffer(call, part, 1));
-            float* dx = g.target(call, begin, g.buffer(call, part, 2));
-            g.loops.normalize_grad(dy, x, mean, dy_mean, slope, scale, g.channels, dx, 0, count);
-            g.write(call, begin, count, dx);
-          });
+          const Range range = g.rows_of(part);
+          g.loops.normalize_grad(input_as<T>(call, 0), input_as<T>(call, 1), mean, dy_mean, slope,
+                                 scale, g.channels, output_as<T>(call, 0), range.begin, range.end);
         });
       },
       g.scratch());
 }
 
+template <typename T>
 CpuKernel make_moving(const NodeFacts& facts, const CpuOptions& options, double momentum) {
-  const Group g(facts, options, 2);
+  const Group<T> g(facts, options, 2);
   return kernel_of(
       [=](const KernelCall& call) {
         const auto keep = static_cast<float>(momentum);
@@ -276,16 +212,22 @@ bool is_ours(const NodeFacts& facts) {
   });
 }
 
+template <typename T>
+CpuKernel make_of(const NodeFacts& facts, const CpuOptions& options) {
+  const std::string_view op = facts.op();
+  if (op == "batch_norm_groups") return make_forward<T>(facts, options);
+  if (op == "batch_norm_groups_grad") return make_gradient<T>(facts, options);
+  return make_moving<T>(facts, options, facts.attributes.get_double("momentum"));
+}
+
 }  // namespace
 
 CpuKernel make_channel_groups(const NodeFacts& facts, const CpuOptions& options) {
   const std::string_view op = facts.op();
-  const bool forward = op == "batch_norm_groups";
-  const bool gradient = op == "batch_norm_groups_grad";
-  if ((!forward && !gradient && op != "moving_moments") || !is_ours(facts)) return {};
-  if (forward) return make_forward(facts, options);
-  if (gradient) return make_gradient(facts, options);
-  return make_moving(facts, options, facts.attributes.get_double("momentum"));
+  const bool norm = op == "batch_norm_groups" || op == "batch_norm_groups_grad";
+  if ((!norm && op != "moving_moments") || !is_ours(facts)) return {};
+  return facts.inputs[0].dtype == DType::kFloat32 ? make_of<float>(facts, options)
+                                                  : make_of<uint16_t>(facts, options);
 }
 
 }  // namespace plimsoll::backend::cpu

@@ -13,22 +13,24 @@ namespace plimsoll::backend::cpu {
 // double are those of one stretch.
 inline constexpr int64_t kChannelGroupRows = 64;
 
+// T: float, or uint16_t for bfloat16.
+template <typename T>
 struct ChannelLoops {
   // (x, rows, channels, group, sums): `group` holds a number a channel.
-  void (*totals)(const float*, int64_t, int64_t, float*, double*);
+  void (*totals)(const T*, int64_t, int64_t, float*, double*);
   // (x, mean, rows, channels, group, squares)
-  void (*squares)(const float*, const float*, int64_t, int64_t, float*, double*);
+  void (*squares)(const T*, const float*, int64_t, int64_t, float*, double*);
   // (dy, x, mean, rows, channels, group, sums, products): two numbers a channel.
-  void (*products)(const float*, const float*, const float*, int64_t, int64_t, float*, double*,
-                   double*);
+  void (*products)(const T*, const T*, const float*, int64_t, int64_t, float*, double*, double*);
   // (x, mean, scale, shift, channels, y, begin, end)
-  void (*normalize)(const float*, const float*, const float*, const float*, int64_t, float*,
-                    int64_t, int64_t);
+  void (*normalize)(const T*, const float*, const float*, const float*, int64_t, T*, int64_t,
+                    int64_t);
   // (dy, x, mean, mean of dy, slope, scale, channels, dx, begin, end)
-  void (*normalize_grad)(const float*, const float*, const float*, const float*, const float*,
-                         const float*, int64_t, float*, int64_t, int64_t);
+  void (*normalize_grad)(const T*, const T*, const float*, const float*, const float*, const float*,
+                         int64_t, T*, int64_t, int64_t);
 };
-ChannelLoops channel_loops(Isa isa);
+template <typename T>
+ChannelLoops<T> channel_loops(Isa isa);
 
 // Number, mean and Σ (x − mean)² of some rows.
 struct ChannelMoments {

@@ -64,18 +64,20 @@ struct PartScratch {
   }
 };
 
+template <typename T>
 CpuKernel make_bias_grad(const NodeFacts& facts, const CpuOptions& options) {
   const Channels c = read_channels(facts, options, 1);
   const ColumnSums sums(c.rows, c.channels, options.isa, options.threads);
   return kernel_of([sums](const KernelCall& call) {
-    sums.run(input_floats(call, 0), output_floats(call, 0), !call.first);
+    sums.run(input_as<T>(call, 0), output_floats(call, 0), !call.first);
   });
 }
 
+template <typename T>
 CpuKernel make_channel_moments(const NodeFacts& facts, const CpuOptions& options) {
   const Channels c = read_channels(facts, options, 2);
-  const auto totals = PLIMSOLL_PICK(options.isa, channel_totals);
-  const auto squares = PLIMSOLL_PICK(options.isa, channel_squares);
+  const auto totals = PLIMSOLL_PICK(options.isa, channel_totals<T>);
+  const auto squares = PLIMSOLL_PICK(options.isa, channel_squares<T>);
   const PartScratch scratch{2, 2, c.channels};
   return kernel_of(
       [=](const KernelCall& call) {
@@ -84,7 +86,7 @@ CpuKernel make_channel_moments(const NodeFacts& facts, const CpuOptions& options
         for_each_part(c.parts, [&](int part) {
           const Range rows = part_of(c.rows, 1, part, c.parts);
           const int64_t count = rows.end - rows.begin;
-          const float* x = input_floats(call, 0) + rows.begin * c.channels;
+          const T* x = input_as<T>(call, 0) + rows.begin * c.channels;
           double* mean = scratch.sums(call, part);
           float* group = scratch.group(call, part);
           float* rounded = group + c.channels;
@@ -168,10 +170,11 @@ Statistics read_statistics(const NodeFacts& facts, const Channels& c, bool given
 
 Bytes floats_per_channel(const Channels& c, int64_t count) { return Bytes(c.channels * count * 4); }
 
+template <typename T>
 CpuKernel make_batch_norm(const NodeFacts& facts, const CpuOptions& options, bool given) {
   const Channels c = read_channels(facts, options, 2);
   const Statistics s = read_statistics(facts, c, given, 1, given ? 3 : 2);
-  const auto loop = PLIMSOLL_PICK(options.isa, normalize_rows);
+  const auto loop = PLIMSOLL_PICK(options.isa, normalize_rows<T>);
   return kernel_of(
       [=](const KernelCall& call) {
         auto* scale = reinterpret_cast<float*>(call.scratch);
@@ -181,17 +184,18 @@ CpuKernel make_batch_norm(const NodeFacts& facts, const CpuOptions& options, boo
           shift[i] = static_cast<float>(s.shift(call, i));
         }
         for_each_range(c.rows, 1, c.parts, [&](int64_t begin, int64_t end) {
-          loop(input_floats(call, 0), s.mean(call), scale, shift, c.channels,
-               output_floats(call, 0), begin, end);
+          loop(input_as<T>(call, 0), s.mean(call), scale, shift, c.channels, output_as<T>(call, 0),
+               begin, end);
         });
       },
       floats_per_channel(c, 2));
 }
 
+template <typename T>
 CpuKernel make_batch_norm_sums(const NodeFacts& facts, const CpuOptions& options, bool given) {
   const Channels c = read_channels(facts, options, 2);
   const Statistics s = read_statistics(facts, c, given, 2, 0);
-  const auto loop = PLIMSOLL_PICK(options.isa, channel_products);
+  const auto loop = PLIMSOLL_PICK(options.isa, channel_products<T>);
   const PartScratch scratch{2, 2, c.channels};
   return kernel_of(
       [=](const KernelCall& call) {
@@ -199,7 +203,7 @@ CpuKernel make_batch_norm_sums(const NodeFacts& facts, const CpuOptions& options
           const Range rows = part_of(c.rows, 1, part, c.parts);
           const int64_t offset = rows.begin * c.channels;
           double* sums = scratch.sums(call, part);
-          loop(input_floats(call, 0) + offset, input_floats(call, 1) + offset, s.mean(call),
+          loop(input_as<T>(call, 0) + offset, input_as<T>(call, 1) + offset, s.mean(call),
                rows.end - rows.begin, c.channels, scratch.group(call, part), sums,
                sums + c.channels);
         });
@@ -219,10 +223,11 @@ CpuKernel make_batch_norm_sums(const NodeFacts& facts, const CpuOptions& options
       Bytes(c.parts * scratch.bytes()));
 }
 
+template <typename T>
 CpuKernel make_batch_norm_grad(const NodeFacts& facts, const CpuOptions& options) {
   const Channels c = read_channels(facts, options, 3);
   const Statistics s = read_statistics(facts, c, false, 2, 4);
-  const auto loop = PLIMSOLL_PICK(options.isa, normalize_grad_rows);
+  const auto loop = PLIMSOLL_PICK(options.isa, normalize_grad_rows<T>);
   return kernel_of(
       [=](const KernelCall& call) {
         auto* scale = reinterpret_cast<float*>(call.scratch);
@@ -236,75 +241,87 @@ CpuKernel make_batch_norm_grad(const NodeFacts& facts, const CpuOptions& options
           dy_mean[i] = static_cast<float>(static_cast<double>(sums[i]) / c.batch_rows);
         }
         for_each_range(c.rows, 1, c.parts, [&](int64_t begin, int64_t end) {
-          loop(input_floats(call, 0), input_floats(call, 1), s.mean(call), dy_mean, slope, scale,
-               c.channels, output_floats(call, 0), begin, end);
+          loop(input_as<T>(call, 0), input_as<T>(call, 1), s.mean(call), dy_mean, slope, scale,
+               c.channels, output_as<T>(call, 0), begin, end);
         });
       },
       floats_per_channel(c, 3));
 }
 
+template <typename T>
 CpuKernel make_batch_norm_inference_grad(const NodeFacts& facts, const CpuOptions& options) {
   const Channels c = read_channels(facts, options, 2);
   // The variance is operand 1, so the mean that is never read would be operand 0.
   const Statistics s = read_statistics(facts, c, true, 0, 2);
-  const auto loop = PLIMSOLL_PICK(options.isa, scale_rows);
+  const auto loop = PLIMSOLL_PICK(options.isa, scale_rows<T>);
   return kernel_of(
       [=](const KernelCall& call) {
         auto* scale = reinterpret_cast<float*>(call.scratch);
         for (int64_t i = 0; i < c.channels; ++i) scale[i] = static_cast<float>(s.scale(call, i));
         for_each_range(c.rows, 1, c.parts, [&](int64_t begin, int64_t end) {
-          loop(input_floats(call, 0), scale, c.channels, output_floats(call, 0), begin, end);
+          loop(input_as<T>(call, 0), scale, c.channels, output_as<T>(call, 0), begin, end);
         });
       },
       floats_per_channel(c, 1));
 }
 
+template <typename T>
 CpuKernel make_global_average(const NodeFacts& facts, const CpuOptions& options) {
   const Channels c = read_channels(facts, options, 1);
   const Shape& x = facts.inputs[0].shape;
   const int64_t positions = x[1].count * x[2].count;
-  const auto loop = PLIMSOLL_PICK(options.isa, mean_positions);
+  const auto loop = PLIMSOLL_PICK(options.isa, mean_positions<T>);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(c.rows / positions, 1, c.parts, [&](int64_t begin, int64_t end) {
-      loop(input_floats(call, 0), positions, c.channels, output_floats(call, 0), begin, end);
+      loop(input_as<T>(call, 0), positions, c.channels, output_as<T>(call, 0), begin, end);
     });
   });
 }
 
+template <typename T>
 CpuKernel make_global_average_grad(const NodeFacts& facts, const CpuOptions& options) {
   const Channels c = read_channels(facts, options, 1);
   const std::vector<int64_t>& shape = facts.attributes.get_ints("input_shape");
   const int64_t positions = shape[0] * shape[1];
   const int parts = parts_for(facts.output_elements(0) * 4, options.threads);
-  const auto loop = PLIMSOLL_PICK(options.isa, spread_positions);
+  const auto loop = PLIMSOLL_PICK(options.isa, spread_positions<T>);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(c.rows * positions, 1, parts, [&](int64_t begin, int64_t end) {
-      loop(input_floats(call, 0), positions, c.channels, output_floats(call, 0), begin, end);
+      loop(input_as<T>(call, 0), positions, c.channels, output_as<T>(call, 0), begin, end);
     });
   });
 }
 
-}  // namespace
-
-ChannelLoops channel_loops(Isa isa) {
-  return {PLIMSOLL_PICK(isa, channel_totals), PLIMSOLL_PICK(isa, channel_squares),
-          PLIMSOLL_PICK(isa, channel_products), PLIMSOLL_PICK(isa, normalize_rows),
-          PLIMSOLL_PICK(isa, normalize_grad_rows)};
+template <typename T>
+CpuKernel make_of(const NodeFacts& facts, const CpuOptions& options) {
+  const std::string_view op = facts.op();
+  if (op == "bias_grad") return make_bias_grad<T>(facts, options);
+  if (op == "channel_moments") return make_channel_moments<T>(facts, options);
+  if (op == "batch_norm") return make_batch_norm<T>(facts, options, false);
+  if (op == "batch_norm_inference") return make_batch_norm<T>(facts, options, true);
+  if (op == "batch_norm_sums") return make_batch_norm_sums<T>(facts, options, false);
+  if (op == "batch_norm_inference_sums") return make_batch_norm_sums<T>(facts, options, true);
+  if (op == "batch_norm_grad") return make_batch_norm_grad<T>(facts, options);
+  if (op == "batch_norm_inference_grad") return make_batch_norm_inference_grad<T>(facts, options);
+  if (op == "global_average_pool2d") return make_global_average<T>(facts, options);
+  if (op == "global_average_pool2d_grad") return make_global_average_grad<T>(facts, options);
+  return {};
 }
 
+}  // namespace
+
+template <typename T>
+ChannelLoops<T> channel_loops(Isa isa) {
+  return {PLIMSOLL_PICK(isa, channel_totals<T>), PLIMSOLL_PICK(isa, channel_squares<T>),
+          PLIMSOLL_PICK(isa, channel_products<T>), PLIMSOLL_PICK(isa, normalize_rows<T>),
+          PLIMSOLL_PICK(isa, normalize_grad_rows<T>)};
+}
+template ChannelLoops<float> channel_loops(Isa isa);
+template ChannelLoops<uint16_t> channel_loops(Isa isa);
+
 CpuKernel make_channels(const NodeFacts& facts, const CpuOptions& options) {
-  if (!facts.all_float32()) return {};
-  const std::string_view op = facts.op();
-  if (op == "bias_grad") return make_bias_grad(facts, options);
-  if (op == "channel_moments") return make_channel_moments(facts, options);
-  if (op == "batch_norm") return make_batch_norm(facts, options, false);
-  if (op == "batch_norm_inference") return make_batch_norm(facts, options, true);
-  if (op == "batch_norm_sums") return make_batch_norm_sums(facts, options, false);
-  if (op == "batch_norm_inference_sums") return make_batch_norm_sums(facts, options, true);
-  if (op == "batch_norm_grad") return make_batch_norm_grad(facts, options);
-  if (op == "batch_norm_inference_grad") return make_batch_norm_inference_grad(facts, options);
-  if (op == "global_average_pool2d") return make_global_average(facts, options);
-  if (op == "global_average_pool2d_grad") return make_global_average_grad(facts, options);
+  if (facts.all_float32()) return make_of<float>(facts, options);
+  if (facts.leads_with_bfloat16()) return make_of<uint16_t>(facts, options);
   return {};
 }
 

@@ -15,12 +15,22 @@ ColumnSums::ColumnSums(int64_t rows, int64_t columns, Isa isa, int threads)
     : rows_(rows),
       columns_(columns),
       parts_(parts_for(rows * columns * static_cast<int64_t>(sizeof(float)), threads)),
-      loop_(PLIMSOLL_PICK(isa, column_sums)) {}
+      loop_(PLIMSOLL_PICK(isa, column_sums<float>)),
+      narrow_loop_(PLIMSOLL_PICK(isa, column_sums<uint16_t>)) {}
+
+template <typename T>
+void ColumnSums::run_loop(Loop<T> loop, const T* values, float* sums, bool add) const noexcept {
+  for_each_range(columns_, kGrain, parts_, [&](int64_t begin, int64_t end) {
+    loop(values, rows_, columns_, begin, end, sums, add);
+  });
+}
 
 void ColumnSums::run(const float* values, float* sums, bool add) const noexcept {
-  for_each_range(columns_, kGrain, parts_, [&](int64_t begin, int64_t end) {
-    loop_(values, rows_, columns_, begin, end, sums, add);
-  });
+  run_loop(loop_, values, sums, add);
+}
+
+void ColumnSums::run(const uint16_t* values, float* sums, bool add) const noexcept {
+  run_loop(narrow_loop_, values, sums, add);
 }
 
 }  // namespace plimsoll::backend::cpu

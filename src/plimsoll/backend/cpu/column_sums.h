@@ -17,14 +17,21 @@ class ColumnSums {
   ColumnSums(int64_t rows, int64_t columns, Isa isa, int threads = 1);
   // Stores, or adds to what is there.
   void run(const float* values, float* sums, bool add) const noexcept;
+  // Of bfloat16, summed in float32.
+  void run(const uint16_t* values, float* sums, bool add) const noexcept;
 
  private:
-  using Loop = void (*)(const float* values, int64_t rows, int64_t columns, int64_t begin,
-                        int64_t end, float* sums, bool add);
+  template <typename T>
+  using Loop = void (*)(const T* values, int64_t rows, int64_t columns, int64_t begin, int64_t end,
+                        float* sums, bool add);
+  template <typename T>
+  void run_loop(Loop<T> loop, const T* values, float* sums, bool add) const noexcept;
+
   int64_t rows_;
   int64_t columns_;
   int parts_;
-  Loop loop_;
+  Loop<float> loop_;
+  Loop<uint16_t> narrow_loop_;
 };
 
 }  // namespace plimsoll::backend::cpu

@@ -1,36 +1,42 @@
-// Loops of column_sums.cpp; see for_each_isa.h.
+// Loops of column_sums.cpp; see for_each_isa.h. T: float, or uint16_t for bfloat16.
 
-constexpr int kSumLanes = 64;
+#include "backend/cpu/vector_walk_impl.h"
 
-// Up to kSumLanes columns from `column` on.
-template <int kLanes>
-inline void sum_columns(const float* values, int64_t rows, int64_t columns, int64_t column,
-                        int64_t width, float* sums, bool add) {
+// The columns of kVectors whole vectors from `column` on, or of `part`, one that may be less.
+template <int kVectors, typename T, typename Part>
+inline void sum_columns(const T* values, int64_t rows, int64_t columns, int64_t column, Part part,
+                        float* sums, bool add) {
   constexpr int64_t kGroup = 256;
-  float total[kSumLanes] = {};
-  const int64_t lanes = kLanes > 0 ? kLanes : width;
+  Floats total[kVectors] = {};
   for (int64_t group = 0; group < rows; group += kGroup) {
     const int64_t end = group + kGroup < rows ? group + kGroup : rows;
-    float part[kSumLanes] = {};
+    Floats sum[kVectors] = {};
     for (int64_t row = group; row < end; ++row) {
-      const float* from = values + row * columns + column;
-      for (int64_t i = 0; i < lanes; ++i) part[i] += from[i];
+      const T* from = values + row * columns + column;
+      for (int v = 0; v < kVectors; ++v) sum[v] += part.get(from + v * kLanes);
     }
-    for (int64_t i = 0; i < lanes; ++i) total[i] += part[i];
+    for (int v = 0; v < kVectors; ++v) total[v] += sum[v];
   }
-  for (int64_t i = 0; i < lanes; ++i) {
-    sums[column + i] = add ? sums[column + i] + total[i] : total[i];
+  for (int v = 0; v < kVectors; ++v) {
+    float* to = sums + column + v * kLanes;
+    part.put(to, add ? part.get(to) + total[v] : total[v]);
   }
 }
 
-void column_sums(const float* values, int64_t rows, int64_t columns, int64_t begin, int64_t end,
+template <typename T>
+void column_sums(const T* values, int64_t rows, int64_t columns, int64_t begin, int64_t end,
                  float* sums, bool add) {
+  constexpr int kMost = 64 / kLanes;
+  constexpr int kFew = 16 / kLanes;
   int64_t column = begin;
   for (; column + 64 <= end; column += 64) {
-    sum_columns<64>(values, rows, columns, column, 64, sums, add);
+    sum_columns<kMost>(values, rows, columns, column, WholeVector{0}, sums, add);
   }
   for (; column + 16 <= end; column += 16) {
-    sum_columns<16>(values, rows, columns, column, 16, sums, add);
+    sum_columns<kFew>(values, rows, columns, column, WholeVector{0}, sums, add);
   }
-  if (column < end) sum_columns<0>(values, rows, columns, column, end - column, sums, add);
+  for (; column < end; column += kLanes) {
+    const int64_t width = end - column < kLanes ? end - column : kLanes;
+    sum_columns<1>(values, rows, columns, column, PartVector{0, width}, sums, add);
+  }
 }

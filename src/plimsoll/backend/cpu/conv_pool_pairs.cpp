@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if PLIMSOLL_HAS_VARIANTS
 #include <immintrin.h>
 
 // Nothing of the standard library's templates here: what another file shares would want the set.

@@ -51,11 +51,18 @@ CpuKernel kernel_of(Body body, Bytes scratch = Bytes(0)) {
   return {std::make_unique<BodyKernel<Body>>(std::move(body)), scratch, false};
 }
 
+// Operands as numbers: float, or uint16_t for bfloat16.
+template <typename T>
+const T* input_as(const KernelCall& call, size_t i) {
+  return reinterpret_cast<const T*>(call.inputs[i].data);
+}
+template <typename T>
+T* output_as(const KernelCall& call, size_t i) {
+  return reinterpret_cast<T*>(call.outputs[i].data);
+}
 inline const float* input_floats(const KernelCall& call, size_t i) {
-  return reinterpret_cast<const float*>(call.inputs[i].data);
+  return input_as<float>(call, i);
 }
-inline float* output_floats(const KernelCall& call, size_t i) {
-  return reinterpret_cast<float*>(call.outputs[i].data);
-}
+inline float* output_floats(const KernelCall& call, size_t i) { return output_as<float>(call, i); }
 
 }  // namespace plimsoll::backend::cpu

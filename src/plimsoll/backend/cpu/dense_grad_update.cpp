@@ -18,7 +18,7 @@ namespace plimsoll::backend::cpu {
 namespace {
 
 constexpr int64_t kTileFloats = 48 << 10;
-constexpr int64_t kTileGrain = 24;  // rows that meet a panel together
+constexpr int64_t kTileGrain = 24;  // rows: whole tiles of products
 
 class DenseGradUpdate final {
  public:

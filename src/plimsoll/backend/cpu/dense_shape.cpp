@@ -1,6 +1,7 @@
 #include "backend/cpu/dense_shape.h"
 
 #include "backend/cpu/families.h"
+#include "backend/cpu/paired_product.h"
 #include "base/error.h"
 #include "ops/conv2d.h"
 
@@ -13,8 +14,19 @@ void read_attributes(const NodeFacts& facts, DenseShape& d) {
            facts.attributes.get_string("activation", "linear") == "relu";
 }
 
-bool keeps_positions(const ops::Window& w) {
-  return w.size == 1 && w.stride == 1 && w.before == 0 && w.after == 0;
+// No position is padding.
+bool is_point(const ops::Window& w) {
+  return w.size == 1 && w.before == 0 && (w.output - 1) * w.stride < w.input;
+}
+bool keeps_positions(const ops::Window& w) { return w.stride == 1 && w.output == w.input; }
+
+SpreadPositions spread_positions(const ops::Conv2dGeometry& g) {
+  return {.rows = g.rows().output,
+          .columns = g.columns().output,
+          .row_stride = g.rows().stride,
+          .column_stride = g.columns().stride,
+          .source_rows = g.rows().input,
+          .source_columns = g.columns().input};
 }
 
 }  // namespace
@@ -68,10 +80,16 @@ std::optional<DenseShape> read_point_convolution(const NodeFacts& facts) {
   } else {
     return std::nullopt;
   }
-  if (!facts.all_float32() || facts.cut_inside_samples()) return std::nullopt;
-  const ops::Conv2dGeometry g = ops::conv2d_geometry(op, facts.types());
-  if (g.groups != 1 || !keeps_positions(g.rows()) || !keeps_positions(g.columns())) {
+  d.narrow = facts.inputs[0].dtype == DType::kBFloat16;
+  if (d.narrow ? facts.inputs[1].dtype != DType::kBFloat16 : !facts.all_float32()) {
     return std::nullopt;
+  }
+  if (facts.cut_inside_samples()) return std::nullopt;
+  const ops::Conv2dGeometry g = ops::conv2d_geometry(op, facts.types());
+  if (g.groups != 1 || !is_point(g.rows()) || !is_point(g.columns())) return std::nullopt;
+  if (!keeps_positions(g.rows()) || !keeps_positions(g.columns())) {
+    if (d.kind != DenseKind::kGradInput) return std::nullopt;
+    d.spread = spread_positions(g);
   }
   d.rows = facts.samples() * facts.inputs[0].shape[0].count * g.rows().output * g.columns().output;
   d.inner = g.channels;
@@ -80,12 +98,18 @@ std::optional<DenseShape> read_point_convolution(const NodeFacts& facts) {
   return d;
 }
 
-std::optional<DenseShape> read_packed_dense(const NodeFacts& facts, Isa isa) {
-  if (isa == Isa::kAvx512) return std::nullopt;
+std::optional<DenseShape> read_packed_dense(const NodeFacts& facts, const CpuOptions& options) {
   const auto dense = read_dense_shape(facts);
   const auto d = dense ? dense : read_point_convolution(facts);
-  if (!d || d->narrow) return std::nullopt;
-  return d->cut() || d->units > most_units(isa) ? d : std::nullopt;
+  if (!d || (!d->cut() && d->units <= most_units(options.isa))) return std::nullopt;
+  // With AVX-512 the vendor's are as fast, but for gradients to weights, those through strides, and
+  // pairs of dense layers.
+  const bool pairs = pick_paired_multiply(options) != nullptr;
+  const bool gradient =
+      kHasVariants && ((d->kind == DenseKind::kGradKernel && !dense) || d->spread);
+  const bool ours =
+      d->narrow ? pairs && (dense || gradient) : options.isa != Isa::kAvx512 || gradient;
+  return ours ? d : std::nullopt;
 }
 
 }  // namespace plimsoll::backend::cpu

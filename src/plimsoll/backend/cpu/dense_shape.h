@@ -6,12 +6,19 @@
 #include <optional>
 #include <span>
 
-#include "backend/cpu/isa.h"
+#include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/node_facts.h"
 
 namespace plimsoll::backend::cpu {
 
 enum class DenseKind { kForward, kGradInput, kGradKernel };
+
+// Where the positions of a convolution with strides lie in its source.
+struct SpreadPositions {
+  int64_t rows = 0, columns = 0;  // of y
+  int64_t row_stride = 1, column_stride = 1;
+  int64_t source_rows = 0, source_columns = 0;
+};
 
 // Rows are all positions of all samples in the call.
 struct DenseShape {
@@ -22,7 +29,8 @@ struct DenseShape {
   int64_t all_units = 1;  // and in the layer
   bool bias = false;
   bool relu = false;
-  bool narrow = false;  // factors are bfloat16: so are y and dx, not dw
+  bool narrow = false;                         // factors are bfloat16: so are y and dx, not dw
+  std::optional<SpreadPositions> spread = {};  // of dx; none: the positions of dy
   bool cut() const { return units < all_units; }
 };
 
@@ -33,10 +41,11 @@ int64_t row_stride(std::span<const int64_t> dims, std::span<const int64_t> strid
 // nullopt: another operator, another type than float32 and bfloat16, or packed weights.
 std::optional<DenseShape> read_dense_shape(const NodeFacts& facts);
 
-// float32 conv2d with a kernel of one point, without strides, padding or groups, and its gradients:
-// a dense layer over all positions. nullopt: anything else.
+// conv2d with a kernel of one point, without padding or groups, and its gradients: a dense layer
+// over all positions; with strides the gradient to the source alone. nullopt: anything else, and
+// packed weights.
 std::optional<DenseShape> read_point_convolution(const NodeFacts& facts);
 // Of either, what packed_dense computes.
-std::optional<DenseShape> read_packed_dense(const NodeFacts& facts, Isa isa);
+std::optional<DenseShape> read_packed_dense(const NodeFacts& facts, const CpuOptions& options);
 
 }  // namespace plimsoll::backend::cpu

@@ -1,53 +1,55 @@
-// Loops of elementwise.cpp; see for_each_isa.h. An output may be the memory of
-// the input of the same shape.
+// Loops of elementwise.cpp; see for_each_isa.h. T: float, or uint16_t for bfloat16. An output may
+// be the memory of the input of the same shape.
 
-void add_values(const float* a, const float* b, float* y, int64_t count) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
+#include "backend/cpu/vector_walk_impl.h"
+
+template <typename T>
+void add_values(const T* a, const T* b, T* y, int64_t count) {
+  for_each_vector(count, [&](auto lanes) { lanes.put(y, lanes.get(a) + lanes.get(b)); });
 }
-void subtract_values(const float* a, const float* b, float* y, int64_t count) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) y[i] = a[i] - b[i];
+template <typename T>
+void subtract_values(const T* a, const T* b, T* y, int64_t count) {
+  for_each_vector(count, [&](auto lanes) { lanes.put(y, lanes.get(a) - lanes.get(b)); });
 }
-void multiply_values(const float* a, const float* b, float* y, int64_t count) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) y[i] = a[i] * b[i];
+template <typename T>
+void multiply_values(const T* a, const T* b, T* y, int64_t count) {
+  for_each_vector(count, [&](auto lanes) { lanes.put(y, lanes.get(a) * lanes.get(b)); });
 }
-void add_scalar(const float* a, const float* b, float* y, int64_t count) {
-  const float right = *b;
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) y[i] = a[i] + right;
+template <typename T>
+void add_scalar(const T* a, const T* b, T* y, int64_t count) {
+  const Floats right = broadcast(number(b));
+  for_each_vector(count, [&](auto lanes) { lanes.put(y, lanes.get(a) + right); });
 }
-void subtract_scalar(const float* a, const float* b, float* y, int64_t count) {
-  const float right = *b;
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) y[i] = a[i] - right;
+template <typename T>
+void subtract_scalar(const T* a, const T* b, T* y, int64_t count) {
+  const Floats right = broadcast(number(b));
+  for_each_vector(count, [&](auto lanes) { lanes.put(y, lanes.get(a) - right); });
 }
-void multiply_scalar(const float* a, const float* b, float* y, int64_t count) {
-  const float right = *b;
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) y[i] = a[i] * right;
+template <typename T>
+void multiply_scalar(const T* a, const T* b, T* y, int64_t count) {
+  const Floats right = broadcast(number(b));
+  for_each_vector(count, [&](auto lanes) { lanes.put(y, lanes.get(a) * right); });
 }
-void scale_shift_values(const float* x, float scale, float offset, float* y, int64_t count) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) y[i] = x[i] * scale + offset;
+template <typename T>
+void scale_shift_values(const T* x, float scale, float offset, T* y, int64_t count) {
+  for_each_vector(count, [&](auto lanes) { lanes.put(y, lanes.get(x) * scale + offset); });
 }
 // Rows of `width` numbers.
-void add_bias_rows(const float* x, const float* bias, int64_t width, float* y, int64_t begin,
-                   int64_t end) {
+template <typename T>
+void add_bias_rows(const T* x, const float* bias, int64_t width, T* y, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
-    const float* from = x + row * width;
-    float* to = y + row * width;
-#pragma omp simd
-    for (int64_t i = 0; i < width; ++i) to[i] = from[i] + bias[i];
+    const T* from = x + row * width;
+    T* to = y + row * width;
+    for_each_vector(width, [&](auto lanes) { lanes.put(to, lanes.get(from) + lanes.get(bias)); });
   }
 }
 
 // Where a draw in [0, 1) is at least `rate`: x scaled, else 0.
-void dropout_values(const float* x, const float* draws, float rate, float scale, float* y,
-                    int64_t count) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) y[i] = draws[i] >= rate ? x[i] * scale : 0.0f;
+template <typename T>
+void dropout_values(const T* x, const float* draws, float rate, float scale, T* y, int64_t count) {
+  for_each_vector(count, [&](auto lanes) {
+    lanes.put(y, lanes.get(draws) >= rate ? lanes.get(x) * scale : Floats{});
+  });
 }
 
 template <typename From>
@@ -61,11 +63,7 @@ void floats_of_double(const void* from, float* to, int64_t count) {
 }
 void floats_of_bfloat16(const void* from, float* to, int64_t count) {
   const auto* x = static_cast<const uint16_t*>(from);
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
-    const uint32_t bits = static_cast<uint32_t>(x[i]) << 16;
-    __builtin_memcpy(to + i, &bits, sizeof(bits));
-  }
+  for_each_vector(count, [&](auto lanes) { lanes.put(to, lanes.get(x)); });
 }
 void floats_of_uint8(const void* from, float* to, int64_t count) {
   to_floats<uint8_t>(from, to, count);

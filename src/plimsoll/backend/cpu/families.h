@@ -30,7 +30,7 @@ CpuKernel make_recurrent(const NodeFacts& facts, const CpuOptions& options);
 CpuKernel make_embedding(const NodeFacts& facts, const CpuOptions& options);
 // attention and its gradients; operands may be cut along queries and keys.
 CpuKernel make_attention(const NodeFacts& facts, const CpuOptions& options);
-// What goes element by element or channel by channel, of bfloat16.
+// Activations of bfloat16 that have no loop of vectors.
 CpuKernel make_widened_rows(const NodeFacts& facts, const CpuOptions& options);
 // layer_norm, softmax and their gradients.
 CpuKernel make_rows(const NodeFacts& facts, const CpuOptions& options);
@@ -43,8 +43,8 @@ CpuKernel make_few_channels(const NodeFacts& facts, const CpuOptions& options);
 // dense with at most so many units, not cut, and its gradients.
 int64_t most_units(Isa isa);
 CpuKernel make_narrow_dense(const NodeFacts& facts, const CpuOptions& options);
-// dense with more units, or cut along them, convolutions of single points, and their gradients,
-// where there is no AVX-512.
+// dense with more units, or cut along them, convolutions of single points, and their gradients:
+// what read_packed_dense (dense_shape.h) says.
 CpuKernel make_packed_dense(const NodeFacts& facts, const CpuOptions& options);
 // dense_grad_input over at most so many rows, not cut, with AVX-512.
 inline constexpr int64_t kMostTransposedRows = 128;

@@ -12,7 +12,7 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/lane_order.h"
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if PLIMSOLL_HAS_VARIANTS
 #include <immintrin.h>
 
 #define PLIMSOLL_LANES 16

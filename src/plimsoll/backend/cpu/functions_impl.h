@@ -4,6 +4,8 @@
 // case. A NaN stays one. Elements do not depend on their neighbours, so that parts of vectors give
 // the bits of whole ones.
 
+#include "backend/cpu/vector_walk_impl.h"
+
 inline Floats choose(Ints mask, Floats yes, Floats no) { return mask ? yes : no; }
 inline Floats magnitude(Floats x) {
   return reinterpret_cast<Floats>(reinterpret_cast<Ints>(x) & 0x7fffffff);
@@ -103,46 +105,6 @@ inline float largest_lane(Floats v) {
   return v[0];
 }
 
-// The first `count` of a vector's numbers, behind them those of `others`.
-inline Floats load_part(const float* from, int64_t count, Floats others = Floats{}) {
-#if PLIMSOLL_LANES == 16
-  return _mm512_mask_loadu_ps(others, static_cast<__mmask16>((1u << count) - 1u), from);
-#else
-  Floats v = others;
-  for (int64_t i = 0; i < count; ++i) v[i] = from[i];
-  return v;
-#endif
-}
-inline void store_part(float* to, Floats v, int64_t count) {
-#if PLIMSOLL_LANES == 16
-  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1u), v);
-#else
-  for (int64_t i = 0; i < count; ++i) to[i] = v[i];
-#endif
-}
-
-// Where a vector lies in arrays, and how much of it there is. `get` gives `others` for what is not
-// there, `keep` makes that 0.
-struct WholeVector {
-  int64_t at;
-  Floats get(const float* from, Floats) const { return load(from + at); }
-  Floats keep(Floats v) const { return v; }
-  Floats get(const float* from) const { return load(from + at); }
-  void put(float* to, Floats v) const { store(to + at, v); }
-};
-struct PartVector {
-  int64_t at;
-  int64_t count;
-  Floats get(const float* from) const { return load_part(from + at, count); }
-  Floats get(const float* from, Floats others) const { return load_part(from + at, count, others); }
-  Floats keep(Floats v) const {
-    float numbers[kLanes];
-    store(numbers, v);
-    return load_part(numbers, count);
-  }
-  void put(float* to, Floats v) const { store_part(to + at, v, count); }
-};
-
 // Σ f(vector) over the vectors of `count` numbers, in groups of 64 whose sums are added in order:
 // an error of about 64 + count / 64 / lanes roundings. f gives 0 for what is not there.
 template <typename F>
@@ -158,12 +120,4 @@ inline float sum_over(int64_t count, const F& f) {
     total += part;
   }
   return sum_of_lanes(total);
-}
-
-// body(vector) for the vectors of `count` numbers, the last one perhaps a part.
-template <typename Body>
-inline void for_each_vector(int64_t count, const Body& body) {
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) body(WholeVector{i});
-  if (i < count) body(PartVector{i, count - i});
 }

@@ -12,6 +12,14 @@ namespace plimsoll::backend::cpu {
 
 enum class Isa { kGeneric, kAvx2, kAvx512 };
 
+// Whether there are such variants; with other compilers the generic one serves all.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define PLIMSOLL_HAS_VARIANTS 1
+#else
+#define PLIMSOLL_HAS_VARIANTS 0
+#endif
+inline constexpr bool kHasVariants = PLIMSOLL_HAS_VARIANTS == 1;
+
 // From CpuInfo::isa; what we have no variant for is kGeneric.
 constexpr Isa isa_of(std::string_view cpu_isa) {
   if (cpu_isa.starts_with("avx512")) return Isa::kAvx512;

@@ -4,25 +4,30 @@
 // dilation, channels and filters in any number, undivided into groups.
 //
 // For each position of the kernel that is a product, channels × filters, summed over the positions
-// of dy. Those come in pieces of some 256: rows of a piece of an image's columns, or several small
-// images. Within a piece, a tile of channels is copied once, with its padding and with the columns
-// and rows that strides leave out set apart, so that every position of the kernel reads it from a
-// place of its own, one step after the other; dy is copied to panels of two vectors. Tile and panel
-// stay in the first cache for all positions of the kernel, in the second where dilation spreads
-// them. An element is the sum of its pieces in order, each one chain of multiply-adds: nothing
-// depends on threads. Padding is multiplied as zeros: where dy is not finite, more of the gradient
-// is not a number than in the reference.
+// of dy. Those come in pieces of some 256 (in pairs 512): rows of a piece of an image's columns, or
+// several small images. Within a piece, a tile of channels is copied once, with its padding and
+// with the columns and rows that strides leave out set apart, so that every position of the kernel
+// reads it from a place of its own, one step after the other; dy is copied to panels of two
+// vectors. Tile and panel stay in the first cache for all positions of the kernel, in the second
+// where dilation spreads them. An element is the sum of its pieces in order, each one chain of
+// multiply-adds: nothing depends on threads. Padding is multiplied as zeros: where dy is not
+// finite, more of the gradient is not a number than in the reference.
+//
+// Of bfloat16 numbers two steps go at a time (paired_product.h), where the processor can: two
+// columns of a row, the last of an odd number with a zero in place of dy: a source that is not
+// finite shows there too. A tile has its channels one behind the other, so that two columns from
+// any position on are side by side.
 
 #include <algorithm>
 #include <optional>
 
-#include "backend/cpu/isa.h"
+#include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/node_facts.h"
 #include "ops/conv2d.h"
 
 namespace plimsoll::backend::cpu {
 
-inline constexpr int64_t kMostTileRows = 6;  // channels of a tile
+inline constexpr int64_t kPlainTileRows = 6;  // channels of a tile; in pairs kPairedTileRows
 
 // Rows or columns of a piece, and where the copy of what its windows reach has them: position p of
 // the source, counted from the first, is at index p / stride of phase p % stride.
@@ -40,22 +45,31 @@ struct PieceAxis {
 };
 
 // What a thread computes at once: some rows and columns of each of several images.
+template <typename Number>
 struct KernelGradPiece {
   PieceAxis rows, columns;
   int64_t images = 1;
-  const float* x = nullptr;                      // the first image
+  const Number* x = nullptr;                     // the first image
   int64_t x_image = 0, x_row = 0, x_column = 0;  // strides
-  const float* dy = nullptr;                     // the first output of the first image
+  const Number* dy = nullptr;                    // the first output of the first image
   int64_t dy_image = 0, dy_row = 0, dy_column = 0;
 
   int64_t steps() const { return images * rows.count * columns.count; }
+  // Columns in pairs, as steps of a panel.
+  int64_t paired_steps() const { return images * rows.count * ((columns.count + 1) / 2 * 2); }
   // Positions of the copied source.
   int64_t copied() const {
     return images * rows.phases() * rows.per_phase() * columns.phases() * columns.per_phase();
   }
+  // The same for a channel of a tile whose columns are read in pairs: one more, in whole lines.
+  int64_t paired_row() const {
+    constexpr int64_t kLine = 32;
+    return (copied() + kLine) / kLine * kLine;
+  }
 };
 
 // The share of a thread, and where it goes.
+template <typename Number>
 struct KernelGradShare {
   int64_t first_channel = 0, channels = 0;
   int64_t first_filter = 0, filters = 0;
@@ -63,13 +77,21 @@ struct KernelGradShare {
   int64_t dw_row = 0;       // from channel to channel
   int64_t dw_position = 0;  // from a position of the kernel to the next
   bool add = false;
-  float* tile = nullptr;    // scratch: kMostTileRows · copied() floats
-  float* panels = nullptr;  // scratch: filters, rounded up to panels, · steps() floats
+  // Scratch: a tile's rows, and filters, rounded up to panels, · steps.
+  Number* tile = nullptr;
+  Number* panels = nullptr;
 };
 
-// Of float32, without AVX-512 (there the vendor's are as fast); nullopt: another operator, groups,
-// too few channels or filters to fill a tile, windows so far apart that a tile fills no cache, or
-// what packed_dense.cpp computes.
-std::optional<ops::Conv2dGeometry> read_kernel_grad(const NodeFacts& facts, Isa isa);
+// Of pairs: panels of 32 filters. Null: the processor has no such products, or the compiler does
+// not know them.
+using PairedPieceFunction = void (*)(const KernelGradPiece<uint16_t>&,
+                                     const KernelGradShare<uint16_t>&);
+PairedPieceFunction pick_paired_piece(const CpuOptions& options);
+
+// nullopt: another operator, another type than float32 and bfloat16 in pairs, groups, too few
+// channels or filters to fill a tile, windows so far apart that a tile fills no cache, or what
+// packed_dense.cpp computes.
+std::optional<ops::Conv2dGeometry> read_kernel_grad(const NodeFacts& facts,
+                                                    const CpuOptions& options);
 
 }  // namespace plimsoll::backend::cpu

@@ -2,6 +2,8 @@
 
 #include "backend/cpu/panel_sums_impl.h"
 
+static_assert(kMostRows == kPlainTileRows);
+
 // One row of one phase: `count` positions from `first` on, `stride` apart, kRows channels of each.
 template <int kRows>
 float* copy_positions(const float* row, int64_t column, const PieceAxis& columns, int64_t first,
@@ -24,7 +26,7 @@ float* copy_positions(const float* row, int64_t column, const PieceAxis& columns
 }
 
 template <int kRows>
-void copy_tile(const KernelGradPiece& p, int64_t channel, float* to) {
+void copy_tile(const KernelGradPiece<float>& p, int64_t channel, float* to) {
   for (int64_t image = 0; image < p.images; ++image) {
     const float* x = p.x + image * p.x_image + channel;
     for (int64_t row_phase = 0; row_phase < p.rows.phases(); ++row_phase) {
@@ -46,7 +48,8 @@ void copy_tile(const KernelGradPiece& p, int64_t channel, float* to) {
 }
 
 // Panels of the filters [first, first + filters), lanes behind the last are zeros.
-inline void copy_gradient(const KernelGradPiece& p, int64_t first, int64_t filters, float* panels) {
+inline void copy_gradient(const KernelGradPiece<float>& p, int64_t first, int64_t filters,
+                          float* panels) {
   for (int64_t f = 0; f < filters; f += kWide) {
     const int64_t left = filters - f;
     const int64_t low = first_lanes_of(left);
@@ -78,6 +81,7 @@ struct TileWalk {
 
 template <int kRows>
 void sum_position(const float* tile, const TileWalk& w, const float* panel, const PanelTarget& t) {
+  fetch_target<kRows>(t);
   Floats sums[kRows][2];
 #pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = Floats{};
@@ -103,7 +107,7 @@ void sum_position(const float* tile, const TileWalk& w, const float* panel, cons
 
 // kRows channels from `channel` of the share on.
 template <int kRows>
-void sum_tile(const KernelGradPiece& p, const KernelGradShare& s, int64_t channel) {
+void sum_tile(const KernelGradPiece<float>& p, const KernelGradShare<float>& s, int64_t channel) {
   copy_tile<kRows>(p, s.first_channel + channel, s.tile);
   const int64_t row_floats = p.columns.phases() * p.columns.per_phase() * kRows;
   const TileWalk walk = {p.images, p.rows.count, p.columns.count,
@@ -133,9 +137,9 @@ void sum_tile(const KernelGradPiece& p, const KernelGradShare& s, int64_t channe
   }
 }
 
-void add_piece(const KernelGradPiece& p, const KernelGradShare& s) {
+void add_piece(const KernelGradPiece<float>& p, const KernelGradShare<float>& s) {
   copy_gradient(p, s.first_filter, s.filters, s.panels);
-  for_each_tile(s.channels, [&](int64_t channel, auto tile) {
+  for_each_tile<kMostRows>(s.channels, [&](int64_t channel, auto tile) {
     sum_tile<decltype(tile)::kRows>(p, s, channel);
   });
 }

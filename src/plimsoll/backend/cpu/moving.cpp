@@ -49,10 +49,13 @@ CpuKernel make_concat(const NodeFacts& facts, const CpuOptions& options) {
   }
   return kernel_of([=](const KernelCall& call) {
     for_each_range(rows, 1, parts, [&](int64_t begin, int64_t end) {
-      std::byte* to = call.outputs[0].data;
-      for (size_t i = 0; i < copies.size(); ++i) {
-        copy_rows(copies[i], call.inputs[i].data, to, begin, end);
-        to += copies[i].row;
+      // Row by row: what is written is one stream.
+      for (int64_t r = begin; r < end; ++r) {
+        std::byte* to = call.outputs[0].data;
+        for (size_t i = 0; i < copies.size(); ++i) {
+          copy_rows(copies[i], call.inputs[i].data, to, r, r + 1);
+          to += copies[i].row;
+        }
       }
     });
   });

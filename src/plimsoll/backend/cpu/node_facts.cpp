@@ -43,6 +43,15 @@ bool NodeFacts::all_float32() const {
          std::all_of(outputs.begin(), outputs.end(), is_float);
 }
 
+bool NodeFacts::leads_with_bfloat16() const {
+  const auto fits = [](const graph::ValueType& type) {
+    return type.dtype == DType::kFloat32 || type.dtype == DType::kBFloat16;
+  };
+  return !inputs.empty() && inputs[0].dtype == DType::kBFloat16 &&
+         std::all_of(inputs.begin(), inputs.end(), fits) &&
+         std::all_of(outputs.begin(), outputs.end(), fits);
+}
+
 NodeFacts node_facts(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                      std::span<const int64_t> extents, std::span<const std::string> forms) {
   NodeFacts facts;

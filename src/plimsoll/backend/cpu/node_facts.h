@@ -33,6 +33,8 @@ struct NodeFacts : NodeProblem {
   // Whether an axis other than the batch is cut.
   bool cut_inside_samples() const;
   bool all_float32() const;
+  // Whether the first operand is bfloat16 and all others are that or float32.
+  bool leads_with_bfloat16() const;
 
  private:
   int64_t elements(const graph::ValueType& type, bool input, size_t operand) const;

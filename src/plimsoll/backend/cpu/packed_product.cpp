@@ -11,8 +11,8 @@ constexpr int64_t kPackedInner = 256;
 // more columns meet them at once.
 constexpr int64_t kPackedFloats = 32 << 10;
 constexpr int64_t kPackedFloatsTurned = 64 << 10;
-// Rows that meet a panel while their results are near.
-constexpr int64_t kPackedRows = 24;
+// Of a tile, and what a store of a whole vector of packed rows writes beyond them.
+constexpr int64_t kPackedRows = 8;
 
 // Packed rows of a turned x: for fewer columns, or steps that do not meet in few places of the
 // caches, copying takes longer than it saves.

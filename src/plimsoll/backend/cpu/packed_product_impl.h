@@ -13,6 +13,7 @@ struct PanelRows {
 // them into memory, which takes a tenth of the time of 256 steps.
 template <int kRows>
 void multiply_rows(PanelRows from, const float* panel, int64_t inner, const PanelTarget& t) {
+  fetch_target<kRows>(t);
   Floats sums[kRows][2];
 #pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = Floats{};
@@ -32,37 +33,19 @@ void multiply_rows(PanelRows from, const float* panel, int64_t inner, const Pane
   finish_tile(sums, t);
 }
 
-// Rows that lie side by side, tile after tile, each step after step.
-inline void pack_rows(const float* x, int64_t x_step, int64_t rows, int64_t count, float* to) {
-  for (int64_t row = 0; row < rows;) {
-    const int64_t now = tile_rows(rows - row);
-    const float* from = x + row;
+// Rows that lie side by side, each step after the other.
+template <int kRows>
+void pack_rows(const float* x, int64_t x_step, [[maybe_unused]] int64_t rows_left, int64_t count,
+               float* to) {
 #if PLIMSOLL_LANES == 8
-    if (now == 6 && rows - row >= kLanes) {  // the next step overwrites what is too much
-      for (int64_t k = 0; k < count; ++k) store(to + k * 6, load(from + k * x_step));
-    } else
-#endif
-    {
-      for (int64_t k = 0; k < count; ++k) {
-        for (int64_t r = 0; r < now; ++r) to[k * now + r] = from[k * x_step + r];
-      }
-    }
-    row += now;
-    to += now * count;
+  if (kRows == 6 && rows_left >= kLanes) {  // the next step overwrites what is too much
+    for (int64_t k = 0; k < count; ++k) store(to + k * 6, load(x + k * x_step));
+    return;
   }
-}
-
-// `packed`: x as pack_rows left it.
-inline void multiply_panel_rows(PanelRows x, bool packed, int64_t rows, const float* panel,
-                                int64_t inner, const PanelTarget& target) {
-  for_each_tile(rows, [&](int64_t row, auto tile) {
-    constexpr int kRows = decltype(tile)::kRows;
-    PanelTarget t = target;
-    t.y += row * t.y_row;
-    const PanelRows from = packed ? PanelRows{x.x + row * inner, 1, kRows}
-                                  : PanelRows{x.x + row * x.row, x.row, x.step};
-    multiply_rows<kRows>(from, panel, inner, t);
-  });
+#endif
+  for (int64_t k = 0; k < count; ++k) {
+    for (int r = 0; r < kRows; ++r) to[k * kRows + r] = x[k * x_step + r];
+  }
 }
 
 // Panels of `columns` columns from `w` on, `count` steps each; lanes behind the last are zeros.
@@ -115,30 +98,35 @@ inline void pack_turned(const float* w, int64_t w_row, int64_t count, int64_t co
   for (int64_t k = 0; k < count; ++k) store(panel + k * kWide, Floats{});
 }
 
-// Some rows and all panels of a piece: columns [column, column + columns), steps from k on.
-inline void multiply_piece(const PackedProduct& p, int64_t row, int64_t column, int64_t columns,
-                           int64_t k, const float* panels, float* packed_x) {
-  const int64_t count = p.inner - k < kPackedInner ? p.inner - k : kPackedInner;
-  const int64_t rows = p.rows - row < kPackedRows ? p.rows - row : kPackedRows;
-  PanelRows x{p.x + row * p.x_row + k * p.x_step, p.x_row, p.x_step};
-  const bool packed = packs_rows(p);
-  if (packed) {
-    pack_rows(x.x, p.x_step, rows, count, packed_x);
-    x.x = packed_x;
+// A piece's panels: columns [column, column + columns), `count` steps from k on.
+struct PackedPiece {
+  int64_t column, columns, k, count;
+  const float* panels;
+};
+
+// kRows rows from `row` on and all panels of a piece, which lie in the second cache: so few lines
+// of y are gone along at once that they are fetched ahead.
+template <int kRows>
+void multiply_tile(const PackedProduct& p, const PackedPiece& piece, int64_t row, float* packed_x) {
+  PanelRows x{p.x + row * p.x_row + piece.k * p.x_step, p.x_row, p.x_step};
+  if (packs_rows(p)) {
+    pack_rows<kRows>(x.x, p.x_step, p.rows - row, piece.count, packed_x);
+    x = {packed_x, 1, kRows};
   }
-  const bool last = k + count == p.inner;
-  for (int64_t c = 0; c < columns; c += kWide) {
-    const int64_t width = columns - c;
-    multiply_panel_rows(x, packed, rows, panels + c * count, count,
-                        {.y = p.y + row * p.y_row + column + c,
-                         .y_row = p.y_row,
-                         .first = first_lanes_of(width),
-                         .second = second_lanes_of(width),
-                         .add = p.add || k > 0,
-                         .bias = last && p.bias != nullptr ? p.bias + column + c : nullptr,
-                         .relu = last && p.relu,
-                         .whole = width >= kWide,
-                         .plain = width >= kWide && !(last && (p.bias != nullptr || p.relu))});
+  const bool last = piece.k + piece.count == p.inner;
+  for (int64_t c = 0; c < piece.columns; c += kWide) {
+    const int64_t width = piece.columns - c;
+    const int64_t column = piece.column + c;
+    multiply_rows<kRows>(x, piece.panels + c * piece.count, piece.count,
+                         {.y = p.y + row * p.y_row + column,
+                          .y_row = p.y_row,
+                          .first = first_lanes_of(width),
+                          .second = second_lanes_of(width),
+                          .add = p.add || piece.k > 0,
+                          .bias = last && p.bias != nullptr ? p.bias + column : nullptr,
+                          .relu = last && p.relu,
+                          .whole = width >= kWide,
+                          .plain = width >= kWide && !(last && (p.bias != nullptr || p.relu))});
   }
 }
 
@@ -154,9 +142,10 @@ void multiply_packed(const PackedProduct& p, float* scratch) {
       } else {
         pack_plain(p.w + k * p.w_row + column, p.w_row, count, columns, panels);
       }
-      for (int64_t row = 0; row < p.rows; row += kPackedRows) {
-        multiply_piece(p, row, column, columns, k, panels, scratch);
-      }
+      const PackedPiece piece = {column, columns, k, count, panels};
+      for_each_tile<kMostRows>(p.rows, [&](int64_t row, auto tile) {
+        multiply_tile<decltype(tile)::kRows>(p, piece, row, scratch);
+      });
     }
   }
 }

@@ -1,7 +1,9 @@
 // Sums of a tile: a few rows of one factor times a panel, two vectors wide, of the other. Part of
 // the loops of packed products and of kernel gradients.
 
-constexpr int64_t kWide = 2 * kLanes;  // columns of a panel
+#include "backend/cpu/tiles_impl.h"
+
+constexpr int kMostRows = 6;  // of a tile
 inline int64_t panel_columns() { return kWide; }
 
 // Where a tile's sums go: a panel's columns, of which the last may have fewer.
@@ -37,51 +39,14 @@ inline void store_sum(Floats sum, const PanelTarget& t, int64_t at, int64_t lane
   }
 }
 
-// Few rows are few chains, which wait for themselves: no tile of one or two rows where some more
-// can be spared.
-inline int64_t tile_rows(int64_t left) {
-  return left <= 6 ? left : left <= 8 ? 4 : left == 9 ? 5 : 6;
-}
-
-// A tile's rows where the compiler knows them.
-template <int kCount>
-struct TileRows {
-  static constexpr int kRows = kCount;
-};
-
-// body(first row, TileRows) for the tiles of so many rows.
-template <typename Body>
-inline void for_each_tile(int64_t rows, const Body& body) {
-  for (int64_t row = 0; row < rows;) {
-    const int64_t now = tile_rows(rows - row);
-    switch (now) {
-      case 1:
-        body(row, TileRows<1>());
-        break;
-      case 2:
-        body(row, TileRows<2>());
-        break;
-      case 3:
-        body(row, TileRows<3>());
-        break;
-      case 4:
-        body(row, TileRows<4>());
-        break;
-      case 5:
-        body(row, TileRows<5>());
-        break;
-      default:
-        body(row, TileRows<6>());
-        break;
-    }
-    row += now;
+// What a tile's sums will be added to comes from far away.
+template <int kRows>
+inline void fetch_target(const PanelTarget& t) {
+  if (!t.add) return;
+  for (int r = 0; r < kRows; ++r) {
+    __builtin_prefetch(t.y + r * t.y_row, 1);
+    __builtin_prefetch(t.y + r * t.y_row + kLanes, 1);
   }
-}
-
-// Lanes of a panel's two vectors where so many columns are left.
-inline int64_t first_lanes_of(int64_t left) { return left < kLanes ? left : kLanes; }
-inline int64_t second_lanes_of(int64_t left) {
-  return left <= kLanes ? 0 : left < kWide ? left - kLanes : kLanes;
 }
 
 // Sums that are still in registers. Unrolled by word: rolled loops would put them into memory.

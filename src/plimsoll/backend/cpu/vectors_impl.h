@@ -120,10 +120,19 @@ inline Ints lanes_in_front(Lanes lanes, Ints v) {
 inline int64_t count_lanes(Lanes lanes) { return __builtin_popcount(lane_bits(lanes)); }
 #endif
 inline void store_ints(int32_t* to, Ints v) { __builtin_memcpy(to, &v, sizeof(v)); }
+// The compiler converts bytes one by one.
 inline Ints load_winners(const uint8_t* from) {
+#if PLIMSOLL_LANES == 16
+  const __m128i small = _mm_loadu_si128(reinterpret_cast<const __m128i_u*>(from));
+  return reinterpret_cast<Ints>(_mm512_maskz_cvtepu8_epi32(0xFFFF, small));
+#elif PLIMSOLL_LANES == 8
+  const __m128i small = _mm_loadl_epi64(reinterpret_cast<const __m128i_u*>(from));
+  return reinterpret_cast<Ints>(_mm256_cvtepu8_epi32(small));
+#else
   SmallInts v;
   __builtin_memcpy(&v, from, sizeof(v));
   return __builtin_convertvector(v, Ints);
+#endif
 }
 inline Ints load_winners(const int32_t* from) {
   Ints v;
@@ -131,8 +140,15 @@ inline Ints load_winners(const int32_t* from) {
   return v;
 }
 inline void store_winners(uint8_t* to, Ints v) {
+#if PLIMSOLL_LANES == 8
+  const auto numbers = reinterpret_cast<__m256i>(v);
+  const __m256i halves = _mm256_permute4x64_epi64(_mm256_packus_epi32(numbers, numbers), 0x08);
+  const __m128i low = _mm256_castsi256_si128(halves);
+  _mm_storel_epi64(reinterpret_cast<__m128i_u*>(to), _mm_packus_epi16(low, low));
+#else
   const SmallInts small = __builtin_convertvector(v, SmallInts);
   __builtin_memcpy(to, &small, sizeof(small));
+#endif
 }
 inline void store_winners(int32_t* to, Ints v) { __builtin_memcpy(to, &v, sizeof(v)); }
 

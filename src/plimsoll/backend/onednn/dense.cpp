@@ -6,7 +6,6 @@
 
 #include "backend/cpu/column_sums.h"
 #include "backend/cpu/families.h"
-#include "backend/cpu/widened.h"
 #include "base/error.h"
 
 namespace plimsoll::backend::onednn {
@@ -21,17 +20,12 @@ constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
 
 constexpr auto kF32 = memory::data_type::f32;
 
-memory::desc matrix(int64_t rows, int64_t columns, memory::data_type type) {
-  return memory::desc({rows, columns}, type, memory::dims{columns, 1});
+memory::desc matrix(int64_t rows, int64_t columns) {
+  return memory::desc({rows, columns}, kF32, memory::dims{columns, 1});
 }
 // A (columns, rows) array read as (rows, columns).
-memory::desc transposed(int64_t rows, int64_t columns, memory::data_type type) {
-  return memory::desc({rows, columns}, type, memory::dims{1, rows});
-}
-
-int64_t factor_bytes(const Dense& d) { return d.narrow ? 2 : kFloat; }
-int64_t result_bytes(const Dense& d) {
-  return d.kind == DenseKind::kGradKernel ? kFloat : factor_bytes(d);
+memory::desc transposed(int64_t rows, int64_t columns) {
+  return memory::desc({rows, columns}, kF32, memory::dims{1, rows});
 }
 
 // What one thread computes: all of a call but for a range of rows, or of columns of x for a weight
@@ -72,19 +66,18 @@ struct Product {
   memory::desc left, right, result;
 };
 Product product_of(const Dense& d, const Share& s) {
-  const auto type = d.narrow ? memory::data_type::bf16 : kF32;
   switch (d.kind) {
     case DenseKind::kForward:
-      return {matrix(s.row_count(), d.inner, type), matrix(d.inner, d.units, type),
-              matrix(s.row_count(), d.units, type)};
+      return {matrix(s.row_count(), d.inner), matrix(d.inner, d.units),
+              matrix(s.row_count(), d.units)};
     case DenseKind::kGradInput:
-      return {matrix(s.row_count(), d.units, type), transposed(d.units, d.inner, type),
-              matrix(s.row_count(), d.inner, type)};
+      return {matrix(s.row_count(), d.units), transposed(d.units, d.inner),
+              matrix(s.row_count(), d.inner)};
     case DenseKind::kGradKernel:
       break;
   }
-  return {transposed(s.inner_count(), d.rows, type), matrix(d.rows, d.units, type),
-          matrix(s.inner_count(), d.units, kF32)};
+  return {transposed(s.inner_count(), d.rows), matrix(d.rows, d.units),
+          matrix(s.inner_count(), d.units)};
 }
 
 bool adds_bias(const Dense& d) { return d.bias && d.kind == DenseKind::kForward; }
@@ -113,7 +106,6 @@ struct CutOperand {
   int64_t rows = 0;
   int64_t width = 0;
   int64_t stride = 0;
-  int64_t element = kFloat;
 
   void gather(const std::byte* from, std::byte* to) const noexcept {
     copy(from, stride, to, width);
@@ -126,8 +118,8 @@ struct CutOperand {
   void copy(const std::byte* from, int64_t from_stride, std::byte* to,
             int64_t to_stride) const noexcept {
     for (int64_t r = 0; r < rows; ++r) {
-      std::memcpy(to + r * to_stride * element, from + r * from_stride * element,
-                  static_cast<size_t>(width * element));
+      std::memcpy(to + r * to_stride * kFloat, from + r * from_stride * kFloat,
+                  static_cast<size_t>(width * kFloat));
     }
   }
 };
@@ -144,9 +136,8 @@ struct ShareRun {
 class DenseKernel final : public Kernel {
  public:
   DenseKernel(const Dense& dense, std::vector<ShareRun> shares, Bytes primitive_scratch,
-              Bytes share_scratch, const cpu::ColumnSums& bias_sums, cpu::Isa isa)
+              Bytes share_scratch, const cpu::ColumnSums& bias_sums)
       : dense_(dense),
-        isa_(isa),
         shares_(std::move(shares)),
         primitive_scratch_(primitive_scratch.count()),
         share_scratch_(share_scratch.count()),
@@ -172,21 +163,12 @@ class DenseKernel final : public Kernel {
     }
     if (dense_.kind == DenseKind::kGradKernel && dense_.bias && call.outputs[1].data != nullptr) {
       const cpu::FlushDenormals flush;
-      const float* dy = cpu::input_floats(call, 1);
-      if (dense_.narrow) {
-        auto* wide = reinterpret_cast<float*>(call.scratch + static_cast<int64_t>(shares_.size()) *
-                                                                 share_scratch_);
-        cpu::widen_numbers(reinterpret_cast<const uint16_t*>(dy), wide, dense_.rows * dense_.units,
-                           isa_);
-        dy = wide;
-      }
-      bias_sums_.run(dy, cpu::output_floats(call, 1), !call.first);
+      bias_sums_.run(cpu::input_floats(call, 1), cpu::output_floats(call, 1), !call.first);
     }
   }
 
  private:
   Dense dense_;
-  cpu::Isa isa_;
   std::vector<ShareRun> shares_;
   int64_t primitive_scratch_;
   int64_t share_scratch_;
@@ -255,8 +237,8 @@ dnnl::primitive_desc_base describe(const Dense& d, const Share& share, bool add)
   attributes.set_post_ops(post_ops);
   const Product p = product_of(d, share);
   if (adds_bias(d)) {
-    return dnnl::matmul::primitive_desc(engine(), p.left, p.right, matrix(1, d.units, kF32),
-                                        p.result, attributes);
+    return dnnl::matmul::primitive_desc(engine(), p.left, p.right, matrix(1, d.units), p.result,
+                                        attributes);
   }
   return dnnl::matmul::primitive_desc(engine(), p.left, p.right, p.result, attributes);
 }
@@ -269,18 +251,15 @@ std::string key_of(const Dense& d, const Share& share, bool add) {
     key += ',';
     key += std::to_string(value);
   }
-  if (d.narrow) key += ",bf16";
   return key;
 }
 
 }  // namespace
 
-std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units, bool narrow) {
+std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units) {
   const std::optional<Dense> d = cpu::read_dense_shape(facts);
-  if (!d || (d->narrow && !narrow)) return std::nullopt;
-  if (d->cut() ? d->narrow : d->units <= own_units) return std::nullopt;
-  if (d->kind == DenseKind::kGradInput && !d->cut() && !d->narrow &&
-      d->rows <= cpu::kMostTransposedRows) {
+  if (!d || d->narrow || (!d->cut() && d->units <= own_units)) return std::nullopt;
+  if (d->kind == DenseKind::kGradInput && !d->cut() && d->rows <= cpu::kMostTransposedRows) {
     return std::nullopt;
   }
   return d;
@@ -322,7 +301,7 @@ Bytes DenseLayers::share_scratch(const Dense& d) const {
   Bytes columns;
   if (d.kind == DenseKind::kGradKernel && shares.size() > 1) {
     for (const Share& share : shares) {
-      columns = max(columns, Bytes(d.rows * share.inner_count() * factor_bytes(d)));
+      columns = max(columns, Bytes(d.rows * share.inner_count() * kFloat));
     }
   }
   return primitive_scratch(d) + round_up(columns, kLine);
@@ -331,9 +310,6 @@ Bytes DenseLayers::share_scratch(const Dense& d) const {
 Bytes DenseLayers::scratch(const Dense& d) const {
   const auto shares = static_cast<int64_t>(share_out(d, threads_).size());
   const Bytes all = share_scratch(d) * shares;
-  if (d.narrow && d.bias && d.kind == DenseKind::kGradKernel) {
-    return all + Bytes(d.rows * d.units * kFloat);  // dy in float32, for the bias's gradient
-  }
   return d.cut() ? cut_scratch(d, all).all : all;
 }
 
@@ -348,23 +324,23 @@ std::unique_ptr<Kernel> DenseLayers::make(const Dense& d, const KernelRequest& r
     const Product p = product_of(d, share);
     std::vector<Argument> arguments = {
         {DNNL_ARG_SRC, p.left}, {DNNL_ARG_WEIGHTS, p.right}, {DNNL_ARG_DST, p.result}};
-    if (adds_bias(d)) arguments.push_back({DNNL_ARG_BIAS, matrix(1, d.units, kF32)});
+    if (adds_bias(d)) arguments.push_back({DNNL_ARG_BIAS, matrix(1, d.units)});
     ShareRun run{PrimitiveRun(store[i], arguments), std::nullopt, 0, 0, {}};
     if (!add.empty()) run.add.emplace(add[i], arguments);
     switch (d.kind) {
       case DenseKind::kForward:
-        run.left = share.rows.begin * d.inner * factor_bytes(d);
-        run.result = share.rows.begin * d.units * result_bytes(d);
+        run.left = share.rows.begin * d.inner * kFloat;
+        run.result = share.rows.begin * d.units * kFloat;
         break;
       case DenseKind::kGradInput:
-        run.left = share.rows.begin * d.units * factor_bytes(d);
-        run.result = share.rows.begin * d.inner * result_bytes(d);
+        run.left = share.rows.begin * d.units * kFloat;
+        run.result = share.rows.begin * d.inner * kFloat;
         break;
       case DenseKind::kGradKernel:
-        run.left = share.inner.begin * factor_bytes(d);
-        run.result = share.inner.begin * d.units * result_bytes(d);
+        run.left = share.inner.begin * kFloat;
+        run.result = share.inner.begin * d.units * kFloat;
         if (shares.size() > 1) {
-          run.columns = {d.rows, share.inner_count(), d.inner, factor_bytes(d)};
+          run.columns = {d.rows, share.inner_count(), d.inner};
         }
         break;
     }
@@ -373,7 +349,7 @@ std::unique_ptr<Kernel> DenseLayers::make(const Dense& d, const KernelRequest& r
   const Bytes each = share_scratch(d);
   const Bytes primitives = each * static_cast<int64_t>(shares.size());
   auto block = std::make_unique<DenseKernel>(d, std::move(runs), primitive_scratch(d), each,
-                                             cpu::ColumnSums(d.rows, d.units, isa, threads_), isa);
+                                             cpu::ColumnSums(d.rows, d.units, isa, threads_));
   if (!d.cut()) return block;
   const bool forward = d.kind == DenseKind::kForward;
   const size_t rows_input = d.kind == DenseKind::kGradKernel ? 1 : 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// dense and its two gradients as matrix products of the vendor, float32.
+// dense and its two gradients as matrix products of the vendor, float32, with AVX-512.
 //
 // Rows are all positions of all samples in the call. Weights stay plain: the product reads them
 // within a few percent as fast, and packing would cost a pass over them in every step. The weight
@@ -33,9 +33,9 @@ using Dense = cpu::DenseShape;
 using cpu::DenseKind;
 
 // nullopt: another operator, no more than `own_units` units that are not cut (our own kernels
-// compute those), or what only the reference computes (float64).
-// Of bfloat16 where `narrow`, unless cut.
-std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units, bool narrow);
+// compute those), or what others compute (bfloat16: cpu/packed_dense.cpp, or widened; float64: the
+// reference).
+std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units);
 
 class DenseLayers {
  public:

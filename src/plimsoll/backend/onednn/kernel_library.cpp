@@ -155,7 +155,6 @@ cpu::NodeFacts facts_of(const KernelRequest& request) {
 
 KernelLibrary::KernelLibrary(const CpuInfo& cpu, const KernelSetOptions& options)
     : options_{cpu::isa_of(cpu.isa), options.threads, cpu.isa == "avx512_bf16"},
-      multiplies_bfloat16_(cpu.isa == "avx512_bf16"),
       blocks_(cpu, options),
       convolutions_(cache_, options.threads),
       dense_layers_(cache_, options.threads) {
@@ -167,8 +166,8 @@ std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId
   if (!facts.op().starts_with("conv2d") || facts.op().starts_with("conv2d_pool_grad")) {
     return std::nullopt;
   }
-  if (facts.cut_inside_samples() || cpu::read_packed_dense(facts, options_.isa) ||
-      cpu::read_kernel_grad(facts, options_.isa)) {
+  if (facts.cut_inside_samples() || cpu::read_packed_dense(facts, options_) ||
+      cpu::read_kernel_grad(facts, options_)) {
     return std::nullopt;
   }
   if (facts.op() == "conv2d_pool" && facts.inputs[0].dtype == DType::kFloat32 &&
@@ -178,7 +177,7 @@ std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId
   const int axis = graph::find_axis(facts.axes, graph::kBatchAxis);
   const int64_t block_samples =
       axis < 0 ? 1 : blocks_.block(graph, node)[static_cast<size_t>(axis)];
-  std::optional<Convolution> c = read_convolution(facts, block_samples, multiplies_bfloat16_);
+  std::optional<Convolution> c = read_convolution(facts, block_samples, options_.pairs);
   if (c && c->packed) c->model_rows = model_rows(graph, node, facts.batch);
   return c;
 }
@@ -199,8 +198,10 @@ std::optional<ops::Window> KernelLibrary::model_rows(const Graph& graph, NodeId 
 
 // Without AVX-512 the vendor's products allocate (cpu/packed_dense.cpp).
 std::optional<Dense> KernelLibrary::dense(const cpu::NodeFacts& facts) const {
-  if (options_.isa != cpu::Isa::kAvx512) return std::nullopt;
-  return read_dense(facts, cpu::most_units(options_.isa), multiplies_bfloat16_);
+  if (options_.isa != cpu::Isa::kAvx512 || cpu::read_packed_dense(facts, options_)) {
+    return std::nullopt;
+  }
+  return read_dense(facts, cpu::most_units(options_.isa));
 }
 
 // The most that a block of these extents needs wherever in an image it lies.
@@ -259,12 +260,6 @@ bool KernelLibrary::own(const Graph& graph, NodeId node, int64_t batch,
 // The vendor says nothing about it. Our own kernels compute rows of map axes one by one, or
 // elements alike in whole vectors and in what is left over, as the reference's do.
 bool KernelLibrary::row_exact(const Graph& graph, NodeId node, int axis) const {
-  const graph::Node& n = graph.node(node);
-  const std::vector<int64_t> extents = concrete_block(graph, node, blocks_.block(graph, node), 1);
-  const cpu::NodeFacts facts = cpu::node_facts(graph, node, 1, extents, {});
-  if (n.op->name().starts_with("conv2d")) return false;
-  // Few units are computed in groups of rows.
-  if (read_dense(facts, 1, true) && !cpu::read_packed_dense(facts, options_.isa)) return false;
   return reference_row_exact(graph, node, axis);
 }
 
@@ -289,7 +284,8 @@ void KernelLibrary::add_keys(const Graph& graph, NodeId node, int64_t batch,
     std::vector<std::string> more;
     if (const auto c = convolution(graph, node, facts)) more = convolutions_.keys(*c);
     if (const auto d = dense(facts)) more = dense_layers_.keys(*d);
-    if (const auto wide = widened(facts); wide && more.empty()) {
+    const auto wide = widened(facts);
+    if (wide && more.empty() && !own_scratch(graph, node, facts)) {
       if (const auto c = convolution(graph, node, *wide)) more = convolutions_.keys(*c);
       if (const auto d = dense(*wide)) more = dense_layers_.keys(*d);
     }

@@ -2,17 +2,22 @@
 
 // Which kernel runs a node: the vendor's primitives, our own loops, or the reference's.
 //
-//   conv2d, its gradients            the vendor        float32
+//   conv2d, its gradients            the vendor        float32; bfloat16 where it is multiplied in
+//                                                      pairs
+//   conv2d_grad_kernel of 8 channels and 12 filters or more, undivided (without AVX-512: of 3); the
+//   gradient through strided single points; without AVX-512 all of single points
+//                                    our own           the same
 //   conv2d_pool                      the vendor and our own pooling; its gradients: our own
 //   dense, its gradients             the vendor        float32, with AVX-512, more units than a
 //                                                      vector has lanes
-//   other dense, pack                our own           float32
+//   other dense, pack                our own           float32; bfloat16 in pairs, more units
 //   elementwise, poolings, BatchNormalization, bias, casts to float32, dropout, optimizers,
 //   lstm, gru and simple_rnn with Keras's activations, attention, embeddings, layer_norm, softmax,
 //   cross-entropy on class numbers, dense_crossentropy
 //                                    our own           float32, dense operands (dense, attention
 //                                                      and cross-entropy: cut inside of samples
-//                                                      too)
+//                                                      too); elementwise, poolings and
+//                                                      BatchNormalization: bfloat16 too
 //   float64; other losses, metrics, global maximum, concat and the other moves, initializers,
 //   recurrent layers with other activations or recurrent dropout, RMSprop with momentum or centred;
 //   poolings of windows above 256 positions
@@ -71,7 +76,6 @@ class KernelLibrary {
                 std::span<const int64_t> extents, std::vector<std::string>& keys) const;
 
   cpu::CpuOptions options_;
-  bool multiplies_bfloat16_;
   Blocks blocks_;
   // Grows under const calls: answers are kept, and the backend is used from one host thread.
   mutable PrimitiveCache cache_;

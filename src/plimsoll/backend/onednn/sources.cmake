@@ -14,6 +14,8 @@ set(onednn_loops
     cpu/narrow_dense.cpp
     cpu/optimizers.cpp
     cpu/packed_product.cpp
+    cpu/paired_kernel_grad.cpp
+    cpu/paired_product.cpp
     cpu/pooling.cpp
     cpu/product.cpp
     cpu/rows.cpp

@@ -14,7 +14,7 @@ using graph::NodeId;
 using graph::ValueId;
 
 // Fewer logits than this are faster kept than computed again.
-constexpr Bytes kLeastLogits = 1_MiB;
+constexpr Bytes kLeastLogits = 16_MiB;
 
 class ClassifierMatcher : Matcher {
  public:

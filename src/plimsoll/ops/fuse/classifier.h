@@ -11,7 +11,7 @@ namespace plimsoll::ops {
 
 // The groups around this sparse_crossentropy node: the forward pass, and where the graph has them
 // the gradients. Empty where logits or what is made of them have another reader (a metric), where a
-// sample's logits are less than a MiB, or where the gradients are not those of x, weight and bias
+// sample's logits are less than 16 MiB, or where the gradients are not those of x, weight and bias
 // together. `users` as of find_users.
 //
 //   dense ─ bias_add ─ logits ─┬─ log_sum_exp ─┬─ sparse_crossentropy ─ loss
