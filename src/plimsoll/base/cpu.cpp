@@ -4,6 +4,9 @@
 #include <unistd.h>
 #if defined(__aarch64__)
 #include <sys/auxv.h>
+#elif defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
 #endif
 
 #include <algorithm>
@@ -20,12 +23,27 @@ namespace {
 
 constexpr int64_t kMaxFileBytes = 4096;
 
+#if defined(__x86_64__)
+// Whether the processor has tiles of bfloat16 and the system lets this process use them, which has
+// to be asked for: their state is large.
+bool may_use_tiles() {
+  constexpr unsigned kFeatures = 7, kBf16 = 1u << 22, kTiles = 1u << 24;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(kFeatures, 0, &a, &b, &c, &d) == 0) return false;
+  if ((d & kBf16) == 0 || (d & kTiles) == 0) return false;
+  constexpr long kAskForPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
+  return ::syscall(SYS_arch_prctl, kAskForPermission, kTileData) == 0;
+}
+#endif
+
 std::string find_isa() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  if (avx512 && __builtin_cpu_supports("avx512bf16")) return "avx512_bf16";
+  if (avx512 && __builtin_cpu_supports("avx512bf16")) {
+    return may_use_tiles() ? "avx512_amx" : "avx512_bf16";
+  }
   if (avx512) return "avx512";
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "avx2";
   return "sse2";

@@ -14,8 +14,8 @@
 namespace plimsoll {
 
 struct CpuInfo {
-  // The widest vector extension: "avx512_bf16", "avx512", "avx2", "sse2", "neon_bf16", "neon" or
-  // "generic".
+  // The widest vector extension: "avx512_amx" (with bfloat16 in pairs and in tiles), "avx512_bf16"
+  // (in pairs), "avx512", "avx2", "sse2", "neon_bf16", "neon" or "generic".
   std::string isa;
   int allowed_cpus = 1;             // by the affinity mask, so by cpusets and taskset
   std::optional<double> cpu_quota;  // processors' worth of time a control group grants

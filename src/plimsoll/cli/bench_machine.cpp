@@ -60,6 +60,33 @@ FMA_LOOP(fma_loop_base, 16)
   for (const __m512& sum : sums) total += sum;
   return total[0];
 }
+
+// The same in tiles: of 16 rows, 16 columns and 32 numbers, four sums.
+[[gnu::target("avx512f,amx-tile,amx-bf16")]] float tile_loop(int64_t rounds) {
+  struct alignas(64) {
+    uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16};
+  } config;
+  alignas(64) float sums[16 * 16] = {};
+  __asm__ volatile("" ::"r"(&config), "r"(sums) : "memory");
+  _tile_loadconfig(&config);
+  _tile_loadd(0, sums, 64);
+  _tile_loadd(1, sums, 64);
+  _tile_loadd(2, sums, 64);
+  _tile_loadd(3, sums, 64);
+  _tile_loadd(4, sums, 64);
+  _tile_loadd(5, sums, 64);
+  for (int64_t i = 0; i < rounds; ++i) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 5);
+    _tile_dpbf16ps(2, 4, 5);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_stored(0, sums, 64);
+  _tile_release();
+  return sums[0];
+}
 #endif
 #undef FMA_LOOP
 
@@ -81,6 +108,7 @@ Loop float_loop(const std::string& isa) {
 // None where the processor has no such instruction, or this program knows none.
 Loop bf16_loop_of(const std::string& isa) {
 #if defined(__x86_64__)
+  if (isa == "avx512_amx") return {tile_loop, 4 * 2.0 * 16 * 16 * 32};
   if (isa == "avx512_bf16") return {bf16_loop, 2.0 * kChains * 32};
 #endif
   return {};

@@ -173,7 +173,9 @@ std::string batch_norm_line(const PlanSummary& summary) {
 std::string precision_note(const PlanSummary& summary) {
   const std::string& kernels = summary.kernel_set;
   if (summary.precision != "bf16" || !kernels.starts_with("onednn")) return "";
-  if (kernels.find("/avx512_bf16") != std::string::npos) return "";
+  for (const char* isa : {"/avx512_bf16", "/avx512_amx"}) {
+    if (kernels.find(isa) != std::string::npos) return "";
+  }
   return "this processor has no AVX512-BF16: bf16 saves memory here, but no time";
 }
 

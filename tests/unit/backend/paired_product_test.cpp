@@ -19,9 +19,9 @@ struct Size {
 };
 // Tiles with rows and columns left over, odd steps, several pieces of a sum, several groups of
 // columns, sums that are kept between their pieces.
-constexpr Size kSizes[] = {{1, 1, 1},      {5, 3, 17},    {8, 256, 16},  {7, 257, 15},
-                           {9, 1300, 40},  {31, 70, 33},  {25, 1025, 8}, {3, 20, 900},
-                           {13, 300, 300}, {64, 9, 2100}, {11, 8193, 37}};
+constexpr Size kSizes[] = {{1, 1, 1},      {5, 3, 17},    {8, 256, 16},   {7, 257, 15},
+                           {9, 1300, 40},  {31, 70, 33},  {25, 1025, 8},  {3, 20, 900},
+                           {13, 300, 300}, {64, 9, 2100}, {11, 8193, 37}, {70, 600, 64}};
 
 float number(int64_t i) {
   return float_of_bfloat16(
@@ -92,24 +92,26 @@ PairedProduct product_of(const Operands& o, const Form& form, Result& result) {
           .relu = form.finish};
 }
 
-class PairedProducts : public testing::Test {
+class PairedProducts : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     const std::string isa = read_cpu_info().isa;
-    multiply_ = pick_paired_multiply({isa_of(isa), 1, isa == "avx512_bf16"});
+    const bool tiles = GetParam();
+    if (tiles && !has_tiles(isa)) GTEST_SKIP() << "this processor has no tiles of bfloat16";
+    multiply_ = pick_paired_multiply({isa_of(isa), 1, has_pairs(isa), tiles});
     if (multiply_ == nullptr) GTEST_SKIP() << "this processor multiplies no pairs of bfloat16";
   }
 
   void multiply(const PairedProduct& product) const {
     constexpr size_t kGuard = 64;
     constexpr auto kMark = std::byte{0xAB};
-    const auto bytes = static_cast<size_t>(paired_bytes(product));
+    const auto bytes = static_cast<size_t>(multiply_->bytes(product));
     std::vector<std::byte> scratch(bytes + kGuard, kMark);
-    multiply_(product, scratch.data());
+    multiply_->run(product, scratch.data());
     for (size_t i = bytes; i < scratch.size(); ++i) EXPECT_EQ(scratch[i], kMark) << i;
   }
 
-  PairedMultiplyFunction multiply_ = nullptr;
+  const PairedMultiply* multiply_ = nullptr;
 };
 
 double exact(const Operands& o, const Form& form, int64_t r, int64_t c) {
@@ -125,7 +127,7 @@ double exact(const Operands& o, const Form& form, int64_t r, int64_t c) {
   return sum;
 }
 
-TEST_F(PairedProducts, AreTheSums) {
+TEST_P(PairedProducts, AreTheSums) {
   for (const Size& size : kSizes) {
     const Operands operands(size);
     for (const Form& form : kForms) {
@@ -146,7 +148,7 @@ TEST_F(PairedProducts, AreTheSums) {
   }
 }
 
-TEST_F(PairedProducts, RowsAndColumnsAroundChangeNoBit) {
+TEST_P(PairedProducts, RowsAndColumnsAroundChangeNoBit) {
   for (const Size& size : {Size{23, 1100, 75}, Size{21, 301, 275}, Size{18, 8200, 70}}) {
     const Operands operands(size);
     for (const Form& form : kForms) {
@@ -175,7 +177,7 @@ TEST_F(PairedProducts, RowsAndColumnsAroundChangeNoBit) {
   }
 }
 
-TEST_F(PairedProducts, NotANumberStays) {
+TEST_P(PairedProducts, NotANumberStays) {
   Operands operands({4, 301, 20});
   operands.x[7] = bfloat16_of_float(NAN);
   for (bool narrow : {false, true}) {
@@ -187,6 +189,10 @@ TEST_F(PairedProducts, NotANumberStays) {
     }
   }
 }
+
+// In vectors, and in tiles.
+INSTANTIATE_TEST_SUITE_P(Loops, PairedProducts, testing::Bool(),
+                         [](const auto& info) { return info.param ? "tiles" : "vectors"; });
 
 }  // namespace
 }  // namespace plimsoll::backend::cpu

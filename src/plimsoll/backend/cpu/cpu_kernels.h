@@ -20,6 +20,7 @@ struct CpuOptions {
   Isa isa = Isa::kGeneric;
   int threads = 1;
   bool pairs = false;  // the processor multiplies pairs of bfloat16 numbers
+  bool tiles = false;  // and has tiles that sum such products
 };
 
 // A kernel and the scratch that each call of it wants; no kernel: not ours.

@@ -36,7 +36,7 @@ class DenseGradUpdate final {
                 .y_row = units_};
     parts_ = static_cast<int>(std::clamp<int64_t>(rows / tile_, 1, options.threads));
     panels_ = packed_floats(options.isa, product_);
-    const CpuOptions alone{options.isa, 1, options.pairs};
+    const CpuOptions alone{options.isa, 1, options.pairs, options.tiles};
     const auto make = [&](const KernelRequest& request) { return make_update(request, alone); };
     for (const int64_t each : {std::min(tile_, rows), rows < tile_ ? 0 : rows % tile_}) {
       if (each > 0) updates_.emplace_back(facts.inputs, facts.attributes, each, make);

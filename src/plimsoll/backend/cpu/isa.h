@@ -26,6 +26,12 @@ constexpr Isa isa_of(std::string_view cpu_isa) {
   return cpu_isa == "avx2" ? Isa::kAvx2 : Isa::kGeneric;
 }
 
+// Whether it multiplies bfloat16 numbers in pairs, and has tiles that sum such products.
+constexpr bool has_tiles(std::string_view cpu_isa) { return cpu_isa == "avx512_amx"; }
+constexpr bool has_pairs(std::string_view cpu_isa) {
+  return cpu_isa == "avx512_bf16" || has_tiles(cpu_isa);
+}
+
 // Floats of one vector.
 constexpr int64_t lanes_of(Isa isa) { return isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4; }
 

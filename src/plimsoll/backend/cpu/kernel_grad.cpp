@@ -4,6 +4,7 @@
 #include "backend/cpu/dense_shape.h"
 #include "backend/cpu/families.h"
 #include "backend/cpu/paired_product.h"
+#include "backend/cpu/tiled_product.h"
 
 #define PLIMSOLL_LOOPS_HEADER "backend/cpu/kernel_grad_impl.h"
 #include "backend/cpu/for_each_isa.h"
@@ -55,6 +56,22 @@ struct Paired {
   explicit Paired(const CpuOptions& options) : loop(pick_paired_piece(options)) {}
   static int64_t tile_numbers(const Piece& p) { return kTileRows * p.paired_row(); }
   static int64_t steps(const Piece& p) { return p.paired_steps(); }
+
+  PairedPieceFunction loop;
+  int64_t panel = kPairedColumns;
+};
+
+// The same in the processor's tiles.
+struct Tiled {
+  using Number = uint16_t;
+  using Piece = KernelGradPiece<uint16_t>;
+  // What sums are added to is what takes time.
+  static constexpr int64_t kPieceSteps = 1024;
+  static constexpr int64_t kTileRows = kBlockRows;
+
+  explicit Tiled(const CpuOptions& options) : loop(pick_paired_piece(options)) {}
+  static int64_t tile_numbers(const Piece& p) { return kTileRows * p.tiled_row(); }
+  static int64_t steps(const Piece& p) { return p.tiled_steps(); }
 
   PairedPieceFunction loop;
   int64_t panel = kPairedColumns;
@@ -227,8 +244,9 @@ std::optional<ops::Conv2dGeometry> read_kernel_grad(const NodeFacts& facts,
       g.rows().output * g.columns().output == 0 || read_packed_dense(facts, options)) {
     return std::nullopt;
   }
-  const int64_t tile = narrow ? tile_bytes<Paired>(g, piece_size<Paired>(g, 1))
-                              : tile_bytes<Plain>(g, piece_size<Plain>(g, 1));
+  const int64_t tile = !narrow         ? tile_bytes<Plain>(g, piece_size<Plain>(g, 1))
+                       : options.tiles ? tile_bytes<Tiled>(g, piece_size<Tiled>(g, 1))
+                                       : tile_bytes<Paired>(g, piece_size<Paired>(g, 1));
   return tile <= kMostTileBytes ? std::optional(g) : std::nullopt;
 }
 
@@ -245,8 +263,9 @@ CpuKernel make_of(const NodeFacts& facts, const ops::Conv2dGeometry& g, const Cp
 CpuKernel make_kernel_grad(const NodeFacts& facts, const CpuOptions& options) {
   const auto geometry = read_kernel_grad(facts, options);
   if (!geometry) return {};
-  return facts.inputs[0].dtype == DType::kBFloat16 ? make_of<Paired>(facts, *geometry, options)
-                                                   : make_of<Plain>(facts, *geometry, options);
+  if (facts.inputs[0].dtype != DType::kBFloat16) return make_of<Plain>(facts, *geometry, options);
+  return options.tiles ? make_of<Tiled>(facts, *geometry, options)
+                       : make_of<Paired>(facts, *geometry, options);
 }
 
 }  // namespace plimsoll::backend::cpu

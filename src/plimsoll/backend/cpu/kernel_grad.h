@@ -61,11 +61,24 @@ struct KernelGradPiece {
   int64_t copied() const {
     return images * rows.phases() * rows.per_phase() * columns.phases() * columns.per_phase();
   }
+  // Where position (i, j) of the kernel begins in a channel of pairs: phase by phase of rows and of
+  // columns, each a plane of its own.
+  int64_t place_of(int64_t i, int64_t j) const {
+    const int64_t plane = rows.phase_of(i) * columns.phases() + columns.phase_of(j);
+    return (plane * rows.per_phase() + rows.index_of(i)) * columns.per_phase() +
+           columns.index_of(j);
+  }
   // The same for a channel of a tile whose columns are read in pairs: one more, in whole lines.
   int64_t paired_row() const {
     constexpr int64_t kLine = 32;
     return (copied() + kLine) / kLine * kLine;
   }
+  // Steps of an image in tiles, from its first output to its last, of one in whole blocks, and a
+  // channel's row there: as many behind the copy as a run's last block reads, and an odd number of
+  // lines, which keeps channels apart in a cache.
+  int64_t run() const { return (rows.count - 1) * columns.per_phase() + columns.count; }
+  int64_t tiled_steps() const { return images * ((run() + 31) / 32 * 32); }
+  int64_t tiled_row() const { return ((copied() + 63) / 32 | 1) * 32; }
 };
 
 // The share of a thread, and where it goes.

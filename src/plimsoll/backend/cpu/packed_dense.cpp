@@ -57,9 +57,9 @@ struct Paired {
   explicit Paired(const CpuOptions& options) : multiply(pick_paired_multiply(options)) {}
   int64_t bytes(const Product& p) const {
     constexpr int64_t kLine = 64;
-    return (paired_bytes(p) + kLine - 1) / kLine * kLine;
+    return (multiply->bytes(p) + kLine - 1) / kLine * kLine;
   }
-  void run(const Product& p, std::byte* scratch) const { multiply(p, scratch); }
+  void run(const Product& p, std::byte* scratch) const { multiply->run(p, scratch); }
   static void set_result(Product& p, std::byte* y) {
     if (p.narrow) {
       p.narrow_y = reinterpret_cast<uint16_t*>(y);
@@ -75,7 +75,7 @@ struct Paired {
     }
   }
 
-  PairedMultiplyFunction multiply;
+  const PairedMultiply* multiply;
 };
 
 template <typename Family>

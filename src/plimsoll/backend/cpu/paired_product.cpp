@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backend/cpu/tiled_product.h"
+
 namespace plimsoll::backend::cpu {
 namespace {
 
@@ -30,12 +32,11 @@ constexpr int64_t packed_row_bytes(const PairedProduct& p) {
   return p.turned_x ? pairs_of(piece_steps(p)) * kPairedTileRows * 4 : 0;
 }
 
-}  // namespace
-
 int64_t paired_bytes(const PairedProduct& p) {
   return kept_bytes(p) + packed_row_bytes(p) + pairs_of(piece_steps(p)) * columns_at_once(p) * 4;
 }
 
+}  // namespace
 }  // namespace plimsoll::backend::cpu
 
 #if PLIMSOLL_HAS_VARIANTS
@@ -55,6 +56,8 @@ namespace {
 
 #include "backend/cpu/paired_sums_impl.h"
 #include "backend/cpu/transpose_impl.h"
+
+#include "backend/cpu/paired_panels_impl.h"
 
 // Rows of x as a panel meets them, in bytes: row r's pair k is at r · row + k · step.
 struct PairedRows {
@@ -94,56 +97,6 @@ inline void pack_rows(const uint16_t* x, int64_t x_step, int64_t rows, int64_t s
     _mm256_mask_storeu_epi32(to, mask, _mm256_or_si256(first, second));
     x += 2 * x_step;
     to += rows * 4;
-  }
-}
-
-inline void pack_plain(const uint16_t* w, int64_t w_row, int64_t steps, int64_t columns,
-                       std::byte* panels) {
-  constexpr int64_t kAtOnce = 4 * kWide;
-  const int64_t pairs = (steps + 1) / 2;
-  for (int64_t from = 0; from < columns; from += kAtOnce) {
-    const int64_t to = columns - from < kAtOnce ? columns : from + kAtOnce;
-    for (int64_t k = 0; k < pairs; ++k) {
-      const uint16_t* first = w + 2 * k * w_row;
-      const uint16_t* second = 2 * k + 1 < steps ? first + w_row : nullptr;
-      for (int64_t c = from; c < to; c += kWide) {
-        interleave_steps(first + c, second == nullptr ? nullptr : second + c, to - c,
-                         panels + c * pairs * 4 + k * kPanelStep);
-      }
-    }
-  }
-}
-
-// A column's steps lie side by side: its pairs are words, which are turned as float32 numbers are.
-inline void pack_turned(const uint16_t* w, int64_t w_row, int64_t steps, int64_t columns,
-                        std::byte* panels) {
-  const int64_t pairs = (steps + 1) / 2;
-  for (int64_t c = 0; c < columns; c += kLanes) {
-    const int64_t lanes = columns - c < kLanes ? columns - c : kLanes;
-    std::byte* panel = panels + c / kWide * kWide * pairs * 4 + c % kWide * 4;
-    const uint16_t* from = w + c * w_row;
-    int64_t k = 0;
-    if (lanes == kLanes && w_row % 2 == 0) {
-      for (; 2 * (k + kLanes) <= steps; k += kLanes) {
-        transpose_tile(reinterpret_cast<const float*>(from + 2 * k), w_row / 2, kLanes,
-                       reinterpret_cast<float*>(panel + k * kPanelStep), kWide);
-      }
-    }
-    for (; k < pairs; ++k) {
-      uint32_t words[kLanes] = {};
-      for (int64_t lane = 0; lane < lanes; ++lane) {
-        const uint16_t* pair = from + lane * w_row + 2 * k;
-        words[lane] = pair[0];
-        if (2 * k + 1 < steps) words[lane] |= static_cast<uint32_t>(pair[1]) << 16;
-      }
-      __builtin_memcpy(panel + k * kPanelStep, words, sizeof(words));
-    }
-  }
-  // A last panel of one vector: the other is multiplied too.
-  if ((columns + kLanes - 1) / kLanes % 2 == 0) return;
-  std::byte* panel = panels + columns / kWide * kWide * pairs * 4 + 64;
-  for (int64_t k = 0; k < pairs; ++k) {
-    _mm512_storeu_si512(panel + k * kPanelStep, _mm512_setzero_si512());
   }
 }
 
@@ -190,12 +143,12 @@ void multiply_pieces(const PairedProduct& p, std::byte* scratch) {
     const int64_t columns = p.columns - column < most_columns ? p.columns - column : most_columns;
     for (int64_t k = 0; k < p.inner; k += most_steps) {
       const int64_t steps = p.inner - k < most_steps ? p.inner - k : most_steps;
-      if (p.turned) {
-        pack_turned(p.w + column * p.w_row + k, p.w_row, steps, columns, panels);
-      } else {
-        pack_plain(p.w + k * p.w_row + column, p.w_row, steps, columns, panels);
-      }
       const PairedPiece piece = {column, columns, k, steps, panels};
+      if (p.turned) {
+        pack_turned(p.w + column * p.w_row + k, p.w_row, steps, columns, piece.pairs(), panels);
+      } else {
+        pack_plain(p.w + k * p.w_row + column, p.w_row, steps, columns, piece.pairs(), panels);
+      }
       for_each_tile<kPairedTileRows>(p.rows, [&](int64_t row, auto tile) {
         multiply_tile<decltype(tile)::kRows>(p, piece, row, scratch);
       });
@@ -248,12 +201,14 @@ void multiply_paired(const PairedProduct& p, std::byte* scratch) {
 #undef PLIMSOLL_LANES
 
 namespace plimsoll::backend::cpu {
-PairedMultiplyFunction pick_paired_multiply(const CpuOptions& options) {
-  return options.pairs ? &multiply_paired : nullptr;
+const PairedMultiply* pick_paired_multiply(const CpuOptions& options) {
+  static constexpr PairedMultiply kPaired = {&multiply_paired, &paired_bytes};
+  if (options.tiles) return &kTiledMultiply;
+  return options.pairs ? &kPaired : nullptr;
 }
 }  // namespace plimsoll::backend::cpu
 #else
 namespace plimsoll::backend::cpu {
-PairedMultiplyFunction pick_paired_multiply(const CpuOptions&) { return nullptr; }
+const PairedMultiply* pick_paired_multiply(const CpuOptions&) { return nullptr; }
 }  // namespace plimsoll::backend::cpu
 #endif

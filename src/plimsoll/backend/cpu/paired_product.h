@@ -40,11 +40,14 @@ struct PairedProduct {
   bool relu = false;            // negative results are zero
 };
 
-// `scratch`: as many bytes as paired_bytes says of the same inner, turned_x and narrow and of as
-// many rows and columns or more; of one thread.
-using PairedMultiplyFunction = void (*)(const PairedProduct&, std::byte* scratch);
+// Where the processor has tiles, they hold the sums, 32 steps at a time (tiled_product.h).
+struct PairedMultiply {
+  // `scratch`: as many bytes as said of the same inner, turned_x and narrow and of as many rows and
+  // columns or more; of one thread.
+  void (*run)(const PairedProduct&, std::byte* scratch);
+  int64_t (*bytes)(const PairedProduct&);
+};
 // Null: the processor has no such products, or the compiler does not know them.
-PairedMultiplyFunction pick_paired_multiply(const CpuOptions& options);
-int64_t paired_bytes(const PairedProduct& product);
+const PairedMultiply* pick_paired_multiply(const CpuOptions& options);
 
 }  // namespace plimsoll::backend::cpu

@@ -99,12 +99,13 @@ template <int kRows>
 }
 
 // Two steps of `columns` columns, up to a panel's, side by side: of steps that lie row by row in
-// memory. `second`: nullptr where it is behind the last.
+// memory. Zeros in place of a step that is nullptr.
 inline void interleave_steps(const uint16_t* first, const uint16_t* second, int64_t columns,
                              std::byte* panel) {
   const __mmask32 mask =
       columns >= kWide ? ~__mmask32{0} : static_cast<__mmask32>((uint32_t{1} << columns) - 1);
-  const __m512i a = _mm512_maskz_loadu_epi16(mask, first);
+  const __m512i a =
+      first == nullptr ? _mm512_setzero_si512() : _mm512_maskz_loadu_epi16(mask, first);
   const __m512i b =
       second == nullptr ? _mm512_setzero_si512() : _mm512_maskz_loadu_epi16(mask, second);
   const __m512i low_a = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(a));

@@ -13,7 +13,8 @@ struct IsaRate {
   std::string_view isa;
   double flops_per_second;  // of one thread, in a large convolution
 };
-constexpr std::array<IsaRate, 6> kIsaRates = {{{"avx512_bf16", 1.16e11},
+constexpr std::array<IsaRate, 7> kIsaRates = {{{"avx512_amx", 1.16e11},
+                                               {"avx512_bf16", 1.16e11},
                                                {"avx512", 1.16e11},
                                                {"avx2", 5.5e10},
                                                {"neon_bf16", 2.5e10},

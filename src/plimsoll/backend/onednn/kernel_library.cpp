@@ -154,7 +154,8 @@ cpu::NodeFacts facts_of(const KernelRequest& request) {
 }  // namespace
 
 KernelLibrary::KernelLibrary(const CpuInfo& cpu, const KernelSetOptions& options)
-    : options_{cpu::isa_of(cpu.isa), options.threads, cpu.isa == "avx512_bf16"},
+    : options_{cpu::isa_of(cpu.isa), options.threads, cpu::has_pairs(cpu.isa),
+               cpu::has_tiles(cpu.isa)},
       blocks_(cpu, options),
       convolutions_(cache_, options.threads),
       dense_layers_(cache_, options.threads) {

@@ -20,6 +20,8 @@ set(onednn_loops
     cpu/product.cpp
     cpu/rows.cpp
     cpu/scan.cpp
+    cpu/tiled_kernel_grad.cpp
+    cpu/tiled_product.cpp
     cpu/transposed_dense.cpp)
 set(onednn_sources
     cpu/attention.cpp

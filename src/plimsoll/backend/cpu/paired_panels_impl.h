@@ -1,0 +1,65 @@
+// One factor of a product as panels: two vectors of columns wide, pair by pair of steps, for loops
+// of 16 lanes behind paired_sums_impl.h and transpose_impl.h. A panel has `pairs` pairs; those
+// behind the last step are zeros.
+
+inline void clear_behind(int64_t full, int64_t columns, int64_t pairs, std::byte* panels) {
+  if (full == pairs) return;
+  for (int64_t c = 0; c < columns; c += kWide) {
+    __builtin_memset(panels + c * pairs * 4 + full * kPanelStep, 0,
+                     static_cast<size_t>((pairs - full) * kPanelStep));
+  }
+}
+
+// w[k · w_row + c]: the columns of a step lie side by side.
+inline void pack_plain(const uint16_t* w, int64_t w_row, int64_t steps, int64_t columns,
+                       int64_t pairs, std::byte* panels) {
+  constexpr int64_t kAtOnce = 4 * kWide;
+  const int64_t full = (steps + 1) / 2;
+  for (int64_t from = 0; from < columns; from += kAtOnce) {
+    const int64_t to = columns - from < kAtOnce ? columns : from + kAtOnce;
+    for (int64_t k = 0; k < full; ++k) {
+      const uint16_t* first = w + 2 * k * w_row;
+      const uint16_t* second = 2 * k + 1 < steps ? first + w_row : nullptr;
+      for (int64_t c = from; c < to; c += kWide) {
+        interleave_steps(first + c, second == nullptr ? nullptr : second + c, to - c,
+                         panels + c * pairs * 4 + k * kPanelStep);
+      }
+    }
+  }
+  clear_behind(full, columns, pairs, panels);
+}
+
+// w[c · w_row + k]: a column's steps lie side by side, and its pairs are words, which are turned as
+// float32 numbers are.
+inline void pack_turned(const uint16_t* w, int64_t w_row, int64_t steps, int64_t columns,
+                        int64_t pairs, std::byte* panels) {
+  const int64_t full = (steps + 1) / 2;
+  for (int64_t c = 0; c < columns; c += kLanes) {
+    const int64_t lanes = columns - c < kLanes ? columns - c : kLanes;
+    std::byte* panel = panels + c / kWide * kWide * pairs * 4 + c % kWide * 4;
+    const uint16_t* from = w + c * w_row;
+    int64_t k = 0;
+    if (lanes == kLanes && w_row % 2 == 0) {
+      for (; 2 * (k + kLanes) <= steps; k += kLanes) {
+        transpose_tile(reinterpret_cast<const float*>(from + 2 * k), w_row / 2, kLanes,
+                       reinterpret_cast<float*>(panel + k * kPanelStep), kWide);
+      }
+    }
+    for (; k < full; ++k) {
+      uint32_t words[kLanes] = {};
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        const uint16_t* pair = from + lane * w_row + 2 * k;
+        words[lane] = pair[0];
+        if (2 * k + 1 < steps) words[lane] |= static_cast<uint32_t>(pair[1]) << 16;
+      }
+      __builtin_memcpy(panel + k * kPanelStep, words, sizeof(words));
+    }
+  }
+  clear_behind(full, columns, pairs, panels);
+  // A last panel of one vector: the other is multiplied too.
+  if ((columns + kLanes - 1) / kLanes % 2 == 0) return;
+  std::byte* panel = panels + columns / kWide * kWide * pairs * 4 + 64;
+  for (int64_t k = 0; k < pairs; ++k) {
+    _mm512_storeu_si512(panel + k * kPanelStep, _mm512_setzero_si512());
+  }
+}
