@@ -248,42 +248,77 @@ bool CopyFinder::is_taken(const Range& block) const {
   });
 }
 
-uint64_t CopyFinder::find_copy(const Content& content, bool halved, const Range& block,
-                               const Peek& peek) const {
-  const std::vector<Probe>& probes = halved ? content.halved : content.whole;
-  if (probes.empty()) return 0;
+uint64_t CopyFinder::find_at(const std::vector<Probe>& probes, uint64_t place, const Peek& peek) {
   const Probe& first = probes.front();
-  const auto bytes = static_cast<uint64_t>(extent_of(content, halved));
   const size_t rarest = rarest_word(first.bytes.data(), first.length);
   const uint64_t wanted = word_at(first.bytes.data() + rarest);
   std::vector<char> window(2 * kSlack + Probe::kBytes);
-  for (const uint64_t place : likely_places(block.end - block.begin, bytes)) {
-    if (is_known(block.begin + place)) continue;
-    const uint64_t from = block.begin + place + first.offset - kSlack;
-    const size_t got = peek(from, window.data(), window.size());
-    for (size_t at = 0; at + first.length <= got; at += kAligned) {
-      if (word_at(window.data() + at + rarest) != wanted) continue;
-      if (std::memcmp(window.data() + at, first.bytes.data(), first.length) != 0) continue;
-      const uint64_t begin = from + at - first.offset;
-      if (is_there(probes, begin, peek)) return begin;
-    }
+  const uint64_t from = place + first.offset - kSlack;
+  const size_t got = peek(from, window.data(), window.size());
+  for (size_t at = 0; at + first.length <= got; at += kAligned) {
+    if (word_at(window.data() + at + rarest) != wanted) continue;
+    if (std::memcmp(window.data() + at, first.bytes.data(), first.length) != 0) continue;
+    const uint64_t begin = from + at - first.offset;
+    if (is_there(probes, begin, peek)) return begin;
   }
   return 0;
 }
 
-// `first`: the array itself, where the content is not known yet; 0 where it is.
-void CopyFinder::look_for(const Content& content, size_t index, uint64_t first, const Peek& peek) {
+uint64_t CopyFinder::find_copy(const Content& content, bool halved, const Range& block,
+                               const Peek& peek) const {
+  const std::vector<Probe>& probes = halved ? content.halved : content.whole;
+  if (probes.empty()) return 0;
+  const auto bytes = static_cast<uint64_t>(extent_of(content, halved));
+  for (const uint64_t place : likely_places(block.end - block.begin, bytes)) {
+    if (is_known(block.begin + place)) continue;
+    if (const uint64_t begin = find_at(probes, block.begin + place, peek)) return begin;
+  }
+  return 0;
+}
+
+void CopyFinder::look_for(const Content& content, size_t index, const Peek& peek) {
   for (const Range& block : blocks_) {
-    if (block.begin == first) continue;
     for (const bool halved : {false, true}) {
       if (block.extent() < extent_of(content, halved) - static_cast<int64_t>(kFront)) continue;
       while (const uint64_t begin = find_copy(content, halved, block, peek)) {
-        if (index == contents_.size()) {
-          contents_.push_back(content);
-          holdings_.push_back({first, false, index});
-        }
         holdings_.push_back({begin, halved, index});
       }
+    }
+  }
+}
+
+// The array is known from its first copy on.
+bool CopyFinder::look_for_new(const Range& array, const Peek& peek) {
+  const Content content = read_content(array, peek);
+  if (content.whole.empty()) return false;
+  const size_t known = holdings_.size();
+  contents_.push_back(content);
+  holdings_.push_back({array.begin, false, contents_.size() - 1});
+  look_for(content, contents_.size() - 1, peek);
+  if (holdings_.size() > known + 1) return true;
+  contents_.pop_back();
+  holdings_.pop_back();
+  return false;
+}
+
+// An array and its copies that came between two looks are mapped as one block.
+void CopyFinder::look_inside(const Range& block, const Peek& peek) {
+  constexpr uint64_t kMostInside = 4;
+  constexpr uint64_t kBeside = 1 << 20;  // of small arrays between them
+  const auto extent = static_cast<uint64_t>(block.extent());
+  for (uint64_t parts = 2; parts <= kMostInside; ++parts) {
+    Range array = block;
+    array.end = array.begin + extent / parts / kPage * kPage;
+    if (array.extent() < kSmallest) return;
+    const Content content = read_content(array, peek);
+    if (content.whole.empty()) continue;
+    for (uint64_t back = 0; back <= kBeside; back += 2 * kSlack) {
+      uint64_t second = find_at(content.whole, array.end - back, peek);
+      if (second == 0) second = find_at(content.whole, array.end + back, peek);
+      if (second == 0) continue;
+      array.end = second;
+      look_for_new(array, peek);
+      return;
     }
   }
 }
@@ -293,11 +328,11 @@ void CopyFinder::look(const Peek& peek, double seconds) {
   drop_overwritten(peek);
   for (size_t i = 0; i < contents_.size(); ++i) {
     const Content content = contents_[i];
-    look_for(content, i, 0, peek);
+    look_for(content, i, peek);
   }
   for (size_t i = 0; i < blocks_.size() && contents_.size() < kMostContents; ++i) {
     if (is_taken(blocks_[i]) || blocks_[i].extent() < kSmallest) continue;
-    look_for(read_content(blocks_[i], peek), contents_.size(), blocks_[i].begin, peek);
+    if (!look_for_new(blocks_[i], peek)) look_inside(blocks_[i], peek);
   }
   count(seconds);
 }

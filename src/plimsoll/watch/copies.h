@@ -107,10 +107,15 @@ class CopyFinder {
   void drop_overwritten(const Peek& peek);
   bool is_known(uint64_t begin) const;
   bool is_taken(const Range& block) const;
+  // Where an array begins that has the probes; looks kSlack around `place`. 0 if nowhere.
+  static uint64_t find_at(const std::vector<Probe>& probes, uint64_t place, const Peek& peek);
   // Where in the block the content begins, other than where it is known to; 0 if nowhere.
   uint64_t find_copy(const Content& content, bool halved, const Range& block,
                      const Peek& peek) const;
-  void look_for(const Content& content, size_t index, uint64_t first, const Peek& peek);
+  void look_for(const Content& content, size_t index, const Peek& peek);
+  // Whether the array that was not known is held elsewhere too.
+  bool look_for_new(const Range& array, const Peek& peek);
+  void look_inside(const Range& block, const Peek& peek);
   void count(double seconds);
 
   std::vector<Range> ranges_;  // of this look

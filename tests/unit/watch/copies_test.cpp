@@ -134,6 +134,26 @@ TEST(Copies, AreFoundWhereTheFirstWasMappedTogetherWithSmallThings) {
 }
 
 // A thread's stack is mapped right below one array, small things right above the other.
+// A busy machine: the array and its copies came between two looks, and are mapped as one.
+TEST(Copies, AreFoundInOneBlock) {
+  for (uint64_t copies : {2, 3}) {
+    for (uint64_t beside : {uint64_t{0}, kMiB}) {
+      FakeProcess process;
+      CopyFinder finder;
+      for (uint64_t i = 0; i < copies; ++i) {
+        process.map(kFirst + i * kArray, kArray, Content::kDoubles, i == 0 ? 16 : 64);
+      }
+      if (beside > 0) process.map(kFirst - beside, beside, Content::kEmpty);
+      process.look(finder, 3);
+      EXPECT_EQ(finder.found().times(), static_cast<int64_t>(copies)) << beside;
+      EXPECT_NEAR(static_cast<double>(finder.found().array_bytes), kArray, 0.02 * kArray);
+      process.map(kSecond, kArray, Content::kDoubles, 64);
+      process.look(finder, 4);
+      EXPECT_EQ(finder.found().times(), static_cast<int64_t>(copies) + 1) << beside;
+    }
+  }
+}
+
 TEST(Copies, AreFoundWhereStacksAreMappedBesideThem) {
   for (const uint64_t below : {uint64_t{0}, 3 * kMiB, 8 * kMiB + 4096, 11 * kMiB}) {
     for (const uint64_t above : {uint64_t{0}, 300 * uint64_t{1024}, 9 * kMiB}) {

@@ -7,6 +7,7 @@
 #include "backend/cpu/conv_pool_pairs.h"
 #include "backend/cpu/families.h"
 #include "backend/cpu/few_channels.h"
+#include "backend/cpu/tiled_conv_pool.h"
 
 #define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv_pool_impl.h"
 #include "backend/cpu/for_each_isa.h"
@@ -344,6 +345,7 @@ CpuKernel make_conv_pool(const NodeFacts& facts, const CpuOptions& options) {
   if (dtype != DType::kFloat32 && dtype != DType::kBFloat16) return {};
   const ops::Conv2dPoolGeometry g = ops::conv2d_pool_geometry(op, facts.types());
   if (g.conv.rows().dilation != 1 || g.conv.columns().dilation != 1) return {};
+  if (CpuKernel tiled = make_tiled_conv_pool(facts, options); tiled.kernel != nullptr) return tiled;
   if (to_kernel) return gradient_kernel(KernelGradient(facts, options));
   return gradient_kernel(SourceGradient(facts, options));
 }

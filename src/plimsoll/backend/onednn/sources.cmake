@@ -21,6 +21,7 @@ set(onednn_loops
     cpu/rows.cpp
     cpu/scan.cpp
     cpu/tiled_kernel_grad.cpp
+    cpu/tiled_pool_loops.cpp
     cpu/tiled_product.cpp
     cpu/transposed_dense.cpp)
 set(onednn_sources
@@ -33,6 +34,7 @@ set(onednn_sources
     cpu/node_facts.cpp
     cpu/packed_dense.cpp
     cpu/recurrent.cpp
+    cpu/tiled_conv_pool.cpp
     cpu/widened_rows.cpp
     onednn/blocks.cpp
     onednn/convolution.cpp
