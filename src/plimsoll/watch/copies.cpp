@@ -113,8 +113,37 @@ void add_alike(DataCopies& copies, std::span<const Sample> samples) {
   }
 }
 
-bool are_leaked(const DataCopies& copies, const Growth& growth) {
-  return growth.form == CurveForm::kGrowth && copies.seconds > growth.from_seconds;
+namespace {
+
+// A few, in a run whose output counted no work, behind whose last the memory hardly rose.
+bool are_loaded(const DataCopies& copies, const Growth& growth, std::span<const Sample> samples) {
+  constexpr int64_t kMostHeld = 4;  // an array, a tensor and what an input pipeline keeps
+  constexpr double kAllElse = 0.4;  // of an array
+  const bool counted =
+      growth.bytes_per_step != 0 || growth.bytes_per_epoch != 0 || growth.bytes_per_fit != 0;
+  if (counted || copies.times() < 2 || copies.times() > kMostHeld) return false;
+  int64_t then = -1;
+  int64_t most = 0;
+  for (const Sample& sample : samples) {
+    if (sample.seconds < copies.seconds) continue;
+    if (then < 0) then = sample.held;
+    most = std::max(most, sample.held_low);
+  }
+  return static_cast<double>(most - then) <=
+         (static_cast<double>(copies.alike) + kAllElse) * static_cast<double>(copies.array_bytes);
+}
+
+}  // namespace
+
+void tell_loading_from_leaks(std::span<const Sample> samples, DataCopies& copies, Growth& growth) {
+  if (growth.form != CurveForm::kGrowth || copies.seconds <= growth.from_seconds) return;
+  if (!are_loaded(copies, growth, samples)) {
+    copies = {};
+    return;
+  }
+  growth.form = CurveForm::kTooShort;
+  growth.confidence = 0;
+  growth.bytes_per_minute = 0;
 }
 
 bool dominate(const DataCopies& copies, int64_t peak_held) {

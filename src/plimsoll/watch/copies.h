@@ -50,8 +50,10 @@ struct DataCopies {
 std::string describe(const DataCopies& copies, int64_t peak_held);
 // Sets `alike` from the curve of a run.
 void add_alike(DataCopies& copies, std::span<const Sample> samples);
-// Whether they came while memory grew and grew: results that a loop keeps, not data held twice.
-bool are_leaked(const DataCopies& copies, const Growth& growth);
+// Copies that came while memory grew and grew are results that a loop keeps, not data held twice:
+// there are none then. But a few of them, in a run whose output counted no work and whose memory
+// hardly rose behind the last, were loaded slowly, and the growth is too short to be called.
+void tell_loading_from_leaks(std::span<const Sample> samples, DataCopies& copies, Growth& growth);
 // More than half of the peak: nothing else is worth making smaller.
 bool dominate(const DataCopies& copies, int64_t peak_held);
 

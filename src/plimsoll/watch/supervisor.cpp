@@ -415,7 +415,7 @@ Ending Supervisor::ending() {
   ending.peak_held = run_.peak.held_bytes;
   ending.copies = copies_.found();
   add_alike(ending.copies, run_.curve.samples());
-  if (are_leaked(ending.copies, run_.growth)) ending.copies = {};
+  tell_loading_from_leaks(run_.curve.samples(), ending.copies, run_.growth);
   constexpr double kSurely = 0.8;
   if (run_.growth.form == CurveForm::kGrowth && run_.growth.confidence >= kSurely) {
     ending.leak_per_step = run_.growth.bytes_per_step;

@@ -269,6 +269,43 @@ TEST(Copies, ThatWereNotComparedCountByTheRiseOfTheMemory) {
   EXPECT_EQ(none.alike, 0);
 }
 
+TEST(Copies, ThatCameWhileMemoryGrewWereLoadedOrLeaked) {
+  const DataCopies found{int64_t{800} << 20, 3, 0, 0, 3.0, 6.0, 1.0};
+  Growth rising;
+  rising.form = CurveForm::kGrowth;
+  rising.bytes_per_minute = 1e9;
+  const auto told = [&](const std::vector<int64_t>& held_mib, DataCopies copies, Growth growth) {
+    tell_loading_from_leaks(samples_at(held_mib), copies, growth);
+    return std::pair(copies.times(), growth.form);
+  };
+  // Loaded to the end of the run.
+  EXPECT_EQ(told({20, 100, 240, 700, 1600, 2300, 2650, 2700}, found, rising),
+            std::pair(int64_t{3}, CurveForm::kTooShort));
+  // Memory goes on rising behind them: something is kept.
+  EXPECT_EQ(told({20, 100, 240, 700, 1600, 2300, 2650, 3000, 3600, 4200}, found, rising),
+            std::pair(int64_t{0}, CurveForm::kGrowth));
+  // One that was not compared came last.
+  DataCopies alike = found;
+  alike.equal = 2;
+  alike.alike = 1;
+  EXPECT_EQ(told({20, 100, 240, 700, 1000, 1500, 1600, 2000, 2650, 2700}, alike, rising),
+            std::pair(int64_t{3}, CurveForm::kTooShort));
+  // Many are a loop's.
+  DataCopies many = found;
+  many.equal = 9;
+  EXPECT_EQ(told({20, 100, 240, 700, 1600, 2300, 7100, 7200}, many, rising),
+            std::pair(int64_t{0}, CurveForm::kGrowth));
+  // Steps were counted while memory rose.
+  Growth counted = rising;
+  counted.bytes_per_step = 1e6;
+  EXPECT_EQ(told({20, 100, 240, 700, 1600, 2300, 2650, 2700}, found, counted),
+            std::pair(int64_t{0}, CurveForm::kGrowth));
+  Growth still;
+  still.form = CurveForm::kPlateau;
+  EXPECT_EQ(told({20, 100, 240, 700, 1600, 2300, 2650, 2700}, found, still),
+            std::pair(int64_t{3}, CurveForm::kPlateau));
+}
+
 TEST(Copies, AreDescribedInWords) {
   const DataCopies copies{800'000'000, 1, 2, 0, 0.5, 3.5};
   EXPECT_EQ(describe(copies, 2'000'000'000),
