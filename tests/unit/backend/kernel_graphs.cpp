@@ -128,23 +128,22 @@ struct PooledCase {
   int64_t kernel = 3;
   int64_t stride = 1;
   bool bias_and_relu = true;
+  int64_t pool_columns = 2;
 };
-Graph pooled_graph(const PooledCase& c) {
+Graph pooled_graph(const PooledCase& c, bool mixed = false) {
   Maker m;
-  const ValueId x = m.input({c.size, c.size + 1, c.channels});
-  std::vector<ValueId> inputs = {x,
-                                 m.weight("kernel", {c.kernel, c.kernel, c.channels, c.filters})};
-  if (c.bias_and_relu) inputs.push_back(m.weight("bias", {c.filters}));
-  return m.finish(m.output("conv2d_pool", "pooled", inputs,
-                           {{"filters", c.filters},
-                            {"kernel_size", std::vector<int64_t>{c.kernel, c.kernel}},
-                            {"strides", std::vector<int64_t>{c.stride, c.stride}},
-                            {"padding", c.padding},
-                            {"dilation_rate", std::vector<int64_t>{1, 1}},
-                            {"groups", int64_t{1}},
-                            {"use_bias", c.bias_and_relu},
-                            {"activation", c.bias_and_relu ? "relu" : "linear"},
-                            {"pool_size", std::vector<int64_t>{2, 2}}}));
+  return layer_graph(m, "conv2d_pool", m.input({c.size, c.size + 1, c.channels}),
+                     {c.kernel, c.kernel, c.channels, c.filters},
+                     {{"filters", c.filters},
+                      {"kernel_size", std::vector<int64_t>{c.kernel, c.kernel}},
+                      {"strides", std::vector<int64_t>{c.stride, c.stride}},
+                      {"padding", c.padding},
+                      {"dilation_rate", std::vector<int64_t>{1, 1}},
+                      {"groups", int64_t{1}},
+                      {"use_bias", c.bias_and_relu},
+                      {"activation", c.bias_and_relu ? "relu" : "linear"},
+                      {"pool_size", std::vector<int64_t>{2, c.pool_columns}}},
+                     mixed);
 }
 
 Graph normalization_graph(int64_t channels) {
@@ -251,6 +250,26 @@ std::vector<KernelGraph> dense_graphs(bool mixed) {
                                         {"one_unit_relu", {77}, 1, true, true}};
   std::vector<KernelGraph> graphs;
   for (const DenseCase& c : cases) graphs.push_back({c.name, dense_graph(c, mixed)});
+  return graphs;
+}
+
+std::vector<KernelGraph> mixed_pooled_graphs() {
+  const std::vector<int64_t> none = {0, 0, 0, 0};
+  const std::vector<int64_t> same = {1, 1, 1, 1};
+  const std::vector<std::pair<std::string, PooledCase>> cases = {
+      {"first", {40, 3, 32, none}},
+      {"middle", {27, 32, 48, same}},
+      // Several pieces of rows and of columns; more rows of a source than a band of gradients.
+      {"large", {70, 16, 64, none}},
+      {"small_images", {9, 8, 80, same}},
+      {"odd", {18, 9, 21, same}},
+      {"large_kernel", {20, 12, 48, {2, 2, 2, 2}, 5}},
+      {"uneven_padding", {15, 40, 16, {1, 0, 0, 1}, 2}},
+      {"strided", {33, 16, 64, {0, 1, 0, 1}, 3, 2}},
+      {"wide_windows", {22, 33, 20, same, 3, 1, false, 3}},
+      {"points", {16, 64, 96, none, 1}}};
+  std::vector<KernelGraph> graphs;
+  for (const auto& [name, c] : cases) graphs.push_back({"pooled_" + name, pooled_graph(c, true)});
   return graphs;
 }
 

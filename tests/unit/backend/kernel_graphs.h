@@ -25,6 +25,7 @@ void PrintTo(const KernelGraph& graph, std::ostream* out);
 std::vector<KernelGraph> convolution_graphs(bool mixed = false);
 // Dense layers, wide, odd and single, with and without relu.
 std::vector<KernelGraph> dense_graphs(bool mixed = false);
+std::vector<KernelGraph> mixed_pooled_graphs();
 // Poolings, normalization, activations: our own loops, with channels that fill no vector.
 std::vector<KernelGraph> loop_graphs();
 std::vector<KernelGraph> all_kernel_graphs();

@@ -89,7 +89,7 @@ void expect_mixed_agrees(const KernelGraph& candidate, int threads, int64_t batc
 }
 
 TEST(OnednnMixed, AgreesWithTheReference) {
-  for (const auto& graphs : {convolution_graphs(true), dense_graphs(true)}) {
+  for (const auto& graphs : {convolution_graphs(true), dense_graphs(true), mixed_pooled_graphs()}) {
     for (const KernelGraph& candidate : graphs) {
       for (int threads : {1, 2, 3}) expect_mixed_agrees(candidate, threads, 7, 4, 0);
       expect_mixed_agrees(candidate, 2, 5, 1, 16);
@@ -99,7 +99,7 @@ TEST(OnednnMixed, AgreesWithTheReference) {
 
 TEST(OnednnMixed, AddressesAndRepetitionDoNotMatter) {
   constexpr int64_t kBatch = 7;
-  for (const auto& graphs : {convolution_graphs(true), dense_graphs(true)}) {
+  for (const auto& graphs : {convolution_graphs(true), dense_graphs(true), mixed_pooled_graphs()}) {
     for (const KernelGraph& candidate : graphs) {
       SCOPED_TRACE(candidate.name);
       const auto backend = make_onednn(2, 4);
