@@ -117,20 +117,29 @@ namespace {
 
 // A few, in a run whose output counted no work, behind whose last the memory hardly rose.
 bool are_loaded(const DataCopies& copies, const Growth& growth, std::span<const Sample> samples) {
-  constexpr int64_t kMostHeld = 4;  // an array, a tensor and what an input pipeline keeps
-  constexpr double kAllElse = 0.4;  // of an array
+  constexpr int64_t kMostHeld = 4;                  // an array, a tensor, what a pipeline keeps
+  constexpr int64_t kAllElse = int64_t{256} << 20;  // bytes that a program takes meanwhile
   const bool counted =
       growth.bytes_per_step != 0 || growth.bytes_per_epoch != 0 || growth.bytes_per_fit != 0;
   if (counted || copies.times() < 2 || copies.times() > kMostHeld) return false;
-  int64_t then = -1;
+  const auto then = std::find_if(samples.begin(), samples.end(), [&](const Sample& sample) {
+    return sample.seconds >= copies.seconds;
+  });
+  if (then == samples.end()) return false;
   int64_t most = 0;
-  for (const Sample& sample : samples) {
-    if (sample.seconds < copies.seconds) continue;
-    if (then < 0) then = sample.held;
-    most = std::max(most, sample.held_low);
+  std::vector<CurvePoint> behind;
+  for (auto at = then; at != samples.end(); ++at) {
+    most = std::max(most, at->held_low);
+    behind.push_back(
+        {at->seconds, static_cast<double>(at->held_low), static_cast<double>(at->held)});
   }
-  return static_cast<double>(most - then) <=
-         (static_cast<double>(copies.alike) + kAllElse) * static_cast<double>(copies.array_bytes);
+  if (most - then->held >
+      copies.alike * copies.array_bytes + std::min(kAllElse, copies.array_bytes * 2 / 5)) {
+    return false;
+  }
+  // A leak behind them shows in time.
+  return behind.back().seconds - then->seconds < Growth::kLoadingSeconds ||
+         classify(behind).form != CurveForm::kGrowth;
 }
 
 }  // namespace
@@ -335,16 +344,19 @@ void CopyFinder::look_inside(const Range& block, const Peek& peek) {
   constexpr uint64_t kMostInside = 4;
   constexpr uint64_t kBeside = 1 << 20;  // of small arrays between them
   const auto extent = static_cast<uint64_t>(block.extent());
-  for (uint64_t parts = 2; parts <= kMostInside; ++parts) {
+  // The smallest first: two of them side by side are alike too.
+  for (uint64_t parts = kMostInside; parts >= 2; --parts) {
     Range array = block;
     array.end = array.begin + extent / parts / kPage * kPage;
-    if (array.extent() < kSmallest) return;
+    if (array.extent() < kSmallest) continue;
     const Content content = read_content(array, peek);
     if (content.whole.empty()) continue;
     for (uint64_t back = 0; back <= kBeside; back += 2 * kSlack) {
       uint64_t second = find_at(content.whole, array.end - back, peek);
       if (second == 0) second = find_at(content.whole, array.end + back, peek);
       if (second == 0) continue;
+      // One array that repeats itself is alike everywhere.
+      if (find_at(content.whole, array.begin + extent / parts / 2, peek) != 0) return;
       array.end = second;
       look_for_new(array, peek);
       return;

@@ -24,8 +24,8 @@ class FakeProcess {
   // A mapping at `begin` with an array of `seed` at `begin + shift`; `filled` of its bytes are
   // there.
   void map(uint64_t begin, uint64_t extent, Content content, uint64_t shift = 16,
-           uint64_t filled = ~uint64_t{0}, int seed = 1) {
-    parts_.push_back({begin, extent, shift, filled, seed, content});
+           uint64_t filled = ~uint64_t{0}, int seed = 1, uint64_t period = 0) {
+    parts_.push_back({begin, extent, shift, filled, seed, content, period});
   }
   void unmap(uint64_t begin) {
     std::erase_if(parts_, [&](const Part& part) { return part.begin == begin; });
@@ -59,6 +59,7 @@ class FakeProcess {
     uint64_t begin, extent, shift, filled;
     int seed;
     Content content;
+    uint64_t period;  // bytes after which the numbers begin anew; 0: never, and an array ends
   };
 
   // Up to the end of the part that holds `address`, at most up to the array in it.
@@ -80,9 +81,10 @@ class FakeProcess {
     const bool floats = part.content == Content::kFloats;
     if (part.content != Content::kDoubles && !floats) return;
     const uint64_t size = floats ? 4 : 8;
-    const uint64_t end = std::min(part.filled, (floats ? 40 : 80) * kMiB);
+    const uint64_t whole = part.period > 0 ? ~uint64_t{0} : (floats ? 40 : 80) * kMiB;
+    const uint64_t end = std::min(part.filled, whole);
     for (uint64_t i = 0; i < count && at + i < end;) {
-      const uint64_t index = (at + i) / size;
+      const uint64_t index = (part.period > 0 ? (at + i) % part.period : at + i) / size;
       const uint64_t mixed = (index + 1) * 0x9e3779b97f4a7c15u * static_cast<uint64_t>(part.seed);
       const double value = static_cast<double>(mixed >> 11) * 0x1.0p-53;
       const auto narrow = static_cast<float>(value);
@@ -136,7 +138,7 @@ TEST(Copies, AreFoundWhereTheFirstWasMappedTogetherWithSmallThings) {
 // A thread's stack is mapped right below one array, small things right above the other.
 // A busy machine: the array and its copies came between two looks, and are mapped as one.
 TEST(Copies, AreFoundInOneBlock) {
-  for (uint64_t copies : {2, 3}) {
+  for (uint64_t copies : {2, 3, 4}) {
     for (uint64_t beside : {uint64_t{0}, kMiB}) {
       FakeProcess process;
       CopyFinder finder;
@@ -151,6 +153,17 @@ TEST(Copies, AreFoundInOneBlock) {
       process.look(finder, 4);
       EXPECT_EQ(finder.found().times(), static_cast<int64_t>(copies) + 1) << beside;
     }
+  }
+}
+
+// An array that repeats itself, as one image many times.
+TEST(Copies, AreNotClaimedOfAnArrayThatRepeatsItself) {
+  for (uint64_t period : {8 * 1000, 80 * 1024, 1 << 20}) {
+    FakeProcess process;
+    CopyFinder finder;
+    process.map(kFirst, 3 * kArray, Content::kDoubles, 16, ~uint64_t{0}, 1, period);
+    process.look(finder, 3);
+    EXPECT_EQ(finder.found().times(), 0) << period;
   }
 }
 
@@ -288,7 +301,7 @@ TEST(Copies, ThatCameWhileMemoryGrewWereLoadedOrLeaked) {
   DataCopies alike = found;
   alike.equal = 2;
   alike.alike = 1;
-  EXPECT_EQ(told({20, 100, 240, 700, 1000, 1500, 1600, 2000, 2650, 2700}, alike, rising),
+  EXPECT_EQ(told({20, 100, 240, 700, 1000, 1500, 1600, 2000, 2600, 2640}, alike, rising),
             std::pair(int64_t{3}, CurveForm::kTooShort));
   // Many are a loop's.
   DataCopies many = found;

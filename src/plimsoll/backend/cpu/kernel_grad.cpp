@@ -17,6 +17,9 @@ constexpr int64_t kLeastChannels = 3;
 constexpr int64_t kLeastChannelsWithAvx512 = 8;  // there the vendor's are faster
 constexpr int64_t kLeastFilters = 12;
 
+// A tile of more fills the second cache alone: its windows lie far apart.
+constexpr int64_t kMostVectorTileBytes = 128 << 10;
+
 // Sums of float32.
 struct Plain {
   using Number = float;
@@ -24,6 +27,7 @@ struct Plain {
   // Positions of dy in a piece: a panel of them lies in the first cache.
   static constexpr int64_t kPieceSteps = 256;
   static constexpr int64_t kTileRows = kPlainTileRows;
+  static constexpr int64_t kMostTileBytes = kMostVectorTileBytes;
 
   explicit Plain(const CpuOptions& options)
       : loop(PLIMSOLL_PICK(options.isa, add_piece)),
@@ -42,6 +46,7 @@ struct Paired {
   // A step takes half the time, and what sums are added to comes from as far.
   static constexpr int64_t kPieceSteps = 512;
   static constexpr int64_t kTileRows = kPairedTileRows;
+  static constexpr int64_t kMostTileBytes = kMostVectorTileBytes;
 
   explicit Paired(const CpuOptions& options) : loop(pick_paired_piece(options)) {}
   static int64_t tile_numbers(const Piece& p) { return kTileRows * p.paired_row(); }
@@ -102,10 +107,10 @@ std::optional<ops::Conv2dGeometry> read_kernel_grad(const NodeFacts& facts,
       g.rows().output * g.columns().output == 0 || read_packed_dense(facts, options)) {
     return std::nullopt;
   }
-  const int64_t tile = !narrow         ? tile_bytes<Plain>(g, piece_size<Plain>(g, 1, {}))
-                       : options.tiles ? tile_bytes<Tiled>(g, piece_size<Tiled>(g, 1, {}))
-                                       : tile_bytes<Paired>(g, piece_size<Paired>(g, 1, {}));
-  return tile <= kMostTileBytes ? std::optional(g) : std::nullopt;
+  const bool fits = !narrow         ? fits_cache<Plain>(g, {})
+                    : options.tiles ? fits_cache<Tiled>(g, {})
+                                    : fits_cache<Paired>(g, {});
+  return fits ? std::optional(g) : std::nullopt;
 }
 
 namespace {

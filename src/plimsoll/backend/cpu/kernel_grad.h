@@ -16,7 +16,8 @@
 // Of bfloat16 numbers two steps go at a time (paired_product.h), where the processor can: two
 // columns of a row, the last of an odd number with a zero in place of dy: a source that is not
 // finite shows there too. A tile has its channels one behind the other, so that two columns from
-// any position on are side by side.
+// any position on are side by side. Where the processor has tiles of its own, a piece is a product
+// the other way round, filters × channels: tiled_kernel_grad.cpp.
 
 #include <algorithm>
 #include <optional>
@@ -73,12 +74,11 @@ struct KernelGradPiece {
     constexpr int64_t kLine = 32;
     return (copied() + kLine) / kLine * kLine;
   }
-  // Steps of an image in tiles, from its first output to its last, of one in whole blocks, and a
-  // channel's row there: as many behind the copy as a run's last block reads, and an odd number of
-  // lines, which keeps channels apart in a cache.
+  // In tiles: steps of an image, from its first output to its last, and of all in whole blocks.
   int64_t run() const { return (rows.count - 1) * columns.per_phase() + columns.count; }
   int64_t tiled_steps() const { return images * ((run() + 31) / 32 * 32); }
-  int64_t tiled_row() const { return ((copied() + 63) / 32 | 1) * 32; }
+  // Pairs of positions of one copy of the source, with those that a run's last block reads behind.
+  int64_t tiled_pairs() const { return copied() / 2 + 17; }
 };
 
 // The share of a thread, and where it goes.

@@ -15,8 +15,6 @@ namespace plimsoll::backend::cpu {
 inline constexpr int64_t kChannelGrain = 2;
 // Columns of a piece: fewer, and its windows reach fewer rows around it.
 inline constexpr int64_t kPieceColumns = 64;
-// A tile of more fills the second cache alone: its windows lie far apart.
-inline constexpr int64_t kMostTileBytes = 128 << 10;
 
 constexpr int64_t divided(int64_t count, int64_t by) { return (count + by - 1) / by; }
 constexpr int64_t whole_lines(int64_t bytes) { return divided(bytes, 64) * 64; }
@@ -28,9 +26,10 @@ struct Tiled {
   // What sums are added to is what takes time.
   static constexpr int64_t kPieceSteps = 1024;
   static constexpr int64_t kTileRows = kBlockRows;
+  static constexpr int64_t kMostTileBytes = 512 << 10;
 
   explicit Tiled(const CpuOptions& options) : loop(pick_paired_piece(options)) {}
-  static int64_t tile_numbers(const Piece& p) { return kTileRows * p.tiled_row(); }
+  static int64_t tile_numbers(const Piece& p) { return 2 * p.tiled_pairs() * kBlockPairNumbers; }
   static int64_t steps(const Piece& p) { return p.tiled_steps(); }
 
   PairedPieceFunction loop;
@@ -85,10 +84,16 @@ PieceSize piece_size(const ops::Conv2dGeometry& g, int64_t samples, const PieceG
   size.rows = in_grains(divided(g.rows().output, divided(g.rows().output, rows)), grain.rows);
   if (size.rows == g.rows().output && size.columns == g.columns().output) {
     const int64_t images = std::min(Family::kPieceSteps / (size.rows * size.columns),
-                                    kMostTileBytes / tile_bytes<Family>(g, size));
+                                    Family::kMostTileBytes / tile_bytes<Family>(g, size));
     size.images = std::clamp<int64_t>(images, 1, samples);
   }
   return size;
+}
+
+// Whether a tile leaves the second cache room: windows may lie far apart.
+template <typename Family>
+bool fits_cache(const ops::Conv2dGeometry& g, const PieceGrain& grain) {
+  return tile_bytes<Family>(g, piece_size<Family>(g, 1, grain)) <= Family::kMostTileBytes;
 }
 
 template <typename Family>

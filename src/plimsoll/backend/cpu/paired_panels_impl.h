@@ -63,3 +63,35 @@ inline void pack_turned(const uint16_t* w, int64_t w_row, int64_t steps, int64_t
     _mm512_storeu_si512(panel + k * kPanelStep, _mm512_setzero_si512());
   }
 }
+
+// A panel's columns at a time, whose sums `multiply` keeps in kept_bytes of scratch and adds to;
+// rounded when they are whole.
+template <typename Multiply>
+inline void multiply_kept(const PairedProduct& p, std::byte* scratch, int64_t kept_bytes,
+                          const Multiply& multiply) {
+  auto* sums = reinterpret_cast<float*>(scratch);
+  for (int64_t column = 0; column < p.columns; column += kWide) {
+    const int64_t left = p.columns - column;
+    PairedProduct part = p;
+    part.columns = left < kWide ? left : kWide;
+    part.w += column * (p.turned ? p.w_row : 1);
+    part.y = sums;
+    part.y_row = kWide;
+    part.narrow = part.add = part.relu = false;
+    part.bias = nullptr;
+    multiply(part, scratch + kept_bytes);
+    const PairedTarget t = {.y = nullptr,
+                            .narrow_y = p.narrow_y + column,
+                            .y_row = p.y_row,
+                            .first = first_lanes_of(left),
+                            .second = second_lanes_of(left),
+                            .add = p.add,
+                            .bias = p.bias == nullptr ? nullptr : p.bias + column,
+                            .relu = p.relu};
+    for (int64_t row = 0; row < p.rows; ++row) {
+      const float* from = sums + row * kWide;
+      store_sum(load_first(from, t.first), t, row, 0, t.first);
+      if (t.second > 0) store_sum(load_first(from + kLanes, t.second), t, row, kLanes, t.second);
+    }
+  }
+}

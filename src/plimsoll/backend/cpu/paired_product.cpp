@@ -32,7 +32,7 @@ constexpr int64_t packed_row_bytes(const PairedProduct& p) {
   return p.turned_x ? pairs_of(piece_steps(p)) * kPairedTileRows * 4 : 0;
 }
 
-int64_t paired_bytes(const PairedProduct& p) {
+[[maybe_unused]] int64_t paired_bytes(const PairedProduct& p) {
   return kept_bytes(p) + packed_row_bytes(p) + pairs_of(piece_steps(p)) * columns_at_once(p) * 4;
 }
 
@@ -156,38 +156,9 @@ void multiply_pieces(const PairedProduct& p, std::byte* scratch) {
   }
 }
 
-// A panel's columns at a time, rounded when their sums are whole.
-inline void multiply_kept(const PairedProduct& p, std::byte* scratch) {
-  auto* sums = reinterpret_cast<float*>(scratch);
-  for (int64_t column = 0; column < p.columns; column += kWide) {
-    const int64_t left = p.columns - column;
-    PairedProduct part = p;
-    part.columns = left < kWide ? left : kWide;
-    part.w += column * (p.turned ? p.w_row : 1);
-    part.y = sums;
-    part.y_row = kWide;
-    part.narrow = part.add = part.relu = false;
-    part.bias = nullptr;
-    multiply_pieces(part, scratch + kept_bytes(p));
-    const PairedTarget t = {.y = nullptr,
-                            .narrow_y = p.narrow_y + column,
-                            .y_row = p.y_row,
-                            .first = first_lanes_of(left),
-                            .second = second_lanes_of(left),
-                            .add = p.add,
-                            .bias = p.bias == nullptr ? nullptr : p.bias + column,
-                            .relu = p.relu};
-    for (int64_t row = 0; row < p.rows; ++row) {
-      const float* from = sums + row * kWide;
-      store_sum(load_first(from, t.first), t, row, 0, t.first);
-      if (t.second > 0) store_sum(load_first(from + kLanes, t.second), t, row, kLanes, t.second);
-    }
-  }
-}
-
 void multiply_paired(const PairedProduct& p, std::byte* scratch) {
   if (keeps_sums(p)) {
-    multiply_kept(p, scratch);
+    multiply_kept(p, scratch, kept_bytes(p), multiply_pieces);
   } else {
     multiply_pieces(p, scratch);
   }

@@ -1,6 +1,6 @@
 // Sums of blocks of 32 rows and a panel of 32 columns in the processor's tiles: 16 rows and 16
 // columns of one, 32 steps at a time. Part of the loops of tiled products and kernel gradients,
-// behind paired_sums_impl.h.
+// behind paired_sums_impl.h and transpose_impl.h.
 //
 //   tiles 0 to 3   the sums: rows 0 to 15 with both halves of the columns, then rows 16 to 31
 //   tiles 4, 5     the rows of one factor, 32 steps side by side
@@ -22,6 +22,7 @@ class TilesInUse {
       config.row_bytes[i] = kBlockRowBytes;
       config.rows[i] = kHalfRows;
     }
+    __asm__ volatile("" ::"r"(&config) : "memory");  // which the intrinsic does not say it reads
     _tile_loadconfig(&config);
   }
   TilesInUse(const TilesInUse&) = delete;
@@ -60,6 +61,23 @@ inline void add_blocks(const std::byte* x, int64_t row, int64_t step, const std:
     }
     x += step;
     panel += kBlockPanelBytes;
+  }
+}
+
+// A block of rows whose numbers lie side by side in memory: next() says where those of the next of
+// 32 steps are, nullptr: zeros. Rows behind the last are zeros.
+template <typename Next>
+inline void turn_block(const Next& next, int64_t rows, std::byte* to) {
+  alignas(64) std::byte pairs[kBlockPanelBytes];
+  for (int64_t pair = 0; pair < kBlockPairs; ++pair) {
+    const uint16_t* even = next();
+    const uint16_t* odd = next();
+    interleave_steps(even, odd, rows, pairs + pair * kPanelStep);
+  }
+  for (int64_t half = 0; half < 2; ++half) {
+    transpose_tile(reinterpret_cast<const float*>(pairs) + half * kLanes, kWide, kLanes,
+                   reinterpret_cast<float*>(to + half * kHalfRows * kBlockRowBytes),
+                   kBlockRowBytes / 4);
   }
 }
 

@@ -226,9 +226,7 @@ bool fits_tiles(const ops::Conv2dPoolGeometry& g, bool to_kernel) {
     return false;
   }
   if (to_kernel) {
-    const ops::Conv2dGeometry conv = covered(g);
-    return tile_bytes<Tiled>(conv, piece_size<Tiled>(conv, 1, {g.pool_rows, g.pool_columns})) <=
-           kMostTileBytes;
+    return fits_cache<Tiled>(covered(g), {g.pool_rows, g.pool_columns});
   }
   // The spread gradient's columns lie inside of a band's.
   const auto inside = [](const ops::Window& w) {

@@ -2,7 +2,9 @@
 
 // conv_pool.h's gradients where the processor has tiles (tiled_product.h). Those are so much faster
 // than vectors that gathering what is not zero takes longer than multiplying all of it: the pooled
-// gradient is spread out again, a few rows of it at a time, which stay in a cache.
+// gradient is spread out again, a few rows of it at a time, which stay in a cache. What is not zero
+// there meets the same numbers; but where a source or a kernel is not finite, zeros meet it too,
+// and more of a gradient is not a number than in the reference.
 
 #include <cstdint>
 

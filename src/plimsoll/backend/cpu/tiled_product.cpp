@@ -2,7 +2,8 @@
 // rows, 32 columns and 32 steps at a time. Rows are read where they lie, but for those of a turned
 // x, of a last block, and the last steps of a piece, which are copied and filled up with zeros.
 //
-//   scratch  [rows of x, block by block][panels]
+//   scratch  [sums of a panel's columns, where there are very many steps][rows of x, block by
+//            block][panels]
 
 #include <algorithm>
 
@@ -16,9 +17,13 @@ constexpr int64_t kPieceSteps = 512;
 // Bytes of all panels of a piece, for the second cache.
 constexpr int64_t kPanelsBytes = 512 << 10;
 
-// All of a sum that is rounded once: it stays in its tile.
+// More steps of a sum that is rounded once come in pieces too: no cache would hold their panels.
+constexpr int64_t kMostSteps = 8192;
+
+constexpr bool keeps_sums(const PairedProduct& p) { return p.narrow && p.inner > kMostSteps; }
+// All of another sum that is rounded once: it stays in its tile.
 constexpr int64_t piece_steps(const PairedProduct& p) {
-  return p.narrow ? p.inner : std::min(p.inner, kPieceSteps);
+  return p.narrow && !keeps_sums(p) ? p.inner : std::min(p.inner, kPieceSteps);
 }
 constexpr int64_t panel_bytes(const PairedProduct& p) {
   return std::max<int64_t>(whole_blocks(piece_steps(p)), 1) * kBlockPanelBytes;
@@ -30,8 +35,12 @@ constexpr int64_t panels_at_once(const PairedProduct& p) {
 constexpr int64_t packed_row_bytes(const PairedProduct& p) {
   return whole_blocks(piece_steps(p)) * kBlockBytes;
 }
-int64_t tiled_bytes(const PairedProduct& p) {
-  return packed_row_bytes(p) + panels_at_once(p) * panel_bytes(p);
+// Sums of a panel's columns, between the pieces of those that are rounded.
+constexpr int64_t kept_bytes(const PairedProduct& p) {
+  return keeps_sums(p) ? p.rows * kPairedColumns * 4 : 0;
+}
+[[maybe_unused]] int64_t tiled_bytes(const PairedProduct& p) {
+  return kept_bytes(p) + packed_row_bytes(p) + panels_at_once(p) * panel_bytes(p);
 }
 
 }  // namespace
@@ -85,19 +94,15 @@ inline void pack_rows(const uint16_t* x, int64_t x_row, int64_t rows, int64_t st
 // Rows that lie side by side, x_step from step to step.
 inline void pack_turned_rows(const uint16_t* x, int64_t x_step, int64_t rows, int64_t steps,
                              std::byte* to) {
-  alignas(64) std::byte pairs[kBlockPairs * kPanelStep];
   for (int64_t k = 0; k < steps; k += kBlockSteps) {
-    for (int64_t pair = 0; pair < kBlockPairs; ++pair) {
-      const int64_t step = k + 2 * pair;
-      const uint16_t* first = x + step * x_step;
-      interleave_steps(first, step + 1 < steps ? first + x_step : nullptr, step < steps ? rows : 0,
-                       pairs + pair * kPanelStep);
-    }
-    for (int64_t half = 0; half < 2; ++half) {
-      transpose_tile(reinterpret_cast<const float*>(pairs) + half * kLanes, kWide, kLanes,
-                     reinterpret_cast<float*>(to + half * kHalfRows * kBlockRowBytes),
-                     kBlockRowBytes / 4);
-    }
+    int64_t step = k;
+    const auto next = [&]() -> const uint16_t* {
+      if (step == steps) return nullptr;
+      const uint16_t* here = x + step++ * x_step;
+      __builtin_prefetch(here + kBlockSteps * x_step);
+      return here;
+    };
+    turn_block(next, rows, to);
     to += kBlockBytes;
   }
 }
@@ -127,6 +132,16 @@ inline BlockRows find_rows(const PairedProduct& p, const TiledPiece& piece, int6
   if (left > 0) pack_rows(x + blocks * kBlockSteps, p.x_row, rows, left, packed);
   return {reinterpret_cast<const std::byte*>(x), p.x_row * 2, kBlockRowBytes, blocks,
           left > 0 ? packed : nullptr};
+}
+
+// Rows that are read where they lie are too many streams for the processor to foresee.
+inline void fetch_next_rows(const PairedProduct& p, const TiledPiece& piece, int64_t row) {
+  if (p.turned_x) return;
+  const int64_t end = p.rows - row < kBlockRows ? p.rows : row + kBlockRows;
+  for (; row < end; ++row) {
+    const uint16_t* x = p.x + row * p.x_row + piece.k;
+    for (int64_t k = 0; k < piece.steps; k += kBlockSteps) __builtin_prefetch(x + k, 0, 2);
+  }
 }
 
 template <int kHalves>
@@ -163,6 +178,7 @@ void multiply_piece(const PairedProduct& p, const TiledPiece& piece, std::byte* 
   for (int64_t row = 0; row < p.rows; row += kBlockRows) {
     const int64_t rows = p.rows - row < kBlockRows ? p.rows - row : kBlockRows;
     const BlockRows from = find_rows(p, piece, row, rows, scratch);
+    fetch_next_rows(p, piece, row + kBlockRows);
     finish_writes();
     if (rows > kHalfRows) {
       multiply_rows<2>(p, piece, row, rows, from, sums);
@@ -172,8 +188,7 @@ void multiply_piece(const PairedProduct& p, const TiledPiece& piece, std::byte* 
   }
 }
 
-void multiply_tiled(const PairedProduct& p, std::byte* scratch) {
-  const TilesInUse tiles;
+void multiply_pieces(const PairedProduct& p, std::byte* scratch) {
   const int64_t most_columns = panels_at_once(p) * kWide;
   const int64_t most_steps = piece_steps(p);
   const int64_t bytes = panel_bytes(p);
@@ -190,6 +205,15 @@ void multiply_tiled(const PairedProduct& p, std::byte* scratch) {
       }
       multiply_piece(p, {column, columns, k, steps, panels, bytes}, scratch);
     }
+  }
+}
+
+void multiply_tiled(const PairedProduct& p, std::byte* scratch) {
+  const TilesInUse tiles;
+  if (keeps_sums(p)) {
+    multiply_kept(p, scratch, kept_bytes(p), multiply_pieces);
+  } else {
+    multiply_pieces(p, scratch);
   }
 }
 

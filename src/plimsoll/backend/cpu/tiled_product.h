@@ -16,6 +16,9 @@ inline constexpr int64_t kBlockRowBytes = kBlockSteps * 2;  // of a factor's row
 inline constexpr int64_t kBlockBytes = kBlockRows * kBlockRowBytes;
 inline constexpr int64_t kBlockPanelBytes = kBlockSteps * kPairedColumns * 2;
 
+// Numbers of two steps of a panel.
+inline constexpr int64_t kBlockPairNumbers = 2 * kPairedColumns;
+
 constexpr int64_t whole_blocks(int64_t steps) { return (steps + kBlockSteps - 1) / kBlockSteps; }
 
 // Where the compiler knows the instructions.

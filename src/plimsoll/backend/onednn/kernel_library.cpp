@@ -155,7 +155,7 @@ cpu::NodeFacts facts_of(const KernelRequest& request) {
 
 KernelLibrary::KernelLibrary(const CpuInfo& cpu, const KernelSetOptions& options)
     : options_{cpu::isa_of(cpu.isa), options.threads, cpu::has_pairs(cpu.isa),
-               cpu::has_tiles(cpu.isa)},
+               cpu::kHasVariants && cpu::has_tiles(cpu.isa)},
       blocks_(cpu, options),
       convolutions_(cache_, options.threads),
       dense_layers_(cache_, options.threads) {
