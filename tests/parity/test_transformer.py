@@ -36,7 +36,8 @@ def case(*sizes: int, samples: int = 13) -> Case:
 # The last one has so many logits that they are never kept.
 @pytest.mark.parametrize("sizes", [(1, 8, 2, 7, 11), (2, 12, 3, 33, 50), (1, 8, 2, 512, 8200)])
 def test_one_step(sizes: tuple[int, ...], tmp_path: Path) -> None:
-    assert_one_step(tmp_path, case(*sizes))
+    # A bias of keys moves no probability: its gradient is what rounding leaves of a sum.
+    assert_one_step(tmp_path, case(*sizes), zero=5e-9)
 
 
 # Against a table of 40 rows for each token read, and against a small one, whose rows are read

@@ -25,7 +25,7 @@ struct Plain {
   using Number = float;
   using Piece = KernelGradPiece<float>;
   // Positions of dy in a piece: a panel of them lies in the first cache.
-  static constexpr int64_t kPieceSteps = 256;
+  static int64_t piece_steps(const ops::Conv2dGeometry&) { return 256; }
   static constexpr int64_t kTileRows = kPlainTileRows;
   static constexpr int64_t kMostTileBytes = kMostVectorTileBytes;
 
@@ -44,7 +44,7 @@ struct Paired {
   using Number = uint16_t;
   using Piece = KernelGradPiece<uint16_t>;
   // A step takes half the time, and what sums are added to comes from as far.
-  static constexpr int64_t kPieceSteps = 512;
+  static int64_t piece_steps(const ops::Conv2dGeometry&) { return 512; }
   static constexpr int64_t kTileRows = kPairedTileRows;
   static constexpr int64_t kMostTileBytes = kMostVectorTileBytes;
 

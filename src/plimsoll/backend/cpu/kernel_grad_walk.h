@@ -23,8 +23,10 @@ constexpr int64_t whole_lines(int64_t bytes) { return divided(bytes, 64) * 64; }
 struct Tiled {
   using Number = uint16_t;
   using Piece = KernelGradPiece<uint16_t>;
-  // What sums are added to is what takes time.
-  static constexpr int64_t kPieceSteps = 1024;
+  // What sums are added to is what takes time; but the turned filters lie in the second cache.
+  static int64_t piece_steps(const ops::Conv2dGeometry& g) {
+    return g.filters <= 128 ? 2048 : 1024;
+  }
   static constexpr int64_t kTileRows = kBlockRows;
   static constexpr int64_t kMostTileBytes = 512 << 10;
 
@@ -77,13 +79,14 @@ int64_t tile_bytes(const ops::Conv2dGeometry& g, const PieceSize& size) {
 template <typename Family>
 PieceSize piece_size(const ops::Conv2dGeometry& g, int64_t samples, const PieceGrain& grain) {
   const auto in_grains = [](int64_t count, int64_t each) { return divided(count, each) * each; };
+  const int64_t steps = Family::piece_steps(g);
   PieceSize size;
   size.columns = in_grains(divided(g.columns().output, divided(g.columns().output, kPieceColumns)),
                            grain.columns);
-  const int64_t rows = std::max<int64_t>(Family::kPieceSteps / size.columns, 1);
+  const int64_t rows = std::max<int64_t>(steps / size.columns, 1);
   size.rows = in_grains(divided(g.rows().output, divided(g.rows().output, rows)), grain.rows);
   if (size.rows == g.rows().output && size.columns == g.columns().output) {
-    const int64_t images = std::min(Family::kPieceSteps / (size.rows * size.columns),
+    const int64_t images = std::min(steps / (size.rows * size.columns),
                                     Family::kMostTileBytes / tile_bytes<Family>(g, size));
     size.images = std::clamp<int64_t>(images, 1, samples);
   }

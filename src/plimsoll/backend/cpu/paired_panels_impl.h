@@ -10,6 +10,9 @@ inline void clear_behind(int64_t full, int64_t columns, int64_t pairs, std::byte
   }
 }
 
+// Steps between what is packed and what is fetched: rows lie too far apart to be foreseen.
+constexpr int64_t kStepsAhead = 16;
+
 // w[k · w_row + c]: the columns of a step lie side by side.
 inline void pack_plain(const uint16_t* w, int64_t w_row, int64_t steps, int64_t columns,
                        int64_t pairs, std::byte* panels) {
@@ -21,6 +24,8 @@ inline void pack_plain(const uint16_t* w, int64_t w_row, int64_t steps, int64_t 
       const uint16_t* first = w + 2 * k * w_row;
       const uint16_t* second = 2 * k + 1 < steps ? first + w_row : nullptr;
       for (int64_t c = from; c < to; c += kWide) {
+        __builtin_prefetch(first + kStepsAhead * w_row + c);
+        __builtin_prefetch(first + (kStepsAhead + 1) * w_row + c);
         interleave_steps(first + c, second == nullptr ? nullptr : second + c, to - c,
                          panels + c * pairs * 4 + k * kPanelStep);
       }
