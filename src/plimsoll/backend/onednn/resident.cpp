@@ -14,8 +14,8 @@ constexpr Bytes kEngineBytes = 15_MiB + 256_KiB;
 // A thread that kernels share their work with: its stacks, and code that runs on it alone.
 constexpr Bytes kThreadBytes = 160_KiB;
 // Loading the library walks through its initializers, making primitives through the code of all
-// kernels that might have been chosen. Equal runs differ by 2 MiB: a file that was just written lies in
-// larger pieces in the page cache.
+// kernels that might have been chosen. Equal runs differ by 2 MiB: a file that was just written
+// lies in larger pieces in the page cache.
 constexpr Bytes kLoadingBytes = 23_MiB + 512_KiB;
 constexpr Bytes kMakingBytes = 7_MiB + 384_KiB;
 
