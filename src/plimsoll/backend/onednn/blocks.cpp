@@ -28,11 +28,11 @@ constexpr double kMemoryBytesPerSecond = 2e10;
 constexpr double kCacheBytesPerSecond = 5e10;
 
 constexpr int64_t kMostSamples = 64;
-// The same of dense layers that pack their weights in every call (cpu/packed_product.h).
-constexpr int64_t kMostPackedSamples = 128;
+constexpr int64_t kMostDenseSamples = 128;
 // A dense layer reuses its weights over so many rows at least, while that stays in the caches.
 constexpr int64_t kLeastDenseRows = 16;
-constexpr int64_t kLeastPackedRows = 32;  // the same of those of kMostPackedSamples
+// The same of those that pack their weights in every call (cpu/packed_product.h).
+constexpr int64_t kLeastPackedRows = 32;
 constexpr double kWeightGradientCallBytes = 8 << 20;
 // Samples of one thread that a step of a recurrent layer multiplies by each weight that it reads,
 // and what its call may hold.
@@ -136,9 +136,8 @@ int64_t Blocks::preferred_dense(const Graph& graph, NodeId node) const {
   // Products of our own read weights and rows in pieces (cpu/packed_product.h), for which the last
   // cache will do.
   const bool pieces = pieces_from_ > 0 && units_of(graph, node) >= pieces_from_;
-  // Narrow layers behind such products leave them their samples.
-  const int64_t most = pieces_from_ > 0 ? kMostPackedSamples : kMostSamples;
-  const int64_t roomy = power_within(most, bytes, pieces ? caches_bytes_ : caches_bytes_ / 4);
+  const int64_t roomy =
+      power_within(kMostDenseSamples, bytes, pieces ? caches_bytes_ : caches_bytes_ / 4);
   // Long rows: to the brim, since the weights they meet are as long.
   const double brim = std::max(caches_bytes_ * 7 / 8, pieces ? last_cache_bytes_ / 8 : 0);
   return std::max(roomy, power_within(pieces ? kLeastPackedRows : kLeastDenseRows, bytes, brim));
@@ -185,7 +184,7 @@ int64_t Blocks::find_ceiling(const Graph& graph, NodeId node, bool dense_only,
     const Visit visit = stack.back();
     const size_t depth = stack.size();
     ++visits_;
-    int16_t least = kMostPackedSamples;
+    int16_t least = kMostDenseSamples;
     for (graph::ValueId input : graph.node(visit.node).inputs) {
       const graph::Value& value = graph.value(input);
       if (value.kind != graph::ValueKind::kNode || !value.type.shape.has_batch()) continue;

@@ -6,7 +6,7 @@
 //
 //   convolutions   enough work in a call to hide its start, operands within half of the L2 caches
 //                  together; a weight gradient also enough to hide the pass that adds it up
-//   dense layers   32 to 64 rows to reuse the weights, fewer where a row is long
+//   dense layers   16 to 128 rows to reuse the weights, fewer where a row is long
 //   recurrences    8 samples a thread, which share each weight that a step reads, within 8 MiB
 //   all others     operands of a call within half of the L2 caches
 //

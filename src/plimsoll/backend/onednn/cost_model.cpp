@@ -12,9 +12,10 @@ namespace {
 struct IsaRate {
   std::string_view isa;
   double flops_per_second;  // of one thread, in a large convolution
+  double narrow = 1.0;      // how many times as fast products of bfloat16 factors are
 };
-constexpr std::array<IsaRate, 7> kIsaRates = {{{"avx512_amx", 1.16e11},
-                                               {"avx512_bf16", 1.16e11},
+constexpr std::array<IsaRate, 7> kIsaRates = {{{"avx512_amx", 1.16e11, 6.0},
+                                               {"avx512_bf16", 1.16e11, 1.7},
                                                {"avx512", 1.16e11},
                                                {"avx2", 5.5e10},
                                                {"neon_bf16", 2.5e10},
@@ -49,6 +50,12 @@ double efficiency(std::string_view op, double channels) {
   return 0.05;  // maps and sums: traffic decides, but for functions such as tanh
 }
 
+// Dense layers, convolutions and their gradients, whose first two operands are the factors.
+bool multiplies_bfloat16(const cpu::NodeFacts& facts) {
+  if (!facts.op().starts_with("conv2d") && !facts.op().starts_with("dense")) return false;
+  return facts.inputs.size() > 1 && facts.inputs[0].dtype == DType::kBFloat16;
+}
+
 }  // namespace
 
 CostModel::CostModel(const CpuInfo& cpu, int threads)
@@ -57,7 +64,9 @@ CostModel::CostModel(const CpuInfo& cpu, int threads)
           static_cast<double>(std::max(cpu.l3_bytes, cpu.l2_bytes * threads).count())),
       threads_(threads) {
   for (const IsaRate& rate : kIsaRates) {
-    if (rate.isa == cpu.isa) flops_per_thread_ = rate.flops_per_second;
+    if (rate.isa != cpu.isa) continue;
+    flops_per_thread_ = rate.flops_per_second;
+    narrow_ = rate.narrow;
   }
 }
 
@@ -92,8 +101,9 @@ double CostModel::seconds(const graph::Graph& graph, graph::NodeId node, int64_t
   const double threads = team ? threads_ : 1;
   const double bandwidth =
       bytes > last_cache_bytes_ / 2 ? kMemoryBytesPerSecond : kCacheBytesPerSecond * threads;
-  const double arithmetic =
-      flops / (flops_per_thread_ * efficiency(facts.op(), channels) * threads);
+  double rate = flops_per_thread_ * efficiency(facts.op(), channels) * threads;
+  if (multiplies_bfloat16(facts)) rate *= narrow_;
+  const double arithmetic = flops / rate;
   return kSecondsPerCall + (team ? kSecondsPerTeam : 0.0) + std::max(arithmetic, bytes / bandwidth);
 }
 

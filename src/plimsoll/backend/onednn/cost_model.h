@@ -23,6 +23,7 @@ class CostModel {
 
  private:
   double flops_per_thread_;
+  double narrow_ = 1.0;
   double last_cache_bytes_;
   int threads_;
 };

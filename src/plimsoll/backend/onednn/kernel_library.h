@@ -7,7 +7,8 @@
 //   conv2d_grad_kernel of 8 channels and 12 filters or more, undivided (without AVX-512: of 3); the
 //   gradient through strided single points; without AVX-512 all of single points
 //                                    our own           the same
-//   conv2d_pool                      the vendor and our own pooling; its gradients: our own
+//   conv2d_pool                      the vendor and our own pooling; its gradients, and with few
+//                                    channels all of it: our own
 //   dense, its gradients             the vendor        float32, with AVX-512, more units than a
 //                                                      vector has lanes
 //   other dense, pack                our own           float32; bfloat16 in pairs, more units
