@@ -135,7 +135,7 @@ struct TileWalk {
 template <int kRows>
 void sum_position(const std::byte* tile, const TileWalk& w, const std::byte* panel,
                   const PairedTarget& t) {
-  fetch_target<kRows>(t);
+  fetch_rows(t, kRows);
   Floats sums[kRows][2];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = Floats{};

@@ -69,34 +69,67 @@ inline void pack_turned(const uint16_t* w, int64_t w_row, int64_t steps, int64_t
   }
 }
 
-// A panel's columns at a time, whose sums `multiply` keeps in kept_bytes of scratch and adds to;
-// rounded when they are whole.
-template <typename Multiply>
-inline void multiply_kept(const PairedProduct& p, std::byte* scratch, int64_t kept_bytes,
-                          const Multiply& multiply) {
+// A piece's panels: columns [column, column + columns), steps from k on.
+struct PairedPiece {
+  int64_t column, columns, k, steps;
+  int64_t pairs;  // of a panel
+  const std::byte* panels;
+};
+
+// Columns of a panel from `c` of the piece on, rows from `row` on.
+inline PairedTarget target_of(const PairedProduct& p, const PairedPiece& piece, int64_t row,
+                              int64_t c) {
+  const int64_t column = piece.column + c;
+  const int64_t at = row * p.y_row + column;
+  const bool last = piece.k + piece.steps == p.inner;
+  return {.y = p.narrow ? nullptr : p.y + at,
+          .narrow_y = p.narrow ? p.narrow_y + at : nullptr,
+          .y_row = p.y_row,
+          .first = first_lanes_of(piece.columns - c),
+          .second = second_lanes_of(piece.columns - c),
+          .add = p.add || piece.k > 0,
+          .bias = last && p.bias != nullptr ? p.bias + column : nullptr,
+          .relu = last && p.relu};
+}
+
+// multiply(piece) for all pieces: at most `most_columns` at once, packed to `panels`, which have
+// pairs_of(steps) pairs each.
+template <typename PairsOf, typename Multiply>
+void for_each_piece(const PairedProduct& p, int64_t most_columns, std::byte* panels,
+                    const PairsOf& pairs_of, const Multiply& multiply) {
+  const int64_t most_steps = piece_steps(p);
+  for (int64_t column = 0; column < p.columns; column += most_columns) {
+    const int64_t columns = p.columns - column < most_columns ? p.columns - column : most_columns;
+    for (int64_t k = 0; k < p.inner; k += most_steps) {
+      const int64_t steps = p.inner - k < most_steps ? p.inner - k : most_steps;
+      const PairedPiece piece = {column, columns, k, steps, pairs_of(steps), panels};
+      if (p.turned) {
+        pack_turned(p.w + column * p.w_row + k, p.w_row, steps, columns, piece.pairs, panels);
+      } else {
+        pack_plain(p.w + k * p.w_row + column, p.w_row, steps, columns, piece.pairs, panels);
+      }
+      multiply(piece);
+    }
+  }
+}
+
+// All of a product by multiply_pieces(product, scratch). Sums that come in pieces and are rounded
+// are kept in scratch, a panel's columns at a time, until they are whole.
+template <typename MultiplyPieces>
+void multiply_all(const PairedProduct& p, std::byte* scratch,
+                  const MultiplyPieces& multiply_pieces) {
+  if (!keeps_sums(p)) return multiply_pieces(p, scratch);
   auto* sums = reinterpret_cast<float*>(scratch);
   for (int64_t column = 0; column < p.columns; column += kWide) {
-    const int64_t left = p.columns - column;
+    const int64_t columns = p.columns - column < kWide ? p.columns - column : kWide;
     PairedProduct part = p;
-    part.columns = left < kWide ? left : kWide;
+    part.columns = columns;
     part.w += column * (p.turned ? p.w_row : 1);
     part.y = sums;
     part.y_row = kWide;
     part.narrow = part.add = part.relu = false;
     part.bias = nullptr;
-    multiply(part, scratch + kept_bytes);
-    const PairedTarget t = {.y = nullptr,
-                            .narrow_y = p.narrow_y + column,
-                            .y_row = p.y_row,
-                            .first = first_lanes_of(left),
-                            .second = second_lanes_of(left),
-                            .add = p.add,
-                            .bias = p.bias == nullptr ? nullptr : p.bias + column,
-                            .relu = p.relu};
-    for (int64_t row = 0; row < p.rows; ++row) {
-      const float* from = sums + row * kWide;
-      store_sum(load_first(from, t.first), t, row, 0, t.first);
-      if (t.second > 0) store_sum(load_first(from + kLanes, t.second), t, row, kLanes, t.second);
-    }
+    multiply_pieces(part, scratch + kept_bytes(p));
+    finish_rows(sums, p.rows, target_of(p, {column, columns, 0, p.inner, 0, nullptr}, 0, 0));
   }
 }

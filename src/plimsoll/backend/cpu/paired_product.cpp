@@ -2,31 +2,19 @@
 
 #include <algorithm>
 
+#include "backend/cpu/paired_pieces.h"
 #include "backend/cpu/tiled_product.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
 
-// Steps of a piece, where y is float32: as many bytes as a piece of packed_product.h.
-constexpr int64_t kPieceSteps = 512;
 // Bytes of all panels of a piece, for the second cache.
 constexpr int64_t kPanelBytes = 256 << 10;
-// More steps of a sum that is rounded once come in pieces too: no cache would hold their panels.
-constexpr int64_t kMostSteps = 8192;
-
 constexpr int64_t pairs_of(int64_t steps) { return (steps + 1) / 2; }
-constexpr bool keeps_sums(const PairedProduct& p) { return p.narrow && p.inner > kMostSteps; }
-constexpr int64_t piece_steps(const PairedProduct& p) {
-  return p.narrow && !keeps_sums(p) ? p.inner : std::min(p.inner, kPieceSteps);
-}
 constexpr int64_t columns_at_once(const PairedProduct& p) {
   const int64_t panel = std::max<int64_t>(pairs_of(piece_steps(p)), 1) * kPairedColumns * 4;
   const int64_t panels = std::max<int64_t>(kPanelBytes / panel, 1);
   return std::min((p.columns + kPairedColumns - 1) / kPairedColumns, panels) * kPairedColumns;
-}
-// Sums of a panel's columns, between the pieces of those that are rounded.
-constexpr int64_t kept_bytes(const PairedProduct& p) {
-  return keeps_sums(p) ? p.rows * kPairedColumns * 4 : 0;
 }
 constexpr int64_t packed_row_bytes(const PairedProduct& p) {
   return p.turned_x ? pairs_of(piece_steps(p)) * kPairedTileRows * 4 : 0;
@@ -70,7 +58,7 @@ struct PairedRows {
 template <int kRows>
 void multiply_rows(const PairedRows& from, const std::byte* panel, int64_t pairs,
                    const PairedTarget& t) {
-  fetch_target<kRows>(t);
+  fetch_rows(t, kRows);
   Floats sums[kRows][2];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = Floats{};
@@ -100,13 +88,6 @@ inline void pack_rows(const uint16_t* x, int64_t x_step, int64_t rows, int64_t s
   }
 }
 
-// A piece's panels: columns [column, column + columns), steps from k on.
-struct PairedPiece {
-  int64_t column, columns, k, steps;
-  const std::byte* panels;
-  int64_t pairs() const { return (steps + 1) / 2; }
-};
-
 // kRows rows from `row` on and all panels of a piece, which lie in the second cache: so few lines
 // of y are gone along at once that they are fetched ahead.
 template <int kRows>
@@ -118,50 +99,23 @@ void multiply_tile(const PairedProduct& p, const PairedPiece& piece, int64_t row
     pack_rows(x, p.x_step, kRows, piece.steps, packed_x);
     from = {packed_x, 4, kRows * 4, false};
   }
-  const bool last = piece.k + piece.steps == p.inner;
   for (int64_t c = 0; c < piece.columns; c += kWide) {
-    const int64_t left = piece.columns - c;
-    const int64_t column = piece.column + c;
-    const int64_t at = row * p.y_row + column;
-    multiply_rows<kRows>(from, piece.panels + c * piece.pairs() * 4, piece.pairs(),
-                         {.y = p.narrow ? nullptr : p.y + at,
-                          .narrow_y = p.narrow ? p.narrow_y + at : nullptr,
-                          .y_row = p.y_row,
-                          .first = first_lanes_of(left),
-                          .second = second_lanes_of(left),
-                          .add = p.add || piece.k > 0,
-                          .bias = last && p.bias != nullptr ? p.bias + column : nullptr,
-                          .relu = last && p.relu});
+    multiply_rows<kRows>(from, piece.panels + c * piece.pairs * 4, piece.pairs,
+                         target_of(p, piece, row, c));
   }
 }
 
 void multiply_pieces(const PairedProduct& p, std::byte* scratch) {
-  const int64_t most_columns = columns_at_once(p);
-  const int64_t most_steps = piece_steps(p);
   std::byte* panels = scratch + packed_row_bytes(p);
-  for (int64_t column = 0; column < p.columns; column += most_columns) {
-    const int64_t columns = p.columns - column < most_columns ? p.columns - column : most_columns;
-    for (int64_t k = 0; k < p.inner; k += most_steps) {
-      const int64_t steps = p.inner - k < most_steps ? p.inner - k : most_steps;
-      const PairedPiece piece = {column, columns, k, steps, panels};
-      if (p.turned) {
-        pack_turned(p.w + column * p.w_row + k, p.w_row, steps, columns, piece.pairs(), panels);
-      } else {
-        pack_plain(p.w + k * p.w_row + column, p.w_row, steps, columns, piece.pairs(), panels);
-      }
-      for_each_tile<kPairedTileRows>(p.rows, [&](int64_t row, auto tile) {
-        multiply_tile<decltype(tile)::kRows>(p, piece, row, scratch);
-      });
-    }
-  }
+  for_each_piece(p, columns_at_once(p), panels, pairs_of, [&](const PairedPiece& piece) {
+    for_each_tile<kPairedTileRows>(p.rows, [&](int64_t row, auto tile) {
+      multiply_tile<decltype(tile)::kRows>(p, piece, row, scratch);
+    });
+  });
 }
 
 void multiply_paired(const PairedProduct& p, std::byte* scratch) {
-  if (keeps_sums(p)) {
-    multiply_kept(p, scratch, kept_bytes(p), multiply_pieces);
-  } else {
-    multiply_pieces(p, scratch);
-  }
+  multiply_all(p, scratch, multiply_pieces);
 }
 
 }  // namespace

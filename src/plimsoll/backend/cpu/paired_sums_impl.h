@@ -77,13 +77,21 @@ inline void store_sum(Floats sum, const PairedTarget& t, int64_t row, int64_t at
   }
 }
 
-// What a tile's sums will be added to comes from far away.
-template <int kRows>
-inline void fetch_target(const PairedTarget& t) {
+// What sums will be added to comes from far away.
+inline void fetch_rows(const PairedTarget& t, int64_t rows) {
   if (!t.add || t.y == nullptr) return;
-  for (int r = 0; r < kRows; ++r) {
+  for (int64_t r = 0; r < rows; ++r) {
     __builtin_prefetch(t.y + r * t.y_row, 1);
     __builtin_prefetch(t.y + r * t.y_row + kLanes, 1);
+  }
+}
+
+// Sums that lie in memory, rows of a panel's columns.
+inline void finish_rows(const float* sums, int64_t rows, const PairedTarget& t) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* from = sums + r * kWide;
+    store_sum(load_first(from, t.first), t, r, 0, t.first);
+    if (t.second > 0) store_sum(load_first(from + kLanes, t.second), t, r, kLanes, t.second);
   }
 }
 

@@ -92,20 +92,3 @@ inline void take_sums(float* sums) {
     _tile_stored(3, sums + kHalfRows * kPairedColumns + kLanes, kRow);
   }
 }
-
-// What sums will be added to comes from far away.
-inline void fetch_rows(const PairedTarget& t, int64_t rows) {
-  if (!t.add || t.y == nullptr) return;
-  for (int64_t r = 0; r < rows; ++r) {
-    __builtin_prefetch(t.y + r * t.y_row, 1);
-    __builtin_prefetch(t.y + r * t.y_row + kLanes, 1);
-  }
-}
-
-inline void finish_rows(const float* sums, int64_t rows, const PairedTarget& t) {
-  for (int64_t r = 0; r < rows; ++r) {
-    const float* from = sums + r * kPairedColumns;
-    store_sum(load_first(from, t.first), t, r, 0, t.first);
-    if (t.second > 0) store_sum(load_first(from + kLanes, t.second), t, r, kLanes, t.second);
-  }
-}

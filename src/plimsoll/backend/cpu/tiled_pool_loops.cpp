@@ -1,3 +1,4 @@
+#include "backend/cpu/paired_pieces.h"
 #include "backend/cpu/tiled_conv_pool.h"
 #include "backend/cpu/tiled_product.h"
 

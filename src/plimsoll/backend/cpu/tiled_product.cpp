@@ -5,26 +5,18 @@
 //   scratch  [sums of a panel's columns, where there are very many steps][rows of x, block by
 //            block][panels]
 
+#include "backend/cpu/tiled_product.h"
+
 #include <algorithm>
 
-#include "backend/cpu/tiled_product.h"
+#include "backend/cpu/paired_pieces.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
 
-// Steps of a piece, where y is float32: a block's rows and a panel share the first cache.
-constexpr int64_t kPieceSteps = 512;
 // Bytes of all panels of a piece, for the second cache.
 constexpr int64_t kPanelsBytes = 512 << 10;
 
-// More steps of a sum that is rounded once come in pieces too: no cache would hold their panels.
-constexpr int64_t kMostSteps = 8192;
-
-constexpr bool keeps_sums(const PairedProduct& p) { return p.narrow && p.inner > kMostSteps; }
-// All of another sum that is rounded once: it stays in its tile.
-constexpr int64_t piece_steps(const PairedProduct& p) {
-  return p.narrow && !keeps_sums(p) ? p.inner : std::min(p.inner, kPieceSteps);
-}
 constexpr int64_t panel_bytes(const PairedProduct& p) {
   return std::max<int64_t>(whole_blocks(piece_steps(p)), 1) * kBlockPanelBytes;
 }
@@ -34,10 +26,6 @@ constexpr int64_t panels_at_once(const PairedProduct& p) {
 }
 constexpr int64_t packed_row_bytes(const PairedProduct& p) {
   return whole_blocks(piece_steps(p)) * kBlockBytes;
-}
-// Sums of a panel's columns, between the pieces of those that are rounded.
-constexpr int64_t kept_bytes(const PairedProduct& p) {
-  return keeps_sums(p) ? p.rows * kPairedColumns * 4 : 0;
 }
 [[maybe_unused]] int64_t tiled_bytes(const PairedProduct& p) {
   return kept_bytes(p) + packed_row_bytes(p) + panels_at_once(p) * panel_bytes(p);
@@ -66,13 +54,6 @@ namespace {
 
 #include "backend/cpu/paired_panels_impl.h"
 #include "backend/cpu/tile_sums_impl.h"
-
-// A piece's panels: columns [column, column + columns), steps from k on.
-struct TiledPiece {
-  int64_t column, columns, k, steps;
-  const std::byte* panels;
-  int64_t panel_bytes;
-};
 
 // Rows that lie apart, from step `from` on, in blocks; zeros fill up the last block's steps and
 // rows.
@@ -115,7 +96,7 @@ struct BlockRows {
   const std::byte* last;  // nullptr: none
 };
 
-inline BlockRows find_rows(const PairedProduct& p, const TiledPiece& piece, int64_t row,
+inline BlockRows find_rows(const PairedProduct& p, const PairedPiece& piece, int64_t row,
                            int64_t rows, std::byte* packed) {
   const uint16_t* x = p.x + row * p.x_row + piece.k * p.x_step;
   constexpr int64_t kStep = kBlockBytes;
@@ -135,7 +116,7 @@ inline BlockRows find_rows(const PairedProduct& p, const TiledPiece& piece, int6
 }
 
 // Rows that are read where they lie are too many streams for the processor to foresee.
-inline void fetch_next_rows(const PairedProduct& p, const TiledPiece& piece, int64_t row) {
+inline void fetch_next_rows(const PairedProduct& p, const PairedPiece& piece, int64_t row) {
   if (p.turned_x) return;
   const int64_t end = p.rows - row < kBlockRows ? p.rows : row + kBlockRows;
   for (; row < end; ++row) {
@@ -145,22 +126,11 @@ inline void fetch_next_rows(const PairedProduct& p, const TiledPiece& piece, int
 }
 
 template <int kHalves>
-void multiply_rows(const PairedProduct& p, const TiledPiece& piece, int64_t row, int64_t rows,
+void multiply_rows(const PairedProduct& p, const PairedPiece& piece, int64_t row, int64_t rows,
                    const BlockRows& from, float* sums) {
-  const bool last = piece.k + piece.steps == p.inner;
   const std::byte* panel = piece.panels;
   for (int64_t c = 0; c < piece.columns; c += kWide) {
-    const int64_t left = piece.columns - c;
-    const int64_t column = piece.column + c;
-    const int64_t at = row * p.y_row + column;
-    const PairedTarget t = {.y = p.narrow ? nullptr : p.y + at,
-                            .narrow_y = p.narrow ? p.narrow_y + at : nullptr,
-                            .y_row = p.y_row,
-                            .first = first_lanes_of(left),
-                            .second = second_lanes_of(left),
-                            .add = p.add || piece.k > 0,
-                            .bias = last && p.bias != nullptr ? p.bias + column : nullptr,
-                            .relu = last && p.relu};
+    const PairedTarget t = target_of(p, piece, row, c);
     fetch_rows(t, rows);
     clear_sums<kHalves>();
     add_blocks<kHalves>(from.x, from.row, from.step, panel, from.blocks);
@@ -169,11 +139,11 @@ void multiply_rows(const PairedProduct& p, const TiledPiece& piece, int64_t row,
     }
     take_sums<kHalves>(sums);
     finish_rows(sums, rows, t);
-    panel += piece.panel_bytes;
+    panel += piece.pairs * kPanelStep;
   }
 }
 
-void multiply_piece(const PairedProduct& p, const TiledPiece& piece, std::byte* scratch) {
+void multiply_piece(const PairedProduct& p, const PairedPiece& piece, std::byte* scratch) {
   alignas(64) float sums[kBlockRows * kPairedColumns];
   for (int64_t row = 0; row < p.rows; row += kBlockRows) {
     const int64_t rows = p.rows - row < kBlockRows ? p.rows - row : kBlockRows;
@@ -189,32 +159,14 @@ void multiply_piece(const PairedProduct& p, const TiledPiece& piece, std::byte* 
 }
 
 void multiply_pieces(const PairedProduct& p, std::byte* scratch) {
-  const int64_t most_columns = panels_at_once(p) * kWide;
-  const int64_t most_steps = piece_steps(p);
-  const int64_t bytes = panel_bytes(p);
-  std::byte* panels = scratch + packed_row_bytes(p);
-  for (int64_t column = 0; column < p.columns; column += most_columns) {
-    const int64_t columns = p.columns - column < most_columns ? p.columns - column : most_columns;
-    for (int64_t k = 0; k < p.inner; k += most_steps) {
-      const int64_t steps = p.inner - k < most_steps ? p.inner - k : most_steps;
-      const int64_t pairs = whole_blocks(most_steps) * kBlockPairs;
-      if (p.turned) {
-        pack_turned(p.w + column * p.w_row + k, p.w_row, steps, columns, pairs, panels);
-      } else {
-        pack_plain(p.w + k * p.w_row + column, p.w_row, steps, columns, pairs, panels);
-      }
-      multiply_piece(p, {column, columns, k, steps, panels, bytes}, scratch);
-    }
-  }
+  const auto pairs_of = [](int64_t steps) { return whole_blocks(steps) * kBlockPairs; };
+  for_each_piece(p, panels_at_once(p) * kWide, scratch + packed_row_bytes(p), pairs_of,
+                 [&](const PairedPiece& piece) { multiply_piece(p, piece, scratch); });
 }
 
 void multiply_tiled(const PairedProduct& p, std::byte* scratch) {
   const TilesInUse tiles;
-  if (keeps_sums(p)) {
-    multiply_kept(p, scratch, kept_bytes(p), multiply_pieces);
-  } else {
-    multiply_pieces(p, scratch);
-  }
+  multiply_all(p, scratch, multiply_pieces);
 }
 
 }  // namespace

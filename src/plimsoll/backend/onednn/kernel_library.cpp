@@ -171,6 +171,7 @@ std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId
       cpu::read_kernel_grad(facts, options_)) {
     return std::nullopt;
   }
+  // Of bfloat16 the vendor's are faster, but where tiles find a first layer's few numbers too few.
   if (facts.op() == "conv2d_pool" && (facts.inputs[0].dtype == DType::kFloat32 || options_.tiles) &&
       cpu::pools_few_channels(ops::conv2d_pool_geometry(facts.op(), facts.types()), options_.isa)) {
     return std::nullopt;
