@@ -290,12 +290,12 @@ uint64_t CopyFinder::find_at(const std::vector<Probe>& probes, uint64_t place, c
   const Probe& first = probes.front();
   const size_t rarest = rarest_word(first.bytes.data(), first.length);
   const uint64_t wanted = word_at(first.bytes.data() + rarest);
-  std::vector<char> window(2 * kSlack + Probe::kBytes);
+  window_.resize(2 * kSlack + Probe::kBytes);
   const uint64_t from = place + first.offset - kSlack;
-  const size_t got = peek(from, window.data(), window.size());
+  const size_t got = peek(from, window_.data(), window_.size());
   for (size_t at = 0; at + first.length <= got; at += kAligned) {
-    if (word_at(window.data() + at + rarest) != wanted) continue;
-    if (std::memcmp(window.data() + at, first.bytes.data(), first.length) != 0) continue;
+    if (word_at(window_.data() + at + rarest) != wanted) continue;
+    if (std::memcmp(window_.data() + at, first.bytes.data(), first.length) != 0) continue;
     const uint64_t begin = from + at - first.offset;
     if (is_there(probes, begin, peek)) return begin;
   }
@@ -303,7 +303,7 @@ uint64_t CopyFinder::find_at(const std::vector<Probe>& probes, uint64_t place, c
 }
 
 uint64_t CopyFinder::find_copy(const Content& content, bool halved, const Range& block,
-                               const Peek& peek) const {
+                               const Peek& peek) {
   const std::vector<Probe>& probes = halved ? content.halved : content.whole;
   if (probes.empty()) return 0;
   const auto bytes = static_cast<uint64_t>(extent_of(content, halved));

@@ -110,10 +110,9 @@ class CopyFinder {
   bool is_known(uint64_t begin) const;
   bool is_taken(const Range& block) const;
   // Where an array begins that has the probes; looks kSlack around `place`. 0 if nowhere.
-  static uint64_t find_at(const std::vector<Probe>& probes, uint64_t place, const Peek& peek);
+  uint64_t find_at(const std::vector<Probe>& probes, uint64_t place, const Peek& peek);
   // Where in the block the content begins, other than where it is known to; 0 if nowhere.
-  uint64_t find_copy(const Content& content, bool halved, const Range& block,
-                     const Peek& peek) const;
+  uint64_t find_copy(const Content& content, bool halved, const Range& block, const Peek& peek);
   void look_for(const Content& content, size_t index, const Peek& peek);
   // Whether the array that was not known is held elsewhere too.
   bool look_for_new(const Range& array, const Peek& peek);
@@ -121,6 +120,7 @@ class CopyFinder {
   void count(double seconds);
 
   std::vector<Range> ranges_;  // of this look
+  std::vector<char> window_;   // what a search reads at a time
   std::vector<Range> blocks_;  // oldest first
   std::vector<Content> contents_;
   std::vector<Holding> holdings_;
