@@ -230,6 +230,13 @@ std::vector<KernelGraph> convolution_graphs(bool mixed) {
       {"strided_and_dilated", 23, 8, 16, 3, 2, 3, 1, {2, 3, 2, 3}, false, false},
       {"stride_beyond_kernel", 17, 8, 16, 2, 3, 1, 1, none, true, false},
       {"large_kernel", 30, 3, 16, 7, 2, 1, 1, {2, 3, 2, 3}, true, true},
+      // Windows of 3 × 3 that are tiled: several pieces of channels; numbers that fill no vector;
+      // odd sizes; padding on one side; more tiles than a chunk has.
+      {"tiled_pieces", 9, 150, 72, 3, 1, 1, 1, same, true, true},
+      {"tiled_odd", 11, 21, 45, 3, 1, 1, 1, none, true, false},
+      {"tiled_unevenly", 8, 90, 24, 3, 1, 1, 1, {2, 0, 1, 2}, false, true},
+      {"tiled_small", 6, 64, 64, 3, 1, 1, 1, none, true, false},
+      {"tiled_large", 40, 16, 32, 3, 1, 1, 1, same, false, false},
   };
   std::vector<KernelGraph> graphs;
   for (const ConvolutionCase& c : cases) graphs.push_back({c.name, convolution_graph(c, mixed)});
@@ -292,6 +299,9 @@ std::vector<KernelGraph> loop_graphs() {
           {"pooled_middle", pooled_graph({27, 32, 48, {1, 1, 1, 1}})},
           // The result of one image is more than what is pooled at once.
           {"pooled_large", pooled_graph({64, 16, 64, none})},
+          {"pooled_tiles", pooled_graph({27, 140, 40, {1, 1, 1, 1}})},
+          {"pooled_odd_tiles", pooled_graph({12, 19, 61, {0, 1, 2, 0}, 3, 1, false})},
+          {"pooled_other_windows", pooled_graph({15, 32, 32, none, 3, 1, true, 3})},
           {"normalization", normalization_graph(32)},
           {"normalization_odd", normalization_graph(11)},
           {"elementwise", elementwise_graph(64)},

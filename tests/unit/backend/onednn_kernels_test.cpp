@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "backend/cpu/dense_shape.h"
@@ -173,8 +174,8 @@ TEST(OnednnPacks, FirstLayersAndInputGradientsArePacked) {
     return backend->packs(graph, node_of(graph, op)).size();
   };
   EXPECT_EQ(packs("first_layer", "conv2d"), 1u);
-  EXPECT_EQ(packs("middle_layer", "conv2d"), 0u);
-  EXPECT_EQ(packs("middle_layer", "conv2d_grad_input"), 1u);
+  EXPECT_EQ(packs("even_kernel", "conv2d"), 0u);
+  EXPECT_EQ(packs("even_kernel", "conv2d_grad_input"), 1u);
   EXPECT_EQ(packs("middle_layer", "conv2d_grad_kernel"), 0u);
   EXPECT_EQ(packs("wide", "dense"), 0u);
   EXPECT_EQ(packs("wide", "dense_grad_input"), 0u);
@@ -195,14 +196,54 @@ TEST(OnednnPacks, LayoutsDoNotDependOnTheBatch) {
 
 TEST(OnednnPacks, AnotherKernelSetsLayoutIsRefused) {
   const auto backend = make_onednn(1);
-  Graph mine = prepared(*backend, graph_named("middle_layer"));
-  const NodeId pack = node_of(mine, "pack");
-  ASSERT_TRUE(pack.valid());
-  std::string layout = mine.node(pack).attributes.get_string("layout");
-  layout[layout.find(":b") + 2] = '8';  // blocks of 8 or 86 in the place of 16
-  mine.node(pack).attributes.set("layout", layout);
-  test::expect_error(ErrorKind::kModel, "for this kernel set",
-                     [&] { run_graph(*backend, mine, 2); });
+  const auto expect_refused = [&](std::string_view name, std::string_view before,
+                                  std::string_view change) {
+    SCOPED_TRACE(name);
+    Graph mine = prepared(*backend, graph_named(name));
+    const NodeId pack = node_of(mine, "pack");
+    ASSERT_TRUE(pack.valid());
+    std::string layout = mine.node(pack).attributes.get_string("layout");
+    const size_t at = layout.find(before);
+    ASSERT_NE(at, std::string::npos) << layout;
+    layout.replace(at + before.size(), 1, change);
+    mine.node(pack).attributes.set("layout", layout);
+    test::expect_error(ErrorKind::kModel, "Make the graph again for",
+                       [&] { run_graph(*backend, mine, 2); });
+  };
+  expect_refused("even_kernel", ":b", "8");  // blocks of 8 or 86 in the place of 16
+  if (backend->packs(graph_named("tiled_odd"), node_of(graph_named("tiled_odd"), "conv2d"))
+          .empty()) {
+    GTEST_SKIP() << "no windows are tiled here";
+  }
+  for (const char* change : {"", "8", "-3", "99999999999999999999"}) {
+    expect_refused("tiled_odd", ":c", change);
+    expect_refused("tiled_odd", ":panel", change);
+  }
+  expect_refused("tiled_odd", "winograd", ":f3");
+}
+
+// Neither threads nor the samples of a call change what a tile is computed to.
+TEST(OnednnTiles, HaveTheSameBitsInAnyChunk) {
+  constexpr int64_t kBatch = 5;
+  for (const char* name : {"tiled_pieces", "tiled_odd", "tiled_unevenly", "tiled_small",
+                           "tiled_large", "pooled_tiles", "pooled_odd_tiles"}) {
+    SCOPED_TRACE(name);
+    const auto first = make_onednn(1, 1);
+    const Graph mine = prepared(*first, graph_named(name));
+    const std::vector<Buffer> expected = run_graph(*first, mine, kBatch);
+    for (int threads : {1, 2, 3, 7}) {
+      for (int64_t cap : {1, 2, 4}) {
+        const auto backend = make_onednn(threads, cap);
+        const std::vector<Buffer> actual = run_graph(*backend, mine, kBatch);
+        for (size_t i = 0; i < mine.values.size(); ++i) {
+          const graph::Value& value = mine.values[i];
+          if (value.kind != graph::ValueKind::kNode || !value.type.shape.has_batch()) continue;
+          EXPECT_EQ(std::memcmp(actual[i].data(), expected[i].data(), expected[i].size()), 0)
+              << value.name << ", " << threads << " threads, blocks of " << cap;
+        }
+      }
+    }
+  }
 }
 
 // A tail that the library has no fast kernel for runs as a full block, in scratch.

@@ -22,6 +22,10 @@ CpuKernel make_channels(const NodeFacts& facts, const CpuOptions& options);
 CpuKernel make_channel_groups(const NodeFacts& facts, const CpuOptions& options);
 // conv2d_pool_grad_kernel and conv2d_pool_grad_input, undilated.
 CpuKernel make_conv_pool(const NodeFacts& facts, const CpuOptions& options);
+// conv2d, conv2d_pool and conv2d_grad_input of 3 × 3 windows (winograd.h).
+CpuKernel make_winograd(const NodeFacts& facts, const CpuOptions& options);
+// conv2d_grad_kernel of 3 × 3 windows (winograd.h).
+CpuKernel make_winograd_kernel_grad(const NodeFacts& facts, const CpuOptions& options);
 // conv2d_grad_kernel (kernel_grad.h).
 CpuKernel make_kernel_grad(const NodeFacts& facts, const CpuOptions& options);
 // lstm, gru, simple_rnn and their gradients.

@@ -6,6 +6,7 @@
 
 #include "backend/box.h"
 #include "backend/cpu/families.h"
+#include "backend/cpu/winograd.h"
 #include "backend/reference/reference.h"
 #include "graph/op.h"
 
@@ -40,6 +41,9 @@ constexpr int64_t kRecurrentRows = 8;
 constexpr double kCallBytes = 8 << 20;
 // Rows of a call over which the weights of many classes are read and their gradient is written.
 constexpr int64_t kClassifierRows = 512;
+
+// Tiles of a call that each thread multiplies by the weights it reads (cpu/winograd.h).
+constexpr int64_t kTilesPerThread = 48;
 
 enum class Weight : uint8_t { kLight, kDense, kConvolution, kRecurrent };
 
@@ -103,6 +107,7 @@ int64_t power_within(int64_t extent, double bytes_each, double limit) {
 
 Blocks::Blocks(const CpuInfo& cpu, const KernelSetOptions& options)
     : options_(options),
+      cpu_options_{cpu::isa_of(cpu.isa), options.threads},
       caches_bytes_(static_cast<double>(cpu.l2_bytes.count()) * options.threads),
       last_cache_bytes_(static_cast<double>(cpu.l3_bytes.count())),
       pieces_from_(cpu::isa_of(cpu.isa) == cpu::Isa::kAvx512
@@ -114,6 +119,7 @@ int64_t Blocks::preferred_convolution(const Graph& graph, NodeId node) const {
   const double bytes = sample_bytes(graph, node);
   int64_t extent = power_from(kFlopsPerThread * options_.threads / flops);
   extent = power_within(extent, bytes, caches_bytes_ / 2);
+  extent = std::max(extent, winograd_samples(graph, node));
   if (!graph.node(node).op->name().ends_with("_grad_kernel")) return extent;
   const graph::ValueType& kernel = graph.value(graph.node(node).outputs[0]).type;
   const auto sum_bytes = static_cast<double>(tensor_bytes(kernel.dtype, kernel.shape, 1).count());
@@ -123,6 +129,19 @@ int64_t Blocks::preferred_convolution(const Graph& graph, NodeId node) const {
   const double sample_seconds = flops / (kFlopsPerSecond * options_.threads);
   const int64_t wanted = power_from(add_seconds / (kAddShare * sample_seconds));
   return std::max(extent, power_within(wanted, bytes, kWeightGradientCallBytes));
+}
+
+int64_t Blocks::winograd_samples(const Graph& graph, NodeId node) const {
+  const std::string_view op = graph.node(node).op->name();
+  if (op != "conv2d" && op != "conv2d_pool" && op != "conv2d_grad_input") return 1;
+  std::vector<int64_t> extents;
+  for (const graph::Axis& axis : axes_of(graph, node)) {
+    extents.push_back(axis.extent.of_batch ? 1 : axis.extent.count);
+  }
+  const cpu::NodeFacts facts = cpu::node_facts(graph, node, 1, extents, {});
+  if (!cpu::read_winograd(facts, cpu_options_)) return 1;
+  const auto tiles = static_cast<double>(cpu::winograd_images(facts).tiles());
+  return power_from(static_cast<double>(kTilesPerThread * options_.threads) / tiles);
 }
 
 int64_t Blocks::preferred_dense(const Graph& graph, NodeId node) const {

@@ -5,7 +5,8 @@
 // Four kinds of nodes, by what decides their batch extent (numbers: docs/design/0002-kernel-sets):
 //
 //   convolutions   enough work in a call to hide its start, operands within half of the L2 caches
-//                  together; a weight gradient also enough to hide the pass that adds it up
+//                  together; a weight gradient also enough to hide the pass that adds it up, and
+//                  Winograd's products enough tiles to reuse the weights
 //   dense layers   16 to 128 rows to reuse the weights, fewer where a row is long
 //   recurrences    8 samples a thread, which share each weight that a step reads, within 8 MiB
 //   all others     operands of a call within half of the L2 caches
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "backend/backends.h"
+#include "backend/cpu/cpu_kernels.h"
 #include "base/cpu.h"
 #include "graph/kernel_catalog.h"
 
@@ -54,6 +56,8 @@ class Blocks {
   graph::Block find_block(const graph::Graph& graph, graph::NodeId node) const;
   int64_t preferred(const graph::Graph& graph, graph::NodeId node) const;
   int64_t preferred_convolution(const graph::Graph& graph, graph::NodeId node) const;
+  // Samples that fill a chunk of Winograd's tiles for each thread; 1: others' products.
+  int64_t winograd_samples(const graph::Graph& graph, graph::NodeId node) const;
   int64_t preferred_dense(const graph::Graph& graph, graph::NodeId node) const;
   int64_t preferred_recurrent(const graph::Graph& graph, graph::NodeId node) const;
   // At most the extents of the heavy nodes above.
@@ -62,6 +66,7 @@ class Blocks {
                        Ceilings& known) const;
 
   KernelSetOptions options_;
+  cpu::CpuOptions cpu_options_;
   double caches_bytes_;      // L2 of all threads together
   double last_cache_bytes_;  // L3
   int64_t pieces_from_;      // units from which dense layers are packed_dense's; 0: none

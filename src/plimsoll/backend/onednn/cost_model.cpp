@@ -5,6 +5,7 @@
 
 #include "backend/cpu/node_facts.h"
 #include "backend/cpu/threads.h"
+#include "backend/cpu/winograd.h"
 
 namespace plimsoll::backend::onednn {
 namespace {
@@ -50,6 +51,9 @@ double efficiency(std::string_view op, double channels) {
   return 0.05;  // maps and sums: traffic decides, but for functions such as tanh
 }
 
+// How many times as fast Winograd's products are as those that they stand for.
+constexpr double kWinogradRate = 1.65;
+
 // Dense layers, convolutions and their gradients, whose first two operands are the factors.
 bool multiplies_bfloat16(const cpu::NodeFacts& facts) {
   if (!facts.op().starts_with("conv2d") && !facts.op().starts_with("dense")) return false;
@@ -62,7 +66,8 @@ CostModel::CostModel(const CpuInfo& cpu, int threads)
     : flops_per_thread_(kOtherFlopsPerSecond),
       last_cache_bytes_(
           static_cast<double>(std::max(cpu.l3_bytes, cpu.l2_bytes * threads).count())),
-      threads_(threads) {
+      threads_(threads),
+      options_{cpu::isa_of(cpu.isa), threads} {
   for (const IsaRate& rate : kIsaRates) {
     if (rate.isa != cpu.isa) continue;
     flops_per_thread_ = rate.flops_per_second;
@@ -103,6 +108,7 @@ double CostModel::seconds(const graph::Graph& graph, graph::NodeId node, int64_t
       bytes > last_cache_bytes_ / 2 ? kMemoryBytesPerSecond : kCacheBytesPerSecond * threads;
   double rate = flops_per_thread_ * efficiency(facts.op(), channels) * threads;
   if (multiplies_bfloat16(facts)) rate *= narrow_;
+  if (cpu::read_winograd(facts, options_)) rate *= kWinogradRate;
   const double arithmetic = flops / rate;
   return kSecondsPerCall + (team ? kSecondsPerTeam : 0.0) + std::max(arithmetic, bytes / bandwidth);
 }

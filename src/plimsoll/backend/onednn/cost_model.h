@@ -5,6 +5,7 @@
 // They decide between plans and never change a result. Rates are per instruction set and operator
 // family, measured by bench/step_kernels (docs/design/0002-kernel-sets.md has the numbers).
 
+#include "backend/cpu/cpu_kernels.h"
 #include "base/cpu.h"
 #include "graph/kernel_catalog.h"
 
@@ -26,6 +27,7 @@ class CostModel {
   double narrow_ = 1.0;
   double last_cache_bytes_;
   int threads_;
+  cpu::CpuOptions options_;
 };
 
 }  // namespace plimsoll::backend::onednn

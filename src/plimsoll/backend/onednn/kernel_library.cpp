@@ -7,6 +7,7 @@
 #include "backend/cpu/few_channels.h"
 #include "backend/cpu/kernel_grad.h"
 #include "backend/cpu/widened.h"
+#include "backend/cpu/winograd.h"
 #include "backend/reference/reference.h"
 #include "backend/row_block.h"
 #include "base/error.h"
@@ -105,18 +106,32 @@ bool sums_rows_of_several(std::span<const graph::Axis> axes, std::span<const int
 
 bool is_pack(const cpu::NodeFacts& facts) { return facts.op() == "pack"; }
 
-std::unique_ptr<Kernel> make_pack(const cpu::NodeFacts& facts, int threads) {
-  const PackedLayout layout = parse_packed_layout(facts.attributes.get_string("layout"));
+// Throws kModel unless the node packs so many elements to so many bytes.
+void check_pack(const cpu::NodeFacts& facts, int64_t elements, Bytes bytes, DType dtype) {
+  if (elements == facts.input_elements(0) && bytes.count() == facts.output_elements(0) &&
+      facts.inputs[0].dtype == dtype) {
+    return;
+  }
+  throw Error(ErrorKind::kModel, facts.node->name + ": expected weights and bytes of layout " +
+                                     facts.attributes.get_string("layout") + ", received " +
+                                     to_string(facts.inputs[0].shape) + " and " +
+                                     std::to_string(facts.output_elements(0)) +
+                                     " bytes. Make the graph again for this kernel set.");
+}
+
+std::unique_ptr<Kernel> make_pack(const cpu::NodeFacts& facts, const cpu::CpuOptions& options) {
+  const std::string name = facts.attributes.get_string("layout");
+  if (cpu::is_winograd(name)) {
+    const cpu::WinogradWeights weights = cpu::parse_winograd(name, options);
+    check_pack(facts, 9 * weights.channels * weights.filters, weights.bytes(), DType::kFloat32);
+    return cpu::make_winograd_pack(weights, options).kernel;
+  }
+  const PackedLayout layout = parse_packed_layout(name);
   int64_t elements = 1;
   for (int64_t dim : layout.dims) elements *= dim;
-  if (elements != facts.input_elements(0) || layout.bytes().count() != facts.output_elements(0) ||
-      facts.inputs[0].dtype != (layout.element_bytes == 2 ? DType::kBFloat16 : DType::kFloat32)) {
-    throw Error(ErrorKind::kModel, facts.node->name + ": expected weights and bytes of layout " +
-                                       print(layout) + ", received " +
-                                       to_string(facts.inputs[0].shape) + " and " +
-                                       std::to_string(facts.output_elements(0)) +
-                                       " bytes. Make the graph again for this kernel set.");
-  }
+  const int threads = options.threads;
+  check_pack(facts, elements, layout.bytes(),
+             layout.element_bytes == 2 ? DType::kBFloat16 : DType::kFloat32);
   const bool narrow = layout.element_bytes == 2;
   return cpu::kernel_of([mover = WeightMover(layout, threads), narrow](const KernelCall& call) {
            if (narrow) {
@@ -168,7 +183,7 @@ std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId
     return std::nullopt;
   }
   if (facts.cut_inside_samples() || cpu::read_packed_dense(facts, options_) ||
-      cpu::read_kernel_grad(facts, options_)) {
+      cpu::read_kernel_grad(facts, options_) || cpu::read_winograd(facts, options_)) {
     return std::nullopt;
   }
   // Of bfloat16 the vendor's are faster, but where tiles find a first layer's few numbers too few.
@@ -265,15 +280,22 @@ bool KernelLibrary::row_exact(const Graph& graph, NodeId node, int axis) const {
   return reference_row_exact(graph, node, axis);
 }
 
-std::optional<PackedLayout> KernelLibrary::wanted_layout(const Graph& graph, NodeId node) const {
+std::optional<KernelLibrary::WantedLayout> KernelLibrary::wanted_layout(const Graph& graph,
+                                                                        NodeId node) const {
   const graph::Block block = blocks_.block(graph, node);
   // Any batch that holds a full block will do.
   const int64_t batch = block.empty() || block[0] == graph::kWholeAxis ? 1 : block[0];
   const std::vector<int64_t> extents = concrete_block(graph, node, block, batch);
-  auto c = convolution(graph, node, cpu::block_facts(graph, node, batch, extents, {}, {}));
+  const cpu::NodeFacts facts = cpu::block_facts(graph, node, batch, extents, {}, {});
+  if (facts.op() != "conv2d_grad_kernel" && cpu::read_winograd(facts, options_)) {
+    const cpu::WinogradWeights weights = cpu::winograd_weights(facts, options_);
+    return WantedLayout{print(weights), weights.bytes()};
+  }
+  auto c = convolution(graph, node, facts);
   if (!c) return std::nullopt;
   c->model_rows = model_rows(graph, node, batch);
-  return convolutions_.wanted_layout(*c);
+  const auto layout = convolutions_.wanted_layout(*c);
+  return layout ? std::optional(WantedLayout{print(*layout), layout->bytes()}) : std::nullopt;
 }
 
 void KernelLibrary::add_keys(const Graph& graph, NodeId node, int64_t batch,
@@ -324,7 +346,7 @@ std::vector<std::string> KernelLibrary::primitive_keys(const Graph& graph, NodeI
 
 std::unique_ptr<Kernel> KernelLibrary::make_dense(const KernelRequest& request) const {
   const cpu::NodeFacts facts = facts_of(request);
-  if (is_pack(facts)) return make_pack(facts, options_.threads);
+  if (is_pack(facts)) return make_pack(facts, options_);
   if (auto own = make_own(request, facts)) return own;
   if (const auto wide = widened(facts)) {
     if (auto own = make_own(cpu::widened_request(request), *wide)) {
@@ -334,21 +356,26 @@ std::unique_ptr<Kernel> KernelLibrary::make_dense(const KernelRequest& request) 
   return delegated(make_reference_kernel(request));
 }
 
+// The weight of a graph that was read lies as this kernel set wants it, or is plain.
+void KernelLibrary::check_packed(const KernelRequest& request, const cpu::NodeFacts& facts) const {
+  if (!facts.op().starts_with("conv2d") || facts.inputs.size() < 2 ||
+      facts.inputs[1].dtype != DType::kOpaque) {
+    return;
+  }
+  const auto wanted = wanted_layout(request.graph, request.node);
+  const std::string received = layout_of(request.graph, request.node, 1);
+  if (wanted && wanted->name == received) return;
+  throw Error(ErrorKind::kModel, facts.node->name + ": expected a weight packed as " +
+                                     (wanted ? wanted->name : std::string("nothing but plain")) +
+                                     ", received one packed as \"" + received +
+                                     "\". Make the graph again for this kernel set.");
+}
+
 std::unique_ptr<Kernel> KernelLibrary::make_own(const KernelRequest& request,
                                                 const cpu::NodeFacts& facts) const {
+  check_packed(request, facts);
   if (const auto c = convolution(request.graph, request.node, facts)) {
     PLIMSOLL_CHECK(cpu::is_dense(request), facts.node->name + ": operands with gaps");
-    if (c->packed) {
-      const auto wanted = wanted_layout(request.graph, request.node);
-      const std::string received = layout_of(request.graph, request.node, 1);
-      if (!wanted || print(*wanted) != received) {
-        throw Error(ErrorKind::kModel,
-                    facts.node->name + ": expected a weight packed as " +
-                        (wanted ? print(*wanted) : std::string("nothing but plain")) +
-                        ", received one packed as \"" + received +
-                        "\". Make the graph again for this kernel set.");
-      }
-    }
     return convolutions_.make(*c, options_.isa);
   }
   if (const auto d = dense(facts)) {

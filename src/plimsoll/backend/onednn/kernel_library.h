@@ -4,6 +4,8 @@
 //
 //   conv2d, its gradients            the vendor        float32; bfloat16 where it is multiplied in
 //                                                      pairs
+//   conv2d of 3 × 3 windows without strides, 16 channels or more, and its gradients
+//                                    our own           float32
 //   conv2d_grad_kernel of 8 channels and 12 filters or more, undivided (without AVX-512: of 3); the
 //   gradient through strided single points; without AVX-512 all of single points
 //                                    our own           the same
@@ -55,14 +57,19 @@ class KernelLibrary {
   // Keys of the vendor's primitives that the node's kernels run at block and tail.
   std::vector<std::string> primitive_keys(const graph::Graph& graph, graph::NodeId node,
                                           int64_t batch) const;
-  // The layout that the node wants its weight packed to.
-  std::optional<PackedLayout> wanted_layout(const graph::Graph& graph, graph::NodeId node) const;
+  // The form that the node wants its weight packed to: its name, and what it takes.
+  struct WantedLayout {
+    std::string name;
+    Bytes bytes;
+  };
+  std::optional<WantedLayout> wanted_layout(const graph::Graph& graph, graph::NodeId node) const;
 
  private:
   // Of operands without gaps.
   std::unique_ptr<Kernel> make_dense(const KernelRequest& request) const;
   // A kernel that is not the reference's, and its scratch; none: there is none for these types.
   std::unique_ptr<Kernel> make_own(const KernelRequest& request, const cpu::NodeFacts& facts) const;
+  void check_packed(const KernelRequest& request, const cpu::NodeFacts& facts) const;
   std::optional<Bytes> own_scratch(const graph::Graph& graph, graph::NodeId node,
                                    const cpu::NodeFacts& facts) const;
   std::optional<Dense> dense(const cpu::NodeFacts& facts) const;

@@ -22,7 +22,7 @@ KernelSetOptions resolved(KernelSetOptions options, const CpuInfo& cpu) {
 // Counts up with every change that gives other bits than before: of our own kernels, of their
 // boxes, of what the vendor's primitives are asked for. Checkpoints and plans of another revision
 // say so.
-constexpr int kRevision = 7;
+constexpr int kRevision = 8;
 
 // All that kernels and boxes depend on beside the options.
 std::string backend_id(const CpuInfo& cpu) {
@@ -91,9 +91,9 @@ class Onednn final : public Backend {
             .dense_update_rows = 512};
   }
   std::vector<ops::PackOffer> packs(const Graph& graph, NodeId node) const override {
-    const std::optional<PackedLayout> layout = library_.wanted_layout(graph, node);
+    const auto layout = library_.wanted_layout(graph, node);
     if (!layout) return {};
-    return {{.input = 1, .layout = print(*layout), .bytes = layout->bytes()}};
+    return {{.input = 1, .layout = layout->name, .bytes = layout->bytes}};
   }
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) override {
     return library_.make(request);

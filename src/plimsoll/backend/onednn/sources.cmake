@@ -23,7 +23,9 @@ set(onednn_loops
     cpu/tiled_kernel_grad.cpp
     cpu/tiled_pool_loops.cpp
     cpu/tiled_product.cpp
-    cpu/transposed_dense.cpp)
+    cpu/transposed_dense.cpp
+    cpu/winograd.cpp
+    cpu/winograd_kernel_grad.cpp)
 set(onednn_sources
     cpu/attention.cpp
     cpu/cpu_kernels.cpp
