@@ -9,7 +9,7 @@ import numpy as np
 from batch_norm_network import loss, network
 from harness import Case, read_keras, run_plimsoll, save_case
 
-BATCH, STEPS = 64, 20
+BATCH, STEPS = 256, 10
 
 
 def train_in_keras(case: Case, weights: list[np.ndarray], slices: int) -> np.ndarray:

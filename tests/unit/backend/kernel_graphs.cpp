@@ -234,8 +234,8 @@ std::vector<KernelGraph> convolution_graphs(bool mixed) {
       // odd sizes; padding on one side; more tiles than a chunk has.
       {"tiled_pieces", 9, 150, 72, 3, 1, 1, 1, same, true, true},
       {"tiled_odd", 11, 21, 45, 3, 1, 1, 1, none, true, false},
-      {"tiled_unevenly", 8, 90, 24, 3, 1, 1, 1, {2, 0, 1, 2}, false, true},
-      {"tiled_small", 6, 64, 64, 3, 1, 1, 1, none, true, false},
+      {"tiled_unevenly", 9, 90, 24, 3, 1, 1, 1, {2, 0, 1, 2}, false, true},
+      {"tiled_small", 9, 64, 64, 3, 1, 1, 1, none, true, false},
       {"tiled_large", 40, 16, 32, 3, 1, 1, 1, same, false, false},
   };
   std::vector<KernelGraph> graphs;
@@ -300,7 +300,7 @@ std::vector<KernelGraph> loop_graphs() {
           // The result of one image is more than what is pooled at once.
           {"pooled_large", pooled_graph({64, 16, 64, none})},
           {"pooled_tiles", pooled_graph({27, 140, 40, {1, 1, 1, 1}})},
-          {"pooled_odd_tiles", pooled_graph({12, 19, 61, {0, 1, 2, 0}, 3, 1, false})},
+          {"pooled_odd_tiles", pooled_graph({16, 19, 61, {0, 1, 2, 0}, 3, 1, false})},
           {"pooled_other_windows", pooled_graph({15, 32, 32, none, 3, 1, true, 3})},
           {"normalization", normalization_graph(32)},
           {"normalization_odd", normalization_graph(11)},

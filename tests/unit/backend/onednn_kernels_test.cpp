@@ -11,6 +11,8 @@
 #include "backend/cpu/dense_shape.h"
 #include "backend/region.h"
 #include "ops/evaluate.h"
+#include "ops/fuse/fuse.h"
+#include "ops/registry.h"
 #include "unit/backend/kernel_graphs.h"
 #include "unit/base/expect_error.h"
 
@@ -222,26 +224,71 @@ TEST(OnednnPacks, AnotherKernelSetsLayoutIsRefused) {
   expect_refused("tiled_odd", "winograd", ":f3");
 }
 
-// Neither threads nor the samples of a call change what a tile is computed to.
+constexpr const char* kTiled[] = {"tiled_pieces", "tiled_odd",    "tiled_unevenly",  "tiled_small",
+                                  "tiled_large",  "pooled_tiles", "pooled_odd_tiles"};
+
+// Of values that have samples, or of gradients to kernels.
+void expect_same_bytes(const Graph& graph, bool batched, const std::vector<Buffer>& actual,
+                       const std::vector<Buffer>& expected) {
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const graph::Value& value = graph.values[i];
+    if (value.kind != graph::ValueKind::kNode || value.type.shape.has_batch() != batched) continue;
+    if (!batched && graph.node(value.producer).op->name() != "conv2d_grad_kernel") continue;
+    EXPECT_EQ(std::memcmp(actual[i].data(), expected[i].data(), expected[i].size()), 0)
+        << value.name;
+  }
+}
+
+// Neither threads nor the samples of a call change what a tile is computed to, nor threads a sum
+// over the same blocks.
 TEST(OnednnTiles, HaveTheSameBitsInAnyChunk) {
   constexpr int64_t kBatch = 5;
-  for (const char* name : {"tiled_pieces", "tiled_odd", "tiled_unevenly", "tiled_small",
-                           "tiled_large", "pooled_tiles", "pooled_odd_tiles"}) {
+  for (const char* name : kTiled) {
     SCOPED_TRACE(name);
-    const auto first = make_onednn(1, 1);
-    const Graph mine = prepared(*first, graph_named(name));
-    const std::vector<Buffer> expected = run_graph(*first, mine, kBatch);
-    for (int threads : {1, 2, 3, 7}) {
-      for (int64_t cap : {1, 2, 4}) {
-        const auto backend = make_onednn(threads, cap);
-        const std::vector<Buffer> actual = run_graph(*backend, mine, kBatch);
-        for (size_t i = 0; i < mine.values.size(); ++i) {
-          const graph::Value& value = mine.values[i];
-          if (value.kind != graph::ValueKind::kNode || !value.type.shape.has_batch()) continue;
-          EXPECT_EQ(std::memcmp(actual[i].data(), expected[i].data(), expected[i].size()), 0)
-              << value.name << ", " << threads << " threads, blocks of " << cap;
-        }
+    const Graph mine = prepared(*make_onednn(1, 1), graph_named(name));
+    const std::vector<Buffer> expected = run_graph(*make_onednn(1, 1), mine, kBatch);
+    for (int64_t cap : {1, 2, 4}) {
+      for (int threads : {1, 2, 3, 7, 16}) {
+        SCOPED_TRACE(std::to_string(threads) + " threads, blocks of " + std::to_string(cap));
+        const std::vector<Buffer> actual = run_graph(*make_onednn(threads, cap), mine, kBatch);
+        expect_same_bytes(mine, true, actual, expected);
+        if (cap == 1) expect_same_bytes(mine, false, actual, expected);
       }
+    }
+  }
+}
+
+// The weights' form may come with them or be made in the call.
+TEST(OnednnTiles, HaveTheSameBitsWithPlainWeights) {
+  const auto backend = make_onednn(2, 2);
+  for (const char* name : kTiled) {
+    SCOPED_TRACE(name);
+    const Graph packed = prepared(*backend, graph_named(name));
+    const Graph plain = ops::fuse(graph_named(name), ops::registry(), backend->offers(), 1);
+    const std::vector<Buffer> with = run_graph(*backend, packed, 3);
+    const std::vector<Buffer> without = run_graph(*backend, plain, 3);
+    for (size_t i = 0; i < plain.values.size(); ++i) {
+      const graph::ValueId same = graph::find_value(packed, plain.values[i].name);
+      ASSERT_TRUE(same.valid());
+      EXPECT_TRUE(with[same.index()].same_contents(without[i])) << plain.values[i].name;
+    }
+  }
+}
+
+// Rows of an image are tiled from the block's first one.
+TEST(OnednnTiles, AgreeWithTheReferenceInBlocksOfRows) {
+  constexpr int64_t kBatch = 2;
+  const auto reference = backend::make_backend("reference", {});
+  for (const char* name : {"tiled_pieces", "tiled_odd", "tiled_unevenly", "tiled_large"}) {
+    SCOPED_TRACE(name);
+    const std::vector<Buffer> expected = run_graph(*reference, graph_named(name), kBatch);
+    for (int64_t rows : {1, 2, 4, 8}) {
+      backend::KernelSetOptions options;
+      options.threads = 2;
+      options.caps.emplace_back("rows", rows);
+      const auto backend = backend::make_backend("onednn", options);
+      const Graph mine = prepared(*backend, graph_named(name));
+      expect_close(mine, run_graph(*backend, mine, kBatch), graph_named(name), expected, 2e-5);
     }
   }
 }

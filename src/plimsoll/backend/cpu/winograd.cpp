@@ -16,9 +16,8 @@ namespace {
 
 // With fewer channels the transformations take as long as the products that they save.
 constexpr int64_t kLeastChannels = 16;
-// Smaller images: tiles are mostly what lies outside of them, and are too few for a sum.
-constexpr int64_t kLeastColumns = 4;
-constexpr int64_t kLeastColumnsToKernel = 5;
+// Of smaller images tiles reach beyond the edges, and are too few to pay for the weights' form.
+constexpr int64_t kLeastColumns = 7;
 constexpr double kFlopsWorthATeam = 1e6;
 
 bool is_3x3(const ops::Window& w) { return w.size == 3 && w.stride == 1 && w.dilation == 1; }
@@ -64,7 +63,7 @@ class WinogradConvolution {
         relu_(goes_forward(facts) && facts.attributes.get_string("activation", "linear") == "relu"),
         pools_(pools(facts)),
         tiles_(facts.samples() * facts.inputs[0].shape[0].count * images_.tiles()) {
-    const double flops = 8.0 * kWinogradProducts / 4 * static_cast<double>(tiles_) *
+    const double flops = 2.0 * kWinogradProducts * static_cast<double>(tiles_) *
                          static_cast<double>(images_.channels * images_.filters);
     const int64_t threads = flops < kFlopsWorthATeam ? 1 : threads_;
     const int64_t turns = (tiles_ + kWinogradTiles * threads - 1) / (kWinogradTiles * threads);
@@ -138,26 +137,24 @@ constexpr int64_t kMostUnits = int64_t{1} << 24;  // of a layout that comes from
 
 }  // namespace
 
-std::optional<ops::Conv2dGeometry> read_winograd(const NodeFacts& facts,
-                                                 const CpuOptions& options) {
+bool is_winograd_node(const NodeFacts& facts, const CpuOptions& options) {
   if (!kHasVariants || options.isa == Isa::kGeneric || facts.cut_inside_samples()) {
-    return std::nullopt;
+    return false;
   }
   const bool to_kernel = facts.op() == "conv2d_grad_kernel";
-  if (!goes_forward(facts) && !goes_to_source(facts) && !to_kernel) return std::nullopt;
-  if (facts.inputs[0].dtype != DType::kFloat32) return std::nullopt;
+  if (!goes_forward(facts) && !goes_to_source(facts) && !to_kernel) return false;
+  if (facts.inputs[0].dtype != DType::kFloat32) return false;
   const DType second = facts.inputs[1].dtype;
-  if (second != DType::kFloat32 && (to_kernel || second != DType::kOpaque)) return std::nullopt;
-  if (pools(facts) && !pools_2x2(facts)) return std::nullopt;
+  if (second != DType::kFloat32 && (to_kernel || second != DType::kOpaque)) return false;
+  if (pools(facts) && !pools_2x2(facts)) return false;
   const ops::Conv2dGeometry g = geometry_of(facts);
-  if (!is_3x3(g.rows()) || !is_3x3(g.columns()) || g.groups != 1) return std::nullopt;
-  if (g.channels < kLeastChannels || g.filters < kLeastChannels) return std::nullopt;
+  if (!is_3x3(g.rows()) || !is_3x3(g.columns()) || g.groups != 1) return false;
+  if (g.channels < kLeastChannels || g.filters < kLeastChannels) return false;
   if (!fills_panels(goes_to_source(facts) ? g.channels : g.filters, panel_of(options)))
-    return std::nullopt;
-  // Rows may be a block's, and what computes a node does not depend on those.
-  const int64_t least_columns = to_kernel ? kLeastColumnsToKernel : kLeastColumns;
+    return false;
+  // Rows may be a block's: what computes a node does not depend on them.
   const WinogradImages images = winograd_images(facts);
-  return images.columns >= least_columns && images.rows > 0 ? std::optional(g) : std::nullopt;
+  return images.columns >= kLeastColumns && images.rows > 0;
 }
 
 WinogradImages winograd_images(const NodeFacts& facts) {
@@ -229,7 +226,7 @@ CpuKernel make_winograd_pack(const WinogradWeights& weights, const CpuOptions& o
 
 CpuKernel make_winograd(const NodeFacts& facts, const CpuOptions& options) {
   if (facts.op() == "conv2d_grad_kernel") return {};
-  if (!read_winograd(facts, options)) return {};
+  if (!is_winograd_node(facts, options)) return {};
   const WinogradConvolution kernel(facts, options);
   return kernel_of([kernel](const KernelCall& call) { kernel.run(call); }, kernel.scratch());
 }

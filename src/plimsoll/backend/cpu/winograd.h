@@ -15,18 +15,16 @@
 // In front of a pooling a tile is a window of it, so the convolution's result is nowhere in memory.
 //
 // Tiles are counted from an image's first output, so an output has the same bits whatever tiles are
-// computed with it. Of a source that is not finite, the four outputs of a tile may all be not a
-// number where the reference has one.
+// computed with it. What an output's window does not hold does not reach it; where the reference
+// has an infinity there may be a number that is not one.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/node_facts.h"
 #include "base/bytes.h"
-#include "ops/conv2d.h"
 
 namespace plimsoll::backend::cpu {
 
@@ -44,12 +42,13 @@ struct WinogradImages {
   int64_t tiles() const { return tile_rows() * tile_columns(); }  // of an image
 };
 
-// nullopt: another operator (conv2d, its gradients, conv2d_pool), other windows, strides, groups,
-// types than float32, no vectors, or so few channels or filters that it would not pay. A packed
-// weight is in the form that winograd_weights says.
-std::optional<ops::Conv2dGeometry> read_winograd(const NodeFacts& facts, const CpuOptions& options);
+// Whether a conv2d, one of its gradients or a conv2d_pool is computed here: 3 × 3 windows, strides
+// and dilation of 1, no groups, windows of 2 × 2 side by side where it pools; float32, and for the
+// weight the form that winograd_weights says; vectors; and so many channels, filters and columns
+// that it pays. The same for all blocks of a node.
+bool is_winograd_node(const NodeFacts& facts, const CpuOptions& options);
 
-// Of what read_winograd has answered; the outputs of a conv2d_pool are those that are pooled, of a
+// Of such a node; the outputs of a conv2d_pool are those that are pooled, of a
 // conv2d_grad_kernel those that dy is of.
 WinogradImages winograd_images(const NodeFacts& facts);
 

@@ -10,24 +10,24 @@
 //   sums           [product][channel of the block][filter of the panel]
 //
 // An element is the sum of its chunks in order, each one chain of multiply-adds for each product.
-// How many tiles make a chunk follows from the shape alone: nothing depends on threads, which share
-// out channels and filters and never wait for each other. Both transforms are done again by each
-// thread that reads them.
+// How many tiles make a chunk follows from the call's shape: nothing depends on threads, which
+// share out channels and filters and never wait for each other. Both transforms are done again by
+// each thread that reads them.
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
 #include "backend/cpu/column_sums.h"
 #include "backend/cpu/families.h"
-#include "backend/cpu/winograd.h"
+#include "backend/cpu/kernel_grad_walk.h"
+#include "backend/cpu/winograd_chunk.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
 
-constexpr int64_t kLineFloats = 16;
-constexpr int64_t kPlaneGap = kLineFloats;  // planes a power of two apart share places in the cache
-constexpr int64_t kBlockChannels = 48;      // whole tiles of sums, whole vectors
+constexpr int64_t kPlaneGap =
+    WinogradScratch::kLine;             // planes a power of two apart share places in the cache
+constexpr int64_t kBlockChannels = 48;  // whole tiles of sums, whole vectors
 
 // What a thread adds to the kernel's gradient at once.
 struct WinogradGradChunk {
@@ -52,14 +52,13 @@ struct WinogradGradChunk {
 namespace plimsoll::backend::cpu {
 namespace {
 
-constexpr int64_t divided(int64_t count, int64_t by) { return (count + by - 1) / by; }
 constexpr int64_t in_whole(int64_t count, int64_t each) { return divided(count, each) * each; }
 
 // A slab of more saves little of transforming the source again for each.
 constexpr int64_t kSlabFilters = 128;
 // Transformed tiles of a chunk: of more, the gradient is added to more rarely.
-constexpr int64_t kChunkBytes = 2 << 20;
-constexpr int64_t kMostTiles = 256;
+constexpr int64_t kChunkBytes = 3 << 19;
+constexpr int64_t kMostTiles = 128;
 // A thread's share of channels begins at a multiple.
 constexpr int64_t kChannelGrain = 4;
 // Transforming a channel or a filter takes as long as so many of them in the products.
@@ -69,7 +68,7 @@ constexpr int64_t floats_of(int64_t tiles, int64_t columns) {
   return kWinogradProducts * (tiles * columns + kPlaneGap);
 }
 
-// Of the shape alone.
+// Of the call's shape.
 int64_t chunk_tiles(const WinogradImages& g, int64_t all_tiles) {
   const int64_t channels = std::min(in_whole(g.channels, 16), kBlockChannels);
   const int64_t filters = std::min(in_whole(g.filters, 32), kSlabFilters);
@@ -142,7 +141,9 @@ class WinogradKernelGrad {
   }
 
   // Scratch of a part, each in whole lines.
-  int64_t block() const { return std::min(in_whole(most_channels(), kLineFloats), kBlockChannels); }
+  int64_t block() const {
+    return std::min(in_whole(most_channels(), WinogradScratch::kLine), kBlockChannels);
+  }
   int64_t panels_floats() const {
     return slab_of(most_filters()) / panel_ * floats_of(tiles_, panel_);
   }
@@ -192,7 +193,7 @@ class WinogradKernelGrad {
 }  // namespace
 
 CpuKernel make_winograd_kernel_grad(const NodeFacts& facts, const CpuOptions& options) {
-  if (facts.op() != "conv2d_grad_kernel" || !read_winograd(facts, options)) return {};
+  if (facts.op() != "conv2d_grad_kernel" || !is_winograd_node(facts, options)) return {};
   const WinogradKernelGrad kernel(facts, options);
   return kernel_of([kernel](const KernelCall& call) { kernel.run(call); }, kernel.scratch());
 }

@@ -6,6 +6,7 @@
 
 #include "backend/box.h"
 #include "backend/cpu/families.h"
+#include "backend/cpu/widened.h"
 #include "backend/cpu/winograd.h"
 #include "backend/reference/reference.h"
 #include "graph/op.h"
@@ -42,8 +43,10 @@ constexpr double kCallBytes = 8 << 20;
 // Rows of a call over which the weights of many classes are read and their gradient is written.
 constexpr int64_t kClassifierRows = 512;
 
-// Tiles of a call that each thread multiplies by the weights it reads (cpu/winograd.h).
+// Tiles of a call that each thread multiplies by the weights it reads (cpu/winograd.h), and of how
+// many threads: what more of them would have needs memory for whole samples.
 constexpr int64_t kTilesPerThread = 48;
+constexpr int kMostTileThreads = 4;
 
 enum class Weight : uint8_t { kLight, kDense, kConvolution, kRecurrent };
 
@@ -107,7 +110,7 @@ int64_t power_within(int64_t extent, double bytes_each, double limit) {
 
 Blocks::Blocks(const CpuInfo& cpu, const KernelSetOptions& options)
     : options_(options),
-      cpu_options_{cpu::isa_of(cpu.isa), options.threads},
+      cpu_options_{cpu::isa_of(cpu.isa), options.threads, cpu::has_pairs(cpu.isa)},
       caches_bytes_(static_cast<double>(cpu.l2_bytes.count()) * options.threads),
       last_cache_bytes_(static_cast<double>(cpu.l3_bytes.count())),
       pieces_from_(cpu::isa_of(cpu.isa) == cpu::Isa::kAvx512
@@ -138,10 +141,12 @@ int64_t Blocks::winograd_samples(const Graph& graph, NodeId node) const {
   for (const graph::Axis& axis : axes_of(graph, node)) {
     extents.push_back(axis.extent.of_batch ? 1 : axis.extent.count);
   }
-  const cpu::NodeFacts facts = cpu::node_facts(graph, node, 1, extents, {});
-  if (!cpu::read_winograd(facts, cpu_options_)) return 1;
+  cpu::NodeFacts facts = cpu::node_facts(graph, node, 1, extents, {});
+  if (!cpu_options_.pairs && cpu::has_bfloat16(facts.inputs, facts.outputs)) cpu::widen(facts);
+  if (!cpu::is_winograd_node(facts, cpu_options_)) return 1;
+  const int threads = std::min(options_.threads, kMostTileThreads);
   const auto tiles = static_cast<double>(cpu::winograd_images(facts).tiles());
-  return power_from(static_cast<double>(kTilesPerThread * options_.threads) / tiles);
+  return power_from(static_cast<double>(kTilesPerThread * threads) / tiles);
 }
 
 int64_t Blocks::preferred_dense(const Graph& graph, NodeId node) const {

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/node_facts.h"
 #include "backend/cpu/threads.h"
+#include "backend/cpu/widened.h"
 #include "backend/cpu/winograd.h"
 
 namespace plimsoll::backend::onednn {
@@ -51,7 +52,8 @@ double efficiency(std::string_view op, double channels) {
   return 0.05;  // maps and sums: traffic decides, but for functions such as tanh
 }
 
-// How many times as fast Winograd's products are as those that they stand for.
+// How many times as fast Winograd's products are as those that they stand for
+// (docs/design/0019-winograd.md).
 constexpr double kWinogradRate = 1.65;
 
 // Dense layers, convolutions and their gradients, whose first two operands are the factors.
@@ -67,7 +69,7 @@ CostModel::CostModel(const CpuInfo& cpu, int threads)
       last_cache_bytes_(
           static_cast<double>(std::max(cpu.l3_bytes, cpu.l2_bytes * threads).count())),
       threads_(threads),
-      options_{cpu::isa_of(cpu.isa), threads} {
+      options_{cpu::isa_of(cpu.isa), threads, cpu::has_pairs(cpu.isa)} {
   for (const IsaRate& rate : kIsaRates) {
     if (rate.isa != cpu.isa) continue;
     flops_per_thread_ = rate.flops_per_second;
@@ -108,9 +110,17 @@ double CostModel::seconds(const graph::Graph& graph, graph::NodeId node, int64_t
       bytes > last_cache_bytes_ / 2 ? kMemoryBytesPerSecond : kCacheBytesPerSecond * threads;
   double rate = flops_per_thread_ * efficiency(facts.op(), channels) * threads;
   if (multiplies_bfloat16(facts)) rate *= narrow_;
-  if (cpu::read_winograd(facts, options_)) rate *= kWinogradRate;
+  if (is_winograd(graph, node, batch, extents)) rate *= kWinogradRate;
   const double arithmetic = flops / rate;
   return kSecondsPerCall + (team ? kSecondsPerTeam : 0.0) + std::max(arithmetic, bytes / bandwidth);
+}
+
+bool CostModel::is_winograd(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                            std::span<const int64_t> extents) const {
+  if (!graph.node(node).op->name().starts_with("conv2d")) return false;
+  cpu::NodeFacts facts = cpu::block_facts(graph, node, batch, extents, {}, {});
+  if (!options_.pairs && cpu::has_bfloat16(facts.inputs, facts.outputs)) cpu::widen(facts);
+  return cpu::is_winograd_node(facts, options_);
 }
 
 double CostModel::copy_seconds(Bytes bytes) const {

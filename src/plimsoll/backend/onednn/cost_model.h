@@ -23,6 +23,9 @@ class CostModel {
   static double spill_seconds(Bytes bytes);
 
  private:
+  bool is_winograd(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                   std::span<const int64_t> extents) const;
+
   double flops_per_thread_;
   double narrow_ = 1.0;
   double last_cache_bytes_;

@@ -183,7 +183,7 @@ std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId
     return std::nullopt;
   }
   if (facts.cut_inside_samples() || cpu::read_packed_dense(facts, options_) ||
-      cpu::read_kernel_grad(facts, options_) || cpu::read_winograd(facts, options_)) {
+      cpu::read_kernel_grad(facts, options_) || cpu::is_winograd_node(facts, options_)) {
     return std::nullopt;
   }
   // Of bfloat16 the vendor's are faster, but where tiles find a first layer's few numbers too few.
@@ -287,7 +287,7 @@ std::optional<KernelLibrary::WantedLayout> KernelLibrary::wanted_layout(const Gr
   const int64_t batch = block.empty() || block[0] == graph::kWholeAxis ? 1 : block[0];
   const std::vector<int64_t> extents = concrete_block(graph, node, block, batch);
   const cpu::NodeFacts facts = cpu::block_facts(graph, node, batch, extents, {}, {});
-  if (facts.op() != "conv2d_grad_kernel" && cpu::read_winograd(facts, options_)) {
+  if (facts.op() != "conv2d_grad_kernel" && cpu::is_winograd_node(facts, options_)) {
     const cpu::WinogradWeights weights = cpu::winograd_weights(facts, options_);
     return WantedLayout{print(weights), weights.bytes()};
   }

@@ -4,8 +4,8 @@
 //
 //   conv2d, its gradients            the vendor        float32; bfloat16 where it is multiplied in
 //                                                      pairs
-//   conv2d of 3 × 3 windows without strides, 16 channels or more, and its gradients
-//                                    our own           float32
+//   conv2d of 3 × 3 windows without strides, 16 channels and 7 columns or more, and its gradients;
+//   conv2d_pool of such and 2 × 2    our own           float32 (cpu/winograd.h)
 //   conv2d_grad_kernel of 8 channels and 12 filters or more, undivided (without AVX-512: of 3); the
 //   gradient through strided single points; without AVX-512 all of single points
 //                                    our own           the same
