@@ -9,7 +9,7 @@ import numpy as np
 from batch_norm_network import loss, network
 from harness import Case, read_keras, run_plimsoll, save_case
 
-BATCH, STEPS = 256, 10
+BATCH, STEPS = 512, 8
 
 
 def train_in_keras(case: Case, weights: list[np.ndarray], slices: int) -> np.ndarray:
@@ -60,4 +60,4 @@ def test_slices_change_no_bit(tmp_path: Path) -> None:
     assert off(all_weights(ours), whole) < 1e-3
     drifts = [off(train_in_keras(case, weights, slices), whole) for slices in (2, 4, 8, 16)]
     assert drifts == sorted(drifts)
-    assert drifts[0] > 0.05, drifts
+    assert drifts[0] > 0.02, drifts
