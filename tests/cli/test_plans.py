@@ -136,7 +136,8 @@ def test_plain_plans_are_named_and_never_better(plimsoll: Path, job: list[str]) 
         assert free["smallest_same_bits_bytes"] <= 1.02 * point["process_bytes"]
 
 
-def test_why_tells_what_became_of_a_layers_values(plimsoll: Path, job: list[str]) -> None:
+def test_why_tells_what_became_of_a_layers_values(plimsoll: Path, tmp_path: Path) -> None:
+    job = write_normalized_network(tmp_path, 64, 64)
     free = answer(plimsoll, *job)
     assert "why" not in free
     limit = str(free["smallest_same_bits_bytes"])
