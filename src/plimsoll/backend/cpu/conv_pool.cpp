@@ -8,6 +8,7 @@
 #include "backend/cpu/families.h"
 #include "backend/cpu/few_channels.h"
 #include "backend/cpu/tiled_conv_pool.h"
+#include "backend/cpu/whole.h"
 
 #define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv_pool_impl.h"
 #include "backend/cpu/for_each_isa.h"
@@ -22,9 +23,7 @@ const uint16_t* input_halves(const KernelCall& call, size_t i) {
 // Floats that hold so many numbers of bfloat16.
 int64_t floats_of_halves(int64_t halves) { return rounded((halves + 1) / 2); }
 
-void round_up_to_pairs(PatchShape& shape) {
-  shape.row = (shape.run + kPairedRow - 1) / kPairedRow * kPairedRow;
-}
+void round_up_to_pairs(PatchShape& shape) { shape.row = in_whole(shape.run, kPairedRow); }
 
 // --- kernel
 

@@ -9,6 +9,7 @@
 
 #include "backend/cpu/conv_pool.h"
 #include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/whole.h"
 #include "backend/cpu/widened.h"
 
 namespace plimsoll::backend::cpu {
@@ -17,9 +18,7 @@ inline constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
 // Below this many products one thread is as fast as several.
 inline constexpr double kProductsWorthATeam = 3e5;
 
-inline int64_t rounded(int64_t floats) {
-  return (floats + kWidestVector - 1) / kWidestVector * kWidestVector;
-}
+inline int64_t rounded(int64_t floats) { return in_whole(floats, kWidestVector); }
 
 inline PatchShape patch_shape(const ops::Conv2dPoolGeometry& g) {
   PatchShape s;

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "backend/cpu/families.h"
+#include "backend/cpu/whole.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
@@ -29,7 +30,6 @@ namespace plimsoll::backend::cpu {
 namespace {
 
 constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
-constexpr int64_t kLine = 64;
 
 // The numbers in `operand`: row numbers of a table.
 struct Ids {
@@ -77,7 +77,7 @@ int64_t collect_mentions(const Ids& ids, const Operand& operand, int64_t first, 
 // One thread's scratch: mentions, and two rows of floats or one of doubles.
 int64_t part_scratch(const Ids& ids, int64_t columns) {
   const int64_t bytes = ids.count * int64_t{sizeof(Mention)} + 2 * columns * kFloat;
-  return (bytes + kLine - 1) / kLine * kLine;
+  return whole_lines(bytes);
 }
 
 struct Table {

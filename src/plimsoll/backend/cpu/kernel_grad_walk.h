@@ -8,6 +8,7 @@
 
 #include "backend/cpu/kernel_grad.h"
 #include "backend/cpu/tiled_product.h"
+#include "backend/cpu/whole.h"
 
 namespace plimsoll::backend::cpu {
 
@@ -15,9 +16,6 @@ namespace plimsoll::backend::cpu {
 inline constexpr int64_t kChannelGrain = 2;
 // Columns of a piece: fewer, and its windows reach fewer rows around it.
 inline constexpr int64_t kPieceColumns = 64;
-
-constexpr int64_t divided(int64_t count, int64_t by) { return (count + by - 1) / by; }
-constexpr int64_t whole_lines(int64_t bytes) { return divided(bytes, 64) * 64; }
 
 // Of bfloat16 numbers in the processor's tiles.
 struct Tiled {

@@ -19,6 +19,7 @@
 #include "backend/cpu/families.h"
 #include "backend/cpu/packed_product.h"
 #include "backend/cpu/paired_product.h"
+#include "backend/cpu/whole.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
@@ -55,10 +56,7 @@ struct Paired {
   using Product = PairedProduct;
 
   explicit Paired(const CpuOptions& options) : multiply(pick_paired_multiply(options)) {}
-  int64_t bytes(const Product& p) const {
-    constexpr int64_t kLine = 64;
-    return (multiply->bytes(p) + kLine - 1) / kLine * kLine;
-  }
+  int64_t bytes(const Product& p) const { return whole_lines(multiply->bytes(p)); }
   void run(const Product& p, std::byte* scratch) const { multiply->run(p, scratch); }
   static void set_result(Product& p, std::byte* y) {
     if (p.narrow) {

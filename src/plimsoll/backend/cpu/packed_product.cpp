@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backend/cpu/whole.h"
+
 namespace plimsoll::backend::cpu {
 namespace {
 
@@ -24,13 +26,13 @@ constexpr bool packs_rows(const PackedProduct& p) {
 constexpr int64_t packed_row_floats(const PackedProduct& p) {
   constexpr int64_t kLine = 16;
   const int64_t floats = std::min(p.inner, kPackedInner) * kPackedRows;
-  return p.turned_x && p.columns >= kColumnsWorthPacking ? (floats + kLine - 1) / kLine * kLine : 0;
+  return p.turned_x && p.columns >= kColumnsWorthPacking ? in_whole(floats, kLine) : 0;
 }
 
 constexpr int64_t packed_columns(int64_t wide, const PackedProduct& p) {
   const int64_t floats = p.turned_x ? kPackedFloatsTurned : kPackedFloats;
   const int64_t fitting = floats / std::clamp<int64_t>(p.inner, 1, kPackedInner) / wide * wide;
-  return std::min((p.columns + wide - 1) / wide * wide, std::max(fitting, wide));
+  return std::min(in_whole(p.columns, wide), std::max(fitting, wide));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/paired_pieces.h"
 #include "backend/cpu/tiled_product.h"
+#include "backend/cpu/whole.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
@@ -14,7 +15,7 @@ constexpr int64_t pairs_of(int64_t steps) { return (steps + 1) / 2; }
 constexpr int64_t columns_at_once(const PairedProduct& p) {
   const int64_t panel = std::max<int64_t>(pairs_of(piece_steps(p)), 1) * kPairedColumns * 4;
   const int64_t panels = std::max<int64_t>(kPanelBytes / panel, 1);
-  return std::min((p.columns + kPairedColumns - 1) / kPairedColumns, panels) * kPairedColumns;
+  return std::min(divided(p.columns, kPairedColumns), panels) * kPairedColumns;
 }
 constexpr int64_t packed_row_bytes(const PairedProduct& p) {
   return p.turned_x ? pairs_of(piece_steps(p)) * kPairedTileRows * 4 : 0;

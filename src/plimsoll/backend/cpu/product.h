@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "backend/cpu/isa.h"
+#include "backend/cpu/whole.h"
 
 namespace plimsoll::backend::cpu {
 
@@ -29,7 +30,7 @@ struct Product {
 // of a panel would meet in few places of the first cache.
 constexpr int64_t spread_row(int64_t columns) {
   constexpr int64_t kLineFloats = 16;
-  return ((columns + kLineFloats - 1) / kLineFloats | 1) * kLineFloats;
+  return (divided(columns, kLineFloats) | 1) * kLineFloats;
 }
 
 using MultiplyFunction = void (*)(const Product&);

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "backend/cpu/families.h"
+#include "backend/cpu/widened.h"
 #include "backend/cpu/winograd_chunk.h"
 #include "base/error.h"
 #include "ops/conv2d_pool.h"
@@ -40,7 +41,7 @@ bool pools_2x2(const NodeFacts& facts) {
 
 // What is left over of the last panel is multiplied too.
 bool fills_panels(int64_t filters, int64_t panel) {
-  return filters * 5 >= (filters + panel - 1) / panel * panel * 3;
+  return filters * 5 >= in_whole(filters, panel) * 3;
 }
 
 void pack(const WinogradPack& p, Isa isa, int threads) noexcept {
@@ -66,13 +67,12 @@ class WinogradConvolution {
     const double flops = 2.0 * kWinogradProducts * static_cast<double>(tiles_) *
                          static_cast<double>(images_.channels * images_.filters);
     const int64_t threads = flops < kFlopsWorthATeam ? 1 : threads_;
-    const int64_t turns = (tiles_ + kWinogradTiles * threads - 1) / (kWinogradTiles * threads);
-    chunk_ = (tiles_ + turns * threads - 1) / (turns * threads);
-    chunks_ = (tiles_ + chunk_ - 1) / chunk_;
+    const int64_t turns = divided(tiles_, kWinogradTiles * threads);
+    chunk_ = divided(tiles_, turns * threads);
+    chunks_ = divided(tiles_, chunk_);
     parts_ = static_cast<int>(std::min<int64_t>(threads, chunks_));
-    const int64_t floats = winograd_scratch(images_, chunk_, weights_.panel).floats();
-    part_floats_ =
-        (floats + WinogradScratch::kLine - 1) / WinogradScratch::kLine * WinogradScratch::kLine;
+    part_floats_ = in_whole(winograd_scratch(images_, chunk_, weights_.panel).floats(),
+                            WinogradScratch::kLine);
   }
 
   // [a chunk's] a part, then [weights] where they come plain.
@@ -150,11 +150,20 @@ bool is_winograd_node(const NodeFacts& facts, const CpuOptions& options) {
   const ops::Conv2dGeometry g = geometry_of(facts);
   if (!is_3x3(g.rows()) || !is_3x3(g.columns()) || g.groups != 1) return false;
   if (g.channels < kLeastChannels || g.filters < kLeastChannels) return false;
-  if (!fills_panels(goes_to_source(facts) ? g.channels : g.filters, panel_of(options)))
-    return false;
+  const int64_t filters = goes_to_source(facts) ? g.channels : g.filters;
+  if (!fills_panels(filters, panel_of(options))) return false;
   // Rows may be a block's: what computes a node does not depend on them.
   const WinogradImages images = winograd_images(facts);
   return images.columns >= kLeastColumns && images.rows > 0;
+}
+
+bool becomes_winograd_node(const NodeFacts& facts, const CpuOptions& options) {
+  if (options.pairs || !has_bfloat16(facts.inputs, facts.outputs)) {
+    return is_winograd_node(facts, options);
+  }
+  NodeFacts widened = facts;
+  widen(widened);
+  return is_winograd_node(widened, options);
 }
 
 WinogradImages winograd_images(const NodeFacts& facts) {

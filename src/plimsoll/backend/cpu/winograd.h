@@ -24,6 +24,7 @@
 
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/node_facts.h"
+#include "backend/cpu/whole.h"
 #include "base/bytes.h"
 
 namespace plimsoll::backend::cpu {
@@ -47,6 +48,8 @@ struct WinogradImages {
 // weight the form that winograd_weights says; vectors; and so many channels, filters and columns
 // that it pays. The same for all blocks of a node.
 bool is_winograd_node(const NodeFacts& facts, const CpuOptions& options);
+// The same of a node as its graph has it: bfloat16 is widened where there are no pairs.
+bool becomes_winograd_node(const NodeFacts& facts, const CpuOptions& options);
 
 // Of such a node; the outputs of a conv2d_pool are those that are pooled, of a
 // conv2d_grad_kernel those that dy is of.
@@ -61,7 +64,7 @@ struct WinogradWeights {
   int64_t panel = 0;    // filters of a panel
   bool turned = false;  // for the gradient to the source
 
-  int64_t panels() const { return (filters + panel - 1) / panel; }
+  int64_t panels() const { return divided(filters, panel); }
   Bytes bytes() const {
     return Bytes(kWinogradProducts * channels * panels() * panel *
                  static_cast<int64_t>(sizeof(float)));

@@ -12,8 +12,8 @@ inline constexpr int64_t kWinogradPiece = 128;
 inline constexpr int64_t kWinogradTiles = 56;
 
 constexpr int64_t winograd_piece(int64_t channels) {
-  const int64_t pieces = (channels + kWinogradPiece - 1) / kWinogradPiece;
-  return (channels + pieces - 1) / pieces;
+  const int64_t pieces = divided(channels, kWinogradPiece);
+  return divided(channels, pieces);
 }
 
 // How a chunk's scratch is laid out, in floats: transformed tiles [product][tile][channel], and
@@ -36,11 +36,11 @@ constexpr WinogradScratch winograd_scratch(const WinogradImages& images, int64_t
   const int64_t lanes = panel / 2;
   WinogradScratch s;
   s.piece = winograd_piece(images.channels);
-  s.pieces = (images.channels + s.piece - 1) / s.piece;
-  s.source_row = (s.piece + lanes - 1) / lanes * lanes;
-  s.source_plane = (tiles * s.source_row + s.kLine - 1) / s.kLine * s.kLine + s.kLine;
-  s.product_plane = (tiles * panel + s.kLine - 1) / s.kLine * s.kLine + s.kLine;
-  s.panels = s.pieces > 1 ? (images.filters + panel - 1) / panel : 1;
+  s.pieces = divided(images.channels, s.piece);
+  s.source_row = in_whole(s.piece, lanes);
+  s.source_plane = in_whole(tiles * s.source_row, s.kLine) + s.kLine;
+  s.product_plane = in_whole(tiles * panel, s.kLine) + s.kLine;
+  s.panels = s.pieces > 1 ? divided(images.filters, panel) : 1;
   return s;
 }
 

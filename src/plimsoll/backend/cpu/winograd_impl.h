@@ -227,8 +227,9 @@ void pack_panel(const WinogradPack& p, int64_t index) {
           const int64_t in_turn = c % kLanes;
           const int64_t few = channels - c < kLanes ? channels - c : kLanes;
           if (in_turn == 0) turn_windows(p, begin + c, few, filter, lanes, turned);
-          for (int n = 0; n < 9; ++n)
+          for (int n = 0; n < 9; ++n) {
             g[n / 3][n % 3] = load(turned + (n * kLanes + in_turn) * kLanes);
+          }
         } else {
           const float* from = p.plain + (begin + c) * w.filters + filter;
           for (int n = 0; n < 9; ++n) {

@@ -25,9 +25,10 @@
 namespace plimsoll::backend::cpu {
 namespace {
 
-constexpr int64_t kPlaneGap =
-    WinogradScratch::kLine;             // planes a power of two apart share places in the cache
-constexpr int64_t kBlockChannels = 48;  // whole tiles of sums, whole vectors
+// Planes a power of two apart would share places in the cache.
+constexpr int64_t kPlaneGap = WinogradScratch::kLine;
+// Whole tiles of sums, whole vectors.
+constexpr int64_t kBlockChannels = 48;
 
 // What a thread adds to the kernel's gradient at once.
 struct WinogradGradChunk {
@@ -51,8 +52,6 @@ struct WinogradGradChunk {
 
 namespace plimsoll::backend::cpu {
 namespace {
-
-constexpr int64_t in_whole(int64_t count, int64_t each) { return divided(count, each) * each; }
 
 // A slab of more saves little of transforming the source again for each.
 constexpr int64_t kSlabFilters = 128;

@@ -164,7 +164,7 @@ void add_winograd_chunk(const WinogradImages& g, const WinogradGradChunk& s) {
     const int64_t first = s.first_channel + c;
     const int64_t left = s.channels - c;
     const int64_t channels = left < kBlockChannels ? left : kBlockChannels;
-    const int64_t row = (channels + kLanes - 1) / kLanes * kLanes;
+    const int64_t row = in_whole(channels, kLanes);
     // In whole vectors where the source has them, even if the last are another thread's.
     const int64_t there = g.channels - first;
     transform_tiles(g, s.x, s.first_tile, s.tiles, first, there < row ? there : row, s.source, row,

@@ -6,7 +6,6 @@
 
 #include "backend/box.h"
 #include "backend/cpu/families.h"
-#include "backend/cpu/widened.h"
 #include "backend/cpu/winograd.h"
 #include "backend/reference/reference.h"
 #include "graph/op.h"
@@ -141,9 +140,8 @@ int64_t Blocks::winograd_samples(const Graph& graph, NodeId node) const {
   for (const graph::Axis& axis : axes_of(graph, node)) {
     extents.push_back(axis.extent.of_batch ? 1 : axis.extent.count);
   }
-  cpu::NodeFacts facts = cpu::node_facts(graph, node, 1, extents, {});
-  if (!cpu_options_.pairs && cpu::has_bfloat16(facts.inputs, facts.outputs)) cpu::widen(facts);
-  if (!cpu::is_winograd_node(facts, cpu_options_)) return 1;
+  const cpu::NodeFacts facts = cpu::node_facts(graph, node, 1, extents, {});
+  if (!cpu::becomes_winograd_node(facts, cpu_options_)) return 1;
   const int threads = std::min(options_.threads, kMostTileThreads);
   const auto tiles = static_cast<double>(cpu::winograd_images(facts).tiles());
   return power_from(static_cast<double>(kTilesPerThread * threads) / tiles);

@@ -5,7 +5,6 @@
 
 #include "backend/cpu/node_facts.h"
 #include "backend/cpu/threads.h"
-#include "backend/cpu/widened.h"
 #include "backend/cpu/winograd.h"
 
 namespace plimsoll::backend::onednn {
@@ -118,9 +117,8 @@ double CostModel::seconds(const graph::Graph& graph, graph::NodeId node, int64_t
 bool CostModel::is_winograd(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                             std::span<const int64_t> extents) const {
   if (!graph.node(node).op->name().starts_with("conv2d")) return false;
-  cpu::NodeFacts facts = cpu::block_facts(graph, node, batch, extents, {}, {});
-  if (!options_.pairs && cpu::has_bfloat16(facts.inputs, facts.outputs)) cpu::widen(facts);
-  return cpu::is_winograd_node(facts, options_);
+  return cpu::becomes_winograd_node(cpu::block_facts(graph, node, batch, extents, {}, {}),
+                                    options_);
 }
 
 double CostModel::copy_seconds(Bytes bytes) const {
