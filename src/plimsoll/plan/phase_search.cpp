@@ -12,6 +12,9 @@ namespace {
 
 // Changes between two prices.
 constexpr int64_t kPriceStep = 256;
+// What does not come within the limit is searched on at so many times the price, so many times.
+constexpr double kRaise = 4;
+constexpr int kRaises = 4;
 
 }  // namespace
 
@@ -200,30 +203,48 @@ void PhaseSearch::restore(const Choice& choice) {
   }
 }
 
-void PhaseSearch::improve(int64_t most, int64_t changes, const Cooling& how) {
-  if (open_.empty()) return;
+int64_t PhaseSearch::improve(int64_t most, int64_t changes, const Cooling& how) {
+  if (open_.empty()) return 0;
   price(most);
+  const Choice start = choice_;
+  const int64_t over = over_;
+  const int64_t took = nanoseconds_;
   int64_t all = 0;
   for (const PhaseModel::Value& value : model_.values) all += value.nanoseconds;
   // A limit passed by a hundredth in one place costs as much as a hundredth of all that could be
   // made again.
   const double full =
       static_cast<double>(all) / static_cast<double>(std::max<int64_t>(1, most >> 10));
+  const auto threshold = static_cast<int64_t>(how.threshold * static_cast<double>(all));
+  settle(changes, full, how, threshold);
+  // Where few values are large, one step down may take more time than that.
+  double higher = full;
+  int64_t taken = changes;
+  for (int raise = 0; raise < kRaises && over_ > 0; ++raise) {
+    higher *= kRaise;
+    settle(changes / kRaises, higher, {.first_price = 1, .rising = 0}, threshold);
+    taken += changes / kRaises;
+  }
+  if (over_ > over || (over_ == over && nanoseconds_ > took)) restore(start);
+  return taken;
+}
+
+// Ends with the best choice that was met at the full price.
+void PhaseSearch::settle(int64_t changes, double full, const Cooling& how, int64_t threshold) {
   Choice best;
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int64_t change = 0; change < changes; ++change) {
     const double left = 1.0 - static_cast<double>(change) / static_cast<double>(changes);
     if (change % kPriceStep == 0) {
-      const double rise = std::max(0.0, 1.0 - (1.0 - left) / how.rising);
+      const double rise = how.rising > 0 ? std::max(0.0, 1.0 - (1.0 - left) / how.rising) : 0.0;
       price_ = full * std::pow(how.first_price, rise);
       if (rise == 0 && least == std::numeric_limits<int64_t>::max()) {
         least = cost();
         best = choice_;
       }
     }
-    const auto threshold =
-        static_cast<int64_t>(how.threshold * static_cast<double>(all) * left * left);
-    if (try_change(threshold) && least != std::numeric_limits<int64_t>::max() && cost() < least) {
+    const auto worse = static_cast<int64_t>(static_cast<double>(threshold) * left * left);
+    if (try_change(worse) && least != std::numeric_limits<int64_t>::max() && cost() < least) {
       least = cost();
       best = choice_;
     }

@@ -27,8 +27,9 @@ class PhaseSearch {
     double threshold = 0.001;   // worse by so much of all times is accepted at first
   };
   // Changes the choice, `changes` times, for the least time within `most` bytes, as far as they can
-  // be met; it starts where the last call ended.
-  void improve(int64_t most, int64_t changes, const Cooling& how);
+  // be met; it starts where the last call ended, and ends there where it finds nothing better.
+  // Returns how many changes it took: more, at higher prices, where the bytes are not met at once.
+  int64_t improve(int64_t most, int64_t changes, const Cooling& how);
   // Adds to what is fixed in each place.
   void correct(const std::vector<int64_t>& more);
   // Only what is needed, as cuts of the tree.
@@ -71,6 +72,8 @@ class PhaseSearch {
   bool may_be_made(int value, int place) const;
   bool is_covered(int value, int place) const;
   bool try_change(int64_t threshold);
+  // At a price that rises to `full`; at first what is worse by `threshold` nanoseconds is accepted.
+  void settle(int64_t changes, double full, const Cooling& how, int64_t threshold);
   int64_t cost() const;
   void price(int64_t most);
   void restore(const Choice& choice);

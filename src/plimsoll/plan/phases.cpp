@@ -12,15 +12,17 @@ using graph::ValueId;
 
 class SlotFinder {
  public:
-  SlotFinder(const ProgramFacts& facts, const Dependencies& dependencies)
+  SlotFinder(const ProgramFacts& facts, const Dependencies& dependencies, bool late_updates)
       : facts_(facts),
         graph_(facts.graph()),
         dependencies_(dependencies),
+        late_updates_(late_updates),
         slots_(graph_.nodes.size()),
         free_(graph_.nodes.size()) {}
 
   std::vector<std::vector<NodeId>> find() {
     for (NodeId node : dependencies_.order) find_earliest(node);
+    if (late_updates_) move_updates();
     for (size_t i = dependencies_.order.size(); i-- > 0;) move_later(dependencies_.order[i]);
     std::vector<std::vector<NodeId>> result(1);
     for (NodeId node : dependencies_.order) {
@@ -99,6 +101,21 @@ class SlotFinder {
     }
   }
 
+  void move_updates() {
+    if (slots_.empty()) return;
+    const int most = *std::ranges::max_element(slots_);
+    const int last = most + most % 2;
+    for (size_t i = dependencies_.order.size(); i-- > 0;) {
+      const NodeId node = dependencies_.order[i];
+      if (graph_.node(node).stage != graph::Stage::kUpdate || sliced(node)) continue;
+      int latest = last;
+      for (NodeId next : dependencies_.after[node.index()]) {
+        latest = std::min(latest, slots_[next.index()] - lag(node, next));
+      }
+      slots_[node.index()] = latest;
+    }
+  }
+
   int64_t sample_bytes(ValueId value) const {
     const graph::ValueType& type = graph_.value(value).type;
     return row_bytes(type.dtype, type.shape).count();
@@ -126,6 +143,7 @@ class SlotFinder {
   const ProgramFacts& facts_;
   const graph::Graph& graph_;
   const Dependencies& dependencies_;
+  bool late_updates_;
   std::vector<int> slots_;
   std::vector<bool> free_;  // depends on inputs, states and constants alone, not on any total
 };
@@ -133,8 +151,8 @@ class SlotFinder {
 }  // namespace
 
 std::vector<std::vector<NodeId>> find_slots(const ProgramFacts& facts,
-                                            const Dependencies& dependencies) {
-  return SlotFinder(facts, dependencies).find();
+                                            const Dependencies& dependencies, bool late_updates) {
+  return SlotFinder(facts, dependencies, late_updates).find();
 }
 
 }  // namespace plimsoll::plan

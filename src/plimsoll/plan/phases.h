@@ -15,6 +15,9 @@
 // depends on inputs and constants alone is computed where it is needed first, and so is what would
 // cross to a later phase with more bytes than what it is made from.
 //
+// `late_updates`: what belongs to the optimizer stands behind everything else instead, so that
+// values that were made from weights can be made again up to the end; gradients live until then.
+//
 // Phases over the rows of images are cut at windows too: a convolution needs rows above and below
 // its own, so what it reads is made in an earlier phase, and all nodes of a phase have images of
 // one height.
@@ -27,6 +30,7 @@ namespace plimsoll::plan {
 
 // The nodes of each slot in a valid order; slot 2k+1 holds phase k. At least one slot.
 std::vector<std::vector<graph::NodeId>> find_slots(const ProgramFacts& facts,
-                                                   const Dependencies& dependencies);
+                                                   const Dependencies& dependencies,
+                                                   bool late_updates = false);
 
 }  // namespace plimsoll::plan

@@ -245,6 +245,24 @@ size_t count_forward(const ProgramFacts& facts) {
       std::ranges::count(facts.graph().nodes, graph::Stage::kForward, &graph::Node::stage));
 }
 
+Bytes find_gradient_bytes(const ProgramFacts& facts) {
+  const graph::Graph& graph = facts.graph();
+  const auto updates = [&](graph::NodeId id) {
+    return graph.node(id).stage == graph::Stage::kUpdate;
+  };
+  Bytes bytes;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.stage == graph::Stage::kUpdate) continue;
+    for (graph::ValueId output : node.outputs) {
+      const graph::ValueType& type = graph.value(output).type;
+      if (type.shape.has_batch()) continue;
+      if (!std::ranges::any_of(facts.users()[output.index()], updates)) continue;
+      bytes += instance_bytes(type, "", type.shape.at(facts.batch()));
+    }
+  }
+  return bytes;
+}
+
 size_t count_root_segments(const ProgramFacts& facts) {
   return std::max<size_t>(1, static_cast<size_t>(std::lround(std::sqrt(count_forward(facts)))));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -10,8 +11,8 @@
 #include "base/error.h"
 #include "plan/candidates.h"
 #include "plan/evict.h"
+#include "plan/phase_ladder.h"
 #include "plan/phase_model.h"
-#include "plan/phase_search.h"
 #include "plan/refine.h"
 #include "plan/residency.h"
 #include "plan/restore.h"
@@ -54,17 +55,19 @@ constexpr size_t kRestoreRungs = 16;
 constexpr int kRestoreRounds = 5;
 constexpr std::array<double, 3> kExchanges = {0.1, 0.05, 0.2};
 
-// Where phases are chosen in: so many rungs, every so many of them from scratch with so many times
-// the effort of the others; and no more than so many values times places.
+// Where phases are chosen in: the share of the effort, on so many rungs, the last one at so much of
+// the smallest load that is known; no more than so many values times places.
 constexpr double kPhaseShare = 0.75;
 constexpr int64_t kPhaseRungs = 40;
 constexpr double kBelowSmallest = 0.7;
-constexpr int64_t kRungsPerStart = 5;
-constexpr int64_t kStartShare = 6;
-constexpr int64_t kChangesPerStep = 24;
-constexpr int64_t kChangesPerValue = 30;
-constexpr int kMostMissed = 3;
 constexpr size_t kMostPhaseCells = size_t{1} << 22;
+// With late updates, around and below the smallest load that is known without them, with so much of
+// all effort besides; not where gradients would take more than such a share of it.
+constexpr double kLateEffort = 0.2;
+constexpr int64_t kLateRungs = 40;
+constexpr double kLateMost = 2;
+constexpr double kLateLeast = 0.35;
+constexpr double kMostGradients = 0.2;
 
 struct Score {
   Recipe recipe;  // without cuts
@@ -79,14 +82,13 @@ struct Score {
 
 class Search {
  public:
-  // `rows`: phases over the rows of images instead of the batch.
   Search(ProgramFacts& facts, std::span<const StatePlacement> states, const PlanOptions& options,
-         bool rows)
+         const Phasing& phasing)
       : facts_(facts),
         states_(states),
         options_(options),
-        rows_(rows),
-        trials_(facts, states, options, rows),
+        phasing_(phasing),
+        trials_(facts, states, options, phasing),
         spilled_(has_spilled_states(facts.graph(), states)),
         steps_(options.max_steps) {}
 
@@ -94,10 +96,33 @@ class Search {
     score_all();
     if (options_.saved_forms || options_.recompute || options_.move) evict_all();
     std::vector<Candidate> placed = place_all(wanted);
-    return {std::move(placed), std::move(plain_), cut_short_};
+    std::vector<Loaded> scored;
+    for (const Score* score : find_frontier()) scored.push_back({score->load, score->seconds});
+    return {std::move(placed), std::move(plain_), std::move(scored), cut_short_};
   }
 
+  // Of a program that is cut into phases, with values that are made again; nothing of any other.
+  // `early`: what was found without late updates.
+  std::vector<Candidate> run_late(const Wanted& wanted, const Searched& early) {
+    const Bytes smallest = early.scored.front().load;
+    const Bytes gradients = find_gradient_bytes(facts_);
+    const Bytes most(static_cast<int64_t>(kMostGradients * smallest.size()));
+    if (trials_.phase_count() < 2 || gradients == Bytes() || gradients > most) return {};
+    steps_ = static_cast<int64_t>(kLateEffort * static_cast<double>(steps_));
+    score_all();
+    refine_all();
+    const auto load = static_cast<double>(smallest.count());
+    choose_in_phases({.most = static_cast<int64_t>(kLateMost * load),
+                      .least = static_cast<int64_t>(kLateLeast * load),
+                      .rungs = kLateRungs});
+    return place_all(wanted, early.scored);
+  }
+
+  bool cut_short() const { return cut_short_; }
+
  private:
+  Bytes smallest_load() const { return find_frontier().front()->load; }
+
   // Of one plan: 1 at least, since a program may hand its inputs out as they are.
   int64_t effort() const {
     return std::max<int64_t>(1, static_cast<int64_t>(facts_.graph().nodes.size()));
@@ -311,43 +336,42 @@ class Search {
     cut_exactly(uncut);
     refine_all();
     if (!options_.recompute) return;
-    choose_in_phases();
+    choose_in_phases({.least = static_cast<int64_t>(kBelowSmallest *
+                                                    static_cast<double>(smallest_load().count())),
+                      .rungs = kPhaseRungs});
     restore_all();
   }
 
   // Where totals cut loops over the batch, on a ladder of loads: from nothing given up on every few
   // rungs, in between from the last rung on.
   bool has_phases() const {
-    return !rows_ && !options_.move && effort() > kMediumProgram && trials_.phase_count() > 1;
+    return !phasing_.rows && !options_.move && effort() > kMediumProgram &&
+           trials_.phase_count() > 1;
   }
-  void choose_in_phases() {
+  void choose_in_phases(PhaseLadder ladder) {
     if (!has_phases()) return;
-    Recipe recipe{find_flat_shapes().front(), find_frontier().front()->recipe.rule, false, {}};
+    Recipe recipe{find_phase_shapes(), find_frontier().front()->recipe.rule, false, {}};
     const ProgramPlan tree = trials_.build(recipe);
     const std::vector<Buffer> buffers = find_buffers(tree);
     const PhaseModel model =
         make_phase_model({tree, buffers}, facts_, trials_.dependencies(),
                          {.forms = options_.saved_forms, .reread = options_.reread_inputs});
-    const int64_t rungs = std::min(kPhaseRungs, steps_ / effort());
-    if (rungs < 1 || model.values.size() * model.places.size() > kMostPhaseCells) return;
-    PhaseSearch search(model);
-    const auto most = static_cast<double>(search.peak());
-    const auto least = kBelowSmallest * static_cast<double>(find_frontier().front()->load.count());
-    const double ratio = least / std::max(1.0, most);
-    const int64_t changes =
-        std::min(kChangesPerStep * (steps_ / rungs), kChangesPerValue * std::ssize(model.values));
-    int missed = 0;  // rungs that could not be met, in a row
-    for (int64_t rung = 1; rung <= rungs && missed < kMostMissed; ++rung) {
-      const bool anew = rung % kRungsPerStart == 1 || rungs < kRungsPerStart;
-      const double share = static_cast<double>(rung) / static_cast<double>(rungs);
-      const auto aim = static_cast<int64_t>(most * std::pow(ratio, share));
-      search.improve(aim, anew ? changes * kStartShare : changes,
-                     anew ? PhaseSearch::Cooling() : PhaseSearch::Cooling{0.1, 0.7, 0.001});
-      steps_ -= effort() + changes / kChangesPerStep;
-      missed = search.peak() > aim + aim / 20 ? missed + 1 : 0;
+    if (model.values.size() * model.places.size() > kMostPhaseCells) return;
+    ladder.steps = steps_;
+    ladder.scoring = effort();
+    steps_ = descend(model, ladder, [&](const PhaseSearch& search) {
       recipe.cuts = search.cuts();
-      search.correct(score_phases(model, search, recipe));
+      return score_phases(model, search, recipe);
+    });
+  }
+
+  // Inner loops leave less between the items of a phase that one large block holds together.
+  Shapes find_phase_shapes() const {
+    std::vector<Shapes> nested;
+    if (options_.nested_loops && options_.slices) {
+      nested = make_nested_shapes(facts_, trials_.dependencies(), trials_.slots());
     }
+    return nested.empty() ? find_flat_shapes().front() : nested.front();
   }
 
   // Scores the choice; what each place holds beyond what the model says.
@@ -367,7 +391,7 @@ class Search {
 
   // From the smallest candidate on, by single cuts.
   void refine_all() {
-    if (effort() > kMediumProgram || rows_ || options_.move) return;
+    if (effort() > kMediumProgram || phasing_.rows || options_.move) return;
     const Bytes load = find_frontier().front()->load;
     Recipe recipe = find_frontier().front()->recipe;
     recipe.cuts = {};
@@ -403,7 +427,7 @@ class Search {
   }
 
   bool is_allowed(const Cut& cut) const {
-    return cut.kind == CutKind::kForm ? options_.saved_forms && !rows_ : options_.recompute;
+    return cut.kind == CutKind::kForm ? options_.saved_forms && !phasing_.rows : options_.recompute;
   }
 
   // On a ladder of loads from the smallest one up: what there is room for is kept again, in the
@@ -514,8 +538,8 @@ class Search {
   // Bits have no rows of their own; beside moves, clones of whole images in front of loops do not
   // pay.
   EvictOptions how_to_evict() const {
-    return {.forms = options_.saved_forms && !rows_,
-            .recompute = options_.recompute && !(rows_ && options_.move),
+    return {.forms = options_.saved_forms && !phasing_.rows,
+            .recompute = options_.recompute && !(phasing_.rows && options_.move),
             .reread = options_.reread_inputs,
             .move = options_.move};
   }
@@ -571,11 +595,12 @@ class Search {
   Candidate place(const Score& score) {
     Candidate candidate{recipe_of(score), {}, {}, score.seconds, {}};
     ProgramPlan plan = trials_.build(candidate.recipe);
-    candidate.recipe.rows = rows_;
-    candidate.what = rows_ ? describe_row_shapes(score.recipe.shapes)
-                           : describe_shapes(score.recipe.shapes, facts_.batch());
+    candidate.recipe.phasing = phasing_;
+    candidate.what = phasing_.rows ? describe_row_shapes(score.recipe.shapes)
+                                   : describe_shapes(score.recipe.shapes, facts_.batch());
     if (score.recipe.reread) candidate.what += ", inputs read again";
     candidate.what += describe_cuts(plan);
+    if (phasing_.late_updates) candidate.what += ", updates last";
     const std::vector<Buffer> buffers = find_buffers(plan);
     steps_ -= static_cast<int64_t>(buffers.size());
     const CompleteOptions how{.gap = options_.gap, .several_placers = options_.several_placers};
@@ -584,16 +609,22 @@ class Search {
     return candidate;
   }
 
-  // The free plan, and what is smaller.
-  std::vector<Candidate> place_all(const Wanted& wanted) {
+  // The free plan, and what is smaller; not what others are better than.
+  std::vector<Candidate> place_all(const Wanted& wanted, std::span<const Loaded> others = {}) {
     double fastest = scores_.front().seconds;
     for (const Score& score : scores_) fastest = std::min(fastest, score.seconds);
     std::vector<Rung> rungs;
     for (const Score* score : find_frontier()) {
-      rungs.push_back({static_cast<size_t>(score - scores_.data()), score->load, score->clones,
-                       score->seconds});
+      const auto is_better = [&](const Loaded& other) {
+        return other.load <= score->load && other.seconds <= score->seconds;
+      };
+      if (std::ranges::none_of(others, is_better)) {
+        rungs.push_back({static_cast<size_t>(score - scores_.data()), score->load, score->clones,
+                         score->seconds});
+      }
       if (score->seconds <= kFreeSlack * fastest) break;
     }
+    if (rungs.empty()) return {};
     return place_rungs(rungs, small(), options_.clone_bytes, wanted,
                        [&](const Rung& rung) { return place(scores_[rung.score]); });
   }
@@ -601,7 +632,7 @@ class Search {
   ProgramFacts& facts_;
   std::span<const StatePlacement> states_;
   const PlanOptions& options_;
-  bool rows_;
+  Phasing phasing_;
   Trials trials_;
   bool spilled_;  // some state variables lie in the spill file
   int64_t steps_;
@@ -626,22 +657,29 @@ int64_t count_clones(const ProgramPlan& plan) {
 
 Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
                         const PlanOptions& options, const Wanted& wanted) {
-  Searched searched = Search(facts, states, options, false).run(wanted);
-  if (!options.slices || !cuts_images(facts)) return searched;
-  // Loops over rows for what does not fit otherwise, or is as fast in less.
-  Searched rows = Search(facts, states, options, true).run(wanted);
+  Searched searched = Search(facts, states, options, {}).run(wanted);
   const Bytes free_bytes = searched.candidates.back().arena_bytes;
-  for (Candidate& candidate : rows.candidates) {
-    searched.candidates.push_back(std::move(candidate));
+  const auto add = [&](std::vector<Candidate> candidates) {
+    std::ranges::move(candidates, std::back_inserter(searched.candidates));
+  };
+  if (options.late_updates && options.recompute && options.slices && !options.move) {
+    Search late(facts, states, options, {.late_updates = true});
+    add(late.run_late(wanted, searched));
+    searched.cut_short = searched.cut_short || late.cut_short();
+  }
+  // Loops over rows for what does not fit otherwise, or is as fast in less.
+  if (options.slices && cuts_images(facts)) {
+    Searched rows = Search(facts, states, options, {.rows = true}).run(wanted);
+    add(std::move(rows.candidates));
+    searched.cut_short = searched.cut_short || rows.cut_short;
   }
   searched.candidates = keep_frontier(std::move(searched.candidates), free_bytes);
-  searched.cut_short = searched.cut_short || rows.cut_short;
   return searched;
 }
 
 ProgramPlan realize(const Candidate& candidate, ProgramFacts& facts,
                     std::span<const StatePlacement> states, const PlanOptions& options) {
-  Trials trials(facts, states, options, candidate.recipe.rows);
+  Trials trials(facts, states, options, candidate.recipe.phasing);
   ProgramPlan plan = trials.build(candidate.recipe);
   const CompleteOptions how{.gap = options.gap, .several_placers = options.several_placers};
   complete_offsets(plan, facts.graph(), states, find_buffers(plan), how);

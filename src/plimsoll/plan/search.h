@@ -9,6 +9,9 @@
 // what frees most bytes for its time first, until nothing is left to give up. Nothing of this
 // depends on a limit. Only candidates on the frontier of bytes against seconds are placed.
 //
+// Where weights are small beside the values, the same is tried with all updates behind everything
+// else (plan/phases.h), around and below the smallest candidate without that.
+//
 // In programs of at most 64 nodes the choices of cuts behind the smallest candidate are then
 // improved by single changes and random restarts of stretches (plan/refine.h).
 //
@@ -41,12 +44,20 @@ struct Candidate {
   std::string what;  // "whole batch", "slices of 4", …
 };
 
+// A plan that was scored: the bytes alive at once.
+struct Loaded {
+  Bytes load;
+  double seconds = 0;
+};
+
 struct Searched {
   // By rising arena, seconds strictly falling; the last one is the free plan. Never empty.
   std::vector<Candidate> candidates;
   // What the plans that anyone would make need: the bytes alive at once, which no placement can
   // undercut.
   std::vector<FrontierPoint> plain;
+  // What was scored without late updates, placed or not: by rising bytes alive at once.
+  std::vector<Loaded> scored;
   bool cut_short = false;  // with more effort more would have been tried
 };
 

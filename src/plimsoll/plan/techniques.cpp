@@ -11,7 +11,7 @@
 namespace plimsoll::plan {
 namespace {
 
-constexpr std::array<Technique, 7> kTechniques = {{
+constexpr std::array<Technique, 8> kTechniques = {{
     {"slices", "loops over slices of the batch", &PlanOptions::slices},
     {"nested-loops", "loops of small slices inside of loops of larger ones",
      &PlanOptions::nested_loops},
@@ -19,6 +19,8 @@ constexpr std::array<Technique, 7> kTechniques = {{
     {"in-place", "results in the memory of operands that are dead", &PlanOptions::in_place},
     {"saved-forms", "values kept as one bit an element", &PlanOptions::saved_forms},
     {"recompute", "values computed again instead of kept", &PlanOptions::recompute},
+    {"late-updates", "updates behind everything else, so that values can be computed again longer",
+     &PlanOptions::late_updates},
     {"several-placers", "several placers, and the best of them improved",
      &PlanOptions::several_placers},
 }};

@@ -13,13 +13,13 @@
 namespace plimsoll::plan {
 
 Trials::Trials(ProgramFacts& facts, std::span<const StatePlacement> states,
-               const PlanOptions& options, bool rows)
+               const PlanOptions& options, const Phasing& phasing)
     : facts_(facts),
       states_(states),
       spilled_(has_spilled_states(facts.graph(), states)),
       options_(options),
-      dependencies_(find_dependencies(facts, rows ? graph::kRowsAxis : graph::kBatchAxis)),
-      slots_(find_slots(facts, dependencies_)),
+      dependencies_(find_dependencies(facts, phasing.rows ? graph::kRowsAxis : graph::kBatchAxis)),
+      slots_(find_slots(facts, dependencies_, phasing.late_updates)),
       phase_of_(facts.graph().nodes.size(), -1) {
   for (size_t s = 1; s < slots_.size(); s += 2) {
     for (graph::NodeId node : slots_[s]) phase_of_[node.index()] = static_cast<int>(s / 2);

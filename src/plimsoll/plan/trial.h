@@ -20,13 +20,20 @@ namespace plimsoll::plan {
 
 inline constexpr Interval kAlways{0, std::numeric_limits<int64_t>::max()};
 
+// How a program's phases are found (plan/phases.h).
+struct Phasing {
+  bool rows = false;          // over the rows of images instead of the batch
+  bool late_updates = false;  // updates of weights stand behind everything else
+  friend bool operator==(const Phasing&, const Phasing&) = default;
+};
+
 struct Recipe {
   Shapes shapes;
   OrderRule rule = OrderRule::kGraph;
   bool reread = false;
   std::vector<Cut> cuts;
   bool reload = false;  // state variables in the spill file anew for each reader
-  bool rows = false;    // phases go over the rows of images
+  Phasing phasing = {};
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };
 
@@ -34,9 +41,9 @@ struct Recipe {
 // `states` says which variables lie in the spill file.
 class Trials {
  public:
-  // `rows`: over the rows of images; recipes must say the same.
+  // Its recipes' phasing is this one, whatever they say.
   Trials(ProgramFacts& facts, std::span<const StatePlacement> states, const PlanOptions& options,
-         bool rows = false);
+         const Phasing& phasing = {});
 
   ProgramFacts& facts() { return facts_; }
   const Dependencies& dependencies() const { return dependencies_; }

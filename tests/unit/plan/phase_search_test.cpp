@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "plan/phase_ladder.h"
 #include "plan/trial.h"
 #include "toys/toy_ops.h"
 #include "unit/plan/toy_networks.h"
@@ -104,6 +105,64 @@ TEST_F(PhaseSearchTest, ALargeLimitGivesNothingUp) {
   ASSERT_GT(search.nanoseconds(), 0);
   search.improve(2 * free_, 5000, {});
   EXPECT_EQ(search.nanoseconds(), 0);
+}
+
+// Of few large values one costs more time than a byte's first price says.
+TEST(PhaseSearch, MakesFewLargeValuesAgainWhereNothingElseFits) {
+  constexpr int64_t kLarge = int64_t{1} << 30;
+  constexpr int64_t kLong = 1'000'000'000;
+  PhaseModel model;
+  for (int p = 0; p < 6; ++p) {
+    model.places.push_back({{p, p + 1}, graph::NodeId(static_cast<size_t>(p)), true});
+  }
+  model.fixed.assign(6, kLarge / 16);
+  // A chain: each is made from the one before, and read again on the way back.
+  for (int v = 0; v < 3; ++v) {
+    PhaseModel::Value value;
+    value.id = graph::ValueId(static_cast<size_t>(v));
+    value.made = v;
+    value.latest = 5;
+    value.bytes = kLarge;
+    value.nanoseconds = kLong;
+    value.sliced = true;
+    if (v > 0) value.operands = {v - 1};
+    if (v < 2) value.readers.push_back({v + 1, 1});
+    value.readers.push_back({5 - v, 1});
+    model.values.push_back(value);
+  }
+  for (int64_t most : {3 * kLarge, 2 * kLarge, kLarge, kLarge / 8}) {
+    PhaseSearch search(model);
+    search.improve(most + kLarge / 16, 2000, {});
+    EXPECT_LE(search.peak(), most + kLarge / 16);
+  }
+}
+
+TEST_F(PhaseSearchTest, IsNeverWorseThanWhatItStartsFrom) {
+  PhaseSearch search(model_);
+  const int64_t most = free_ / 3;
+  search.improve(most, 20'000, {});
+  ASSERT_LE(search.peak(), most);
+  for (int round = 0; round < 5; ++round) {
+    const int64_t before = search.nanoseconds();
+    search.improve(most, 500, {});
+    EXPECT_LE(search.peak(), most);
+    EXPECT_LE(search.nanoseconds(), before);
+  }
+}
+
+TEST_F(PhaseSearchTest, TheLadderGoesDownToWhatCanJustBeMet) {
+  std::vector<int64_t> peaks;
+  const int64_t left =
+      descend(model_, {.least = free_ / 2, .rungs = 10, .steps = 100'000, .scoring = 100},
+              [&](const PhaseSearch& search) {
+                peaks.push_back(search.peak());
+                return std::vector<int64_t>(model_.places.size());
+              });
+  EXPECT_LT(left, 100'000);
+  ASSERT_GT(peaks.size(), 10U);  // it goes on where rungs are met
+  EXPECT_LT(std::ranges::min(peaks), free_ / 2);
+  EXPECT_TRUE(descend(model_, {.least = 1, .steps = 50, .scoring = 100},
+                      [](const PhaseSearch&) { return std::vector<int64_t>(); }) == 50);
 }
 
 TEST_F(PhaseSearchTest, FormsAndInputsAreLeftAloneWhereTheyAreToBe) {
