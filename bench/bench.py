@@ -20,6 +20,7 @@ import os
 import platform
 import shlex
 import shutil
+import string
 import subprocess
 import sys
 import time
@@ -207,6 +208,13 @@ def wrong_results(rows: list[Row]) -> list[str]:
     return [f"{row['workload']}: {row['verdict']}" for row in wrong]
 
 
+def unused_stamp(folder: Path) -> str:
+    """The time to the minute, and a letter behind it where results of that minute are there."""
+    minute = time.strftime("%Y-%m-%d-%H%M", time.gmtime())
+    stamps = [minute, *(minute + letter for letter in string.ascii_lowercase)]
+    return next(stamp for stamp in stamps if not list(folder.glob(f"{stamp}-*")))
+
+
 def main() -> int:
     options = parse(sys.argv[1:])
     if not BINARY.is_file():
@@ -222,7 +230,7 @@ def main() -> int:
         if options.mode == "scaling"
         else [options.mode]
     )
-    stamp = time.strftime("%Y-%m-%d-%H%M", time.gmtime())
+    stamp = unused_stamp(options.output)
     for mode in modes:
         own = [row for row in rows if row["mode"] == mode]
         write(about, mode, own, options, f"{stamp}-{mode}")
