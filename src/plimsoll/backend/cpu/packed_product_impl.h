@@ -104,6 +104,21 @@ struct PackedPiece {
   const float* panels;
 };
 
+// Where sums of the steps from `first` on go, of a panel from `column` on.
+inline PanelTarget target_of(const PackedProduct& p, int64_t row, int64_t column, int64_t first,
+                             bool last) {
+  const int64_t width = p.columns - column;
+  return {.y = p.y + row * p.y_row + column,
+          .y_row = p.y_row,
+          .first = first_lanes_of(width),
+          .second = second_lanes_of(width),
+          .add = p.add || first > 0,
+          .bias = last && p.bias != nullptr ? p.bias + column : nullptr,
+          .relu = last && p.relu,
+          .whole = width >= kWide,
+          .plain = width >= kWide && !(last && (p.bias != nullptr || p.relu))};
+}
+
 // kRows rows from `row` on and all panels of a piece, which lie in the second cache: so few lines
 // of y are gone along at once that they are fetched ahead.
 template <int kRows>
@@ -115,22 +130,77 @@ void multiply_tile(const PackedProduct& p, const PackedPiece& piece, int64_t row
   }
   const bool last = piece.k + piece.count == p.inner;
   for (int64_t c = 0; c < piece.columns; c += kWide) {
-    const int64_t width = piece.columns - c;
-    const int64_t column = piece.column + c;
     multiply_rows<kRows>(x, piece.panels + c * piece.count, piece.count,
-                         {.y = p.y + row * p.y_row + column,
-                          .y_row = p.y_row,
-                          .first = first_lanes_of(width),
-                          .second = second_lanes_of(width),
-                          .add = p.add || piece.k > 0,
-                          .bias = last && p.bias != nullptr ? p.bias + column : nullptr,
-                          .relu = last && p.relu,
-                          .whole = width >= kWide,
-                          .plain = width >= kWide && !(last && (p.bias != nullptr || p.relu))});
+                         target_of(p, row, piece.column + c, piece.k, last));
+  }
+}
+
+// Pairs of vectors that so many rows meet at once: as many chains as hide each other's latency, and
+// long runs of w.
+constexpr int pairs_of_rows(int rows) { return rows == 1 ? 4 : rows == 2 ? 3 : rows == 3 ? 2 : 1; }
+
+// kRows rows and 2 · kPairs vectors of columns from `column` on of a w that lies plain.
+template <int kRows, int kPairs, bool kWhole>
+void multiply_plain_rows(const PackedProduct& p, int64_t column, int64_t first, int64_t count) {
+  constexpr int64_t kAhead = 16;  // steps
+  Floats sums[kPairs][kRows][2];
+#pragma GCC unroll 4
+  for (int pair = 0; pair < kPairs; ++pair) {
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) sums[pair][r][0] = sums[pair][r][1] = Floats{};
+  }
+  const int64_t left = p.columns - column;
+  const int64_t low = first_lanes_of(left), high = second_lanes_of(left);
+  const float* x = p.x + first * p.x_step;
+  const float* w = p.w + first * p.w_row + column;
+  for (int64_t k = 0; k < count; ++k) {
+#pragma GCC unroll 4
+    for (int pair = 0; pair < kPairs; ++pair) {
+      const float* from = w + pair * kWide;
+      __builtin_prefetch(from + kAhead * p.w_row);
+      const Floats a = kWhole ? load(from) : load_first(from, low);
+      const Floats b = kWhole     ? load(from + kLanes)
+                       : high > 0 ? load_first(from + kLanes, high)
+                                  : Floats{};
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) {
+        const Floats value = broadcast(x[r * p.x_row]);
+        sums[pair][r][0] = multiply_add(value, a, sums[pair][r][0]);
+        sums[pair][r][1] = multiply_add(value, b, sums[pair][r][1]);
+      }
+    }
+    x += p.x_step;
+    w += p.w_row;
+  }
+  const bool last = first + count == p.inner;
+#pragma GCC unroll 4
+  for (int pair = 0; pair < kPairs; ++pair) {
+    const int64_t at = column + pair * kWide;
+    finish_tile<kRows>(sums[pair], target_of(p, 0, at, first, last));
+  }
+}
+
+// Few rows: w is read once, where it lies. The sums are those of packed panels.
+template <int kRows>
+void multiply_few(const PackedProduct& p) {
+  constexpr int kPairs = pairs_of_rows(kRows);
+  for (int64_t k = 0; k < p.inner; k += kPackedInner) {
+    const int64_t count = p.inner - k < kPackedInner ? p.inner - k : kPackedInner;
+    int64_t c = 0;
+    for (; c + kPairs * kWide <= p.columns; c += kPairs * kWide) {
+      multiply_plain_rows<kRows, kPairs, true>(p, c, k, count);
+    }
+    for (; c + kWide <= p.columns; c += kWide) {
+      multiply_plain_rows<kRows, 1, true>(p, c, k, count);
+    }
+    if (c < p.columns) multiply_plain_rows<kRows, 1, false>(p, c, k, count);
   }
 }
 
 void multiply_packed(const PackedProduct& p, float* scratch) {
+  if (!p.turned && !p.turned_x && p.rows > 0 && p.rows <= kMostRows) {
+    return with_rows<kMostRows>(p.rows, [&](auto tile) { multiply_few<decltype(tile)::kRows>(p); });
+  }
   const int64_t most_columns = packed_columns(kWide, p);
   float* panels = scratch + packed_row_floats(p);
   for (int64_t column = 0; column < p.columns; column += most_columns) {
