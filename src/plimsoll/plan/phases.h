@@ -16,7 +16,10 @@
 // cross to a later phase with more bytes than what it is made from.
 //
 // `late_updates`: what belongs to the optimizer stands behind everything else instead, so that
-// values that were made from weights can be made again up to the end; gradients live until then.
+// values that were made from weights can be made again up to the end. A weight's gradient then is
+// summed in the last phase where it is larger than one sample of what it is made from, and lives
+// from its own phase to the end elsewhere. (Measured against the rule by all samples, under which
+// nearly all stay: MobileNetV2 fits in 175 MiB instead of 196, a U-Net in 378 instead of 393.)
 //
 // Phases over the rows of images are cut at windows too: a convolution needs rows above and below
 // its own, so what it reads is made in an earlier phase, and all nodes of a phase have images of

@@ -49,7 +49,7 @@ std::vector<Cut> make_loop_checkpoints(const ProgramPlan& tree, ProgramFacts& fa
                                        const LoopCheckpoints& how);
 
 size_t count_forward(const ProgramFacts& facts);
-// Of what the optimizer reads: gradients of weights, which late updates keep to the end.
+// Of what the optimizer reads: gradients of weights, which late updates may keep to the end.
 Bytes find_gradient_bytes(const ProgramFacts& facts);
 // √n of the n forward nodes, 1 at least.
 size_t count_root_segments(const ProgramFacts& facts);

@@ -616,7 +616,7 @@ class Search {
     std::vector<Rung> rungs;
     for (const Score* score : find_frontier()) {
       const auto is_better = [&](const Loaded& other) {
-        return other.load <= score->load && other.seconds <= score->seconds;
+        return other.load <= score->load && kFaster * other.seconds <= score->seconds;
       };
       if (std::ranges::none_of(others, is_better)) {
         rungs.push_back({static_cast<size_t>(score - scores_.data()), score->load, score->clones,

@@ -9,8 +9,8 @@
 // what frees most bytes for its time first, until nothing is left to give up. Nothing of this
 // depends on a limit. Only candidates on the frontier of bytes against seconds are placed.
 //
-// Where weights are small beside the values, the same is tried with all updates behind everything
-// else (plan/phases.h), around and below the smallest candidate without that.
+// Where weights are small beside the values, slices and choices in phases are tried with all updates
+// behind everything else too (plan/phases.h), around and below the smallest candidate without that.
 //
 // In programs of at most 64 nodes the choices of cuts behind the smallest candidate are then
 // improved by single changes and random restarts of stretches (plan/refine.h).
@@ -70,7 +70,8 @@ struct Wanted {
 };
 
 // `states` says where state variables lie. Effort is counted in nodes scored and buffers placed, up
-// to options.max_steps; the first candidate is scored and placed whatever it costs.
+// to options.max_steps, a fifth of it more for late updates and as much again for rows of images;
+// the first candidate is scored and placed whatever it costs.
 Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
                         const PlanOptions& options, const Wanted& wanted = {});
 

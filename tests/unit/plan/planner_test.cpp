@@ -278,6 +278,7 @@ TEST(PlannerTest, LateUpdatesHelpWhereValuesAreLargerThanWeights) {
   for (const FrontierPoint& point : without.frontier) {
     EXPECT_EQ(point.what.find("updates last"), std::string::npos);
   }
+  expect_sound(programs, catalog, {.max_steps = 400'000});
 }
 
 TEST(PlannerTest, TakeoversHelpElementwiseChains) {
