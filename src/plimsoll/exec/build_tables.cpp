@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "graph/graph_memory.h"
+#include "plan/lasting_packs.h"
 
 namespace plimsoll::exec {
 
@@ -32,6 +33,10 @@ ProgramTables TableBuilder::build() {
   }
   tables_.turns.resize(plan_.loops.size());
   add_items(plan_.items);
+  const std::vector<int64_t> lasting = plan::find_lasting_packs(plan_, graph());
+  for (Step& step : tables_.steps) {
+    step.lasting = std::ranges::binary_search(lasting, step.number);
+  }
   return std::move(tables_);
 }
 

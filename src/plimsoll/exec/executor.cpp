@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "backend/cpu/threads.h"
 #include "base/error.h"
@@ -51,6 +52,8 @@ class Executor::Impl {
     if (poison != nullptr) poison->start();
     StepTimes* times = times_.empty() ? nullptr : times_[program].get();
     if (times != nullptr) times->start_run();
+    const bool again = last_ == program && poison == nullptr;
+    last_.reset();  // a run that fails leaves nothing
     Run({.tables = tables_[program],
          .arena = arena_.data(),
          .spill = spill_.get(),
@@ -60,12 +63,19 @@ class Executor::Impl {
          .source = source,
          .sink = sink,
          .computes = backend_.computes(),
+         .again = again,
          .times = times})
         .run();
+    last_ = program;
     if (times != nullptr) times->end_run();
   }
 
   std::span<std::byte> state(std::string_view name) {
+    last_.reset();
+    return memory_of(name);
+  }
+
+  std::span<std::byte> memory_of(std::string_view name) const {
     const plan::StatePlacement& place = place_of(name);
     PLIMSOLL_CHECK(place.space == plan::Space::kState, "state " + place.name + " is in a file");
     return {arena_.data() + place.offset.count(), place.bytes.size()};
@@ -74,7 +84,7 @@ class Executor::Impl {
   void read_state(std::string_view name, int64_t begin, std::span<std::byte> destination) {
     const plan::StatePlacement& place = place_of(name);
     if (place.space == plan::Space::kState) {
-      std::memcpy(destination.data(), state(name).data() + begin, destination.size());
+      std::memcpy(destination.data(), memory_of(name).data() + begin, destination.size());
     } else if (spill_) {
       spill_->read(place.offset.count() + begin, destination);
     } else {
@@ -84,8 +94,9 @@ class Executor::Impl {
 
   void write_state(std::string_view name, int64_t begin, std::span<const std::byte> source) {
     const plan::StatePlacement& place = place_of(name);
+    last_.reset();
     if (place.space == plan::Space::kState) {
-      std::memcpy(state(name).data() + begin, source.data(), source.size());
+      std::memcpy(memory_of(name).data() + begin, source.data(), source.size());
     } else if (spill_) {
       spill_->write(place.offset.count() + begin, source);
     }
@@ -142,6 +153,7 @@ class Executor::Impl {
   std::vector<std::unique_ptr<StepTimes>> times_;
   std::unique_ptr<SpillQueue> spill_;
   std::vector<std::unique_ptr<Lookahead>> aheads_;
+  std::optional<size_t> last_;  // the program that ran last, nothing written since
 };
 
 Executor::Executor(const graph::ProgramSet& programs, const plan::Plan& plan,

@@ -9,6 +9,10 @@
 // nothing of its own; errors of the input source and of the spill file come out of run(). The arena
 // is reserved and untouched until a step touches it. It is mapped so that transparent huge pages
 // never reach beyond it.
+//
+// A program that runs again with no other in between, and no state variable written, does not make
+// again what its first run left in memory that nothing else of it has: packed weights that it does
+// not change (plan/lasting_packs.h).
 
 #include <cstddef>
 #include <memory>

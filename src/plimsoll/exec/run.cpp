@@ -25,6 +25,10 @@ void Run::run() {
       position = next;
       continue;
     }
+    if (context_.again && step.lasting) {
+      ++position;
+      continue;
+    }
     if (context_.poison != nullptr) context_.poison->before(step, tables_);
     if (context_.times != nullptr) context_.times->begin_step();
     work(step);

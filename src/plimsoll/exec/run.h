@@ -28,6 +28,7 @@ class Run {
     InputSource* source = nullptr;
     OutputSink* sink = nullptr;
     bool computes = true;
+    bool again = false;          // what lasting steps make is there still
     StepTimes* times = nullptr;  // null: not wanted
   };
   explicit Run(const Context& context) : context_(context), tables_(context.tables) {}

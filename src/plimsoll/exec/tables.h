@@ -137,9 +137,10 @@ enum class StepKind : uint8_t {
 
 struct Step {
   StepKind kind = StepKind::kCall;
-  size_t index = 0;    // in calls, copies or loops
-  size_t jump = 0;     // kLoopBegin: behind the loop's end; kLoopEnd: the first step of the body
-  int64_t number = 0;  // on the line of time (plan/liveness.h)
+  size_t index = 0;      // in calls, copies or loops
+  size_t jump = 0;       // kLoopBegin: behind the loop's end; kLoopEnd: the first step of the body
+  int64_t number = 0;    // on the line of time (plan/liveness.h)
+  bool lasting = false;  // what it makes is there still in the next run (plan/lasting_packs.h)
 };
 
 struct ProgramTables {

@@ -35,4 +35,10 @@ std::vector<Candidate> place_rungs(std::span<const Rung> rungs, bool small, Byte
                                    const Wanted& wanted,
                                    const std::function<Candidate(const Rung&)>& place);
 
+// The same candidates with memory of their own for packed weights (plan/lasting_packs.h), without
+// the time of packing them; none where the program packs nothing, or changes what it packs.
+std::vector<Candidate> keep_packs_of(std::span<const Candidate> candidates, ProgramFacts& facts,
+                                     std::span<const StatePlacement> states,
+                                     const PlanOptions& options);
+
 }  // namespace plimsoll::plan

@@ -34,6 +34,7 @@ struct PlanOptions {
   bool saved_forms = true;
   bool recompute = true;
   bool late_updates = true;
+  bool keep_packs = true;
   bool several_placers = true;
   bool move = false;  // values to the spill file and back: plan/spilled.h asks for it
   // Weights with their slots that have fewer bytes stay in memory; pieces of larger ones are

@@ -646,15 +646,6 @@ class Search {
 
 }  // namespace
 
-int64_t count_clones(const ProgramPlan& plan) {
-  int64_t count = 0;
-  walk_items(plan, [&](const Item& item, int64_t, LoopId) {
-    const auto* call = std::get_if<Call>(&item);
-    if (call != nullptr && call->clone > 0) ++count;
-  });
-  return count;
-}
-
 Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
                         const PlanOptions& options, const Wanted& wanted) {
   Searched searched = Search(facts, states, options, {}).run(wanted);
@@ -673,20 +664,14 @@ Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> sta
     add(std::move(rows.candidates));
     searched.cut_short = searched.cut_short || rows.cut_short;
   }
-  searched.candidates = keep_frontier(std::move(searched.candidates), free_bytes);
+  Bytes most = free_bytes;
+  if (options.keep_packs && !wanted.smallest_alone && !options.move) {
+    std::vector<Candidate> kept = keep_packs_of(searched.candidates, facts, states, options);
+    for (const Candidate& candidate : kept) most = max(most, candidate.arena_bytes);
+    add(std::move(kept));
+  }
+  searched.candidates = keep_frontier(std::move(searched.candidates), most);
   return searched;
-}
-
-ProgramPlan realize(const Candidate& candidate, ProgramFacts& facts,
-                    std::span<const StatePlacement> states, const PlanOptions& options) {
-  Trials trials(facts, states, options, candidate.recipe.phasing);
-  ProgramPlan plan = trials.build(candidate.recipe);
-  const CompleteOptions how{.gap = options.gap, .several_placers = options.several_placers};
-  complete_offsets(plan, facts.graph(), states, find_buffers(plan), how);
-  PLIMSOLL_CHECK(
-      plan.arena_bytes + options.clone_bytes * count_clones(plan) == candidate.arena_bytes,
-      "a recipe gives one plan");
-  return plan;
 }
 
 }  // namespace plimsoll::plan

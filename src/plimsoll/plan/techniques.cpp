@@ -11,7 +11,7 @@
 namespace plimsoll::plan {
 namespace {
 
-constexpr std::array<Technique, 8> kTechniques = {{
+constexpr std::array<Technique, 9> kTechniques = {{
     {"slices", "loops over slices of the batch", &PlanOptions::slices},
     {"nested-loops", "loops of small slices inside of loops of larger ones",
      &PlanOptions::nested_loops},
@@ -21,6 +21,8 @@ constexpr std::array<Technique, 8> kTechniques = {{
     {"recompute", "values computed again instead of kept", &PlanOptions::recompute},
     {"late-updates", "updates behind everything else, so that values can be computed again longer",
      &PlanOptions::late_updates},
+    {"keep-packs", "packed weights kept from run to run where they do not change",
+     &PlanOptions::keep_packs},
     {"several-placers", "several placers, and the best of them improved",
      &PlanOptions::several_placers},
 }};

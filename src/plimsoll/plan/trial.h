@@ -34,6 +34,7 @@ struct Recipe {
   std::vector<Cut> cuts;
   bool reload = false;  // state variables in the spill file anew for each reader
   Phasing phasing = {};
+  bool keep_packs = false;  // memory of their own for packed weights (plan/lasting_packs.h)
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };
 

@@ -18,6 +18,7 @@
 #include "ops/fuse/fuse.h"
 #include "ops/registry.h"
 #include "plan/estimate.h"
+#include "plan/lasting_packs.h"
 #include "plan/liveness.h"
 #include "plan/spilled.h"
 #include "plan/techniques.h"
@@ -578,7 +579,7 @@ void estimate(const PlanRequest& request, const SetAnswer& chosen, PlannedRun& r
   if (!request.estimate || !run.plan) return;
   for (size_t p = 0; p < run.plan->programs.size(); ++p) {
     plan::ProgramFacts facts(chosen.lowered.built.set.programs[p], chosen.catalog());
-    run.estimates.push_back(plan::estimate_items(run.plan->programs[p], facts));
+    run.estimates.push_back(plan::estimate_again(run.plan->programs[p], facts));
   }
 }
 
