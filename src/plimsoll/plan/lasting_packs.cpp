@@ -12,12 +12,10 @@
 namespace plimsoll::plan {
 namespace {
 
-bool packs_constant(const ProgramPlan& program, const graph::Graph& graph, const Call& call) {
-  if (graph.node(call.node).op->name() != "pack" || !call.outputs[0].valid()) return false;
-  const Instance& source = program.instances[call.inputs[0].index()];
-  if (source.space != Space::kState) return false;
-  const graph::Value& value = graph.value(source.value);
-  return value.kind == graph::ValueKind::kState && !graph.state(value.state).write.valid();
+bool packs_constant(const graph::Graph& graph, const graph::Node& node) {
+  if (node.op->name() != "pack") return false;
+  const graph::Value& source = graph.value(node.inputs[0]);
+  return source.kind == graph::ValueKind::kState && !graph.state(source.state).write.valid();
 }
 
 // The instances that the calls of these numbers write.
@@ -52,13 +50,20 @@ std::vector<Bytes> find_scratch_offsets(const ProgramPlan& program) {
 
 }  // namespace
 
+bool packs_constants(const graph::Graph& graph) {
+  return std::ranges::any_of(graph.nodes,
+                             [&](const graph::Node& node) { return packs_constant(graph, node); });
+}
+
 std::vector<int64_t> find_constant_packs(const ProgramPlan& program, const graph::Graph& graph) {
   std::vector<int64_t> packs;
   walk_items(program, [&](const Item& item, int64_t number, LoopId around) {
     const auto* call = std::get_if<Call>(&item);
-    if (call != nullptr && !around.valid() && packs_constant(program, graph, *call)) {
-      packs.push_back(number);
+    if (call == nullptr || around.valid() || !packs_constant(graph, graph.node(call->node))) {
+      return;
     }
+    const Instance& source = program.instances[call->inputs[0].index()];
+    if (source.space == Space::kState && call->outputs[0].valid()) packs.push_back(number);
   });
   return packs;
 }

@@ -22,6 +22,9 @@
 
 namespace plimsoll::plan {
 
+// Whether the program packs a variable that it does not write.
+bool packs_constants(const graph::Graph& graph);
+
 // Numbers of the calls at the program's root that pack a variable in the arena which the program
 // does not write; rising.
 std::vector<int64_t> find_constant_packs(const ProgramPlan& program, const graph::Graph& graph);

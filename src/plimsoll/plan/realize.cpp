@@ -36,7 +36,7 @@ std::vector<Candidate> keep_packs_of(std::span<const Candidate> candidates, Prog
                                      std::span<const StatePlacement> states,
                                      const PlanOptions& options) {
   std::vector<Candidate> kept;
-  if (has_spilled_states(facts.graph(), states)) return kept;
+  if (!packs_constants(facts.graph()) || has_spilled_states(facts.graph(), states)) return kept;
   Trials trials(facts, states, options);
   for (const Candidate& candidate : candidates) {
     if (candidate.recipe.phasing != Phasing()) continue;
