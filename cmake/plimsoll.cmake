@@ -92,4 +92,7 @@ function(plimsoll_test folder)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LIBS;LABELS")
   plimsoll_suite(${folder} CTEST_NAME unit.${folder} SOURCES ${arg_SOURCES}
                  DEPENDS ${folder} ${arg_DEPENDS} LIBS ${arg_LIBS} LABELS ${arg_LABELS})
+  if(folder IN_LIST PLIMSOLL_OPTIMIZED)
+    target_compile_options(plimsoll_${folder}_tests PRIVATE -O1)
+  endif()
 endfunction()

@@ -40,7 +40,7 @@ if(PLIMSOLL_SANITIZE)
   add_compile_options(-fsanitize=${PLIMSOLL_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
   # Instrumented code takes twice as long to compile as plain code, so only what tests wait for is
-  # optimised (plimsoll_library); in fuzz targets that is all.
+  # optimised (plimsoll_library, plimsoll_test); in fuzz targets that is all.
   add_compile_options($<IF:$<BOOL:${PLIMSOLL_FUZZ}>,-O1,-O0>)
   set(PLIMSOLL_OPTIMIZED base graph ops plan exec backend)
   # GCC 12 sees uninitialised temporaries in instrumented code that are none, and without
