@@ -14,8 +14,8 @@ constexpr int64_t kRungsPerStart = 5;
 constexpr int64_t kStartShare = 6;
 // The effort of all rungs, by that of those which go on and are met.
 constexpr int64_t kShareOfRungs = 4;
-// A change is counted as a hundredth of a node that is scored. It takes a third of one (0.6 to 1 µs,
-// 2 to 3): what it finds is worth more, and changes per value bound it.
+// A change is counted as a hundredth of a node that is scored. It takes a third of one (0.6 to 1
+// µs, 2 to 3): what it finds is worth more, and changes per value bound it.
 constexpr int64_t kChangesPerStep = 100;
 constexpr int64_t kChangesPerValue = 30;
 // In a row, and then it ends; each leads further down, for where values are few and large there is

@@ -4,8 +4,8 @@
 // needs to what can just be met.
 //
 // Most rungs go on from the choice of the rung before; every few, and those that are missed so,
-// begin at a price at which nearly nothing is given up, with more effort. Where the ladder ends with a rung that was met,
-// more follow below it.
+// begin at a price at which nearly nothing is given up, with more effort. Where the ladder ends
+// with a rung that was met, more follow below it.
 
 #include <functional>
 

@@ -9,8 +9,9 @@
 // what frees most bytes for its time first, until nothing is left to give up. Nothing of this
 // depends on a limit. Only candidates on the frontier of bytes against seconds are placed.
 //
-// Where weights are small beside the values, slices and choices in phases are tried with all updates
-// behind everything else too (plan/phases.h), around and below the smallest candidate without that.
+// Where weights are small beside the values, slices and choices in phases are tried with all
+// updates behind everything else too (plan/phases.h), around and below the smallest candidate
+// without that.
 //
 // In programs of at most 64 nodes the choices of cuts behind the smallest candidate are then
 // improved by single changes and random restarts of stretches (plan/refine.h).

@@ -9,8 +9,8 @@
 namespace plimsoll::backend::onednn {
 namespace {
 
-// Equal runs differ by half a MiB, copies of the files by one: a fault maps what the page cache holds
-// around it.
+// Equal runs differ by half a MiB, copies of the files by one: a fault maps what the page cache
+// holds around it.
 constexpr Bytes kEngineBytes = 16_MiB + 256_KiB;
 // A thread that kernels share their work with: its stacks, and code that runs on it alone.
 constexpr Bytes kThreadBytes = 160_KiB;
