@@ -18,7 +18,7 @@ constexpr Bytes kThreadBytes = 160_KiB;
 // kernels that might have been chosen. Equal runs of one file differ by half a MiB, of copies of it
 // by 3: the page cache holds each in pieces of other sizes, and a fault maps a piece (21.7 to 24.4
 // MiB over 60 runs of four copies of program and library).
-constexpr Bytes kLoadingBytes = 25_MiB;
+constexpr Bytes kLoadingBytes = 24_MiB + 512_KiB;
 constexpr Bytes kMakingBytes = 7_MiB + 384_KiB;
 
 // Of one primitive, by the start of its key: convolutions forward, to the input, to the kernel, of
