@@ -1,8 +1,6 @@
 #include "plan/lasting_packs.h"
 
 #include <algorithm>
-#include <iterator>
-#include <limits>
 #include <span>
 #include <variant>
 
