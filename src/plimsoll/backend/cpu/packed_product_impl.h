@@ -9,26 +9,45 @@ struct PanelRows {
   int64_t row, step;
 };
 
-// kRows rows of x and a panel of `inner` steps. Unrolled by word: rolled loops over the sums put
+// Steps of two vectors of w: of a panel, or where it lies plain and each step's go to a panel too.
+struct PanelSteps {
+  const float* w;
+  int64_t step;
+  float* panel;
+};
+
+// kRows rows of x and `inner` steps of two vectors. Unrolled by word: rolled loops over the sums put
 // them into memory, which takes a tenth of the time of 256 steps.
-template <int kRows>
-void multiply_rows(PanelRows from, const float* panel, int64_t inner, const PanelTarget& t) {
+template <int kRows, bool kPacks>
+void multiply_rows(const PanelRows& from, const PanelSteps& steps, int64_t inner,
+                   const PanelTarget& t) {
+  constexpr int64_t kAhead = 16;  // steps
+  const int64_t x_row = from.row, x_step = from.step;
+  const float* w = steps.w;
+  const int64_t step = kPacks ? steps.step : kWide;
+  float* panel = steps.panel;
   fetch_target<kRows>(t);
   Floats sums[kRows][2];
 #pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = Floats{};
   const float* x = from.x;
   for (int64_t k = 0; k < inner; ++k) {
-    const Floats low = load(panel);
-    const Floats high = load(panel + kLanes);
+    const Floats low = load(w);
+    const Floats high = load(w + kLanes);
+    if (kPacks) {
+      __builtin_prefetch(w + kAhead * step);
+      store(panel, low);
+      store(panel + kLanes, high);
+      panel += kWide;
+    }
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
-      const Floats value = broadcast(x[r * from.row]);
+      const Floats value = broadcast(x[r * x_row]);
       sums[r][0] = multiply_add(value, low, sums[r][0]);
       sums[r][1] = multiply_add(value, high, sums[r][1]);
     }
-    x += from.step;
-    panel += kWide;
+    x += x_step;
+    w += step;
   }
   finish_tile(sums, t);
 }
@@ -101,7 +120,7 @@ inline void pack_turned(const float* w, int64_t w_row, int64_t count, int64_t co
 // A piece's panels: columns [column, column + columns), `count` steps from k on.
 struct PackedPiece {
   int64_t column, columns, k, count;
-  const float* panels;
+  float* panels;
 };
 
 // Where sums of the steps from `first` on go, of a panel from `column` on.
@@ -120,8 +139,9 @@ inline PanelTarget target_of(const PackedProduct& p, int64_t row, int64_t column
 }
 
 // kRows rows from `row` on and all panels of a piece, which lie in the second cache: so few lines
-// of y are gone along at once that they are fetched ahead.
-template <int kRows>
+// of y are gone along at once that they are fetched ahead. kPacks: panels of two whole vectors are
+// made on the way.
+template <int kRows, bool kPacks>
 void multiply_tile(const PackedProduct& p, const PackedPiece& piece, int64_t row, float* packed_x) {
   PanelRows x{p.x + row * p.x_row + piece.k * p.x_step, p.x_row, p.x_step};
   if (packs_rows(p)) {
@@ -129,9 +149,19 @@ void multiply_tile(const PackedProduct& p, const PackedPiece& piece, int64_t row
     x = {packed_x, 1, kRows};
   }
   const bool last = piece.k + piece.count == p.inner;
+  const float* plain = p.w + piece.k * p.w_row + piece.column;
+  PanelTarget t = target_of(p, row, piece.column, piece.k, last);
   for (int64_t c = 0; c < piece.columns; c += kWide) {
-    multiply_rows<kRows>(x, piece.panels + c * piece.count, piece.count,
-                         target_of(p, row, piece.column + c, piece.k, last));
+    float* panel = piece.panels + c * piece.count;
+    const bool whole = piece.columns - c >= kWide;
+    if (!whole) t = target_of(p, row, piece.column + c, piece.k, last);
+    if (kPacks && whole) {
+      multiply_rows<kRows, true>(x, {plain + c, p.w_row, panel}, piece.count, t);
+    } else {
+      multiply_rows<kRows, false>(x, {panel, kWide, nullptr}, piece.count, t);
+    }
+    t.y += kWide;
+    if (t.bias != nullptr) t.bias += kWide;
   }
 }
 
@@ -207,14 +237,21 @@ void multiply_packed(const PackedProduct& p, float* scratch) {
     const int64_t columns = p.columns - column < most_columns ? p.columns - column : most_columns;
     for (int64_t k = 0; k < p.inner; k += kPackedInner) {
       const int64_t count = p.inner - k < kPackedInner ? p.inner - k : kPackedInner;
+      const int64_t whole = packs_on_the_way(p) ? columns / kWide * kWide : 0;
       if (p.turned) {
         pack_turned(p.w + column * p.w_row + k, p.w_row, count, columns, panels);
       } else {
-        pack_plain(p.w + k * p.w_row + column, p.w_row, count, columns, panels);
+        pack_plain(p.w + k * p.w_row + column + whole, p.w_row, count, columns - whole,
+                   panels + whole * count);
       }
       const PackedPiece piece = {column, columns, k, count, panels};
       for_each_tile<kMostRows>(p.rows, [&](int64_t row, auto tile) {
-        multiply_tile<decltype(tile)::kRows>(p, piece, row, scratch);
+        constexpr int kRows = decltype(tile)::kRows;
+        if (row == 0 && whole > 0) {
+          multiply_tile<kRows, true>(p, piece, row, scratch);
+        } else {
+          multiply_tile<kRows, false>(p, piece, row, scratch);
+        }
       });
     }
   }
