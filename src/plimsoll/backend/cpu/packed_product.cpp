@@ -23,11 +23,13 @@ constexpr int64_t kStepWorthPacking = 256;
 constexpr bool packs_rows(const PackedProduct& p) {
   return p.turned_x && p.x_step > kStepWorthPacking && p.columns >= kColumnsWorthPacking;
 }
-// Panels of w are made while the first rows meet them, which saves reading w once more; where its
-// rows are longer than this, a panel's width of each is too little at once.
+// Panels of w are made while the first rows meet them, which saves reading w once more: where it is
+// so small that it comes from a cache, and its rows so short that a panel's width of each is enough
+// at once.
+constexpr int64_t kFloatsPackedOnTheWay = 128 << 10;
 constexpr int64_t kRowPackedOnTheWay = 256;
 constexpr bool packs_on_the_way(const PackedProduct& p) {
-  return !p.turned && p.w_row <= kRowPackedOnTheWay;
+  return !p.turned && p.w_row <= kRowPackedOnTheWay && p.inner * p.w_row <= kFloatsPackedOnTheWay;
 }
 constexpr int64_t packed_row_floats(const PackedProduct& p) {
   constexpr int64_t kLine = 16;

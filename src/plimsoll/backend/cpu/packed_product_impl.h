@@ -16,8 +16,8 @@ struct PanelSteps {
   float* panel;
 };
 
-// kRows rows of x and `inner` steps of two vectors. Unrolled by word: rolled loops over the sums put
-// them into memory, which takes a tenth of the time of 256 steps.
+// kRows rows of x and `inner` steps of two vectors. Unrolled by word: rolled loops over the sums
+// put them into memory, which takes a tenth of the time of 256 steps.
 template <int kRows, bool kPacks>
 void multiply_rows(const PanelRows& from, const PanelSteps& steps, int64_t inner,
                    const PanelTarget& t) {
@@ -71,11 +71,13 @@ void pack_rows(const float* x, int64_t x_step, [[maybe_unused]] int64_t rows_lef
 inline void pack_plain(const float* w, int64_t w_row, int64_t count, int64_t columns,
                        float* panels) {
   constexpr int64_t kAtOnce = 4 * kWide;
+  constexpr int64_t kAhead = 12;  // steps
   for (int64_t from = 0; from < columns; from += kAtOnce) {
     const int64_t to = columns - from < kAtOnce ? columns : from + kAtOnce;
     for (int64_t k = 0; k < count; ++k) {
       const float* row = w + k * w_row;
       for (int64_t c = from; c < to; c += kWide) {
+        __builtin_prefetch(row + c + kAhead * w_row);
         float* panel = panels + c * count + k * kWide;
         if (to - c >= kWide) {
           store(panel, load(row + c));
