@@ -15,7 +15,9 @@ from training import Row
 MOST_GROWTH = 2.05
 MOST_RISE = 1.05  # of time between a limit and a larger one: noise
 RUNGS = 6
-MOST_STEP_SECONDS = 60.0  # larger batches than this allows are left out, and said
+MOST_STEP_SECONDS = 300.0  # larger batches than this allows are left out, and said
+LONG_STEP_SECONDS = 5.0  # two steps a run: the first one meets memory that is not there yet
+LONGEST_PAIR_SECONDS = 100.0  # one
 BATCHES = [2**i for i in range(11)]
 # Weights stand still: kernels skip gradients that are zero, and few steps of a large batch would
 # leave fewer of them than many of a small one.
@@ -36,7 +38,9 @@ def bench_batch(model: str, batch: int, steps: int, prefix: str) -> dict[str, An
 
 
 def steps_for(seconds: float, quick: bool) -> int:
-    """So many that a run takes about a second, but three at least."""
+    """So many that a run takes about a second, but three at least, and fewer of many seconds."""
+    if seconds > LONG_STEP_SECONDS:
+        return 1 if seconds > LONGEST_PAIR_SECONDS else 2
     return max(3, min(2000, int((0.2 if quick else 1.0) / max(seconds, 1e-7))))
 
 
