@@ -28,6 +28,9 @@ constexpr Size kSizes[] = {{1, 1, 1},
                            {3, 20, 900},
                            {13, 300, 300},
                            {64, 9, 2100},
+                           // pieces that are fetched beside the one before
+                           {32, 600, 520},
+                           {33, 128, 700},
                            // rows that are packed where they lie side by side
                            {271, 260, 200},
                            {313, 5, 192}};

@@ -81,7 +81,7 @@ struct TileWalk {
 
 template <int kRows>
 void sum_position(const float* tile, const TileWalk& w, const float* panel, const PanelTarget& t) {
-  fetch_target<kRows>(t);
+  if (t.add) fetch_target<kRows>(t, 0);
   Floats sums[kRows][2];
 #pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = Floats{};

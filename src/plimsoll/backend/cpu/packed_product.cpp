@@ -31,6 +31,11 @@ constexpr int64_t kRowPackedOnTheWay = 256;
 constexpr bool packs_on_the_way(const PackedProduct& p) {
   return !p.turned && p.w_row <= kRowPackedOnTheWay && p.inner * p.w_row <= kFloatsPackedOnTheWay;
 }
+// Few rows multiply a piece of w in no more time than the next one takes to come from memory.
+constexpr int64_t kRowsWorthFetching = 128;
+constexpr bool fetches_pieces(const PackedProduct& p) {
+  return !p.turned_x && p.rows <= kRowsWorthFetching && !packs_on_the_way(p);
+}
 constexpr int64_t packed_row_floats(const PackedProduct& p) {
   constexpr int64_t kLine = 16;
   const int64_t floats = std::min(p.inner, kPackedInner) * kPackedRows;

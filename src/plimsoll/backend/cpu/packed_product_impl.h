@@ -9,36 +9,50 @@ struct PanelRows {
   int64_t row, step;
 };
 
-// Steps of two vectors of w: of a panel, or where it lies plain and each step's go to a panel too.
-struct PanelSteps {
+// Where a panel's steps of w come from, and what else happens beside them.
+enum class PanelUse {
+  kRead,   // they lie in the panel
+  kMake,   // they lie plain, and go to the panel too
+  kFetch,  // as kRead; stretches of a later piece of w are fetched
+};
+// Where steps of w lie plain, or stretches of which one is fetched every kFetchSteps.
+struct PlainSteps {
   const float* w;
   int64_t step;
-  float* panel;
 };
+
+// Four panels' width of w is fetched at once, by one of the first four tiles that meet a panel: a
+// piece of w comes from memory while the one before it is multiplied.
+constexpr int64_t kFetchSteps = 16;
+constexpr int64_t kFetchTiles = 4;
+constexpr int64_t kFetchFloats = 4 * kWide;
+
+inline void fetch_stretch(const float* w) {
+  constexpr int64_t kLine = 16;
+  for (int64_t i = 0; i < kFetchFloats; i += kLine) __builtin_prefetch(w + i, 0, 2);
+}
 
 // kRows rows of x and `inner` steps of two vectors. Unrolled by word: rolled loops over the sums
 // put them into memory, which takes a tenth of the time of 256 steps.
-template <int kRows, bool kPacks>
-void multiply_rows(const PanelRows& from, const PanelSteps& steps, int64_t inner,
+template <int kRows, PanelUse kUse>
+void multiply_rows(const PanelRows& from, float* panel, const float* w, int64_t step, int64_t inner,
                    const PanelTarget& t) {
   constexpr int64_t kAhead = 16;  // steps
   const int64_t x_row = from.row, x_step = from.step;
-  const float* w = steps.w;
-  const int64_t step = kPacks ? steps.step : kWide;
-  float* panel = steps.panel;
-  fetch_target<kRows>(t);
+  if (t.add) fetch_target<kRows>(t, 0);
   Floats sums[kRows][2];
 #pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = Floats{};
   const float* x = from.x;
-  for (int64_t k = 0; k < inner; ++k) {
-    const Floats low = load(w);
-    const Floats high = load(w + kLanes);
-    if (kPacks) {
+  const auto take_step = [&]() __attribute__((always_inline)) {
+    const float* here = kUse == PanelUse::kMake ? w : panel;
+    const Floats low = load(here);
+    const Floats high = load(here + kLanes);
+    if (kUse == PanelUse::kMake) {
       __builtin_prefetch(w + kAhead * step);
       store(panel, low);
       store(panel + kLanes, high);
-      panel += kWide;
+      w += step;
     }
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
@@ -47,8 +61,17 @@ void multiply_rows(const PanelRows& from, const PanelSteps& steps, int64_t inner
       sums[r][1] = multiply_add(value, high, sums[r][1]);
     }
     x += x_step;
-    w += step;
+    panel += kWide;
+  };
+  int64_t k = 0;
+  if (kUse == PanelUse::kFetch) {
+    for (; k + kFetchSteps <= inner; k += kFetchSteps, w += step) {
+      fetch_stretch(w);
+#pragma GCC unroll 1
+      for (int64_t i = 0; i < kFetchSteps; ++i) take_step();
+    }
   }
+  for (; k < inner; ++k) take_step();
   finish_tile(sums, t);
 }
 
@@ -123,7 +146,33 @@ inline void pack_turned(const float* w, int64_t w_row, int64_t count, int64_t co
 struct PackedPiece {
   int64_t column, columns, k, count;
   float* panels;
+  bool made;          // or made by the first tile, those of whole width
+  const float* next;  // the following piece of w where that is fetched, or nullptr
 };
+
+// Of the stretches of a following piece, those that a tile fetches beside the panel of column c.
+// Steps of a plain w are fetched along its rows, a quarter of them a tile and a sixteenth a panel;
+// columns of one whole piece each lie behind each other.
+inline PlainSteps fetches_of(const PackedProduct& p, const PackedPiece& piece, int64_t tile,
+                             int64_t c) {
+  if (p.turned) {
+    return {piece.next + (c + tile * kWide / kFetchTiles) * p.w_row, kFetchFloats};
+  }
+  const int64_t first = (tile * (kFetchFloats / kWide) + c / kWide % (kFetchFloats / kWide)) *
+                        (piece.count / kFetchSteps);
+  return {piece.next + c / kFetchFloats * kFetchFloats + first * p.w_row, p.w_row};
+}
+
+// The piece of w behind one, where it comes from farther away than it is multiplied fast.
+inline const float* next_piece(const PackedProduct& p, const PackedPiece& piece) {
+  if (!fetches_pieces(p)) return nullptr;
+  const int64_t k = piece.k + piece.count;
+  if (k < p.inner) return p.turned ? nullptr : p.w + k * p.w_row + piece.column;
+  const int64_t column = piece.column + piece.columns;
+  if (column >= p.columns) return nullptr;
+  if (!p.turned) return p.w + column;
+  return piece.k == 0 && p.w_row == p.inner ? p.w + column * p.w_row : nullptr;
+}
 
 // Where sums of the steps from `first` on go, of a panel from `column` on.
 inline PanelTarget target_of(const PackedProduct& p, int64_t row, int64_t column, int64_t first,
@@ -140,15 +189,24 @@ inline PanelTarget target_of(const PackedProduct& p, int64_t row, int64_t column
           .plain = width >= kWide && !(last && (p.bias != nullptr || p.relu))};
 }
 
+// Steps of a turned x lie far apart, which no cache foresees: these rows farther on are fetched. So
+// are the next tile's rows of y, where they are not too many.
+constexpr int64_t kRowsFetchedAhead = 32;
+constexpr int64_t kColumnsFetchedAhead = 256;
+
 // kRows rows from `row` on and all panels of a piece, which lie in the second cache: so few lines
-// of y are gone along at once that they are fetched ahead. kPacks: panels of two whole vectors are
-// made on the way.
-template <int kRows, bool kPacks>
+// of y are gone along at once that they are fetched ahead.
+template <int kRows, PanelUse kUse>
 void multiply_tile(const PackedProduct& p, const PackedPiece& piece, int64_t row, float* packed_x) {
   PanelRows x{p.x + row * p.x_row + piece.k * p.x_step, p.x_row, p.x_step};
   if (packs_rows(p)) {
     pack_rows<kRows>(x.x, p.x_step, p.rows - row, piece.count, packed_x);
     x = {packed_x, 1, kRows};
+  }
+  const bool fetches_target = p.turned_x && p.columns <= kColumnsFetchedAhead;
+  if (p.turned_x && row % (2 * kMostRows) == 0) {
+    const float* ahead = p.x + row + kRowsFetchedAhead + piece.k * p.x_step;
+    for (int64_t k = 0; k < piece.count; ++k) __builtin_prefetch(ahead + k * p.x_step);
   }
   const bool last = piece.k + piece.count == p.inner;
   const float* plain = p.w + piece.k * p.w_row + piece.column;
@@ -157,11 +215,15 @@ void multiply_tile(const PackedProduct& p, const PackedPiece& piece, int64_t row
     float* panel = piece.panels + c * piece.count;
     const bool whole = piece.columns - c >= kWide;
     if (!whole) t = target_of(p, row, piece.column + c, piece.k, last);
-    if (kPacks && whole) {
-      multiply_rows<kRows, true>(x, {plain + c, p.w_row, panel}, piece.count, t);
+    if (kUse == PanelUse::kMake && whole) {
+      multiply_rows<kRows, kUse>(x, panel, plain + c, p.w_row, piece.count, t);
+    } else if (kUse == PanelUse::kFetch) {
+      const PlainSteps next = fetches_of(p, piece, row / kMostRows, c);
+      multiply_rows<kRows, kUse>(x, panel, next.w, next.step, piece.count, t);
     } else {
-      multiply_rows<kRows, false>(x, {panel, kWide, nullptr}, piece.count, t);
+      multiply_rows<kRows, PanelUse::kRead>(x, panel, nullptr, 0, piece.count, t);
     }
+    if (fetches_target) fetch_target<kRows>(t, kRows * t.y_row);
     t.y += kWide;
     if (t.bias != nullptr) t.bias += kWide;
   }
@@ -229,6 +291,18 @@ void multiply_few(const PackedProduct& p) {
   }
 }
 
+// All that tiles do not make.
+inline void make_panels(const PackedProduct& p, const PackedPiece& piece) {
+  if (p.turned) {
+    pack_turned(p.w + piece.column * p.w_row + piece.k, p.w_row, piece.count, piece.columns,
+                piece.panels);
+    return;
+  }
+  const int64_t from = piece.made ? 0 : piece.columns / kWide * kWide;
+  pack_plain(p.w + piece.k * p.w_row + piece.column + from, p.w_row, piece.count,
+             piece.columns - from, piece.panels + from * piece.count);
+}
+
 void multiply_packed(const PackedProduct& p, float* scratch) {
   if (!p.turned && !p.turned_x && p.rows > 0 && p.rows <= kMostRows) {
     return with_rows<kMostRows>(p.rows, [&](auto tile) { multiply_few<decltype(tile)::kRows>(p); });
@@ -239,20 +313,17 @@ void multiply_packed(const PackedProduct& p, float* scratch) {
     const int64_t columns = p.columns - column < most_columns ? p.columns - column : most_columns;
     for (int64_t k = 0; k < p.inner; k += kPackedInner) {
       const int64_t count = p.inner - k < kPackedInner ? p.inner - k : kPackedInner;
-      const int64_t whole = packs_on_the_way(p) ? columns / kWide * kWide : 0;
-      if (p.turned) {
-        pack_turned(p.w + column * p.w_row + k, p.w_row, count, columns, panels);
-      } else {
-        pack_plain(p.w + k * p.w_row + column + whole, p.w_row, count, columns - whole,
-                   panels + whole * count);
-      }
-      const PackedPiece piece = {column, columns, k, count, panels};
+      PackedPiece piece = {column, columns, k, count, panels, !packs_on_the_way(p), nullptr};
+      piece.next = next_piece(p, piece);
+      make_panels(p, piece);
       for_each_tile<kMostRows>(p.rows, [&](int64_t row, auto tile) {
         constexpr int kRows = decltype(tile)::kRows;
-        if (row == 0 && whole > 0) {
-          multiply_tile<kRows, true>(p, piece, row, scratch);
+        if (!piece.made && row == 0) {
+          multiply_tile<kRows, PanelUse::kMake>(p, piece, row, scratch);
+        } else if (piece.next != nullptr && row < kFetchTiles * kMostRows) {
+          multiply_tile<kRows, PanelUse::kFetch>(p, piece, row, scratch);
         } else {
-          multiply_tile<kRows, false>(p, piece, row, scratch);
+          multiply_tile<kRows, PanelUse::kRead>(p, piece, row, scratch);
         }
       });
     }

@@ -41,11 +41,12 @@ inline void store_sum(Floats sum, const PanelTarget& t, int64_t at, int64_t lane
 
 // What a tile's sums will be added to comes from far away.
 template <int kRows>
-inline void fetch_target(const PanelTarget& t) {
-  if (!t.add) return;
+inline void fetch_target(const PanelTarget& t, int64_t ahead) {
+  constexpr int64_t kLine = 16;
   for (int r = 0; r < kRows; ++r) {
-    __builtin_prefetch(t.y + r * t.y_row, 1);
-    __builtin_prefetch(t.y + r * t.y_row + kLanes, 1);
+    for (int64_t i = 0; i < kWide; i += kLine) {
+      __builtin_prefetch(t.y + ahead + r * t.y_row + i, 1);
+    }
   }
 }
 
