@@ -32,13 +32,15 @@ def bench_batch(model: str, batch: int, steps: int, prefix: str) -> dict[str, An
         "--optimizer", STILL,
     ]  # fmt: skip
     done = run(command, prefix=prefix)
-    if done.exit_code == 3:  # the free plan is too large
+    limited = done.exit_code == 3  # the free plan is too large
+    if limited:
         command += ["--memory", MEMORY]
         done = run(command, prefix=prefix)
     if done.exit_code == 3:
         return {"refused": done.errors.splitlines()[0]}
     result = checked(done, command).result()
-    return {"seconds": result["least_seconds_per_step"], "peak_bytes": done.peak_bytes}
+    seconds = result["least_seconds_per_step"]
+    return {"seconds": seconds, "peak_bytes": done.peak_bytes, "limited": limited}
 
 
 def steps_for(seconds: float, quick: bool) -> int:
@@ -73,11 +75,14 @@ def against_batch(name: str, options: argparse.Namespace) -> list[Row]:
     times = {batch: min(r["seconds"] for r in runs) for batch, runs in points.items()}
     for batch, runs in points.items():
         growth = times[batch] / times[batch // 2] if batch // 2 in times else None
+        reached = growth is None or growth <= MOST_GROWTH
+        verdict = "reached" if reached else f"{growth:.2f} of {MOST_GROWTH} ×"
+        if runs[0]["limited"]:
+            verdict += f", within {MEMORY} of the memory"
         rows.append({
             "mode": "batch", "workload": name, "batch": batch, "seconds": times[batch],
             "peak_bytes": max(r["peak_bytes"] for r in runs), "growth": growth,
-            "verdict": "reached" if growth is None or growth <= MOST_GROWTH
-            else f"{growth:.2f} of {MOST_GROWTH} ×",
+            "verdict": verdict,
         })  # fmt: skip
     if left_out:
         rows.append({"mode": "batch", "workload": name, "verdict": "left out: " + left_out})

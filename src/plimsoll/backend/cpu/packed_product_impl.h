@@ -23,7 +23,8 @@ inline PlainSteps fetches_of(const PackedProduct& p, const PackedPiece& piece, i
   return {piece.next + c / kFetchFloats * kFetchFloats + first * p.w_row, p.w_row};
 }
 
-// The piece of w behind one, where it comes from farther away than it is multiplied fast.
+// The piece of w behind one, where fetching it takes about as long as multiplying this one. Not of
+// columns that have steps behind those of the piece: their stretches do not lie behind each other.
 inline const float* next_piece(const PackedProduct& p, const PackedPiece& piece) {
   if (!fetches_pieces(p)) return nullptr;
   const int64_t k = piece.k + piece.count;

@@ -39,7 +39,7 @@ inline void store_sum(Floats sum, const PanelTarget& t, int64_t at, int64_t lane
   }
 }
 
-// What a tile's sums will be added to comes from far away.
+// Where a tile's sums go comes from far away: its lines `ahead` numbers further on are fetched.
 template <int kRows>
 inline void fetch_target(const PanelTarget& t, int64_t ahead) {
   constexpr int64_t kLine = 16;
