@@ -16,8 +16,11 @@ MOST_GROWTH = 2.05
 MOST_RISE = 1.05  # of time between a limit and a larger one: noise
 RUNGS = 6
 MOST_STEP_SECONDS = 300.0  # larger batches than this allows are left out, and said
-LONG_STEP_SECONDS = 5.0  # two steps a run: the first one meets memory that is not there yet
-LONGEST_PAIR_SECONDS = 100.0  # one
+# A run's first two steps do not count, since they meet memory that is not there yet. Of long steps
+# few are run: two that count, from the second limit on one, and the better of the first two at the
+# end; and so many times that a batch takes no more than so long.
+LONG_STEP_SECONDS = (5.0, 30.0, 100.0)
+MOST_BATCH_SECONDS = 500.0
 MEMORY = "75%"  # of what the process may use, where a batch needs more
 BATCHES = [2**i for i in range(11)]
 # Weights stand still: kernels skip gradients that are zero, and few steps of a large batch would
@@ -25,17 +28,17 @@ BATCHES = [2**i for i in range(11)]
 STILL = "adam(learning_rate=0)"
 
 
-def bench_batch(model: str, batch: int, steps: int, prefix: str) -> dict[str, Any]:
+def bench_batch(model: str, batch: int, steps: int, limited: bool, prefix: str) -> dict[str, Any]:
     """Random samples of the model's shapes: the files have fewer than 1024."""
     command = [
         str(BINARY), "bench", model, "--batch", str(batch), "--steps", str(steps), "--json",
         "--optimizer", STILL,
     ]  # fmt: skip
-    done = run(command, prefix=prefix)
-    limited = done.exit_code == 3  # the free plan is too large
-    if limited:
-        command += ["--memory", MEMORY]
-        done = run(command, prefix=prefix)
+    within = [*command, "--memory", MEMORY]
+    done = run(within if limited else command, prefix=prefix)
+    if done.exit_code == 3 and not limited:  # the free plan is too large
+        limited = True
+        done = run(within, prefix=prefix)
     if done.exit_code == 3:
         return {"refused": done.errors.splitlines()[0]}
     result = checked(done, command).result()
@@ -44,10 +47,11 @@ def bench_batch(model: str, batch: int, steps: int, prefix: str) -> dict[str, An
 
 
 def steps_for(seconds: float, quick: bool) -> int:
-    """So many that a run takes about a second, but three at least, and fewer of many seconds."""
-    if seconds > LONG_STEP_SECONDS:
-        return 1 if seconds > LONGEST_PAIR_SECONDS else 2
-    return max(3, min(2000, int((0.2 if quick else 1.0) / max(seconds, 1e-7))))
+    """So many that a run takes about a second, but three that count at least; fewer long ones."""
+    for limit, steps in zip(reversed(LONG_STEP_SECONDS), (2, 3, 4), strict=True):
+        if seconds > limit:
+            return steps
+    return 2 + max(3, min(2000, int((0.2 if quick else 1.0) / max(seconds, 1e-7))))
 
 
 def against_batch(name: str, options: argparse.Namespace) -> list[Row]:
@@ -66,7 +70,11 @@ def against_batch(name: str, options: argparse.Namespace) -> list[Row]:
             if expected > MOST_STEP_SECONDS:
                 left_out = f"batches from {batch} on: a step would take {expected:.0f} s"
                 break
-            got = bench_batch(model, batch, steps_for(expected, options.quick), options.prefix)
+            steps = steps_for(expected, options.quick)
+            if before and (len(before) + 1) * steps * expected > MOST_BATCH_SECONDS:
+                continue
+            limited = bool(before) and before[0]["limited"]
+            got = bench_batch(model, batch, steps, limited, options.prefix)
             if "refused" in got:
                 left_out = f"batches from {batch} on: {got['refused']}"
                 break
@@ -77,6 +85,8 @@ def against_batch(name: str, options: argparse.Namespace) -> list[Row]:
         growth = times[batch] / times[batch // 2] if batch // 2 in times else None
         reached = growth is None or growth <= MOST_GROWTH
         verdict = "reached" if reached else f"{growth:.2f} of {MOST_GROWTH} ×"
+        if len(runs) < options.repeat:
+            verdict += f", {len(runs)} of {options.repeat} runs"
         if runs[0]["limited"]:
             verdict += f", within {MEMORY} of the memory"
         rows.append({

@@ -84,6 +84,7 @@ def test_the_roofline_names_what_is_slow(plimsoll: Path) -> None:
     assert 1e8 < machine["flops_per_second"] < 1e15
     assert 1e8 < machine["bytes_per_second"] < 1e13
     train = next(p for p in line["profile"]["programs"] if p["program"] == "train")
+    assert train["runs"] == line["steps"] == 8  # without the two that the times leave out
     assert sum(row["share"] for row in train["rows"]) <= 1
     rows = [row for row in train["rows"] if row["op"] == "dense" and row["flops"] > 0]
     assert rows

@@ -123,7 +123,8 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Seconds of single steps of training; the first ones are left out, where there are others.
+// Seconds of single steps of training. The first ones, which meet memory that is not there yet,
+// are left out where there are others, in the profile too.
 std::vector<double> train_steps(train::Session& session, data::Dataset& dataset, int64_t steps) {
   constexpr size_t kWarmUp = 2;
   std::vector<double> seconds;
@@ -136,7 +137,10 @@ std::vector<double> train_steps(train::Session& session, data::Dataset& dataset,
   options.on_step = [&](int64_t, double) {
     const double now = seconds_now();
     seconds.push_back(now - before);
-    before = now;
+    if (seconds.size() == kWarmUp && steps > static_cast<int64_t>(kWarmUp)) {
+      session.forget_profile();
+    }
+    before = seconds_now();
   };
   session.fit(dataset, nullptr, options);
   if (seconds.size() > kWarmUp) {
@@ -158,7 +162,12 @@ std::vector<double> pass_steps(train::Session& session, data::Dataset& dataset, 
       NoSink sink;
       session.predict(dataset, sink);
     }
-    if (pass > 0) seconds.push_back((seconds_now() - begin) / static_cast<double>(batches));
+    const double end = seconds_now();
+    if (pass > 0) {
+      seconds.push_back((end - begin) / static_cast<double>(batches));
+    } else {
+      session.forget_profile();
+    }
   }
   return seconds;
 }

@@ -106,6 +106,10 @@ class Executor::Impl {
     return times_.empty() ? nullptr : times_[program].get();
   }
 
+  void forget_times() {
+    for (const std::unique_ptr<StepTimes>& times : times_) times->forget();
+  }
+
   const Arena& arena() const { return arena_; }
 
   Bytes overhead() const {
@@ -179,6 +183,8 @@ std::span<const std::byte> Executor::arena() const {
   return {impl_->arena().data(), impl_->arena().bytes().size()};
 }
 const StepTimes* Executor::times(size_t program) const { return impl_->times(program); }
+
+void Executor::forget_times() { impl_->forget_times(); }
 Bytes Executor::arena_bytes() const { return impl_->arena().bytes(); }
 Bytes Executor::measured_arena_bytes() const { return impl_->arena().resident(); }
 Bytes Executor::overhead_bytes() const { return impl_->overhead(); }

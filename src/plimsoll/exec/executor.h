@@ -69,6 +69,8 @@ class Executor {
   Bytes measured_arena_bytes() const;
   // Null where the options did not ask for it.
   const StepTimes* times(size_t program) const;
+  // Times of all programs begin anew. Between runs.
+  void forget_times();
   // Bytes of call tables outside of the arena; kernels count in Backend::resident_bytes.
   Bytes overhead_bytes() const;
 

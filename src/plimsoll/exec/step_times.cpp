@@ -77,4 +77,14 @@ void StepTimes::end_step(size_t position) {
   }
 }
 
+void StepTimes::forget() {
+  marks_.clear();
+  runs_ = 0;
+  seconds_ = 0;
+  for (StepTime& step : steps_) {
+    step.runs = 0;
+    step.seconds = 0;
+  }
+}
+
 }  // namespace plimsoll::exec

@@ -40,6 +40,8 @@ class StepTimes {
   void end_run();
   void begin_step() { began_ = Time::now(); }
   void end_step(size_t position);
+  // What was measured so far counts no longer. Between runs.
+  void forget();
 
   int64_t runs() const { return runs_; }
   double seconds() const { return seconds_; }  // of all runs

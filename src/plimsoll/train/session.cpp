@@ -167,6 +167,8 @@ report::Profile Session::profile() const {
   return make_profile(*executor_, programs().set, run_.estimates);
 }
 
+void Session::forget_profile() { executor_->forget_times(); }
+
 // Counters of metrics aside, which begin at zero.
 bool Session::has_whole_state(TensorSource* weights) const {
   if (weights == nullptr) return false;

@@ -148,6 +148,8 @@ class Session {
   MemoryReport memory() const;
   // Empty where the options did not ask for it.
   report::Profile profile() const;
+  // The profile begins anew, behind first runs that are not like the others. Between steps.
+  void forget_profile();
 
   // Ends fit behind the current step; may be called from a signal handler.
   void request_stop() { stop_.store(true, std::memory_order_relaxed); }
