@@ -16,11 +16,10 @@ MOST_GROWTH = 2.05
 MOST_RISE = 1.05  # of time between a limit and a larger one: noise
 RUNGS = 6
 MOST_STEP_SECONDS = 300.0  # larger batches than this allows are left out, and said
-# A run's first two steps do not count, since they meet memory that is not there yet. Of long steps
-# few are run: two that count, from the second limit on one, and the better of the first two at the
-# end; and so many times that a batch takes no more than so long.
-LONG_STEP_SECONDS = (5.0, 30.0, 100.0)
-MOST_BATCH_SECONDS = 500.0
+# Steps of a run where one takes more than so many seconds. The first two do not count, since they
+# meet memory that is not there yet; but where there are two alone, the better one does.
+LONG_STEPS = ((100.0, 2), (30.0, 3), (5.0, 4))
+MOST_BATCH_SECONDS = 500.0  # of all runs of a batch, the first aside
 MEMORY = "75%"  # of what the process may use, where a batch needs more
 BATCHES = [2**i for i in range(11)]
 # Weights stand still: kernels skip gradients that are zero, and few steps of a large batch would
@@ -48,8 +47,8 @@ def bench_batch(model: str, batch: int, steps: int, limited: bool, prefix: str) 
 
 def steps_for(seconds: float, quick: bool) -> int:
     """So many that a run takes about a second, but three that count at least; fewer long ones."""
-    for limit, steps in zip(reversed(LONG_STEP_SECONDS), (2, 3, 4), strict=True):
-        if seconds > limit:
+    for least, steps in LONG_STEPS:
+        if seconds > least:
             return steps
     return 2 + max(3, min(2000, int((0.2 if quick else 1.0) / max(seconds, 1e-7))))
 

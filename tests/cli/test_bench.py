@@ -93,6 +93,9 @@ def test_the_roofline_names_what_is_slow(plimsoll: Path) -> None:
         memory = row["bytes"] / machine["bytes_per_second"]
         assert row["limit_seconds"] == pytest.approx(max(least, memory))
     assert any(row["limit_seconds"] is None for row in train["rows"] if row["kind"] == "data")
+    (line,) = bench(plimsoll, "S4s", "--program", "evaluate", "--steps", 3, "--roofline")
+    passes = next(p for p in line["profile"]["programs"] if p["program"] == "evaluate")
+    assert passes["runs"] == 5 * 3  # without the first of six passes
     (line,) = bench(plimsoll, "S4s", "--steps", 10, "--roofline", "--precision", "bf16")
     machine = line["profile"]["machine"]
     rate = machine["bf16_flops_per_second"] or machine["flops_per_second"]

@@ -140,7 +140,7 @@ std::vector<double> train_steps(train::Session& session, data::Dataset& dataset,
     if (seconds.size() == kWarmUp && steps > static_cast<int64_t>(kWarmUp)) {
       session.forget_profile();
     }
-    before = seconds_now();
+    before = now;
   };
   session.fit(dataset, nullptr, options);
   if (seconds.size() > kWarmUp) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What each step of a program took, over all runs of it and in the last one.
+// What each step of a program took, over all runs of it that are not forgotten and in the last one.
 //
 // For finding what is slow; nothing reads it while a program runs. Room for everything is made
 // before the first run. Two readings of a clock for each step: some tens of nanoseconds.
