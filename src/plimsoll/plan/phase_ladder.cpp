@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 
 namespace plimsoll::plan {
 namespace {
@@ -24,45 +25,106 @@ constexpr int kMostMissed = 5;
 
 constexpr PhaseSearch::Cooling kGoingOn{.first_price = 0.1, .rising = 0.7, .threshold = 0.001};
 
+// An attempt aims at so much of the least, in so many rounds. All together have so much of the
+// ladder's effort, and what the rungs left.
+constexpr double kBelowLeast = 0.95;
+constexpr int kRounds = 3;
+constexpr int64_t kAttemptsShare = 4;
+
 bool is_missed(const PhaseSearch& search, int64_t aim) { return search.peak() > aim + aim / 20; }
+
+class Descent {
+ public:
+  Descent(const PhaseModel& model, const PhaseLadder& ladder, const ScorePhases& score)
+      : ladder_(ladder),
+        score_(score),
+        most_changes_(kChangesPerValue * std::ssize(model.values)),
+        search_(model) {}
+
+  int64_t run() {
+    if (ladder_.steps <= 0) return ladder_.steps;
+    steps_ = ladder_.steps;
+    go_down();
+    if (ladder_.attempts > 0) steps_ += ladder_.steps / kAttemptsShare;
+    for (int64_t a = 0; a < ladder_.attempts && least_ && steps_ > 0; ++a) {
+      attempt(static_cast<uint32_t>(a));
+    }
+    return steps_;
+  }
+
+ private:
+  void go_down() {
+    const int64_t each =
+        ladder_.scoring +
+        std::min(steps_ / ladder_.rungs, kShareOfRungs * most_changes_ / kChangesPerStep);
+    const int64_t rungs = std::min(ladder_.rungs, steps_ / each);
+    if (rungs < 1) return;
+    changes_ = std::min(kChangesPerStep * (steps_ / rungs), most_changes_);
+    const int64_t peak = search_.peak();
+    const auto most = static_cast<double>(ladder_.most > 0 ? std::min(ladder_.most, peak) : peak);
+    const double ratio = static_cast<double>(ladder_.least) / std::max(1.0, most);
+    int missed = 0;
+    bool settled = false;  // the last rung made nothing better than the one before
+    for (int64_t rung = 1; rung <= kMostRungs * rungs && missed < kMostMissed && steps_ > 0;
+         rung += 1 + missed) {
+      const double share = static_cast<double>(rung) / static_cast<double>(rungs);
+      const auto aim = static_cast<int64_t>(most * std::pow(ratio, share));
+      if (aim <= 0) break;
+      if (settled && search_.peak() <= aim) continue;
+      const int64_t before = search_.peak();
+      const int64_t took = search_.nanoseconds();
+      step_to(aim, rung % kRungsPerStart == 1 || rungs < kRungsPerStart);
+      missed = is_missed(search_, aim) ? missed + 1 : 0;
+      settled = search_.peak() == before && search_.nanoseconds() == took;
+      score(search_);
+    }
+  }
+
+  void step_to(int64_t aim, bool anew) {
+    improve(search_, aim, anew);
+    if (!anew && is_missed(search_, aim)) improve(search_, aim, true);
+  }
+
+  // The first round at a price at which nearly nothing is given up, the others going on from there.
+  void attempt(uint32_t seed) {
+    PhaseSearch search = *least_;
+    search.reseed(seed);
+    for (int round = 0; round < kRounds && steps_ > 0; ++round) {
+      const auto aim = static_cast<int64_t>(kBelowLeast * static_cast<double>(least_->peak()));
+      const int64_t before = search.peak();
+      const int64_t took = search.nanoseconds();
+      improve(search, aim, round == 0);
+      if (search.peak() == before && search.nanoseconds() == took) return;
+      score(search);
+    }
+  }
+
+  // Anew: from such a price on, with more effort.
+  void improve(PhaseSearch& search, int64_t aim, bool anew) {
+    const int64_t taken = search.improve(aim, anew ? changes_ * kStartShare : changes_,
+                                         anew ? PhaseSearch::Cooling() : kGoingOn);
+    steps_ -= taken / kChangesPerStep;
+  }
+
+  void score(PhaseSearch& search) {
+    steps_ -= ladder_.scoring;
+    search.correct(score_(search));
+    if (!least_ || search.peak() < least_->peak()) least_.emplace(search);
+  }
+
+  const PhaseLadder& ladder_;
+  const ScorePhases& score_;
+  const int64_t most_changes_;
+  int64_t changes_ = 0;  // of a rung that goes on
+  int64_t steps_ = 0;
+  PhaseSearch search_;
+  std::optional<PhaseSearch> least_;  // the one that needs least, corrected
+};
 
 }  // namespace
 
 int64_t descend(const PhaseModel& model, const PhaseLadder& ladder, const ScorePhases& score) {
-  int64_t steps = ladder.steps;
-  if (steps <= 0) return steps;
-  const int64_t most_changes = kChangesPerValue * std::ssize(model.values);
-  const int64_t each = ladder.scoring + std::min(steps / ladder.rungs,
-                                                 kShareOfRungs * most_changes / kChangesPerStep);
-  const int64_t rungs = std::min(ladder.rungs, steps / each);
-  if (rungs < 1) return steps;
-  const int64_t changes = std::min(kChangesPerStep * (steps / rungs), most_changes);
-  PhaseSearch search(model);
-  const auto most =
-      static_cast<double>(ladder.most > 0 ? std::min(ladder.most, search.peak()) : search.peak());
-  const double ratio = static_cast<double>(ladder.least) / std::max(1.0, most);
-  int missed = 0;
-  bool settled = false;  // the last rung made nothing better than the one before
-  for (int64_t rung = 1; rung <= kMostRungs * rungs && missed < kMostMissed && steps > 0;
-       rung += 1 + missed) {
-    const double share = static_cast<double>(rung) / static_cast<double>(rungs);
-    const auto aim = static_cast<int64_t>(most * std::pow(ratio, share));
-    if (aim <= 0) break;
-    if (settled && search.peak() <= aim) continue;
-    const int64_t peak = search.peak();
-    const int64_t nanoseconds = search.nanoseconds();
-    const bool anew = rung % kRungsPerStart == 1 || rungs < kRungsPerStart;
-    int64_t taken = search.improve(aim, anew ? changes * kStartShare : changes,
-                                   anew ? PhaseSearch::Cooling() : kGoingOn);
-    if (!anew && is_missed(search, aim)) {
-      taken += search.improve(aim, changes * kStartShare, PhaseSearch::Cooling());
-    }
-    steps -= ladder.scoring + taken / kChangesPerStep;
-    missed = is_missed(search, aim) ? missed + 1 : 0;
-    settled = search.peak() == peak && search.nanoseconds() == nanoseconds;
-    search.correct(score(search));
-  }
-  return steps;
+  return Descent(model, ladder, score).run();
 }
 
 }  // namespace plimsoll::plan

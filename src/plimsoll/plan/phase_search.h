@@ -30,6 +30,8 @@ class PhaseSearch {
   // be met; it starts where the last call ended, and ends there where it finds nothing better.
   // Returns how many changes it took: more, at higher prices, where the bytes are not met at once.
   int64_t improve(int64_t most, int64_t changes, const Cooling& how);
+  // Draws differently from here on: equal seeds alike.
+  void reseed(uint32_t seed) { random_.seed(seed); }
   // Adds to what is fixed in each place.
   void correct(const std::vector<int64_t>& more);
   // Only what is needed, as cuts of the tree.

@@ -62,9 +62,12 @@ constexpr int64_t kPhaseRungs = 40;
 constexpr double kBelowSmallest = 0.7;
 constexpr size_t kMostPhaseCells = size_t{1} << 22;
 // With late updates, around and below the smallest load that is known without them, with so much of
-// all effort besides; not where gradients would take more than such a share of it.
+// all effort besides, once for slices and once for the ladder, where that is enough for so many
+// rungs; not where gradients would take more than such a share of the load.
 constexpr double kLateEffort = 0.2;
 constexpr int64_t kLateRungs = 40;
+constexpr int64_t kLeastLateRungs = 20;
+constexpr int64_t kLateAttempts = 12;
 constexpr double kLateMost = 2;
 constexpr double kLateLeast = 0.35;
 constexpr double kMostGradients = 0.2;
@@ -108,13 +111,16 @@ class Search {
     const Bytes gradients = find_gradient_bytes(facts_);
     const Bytes most(static_cast<int64_t>(kMostGradients * smallest.size()));
     if (trials_.phase_count() < 2 || gradients == Bytes() || gradients > most) return {};
-    steps_ = static_cast<int64_t>(kLateEffort * static_cast<double>(steps_));
+    const auto late = static_cast<int64_t>(kLateEffort * static_cast<double>(steps_));
+    steps_ = late;
     score_all();
     refine_all();
+    if (late >= kLeastLateRungs * effort()) steps_ = std::max(steps_, late);
     const auto load = static_cast<double>(smallest.count());
     choose_in_phases({.most = static_cast<int64_t>(kLateMost * load),
                       .least = static_cast<int64_t>(kLateLeast * load),
-                      .rungs = kLateRungs});
+                      .rungs = kLateRungs,
+                      .attempts = kLateAttempts});
     return place_all(wanted, early.scored);
   }
 

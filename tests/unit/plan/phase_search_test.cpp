@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "plan/phase_ladder.h"
 #include "plan/trial.h"
@@ -163,6 +164,31 @@ TEST_F(PhaseSearchTest, TheLadderGoesDownToWhatCanJustBeMet) {
   EXPECT_LT(std::ranges::min(peaks), free_ / 2);
   EXPECT_TRUE(descend(model_, {.least = 1, .steps = 50, .scoring = 100},
                       [](const PhaseSearch&) { return std::vector<int64_t>(); }) == 50);
+}
+
+TEST_F(PhaseSearchTest, AttemptsGoBelowTheLaddersLeast) {
+  struct Found {
+    int64_t least = std::numeric_limits<int64_t>::max();
+    int choices = 0;
+  };
+  const auto find = [&](int64_t attempts) {
+    Found found;
+    descend(model_,
+            {.least = free_ / 2, .rungs = 4, .attempts = attempts, .steps = 20'000, .scoring = 100},
+            [&](const PhaseSearch& search) {
+              ++found.choices;
+              found.least = std::min(found.least, search.peak());
+              return std::vector<int64_t>(model_.places.size());
+            });
+    return found;
+  };
+  const Found without = find(0);
+  const Found with = find(12);
+  EXPECT_GT(with.choices, without.choices);
+  EXPECT_LT(with.least, without.least);
+  const Found again = find(12);
+  EXPECT_EQ(with.least, again.least);
+  EXPECT_EQ(with.choices, again.choices);
 }
 
 TEST_F(PhaseSearchTest, FormsAndInputsAreLeftAloneWhereTheyAreToBe) {

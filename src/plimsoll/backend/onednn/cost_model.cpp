@@ -28,6 +28,9 @@ constexpr double kReferenceFlopsPerSecond = 1e9;
 // Operands that lie in the last cache, per thread; in memory, all threads together.
 constexpr double kCacheBytesPerSecond = 2.5e10;
 constexpr double kMemoryBytesPerSecond = 2.4e10;
+// A call's operands are in memory when they take more than this: the other calls of a loop's turn
+// use the cache too.
+constexpr double kCachedShare = 0.25;
 constexpr double kSecondsPerCall = 2e-7;
 constexpr double kSecondsPerTeam = 1.5e-6;  // waking the other threads and waiting for them
 
@@ -105,8 +108,9 @@ double CostModel::seconds(const graph::Graph& graph, graph::NodeId node, int64_t
           : static_cast<double>(facts.inputs[0].shape[facts.inputs[0].shape.rank() - 1].count);
   const bool team = threads_ > 1 && (bytes >= cpu::kBytesWorthATeam || flops >= 1e6);
   const double threads = team ? threads_ : 1;
-  const double bandwidth =
-      bytes > last_cache_bytes_ / 2 ? kMemoryBytesPerSecond : kCacheBytesPerSecond * threads;
+  const double bandwidth = bytes > kCachedShare * last_cache_bytes_
+                               ? kMemoryBytesPerSecond
+                               : kCacheBytesPerSecond * threads;
   double rate = flops_per_thread_ * efficiency(facts.op(), channels) * threads;
   if (multiplies_bfloat16(facts)) rate *= narrow_;
   if (is_winograd(graph, node, batch, extents)) rate *= kWinogradRate;
