@@ -46,7 +46,7 @@ class Descent {
     steps_ = ladder_.steps;
     go_down();
     if (ladder_.attempts > 0) steps_ += ladder_.steps / kAttemptsShare;
-    for (int64_t a = 0; a < ladder_.attempts && least_ && steps_ > 0; ++a) {
+    for (int64_t a = 0; a < ladder_.attempts && least_peak_ && steps_ > 0; ++a) {
       attempt(static_cast<uint32_t>(a));
     }
     return steps_;
@@ -76,40 +76,41 @@ class Descent {
       step_to(aim, rung % kRungsPerStart == 1 || rungs < kRungsPerStart);
       missed = is_missed(search_, aim) ? missed + 1 : 0;
       settled = search_.peak() == before && search_.nanoseconds() == took;
-      score(search_);
+      score();
     }
   }
 
   void step_to(int64_t aim, bool anew) {
-    improve(search_, aim, anew);
-    if (!anew && is_missed(search_, aim)) improve(search_, aim, true);
+    improve(aim, anew);
+    if (!anew && is_missed(search_, aim)) improve(aim, true);
   }
 
   // The first round at a price at which nearly nothing is given up, the others going on from there.
   void attempt(uint32_t seed) {
-    PhaseSearch search = *least_;
-    search.reseed(seed);
+    search_.return_to(least_);
+    search_.reseed(seed);
     for (int round = 0; round < kRounds && steps_ > 0; ++round) {
-      const auto aim = static_cast<int64_t>(kBelowLeast * static_cast<double>(least_->peak()));
-      const int64_t before = search.peak();
-      const int64_t took = search.nanoseconds();
-      improve(search, aim, round == 0);
-      if (search.peak() == before && search.nanoseconds() == took) return;
-      score(search);
+      const int64_t before = search_.peak();
+      const int64_t took = search_.nanoseconds();
+      improve(static_cast<int64_t>(kBelowLeast * static_cast<double>(*least_peak_)), round == 0);
+      if (search_.peak() == before && search_.nanoseconds() == took) return;
+      score();
     }
   }
 
   // Anew: from such a price on, with more effort.
-  void improve(PhaseSearch& search, int64_t aim, bool anew) {
-    const int64_t taken = search.improve(aim, anew ? changes_ * kStartShare : changes_,
-                                         anew ? PhaseSearch::Cooling() : kGoingOn);
+  void improve(int64_t aim, bool anew) {
+    const int64_t taken = search_.improve(aim, anew ? changes_ * kStartShare : changes_,
+                                          anew ? PhaseSearch::Cooling() : kGoingOn);
     steps_ -= taken / kChangesPerStep;
   }
 
-  void score(PhaseSearch& search) {
+  void score() {
     steps_ -= ladder_.scoring;
-    search.correct(score_(search));
-    if (!least_ || search.peak() < least_->peak()) least_.emplace(search);
+    search_.correct(score_(search_));
+    if (least_peak_ && search_.peak() >= *least_peak_) return;
+    least_ = search_.state();
+    least_peak_ = search_.peak();
   }
 
   const PhaseLadder& ladder_;
@@ -118,7 +119,8 @@ class Descent {
   int64_t changes_ = 0;  // of a rung that goes on
   int64_t steps_ = 0;
   PhaseSearch search_;
-  std::optional<PhaseSearch> least_;  // the one that needs least, corrected
+  PhaseSearch::State least_;           // what needs least
+  std::optional<int64_t> least_peak_;  // corrected
 };
 
 }  // namespace

@@ -24,6 +24,7 @@ PhaseSearch::PhaseSearch(const PhaseModel& model)
       words_((model.places.size() + 63) / 64),
       most_(std::numeric_limits<int64_t>::max()),
       profile_(model.fixed),
+      added_(model.fixed.size()),
       need_(model.values.size() * model.places.size()),
       needed_(model.values.size() * words_),
       kept_(model.values.size()) {
@@ -253,7 +254,16 @@ void PhaseSearch::settle(int64_t changes, double full, const Cooling& how, int64
 }
 
 void PhaseSearch::correct(const std::vector<int64_t>& more) {
-  for (size_t p = 0; p < profile_.size(); ++p) profile_[p] += more[p];
+  for (size_t p = 0; p < profile_.size(); ++p) {
+    profile_[p] += more[p];
+    added_[p] += more[p];
+  }
+}
+
+void PhaseSearch::return_to(const State& state) {
+  restore(state.choice);
+  for (size_t p = 0; p < profile_.size(); ++p) profile_[p] += state.added[p] - added_[p];
+  added_ = state.added;
 }
 
 int64_t PhaseSearch::peak() const {

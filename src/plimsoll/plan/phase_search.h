@@ -34,6 +34,18 @@ class PhaseSearch {
   void reseed(uint32_t seed) { random_.seed(seed); }
   // Adds to what is fixed in each place.
   void correct(const std::vector<int64_t>& more);
+
+  struct Choice {
+    std::vector<uint64_t> again;   // per value: a bit for each place
+    std::vector<uint8_t> in_form;  // per value
+  };
+  struct State {
+    Choice choice;
+    std::vector<int64_t> added;  // in each place, by correct()
+  };
+  State state() const { return {choice_, added_}; }
+  void return_to(const State& state);
+
   // Only what is needed, as cuts of the tree.
   std::vector<Cut> cuts() const;
 
@@ -46,10 +58,6 @@ class PhaseSearch {
     int first = 0;
     int last = 0;
     friend bool operator==(const Kept&, const Kept&) = default;
-  };
-  struct Choice {
-    std::vector<uint64_t> again;   // per value: a bit for each place
-    std::vector<uint8_t> in_form;  // per value
   };
   // What is told of a value that was not needed at a place and now is.
   enum class Fresh : uint8_t { kAsChosen, kDraw };
@@ -89,6 +97,7 @@ class PhaseSearch {
   int64_t over_ = 0;              // bytes times places beyond most_
   double price_ = 0;              // nanoseconds for a thousand of them
   std::vector<int64_t> profile_;  // per place
+  std::vector<int64_t> added_;    // of that
   std::vector<int> need_;         // per value and place: readers, clones included
   std::vector<uint64_t> needed_;  // the same as bits: whether there are any
   std::vector<std::vector<Kept>> kept_;

@@ -100,6 +100,25 @@ TEST_F(PhaseSearchTest, EqualInputsGiveEqualChoices) {
   EXPECT_FALSE(one.cuts().empty());
 }
 
+TEST_F(PhaseSearchTest, ReturnsToWhatItWas) {
+  PhaseSearch search(model_);
+  std::vector<int64_t> more(model_.places.size(), 100);
+  search.improve(free_ / 2, 5000, {});
+  search.correct(more);
+  const PhaseSearch::State state = search.state();
+  const std::vector<int64_t> profile = search.profile();
+  const std::vector<Cut> cuts = search.cuts();
+  const int64_t nanoseconds = search.nanoseconds();
+  search.reseed(1);
+  search.improve(free_ / 3, 5000, {});
+  search.correct(more);
+  EXPECT_NE(search.cuts(), cuts);
+  search.return_to(state);
+  EXPECT_EQ(search.profile(), profile);
+  EXPECT_EQ(search.cuts(), cuts);
+  EXPECT_EQ(search.nanoseconds(), nanoseconds);
+}
+
 TEST_F(PhaseSearchTest, ALargeLimitGivesNothingUp) {
   PhaseSearch search(model_);
   search.improve(free_ / 2, 5000, {});
