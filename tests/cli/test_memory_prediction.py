@@ -96,3 +96,37 @@ def test_writing_a_model_with_a_large_constant(plimsoll: Path, tmp_path: Path) -
         "--labels", tmp_path / "y.npy", "--batch", "2", "--loss", "mean_squared_error",
         "--steps", "3", "--output", tmp_path / "out.keras",
     )  # fmt: skip
+
+
+def test_planning_stays_within_the_limit(plimsoll: Path, tmp_path: Path) -> None:
+    """The search for a plan takes more than the arena of a deep and narrow network."""
+    import keras
+
+    image = values = keras.Input((16, 16, 8))
+    for block in range(50):
+        filtered = keras.layers.Conv2D(8, 3, padding="same", use_bias=False)(values)
+        filtered = keras.layers.ReLU()(keras.layers.BatchNormalization()(filtered))
+        values = keras.layers.Add()([values, filtered]) if block % 2 else filtered
+    values = keras.layers.GlobalAveragePooling2D()(values)
+    classes = keras.layers.Dense(10, activation="softmax")(values)
+    (tmp_path / "model.json").write_text(keras.Model(image, classes).to_json())
+    rng = np.random.default_rng(4)
+    np.save(tmp_path / "x.npy", rng.random((64, 16, 16, 8), dtype="float32"))
+    np.save(tmp_path / "y.npy", rng.integers(0, 10, 64))
+    options = [
+        str(tmp_path / "model.json"),
+        "--data", str(tmp_path / "x.npy"), "--labels", str(tmp_path / "y.npy"),
+        "--batch", "32", "--loss", "sparse_categorical_crossentropy", "--optimizer", "adam",
+        "--no-spill", "--json",
+    ]  # fmt: skip
+
+    def ask(command: str, *more: str) -> dict[str, int]:
+        words = [str(plimsoll), command, *options, *more]
+        done = subprocess.run(words, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    smallest = ask("plan")["smallest_same_bits_bytes"]
+    run = ask("fit", "--memory", str(smallest), "--steps", "1")
+    assert run["measured_process_bytes"] <= run["predicted_process_bytes"] <= smallest
+    assert run["predicted_process_bytes"] <= run["measured_process_bytes"] * 1.1 + 4 * 2**20

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <unordered_set>
 
 #include "base/hash.h"
@@ -37,6 +39,7 @@ struct Part {
 struct Last {
   int64_t offset = 0;
   uint32_t rank = 0;
+  friend auto operator<=>(const Last&, const Last&) = default;
 };
 
 struct Change {
@@ -154,9 +157,7 @@ class Packer {
 
   PackVerdict solve(Part part) {
     sort(part);
-    std::vector<uint32_t> ranks(part.pieces.size());
-    std::iota(ranks.begin(), ranks.end(), 0u);
-    return search(part, ranks, {});
+    return search(part, std::ssize(part.pieces), {});
   }
 
   // By length in time, area and the most bytes that wait at once, each first once.
@@ -180,35 +181,41 @@ class Packer {
     part.number = mix_bits(part.number + static_cast<uint64_t>(order_));
   }
 
-  // `ranks`: places in the part's order of what may wait still.
-  PackVerdict search(const Part& part, const std::vector<uint32_t>& ranks, Last last) {
+  // `work`: how many waited before the last piece. What waits is found anew in each call: calls lie
+  // as deep as there are pieces, and each would hold as many.
+  PackVerdict search(const Part& part, int64_t work, Last last) {
     if (nodes_ <= 0 || work_ <= 0) return PackVerdict::kSpent;
     --nodes_;
-    work_ -= std::ssize(ranks);
-    std::vector<uint32_t> waiting;
-    waiting.reserve(ranks.size());
-    for (uint32_t rank : ranks) {
-      if (least_[part.pieces[rank]] != kPlaced) waiting.push_back(rank);
-    }
-    if (waiting.empty()) return PackVerdict::kPacked;
-    const State state = describe(part, waiting, last);
+    work_ -= work;
+    find_waiting(part);
+    if (waiting_.empty()) return PackVerdict::kPacked;
+    const auto waiting = std::ssize(waiting_);
+    const State state = describe(part, last);
     if (impossible_.contains(state)) return PackVerdict::kImpossible;
-    for (const Last& next : find_next(part, waiting, last)) {
-      const PackVerdict verdict = try_next(part, waiting, next);
+    std::optional<Last> next;
+    while ((next = find_next(part, last, next))) {
+      const PackVerdict verdict = try_next(part, waiting, *next);
       if (verdict != PackVerdict::kImpossible) return verdict;
     }
     impossible_.insert(state);
     return PackVerdict::kImpossible;
   }
 
+  void find_waiting(const Part& part) {
+    waiting_.clear();
+    for (uint32_t rank = 0; rank < part.pieces.size(); ++rank) {
+      if (least_[part.pieces[rank]] != kPlaced) waiting_.push_back(rank);
+    }
+  }
+
   // With nothing placed before there is no order to keep to.
-  State describe(const Part& part, const std::vector<uint32_t>& waiting, Last last) const {
+  State describe(const Part& part, Last last) const {
     State state;
     if (last.offset > 0 || last.rank > 0) {
       state.low = mix_bits(part.number ^ mix_bits(static_cast<uint64_t>(last.offset)) ^ last.rank);
       state.high = mix_bits(state.low);
     }
-    for (uint32_t rank : waiting) {
+    for (uint32_t rank : waiting_) {
       const uint32_t i = part.pieces[rank];
       const uint64_t one = mix_bits(mix_bits(i + 1) + static_cast<uint64_t>(least_[i]));
       state.low += one;
@@ -217,25 +224,21 @@ class Packer {
     return state;
   }
 
-  // By rising offset: what may come next without a gap in which another one fits.
-  std::vector<Last> find_next(const Part& part, const std::vector<uint32_t>& waiting,
-                              Last last) const {
+  // By rising offset, behind what was tried: what may come next without a gap in which another one
+  // fits. Each is looked for when it is its turn, so that nothing is held at any depth.
+  std::optional<Last> find_next(const Part& part, Last last, std::optional<Last> tried) const {
     int64_t top = kPlaced;
-    for (uint32_t rank : waiting) {
-      const uint32_t i = part.pieces[rank];
-      top = std::min(top, least_[i] + pieces_[i].bytes);
+    for (uint32_t piece : part.pieces) top = std::min(top, least_[piece] + pieces_[piece].bytes);
+    std::optional<Last> next;
+    for (uint32_t rank = 0; rank < part.pieces.size(); ++rank) {
+      const Last here{least_[part.pieces[rank]], rank};
+      if (here.offset >= top || here < last || (tried && here <= *tried)) continue;
+      if (!next || here < *next) next = here;
     }
-    std::vector<Last> next;
-    for (uint32_t rank : waiting) {
-      const int64_t offset = least_[part.pieces[rank]];
-      const bool behind = offset > last.offset || (offset == last.offset && rank >= last.rank);
-      if (behind && offset < top) next.push_back({offset, rank});
-    }
-    std::ranges::sort(next, {}, [](const Last& n) { return std::pair(n.offset, n.rank); });
     return next;
   }
 
-  PackVerdict try_next(const Part& part, const std::vector<uint32_t>& waiting, Last next) {
+  PackVerdict try_next(const Part& part, int64_t waiting, Last next) {
     const uint32_t piece = part.pieces[next.rank];
     const Stretch at = places_[piece].sections;
     const size_t leasts = least_changes_.size();
@@ -244,7 +247,7 @@ class Packer {
     if (put(piece, part.sections)) {
       bool apart = false;
       for (size_t s = at.begin; s + 1 < at.end; ++s) apart |= --joins_[s] == 0;
-      verdict = apart ? solve_parts(part, waiting) : search(part, waiting, next);
+      verdict = apart ? solve_parts(part) : search(part, waiting, next);
       for (size_t s = at.begin; s + 1 < at.end; ++s) ++joins_[s];
     }
     for (size_t s = at.begin; s < at.end; ++s) waiting_bytes_[s] += pieces_[piece].bytes;
@@ -253,10 +256,10 @@ class Packer {
     return verdict;
   }
 
-  PackVerdict solve_parts(const Part& part, const std::vector<uint32_t>& waiting) {
+  PackVerdict solve_parts(const Part& part) {
     std::vector<uint32_t> left;
-    for (uint32_t rank : waiting) {
-      if (least_[part.pieces[rank]] != kPlaced) left.push_back(part.pieces[rank]);
+    for (uint32_t piece : part.pieces) {
+      if (least_[piece] != kPlaced) left.push_back(piece);
     }
     for (Part& each : split(left, part.sections)) {
       const PackVerdict verdict = solve(std::move(each));
@@ -342,7 +345,8 @@ class Packer {
   std::vector<int64_t> joins_;          // by section: pieces that wait there and in the next
   std::vector<Change> least_changes_;
   std::vector<Change> floor_changes_;
-  std::vector<uint64_t> seen_;  // by section: the last stamp
+  std::vector<uint32_t> waiting_;  // places in the order of the part that is searched
+  std::vector<uint64_t> seen_;     // by section: the last stamp
   uint64_t stamp_ = 0;
   std::unordered_set<State, StateHash> impossible_;
 };

@@ -15,8 +15,22 @@ constexpr int64_t kPriceStep = 256;
 // What does not come within the limit is searched on at so many times the price, so many times.
 constexpr double kRaise = 4;
 constexpr int kRaises = 4;
+// Of values times places.
+constexpr size_t kMostCells = size_t{1} << 22;
 
 }  // namespace
+
+bool PhaseSearch::is_too_large(const PhaseModel& model) {
+  if (model.values.size() * model.places.size() > kMostCells) return true;
+  // In a place a value is needed by those that read it there and by what is made of it again.
+  std::vector<int64_t> most(model.values.size());
+  for (size_t v = 0; v < model.values.size(); ++v) {
+    for (const PhaseModel::Readers& reader : model.values[v].readers) most[v] += reader.count;
+    for (int operand : model.values[v].operands) ++most[static_cast<size_t>(operand)];
+  }
+  return std::ranges::any_of(
+      most, [](int64_t count) { return count > std::numeric_limits<uint16_t>::max(); });
+}
 
 PhaseSearch::PhaseSearch(const PhaseModel& model)
     : model_(model),
@@ -33,7 +47,8 @@ PhaseSearch::PhaseSearch(const PhaseModel& model)
   for (size_t v = 0; v < model.values.size(); ++v) {
     const PhaseModel::Value& value = model.values[v];
     for (const PhaseModel::Readers& reader : value.readers) {
-      need_[cell(static_cast<int>(v), reader.place)] += reader.count;
+      uint16_t& need = need_[cell(static_cast<int>(v), reader.place)];
+      need = static_cast<uint16_t>(need + reader.count);
       needed_[word(static_cast<int>(v), reader.place)] |= bit(reader.place);
     }
     const bool read_later = std::ranges::any_of(
@@ -118,7 +133,7 @@ void PhaseSearch::change_need(int value, int place, int by, Fresh fresh) {
   const size_t here = cell(value, place);
   const int before = need_[here];
   if (before == 0 && fresh == Fresh::kDraw) decide(value, place);
-  need_[here] = before + by;
+  need_[here] = static_cast<uint16_t>(before + by);
   if (before != 0 && need_[here] != 0) return;
   needed_[word(value, place)] ^= bit(place);
   if (is_again(value, place)) {

@@ -18,7 +18,10 @@ namespace plimsoll::plan {
 
 class PhaseSearch {
  public:
+  // The model must not be too large.
   explicit PhaseSearch(const PhaseModel& model);
+  // Values times places, and readers of a value in one place, are bounded: for the memory of it.
+  static bool is_too_large(const PhaseModel& model);
 
   // How the search settles.
   struct Cooling {
@@ -98,7 +101,7 @@ class PhaseSearch {
   double price_ = 0;              // nanoseconds for a thousand of them
   std::vector<int64_t> profile_;  // per place
   std::vector<int64_t> added_;    // of that
-  std::vector<int> need_;         // per value and place: readers, clones included
+  std::vector<uint16_t> need_;    // per value and place: readers, clones included
   std::vector<uint64_t> needed_;  // the same as bits: whether there are any
   std::vector<std::vector<Kept>> kept_;
   std::vector<Kept> fresh_;

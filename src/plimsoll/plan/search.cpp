@@ -56,11 +56,10 @@ constexpr int kRestoreRounds = 5;
 constexpr std::array<double, 3> kExchanges = {0.1, 0.05, 0.2};
 
 // Where phases are chosen in: the share of the effort, on so many rungs, the last one at so much of
-// the smallest load that is known; no more than so many values times places.
+// the smallest load that is known.
 constexpr double kPhaseShare = 0.75;
 constexpr int64_t kPhaseRungs = 40;
 constexpr double kBelowSmallest = 0.7;
-constexpr size_t kMostPhaseCells = size_t{1} << 22;
 // With late updates, around and below the smallest load that is known without them, with so much of
 // all effort besides, once for slices and once for the ladder, where that is enough for so many
 // rungs; not where gradients would take more than such a share of the load.
@@ -362,7 +361,7 @@ class Search {
     const PhaseModel model =
         make_phase_model({tree, buffers}, facts_, trials_.dependencies(),
                          {.forms = options_.saved_forms, .reread = options_.reread_inputs});
-    if (model.values.size() * model.places.size() > kMostPhaseCells) return;
+    if (PhaseSearch::is_too_large(model)) return;
     ladder.steps = steps_;
     ladder.scoring = effort();
     steps_ = descend(model, ladder, [&](const PhaseSearch& search) {

@@ -1,5 +1,8 @@
 #include "train/memory_model.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/process_memory.h"
 #include "exec/spill_queue.h"
 
@@ -13,23 +16,45 @@ constexpr Bytes kBytesPerNode{2048};
 // configuration, which all copies share, in the kernel, and in what is read or written of it.
 constexpr Bytes kBytesPerLiteral{112};
 constexpr Bytes kStructuresBase = 512_KiB;
+// The search for a plan, beside what stays of it: scores, a plan that is being built and placed.
+// Where normalization over the batch cuts loops into phases, the choices in them too
+// (plan/phase_search.h), whose size is bounded.
+constexpr Bytes kSearchBase = 5_MiB + 512_KiB;
+constexpr Bytes kSearchPerNode{512};
+constexpr Bytes kSearchPerLiteral{84};  // nothing has been written of it yet
+constexpr Bytes kPhasesPerNode = 2_KiB;
+constexpr Bytes kMostForPhases = 28_MiB;
 // Of the data's buffers, what opening them has touched before the engine starts.
 constexpr Bytes kTouchedByOpening = 1_MiB;
 constexpr int64_t kPageTableEntryBytes = 8;
 // Each state variable is loaded and stored a few times.
 constexpr Bytes kTransfersPerState = 2_KiB;
 
-Bytes structure_bytes(const graph::ProgramSet& programs) {
+Bytes structure_bytes(const graph::ProgramSet& programs, Bytes per_literal) {
   Bytes total = kStructuresBase;
   for (const graph::Program& program : programs.programs) {
     total += kBytesPerValue * static_cast<int64_t>(program.graph.values.size());
     total += kBytesPerNode * static_cast<int64_t>(program.graph.nodes.size());
     for (const graph::Node& node : program.graph.nodes) {
       if (node.op->name() != "literal") continue;
-      total += kBytesPerLiteral *
+      total += per_literal *
                program.graph.value(node.outputs[0]).type.shape.element_count(program.batch);
     }
   }
+  return total;
+}
+
+Bytes search_bytes(const graph::ProgramSet& programs) {
+  int64_t nodes = 0;
+  bool phases = false;
+  for (const graph::Program& program : programs.programs) {
+    nodes += std::ssize(program.graph.nodes);
+    phases = phases || std::ranges::any_of(program.graph.nodes, [](const graph::Node& node) {
+               return node.op->name() == "batch_norm_sums";
+             });
+  }
+  Bytes total = kSearchBase + kSearchPerNode * nodes;
+  if (phases) total += min(kPhasesPerNode * nodes, kMostForPhases);
   return total;
 }
 
@@ -41,9 +66,11 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   const backend::ResidentBytes resident = backend.resident_bytes(programs);
   overhead.engine = resident.engine;
   overhead.kernels = resident.kernels;
-  overhead.structures = structure_bytes(programs);
+  overhead.structures = structure_bytes(programs, kBytesPerLiteral);
   overhead.data = data;
-  overhead.start_up = resident.start_up + min(data, kTouchedByOpening);
+  const Bytes searching =
+      resident.engine + structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs);
+  overhead.start_up = max(resident.start_up, searching) + min(data, kTouchedByOpening);
   return overhead;
 }
 

@@ -11,7 +11,8 @@
 //   page tables   of the arena
 //   arena         state + everything that the plan placed (exact)
 //
-// Start-up has a peak of its own, before the arena is touched: a small run never takes less.
+// Start-up has a peak of its own, before the arena is touched, where the program is loaded, the plan
+// searched or the kernels made: a small run never takes less.
 //
 // All but the arena is a deterministic function of programs and data, never of the limit or of a
 // reading, so that equal questions get equal answers; the constants are upper bounds, measured with

@@ -100,6 +100,16 @@ TEST_F(PhaseSearchTest, EqualInputsGiveEqualChoices) {
   EXPECT_FALSE(one.cuts().empty());
 }
 
+TEST_F(PhaseSearchTest, LargeModelsAreToldFromOthers) {
+  EXPECT_FALSE(PhaseSearch::is_too_large(model_));
+  PhaseModel model = model_;
+  model.values.front().readers.push_back({0, std::numeric_limits<uint16_t>::max()});
+  EXPECT_TRUE(PhaseSearch::is_too_large(model));
+  model = model_;
+  model.places.resize((size_t{1} << 22) / model.values.size() + 1);
+  EXPECT_TRUE(PhaseSearch::is_too_large(model));
+}
+
 TEST_F(PhaseSearchTest, ReturnsToWhatItWas) {
   PhaseSearch search(model_);
   std::vector<int64_t> more(model_.places.size(), 100);
