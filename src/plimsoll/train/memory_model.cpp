@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/process_memory.h"
 #include "exec/spill_queue.h"
@@ -99,6 +100,17 @@ Bytes arena_within(const ProcessOverhead& overhead, Bytes limit) {
   arena = page * (arena.count() / page.count());
   while (arena > Bytes(0) && process_bytes(overhead, arena) > limit) arena -= page;
   return arena;
+}
+
+std::vector<plan::FrontierPoint> process_frontier(const ProcessOverhead& overhead,
+                                                  std::vector<plan::FrontierPoint> arenas) {
+  std::vector<plan::FrontierPoint> frontier;
+  for (plan::FrontierPoint& point : arenas) {
+    point.arena_bytes = process_bytes(overhead, point.arena_bytes);
+    if (!frontier.empty() && frontier.back().arena_bytes == point.arena_bytes) frontier.pop_back();
+    frontier.push_back(std::move(point));
+  }
+  return frontier;
 }
 
 std::vector<report::MemoryPart> memory_parts(const ProcessOverhead& overhead, Bytes state,

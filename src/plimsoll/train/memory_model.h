@@ -11,8 +11,8 @@
 //   page tables   of the arena
 //   arena         state + everything that the plan placed (exact)
 //
-// Start-up has a peak of its own, before the arena is touched, where the program is loaded, the plan
-// searched or the kernels made: a small run never takes less.
+// Start-up has a peak of its own, before the arena is touched, where the program is loaded, the
+// plan searched or the kernels made: a small run never takes less.
 //
 // All but the arena is a deterministic function of programs and data, never of the limit or of a
 // reading, so that equal questions get equal answers; the constants are upper bounds, measured with
@@ -56,6 +56,10 @@ Bytes page_tables_of(Bytes arena);
 // Process memory with an arena of that size, and the largest arena within a limit (may be ≤ 0).
 Bytes process_bytes(const ProcessOverhead& overhead, Bytes arena);
 Bytes arena_within(const ProcessOverhead& overhead, Bytes limit);
+
+// A frontier of arenas as one of processes: below what starting takes the faster plan alone counts.
+std::vector<plan::FrontierPoint> process_frontier(const ProcessOverhead& overhead,
+                                                  std::vector<plan::FrontierPoint> arenas);
 
 // The lines of `plimsoll plan`; they add up to process_bytes (what start-up takes beyond the rest
 // is a line of its own).

@@ -158,10 +158,11 @@ struct SetAnswer {
     return taken;
   }
   // Without a spill file, whatever is taken.
-  Bytes process(Bytes arena) const {
+  Bytes process(Bytes arena) const { return process_bytes(without_file(), arena); }
+  ProcessOverhead without_file() const {
     ProcessOverhead plain = overhead;
     plain.spill = Bytes();
-    return process_bytes(plain, arena);
+    return plain;
   }
   Bytes process_with_file(Bytes arena) const { return process_bytes(with_file(), arena); }
   ProcessOverhead with_file() const {
@@ -412,10 +413,7 @@ void fill_own_set(const SetAnswer& own, report::PlanSummary& summary) {
     summary.smallest_with_spill =
         min(own.process_with_file(own.spilled->smallest), summary.smallest_same_bits);
   }
-  for (plan::FrontierPoint point : own.outcome.frontier) {
-    point.arena_bytes = own.process(point.arena_bytes);
-    summary.frontier.push_back(std::move(point));
-  }
+  summary.frontier = process_frontier(own.without_file(), own.outcome.frontier);
   for (plan::FrontierPoint point : own.outcome.plain) {
     point.arena_bytes = own.process(point.arena_bytes);
     summary.plain.push_back(std::move(point));

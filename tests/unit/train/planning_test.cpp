@@ -105,17 +105,22 @@ TEST(Planning, WaysOutKeepToTheTimeAllowed) {
   request.backend = "reference";
   request.plan_steps = 20'000;
   request.own_blocks_only = true;
+  request.extends = false;
   request.spill = SpillUse::kNever;
   const auto ask = [&] {
-    return plan_run(normalized_network(), compiled(), {.train = 16}, request).summary;
+    return plan_run(normalized_network(), compiled(), {.train = 96}, request).summary;
   };
   const std::vector<plan::FrontierPoint> points = ask().frontier;
   ASSERT_GT(points.size(), 1u);
-  const plan::FrontierPoint& in_time = points.back();
-  const double fastest = in_time.seconds;
+  const double fastest = points.back().seconds;
+  request.max_slowdown = 1.01;
+  const plan::FrontierPoint& in_time =
+      *std::ranges::find_if(points, [&](const plan::FrontierPoint& point) {
+        return point.seconds <= *request.max_slowdown * fastest;
+      });
   // The smallest plan fits, and takes too long.
   request.limit = points[0].arena_bytes;
-  request.max_slowdown = 1.01;
+  ASSERT_LT(*request.limit, in_time.arena_bytes);
   const report::PlanSummary refused = ask();
   EXPECT_EQ(refused.answer, "not_found");
   EXPECT_NE(refused.reason.find("the time of the plan without a limit"), std::string::npos);
