@@ -205,6 +205,35 @@ bool known_to(const Case& test_case, std::string_view backend) {
   return test_case.only.empty() || test_case.only == backend;
 }
 
+// Nodes that are computed again drop what nobody reads of them: the others are the same. Cases
+// without a loss are updates, which are never computed again.
+TEST_P(CaseTest, OutputsMayBeDropped) {
+  if (!built_.loss.valid()) return;
+  for (const std::string& name : computing_backends()) {
+    if (!known_to(GetParam(), name)) continue;
+    const std::unique_ptr<Backend> backend = backend::make_backend(name, {});
+    for (size_t n = 0; n < graph().nodes.size(); ++n) {
+      const graph::Node& node = graph().node(NodeId(n));
+      if (node.outputs.size() < 2) continue;
+      NodeRun run{*backend, graph(), NodeId(n), batch()};
+      const auto inputs = input_buffers(graph(), run.node, values_);
+      const auto outputs = output_buffers(graph(), run.node, values_);
+      const std::vector<BlockCall> calls =
+          calls_of(graph(), run.node, backend->catalog().block(graph(), run.node), batch());
+      const auto whole = run_node(run, calls, inputs, outputs);
+      for (size_t dropped = 0; dropped < node.outputs.size(); ++dropped) {
+        run.dropped = static_cast<int>(dropped);
+        const auto rest = run_node(run, calls, inputs, outputs);
+        for (size_t i = 0; i < node.outputs.size(); ++i) {
+          EXPECT_TRUE(i == dropped || rest[i].same_contents(whole[i]))
+              << name << ": " << graph().value(node.outputs[i]).name << " without "
+              << graph().value(node.outputs[dropped]).name;
+        }
+      }
+    }
+  }
+}
+
 // Row-exact kernels give the same bits in any blocks; sums are close.
 TEST_P(CaseTest, BlocksDoNotChangeRows) {
   for (const std::string& name : computing_backends()) {

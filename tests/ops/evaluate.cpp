@@ -59,7 +59,9 @@ Operands place_operands(const NodeRun& run, const BlockCall& call, std::span<Buf
     const std::vector<graph::AxisUse> uses =
         writes_state ? std::vector<graph::AxisUse>() : backend::uses_of_output(axes, i);
     operands.outputs.push_back(
-        place_operand(output_types[i], run.batch, uses, call, *outputs[i], false));
+        static_cast<int>(i) == run.dropped
+            ? Place()
+            : place_operand(output_types[i], run.batch, uses, call, *outputs[i], false));
   }
   return operands;
 }

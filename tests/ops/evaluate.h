@@ -36,6 +36,7 @@ struct NodeRun {
   graph::NodeId node;
   int64_t batch = 1;
   std::vector<std::string> forms{};  // per input; empty: all plain
+  int dropped = -1;                  // an output that nobody reads
 };
 
 // Runs calls on whole values; `outputs` may start with any contents. A state_write's output is the

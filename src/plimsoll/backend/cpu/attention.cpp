@@ -143,10 +143,12 @@ class Head {
       facts_.multiply({count, rows, facts_.values, at_.scores, 1, kTile, v_.at(key), v_.step,
                        at_.sums_b, facts_.values, key > 0});
     }
-    const HeadRows out = head_rows(call_.outputs[0], b_, h_);
-    for (int64_t t = 0; t < count; ++t) {
-      facts_.run.divide(at_.sums_b + t * facts_.values, stats.sum[t], facts_.values,
-                        out.at(first + t));
+    if (call_.outputs[0].data != nullptr) {
+      const HeadRows out = head_rows(call_.outputs[0], b_, h_);
+      for (int64_t t = 0; t < count; ++t) {
+        facts_.run.divide(at_.sums_b + t * facts_.values, stats.sum[t], facts_.values,
+                          out.at(first + t));
+      }
     }
     if (call_.outputs[1].data == nullptr) return;
     const HeadRows kept = head_rows(call_.outputs[1], b_, h_);

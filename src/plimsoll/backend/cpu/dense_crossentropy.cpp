@@ -123,6 +123,7 @@ class Forward {
         }
       }
     });
+    if (call_.outputs[0].data == nullptr) return;
     float* loss = output_floats(call_, 0);
     for (int64_t row = 0; row < c_.rows; ++row) {
       loss[row] = std::log(pairs_[2 * row + 1]) - (loss[row] - pairs_[2 * row]);
@@ -145,6 +146,7 @@ class Forward {
       float chunk[2];
       c_.loops.log_sum(logits, width, first == 0 ? pair : chunk);
       if (first > 0) c_.loops.merge(pair, chunk);
+      if (call_.outputs[0].data == nullptr) continue;
       float& picked = output_floats(call_, 0)[row + r];
       if (first == 0) picked = 0.0f;
       const int64_t label = c_.label(call_, row + r) - first;

@@ -71,17 +71,18 @@ inline RowStats moments_of(const float* x, int64_t count, float epsilon) {
   return {mean, 1.0f / __builtin_sqrtf(squares / columns + epsilon)};
 }
 
-// Rows [begin, end); gamma, beta and stats may be null.
+// Rows [begin, end); gamma, beta, y and stats may be null.
 void layer_norm_rows(const float* x, const float* gamma, const float* beta, float epsilon,
                      int64_t columns, float* y, float* stats, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     const float* from = x + row * columns;
-    float* to = y + row * columns;
     const RowStats s = moments_of(from, columns, epsilon);
     if (stats != nullptr) {
       stats[2 * row] = s.mean;
       stats[2 * row + 1] = s.inverse;
     }
+    if (y == nullptr) continue;
+    float* to = y + row * columns;
     for_each_vector(columns, [&](auto lanes) {
       Floats v = (lanes.get(from) - s.mean) * s.inverse;
       if (gamma != nullptr) v *= lanes.get(gamma);

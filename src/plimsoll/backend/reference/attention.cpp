@@ -211,7 +211,6 @@ class Forward final : Heads<T> {
     T* const score = this->tile_row(0, this->width_);
     this->multiply(this->in(0, b, t, h), tile, this->width_, count, score);
     this->finish_scores(b, t, first, count, score);
-    T* const out = this->out(0, b, t, h);
     T* const stats = stats_of(t);
     T most = start ? score[0] : stats[0];
     for (int64_t s = 0; s < count; ++s) most = std::max(most, score[s]);
@@ -221,6 +220,10 @@ class Forward final : Heads<T> {
       score[s] = std::exp(score[s] - most);
       sum += score[s];
     }
+    stats[0] = most;
+    stats[1] = sum;
+    if (!this->wanted(0)) return;
+    T* const out = this->out(0, b, t, h);
     // The mean of the values in double: gradients need Σ d out · out as exactly as it can be had.
     double* const mean = mean_row();
     const double keep = static_cast<double>(before) / static_cast<double>(sum);
@@ -232,8 +235,6 @@ class Forward final : Heads<T> {
       if (share != T(0)) add_wide(mean, share, this->in(2, b, first + s, h), this->values_);
     }
     for (int64_t c = 0; c < this->values_; ++c) out[c] = static_cast<T>(mean[c]);
-    stats[0] = most;
-    stats[1] = sum;
   }
 };
 

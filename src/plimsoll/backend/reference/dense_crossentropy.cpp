@@ -54,8 +54,11 @@ std::unique_ptr<Kernel> make_forward(const Problem& problem) {
       const Operand& stats = call.outputs[1];
       auto* logits = reinterpret_cast<double*>(call.scratch);
       const bool keeps = stats.data != nullptr;
+      const bool wanted = loss.data != nullptr;
       for_each_index<4>(
-          loss.dims, {x.strides, labels.strides, loss.strides, keeps ? stats.strides : x.strides},
+          x.dims.first(x.dims.size() - 1),
+          {x.strides, labels.strides, wanted ? loss.strides : x.strides,
+           keeps ? stats.strides : x.strides},
           [&](const auto& at, int64_t) {
             fill_logits<T>(c, call, data_of<const T>(x) + at[0], logits);
             double most = logits[0];
@@ -66,7 +69,9 @@ std::unique_ptr<Kernel> make_forward(const Problem& problem) {
             for (int64_t i = 0; i < c.classes; ++i) sum += std::exp(logits[i] - most);
             const int64_t label = read_label(labels, c.labels, at[1]);
             const double picked = label >= 0 && label < c.classes ? logits[label] : 0.0;
-            data_of<T>(loss)[at[2]] = static_cast<T>(std::log(sum) - (picked - most));
+            if (wanted) {
+              data_of<T>(loss)[at[2]] = static_cast<T>(std::log(sum) - (picked - most));
+            }
             if (!keeps) return;
             data_of<T>(stats)[at[3]] = static_cast<T>(most);
             data_of<T>(stats)[at[3] + 1] = static_cast<T>(sum);

@@ -47,10 +47,10 @@ std::unique_ptr<Kernel> make_layer_norm(const Problem& problem) {
       const T* gamma = scale ? data_of<const T>(call.inputs[1]) : nullptr;
       const T* beta = center ? data_of<const T>(call.inputs[scale ? 2 : 1]) : nullptr;
       const bool keeps = stats.data != nullptr;
-      for_each_row(shape, x, y, y, keeps ? stats : x,
+      const bool wanted = y.data != nullptr;
+      for_each_row(shape, x, wanted ? y : x, x, keeps ? stats : x,
                    [&](int64_t from, int64_t to, int64_t, int64_t stat) {
                      const T* in = data_of<const T>(x) + from;
-                     T* out = data_of<T>(y) + to;
                      double sum = 0;
                      for (int64_t i = 0; i < shape.columns; ++i) sum += static_cast<double>(in[i]);
                      const double mean = sum / static_cast<double>(shape.columns);
@@ -65,6 +65,8 @@ std::unique_ptr<Kernel> make_layer_norm(const Problem& problem) {
                        data_of<T>(stats)[stat] = middle;
                        data_of<T>(stats)[stat + 1] = inverse;
                      }
+                     if (!wanted) return;
+                     T* out = data_of<T>(y) + to;
                      for (int64_t i = 0; i < shape.columns; ++i) {
                        T value = (in[i] - middle) * inverse;
                        if (gamma != nullptr) value *= gamma[i];
