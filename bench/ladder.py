@@ -72,7 +72,7 @@ def check(name: str, limit: int, got: dict[str, Any]) -> list[str]:
     if got["exit"] != 0:
         return [f"{name} at {limit}: exit {got['exit']}: {got['error'][-300:]}"]
     wrong = []
-    if got["group"]["oom_kills"]:
+    if got["group"].get("oom_kills"):
         wrong.append(f"{name} at {limit}: killed by the kernel")
     if got["measured_process_bytes"] > limit:
         wrong.append(f"{name} at {limit}: measured {got['measured_process_bytes']}")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ with open(sys.argv[1], "w") as file:
 
 @dataclass(frozen=True)
 class Run:
-    """`group` is the report of tools/in_cgroup, empty where there was no limit."""
+    """`group` is the report of tools/in_cgroup, empty where there was no limit or no
+    group can be made."""
 
     exit_code: int
     seconds: float
@@ -45,12 +47,26 @@ class Run:
         return json.loads(text if text.startswith("{\n") else text.splitlines()[-1])
 
 
+@cache
+def makes_groups() -> bool:
+    """Whether memory control groups can be made here; where they cannot, it is said once."""
+    probe = [str(ROOT / "tools" / "in_cgroup"), "64MiB", "--", "true"]
+    done = subprocess.run(probe, capture_output=True, text=True)
+    if done.returncode != 0:
+        print(
+            f"{done.stderr.strip()}: limits are held against the process's own figures alone",
+            file=sys.stderr,
+        )
+    return done.returncode == 0
+
+
 def run(command: list[str], group: str | None = None, prefix: str = "") -> Run:
-    """Inside a memory control group of size `group`, without swap, where that is given."""
+    """Inside a memory control group of size `group`, without swap, where that is given and groups
+    can be made."""
     environment = {**os.environ, "PYTHONWARNINGS": "ignore", "TF_CPP_MIN_LOG_LEVEL": "3"}
     with tempfile.TemporaryDirectory() as folder:
         report, group_report = Path(folder) / "run.json", Path(folder) / "group.json"
-        if group is not None:
+        if group is not None and makes_groups():
             tool = [str(ROOT / "tools" / "in_cgroup"), group, "--report", str(group_report)]
             command = [*tool, "--", *command]
         outer = [sys.executable, "-I", "-S", "-c", MEASURE, str(report), *prefix.split(), *command]

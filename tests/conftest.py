@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import subprocess
 
 import pytest
 
@@ -39,3 +40,14 @@ def plimsoll(build_dir: pathlib.Path) -> pathlib.Path:
     if not path.is_file():
         pytest.fail(f"{path} is missing. Build the target 'plimsoll'.")
     return path
+
+
+@pytest.fixture(scope="session")
+def in_cgroup() -> pathlib.Path:
+    """The tool that runs a command in a memory control group; skips where none can be made."""
+    tool = ROOT / "tools" / "in_cgroup"
+    done = subprocess.run([tool, "64MiB", "--", "true"], capture_output=True, text=True)
+    if done.returncode == 125:
+        pytest.skip(f"no memory control group can be made here: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    return tool

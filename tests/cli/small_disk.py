@@ -15,7 +15,7 @@ def small_disk(folder: Path, options: str) -> Iterator[Path]:
     mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
     done = subprocess.run(mount, capture_output=True, text=True)
     if done.returncode != 0:
-        pytest.fail(f"cannot mount a tmpfs, which needs root: {done.stderr.strip()}")
+        pytest.skip(f"cannot mount a tmpfs here, which needs root: {done.stderr.strip()}")
     try:
         yield folder
     finally:

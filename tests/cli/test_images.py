@@ -252,7 +252,7 @@ def test_wrong_folders(images: Images) -> None:
 
 
 def test_cats_and_dogs_in_a_group_of_the_limit(
-    images: Images, cats_dogs: Path, source_dir: Path
+    images: Images, cats_dogs: Path, in_cgroup: Path
 ) -> None:
     """34 MB of files, 378 MB of pixels, in a kernel group of 72 MiB."""
     images.data = cats_dogs
@@ -265,7 +265,7 @@ def test_cats_and_dogs_in_a_group_of_the_limit(
     )  # fmt: skip
     report = images.folder / "report.json"
     command = [
-        source_dir / "tools/in_cgroup", "72MiB", "--report", report, "--", images.binary, "fit",
+        in_cgroup, "72MiB", "--report", report, "--", images.binary, "fit",
         model, "--data", cats_dogs, "--optimizer", "adam", "--loss", "binary_crossentropy",
         "--batch", 32, "--steps", 12, "--memory", "64MiB", "--json",
     ]  # fmt: skip

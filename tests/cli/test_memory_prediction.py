@@ -1,6 +1,7 @@
 """The predicted peak of the process is never below the measured one, nor far above it."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -18,7 +19,8 @@ def run_fit(plimsoll: Path, *options: str | Path) -> dict[str, int]:
     run = json.loads(done.stdout)
     predicted, measured = run["predicted_process_bytes"], run["measured_process_bytes"]
     assert measured <= predicted <= measured * 1.02 + 4 * 2**20, (predicted, measured)
-    assert run["measured_arena_bytes"] == run["planned_arena_bytes"]
+    # Every page of a value is touched; scratch may be in part.
+    assert run["arena_values_bytes"] <= run["measured_arena_bytes"] <= run["planned_arena_bytes"]
     return run
 
 
@@ -66,7 +68,11 @@ def test_convolutions_and_wide_dense_layers(plimsoll: Path, tmp_path: Path, prec
 
 
 def test_bf16_says_where_it_saves_no_time(plimsoll: Path, source_dir: Path) -> None:
+    forced = os.environ.get("PLIMSOLL_PROCESSOR", "")
     flags = Path("/proc/cpuinfo").read_text().split("flags", 1)[-1].split("\n", 1)[0].split()
+    has_pairs = forced.startswith(("avx512_bf16", "avx512_amx")) or (
+        not forced and "avx512_bf16" in flags
+    )
     done = subprocess.run(
         [plimsoll, "plan", source_dir / "examples/fashion_mnist.json", "--batch", "64",
          "--loss", "sparse_categorical_crossentropy", "--optimizer", "adam",
@@ -74,7 +80,7 @@ def test_bf16_says_where_it_saves_no_time(plimsoll: Path, source_dir: Path) -> N
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert ("has no AVX512-BF16" in done.stdout) == ("avx512_bf16" not in flags)
+    assert ("has no AVX512-BF16" in done.stdout) == (not has_pairs)
 
 
 def test_reference_backend(plimsoll: Path, source_dir: Path) -> None:

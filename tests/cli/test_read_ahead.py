@@ -60,11 +60,11 @@ def losses(log: Path) -> list[float]:
 
 @pytest.mark.parametrize("shuffle", ["none", "block"])
 def test_the_same_bits_and_what_was_predicted(
-    plimsoll: Path, source_dir: Path, data: Path, tmp_path: Path, shuffle: str
+    plimsoll: Path, in_cgroup: Path, data: Path, tmp_path: Path, shuffle: str
 ) -> None:
     plain = fit(plimsoll, data, shuffle, tmp_path / "plain.jsonl", [])
     forget(data / "x.npy")
-    group = [source_dir / "tools/in_cgroup", "64MiB", "--report", tmp_path / "group.json", "--"]
+    group = [in_cgroup, "64MiB", "--report", tmp_path / "group.json", "--"]
     ahead = fit(plimsoll, data, shuffle, tmp_path / "ahead.jsonl", group)
     assert losses(tmp_path / "ahead.jsonl") == losses(tmp_path / "plain.jsonl")
     more = ahead["predicted_process_bytes"] - plain["predicted_process_bytes"]

@@ -131,18 +131,15 @@ def test_limits_below_the_state_give_the_same_bits(place: Workplace) -> None:
     run = json.loads(place.fit("--memory", place.smallest).stdout)
     assert run["block_set"] == 0
     assert run["measured_process_bytes"] <= run["predicted_process_bytes"] <= place.smallest
-    assert run["measured_arena_bytes"] == run["planned_arena_bytes"] < 0.4 * place.state
+    assert run["arena_values_bytes"] <= run["measured_arena_bytes"] <= run["planned_arena_bytes"]
+    assert run["planned_arena_bytes"] < 0.4 * place.state
 
 
-def test_a_cgroup_of_that_limit_holds(place: Workplace, source_dir: Path) -> None:
+def test_a_cgroup_of_that_limit_holds(place: Workplace, in_cgroup: Path) -> None:
     words = place.command(
         "fit", *place.fit_words("--steps", 3, "--epochs", 2), "--memory", place.limit
     )
-    done = subprocess.run(
-        [source_dir / "tools/in_cgroup", place.limit, "--", *words], capture_output=True, text=True
-    )
-    if done.returncode == 125:
-        pytest.skip(f"no memory cgroup here: {done.stderr.strip()}")
+    done = subprocess.run([in_cgroup, place.limit, "--", *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -240,7 +237,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     with image.open("wb") as file:
         file.truncate(16 * 2**20)
-    made = subprocess.run(["mkfs.ext4", "-q", image], capture_output=True)
+    make = ["bash", "-c", 'PATH=$PATH:/sbin:/usr/sbin mkfs.ext4 -q "$1"', "-", image]
+    made = subprocess.run(make, capture_output=True)
     mounted = subprocess.run(["mount", "-o", "loop", image, folder], capture_output=True)
     if made.returncode or mounted.returncode:
         pytest.skip("cannot mount a small disk here: it needs root and loop devices")

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <span>
 #include <string_view>
 
@@ -116,7 +117,52 @@ CpuInfo read_cpu_info(const std::string& root) {
     if (granted < info.allowed_cpus) info.default_threads = std::max(1, static_cast<int>(granted));
   }
   read_caches(root, info);
+  if (const char* other = std::getenv("PLIMSOLL_PROCESSOR"); other != nullptr && *other != '\0') {
+    force_processor(info, other);
+  }
   return info;
+}
+
+std::vector<std::string> instruction_sets_of(const std::string& isa) {
+  static const std::vector<std::string> kX86 = {"generic", "sse2",        "avx2",
+                                                "avx512",  "avx512_bf16", "avx512_amx"};
+  static const std::vector<std::string> kArm = {"generic", "neon", "neon_bf16"};
+  const std::vector<std::string>& all = isa.starts_with("neon") ? kArm : kX86;
+  const auto last = std::find(all.begin(), all.end(), isa);
+  return last == all.end() ? std::vector<std::string>{isa}
+                           : std::vector<std::string>(all.begin(), last + 1);
+}
+
+void force_processor(CpuInfo& info, const std::string& text) {
+  const auto refuse = [&](const std::string& expected, const std::string& received) {
+    throw Error(ErrorKind::kConfig, "PLIMSOLL_PROCESSOR: expected " + expected + ", received " +
+                                        received + ". Write it as in avx2/l2=512K/l3=32768K.");
+  };
+  const std::vector<std::string> sets = instruction_sets_of(info.isa);
+  size_t at = 0;
+  while (at <= text.size()) {
+    const size_t end = std::min(text.find('/', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    const size_t equals = word.find('=');
+    if (at == 0) {
+      if (std::find(sets.begin(), sets.end(), word) == sets.end()) {
+        std::string all;
+        for (const std::string& set : sets) all += (all.empty() ? "" : ", ") + set;
+        refuse("an instruction set that this processor has (" + all + ")", word);
+      }
+      info.isa = word;
+    } else {
+      const std::string name = word.substr(0, equals);
+      const Bytes size = equals == word.npos
+                             ? Bytes(0)
+                             : parse_cache_size(std::string_view(word).substr(equals + 1));
+      if (size <= Bytes(0)) refuse("a cache size such as l2=512K", word);
+      if (name != "l1" && name != "l2" && name != "l3") refuse("l1, l2 or l3", name);
+      (name == "l1" ? info.l1d_bytes : name == "l2" ? info.l2_bytes : info.l3_bytes) = size;
+    }
+    at = end + 1;
+  }
+  info.forced = true;
 }
 
 std::string read_processor_name(const std::string& root) {

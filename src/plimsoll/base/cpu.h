@@ -4,10 +4,16 @@
 //
 // The kernel set (which kernels, which boxes) is a function of these facts, so everything here is a
 // property of the machine and of what the process may use of it, never of its load.
+//
+// PLIMSOLL_PROCESSOR in the environment lets a machine compute as another one does:
+// "avx2/l2=512K/l3=32768K", as a kernel set's id spells it. The instruction set must be one that
+// this processor has; cache sizes that are not named stay the machine's own. It makes results of
+// another machine repeatable here, and lets tests run as on other processors.
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
 
@@ -23,12 +29,19 @@ struct CpuInfo {
   Bytes l1d_bytes;                  // of one core
   Bytes l2_bytes;                   // of one core
   Bytes l3_bytes;                   // of one cluster; 0 where there is none or none is told
+  bool forced = false;              // by PLIMSOLL_PROCESSOR, so below what the processor has
   friend bool operator==(const CpuInfo&, const CpuInfo&) = default;
 };
 
 // `root` as in cgroup.h (isa and affinity are always the real ones). Cache sizes that the system
 // does not tell are 32 KiB and 512 KiB.
+// Throws kConfig where PLIMSOLL_PROCESSOR names what this processor has not.
 CpuInfo read_cpu_info(const std::string& root = "");
+
+// Takes what `text` says ("avx2/l2=512K/l3=32768K") in place of what `info` has. Throws kConfig.
+void force_processor(CpuInfo& info, const std::string& text);
+// The instruction sets that this processor has, in the words of CpuInfo::isa, least first.
+std::vector<std::string> instruction_sets_of(const std::string& isa);
 
 // The model of the processor in the system's words, with its family, model and stepping where they
 // are told: "AMD EPYC 25.1.1"; "" where nothing is told. `root` as in cgroup.h.

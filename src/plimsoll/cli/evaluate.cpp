@@ -43,6 +43,7 @@ int run(const EvaluateCommand& command) {
   summary.steps = (rows.evaluate + command.model.batch - 1) / command.model.batch;
   summary.planned_arena = memory.planned_arena;
   summary.measured_arena = memory.measured_arena;
+  summary.arena_values = memory.arena_values;
   summary.predicted_process = memory.predicted_process;
   summary.measured_process = memory.measured_process;
   summary.limit = memory.limit;

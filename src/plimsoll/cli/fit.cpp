@@ -87,6 +87,7 @@ report::RunSummary summarize(const train::Session& session, const train::History
   summary.estimated_seconds_per_step = session.summary().seconds_per_step;
   summary.planned_arena = memory.planned_arena;
   summary.measured_arena = memory.measured_arena;
+  summary.arena_values = memory.arena_values;
   summary.predicted_process = memory.predicted_process;
   summary.measured_process = memory.measured_process;
   summary.limit = memory.limit;

@@ -10,6 +10,7 @@
 #include "exec/arena.h"
 #include "exec/float_mode.h"
 #include "exec/lookahead.h"
+#include "exec/measure.h"
 #include "exec/poison.h"
 #include "exec/run.h"
 #include "exec/spill_queue.h"
@@ -29,7 +30,10 @@ class Executor::Impl {
  public:
   Impl(const graph::ProgramSet& programs, const plan::Plan& plan, backend::Backend& backend,
        const ExecutorOptions& options)
-      : plan_(plan), backend_(backend), arena_(plan.arena_bytes) {
+      : plan_(plan),
+        backend_(backend),
+        arena_(plan.arena_bytes),
+        ran_(plan.programs.size(), false) {
     PLIMSOLL_CHECK(programs.programs.size() == plan.programs.size(), "a plan of other programs");
     for (size_t p = 0; p < programs.programs.size(); ++p) {
       const TableContext context{programs.programs[p], plan, plan.programs[p], backend};
@@ -67,6 +71,7 @@ class Executor::Impl {
          .times = times})
         .run();
     last_ = program;
+    ran_[program] = true;
     if (times != nullptr) times->end_run();
   }
 
@@ -111,6 +116,13 @@ class Executor::Impl {
   }
 
   const Arena& arena() const { return arena_; }
+  Bytes values_bytes() const {
+    std::vector<size_t> ran;
+    for (size_t p = 0; p < ran_.size(); ++p) {
+      if (ran_[p]) ran.push_back(p);
+    }
+    return exec::values_bytes(plan_, ran);
+  }
 
   Bytes overhead() const {
     Bytes bytes(sizeof(Impl));
@@ -157,6 +169,7 @@ class Executor::Impl {
   std::vector<std::unique_ptr<StepTimes>> times_;
   std::unique_ptr<SpillQueue> spill_;
   std::vector<std::unique_ptr<Lookahead>> aheads_;
+  std::vector<bool> ran_;
   std::optional<size_t> last_;  // the program that ran last, nothing written since
 };
 
@@ -187,6 +200,7 @@ const StepTimes* Executor::times(size_t program) const { return impl_->times(pro
 void Executor::forget_times() { impl_->forget_times(); }
 Bytes Executor::arena_bytes() const { return impl_->arena().bytes(); }
 Bytes Executor::measured_arena_bytes() const { return impl_->arena().resident(); }
+Bytes Executor::arena_values_bytes() const { return impl_->values_bytes(); }
 Bytes Executor::overhead_bytes() const { return impl_->overhead(); }
 
 }  // namespace plimsoll::exec

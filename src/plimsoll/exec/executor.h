@@ -67,6 +67,9 @@ class Executor {
   // Bytes reserved (the plan's), and resident pages of it now, from the kernel's own accounting.
   Bytes arena_bytes() const;
   Bytes measured_arena_bytes() const;
+  // Bytes of the arena's pages in which state or a value of the programs that ran lies: the least
+  // that measured_arena_bytes() is, since kernels need not touch all of their scratch.
+  Bytes arena_values_bytes() const;
   // Null where the options did not ask for it.
   const StepTimes* times(size_t program) const;
   // Times of all programs begin anew. Between runs.

@@ -25,4 +25,7 @@ struct TouchedPages {
 TouchedPages measure_touched(const Executor& executor, const plan::Plan& plan,
                              std::span<const size_t> ran);
 
+// Bytes of the pages that must be in memory once programs `ran` have run.
+Bytes values_bytes(const plan::Plan& plan, std::span<const size_t> ran);
+
 }  // namespace plimsoll::exec

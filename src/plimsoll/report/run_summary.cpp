@@ -17,6 +17,7 @@ std::string to_json(const RunSummary& summary) {
   }
   json["planned_arena_bytes"] = summary.planned_arena.count();
   json["measured_arena_bytes"] = summary.measured_arena.count();
+  json["arena_values_bytes"] = summary.arena_values.count();
   json["predicted_process_bytes"] = summary.predicted_process.count();
   json["measured_process_bytes"] = summary.measured_process.count();
   json["limit_bytes"] = nullptr;

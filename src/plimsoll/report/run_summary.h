@@ -17,6 +17,7 @@ struct RunSummary {
   double estimated_seconds_per_step = 0;  // by which the plan was chosen; 0: not of these steps
   Bytes planned_arena;
   Bytes measured_arena;
+  Bytes arena_values;  // of it, what state and values take: scratch need not be touched
   Bytes predicted_process;
   Bytes measured_process;
   std::optional<Bytes> limit;

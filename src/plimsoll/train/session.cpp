@@ -566,6 +566,7 @@ MemoryReport Session::memory() const {
   MemoryReport report;
   report.planned_arena = run_.plan->arena_bytes;
   report.measured_arena = executor_->measured_arena_bytes();
+  report.arena_values = executor_->arena_values_bytes();
   report.predicted_process = run_.summary.predicted_process;
   report.measured_process = process_memory_peak();
   report.limit = options_.memory;

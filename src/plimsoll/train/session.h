@@ -91,6 +91,7 @@ struct History {
 struct MemoryReport {
   Bytes planned_arena;
   Bytes measured_arena;
+  Bytes arena_values;  // the least that measured_arena is: scratch need not be touched
   Bytes predicted_process;
   Bytes measured_process;
   std::optional<Bytes> limit;

@@ -1,13 +1,16 @@
 #include "base/cpu.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "unit/base/temporary_folder.h"
 
 namespace plimsoll {
 namespace {
 
 using test::TemporaryFolder;
+using ::testing::HasSubstr;
 
 void write_quota(const TemporaryFolder& root, const std::string& cpu_max) {
   root.write("proc/self/mountinfo", "25 20 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
@@ -72,6 +75,42 @@ TEST(Cpu, TheRealMachineHasThreadsAndAName) {
   EXPECT_LE(info.default_threads, info.allowed_cpus);
   EXPECT_FALSE(info.isa.empty());
   EXPECT_EQ(info, read_cpu_info());
+}
+
+TEST(Cpu, AnotherProcessorCanBeAskedFor) {
+  CpuInfo info;
+  info.isa = "avx512_bf16";
+  info.l2_bytes = 1_MiB;
+  info.l3_bytes = 32_MiB;
+  force_processor(info, "avx2/l2=512K");
+  EXPECT_EQ(info.isa, "avx2");
+  EXPECT_EQ(info.l2_bytes, 512_KiB);
+  EXPECT_EQ(info.l3_bytes, 32_MiB);
+  EXPECT_TRUE(info.forced);
+  force_processor(info, "generic/l1=48K/l3=16M");
+  EXPECT_EQ(info.isa, "generic");
+  EXPECT_EQ(info.l1d_bytes, 48_KiB);
+  EXPECT_EQ(info.l3_bytes, 16_MiB);
+}
+
+TEST(Cpu, AnotherProcessorIsRefusedByName) {
+  const auto message = [](const std::string& text) {
+    CpuInfo info;
+    info.isa = "avx2";
+    try {
+      force_processor(info, text);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(message("avx512"), HasSubstr("(generic, sse2, avx2), received avx512"));
+  EXPECT_THAT(message("avx3"), HasSubstr("received avx3"));
+  EXPECT_THAT(message(""), HasSubstr("an instruction set"));
+  EXPECT_THAT(message("avx2/l2"), HasSubstr("a cache size such as l2=512K, received l2"));
+  EXPECT_THAT(message("avx2/l2=much"), HasSubstr("received l2=much"));
+  EXPECT_THAT(message("avx2/l4=1M"), HasSubstr("expected l1, l2 or l3, received l4"));
 }
 
 }  // namespace

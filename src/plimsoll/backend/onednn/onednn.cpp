@@ -118,6 +118,7 @@ bool has_onednn() { return true; }
 
 std::unique_ptr<Backend> make_onednn_backend(const KernelSetOptions& options) {
   const CpuInfo cpu = read_cpu_info();
+  if (cpu.forced) onednn::keep_within(cpu.isa);
   return std::make_unique<onednn::Onednn>(cpu, onednn::resolved(options, cpu));
 }
 

@@ -25,7 +25,27 @@ dnnl::engine make_engine() {
 // Whether primitives were made since one ran, so that pages of their making lie about.
 std::atomic<bool> made_since_run{false};
 
+dnnl::cpu_isa vendor_isa(const std::string& isa) {
+  if (isa == "avx512_amx") return dnnl::cpu_isa::avx512_core_amx;
+  if (isa == "avx512_bf16") return dnnl::cpu_isa::avx512_core_bf16;
+  if (isa == "avx512") return dnnl::cpu_isa::avx512_core;
+  return isa == "avx2" ? dnnl::cpu_isa::avx2 : dnnl::cpu_isa::sse41;
+}
+
 }  // namespace
+
+void keep_within(const std::string& isa) {
+#if defined(__x86_64__)
+  static const std::string first = isa;
+  static const dnnl::status status = dnnl::set_max_cpu_isa(vendor_isa(isa));
+  if (first == isa && status == dnnl::status::success) return;
+  throw Error(ErrorKind::kBackend,
+              "PLIMSOLL_PROCESSOR: expected one instruction set for the whole process, received " +
+                  isa + " where oneDNN has begun with " + (first == isa ? "another" : first) + ".");
+#else
+  (void)isa;
+#endif
+}
 
 const dnnl::engine& engine() {
   static const dnnl::engine instance = make_engine();

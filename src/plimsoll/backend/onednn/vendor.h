@@ -25,6 +25,10 @@ namespace plimsoll::backend::onednn {
 // The one CPU engine of the process; the first call prepares the library.
 const dnnl::engine& engine();
 
+// From now on the library uses no instruction beyond those of `isa`, in the words of CpuInfo::isa.
+// To be called before engine(). Throws kBackend where the library has begun with others.
+void keep_within(const std::string& isa);
+
 // The one place where a vendor's status becomes our exception: kBackend.
 [[noreturn]] void throw_vendor_error(std::string_view what, const dnnl::error& error);
 
