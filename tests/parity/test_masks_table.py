@@ -85,7 +85,8 @@ def by_plimsoll(
     if result.returncode == 4:
         return result.stderr.strip()
     assert result.returncode == 0, result.stderr[-2000:]
-    row = next(row for row in read_log(folder / "log.jsonl") if "epoch" in row and "mae" in row)
+    rows = read_log(folder / "log.jsonl")
+    row = next(row for row in rows if "epoch" in row and "loss" in row and "step" not in row)
     return row, read_keras(folder / "out.keras")[0]
 
 
@@ -141,6 +142,45 @@ def test_cell(consumer: str, producer: str, tmp_path: Path) -> None:
         assert REFUSED[consumer] in result
     else:
         assert result == "equal"
+
+
+def dense_metrics() -> list[Any]:
+    metrics = keras.metrics
+    return [
+        "mae", "mape", "msle", "kld", "poisson", "hinge", "squared_hinge", "categorical_hinge",
+        "cosine_similarity", metrics.LogCoshError(), metrics.RootMeanSquaredError(),
+        metrics.BinaryAccuracy(), metrics.CategoricalAccuracy(),
+        metrics.TopKCategoricalAccuracy(2), metrics.Precision(0.3), metrics.Recall(0.3),
+        metrics.AUC(num_thresholds=20),
+    ]  # fmt: skip
+
+
+def sparse_metrics() -> list[Any]:
+    return ["accuracy", keras.metrics.SparseTopKCategoricalAccuracy(2)]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_every_metric_under_a_mask(sparse: bool, tmp_path: Path) -> None:
+    """Means of a function count what the mask shows; counts by threshold and the root count all."""
+    keras.utils.clear_session(free_memory=False)
+    keras.utils.set_random_seed(5)
+    made = PRODUCERS["Embedding"]()
+    model = keras.Model(made.inputs[:1], L.Dense(4, activation="softmax")(made.x))
+    x = producer_data("Embedding")[:1]
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 4, (len(x[0]), STEPS)).astype("int32")
+    y = labels if sparse else np.eye(4, dtype="float32")[labels]
+    loss = "sparse_categorical_crossentropy" if sparse else "categorical_crossentropy"
+    metrics = sparse_metrics() if sparse else dense_metrics()
+    model.compile(keras.optimizers.SGD(0.1), loss, metrics=metrics, run_eagerly=True)
+    model.save(tmp_path / "model.keras")
+    theirs = by_keras(model, x, y, tmp_path)
+    np.save(tmp_path / "x0.npy", x[0])
+    np.save(tmp_path / "y.npy", y)
+    ours = by_plimsoll(tmp_path, 1, len(y))
+    assert not isinstance(ours, str), ours
+    assert len(theirs[0]) == len(metrics) + 1
+    assert not differences(ours, theirs, read_keras(tmp_path / "model.keras")[0])
 
 
 def test_every_layer_stands_in_the_table(tool: Path) -> None:
