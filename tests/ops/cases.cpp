@@ -27,7 +27,8 @@ std::vector<Case> all_cases() {
                            shape_cases(),
                            softmax_cases(),
                            state_cases(),
-                           sum_cases()}) {
+                           sum_cases(),
+                           unary_cases()}) {
     cases.insert(cases.end(), some.begin(), some.end());
   }
   return cases;

@@ -32,6 +32,7 @@ std::vector<Case> shape_cases();
 std::vector<Case> softmax_cases();
 std::vector<Case> state_cases();
 std::vector<Case> sum_cases();
+std::vector<Case> unary_cases();
 
 std::vector<Case> all_cases();
 

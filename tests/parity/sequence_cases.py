@@ -266,6 +266,13 @@ def operation_cases() -> dict[str, Case]:
     def on(call: Callable[[Any], Any]) -> Case:
         return Case(functional([(6, 4)], call), floats(6, 4), floats(3), "mse")
 
+    def positive(x: Any) -> Any:
+        return ops.square(L.Dense(4)(x)) + 0.5
+
+    def heads(x: Any) -> Any:
+        turn = lambda y: ops.transpose(ops.reshape(L.Dense(6)(y), (-1, 6, 2, 3)), (0, 2, 1, 3))  # noqa: E731
+        return ops.matmul(turn(x), ops.transpose(turn(x), (0, 1, 3, 2)))
+
     table = np.random.default_rng(2).normal(0, 1, (6, 4)).astype("float32")
     return {
         "plus a number": on(lambda x: x + 1.5),
@@ -283,4 +290,23 @@ def operation_cases() -> dict[str, Case]:
         "activations": on(lambda x: ops.gelu(ops.relu(x) + ops.tanh(x)) + ops.sigmoid(x)),
         "softmax": on(lambda x: ops.softmax(x, axis=-1)),
         "flip": on(lambda x: L.LSTM(3)(ops.flip(x, axis=1))),
+        "roots": on(lambda x: ops.sqrt(positive(x)) + ops.rsqrt(positive(x))),
+        "logarithms": on(lambda x: ops.log(positive(x)) - ops.log1p(positive(x))),
+        "powers": on(lambda x: ops.power(positive(x), 1.5) + ops.expm1(L.Dense(4)(x))),
+        "waves": on(lambda x: ops.sin(L.Dense(4)(x)) * ops.cos(L.Dense(4)(x))),
+        "absolute": on(lambda x: ops.abs(L.Dense(4)(x)) + ops.sign(L.Dense(4)(x))),
+        "reciprocal": on(lambda x: ops.reciprocal(positive(x))),
+        "largest": on(lambda x: ops.max(L.Dense(4)(x), axis=1) - ops.min(L.Dense(4)(x), axis=(1,))),
+        "largest of all": on(lambda x: ops.max(L.Dense(4)(x), axis=(1, 2), keepdims=True)),
+        "clip": on(lambda x: ops.clip(L.Dense(4)(x), -0.5, 0.7)),
+        "where": on(lambda x: ops.where(x > 0, L.Dense(4)(x), 0.5)),
+        "where of a column": on(lambda x: ops.where(x[..., :1] > 0, x, L.Dense(4)(x))),
+        "matmul": on(lambda x: ops.matmul(L.Dense(3)(x), ops.transpose(L.Dense(3)(x), (0, 2, 1)))),
+        "matmul in heads": on(heads),
+        "softmax of steps": on(lambda x: ops.softmax(L.Dense(4)(x), axis=1)),
+        "any and all": on(
+            lambda x: L.Dense(4)(x)
+            * ops.cast(ops.any(x > 0, axis=1, keepdims=True), "float32")
+            * ops.cast(ops.logical_not(ops.all(x > 0.5, axis=(1, 2), keepdims=True)), "float32")
+        ),
     }

@@ -200,6 +200,8 @@ def in_other_places() -> dict[str, Case]:
         "elu over time": over_time(L.ELU, alpha=2.0),
         "elu, masked": masked(L.ELU),
         "softmax over time": over_time(L.Softmax),
+        "softmax of rows": over_time(L.Softmax, axis=1),
+        "softmax of two axes": over_time(L.Softmax, axis=[1, 2]),
         "softmax of a row": regress((6,), lazy(L.Dense, 7), lazy(L.Softmax)),
         "normalization over time": over_time(
             L.Normalization, mean=[0.1, 0.2, 0, -0.1, 1, 2], variance=[1, 2, 0.5, 4, 1, 3]
@@ -210,9 +212,10 @@ def in_other_places() -> dict[str, Case]:
 
 # What would compute something else is refused, with a way around it.
 REFUSED: dict[str, tuple[Case, str]] = {
-    "softmax of rows": (on(L.Softmax, axis=1), "Put a Permute before it"),
-    "softmax of two axes": (on(L.Softmax, axis=[1, 2]), "expected one integer"),
-    "masked softmax": (on_tokens(lazy(L.Dense, STEPS), lazy(L.Softmax)), "without a mask"),
+    "masked softmax": (
+        on_tokens(lazy(L.Dense, STEPS), lazy(L.Softmax)),
+        "a mask of the values' own shape",
+    ),
     "normalization of an inner axis": (
         on(L.Normalization, axis=2, mean=np.arange(7), variance=np.ones(7)),
         "Permute the axes to keep to the end",

@@ -133,7 +133,9 @@ Config CallReader::take_keywords(const Config* keywords, const std::string& wher
   Config taken{Config::Object{}};
   if (keywords == nullptr || !keywords->is_object()) return taken;
   for (const auto& [key, value] : keywords->as_object()) {
-    if (!says_nothing(value)) taken.set(key, take_tensors(value, where, 1, call));
+    // A list of no masks says that those of the tensors do not count.
+    const bool no_masks = key == "mask" && value.is_array();
+    if (no_masks || !says_nothing(value)) taken.set(key, take_tensors(value, where, 1, call));
   }
   return taken;
 }

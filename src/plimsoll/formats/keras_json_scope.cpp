@@ -145,6 +145,10 @@ void JsonScope::check_precision(const LayerEntry& read) const {
   const Config* dtype = read.config.find("dtype");
   if (dtype == nullptr || dtype->is_null() || read.class_name == "InputLayer") return;
   const std::string precision = precision_of(*dtype);
+  // What an operator makes may be of other types.
+  const bool made = read.kind == EntryKind::kOperator &&
+                    (precision == "bool" || precision.find("int") != std::string::npos);
+  if (made) return;
   if (precision == "float32" || precision == "mixed_bfloat16") return;
   refuse(read.name.empty() ? read.class_name : read.name, "float32 or mixed_bfloat16", precision,
          "Save it in float32: keras.config.set_dtype_policy('float32'), build the model again, "

@@ -6,6 +6,8 @@
 
 #include "base/log.h"
 #include "formats/config_edit.h"
+#include "formats/keras_operators.h"
+#include "layers/inner_model.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -234,11 +236,57 @@ void modernize_input(Config& given) {
   config.take("trainable");
 }
 
+void modernize_entry(Config& entry, const JsonScope& scope);
+
+// The layers of a model that stands in a wrapper.
+void modernize_model(Config& model, const JsonScope& scope) {
+  const Config* list = model.is_array() ? &model : model.find("layers");
+  if (list == nullptr || !list->is_array()) return;
+  Config::Array entries = list->as_array();
+  for (Config& entry : entries) modernize_entry(entry, scope);
+  if (model.is_array()) {
+    model = std::move(entries);
+  } else {
+    model.set("layers", std::move(entries));
+  }
+}
+
+// One of them; how it is called stays.
+void modernize_entry(Config& entry, const JsonScope& scope) {
+  const Config* class_name = entry.find("class_name");
+  const Config* config = entry.find("config");
+  if (class_name == nullptr || !class_name->is_string() || config == nullptr) return;
+  Config own = *config;
+  if (layers::is_inner_model(class_name->as_string())) {
+    modernize_model(own, scope);
+    entry.set("config", std::move(own));
+    return;
+  }
+  const Config* module = entry.find("module");
+  if (!own.is_object() ||
+      (module != nullptr && module->is_string() && is_operator_module(module->as_string()))) {
+    return;
+  }
+  LayerEntry inner;
+  inner.class_name = class_name->as_string();
+  inner.config = std::move(own);
+  if (const Config* name = inner.config.find("name"); name != nullptr && name->is_string()) {
+    inner.name = name->as_string();
+  }
+  modernize(inner, scope);
+  entry.set("class_name", inner.class_name);
+  entry.set("config", std::move(inner.config));
+}
+
 void modernize_wrapped(Config& wrapped, const JsonScope& scope) {
   const Config* class_name = wrapped.find("class_name");
   const Config* config = wrapped.find("config");
   if (class_name == nullptr || !class_name->is_string() || config == nullptr ||
       !config->is_object()) {
+    return;
+  }
+  if (layers::is_inner_model(class_name->as_string())) {
+    modernize_entry(wrapped, scope);
     return;
   }
   LayerEntry inner;

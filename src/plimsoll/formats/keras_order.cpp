@@ -134,6 +134,32 @@ KerasOrder keras_order(const ModelTree& tree) {
   return order;
 }
 
+std::vector<std::pair<size_t, size_t>> keras_run_order(const ModelTree& tree) {
+  const CallList list = list_calls(tree);
+  const Walk walk = walk_from_outputs(tree, list);
+  std::vector<int64_t> depth(list.calls.size(), -1);  // −1: not met
+  std::vector<int64_t> node_depth(tree.nodes.size(), 0);
+  std::vector<size_t> met;  // in Keras's dictionary of depths
+  const auto meet = [&](size_t call) -> int64_t& {
+    if (depth[call] < 0) {
+      depth[call] = 0;
+      met.push_back(call);
+    }
+    return depth[call];
+  };
+  for (auto call = walk.calls.rbegin(); call != walk.calls.rend(); ++call) {
+    int64_t& of_node = node_depth[list.calls[*call].node];
+    of_node = std::max(meet(*call), of_node);
+    depth[*call] = of_node;
+    for (const size_t input : list.inputs[*call]) meet(input) = std::max(meet(input), of_node + 1);
+  }
+  std::stable_sort(met.begin(), met.end(),
+                   [&](size_t a, size_t b) { return depth[a] > depth[b]; });
+  std::vector<std::pair<size_t, size_t>> order;
+  for (const size_t call : met) order.emplace_back(list.calls[call].node, list.calls[call].index);
+  return order;
+}
+
 std::vector<std::string> weight_groups(const ModelTree& tree, const KerasOrder& order) {
   std::vector<std::string> groups;
   std::map<std::string, int64_t> used;

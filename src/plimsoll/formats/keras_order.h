@@ -11,6 +11,7 @@
 // the list but have no group. Source: map_graph in keras/src/ops/function.py.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "layers/model_tree.h"
@@ -26,6 +27,10 @@ struct KerasOrder {
 
 // Of one level. The tree has no cycles.
 KerasOrder keras_order(const layers::ModelTree& tree);
+
+// (node, call) of each call that an output depends on, in the order in which Keras makes them when
+// the model runs: by depth, and within one depth as its walk finds them.
+std::vector<std::pair<size_t, size_t>> keras_run_order(const layers::ModelTree& tree);
 
 // For each of `order.nodes`: "layers/conv2d", "layers/conv2d_1", … (an operator and a Sequential's
 // InputLayer have none: "").

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "formats/keras_operators.h"
+#include "formats/keras_order.h"
 #include "formats/keras_tree.h"
 
 namespace plimsoll::formats {
@@ -28,8 +29,8 @@ constexpr std::array<std::string_view, 8> kCalledWithMore = {
     "SimpleRNN",          "Bidirectional"};
 
 // Layers that are called with a mask beside their input, or with the input alone.
-constexpr std::array<std::string_view, 3> kCalledWithMask = {
-    "BatchNormalization", "GlobalAveragePooling1D", "TimeDistributed"};
+constexpr std::array<std::string_view, 4> kCalledWithMask = {
+    "BatchNormalization", "GlobalAveragePooling1D", "Softmax", "TimeDistributed"};
 
 // One model of the tree, with what expanding it once needs.
 struct Level {
@@ -318,7 +319,7 @@ class TreeExpander {
     if (level.models[index] != nullptr) {
       if (++depth_ > kMaxNesting) scope_.refuse(level.tree.name, "fewer nested models", "more");
       std::vector<Tensor> outputs =
-          run(*level.models[index], arranged(level.models[index]->tree, call, inputs));
+          run(*level.models[index], model_inputs(level, index, call, inputs));
       --depth_;
       return outputs;
     }
@@ -333,6 +334,35 @@ class TreeExpander {
     });
     scope_.check_sizes(model_, id, model_.calls().back().output_types);
     return outputs;
+  }
+
+  // The inputs of a call on a model; a mask that the call gives by name is put on them.
+  std::vector<Tensor> model_inputs(const Level& level, size_t index, const TreeCall& call,
+                                   const std::vector<Tensor>& inputs) {
+    const ModelTree& tree = level.models[index]->tree;
+    const Config* mask = call.kwargs.is_object() ? call.kwargs.find("mask") : nullptr;
+    if (mask == nullptr) return arranged(tree, call, inputs);
+    const Config::Array masks =
+        mask->is_array() ? mask->as_array() : Config::Array{*mask};
+    size_t given = 0;
+    for (const Config& one : masks) given += one.find("tensor") != nullptr ? 1 : 0;
+    const size_t count = inputs.size() - given;
+    if (masks.size() != count || count != tree.inputs.size()) {
+      scope_.refuse(level.tree.nodes[index].name, "a mask for each input of the model",
+                    excerpt(*mask), "Build the model without this argument and save it again.");
+    }
+    std::vector<Tensor> masked(inputs.begin(), inputs.begin() + static_cast<int64_t>(count));
+    for (size_t i = 0; i < count; ++i) {
+      const Config* tensor = masks[i].find("tensor");
+      if (tensor == nullptr) continue;
+      const Config config = Config::Object{{"operation", "WithMask"}};
+      const LayerId id = with_context("while reading " + scope_.origin(), [&] {
+        return model_.add_layer(kOperatorClass, config);
+      });
+      masked[i] =
+          model_.call(id, {masked[i], inputs[static_cast<size_t>(tensor->as_int())]})[0];
+    }
+    return arranged(tree, call, masked);
   }
 
   // What a flat call says beyond its inputs. Whether a step trains is the step's to say: Keras 3
@@ -380,6 +410,25 @@ class TreeExpander {
 
 }  // namespace
 
+namespace {
+
+// When each call comes among those that could be made: in the file's order. Where attention takes
+// masks off the values that it is called on, it matters to others who comes first: there, Keras's.
+std::vector<size_t> turns(const ModelTree& tree, const std::vector<size_t>& first, size_t count) {
+  std::vector<size_t> turn(count);
+  for (size_t i = 0; i < count; ++i) turn[i] = i;
+  const bool takes_masks = std::ranges::any_of(tree.nodes, [](const TreeNode& node) {
+    return node.class_name == "MultiHeadAttention";
+  });
+  if (!takes_masks) return turn;
+  for (size_t& each : turn) each += count;
+  size_t next = 0;
+  for (const auto& [node, call] : keras_run_order(tree)) turn[first[node] + call] = next++;
+  return turn;
+}
+
+}  // namespace
+
 std::vector<TreeStep> tree_steps(const ModelTree& tree, const JsonScope& scope) {
   std::vector<size_t> first;  // call of each node
   std::vector<TreeStep> calls;
@@ -399,7 +448,9 @@ std::vector<TreeStep> tree_steps(const ModelTree& tree, const JsonScope& scope) 
     }
     if (calls[i].call > 0) await(i - 1);
   }
-  std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
+  const std::vector<size_t> turn = turns(tree, first, calls.size());
+  const auto later = [&](size_t a, size_t b) { return turn[a] > turn[b]; };
+  std::priority_queue<size_t, std::vector<size_t>, decltype(later)> ready(later);
   for (size_t i = 0; i < calls.size(); ++i) {
     if (missing[i] == 0) ready.push(i);
   }

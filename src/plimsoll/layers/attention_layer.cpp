@@ -35,18 +35,20 @@ class Attention final : public Layer {
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     bool causal = causal_;
     std::vector<size_t> at;
+    std::vector<ValueId> masks;
     if (context.arguments().is_null()) {
       for (size_t i = 0; i < inputs.size(); ++i) at.push_back(i);
+      for (size_t i : at) masks.push_back(context.mask(i));
     } else {
       const CallArguments arguments(
           context, inputs.size(),
           {"inputs", "mask", "training", "return_attention_scores", "use_causal_mask"});
       at = arguments.tensors("inputs");
       causal = causal || arguments.flag("use_causal_mask", false);
-      if (arguments.flag("return_attention_scores", false) || !arguments.tensors("mask").empty()) {
-        context.refuse("a call on values alone", "masks or scores",
-                       "Masks come with the inputs; scores are never stored.");
+      if (arguments.flag("return_attention_scores", false)) {
+        context.refuse("a call on values alone", "a call for scores", "They are never stored.");
       }
+      masks = given_masks(context, inputs, arguments.get("mask"), at);
     }
     if (at.size() < 2 || at.size() > 3) {
       refuse("a query, a value and perhaps a key", std::to_string(at.size()), "");
@@ -57,7 +59,7 @@ class Attention final : public Layer {
     if (use_scale_) query = context.emit("multiply", {query, context.weight("scale")});
     std::vector<ValueId> operands = {one_head(context, query), one_head(context, inputs[key_input]),
                                      one_head(context, inputs[at[1]])};
-    const ValueId value_mask = context.mask(at[1]);
+    const ValueId value_mask = masks[1];
     Attributes attributes{{"scale", 1.0}, {"causal", causal}, {"key_masked", value_mask.valid()}};
     if (value_mask.valid()) operands.push_back(value_mask);
     if (context.training() && dropout_ > 0) {
@@ -68,13 +70,33 @@ class Attention final : public Layer {
     const Shape shape = context.type(y).shape;
     const ValueId rows = context.emit(
         "reshape", {y}, {{"shape", std::vector<int64_t>{shape[1].count, shape[3].count}}});
-    const ValueId query_mask = context.mask(at[0]);
+    const ValueId query_mask = masks[0];
     context.set_mask(0, query_mask);
     if (!query_mask.valid()) return {rows};
     return {context.emit("apply_mask", {rows, query_mask})};
   }
 
  private:
+  // Masks of query, value and key that were given by hand, a list with null where there is none;
+  // otherwise those of the inputs.
+  static std::vector<ValueId> given_masks(LayerContext& context, std::span<const ValueId> inputs,
+                                          const Config& given, std::span<const size_t> at) {
+    std::vector<ValueId> masks;
+    for (size_t i = 0; i < at.size(); ++i) {
+      if (!given.is_array()) {
+        masks.push_back(context.mask(at[i]));
+        continue;
+      }
+      const bool named = i < given.as_array().size() && !given.as_array()[i].is_null();
+      const int64_t input = named ? tensor_index(given.as_array()[i]) : -1;
+      if (named && (input < 0 || input >= static_cast<int64_t>(inputs.size()))) {
+        context.refuse("tensors as masks", given.as_array()[i].to_json(), "");
+      }
+      masks.push_back(named ? as_bool(context, inputs[static_cast<size_t>(input)]) : ValueId());
+    }
+    return masks;
+  }
+
   static ValueId one_head(LayerContext& context, ValueId x) {
     const Shape shape = context.type(x).shape;
     return context.emit("reshape", {x},

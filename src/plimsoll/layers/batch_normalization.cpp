@@ -1,13 +1,17 @@
 // BatchNormalization: in training by the statistics of the batch, or of groups of its samples,
 // which also move the moving ones; otherwise, and always where the layer is frozen, by the moving
-// ones.
+// ones. With a mask the statistics are those of the places that count (masked_moments).
 
 #include "layers/all_layers.h"
 #include "layers/initializers.h"
+#include "layers/operation.h"
 #include "layers/scale_shift.h"
 
 namespace plimsoll::layers {
 namespace {
+
+// keras.config.epsilon
+constexpr double kKerasEpsilon = 1e-7;
 
 class BatchNormalization final : public Layer {
  public:
@@ -44,6 +48,11 @@ class BatchNormalization final : public Layer {
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     const Shape given = one_input(context, inputs, 0);
+    const ValueId mask = context.mask(0);
+    if (mask.valid() && context.type(mask).shape.rank() != given.rank() - 1) {
+      refuse("a mask of all but the last axis", to_string(context.type(mask).shape),
+             "End the mask before the layer, by a Reshape.");
+    }
     if (channels_first(given.rank())) {
       return {context.channels_first(normalize(context, context.channels_last(inputs[0])))};
     }
@@ -54,6 +63,8 @@ class BatchNormalization final : public Layer {
     return {normalize(context, inputs[0])};
   }
 
+  bool mixes_samples() const override { return trainable(); }
+
  private:
   // Whether the channels of an input of that rank stand behind the batch and not last.
   bool channels_first(int rank) const { return rank > 2 && (axis_ == 1 || axis_ == 1 - rank); }
@@ -63,17 +74,13 @@ class BatchNormalization final : public Layer {
     const Shape shape = context.type(x).shape;
     Attributes attributes{
         {"epsilon", epsilon_}, {"scale", scale_shift_.scale}, {"center", scale_shift_.center}};
-    if (context.training() && trainable() && context.mask(0).valid()) {
-      refuse("all positions to count", "a mask",
-             "Statistics of masked batches are not computed: end the mask before the layer by a "
-             "Reshape, or use LayerNormalization.");
-    }
     if (!context.training() || !trainable()) {
       std::vector<ValueId> operands = {x, context.statistic("moving_mean"),
                                        context.statistic("moving_variance")};
       add_parameters(context, operands);
       return context.emit("batch_norm_inference", operands, attributes);
     }
+    if (context.mask(0).valid()) return normalize_masked(context, x);
     if (context.batch_norm_group() > 0) return normalize_groups(context, x, std::move(attributes));
     const ValueId moments = context.emit("channel_moments", {x});
     const int64_t rows = shape.elements_per_sample() / shape[shape.rank() - 1].count;
@@ -82,6 +89,55 @@ class BatchNormalization final : public Layer {
     std::vector<ValueId> operands = {x, moments};
     add_parameters(context, operands);
     return context.emit("batch_norm", operands, attributes);
+  }
+
+  // As keras.layers.BatchNormalization._moments has it: sums over the places that count, over
+  // their number. Two passes over the batch, written in operators that have gradients of their own.
+  ValueId normalize_masked(LayerContext& context, ValueId x) const {
+    if (channels_first(context.type(x).shape.rank()) || context.batch_norm_group() > 0) {
+      refuse("values without a mask", "masked ones",
+             "Statistics of masked places are taken over the whole batch and with the channels "
+             "last.");
+    }
+    if (context.type(x).dtype == DType::kBFloat16) {
+      x = context.emit("cast", {x}, {{"dtype", "float32"}});
+    }
+    const ValueId mask = context.mask(0);
+    const Shape shape = context.type(x).shape;
+    const std::vector<int64_t> channels = {shape[shape.rank() - 1].count};
+    const auto spread = [&](ValueId row) { return over_batch(context, row, shape); };
+    const auto per_channel = [&](ValueId value) {
+      return context.emit("sum_to", {value}, {{"shape", channels}});
+    };
+    ValueId count = context.emit("cast", {mask}, {{"dtype", "float32"}});
+    count = shifted(context, context.emit("batch_sum", {count}), 1.0, kKerasEpsilon);
+    count = context.emit("broadcast", {count}, {{"shape", channels}});
+    const ValueId sum = per_channel(context.emit("apply_mask", {x, mask}));
+    const ValueId mean = context.emit("divide", {sum, count});
+    const ValueId centered = context.emit("subtract", {x, spread(mean)});
+    const ValueId difference = context.emit("apply_mask", {centered, mask});
+    const ValueId squares = per_channel(context.emit("multiply", {difference, difference}));
+    const ValueId variance = context.emit("divide", {squares, count});
+    move_to(context, "moving_mean", mean);
+    move_to(context, "moving_variance", variance);
+    ValueId factor = context.emit("unary", {shifted(context, variance, 1.0, epsilon_)},
+                                  {{"kind", "rsqrt"}});
+    if (scale_shift_.scale) {
+      factor = context.emit("multiply", {factor, context.weight("gamma")});
+    }
+    const ValueId y = context.emit("multiply", {centered, spread(factor)});
+    if (!scale_shift_.center) return y;
+    return context.emit("bias_add", {y, context.weight("beta")});
+  }
+
+  static ValueId shifted(LayerContext& context, ValueId x, double scale, double offset) {
+    return context.emit("scale_shift", {x}, {{"scale", scale}, {"offset", offset}});
+  }
+
+  void move_to(LayerContext& context, std::string_view name, ValueId statistic) const {
+    const ValueId kept = shifted(context, context.statistic(name), momentum_, 0.0);
+    const ValueId added = shifted(context, statistic, 1.0 - momentum_, 0.0);
+    context.set_statistic(name, context.emit("add", {kept, added}));
   }
 
   ValueId normalize_groups(LayerContext& context, ValueId x, Attributes attributes) const {

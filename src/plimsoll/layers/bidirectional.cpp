@@ -62,7 +62,7 @@ class Bidirectional final : public Layer {
       for (size_t i = 1; i < first.size(); ++i) states.push_back(inputs[first[i]]);
       for (size_t i : arguments.tensors("initial_state")) states.push_back(inputs[i]);
       if (!states.empty()) mask = ValueId();  // as in recurrent.cpp
-      for (size_t i : arguments.tensors("mask")) mask = inputs[i];
+      for (size_t i : arguments.tensors("mask")) mask = as_bool(context, inputs[i]);
     }
     const size_t half = states.size() / 2;
     const std::span<const ValueId> all(states);

@@ -20,6 +20,11 @@ int64_t tensor_index(const Config& value) {
   return index != nullptr && index->is_int() ? index->as_int() : -1;
 }
 
+ValueId as_bool(LayerContext& context, ValueId mask) {
+  if (context.type(mask).dtype == DType::kBool) return mask;
+  return context.emit("cast", {mask}, {{"dtype", "bool"}});
+}
+
 GivenMask find_given_mask(const Config& arguments, size_t input_count) {
   const Config* kwargs = arguments.is_object() ? arguments.find("kwargs") : nullptr;
   const Config* mask = kwargs != nullptr ? kwargs->find("mask") : nullptr;

@@ -39,6 +39,9 @@ struct GivenMask {
 };
 GivenMask find_given_mask(const Config& arguments, size_t input_count);
 
+// A mask that somebody gave, whatever its type: what is not zero counts.
+ValueId as_bool(LayerContext& context, ValueId mask);
+
 // {"tensor": i}: i; −1: something else.
 int64_t tensor_index(const Config& value);
 Config tensor_argument(size_t input);

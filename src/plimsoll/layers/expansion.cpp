@@ -21,32 +21,47 @@ graph::StateVariable state_variable(const Layer& layer, const Weight& weight) {
           .trainable = weight.trainable && layer.trainable()};
 }
 
-Expansion::Result Expansion::call(const Layer& layer, const std::vector<Weight>& weights,
-                                  std::span<const ValueId> inputs, std::span<const ValueId> masks,
-                                  const Config& arguments) {
+CallResult Expansion::call(const Layer& layer, const std::vector<Weight>& weights,
+                           std::span<const ValueId> inputs, std::span<const ValueId> masks,
+                           const Config& arguments) {
   weights_ = &weights;
   builder_.set_layer(layer.name());
-  Result result;
+  CallResult result = run(layer, LayerContext(*this, layer), inputs, masks, arguments);
+  builder_.set_layer("");
+  weights_ = nullptr;
+  return result;
+}
+
+CallResult Expansion::run(const Layer& layer, const LayerContext& place,
+                          std::span<const ValueId> inputs, std::span<const ValueId> masks,
+                          const Config& arguments) {
+  CallResult result;
   const GivenMask given = find_given_mask(arguments, inputs.size());
   std::vector<ValueId> own_masks(masks.begin(), masks.end());
+  for (size_t i = 0; i < own_masks.size(); ++i) {
+    if (lost_mask(inputs[i])) own_masks[i] = ValueId();
+  }
   if (given.given) {
     own_masks.resize(inputs.size());
-    own_masks[0] = inputs.back();
+    own_masks[0] = as_bool(layer, inputs.back());
     own_masks.pop_back();
     inputs = inputs.first(inputs.size() - 1);
   }
-  LayerContext context(
-      *this, layer,
-      {.masks = own_masks, .arguments = &given.arguments, .output_masks = &result.masks});
+  LayerContext context = place.inside("", {.masks = own_masks,
+                                           .arguments = &given.arguments,
+                                           .output_masks = &result.masks});
   std::optional<std::vector<ValueId>> outputs = call_channels_last(layer, context, inputs);
   result.outputs = outputs ? std::move(*outputs) : layer.call(context, inputs);
   if (result.masks.empty()) {
     result.masks.assign(1, default_mask(builder_, layer, own_masks));
   }
   result.masks.resize(result.outputs.size());
-  builder_.set_layer("");
-  weights_ = nullptr;
   return result;
+}
+
+ValueId Expansion::as_bool(const Layer& layer, ValueId mask) {
+  if (builder_.type(mask).dtype == DType::kBool) return mask;
+  return builder_.call("cast", layer.name() + "/mask", {mask}, {{"dtype", "bool"}});
 }
 
 std::optional<std::vector<ValueId>> Expansion::call_channels_last(const Layer& layer,
@@ -54,9 +69,11 @@ std::optional<std::vector<ValueId>> Expansion::call_channels_last(const Layer& l
                                                                   std::span<const ValueId> inputs) {
   if (!layer.elementwise() || inputs.empty()) return std::nullopt;
   std::vector<ValueId> last;
-  for (ValueId input : inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ValueId input = inputs[i];
     const auto known = channels_last_.find(input);
-    if (known == channels_last_.end()) return std::nullopt;
+    // A mask lies as the channels-first value does.
+    if (known == channels_last_.end() || context.mask(i).valid()) return std::nullopt;
     if (builder_.type(input).shape.rank() != builder_.type(inputs[0]).shape.rank()) {
       return std::nullopt;
     }
@@ -204,10 +221,15 @@ ModelValues expand_model(const Model& model, Expansion& expansion,
       operands.push_back(all.value(tensor));
       masks.push_back(all.mask(tensor));
     }
-    Expansion::Result result = expansion.call(model.layer(call.layer), model.weights(call.layer),
+    CallResult result = expansion.call(model.layer(call.layer), model.weights(call.layer),
                                               operands, masks, call.arguments);
     all.values.push_back(std::move(result.outputs));
     all.masks.push_back(std::move(result.masks));
+  }
+  for (size_t i = 0; i < all.values.size(); ++i) {
+    for (size_t k = 0; k < all.values[i].size(); ++k) {
+      if (expansion.lost_mask(all.values[i][k])) all.masks[i][k] = ValueId();
+    }
   }
   return all;
 }

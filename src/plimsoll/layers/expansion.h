@@ -13,6 +13,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,16 +38,18 @@ class Expansion {
   bool training() const { return training_; }
   int64_t batch_norm_group() const { return batch_norm_group_; }
 
-  struct Result {
-    std::vector<ValueId> outputs;
-    std::vector<ValueId> masks;  // one per output; invalid: none
-  };
   // Adds one call of `layer`, whose weights are `weights`. `masks` is empty or one per input.
-  Result call(const Layer& layer, const std::vector<Weight>& weights,
-              std::span<const ValueId> inputs, std::span<const ValueId> masks = {},
-              const Config& arguments = Config());
+  CallResult call(const Layer& layer, const std::vector<Weight>& weights,
+                  std::span<const ValueId> inputs, std::span<const ValueId> masks = {},
+                  const Config& arguments = Config());
 
   // For LayerContext.
+  // One call inside of the one that is running; `place` says whose weights and nodes it makes.
+  CallResult run(const Layer& layer, const LayerContext& place, std::span<const ValueId> inputs,
+                 std::span<const ValueId> masks, const Config& arguments);
+  void take_mask_off(ValueId value) { without_mask_.insert(value); }
+  void put_mask_on(ValueId value) { without_mask_.erase(value); }
+  bool lost_mask(ValueId value) const { return without_mask_.contains(value); }
   // The operands of an operator that `layer` adds, cast to what it computes in (precision.h).
   std::vector<ValueId> operands(const Layer& layer, std::string_view op,
                                 std::vector<ValueId> inputs);
@@ -74,6 +77,7 @@ class Expansion {
                                                          std::span<const ValueId> inputs);
   graph::StateId declare(const Layer& layer, std::string_view name);
   ValueId cast(ValueId value, DType dtype);
+  ValueId as_bool(const Layer& layer, ValueId mask);
 
   graph::GraphBuilder& builder_;
   bool training_;
@@ -81,6 +85,7 @@ class Expansion {
   int64_t batch_norm_group_;
   const std::vector<Weight>* weights_ = nullptr;  // of the call that is running
   std::map<ValueId, ValueId> logits_;
+  std::set<ValueId> without_mask_;  // that had one
   std::map<ValueId, ValueId> channels_last_;  // by the same value channels first
   std::map<std::pair<ValueId, DType>, ValueId> casts_;
   std::map<std::string, ValueId, std::less<>> statistics_;  // by state name: latest value

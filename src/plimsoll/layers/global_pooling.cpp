@@ -41,9 +41,11 @@ class GlobalPooling final : public Layer {
  private:
   // The mean of the steps that count: Σ x over how many they are.
   ValueId masked_mean(LayerContext& context, ValueId x, ValueId mask) const {
-    if (channels_first_) {
-      refuse("channels last with a mask", "channels first", "Put a Permute before the layer.");
+    if (context.type(mask).shape.rank() != 2) {
+      refuse("a mask of the steps", to_string(context.type(mask).shape),
+             "End the mask before the layer, by a Reshape.");
     }
+    if (channels_first_) x = context.channels_last(x);
     const Shape shape = context.type(x).shape;
     const std::vector<int64_t> row = {1, shape[2].count};
     const std::vector<int64_t> one = {1, 1};
@@ -55,7 +57,8 @@ class GlobalPooling final : public Layer {
     counts = context.emit("sum_to", {counts}, {{"shape", one}, {"batched", true}});
     counts = context.emit("broadcast", {counts}, {{"shape", row}});
     const ValueId mean = context.emit("divide", {sum, counts});
-    if (keepdims_) return mean;
+    if (keepdims_ && !channels_first_) return mean;
+    if (keepdims_) return context.channels_first(mean);
     return context.emit("reshape", {mean}, {{"shape", std::vector<int64_t>{shape[2].count}}});
   }
 

@@ -2,6 +2,7 @@
 // channel scaled and shifted.
 
 #include "layers/all_layers.h"
+#include "layers/operation.h"
 #include "layers/scale_shift.h"
 
 namespace plimsoll::layers {
@@ -52,8 +53,7 @@ class GroupNormalization final : public Layer {
     dims.erase(dims.begin());
     y = context.emit("reshape", {y}, {{"shape", dims}});
     if (scale_shift_.scale) {
-      const ValueId gamma = context.emit("broadcast", {context.weight("gamma")},
-                                         {{"shape", dims}, {"batched", true}});
+      const ValueId gamma = over_batch(context, context.weight("gamma"), shape);
       y = context.emit("multiply", {y, gamma});
     }
     if (scale_shift_.center) y = context.emit("bias_add", {y, context.weight("beta")});

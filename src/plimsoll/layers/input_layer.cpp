@@ -52,7 +52,7 @@ class InputLayer final : public Layer {
     return Shape(std::move(dims));
   }
 
-  // Floating-point inputs are float32 inside; integers stay what they are.
+  // Floating-point inputs are float32 inside; integers and bool stay what they are.
   static DType read_dtype(ConfigReader& reader) {
     const Config given = reader.value("dtype", "float32");
     if (given.is_null()) {
@@ -67,11 +67,12 @@ class InputLayer final : public Layer {
     for (const char* floating : {"float32", "float64", "float16", "bfloat16", "float"}) {
       if (name == floating) return DType::kFloat32;
     }
+    if (name == "bool") return DType::kBool;
     if (name == "uint8") return DType::kUInt8;
     if (name == "int8") return DType::kInt8;
     if (name == "int32") return DType::kInt32;
     if (name == "int64") return DType::kInt64;
-    reader.refuse("dtype", "a floating-point or integer type", given.to_json(),
+    reader.refuse("dtype", "a floating-point or integer type, or bool", given.to_json(),
                   "Convert the data first.");
   }
 

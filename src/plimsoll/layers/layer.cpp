@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "layers/call_sites.h"
 #include "layers/expansion.h"
+#include "layers/masking.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -90,6 +91,16 @@ LayerContext LayerContext::inside(std::string_view prefix, CallScope scope) cons
   return inner;
 }
 
+CallResult LayerContext::call(const Layer& inner, std::string_view prefix,
+                              std::span<const ValueId> inputs, std::span<const ValueId> masks,
+                              const Config& arguments) {
+  return expansion_.run(inner, inside(prefix, {}), inputs, masks, arguments);
+}
+
+void LayerContext::take_mask_off(ValueId value) { expansion_.take_mask_off(value); }
+
+void LayerContext::put_mask_on(ValueId value) { expansion_.put_mask_on(value); }
+
 ValueId LayerContext::mask(size_t input) const {
   return input < scope_.masks.size() ? scope_.masks[input] : ValueId();
 }
@@ -98,6 +109,10 @@ void LayerContext::set_mask(size_t output, ValueId mask) {
   if (scope_.output_masks == nullptr) return;
   if (scope_.output_masks->size() <= output) scope_.output_masks->resize(output + 1);
   (*scope_.output_masks)[output] = mask;
+}
+
+ValueId LayerContext::either_mask(ValueId a, ValueId b) {
+  return layers::either_mask(expansion_.builder(), layer_.name() + "/" + prefix_ + "mask", a, b);
 }
 
 const Config& LayerContext::arguments() const {

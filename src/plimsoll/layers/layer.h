@@ -62,6 +62,12 @@ struct CallScope {
   std::vector<ValueId>* output_masks = nullptr;
 };
 
+// What a call gave: its outputs, and a mask for each; invalid: none.
+struct CallResult {
+  std::vector<ValueId> outputs{};
+  std::vector<ValueId> masks{};
+};
+
 // What a call may do. Valid during the call only.
 class LayerContext {
  public:
@@ -72,11 +78,22 @@ class LayerContext {
   // ("forward_layer/"), its masks and arguments are given.
   LayerContext inside(std::string_view prefix, CallScope scope) const;
 
+  // Calls another layer, whose weights and nodes are this one's under a prefix, with everything
+  // that a call in a model has: masks that are passed on, a mask by name.
+  CallResult call(const Layer& inner, std::string_view prefix, std::span<const ValueId> inputs,
+                  std::span<const ValueId> masks, const Config& arguments = Config());
+
   // The mask of an input; invalid where it has none.
   ValueId mask(size_t input) const;
   // The mask of an output. A call that never says so passes the first input's mask on where Keras's
   // layer does (masking.h).
   void set_mask(size_t output, ValueId mask);
+  // Which positions count in one of two masks or in the other.
+  ValueId either_mask(ValueId a, ValueId b);
+  // From here on the value has no mask, whoever looks at it.
+  void take_mask_off(ValueId value);
+  // It has one again.
+  void put_mask_on(ValueId value);
   // How the call was made; null: on the inputs alone.
   const Config& arguments() const;
   // A value that the file holds and nobody trains, as a frozen state variable of this layer.
@@ -145,6 +162,8 @@ class Layer {
   // Whether each element of the output depends on the same elements of inputs of one shape, so
   // that it does not matter in which order they lie.
   virtual bool elementwise() const { return false; }
+  // Whether, in training, what a sample gives depends on the others of the batch.
+  virtual bool mixes_samples() const { return false; }
 
  protected:
   // Reads name, trainable and dtype.

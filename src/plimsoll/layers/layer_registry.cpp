@@ -84,7 +84,7 @@ using Refusal = RefusedLayer;
 
 constexpr std::string_view kNotHere = "this version of Plimsoll does not train it";
 constexpr std::string_view kOutside = "it works on data that is no numbers yet, or on Python code";
-constexpr std::string_view kWrapped = "a model is not taken apart inside of another layer";
+constexpr std::string_view kWrapped = "inside of a layer a model stands in TimeDistributed only";
 
 constexpr std::array kRefusals = {
     Refusal{"Lambda", "it holds Python code, which a file cannot be trusted with",
@@ -97,9 +97,9 @@ constexpr std::array kRefusals = {
     Refusal{"IntegerLookup", kOutside, "Look the values up first and train on the numbers."},
     Refusal{"Hashing", kOutside, "Hash the values first and train on the numbers."},
     Refusal{"AlphaDropout", kNotHere, "Use Dropout."},
-    Refusal{"Sequential", kWrapped, "Wrap its layers one by one."},
-    Refusal{"Functional", kWrapped, "Wrap its layers one by one."},
-    Refusal{"Model", kWrapped, "Wrap its layers one by one."},
+    Refusal{"Sequential", kWrapped, "Call the model on the values."},
+    Refusal{"Functional", kWrapped, "Call the model on the values."},
+    Refusal{"Model", kWrapped, "Call the model on the values."},
 };
 
 // Keras's own, of any version, of which there is no more to say.

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.h"
+#include "ops/rules.h"
+
 namespace plimsoll::layers {
 namespace {
 
@@ -41,6 +44,25 @@ bool passes_mask_on(std::string_view class_name) {
 }
 
 ValueId either_mask(graph::GraphBuilder& builder, const std::string& name, ValueId a, ValueId b) {
+  const Shape left = builder.type(a).shape;
+  const Shape right = builder.type(b).shape;
+  if (left != right) {
+    std::vector<int64_t> dims;
+    for (int d = 1; d < left.rank() && left.rank() == right.rank(); ++d) {
+      if (left[d] != right[d] && left[d].count != 1 && right[d].count != 1) break;
+      dims.push_back(std::max(left[d].count, right[d].count));
+    }
+    if (left.rank() != right.rank() || static_cast<int>(dims.size()) + 1 != left.rank()) {
+      throw Error(ErrorKind::kModel, "[" + builder.layer() + "] expected masks of one shape, " +
+                                         "received " + to_string(left) + " and " +
+                                         to_string(right) +
+                                         ". End one of them before the layer, by a Reshape.");
+    }
+    for (ValueId* mask : {&a, &b}) {
+      if (ops::sample_dims(builder.type(*mask).shape) == dims) continue;
+      *mask = builder.call("broadcast", name + "/broadcast", {*mask}, {{"shape", dims}});
+    }
+  }
   return builder.call("logical", name, {a, b}, {{"kind", "or"}});
 }
 
@@ -49,11 +71,10 @@ ValueId default_mask(graph::GraphBuilder& builder, const Layer& layer,
   if (masks.empty()) return ValueId();
   if (passes_mask_on(layer.class_name())) return masks[0];
   if (std::ranges::find(kMerging, layer.class_name()) == kMerging.end()) return ValueId();
-  ValueId merged;
-  for (ValueId mask : masks) {
-    if (!mask.valid()) return ValueId();
-    if (merged.valid() && builder.type(mask) != builder.type(merged)) return ValueId();
-    merged = merged.valid() ? either_mask(builder, layer.name() + "/mask", merged, mask) : mask;
+  if (!std::ranges::all_of(masks, [](ValueId mask) { return mask.valid(); })) return ValueId();
+  ValueId merged = masks[0];
+  for (ValueId mask : masks.subspan(1)) {
+    merged = either_mask(builder, layer.name() + "/mask", merged, mask);
   }
   return merged;
 }

@@ -18,7 +18,7 @@ bool passes_mask_on(std::string_view class_name);
 ValueId default_mask(graph::GraphBuilder& builder, const Layer& layer,
                      std::span<const ValueId> masks);
 
-// a or b, elementwise.
+// a or b, elementwise; extents of 1 repeat. Throws kModel where the shapes do not allow it.
 ValueId either_mask(graph::GraphBuilder& builder, const std::string& name, ValueId a, ValueId b);
 
 }  // namespace plimsoll::layers

@@ -9,6 +9,7 @@
 #include "layers/names.h"
 #include "layers/option_reader.h"
 #include "layers/spelling.h"
+#include "ops/rules.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -162,6 +163,26 @@ void add_to(GraphBuilder& builder, const std::string& name, ValueId value) {
   builder.write(find_state(builder.graph(), name), after);
 }
 
+// 1 for rows that count, 0 for others, of the rows' shape; a mask of fewer dimensions repeats.
+ValueId row_weights(GraphBuilder& builder, const std::string& prefix, ValueId rows, ValueId mask) {
+  const ValueType type = builder.type(rows);
+  const Shape shape = builder.type(mask).shape;
+  std::vector<int64_t> dims = ops::sample_dims(shape);
+  const std::vector<int64_t> wanted = ops::sample_dims(type.shape);
+  if (dims.size() > wanted.size() || !std::equal(dims.begin(), dims.end(), wanted.begin())) {
+    throw Error(ErrorKind::kModel,
+                prefix + ": expected a mask of the shape " + to_string(type.shape) +
+                    ", received " + to_string(shape) +
+                    ". End the mask before the output, by a Reshape.");
+  }
+  ValueId weights = builder.call("cast", prefix + "/mask", {mask},
+                                 {{"dtype", std::string(to_string(type.dtype))}});
+  if (dims.size() == wanted.size()) return weights;
+  dims.resize(wanted.size(), 1);
+  weights = builder.call("reshape", prefix + "/mask_rows", {weights}, {{"shape", dims}});
+  return builder.call("broadcast", prefix + "/row_weights", {weights}, {{"shape", wanted}});
+}
+
 }  // namespace
 
 std::string metric_state(std::string_view metric, std::string_view part) {
@@ -214,7 +235,7 @@ Metric read_metric(const Config& config, const Loss& loss, const ValueType& outp
 }
 
 void add_metric(GraphBuilder& builder, const Metric& metric, const std::string& name,
-                ValueId prediction, ValueId target) {
+                ValueId prediction, ValueId target, ValueId mask) {
   builder.set_stage(graph::Stage::kMetric);
   const std::string prefix = "metrics/" + name;
   if (!metric.curve.empty()) {
@@ -243,12 +264,24 @@ void add_metric(GraphBuilder& builder, const Metric& metric, const std::string& 
       metric.target_first
           ? builder.call(metric.op, prefix + "/rows", {target, prediction}, metric.attributes)
           : builder.call(metric.op, prefix + "/rows", {prediction, target}, metric.attributes);
-  ValueId sum = builder.call("batch_sum", prefix + "/sum", {rows});
+  const bool masked = mask.valid() && !metric.root;
+  const ValueId weights = masked ? row_weights(builder, prefix, rows, mask) : ValueId();
+  ValueId sum = masked ? builder.call("batch_sum", prefix + "/sum", {rows, weights})
+                       : builder.call("batch_sum", prefix + "/sum", {rows});
   const auto per_sample = static_cast<double>(builder.type(rows).shape.elements_per_sample());
   if (const double scale = metric.factor / per_sample; scale != 1) {
     sum = builder.call("scale_shift", prefix + "/mean", {sum}, {{"scale", scale}, {"offset", 0.0}});
   }
   add_to(builder, metric_state(name, "total"), sum);
+  if (masked) {
+    ValueId count = builder.call("batch_sum", prefix + "/weight", {weights});
+    if (per_sample != 1) {
+      count = builder.call("scale_shift", prefix + "/mean_weight", {count},
+                           {{"scale", 1.0 / per_sample}, {"offset", 0.0}});
+    }
+    add_to(builder, metric_state(name, "count"), count);
+    return;
+  }
   add_to(builder, metric_state(name, "count"),
          builder.call("batch_count", prefix + "/batch", {}, {{"elements_per_sample", 1}}));
 }

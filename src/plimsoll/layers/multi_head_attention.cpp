@@ -215,8 +215,10 @@ class MultiHeadAttention final : public Layer {
     // Keras takes the query's own mask whatever was given, and the others where none was.
     sources.query_mask = context.mask(sources.query_input);
     ValueId value_mask = one_of(context, inputs, arguments, "value_mask", other);
+    if (value_mask.valid()) value_mask = as_bool(context, value_mask);
     if (!value_mask.valid()) value_mask = context.mask(value_input);
     ValueId key_mask = one_of(context, inputs, arguments, "key_mask", other);
+    if (key_mask.valid()) key_mask = as_bool(context, key_mask);
     if (!key_mask.valid() && own_key) key_mask = context.mask(key_input);
     sources.key_mask = value_mask;
     if (key_mask.valid()) {
@@ -224,6 +226,8 @@ class MultiHeadAttention final : public Layer {
                              ? context.emit("logical", {value_mask, key_mask}, {{"kind", "and"}})
                              : key_mask;
     }
+    // As in Keras, what is called on the same values behind this layer sees no mask of theirs.
+    for (ValueId x : {sources.query, sources.value, sources.key}) context.take_mask_off(x);
     const bool masked = sources.causal || sources.mask.valid() || sources.query_mask.valid() ||
                         sources.key_mask.valid();
     if (masked && context.type(sources.query).shape.rank() > 3) {

@@ -11,6 +11,9 @@
 #include "base/suggest.h"
 #include "layers/all_layers.h"
 #include "layers/call_arguments.h"
+#include "layers/operation_reduce.h"
+#include "layers/softmax.h"
+#include "ops/rules.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -54,6 +57,18 @@ constexpr std::array kBinary = {
     Named{"Minimum", "minimum"},   Named{"Multiply", "multiply"}, Named{"Subtract", "subtract"},
     Named{"TrueDivide", "divide"},
 };
+// Functions of one number that are no activations.
+constexpr std::array kMath = {
+    Named{"Abs", "abs"},     Named{"Absolute", "abs"}, Named{"Ceil", "ceil"},
+    Named{"Cos", "cos"},     Named{"Expm1", "expm1"},  Named{"Floor", "floor"},
+    Named{"Log", "log"},     Named{"Log1p", "log1p"},  Named{"Reciprocal", "reciprocal"},
+    Named{"Rsqrt", "rsqrt"}, Named{"Sign", "sign"},    Named{"Sin", "sin"},
+    Named{"Sqrt", "sqrt"},
+};
+constexpr std::array kReductions = {
+    Named{"All", "all"}, Named{"Any", "any"},     Named{"Max", "maximum"},
+    Named{"Mean", "mean"}, Named{"Min", "minimum"}, Named{"Sum", "sum"},
+};
 constexpr std::array kCompare = {
     Named{"Equal", "equal"},
     Named{"Greater", "greater"},
@@ -68,10 +83,13 @@ constexpr std::array kLogical = {
     Named{"LogicalOr", "or"},
     Named{"LogicalXor", "xor"},
 };
-constexpr std::array<std::string_view, 16> kOthers = {
-    "Cast",    "Concatenate", "ExpandDims", "Flip",     "GetItem", "LogSoftmax",
-    "Mean",    "Negative",    "Identity",   "Reshape",  "Softmax", "Square",
-    "Squeeze", "Stack",       "Sum",        "Transpose"};
+constexpr std::array<std::string_view, 20> kOthers = {
+    "Cast",     "Clip",       "Concatenate", "ConvertToTensor", "ExpandDims", "Flip",   "GetItem",
+    "Identity", "LogSoftmax", "Matmul",      "Negative",        "OnesLike",   "Power",  "Reshape",
+    "Softmax",  "Square",     "Squeeze",     "Stack",           "Transpose",  "Where"};
+constexpr std::string_view kZerosLike = "ZerosLike";
+// None of Keras's: a value, and the mask that a caller gave for it (formats/keras_tree_expand.cpp).
+constexpr std::string_view kWithMask = "WithMask";
 
 template <size_t N>
 std::string_view find(const std::array<Named, N>& table, std::string_view operation) {
@@ -81,18 +99,26 @@ std::string_view find(const std::array<Named, N>& table, std::string_view operat
   return {};
 }
 
-std::vector<std::string> known_operations() {
+}  // namespace
+
+std::vector<std::string> operation_names() {
   std::vector<std::string> names;
-  names.reserve(kUnary.size() + kBinary.size() + kCompare.size() + kLogical.size() +
-                kOthers.size());
   for (const Unary& row : kUnary) names.emplace_back(row.operation);
-  for (const auto& row : kBinary) names.emplace_back(row.operation);
-  for (const auto& row : kCompare) names.emplace_back(row.operation);
-  for (const auto& row : kLogical) names.emplace_back(row.operation);
+  const auto add = [&](const auto& table) {
+    for (const auto& row : table) names.emplace_back(row.operation);
+  };
+  add(kBinary);
+  add(kMath);
+  add(kReductions);
+  add(kCompare);
+  add(kLogical);
+  names.emplace_back(kZerosLike);
   names.insert(names.end(), kOthers.begin(), kOthers.end());
   std::ranges::sort(names);
   return names;
 }
+
+namespace {
 
 class Operation final : public Layer {
  public:
@@ -100,13 +126,13 @@ class Operation final : public Layer {
 
   explicit Operation(ConfigReader& reader) : Layer(kClassName, reader.text("name")) {
     operation_ = reader.text("operation");
-    const std::vector<std::string> known = known_operations();
-    if (std::ranges::find(known, operation_) == known.end()) {
+    const std::vector<std::string> known = operation_names();
+    if (operation_ != kWithMask && std::ranges::find(known, operation_) == known.end()) {
       reader.refuse("operation", "an operator that Plimsoll trains", operation_,
                     "Build this part of the model with layers." + did_you_mean(operation_, known));
     }
     for (const char* key : {"axis", "axes", "newshape", "keepdims", "dtype", "approximate",
-                            "negative_slope", "alpha", "threshold", "b"}) {
+                            "negative_slope", "alpha", "threshold", "b", "x_min", "x_max"}) {
       const Config given = reader.legacy(key);
       if (given.is_null()) continue;
       reader.complete(key, given);
@@ -126,8 +152,16 @@ class Operation final : public Layer {
       return {compare(context, inputs, arguments, kind)};
     }
     if (const auto kind = find(kLogical, operation_); !kind.empty()) {
-      return {
-          context.emit("logical", {inputs.begin(), inputs.end()}, {{"kind", std::string(kind)}})};
+      return {logical(context, inputs, arguments, kind)};
+    }
+    if (const auto kind = find(kMath, operation_); !kind.empty()) {
+      return {math(context, only(context, inputs), {{"kind", std::string(kind)}})};
+    }
+    if (const auto kind = find(kReductions, operation_); !kind.empty()) {
+      return {reduce(context, only(context, inputs), kind)};
+    }
+    if (operation_ == "Power" || operation_ == "Matmul" || operation_ == "Where") {
+      return {of_operands(context, inputs, arguments)};
     }
     return {other(context, inputs, arguments)};
   }
@@ -230,6 +264,93 @@ class Operation final : public Layer {
     return context.emit("scale_shift", {x}, {{"scale", scale}, {"offset", offset}});
   }
 
+  static ValueId as_real(LayerContext& context, ValueId x) {
+    if (is_floating(context.type(x).dtype)) return x;
+    return context.emit("cast", {x}, {{"dtype", "float32"}});
+  }
+
+  static ValueId math(LayerContext& context, ValueId x, Attributes attributes) {
+    return context.emit("unary", {as_real(context, x)}, std::move(attributes));
+  }
+
+  ValueId of_operands(LayerContext& context, std::span<const ValueId> inputs,
+                      const std::vector<Config>& arguments) const {
+    if (operation_ == "Where") return where(context, inputs, arguments);
+    expect_two(context, arguments);
+    const Operand left = operand(context, inputs, arguments[0], DType::kFloat32);
+    const Operand right = operand(context, inputs, arguments[1], DType::kFloat32);
+    if (operation_ == "Matmul") {
+      if (left.number || right.number) context.refuse("two values", "a number", "");
+      return matmul(context, left.value, right.value);
+    }
+    if (!right.number || left.number) {
+      context.refuse("a number as exponent", "a value", "Use exp(y · log(x)).");
+    }
+    return math(context, left.value, {{"kind", "power"}, {"exponent", *right.number}});
+  }
+
+  ValueId where(LayerContext& context, std::span<const ValueId> inputs,
+                const std::vector<Config>& arguments) const {
+    if (arguments.size() != 3) {
+      context.refuse("a condition and two values", std::to_string(arguments.size()) + " operands",
+                     "");
+    }
+    ValueId condition =
+        as_bool(context, as_value(context, operand(context, inputs, arguments[0], DType::kBool),
+                                  DType::kBool));
+    std::array<ValueId, 2> values;
+    for (size_t i = 0; i < 2; ++i) {
+      const Operand one = operand(context, inputs, arguments[i + 1], DType::kFloat32);
+      values[i] = as_real(context, as_value(context, one, DType::kFloat32));
+    }
+    broadcast_together(context, values[0], values[1]);
+    stretch_together(context, condition, values[0]);
+    stretch_together(context, values[1], values[0]);
+    return context.emit("select", {values[0], values[1], condition});
+  }
+
+  // As NumPy has it, of values of any type: numbers count where they are not zero.
+  ValueId logical(LayerContext& context, std::span<const ValueId> inputs,
+                  const std::vector<Config>& arguments, std::string_view kind) const {
+    std::vector<ValueId> operands;
+    for (const Config& argument : arguments) {
+      const Operand one = operand(context, inputs, argument, DType::kBool);
+      operands.push_back(as_bool(context, as_value(context, one, DType::kBool)));
+    }
+    if (operands.size() != (kind == "not" ? 1 : 2)) {
+      context.refuse(kind == "not" ? "one operand" : "two operands",
+                     std::to_string(operands.size()), "");
+    }
+    if (operands.size() == 2) stretch_together(context, operands[0], operands[1]);
+    return context.emit("logical", operands, {{"kind", std::string(kind)}});
+  }
+
+  // x, everywhere that number.
+  ValueId filled(LayerContext& context, ValueId x, double number) const {
+    const ValueType type = context.type(x);
+    std::string dtype(to_string(type.dtype));
+    if (option("dtype").is_string()) dtype = option("dtype").as_string();
+    if (dtype != "bool" && !is_integer(parse_dtype(dtype))) dtype = "float32";
+    const ValueId one = context.emit(
+        "constant", {},
+        {{"shape", std::vector<int64_t>{}}, {"value", number}, {"dtype", "float32"}});
+    const ValueId all = over_batch(context, one, type.shape);
+    return dtype == "float32" ? all : context.emit("cast", {all}, {{"dtype", dtype}});
+  }
+
+  ValueId clip(LayerContext& context, ValueId x) const {
+    x = as_real(context, x);
+    for (const char* bound : {"x_max", "x_min"}) {
+      if (!option(bound).is_number()) {
+        context.refuse("numbers as bounds", option(bound).to_json(), "Compute it by layers.");
+      }
+      ValueId edge = as_value(context, {ValueId(), option(bound).as_double()}, DType::kFloat32);
+      broadcast_together(context, x, edge);
+      x = context.emit(std::string_view(bound) == "x_max" ? "minimum" : "maximum", {x, edge});
+    }
+    return x;
+  }
+
   ValueId compare(LayerContext& context, std::span<const ValueId> inputs,
                   const std::vector<Config>& arguments, std::string_view kind) const {
     expect_two(context, arguments);
@@ -255,6 +376,12 @@ class Operation final : public Layer {
   ValueId other(LayerContext& context, std::span<const ValueId> inputs,
                 const std::vector<Config>& arguments) const {
     if (operation_ == "Concatenate" || operation_ == "Stack") return join(context, inputs);
+    if (operation_ == kWithMask) {
+      if (inputs.size() != 2) context.refuse("a value and a mask", "another call", "");
+      context.set_mask(0, as_bool(context, inputs[1]));
+      context.put_mask_on(inputs[0]);
+      return inputs[0];
+    }
     if (operation_ == "GetItem") {
       if (arguments.size() != 2) context.refuse("a value and its index", "another call", "");
       return get_item(context, inputs[0], arguments[1]);
@@ -263,9 +390,18 @@ class Operation final : public Layer {
     const ValueType type = context.type(x);
     const Shape& shape = type.shape;
     if (operation_ == "Identity") return x;
-    if (operation_ == "Cast") {
-      const std::string dtype = option("dtype").is_string() ? option("dtype").as_string() : "";
-      return dtype == to_string(type.dtype) ? x : context.emit("cast", {x}, {{"dtype", dtype}});
+    if (operation_ == "OnesLike") return filled(context, x, 1);
+    if (operation_ == kZerosLike) return filled(context, x, 0);
+    if (operation_ == "Clip") return clip(context, x);
+    if (operation_ == "Cast" || operation_ == "ConvertToTensor") {
+      const bool named = option("dtype").is_string();
+      const bool same = named ? option("dtype").as_string() == to_string(type.dtype)
+                              : operation_ == "ConvertToTensor";
+      // What changes nothing is the same tensor, with its mask.
+      if (same) context.set_mask(0, context.mask(0));
+      if (same) return x;
+      const std::string dtype = named ? option("dtype").as_string() : "";
+      return context.emit("cast", {x}, {{"dtype", dtype}});
     }
     if (operation_ == "Negative") {
       return context.emit("scale_shift", {x}, {{"scale", -1.0}, {"offset", 0.0}});
@@ -276,18 +412,15 @@ class Operation final : public Layer {
       return context.emit("reverse", {x},
                           {{"axis", axis_of(context, option("axis"), shape.rank())}});
     }
-    if (operation_ == "Mean" || operation_ == "Sum") return reduce(context, x);
     if (operation_ == "Transpose") return transpose(context, x);
     return reshape(context, x);
   }
 
   ValueId softmax(LayerContext& context, ValueId x) const {
-    const int rank = context.type(x).shape.rank();
-    const int64_t axis = option("axis").is_null() ? -1 : axis_of(context, option("axis"), rank);
-    const bool logs = operation_ == "LogSoftmax";
-    const ValueId y = context.emit(logs ? "log_softmax" : "softmax", {x}, {{"axis", axis}});
-    if (!logs) context.remember_logits(y, x);
-    return y;
+    std::vector<int64_t> axes = {-1};
+    if (option("axis").is_int()) axes = {option("axis").as_int()};
+    return softmax_along(context, as_real(context, x), axes,
+                         operation_ == "LogSoftmax" ? "log_softmax" : "softmax");
   }
 
   int64_t axis_of(const LayerContext& context, const Config& given, int rank) const {
@@ -315,34 +448,18 @@ class Operation final : public Layer {
     return parts.size() == 1 ? parts[0] : context.emit("concat", parts, {{"axis", axis}});
   }
 
-  ValueId reduce(LayerContext& context, ValueId x) const {
-    const Shape shape = context.type(x).shape;
-    Config::Array axes;
-    if (option("axis").is_array()) axes = option("axis").as_array();
-    if (option("axis").is_int()) axes.push_back(option("axis"));
-    if (axes.empty()) {
+  ValueId reduce(LayerContext& context, ValueId x, std::string_view kind) const {
+    const int rank = context.type(x).shape.rank();
+    Config::Array given;
+    if (option("axis").is_array()) given = option("axis").as_array();
+    if (option("axis").is_int()) given.push_back(option("axis"));
+    if (given.empty()) {
       context.refuse("axes behind the batch", option("axis").to_json(),
-                     "Samples are not mixed: name the axes to sum over.");
+                     "Samples are not mixed: name the axes to fold.");
     }
-    std::vector<int64_t> kept = shape.at(1);
-    std::vector<int64_t> left = kept;
-    int64_t count = 1;
-    for (const Config& axis : axes) {
-      const auto d = static_cast<size_t>(axis_of(context, axis, shape.rank()));
-      count *= kept[d];
-      kept[d] = 1;
-      left[d] = 0;
-    }
-    kept.erase(kept.begin());
-    ValueId y = context.emit("sum_to", {x}, {{"shape", kept}, {"batched", true}});
-    if (operation_ == "Mean") {
-      y = context.emit("scale_shift", {y},
-                       {{"scale", 1.0 / static_cast<double>(count)}, {"offset", 0.0}});
-    }
-    if (flag_of(option("keepdims"))) return y;
-    left.erase(left.begin());
-    std::erase(left, 0);
-    return context.emit("reshape", {y}, {{"shape", left}});
+    std::vector<int64_t> axes;
+    for (const Config& axis : given) axes.push_back(axis_of(context, axis, rank));
+    return reduce_axes(context, x, axes, flag_of(option("keepdims")), kind);
   }
 
   ValueId transpose(LayerContext& context, ValueId x) const {

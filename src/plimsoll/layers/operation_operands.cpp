@@ -1,5 +1,7 @@
 #include "layers/operation.h"
 
+#include "ops/rules.h"
+
 namespace plimsoll::layers {
 namespace {
 
@@ -40,11 +42,14 @@ std::vector<int64_t> common_dims(LayerContext& context, const Shape& a, const Sh
   return dims;
 }
 
+// `rows`: of the batch dimension in one sample; 0: there is none.
 ValueId stretch(LayerContext& context, ValueId value, const std::vector<int64_t>& dims,
-                bool batched) {
+                int64_t rows) {
+  const bool batched = rows > 0;
   Shape shape = context.type(value).shape;
   std::vector<int64_t> per_sample(dims.begin() + (batched ? 1 : 0), dims.end());
-  const Shape wanted = batched ? batch_shape(per_sample) : fixed_shape(per_sample);
+  Shape wanted = batched ? batch_shape(per_sample) : fixed_shape(per_sample);
+  if (batched) wanted[0] = Dim::batch(rows);
   if (shape == wanted) return value;
   const bool has_batch = shape.has_batch();
   const bool fits = has_batch ? shape.rank() == wanted.rank() : true;
@@ -61,6 +66,7 @@ ValueId stretch(LayerContext& context, ValueId value, const std::vector<int64_t>
     value = context.emit("reshape", {value},
                          {{"shape", std::vector<int64_t>(all.begin() + 1, all.end())}});
   }
+  if (batched && !shape.has_batch()) return over_batch(context, value, wanted);
   return context.emit("broadcast", {value}, {{"shape", per_sample}, {"batched", batched}});
 }
 
@@ -86,6 +92,12 @@ Operand constant_operand(LayerContext& context, const Config& value, DType dtype
   return {context.constant(data), std::nullopt};
 }
 
+ValueId over_batch(LayerContext& context, ValueId value, const Shape& shape) {
+  Attributes attributes{{"shape", ops::sample_dims(shape)}, {"batched", true}};
+  if (shape[0].count > 1) attributes.set("rows_per_sample", shape[0].count);
+  return context.emit("broadcast", {value}, attributes);
+}
+
 ValueId as_value(LayerContext& context, const Operand& operand, DType dtype) {
   if (operand.value.valid()) return operand.value;
   return context.emit("constant", {},
@@ -101,6 +113,10 @@ void broadcast_together(LayerContext& context, ValueId& a, ValueId& b) {
       *value = context.emit("cast", {*value}, {{"dtype", "float32"}});
     }
   }
+  stretch_together(context, a, b);
+}
+
+void stretch_together(LayerContext& context, ValueId& a, ValueId& b) {
   const Shape left = context.type(a).shape;
   const Shape right = context.type(b).shape;
   if (left == right) return;
@@ -110,8 +126,9 @@ void broadcast_together(LayerContext& context, ValueId& a, ValueId& b) {
     context.refuse("the batch first in both values", to_string(left) + " and " + to_string(right),
                    "Reshape the one of lower rank first.");
   }
-  a = stretch(context, a, dims, batched);
-  b = stretch(context, b, dims, batched);
+  const int64_t rows = !batched ? 0 : left.has_batch() ? left[0].count : right[0].count;
+  a = stretch(context, a, dims, rows);
+  b = stretch(context, b, dims, rows);
 }
 
 }  // namespace plimsoll::layers

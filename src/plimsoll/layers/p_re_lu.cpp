@@ -2,6 +2,7 @@
 
 #include "layers/all_layers.h"
 #include "layers/initializers.h"
+#include "layers/operation.h"
 #include "layers/regularizers.h"
 
 namespace plimsoll::layers {
@@ -43,15 +44,13 @@ class PReLU final : public Layer {
   // Keras's relu(x) − alpha · relu(−x), which says what happens at zero.
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     const Shape shape = one_input(context, inputs, 0);
-    std::vector<int64_t> dims = shape.at(1);
-    dims.erase(dims.begin());
     const Attributes relu{{"kind", "relu"}};
     const Attributes negate{{"scale", -1.0}, {"offset", 0.0}};
     const ValueId above = context.emit("activation", {inputs[0]}, relu);
     const ValueId below =
         context.emit("activation", {context.emit("scale_shift", {inputs[0]}, negate)}, relu);
     const ValueId part = context.emit("scale_shift", {context.weight("alpha")}, negate);
-    const ValueId parts = context.emit("broadcast", {part}, {{"shape", dims}, {"batched", true}});
+    const ValueId parts = over_batch(context, part, shape);
     return {context.emit("add", {above, context.emit("multiply", {below, parts})})};
   }
 

@@ -178,7 +178,8 @@ class StepBuilder {
     for (size_t i = 0; i < plans_.size(); ++i) {
       const ValueId prediction = value_of(plans_[i].port->tensor);
       for (const auto& [name, metric] : plans_[i].metrics) {
-        add_metric(builder_, metric, name, prediction, targets_[i]);
+        add_metric(builder_, metric, name, prediction, targets_[i],
+                   values_.mask(plans_[i].port->tensor));
       }
       if (plans_.size() > 1) add_loss_tracker(builder_, plans_[i].port->name + "_loss", losses_[i]);
     }

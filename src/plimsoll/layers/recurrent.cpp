@@ -224,7 +224,7 @@ std::vector<ValueId> RecurrentLayer::call(LayerContext& context,
     for (size_t i = 1; i < first.size(); ++i) states.push_back(inputs[first[i]]);
     // Keras hands on the input's own mask only where the input is the one tensor of the call.
     if (!states.empty()) mask = ValueId();
-    for (size_t i : arguments.tensors("mask")) mask = inputs[i];
+    for (size_t i : arguments.tensors("mask")) mask = as_bool(context, inputs[i]);
   }
   const Recurrence result = run(context, inputs[0], states, mask, zero_output_for_mask_);
   if (!mask.valid()) mask = context.mask(0);

@@ -4,7 +4,9 @@
 //   (B, 1, 8) {shape [5, 8]}             → (B, 5, 8)
 //   (5, 8)    {shape [5, 8], batched}    → (B, 5, 8)      its gradient sums over the batch
 //
-// `shape` is per sample where the result has a batch dimension, whole where it has none.
+// `shape` is per sample where the result has a batch dimension, whole where it has none. A sample may
+// have several rows (fold_batch): those of the operand, or `rows_per_sample` of a result whose operand
+// has no batch.
 
 #include "ops/register.h"
 #include "ops/rules.h"
@@ -28,8 +30,14 @@ void expect_fits(const Shape& from, const Shape& to) {
 }
 
 Shape wide_shape(const NodeTypes& node, bool has_batch) {
+  const Shape& x = node.inputs[0].shape;
   std::vector<Dim> dims;
-  if (has_batch) dims.push_back(Dim::batch());
+  if (has_batch) {
+    const int64_t rows =
+        x.has_batch() ? x[0].count : node.attributes.get_int("rows_per_sample", 1);
+    if (rows < 1) refuse("one row in a sample or more", std::to_string(rows), "Check the node.");
+    dims.push_back(Dim::batch(rows));
+  }
   for (int64_t dim : read_dims(node, "shape")) dims.push_back(Dim::constant(dim));
   return Shape(std::move(dims));
 }
@@ -37,7 +45,7 @@ Shape wide_shape(const NodeTypes& node, bool has_batch) {
 // The batch axis of a wide and a narrow operand; the narrow one may lack it.
 std::vector<Axis> batch_axis(const Shape& wide, const Shape& narrow, bool wide_is_output) {
   if (!wide.has_batch()) return {};
-  const AxisUse has{.dimension = 0};
+  const AxisUse has{.dimension = 0, .stride = wide[0].count, .after = wide[0].count - 1};
   const AxisUse narrow_use = narrow.has_batch() ? has : AxisUse{};
   const bool sums = !wide_is_output && !narrow.has_batch();
   return {{.name = std::string(graph::kBatchAxis),
@@ -103,9 +111,10 @@ class SumTo final : public NamedOp {
   void gradient(GradientContext& context) const override {
     if (!context.wants(0)) return;
     const Shape& x = context.input_type(0).shape;
-    context.set_gradient(
-        0, context.builder().call("broadcast", context.name("grad"), {context.output_gradient(0)},
-                                  {{"shape", sample_dims(x)}, {"batched", x.has_batch()}}));
+    Attributes attributes{{"shape", sample_dims(x)}, {"batched", x.has_batch()}};
+    if (x.has_batch() && x[0].count > 1) attributes.set("rows_per_sample", x[0].count);
+    context.set_gradient(0, context.builder().call("broadcast", context.name("grad"),
+                                                   {context.output_gradient(0)}, attributes));
   }
 };
 

@@ -65,6 +65,7 @@ void register_sparse_crossentropy(graph::OpRegistry& registry);
 void register_sparsemax(graph::OpRegistry& registry);
 void register_spatial_dropout(graph::OpRegistry& registry);
 void register_transpose(graph::OpRegistry& registry);
+void register_unary(graph::OpRegistry& registry);
 void register_upsample2d(graph::OpRegistry& registry);
 
 }  // namespace plimsoll::ops

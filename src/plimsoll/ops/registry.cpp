@@ -68,6 +68,7 @@ graph::OpRegistry make_registry() {
   register_sparsemax(registry);
   register_spatial_dropout(registry);
   register_transpose(registry);
+  register_unary(registry);
   register_upsample2d(registry);
   return registry;
 }

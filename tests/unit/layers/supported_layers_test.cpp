@@ -13,6 +13,7 @@
 #include "layers/losses.h"
 #include "layers/metrics.h"
 #include "layers/optimizers.h"
+#include "layers/operation.h"
 #include "layers/option_reader.h"
 #include "layers/regularizers.h"
 #include "unit/layers/support.h"
@@ -141,7 +142,9 @@ std::string layers_text() {
     text += "| " + std::string(refused.class_name) + " | " + std::string(refused.why) + " | " +
             std::string(refused.instead) + " |\n";
   }
-  return text + "\nSo is everything that is not Keras's own.\n";
+  text += "\nSo is everything that is not Keras's own.\n";
+  return text + "\n## Operators of keras.ops between layers\n\n" + sentence(operation_names()) +
+         "\n\nSamples are not mixed: axes stand behind the batch.\n";
 }
 
 std::string losses_text() {

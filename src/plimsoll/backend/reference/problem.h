@@ -76,6 +76,7 @@ std::span<const KernelEntry> softmax_kernels();
 std::span<const KernelEntry> sum_kernels();
 std::span<const KernelEntry> training_kernels();
 std::span<const KernelEntry> transpose_kernels();
+std::span<const KernelEntry> unary_kernels();
 std::span<const KernelEntry> upsample_kernels();
 
 // nullptr: none.

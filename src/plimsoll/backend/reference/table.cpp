@@ -38,6 +38,7 @@ const KernelEntry* find_kernel(std::string_view op) {
                                sum_kernels(),
                                training_kernels(),
                                transpose_kernels(),
+                               unary_kernels(),
                                upsample_kernels()};
   for (std::span<const KernelEntry> family : families) {
     for (const KernelEntry& entry : family) {
