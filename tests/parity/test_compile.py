@@ -114,7 +114,7 @@ def assert_as_keras(folder: Path, model: keras.Model, x: Any, y: Any, weight: An
 SPELLINGS = sorted(
     name
     for name in keras.src.losses.ALL_OBJECTS_DICT
-    if name.lower() not in ("circle", "ctc", "dice", "tversky")
+    if name.lower() not in ("loss", "circle", "ctc", "dice", "tversky")
 )
 
 
@@ -133,7 +133,7 @@ def test_losses_by_every_name(tmp_path: Path) -> None:
         model.compile("sgd", name)
         arguments = save(tmp_path, model, x, y)
         done = run_plimsoll("evaluate", *arguments, "--batch", 2 * BATCH, "--json")
-        expected = model.evaluate(x, y, 2 * BATCH, verbose=0)
+        expected = float(model.compute_loss(y=y, y_pred=model(x)))
         got = json.loads(done.stdout)["loss"]
         assert got == pytest.approx(expected, rel=1e-5), name
 

@@ -6,6 +6,7 @@
 #include "layers/call_arguments.h"
 #include "layers/call_sites.h"
 #include "layers/masking.h"
+#include "layers/regularizers.h"
 
 namespace plimsoll::layers {
 
@@ -44,9 +45,21 @@ Expansion::Result Expansion::call(const Layer& layer, const std::vector<Weight>&
     result.masks.assign(1, default_mask(builder_, layer, own_masks));
   }
   result.masks.resize(result.outputs.size());
+  penalize(layer, result.outputs);
   builder_.set_layer("");
   weights_ = nullptr;
   return result;
+}
+
+void Expansion::penalize(const Layer& layer, const std::vector<ValueId>& outputs) {
+  if (layer.activity_regularizer().is_null()) return;
+  for (const ValueId output : outputs) {
+    const std::string name =
+        layer.name() + "/activity" + std::to_string(activity_penalties_.size());
+    const ValueId penalty =
+        add_activity_penalty(builder_, layer.activity_regularizer(), as_float32(output), name);
+    if (penalty.valid()) activity_penalties_.push_back(penalty);
+  }
 }
 
 std::optional<std::vector<ValueId>> Expansion::call_channels_last(const Layer& layer,

@@ -61,6 +61,8 @@ class Expansion {
   ValueId channels_first(const Layer& layer, ValueId x);
   ValueId constant(const Layer& layer, std::string_view prefix, const ConstantData& data);
 
+  // Of the outputs of calls so far, scalars in the order of calls.
+  const std::vector<ValueId>& activity_penalties() const { return activity_penalties_; }
   // The constants that calls asked for, by state name.
   const Constants& constants() const { return constants_; }
   // Invalid where `value` is no sigmoid or softmax.
@@ -72,6 +74,7 @@ class Expansion {
   // The call on the same values channels last; nullopt where that is not the shorter way.
   std::optional<std::vector<ValueId>> call_channels_last(const Layer& layer, LayerContext& context,
                                                          std::span<const ValueId> inputs);
+  void penalize(const Layer& layer, const std::vector<ValueId>& outputs);
   graph::StateId declare(const Layer& layer, std::string_view name);
   ValueId cast(ValueId value, DType dtype);
 
@@ -86,6 +89,7 @@ class Expansion {
   std::map<std::string, ValueId, std::less<>> statistics_;  // by state name: latest value
   std::map<std::string, int, std::less<>> site_counts_;     // by layer
   Constants constants_;                                     // by state name
+  std::vector<ValueId> activity_penalties_;
 };
 
 // "<layer>/<weight>", the name of the state variable.

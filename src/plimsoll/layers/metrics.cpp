@@ -78,10 +78,19 @@ const Row& accuracy_row(const Loss& loss, const ValueType& output) {
   return is_sparse(loss) ? kRows[2] : kRows[1];
 }
 
-const Row* find_row(const std::string& name) {
+// What older versions of Keras called some.
+std::string name_of_today(const std::string& name) {
+  if (name == "kullback_leibler_divergence") return "kl_divergence";
+  if (name == "cosine_proximity" || name == "CosineProximity") return "cosine_similarity";
+  return name;
+}
+
+const Row* find_row(const std::string& given) {
+  const std::string name = name_of_today(given);
   for (const Row& row : kRows) {
     const bool is_short = !row.short_name.empty() && lower(name) == row.short_name;
-    if (name == name_of(row) || name == row.class_name || is_short) return &row;
+    const bool is_long = name == name_of(row) || name == row.class_name;
+    if (is_short || is_long || name == snake_case(row.class_name)) return &row;
   }
   return nullptr;
 }
@@ -129,7 +138,9 @@ void read_curve(OptionReader& options, Metric& metric) {
 }
 
 // What a metric has besides its name.
-void read_own_options(OptionReader& options, const Row& row, Metric& metric) {
+void read_own_options(OptionReader& options, const Row& row, const ValueType& output,
+                      Metric& metric) {
+  const int last = output.shape.rank() - 1;
   constexpr double kNoBound = 1e30;
   if (row.op == "binary_accuracy") {
     metric.attributes.set("threshold", options.number("threshold", 0.5, -kNoBound, kNoBound));
@@ -146,8 +157,10 @@ void read_own_options(OptionReader& options, const Row& row, Metric& metric) {
   }
   if (row.op == "cosine_similarity") {
     metric.factor = -1;  // the loss is the negative of it
-    if (options.optional_number("axis", -1e9, 1e9).value_or(-1) != -1) {
-      options.refuse("axis", "-1", Config(std::string(row.class_name)), "Put the numbers last.");
+    const double axis = options.optional_number("axis", -1e9, 1e9).value_or(-1);
+    if (axis != -1 && axis != last) {
+      options.refuse("axis", "-1 or " + std::to_string(last), Config(static_cast<int64_t>(axis)),
+                     "Put the numbers last.");
     }
   }
   if (row.op == "confusion_histogram") read_curve(options, metric);
@@ -162,7 +175,42 @@ void add_to(GraphBuilder& builder, const std::string& name, ValueId value) {
   builder.write(find_state(builder.graph(), name), after);
 }
 
+std::vector<ValueId> with_weights(ValueId rows, ValueId weights) {
+  return weights.valid() ? std::vector<ValueId>{rows, weights} : std::vector<ValueId>{rows};
+}
+
+// One weight a sample as it is; others in the shape of the metric's rows.
+ValueId repeated(GraphBuilder& builder, const std::string& prefix, ValueId weights,
+                 const Shape& shape) {
+  const Shape& given = builder.type(weights).shape;
+  if (given.rank() == 1 || given == shape) return weights;
+  std::vector<int64_t> dims = shape.at(1);
+  dims.erase(dims.begin());
+  return builder.call("broadcast", prefix + "/weights", {weights}, {{"shape", dims}});
+}
+
 }  // namespace
+
+std::string metric_title(const Config& config) {
+  const Spelling given = read_object(config, "metrics");
+  for (const auto& [key, value] : given.arguments) {
+    if (key == "name" && value.is_string() && value.as_string() != given.name) {
+      return value.as_string() + " (" + given.name + ")";
+    }
+  }
+  return given.name;
+}
+
+void check_weighted(const Metric& metric, const ValueType& output) {
+  const bool rows_alone = metric.counted.empty() || output.shape.rank() == 2;
+  if (metric.curve.empty() && rows_alone) return;
+  throw Error(ErrorKind::kModel,
+              "metric " + metric.name +
+                  ": expected one that sample weights are done for, received " +
+                  (metric.curve.empty() ? "an output of " + to_string(output.shape)
+                                        : std::string("an area under a curve")) +
+                  ". Give it among the metrics that are not weighted.");
+}
 
 std::string metric_state(std::string_view metric, std::string_view part) {
   return "metrics/" + std::string(metric) + "/" + std::string(part);
@@ -207,14 +255,14 @@ Metric read_metric(const Config& config, const Loss& loss, const ValueType& outp
       given.name == row.class_name ? std::string(name_of(row)) : given.name;
   metric.name = options.text("name", fallback);
   options.ignore("dtype");
-  read_own_options(options, row, metric);
+  read_own_options(options, row, output, metric);
   options.finish();
   check_labels(row, metric.name, loss);
   return metric;
 }
 
 void add_metric(GraphBuilder& builder, const Metric& metric, const std::string& name,
-                ValueId prediction, ValueId target) {
+                ValueId prediction, ValueId target, ValueId weights) {
   builder.set_stage(graph::Stage::kMetric);
   const std::string prefix = "metrics/" + name;
   if (!metric.curve.empty()) {
@@ -233,7 +281,7 @@ void add_metric(GraphBuilder& builder, const Metric& metric, const std::string& 
       const ValueId rows =
           builder.call(metric.op, prefix + "/" + part + "_rows", {target, prediction}, attributes);
       add_to(builder, metric_state(name, part),
-             builder.call("batch_sum", prefix + "/" + part + "_sum", {rows}));
+             builder.call("batch_sum", prefix + "/" + part + "_sum", with_weights(rows, weights)));
     };
     count("total", "hits");
     count("count", metric.counted);
@@ -243,14 +291,24 @@ void add_metric(GraphBuilder& builder, const Metric& metric, const std::string& 
       metric.target_first
           ? builder.call(metric.op, prefix + "/rows", {target, prediction}, metric.attributes)
           : builder.call(metric.op, prefix + "/rows", {prediction, target}, metric.attributes);
-  ValueId sum = builder.call("batch_sum", prefix + "/sum", {rows});
-  const auto per_sample = static_cast<double>(builder.type(rows).shape.elements_per_sample());
-  if (const double scale = metric.factor / per_sample; scale != 1) {
-    sum = builder.call("scale_shift", prefix + "/mean", {sum}, {{"scale", scale}, {"offset", 0.0}});
+  const Shape& shape = builder.type(rows).shape;
+  const auto per_sample = static_cast<double>(shape.elements_per_sample());
+  const auto mean = [&](const std::string& what, ValueId sum, double scale) {
+    if (scale == 1) return sum;
+    return builder.call("scale_shift", prefix + what, {sum}, {{"scale", scale}, {"offset", 0.0}});
+  };
+  if (weights.valid()) weights = repeated(builder, prefix, weights, shape);
+  const ValueId sum = builder.call("batch_sum", prefix + "/sum", with_weights(rows, weights));
+  add_to(builder, metric_state(name, "total"), mean("/mean", sum, metric.factor / per_sample));
+  if (!weights.valid()) {
+    add_to(builder, metric_state(name, "count"),
+           builder.call("batch_count", prefix + "/batch", {}, {{"elements_per_sample", 1}}));
+    return;
   }
-  add_to(builder, metric_state(name, "total"), sum);
+  const ValueId weight = builder.call("batch_sum", prefix + "/weight_sum", {weights});
+  const bool one = builder.type(weights).shape.rank() == 1;
   add_to(builder, metric_state(name, "count"),
-         builder.call("batch_count", prefix + "/batch", {}, {{"elements_per_sample", 1}}));
+         mean("/mean_weight", weight, one ? 1 : 1 / per_sample));
 }
 
 void add_loss_tracker(GraphBuilder& builder, const std::string& name, ValueId loss) {

@@ -4,7 +4,8 @@
 //
 // "accuracy" means what Keras takes it for by the shapes of output and labels. A metric over an
 // epoch is total / count; who starts an epoch sets both to zero. Values per sample with further
-// dimensions count as their mean. Metrics are unweighted, as Keras's `metrics` are.
+// dimensions count as their mean. Keras's `metrics` are unweighted, its `weighted_metrics` are
+// weighted by sample weights.
 
 #include "graph/builder.h"
 #include "layers/config.h"
@@ -44,9 +45,15 @@ std::string metric_class(const std::string& name);
 // State names: "metrics/<name>/total" and "metrics/<name>/count".
 std::string metric_state(std::string_view metric, std::string_view part);
 
+// What a message calls it: its own name, or its class.
+std::string metric_title(const Config& config);
+// Throws kModel where the metric cannot be weighted on such an output.
+void check_weighted(const Metric& metric, const ValueType& output);
+
 // Adds the metric's nodes and state writes, in stage kMetric. `name` is unique in the program.
+// `weights`: (B), or of the loss's rows up to dimensions of 1; invalid: none.
 void add_metric(graph::GraphBuilder& builder, const Metric& metric, const std::string& name,
-                graph::ValueId prediction, graph::ValueId target);
+                graph::ValueId prediction, graph::ValueId target, graph::ValueId weights = {});
 // A mean of a scalar, weighted by the batch size, as Keras tracks losses.
 void add_loss_tracker(graph::GraphBuilder& builder, const std::string& name, graph::ValueId loss);
 

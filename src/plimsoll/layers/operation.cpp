@@ -31,6 +31,8 @@ constexpr std::array kUnary = {
     Unary{"HardTanh", "hard_tanh"},
     Unary{"LeakyRelu", "leaky_relu"},
     Unary{"LogSigmoid", "log_sigmoid"},
+    Unary{"Mish", "mish"},
+    Unary{"ReLU", "relu"},
     Unary{"Relu", "relu"},
     Unary{"Relu6", "relu6"},
     Unary{"Selu", "selu"},
@@ -40,9 +42,11 @@ constexpr std::array kUnary = {
     Unary{"Softplus", "softplus"},
     Unary{"Softsign", "softsign"},
     Unary{"SparsePlus", "sparse_plus"},
+    Unary{"SparseSigmoid", "sparse_sigmoid"},
     Unary{"Squareplus", "squareplus"},
     Unary{"Tanh", "tanh"},
     Unary{"TanhShrink", "tanh_shrink"},
+    Unary{"Threshold", "threshold"},
 };
 
 struct Named {
@@ -68,10 +72,10 @@ constexpr std::array kLogical = {
     Named{"LogicalOr", "or"},
     Named{"LogicalXor", "xor"},
 };
-constexpr std::array<std::string_view, 16> kOthers = {
-    "Cast",    "Concatenate", "ExpandDims", "Flip",     "GetItem", "LogSoftmax",
-    "Mean",    "Negative",    "Identity",   "Reshape",  "Softmax", "Square",
-    "Squeeze", "Stack",       "Sum",        "Transpose"};
+constexpr std::array<std::string_view, 17> kOthers = {
+    "Cast",     "Concatenate", "ExpandDims", "Flip",     "GetItem",  "Glu",
+    "Identity", "LogSoftmax",  "Mean",       "Negative", "Reshape",  "Softmax",
+    "Square",   "Squeeze",     "Stack",      "Sum",      "Transpose"};
 
 template <size_t N>
 std::string_view find(const std::array<Named, N>& table, std::string_view operation) {
@@ -105,8 +109,9 @@ class Operation final : public Layer {
       reader.refuse("operation", "an operator that Plimsoll trains", operation_,
                     "Build this part of the model with layers." + did_you_mean(operation_, known));
     }
-    for (const char* key : {"axis", "axes", "newshape", "keepdims", "dtype", "approximate",
-                            "negative_slope", "alpha", "threshold", "b"}) {
+    for (const char* key :
+         {"axis", "axes", "newshape", "keepdims", "dtype", "approximate", "negative_slope", "alpha",
+          "threshold", "b", "max_value", "default_value"}) {
       const Config given = reader.legacy(key);
       if (given.is_null()) continue;
       reader.complete(key, given);
@@ -167,7 +172,8 @@ class Operation final : public Layer {
                 std::string_view kind) const {
     const ValueId x = only(context, inputs);
     Attributes attributes{{"kind", std::string(kind)}};
-    for (const char* key : {"negative_slope", "alpha", "threshold", "b"}) {
+    for (const char* key :
+         {"negative_slope", "alpha", "threshold", "b", "max_value", "default_value"}) {
       if (option(key).is_number()) attributes.set(key, option(key).as_double());
     }
     if (option("approximate").is_bool())
@@ -272,6 +278,10 @@ class Operation final : public Layer {
     }
     if (operation_ == "Square") return context.emit("multiply", {x, x});
     if (operation_ == "Softmax" || operation_ == "LogSoftmax") return softmax(context, x);
+    if (operation_ == "Glu") {
+      const Config axis = option("axis").is_null() ? Config(-1) : option("axis");
+      return context.emit("glu", {x}, {{"axis", axis_of(context, axis, shape.rank())}});
+    }
     if (operation_ == "Flip") {
       return context.emit("reverse", {x},
                           {{"axis", axis_of(context, option("axis"), shape.rank())}});

@@ -19,6 +19,10 @@ class TimeDistributed final : public Layer {
     }
     layer_ = make_layer(name->as_string(), *config);
     if (layer_->input_type()) reader.refuse("layer", "a layer that computes", name->as_string());
+    if (!layer_->activity_regularizer().is_null()) {
+      reader.refuse("layer", "a layer without activity_regularizer", name->as_string(),
+                    "Put an ActivityRegularization behind this one.");
+    }
   }
 
   std::vector<Weight> weights(std::span<const ValueType> inputs) const override {
