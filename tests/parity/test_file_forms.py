@@ -205,12 +205,14 @@ def test_self_test_is_kept_and_checked(tmp_path: Path) -> None:
     assert done.returncode == 4 and "[self-test]" in done.stderr
 
 
-def old_names(path: Path, rename: Callable[[str], str]) -> None:
-    """Rewrites an archive's weights as other versions of Keras called their groups."""
+def old_names(
+    path: Path, rename: Callable[[str], str], more: dict[str, np.ndarray] | None = None
+) -> None:
+    """Rewrites an archive's weights as other versions of Keras called their groups; adds some."""
     with zipfile.ZipFile(path) as zipped:
         members = {name: zipped.read(name) for name in zipped.namelist()}
     (path.parent / "w.h5").write_bytes(members["model.weights.h5"])
-    datasets: dict[str, np.ndarray] = {}
+    datasets: dict[str, np.ndarray] = dict(more or {})
 
     def visit(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset):

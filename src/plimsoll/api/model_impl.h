@@ -61,6 +61,7 @@ class Model::Impl {
     Bytes data;
     Bytes data_ahead;
     bool sample_weights = false;
+    std::vector<std::vector<int64_t>> weight_shapes{};  // as CompileOptions has them
     bool accumulates = false;
     friend bool operator==(const FitKey&, const FitKey&) = default;
 

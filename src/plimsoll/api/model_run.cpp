@@ -4,6 +4,8 @@
 
 #include "api/model_impl.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "data/dataset_stages.h"
 #include "formats/model_file.h"
 #include "layers/batch_norm_groups.h"
 #include "layers/optimizers.h"
@@ -121,7 +123,7 @@ Model::Impl::Impl(layers::Model model, std::optional<layers::CompileOptions> com
 }
 
 const layers::CompileOptions& Model::Impl::need_compile(const char* what) const {
-  if (compile_ && !compile_->losses.empty()) return *compile_;
+  if (compile_ && !(compile_->losses.empty() && compile_->unread_loss.empty())) return *compile_;
   throw Error(ErrorKind::kConfig, "[" + model_.name() + "] " + what +
                                       ": expected a model that is compiled, received one without "
                                       "a loss. Call compile(optimizer, loss) first.");
@@ -186,6 +188,7 @@ void Model::Impl::start_fit(const FitKey& key) {
   park();
   layers::CompileOptions compile = need_compile("fit");
   compile.sample_weights = key.sample_weights;
+  compile.weight_shapes = key.weight_shapes;
   compile.accumulates = key.accumulates;
   RunOptions options;
   options.batch = key.batch;
@@ -221,6 +224,7 @@ History Model::Impl::fit(data::Dataset& dataset, data::Dataset* validation,
   key.data = dataset.resident_bytes();
   key.data_ahead = dataset.wants_ahead(options.batch, fit_options(options).shuffle);
   key.sample_weights = !dataset.weights.empty();
+  key.weight_shapes = data::weight_shapes(dataset);
   if (validation != nullptr) {
     key.evaluate_rows = validation->row_count();
     key.data += validation->resident_bytes();
@@ -245,10 +249,21 @@ History Model::Impl::fit(data::Dataset& dataset, data::Dataset* validation,
   return history;
 }
 
+namespace {
+
+void say_left_out_metrics(const layers::Model& model, const layers::CompileOptions& compile) {
+  for (const std::string& line : layers::left_out_metrics(model, compile)) {
+    log(LogLevel::kWarning, "[" + model.name() + "] " + line);
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<train::Session> Model::Impl::make_session(const layers::CompileOptions& compile,
                                                           const RunOptions& options,
                                                           const train::RowCounts& rows,
                                                           const train::DataMemory& data) {
+  if (!compile.losses.empty()) say_left_out_metrics(model_, compile);
   auto session =
       std::make_unique<train::Session>(model_, compile, session_options(options), rows, data);
   session->initialize(store_.source());
@@ -265,6 +280,7 @@ MetricValues Model::Impl::evaluate(data::Dataset& dataset, const RunOptions& opt
   park();
   compile.optimizer = layers::Config();
   compile.sample_weights = !dataset.weights.empty();
+  compile.weight_shapes = data::weight_shapes(dataset);
   train::RowCounts rows;
   rows.evaluate = dataset.row_count();
   const auto session = make_session(

@@ -40,6 +40,7 @@ int run(const CheckCommand& command) {
     std::printf("%s: can be trained. Weights: %s. Training configuration: %s.\n",
                 command.model.c_str(), report.has_weights ? "in the file" : "none",
                 report.is_compiled ? "in the file" : "none");
+    for (const std::string& note : report.notes) std::printf("  - %s\n", note.c_str());
     return kDone;
   }
   std::printf("%s: cannot be trained, for %zu reason%s:\n", command.model.c_str(),

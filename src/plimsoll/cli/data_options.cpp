@@ -12,6 +12,7 @@
 #include "base/suggest.h"
 #include "data/dataset_stages.h"
 #include "data/named_arrays.h"
+#include "layers/losses.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -108,8 +109,8 @@ data::DatasetOptions with_shapes(const DataOptions& given, const Loaded& loaded)
     options.sample_shape.erase(options.sample_shape.begin());
   }
   const std::vector<layers::Config>& losses = loaded.compile.losses;
-  const layers::Config* loss = losses.empty() ? nullptr : losses.front().find("class_name");
-  if (loss != nullptr && loss->as_string().starts_with("Sparse") && !model.outputs().empty()) {
+  const bool class_numbers = !losses.empty() && layers::names_sparse_loss(losses.front());
+  if (class_numbers && !model.outputs().empty()) {
     // Class numbers: one for each place that has an output for every class.
     const Shape& output = model.outputs().front().type.shape;
     options.target_elements = output.elements_per_sample() / output.at(1).back();
@@ -149,10 +150,14 @@ void name_ports(const layers::Model& model, const layers::CompileOptions& compil
     const layers::ModelPort& port = model.outputs()[i];
     std::vector<int64_t> shape = port.type.shape.at(1);
     shape.erase(shape.begin());
-    const layers::Config* kind = losses[at].find("class_name");
-    const bool sparse = kind != nullptr && kind->as_string().starts_with("Sparse");
-    options.outputs.push_back({port.name, std::move(shape), sparse});
+    options.outputs.push_back({port.name, std::move(shape), layers::names_sparse_loss(losses[at]),
+                               "", layers::ignored_class_of(losses[at])});
   }
+}
+
+void weigh_samples(const data::Dataset& dataset, layers::CompileOptions& compile) {
+  compile.sample_weights = !dataset.weights.empty();
+  compile.weight_shapes = data::weight_shapes(dataset);
 }
 
 void add_data_options(CLI::App& command, DataOptions& options, DataNeed need) {
@@ -167,7 +172,8 @@ void add_data_options(CLI::App& command, DataOptions& options, DataNeed need) {
     add_paths(command, "--labels", options.labels,
               "Labels, when they are a file of their own, or a folder of masks; several outputs: "
               "NAME=PATH for each");
-    command.add_option("--sample-weights", set.weights, "One weight per sample");
+    command.add_option("--sample-weights", set.weights,
+                       "One weight per sample, or one for each step or pixel");
   }
   add_paths(command, "--like", options.like,
             "Data whose categories, classes and scale hold for --data: what was trained on");
@@ -238,12 +244,16 @@ TrainingData open_training(const TrainingDataOptions& options, uint64_t seed, Lo
     opened.validation = std::make_unique<data::Dataset>(
         data::split_off(opened.train, options.validation_split, seed));
   }
-  if (!options.class_weights.empty()) data::weight_classes(opened.train, options.class_weights);
-  loaded.compile.sample_weights = !opened.train.weights.empty();
+  if (!options.class_weights.empty()) {
+    const std::vector<layers::Config>& losses = loaded.compile.losses;
+    const bool class_numbers = losses.size() == 1 && layers::names_sparse_loss(losses.front());
+    data::weight_classes(opened.train, options.class_weights, class_numbers);
+  }
+  weigh_samples(opened.train, loaded.compile);
   opened.rows.train = opened.train.row_count();
   opened.resident = opened.train.resident_bytes();
   if (opened.validation) {
-    if (loaded.compile.sample_weights) data::add_unit_weights(*opened.validation);
+    if (loaded.compile.sample_weights) data::add_unit_weights(*opened.validation, opened.train);
     opened.rows.evaluate = opened.validation->row_count();
     opened.resident += opened.validation->resident_bytes();
   }

@@ -31,6 +31,9 @@ data::Dataset open(const DataOptions& options, const Loaded& loaded);
 void name_ports(const layers::Model& model, const layers::CompileOptions& compile,
                 data::DatasetOptions& options);
 
+// Tells the programs of the data's sample weights and their shapes.
+void weigh_samples(const data::Dataset& dataset, layers::CompileOptions& compile);
+
 // What `fit` and `plan` take beyond that.
 struct TrainingDataOptions {
   DataOptions data;

@@ -23,7 +23,7 @@ int run(const EvaluateCommand& command) {
   Loaded loaded = load(command.model, false, true);
   loaded.compile.optimizer = layers::Config();
   data::Dataset dataset = open(command.data, loaded);
-  loaded.compile.sample_weights = !dataset.weights.empty();
+  weigh_samples(dataset, loaded.compile);
   train::RowCounts rows;
   rows.evaluate = dataset.row_count();
   train::Session session(

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cstdio>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -96,21 +97,28 @@ Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss) 
     // Another optimizer starts afresh: the file's slots and learning rate are not its own.
     loaded.file.weights = formats::without_optimizer(std::move(loaded.file.weights));
   }
-  if (!options.loss.empty()) loaded.compile.losses = {layers::parse_loss(options.loss)};
+  if (!options.loss.empty()) {
+    layers::replace_losses(loaded.compile, {layers::parse_loss(options.loss)});
+  }
   if (!options.metrics.empty()) {
     std::vector<layers::Config> metrics;
     for (const std::string& name : split_list(options.metrics)) {
       metrics.push_back(layers::parse_metric(name));
     }
-    loaded.compile.metrics = {std::move(metrics)};
+    layers::replace_metrics(loaded.compile, std::move(metrics));
   }
   const std::string where = options.model + " holds no training configuration: ";
   if (needs_optimizer && loaded.compile.optimizer.is_null()) {
     throw Error(ErrorKind::kConfig, where + "expected --optimizer, for example --optimizer adam");
   }
-  if (needs_loss && loaded.compile.losses.empty()) {
+  if (needs_loss && loaded.compile.losses.empty() && loaded.compile.unread_loss.empty()) {
     throw Error(ErrorKind::kConfig,
                 where + "expected --loss, for example --loss sparse_categorical_crossentropy");
+  }
+  if (needs_loss) {
+    for (const std::string& line : layers::left_out_metrics(loaded.file.model, loaded.compile)) {
+      std::fprintf(stderr, "%s: %s\n", options.model.c_str(), line.c_str());
+    }
   }
   return loaded;
 }

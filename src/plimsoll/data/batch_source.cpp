@@ -121,12 +121,14 @@ void check_source(const InputBinding& input, const RowSource& source) {
   }
 }
 
-// Index of the first value outside of [0, bound), or -1.
+// Index of the first value outside of [0, bound) that is not the ignored one, or -1.
 template <typename Value>
-int64_t find_outside(const void* values, int64_t count, int64_t bound) {
+int64_t find_outside(const void* values, int64_t count, int64_t bound,
+                     const std::optional<int64_t>& ignored) {
   const auto* first = static_cast<const Value*>(values);
   for (int64_t i = 0; i < count; ++i) {
-    if (!(first[i] >= 0 && first[i] < static_cast<Value>(bound))) return i;
+    if (first[i] >= 0 && first[i] < static_cast<Value>(bound)) continue;
+    if (!ignored || first[i] != static_cast<Value>(*ignored)) return i;
   }
   return -1;
 }
@@ -140,16 +142,17 @@ int64_t find_not_finite(const void* values, int64_t count) {
   return -1;
 }
 
-int64_t find_bad_label(DType dtype, const void* values, int64_t count, int64_t classes) {
+int64_t find_bad_label(DType dtype, const void* values, int64_t count, int64_t classes,
+                       const std::optional<int64_t>& ignored) {
   switch (dtype) {
     case DType::kInt32:
-      return find_outside<int32_t>(values, count, classes);
+      return find_outside<int32_t>(values, count, classes, ignored);
     case DType::kInt64:
-      return find_outside<int64_t>(values, count, classes);
+      return find_outside<int64_t>(values, count, classes, ignored);
     case DType::kFloat32:
-      return find_outside<float>(values, count, classes);
+      return find_outside<float>(values, count, classes, ignored);
     case DType::kFloat64:
-      return find_outside<double>(values, count, classes);
+      return find_outside<double>(values, count, classes, ignored);
     default:
       return -1;
   }
@@ -388,10 +391,14 @@ void BatchSource::check_values(const InputBinding& input, const RowSource& sourc
                                       ".");
   };
   if (input.class_count > 0) {
-    const int64_t bad = find_bad_label(input.dtype, values, elements, input.class_count);
+    const int64_t bad =
+        find_bad_label(input.dtype, values, elements, input.class_count, input.ignored_class);
     if (bad >= 0) {
       refuse(bad, "a label from 0 to " + std::to_string(input.class_count - 1) +
-                      " (the model has " + std::to_string(input.class_count) + " classes)");
+                      " (the model has " + std::to_string(input.class_count) + " classes)" +
+                      (input.ignored_class
+                           ? " or " + std::to_string(*input.ignored_class) + ", which is ignored"
+                           : ""));
     }
   }
   for (const InputBinding::Bound& bound : input.bounds) {

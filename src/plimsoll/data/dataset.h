@@ -82,8 +82,9 @@ struct InputBinding {
   int index = 0;     // which of the features, targets or weights
   std::string name;  // for messages
   DType dtype = DType::kFloat32;
-  int64_t row_elements = 1;  // elements of one sample that the program expects
-  int64_t class_count = 0;   // labels must be in [0, class_count); 0: no bound
+  int64_t row_elements = 1;                // elements of one sample that the program expects
+  int64_t class_count = 0;                 // labels must be in [0, class_count); 0: no bound
+  std::optional<int64_t> ignored_class{};  // or this one
   // Elements [begin, end) of each row name rows of a table, 0 to row_count - 1 (fractions are cut
   // off, as the model does).
   struct Bound {

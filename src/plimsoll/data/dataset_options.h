@@ -21,6 +21,7 @@ struct Port {
   std::vector<int64_t> sample_shape{};
   bool class_numbers = false;  // labels name one of the last axis's classes
   std::string path{};  // of its samples or labels; empty: they lie in a file with the others'
+  std::optional<int64_t> ignored_class{};  // a class number beside those
   friend bool operator==(const Port&, const Port&) = default;
 };
 

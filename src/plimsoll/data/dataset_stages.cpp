@@ -56,7 +56,7 @@ Dataset split_off(Dataset& dataset, double fraction, uint64_t seed) {
   return rest;
 }
 
-void weight_classes(Dataset& dataset, const std::string& text) {
+void weight_classes(Dataset& dataset, const std::string& text, bool class_numbers) {
   if (dataset.targets.size() != 1) {
     throw Error(ErrorKind::kConfig,
                 "--class-weights: expected data with labels of one output, "
@@ -64,16 +64,35 @@ void weight_classes(Dataset& dataset, const std::string& text) {
                     std::to_string(dataset.targets.size()) + ".");
   }
   const std::shared_ptr<RowSource>& labels = dataset.targets.front();
+  const Shape shape = fixed_shape(labels->row_shape());
+  if (class_numbers && shape.element_count(1) != 1) {
+    throw Error(ErrorKind::kData,
+                labels->origin() +
+                    ": expected one class number a sample for --class-weights, received labels of "
+                    "shape " +
+                    to_string(shape) +
+                    ". Weights for each step or pixel come by --sample-weights.");
+  }
   ClassWeights classes =
       text == "balanced" ? balanced_class_weights(*labels) : parse_class_weights(text);
   std::shared_ptr<RowSource> own = dataset.weights.empty() ? nullptr : dataset.weights.front();
   dataset.weights = {weights_by_class(labels, std::move(classes), std::move(own))};
 }
 
-void add_unit_weights(Dataset& dataset) {
+void add_unit_weights(Dataset& dataset, const Dataset& like) {
   if (!dataset.weights.empty()) return;
-  const std::shared_ptr<RowSource> ones = constant_rows(1, dataset.row_count());
-  dataset.weights.resize(std::max<size_t>(dataset.targets.size(), 1), ones);
+  const int64_t rows = dataset.row_count();
+  for (const std::shared_ptr<RowSource>& weights : like.weights) {
+    dataset.weights.push_back(constant_rows(1, rows, weights->row_shape()));
+  }
+}
+
+std::vector<std::vector<int64_t>> weight_shapes(const Dataset& dataset) {
+  std::vector<std::vector<int64_t>> shapes;
+  for (const std::shared_ptr<RowSource>& weights : dataset.weights) {
+    shapes.push_back(weights->row_shape());
+  }
+  return shapes;
 }
 
 std::string describe(const Dataset& dataset) {

@@ -3,6 +3,7 @@
 // What is done to a whole data set before it is bound: parting, weighting, saying what it is.
 
 #include <string>
+#include <vector>
 
 #include "data/dataset.h"
 
@@ -14,12 +15,15 @@ namespace plimsoll::data {
 Dataset split_off(Dataset& dataset, double fraction, uint64_t seed);
 
 // Multiplies sample weights by the weight of each sample's class: "balanced", or "0:1,1:3.5".
-// Throws kConfig, kData where labels are no class numbers.
-void weight_classes(Dataset& dataset, const std::string& text);
+// Throws kConfig, kData where labels are neither class numbers nor rows of classes;
+// `class_numbers`: the loss reads nothing but class numbers.
+void weight_classes(Dataset& dataset, const std::string& text, bool class_numbers = false);
 
-// Weight 1 for every sample of a data set that has none, as validation beside weighted training
-// needs.
-void add_unit_weights(Dataset& dataset);
+// Weights of 1 in the shapes of `like`'s for a data set that has none, as validation beside
+// weighted training needs.
+void add_unit_weights(Dataset& dataset, const Dataset& like);
+// The shape of a sample's weights, for each output.
+std::vector<std::vector<int64_t>> weight_shapes(const Dataset& dataset);
 
 // "32,561 samples of (108) float32 from 3.8 MiB of CSV, 512 KiB resident".
 std::string describe(const Dataset& dataset);

@@ -19,8 +19,9 @@ constexpr std::string_view kSuffix = "_mask";
 struct MaskShape {
   int64_t height = 0;
   int64_t width = 0;
-  int64_t classes = 1;   // that the model tells apart, at least two
-  int64_t channels = 1;  // 1: numbers; else one for each class
+  int64_t classes = 1;               // that the model tells apart, at least two
+  int64_t channels = 1;              // 1: numbers; else one for each class
+  std::optional<int64_t> ignored{};  // a number beside the classes
   int64_t elements() const { return height * width * channels; }
 };
 
@@ -32,7 +33,8 @@ MaskShape shape_of(const Port& output) {
                                         "width, classes), received one that gives " +
                                         to_string(fixed_shape(shape)) + ".");
   }
-  return {shape[0], shape[1], std::max<int64_t>(shape[2], 2), output.class_numbers ? 1 : shape[2]};
+  return {shape[0], shape[1], std::max<int64_t>(shape[2], 2), output.class_numbers ? 1 : shape[2],
+          output.ignored_class};
 }
 
 class MaskDecoder final : public SampleDecoder {
@@ -86,17 +88,20 @@ class MaskDecoder final : public SampleDecoder {
   }
 
   int64_t class_of(const std::string& file, int64_t x, int64_t y, uint8_t value) const {
+    if (shape_.ignored == value) return value;
     if (shape_.classes == 2) {
       if (lossy_) return value > 127 ? 1 : 0;
       if (value == 255) return 1;
     }
     if (value < shape_.classes) return value;
     const std::string most = std::to_string(shape_.classes - 1);
-    throw Error(ErrorKind::kData, file + ": expected classes from 0 to " + most +
-                                      (shape_.classes == 2 ? ", or 0 and 255," : "") +
-                                      " (the model tells " + std::to_string(shape_.classes) +
-                                      " apart), received " + std::to_string(value) + " at column " +
-                                      std::to_string(x) + ", row " + std::to_string(y) + ".");
+    throw Error(ErrorKind::kData,
+                file + ": expected classes from 0 to " + most +
+                    (shape_.classes == 2 ? ", or 0 and 255," : "") + " (the model tells " +
+                    std::to_string(shape_.classes) + " apart)" +
+                    (shape_.ignored ? " or " + std::to_string(*shape_.ignored) : "") +
+                    ", received " + std::to_string(value) + " at column " + std::to_string(x) +
+                    ", row " + std::to_string(y) + ".");
   }
 
   MaskShape shape_;
@@ -204,7 +209,8 @@ std::shared_ptr<RowSource> make_rows(const Masks& masks, const DatasetOptions& o
             DType::kUInt8};
   };
   if (options.cache.empty()) return decode().rows;
-  const std::string form = "mask of " + std::to_string(shape.classes);
+  std::string form = "mask of " + std::to_string(shape.classes);
+  if (shape.ignored) form += " but " + std::to_string(*shape.ignored);
   return cached_rows({options.cache, options.cache_limit, form, row_shape}, masks.folder, decode,
                      notes);
 }

@@ -76,7 +76,8 @@ class PartRows final : public RowSource {
 // Numbers that are computed row by row, handed out in any floating-point type.
 class ComputedRows : public RowSource {
  public:
-  ComputedRows(int64_t count, std::string origin) : count_(count), origin_(std::move(origin)) {}
+  ComputedRows(int64_t count, std::string origin, std::vector<int64_t> row_shape = {})
+      : count_(count), row_shape_(std::move(row_shape)), origin_(std::move(origin)) {}
   int64_t row_count() const override { return count_; }
   const std::vector<int64_t>& row_shape() const override { return row_shape_; }
   DType stored_dtype() const override { return DType::kFloat32; }
@@ -87,17 +88,32 @@ class ComputedRows : public RowSource {
   }
   void read(int64_t first, int64_t count, DType dtype, void* destination) override {
     auto* out = static_cast<std::byte*>(destination);
+    const int64_t elements = fixed_shape(row_shape_).element_count(1);
     for (int64_t done = 0; done < count; done += kPieceRows) {
       const int64_t now = std::min(kPieceRows, count - done);
       compute(first + done, now, values_.data());
+      for (int64_t i = 0; i < now; ++i, out += elements * element_bytes(dtype).count()) {
+        spread(first + done + i, values_[static_cast<size_t>(i)], dtype, out);
+      }
+    }
+  }
+
+ protected:
+  // One number as `count` elements of a row.
+  static void repeat(double value, DType dtype, int64_t count, std::byte* out) {
+    for (int64_t i = 0; i < count; ++i, out += element_bytes(dtype).count()) {
       codec::convert_numbers(codec::native_format(DType::kFloat64),
-                             reinterpret_cast<const std::byte*>(values_.data()), dtype,
-                             out + done * element_bytes(dtype).count(), now);
+                             reinterpret_cast<const std::byte*>(&value), dtype, out, 1);
     }
   }
 
  private:
+  // A number for each row.
   virtual void compute(int64_t first, int64_t count, double* values) = 0;
+  // A row's elements of its number.
+  virtual void spread(int64_t, double value, DType dtype, std::byte* out) {
+    repeat(value, dtype, fixed_shape(row_shape_).element_count(1), out);
+  }
 
   int64_t count_;
   std::vector<int64_t> row_shape_;
@@ -107,7 +123,8 @@ class ComputedRows : public RowSource {
 
 class ConstantRows final : public ComputedRows {
  public:
-  ConstantRows(double value, int64_t count) : ComputedRows(count, "a constant"), value_(value) {}
+  ConstantRows(double value, int64_t count, std::vector<int64_t> row_shape)
+      : ComputedRows(count, "a constant", std::move(row_shape)), value_(value) {}
 
  private:
   void compute(int64_t, int64_t count, double* values) override {
@@ -116,45 +133,98 @@ class ConstantRows final : public ComputedRows {
   double value_;
 };
 
+// The class numbers of rows, in pieces.
+class ClassReader {
+ public:
+  explicit ClassReader(RowSource& labels)
+      : labels_(labels),
+        columns_(fixed_shape(labels.row_shape()).element_count(1)),
+        rows_(std::max<int64_t>(1, kPieceRows / columns_)),
+        row_(columns_ == 1 ? 0 : static_cast<size_t>(rows_ * columns_)) {}
+
+  Bytes bytes() const { return Bytes(static_cast<int64_t>(row_.size() * sizeof(double))); }
+
+  // One number a row as it is; of several the place of the first of the largest.
+  void read(int64_t first, int64_t count, double* classes) {
+    if (columns_ == 1) {
+      labels_.read(first, count, DType::kFloat64, classes);
+      return;
+    }
+    for (int64_t done = 0; done < count; done += rows_) {
+      const int64_t now = std::min(rows_, count - done);
+      labels_.read(first + done, now, DType::kFloat64, row_.data());
+      for (int64_t i = 0; i < now; ++i) {
+        const double* begin = row_.data() + i * columns_;
+        classes[done + i] = static_cast<double>(std::max_element(begin, begin + columns_) - begin);
+      }
+    }
+  }
+
+ private:
+  RowSource& labels_;
+  int64_t columns_;
+  int64_t rows_;
+  std::vector<double> row_;
+};
+
 class ClassWeightRows final : public ComputedRows {
  public:
   ClassWeightRows(std::shared_ptr<RowSource> labels, ClassWeights classes,
                   std::shared_ptr<RowSource> weights)
-      : ComputedRows(labels->row_count(), labels->origin()),
+      : ComputedRows(labels->row_count(), labels->origin(),
+                     weights ? weights->row_shape() : std::vector<int64_t>()),
         labels_(std::move(labels)),
+        reader_(*labels_),
         weights_(std::move(weights)),
-        classes_(std::move(classes)) {}
+        classes_(std::move(classes)),
+        own_(weights_ ? static_cast<size_t>(fixed_shape(weights_->row_shape()).element_count(1))
+                      : 0) {}
   Bytes resident_bytes() const override {
-    const Bytes own = ComputedRows::resident_bytes() + Bytes(static_cast<int64_t>(sizeof own_));
+    const Bytes own = ComputedRows::resident_bytes() + reader_.bytes() +
+                      Bytes(static_cast<int64_t>(own_.size() * sizeof(double)));
     return weights_ ? own + weights_->resident_bytes() : own;
   }
 
  private:
   void compute(int64_t first, int64_t count, double* values) override {
-    labels_->read(first, count, DType::kFloat64, values);
+    reader_.read(first, count, values);
     for (int64_t i = 0; i < count; ++i) {
+      const bool number = std::isfinite(values[i]);
       const auto found =
-          std::isfinite(values[i]) ? classes_.find(std::llround(values[i])) : classes_.end();
+          number ? classes_.find(static_cast<int64_t>(std::nearbyint(values[i]))) : classes_.end();
       values[i] = found == classes_.end() ? 1.0 : found->second;
     }
-    if (weights_ == nullptr) return;
-    weights_->read(first, count, DType::kFloat64, own_.data());
-    for (int64_t i = 0; i < count; ++i) values[i] *= own_[static_cast<size_t>(i)];
+  }
+
+  void spread(int64_t row, double value, DType dtype, std::byte* out) override {
+    if (weights_ == nullptr) {
+      repeat(value, dtype, 1, out);
+      return;
+    }
+    weights_->read(row, 1, DType::kFloat64, own_.data());
+    for (const double weight : own_) {
+      repeat(value * weight, dtype, 1, out);
+      out += element_bytes(dtype).count();
+    }
   }
 
   std::shared_ptr<RowSource> labels_;
+  ClassReader reader_;
   std::shared_ptr<RowSource> weights_;
   ClassWeights classes_;
-  std::array<double, kPieceRows> own_;
+  std::vector<double> own_;
 };
 
 void check_labels(const RowSource& labels) {
-  const int64_t elements = fixed_shape(labels.row_shape()).element_count(1);
-  if (elements == 1 && labels.can_read_as(DType::kFloat64)) return;
-  throw Error(ErrorKind::kData, labels.origin() +
-                                    ": expected one class number a sample for --class-weights, "
-                                    "received labels of shape " +
-                                    to_string(fixed_shape(labels.row_shape())) + ".");
+  std::vector<int64_t> shape = labels.row_shape();
+  std::erase(shape, 1);
+  if (shape.size() <= 1 && labels.can_read_as(DType::kFloat64)) return;
+  throw Error(ErrorKind::kData,
+              labels.origin() +
+                  ": expected one class number or one row of classes a sample for "
+                  "--class-weights, received labels of shape " +
+                  to_string(fixed_shape(labels.row_shape())) +
+                  ". Weights for each step or pixel come by --sample-weights.");
 }
 
 }  // namespace
@@ -166,8 +236,9 @@ std::unique_ptr<RowSource> part_of(std::shared_ptr<RowSource> source, const Perm
   return std::make_unique<PartRows>(std::move(source), order, first, count, counts_source);
 }
 
-std::unique_ptr<RowSource> constant_rows(double value, int64_t row_count) {
-  return std::make_unique<ConstantRows>(value, row_count);
+std::unique_ptr<RowSource> constant_rows(double value, int64_t row_count,
+                                         std::vector<int64_t> row_shape) {
+  return std::make_unique<ConstantRows>(value, row_count, std::move(row_shape));
 }
 
 ClassWeights parse_class_weights(std::string_view text) {
@@ -199,9 +270,10 @@ ClassWeights balanced_class_weights(RowSource& labels) {
   check_labels(labels);
   std::map<int64_t, int64_t> counts;
   std::array<double, kPieceRows> values;
+  ClassReader reader(labels);
   for (int64_t first = 0; first < labels.row_count(); first += kPieceRows) {
     const int64_t now = std::min(kPieceRows, labels.row_count() - first);
-    labels.read(first, now, DType::kFloat64, values.data());
+    reader.read(first, now, values.data());
     for (int64_t i = 0; i < now; ++i) {
       const double value = values[static_cast<size_t>(i)];
       if (!(value >= 0 && value < 1e9 && value == std::floor(value)) ||

@@ -1,5 +1,6 @@
 #include "formats/h5_optimizer.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <string>
@@ -22,10 +23,21 @@ struct SlotWord {
 };
 // What older Keras calls the slots of an optimizer.
 constexpr std::array kSlotWords = {
-    SlotWord{"m", "momentum"},        SlotWord{"v", "velocity"},
-    SlotWord{"vhat", "velocity_hat"}, SlotWord{"v_hat", "velocity_hat"},
-    SlotWord{"momentum", "momentum"}, SlotWord{"rms", "velocity"},
-    SlotWord{"velocity", "velocity"}, SlotWord{"mg", "average_gradient"},
+    SlotWord{"m", "momentum"},
+    SlotWord{"v", "velocity"},
+    SlotWord{"vhat", "velocity_hat"},
+    SlotWord{"v_hat", "velocity_hat"},
+    SlotWord{"momentum", "momentum"},
+    SlotWord{"rms", "velocity"},
+    SlotWord{"velocity", "velocity"},
+    SlotWord{"mg", "average_gradient"},
+    SlotWord{"u", "norm"},
+    SlotWord{"accumulator", "accumulator"},
+    SlotWord{"linear", "linear"},
+    SlotWord{"accum_grad", "accumulated_grad"},
+    SlotWord{"accum_var", "accumulated_delta_var"},
+    SlotWord{"accumulated_grad", "accumulated_grad"},
+    SlotWord{"accumulated_delta_var", "accumulated_delta_var"},
 };
 
 std::vector<std::string> words_of(std::string name) {
@@ -80,7 +92,7 @@ class OptimizerFinder {
         rest.push_back(name);
       }
     }
-    if (rest.empty()) return std::move(tensors_);
+    if (rest.empty() || is_unused_momentum(rest)) return std::move(tensors_);
     const bool told = !slot_of(words_of(rest.front())).empty();
     const bool found = told ? by_word(rest) : (has_rate_ ? in_order(rest) : slot_by_slot(rest));
     if (!found) return {};
@@ -89,6 +101,14 @@ class OptimizerFinder {
   }
 
  private:
+  // What tf.keras from 2.11 kept for SGD without momentum, too.
+  bool is_unused_momentum(const std::vector<std::string>& names) const {
+    return optimizer_.slots.empty() && names.size() == trained_.size() &&
+           std::ranges::all_of(names, [](const std::string& name) {
+             return slot_of(words_of(name)) == "momentum";
+           });
+  }
+
   void add(TensorInfo info, const std::string& name) {
     has_rate_ = has_rate_ || info.name == layers::kLearningRateState;
     tensors_.push_back({std::move(info), {{std::string(kGroup) + "/" + name}}});

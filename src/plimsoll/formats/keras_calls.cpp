@@ -16,6 +16,9 @@ using layers::TreeTensor;
 // Lists inside lists of arguments, at most.
 constexpr int kMaxArgumentDepth = 16;
 
+// In place of a layer's name: ["_CONSTANT_VALUE", -1, 2.0, arguments].
+constexpr std::string_view kConstant = "_CONSTANT_VALUE";
+
 // ["layer", call, output, …], as Keras 2 writes a tensor.
 bool is_old_tensor(const Config& value) {
   return value.is_array() && value.as_array().size() >= 3 && value.as_array()[0].is_string() &&
@@ -159,7 +162,9 @@ void CallReader::read_old_tensor(const Config& tensor, size_t index, TreeCall& c
   if (!names_layer(tensor)) {
     scope_.refuse(where, "tensors as [layer, call, output, arguments]", excerpt(tensor));
   }
-  args.push_back(add_tensor(read_name(tensor, where), call));
+  const Config::Array& parts = tensor.as_array();
+  const bool constant = parts[0].as_string() == kConstant && parts.size() >= 3;
+  args.push_back(constant ? parts[2] : add_tensor(read_name(tensor, where), call));
   if (tensor.as_array().size() < 4 || !tensor.as_array()[3].is_object()) return;
   for (const auto& [key, value] : tensor.as_array()[3].as_object()) {
     if (!says_nothing(value)) call.kwargs.set(key, take_old_keyword(value, where, 0, call));

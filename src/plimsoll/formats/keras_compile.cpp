@@ -1,7 +1,10 @@
 #include "formats/keras_compile.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -9,6 +12,7 @@
 #include "layers/batch_norm_groups.h"
 #include "layers/losses.h"
 #include "layers/metrics.h"
+#include "layers/model_tree.h"
 #include "layers/optimizers.h"
 #include "layers/spelling.h"
 
@@ -18,9 +22,6 @@ namespace {
 using layers::CompileOptions;
 using layers::Config;
 using layers::Model;
-
-constexpr std::string_view kCompileAgain =
-    "Compile the model without it and save it again, or save it with include_optimizer=False.";
 
 // Python's tuples come as {"class_name": "__tuple__", "items": […]}.
 const Config& unwrap_tuple(const Config& value) {
@@ -41,21 +42,48 @@ class CompileReader {
   CompileReader(const Model& model, const JsonScope& scope) : model_(model), scope_(scope) {}
 
   CompileOptions read(const Config& config) const {
-    refuse_unsupported(config);
     CompileOptions options;
+    options.skips_metrics = true;
     if (const Config* optimizer = config.find("optimizer")) {
       options.optimizer = read_optimizer(*optimizer);
     }
-    if (const Config* loss = config.find("loss"); loss != nullptr && !loss->is_null()) {
-      options.losses = read_losses(unwrap_tuple(*loss));
-    }
-    if (const Config* metrics = config.find("metrics"); metrics != nullptr) {
-      options.metrics = read_metrics(unwrap_tuple(*metrics));
+    attempt("loss", config, options,
+            [&](const Config& value) { options.losses = read_losses(value); });
+    attempt("loss_weights", config, options,
+            [&](const Config& value) { options.loss_weights = read_weights(value); });
+    attempt("metrics", config, options,
+            [&](const Config& value) { options.metrics = read_metrics(value, "metrics"); });
+    attempt("weighted_metrics", config, options, [&](const Config& value) {
+      options.weighted_metrics = read_metrics(value, "weighted_metrics");
+    });
+    for (const char* key : kSettings) {
+      const Config* value = config.find(key);
+      if (value != nullptr && !value->is_null()) options.unread.set(key, *value);
     }
     return options;
   }
 
  private:
+  // Settings of compile() that say how Keras runs a step, not what it computes.
+  static constexpr std::array kSettings = {"run_eagerly", "steps_per_execution", "jit_compile",
+                                           "auto_scale_loss"};
+
+  // Reads one key; what cannot be read stays as it is, with the reason where a step needs it.
+  template <typename Read>
+  static void attempt(const char* key, const Config& config, CompileOptions& options,
+                      const Read& read) {
+    const Config* value = config.find(key);
+    if (value == nullptr || value->is_null()) return;
+    try {
+      read(unwrap_tuple(*value));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kModel) throw;
+      options.unread.set(key, *value);
+      const bool needed = std::string_view(key).starts_with("loss");
+      if (needed && options.unread_loss.empty()) options.unread_loss = error.message();
+    }
+  }
+
   // True for null, and for lists and dictionaries with nothing else in them.
   static bool says_nothing(const Config& value) {
     if (value.is_array()) {
@@ -67,27 +95,24 @@ class CompileReader {
     }
     return value.is_null();
   }
-  // Weights that are all 1 change nothing.
-  static bool all_ones(const Config& value) {
-    if (value.is_array()) {
-      return std::all_of(value.as_array().begin(), value.as_array().end(), all_ones);
-    }
-    if (value.is_object()) {
-      return std::all_of(value.as_object().begin(), value.as_object().end(),
-                         [](const auto& item) { return all_ones(item.second); });
-    }
-    return value.is_null() || (value.is_number() && value.as_double() == 1.0);
-  }
 
-  void refuse_unsupported(const Config& config) const {
-    const Config* weights = config.find("loss_weights");
-    if (weights != nullptr && !all_ones(*weights)) {
-      scope_.refuse("loss_weights", "none", excerpt(*weights), kCompileAgain);
+  // A factor per output; none where there is none, or where one stands for all outputs' and is 1.
+  std::vector<double> read_weights(const Config& value) const {
+    if (says_nothing(value)) return {};
+    std::vector<double> weights;
+    const auto add = [&](const Config* weight) {
+      if (weight != nullptr && !weight->is_null() && !weight->is_number()) {
+        scope_.refuse("loss_weights", "numbers", excerpt(*weight));
+      }
+      weights.push_back(weight == nullptr || weight->is_null() ? 1.0 : weight->as_double());
+    };
+    if (value.is_number()) {
+      add(&value);
+    } else {
+      for (const Config* weight : by_output(value, "loss_weights")) add(weight);
     }
-    const Config* weighted = config.find("weighted_metrics");
-    if (weighted != nullptr && !says_nothing(*weighted)) {
-      scope_.refuse("weighted_metrics", "none", excerpt(*weighted), kCompileAgain);
-    }
+    const bool all_ones = std::ranges::all_of(weights, [](double weight) { return weight == 1; });
+    return all_ones ? std::vector<double>{} : weights;
   }
 
   // Arguments that Keras 2 wrote and Keras 3 has no more; those that say something are left in, to
@@ -127,8 +152,14 @@ class CompileReader {
     return entries;
   }
 
+  // Outputs are called as their layers are, or as the file's dictionary of them says.
   size_t output_index(const std::string& name, const char* what) const {
     std::vector<std::string> names;
+    if (model_.tree() != nullptr && model_.tree()->output_structure.is_object()) {
+      const Config* named = model_.tree()->output_structure.find(name);
+      const Config* tensor = named == nullptr ? nullptr : named->find("tensor");
+      if (tensor != nullptr) return static_cast<size_t>(tensor->as_int());
+    }
     for (size_t i = 0; i < output_count(); ++i) {
       names.push_back(model_.outputs()[i].name);
       if (names.back() == name) return i;
@@ -141,13 +172,9 @@ class CompileReader {
   std::vector<Config> read_losses(const Config& value) const {
     if (is_single(value)) return {value};
     std::vector<Config> losses;
-    const std::vector<const Config*> entries = by_output(value, "loss");
-    for (size_t i = 0; i < entries.size(); ++i) {
-      if (entries[i] == nullptr || entries[i]->is_null()) {
-        scope_.refuse("loss", "a loss for each output", "none for " + model_.outputs()[i].name,
-                      "Leave outputs without a loss out of the model that is trained.");
-      }
-      losses.push_back(single(unwrap_tuple(*entries[i]), "loss"));
+    for (const Config* entry : by_output(value, "loss")) {
+      const bool none = entry == nullptr || says_nothing(*entry);
+      losses.push_back(none ? Config() : single(unwrap_tuple(*entry), "loss"));
     }
     return losses;
   }
@@ -159,17 +186,34 @@ class CompileReader {
     return value;
   }
 
-  std::vector<std::vector<Config>> read_metrics(const Config& value) const {
+  std::vector<std::vector<Config>> read_metrics(const Config& value, const char* what) const {
     if (says_nothing(value)) return {};
-    const bool flat = value.is_array() &&
-                      std::all_of(value.as_array().begin(), value.as_array().end(), is_single);
-    if (is_single(value) || (output_count() == 1 && flat)) return {metric_list(value)};
+    if (output_count() == 1) {
+      std::vector<Config> list;
+      flatten(value, what, list);
+      return {std::move(list)};
+    }
+    if (is_single(value)) return {{value}};
     std::vector<std::vector<Config>> metrics;
-    for (const Config* entry : by_output(value, "metrics")) {
+    for (const Config* entry : by_output(value, what)) {
       metrics.push_back(entry == nullptr ? std::vector<Config>{}
                                          : metric_list(unwrap_tuple(*entry)));
     }
     return metrics;
+  }
+
+  // The metrics of a single output, however they are nested.
+  void flatten(const Config& given, const char* what, std::vector<Config>& list) const {
+    const Config& value = unwrap_tuple(given);
+    if (is_single(value)) {
+      list.push_back(value);
+    } else if (value.is_array()) {
+      for (const Config& item : value.as_array()) flatten(item, what, list);
+    } else if (value.is_object()) {
+      for (const auto& [name, item] : value.as_object()) flatten(item, what, list);
+    } else if (!value.is_null()) {
+      scope_.refuse(what, "a name or a serialized object", excerpt(value));
+    }
   }
 
   std::vector<Config> metric_list(const Config& value) const {
@@ -185,26 +229,40 @@ class CompileReader {
   const JsonScope& scope_;
 };
 
-// A name stays a name; an object gets Keras 3's class and module.
-Config write_object(const Config& value, std::string_view what, std::string_view class_name,
-                    std::string_view module) {
-  if (value.is_string()) return value;
-  return keras_object(module, class_name, layers::read_object(value, what).arguments);
+// A name stays a name, and so does what is not known; an object gets Keras 3's class and module.
+Config write_object(const Config& value, std::string_view what, std::string_view module,
+                    const std::vector<std::string>& known,
+                    std::string (*class_of)(const std::string& name)) {
+  if (!value.is_object()) return value;
+  layers::Spelling object = layers::read_object(value, what);
+  const std::string class_name = class_of(object.name);
+  if (std::ranges::find(known, class_name) == known.end()) return value;
+  return keras_object(module, class_name, std::move(object.arguments));
 }
 
-Config write_loss(const Config& value, const layers::ValueType& output) {
-  if (value.is_string()) return value;
-  const std::string name = layers::read_loss(value, output).name;
-  return write_object(value, "loss", layers::loss_class(name), "keras.losses");
+Config write_loss(const Config& value) {
+  return write_object(value, "loss", "keras.losses", layers::loss_class_names(),
+                      layers::loss_class);
 }
 
 Config write_metrics(const std::vector<Config>& metrics) {
   Config::Array list;
   for (const Config& metric : metrics) {
-    const std::string name = layers::read_object(metric, "metrics").name;
-    list.push_back(write_object(metric, "metrics", layers::metric_class(name), "keras.metrics"));
+    list.push_back(write_object(metric, "metrics", "keras.metrics", layers::metric_class_names(),
+                                layers::metric_class));
   }
   return list;
+}
+
+Config write_optimizer(const Config& optimizer) {
+  try {
+    const std::string class_name = layers::read_optimizer(optimizer).class_name;
+    return keras_object("keras.optimizers", class_name,
+                        layers::read_object(optimizer, "optimizer").arguments);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kModel) throw;
+    return optimizer;
+  }
 }
 
 // One entry per output; one that serves all is repeated.
@@ -213,7 +271,7 @@ Config write_by_output(const std::vector<Entry>& entries, const Model& model, co
   if (entries.empty()) return {};
   Config::Array list;
   for (size_t i = 0; i < model.outputs().size(); ++i) {
-    list.push_back(write(entries[std::min(i, entries.size() - 1)], model.outputs()[i].type));
+    list.push_back(write(entries[std::min(i, entries.size() - 1)]));
   }
   if (list.size() == 1) return list.front();
   return list;
@@ -241,23 +299,18 @@ void set_batch_norm(const std::string& text, const std::string& origin,
 
 Config write_compile(const CompileOptions& compile, const Model& model) {
   Config config;
-  if (!compile.optimizer.is_null()) {
-    const std::string class_name = layers::read_optimizer(compile.optimizer).class_name;
-    config.set("optimizer",
-               keras_object("keras.optimizers", class_name,
-                            layers::read_object(compile.optimizer, "optimizer").arguments));
-  }
+  if (!compile.optimizer.is_null()) config.set("optimizer", write_optimizer(compile.optimizer));
   config.set("loss", write_by_output(compile.losses, model, write_loss));
-  config.set("loss_weights", Config());
-  config.set("metrics",
-             write_by_output(compile.metrics, model,
-                             [](const std::vector<Config>& metrics, const layers::ValueType&) {
-                               return write_metrics(metrics);
-                             }));
-  config.set("weighted_metrics", Config());
+  config.set("loss_weights", write_by_output(compile.loss_weights, model,
+                                             [](double weight) { return Config(weight); }));
+  config.set("metrics", write_by_output(compile.metrics, model, write_metrics));
+  config.set("weighted_metrics", write_by_output(compile.weighted_metrics, model, write_metrics));
   config.set("run_eagerly", false);
   config.set("steps_per_execution", 1);
   config.set("jit_compile", false);
+  if (compile.unread.is_object()) {
+    for (const auto& [key, value] : compile.unread.as_object()) config.set(key, value);
+  }
   return config;
 }
 

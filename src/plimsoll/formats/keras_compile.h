@@ -3,9 +3,10 @@
 // Keras's record of compile() in a model file, to and from layers::CompileOptions.
 //
 // Optimizer, losses and metrics stay what the file says (names or serialized objects); whether they
-// are known is found out where they are used, so that a command line may replace them. Losses and
-// metrics given by output name are put in the order of the outputs. What CompileOptions cannot hold
-// is refused by name: loss weights, weighted metrics, outputs without a loss.
+// are known is found out where they are used, so that a command line may replace them, and that
+// nothing but training asks. Losses and metrics given by output name are put in the order of the
+// outputs. What CompileOptions cannot hold stays in it as it was read (`unread`), to be written
+// again; a loss among it is refused where a step is built.
 
 #include <optional>
 #include <string>
@@ -17,7 +18,7 @@
 
 namespace plimsoll::formats {
 
-// None where the model was not compiled. Throws kModel.
+// None where the model was not compiled.
 std::optional<layers::CompileOptions> read_compile(const layers::Config& compile_config,
                                                    const layers::Model& model,
                                                    const std::string& origin);
@@ -31,7 +32,7 @@ inline constexpr std::string_view kBatchNormKey = "plimsoll_batch_norm";
 void set_batch_norm(const std::string& text, const std::string& origin,
                     std::optional<layers::CompileOptions>& compile);
 
-// Keras 3's "compile_config". Throws kModel for names that are not known.
+// Keras 3's "compile_config". Objects that are not known are written as they were read.
 layers::Config write_compile(const layers::CompileOptions& compile, const layers::Model& model);
 
 }  // namespace plimsoll::formats

@@ -44,10 +44,9 @@ void set_names(codec::Hdf5Tree& tree, const std::string& path, const std::string
 }
 
 // Keras's reader of HDF5 takes a short name of a loss ("mse") for a metric's, and fails.
-layers::CompileOptions with_long_names(layers::CompileOptions compile, const Model& model) {
-  for (size_t i = 0; i < compile.losses.size() && i < model.outputs().size(); ++i) {
-    Config& loss = compile.losses[i];
-    if (loss.is_string()) loss = layers::read_loss(loss, model.outputs()[i].type).name;
+layers::CompileOptions with_long_names(layers::CompileOptions compile) {
+  for (Config& loss : compile.losses) {
+    if (loss.is_string()) loss = layers::loss_name(loss.as_string());
   }
   return compile;
 }
@@ -68,7 +67,7 @@ class H5Layout {
     tree_.set_attribute("", "backend", std::string("tensorflow"));
     tree_.set_attribute("", "model_config", print_json(config, 0));
     if (compile == nullptr || compile->optimizer.is_null()) return;
-    const Config written = write_compile(with_long_names(*compile, model), model);
+    const Config written = write_compile(with_long_names(*compile), model);
     Config training;
     for (const char* key : {"loss", "metrics", "weighted_metrics", "loss_weights"}) {
       training.set(key, written.at(key));
@@ -137,8 +136,8 @@ void save_keras_h5(const std::string& path, const Model& model,
   H5Layout layout(state);
   layout.add_architecture(model, compile);
   layout.add_weights(layer_weights(model, tree, ListOrder::kKeras, 3));
-  if (compile != nullptr && !compile->optimizer.is_null()) {
-    layout.add_optimizer(optimizer_tensors(compile->optimizer, archive_groups(model, tree)));
+  if (compile != nullptr) {
+    layout.add_optimizer(known_optimizer_tensors(compile->optimizer, archive_groups(model, tree)));
   }
   if (self_test != nullptr) add_self_test(layout.tree(), *self_test, kSelfTestGroup);
   AtomicFile file(path);

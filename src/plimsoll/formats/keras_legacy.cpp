@@ -19,14 +19,18 @@ struct Renaming {
   std::string_view to;
 };
 
-// Classes of Keras 1 (and early Keras 2) under their names of today.
+// Classes of Keras 1 and 2 under their names of today.
 constexpr std::array kClasses = {
     Renaming{"AtrousConvolution1D", "Conv1D"},
     Renaming{"AtrousConvolution2D", "Conv2D"},
+    Renaming{"BatchNormalizationV1", "BatchNormalization"},
+    Renaming{"BatchNormalizationV2", "BatchNormalization"},
     Renaming{"Convolution1D", "Conv1D"},
     Renaming{"Convolution2D", "Conv2D"},
     Renaming{"Convolution2DTranspose", "Conv2DTranspose"},
     Renaming{"Convolution3D", "Conv3D"},
+    Renaming{"CuDNNGRU", "GRU"},
+    Renaming{"CuDNNLSTM", "LSTM"},
     Renaming{"Deconvolution2D", "Conv2DTranspose"},
     Renaming{"SeparableConvolution2D", "SeparableConv2D"},
     Renaming{"TimeDistributedDense", "Dense"},
@@ -76,6 +80,13 @@ constexpr std::array<std::string_view, 10> kKeras1Keys = {
 
 bool is_recurrent(std::string_view class_name) {
   return class_name == "LSTM" || class_name == "GRU" || class_name == "SimpleRNN";
+}
+
+// What a layer of cuDNN computes without an option for it.
+void complete_cudnn(const std::string& class_name, ConfigEdit& config) {
+  if (!class_name.starts_with("CuDNN")) return;
+  config.set("recurrent_activation", "sigmoid");
+  if (class_name == "CuDNNGRU") config.set("reset_after", true);
 }
 
 bool says_nothing(const Config& value) {
@@ -335,6 +346,7 @@ void modernize(LayerEntry& entry, const JsonScope& scope, const std::string& ord
   const bool keras_2 = entry.config.find("implementation") != nullptr;
   ConfigEdit config(entry.config);
   if (entry.class_name == "ThresholdedReLU") config.rename("theta", "threshold");
+  complete_cudnn(entry.class_name, config);
   for (const Renaming& known : kClasses) {
     if (entry.class_name == known.from) {
       entry.class_name = known.to;

@@ -7,7 +7,8 @@ namespace plimsoll::formats {
 using layers::Config;
 
 bool is_operator_module(std::string_view module) {
-  for (const std::string_view prefix : {"keras.src.ops", "keras.ops"}) {
+  for (const std::string_view prefix :
+       {"keras.src.ops", "keras.ops", "keras.src.activations", "keras.activations"}) {
     if (module == prefix || (module.starts_with(prefix) && module[prefix.size()] == '.')) {
       return true;
     }

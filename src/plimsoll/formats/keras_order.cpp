@@ -160,7 +160,8 @@ std::vector<std::pair<size_t, size_t>> keras_run_order(const ModelTree& tree) {
   return order;
 }
 
-std::vector<std::string> weight_groups(const ModelTree& tree, const KerasOrder& order) {
+std::vector<std::string> weight_groups(const ModelTree& tree, const KerasOrder& order,
+                                       const std::vector<bool>& counted_twice) {
   std::vector<std::string> groups;
   std::map<std::string, int64_t> used;
   for (const size_t index : order.nodes) {
@@ -170,7 +171,9 @@ std::vector<std::string> weight_groups(const ModelTree& tree, const KerasOrder& 
       continue;
     }
     const std::string name = layers::snake_case(node.class_name);
-    const int64_t count = used[name]++;
+    int64_t& next = used[name];
+    const int64_t count = next;
+    next += !counted_twice.empty() && counted_twice[index] ? 2 : 1;
     groups.push_back("layers/" + name + (count == 0 ? "" : "_" + std::to_string(count)));
   }
   return groups;

@@ -33,7 +33,9 @@ KerasOrder keras_order(const layers::ModelTree& tree);
 std::vector<std::pair<size_t, size_t>> keras_run_order(const layers::ModelTree& tree);
 
 // For each of `order.nodes`: "layers/conv2d", "layers/conv2d_1", … (an operator and a Sequential's
-// InputLayer have none: "").
-std::vector<std::string> weight_groups(const layers::ModelTree& tree, const KerasOrder& order);
+// InputLayer have none: ""). `counted_twice`, per node of the tree, or empty: Keras 2.13 listed
+// each layer with weights a second time, which made no group but counted: "conv2d", "conv2d_2".
+std::vector<std::string> weight_groups(const layers::ModelTree& tree, const KerasOrder& order,
+                                       const std::vector<bool>& counted_twice = {});
 
 }  // namespace plimsoll::formats

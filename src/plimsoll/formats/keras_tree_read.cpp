@@ -7,6 +7,7 @@
 #include "formats/keras_calls.h"
 #include "formats/keras_legacy.h"
 #include "formats/keras_tree.h"
+#include "formats/tensorflow_functions.h"
 #include "layers/names.h"
 
 namespace plimsoll::formats {
@@ -164,6 +165,9 @@ class TreeReader {
       calls.add_node(i, entries[i].find("inbound_nodes"));
     }
     calls.read();
+    for (TreeNode& node : tree.nodes) {
+      if (is_tensorflow_function(node.class_name)) translate_tensorflow_function(node, scope_);
+    }
     tree.input_structure =
         calls.read_ports(config.find("input_layers"), "input_layers", tree.inputs);
     tree.output_structure =

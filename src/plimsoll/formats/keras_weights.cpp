@@ -15,6 +15,7 @@
 #include "formats/stored_tensor.h"
 #include "formats/tensor_copy.h"
 #include "formats/weight_groups.h"
+#include "layers/optimizers.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -37,11 +38,21 @@ class WeightsFinder {
  public:
   explicit WeightsFinder(const codec::Hdf5Reader& file) : file_(file) {
     for (std::string& path : file.list_datasets("")) {
+      has_old_layers_ = has_old_layers_ || path.starts_with(kOldLayers);
       std::string normal = normal_path(path);
       if (!datasets_.emplace(normal, std::move(path)).second) {
         refuse(normal, "one dataset of this name", "two");
       }
     }
+  }
+
+  // The model's groups, numbered as this file numbers them.
+  std::vector<WeightGroup> groups_of(const Model& model) const {
+    const layers::ModelTree tree = keras_tree(model);
+    std::vector<WeightGroup> groups = archive_groups(model, tree);
+    if (!has_old_layers_ || has_all(groups)) return groups;
+    std::vector<WeightGroup> twice = archive_groups(model, tree, GroupCount::kTwiceWithWeights);
+    return has_all(twice) ? twice : groups;
   }
 
   void find_group(const WeightGroup& group) {
@@ -56,22 +67,34 @@ class WeightsFinder {
     }
   }
 
-  // Takes all variables; or, where the optimizer never made a step, the two that it always has.
-  // Anything else is another optimizer's.
-  void find_optimizer(const std::vector<TensorInfo>& variables) {
+  // Takes all variables; or, where the optimizer never made a step, those that it always has.
+  // Keras 2.11 to 2.15 listed no learning rate, and slots of SGD that it does not use. Anything
+  // else is another optimizer's.
+  void find_optimizer(std::vector<TensorInfo> variables, size_t trained) {
     if (variables.empty()) return;
     const std::string vars = "optimizer/vars/";
-    const int64_t count = count_below(vars);
-    const bool complete = count == static_cast<int64_t>(variables.size());
-    if (!complete && count != 2 && count != 0) {
-      log(LogLevel::kWarning, file_.name() + ": the optimizer's state is left out: expected " +
-                                  std::to_string(variables.size()) + " variables, received " +
-                                  std::to_string(count));
-      return;
+    const auto count = static_cast<size_t>(count_below(vars));
+    if (count > 1 && !is_scalar(vars + "1")) {
+      std::erase_if(variables,
+                    [](const TensorInfo& info) { return info.name == layers::kLearningRateState; });
     }
-    for (int64_t i = 0; i < count; ++i) {
-      take(vars + std::to_string(i), variables[static_cast<size_t>(i)]);
+    const bool unused_slots = variables.size() == 1 && count == 1 + trained;
+    const bool fresh = count <= 2 && count < variables.size();
+    if (count == variables.size() || unused_slots || fresh) {
+      const size_t before = tensors_.size();
+      try {
+        for (size_t i = 0; i < std::min(count, variables.size()); ++i) {
+          take(vars + std::to_string(i), variables[i]);
+        }
+        return;
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::kModel) throw;
+        tensors_.erase(tensors_.begin() + static_cast<int64_t>(before), tensors_.end());
+      }
     }
+    log(LogLevel::kWarning, file_.name() + ": the optimizer's state is left out: expected " +
+                                std::to_string(variables.size()) + " variables, received " +
+                                std::to_string(count));
   }
 
   // Weights below "layers/" that no layer asked for; seeds of random layers are none.
@@ -90,12 +113,23 @@ class WeightsFinder {
   std::vector<StoredTensor> take_tensors() { return std::move(tensors_); }
 
  private:
+  bool has_all(const std::vector<WeightGroup>& groups) const {
+    return std::ranges::all_of(groups, [&](const WeightGroup& group) {
+      return count_below(group.path + "/vars/") == static_cast<int64_t>(group.weights.size());
+    });
+  }
+
   [[noreturn]] void refuse(const std::string& where, const std::string& expected,
                            const std::string& received, std::string_view next_step = "") const {
     std::string message =
         file_.name() + ": [" + where + "] expected " + expected + ", received " + received + ".";
     if (!next_step.empty()) message += " " + std::string(next_step);
     throw Error(ErrorKind::kModel, message);
+  }
+
+  bool is_scalar(const std::string& normal) const {
+    const auto found = datasets_.find(normal);
+    return found != datasets_.end() && file_.open(found->second)->info().shape.empty();
   }
 
   int64_t count_below(const std::string& prefix) const {
@@ -117,23 +151,11 @@ class WeightsFinder {
   }
 
   const codec::Hdf5Reader& file_;
+  bool has_old_layers_ = false;
   std::map<std::string, std::string> datasets_;  // normal path → path
   std::set<std::string> taken_;                  // normal paths
   std::vector<StoredTensor> tensors_;
 };
-
-// The optimizer of a compile record, or nothing where it is none that can be used: that is said
-// where it is used.
-std::vector<TensorInfo> usable_optimizer(const std::optional<layers::CompileOptions>& compile,
-                                         const std::vector<WeightGroup>& groups) {
-  if (!compile || compile->optimizer.is_null()) return {};
-  try {
-    return optimizer_tensors(compile->optimizer, groups);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kModel) throw;
-    return {};
-  }
-}
 
 // Positions of the named tensors in `state`; empty where one is missing.
 std::vector<size_t> find_all(const std::vector<TensorInfo>& wanted, const TensorSource& state) {
@@ -177,8 +199,8 @@ WeightsLayout lay_out(const Model& model, const layers::CompileOptions* compile,
                    group.name + ": the state lacks weights");
     layout.add(group.path, group.name, group.weights, positions);
   }
-  if (compile != nullptr && !compile->optimizer.is_null()) {
-    const std::vector<TensorInfo> variables = optimizer_tensors(compile->optimizer, groups);
+  if (compile != nullptr) {
+    const std::vector<TensorInfo> variables = known_optimizer_tensors(compile->optimizer, groups);
     const std::vector<size_t> positions = find_all(variables, state);
     if (!positions.empty()) layout.add("optimizer", "optimizer", variables, positions);
   }
@@ -193,9 +215,15 @@ std::unique_ptr<TensorSource> open_weights(std::shared_ptr<const codec::ByteRead
                                            const std::optional<layers::CompileOptions>& compile) {
   codec::Hdf5Reader reader(std::move(file));
   WeightsFinder finder(reader);
-  const std::vector<WeightGroup> groups = archive_groups(model, keras_tree(model));
-  for (const WeightGroup& group : groups) finder.find_group(group);
-  finder.find_optimizer(usable_optimizer(compile, groups));
+  const std::vector<WeightGroup> groups = finder.groups_of(model);
+  size_t trained = 0;
+  for (const WeightGroup& group : groups) {
+    finder.find_group(group);
+    trained += static_cast<size_t>(std::ranges::count(group.trainable, true));
+  }
+  if (compile) {
+    finder.find_optimizer(known_optimizer_tensors(compile->optimizer, groups), trained);
+  }
   finder.check_nothing_left();
   std::vector<StoredTensor> tensors = finder.take_tensors();
   return make_stored_source(std::move(reader), std::move(tensors));

@@ -8,7 +8,8 @@
 // Tensors are called as state variables are ("conv2d_3/kernel", "optimizer/conv2d_3/kernel/
 // momentum"). They are read where they lie and written as they come; no tensor is ever whole in
 // memory. Quirks of real files: Keras 2.13 to 2.15 on Windows wrote groups called "layers\dense",
-// and 2.13 and 2.14 "_layer_checkpoint_dependencies" in place of "layers".
+// and 2.13 and 2.14 "_layer_checkpoint_dependencies" in place of "layers", where a layer with
+// weights may count twice (keras_order.h).
 
 #include <memory>
 #include <optional>

@@ -93,6 +93,23 @@ bool match_recurrent(const LayerWeights& layer, const std::vector<std::string>& 
   return false;
 }
 
+// A layer of cuDNN has two biases in one row, and kernels in an order of its own.
+void refuse_cudnn(const codec::Hdf5Reader& file, const LayerWeights& layer,
+                  const std::vector<std::string>& datasets) {
+  const std::string class_name = inner_class(layer);
+  if (class_name != "LSTM" && class_name != "GRU") return;
+  if (datasets.size() != layer.weights.size() || datasets.size() % 3 != 0) return;
+  const std::vector<int64_t>& wanted = layer.weights.back().shape;
+  if (datasets.empty() || !file.is_dataset(datasets.back())) return;
+  const std::vector<int64_t> stored = file.open(datasets.back())->info().shape;
+  if (stored.size() != 1 || stored[0] != 2 * wanted.back()) return;
+  throw Error(ErrorKind::kModel,
+              file.name() + ": [" + layer.name + "] expected the weights of " + class_name +
+                  ", received those of CuDNN" + class_name +
+                  ", which lie in an order of cuDNN's own. In Keras 2 build the model with " +
+                  class_name + ", load these weights, which converts them, and save it.");
+}
+
 bool channels_first(const LayerWeights& layer) {
   const Config* format = layer.config.find("data_format");
   return format != nullptr && format->is_string() && format->as_string() == "channels_first";
@@ -119,6 +136,7 @@ std::vector<StoredTensor> match_layer(const codec::Hdf5Reader& file, const Layer
                                       const std::vector<std::string>& datasets,
                                       const Writer& writer) {
   std::vector<StoredTensor> tensors;
+  refuse_cudnn(file, layer, datasets);
   if (match_recurrent(layer, datasets, writer, tensors)) return tensors;
   if (datasets.size() != layer.weights.size()) refuse_count(file, layer, datasets.size());
   for (size_t i = 0; i < datasets.size(); ++i) {

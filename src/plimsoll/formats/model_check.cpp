@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "formats/keras_legacy.h"
 #include "formats/model_document.h"
+#include "formats/tensorflow_functions.h"
 #include "layers/layer.h"
 #include "layers/losses.h"
 #include "layers/metrics.h"
@@ -54,6 +55,10 @@ class Checker {
       LayerEntry entry = scope.read_entry(json, position);
       if (entry.kind == EntryKind::kModel) good = check_layers(json, scope, depth + 1);
       if (entry.kind != EntryKind::kLayer || entry.class_name == "InputLayer") return;
+      if (is_tensorflow_function(entry.class_name)) {
+        check_tensorflow_function(entry, scope);
+        return;
+      }
       modernize(entry, scope);
       if (entry.name.empty()) entry.config.set("name", "layer " + std::to_string(position));
       layers::make_layer(entry.class_name, entry.config);
@@ -105,6 +110,7 @@ CheckReport check_model(const std::string& path, const LoadOptions& options) {
     layers::BatchSizes batches{.predict = 1};
     if (report.is_compiled && !compile.losses.empty()) batches.train = 1;
     layers::build_programs(loaded.model, compile, batches);
+    if (batches.train > 0) report.notes = layers::left_out_metrics(loaded.model, compile);
   });
   return report;
 }

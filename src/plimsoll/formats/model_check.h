@@ -17,6 +17,7 @@ struct CheckReport {
   std::vector<std::string> reasons;  // messages, in the file's order; empty: it trains
   bool has_weights = false;
   bool is_compiled = false;
+  std::vector<std::string> notes{};  // of metrics that training leaves out
   friend bool operator==(const CheckReport&, const CheckReport&) = default;
 };
 

@@ -1,5 +1,6 @@
 #include "formats/weight_groups.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -38,7 +39,8 @@ TensorInfo info_of(const layers::Layer& layer, const layers::Weight& weight) {
 
 class ArchiveGroups {
  public:
-  explicit ArchiveGroups(const Model& model) : model_(model), layers_(index_layers(model)) {}
+  ArchiveGroups(const Model& model, GroupCount count)
+      : model_(model), layers_(index_layers(model)), count_(count) {}
 
   std::vector<WeightGroup> find(const ModelTree& tree) {
     walk(tree, "");
@@ -48,7 +50,11 @@ class ArchiveGroups {
  private:
   void walk(const ModelTree& tree, const std::string& base) {
     const KerasOrder order = keras_order(tree);
-    const std::vector<std::string> paths = weight_groups(tree, order);
+    std::vector<bool> twice;
+    if (count_ == GroupCount::kTwiceWithWeights) {
+      for (const TreeNode& node : tree.nodes) twice.push_back(has_weights(node));
+    }
+    const std::vector<std::string> paths = weight_groups(tree, order, twice);
     for (size_t i = 0; i < order.nodes.size(); ++i) {
       const TreeNode& node = tree.nodes[order.nodes[i]];
       if (paths[i].empty()) continue;
@@ -61,6 +67,15 @@ class ArchiveGroups {
         add_layer(node, base + paths[i]);
       }
     }
+  }
+
+  bool has_weights(const TreeNode& node) const {
+    if (node.model != nullptr) {
+      return std::ranges::any_of(node.model->nodes,
+                                 [&](const TreeNode& inner) { return has_weights(inner); });
+    }
+    const auto found = layers_.find(node.layer);
+    return found != layers_.end() && !model_.weights(found->second).empty();
   }
 
   // The layer's own group, and one for each of its objects that own weights.
@@ -84,6 +99,7 @@ class ArchiveGroups {
 
   const Model& model_;
   LayerIndex layers_;
+  GroupCount count_;
   std::vector<WeightGroup> groups_;
 };
 
@@ -164,8 +180,9 @@ class LayerLists {
 
 }  // namespace
 
-std::vector<WeightGroup> archive_groups(const Model& model, const ModelTree& tree) {
-  return ArchiveGroups(model).find(tree);
+std::vector<WeightGroup> archive_groups(const Model& model, const ModelTree& tree,
+                                        GroupCount count) {
+  return ArchiveGroups(model, count).find(tree);
 }
 
 std::vector<LayerWeights> layer_weights(const Model& model, const ModelTree& tree, ListOrder order,
@@ -198,6 +215,17 @@ std::vector<TensorInfo> optimizer_tensors(const layers::Config& config,
     variables.push_back(std::move(info));
   }
   return variables;
+}
+
+std::vector<TensorInfo> known_optimizer_tensors(const layers::Config& optimizer,
+                                                const std::vector<WeightGroup>& groups) {
+  if (optimizer.is_null()) return {};
+  try {
+    return optimizer_tensors(optimizer, groups);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kModel) throw;
+    return {};
+  }
 }
 
 }  // namespace plimsoll::formats

@@ -22,8 +22,11 @@ struct WeightGroup {
   std::vector<TensorInfo> weights;
   std::vector<bool> trainable;
 };
+// How the groups of one class are numbered (keras_order.h).
+enum class GroupCount : uint8_t { kOnce, kTwiceWithWeights };
 // In the order in which Keras lists them, which is that of the optimizer's variables too.
-std::vector<WeightGroup> archive_groups(const layers::Model& model, const layers::ModelTree& tree);
+std::vector<WeightGroup> archive_groups(const layers::Model& model, const layers::ModelTree& tree,
+                                        GroupCount count = GroupCount::kOnce);
 
 // The weights of one layer of the top level, models among them, as an older HDF5 file lists them.
 struct LayerWeights {
@@ -42,5 +45,9 @@ std::vector<LayerWeights> layer_weights(const layers::Model& model, const layers
 // that is not known.
 std::vector<TensorInfo> optimizer_tensors(const layers::Config& optimizer,
                                           const std::vector<WeightGroup>& groups);
+
+// The same; none where the optimizer is not known, or none: that is said where it is used.
+std::vector<TensorInfo> known_optimizer_tensors(const layers::Config& optimizer,
+                                                const std::vector<WeightGroup>& groups);
 
 }  // namespace plimsoll::formats

@@ -1,9 +1,11 @@
 #include "layers/activations.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "layers/names.h"
 #include "ops/activation_kinds.h"
 
 namespace plimsoll::layers {
@@ -16,6 +18,30 @@ std::string canonical(const std::string& name) {
   if (name == "swish") return "silu";
   if (name == "hard_swish") return "hard_silu";
   return name;
+}
+
+// Layers without weights that Keras calls as activations of others.
+constexpr std::array<std::string_view, 5> kActivationLayers = {"Activation", "ELU", "LeakyReLU",
+                                                               "ReLU", "Softmax"};
+
+// Null where `value` is no layer.
+std::shared_ptr<const Layer> layer_of(const Config& value) {
+  const Config* class_name = value.is_object() ? value.find("class_name") : nullptr;
+  const Config* config = value.is_object() ? value.find("config") : nullptr;
+  if (class_name == nullptr || !class_name->is_string() || config == nullptr ||
+      !config->is_object()) {
+    return nullptr;
+  }
+  const std::string& name = class_name->as_string();
+  if (std::ranges::find(kActivationLayers, name) == kActivationLayers.end()) {
+    throw Error(ErrorKind::kModel,
+                "expected an activation, or one of the layers Activation, ELU, LeakyReLU, ReLU and "
+                "Softmax, received " +
+                    name + ". Put it behind this one as a layer of its own.");
+  }
+  Config named = *config;
+  if (named.find("name") == nullptr) named.set("name", snake_case(name));
+  return make_layer(name, named);
 }
 
 bool is_row_activation(std::string_view name) {
@@ -40,6 +66,7 @@ std::vector<std::string> activation_key_names() {
 
 Activation Activation::parse(const Config& value) {
   if (value.is_null()) return Activation("linear");
+  if (std::shared_ptr<const Layer> layer = layer_of(value)) return Activation(std::move(layer));
   const Config* name = &value;
   if (value.is_object()) {
     // {"class_name": "function", "config": "relu"} of older files
@@ -71,9 +98,23 @@ Activation Activation::parse(const Config& value) {
                                      did_you_mean(name->as_string(), known));
 }
 
-bool Activation::along_last() const { return is_row_activation(name_); }
+bool Activation::along_last() const {
+  return layer_ != nullptr ? !layer_->elementwise() : is_row_activation(name_);
+}
+
+Config Activation::config() const {
+  if (layer_ == nullptr) return name_;
+  return Config::Object{{"module", "keras.layers"},
+                        {"class_name", layer_->class_name()},
+                        {"config", layer_->config()},
+                        {"registered_name", Config()}};
+}
 
 ValueId Activation::apply(LayerContext& context, ValueId x) const {
+  if (layer_ != nullptr) {
+    LayerContext inner = context.inside("", {});
+    return layer_->call(inner, std::span(&x, 1))[0];
+  }
   if (name_ == "linear") return x;
   if (is_row_activation(name_)) {
     const ValueId y = context.emit(name_, {x}, {{"axis", -1}});
@@ -89,7 +130,7 @@ Activation read_activation_key(ConfigReader& reader) {
   const Config given = reader.value("activation", Config());
   try {
     Activation activation = Activation::parse(given);
-    reader.complete("activation", activation.name());
+    reader.complete("activation", activation.config());
     return activation;
   } catch (const Error& error) {
     throw Error(ErrorKind::kModel, reader.where("activation") + error.message());

@@ -9,6 +9,7 @@ namespace plimsoll::layers {
 using LayerMaker = std::shared_ptr<const Layer> (*)(const Config& config);
 
 std::shared_ptr<const Layer> make_activation(const Config& config);
+std::shared_ptr<const Layer> make_activity_regularization(const Config& config);
 std::shared_ptr<const Layer> make_add(const Config& config);
 std::shared_ptr<const Layer> make_attention(const Config& config);
 std::shared_ptr<const Layer> make_average(const Config& config);

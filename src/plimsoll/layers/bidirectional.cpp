@@ -101,6 +101,10 @@ class Bidirectional final : public Layer {
                     name != nullptr ? name->to_json() : object.to_json(),
                     "This version of Plimsoll runs no other layer both ways.");
     }
+    if (!layer->activity_regularizer().is_null()) {
+      reader.refuse(key, "a layer without activity_regularizer", name->as_string(),
+                    "Put an ActivityRegularization after this one.");
+    }
     return layer;
   }
 

@@ -1,5 +1,9 @@
 // The command line's spellings of optimizer, loss and metrics, checked as early as possible.
 
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
 #include "base/error.h"
 #include "layers/losses.h"
 #include "layers/metrics.h"
@@ -18,6 +22,15 @@ void check_usage(std::string_view what, Check&& check) {
   } catch (const Error& error) {
     throw Error(ErrorKind::kConfig, std::string(what) + ": " + error.message());
   }
+}
+
+void forget(Config& unread, std::initializer_list<std::string_view> keys) {
+  if (!unread.is_object()) return;
+  Config::Object kept;
+  for (const auto& [key, value] : unread.as_object()) {
+    if (std::ranges::find(keys, key) == keys.end()) kept.emplace_back(key, value);
+  }
+  unread = kept.empty() ? Config() : Config(std::move(kept));
 }
 
 ValueType some_output(int64_t columns) {
@@ -39,9 +52,13 @@ Config parse_loss(std::string_view text) {
   if (spelling.name == "crossentropy" || spelling.name == "ce") {
     return make_object(spelling.name, std::move(spelling.arguments));  // by the output's shape
   }
-  Config loss = make_object(loss_class(spelling.name), std::move(spelling.arguments));
-  check_usage("--loss", [&] { read_loss(loss, some_output(2)); });
-  return loss;
+  Config::Object checked = spelling.arguments;
+  // Which axis is the last one is known with the model.
+  std::erase_if(checked, [](const auto& item) { return item.first == "axis"; });
+  const std::string class_name = loss_class(spelling.name);
+  check_usage("--loss",
+              [&] { read_loss(make_object(class_name, std::move(checked)), some_output(2)); });
+  return make_object(class_name, std::move(spelling.arguments));
 }
 
 Config parse_metric(std::string_view text) {
@@ -57,6 +74,20 @@ Config parse_metric(std::string_view text) {
     read_metric(metric, loss, some_output(2));
   });
   return metric;
+}
+
+void replace_losses(CompileOptions& compile, std::vector<Config> losses) {
+  compile.losses = std::move(losses);
+  compile.loss_weights.clear();
+  compile.unread_loss.clear();
+  forget(compile.unread, {"loss", "loss_weights"});
+}
+
+void replace_metrics(CompileOptions& compile, std::vector<Config> metrics) {
+  compile.metrics = {std::move(metrics)};
+  compile.weighted_metrics.clear();
+  compile.skips_metrics = false;
+  forget(compile.unread, {"metrics", "weighted_metrics"});
 }
 
 }  // namespace plimsoll::layers

@@ -16,8 +16,6 @@ class Embedding final : public Layer {
     output_dim_ = reader.integer("output_dim", 1);
     initializer_ = read_initializer(reader, "embeddings_initializer", "uniform");
     regularizer_ = read_regularizer(reader, "embeddings_regularizer");
-    reader.refuse_unless_empty("activity_regularizer",
-                               "Regularize the table instead (embeddings_regularizer).");
     reader.refuse_unless_empty("embeddings_constraint",
                                "Regularize the table instead (embeddings_regularizer).");
     mask_zero_ = reader.flag("mask_zero", false);

@@ -6,6 +6,7 @@
 #include "layers/call_arguments.h"
 #include "layers/call_sites.h"
 #include "layers/masking.h"
+#include "layers/regularizers.h"
 
 namespace plimsoll::layers {
 
@@ -47,21 +48,32 @@ CallResult Expansion::run(const Layer& layer, const LayerContext& place,
     own_masks.pop_back();
     inputs = inputs.first(inputs.size() - 1);
   }
-  LayerContext context = place.inside("", {.masks = own_masks,
-                                           .arguments = &given.arguments,
-                                           .output_masks = &result.masks});
+  LayerContext context = place.inside(
+      "", {.masks = own_masks, .arguments = &given.arguments, .output_masks = &result.masks});
   std::optional<std::vector<ValueId>> outputs = call_channels_last(layer, context, inputs);
   result.outputs = outputs ? std::move(*outputs) : layer.call(context, inputs);
   if (result.masks.empty()) {
     result.masks.assign(1, default_mask(builder_, layer, own_masks));
   }
   result.masks.resize(result.outputs.size());
+  penalize(layer, result.outputs);
   return result;
 }
 
 ValueId Expansion::as_bool(const Layer& layer, ValueId mask) {
   if (builder_.type(mask).dtype == DType::kBool) return mask;
   return builder_.call("cast", layer.name() + "/mask", {mask}, {{"dtype", "bool"}});
+}
+
+void Expansion::penalize(const Layer& layer, const std::vector<ValueId>& outputs) {
+  if (layer.activity_regularizer().is_null()) return;
+  for (const ValueId output : outputs) {
+    const std::string name =
+        layer.name() + "/activity" + std::to_string(activity_penalties_.size());
+    const ValueId penalty =
+        add_activity_penalty(builder_, layer.activity_regularizer(), as_float32(output), name);
+    if (penalty.valid()) activity_penalties_.push_back(penalty);
+  }
 }
 
 std::optional<std::vector<ValueId>> Expansion::call_channels_last(const Layer& layer,
@@ -221,8 +233,8 @@ ModelValues expand_model(const Model& model, Expansion& expansion,
       operands.push_back(all.value(tensor));
       masks.push_back(all.mask(tensor));
     }
-    CallResult result = expansion.call(model.layer(call.layer), model.weights(call.layer),
-                                              operands, masks, call.arguments);
+    CallResult result = expansion.call(model.layer(call.layer), model.weights(call.layer), operands,
+                                       masks, call.arguments);
     all.values.push_back(std::move(result.outputs));
     all.masks.push_back(std::move(result.masks));
   }

@@ -64,6 +64,8 @@ class Expansion {
   ValueId channels_first(const Layer& layer, ValueId x);
   ValueId constant(const Layer& layer, std::string_view prefix, const ConstantData& data);
 
+  // Of the outputs of calls so far, scalars in the order of calls.
+  const std::vector<ValueId>& activity_penalties() const { return activity_penalties_; }
   // The constants that calls asked for, by state name.
   const Constants& constants() const { return constants_; }
   // Invalid where `value` is no sigmoid or softmax.
@@ -75,6 +77,7 @@ class Expansion {
   // The call on the same values channels last; nullopt where that is not the shorter way.
   std::optional<std::vector<ValueId>> call_channels_last(const Layer& layer, LayerContext& context,
                                                          std::span<const ValueId> inputs);
+  void penalize(const Layer& layer, const std::vector<ValueId>& outputs);
   graph::StateId declare(const Layer& layer, std::string_view name);
   ValueId cast(ValueId value, DType dtype);
   ValueId as_bool(const Layer& layer, ValueId mask);
@@ -85,12 +88,13 @@ class Expansion {
   int64_t batch_norm_group_;
   const std::vector<Weight>* weights_ = nullptr;  // of the call that is running
   std::map<ValueId, ValueId> logits_;
-  std::set<ValueId> without_mask_;  // that had one
+  std::set<ValueId> without_mask_;            // that had one
   std::map<ValueId, ValueId> channels_last_;  // by the same value channels first
   std::map<std::pair<ValueId, DType>, ValueId> casts_;
   std::map<std::string, ValueId, std::less<>> statistics_;  // by state name: latest value
   std::map<std::string, int, std::less<>> site_counts_;     // by layer
   Constants constants_;                                     // by state name
+  std::vector<ValueId> activity_penalties_;
 };
 
 // "<layer>/<weight>", the name of the state variable.

@@ -110,7 +110,13 @@ class InnerModel final : public Layer {
 
   bool mixes_samples() const override {
     return trained_ && std::ranges::any_of(layers_, [](const InnerLayer& inner) {
-      return inner.layer != nullptr && inner.layer->mixes_samples();
+             return inner.layer != nullptr && inner.layer->mixes_samples();
+           });
+  }
+
+  bool penalizes_activity() const override {
+    return std::ranges::any_of(layers_, [](const InnerLayer& inner) {
+      return inner.layer != nullptr && inner.layer->penalizes_activity();
     });
   }
 
@@ -133,8 +139,9 @@ class InnerModel final : public Layer {
     if (name == nullptr) refuse("a name for each layer", entry.to_json(), "Save the model again.");
     inner.name = name->as_string();
     const Config* module = text_at(entry, "module");
-    const bool is_operator = module != nullptr && (module->as_string().starts_with("keras.src.ops") ||
-                                                   module->as_string().starts_with("keras.ops"));
+    const bool is_operator =
+        module != nullptr && (module->as_string().starts_with("keras.src.ops") ||
+                              module->as_string().starts_with("keras.ops"));
     if (is_operator) {
       Config options = *config;
       options.set("name", inner.name);
@@ -216,7 +223,8 @@ class InnerModel final : public Layer {
       } else if (node.is_array()) {
         for (const Config& tensor : node.as_array()) call.inputs.push_back(read_source(tensor));
       }
-      if (call.inputs.empty()) refuse("a call of " + inner.name + " on tensors", node.to_json(), "");
+      if (call.inputs.empty())
+        refuse("a call of " + inner.name + " on tensors", node.to_json(), "");
       inner.calls.push_back(std::move(call));
     }
   }
@@ -255,8 +263,8 @@ class InnerModel final : public Layer {
     }
     std::map<std::pair<size_t, size_t>, CallResult> made;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      made[{inputs_[i].layer, inputs_[i].call}] = {
-          {inputs[i]}, {i < masks.size() ? masks[i] : ValueId()}};
+      made[{inputs_[i].layer, inputs_[i].call}] = {{inputs[i]},
+                                                   {i < masks.size() ? masks[i] : ValueId()}};
     }
     for (bool moved = true; moved;) {
       moved = false;

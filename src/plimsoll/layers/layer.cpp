@@ -4,6 +4,7 @@
 #include "layers/call_sites.h"
 #include "layers/expansion.h"
 #include "layers/masking.h"
+#include "layers/regularizers.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -21,10 +22,15 @@ Layer::Layer(ConfigReader& reader) : class_name_(reader.class_name()) {
   name_ = reader.text("name");
   trainable_ = reader.flag("trainable", true);
   computes_in_bfloat16_ = reader.policy("dtype") == "mixed_bfloat16";
+  activity_regularizer_ = read_activity_regularizer(reader);
 }
 
 Layer::Layer(std::string_view class_name, std::string name)
     : class_name_(class_name), name_(std::move(name)) {}
+
+void Layer::set_activity_regularizer(Config regularizer) {
+  activity_regularizer_ = complete_regularizer(regularizer);
+}
 
 void Layer::refuse(const std::string& expected, const std::string& received,
                    std::string_view next_step) const {

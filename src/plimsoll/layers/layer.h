@@ -150,6 +150,8 @@ class Layer {
   bool trainable() const { return trainable_; }
   // Its policy in the file is mixed_bfloat16.
   bool computes_in_bfloat16() const { return computes_in_bfloat16_; }
+  // What is added to the loss for its outputs; null: nothing.
+  const Config& activity_regularizer() const { return activity_regularizer_; }
   // Keras 3's get_config, complete and in Keras's order.
   const Config& config() const { return config_; }
   // What InputLayer feeds into a model; no other layer has one.
@@ -164,10 +166,14 @@ class Layer {
   virtual bool elementwise() const { return false; }
   // Whether, in training, what a sample gives depends on the others of the batch.
   virtual bool mixes_samples() const { return false; }
+  // Whether a call adds to the loss for its outputs: its own regularizer, or that of a layer
+  // inside.
+  virtual bool penalizes_activity() const { return !activity_regularizer_.is_null(); }
 
  protected:
-  // Reads name, trainable and dtype.
+  // Reads name, trainable, dtype and activity_regularizer.
   explicit Layer(ConfigReader& reader);
+  void set_activity_regularizer(Config regularizer);
   // For InputLayer, which has a name only.
   Layer(std::string_view class_name, std::string name);
 
@@ -186,6 +192,7 @@ class Layer {
   std::string name_;
   bool trainable_ = true;
   bool computes_in_bfloat16_ = false;
+  Config activity_regularizer_;
   Config config_;
 };
 

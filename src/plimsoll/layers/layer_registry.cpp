@@ -15,6 +15,7 @@ struct Entry {
 // Sorted by class name.
 constexpr std::array kLayers = {
     Entry{"Activation", make_activation},
+    Entry{"ActivityRegularization", make_activity_regularization},
     Entry{"Add", make_add},
     Entry{"Attention", make_attention},
     Entry{"Average", make_average},
@@ -89,7 +90,8 @@ constexpr std::string_view kWrapped = "inside of a layer a model stands in TimeD
 constexpr std::array kRefusals = {
     Refusal{"Lambda", "it holds Python code, which a file cannot be trusted with",
             "Replace it by layers, such as Rescaling, Activation or Reshape."},
-    Refusal{"TFOpLambda", "it holds a TensorFlow function", "Rebuild the model with Keras layers."},
+    Refusal{"TFOpLambda", "inside of another layer a TensorFlow function is not read",
+            "Rebuild the model with Keras layers."},
     Refusal{"TensorFlowOpLayer", "it holds a TensorFlow graph",
             "Rebuild the model with Keras layers."},
     Refusal{"TextVectorization", kOutside, "Vectorize the text first and train on the numbers."},
@@ -103,7 +105,7 @@ constexpr std::array kRefusals = {
 };
 
 // Keras's own, of any version, of which there is no more to say.
-constexpr std::array<std::string_view, 47> kNotTrained = {
+constexpr std::array<std::string_view, 46> kNotTrained = {
     "Conv3D",
     "Conv3DTranspose",
     "AveragePooling3D",
@@ -136,7 +138,6 @@ constexpr std::array<std::string_view, 47> kNotTrained = {
     "ReversibleEmbedding",
     "RMSNormalization",
     "SpectralNormalization",
-    "ActivityRegularization",
     "CategoryEncoding",
     "Discretization",
     "HashedCrossing",

@@ -1,5 +1,6 @@
 #include "layers/losses.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -24,12 +25,15 @@ struct OldName {
   std::string_view old_name;
   std::string_view name;
 };
-constexpr std::array<OldName, 4> kOldNames = {{
-    {"logcosh", "log_cosh"},
-    {"kullback_leibler_divergence", "kl_divergence"},
-    {"KLD", "kl_divergence"},
-    {"cosine", "cosine_similarity"},
-}};
+constexpr std::array kOldNames = {
+    OldName{"logcosh", "log_cosh"},
+    OldName{"kullback_leibler_divergence", "kl_divergence"},
+    OldName{"KLD", "kl_divergence"},
+    OldName{"cosine", "cosine_similarity"},
+    OldName{"cosine_proximity", "cosine_similarity"},
+    OldName{"CosineProximity", "cosine_similarity"},
+    OldName{"huber_loss", "huber"},
+};
 
 constexpr std::array kRows = {
     Row{LossKind::kBinaryCrossentropy, "binary_crossentropy", "BinaryCrossentropy", "bce"},
@@ -103,8 +107,18 @@ Reduction read_reduction(OptionReader& options) {
   options.refuse("reduction", "sum_over_batch_size, mean, sum or mean_with_sample_weight", word);
 }
 
+// Keras counts the batch as axis 0.
+void read_last_axis(OptionReader& options, const ValueType& output) {
+  const double axis = options.optional_number("axis", -1e9, 1e9).value_or(-1);
+  const int last = output.shape.rank() - 1;
+  if (axis == -1 || axis == last) return;
+  options.refuse("axis",
+                 "-1 or " + std::to_string(last) + ", the last of " + to_string(output.shape),
+                 Config(static_cast<int64_t>(axis)), "Put the classes last.");
+}
+
 // What a loss has besides reduction and name.
-void read_own_options(OptionReader& options, const Row& row, const std::string& given, Loss& loss) {
+void read_own_options(OptionReader& options, const Row& row, const ValueType& output, Loss& loss) {
   constexpr double kNoBound = 1e30;
   const bool dense = loss.kind == LossKind::kDense;
   const bool error =
@@ -125,12 +139,11 @@ void read_own_options(OptionReader& options, const Row& row, const std::string& 
   const bool along_axis = !dense && !error;
   if (along_axis) loss.from_logits = options.flag("from_logits", false);
   if (along_axis || row.name == "cosine_similarity") {
-    if (options.optional_number("axis", -1e9, 1e9).value_or(-1) != -1) {
-      options.refuse("axis", "-1", given, "Put the classes last.");
-    }
+    read_last_axis(options, output);
   }
   if (is_sparse(loss)) {
-    options.refuse_unless_empty("ignore_class", "Give those samples a weight of zero.");
+    const std::optional<double> ignored = options.optional_number("ignore_class", -1e9, 1e9);
+    if (ignored) loss.ignored = static_cast<int64_t>(*ignored);
   } else if (along_axis) {
     loss.label_smoothing = options.number("label_smoothing", 0, 0, 1);
   }
@@ -167,7 +180,8 @@ ValueId add_row_losses(Expansion& expansion, const Loss& loss, const std::string
   graph::GraphBuilder& builder = expansion.builder();
   const std::string node = name + "/" + loss.name;
   const Shape shape = builder.type(prediction).shape;
-  ValueId logits = expansion.logits_of(prediction);
+  // Keras blanks the rows of an ignored class first, and what is blanked is no softmax to it.
+  ValueId logits = loss.ignored ? ValueId() : expansion.logits_of(prediction);
   if (!logits.valid() && loss.from_logits) logits = prediction;
   const ValueId source = logits.valid() ? logits : prediction;
   const std::string suffix = logits.valid() ? "_logits" : "";
@@ -206,6 +220,23 @@ ValueId add_row_losses(Expansion& expansion, const Loss& loss, const std::string
   PLIMSOLL_CHECK(false, "unknown loss");
 }
 
+// Which labels are not of the ignored class.
+ValueId add_counted_labels(graph::GraphBuilder& builder, const Loss& loss, const std::string& name,
+                           ValueId target) {
+  return builder.call("compare", name + "/counted", {target},
+                      {{"kind", "not_equal"}, {"value", static_cast<double>(*loss.ignored)}});
+}
+
+// Labels with class 0 in place of the ignored one, which may lie beyond the model's classes.
+ValueId replace_ignored(graph::GraphBuilder& builder, const std::string& name, ValueId target,
+                        ValueId counted) {
+  const std::string dtype(to_string(builder.type(target).dtype));
+  const ValueId numbers =
+      builder.call("cast", name + "/label_numbers", {target}, {{"dtype", "float32"}});
+  const ValueId kept = builder.call("apply_mask", name + "/counted_numbers", {numbers, counted});
+  return builder.call("cast", name + "/counted_labels", {kept}, {{"dtype", dtype}});
+}
+
 // 1 for rows that count, or as much more as there are rows that do not; 0 for those.
 ValueId add_mask_weights(graph::GraphBuilder& builder, const Loss& loss, const std::string& name,
                          ValueId rows, ValueId mask) {
@@ -226,20 +257,30 @@ ValueId add_mask_weights(graph::GraphBuilder& builder, const Loss& loss, const s
   return builder.call("multiply", name + "/mask_weights", {counts, share});
 }
 
+// Sample weights of the loss's shape.
+ValueId repeat_weights(graph::GraphBuilder& builder, const std::string& name, ValueId samples,
+                       const Shape& shape) {
+  const int rank = builder.type(samples).shape.rank();
+  if (rank == 1 && shape.rank() > 1) {
+    const std::vector<int64_t> ones(static_cast<size_t>(shape.rank()) - 1, 1);
+    samples = builder.call("reshape", name + "/weight_rows", {samples}, {{"shape", ones}});
+  }
+  if (builder.type(samples).shape == shape) return samples;
+  return builder.call("broadcast", name + "/weights", {samples},
+                      {{"shape", ops::sample_dims(shape)}});
+}
+
 // Of the loss's shape or (B); invalid where every row counts the same.
 ValueId add_row_weights(graph::GraphBuilder& builder, const Loss& loss, const std::string& name,
                         ValueId rows, const LossWeights& weights) {
-  if (!weights.mask.valid()) return weights.samples;
+  if (!weights.mask.valid()) {
+    const bool one = !weights.samples.valid() || builder.type(weights.samples).shape.rank() == 1;
+    return one ? weights.samples
+               : repeat_weights(builder, name, weights.samples, builder.type(rows).shape);
+  }
   const ValueId counts = add_mask_weights(builder, loss, name, rows, weights.mask);
   if (!weights.samples.valid()) return counts;
-  const Shape shape = builder.type(rows).shape;
-  ValueId samples = weights.samples;
-  if (shape.rank() > 1) {
-    std::vector<int64_t> ones(static_cast<size_t>(shape.rank()) - 1, 1);
-    samples = builder.call("reshape", name + "/weight_rows", {samples}, {{"shape", ones}});
-    samples = builder.call("broadcast", name + "/weights", {samples},
-                           {{"shape", ops::sample_dims(shape)}});
-  }
+  const ValueId samples = repeat_weights(builder, name, weights.samples, builder.type(rows).shape);
   return builder.call("multiply", name + "/masked_weights", {samples, counts});
 }
 
@@ -266,7 +307,21 @@ std::string loss_class(const std::string& name) {
   return row == nullptr ? name : std::string(row->class_name);
 }
 
+std::string loss_name(const std::string& name) {
+  const Row* row = find_row(name);
+  return row == nullptr ? name : std::string(row->name);
+}
+
 bool is_sparse(const Loss& loss) { return loss.kind == LossKind::kSparseCategoricalCrossentropy; }
+
+bool names_sparse_loss(const Config& config) {
+  try {
+    const Row* row = find_row(read_object(config, "loss").name);
+    return row != nullptr && row->kind == LossKind::kSparseCategoricalCrossentropy;
+  } catch (const Error&) {
+    return false;  // said where the loss is read
+  }
+}
 
 Loss read_loss(const Config& config, const ValueType& output, std::vector<Option>* list) {
   const Spelling given = read_object(config, "loss");
@@ -278,7 +333,7 @@ Loss read_loss(const Config& config, const ValueType& output, std::vector<Option
   loss.name = options.text("name", std::string(row.name));
   options.ignore("dtype");
   options.ignore("fn");
-  read_own_options(options, row, given.name, loss);
+  read_own_options(options, row, output, loss);
   options.finish();
   check_output(loss, output);
   return loss;
@@ -290,10 +345,45 @@ ValueType target_type(const Loss& loss, const ValueType& output) {
   return {DType::kInt32, Shape(std::move(dims))};
 }
 
+std::optional<int64_t> ignored_class_of(const Config& config) {
+  const Config* arguments = config.find("config");
+  const Config* ignored = arguments == nullptr ? nullptr : arguments->find("ignore_class");
+  if (!names_sparse_loss(config) || ignored == nullptr || !ignored->is_int()) return std::nullopt;
+  return ignored->as_int();
+}
+
+ValueType weight_type(const std::string& name, const ValueType& output,
+                      const std::vector<int64_t>& given) {
+  const std::vector<int64_t> rows = ops::sample_dims(ops::without_last(output.shape));
+  std::vector<int64_t> dims = given;
+  while (dims.size() > rows.size() && dims.back() == 1) dims.pop_back();
+  const bool one = std::ranges::all_of(dims, [](int64_t dim) { return dim == 1; });
+  if (one) return {DType::kFloat32, Shape({Dim::batch()})};
+  bool fits = dims.size() == rows.size();
+  for (size_t i = 0; fits && i < dims.size(); ++i) fits = dims[i] == 1 || dims[i] == rows[i];
+  if (!fits) {
+    throw Error(ErrorKind::kData,
+                "[" + name + "] expected one weight a sample" +
+                    (rows.empty() ? std::string()
+                                  : ", or weights of shape " + to_string(batch_shape(rows)) +
+                                        ", one for each value of the loss") +
+                    ", received weights of shape " + to_string(batch_shape(given)) + ".");
+  }
+  return {DType::kFloat32, batch_shape(dims)};
+}
+
 ValueId add_loss(Expansion& expansion, const Loss& loss, const std::string& name,
-                 ValueId prediction, ValueId target, const LossWeights& weights) {
+                 ValueId prediction, ValueId target, const LossWeights& given) {
   graph::GraphBuilder& builder = expansion.builder();
   builder.set_stage(graph::Stage::kLoss);
+  LossWeights weights = given;
+  if (loss.ignored) {
+    const ValueId counted = add_counted_labels(builder, loss, name, target);
+    target = replace_ignored(builder, name, target, counted);
+    weights.mask = weights.mask.valid() ? builder.call("logical", name + "/counted_mask",
+                                                       {weights.mask, counted}, {{"kind", "and"}})
+                                        : counted;
+  }
   const ValueId rows = add_row_losses(expansion, loss, name, prediction, target);
   if (weights.samples.valid() && loss.reduction == Reduction::kMeanOfWeighted) {
     throw Error(ErrorKind::kModel,

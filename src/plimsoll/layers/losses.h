@@ -40,6 +40,7 @@ struct Loss {
   Reduction reduction = Reduction::kMean;
   std::string name{};              // Keras's: "binary_crossentropy"
   std::string op{};                // kDense: the operator
+  std::optional<int64_t> ignored;  // a class number whose rows do not count
   graph::Attributes attributes{};  // of the focal losses and of kDense
   friend bool operator==(const Loss&, const Loss&) = default;
 };
@@ -52,12 +53,21 @@ Loss read_loss(const Config& config, const ValueType& output,
 // What the target of such a loss is: int32 class numbers (B, …), or float32 of the output's shape.
 ValueType target_type(const Loss& loss, const ValueType& output);
 bool is_sparse(const Loss& loss);
+// Whether a loss that a file or a command line holds reads class numbers; no, where it is none.
+bool names_sparse_loss(const Config& config);
+// The class number whose rows it leaves out; none, where it has none or is no loss.
+std::optional<int64_t> ignored_class_of(const Config& config);
 
 // What the values of a loss are weighted by; each may be invalid.
 struct LossWeights {
-  ValueId samples{};  // (B)
+  ValueId samples{};  // as weight_type says
   ValueId mask{};     // bool, of the loss's rows
 };
+
+// What the weights of a sample are, that come as an array of shape `given`: one number (B), or one
+// for each of the loss's rows, in shapes that repeat along dimensions of 1. Throws kData.
+ValueType weight_type(const std::string& name, const ValueType& output,
+                      const std::vector<int64_t>& given);
 
 // The scalar loss of one output, in stage kLoss. `name` is the output's. Throws kModel.
 //
@@ -70,5 +80,7 @@ std::vector<std::string> loss_class_names();
 std::vector<std::string> loss_names();
 // "bce" → "BinaryCrossentropy"; the name itself where it is none of ours.
 std::string loss_class(const std::string& name);
+// "bce" → "binary_crossentropy", as far.
+std::string loss_name(const std::string& name);
 
 }  // namespace plimsoll::layers

@@ -79,10 +79,19 @@ const Row& accuracy_row(const Loss& loss, const ValueType& output) {
   return is_sparse(loss) ? kRows[2] : kRows[1];
 }
 
-const Row* find_row(const std::string& name) {
+// What older versions of Keras called some.
+std::string name_of_today(const std::string& name) {
+  if (name == "kullback_leibler_divergence") return "kl_divergence";
+  if (name == "cosine_proximity" || name == "CosineProximity") return "cosine_similarity";
+  return name;
+}
+
+const Row* find_row(const std::string& given) {
+  const std::string name = name_of_today(given);
   for (const Row& row : kRows) {
     const bool is_short = !row.short_name.empty() && lower(name) == row.short_name;
-    if (name == name_of(row) || name == row.class_name || is_short) return &row;
+    const bool is_long = name == name_of(row) || name == row.class_name;
+    if (is_short || is_long || name == snake_case(row.class_name)) return &row;
   }
   return nullptr;
 }
@@ -130,7 +139,9 @@ void read_curve(OptionReader& options, Metric& metric) {
 }
 
 // What a metric has besides its name.
-void read_own_options(OptionReader& options, const Row& row, Metric& metric) {
+void read_own_options(OptionReader& options, const Row& row, const ValueType& output,
+                      Metric& metric) {
+  const int last = output.shape.rank() - 1;
   constexpr double kNoBound = 1e30;
   if (row.op == "binary_accuracy") {
     metric.attributes.set("threshold", options.number("threshold", 0.5, -kNoBound, kNoBound));
@@ -147,8 +158,10 @@ void read_own_options(OptionReader& options, const Row& row, Metric& metric) {
   }
   if (row.op == "cosine_similarity") {
     metric.factor = -1;  // the loss is the negative of it
-    if (options.optional_number("axis", -1e9, 1e9).value_or(-1) != -1) {
-      options.refuse("axis", "-1", Config(std::string(row.class_name)), "Put the numbers last.");
+    const double axis = options.optional_number("axis", -1e9, 1e9).value_or(-1);
+    if (axis != -1 && axis != last) {
+      options.refuse("axis", "-1 or " + std::to_string(last), Config(static_cast<int64_t>(axis)),
+                     "Put the numbers last.");
     }
   }
   if (row.op == "confusion_histogram") read_curve(options, metric);
@@ -163,27 +176,77 @@ void add_to(GraphBuilder& builder, const std::string& name, ValueId value) {
   builder.write(find_state(builder.graph(), name), after);
 }
 
-// 1 for rows that count, 0 for others, of the rows' shape; a mask of fewer dimensions repeats.
-ValueId row_weights(GraphBuilder& builder, const std::string& prefix, ValueId rows, ValueId mask) {
-  const ValueType type = builder.type(rows);
-  const Shape shape = builder.type(mask).shape;
-  std::vector<int64_t> dims = ops::sample_dims(shape);
-  const std::vector<int64_t> wanted = ops::sample_dims(type.shape);
-  if (dims.size() > wanted.size() || !std::equal(dims.begin(), dims.end(), wanted.begin())) {
-    throw Error(ErrorKind::kModel,
-                prefix + ": expected a mask of the shape " + to_string(type.shape) +
-                    ", received " + to_string(shape) +
-                    ". End the mask before the output, by a Reshape.");
+std::vector<ValueId> with_weights(ValueId rows, ValueId weights) {
+  return weights.valid() ? std::vector<ValueId>{rows, weights} : std::vector<ValueId>{rows};
+}
+
+// Values of fewer dimensions, or of dimensions of 1, in the shape of the metric's rows.
+ValueId repeated(GraphBuilder& builder, const std::string& name, ValueId values,
+                 const Shape& shape) {
+  std::vector<int64_t> dims = ops::sample_dims(builder.type(values).shape);
+  const std::vector<int64_t> wanted = ops::sample_dims(shape);
+  if (dims == wanted) return values;
+  if (dims.size() < wanted.size()) {
+    dims.resize(wanted.size(), 1);
+    values = builder.call("reshape", name + "_rows", {values}, {{"shape", dims}});
   }
-  ValueId weights = builder.call("cast", prefix + "/mask", {mask},
-                                 {{"dtype", std::string(to_string(type.dtype))}});
-  if (dims.size() == wanted.size()) return weights;
-  dims.resize(wanted.size(), 1);
-  weights = builder.call("reshape", prefix + "/mask_rows", {weights}, {{"shape", dims}});
-  return builder.call("broadcast", prefix + "/row_weights", {weights}, {{"shape", wanted}});
+  return builder.call("broadcast", name, {values}, {{"shape", wanted}});
+}
+
+// 1 for rows that count, 0 for others, of the rows' shape; a mask of fewer dimensions repeats.
+ValueId counted_rows(GraphBuilder& builder, const std::string& prefix, const ValueType& rows,
+                     ValueId mask) {
+  const Shape shape = builder.type(mask).shape;
+  const std::vector<int64_t> dims = ops::sample_dims(shape);
+  const std::vector<int64_t> wanted = ops::sample_dims(rows.shape);
+  if (dims.size() > wanted.size() || !std::equal(dims.begin(), dims.end(), wanted.begin())) {
+    throw Error(ErrorKind::kModel, prefix + ": expected a mask of the shape " +
+                                       to_string(rows.shape) + ", received " + to_string(shape) +
+                                       ". End the mask before the output, by a Reshape.");
+  }
+  const ValueId counted = builder.call("cast", prefix + "/mask", {mask},
+                                       {{"dtype", std::string(to_string(rows.dtype))}});
+  return repeated(builder, prefix + "/row_weights", counted, rows.shape);
+}
+
+// What the rows count by: (B) where there is one weight a sample and no mask, else of the rows'
+// shape; invalid: all alike (losses.loss.apply_mask, metrics.reduce_to_samplewise_values).
+ValueId row_weights(GraphBuilder& builder, const std::string& prefix, ValueId rows,
+                    const LossWeights& given) {
+  const ValueType type = builder.type(rows);
+  if (!given.mask.valid()) {
+    const bool plain = !given.samples.valid() || builder.type(given.samples).shape.rank() == 1;
+    return plain ? given.samples
+                 : repeated(builder, prefix + "/weights", given.samples, type.shape);
+  }
+  const ValueId counted = counted_rows(builder, prefix, type, given.mask);
+  if (!given.samples.valid()) return counted;
+  const ValueId samples = repeated(builder, prefix + "/weights", given.samples, type.shape);
+  return builder.call("multiply", prefix + "/weighted_rows", {samples, counted});
 }
 
 }  // namespace
+
+std::string metric_title(const Config& config) {
+  const Spelling given = read_object(config, "metrics");
+  for (const auto& [key, value] : given.arguments) {
+    if (key == "name" && value.is_string() && value.as_string() != given.name) {
+      return value.as_string() + " (" + given.name + ")";
+    }
+  }
+  return given.name;
+}
+
+void check_weighted(const Metric& metric, const ValueType& output) {
+  const bool rows_alone = metric.counted.empty() || output.shape.rank() == 2;
+  if (metric.curve.empty() && rows_alone) return;
+  throw Error(ErrorKind::kModel,
+              "metric " + metric.name +
+                  ": expected one that sample weights are done for, received " +
+                  (metric.curve.empty() ? "an output of " + to_string(output.shape)
+                                        : std::string("an area under a curve")) +
+                  ". Give it among the metrics that are not weighted.");
+}
 
 std::string metric_state(std::string_view metric, std::string_view part) {
   return "metrics/" + std::string(metric) + "/" + std::string(part);
@@ -228,14 +291,14 @@ Metric read_metric(const Config& config, const Loss& loss, const ValueType& outp
       given.name == row.class_name ? std::string(name_of(row)) : given.name;
   metric.name = options.text("name", fallback);
   options.ignore("dtype");
-  read_own_options(options, row, metric);
+  read_own_options(options, row, output, metric);
   options.finish();
   check_labels(row, metric.name, loss);
   return metric;
 }
 
 void add_metric(GraphBuilder& builder, const Metric& metric, const std::string& name,
-                ValueId prediction, ValueId target, ValueId mask) {
+                ValueId prediction, ValueId target, const LossWeights& given) {
   builder.set_stage(graph::Stage::kMetric);
   const std::string prefix = "metrics/" + name;
   if (!metric.curve.empty()) {
@@ -254,7 +317,8 @@ void add_metric(GraphBuilder& builder, const Metric& metric, const std::string& 
       const ValueId rows =
           builder.call(metric.op, prefix + "/" + part + "_rows", {target, prediction}, attributes);
       add_to(builder, metric_state(name, part),
-             builder.call("batch_sum", prefix + "/" + part + "_sum", {rows}));
+             builder.call("batch_sum", prefix + "/" + part + "_sum",
+                          with_weights(rows, given.samples)));
     };
     count("total", "hits");
     count("count", metric.counted);
@@ -264,26 +328,25 @@ void add_metric(GraphBuilder& builder, const Metric& metric, const std::string& 
       metric.target_first
           ? builder.call(metric.op, prefix + "/rows", {target, prediction}, metric.attributes)
           : builder.call(metric.op, prefix + "/rows", {prediction, target}, metric.attributes);
-  const bool masked = mask.valid() && !metric.root;
-  const ValueId weights = masked ? row_weights(builder, prefix, rows, mask) : ValueId();
-  ValueId sum = masked ? builder.call("batch_sum", prefix + "/sum", {rows, weights})
-                       : builder.call("batch_sum", prefix + "/sum", {rows});
-  const auto per_sample = static_cast<double>(builder.type(rows).shape.elements_per_sample());
-  if (const double scale = metric.factor / per_sample; scale != 1) {
-    sum = builder.call("scale_shift", prefix + "/mean", {sum}, {{"scale", scale}, {"offset", 0.0}});
-  }
-  add_to(builder, metric_state(name, "total"), sum);
-  if (masked) {
-    ValueId count = builder.call("batch_sum", prefix + "/weight", {weights});
-    if (per_sample != 1) {
-      count = builder.call("scale_shift", prefix + "/mean_weight", {count},
-                           {{"scale", 1.0 / per_sample}, {"offset", 0.0}});
-    }
-    add_to(builder, metric_state(name, "count"), count);
+  const Shape& shape = builder.type(rows).shape;
+  const auto per_sample = static_cast<double>(shape.elements_per_sample());
+  const auto mean = [&](const std::string& what, ValueId sum, double scale) {
+    if (scale == 1) return sum;
+    return builder.call("scale_shift", prefix + what, {sum}, {{"scale", scale}, {"offset", 0.0}});
+  };
+  const LossWeights looked_at{given.samples, metric.root ? ValueId() : given.mask};
+  const ValueId weights = row_weights(builder, prefix, rows, looked_at);
+  const ValueId sum = builder.call("batch_sum", prefix + "/sum", with_weights(rows, weights));
+  add_to(builder, metric_state(name, "total"), mean("/mean", sum, metric.factor / per_sample));
+  if (!weights.valid()) {
+    add_to(builder, metric_state(name, "count"),
+           builder.call("batch_count", prefix + "/batch", {}, {{"elements_per_sample", 1}}));
     return;
   }
+  const ValueId weight = builder.call("batch_sum", prefix + "/weight_sum", {weights});
+  const bool one = builder.type(weights).shape.rank() == 1;
   add_to(builder, metric_state(name, "count"),
-         builder.call("batch_count", prefix + "/batch", {}, {{"elements_per_sample", 1}}));
+         mean("/mean_weight", weight, one ? 1 : 1 / per_sample));
 }
 
 void add_loss_tracker(GraphBuilder& builder, const std::string& name, ValueId loss) {

@@ -4,8 +4,8 @@
 //
 // "accuracy" means what Keras takes it for by the shapes of output and labels. A metric over an
 // epoch is total / count; who starts an epoch sets both to zero. Values per sample with further
-// dimensions count as their mean. Metrics are unweighted, as Keras's `metrics` are; places that the
-// output's mask hides do not count.
+// dimensions count as their mean. Keras's `metrics` are unweighted, its `weighted_metrics` are
+// weighted by sample weights; places that the output's mask hides do not count.
 
 #include "graph/builder.h"
 #include "layers/config.h"
@@ -45,11 +45,17 @@ std::string metric_class(const std::string& name);
 // State names: "metrics/<name>/total" and "metrics/<name>/count".
 std::string metric_state(std::string_view metric, std::string_view part);
 
+// What a message calls it: its own name, or its class.
+std::string metric_title(const Config& config);
+// Throws kModel where the metric cannot be weighted on such an output.
+void check_weighted(const Metric& metric, const ValueType& output);
+
 // Adds the metric's nodes and state writes, in stage kMetric. `name` is unique in the program.
-// `mask` says which rows of the prediction count, bool; invalid: all. As in Keras it is looked at
-// by the metrics that are a mean of a function (not by Precision, Recall, AUC, and the root).
+// Of the weights, samples are (B), or of the loss's rows up to dimensions of 1. As in Keras the
+// mask is looked at by the metrics that are a mean of a function (not by Precision, Recall, AUC,
+// and the root).
 void add_metric(graph::GraphBuilder& builder, const Metric& metric, const std::string& name,
-                graph::ValueId prediction, graph::ValueId target, graph::ValueId mask = {});
+                graph::ValueId prediction, graph::ValueId target, const LossWeights& weights = {});
 // A mean of a scalar, weighted by the batch size, as Keras tracks losses.
 void add_loss_tracker(graph::GraphBuilder& builder, const std::string& name, graph::ValueId loss);
 

@@ -34,6 +34,8 @@ constexpr std::array kUnary = {
     Unary{"HardTanh", "hard_tanh"},
     Unary{"LeakyRelu", "leaky_relu"},
     Unary{"LogSigmoid", "log_sigmoid"},
+    Unary{"Mish", "mish"},
+    Unary{"ReLU", "relu"},
     Unary{"Relu", "relu"},
     Unary{"Relu6", "relu6"},
     Unary{"Selu", "selu"},
@@ -43,9 +45,11 @@ constexpr std::array kUnary = {
     Unary{"Softplus", "softplus"},
     Unary{"Softsign", "softsign"},
     Unary{"SparsePlus", "sparse_plus"},
+    Unary{"SparseSigmoid", "sparse_sigmoid"},
     Unary{"Squareplus", "squareplus"},
     Unary{"Tanh", "tanh"},
     Unary{"TanhShrink", "tanh_shrink"},
+    Unary{"Threshold", "threshold"},
 };
 
 struct Named {
@@ -66,7 +70,7 @@ constexpr std::array kMath = {
     Named{"Sqrt", "sqrt"},
 };
 constexpr std::array kReductions = {
-    Named{"All", "all"}, Named{"Any", "any"},     Named{"Max", "maximum"},
+    Named{"All", "all"},   Named{"Any", "any"},     Named{"Max", "maximum"},
     Named{"Mean", "mean"}, Named{"Min", "minimum"}, Named{"Sum", "sum"},
 };
 constexpr std::array kCompare = {
@@ -83,10 +87,10 @@ constexpr std::array kLogical = {
     Named{"LogicalOr", "or"},
     Named{"LogicalXor", "xor"},
 };
-constexpr std::array<std::string_view, 20> kOthers = {
-    "Cast",     "Clip",       "Concatenate", "ConvertToTensor", "ExpandDims", "Flip",   "GetItem",
-    "Identity", "LogSoftmax", "Matmul",      "Negative",        "OnesLike",   "Power",  "Reshape",
-    "Softmax",  "Square",     "Squeeze",     "Stack",           "Transpose",  "Where"};
+constexpr std::array<std::string_view, 21> kOthers = {
+    "Cast",    "Clip",     "Concatenate", "ConvertToTensor", "ExpandDims", "Flip",      "GetItem",
+    "Glu",     "Identity", "LogSoftmax",  "Matmul",          "Negative",   "OnesLike",  "Power",
+    "Reshape", "Softmax",  "Square",      "Squeeze",         "Stack",      "Transpose", "Where"};
 constexpr std::string_view kZerosLike = "ZerosLike";
 // None of Keras's: a value, and the mask that a caller gave for it (formats/keras_tree_expand.cpp).
 constexpr std::string_view kWithMask = "WithMask";
@@ -131,8 +135,9 @@ class Operation final : public Layer {
       reader.refuse("operation", "an operator that Plimsoll trains", operation_,
                     "Build this part of the model with layers." + did_you_mean(operation_, known));
     }
-    for (const char* key : {"axis", "axes", "newshape", "keepdims", "dtype", "approximate",
-                            "negative_slope", "alpha", "threshold", "b", "x_min", "x_max"}) {
+    for (const char* key :
+         {"axis", "axes", "newshape", "keepdims", "dtype", "approximate", "negative_slope", "alpha",
+          "threshold", "b", "x_min", "x_max", "max_value", "default_value"}) {
       const Config given = reader.legacy(key);
       if (given.is_null()) continue;
       reader.complete(key, given);
@@ -201,7 +206,8 @@ class Operation final : public Layer {
                 std::string_view kind) const {
     const ValueId x = only(context, inputs);
     Attributes attributes{{"kind", std::string(kind)}};
-    for (const char* key : {"negative_slope", "alpha", "threshold", "b"}) {
+    for (const char* key :
+         {"negative_slope", "alpha", "threshold", "b", "max_value", "default_value"}) {
       if (option(key).is_number()) attributes.set(key, option(key).as_double());
     }
     if (option("approximate").is_bool())
@@ -295,9 +301,9 @@ class Operation final : public Layer {
       context.refuse("a condition and two values", std::to_string(arguments.size()) + " operands",
                      "");
     }
-    ValueId condition =
-        as_bool(context, as_value(context, operand(context, inputs, arguments[0], DType::kBool),
-                                  DType::kBool));
+    ValueId condition = as_bool(
+        context,
+        as_value(context, operand(context, inputs, arguments[0], DType::kBool), DType::kBool));
     std::array<ValueId, 2> values;
     for (size_t i = 0; i < 2; ++i) {
       const Operand one = operand(context, inputs, arguments[i + 1], DType::kFloat32);
@@ -331,9 +337,9 @@ class Operation final : public Layer {
     std::string dtype(to_string(type.dtype));
     if (option("dtype").is_string()) dtype = option("dtype").as_string();
     if (dtype != "bool" && !is_integer(parse_dtype(dtype))) dtype = "float32";
-    const ValueId one = context.emit(
-        "constant", {},
-        {{"shape", std::vector<int64_t>{}}, {"value", number}, {"dtype", "float32"}});
+    const ValueId one =
+        context.emit("constant", {},
+                     {{"shape", std::vector<int64_t>{}}, {"value", number}, {"dtype", "float32"}});
     const ValueId all = over_batch(context, one, type.shape);
     return dtype == "float32" ? all : context.emit("cast", {all}, {{"dtype", dtype}});
   }
@@ -408,6 +414,10 @@ class Operation final : public Layer {
     }
     if (operation_ == "Square") return context.emit("multiply", {x, x});
     if (operation_ == "Softmax" || operation_ == "LogSoftmax") return softmax(context, x);
+    if (operation_ == "Glu") {
+      const Config axis = option("axis").is_null() ? Config(-1) : option("axis");
+      return context.emit("glu", {x}, {{"axis", axis_of(context, axis, shape.rank())}});
+    }
     if (operation_ == "Flip") {
       return context.emit("reverse", {x},
                           {{"axis", axis_of(context, option("axis"), shape.rank())}});

@@ -20,11 +20,19 @@ namespace {
 using graph::GraphBuilder;
 using graph::Stage;
 
+// A metric under the name that logs have for it.
+struct NamedMetric {
+  std::string name;
+  Metric metric;
+  bool weighted = false;  // by sample weights
+};
+
 // What compile() says, resolved against one output of the model.
 struct OutputPlan {
   const ModelPort* port = nullptr;
   Loss loss{};
-  std::vector<std::pair<std::string, Metric>> metrics{};  // by unique name
+  double loss_weight = 1;
+  std::vector<NamedMetric> metrics{};
 };
 
 const Config* entry_for(const std::vector<Config>& entries, size_t output) {
@@ -51,11 +59,76 @@ std::string unique_metric_name(std::vector<std::string>& taken, const std::strin
   return name;
 }
 
-std::vector<OutputPlan> plan_outputs(const Model& model, const CompileOptions& compile) {
+// keras.src.trainers.compile_utils.CompileMetrics.result: a weighted metric that another has the
+// name of is called weighted_….
+std::string weighted_metric_name(std::vector<std::string>& taken, const std::string& port,
+                                 const std::string& name) {
+  const std::string prefix = port.empty() ? "" : port + "_";
+  const bool known = std::find(taken.begin(), taken.end(), prefix + name) != taken.end();
+  return unique_metric_name(taken, prefix + (known ? "weighted_" : "") + name);
+}
+
+// The metrics of all outputs, in Keras's order of names. What cannot be computed is refused, or
+// said in `left_out`.
+class MetricReader {
+ public:
+  MetricReader(const Model& model, const CompileOptions& compile,
+               std::vector<std::string>* left_out)
+      : several_(model.outputs().size() > 1),
+        compile_(compile),
+        left_out_(left_out),
+        outputs_(model.outputs()) {}
+
+  void read(std::vector<OutputPlan>& plans) {
+    for (const bool weighted : {false, true}) {
+      const auto& lists = weighted ? compile_.weighted_metrics : compile_.metrics;
+      for (OutputPlan& plan : plans) {
+        for (const Config& config : list_of(lists, *plan.port)) add(config, weighted, plan);
+      }
+    }
+  }
+
+ private:
+  std::vector<Config> list_of(const std::vector<std::vector<Config>>& lists,
+                              const ModelPort& port) const {
+    if (lists.empty()) return {};
+    if (lists.size() == 1) return lists[0];
+    return lists[static_cast<size_t>(&port - outputs_.data())];
+  }
+
+  void add(const Config& config, bool weighted, OutputPlan& plan) {
+    const std::string port = several_ ? plan.port->name : "";
+    try {
+      Metric metric = read_metric(config, plan.loss, plan.port->type);
+      if (weighted && compile_.sample_weights) check_weighted(metric, plan.port->type);
+      const std::string plain = port.empty() ? metric.name : port + "_" + metric.name;
+      const std::string name = weighted ? weighted_metric_name(names_, port, metric.name)
+                                        : unique_metric_name(names_, plain);
+      plan.metrics.push_back({name, std::move(metric), weighted});
+    } catch (const Error& error) {
+      if (!compile_.skips_metrics || error.kind() != ErrorKind::kModel) throw;
+      if (left_out_ == nullptr) return;
+      const std::string of = several_ ? " of " + plan.port->name : "";
+      left_out_->push_back("metric " + metric_title(config) + of +
+                           " is left out: " + error.message());
+    }
+  }
+
+  bool several_;
+  const CompileOptions& compile_;
+  std::vector<std::string>* left_out_;
+  const std::vector<ModelPort>& outputs_;
+  std::vector<std::string> names_ = {"loss"};
+};
+
+std::vector<OutputPlan> plan_outputs(const Model& model, const CompileOptions& compile,
+                                     std::vector<std::string>* left_out = nullptr) {
+  if (!compile.unread_loss.empty()) throw Error(ErrorKind::kModel, compile.unread_loss);
   check_count(model, compile.losses.size(), "loss");
+  check_count(model, compile.loss_weights.size(), "weight of losses");
   check_count(model, compile.metrics.size(), "list of metrics");
+  check_count(model, compile.weighted_metrics.size(), "list of weighted metrics");
   std::vector<OutputPlan> plans;
-  std::vector<std::string> names = {"loss"};
   for (size_t i = 0; i < model.outputs().size(); ++i) {
     const ModelPort& port = model.outputs()[i];
     const Config* loss = entry_for(compile.losses, i);
@@ -63,13 +136,8 @@ std::vector<OutputPlan> plan_outputs(const Model& model, const CompileOptions& c
     OutputPlan plan{.port = &port};
     with_context("while reading the loss of " + port.name,
                  [&] { plan.loss = read_loss(*loss, port.type); });
-    const bool shared = compile.metrics.size() == 1;
-    const std::vector<Config> metrics =
-        compile.metrics.empty() ? std::vector<Config>() : compile.metrics[shared ? 0 : i];
-    for (const Config& metric : metrics) {
-      Metric read = read_metric(metric, plan.loss, port.type);
-      const std::string wish = model.outputs().size() > 1 ? port.name + "_" + read.name : read.name;
-      plan.metrics.emplace_back(unique_metric_name(names, wish), std::move(read));
+    if (!compile.loss_weights.empty()) {
+      plan.loss_weight = compile.loss_weights[compile.loss_weights.size() == 1 ? 0 : i];
     }
     plans.push_back(std::move(plan));
   }
@@ -78,6 +146,7 @@ std::vector<OutputPlan> plan_outputs(const Model& model, const CompileOptions& c
                                         "] expected a loss, received none. Name one, such as "
                                         "--loss sparse_categorical_crossentropy.");
   }
+  MetricReader(model, compile, left_out).read(plans);
   return plans;
 }
 
@@ -88,6 +157,7 @@ class StepBuilder {
               int64_t batch_norm_group = 0)
       : model_(model),
         plans_(plans),
+        compile_(compile),
         sample_weights_(sample_weights),
         builder_(ops::registry()),
         expansion_(builder_, training, compile.precision, batch_norm_group) {}
@@ -119,7 +189,7 @@ class StepBuilder {
  private:
   ValueId feed(InputRole role, const std::string& name, const std::string& value_name,
                const ValueType& type, int64_t class_count = 0) {
-    inputs_.push_back({role, name, type.dtype, type.shape, class_count, {}});
+    inputs_.push_back({role, name, type.dtype, type.shape, class_count, {}, {}});
     return builder_.input(value_name, type);
   }
 
@@ -141,15 +211,18 @@ class StepBuilder {
           is_sparse(plan.loss) ? output.shape[output.shape.rank() - 1].count : 0;
       targets_.push_back(feed(InputRole::kTarget, plan.port->name, plan.port->name + "/target",
                               target_type(plan.loss, output), classes));
+      inputs_.back().ignored_class = plan.loss.ignored;
     }
-    for (const OutputPlan& plan : plans_) {
+    for (size_t i = 0; i < plans_.size(); ++i) {
       if (!sample_weights_) {
         weights_.push_back(ValueId());
         continue;
       }
-      weights_.push_back(feed(InputRole::kSampleWeight, plan.port->name,
-                              plan.port->name + "/sample_weight",
-                              {DType::kFloat32, Shape({Dim::batch()})}));
+      const ModelPort& port = *plans_[i].port;
+      const std::vector<int64_t> shape =
+          i < compile_.weight_shapes.size() ? compile_.weight_shapes[i] : std::vector<int64_t>();
+      weights_.push_back(feed(InputRole::kSampleWeight, port.name, port.name + "/sample_weight",
+                              weight_type(port.name, port.type, shape)));
     }
   }
 
@@ -160,7 +233,11 @@ class StepBuilder {
                                     value_of(plans_[i].port->tensor), targets_[i],
                                     {weights_[i], values_.mask(plans_[i].port->tensor)});
       losses_.push_back(loss);
-      total = total.valid() ? builder_.call("add", "loss/total", {total, loss}) : loss;
+      const ValueId part = weigh(loss, plans_[i]);
+      total = total.valid() ? builder_.call("add", "loss/total", {total, part}) : part;
+    }
+    for (const ValueId penalty : expansion_.activity_penalties()) {
+      total = builder_.call("add", "loss/penalized", {total, penalty});
     }
     for (const ModelWeight& weight : model_.all_weights()) {
       if (!weight.trainable || weight.weight.regularizer.is_null()) continue;
@@ -173,13 +250,20 @@ class StepBuilder {
     return total;
   }
 
+  ValueId weigh(ValueId loss, const OutputPlan& plan) {
+    if (plan.loss_weight == 1) return loss;
+    return builder_.call("scale_shift", plan.port->name + "/weighted_loss", {loss},
+                         {{"scale", plan.loss_weight}, {"offset", 0.0}});
+  }
+
   void add_metrics(ValueId loss) {
     add_loss_tracker(builder_, "loss", loss);
     for (size_t i = 0; i < plans_.size(); ++i) {
       const ValueId prediction = value_of(plans_[i].port->tensor);
-      for (const auto& [name, metric] : plans_[i].metrics) {
-        add_metric(builder_, metric, name, prediction, targets_[i],
-                   values_.mask(plans_[i].port->tensor));
+      for (const NamedMetric& named : plans_[i].metrics) {
+        add_metric(builder_, named.metric, named.name, prediction, targets_[i],
+                   {.samples = named.weighted ? weights_[i] : ValueId(),
+                    .mask = values_.mask(plans_[i].port->tensor)});
       }
       if (plans_.size() > 1) add_loss_tracker(builder_, plans_[i].port->name + "_loss", losses_[i]);
     }
@@ -216,6 +300,7 @@ class StepBuilder {
 
   const Model& model_;
   const std::vector<OutputPlan>& plans_;
+  const CompileOptions& compile_;
   bool sample_weights_;
   GraphBuilder builder_;
   Expansion expansion_;
@@ -235,8 +320,12 @@ std::vector<MetricState> metric_states(const std::vector<OutputPlan>& plans) {
         {name, metric_state(name, "total"), count, metric.root, metric.curve, metric.summation});
   };
   add("loss", {});
-  for (const OutputPlan& plan : plans) {
-    for (const auto& [name, metric] : plan.metrics) add(name, metric);
+  for (const bool weighted : {false, true}) {
+    for (const OutputPlan& plan : plans) {
+      for (const NamedMetric& named : plan.metrics) {
+        if (named.weighted == weighted) add(named.name, named.metric);
+      }
+    }
   }
   if (plans.size() > 1) {
     for (const OutputPlan& plan : plans) add(plan.port->name + "_loss", {});
@@ -307,6 +396,18 @@ BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
       {"initialize", initialize_graph(model, optimizer, constants, graph::states_of(built.set)),
        1});
   return built;
+}
+
+std::vector<std::string> left_out_metrics(const Model& model, const CompileOptions& compile) {
+  std::vector<std::string> left_out;
+  for (const char* key : {"metrics", "weighted_metrics"}) {
+    const Config* unread = compile.unread.find(key);
+    if (unread == nullptr) continue;
+    left_out.push_back(std::string(key) +
+                       " are left out: expected metrics for outputs of the model");
+  }
+  plan_outputs(model, compile, &left_out);
+  return left_out;
 }
 
 std::vector<std::string> optimizer_variables(const Model& model, const Config& optimizer) {

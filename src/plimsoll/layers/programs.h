@@ -28,11 +28,22 @@ namespace plimsoll::layers {
 
 // What compile() of Keras takes. Losses and metrics per model output (one entry serves all).
 struct CompileOptions {
-  Config optimizer{};            // {"class_name": "Adam", "config": {…}}
-  std::vector<Config> losses{};  // {"class_name": "BinaryCrossentropy", "config": {…}}
+  Config optimizer{};  // {"class_name": "Adam", "config": {…}}
+  // {"class_name": "BinaryCrossentropy", "config": {…}}; null: the output has none.
+  std::vector<Config> losses{};
+  std::vector<double> loss_weights{};  // factors of the losses, per output; empty: none
   std::vector<std::vector<Config>> metrics{};
+  std::vector<std::vector<Config>> weighted_metrics{};  // by sample weights, where there are any
+  // Metrics that cannot be computed are left out (left_out_metrics names them), not refused.
+  bool skips_metrics = false;
+  // Keys of Keras's record that nothing here stands for, to be written as they were read; and why
+  // a step cannot be trained by such a record (empty: it can).
+  Config unread{};
+  std::string unread_loss{};
   bool sample_weights = false;  // programs get one more input per output
-  bool accumulates = false;     // train programs add gradients up, and there is a program "apply"
+  // Of one sample's weights, per output that has a loss; none: one number.
+  std::vector<std::vector<int64_t>> weight_shapes{};
+  bool accumulates = false;  // train programs add gradients up, and there is a program "apply"
   Precision precision = Precision::kOfLayers;
   // Samples whose statistics BatchNormalization takes in training; 0: the whole batch's
   // (batch_norm_groups.h).
@@ -45,6 +56,11 @@ struct CompileOptions {
 Config parse_optimizer(std::string_view text);
 Config parse_loss(std::string_view text);
 Config parse_metric(std::string_view text);
+
+// Others in place of a file's: one loss for all outputs, one list of metrics for each.
+void replace_losses(CompileOptions& compile, std::vector<Config> losses);
+// Each must be one that can be computed.
+void replace_metrics(CompileOptions& compile, std::vector<Config> metrics);
 
 // Which programs, at which batch sizes; 0: not asked for.
 struct BatchSizes {
@@ -65,7 +81,8 @@ struct ProgramInput {
   Shape shape;  // with the batch
   // Sparse labels: valid values are [0, class_count); 0: no bound.
   int64_t class_count = 0;
-  std::vector<IndexBound> bounds{};  // of features that name rows of tables
+  std::vector<IndexBound> bounds{};        // of features that name rows of tables
+  std::optional<int64_t> ignored_class{};  // a label that is valid beside them
   friend bool operator==(const ProgramInput&, const ProgramInput&) = default;
 };
 
@@ -97,6 +114,9 @@ int64_t batch_norm_group(const CompileOptions& compile, const BatchSizes& batche
 // call site; the run's seed comes with each step.
 BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
                              const BatchSizes& batches);
+
+// One sentence for each metric that programs of this model leave out: its name, and why.
+std::vector<std::string> left_out_metrics(const Model& model, const CompileOptions& compile);
 
 // The optimizer's variables in the order of Keras's `optimizer.variables`, as state names.
 std::vector<std::string> optimizer_variables(const Model& model, const Config& optimizer);

@@ -25,8 +25,8 @@ std::string read_cell_activation(ConfigReader& reader, std::string_view key,
   }
   const std::vector<std::string> known = ops::activation_names();
   if (std::ranges::find(known, name) == known.end()) {
-    reader.refuse(key, "an activation that works element by element", name,
-                  "Choose tanh, sigmoid or another one of those.");
+    reader.refuse(key, "an activation that works element by element",
+                  name.empty() ? "a layer" : name, "Choose tanh, sigmoid or another one of those.");
   }
   reader.complete(key, name);
   return name;
@@ -73,8 +73,6 @@ RecurrentLayer::RecurrentLayer(ConfigReader& reader, CellKind kind) : Layer(read
   kernel_regularizer_ = read_regularizer(reader, "kernel_regularizer");
   recurrent_regularizer_ = read_regularizer(reader, "recurrent_regularizer");
   bias_regularizer_ = read_regularizer(reader, "bias_regularizer");
-  reader.refuse_unless_empty("activity_regularizer",
-                             "Regularize the kernel instead (kernel_regularizer).");
   for (const char* key : {"kernel_constraint", "recurrent_constraint", "bias_constraint"}) {
     reader.refuse_unless_empty(key, "Regularize the kernel instead (kernel_regularizer).");
   }

@@ -61,6 +61,47 @@ Config read_regularizer(ConfigReader& reader, std::string_view key) {
   }
 }
 
+Config read_activity_regularizer(ConfigReader& reader) {
+  constexpr std::string_view kKey = "activity_regularizer";
+  const Config given = reader.legacy(kKey);
+  if (given.is_null()) return given;
+  try {
+    Config complete = complete_regularizer(given);
+    reader.complete(kKey, complete);
+    return complete;
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kModel, reader.where(kKey) + error.message());
+  }
+}
+
+// |x| is made of two halves, so that its slope at zero is zero, as TensorFlow's is.
+ValueId add_activity_penalty(graph::GraphBuilder& builder, const Config& regularizer,
+                             ValueId output, const std::string& name) {
+  const Config& config = regularizer.at("config");
+  const double l1 = factor(config, "l1", 0.0);
+  const double l2 = factor(config, "l2", 0.0);
+  const auto scaled = [&](const std::string& part, ValueId value, double scale) {
+    return builder.call("scale_shift", name + part, {value}, {{"scale", scale}, {"offset", 0.0}});
+  };
+  ValueId penalty;
+  if (l1 != 0) {
+    const graph::Attributes relu{{"kind", "relu"}};
+    const ValueId above = builder.call("activation", name + "/above", {output}, relu);
+    const ValueId below =
+        builder.call("activation", name + "/below", {scaled("/negative", output, -1.0)}, relu);
+    const ValueId sizes = builder.call("add", name + "/sizes", {above, below});
+    penalty = scaled("/l1", builder.call("batch_sum", name + "/sum_sizes", {sizes}), l1);
+  }
+  if (l2 != 0) {
+    const ValueId squares = builder.call("multiply", name + "/squares", {output, output});
+    const ValueId part =
+        scaled("/l2", builder.call("batch_sum", name + "/sum_squares", {squares}), l2);
+    penalty = penalty.valid() ? builder.call("add", name + "/penalty", {penalty, part}) : part;
+  }
+  if (!penalty.valid()) return penalty;
+  return builder.call("divide_by_count", name + "/share", {penalty}, {{"elements_per_sample", 1}});
+}
+
 ValueId add_penalty(graph::GraphBuilder& builder, const Config& regularizer, ValueId weight,
                     const std::string& name) {
   const Config& config = regularizer.at("config");

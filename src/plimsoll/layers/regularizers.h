@@ -1,6 +1,8 @@
 #pragma once
 
-// Keras's L1, L2 and L1L2 penalties of a weight: factors times Σ|w| and Σw².
+// Keras's L1, L2 and L1L2 penalties: factors times Σ|w| and Σw² of a weight, and the same of a
+// layer's output, divided by the samples of the batch. The latter are reductions over the batch, so
+// that slices of it give the same sum.
 
 #include "graph/builder.h"
 #include "layers/config.h"
@@ -18,5 +20,12 @@ Config read_regularizer(ConfigReader& reader, std::string_view key);
 // weight's.
 graph::ValueId add_penalty(graph::GraphBuilder& builder, const Config& regularizer,
                            graph::ValueId weight, const std::string& name);
+
+// Of a layer's outputs; printed only where there is one, as Keras does.
+Config read_activity_regularizer(ConfigReader& reader);
+// Appends the penalty of a layer's output (B, …) in float32; invalid where it is zero by its
+// factors.
+graph::ValueId add_activity_penalty(graph::GraphBuilder& builder, const Config& regularizer,
+                                    graph::ValueId output, const std::string& name);
 
 }  // namespace plimsoll::layers

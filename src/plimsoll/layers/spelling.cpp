@@ -1,5 +1,6 @@
 #include "layers/spelling.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/error.h"
@@ -108,6 +109,18 @@ class SpellingParser {
   std::string_view what_;
 };
 
+// A function in a wrapper is called what it is called by itself: {"class_name":
+// "MeanMetricWrapper", "config": {"name": "accuracy", "fn": "binary_accuracy"}}.
+void unwrap_function(Spelling& spelling) {
+  if (!spelling.name.ends_with("Wrapper")) return;
+  const auto fn = std::ranges::find(spelling.arguments, "fn", &Config::Object::value_type::first);
+  if (fn == spelling.arguments.end()) return;
+  const Config* inner = fn->second.is_object() ? fn->second.find("config") : &fn->second;
+  if (inner == nullptr || !inner->is_string()) return;
+  spelling.name = inner->as_string();
+  spelling.arguments.erase(fn);
+}
+
 }  // namespace
 
 Spelling parse_spelling(std::string_view text, std::string_view what) {
@@ -131,6 +144,7 @@ Spelling read_object(const Config& config, std::string_view what) {
     result.arguments = arguments->as_object();
   }
   if (result.name.starts_with("Custom>")) result.name.erase(0, 7);  // Keras 2.11 to 2.15
+  unwrap_function(result);
   return result;
 }
 

@@ -20,7 +20,7 @@ struct Spelling {
 Spelling parse_spelling(std::string_view text, std::string_view what);
 
 // What Keras's files hold in place of an optimizer, a loss or a metric: a name, an object with
-// class_name and config, or the description of a function. Throws kModel.
+// class_name and config, or the description of a function, alone or in a wrapper. Throws kModel.
 Spelling read_object(const Config& config, std::string_view what);
 
 // {"class_name": …, "config": {…}}

@@ -1,8 +1,8 @@
 // TimeDistributed: a layer, or a model, on each step of a sequence.
 //
 // Steps are as good as samples to a layer that looks at each sample alone: all of them are one
-// batch. In training, a layer that takes statistics of the batch takes those of each step, and moves
-// its averages once a step, in order, as Keras does by calling it step by step: so do we.
+// batch. In training, a layer that takes statistics of the batch takes those of each step, and
+// moves its averages once a step, in order, as Keras does by calling it step by step: so do we.
 
 #include "layers/all_layers.h"
 #include "layers/inner_model.h"
@@ -28,6 +28,10 @@ class TimeDistributed final : public Layer {
     }
     layer_ = make_inner_layer(name->as_string(), *config);
     if (layer_->input_type()) reader.refuse("layer", "a layer that computes", name->as_string());
+    if (layer_->penalizes_activity()) {
+      reader.refuse("layer", "a layer without activity_regularizer", name->as_string(),
+                    "Put an ActivityRegularization after this one.");
+    }
   }
 
   std::vector<Weight> weights(std::span<const ValueType> inputs) const override {
@@ -104,8 +108,7 @@ class TimeDistributed final : public Layer {
   }
 
   static ValueId take_step(LayerContext& context, ValueId x, int64_t step) {
-    const ValueId part =
-        context.emit("slice", {x}, {{"axis", 1}, {"begin", step}, {"count", 1}});
+    const ValueId part = context.emit("slice", {x}, {{"axis", 1}, {"begin", step}, {"count", 1}});
     std::vector<int64_t> dims = ops::sample_dims(context.type(part).shape);
     dims.erase(dims.begin());
     return context.emit("reshape", {part}, {{"shape", dims}});

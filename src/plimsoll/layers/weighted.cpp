@@ -22,8 +22,6 @@ KernelOptions read_kernel_options(ConfigReader& reader, const std::vector<std::s
   for_each("_regularizer", [&](WeightOptions& weight, const std::string& key) {
     weight.regularizer = read_regularizer(reader, key);
   });
-  reader.refuse_unless_empty("activity_regularizer",
-                             "Regularize the kernel instead (kernel_regularizer).");
   for_each("_constraint", [&](WeightOptions& weight, const std::string& key) {
     weight.constraint = read_constraint(reader, key);
   });

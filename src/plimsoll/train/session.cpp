@@ -238,6 +238,7 @@ data::BatchSource Session::bind(data::Dataset& dataset,
     binding.dtype = input.dtype;
     binding.row_elements = input.shape.elements_per_sample();
     binding.class_count = input.class_count;
+    binding.ignored_class = input.ignored_class;
     if (input.role == layers::InputRole::kTarget) {
       const std::vector<int64_t> shape = input.shape.at(1);
       binding.target_shape.emplace(shape.begin() + 1, shape.end());

@@ -84,14 +84,31 @@ TEST_F(ViewsTest, WeightsOfClasses) {
   }
   dataset.targets = {numbers()};
   expect_error(ErrorKind::kData, "one class number a sample",
-               [&] { weight_classes(dataset, "1:2"); });
+               [&] { weight_classes(dataset, "1:2", true); });
+}
+
+TEST_F(ViewsTest, WeightsOfRowsOfClassesAreThoseOfTheLargest) {
+  Dataset dataset;
+  dataset.features = {numbers()};
+  dataset.targets = {numbers()};  // rows of two, the second larger
+  weight_classes(dataset, "1:3");
+  EXPECT_EQ(all(*dataset.weights[0]), std::vector<float>(10, 3.0f));
+  weight_classes(dataset, "balanced");
+  EXPECT_EQ(all(*dataset.weights[0]), std::vector<float>(10, 3.0f));
+  dataset.weights = {constant_rows(0.5, 10, {2, 3})};  // one a step, say
+  weight_classes(dataset, "1:4");
+  EXPECT_EQ(dataset.weights[0]->row_shape(), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(all(*dataset.weights[0], 6), std::vector<float>(60, 2.0f));
 }
 
 TEST_F(ViewsTest, UnitWeights) {
   Dataset dataset;
   dataset.features = {numbers()};
-  add_unit_weights(dataset);
-  EXPECT_EQ(all(*dataset.weights[0]), std::vector<float>(10, 1.0f));
+  Dataset like;
+  like.weights = {constant_rows(2, 3, {4})};
+  add_unit_weights(dataset, like);
+  EXPECT_EQ(all(*dataset.weights[0], 4), std::vector<float>(40, 1.0f));
+  EXPECT_EQ(weight_shapes(dataset), (std::vector<std::vector<int64_t>>{{4}}));
 }
 
 }  // namespace

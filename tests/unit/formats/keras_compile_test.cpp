@@ -3,14 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "formats/json_text.h"
-#include "unit/base/expect_error.h"
 #include "unit/formats/fixtures.h"
 
 namespace plimsoll::formats {
 namespace {
 
 using layers::CompileOptions;
-using test::expect_error;
 
 std::optional<CompileOptions> read(const std::string& json, const Model& model) {
   return read_compile(parse_json(json, "x"), model, "m.keras");
@@ -70,23 +68,42 @@ TEST(KerasCompile, DropsWhatOnlyKeras2Wrote) {
   EXPECT_NE(decaying->optimizer.at("config").find("decay"), nullptr);
 }
 
-TEST(KerasCompile, RefusesWhatCannotBeKept) {
+TEST(KerasCompile, ReadsWeightsOfLossesAndWeightedMetrics) {
   const Model model = small_functional();
-  const auto refused = [&](const std::string& json, const std::string& part) {
-    SCOPED_TRACE(json);
-    expect_error(ErrorKind::kModel, part, [&] { read(json, model); });
+  const auto weights = [&](const std::string& json) {
+    return read(R"({"loss": "mse", "loss_weights": )" + json + "}", model)->loss_weights;
   };
-  refused(R"({"loss": "mse", "loss_weights": [1.0, 0.5]})", "[loss_weights] expected none");
-  refused(R"({"loss": "mse", "loss_weights": {"p": 2}})", "[loss_weights]");
-  refused(R"({"loss": "mse", "weighted_metrics": ["mae"]})", "[weighted_metrics] expected none");
-  refused(R"({"loss": {"p": "mse"}})", "none for q");
-  refused(R"({"loss": {"p": "mse", "pp": "mse"}})", "names of outputs, received \"pp\"");
-  refused(R"({"loss": ["mse"]})", "one entry for each of 2 outputs");
-  refused(R"({"loss": 3})", "names, a list or a dictionary");
-  refused(R"({"loss": ["mse", 3]})", "a name or a serialized object");
-  refused(R"({"metrics": [[3], []]})", "a name or a serialized object");
-  EXPECT_TRUE(
-      read(R"({"loss": "mse", "loss_weights": [1, 1.0], "weighted_metrics": [[], []]})", model));
+  EXPECT_EQ(weights("[1.0, 0.5]"), (std::vector<double>{1.0, 0.5}));
+  EXPECT_EQ(weights(R"({"q": 2})"), (std::vector<double>{1.0, 2.0}));
+  EXPECT_EQ(weights("[1, 1.0]"), std::vector<double>{});
+  EXPECT_EQ(weights("null"), std::vector<double>{});
+  const auto weighted = read(R"({"loss": "mse", "weighted_metrics": [["mae"], []]})", model);
+  EXPECT_EQ(weighted->weighted_metrics, (std::vector<std::vector<Config>>{{Config("mae")}, {}}));
+  const auto partial = read(R"({"loss": {"p": "mse"}})", model);
+  EXPECT_EQ(partial->losses, (std::vector<Config>{Config("mse"), Config()}));
+}
+
+TEST(KerasCompile, KeepsWhatItCannotRead) {
+  const Model model = small_functional();
+  const auto kept = [&](const std::string& json, const std::string& reason) {
+    SCOPED_TRACE(json);
+    const Config given = parse_json(json, "x");
+    const std::optional<CompileOptions> compile = read(json, model);
+    ASSERT_TRUE(compile);
+    EXPECT_NE(compile->unread_loss.find(reason), std::string::npos) << compile->unread_loss;
+    const Config written = write_compile(*compile, model);
+    for (const auto& [key, value] : given.as_object()) EXPECT_EQ(written.at(key), value);
+  };
+  kept(R"({"loss": {"p": "mse", "pp": "mse"}})", "names of outputs, received \"pp\"");
+  kept(R"({"loss": ["mse"]})", "one entry for each of 2 outputs");
+  kept(R"({"loss": 3})", "names, a list or a dictionary");
+  kept(R"({"loss": ["mse", 3]})", "a name or a serialized object");
+  kept(R"({"loss": ["mse", "mae"], "loss_weights": {"r": 2}})", "[loss_weights] expected names");
+  kept(R"({"loss": ["mse", "mae"], "metrics": [[3], []], "jit_compile": "auto"})", "");
+  kept(R"({"loss": ["mse", {"class_name": "Mine", "config": {"a": 1}}],
+      "optimizer": {"class_name": "Yours", "config": {"b": 2}},
+      "metrics": [["mae"], [{"class_name": "Theirs", "config": {}}]]})",
+       "");
 }
 
 TEST(KerasCompile, WritesWhatItReads) {

@@ -227,6 +227,25 @@ TEST(LossTest, TargetsAreLabelsOrOfTheOutputsShape) {
   EXPECT_EQ(labels.dtype, DType::kInt32);
 }
 
+TEST(LossTest, NamesThatAreReadAlike) {
+  const std::string name = "kl_divergence";
+  for (const char* given :
+       {"kl_divergence", "KLDivergence", "kld", "KLD", "Kld", "kullback_leibler_divergence"}) {
+    EXPECT_EQ(read_loss(given, output_of(3)).op, name) << given;
+  }
+  const Config wrapped = Object{{"class_name", "LossFunctionWrapper"},
+                                {"config", Object{{"fn", "mse"}, {"name", "mine"}}}};
+  EXPECT_EQ(read_loss(wrapped, output_of(3)).kind, LossKind::kMeanSquaredError);
+  EXPECT_EQ(read_loss(wrapped, output_of(3)).name, "mine");
+  EXPECT_TRUE(names_sparse_loss("sparse_categorical_crossentropy"));
+  EXPECT_TRUE(names_sparse_loss(Object{{"class_name", "SparseCategoricalCrossentropy"}}));
+  EXPECT_TRUE(names_sparse_loss(
+      Object{{"class_name", "function"}, {"config", "sparse_categorical_crossentropy"}}));
+  EXPECT_FALSE(names_sparse_loss("categorical_crossentropy"));
+  EXPECT_FALSE(names_sparse_loss("sparse"));
+  EXPECT_FALSE(names_sparse_loss(Config()));
+}
+
 TEST(LossTest, Refusals) {
   const auto usage = [](std::string_view text) {
     return error_of([&] { parse_loss(text); }, ErrorKind::kConfig);
@@ -236,13 +255,30 @@ TEST(LossTest, Refusals) {
   EXPECT_NE(usage("mse(from_logits=true)").find("mean_squared_error, from_logits: expected no"),
             std::string::npos);
   EXPECT_NE(usage("mse(reduction=none)").find("a step needs one loss"), std::string::npos);
-  EXPECT_NE(usage("sparse_categorical_crossentropy(ignore_class=255)").find("weight of zero"),
+  EXPECT_NE(usage("sparse_categorical_crossentropy(ignore_class=void)").find("expected a number"),
             std::string::npos);
+  const Config third = parse_loss("categorical_crossentropy(axis=2)");
+  EXPECT_EQ(error_of([&] { read_loss(third, output_of(3)); }),
+            "categorical_crossentropy, axis: expected -1 or 1, the last of (B, 3), received 2. Put "
+            "the classes last.");
   EXPECT_EQ(error_of([] { read_loss("sparse_categorical_crossentropy", output_of(1)); }),
             "loss sparse_categorical_crossentropy: expected an output of two or more classes, "
             "received (B, 1). Use binary_crossentropy.");
   EXPECT_NE(error_of([] { read_loss("ce", output_of(3)); }).find("what labels are"),
             std::string::npos);
+}
+
+TEST(MetricTest, FunctionsInWrappers) {
+  const auto wrapped = [](const Config& function) {
+    return Config(Object{{"class_name", "MeanMetricWrapper"},
+                         {"config", Object{{"name", "accuracy"}, {"fn", function}}}});
+  };
+  const Metric metric = read_metric(wrapped("binary_accuracy"), Loss(), output_of(1));
+  EXPECT_EQ(metric.op, "binary_accuracy");
+  EXPECT_EQ(metric.name, "accuracy");
+  const Config object = Object{{"class_name", "function"}, {"config", "mean_absolute_error"}};
+  EXPECT_EQ(read_metric(wrapped(object), Loss(), output_of(1)).op, "mean_absolute_error");
+  EXPECT_EQ(read_metric("log_cosh_error", Loss(), output_of(1)).op, "log_cosh");
 }
 
 TEST(MetricTest, AccuracyIsWhatKerasTakesItFor) {

@@ -132,8 +132,10 @@ ValueType output_type() { return {DType::kFloat32, Shape({Dim::batch(), Dim::con
 
 std::string layers_text() {
   std::string text =
-      "## Layers\n\nAn option without a default must be given. All layers take `name`, `trainable` "
-      "and `dtype` (float32).\n`data_format=\"channels_first\"` is computed channels last; a value "
+      "## Layers\n\nAn option without a default must be given. All layers take `name`, "
+      "`trainable`, "
+      "`dtype` (float32)\nand `activity_regularizer`.\n`data_format=\"channels_first\"` is "
+      "computed channels last; a value "
       "is turned once where such layers\nbegin, and again where they end.\n\n| layer | options "
       "|\n|---|---|\n";
   for (const std::string& name : layer_class_names()) text += describe_row(name);
@@ -159,8 +161,10 @@ std::string losses_text() {
 
 std::string metrics_text() {
   std::string text =
-      "\n## Metrics\n\n`accuracy` is the one that fits output and loss. Over an epoch, all are "
-      "unweighted.\n\n| metric | options |\n|---|---|\n";
+      "\n## Metrics\n\n`accuracy` is the one that fits output and loss. Over an epoch, `metrics` "
+      "are "
+      "unweighted;\n`weighted_metrics` are weighted by sample weights.\n\n| metric | options "
+      "|\n|---|---|\n";
   for (const std::string& name : metric_class_names()) {
     const Loss loss = read_loss(metric_is_sparse(name) ? "sparse_categorical_crossentropy" : "mse",
                                 output_type());
