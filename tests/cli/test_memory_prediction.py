@@ -98,6 +98,82 @@ def test_writing_a_model_with_a_large_constant(plimsoll: Path, tmp_path: Path) -
     )  # fmt: skip
 
 
+def write_sequential(path: Path, layers: list[tuple[str, dict[str, object]]]) -> Path:
+    """A Sequential model's JSON, as Keras writes it, without Keras."""
+    config = [{"module": "keras.layers", "class_name": name, "config": {"name": f"l{i}", **options}}
+              for i, (name, options) in enumerate(layers)]  # fmt: skip
+    model = {
+        "module": "keras",
+        "class_name": "Sequential",
+        "config": {"name": "m", "layers": config},
+    }
+    path.write_text(json.dumps(model))
+    return path
+
+
+def conv1d(filters: int, size: int, dilation: int = 1) -> tuple[str, dict[str, object]]:
+    return "Conv1D", {"filters": filters, "kernel_size": [size], "dilation_rate": [dilation],
+                      "padding": "causal"}  # fmt: skip
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+@pytest.mark.parametrize("backend", ["", "reference"])
+def test_upsampling_to_a_long_axis(
+    plimsoll: Path, tmp_path: Path, interpolation: str, backend: str
+) -> None:
+    """Kernels keep nothing for each position of their output."""
+    sampling = ("UpSampling2D", {"size": [1, 500], "interpolation": interpolation})
+    if interpolation == "nearest":
+        sampling = ("UpSampling1D", {"size": 500})
+    two_dimensional = interpolation == "bilinear"
+    shape = [None, 1, 1000, 1] if two_dimensional else [None, 1000, 1]
+    pooling = "GlobalAveragePooling2D" if two_dimensional else "GlobalAveragePooling1D"
+    layers = [
+        ("InputLayer", {"batch_shape": shape}),
+        sampling,
+        (pooling, {}),
+        ("Dense", {"units": 1}),
+    ]
+    model = write_sequential(tmp_path / "model.json", layers)
+    np.save(tmp_path / "x.npy", np.ones((4, *shape[1:]), "float32"))
+    np.save(tmp_path / "y.npy", np.zeros((4, 1), "float32"))
+    run_fit(
+        plimsoll, model, "--data", tmp_path / "x.npy", "--labels", tmp_path / "y.npy", "--batch", "2",
+        "--loss", "mse", "--steps", "2", "--threads", "1", *(["--backend", backend] if backend else []),
+    )  # fmt: skip
+
+
+def test_a_long_row_of_ids(plimsoll: Path, tmp_path: Path) -> None:
+    """What is known of the numbers that name rows of a table is no list of them."""
+    layers = [
+        ("InputLayer", {"batch_shape": [None, 1_500_000], "dtype": "int32"}),
+        ("Embedding", {"input_dim": 50, "output_dim": 2}),
+        ("GlobalAveragePooling1D", {}), ("Dense", {"units": 1}),
+    ]  # fmt: skip
+    model = write_sequential(tmp_path / "model.json", layers)
+    np.save(tmp_path / "x.npy", np.full((2, 1_500_000), 7, "uint8"))
+    np.save(tmp_path / "y.npy", np.zeros((2, 1), "float32"))
+    run_fit(
+        plimsoll, model, "--data", tmp_path / "x.npy", "--labels", tmp_path / "y.npy", "--batch", "2",
+        "--loss", "mse", "--steps", "2", "--threads", "1",
+    )  # fmt: skip
+
+
+def test_dilated_convolutions_over_a_long_axis(plimsoll: Path, tmp_path: Path) -> None:
+    """What the vendor's fallback for them takes beside its primitives is counted."""
+    layers = [
+        ("InputLayer", {"batch_shape": [None, 60_000, 1]}), *[conv1d(4, 3, 2**i) for i in range(8)],
+        ("GlobalAveragePooling1D", {}), ("Dense", {"units": 1}),
+    ]  # fmt: skip
+    model = write_sequential(tmp_path / "model.json", layers)
+    np.save(tmp_path / "x.npy", np.ones((4, 60_000, 1), "float32"))
+    np.save(tmp_path / "y.npy", np.zeros((4, 1), "float32"))
+    run_fit(
+        plimsoll, model, "--data", tmp_path / "x.npy", "--labels", tmp_path / "y.npy", "--batch", "2",
+        "--loss", "mse", "--steps", "2", "--threads", "1",
+    )  # fmt: skip
+
+
 def test_planning_stays_within_the_limit(plimsoll: Path, tmp_path: Path) -> None:
     """The search for a plan takes more than the arena of a deep and narrow network."""
     import keras
