@@ -10,15 +10,16 @@ import pytest
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 
 
-def run_fit(plimsoll: Path, *options: str | Path) -> dict[str, int]:
-    """A run's report, held against what was predicted."""
+def run_fit(plimsoll: Path, *options: str | Path, whole_scratch: bool = True) -> dict[str, int]:
+    """A run's report, held against what was predicted; scratch may be touched in part alone."""
     command = [plimsoll, "fit", *options, "--optimizer", "adam", "--json"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)
     predicted, measured = run["predicted_process_bytes"], run["measured_process_bytes"]
     assert measured <= predicted <= measured * 1.02 + 4 * 2**20, (predicted, measured)
-    assert run["measured_arena_bytes"] == run["planned_arena_bytes"]
+    assert run["measured_arena_bytes"] <= run["planned_arena_bytes"]
+    assert run["measured_arena_bytes"] == run["planned_arena_bytes"] or not whole_scratch
     return run
 
 
@@ -170,7 +171,7 @@ def test_dilated_convolutions_over_a_long_axis(plimsoll: Path, tmp_path: Path) -
     np.save(tmp_path / "y.npy", np.zeros((4, 1), "float32"))
     run_fit(
         plimsoll, model, "--data", tmp_path / "x.npy", "--labels", tmp_path / "y.npy", "--batch", "2",
-        "--loss", "mse", "--steps", "2", "--threads", "1",
+        "--loss", "mse", "--steps", "2", "--threads", "1", whole_scratch=False,
     )  # fmt: skip
 
 

@@ -63,6 +63,9 @@ struct Argument {
   dnnl::memory::desc description;
 };
 
+// At the end of the key of a primitive that multiplies matrices (Compiled::multiplies_matrices).
+inline constexpr std::string_view kByProducts = " by products";
+
 // A primitive description and, once somebody wants to run it, the primitive in its place.
 struct Compiled {
   dnnl::primitive_desc_base description;  // empty once it is not needed: some weigh half a MiB
@@ -76,6 +79,9 @@ struct Compiled {
   void forget_description();
   // Generates code. Throws kBackend.
   void compile();
+  // Whether it lays its operands out for products of matrices: for those the library generates code
+  // of its own once a process, and takes buffers while they run.
+  bool multiplies_matrices() const { return implementation.find("gemm") != std::string::npos; }
 
  private:
   std::function<dnnl::primitive_desc_base()> describe_;
