@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/accounted.h"
 #include "base/error.h"
 #include "exec/build_tables.h"
 
@@ -156,8 +157,10 @@ KernelTable TableBuilder::make_kernel(const plan::Call& call, const std::vector<
     kernel.strides.push_back(std::move(strides));
   }
   kernel.kernel = with_context(
-      "while making the kernel of " + node.name + " (" + std::string(node.op->name()) + ")",
-      [&] { return context_.backend.make_kernel(request); });
+      "while making the kernel of " + node.name + " (" + std::string(node.op->name()) + ")", [&] {
+        const AccountedScope scope(MemoryPart::kKernels);
+        return context_.backend.make_kernel(request);
+      });
   for (size_t o = 0; o < kernel.dims.size(); ++o) {
     (o < inputs ? kernel.inputs : kernel.outputs)
         .push_back({nullptr, kernel.dims[o], kernel.strides[o]});

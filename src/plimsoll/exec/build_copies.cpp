@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/accounted.h"
 #include "base/error.h"
 #include "exec/build_tables.h"
 #include "graph/state_rows.h"
@@ -148,6 +149,7 @@ void TableBuilder::make_encoders(CopyTable& table) const {
   }
   for (int64_t rows : counts) {
     KernelTable encoder;
+    const AccountedScope scope(MemoryPart::kKernels);
     encoder.kernel = context_.backend.make_encoder(
         {plan_.instances[table.target.instance.index()].form, type, rows});
     std::vector<int64_t> dims = type.shape.at(plan_.batch);

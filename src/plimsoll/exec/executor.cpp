@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "backend/cpu/threads.h"
+#include "base/accounted.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "exec/arena.h"
@@ -30,6 +31,7 @@ class Executor::Impl {
   Impl(const graph::ProgramSet& programs, const plan::Plan& plan, backend::Backend& backend,
        const ExecutorOptions& options)
       : plan_(plan), backend_(backend), arena_(plan.arena_bytes) {
+    const AccountedScope scope(MemoryPart::kStructures);
     PLIMSOLL_CHECK(programs.programs.size() == plan.programs.size(), "a plan of other programs");
     for (size_t p = 0; p < programs.programs.size(); ++p) {
       const TableContext context{programs.programs[p], plan, plan.programs[p], backend};
@@ -130,6 +132,7 @@ class Executor::Impl {
   }
 
   void open_spill(const ExecutorOptions& options) {
+    const AccountedScope scope(MemoryPart::kSpill);
     if (options.spill_directory.empty()) {
       throw Error(ErrorKind::kConfig,
                   "executor: the plan moves " + to_string(plan_.spill_bytes) +

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/accounted.h"
 #include "base/process_memory.h"
 #include "exec/spill_queue.h"
 
@@ -16,6 +17,9 @@ constexpr Bytes kBytesPerNode{2048};
 // A number of a constant that the model file holds: in the text of file and graph, in the layers'
 // configuration, which all copies share, in the kernel, and in what is read or written of it.
 constexpr Bytes kBytesPerLiteral{112};
+// Of a curve that a metric integrates: the counts as they are read, sums of them, and what is put
+// aside while validation counts in the same states.
+constexpr Bytes kBytesPerThreshold{32};
 constexpr Bytes kStructuresBase = 512_KiB;
 // The search for a plan, beside what stays of it: scores, a plan that is being built and placed.
 // Where normalization over the batch cuts loops into phases, the choices in them too
@@ -45,6 +49,19 @@ Bytes structure_bytes(const graph::ProgramSet& programs, Bytes per_literal) {
   return total;
 }
 
+Bytes curve_bytes(const graph::ProgramSet& programs) {
+  Bytes most;
+  for (const graph::Program& program : programs.programs) {
+    Bytes total;
+    for (const graph::Node& node : program.graph.nodes) {
+      if (node.op->name() != "confusion_histogram") continue;
+      total += kBytesPerThreshold * node.attributes.get_int("thresholds");
+    }
+    most = max(most, total);
+  }
+  return most;
+}
+
 Bytes search_bytes(const graph::ProgramSet& programs) {
   int64_t nodes = 0;
   bool phases = false;
@@ -67,11 +84,11 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   const backend::ResidentBytes resident = backend.resident_bytes(programs);
   overhead.engine = resident.engine;
   overhead.kernels = resident.kernels;
-  overhead.structures = structure_bytes(programs, kBytesPerLiteral);
+  overhead.structures = structure_bytes(programs, kBytesPerLiteral) + curve_bytes(programs);
   overhead.data = data;
-  const Bytes searching =
-      resident.engine + structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs);
-  overhead.start_up = max(resident.start_up, searching) + min(data, kTouchedByOpening);
+  overhead.search = structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs);
+  overhead.start_up =
+      max(resident.start_up, resident.engine + overhead.search) + min(data, kTouchedByOpening);
   return overhead;
 }
 
@@ -130,6 +147,21 @@ std::vector<report::MemoryPart> memory_parts(const ProcessOverhead& overhead, By
     parts.push_back({"more while starting", overhead.start_up - steady});
   }
   return parts;
+}
+
+std::vector<report::MemoryPart> accounted_parts(const ProcessOverhead& overhead, Bytes arena) {
+  const std::pair<MemoryPart, Bytes> parts[] = {{MemoryPart::kEngine, overhead.engine},
+                                                {MemoryPart::kKernels, overhead.kernels},
+                                                {MemoryPart::kStructures, overhead.structures},
+                                                {MemoryPart::kSearch, overhead.search},
+                                                {MemoryPart::kData, overhead.data},
+                                                {MemoryPart::kAhead, overhead.ahead},
+                                                {MemoryPart::kSpill, overhead.spill},
+                                                {MemoryPart::kFiles, overhead.structures},
+                                                {MemoryPart::kArena, round_up(arena, page_size())}};
+  std::vector<report::MemoryPart> named;
+  for (const auto& [part, bytes] : parts) named.push_back({std::string(to_string(part)), bytes});
+  return named;
 }
 
 }  // namespace plimsoll::train

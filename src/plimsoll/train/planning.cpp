@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/accounted.h"
 #include "base/cgroup.h"
 #include "base/error.h"
 #include "base/process_memory.h"
@@ -250,6 +251,7 @@ Question prepare(const Lowering& lowering, const PlanRequest& request, int block
   if (block_set > 0) {
     const Bytes searched = kFirstSearch + kFurtherSearch * (block_set - 1);
     answer.overhead.structures += searched;
+    answer.overhead.search += searched;
     answer.overhead.start_up += searched;
   }
   plan::PlanOptions& options = question.options;
@@ -399,6 +401,7 @@ ProcessOverhead fill_chosen(const SetAnswer& chosen, bool fits, const PlanReques
   if (fits) overhead.ahead = left_for_reading_ahead(request, summary.predicted_process);
   summary.predicted_process = process_bytes(overhead, summary.planned_arena);
   summary.parts = memory_parts(overhead, state, summary.planned_arena);
+  summary.accounted = accounted_parts(overhead, summary.planned_arena);
   return overhead;
 }
 
@@ -625,11 +628,13 @@ Bytes guard_without_limit() {
 
 Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,
               const layers::BatchSizes& batches, const PlanRequest& request, int block_set) {
+  const AccountedScope scope(MemoryPart::kSearch);
   return Lowering(model, compile, batches, request).lower(block_set);
 }
 
 PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& compile,
                     const layers::BatchSizes& batches, const PlanRequest& asked) {
+  const AccountedScope scope(MemoryPart::kSearch);
   PlanRequest request = asked;
   request.times = find_times(model, compile, batches, asked);
   if (!request.saved_plan.empty()) return run_saved_plan(model, compile, batches, request);

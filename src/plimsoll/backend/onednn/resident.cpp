@@ -40,6 +40,23 @@ constexpr Bytes kProductsOfThread = 512_KiB;
 // Objects of a node's own kernels at block and tail.
 constexpr Bytes kNodeBytes(2 << 10);
 
+// Where the elements of a convolution's packed weight lie (packed_layout.h): a number for each
+// filter, and one for each element of a filter. What usual ones take is part of kRows.
+constexpr Bytes kOffsetsInRows = 64_KiB;
+constexpr int64_t kMoversOfNode = 2;  // at block and tail
+Bytes offset_bytes(const graph::Graph& graph, graph::NodeId id) {
+  const graph::Node& node = graph.node(id);
+  const std::string_view op = node.op->name();
+  const bool gradient = op == "conv2d_grad_kernel";
+  if (!gradient && op != "pack") return {};
+  const graph::ValueId weight = gradient ? node.outputs[0] : node.inputs[0];
+  const Shape& shape = graph.value(weight).type.shape;
+  if (shape.rank() == 0) return {};
+  const int64_t filters = shape[shape.rank() - 1].at(1);
+  const Bytes offsets(int64_t{sizeof(int64_t)} * (shape.element_count(1) / filters + filters));
+  return max(offsets - kOffsetsInRows, Bytes()) * kMoversOfNode;
+}
+
 Bytes primitive_bytes(std::string_view key, bool unrolled) {
   for (const Row& row : kRows) {
     if (!key.starts_with(row.prefix)) continue;
@@ -54,6 +71,7 @@ ResidentBytes estimate_resident_bytes(const KernelLibrary& library,
                                       const graph::ProgramSet& programs, int threads) {
   std::set<std::string> keys;
   int64_t nodes = 0;
+  Bytes kernels;
   for (const graph::Program& program : programs.programs) {
     const std::shared_ptr<const void> remembered = library.blocks().remember(program.graph);
     for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
@@ -61,9 +79,10 @@ ResidentBytes estimate_resident_bytes(const KernelLibrary& library,
           library.primitive_keys(program.graph, graph::NodeId(n), program.batch);
       nodes += std::max<int64_t>(std::ssize(own), 1);
       keys.insert(own.begin(), own.end());
+      kernels += offset_bytes(program.graph, graph::NodeId(n));
     }
   }
-  Bytes kernels = kNodeBytes * nodes;
+  kernels += kNodeBytes * nodes;
   const bool unrolled = library.isa() != cpu::Isa::kAvx512;
   for (const std::string& key : keys) kernels += primitive_bytes(key, unrolled);
   const auto by_products = [](const std::string& key) { return key.ends_with(kByProducts); };

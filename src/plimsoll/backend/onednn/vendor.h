@@ -18,6 +18,7 @@
 #include <dnnl.hpp>
 
 #include "backend/cpu/threads.h"
+#include "base/accounted.h"
 #include "base/bytes.h"
 
 namespace plimsoll::backend::onednn {
@@ -43,6 +44,7 @@ class OneThread {
 // Runs a vendor call with denormals kept (alphas of post-ops may be denormal).
 template <typename Body>
 decltype(auto) guarded(std::string_view what, Body&& body) {
+  const AccountedScope scope(MemoryPart::kKernels);
   try {
     const OneThread one;
     const cpu::KeepDenormals keep;
