@@ -141,11 +141,11 @@ void TableBuilder::make_encoders(CopyTable& table) const {
     const CutTerm& first = table.rows[0];
     const LoopId loop = first.source < 0 ? LoopId() : LoopId(first.source);
     const int64_t extent = first.source < 0 ? first.extent : plan_.loops[loop.index()].extent;
-    for (const plan::RowRange& window : windows_of(loop, extent)) {
+    for_each_window(loop, extent, [&](plan::RowRange window) {
       const int64_t rows =
           first.source < 0 ? window.size() : plan::rows_of(first.use, window, first.extent).size();
       if (std::ranges::find(counts, rows) == counts.end()) counts.push_back(rows);
-    }
+    });
   }
   for (int64_t rows : counts) {
     KernelTable encoder;
