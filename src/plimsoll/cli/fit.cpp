@@ -124,6 +124,7 @@ train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, Log
                               EpochLogs& logs, const std::unique_ptr<train::Session>& session) {
   train::FitOptions options;
   options.epochs = command.epochs;
+  options.keep_epochs = false;  // a run may have millions
   if (command.steps > 0) options.steps = command.steps;
   options.shuffle = data::parse_shuffle(command.shuffle);
   options.progress = command.model.json ? nullptr : stderr;

@@ -52,6 +52,9 @@ std::vector<report::MemoryPart> accounted_parts(const ProcessOverhead& overhead,
 ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
                                  Bytes data);
 
+// What asking for the block sets before this one leaves in heap and library pages.
+void add_searches_before(int block_set, ProcessOverhead& overhead);
+
 // Of a spill file beside its buffer: threads, and the tables of transfers of state.
 Bytes spill_tables(const graph::ProgramSet& programs);
 

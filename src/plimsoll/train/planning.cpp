@@ -35,9 +35,6 @@ namespace {
 
 // Halving 2^30 rows leaves nothing above 1.
 constexpr int kMostBlockSets = 31;
-// What asking for the block sets before it leaves in heap and library pages: measured.
-constexpr Bytes kFirstSearch = 1_MiB + 512_KiB;
-constexpr Bytes kFurtherSearch = 512_KiB;
 // Of the effort goes into each set of smaller blocks, and into each batch size that is tried.
 constexpr int64_t kSmallerSetShare = 4;
 constexpr int64_t kBatchShare = 3;
@@ -248,12 +245,7 @@ Question prepare(const Lowering& lowering, const PlanRequest& request, int block
     question.remembered.push_back(graph::remember(answer.catalog(), program.graph));
   }
   answer.overhead = overhead_of(answer.lowered, request);
-  if (block_set > 0) {
-    const Bytes searched = kFirstSearch + kFurtherSearch * (block_set - 1);
-    answer.overhead.structures += searched;
-    answer.overhead.search += searched;
-    answer.overhead.start_up += searched;
-  }
+  add_searches_before(block_set, answer.overhead);
   plan::PlanOptions& options = question.options;
   options.max_steps = block_set > 0 ? request.plan_steps / kSmallerSetShare : request.plan_steps;
   options.max_slowdown = request.max_slowdown;

@@ -493,6 +493,7 @@ void Session::end_epoch(Loop& loop, const FitOptions& options, double start) {
   // A stopped epoch is no result of its own: a resumed run ends it.
   if (options.on_epoch && !stopped) options.on_epoch(result);
   if (options.ends && !stopped && whole) loop.ended = options.ends(result);
+  if (!options.keep_epochs) loop.history.epochs.clear();
   loop.history.epochs.push_back(std::move(result));
   if (stopped || !whole) return;
   loop.history.position = {loop.history.steps, loop.history.position.epoch + 1, 0};

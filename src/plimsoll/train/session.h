@@ -79,6 +79,7 @@ struct FitOptions {
   std::function<void(const EpochResult&)> on_epoch;
   // Called behind every whole epoch, before on_position; true: training ends here. May be empty.
   std::function<bool(const EpochResult&)> ends;
+  bool keep_epochs = true;  // in History; false: the last one alone, however many there are
   // Where a resumed run goes on.
   Position start;
   // Called behind every step, and behind every epoch with its validation (`epoch_ended`).
