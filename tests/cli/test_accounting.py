@@ -145,6 +145,31 @@ def test_fit(plimsoll: Path, account: Path, models: Path, tmp_path: Path, name: 
     run.check_bounds()
 
 
+@pytest.mark.parametrize("form", ["npz", "csv", "h5"])
+def test_forms_of_data(
+    plimsoll: Path, account: Path, models: Path, tmp_path: Path, form: str
+) -> None:
+    import h5py
+
+    x, y = (np.load(models / f"dense-{part}.npy") for part in "xy")
+    x, y = np.tile(x, (40, 1)), np.tile(y, 40)
+    data = tmp_path / f"data.{form}"
+    if form == "npz":
+        np.savez_compressed(data, x=x, y=y)
+    elif form == "csv":
+        np.savetxt(data, np.column_stack([x, y]), "%g", ",")
+    else:
+        with h5py.File(data, "w") as file:
+            file.create_dataset("x", data=x, chunks=(200, 300), compression="gzip")
+            file.create_dataset("y", data=y)
+    run = Accounted(account, tmp_path, [
+        plimsoll, "fit", models / "dense.keras", "--data", data, "--batch", 32, "--json",
+    ])  # fmt: skip
+    assert run.done.returncode == 0, run.done.stderr
+    run.check_scopes()
+    run.check_bounds()
+
+
 def test_a_limit_below_the_free_plan(
     plimsoll: Path, account: Path, models: Path, tmp_path: Path
 ) -> None:
