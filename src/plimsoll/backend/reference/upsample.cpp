@@ -1,6 +1,7 @@
 // Images made larger, and the sums that lead back.
 
 #include <algorithm>
+#include <array>
 
 #include "backend/reference/image_loops.h"
 #include "backend/reference/loops.h"
@@ -22,6 +23,8 @@ class Sources {
  public:
   Sources(int64_t input, int64_t size, bool bilinear)
       : input_(input), size_(size), bilinear_(bilinear) {}
+
+  int64_t count() const { return input_ * size_; }
 
   // Calls body(position, source) for each of them, in order.
   template <typename Body>
@@ -49,11 +52,24 @@ class Sources {
 };
 
 // Calls body(sample, row, column, source of the row, source of the column) for each large pixel.
+// Columns of usual images are worked out once a call, on the stack.
 template <typename Body>
 void for_each_large(int64_t samples, const Sources& rows, const Sources& columns, Body body) {
+  constexpr size_t kUsual = 1024;
+  std::array<Source, kUsual> known;
+  const auto width = static_cast<size_t>(columns.count());
+  const bool usual = width <= kUsual;
+  if (usual) {
+    columns.for_each(
+        [&](int64_t j, const Source& column) { known[static_cast<size_t>(j)] = column; });
+  }
   for (int64_t n = 0; n < samples; ++n) {
     rows.for_each([&](int64_t i, const Source& row) {
-      columns.for_each([&](int64_t j, const Source& column) { body(n, i, j, row, column); });
+      if (usual) {
+        for (size_t j = 0; j < width; ++j) body(n, i, static_cast<int64_t>(j), row, known[j]);
+      } else {
+        columns.for_each([&](int64_t j, const Source& column) { body(n, i, j, row, column); });
+      }
     });
   }
 }
