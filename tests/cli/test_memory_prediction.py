@@ -10,14 +10,16 @@ import pytest
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 
 
-def run_fit(plimsoll: Path, *options: str | Path, whole_scratch: bool = True) -> dict[str, int]:
+def run_fit(
+    plimsoll: Path, *options: str | Path, whole_scratch: bool = True, slack: int = 4 * 2**20
+) -> dict[str, int]:
     """A run's report, held against what was predicted; scratch may be touched in part alone."""
     command = [plimsoll, "fit", *options, "--optimizer", "adam", "--json"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)
     predicted, measured = run["predicted_process_bytes"], run["measured_process_bytes"]
-    assert measured <= predicted <= measured * 1.02 + 4 * 2**20, (predicted, measured)
+    assert measured <= predicted <= measured * 1.02 + slack, (predicted, measured)
     assert run["measured_arena_bytes"] <= run["planned_arena_bytes"]
     assert run["measured_arena_bytes"] == run["planned_arena_bytes"] or not whole_scratch
     return run
@@ -142,6 +144,8 @@ def test_upsampling_to_a_long_axis(
         plimsoll, model, "--data", tmp_path / "x.npy", "--labels", tmp_path / "y.npy",
         "--batch", "2", "--loss", "mse", "--steps", "2", "--threads", "1",
         *(["--backend", backend] if backend else []),
+        # How much of the vendor's library a fault maps counts for more in a small run without it.
+        slack=(6 if backend else 4) * 2**20,
     )  # fmt: skip
 
 
