@@ -11,14 +11,14 @@ import pytest
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 
 
-def run_fit(plimsoll: Path, *options: str | Path) -> dict[str, int]:
+def run_fit(plimsoll: Path, *options: str | Path, slack: int = 4 * 2**20) -> dict[str, int]:
     """A run's report, held against what was predicted."""
     command = [plimsoll, "fit", *options, "--optimizer", "adam", "--json"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)
     predicted, measured = run["predicted_process_bytes"], run["measured_process_bytes"]
-    assert measured <= predicted <= measured * 1.02 + 4 * 2**20, (predicted, measured)
+    assert measured <= predicted <= measured * 1.02 + slack, (predicted, measured)
     # Every page of a value is touched; scratch may be in part.
     assert run["arena_values_bytes"] <= run["measured_arena_bytes"] <= run["planned_arena_bytes"]
     return run
@@ -102,6 +102,106 @@ def test_writing_a_model_with_a_large_constant(plimsoll: Path, tmp_path: Path) -
         "--labels", tmp_path / "y.npy", "--batch", "2", "--loss", "mean_squared_error",
         "--steps", "3", "--output", tmp_path / "out.keras",
     )  # fmt: skip
+
+
+def write_sequential(path: Path, layers: list[tuple[str, dict[str, object]]]) -> Path:
+    """A Sequential model's JSON, as Keras writes it, without Keras."""
+    config = [{"module": "keras.layers", "class_name": name, "config": {"name": f"l{i}", **options}}
+              for i, (name, options) in enumerate(layers)]  # fmt: skip
+    model = {
+        "module": "keras",
+        "class_name": "Sequential",
+        "config": {"name": "m", "layers": config},
+    }
+    path.write_text(json.dumps(model))
+    return path
+
+
+def conv1d(filters: int, size: int, dilation: int = 1) -> tuple[str, dict[str, object]]:
+    return "Conv1D", {"filters": filters, "kernel_size": [size], "dilation_rate": [dilation],
+                      "padding": "causal"}  # fmt: skip
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+@pytest.mark.parametrize("backend", ["", "reference"])
+def test_upsampling_to_a_long_axis(
+    plimsoll: Path, tmp_path: Path, interpolation: str, backend: str
+) -> None:
+    """Kernels keep nothing for each position of their output."""
+    sampling = ("UpSampling2D", {"size": [1, 500], "interpolation": interpolation})
+    if interpolation == "nearest":
+        sampling = ("UpSampling1D", {"size": 500})
+    two_dimensional = interpolation == "bilinear"
+    shape = [None, 1, 1000, 1] if two_dimensional else [None, 1000, 1]
+    pooling = "GlobalAveragePooling2D" if two_dimensional else "GlobalAveragePooling1D"
+    layers = [
+        ("InputLayer", {"batch_shape": shape}),
+        sampling,
+        (pooling, {}),
+        ("Dense", {"units": 1}),
+    ]
+    model = write_sequential(tmp_path / "model.json", layers)
+    np.save(tmp_path / "x.npy", np.ones((4, *shape[1:]), "float32"))
+    np.save(tmp_path / "y.npy", np.zeros((4, 1), "float32"))
+    run_fit(
+        plimsoll, model, "--data", tmp_path / "x.npy", "--labels", tmp_path / "y.npy",
+        "--batch", "2", "--loss", "mse", "--steps", "2", "--threads", "1",
+        *(["--backend", backend] if backend else []),
+        # How much of the vendor's library a fault maps counts for more in a small run without it.
+        slack=(6 if backend else 4) * 2**20,
+    )  # fmt: skip
+
+
+def test_a_long_row_of_ids(plimsoll: Path, tmp_path: Path) -> None:
+    """What is known of the numbers that name rows of a table is no list of them."""
+    layers = [
+        ("InputLayer", {"batch_shape": [None, 1_500_000], "dtype": "int32"}),
+        ("Embedding", {"input_dim": 50, "output_dim": 2}),
+        ("GlobalAveragePooling1D", {}), ("Dense", {"units": 1}),
+    ]  # fmt: skip
+    model = write_sequential(tmp_path / "model.json", layers)
+    np.save(tmp_path / "x.npy", np.full((2, 1_500_000), 7, "uint8"))
+    np.save(tmp_path / "y.npy", np.zeros((2, 1), "float32"))
+    run_fit(
+        plimsoll, model, "--data", tmp_path / "x.npy", "--labels", tmp_path / "y.npy",
+        "--batch", "2", "--loss", "mse", "--steps", "2", "--threads", "1",
+    )  # fmt: skip
+
+
+def test_dilated_convolutions_over_a_long_axis(plimsoll: Path, tmp_path: Path) -> None:
+    """What the vendor's fallback for them takes beside its primitives is counted."""
+    layers = [
+        ("InputLayer", {"batch_shape": [None, 60_000, 1]}), *[conv1d(4, 3, 2**i) for i in range(8)],
+        ("GlobalAveragePooling1D", {}), ("Dense", {"units": 1}),
+    ]  # fmt: skip
+    model = write_sequential(tmp_path / "model.json", layers)
+    np.save(tmp_path / "x.npy", np.ones((4, 60_000, 1), "float32"))
+    np.save(tmp_path / "y.npy", np.zeros((4, 1), "float32"))
+    run_fit(
+        plimsoll, model, "--data", tmp_path / "x.npy", "--labels", tmp_path / "y.npy",
+        "--batch", "2", "--loss", "mse", "--steps", "2", "--threads", "1",
+    )  # fmt: skip
+
+
+def test_long_names(plimsoll: Path, tmp_path: Path) -> None:
+    """A layer's name stands in its values, nodes and states, in graphs and plans."""
+    name = "a_block_of_a_block_of_" * 50
+    layers = [("InputLayer", {"batch_shape": [None, 8]})]
+    layers += [("Dense", {"units": 8, "name": f"{name}{i}"}) for i in range(40)]
+    model = write_sequential(tmp_path / "model.json", layers)
+    np.save(tmp_path / "x.npy", np.ones((4, 8), "float32"))
+    np.save(tmp_path / "y.npy", np.zeros((4, 8), "float32"))
+    command = [
+        plimsoll, "fit", model, "--data", tmp_path / "x.npy", "--labels", tmp_path / "y.npy",
+        "--batch", "2", "--loss", "mse", "--optimizer", "adam", "--steps", "2", "--json",
+        "--checkpoint", tmp_path / "checkpoints",
+    ]  # fmt: skip
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout)
+    predicted, measured = run["predicted_process_bytes"], run["measured_process_bytes"]
+    # The search for a plan of so many layers is not known as well as all the rest.
+    assert measured <= predicted <= measured * 1.2 + 4 * 2**20, (predicted, measured)
 
 
 def test_planning_stays_within_the_limit(plimsoll: Path, tmp_path: Path) -> None:

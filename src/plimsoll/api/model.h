@@ -82,6 +82,7 @@ struct MemoryUse {
   Bytes predicted_process{};
   Bytes measured_process{};  // the highest so far, of everything that this process did
   std::optional<Bytes> limit{};
+  bool passed_limit = false;  // the process took more than its limit: a fault of Plimsoll
 };
 
 struct History {

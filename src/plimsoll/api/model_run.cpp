@@ -66,8 +66,8 @@ PlanAnswer to_answer(const report::PlanSummary& summary) {
 }
 
 MemoryUse to_memory(const train::MemoryReport& report) {
-  return {report.planned_arena, report.measured_arena, report.predicted_process,
-          report.measured_process, report.limit};
+  return {report.planned_arena,    report.measured_arena, report.predicted_process,
+          report.measured_process, report.limit,          report.passed_limit};
 }
 
 EpochReport to_epoch(const train::EpochResult& result) {

@@ -126,8 +126,8 @@ int64_t Trainer::updates() const { return impl_->gradients().updates(); }
 
 MemoryUse Trainer::memory() {
   const train::MemoryReport report = impl_->session().memory();
-  return {report.planned_arena, report.measured_arena, report.predicted_process,
-          report.measured_process, report.limit};
+  return {report.planned_arena,    report.measured_arena, report.predicted_process,
+          report.measured_process, report.limit,          report.passed_limit};
 }
 
 void Trainer::save_checkpoint(const std::string& folder, int keep) {

@@ -5,6 +5,7 @@
 #include "backend/null/null.h"
 #include "backend/onednn/onednn.h"
 #include "backend/reference/reference.h"
+#include "base/accounted.h"
 #include "base/error.h"
 #include "base/suggest.h"
 
@@ -32,6 +33,7 @@ void check(const KernelSetOptions& options) {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(std::string_view name, const KernelSetOptions& options) {
+  const AccountedScope scope(MemoryPart::kEngine);
   check(options);
   if (name == "reference") return make_reference_backend(options);
   if (name == "null") return make_null_backend(options);

@@ -101,6 +101,38 @@ void take_row_block(std::span<const int64_t> begin, NodeProblem& problem) {
   }
 }
 
+namespace {
+
+// Where blocks of so many rows miss nothing: from row `begin` to row `last`, all are alike.
+struct Inside {
+  int64_t begin = 0;
+  int64_t last = -1;
+
+  // The block behind the one at `at`, or the last one inside where that is one of them: a long axis
+  // has very many.
+  int64_t after(int64_t at, int64_t block) const {
+    const int64_t next = at + block;
+    if (at < begin || next > last) return next;
+    return next + (last - next) / block * block;
+  }
+};
+
+Inside find_inside(const graph::Axis& axis, int64_t rows) {
+  Inside inside{0, axis.extent.count - rows};
+  for (const auto* uses : {&axis.inputs, &axis.outputs}) {
+    for (const AxisUse& use : *uses) {
+      if (use.stride == 0) continue;
+      inside.begin = std::max(inside.begin, (use.before + use.stride - 1) / use.stride);
+      const int64_t beyond =
+          std::max<int64_t>(0, (use.after + use.before + use.stride - 1) / use.stride);
+      inside.last = std::min(inside.last, axis.extent.count - rows - beyond);
+    }
+  }
+  return inside;
+}
+
+}  // namespace
+
 std::vector<std::vector<int64_t>> find_row_positions(std::span<const graph::Axis> axes,
                                                      std::span<const int64_t> block,
                                                      std::span<const int64_t> extents) {
@@ -125,12 +157,15 @@ std::vector<std::vector<int64_t>> find_row_positions(std::span<const graph::Axis
     found.push_back(positions.front());
     found.back()[a] = begin;
   };
-  for (int64_t begin = 0; begin < whole; begin += block[a]) {
+  const Inside inside = find_inside(axis, extents[a]);
+  for (int64_t begin = 0; begin < whole; begin = inside.after(begin, block[a])) {
     if (std::min(block[a], whole - begin) == extents[a]) add(begin);
   }
   if (!found.empty()) return found;
   // Not the node's own block: wherever one of this length may stand.
-  for (int64_t begin = 0; begin + extents[a] <= whole; begin += extents[a]) add(begin);
+  for (int64_t begin = 0; begin + extents[a] <= whole; begin = inside.after(begin, extents[a])) {
+    add(begin);
+  }
   add(whole - extents[a]);
   return found;
 }

@@ -8,7 +8,8 @@ namespace {
 thread_local MemoryPart current = MemoryPart::kNone;
 
 constexpr std::array<std::string_view, kMemoryParts> kNames = {
-    "none", "engine", "kernels", "structures", "search", "data", "ahead", "spill", "files"};
+    "none", "engine", "kernels", "structures", "search",
+    "data", "ahead",  "spill",   "files",      "arena"};
 
 }  // namespace
 

@@ -26,8 +26,9 @@ enum class MemoryPart : uint8_t {
   kAhead,       // what they read ahead into
   kSpill,       // the spill file's buffers
   kFiles,       // model files, checkpoints and logs that are read or written
+  kArena,       // the arena itself: the plan's
 };
-inline constexpr int kMemoryParts = 9;
+inline constexpr int kMemoryParts = 10;
 
 // "kernels"
 std::string_view to_string(MemoryPart part);
@@ -49,4 +50,4 @@ class AccountedScope {
 }  // namespace plimsoll
 
 // For an allocator that is put in between from outside: the number of current_memory_part().
-extern "C" int plimsoll_current_memory_part() noexcept;
+extern "C" __attribute__((visibility("default"))) int plimsoll_current_memory_part() noexcept;

@@ -1,7 +1,10 @@
 #include "base/hash.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+
+#include "base/hash_stream.h"
 
 namespace plimsoll {
 namespace {
@@ -49,19 +52,45 @@ uint64_t finish_tail(uint64_t hash, std::span<const std::byte> tail) {
 }  // namespace
 
 uint64_t hash_bytes(std::span<const std::byte> bytes, uint64_t seed) {
-  const auto length = static_cast<uint64_t>(bytes.size());
-  if (bytes.size() < 32) return finish_tail(seed + kPrime5 + length, bytes);
-  std::array<uint64_t, 4> lanes = {seed + kPrime1 + kPrime2, seed + kPrime2, seed, seed - kPrime1};
-  std::span<const std::byte> rest = bytes;
-  for (; rest.size() >= 32; rest = rest.subspan(32)) {
-    for (size_t i = 0; i < lanes.size(); ++i) {
-      lanes[i] = round_lane(lanes[i], read_little(rest.data() + 8 * i, 8));
-    }
+  HashStream stream(seed);
+  stream.add({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return stream.value();
+}
+
+HashStream::HashStream(uint64_t seed)
+    : seed_(seed), lanes_{seed + kPrime1 + kPrime2, seed + kPrime2, seed, seed - kPrime1} {}
+
+void HashStream::take(const std::byte* bytes) {
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    lanes_[i] = round_lane(lanes_[i], read_little(bytes + 8 * i, 8));
   }
-  uint64_t hash = std::rotl(lanes[0], 1) + std::rotl(lanes[1], 7) + std::rotl(lanes[2], 12) +
-                  std::rotl(lanes[3], 18);
-  for (uint64_t lane : lanes) hash = merge_lane(hash, lane);
-  return finish_tail(hash + length, rest);
+}
+
+void HashStream::add(std::string_view piece) {
+  const auto* at = reinterpret_cast<const std::byte*>(piece.data());
+  size_t left = piece.size();
+  size_t waiting = length_ % waiting_.size();
+  length_ += left;
+  if (waiting > 0) {
+    const size_t more = std::min(left, waiting_.size() - waiting);
+    std::copy_n(at, more, waiting_.data() + waiting);
+    at += more;
+    left -= more;
+    waiting += more;
+    if (waiting < waiting_.size()) return;
+    take(waiting_.data());
+  }
+  for (; left >= waiting_.size(); at += waiting_.size(), left -= waiting_.size()) take(at);
+  std::copy_n(at, left, waiting_.data());
+}
+
+uint64_t HashStream::value() const {
+  const std::span<const std::byte> rest = std::span(waiting_).first(length_ % waiting_.size());
+  if (length_ < waiting_.size()) return finish_tail(seed_ + kPrime5 + length_, rest);
+  uint64_t hash = std::rotl(lanes_[0], 1) + std::rotl(lanes_[1], 7) + std::rotl(lanes_[2], 12) +
+                  std::rotl(lanes_[3], 18);
+  for (uint64_t lane : lanes_) hash = merge_lane(hash, lane);
+  return finish_tail(hash + length_, rest);
 }
 
 uint64_t hash_text(std::string_view text, uint64_t seed) {

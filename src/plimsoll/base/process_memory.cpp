@@ -1,10 +1,12 @@
 #include "base/process_memory.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -39,10 +41,9 @@ Bytes kilobytes(std::string_view text, std::string_view key) {
   return Bytes(find_value(text, key).value_or(0) * 1024);
 }
 
-ProcessMemory parse_status(const std::string& path) {
-  const std::string text = read_text_file(path, kMaxFileBytes);
+ProcessMemory parse_status(std::string_view text, std::string_view path) {
   if (!find_value(text, "VmHWM")) {
-    throw Error(ErrorKind::kIo, path +
+    throw Error(ErrorKind::kIo, std::string(path) +
                                     ": expected a line VmHWM, received none. The process has "
                                     "ended, or the kernel is not Linux.");
   }
@@ -59,17 +60,38 @@ ProcessMemory parse_status(const std::string& path) {
   return memory;
 }
 
+// Without an allocation; what does not fit is beyond the lines that are wanted.
+ProcessMemory read_own_status() {
+  constexpr const char* kPath = "/proc/self/status";
+  std::array<char, 8192> text;
+  const int file = ::open(kPath, O_RDONLY | O_CLOEXEC);
+  const ssize_t length = file < 0 ? -1 : ::read(file, text.data(), text.size());
+  const int error = errno;
+  if (file >= 0) ::close(file);
+  if (length < 0) throw_io(kPath, "read it", error, "Mount /proc.");
+  return parse_status({text.data(), static_cast<size_t>(length)}, kPath);
+}
+
 }  // namespace
 
 ProcessMemory read_process_memory(const std::string& root) {
-  return parse_status(root + "/proc/self/status");
+  if (root.empty()) return read_own_status();
+  const std::string path = root + "/proc/self/status";
+  return parse_status(read_text_file(path, kMaxFileBytes), path);
 }
 
 ProcessMemory read_process_memory_of(int64_t process_id, const std::string& root) {
-  return parse_status(root + "/proc/" + std::to_string(process_id) + "/status");
+  const std::string path = root + "/proc/" + std::to_string(process_id) + "/status";
+  return parse_status(read_text_file(path, kMaxFileBytes), path);
 }
 
 Bytes process_memory_peak() { return read_process_memory().peak(); }
+
+Bytes peak_resident_at_most() {
+  struct rusage usage = {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return Bytes(int64_t{usage.ru_maxrss} * 1024);
+}
 
 Bytes physical_memory(const std::string& root) {
   const std::string path = root + "/proc/meminfo";

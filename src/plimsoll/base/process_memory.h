@@ -6,7 +6,8 @@
 // (anonymous, shared, and of mapped binaries), page tables and kernel stacks. Its peak is
 // VmHWM + VmPTE + kernel stacks. Page cache of files that are read or written (not mapped) is not
 // part of it. Readings are of whole pages; they cost a file under /proc each and may allocate, so
-// they belong between steps, not inside one.
+// they belong between steps, not inside one. (This process's own read_process_memory() and
+// peak_resident_at_most() allocate nothing.)
 
 #include <cstdint>
 #include <string>
@@ -41,6 +42,10 @@ ProcessMemory read_process_memory_of(int64_t process_id, const std::string& root
 // Largest process memory so far: VmHWM + page tables + kernel stacks, of this process. Page tables
 // and threads are those of now: the kernel keeps no high-water mark of them.
 Bytes process_memory_peak();
+
+// VmHWM of this process is no more than this, which costs a system call and no file. It may be far
+// less: what the process was started from counts here too.
+Bytes peak_resident_at_most();
 
 // What this process may use: the smallest of its groups' limits and the machine's memory.
 Bytes memory_available_to_process(const std::string& root = "");

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/accounted.h"
 #include "base/error.h"
 #include "base/spill_folder.h"
 #include "base/suggest.h"
@@ -205,6 +206,7 @@ void add_data_options(CLI::App& command, DataOptions& options, DataNeed need) {
 }
 
 data::Dataset open(const DataOptions& options, const Loaded& loaded) {
+  const AccountedScope scope(MemoryPart::kData);
   const data::DatasetOptions shapes = with_shapes(options, loaded);
   data::DatasetOptions set = shapes;
   set.data = place_paths("--data", options.data, set.inputs);
@@ -232,6 +234,7 @@ void add_training_data_options(CLI::App& command, TrainingDataOptions& options, 
 }
 
 TrainingData open_training(const TrainingDataOptions& options, uint64_t seed, Loaded& loaded) {
+  const AccountedScope scope(MemoryPart::kData);
   TrainingData opened;
   opened.train = open(options.data, loaded);
   if (!options.validation.empty()) {

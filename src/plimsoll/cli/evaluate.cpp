@@ -33,24 +33,17 @@ int run(const EvaluateCommand& command) {
   session.initialize(loaded.file.weights.get());
   report::RunSummary summary;
   summary.metrics = session.evaluate(dataset);
+  fill_memory(session, summary);
+  const int code = summary.passed_limit ? kPassedLimit : kDone;
   if (!command.model.json) {
     for (const auto& [name, value] : summary.metrics) {
       std::printf("%s %.6g\n", name.c_str(), value);
     }
-    return kDone;
+    return code;
   }
-  const train::MemoryReport memory = session.memory();
   summary.steps = (rows.evaluate + command.model.batch - 1) / command.model.batch;
-  summary.planned_arena = memory.planned_arena;
-  summary.measured_arena = memory.measured_arena;
-  summary.arena_values = memory.arena_values;
-  summary.predicted_process = memory.predicted_process;
-  summary.measured_process = memory.measured_process;
-  summary.limit = memory.limit;
-  summary.block_set = session.summary().block_set;
-  summary.kernel_set = session.summary().kernel_set;
   std::fputs((report::to_json(summary) + "\n").c_str(), stdout);
-  return kDone;
+  return code;
 }
 
 }  // namespace

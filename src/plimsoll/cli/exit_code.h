@@ -14,6 +14,7 @@ enum ExitCode : int {
   kBadData = 5,
   kFileFailure = 6,  // a file or a device
   kInterrupted = 7,  // what there was has been written
+  kPassedLimit = 8,  // done, but the process passed its limit: our fault
   kOurBug = 70,
 };
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/accounted.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/spill_folder.h"
@@ -80,19 +81,11 @@ class StopOnSignal {
 };
 
 report::RunSummary summarize(const train::Session& session, const train::History& history) {
-  const train::MemoryReport memory = session.memory();
   report::RunSummary summary;
   summary.steps = history.steps;
   summary.seconds_per_step = history.seconds_per_step;
   summary.estimated_seconds_per_step = session.summary().seconds_per_step;
-  summary.planned_arena = memory.planned_arena;
-  summary.measured_arena = memory.measured_arena;
-  summary.arena_values = memory.arena_values;
-  summary.predicted_process = memory.predicted_process;
-  summary.measured_process = memory.measured_process;
-  summary.limit = memory.limit;
-  summary.block_set = session.summary().block_set;
-  summary.kernel_set = session.summary().kernel_set;
+  fill_memory(session, summary);
   if (!history.epochs.empty()) summary.metrics = history.epochs.back().metrics;
   return summary;
 }
@@ -131,6 +124,7 @@ train::FitOptions fit_options(const FitCommand& command, trace::RunLog* log, Log
                               EpochLogs& logs, const std::unique_ptr<train::Session>& session) {
   train::FitOptions options;
   options.epochs = command.epochs;
+  options.keep_epochs = false;  // a run may have millions
   if (command.steps > 0) options.steps = command.steps;
   options.shuffle = data::parse_shuffle(command.shuffle);
   options.progress = command.model.json ? nullptr : stderr;
@@ -174,6 +168,7 @@ struct Run {
   std::unique_ptr<train::Session> session;
   std::unique_ptr<train::Checkpointer> checkpoints;
   std::unique_ptr<train::Callbacks> callbacks;
+  bool passed_limit = false;  // of a session before this one
 
   train::DataMemory memory_of(const TrainingData& opened) const {
     return {opened.resident,
@@ -195,6 +190,8 @@ struct Run {
 void plan_anew(Run& run, Bytes limit, const train::Position& position) {
   train::BestWeights kept("", run.choices.spill_directory);
   kept.save(*run.session->state(), 0);
+  run.passed_limit = run.passed_limit || run.session->memory().passed_limit;
+  run.choices.whole_process = false;
   train::SessionOptions before = run.choices;
   before.threads = run.session->plan().threads;
   run.session.reset();
@@ -270,6 +267,7 @@ void report_profile(Run& run, report::Profile profile) {
 }
 
 void save(Run& run, const std::string& path) {
+  const AccountedScope scope(MemoryPart::kFiles);
   formats::save_model(path, run.loaded.file.model, &run.loaded.compile, *run.session->state());
 }
 
@@ -299,7 +297,8 @@ int finish(Run& run, const train::History& history, bool logged) {
   const bool kept = !run.checkpoints || run.checkpoints->finish(*run.session, history.position);
   if (run.callbacks && !history.interrupted) run.callbacks->finish(*run.session);
   if (!command.output.empty()) save_output(run);
-  const report::RunSummary summary = summarize(*run.session, history);  // of the writing too
+  report::RunSummary summary = summarize(*run.session, history);  // of the writing too
+  summary.passed_limit = summary.passed_limit || run.passed_limit;
   const report::Profile profile = run.session->profile();
   if (command.model.json) {
     std::fputs((report::to_json(summary) + "\n").c_str(), stdout);
@@ -308,7 +307,8 @@ int finish(Run& run, const train::History& history, bool logged) {
     if (!command.output.empty()) std::fprintf(stderr, "wrote %s\n", command.output.c_str());
   }
   report_profile(run, profile);
-  if (!history.interrupted) return logged ? kDone : kFileFailure;
+  if (!history.interrupted && !logged) return kFileFailure;
+  if (!history.interrupted) return summary.passed_limit ? kPassedLimit : kDone;
   return kept ? kInterrupted : kFileFailure;
 }
 
@@ -332,7 +332,8 @@ int run(FitCommand command) {
           {},
           nullptr,
           std::move(checkpoints),
-          nullptr};
+          nullptr,
+          false};
   run.choices = session_options(run.command.model, run.command.data.data.set.spill_directory);
   run.choices.profile = run.command.profile || !run.command.profile_output.empty();
   run.open_session();

@@ -4,10 +4,12 @@
 #include <charconv>
 #include <cstdio>
 
+#include "base/accounted.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
+#include "cli/exit_code.h"
 #include "layers/batch_norm_groups.h"
 #include "train/self_test.h"
 
@@ -81,6 +83,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
 }
 
 Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss) {
+  const AccountedScope scope(MemoryPart::kFiles);
   const layers::Precision precision = layers::parse_precision(options.precision);
   std::optional<int64_t> batch_norm_group;
   if (!options.batch_norm.empty()) batch_norm_group = layers::parse_batch_norm(options.batch_norm);
@@ -185,6 +188,36 @@ std::optional<Bytes> spill_limit(const ModelOptions& options, const std::string&
                    free_space(choose_spill_folder(spill_directory)));
 }
 
+void fill_memory(const train::Session& session, report::RunSummary& summary) {
+  const train::MemoryReport memory = session.memory();
+  summary.planned_arena = memory.planned_arena;
+  summary.measured_arena = memory.measured_arena;
+  summary.arena_values = memory.arena_values;
+  summary.predicted_process = memory.predicted_process;
+  summary.measured_process = memory.measured_process;
+  summary.limit = memory.limit;
+  summary.passed_limit = memory.passed_limit;
+  for (const report::MemoryPart& part : session.summary().accounted) {
+    summary.accounted.emplace_back(part.name, part.bytes);
+  }
+  summary.block_set = session.summary().block_set;
+  summary.kernel_set = session.summary().kernel_set;
+}
+
+namespace {
+
+void say_limit_passed(Bytes measured, Bytes limit) {
+  std::fprintf(
+      stderr,
+      "plimsoll: the process has taken %s (%lld B), above its limit of %s (%lld B). This is "
+      "a fault of Plimsoll: the run is finished and ends with exit code %d. Please report "
+      "it with the model and this line.\n",
+      to_string(measured).c_str(), static_cast<long long>(measured.count()),
+      to_string(limit).c_str(), static_cast<long long>(limit.count()), kPassedLimit);
+}
+
+}  // namespace
+
 train::SessionOptions session_options(const ModelOptions& options,
                                       const std::string& spill_directory) {
   train::SessionOptions session;
@@ -202,6 +235,8 @@ train::SessionOptions session_options(const ModelOptions& options,
   session.without = options.without;
   session.times = train::named_times(options.times, options.tune);
   session.saved_plan = saved_plan(options);
+  session.whole_process = true;
+  session.on_passed_limit = say_limit_passed;
   return session;
 }
 

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "cli/file_options.h"
 #include "formats/model_file.h"
+#include "report/run_summary.h"
 #include "train/session.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's
@@ -67,6 +68,8 @@ std::optional<Bytes> memory_limit(const ModelOptions& options);
 std::string planning_text(std::optional<Bytes> limit);
 train::SpillUse spill_use(const ModelOptions& options);
 std::optional<Bytes> spill_limit(const ModelOptions& options, const std::string& spill_directory);
+// What the run planned and took, into what is printed of it.
+void fill_memory(const train::Session& session, report::RunSummary& summary);
 train::SessionOptions session_options(const ModelOptions& options,
                                       const std::string& spill_directory = "");
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/accounted.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/data_options.h"
@@ -76,6 +77,7 @@ std::vector<OutputFile> output_files(const std::string& path, const layers::Mode
 template <typename Make>
 void predict_into(const std::vector<OutputFile>& files, const Make& make, train::Session& session,
                   const Loaded& loaded, data::Dataset& dataset) {
+  const AccountedScope scope(MemoryPart::kFiles);
   SinkOfEach<typename std::invoke_result_t<Make, const OutputFile&>::element_type> sinks;
   for (const OutputFile& file : files) sinks.add(make(file));
   session.initialize(loaded.file.weights.get());
@@ -116,7 +118,7 @@ int run(const PredictCommand& command) {
     std::fprintf(stderr, "wrote %lld predictions to %s\n", static_cast<long long>(rows.predict),
                  file.path.c_str());
   }
-  return kDone;
+  return session.memory().passed_limit ? kPassedLimit : kDone;
 }
 
 }  // namespace

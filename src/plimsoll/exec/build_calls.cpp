@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <limits>
 
+#include "base/accounted.h"
 #include "base/error.h"
 #include "exec/build_tables.h"
 
@@ -26,6 +28,22 @@ const graph::AxisUse& use_of(const graph::Axis& axis, size_t operand) {
   return operand < inputs ? axis.inputs[operand] : axis.outputs[operand - inputs];
 }
 
+// Rows of an axis from which no edge of an operand is reached: blocks of equal length are alike
+// there. dim_of(operand, dimension) is an operand's extent.
+template <typename DimOf>
+RowRange find_inside(const plan::Call& call, const graph::Axis& axis, const DimOf& dim_of) {
+  RowRange inside{0,
+                  axis.extent.of_batch ? std::numeric_limits<int64_t>::max() : axis.extent.count};
+  for (size_t o = 0; o < call.inputs.size() + call.outputs.size(); ++o) {
+    const graph::AxisUse& use = use_of(axis, o);
+    if (use.dimension < 0 || use.stride <= 0) continue;
+    inside.begin = std::max(inside.begin, (use.before + use.stride - 1) / use.stride);
+    const int64_t last = dim_of(o, use.dimension) - use.after - 1;
+    inside.end = std::min(inside.end, last < 0 ? 0 : last / use.stride + 1);
+  }
+  return inside;
+}
+
 }  // namespace
 
 OperandTable TableBuilder::call_operand(InstanceId id, const std::vector<graph::Axis>& axes,
@@ -46,18 +64,19 @@ OperandTable TableBuilder::call_operand(InstanceId id, const std::vector<graph::
   return operand;
 }
 
-// Every range of rows that a turn of `loop` covers; the whole axis where there is no loop.
-std::vector<RowRange> TableBuilder::windows_of(LoopId loop, int64_t extent) const {
-  if (!loop.valid()) return {{0, extent}};
+// Calls body(rows) for every range of rows that a turn of `loop` covers; with the whole axis where
+// there is no loop. A long axis has very many: no list of them is made.
+void TableBuilder::for_each_window(LoopId loop, int64_t extent, const WindowBody& body) const {
+  if (!loop.valid()) {
+    body({0, extent});
+    return;
+  }
   const LoopId outer = plan::find_outer_loop(plan_, parents_, loop);
   const plan::Loop& table = plan_.loops[loop.index()];
-  std::vector<RowRange> windows;
-  for (const RowRange& around : windows_of(outer, table.extent)) {
-    for (int64_t turn = 0; turn < plan::turn_count(table, around); ++turn) {
-      windows.push_back(plan::turn_rows(table, around, turn));
-    }
-  }
-  return windows;
+  for_each_window(outer, table.extent, [&](RowRange around) {
+    const int64_t turns = plan::turn_count(table, around);
+    for (int64_t turn = 0; turn < turns; ++turn) body(plan::turn_rows(table, around, turn));
+  });
 }
 
 void TableBuilder::add_shapes(const plan::Call& call, const std::vector<graph::Axis>& axes,
@@ -80,22 +99,29 @@ void TableBuilder::add_shapes(const plan::Call& call, const std::vector<graph::A
     axis.block = block[a];
     axis.falling = axes[a].falling;
     axis.sum = is_sum(axes[a].kind);
-    for (const RowRange& window : windows_of(loops[a], axis.extent)) {
-      for (int64_t i = 0; i < plan::block_count(window, axis.block); ++i) {
-        const RowRange rows = plan::block_rows(window, axis.block, i);
-        CallAxis::Shape shape{rows.size(), {}, {}, rows.begin};
-        for (size_t o = 0; o < call.inputs.size() + call.outputs.size(); ++o) {
-          const graph::AxisUse& use = use_of(axes[a], o);
-          shape.operand_rows.push_back(
-              use.dimension < 0 ? -1 : plan::rows_of(use, rows, dim_of(o, use.dimension)).size());
-          shape.clipped.push_back(clipped_rows(use, rows.begin));
-        }
-        if (std::ranges::find(axis.shapes, shape) != axis.shapes.end()) continue;
-        axis.clipped |=
-            std::ranges::find(axis.shapes, shape.rows, &CallAxis::Shape::rows) != axis.shapes.end();
-        axis.shapes.push_back(std::move(shape));
+    const RowRange inside = find_inside(call, axes[a], dim_of);
+    std::vector<int64_t> known;  // rows of blocks that no edge clips
+    const auto add = [&](RowRange rows) {
+      if (rows.begin >= inside.begin && rows.end <= inside.end) {
+        if (std::ranges::find(known, rows.size()) != known.end()) return;
+        known.push_back(rows.size());
       }
-    }
+      CallAxis::Shape shape{rows.size(), {}, {}, rows.begin};
+      for (size_t o = 0; o < call.inputs.size() + call.outputs.size(); ++o) {
+        const graph::AxisUse& use = use_of(axes[a], o);
+        shape.operand_rows.push_back(
+            use.dimension < 0 ? -1 : plan::rows_of(use, rows, dim_of(o, use.dimension)).size());
+        shape.clipped.push_back(clipped_rows(use, rows.begin));
+      }
+      if (std::ranges::find(axis.shapes, shape) != axis.shapes.end()) return;
+      axis.clipped |=
+          std::ranges::find(axis.shapes, shape.rows, &CallAxis::Shape::rows) != axis.shapes.end();
+      axis.shapes.push_back(std::move(shape));
+    };
+    for_each_window(loops[a], axis.extent, [&](RowRange window) {
+      const int64_t blocks = plan::block_count(window, axis.block);
+      for (int64_t i = 0; i < blocks; ++i) add(plan::block_rows(window, axis.block, i));
+    });
     table.axes.push_back(std::move(axis));
   }
 }
@@ -156,8 +182,10 @@ KernelTable TableBuilder::make_kernel(const plan::Call& call, const std::vector<
     kernel.strides.push_back(std::move(strides));
   }
   kernel.kernel = with_context(
-      "while making the kernel of " + node.name + " (" + std::string(node.op->name()) + ")",
-      [&] { return context_.backend.make_kernel(request); });
+      "while making the kernel of " + node.name + " (" + std::string(node.op->name()) + ")", [&] {
+        const AccountedScope scope(MemoryPart::kKernels);
+        return context_.backend.make_kernel(request);
+      });
   for (size_t o = 0; o < kernel.dims.size(); ++o) {
     (o < inputs ? kernel.inputs : kernel.outputs)
         .push_back({nullptr, kernel.dims[o], kernel.strides[o]});

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/accounted.h"
 #include "base/error.h"
 #include "exec/build_tables.h"
 #include "graph/state_rows.h"
@@ -140,14 +141,15 @@ void TableBuilder::make_encoders(CopyTable& table) const {
     const CutTerm& first = table.rows[0];
     const LoopId loop = first.source < 0 ? LoopId() : LoopId(first.source);
     const int64_t extent = first.source < 0 ? first.extent : plan_.loops[loop.index()].extent;
-    for (const plan::RowRange& window : windows_of(loop, extent)) {
+    for_each_window(loop, extent, [&](plan::RowRange window) {
       const int64_t rows =
           first.source < 0 ? window.size() : plan::rows_of(first.use, window, first.extent).size();
       if (std::ranges::find(counts, rows) == counts.end()) counts.push_back(rows);
-    }
+    });
   }
   for (int64_t rows : counts) {
     KernelTable encoder;
+    const AccountedScope scope(MemoryPart::kKernels);
     encoder.kernel = context_.backend.make_encoder(
         {plan_.instances[table.target.instance.index()].form, type, rows});
     std::vector<int64_t> dims = type.shape.at(plan_.batch);

@@ -2,6 +2,8 @@
 
 // Inside of build_tables(): where instances lie, and the tables of calls and of copies.
 
+#include <functional>
+
 #include "exec/tables.h"
 
 namespace plimsoll::exec {
@@ -38,7 +40,8 @@ class TableBuilder {
                     CallTable& table) const;
   KernelTable make_kernel(const plan::Call& call, const std::vector<graph::Axis>& axes,
                           const CallTable& table, std::span<const size_t> shape) const;
-  std::vector<plan::RowRange> windows_of(plan::LoopId loop, int64_t extent) const;
+  using WindowBody = std::function<void(plan::RowRange)>;
+  void for_each_window(plan::LoopId loop, int64_t extent, const WindowBody& body) const;
   bool is_view_in_place(const plan::Call& call) const;
 
   // build_copies.cpp

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "backend/cpu/threads.h"
+#include "base/accounted.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "exec/arena.h"
@@ -34,6 +35,7 @@ class Executor::Impl {
         backend_(backend),
         arena_(plan.arena_bytes),
         ran_(plan.programs.size(), false) {
+    const AccountedScope scope(MemoryPart::kStructures);
     PLIMSOLL_CHECK(programs.programs.size() == plan.programs.size(), "a plan of other programs");
     for (size_t p = 0; p < programs.programs.size(); ++p) {
       const TableContext context{programs.programs[p], plan, plan.programs[p], backend};
@@ -142,6 +144,7 @@ class Executor::Impl {
   }
 
   void open_spill(const ExecutorOptions& options) {
+    const AccountedScope scope(MemoryPart::kSpill);
     if (options.spill_directory.empty()) {
       throw Error(ErrorKind::kConfig,
                   "executor: the plan moves " + to_string(plan_.spill_bytes) +

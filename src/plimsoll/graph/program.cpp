@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "base/hash.h"
+#include "base/hash_stream.h"
 #include "graph/text.h"
 
 namespace plimsoll::graph {
@@ -28,6 +28,10 @@ const Program* find_program(const ProgramSet& set, std::string_view name) {
   return nullptr;
 }
 
-uint64_t fingerprint(const ProgramSet& set) { return hash_text(print(set)); }
+uint64_t fingerprint(const ProgramSet& set) {
+  HashStream hash;
+  print(set, [&](std::string_view piece) { hash.add(piece); });
+  return hash.value();
+}
 
 }  // namespace plimsoll::graph

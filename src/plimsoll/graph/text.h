@@ -19,6 +19,7 @@
 // A text may hold several programs. parse resolves names only; whether the graph is right is the
 // verifier's question (verify.h). Bounded: a text that asks for absurd sizes is refused.
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,9 @@ namespace plimsoll::graph {
 
 std::string print(const Graph& graph);
 std::string print(const ProgramSet& set);
+// The same in pieces, for who need not hold all of it.
+using TextSink = std::function<void(std::string_view)>;
+void print(const ProgramSet& set, const TextSink& sink);
 // Throws kModel with line number, expected, received.
 Graph parse_graph(std::string_view text, const OpRegistry& registry);
 ProgramSet parse_programs(std::string_view text, const OpRegistry& registry);

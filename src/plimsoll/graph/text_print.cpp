@@ -45,7 +45,9 @@ std::string type_text(const ValueType& type) {
 
 class Printer {
  public:
-  explicit Printer(const Graph& graph) : graph_(graph) {}
+  // `sink` takes the text in pieces; without one it is all returned.
+  explicit Printer(const Graph& graph, const TextSink* sink = nullptr)
+      : graph_(graph), sink_(sink) {}
 
   std::string print() {
     for (const Value& value : graph_.values) {
@@ -64,6 +66,7 @@ class Printer {
     if (!graph_.nodes.empty()) print_nodes_to(graph_.nodes.size() - 1);
     if (!graph_.states.empty()) declare_states_to(graph_.states.size() - 1);
     for (ValueId id : graph_.outputs) text_ += "output " + reference(id) + "\n";
+    hand_on(0);
     return std::move(text_);
   }
 
@@ -124,9 +127,19 @@ class Printer {
     if (!node.layer.empty()) text_ += " layer=" + name_text(node.layer);
     if (node.writes.valid()) text_ += " writes=" + name_text(graph_.state(node.writes).name);
     text_ += " " + std::string(to_string(node.stage)) + "\n";
+    hand_on(kPieceBytes);
   }
 
+  void hand_on(size_t from) {
+    if (sink_ == nullptr || text_.size() < from) return;
+    (*sink_)(text_);
+    text_.clear();
+  }
+
+  static constexpr size_t kPieceBytes = 16 << 10;
+
   const Graph& graph_;
+  const TextSink* sink_;
   std::string text_;
   size_t next_state_ = 0;
   size_t next_node_ = 0;
@@ -151,11 +164,15 @@ std::string print(const Graph& graph) { return Printer(graph).print(); }
 
 std::string print(const ProgramSet& set) {
   std::string text;
-  for (const Program& program : set.programs) {
-    text += "program " + name_text(program.name) + " batch " + std::to_string(program.batch) +
-            "\n" + print(program.graph);
-  }
+  print(set, [&](std::string_view piece) { text += piece; });
   return text;
+}
+
+void print(const ProgramSet& set, const TextSink& sink) {
+  for (const Program& program : set.programs) {
+    sink("program " + name_text(program.name) + " batch " + std::to_string(program.batch) + "\n");
+    Printer(program.graph, &sink).print();
+  }
 }
 
 }  // namespace plimsoll::graph

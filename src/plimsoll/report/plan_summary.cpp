@@ -235,6 +235,10 @@ std::string to_json(const PlanSummary& summary) {
   for (const MemoryPart& part : summary.parts) {
     json["parts"].push_back({{"name", part.name}, {"bytes", part.bytes.count()}});
   }
+  json["accounted"] = Json::object();
+  for (const MemoryPart& part : summary.accounted) {
+    json["accounted"][part.name] = part.bytes.count();
+  }
   json["seconds_per_step"] = summary.seconds_per_step;
   json["times"] = summary.times;
   json["strategy"] = summary.strategy;

@@ -52,9 +52,10 @@ struct PlanSummary {
   Bytes planned_arena;
   Bytes arena_load;  // of these, what no placement could undercut; zero where nothing fits
   Bytes predicted_process;
-  std::vector<MemoryPart> parts;  // add up to predicted_process
-  double seconds_per_step = 0;    // estimate
-  std::string strategy;           // "slices of 4"
+  std::vector<MemoryPart> parts;      // add up to predicted_process
+  std::vector<MemoryPart> accounted;  // bounds by the parts of base/accounted.h; do not add up
+  double seconds_per_step = 0;        // estimate
+  std::string strategy;               // "slices of 4"
   std::string kernel_set;
   std::string precision = "f32";  // "bf16": mixed
   int64_t batch_norm_asked = 0;   // samples whose statistics BatchNormalization was to take

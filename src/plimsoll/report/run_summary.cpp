@@ -22,6 +22,9 @@ std::string to_json(const RunSummary& summary) {
   json["measured_process_bytes"] = summary.measured_process.count();
   json["limit_bytes"] = nullptr;
   if (summary.limit) json["limit_bytes"] = summary.limit->count();
+  json["passed_limit"] = summary.passed_limit;
+  json["accounted"] = nlohmann::ordered_json::object();
+  for (const auto& [part, bytes] : summary.accounted) json["accounted"][part] = bytes.count();
   json["block_set"] = summary.block_set;
   json["kernel_set"] = summary.kernel_set;
   for (const auto& [name, value] : summary.metrics) {

@@ -21,6 +21,8 @@ struct RunSummary {
   Bytes predicted_process;
   Bytes measured_process;
   std::optional<Bytes> limit;
+  bool passed_limit = false;
+  std::vector<std::pair<std::string, Bytes>> accounted;  // as in plan_summary.h
   int block_set = 0;
   std::string kernel_set;
   std::vector<std::pair<std::string, double>> metrics;  // loss first, of the last epoch

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/accounted.h"
 #include "base/error.h"
 #include "base/spill_folder.h"
 #include "formats/checkpoint_file.h"
@@ -45,6 +46,7 @@ BestWeights::BestWeights(std::string path, std::string spill_directory)
     : path_(std::move(path)), spill_directory_(std::move(spill_directory)) {}
 
 void BestWeights::save(TensorSource& state, int64_t epoch) {
+  const AccountedScope scope(MemoryPart::kFiles);
   if (path_.empty()) {
     save_unlinked(state);
   } else {
@@ -73,6 +75,7 @@ void BestWeights::save_unlinked(TensorSource& state) {
 }
 
 std::unique_ptr<TensorSource> BestWeights::load(int64_t epoch) const {
+  const AccountedScope scope(MemoryPart::kFiles);
   if (path_.empty()) {
     if (file_ == nullptr || epoch_ != epoch) return nullptr;
     return std::make_unique<PackedTensors>(file_, infos_);

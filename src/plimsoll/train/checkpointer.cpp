@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/accounted.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "plan/text.h"
@@ -31,6 +32,7 @@ Checkpointer::Checkpointer(const CheckpointOptions& options,
       say_(std::move(say)),
       folder_(options.folder, options.keep),
       last_seconds_(SteadyClock().seconds()) {
+  const AccountedScope scope(MemoryPart::kFiles);
   std::vector<std::string> damaged;
   found_ = folder_.newest(&damaged);
   if (!options_.resume && (found_ || !damaged.empty())) {
@@ -111,6 +113,7 @@ bool Checkpointer::try_write(Session& session, const Position& position) {
 
 void Checkpointer::write(Session& session, const Position& position) {
   if (written_ == position) return;
+  const AccountedScope scope(MemoryPart::kFiles);
   CheckpointHead head = head_;
   head.position = position;
   if (callbacks_ != nullptr) head.callbacks = callbacks_->state();

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/accounted.h"
 #include "base/process_memory.h"
 #include "exec/spill_queue.h"
 
@@ -16,6 +17,16 @@ constexpr Bytes kBytesPerNode{2048};
 // A number of a constant that the model file holds: in the text of file and graph, in the layers'
 // configuration, which all copies share, in the kernel, and in what is read or written of it.
 constexpr Bytes kBytesPerLiteral{112};
+// Long names: how often they are held in graphs, plan and tables, and while a plan is searched.
+// Usual ones are part of the above.
+constexpr int64_t kUsualName = 48;
+constexpr int64_t kCopiesOfName = 2;
+constexpr int64_t kCopiesInSearch = 3;
+// Of a curve that a metric integrates: the counts as they are read, sums of them, and what is put
+// aside while validation counts in the same states.
+constexpr Bytes kBytesPerThreshold{32};
+constexpr Bytes kFirstSearch = 1_MiB + 512_KiB;
+constexpr Bytes kFurtherSearch = 512_KiB;
 constexpr Bytes kStructuresBase = 512_KiB;
 // The search for a plan, beside what stays of it: scores, a plan that is being built and placed.
 // Where normalization over the batch cuts loops into phases, the choices in them too
@@ -45,6 +56,36 @@ Bytes structure_bytes(const graph::ProgramSet& programs, Bytes per_literal) {
   return total;
 }
 
+// Bytes of names beyond usual ones.
+Bytes long_name_bytes(const graph::ProgramSet& programs) {
+  int64_t total = 0;
+  const auto add = [&](const std::string& name) {
+    total += std::max<int64_t>(0, std::ssize(name) - kUsualName);
+  };
+  for (const graph::Program& program : programs.programs) {
+    for (const graph::Value& value : program.graph.values) add(value.name);
+    for (const graph::StateVariable& state : program.graph.states) add(state.name);
+    for (const graph::Node& node : program.graph.nodes) {
+      add(node.name);
+      add(node.layer);
+    }
+  }
+  return Bytes(total);
+}
+
+Bytes curve_bytes(const graph::ProgramSet& programs) {
+  Bytes most;
+  for (const graph::Program& program : programs.programs) {
+    Bytes total;
+    for (const graph::Node& node : program.graph.nodes) {
+      if (node.op->name() != "confusion_histogram") continue;
+      total += kBytesPerThreshold * node.attributes.get_int("thresholds");
+    }
+    most = max(most, total);
+  }
+  return most;
+}
+
 Bytes search_bytes(const graph::ProgramSet& programs) {
   int64_t nodes = 0;
   bool phases = false;
@@ -67,12 +108,23 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   const backend::ResidentBytes resident = backend.resident_bytes(programs);
   overhead.engine = resident.engine;
   overhead.kernels = resident.kernels;
-  overhead.structures = structure_bytes(programs, kBytesPerLiteral);
+  const Bytes names = long_name_bytes(programs);
+  overhead.structures =
+      structure_bytes(programs, kBytesPerLiteral) + curve_bytes(programs) + names * kCopiesOfName;
   overhead.data = data;
-  const Bytes searching =
-      resident.engine + structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs);
-  overhead.start_up = max(resident.start_up, searching) + min(data, kTouchedByOpening);
+  overhead.search = structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs) +
+                    names * kCopiesInSearch;
+  overhead.start_up =
+      max(resident.start_up, resident.engine + overhead.search) + min(data, kTouchedByOpening);
   return overhead;
+}
+
+void add_searches_before(int block_set, ProcessOverhead& overhead) {
+  if (block_set == 0) return;
+  const Bytes searched = kFirstSearch + kFurtherSearch * (block_set - 1);
+  overhead.structures += searched;
+  overhead.search += searched;
+  overhead.start_up += searched;
 }
 
 Bytes spill_tables(const graph::ProgramSet& programs) {
@@ -130,6 +182,21 @@ std::vector<report::MemoryPart> memory_parts(const ProcessOverhead& overhead, By
     parts.push_back({"more while starting", overhead.start_up - steady});
   }
   return parts;
+}
+
+std::vector<report::MemoryPart> accounted_parts(const ProcessOverhead& overhead, Bytes arena) {
+  const std::pair<MemoryPart, Bytes> parts[] = {{MemoryPart::kEngine, overhead.engine},
+                                                {MemoryPart::kKernels, overhead.kernels},
+                                                {MemoryPart::kStructures, overhead.structures},
+                                                {MemoryPart::kSearch, overhead.search},
+                                                {MemoryPart::kData, overhead.data},
+                                                {MemoryPart::kAhead, overhead.ahead},
+                                                {MemoryPart::kSpill, overhead.spill},
+                                                {MemoryPart::kFiles, overhead.structures},
+                                                {MemoryPart::kArena, round_up(arena, page_size())}};
+  std::vector<report::MemoryPart> named;
+  for (const auto& [part, bytes] : parts) named.push_back({std::string(to_string(part)), bytes});
+  return named;
 }
 
 }  // namespace plimsoll::train

@@ -36,6 +36,7 @@ struct ProcessOverhead {
   Bytes ahead;
   Bytes spill;     // of the spill file, where the plan has one: its buffer, and spill_tables()
   Bytes start_up;  // not part of the total: the peak is the larger of the two
+  Bytes search;    // of start_up: what the search for a plan holds
   Bytes total() const { return engine + kernels + structures + data + ahead + spill; }
   friend bool operator==(const ProcessOverhead&, const ProcessOverhead&) = default;
 };
@@ -43,9 +44,16 @@ struct ProcessOverhead {
 // Tables and kernel objects of a call of the plan that computes again: measured.
 inline constexpr Bytes kBytesPerClone{8 << 10};
 
+// What each part of the memory (base/accounted.h) may take, by name: bounds that tests hold
+// allocations against. Files are read before the arena is touched, or in pieces.
+std::vector<report::MemoryPart> accounted_parts(const ProcessOverhead& overhead, Bytes arena);
+
 // `data` is what the bound data sources hold.
 ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
                                  Bytes data);
+
+// What asking for the block sets before this one leaves in heap and library pages.
+void add_searches_before(int block_set, ProcessOverhead& overhead);
 
 // Of a spill file beside its buffer: threads, and the tables of transfers of state.
 Bytes spill_tables(const graph::ProgramSet& programs);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/accounted.h"
 #include "base/cgroup.h"
 #include "base/error.h"
 #include "base/process_memory.h"
@@ -34,9 +35,6 @@ namespace {
 
 // Halving 2^30 rows leaves nothing above 1.
 constexpr int kMostBlockSets = 31;
-// What asking for the block sets before it leaves in heap and library pages: measured.
-constexpr Bytes kFirstSearch = 1_MiB + 512_KiB;
-constexpr Bytes kFurtherSearch = 512_KiB;
 // Of the effort goes into each set of smaller blocks, and into each batch size that is tried.
 constexpr int64_t kSmallerSetShare = 4;
 constexpr int64_t kBatchShare = 3;
@@ -247,11 +245,7 @@ Question prepare(const Lowering& lowering, const PlanRequest& request, int block
     question.remembered.push_back(graph::remember(answer.catalog(), program.graph));
   }
   answer.overhead = overhead_of(answer.lowered, request);
-  if (block_set > 0) {
-    const Bytes searched = kFirstSearch + kFurtherSearch * (block_set - 1);
-    answer.overhead.structures += searched;
-    answer.overhead.start_up += searched;
-  }
+  add_searches_before(block_set, answer.overhead);
   plan::PlanOptions& options = question.options;
   options.max_steps = block_set > 0 ? request.plan_steps / kSmallerSetShare : request.plan_steps;
   options.max_slowdown = request.max_slowdown;
@@ -399,6 +393,7 @@ ProcessOverhead fill_chosen(const SetAnswer& chosen, bool fits, const PlanReques
   if (fits) overhead.ahead = left_for_reading_ahead(request, summary.predicted_process);
   summary.predicted_process = process_bytes(overhead, summary.planned_arena);
   summary.parts = memory_parts(overhead, state, summary.planned_arena);
+  summary.accounted = accounted_parts(overhead, summary.planned_arena);
   return overhead;
 }
 
@@ -625,11 +620,13 @@ Bytes guard_without_limit() {
 
 Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,
               const layers::BatchSizes& batches, const PlanRequest& request, int block_set) {
+  const AccountedScope scope(MemoryPart::kSearch);
   return Lowering(model, compile, batches, request).lower(block_set);
 }
 
 PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& compile,
                     const layers::BatchSizes& batches, const PlanRequest& asked) {
+  const AccountedScope scope(MemoryPart::kSearch);
   PlanRequest request = asked;
   request.times = find_times(model, compile, batches, asked);
   if (!request.saved_plan.empty()) return run_saved_plan(model, compile, batches, request);

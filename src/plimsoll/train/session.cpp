@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/accounted.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -55,6 +56,7 @@ class AheadGrant {
  public:
   AheadGrant(data::Dataset& dataset, Bytes bytes, int64_t batch, data::Shuffle shuffle)
       : dataset_(dataset), batch_(batch), shuffle_(shuffle) {
+    const AccountedScope scope(MemoryPart::kAhead);
     dataset_.grant_ahead(bytes, batch_, shuffle_);
   }
   ~AheadGrant() { dataset_.grant_ahead(Bytes(), batch_, shuffle_); }
@@ -148,6 +150,7 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
                       " % of what this process may use); name a limit with --memory");
     }
   }
+  limit_check_.emplace(options.memory, run_.plan->arena_bytes, options.whole_process);
   exec::ExecutorOptions how;
   how.times = options.profile;
   if (run_.plan->spill_bytes > Bytes()) {
@@ -181,6 +184,7 @@ bool Session::has_whole_state(TensorSource* weights) const {
 }
 
 void Session::initialize(TensorSource* weights) {
+  const AccountedScope scope(MemoryPart::kFiles);
   if (has_whole_state(weights)) {
     reset_metrics();
   } else {
@@ -278,12 +282,17 @@ std::vector<Session::NamedBytes> Session::metric_states() const {
 }
 
 void Session::reset_metrics() {
+  static constexpr std::array<std::byte, 4096> kZeros{};
   for (const NamedBytes& state : metric_states()) {
-    executor_->write_state(state.name, 0, std::vector<std::byte>(state.bytes.size()));
+    for (int64_t at = 0; at < state.bytes.count(); at += std::ssize(kZeros)) {
+      const int64_t left = std::min(state.bytes.count() - at, std::ssize(kZeros));
+      executor_->write_state(state.name, at, std::span(kZeros).first(static_cast<size_t>(left)));
+    }
   }
 }
 
 std::vector<std::byte> Session::save_metrics() const {
+  const AccountedScope scope(MemoryPart::kStructures);
   std::vector<std::byte> saved;
   for (const NamedBytes& state : metric_states()) {
     saved.resize(saved.size() + state.bytes.size());
@@ -310,6 +319,7 @@ std::vector<float> Session::read_floats(const std::string& state) const {
 }
 
 Metrics Session::read_metrics() const {
+  const AccountedScope scope(MemoryPart::kStructures);
   Metrics metrics;
   for (const layers::MetricState& metric : programs().metrics) {
     const std::vector<float> totals = read_floats(metric.total);
@@ -334,6 +344,7 @@ double Session::run_step(data::BatchSource& batches, int64_t epoch, int64_t inde
   context.training = training;
   LossSink sink;
   executor_->run(program_for(program, batches.rows_in(index)), context, &batches, &sink);
+  check_limit(false);
   return sink.loss();
 }
 
@@ -344,6 +355,7 @@ Metrics Session::evaluate_batches(data::BatchSource& batches) {
 }
 
 Metrics Session::evaluate(data::Dataset& dataset) {
+  const AccountedScope scope(MemoryPart::kData);
   const AheadGrant grant(dataset, run_.overhead.ahead, options_.batch, data::Shuffle::kNone);
   data::BatchSource batches = bind(dataset, programs().train_inputs, data::Shuffle::kNone);
   return evaluate_batches(batches);
@@ -357,6 +369,7 @@ bool Session::has_program(std::string_view program, int64_t rows) const {
 
 double Session::run_rows(const char* program, data::Dataset& dataset, int64_t first,
                          int64_t count) {
+  const AccountedScope scope(MemoryPart::kData);
   data::BatchSource rows = bind(dataset, programs().train_inputs, data::Shuffle::kNone);
   rows.select_rows(first, count);
   backend::StepContext context;
@@ -365,6 +378,7 @@ double Session::run_rows(const char* program, data::Dataset& dataset, int64_t fi
   context.training = std::string_view(program) == "train";
   LossSink sink;
   executor_->run(program_for(program, count), context, &rows, &sink);
+  check_limit(false);
   return sink.loss();
 }
 
@@ -384,6 +398,7 @@ void Session::write_state(const std::string& name, std::span<const std::byte> so
 }
 
 void Session::predict(data::Dataset& dataset, OutputSink& sink) {
+  const AccountedScope scope(MemoryPart::kData);
   const AheadGrant grant(dataset, run_.overhead.ahead, options_.batch, data::Shuffle::kNone);
   data::BatchSource batches = bind(dataset, programs().predict_inputs, data::Shuffle::kNone);
   ShiftedSink shifted(sink);
@@ -393,6 +408,7 @@ void Session::predict(data::Dataset& dataset, OutputSink& sink) {
     batches.select(0, i);
     shifted.set_first_row(i * options_.batch);
     executor_->run(program_for("predict", batches.rows_in(i)), context, &batches, &shifted);
+    check_limit(false);
   }
 }
 
@@ -478,13 +494,16 @@ void Session::end_epoch(Loop& loop, const FitOptions& options, double start) {
   // A stopped epoch is no result of its own: a resumed run ends it.
   if (options.on_epoch && !stopped) options.on_epoch(result);
   if (options.ends && !stopped && whole) loop.ended = options.ends(result);
+  if (!options.keep_epochs) loop.history.epochs.clear();
   loop.history.epochs.push_back(std::move(result));
   if (stopped || !whole) return;
   loop.history.position = {loop.history.steps, loop.history.position.epoch + 1, 0};
   if (options.on_position) options.on_position(loop.history.position, true);
 }
 
+// What data sources allocate as rows are asked for is the data's, here and below.
 History Session::fit(data::Dataset& train, data::Dataset* validation, const FitOptions& options) {
+  const AccountedScope scope(MemoryPart::kData);
   const AheadGrant grant(train, run_.overhead.ahead, options_.batch, options.shuffle);
   Loop loop{.batches = bind(train, programs().train_inputs, options.shuffle),
             .validation = std::nullopt,
@@ -525,6 +544,7 @@ void Session::set_learning_rate(double rate) {
 }
 
 CheckpointHead Session::describe(int64_t rows, data::Shuffle shuffle) const {
+  const AccountedScope scope(MemoryPart::kStructures);
   CheckpointHead head;
   head.batch = options_.batch;
   head.rows = rows;
@@ -544,6 +564,7 @@ CheckpointHead Session::describe(int64_t rows, data::Shuffle shuffle) const {
 }
 
 void Session::restore(TensorSource& tensors, int64_t steps) {
+  const AccountedScope scope(MemoryPart::kFiles);
   for (const graph::StateVariable& variable : graph::states_of(programs().set)) {
     const auto infos = tensors.tensors();
     const auto found = std::find_if(infos.begin(), infos.end(), [&](const TensorInfo& info) {
@@ -563,7 +584,15 @@ std::unique_ptr<TensorSource> Session::state() {
   return std::make_unique<StateSource>(*executor_, programs().set);
 }
 
+void Session::check_limit(bool closely) const {
+  const bool found = closely ? limit_check_->look_closely() : limit_check_->look();
+  if (found && options_.on_passed_limit) {
+    options_.on_passed_limit(limit_check_->measured(), *options_.memory);
+  }
+}
+
 MemoryReport Session::memory() const {
+  check_limit(true);
   MemoryReport report;
   report.planned_arena = run_.plan->arena_bytes;
   report.measured_arena = executor_->measured_arena_bytes();
@@ -571,6 +600,7 @@ MemoryReport Session::memory() const {
   report.predicted_process = run_.summary.predicted_process;
   report.measured_process = process_memory_peak();
   report.limit = options_.memory;
+  report.passed_limit = limit_check_->passed();
   return report;
 }
 

@@ -26,6 +26,7 @@
 #include "report/profile.h"
 #include "report/progress.h"
 #include "train/checkpoint.h"
+#include "train/limit_check.h"
 #include "train/planning.h"
 
 namespace plimsoll::train {
@@ -47,6 +48,11 @@ struct SessionOptions {
   std::string spill_directory = {};  // empty: the first that will do
   std::optional<Bytes> spill_limit = {};
   std::function<void(const std::string&)> tell = {};  // see PlanRequest
+  // Whether what the process took before counts towards `memory` too, or only what it takes from
+  // now on (limit_check.h).
+  bool whole_process = false;
+  // Called once, between two steps or by memory(), where the process has passed `memory`.
+  std::function<void(Bytes measured, Bytes limit)> on_passed_limit = {};
 };
 
 // Buffers of the run's data sources: what they hold, and what they want beyond it to read ahead.
@@ -73,6 +79,7 @@ struct FitOptions {
   std::function<void(const EpochResult&)> on_epoch;
   // Called behind every whole epoch, before on_position; true: training ends here. May be empty.
   std::function<bool(const EpochResult&)> ends;
+  bool keep_epochs = true;  // in History; false: the last one alone, however many there are
   // Where a resumed run goes on.
   Position start;
   // Called behind every step, and behind every epoch with its validation (`epoch_ended`).
@@ -95,6 +102,7 @@ struct MemoryReport {
   Bytes predicted_process;
   Bytes measured_process;
   std::optional<Bytes> limit;
+  bool passed_limit = false;  // a fault of ours
 };
 
 class Session {
@@ -157,6 +165,7 @@ class Session {
 
  private:
   struct StepTimes;
+  void check_limit(bool closely) const;
   data::BatchSource bind(data::Dataset& dataset, const std::vector<layers::ProgramInput>& inputs,
                          data::Shuffle shuffle) const;
   size_t program_for(const char* name, int64_t rows) const;
@@ -183,7 +192,8 @@ class Session {
   SessionOptions options_;
   PlannedRun run_;
   std::unique_ptr<exec::Executor> executor_;
-  Bytes held_;  // beside the engine, which all sessions share
+  mutable std::optional<LimitCheck> limit_check_;  // a look changes what was seen, not the run
+  Bytes held_;                                     // beside the engine, which all sessions share
   int64_t step_ = 0;
   std::atomic<bool> stop_{false};
 };

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
+
+#include "base/hash_stream.h"
 
 namespace plimsoll {
 namespace {
@@ -23,6 +26,20 @@ TEST(Hash, EveryLengthAndSeedGivesAnother) {
     seen.insert(hash_text(std::string_view(text).substr(0, length), 1));
   }
   EXPECT_EQ(seen.size(), 202u);
+}
+
+TEST(HashStream, PiecesOfAnyLengthGiveTheHashOfAll) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += static_cast<char>('a' + i * 7 % 26);
+  for (size_t length = 0; length <= text.size(); ++length) {
+    for (const size_t piece : {1, 7, 31, 32, 33, 100}) {
+      HashStream stream(5);
+      for (size_t at = 0; at < length; at += piece) {
+        stream.add(std::string_view(text).substr(at, std::min(piece, length - at)));
+      }
+      ASSERT_EQ(stream.value(), hash_text(std::string_view(text).substr(0, length), 5));
+    }
+  }
 }
 
 TEST(Fingerprint, OrderAndBordersCount) {

@@ -77,5 +77,27 @@ TEST_F(IndexBoundsTest, ComputedNumbersAreNotFollowed) {
   EXPECT_TRUE(bounds().empty());
 }
 
+// A list of all of them would not fit into memory.
+TEST(IndexBounds, OfALongSample) {
+  GraphBuilder builder(ops::registry());
+  constexpr int64_t kLength = int64_t{1} << 40;
+  const ValueId ids =
+      builder.input("x", {DType::kInt32, {Dim::batch(), Dim::constant(kLength), Dim::constant(2)}});
+  const auto look_up = [&](ValueId numbers, const std::string& table, int64_t rows) {
+    const graph::StateId state = builder.state(
+        {.name = table, .type = {DType::kFloat32, {Dim::constant(rows), Dim::constant(4)}}});
+    builder.output(builder.call("embedding", table + "/rows", {numbers, builder.read(state)}));
+  };
+  const ValueId half = builder.call("slice", "half", {ids},
+                                    {{"axis", 1}, {"begin", kLength / 2}, {"count", kLength / 2}});
+  const ValueId turned = builder.call("reverse", "turned", {half}, {{"axis", 2}});
+  look_up(ids, "words", 20);
+  look_up(half, "fewer", 10);
+  look_up(turned, "many", 30);
+  EXPECT_EQ(
+      index_bounds(builder.finish(), 0),
+      (std::vector<IndexBound>{{0, kLength, 20, "words"}, {kLength, 2 * kLength, 10, "fewer"}}));
+}
+
 }  // namespace
 }  // namespace plimsoll::layers

@@ -594,9 +594,11 @@ std::optional<PackedLayout> Convolutions::wanted_layout(const Convolution& c) co
 }
 
 std::vector<std::string> Convolutions::keys(const Convolution& c) const {
+  const Prepared p = prepare(c);
   std::vector<std::string> keys;
-  for (const Convolution& work : share_out(c, threads_).works) {
-    keys.push_back(key_of(work, c.packed ? "packed" : "plain"));
+  for (size_t w = 0; w < p.shares.works.size(); ++w) {
+    keys.push_back(key_of(p.shares.works[w], c.packed ? "packed" : "plain"));
+    if (p.all[w]->multiplies_matrices()) keys.back() += kByProducts;
   }
   return keys;
 }

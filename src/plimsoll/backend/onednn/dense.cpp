@@ -279,10 +279,15 @@ DenseLayers::AllCompiled DenseLayers::compiled(const Dense& d, bool add) const {
 }
 
 std::vector<std::string> DenseLayers::keys(const Dense& d) const {
+  const std::vector<Share> shares = share_out(d, threads_);
   std::vector<std::string> keys;
-  for (const Share& share : share_out(d, threads_)) {
-    keys.push_back(key_of(d, share, false));
-    if (accumulates(d)) keys.push_back(key_of(d, share, true));
+  for (const bool add : {false, true}) {
+    if (add && !accumulates(d)) continue;
+    const AllCompiled all = compiled(d, add);
+    for (size_t i = 0; i < shares.size(); ++i) {
+      keys.push_back(key_of(d, shares[i], add));
+      if (all[i]->multiplies_matrices()) keys.back() += kByProducts;
+    }
   }
   return keys;
 }

@@ -16,8 +16,7 @@ Bytes plain_bytes(const PackedLayout& layout) {
 }  // namespace
 
 bool is_slow(const Compiled& compiled) {
-  const std::string& name = compiled.implementation;
-  return name.find("ref") != std::string::npos || name.find("gemm") != std::string::npos;
+  return compiled.implementation.find("ref") != std::string::npos || compiled.multiplies_matrices();
 }
 
 Repack::Repack(const dnnl::memory::desc& given, std::span<const std::shared_ptr<Compiled>> works,

@@ -16,9 +16,9 @@ constexpr Bytes kEngineBytes = 16_MiB + 256_KiB;
 constexpr Bytes kThreadBytes = 160_KiB;
 // Loading the library walks through its initializers, making primitives through the code of all
 // kernels that might have been chosen. Equal runs of one file differ by half a MiB, of copies of it
-// by 3: the page cache holds each in pieces of other sizes, and a fault maps a piece (21.7 to 24.4
-// MiB over 60 runs of four copies of program and library).
-constexpr Bytes kLoadingBytes = 24_MiB + 512_KiB;
+// by 3: the page cache holds each in pieces of other sizes, and a fault maps a piece (21.7 to 25.5
+// MiB over 140 runs of six copies of program and library, on machines at rest and busy).
+constexpr Bytes kLoadingBytes = 25_MiB + 768_KiB;
 constexpr Bytes kMakingBytes = 7_MiB + 384_KiB;
 
 // Of one primitive, by the start of its key: convolutions forward, to the input, to the kernel, of
@@ -34,8 +34,28 @@ constexpr Row kRows[] = {
     {"conv0channel", 50_KiB, {}},   {"conv1channel", 60_KiB, {}},   {"conv2channel", 50_KiB, {}},
     {"conv0", 160_KiB, Bytes(100)}, {"conv1", 150_KiB, Bytes(100)}, {"conv2", 80_KiB, Bytes(400)},
     {"dense0", 260_KiB, {}},        {"dense", 110_KiB, {}}};
+// Code of the library's products of matrices, once a process, and what a thread lays out for one.
+constexpr Bytes kProductsBytes = 4_MiB;
+constexpr Bytes kProductsOfThread = 512_KiB;
 // Objects of a node's own kernels at block and tail.
 constexpr Bytes kNodeBytes(2 << 10);
+
+// Where the elements of a convolution's packed weight lie (packed_layout.h): a number for each
+// filter, and one for each element of a filter. What usual ones take is part of kRows.
+constexpr Bytes kOffsetsInRows = 64_KiB;
+constexpr int64_t kMoversOfNode = 2;  // at block and tail
+Bytes offset_bytes(const graph::Graph& graph, graph::NodeId id) {
+  const graph::Node& node = graph.node(id);
+  const std::string_view op = node.op->name();
+  const bool gradient = op == "conv2d_grad_kernel";
+  if (!gradient && op != "pack") return {};
+  const graph::ValueId weight = gradient ? node.outputs[0] : node.inputs[0];
+  const Shape& shape = graph.value(weight).type.shape;
+  if (shape.rank() == 0) return {};
+  const int64_t filters = shape[shape.rank() - 1].at(1);
+  const Bytes offsets(int64_t{sizeof(int64_t)} * (shape.element_count(1) / filters + filters));
+  return max(offsets - kOffsetsInRows, Bytes()) * kMoversOfNode;
+}
 
 Bytes primitive_bytes(std::string_view key, bool unrolled) {
   for (const Row& row : kRows) {
@@ -51,6 +71,7 @@ ResidentBytes estimate_resident_bytes(const KernelLibrary& library,
                                       const graph::ProgramSet& programs, int threads) {
   std::set<std::string> keys;
   int64_t nodes = 0;
+  Bytes kernels;
   for (const graph::Program& program : programs.programs) {
     const std::shared_ptr<const void> remembered = library.blocks().remember(program.graph);
     for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
@@ -58,11 +79,15 @@ ResidentBytes estimate_resident_bytes(const KernelLibrary& library,
           library.primitive_keys(program.graph, graph::NodeId(n), program.batch);
       nodes += std::max<int64_t>(std::ssize(own), 1);
       keys.insert(own.begin(), own.end());
+      kernels += offset_bytes(program.graph, graph::NodeId(n));
     }
   }
-  Bytes kernels = kNodeBytes * nodes;
+  kernels += kNodeBytes * nodes;
   const bool unrolled = library.isa() != cpu::Isa::kAvx512;
   for (const std::string& key : keys) kernels += primitive_bytes(key, unrolled);
+  const auto by_products = [](const std::string& key) { return key.ends_with(kByProducts); };
+  if (std::ranges::any_of(keys, by_products))
+    kernels += kProductsBytes + kProductsOfThread * threads;
   const Bytes engine = kEngineBytes + kThreadBytes * (threads - 1);
   return {.engine = engine,
           .kernels = kernels,

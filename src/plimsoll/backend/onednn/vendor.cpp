@@ -3,6 +3,8 @@
 #include <omp.h>
 
 #include <atomic>
+#include <mutex>
+#include <vector>
 
 #include "backend/onednn/library_pages.h"
 #include "base/error.h"
@@ -16,10 +18,31 @@ const dnnl::stream& stream() {
 }
 
 dnnl::engine make_engine() {
+  const AccountedScope scope(MemoryPart::kEngine);
   dnnl::set_primitive_cache_capacity(0);
   dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   drop_library_pages();
   return engine;
+}
+
+// The library generates code for products of matrices when the first one runs, and walks through
+// much of its own for that. It is made to do so here, before the arena is touched: the pages of the
+// walk are given back (library_pages.h) and do not add to the run's peak.
+void generate_products() {
+  constexpr dnnl_dim_t kSmall = 48;   // for kernels that read the operands where they lie
+  constexpr dnnl_dim_t kLong = 1024;  // of rows that are copied first
+  std::vector<float> numbers(static_cast<size_t>(kSmall * kLong));
+  for (const dnnl_dim_t inner : {kSmall, kLong}) {
+    for (const char left : {'N', 'T'}) {
+      for (const char right : {'N', 'T'}) {
+        const dnnl_dim_t left_row = left == 'N' ? inner : kSmall;
+        const dnnl_dim_t right_row = right == 'N' ? kSmall : inner;
+        std::vector<float> result(static_cast<size_t>(kSmall * kSmall));
+        dnnl_sgemm(left, right, kSmall, kSmall, inner, 1.0f, numbers.data(), left_row,
+                   numbers.data(), right_row, 0.0f, result.data(), kSmall);
+      }
+    }
+  }
 }
 
 // Whether primitives were made since one ran, so that pages of their making lie about.
@@ -96,6 +119,10 @@ void Compiled::compile() {
   guarded(implementation, [&] {
     if (!description) description = describe_();
     primitive = dnnl::primitive(description.get());
+    if (multiplies_matrices()) {
+      static std::once_flag once;
+      std::call_once(once, generate_products);
+    }
   });
   forget_description();
   made_since_run = true;
@@ -123,6 +150,7 @@ void PrimitiveRun::run(std::span<std::byte* const> addresses, std::byte* scratch
   if (made_since_run.load(std::memory_order_relaxed) && made_since_run.exchange(false)) {
     drop_library_pages();
   }
+  const AccountedScope scope(MemoryPart::kKernels);
   const OneThread one;
   const cpu::FlushDenormals flush;
   for (size_t i = 0; i < addresses.size(); ++i) {

@@ -18,6 +18,7 @@
 #include <dnnl.hpp>
 
 #include "backend/cpu/threads.h"
+#include "base/accounted.h"
 #include "base/bytes.h"
 
 namespace plimsoll::backend::onednn {
@@ -47,6 +48,7 @@ class OneThread {
 // Runs a vendor call with denormals kept (alphas of post-ops may be denormal).
 template <typename Body>
 decltype(auto) guarded(std::string_view what, Body&& body) {
+  const AccountedScope scope(MemoryPart::kKernels);
   try {
     const OneThread one;
     const cpu::KeepDenormals keep;
@@ -67,6 +69,9 @@ struct Argument {
   dnnl::memory::desc description;
 };
 
+// At the end of the key of a primitive that multiplies matrices (Compiled::multiplies_matrices).
+inline constexpr std::string_view kByProducts = " by products";
+
 // A primitive description and, once somebody wants to run it, the primitive in its place.
 struct Compiled {
   dnnl::primitive_desc_base description;  // empty once it is not needed: some weigh half a MiB
@@ -80,6 +85,9 @@ struct Compiled {
   void forget_description();
   // Generates code. Throws kBackend.
   void compile();
+  // Whether it lays its operands out for products of matrices: for those the library generates code
+  // of its own once a process, and takes buffers while they run.
+  bool multiplies_matrices() const { return implementation.find("gemm") != std::string::npos; }
 
  private:
   std::function<dnnl::primitive_desc_base()> describe_;

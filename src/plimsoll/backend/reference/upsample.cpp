@@ -1,6 +1,7 @@
 // Images made larger, and the sums that lead back.
 
 #include <algorithm>
+#include <array>
 
 #include "backend/reference/image_loops.h"
 #include "backend/reference/loops.h"
@@ -16,32 +17,60 @@ struct Source {
   double share = 0;
 };
 
-std::vector<Source> sources(int64_t input, int64_t size, bool bilinear) {
-  std::vector<Source> result;
-  for (int64_t i = 0; i < input * size; ++i) {
-    if (!bilinear) {
-      result.push_back({i / size, i / size, 0.0});
-      continue;
-    }
-    const double at = (static_cast<double>(i) + 0.5) / static_cast<double>(size) - 0.5;
-    const double below = std::floor(at);
-    const auto low = static_cast<int64_t>(below);
-    const auto high = static_cast<int64_t>(std::ceil(at));
-    result.push_back({std::max<int64_t>(low, 0), std::min(high, input - 1), at - below});
-  }
-  return result;
-}
+// The sources of the rows (or columns) of an image that is made `size` times as large. They are
+// worked out as they are needed: a table of them would be as long as the axis.
+class Sources {
+ public:
+  Sources(int64_t input, int64_t size, bool bilinear)
+      : input_(input), size_(size), bilinear_(bilinear) {}
 
-// Calls body(sample, row, column, source of the row, source of the column) for each large pixel.
-template <typename Body>
-void for_each_large(int64_t samples, const std::vector<Source>& rows,
-                    const std::vector<Source>& columns, Body body) {
-  for (int64_t n = 0; n < samples; ++n) {
-    for (size_t i = 0; i < rows.size(); ++i) {
-      for (size_t j = 0; j < columns.size(); ++j) {
-        body(n, static_cast<int64_t>(i), static_cast<int64_t>(j), rows[i], columns[j]);
+  int64_t count() const { return input_ * size_; }
+
+  // Calls body(position, source) for each of them, in order.
+  template <typename Body>
+  void for_each(Body body) const {
+    for (int64_t at = 0, i = 0; i < input_; ++i) {
+      for (int64_t end = at + size_; at < end; ++at) {
+        body(at, bilinear_ ? between(at) : Source{i, i, 0.0});
       }
     }
+  }
+
+ private:
+  // `at` lies at (at + ½) / size − ½ of the input, which is −½ or more.
+  Source between(int64_t at) const {
+    const double position = (static_cast<double>(at) + 0.5) / static_cast<double>(size_) - 0.5;
+    const int64_t low = position < 0 ? -1 : static_cast<int64_t>(position);
+    const double share = position - static_cast<double>(low);
+    const int64_t high = share > 0 ? low + 1 : low;
+    return {std::max<int64_t>(low, 0), std::min(high, input_ - 1), share};
+  }
+
+  int64_t input_;
+  int64_t size_;
+  bool bilinear_;
+};
+
+// Calls body(sample, row, column, source of the row, source of the column) for each large pixel.
+// Columns of usual images are worked out once a call, on the stack.
+template <typename Body>
+void for_each_large(int64_t samples, const Sources& rows, const Sources& columns, Body body) {
+  constexpr size_t kUsual = 1024;
+  std::array<Source, kUsual> known;
+  const auto width = static_cast<size_t>(columns.count());
+  const bool usual = width <= kUsual;
+  if (usual) {
+    columns.for_each(
+        [&](int64_t j, const Source& column) { known[static_cast<size_t>(j)] = column; });
+  }
+  for (int64_t n = 0; n < samples; ++n) {
+    rows.for_each([&](int64_t i, const Source& row) {
+      if (usual) {
+        for (size_t j = 0; j < width; ++j) body(n, i, static_cast<int64_t>(j), row, known[j]);
+      } else {
+        columns.for_each([&](int64_t j, const Source& column) { body(n, i, j, row, column); });
+      }
+    });
   }
 }
 
@@ -49,8 +78,8 @@ std::unique_ptr<Kernel> make_upsample2d(const Problem& problem) {
   const std::vector<int64_t>& size = problem.attributes.get_ints("size");
   const bool bilinear = problem.attributes.get_string("interpolation", "nearest") == "bilinear";
   const Shape& x = problem.inputs[0].shape;
-  const std::vector<Source> rows = sources(x[1].count, size[0], bilinear);
-  const std::vector<Source> columns = sources(x[2].count, size[1], bilinear);
+  const Sources rows(x[1].count, size[0], bilinear);
+  const Sources columns(x[2].count, size[1], bilinear);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([rows, columns, bilinear](const KernelCall& call) {
@@ -83,8 +112,8 @@ std::unique_ptr<Kernel> make_upsample2d_grad(const Problem& problem) {
   const std::vector<int64_t>& size = problem.attributes.get_ints("size");
   const bool bilinear = problem.attributes.get_string("interpolation", "nearest") == "bilinear";
   const Shape& dx_shape = problem.outputs[0].shape;
-  const std::vector<Source> rows = sources(dx_shape[1].count, size[0], bilinear);
-  const std::vector<Source> columns = sources(dx_shape[2].count, size[1], bilinear);
+  const Sources rows(dx_shape[1].count, size[0], bilinear);
+  const Sources columns(dx_shape[2].count, size[1], bilinear);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([rows, columns](const KernelCall& call) {

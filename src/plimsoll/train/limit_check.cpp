@@ -1,0 +1,36 @@
+#include "train/limit_check.h"
+
+#include "train/memory_model.h"
+
+namespace plimsoll::train {
+namespace {
+
+constexpr double kReadAgainSeconds = 0.05;
+
+}  // namespace
+
+LimitCheck::LimitCheck(std::optional<Bytes> limit, Bytes arena, bool whole_process)
+    : limit_(limit) {
+  if (!limit_) return;
+  const ProcessMemory memory = read_process_memory();
+  if (!whole_process) before_ = memory.peak_resident;
+  beside_ = memory.page_tables + memory.kernel_stacks + page_tables_of(arena);
+}
+
+bool LimitCheck::look() {
+  if (!limit_ || passed_ || peak_resident_at_most() + beside_ <= *limit_) return false;
+  const double now = clock_.seconds();
+  if (now < next_) return false;
+  next_ = now + kReadAgainSeconds;
+  return look_closely();
+}
+
+bool LimitCheck::look_closely() {
+  if (!limit_ || passed_) return false;
+  const ProcessMemory memory = read_process_memory();
+  const Bytes peak = memory.peak_resident > before_ ? memory.peak() : memory.now();
+  if (peak > *limit_) passed_ = peak;
+  return passed();
+}
+
+}  // namespace plimsoll::train
