@@ -120,8 +120,8 @@ class BatchNormalization final : public Layer {
     const ValueId variance = context.emit("divide", {squares, count});
     move_to(context, "moving_mean", mean);
     move_to(context, "moving_variance", variance);
-    ValueId factor = context.emit("unary", {shifted(context, variance, 1.0, epsilon_)},
-                                  {{"kind", "rsqrt"}});
+    ValueId factor =
+        context.emit("unary", {shifted(context, variance, 1.0, epsilon_)}, {{"kind", "rsqrt"}});
     if (scale_shift_.scale) {
       factor = context.emit("multiply", {factor, context.weight("gamma")});
     }

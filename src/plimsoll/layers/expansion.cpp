@@ -47,9 +47,8 @@ CallResult Expansion::run(const Layer& layer, const LayerContext& place,
     own_masks.pop_back();
     inputs = inputs.first(inputs.size() - 1);
   }
-  LayerContext context = place.inside("", {.masks = own_masks,
-                                           .arguments = &given.arguments,
-                                           .output_masks = &result.masks});
+  LayerContext context = place.inside(
+      "", {.masks = own_masks, .arguments = &given.arguments, .output_masks = &result.masks});
   std::optional<std::vector<ValueId>> outputs = call_channels_last(layer, context, inputs);
   result.outputs = outputs ? std::move(*outputs) : layer.call(context, inputs);
   if (result.masks.empty()) {
@@ -221,8 +220,8 @@ ModelValues expand_model(const Model& model, Expansion& expansion,
       operands.push_back(all.value(tensor));
       masks.push_back(all.mask(tensor));
     }
-    CallResult result = expansion.call(model.layer(call.layer), model.weights(call.layer),
-                                              operands, masks, call.arguments);
+    CallResult result = expansion.call(model.layer(call.layer), model.weights(call.layer), operands,
+                                       masks, call.arguments);
     all.values.push_back(std::move(result.outputs));
     all.masks.push_back(std::move(result.masks));
   }

@@ -85,7 +85,7 @@ class Expansion {
   int64_t batch_norm_group_;
   const std::vector<Weight>* weights_ = nullptr;  // of the call that is running
   std::map<ValueId, ValueId> logits_;
-  std::set<ValueId> without_mask_;  // that had one
+  std::set<ValueId> without_mask_;            // that had one
   std::map<ValueId, ValueId> channels_last_;  // by the same value channels first
   std::map<std::pair<ValueId, DType>, ValueId> casts_;
   std::map<std::string, ValueId, std::less<>> statistics_;  // by state name: latest value

@@ -114,8 +114,7 @@ class Merge final : public Layer {
       ValueId other = part.value;
       broadcast_together(context, result, other);
       if (part.mask.valid()) {
-        other =
-            context.emit("select", {other, result, leading_mask(context, part.mask, result)});
+        other = context.emit("select", {other, result, leading_mask(context, part.mask, result)});
       }
       if (mask.valid()) {
         result = context.emit("select", {result, other, leading_mask(context, mask, result)});

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "layers/curve_area.h"
+#include "layers/masking.h"
 #include "layers/names.h"
 #include "layers/option_reader.h"
 #include "layers/spelling.h"
@@ -166,14 +167,14 @@ void add_to(GraphBuilder& builder, const std::string& name, ValueId value) {
 // 1 for rows that count, 0 for others, of the rows' shape; a mask of fewer dimensions repeats.
 ValueId row_weights(GraphBuilder& builder, const std::string& prefix, ValueId rows, ValueId mask) {
   const ValueType type = builder.type(rows);
+  mask = without_last_one(builder, prefix + "/mask_column", mask, type.shape);
   const Shape shape = builder.type(mask).shape;
   std::vector<int64_t> dims = ops::sample_dims(shape);
   const std::vector<int64_t> wanted = ops::sample_dims(type.shape);
   if (dims.size() > wanted.size() || !std::equal(dims.begin(), dims.end(), wanted.begin())) {
-    throw Error(ErrorKind::kModel,
-                prefix + ": expected a mask of the shape " + to_string(type.shape) +
-                    ", received " + to_string(shape) +
-                    ". End the mask before the output, by a Reshape.");
+    throw Error(ErrorKind::kModel, prefix + ": expected a mask of the shape " +
+                                       to_string(type.shape) + ", received " + to_string(shape) +
+                                       ". End the mask before the output, by a Reshape.");
   }
   ValueId weights = builder.call("cast", prefix + "/mask", {mask},
                                  {{"dtype", std::string(to_string(type.dtype))}});

@@ -102,8 +102,7 @@ std::vector<ValueType> Model::infer(LayerId id, const std::vector<ValueType>& in
   }
   Expansion expansion(builder, false);
   std::vector<ValueType> types;
-  const CallResult result =
-      expansion.call(layer(id), weights_[id.index()], values, {}, arguments);
+  const CallResult result = expansion.call(layer(id), weights_[id.index()], values, {}, arguments);
   for (ValueId output : result.outputs) {
     types.push_back(builder.type(output));
   }

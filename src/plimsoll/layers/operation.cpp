@@ -66,7 +66,7 @@ constexpr std::array kMath = {
     Named{"Sqrt", "sqrt"},
 };
 constexpr std::array kReductions = {
-    Named{"All", "all"}, Named{"Any", "any"},     Named{"Max", "maximum"},
+    Named{"All", "all"},   Named{"Any", "any"},     Named{"Max", "maximum"},
     Named{"Mean", "mean"}, Named{"Min", "minimum"}, Named{"Sum", "sum"},
 };
 constexpr std::array kCompare = {
@@ -84,8 +84,8 @@ constexpr std::array kLogical = {
     Named{"LogicalXor", "xor"},
 };
 constexpr std::array<std::string_view, 20> kOthers = {
-    "Cast",     "Clip",       "Concatenate", "ConvertToTensor", "ExpandDims", "Flip",   "GetItem",
-    "Identity", "LogSoftmax", "Matmul",      "Negative",        "OnesLike",   "Power",  "Reshape",
+    "Cast",     "Clip",       "Concatenate", "ConvertToTensor", "ExpandDims", "Flip",  "GetItem",
+    "Identity", "LogSoftmax", "Matmul",      "Negative",        "OnesLike",   "Power", "Reshape",
     "Softmax",  "Square",     "Squeeze",     "Stack",           "Transpose",  "Where"};
 constexpr std::string_view kZerosLike = "ZerosLike";
 // None of Keras's: a value, and the mask that a caller gave for it (formats/keras_tree_expand.cpp).
@@ -295,9 +295,9 @@ class Operation final : public Layer {
       context.refuse("a condition and two values", std::to_string(arguments.size()) + " operands",
                      "");
     }
-    ValueId condition =
-        as_bool(context, as_value(context, operand(context, inputs, arguments[0], DType::kBool),
-                                  DType::kBool));
+    ValueId condition = as_bool(
+        context,
+        as_value(context, operand(context, inputs, arguments[0], DType::kBool), DType::kBool));
     std::array<ValueId, 2> values;
     for (size_t i = 0; i < 2; ++i) {
       const Operand one = operand(context, inputs, arguments[i + 1], DType::kFloat32);
@@ -331,9 +331,9 @@ class Operation final : public Layer {
     std::string dtype(to_string(type.dtype));
     if (option("dtype").is_string()) dtype = option("dtype").as_string();
     if (dtype != "bool" && !is_integer(parse_dtype(dtype))) dtype = "float32";
-    const ValueId one = context.emit(
-        "constant", {},
-        {{"shape", std::vector<int64_t>{}}, {"value", number}, {"dtype", "float32"}});
+    const ValueId one =
+        context.emit("constant", {},
+                     {{"shape", std::vector<int64_t>{}}, {"value", number}, {"dtype", "float32"}});
     const ValueId all = over_batch(context, one, type.shape);
     return dtype == "float32" ? all : context.emit("cast", {all}, {{"dtype", dtype}});
   }

@@ -55,8 +55,8 @@ ValueId reduce_axes(LayerContext& context, ValueId x, std::span<const int64_t> a
   std::ranges::sort(sorted);
   const bool logical = kind == "any" || kind == "all";
   const DType wanted = logical ? DType::kBool : DType::kFloat32;
-  const bool fits = logical ? context.type(x).dtype == DType::kBool
-                            : is_floating(context.type(x).dtype);
+  const bool fits =
+      logical ? context.type(x).dtype == DType::kBool : is_floating(context.type(x).dtype);
   if (!fits) x = context.emit("cast", {x}, {{"dtype", std::string(to_string(wanted))}});
   const std::vector<int64_t> dims = ops::sample_dims(context.type(x).shape);
   std::vector<int64_t> kept;

@@ -71,9 +71,8 @@ ValueId softmax_along(LayerContext& context, ValueId x, std::span<const int64_t>
   for (int64_t axis : axes) {
     const int64_t counted = axis < 0 ? axis + rank : axis;
     if (counted < 1 || counted >= rank || std::ranges::find(last, counted) != last.end()) {
-      context.refuse("axes behind the batch, each once", std::to_string(axis) + " on " +
-                                                             to_string(shape),
-                     "Samples are not mixed.");
+      context.refuse("axes behind the batch, each once",
+                     std::to_string(axis) + " on " + to_string(shape), "Samples are not mixed.");
     }
     last.push_back(counted);
   }
@@ -90,7 +89,8 @@ ValueId softmax_along(LayerContext& context, ValueId x, std::span<const int64_t>
   if (ours > 1) {
     std::vector<int64_t> flat(dims.begin(), dims.end() - ours);
     flat.push_back(1);
-    for (int64_t i = rank - 1 - ours; i < rank - 1; ++i) flat.back() *= dims[static_cast<size_t>(i)];
+    for (int64_t i = rank - 1 - ours; i < rank - 1; ++i)
+      flat.back() *= dims[static_cast<size_t>(i)];
     y = context.emit("reshape", {y}, {{"shape", flat}});
   }
   y = context.emit(op, {y}, {{"axis", -1}});
