@@ -123,9 +123,15 @@ PRODUCERS: dict[str, Callable[[], Made]] = {
 }
 
 
+def given(words: np.ndarray) -> np.ndarray:
+    """A mask that hides something of each sample, as its opposite does."""
+    words[4, 0] = 0
+    return words != 0
+
+
 def producer_data(producer: str) -> list[np.ndarray]:
     if producer == "mask= of a bool input":
-        return [value_data(1), word_data(2) != 0]
+        return [value_data(1), given(word_data(2))]
     if producer in ("Masking", "Concatenate of two"):
         return [value_data(1), value_data(2)]
     return [word_data(1), word_data(2)]

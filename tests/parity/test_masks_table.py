@@ -175,8 +175,9 @@ def test_a_mask_of_words_in_sentences(layer: Any, tmp_path: Path) -> None:
 def dense_metrics() -> list[Any]:
     metrics = keras.metrics
     return [
-        "mae", "mape", "msle", "kld", "poisson", "hinge", "squared_hinge", "categorical_hinge",
-        "cosine_similarity", metrics.LogCoshError(), metrics.RootMeanSquaredError(),
+        "mae", "mape", "msle", metrics.KLDivergence(), metrics.Poisson(), metrics.Hinge(),
+        metrics.SquaredHinge(), metrics.CategoricalHinge(),
+        metrics.CosineSimilarity(), metrics.LogCoshError(), metrics.RootMeanSquaredError(),
         metrics.BinaryAccuracy(), metrics.CategoricalAccuracy(),
         metrics.TopKCategoricalAccuracy(2), metrics.Precision(0.3), metrics.Recall(0.3),
         metrics.AUC(num_thresholds=20),
