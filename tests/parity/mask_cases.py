@@ -6,7 +6,7 @@ the metrics and in every gradient.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -123,9 +123,15 @@ PRODUCERS: dict[str, Callable[[], Made]] = {
 }
 
 
+def given(words: np.ndarray) -> np.ndarray:
+    """A mask that hides something of each sample, as its opposite does."""
+    words[4, 0] = 0
+    return words != 0
+
+
 def producer_data(producer: str) -> list[np.ndarray]:
     if producer == "mask= of a bool input":
-        return [value_data(1), word_data(2) != 0]
+        return [value_data(1), given(word_data(2))]
     if producer in ("Masking", "Concatenate of two"):
         return [value_data(1), value_data(2)]
     return [word_data(1), word_data(2)]
@@ -145,6 +151,17 @@ def attention_beside(m: Made) -> Any:
     a = L.MultiHeadAttention(2, 3, use_bias=False)(m.x, m.other)
     b = L.GlobalAveragePooling1D()(L.Dense(WIDTH)(m.x))
     return L.Concatenate()([L.GlobalAveragePooling1D()(a), b, L.GlobalAveragePooling1D()(m.other)])
+
+
+def gated_attention(m: Made) -> Any:
+    """Both are called on the same values at one depth: which comes first decides on the mask."""
+    gate = L.Dense(WIDTH, activation="sigmoid")(m.x)
+    return L.Multiply()([L.MultiHeadAttention(2, 3, use_bias=False)(m.x, m.x), gate])
+
+
+def attention_and_gate(m: Made) -> Any:
+    attended = L.MultiHeadAttention(2, 3, use_bias=False)(m.x, m.x)
+    return L.Multiply()([L.Dense(WIDTH, activation="sigmoid")(m.x), attended])
 
 
 def with_states(m: Made) -> Any:
@@ -168,6 +185,12 @@ def two_dimensions(m: Made) -> Any:
 def inner_model() -> keras.Model:
     return keras.Sequential(
         [keras.Input((WIDTH,)), L.Dense(5, activation="tanh"), L.BatchNormalization(), L.Dense(3)]
+    )
+
+
+def inner_steps() -> keras.Model:
+    return keras.Sequential(
+        [keras.Input((STEPS, WIDTH)), L.Dense(WIDTH), L.LSTM(3, return_sequences=True)]
     )
 
 
@@ -224,6 +247,8 @@ CONSUMERS: dict[str, Callable[[Made], Any]] = {
     "MultiHeadAttention causal": causal,
     "attention and sum": residual_attention,
     "attention beside": attention_beside,
+    "attention, gated": gated_attention,
+    "attention and gate": attention_and_gate,
     # Merges.
     **{
         f"{merge.__name__} {name}": lambda m, merge=merge, pick=pick: merge()(pick(m))
@@ -271,12 +296,17 @@ WITH_MASK: dict[str, Callable[[Made], Any]] = {
         m.bare, mask=m.mask
     ),
     "GlobalAveragePooling1D mask=": lambda m: L.GlobalAveragePooling1D()(m.bare, mask=m.mask),
+    "GlobalAveragePooling1D of rows mask=": lambda m: L.GlobalAveragePooling1D(
+        data_format="channels_first", keepdims=True
+    )(L.Permute((2, 1))(m.bare), mask=m.mask),
     "BatchNormalization mask=": lambda m: L.BatchNormalization()(m.bare, mask=m.mask),
     "TimeDistributed mask=": lambda m: L.TimeDistributed(L.BatchNormalization())(
         m.bare, mask=m.mask
     ),
     "Softmax mask=": lambda m: L.Softmax(axis=1)(m.bare, mask=ops.expand_dims(m.mask, -1)),
     "Attention mask=": lambda m: L.Attention()([m.bare, m.x], mask=[None, m.mask]),
+    "Attention without masks": lambda m: L.Attention()([m.x, m.other], mask=[None, None]),
+    "nested model mask=": lambda m: inner_steps()(m.bare, mask=m.mask),
     "MultiHeadAttention attention_mask=": lambda m: L.MultiHeadAttention(2, 3, use_bias=False)(
         m.bare, m.bare, attention_mask=ops.expand_dims(m.mask, 1)
     ),

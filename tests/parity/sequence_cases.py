@@ -305,8 +305,10 @@ def operation_cases() -> dict[str, Case]:
         "matmul in heads": on(heads),
         "softmax of steps": on(lambda x: ops.softmax(L.Dense(4)(x), axis=1)),
         "any and all": on(
-            lambda x: L.Dense(4)(x)
-            * ops.cast(ops.any(x > 0, axis=1, keepdims=True), "float32")
-            * ops.cast(ops.logical_not(ops.all(x > 0.5, axis=(1, 2), keepdims=True)), "float32")
+            lambda x: (
+                L.Dense(4)(x)
+                * ops.cast(ops.any(x > 0, axis=1, keepdims=True), "float32")
+                * ops.cast(ops.logical_not(ops.all(x > 0.5, axis=(1, 2), keepdims=True)), "float32")
+            )
         ),
     }

@@ -153,8 +153,7 @@ std::vector<std::pair<size_t, size_t>> keras_run_order(const ModelTree& tree) {
     depth[*call] = of_node;
     for (const size_t input : list.inputs[*call]) meet(input) = std::max(meet(input), of_node + 1);
   }
-  std::stable_sort(met.begin(), met.end(),
-                   [&](size_t a, size_t b) { return depth[a] > depth[b]; });
+  std::stable_sort(met.begin(), met.end(), [&](size_t a, size_t b) { return depth[a] > depth[b]; });
   std::vector<std::pair<size_t, size_t>> order;
   for (const size_t call : met) order.emplace_back(list.calls[call].node, list.calls[call].index);
   return order;

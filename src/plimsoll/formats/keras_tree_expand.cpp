@@ -342,12 +342,12 @@ class TreeExpander {
     const ModelTree& tree = level.models[index]->tree;
     const Config* mask = call.kwargs.is_object() ? call.kwargs.find("mask") : nullptr;
     if (mask == nullptr) return arranged(tree, call, inputs);
-    const Config::Array masks =
-        mask->is_array() ? mask->as_array() : Config::Array{*mask};
+    const Config::Array masks = mask->is_array() ? mask->as_array() : Config::Array{*mask};
     size_t given = 0;
     for (const Config& one : masks) given += one.find("tensor") != nullptr ? 1 : 0;
     const size_t count = inputs.size() - given;
-    if (masks.size() != count || count != tree.inputs.size()) {
+    const size_t expected = tree.sequential ? 1 : tree.inputs.size();
+    if (masks.size() != count || count != expected) {
       scope_.refuse(level.tree.nodes[index].name, "a mask for each input of the model",
                     excerpt(*mask), "Build the model without this argument and save it again.");
     }
@@ -356,11 +356,9 @@ class TreeExpander {
       const Config* tensor = masks[i].find("tensor");
       if (tensor == nullptr) continue;
       const Config config = Config::Object{{"operation", "WithMask"}};
-      const LayerId id = with_context("while reading " + scope_.origin(), [&] {
-        return model_.add_layer(kOperatorClass, config);
-      });
-      masked[i] =
-          model_.call(id, {masked[i], inputs[static_cast<size_t>(tensor->as_int())]})[0];
+      const LayerId id = with_context("while reading " + scope_.origin(),
+                                      [&] { return model_.add_layer(kOperatorClass, config); });
+      masked[i] = model_.call(id, {masked[i], inputs[static_cast<size_t>(tensor->as_int())]})[0];
     }
     return arranged(tree, call, masked);
   }
@@ -417,9 +415,8 @@ namespace {
 std::vector<size_t> turns(const ModelTree& tree, const std::vector<size_t>& first, size_t count) {
   std::vector<size_t> turn(count);
   for (size_t i = 0; i < count; ++i) turn[i] = i;
-  const bool takes_masks = std::ranges::any_of(tree.nodes, [](const TreeNode& node) {
-    return node.class_name == "MultiHeadAttention";
-  });
+  const bool takes_masks = std::ranges::any_of(
+      tree.nodes, [](const TreeNode& node) { return node.class_name == "MultiHeadAttention"; });
   if (!takes_masks) return turn;
   for (size_t& each : turn) each += count;
   size_t next = 0;

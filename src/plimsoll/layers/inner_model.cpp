@@ -10,6 +10,7 @@
 #include "layers/model.h"
 #include "layers/names.h"
 #include "ops/registry.h"
+#include "ops/rules.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -118,6 +119,18 @@ class InnerModel final : public Layer {
     return std::ranges::any_of(layers_, [](const InnerLayer& inner) {
       return inner.layer != nullptr && inner.layer->penalizes_activity();
     });
+  }
+
+  // The same with another way to call each layer.
+  CallResult call_with(
+      std::span<const ValueId> inputs, std::span<const ValueId> masks,
+      const std::function<CallResult(const Layer&, std::string_view, std::span<const ValueId>,
+                                     std::span<const ValueId>, const Config&)>& caller) const {
+    return run(inputs, masks,
+               [&](size_t i, std::span<const ValueId> operands, std::span<const ValueId> given,
+                   const Config& arguments) {
+                 return caller(*layers_[i].layer, layers_[i].path, operands, given, arguments);
+               });
   }
 
  private:
@@ -307,7 +320,71 @@ class InnerModel final : public Layer {
   std::vector<Source> outputs_;
 };
 
+// Steps that a layer is called on one by one, at most: each is a part of the graph.
+constexpr int64_t kMostSteps = 1024;
+
+ValueId take_step(LayerContext& context, ValueId x, int64_t step) {
+  const ValueId part = context.emit("slice", {x}, {{"axis", 1}, {"begin", step}, {"count", 1}});
+  std::vector<int64_t> dims = ops::sample_dims(context.type(part).shape);
+  dims.erase(dims.begin());
+  return context.emit("reshape", {part}, {{"shape", dims}});
+}
+
+// A layer with one input, on one step after the other.
+ValueId call_each(LayerContext& context, const Layer& layer, ValueId rows, ValueId mask,
+                  int64_t steps) {
+  if (steps > kMostSteps) {
+    context.refuse("at most " + std::to_string(kMostSteps) + " steps of a layer with statistics",
+                   std::to_string(steps), "Use a layer that looks at each sample alone.");
+  }
+  const ValueId x = context.emit("unfold_batch", {rows}, {{"steps", steps}});
+  if (mask.valid()) mask = context.emit("unfold_batch", {mask}, {{"steps", steps}});
+  std::vector<ValueId> outputs;
+  for (int64_t step = 0; step < steps; ++step) {
+    const ValueId own_mask = mask.valid() ? take_step(context, mask, step) : ValueId();
+    const ValueId own = take_step(context, x, step);
+    LayerContext inner = context.inside("", {.masks = std::span(&own_mask, 1)});
+    const ValueId y = layer.call(inner, std::span(&own, 1))[0];
+    std::vector<int64_t> dims = ops::sample_dims(context.type(y).shape);
+    dims.insert(dims.begin(), 1);
+    outputs.push_back(context.emit("reshape", {y}, {{"shape", dims}}));
+  }
+  const ValueId all =
+      outputs.size() == 1 ? outputs[0] : context.emit("concat", outputs, {{"axis", 1}});
+  return context.emit("fold_batch", {all});
+}
+
+CallResult by_steps(LayerContext& context, const Layer& layer, std::span<const ValueId> inputs,
+                    std::span<const ValueId> masks, int64_t steps) {
+  const auto* model = dynamic_cast<const InnerModel*>(&layer);
+  if (model == nullptr) {
+    if (inputs.size() != 1) context.refuse("one input", std::to_string(inputs.size()), "");
+    const ValueId mask = masks.empty() ? ValueId() : masks[0];
+    return {{call_each(context, layer, inputs[0], mask, steps)}, {mask}};
+  }
+  return model->call_with(
+      inputs, masks,
+      [&](const Layer& inner, std::string_view path, std::span<const ValueId> operands,
+          std::span<const ValueId> own_masks, const Config& arguments) {
+        if (!inner.mixes_samples()) {
+          return context.call(inner, path, operands, own_masks, arguments);
+        }
+        LayerContext place = context.inside(path, {});
+        std::vector<ValueId> given(own_masks.begin(), own_masks.end());
+        if (find_given_mask(arguments, operands.size()).given) {
+          given.assign(1, as_bool(place, operands.back()));
+          operands = operands.first(operands.size() - 1);
+        }
+        return by_steps(place, inner, operands, given, steps);
+      });
+}
+
 }  // namespace
+
+std::vector<ValueId> call_by_steps(LayerContext& context, const Layer& layer, ValueId rows,
+                                   ValueId mask, int64_t steps) {
+  return by_steps(context, layer, std::span(&rows, 1), std::span(&mask, 1), steps).outputs;
+}
 
 bool is_inner_model(std::string_view class_name) {
   return class_name == "Sequential" || class_name == "Functional" || class_name == "Model";

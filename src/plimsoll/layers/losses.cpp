@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "layers/masking.h"
 #include "layers/option_reader.h"
 #include "layers/spelling.h"
 #include "ops/losses.h"
@@ -241,6 +242,7 @@ ValueId replace_ignored(graph::GraphBuilder& builder, const std::string& name, V
 ValueId add_mask_weights(graph::GraphBuilder& builder, const Loss& loss, const std::string& name,
                          ValueId rows, ValueId mask) {
   const ValueType type = builder.type(rows);
+  mask = without_last_one(builder, name + "/mask_rows", mask, type.shape);
   if (builder.type(mask).shape != type.shape) {
     throw Error(ErrorKind::kModel, "loss " + loss.name + ": expected a mask of the loss's shape " +
                                        to_string(type.shape) + ", received " +

@@ -43,6 +43,15 @@ bool passes_mask_on(std::string_view class_name) {
          std::ranges::find(kPassingToo, class_name) != kPassingToo.end();
 }
 
+ValueId without_last_one(graph::GraphBuilder& builder, const std::string& name, ValueId mask,
+                         const Shape& shape) {
+  const Shape given = builder.type(mask).shape;
+  if (given.rank() != shape.rank() + 1 || given[given.rank() - 1].count != 1) return mask;
+  std::vector<int64_t> dims = ops::sample_dims(given);
+  dims.pop_back();
+  return builder.call("reshape", name, {mask}, {{"shape", dims}});
+}
+
 ValueId either_mask(graph::GraphBuilder& builder, const std::string& name, ValueId a, ValueId b) {
   const Shape left = builder.type(a).shape;
   const Shape right = builder.type(b).shape;

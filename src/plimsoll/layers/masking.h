@@ -18,6 +18,10 @@ bool passes_mask_on(std::string_view class_name);
 ValueId default_mask(graph::GraphBuilder& builder, const Layer& layer,
                      std::span<const ValueId> masks);
 
+// A mask whose one dimension more than the shape has is 1, without it; others as they are.
+ValueId without_last_one(graph::GraphBuilder& builder, const std::string& name, ValueId mask,
+                         const Shape& shape);
+
 // a or b, elementwise; extents of 1 repeat. Throws kModel where the shapes do not allow it.
 ValueId either_mask(graph::GraphBuilder& builder, const std::string& name, ValueId a, ValueId b);
 

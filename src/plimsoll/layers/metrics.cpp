@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "layers/curve_area.h"
+#include "layers/masking.h"
 #include "layers/names.h"
 #include "layers/option_reader.h"
 #include "layers/spelling.h"
@@ -196,6 +197,7 @@ ValueId repeated(GraphBuilder& builder, const std::string& name, ValueId values,
 // 1 for rows that count, 0 for others, of the rows' shape; a mask of fewer dimensions repeats.
 ValueId counted_rows(GraphBuilder& builder, const std::string& prefix, const ValueType& rows,
                      ValueId mask) {
+  mask = without_last_one(builder, prefix + "/mask_column", mask, rows.shape);
   const Shape shape = builder.type(mask).shape;
   const std::vector<int64_t> dims = ops::sample_dims(shape);
   const std::vector<int64_t> wanted = ops::sample_dims(rows.shape);

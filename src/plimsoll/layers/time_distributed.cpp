@@ -2,18 +2,14 @@
 //
 // Steps are as good as samples to a layer that looks at each sample alone: all of them are one
 // batch. In training, a layer that takes statistics of the batch takes those of each step, and
-// moves its averages once a step, in order, as Keras does by calling it step by step: so do we.
+// moves its averages once a step, in order, as Keras does by calling it step by step
+// (call_by_steps).
 
 #include "layers/all_layers.h"
 #include "layers/inner_model.h"
-#include "layers/masking.h"
-#include "ops/rules.h"
 
 namespace plimsoll::layers {
 namespace {
-
-// Steps that a layer is called on one by one, at most: each is a part of the graph.
-constexpr int64_t kMostSteps = 1024;
 
 class TimeDistributed final : public Layer {
  public:
@@ -62,13 +58,17 @@ class TimeDistributed final : public Layer {
       }
     }
     context.set_mask(0, mask);
-    if (context.training() && layer_->mixes_samples()) {
-      return {call_each_step(context, inputs[0], mask, shape[1].count)};
-    }
     const ValueId rows = context.emit("fold_batch", {inputs[0]});
     const ValueId folded = mask.valid() ? context.emit("fold_batch", {mask}) : ValueId();
-    return {context.emit("unfold_batch", {call_on(context, rows, folded)},
-                         {{"steps", shape[1].count}})};
+    LayerContext inner = context.inside(kPrefix, {.masks = std::span(&folded, 1)});
+    const bool by_steps = context.training() && layer_->mixes_samples();
+    const std::vector<ValueId> outputs =
+        by_steps ? call_by_steps(inner, *layer_, rows, folded, shape[1].count)
+                 : layer_->call(inner, std::span(&rows, 1));
+    if (outputs.size() != 1) {
+      refuse("a layer with one output", std::to_string(outputs.size()), "");
+    }
+    return {context.emit("unfold_batch", {outputs[0]}, {{"steps", shape[1].count}})};
   }
 
   bool mixes_samples() const override { return layer_->mixes_samples(); }
@@ -80,38 +80,6 @@ class TimeDistributed final : public Layer {
     std::vector<Dim> dims(type.shape.dims().begin() + 1, type.shape.dims().end());
     dims[0] = Dim::batch(type.shape[1].count);
     return {type.dtype, Shape(std::move(dims))};
-  }
-
-  ValueId call_on(LayerContext& context, ValueId x, ValueId mask) const {
-    LayerContext inner = context.inside(kPrefix, {.masks = std::span(&mask, 1)});
-    const std::vector<ValueId> outputs = layer_->call(inner, std::span(&x, 1));
-    if (outputs.size() != 1) {
-      refuse("a layer with one output", std::to_string(outputs.size()), "");
-    }
-    return outputs[0];
-  }
-
-  ValueId call_each_step(LayerContext& context, ValueId x, ValueId mask, int64_t steps) const {
-    if (steps > kMostSteps) {
-      refuse("at most " + std::to_string(kMostSteps) + " steps of a layer with statistics",
-             std::to_string(steps), "Use a layer that looks at each sample alone.");
-    }
-    std::vector<ValueId> outputs;
-    for (int64_t step = 0; step < steps; ++step) {
-      const ValueId own_mask = mask.valid() ? take_step(context, mask, step) : ValueId();
-      const ValueId y = call_on(context, take_step(context, x, step), own_mask);
-      std::vector<int64_t> dims = ops::sample_dims(context.type(y).shape);
-      dims.insert(dims.begin(), 1);
-      outputs.push_back(context.emit("reshape", {y}, {{"shape", dims}}));
-    }
-    return outputs.size() == 1 ? outputs[0] : context.emit("concat", outputs, {{"axis", 1}});
-  }
-
-  static ValueId take_step(LayerContext& context, ValueId x, int64_t step) {
-    const ValueId part = context.emit("slice", {x}, {{"axis", 1}, {"begin", step}, {"count", 1}});
-    std::vector<int64_t> dims = ops::sample_dims(context.type(part).shape);
-    dims.erase(dims.begin());
-    return context.emit("reshape", {part}, {{"shape", dims}});
   }
 
   std::shared_ptr<const Layer> layer_;

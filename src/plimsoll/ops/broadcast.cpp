@@ -4,9 +4,9 @@
 //   (B, 1, 8) {shape [5, 8]}             → (B, 5, 8)
 //   (5, 8)    {shape [5, 8], batched}    → (B, 5, 8)      its gradient sums over the batch
 //
-// `shape` is per sample where the result has a batch dimension, whole where it has none. A sample may
-// have several rows (fold_batch): those of the operand, or `rows_per_sample` of a result whose operand
-// has no batch.
+// `shape` is per sample where the result has a batch dimension, whole where it has none. A sample
+// may have several rows (fold_batch): those of the operand, or `rows_per_sample` of a result whose
+// operand has no batch.
 
 #include "ops/register.h"
 #include "ops/rules.h"
@@ -33,8 +33,7 @@ Shape wide_shape(const NodeTypes& node, bool has_batch) {
   const Shape& x = node.inputs[0].shape;
   std::vector<Dim> dims;
   if (has_batch) {
-    const int64_t rows =
-        x.has_batch() ? x[0].count : node.attributes.get_int("rows_per_sample", 1);
+    const int64_t rows = x.has_batch() ? x[0].count : node.attributes.get_int("rows_per_sample", 1);
     if (rows < 1) refuse("one row in a sample or more", std::to_string(rows), "Check the node.");
     dims.push_back(Dim::batch(rows));
   }

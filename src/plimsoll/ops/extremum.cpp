@@ -72,9 +72,9 @@ class ExtremumLast final : public BatchMapOp {
       value = builder.call("reshape", context.name(name + "_column"), {value}, {{"shape", narrow}});
       return builder.call("broadcast", context.name(name), {value}, {{"shape", wide}});
     };
-    const ValueId best = builder.call("compare", context.name("best"),
-                                      {context.input(0), spread("value", context.output(0))},
-                                      {{"kind", "equal"}});
+    const ValueId best =
+        builder.call("compare", context.name("best"),
+                     {context.input(0), spread("value", context.output(0))}, {{"kind", "equal"}});
     const ValueId ones = builder.call("cast", context.name("ones"), {best},
                                       {{"dtype", std::string(to_string(x.dtype))}});
     ValueId count = builder.call("sum_to", context.name("count"), {ones},

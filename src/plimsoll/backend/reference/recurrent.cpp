@@ -560,17 +560,21 @@ int64_t element_size(const Problem& problem) {
   return element_bytes(problem.outputs[0].dtype).count();
 }
 
+// Sequences of a call: a sample may have several.
+int64_t sequences(const Problem& problem) {
+  return problem.extent(graph::kBatchAxis, problem.batch) * problem.outputs[0].shape[0].count;
+}
+
 Bytes forward_scratch(const Problem& problem) {
   const RecurrentLayout layout = ops::read_recurrent(problem.node.op->name(), problem.attributes);
-  return Bytes(problem.extent(graph::kBatchAxis, problem.batch) * forward_row(layout) *
-               element_size(problem));
+  return Bytes(sequences(problem) * forward_row(layout) * element_size(problem));
 }
 
 Bytes backward_scratch(const Problem& problem) {
   const RecurrentLayout layout = ops::read_recurrent(problem.node.op->name(), problem.attributes);
-  const int64_t rows = problem.extent(graph::kBatchAxis, problem.batch);
-  return Bytes((rows * backward_row(layout) + layout.gates * layout.units * layout.units) *
-               element_size(problem));
+  return Bytes(
+      (sequences(problem) * backward_row(layout) + layout.gates * layout.units * layout.units) *
+      element_size(problem));
 }
 
 std::unique_ptr<Kernel> make_shift_time(const Problem& problem) {

@@ -61,7 +61,8 @@ std::unique_ptr<Kernel> make_select(const Problem& problem) {
             const bool left = data_of<const uint8_t>(mask)[at[0]] != 0;
             const T* from = left ? data_of<const T>(a) + at[1] : data_of<const T>(b) + at[2];
             const Strides strides = left ? a.strides : b.strides;
-            for_each_run<2>(a.dims.subspan(outer), {strides.subspan(outer), y.strides.subspan(outer)},
+            for_each_run<2>(a.dims.subspan(outer),
+                            {strides.subspan(outer), y.strides.subspan(outer)},
                             [&](const auto& inner, int64_t, int64_t count) {
                               const T* in = from + inner[0];
                               T* out = data_of<T>(y) + at[3] + inner[1];
