@@ -242,9 +242,16 @@ Config CallReader::port_structure(const Config& ports, const char* key, int dept
     return items;
   }
   if (!ports.is_object()) scope_.refuse(key, "a list of tensors", excerpt(ports));
+  // Keras flattens outputs by their sorted names, whatever the file's order, and lists layers by
+  // that; inputs are found by name.
+  std::vector<const std::pair<std::string, Config>*> items;
+  for (const auto& item : ports.as_object()) items.push_back(&item);
+  if (std::string_view(key) == "output_layers") {
+    std::ranges::stable_sort(items, {}, [](const auto* item) { return item->first; });
+  }
   Config named{Config::Object{}};
-  for (const auto& [name, port] : ports.as_object()) {
-    named.set(name, port_structure(port, key, depth + 1, tensors));
+  for (const auto* item : items) {
+    named.set(item->first, port_structure(item->second, key, depth + 1, tensors));
   }
   return named;
 }
