@@ -307,6 +307,8 @@ def test_a_metric_that_is_not_known_is_left_out_and_said(tmp_path: Path) -> None
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["loss", "accuracy"]
     assert "metric tp (TruePositives) is left out" in done.stderr
     assert "class_id: expected null, received 0" in done.stderr
+    shown = json.loads(run_plimsoll("evaluate", *arguments, "--json").stdout)
+    assert [line.split()[1] for line in shown["left_out_metrics"]] == ["tp", "precision"]
     done = run_plimsoll("evaluate", *arguments, "--metrics", "accuracy,recal", check=False)
     assert done.returncode == 2 and "Did you mean" in done.stderr
 

@@ -33,6 +33,7 @@ int run(const EvaluateCommand& command) {
   session.initialize(loaded.file.weights.get());
   report::RunSummary summary;
   summary.metrics = session.evaluate(dataset);
+  summary.left_out_metrics = loaded.left_out_metrics;
   if (!command.model.json) {
     for (const auto& [name, value] : summary.metrics) {
       std::printf("%s %.6g\n", name.c_str(), value);

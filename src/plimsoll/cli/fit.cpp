@@ -298,7 +298,8 @@ int finish(Run& run, const train::History& history, bool logged) {
   const bool kept = !run.checkpoints || run.checkpoints->finish(*run.session, history.position);
   if (run.callbacks && !history.interrupted) run.callbacks->finish(*run.session);
   if (!command.output.empty()) save_output(run);
-  const report::RunSummary summary = summarize(*run.session, history);  // of the writing too
+  report::RunSummary summary = summarize(*run.session, history);  // of the writing too
+  summary.left_out_metrics = run.loaded.left_out_metrics;
   const report::Profile profile = run.session->profile();
   if (command.model.json) {
     std::fputs((report::to_json(summary) + "\n").c_str(), stdout);
