@@ -16,7 +16,7 @@ using layers::TreeTensor;
 // Lists inside lists of arguments, at most.
 constexpr int kMaxArgumentDepth = 16;
 
-// In place of a layer's name: ["_CONSTANT_VALUE", -1, 2.0, arguments].
+// Stands in place of a layer's name: ["_CONSTANT_VALUE", -1, 2.0, arguments].
 constexpr std::string_view kConstant = "_CONSTANT_VALUE";
 
 // ["layer", call, output, …], as Keras 2 writes a tensor.
