@@ -76,7 +76,7 @@ def test_penalties_are_the_same_at_every_limit(tmp_path: Path) -> None:
     )
     model = build_in("float32", case, None)
     arguments = save_case(tmp_path, case, model.get_weights(), keras.optimizers.SGD(0.1))
-    planned = json.loads(run_plimsoll("plan", arguments[0], "--batch", 64, "--threads", 1,
+    planned = json.loads(run_plimsoll("plan", *arguments, "--batch", 64, "--threads", 1,
                                       "--json").stdout)  # fmt: skip
     smallest = planned["smallest_same_bits_bytes"]
     assert smallest < planned["predicted_process_bytes"]

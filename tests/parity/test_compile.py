@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from harness import read_log, run_plimsoll
 from keras import layers as L
 
@@ -64,6 +65,7 @@ def two_heads() -> keras.Model:
 def save(folder: Path, model: keras.Model, x: Any, y: Any, weight: Any = None) -> list[Any]:
     """Writes model and arrays; returns the arguments that name them."""
     model.save(folder / "model.keras")
+    model.run_eagerly = True  # a few steps are not worth their tracing
     arguments: list[Any] = [folder / "model.keras"]
     for option, arrays in (("--data", x), ("--labels", y)):
         for i, array in enumerate(arrays if isinstance(arrays, list) else [arrays]):
@@ -114,7 +116,7 @@ def assert_as_keras(folder: Path, model: keras.Model, x: Any, y: Any, weight: An
 SPELLINGS = sorted(
     name
     for name in keras.src.losses.ALL_OBJECTS_DICT
-    if name.lower() not in ("loss", "circle", "ctc", "dice", "tversky")
+    if name.lower() not in ("loss", "lossfunctionwrapper", "circle", "ctc", "dice", "tversky")
 )
 
 
@@ -205,6 +207,26 @@ def test_an_axis_that_is_not_the_last_is_named(tmp_path: Path) -> None:
     assert "axis: expected -1 or 3, the last of (B, 4, 5, 3), received 1." in done.stdout
 
 
+def test_an_ignored_class_in_a_folder_of_masks(tmp_path: Path) -> None:
+    loss = keras.losses.SparseCategoricalCrossentropy(ignore_class=255)
+    y = np.where(RNG.random((2 * BATCH, 4, 5)) < 0.3, 255, labels(3, 4, 5)).astype("uint8")
+    x = RNG.integers(0, 256, (2 * BATCH, 4, 5, 3)).astype("uint8")
+    model = keras.Sequential(
+        [keras.Input((4, 5, 3)), L.Conv2D(3, 3, padding="same", activation="softmax")]
+    )
+    model.compile("sgd", loss)
+    for folder, images in (("images", x), ("masks", y[..., None])):
+        (tmp_path / folder).mkdir()
+        for i, image in enumerate(images):
+            png = tf.io.encode_png(image).numpy()
+            (tmp_path / folder / f"{i}.png").write_bytes(png)
+    arguments = save(tmp_path, model, x.astype("float32"), y.astype("float32"))
+    from_arrays = run_plimsoll("evaluate", *arguments).stdout
+    from_folders = run_plimsoll("evaluate", arguments[0], "--data", tmp_path / "images",
+                                "--labels", tmp_path / "masks").stdout  # fmt: skip
+    assert from_arrays == from_folders
+
+
 # Outputs ------------------------------------------------------------------------------------------
 
 SPARSE = "sparse_categorical_crossentropy"
@@ -235,6 +257,22 @@ def test_losses_of_outputs(name: str, tmp_path: Path) -> None:
         assert log[0]["loss"] == pytest.approx(losses[0], rel=1e-5)
     else:
         assert_as_keras(tmp_path, model, x, y)
+
+
+def test_losses_by_the_keys_of_a_dictionary_of_outputs(tmp_path: Path) -> None:
+    model = two_heads()
+    model = keras.Model(model.input, {"b": model.outputs[1], "a": model.outputs[0]})
+    model.compile("sgd", {"a": SPARSE, "b": "mse"}, loss_weights={"a": 0.5, "b": 2.0})
+    x, y = numbers(5), {"a": labels(3), "b": numbers(1)}
+    model.save(tmp_path / "model.keras")
+    np.save(tmp_path / "x.npy", x)
+    arguments = [tmp_path / "model.keras", "--data", tmp_path / "x.npy"]
+    for key, name in (("a", "kind"), ("b", "size")):
+        np.save(tmp_path / f"{key}.npy", y[key])
+        arguments += ["--labels", f"{name}={tmp_path / key}.npy"]
+    got = run_plimsoll("evaluate", *arguments).stdout.splitlines()[0]
+    expected = model.evaluate(x, y, verbose=0, return_dict=True)["loss"]
+    assert float(got.split()[1]) == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_weight_of_a_single_loss(tmp_path: Path) -> None:
@@ -269,6 +307,8 @@ def test_a_metric_that_is_not_known_is_left_out_and_said(tmp_path: Path) -> None
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["loss", "accuracy"]
     assert "metric tp (TruePositives) is left out" in done.stderr
     assert "class_id: expected null, received 0" in done.stderr
+    shown = json.loads(run_plimsoll("evaluate", *arguments, "--json").stdout)
+    assert [line.split()[1] for line in shown["left_out_metrics"]] == ["tp", "precision"]
     done = run_plimsoll("evaluate", *arguments, "--metrics", "accuracy,recal", check=False)
     assert done.returncode == 2 and "Did you mean" in done.stderr
 

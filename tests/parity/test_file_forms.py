@@ -251,6 +251,20 @@ def test_groups_as_keras_2_called_them(
     assert_same(optimizer_state(again), optimizer_state(model))
 
 
+def test_outputs_by_name_keep_their_weights(tmp_path: Path) -> None:
+    """Keras lists layers from outputs in the order of their names, whatever order they came in."""
+    x = keras.Input((4,))
+    model = keras.Model(x, {"b": L.Dense(2, name="first")(x), "a": L.Dense(2, name="second")(x)})
+    model.save(tmp_path / "m.keras")
+    samples = np.random.default_rng(1).normal(0, 1, (3, 4)).astype("float32")
+    np.save(tmp_path / "x.npy", samples)
+    run_plimsoll("predict", tmp_path / "m.keras", "--data", tmp_path / "x.npy", "--output",
+                 tmp_path / "p.npy")  # fmt: skip
+    expected = model.predict(samples, verbose=0)
+    for key, name in (("b", "first"), ("a", "second")):
+        assert np.allclose(np.load(tmp_path / f"p-{name}.npy"), expected[key], atol=1e-6)
+
+
 def test_open_sizes_are_asked_for_and_stay_open(tmp_path: Path) -> None:
     model = keras.Sequential(
         [keras.Input((None, None, 3)), L.Conv2D(2, 3), L.GlobalAveragePooling2D()]

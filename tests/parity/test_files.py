@@ -252,17 +252,10 @@ def mixed() -> keras.Model:
     return keras.Sequential([keras.Input((2,)), L.Dense(2, dtype="mixed_float16", name="half")])
 
 
-def scheduled() -> keras.Model:
-    model = keras.Sequential([keras.Input((2,)), L.Dense(2)])
-    model.compile("adam", loss="mse", loss_weights=[0.5])
-    return model
-
-
 REFUSED = {
     "custom layer": (custom_layer, "[twice] expected a layer of Keras"),
     "operator": (operator_node, "received Cumsum"),
     "mixed precision": (mixed, "keras.config.set_dtype_policy('float32')"),
-    "loss weights": (scheduled, "[loss_weights] expected none"),
     "lambda": (lambda: keras.Sequential([keras.Input((2,)), L.Lambda(lambda v: v)]), "Lambda"),
 }
 

@@ -183,7 +183,7 @@ def test_optimizers_without_a_learning_rate_among_their_variables(
     """Keras 2.11 to 2.15 listed none, and SGD's momentum where it is not used."""
     keras.utils.set_random_seed(3)
     model = classifier()
-    model.compile(OPTIMIZERS[name](), "bce")
+    model.compile(OPTIMIZERS[name](), "bce", run_eagerly=True)
     x, y = RNG.normal(0, 1, (8, 4)).astype("float32"), RNG.integers(0, 2, (8, 1)).astype("float32")
     model.fit(x, y, epochs=3, verbose=0)
     model.save(tmp_path / "m.keras")
@@ -211,6 +211,23 @@ def add_unused_momentum(path: Path, model: keras.Model) -> None:
     slots = {f"optimizer/vars/{i + 1}": np.zeros(w.shape, "float32")
              for i, w in enumerate(model.get_weights())}  # fmt: skip
     old_names(path, lambda name: name, slots)
+
+
+def test_momentum_that_sgd_does_not_use_in_whole_files(tmp_path: Path) -> None:
+    """tf.keras from 2.11 kept it under the names of its weights."""
+    model = classifier()
+    model.compile(keras.optimizers.SGD(0.05), "bce")
+    model.fit(np.zeros((8, 4)), np.zeros((8, 1)), verbose=0)
+    model.save(tmp_path / "m.h5")
+    with h5py.File(tmp_path / "m.h5", "r+") as file:
+        del file["optimizer_weights"]
+        group = file.create_group("optimizer_weights")
+        names = ["iteration:0", *(f"SGD/m/{w.path}:0" for w in model.weights)]
+        group.attrs["weight_names"] = [name.encode() for name in names]
+        group.create_dataset(names[0], data=np.int64(1))
+        for name, value in zip(names[1:], model.get_weights()):
+            group.create_dataset(name, data=np.zeros_like(value))
+    assert run_plimsoll("check", tmp_path / "m.h5").stderr == ""
 
 
 def test_groups_of_keras_2_13_that_count_layers_with_weights_twice(tmp_path: Path) -> None:

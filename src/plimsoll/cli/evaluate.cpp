@@ -35,6 +35,7 @@ int run(const EvaluateCommand& command) {
   summary.metrics = session.evaluate(dataset);
   fill_memory(session, summary);
   const int code = summary.passed_limit ? kPassedLimit : kDone;
+  summary.left_out_metrics = loaded.left_out_metrics;
   if (!command.model.json) {
     for (const auto& [name, value] : summary.metrics) {
       std::printf("%s %.6g\n", name.c_str(), value);

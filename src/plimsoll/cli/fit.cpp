@@ -299,6 +299,7 @@ int finish(Run& run, const train::History& history, bool logged) {
   if (!command.output.empty()) save_output(run);
   report::RunSummary summary = summarize(*run.session, history);  // of the writing too
   summary.passed_limit = summary.passed_limit || run.passed_limit;
+  summary.left_out_metrics = run.loaded.left_out_metrics;
   const report::Profile profile = run.session->profile();
   if (command.model.json) {
     std::fputs((report::to_json(summary) + "\n").c_str(), stdout);

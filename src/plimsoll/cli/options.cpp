@@ -87,7 +87,7 @@ Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss) 
   const layers::Precision precision = layers::parse_precision(options.precision);
   std::optional<int64_t> batch_norm_group;
   if (!options.batch_norm.empty()) batch_norm_group = layers::parse_batch_norm(options.batch_norm);
-  Loaded loaded{formats::load_model(options.model, load_options(options.file)), {}};
+  Loaded loaded{formats::load_model(options.model, load_options(options.file)), {}, {}};
   if (loaded.file.self_test != nullptr && loaded.file.weights != nullptr) {
     train::check_self_test(options.model, loaded.file.model, *loaded.file.weights,
                            *loaded.file.self_test, session_options(options));
@@ -119,7 +119,8 @@ Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss) 
                 where + "expected --loss, for example --loss sparse_categorical_crossentropy");
   }
   if (needs_loss) {
-    for (const std::string& line : layers::left_out_metrics(loaded.file.model, loaded.compile)) {
+    loaded.left_out_metrics = layers::left_out_metrics(loaded.file.model, loaded.compile);
+    for (const std::string& line : loaded.left_out_metrics) {
       std::fprintf(stderr, "%s: %s\n", options.model.c_str(), line.c_str());
     }
   }

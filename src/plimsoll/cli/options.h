@@ -53,6 +53,7 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 struct Loaded {
   formats::LoadedModel file;
   layers::CompileOptions compile;
+  std::vector<std::string> left_out_metrics{};  // as layers::left_out_metrics has them; were said
 };
 Loaded load(const ModelOptions& options, bool needs_optimizer, bool needs_loss);
 

@@ -16,7 +16,7 @@ using layers::TreeTensor;
 // Lists inside lists of arguments, at most.
 constexpr int kMaxArgumentDepth = 16;
 
-// In place of a layer's name: ["_CONSTANT_VALUE", -1, 2.0, arguments].
+// Stands in place of a layer's name: ["_CONSTANT_VALUE", -1, 2.0, arguments].
 constexpr std::string_view kConstant = "_CONSTANT_VALUE";
 
 // ["layer", call, output, …], as Keras 2 writes a tensor.
@@ -244,9 +244,16 @@ Config CallReader::port_structure(const Config& ports, const char* key, int dept
     return items;
   }
   if (!ports.is_object()) scope_.refuse(key, "a list of tensors", excerpt(ports));
+  // Keras flattens outputs by their sorted names, whatever the file's order, and lists layers by
+  // that; inputs are found by name.
+  std::vector<const std::pair<std::string, Config>*> items;
+  for (const auto& item : ports.as_object()) items.push_back(&item);
+  if (std::string_view(key) == "output_layers") {
+    std::ranges::stable_sort(items, {}, [](const auto* item) { return item->first; });
+  }
   Config named{Config::Object{}};
-  for (const auto& [name, port] : ports.as_object()) {
-    named.set(name, port_structure(port, key, depth + 1, tensors));
+  for (const auto* item : items) {
+    named.set(item->first, port_structure(item->second, key, depth + 1, tensors));
   }
   return named;
 }

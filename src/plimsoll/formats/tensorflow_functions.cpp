@@ -59,6 +59,16 @@ constexpr std::array kFunctions = {
     Function{"math.logical_not", "LogicalNot", kNumpy},
     Function{"math.negative", "Negative", kNumpy},
     Function{"math.square", "Square", kNumpy},
+    Function{"math.abs", "Absolute", kNumpy},
+    Function{"math.sqrt", "Sqrt", kNumpy},
+    Function{"math.log", "Log", kNumpy},
+    Function{"math.log1p", "Log1p", kNumpy},
+    Function{"math.pow", "Power", kNumpy, kSecond},
+    Function{"clip_by_value",
+             "Clip",
+             kNumpy,
+             {Argument{"clip_value_min", "x_min"}, Argument{"clip_value_max", "x_max"}}},
+    Function{"linalg.matmul", "Matmul", kNumpy, {Argument{"b", ""}}},
     Function{"math.exp", "Exp", kNumpy},
     Function{"math.tanh", "Tanh", kNumpy},
     Function{"nn.tanh", "Tanh", kNumpy},
@@ -89,12 +99,15 @@ constexpr std::array kFunctions = {
     Function{"stack", "Stack", kNumpy, kAxis},
     Function{"math.reduce_mean", "Mean", kNumpy, kReduce},
     Function{"math.reduce_sum", "Sum", kNumpy, kReduce},
+    Function{"math.reduce_max", "Max", kNumpy, kReduce},
+    Function{"math.reduce_min", "Min", kNumpy, kReduce},
     Function{"__operators__.getitem", "GetItem", kNumpy, {Argument{"slice_spec", ""}}},
 };
 
 // Functions that TensorFlow has under a second name: tf.add is tf.math.add.
 std::string full_name(const std::string& name) {
   if (name == "nn.log_sigmoid") return "math.log_sigmoid";
+  if (name == "matmul") return "linalg.matmul";
   if (name.find('.') != std::string::npos) return name;
   const std::string in_math = "math." + name;
   for (const Function& known : kFunctions) {

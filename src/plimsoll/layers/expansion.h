@@ -64,7 +64,7 @@ class Expansion {
   ValueId channels_first(const Layer& layer, ValueId x);
   ValueId constant(const Layer& layer, std::string_view prefix, const ConstantData& data);
 
-  // Of the outputs of calls so far, scalars in the order of calls.
+  // What the outputs of calls so far add to the loss: scalars in the order of calls.
   const std::vector<ValueId>& activity_penalties() const { return activity_penalties_; }
   // The constants that calls asked for, by state name.
   const Constants& constants() const { return constants_; }

@@ -41,7 +41,7 @@ struct CompileOptions {
   Config unread{};
   std::string unread_loss{};
   bool sample_weights = false;  // programs get one more input per output
-  // Of one sample's weights, per output that has a loss; none: one number.
+  // How one sample's weights are shaped, per output that has a loss; none: one number.
   std::vector<std::vector<int64_t>> weight_shapes{};
   bool accumulates = false;  // train programs add gradients up, and there is a program "apply"
   Precision precision = Precision::kOfLayers;

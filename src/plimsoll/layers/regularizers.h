@@ -21,7 +21,8 @@ Config read_regularizer(ConfigReader& reader, std::string_view key);
 graph::ValueId add_penalty(graph::GraphBuilder& builder, const Config& regularizer,
                            graph::ValueId weight, const std::string& name);
 
-// Of a layer's outputs; printed only where there is one, as Keras does.
+// Reads what a layer's outputs are penalized by; printed only where it says something, as Keras
+// does.
 Config read_activity_regularizer(ConfigReader& reader);
 // Appends the penalty of a layer's output (B, …) in float32; invalid where it is zero by its
 // factors.

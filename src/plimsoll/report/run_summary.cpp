@@ -27,6 +27,7 @@ std::string to_json(const RunSummary& summary) {
   for (const auto& [part, bytes] : summary.accounted) json["accounted"][part] = bytes.count();
   json["block_set"] = summary.block_set;
   json["kernel_set"] = summary.kernel_set;
+  if (!summary.left_out_metrics.empty()) json["left_out_metrics"] = summary.left_out_metrics;
   for (const auto& [name, value] : summary.metrics) {
     json[name] = nullptr;
     if (std::isfinite(value)) json[name] = value;

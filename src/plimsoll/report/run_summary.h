@@ -26,6 +26,7 @@ struct RunSummary {
   int block_set = 0;
   std::string kernel_set;
   std::vector<std::pair<std::string, double>> metrics;  // loss first, of the last epoch
+  std::vector<std::string> left_out_metrics{};          // a sentence each
 };
 
 // One JSON object, indented by two; metrics that are not finite are null.

@@ -99,8 +99,11 @@ TEST(LayerConfigTest, ACompletedConfigurationRoundTrips) {
   const Config dense =
       Object{{"class_name", "Dense"}, {"config", Object{{"name", "d"}, {"units", 3}}}};
   const std::vector<std::pair<std::string, Object>> cases = {
-      {"Activation", {{"activation", "gelu"}}},
-      {"Add", {}},
+      {"Activation",
+       {{"activation", Object{{"class_name", "LeakyReLU"},
+                              {"config", Object{{"name", "l"}, {"negative_slope", 0.1}}}}}}},
+      {"ActivityRegularization", {{"l1", 0.1}}},
+      {"Add", {{"activity_regularizer", "l2"}}},
       {"Average", {}},
       {"AveragePooling1D", {{"pool_size", 3}, {"data_format", "channels_first"}}},
       {"AveragePooling2D", {{"pool_size", 2}}},
