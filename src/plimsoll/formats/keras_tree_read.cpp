@@ -163,7 +163,7 @@ class TreeReader {
       }
       calls.add_node(i, entries[i].find("inbound_nodes"));
     }
-    calls.read();
+    calls.read(config.find("output_layers"));
     tree.input_structure =
         calls.read_ports(config.find("input_layers"), "input_layers", tree.inputs);
     tree.output_structure =
