@@ -17,6 +17,7 @@ struct Options {
   bool recurrent_bias = false;
   bool sequence = true;  // the results that enter the loss
   bool states = false;
+  int64_t folded = 1;  // sequences a sample
   std::string activation = "tanh";
   std::string recurrent_activation = "sigmoid";
 };
@@ -25,15 +26,16 @@ int64_t gates_of(const std::string& cell) { return cell == "lstm" ? 4 : cell == 
 
 void build(CaseBuilder& c, const std::string& cell, const Options& o) {
   const int64_t wide = gates_of(cell) * o.units;
-  const Shape state{Dim::batch(), of(o.units)};
-  std::vector<ValueId> inputs = {c.input("z", {Dim::batch(), of(kSteps), of(wide)}),
+  const Dim batch = Dim::batch(o.folded);
+  const Shape state{batch, of(o.units)};
+  std::vector<ValueId> inputs = {c.input("z", {batch, of(kSteps), of(wide)}),
                                  c.input("kernel", {of(o.units), of(wide)})};
   if (o.recurrent_bias) inputs.push_back(c.input("bias", {of(wide)}));
   if (o.initial_state) inputs.push_back(c.input("h", state));
   if (o.initial_state && cell == "lstm") inputs.push_back(c.input("c", state));
-  if (o.dropout) inputs.push_back(c.constant("factors", {Dim::batch(), of(wide)}, Fill::kPositive));
+  if (o.dropout) inputs.push_back(c.constant("factors", {batch, of(wide)}, Fill::kPositive));
   if (o.masked) {
-    inputs.push_back(c.integers("mask", {Dim::batch(), of(kSteps)}, DType::kBool, 2));
+    inputs.push_back(c.integers("mask", {batch, of(kSteps)}, DType::kBool, 2));
   }
   Attributes attributes{{"units", o.units},
                         {"activation", o.activation},
@@ -68,6 +70,8 @@ std::vector<Case> recurrent_cases() {
     cases.push_back(recurrent(cell, "sequence", {}));
     cases.push_back(recurrent(cell, "last", {.sequence = false, .states = true}));
     cases.push_back(recurrent(cell, "masked", {.masked = true, .states = true}));
+    cases.push_back(recurrent(
+        cell, "folded", {.initial_state = true, .masked = true, .states = true, .folded = 3}));
     cases.push_back(
         recurrent(cell, "backwards",
                   {.initial_state = true, .masked = true, .backwards = true, .states = true}));

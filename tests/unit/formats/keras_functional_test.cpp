@@ -139,6 +139,14 @@ TEST(KerasFunctional, WritesTheCallsOfModelsAsKeras3CountsThem) {
   EXPECT_EQ(json.at("config").at("output_layers").to_json(), R"([["m", 2, 0], ["m", 1, 0]])");
 }
 
+TEST(KerasFunctional, NamesOutputsAfterTheirModels) {
+  const std::string layers = input("a") + ", " + inner("[" + call(tensor("a")) + "]") + ", " +
+                             dense("d", "[" + call(tensor("a")) + "]");
+  const Model m = read(model(layers, R"(["a", 0, 0])", R"([["m", 1, 0], ["d", 0, 0]])"));
+  EXPECT_EQ(m.outputs()[0].name, "m");
+  EXPECT_EQ(m.outputs()[1].name, "d");
+}
+
 TEST(KerasFunctional, FreezesEveryLayerOfAFrozenModel) {
   const std::string layers = input("a") + ", " + dense("d", "[" + call(tensor("a")) + "]");
   const std::string ports = R"(["a", 0, 0])";
