@@ -21,6 +21,7 @@ import numpy as np
 from harness import BINARY, read_keras, read_log
 from keras_side import NotKeras, Run, loaded_run, run_again, slots_from, train_in_keras
 from model_recipe import Recipe
+from refusals import is_right
 
 MODEL_REFUSED, OUR_BUG = 4, 70
 SECONDS = 60
@@ -37,6 +38,8 @@ class Verdict:
 
     @property
     def is_finding(self) -> bool:
+        if self.outcome == "refused":
+            return not is_right(self.text)
         return self.outcome in ("different", "failed", "crash")
 
 

@@ -24,6 +24,8 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "parity")]
+from refusals import is_right  # noqa: E402
+
 ROOT = HERE.parents[1]
 PER_PROCESS = 50
 
@@ -93,6 +95,8 @@ def search(
 
 
 def is_finding(row: dict[str, Any]) -> bool:
+    if row["outcome"] == "refused":
+        return not is_right(row["text"])
     return row["outcome"] in ("different", "failed", "crash", "search")
 
 
@@ -130,8 +134,10 @@ def print_summary(rows: list[dict[str, Any]]) -> None:
         for kind, seeds in sorted(reasons.items(), key=lambda item: -len(item[1])):
             print(f"  {len(seeds):4} {kind}  (seeds {' '.join(map(str, seeds[:3]))})")
     found = [row for row in rows if is_finding(row)]
-    print(f"\n{len(found)} findings")
+    print(f"\n{len(found)} findings (refusals that no page announces among them)")
     for row in found:
+        if row["outcome"] == "refused":
+            continue
         layers = sorted({n["layer"] for n in row["recipe"]["nodes"]}) if row["recipe"] else []
         print(f"  seed {row['seed']} {row['outcome']} {row['text'][:200]!r} {' '.join(layers)}")
 

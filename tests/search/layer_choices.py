@@ -225,6 +225,9 @@ def recurrent(**more: Draw) -> Choice:
         "stateful": one_of(False, False, False, True),
         "unroll": on,
         "zero_output_for_mask": on,
+        "dropout": one_of(0.0),
+        "recurrent_dropout": one_of(0.0),
+        "seed": whole(1, 9),
         "activation": activation,
         "use_bias": off,
         **weight("kernel", constrained=False),
@@ -284,6 +287,10 @@ def positive_list(rng: random.Random, shape: Shape) -> list[float]:
     return [round(rng.uniform(0.5, 2), 2) for _ in range(shape[-1])]
 
 
+def noise(rng: random.Random, shape: Shape) -> list[int | None]:
+    return [None, *(rng.choice([1, size]) for size in shape)]
+
+
 ANY, SEQUENCE, IMAGE = (1, 2, 3), (2,), (3,)
 NORM = {
     "epsilon": number(1e-4, 0.1),
@@ -317,7 +324,7 @@ CHOICES: dict[str, Choice] = {
     "Dense": Choice(ANY, {"units": whole(1, 5)}, {**DENSE, **ACTIVITY}),
     "DepthwiseConv1D": depthwise(1),
     "DepthwiseConv2D": depthwise(2),
-    "Dropout": Choice(ANY, {"rate": one_of(0.0)}, {"seed": whole(1, 9)}),
+    "Dropout": Choice(ANY, {"rate": one_of(0.0)}, {"seed": whole(1, 9), "noise_shape": noise}),
     "ELU": Choice(ANY, {}, {"alpha": number(0.1, 2)}),
     "Flatten": Choice(ANY, {}, FIRST),
     "GRU": recurrent(recurrent_activation=activation, reset_after=off),
@@ -346,12 +353,13 @@ CHOICES: dict[str, Choice] = {
             "output_shape": whole(1, 4),
             "attention_axes": axes,
             "dropout": one_of(0.0),
+            "seed": whole(1, 9),
             **weight("kernel", constrained=False),
             **weight("bias", constrained=False),
         },
         {"use_causal_mask": on, "return_attention_scores": one_of(False, False, True)},
     ),
-    "Normalization": Choice(ANY, {"mean": scales, "variance": positive_list}, {}),
+    "Normalization": Choice(ANY, {"mean": scales, "variance": positive_list}, {"axis": one_of(-1)}),
     "PReLU": Choice(
         ANY,
         {},

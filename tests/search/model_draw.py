@@ -200,7 +200,7 @@ class Drawing:
         if self.rng.random() < 0.1:
             config["score_mode"] = "concat"
         if self.rng.random() < 0.1:
-            config["dropout"] = 0.0
+            config.update({"dropout": 0.0, "seed": self.rng.randint(1, 9)})
         call = {"use_causal_mask": True} if self.rng.random() < 0.2 else {}
         if self.rng.random() < 0.05:
             call["return_attention_scores"] = True
@@ -418,7 +418,7 @@ def draw_inputs(drawing: Drawing) -> None:
     for _ in range(rng.choices([1, 2, 3], [70, 22, 8])[0]):
         steps = rng.randint(1, 9)
         kind = rng.choices(
-            ["vector", "sequence", "padded", "tokens", "image"], [15, 27, 16, 22, 22]
+            ["vector", "sequence", "padded", "tokens", "image"], [13, 25, 15, 19, 28]
         )[0]
         if kind == "vector":
             drawing.add_input((rng.randint(1, 9),), "floats")
@@ -502,7 +502,7 @@ def draw_weights(drawing: Drawing, outputs: list[str], recipe: Recipe) -> None:
         recipe["weights"] = "sample"
     elif rng.random() < 0.04 and len(drawing.shape(outputs[0])) > 1 and len(outputs) == 1:
         recipe["weights"] = "step"
-    elif rng.random() < 0.2 and len(outputs) == 1 and len(drawing.shape(outputs[0])) == 1:
+    elif rng.random() < 0.5 and len(outputs) == 1 and len(drawing.shape(outputs[0])) == 1:
         if recipe["targets"][0].split()[0] in ("classes", "one_hot"):
             recipe["class_weights"] = {"0": 0.5, "1": round(rng.uniform(1, 3), 2)}
 
