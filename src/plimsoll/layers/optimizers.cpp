@@ -230,6 +230,14 @@ std::vector<Update> find_updates(graph::GraphBuilder& builder, const Optimizer& 
   return updates;
 }
 
+graph::StateId declare_slot(graph::GraphBuilder& builder, const StateVariable& weight,
+                            const std::string& slot) {
+  return builder.state({.name = slot_state(weight.name, slot),
+                        .type = weight.type,
+                        .role = graph::StateRole::kOptimizerSlot,
+                        .layer = weight.layer});
+}
+
 void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer, const Update& given,
                 ValueId learning_rate, ValueId iteration) {
   const WeightGradient& pair = given.pair;
@@ -243,10 +251,7 @@ void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer, const 
     operands = {operands[0], given.reads->rows, given.reads->gradients};
   }
   for (const std::string& slot : optimizer.slots) {
-    states.push_back(builder.state({.name = slot_state(weight.name, slot),
-                                    .type = weight.type,
-                                    .role = graph::StateRole::kOptimizerSlot,
-                                    .layer = weight.layer}));
+    states.push_back(declare_slot(builder, weight, slot));
     operands.push_back(builder.read(states.back()));
   }
   operands.push_back(learning_rate);
@@ -305,6 +310,27 @@ void clip_gradients(graph::GraphBuilder& builder, const Optimizer& optimizer,
   }
 }
 
+// Keeps what Keras keeps for Nadam: Π beta_1 (1 − ½ 0.96^t). Updates find it from the number of the
+// step (ops/adaptive_optimizers.cpp); it is there for who goes on in Keras.
+void add_momentum_product(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                          ValueId iteration) {
+  constexpr double kDecay = 0.96;
+  const std::string name(kMomentumProductState);
+  const double beta = optimizer.attributes.get_double("beta_1");
+  const graph::StateId product = declare_scalar(builder, kMomentumProductState, DType::kFloat32,
+                                                graph::StateRole::kOptimizerSlot);
+  const ValueId decayed = builder.call("scheduled_rate", name + "/decay", {iteration},
+                                       {{"kind", "exponential"},
+                                        {"initial", kDecay},
+                                        {"steps", 1.0},
+                                        {"rate", kDecay},
+                                        {"staircase", false}});
+  const ValueId momentum = builder.call("scale_shift", name + "/momentum", {decayed},
+                                        {{"scale", -0.5 * beta}, {"offset", beta}});
+  builder.write(product,
+                builder.call("multiply", name + "/next", {builder.read(product), momentum}));
+}
+
 }  // namespace
 
 std::string slot_state(std::string_view weight, std::string_view slot) {
@@ -312,6 +338,7 @@ std::string slot_state(std::string_view weight, std::string_view slot) {
 }
 
 double initial_slot_value(const Optimizer& optimizer, std::string_view state) {
+  if (state == kMomentumProductState) return 1.0;
   return state.ends_with("/accumulator") ? optimizer.accumulator : 0.0;
 }
 
@@ -356,8 +383,21 @@ void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
   std::vector<Update> updates = find_updates(builder, optimizer, gradients);
   clip_gradients(builder, optimizer, updates);
   for (const Update& update : updates) add_update(builder, optimizer, update, current, iteration);
+  if (optimizer.class_name == "Nadam") add_momentum_product(builder, optimizer, iteration);
   builder.write(counter,
                 builder.call("increment", std::string(kIterationState) + "/next", {iteration}));
+}
+
+void add_idle_slots(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                    const StateVariable& weight) {
+  builder.set_stage(graph::Stage::kUpdate);
+  builder.set_layer(weight.layer);
+  for (const std::string& slot : optimizer.slots) {
+    const graph::StateId state = declare_slot(builder, weight, slot);
+    builder.write(state, builder.call("scale_shift", slot_state(weight.name, slot) + "/same",
+                                      {builder.read(state)}, {{"scale", 1.0}, {"offset", 0.0}}));
+  }
+  builder.set_layer("");
 }
 
 std::vector<std::string> optimizer_state_names(const Optimizer& optimizer,
@@ -380,6 +420,7 @@ std::vector<std::string> optimizer_state_names(const Optimizer& optimizer,
     }
     first += count;
   }
+  if (optimizer.class_name == "Nadam") names.emplace_back(kMomentumProductState);
   return names;
 }
 
