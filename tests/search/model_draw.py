@@ -17,7 +17,7 @@ MOST_ELEMENTS, MOST_SIZE = 360, 12
 OPTION_SHARE, LEAF_SHARE = 0.22, 0.8
 # How often a node is of a kind.
 KINDS = {
-    "layer": 62, "merge": 8, "concatenate": 2, "dot": 2, "attention": 3, "operator": 8, "again": 3,
+    "layer": 62, "merge": 10, "concatenate": 2, "dot": 2, "attention": 3, "operator": 8, "again": 3,
     "model": 5, "time": 5, "both_ways": 4, "states": 3,
 }  # fmt: skip
 RECURRENT = ("GRU", "LSTM", "SimpleRNN")
@@ -152,6 +152,10 @@ class Drawing:
     def partner(self, ref: str) -> str:
         """A value that combines with another by elements; a new branch where there is none."""
         alike = [r for r in self.refs((len(self.shape(ref)),)) if self.shape(r) == self.shape(ref)]
+        if self.masked(ref) and self.rng.random() < 0.3:  # one operand whose mask has ended
+            shape = {"target_shape": list(self.shape(ref))}
+            branch = self.add("Dense", [ref], {"units": self.shape(ref)[-1]})
+            return (branch and self.add("Reshape", [branch], shape)) or ref
         if self.rng.random() < 0.6:
             return self.rng.choice(alike)
         units = self.shape(ref)[-1] if self.rng.random() < 0.7 else 1
@@ -433,9 +437,20 @@ def draw_inputs(drawing: Drawing) -> None:
             drawing.add_input((steps,), f"tokens {rng.randint(3, 9)}{zeros}")
         else:
             drawing.add_input((rng.randint(2, 7), rng.randint(1, 6), rng.randint(1, 4)), "floats")
-    lengths = [drawing.shape(r)[0] for r in drawing.refs((2,))]
-    if lengths and rng.random() < 0.08:
-        drawing.add_input((rng.choice(lengths),), "flags")
+    sequences = drawing.refs((2,))
+    if sequences and rng.random() < 0.08:
+        draw_given_mask(drawing, rng.choice(sequences))
+
+
+def draw_given_mask(drawing: Drawing, ref: str) -> None:
+    """A recurrent layer that is called with a mask from an input of its own."""
+    rng = drawing.rng
+    mask = drawing.add_input(drawing.shape(ref)[:1], "flags")
+    config: Recipe = {"units": rng.randint(1, 4)}
+    if rng.random() < 0.6:
+        config["return_sequences"] = True
+    call = {"mask": {"tensor": mask}}
+    drawing.add(rng.choice(RECURRENT), [ref], config, call=call)
 
 
 def draw_outputs(drawing: Drawing) -> list[str]:
