@@ -412,5 +412,5 @@ ELEMENTWISE = ("Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract")
 UNARY_OPERATORS = (
     "elu exp gelu hard_sigmoid hard_tanh leaky_relu log_sigmoid negative relu relu6 selu sigmoid "
     "silu soft_shrink softplus softsign square sqrt tanh softmax log_softmax abs "
-    "activations.relu activations.elu activations.softmax activations.gelu"
+    "activations.relu activations.relu activations.relu activations.elu activations.softmax"
 ).split()
