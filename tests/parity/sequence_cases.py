@@ -155,6 +155,9 @@ def wrapper_cases() -> dict[str, Case]:
         "time distributed flatten": on_floats(
             lambda: L.TimeDistributed(L.Flatten()), lazy(L.LSTM, 3), shape=(3, 4, 2)
         ),
+        "time distributed lstm": on_floats(
+            lambda: L.TimeDistributed(L.LSTM(3)), lazy(L.GRU, 2), shape=(3, 4, 2)
+        ),
         "masking": Case(
             lambda: keras.Sequential(
                 [keras.Input((STEPS, 4)), L.Masking(), L.LSTM(3, return_sequences=True), L.Dense(2)]

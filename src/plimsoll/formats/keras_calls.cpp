@@ -59,12 +59,51 @@ void CallReader::add_node(size_t node, const Config* inbound) {
   inbound_.push_back(std::move(calls));
 }
 
-void CallReader::read() {
+void CallReader::read(const Config* outputs) {
+  for (const auto& calls : inbound_) {
+    for (const Config* call : calls) keras_3_ = keras_3_ || (call != nullptr && call->is_object());
+  }
+  lowest_.assign(inbound_.size(), kMaxTensors);
+  if (!keras_3_) {
+    for (const auto& calls : inbound_) {
+      for (const Config* call : calls) {
+        if (call != nullptr) find_first_calls(*call);
+      }
+    }
+    if (outputs != nullptr) find_first_calls(*outputs);
+  }
   for (size_t i = 0; i < inbound_.size(); ++i) {
     for (size_t k = 0; k < inbound_[i].size(); ++k) {
       if (inbound_[i][k] != nullptr) read_call(*inbound_[i][k], i, tree_.nodes[i].calls[k]);
     }
   }
+}
+
+// Notes the lowest call of each node that is named anywhere in `value`.
+void CallReader::find_first_calls(const Config& value) {
+  if (is_old_tensor(value)) {
+    const auto found = positions_.find(value.as_array()[0].as_string());
+    if (found != positions_.end() && value.as_array()[1].is_int()) {
+      int64_t& lowest = lowest_[found->second];
+      lowest = std::min(lowest, value.as_array()[1].as_int());
+    }
+  }
+  if (value.is_array()) {
+    for (const Config& item : value.as_array()) find_first_calls(item);
+  } else if (value.is_object()) {
+    for (const auto& [key, item] : value.as_object()) find_first_calls(item);
+  }
+}
+
+// The number that Keras gives to the first call of a node. A model that begins with inputs has a
+// call of its own before that one, from its inputs to its outputs. Keras 3 counts it where ports
+// are named, and never for a Sequential; before Keras 3 it counts everywhere, and a Sequential had
+// it or not: then the lowest call that is named is the first, because every call is.
+int64_t CallReader::first_call(size_t node, Place place) const {
+  const layers::TreeNode& entry = tree_.nodes[node];
+  if (entry.model == nullptr) return 0;
+  if (keras_3_) return place == Place::kPort && !entry.model->sequential ? 1 : 0;
+  return lowest_[node] == 1 ? 1 : 0;
 }
 
 void CallReader::read_call(const Config& node, size_t index, TreeCall& call) {
@@ -123,7 +162,7 @@ Config CallReader::take_tensors(const Config& value, const std::string& where, i
   if (history == nullptr) {
     scope_.refuse(where, "a tensor with \"keras_history\"", excerpt(value));
   }
-  return add_tensor(read_name(*history, where), call);
+  return add_tensor(read_name(*history, where, Place::kArgument), call);
 }
 
 Config CallReader::add_tensor(TreeTensor tensor, TreeCall& call) const {
@@ -164,7 +203,7 @@ void CallReader::read_old_tensor(const Config& tensor, size_t index, TreeCall& c
   }
   const Config::Array& parts = tensor.as_array();
   const bool constant = parts[0].as_string() == kConstant && parts.size() >= 3;
-  args.push_back(constant ? parts[2] : add_tensor(read_name(tensor, where), call));
+  args.push_back(constant ? parts[2] : add_tensor(read_name(tensor, where, Place::kArgument), call));
   if (tensor.as_array().size() < 4 || !tensor.as_array()[3].is_object()) return;
   for (const auto& [key, value] : tensor.as_array()[3].as_object()) {
     if (!says_nothing(value)) call.kwargs.set(key, take_old_keyword(value, where, 0, call));
@@ -174,7 +213,7 @@ void CallReader::read_old_tensor(const Config& tensor, size_t index, TreeCall& c
 // Keras 2 writes a tensor among keyword arguments as it writes any other.
 Config CallReader::take_old_keyword(const Config& value, const std::string& where, int depth,
                                     TreeCall& call) const {
-  if (is_old_tensor(value)) return add_tensor(read_name(value, where), call);
+  if (is_old_tensor(value)) return add_tensor(read_name(value, where, Place::kArgument), call);
   if (!value.is_array() || depth > kMaxArgumentDepth) return value;
   Config::Array items;
   for (const Config& item : value.as_array()) {
@@ -183,7 +222,7 @@ Config CallReader::take_old_keyword(const Config& value, const std::string& wher
   return items;
 }
 
-TreeTensor CallReader::read_name(const Config& name, const std::string& where) const {
+TreeTensor CallReader::read_name(const Config& name, const std::string& where, Place place) const {
   if (!name.is_array() || name.as_array().size() < 3 || !name.as_array()[0].is_string() ||
       !name.as_array()[1].is_int() || !name.as_array()[2].is_int()) {
     scope_.refuse(where, "a tensor as [layer, call, output]", excerpt(name));
@@ -195,12 +234,15 @@ TreeTensor CallReader::read_name(const Config& name, const std::string& where) c
                   suggestion(parts[0].as_string()));
   }
   const size_t count = inbound_[found->second].size();
-  const int64_t call = parts[1].as_int();
+  const int64_t first = first_call(found->second, place);
+  int64_t call = parts[1].as_int() - first;
+  // Files that Plimsoll wrote earlier count from 0 everywhere.
+  if (keras_3_ && parts[1].as_int() == 0) call = 0;
   if (call < 0 || call >= static_cast<int64_t>(count)) {
     scope_.refuse(where,
-                  "a call of " + found->first + " between 0 and " +
-                      std::to_string(static_cast<int64_t>(count) - 1),
-                  std::to_string(call));
+                  "a call of " + found->first + " between " + std::to_string(first) + " and " +
+                      std::to_string(static_cast<int64_t>(count) - 1 + first),
+                  std::to_string(parts[1].as_int()));
   }
   const int64_t output = parts[2].as_int();
   if (output < 0 || output > kMaxTensors) {
@@ -233,7 +275,7 @@ Config CallReader::port_structure(const Config& ports, const char* key, int dept
                                   std::vector<TreeTensor>& tensors) const {
   if (depth > kMaxArgumentDepth) scope_.refuse(key, "a list of tensors", "lists too deep");
   if (names_layer(ports)) {
-    tensors.push_back(read_name(ports, key));
+    tensors.push_back(read_name(ports, key, Place::kPort));
     return Config::Object{{"tensor", Config(static_cast<int64_t>(tensors.size() - 1))}};
   }
   if (ports.is_array()) {

@@ -107,10 +107,18 @@ class TreeWriter {
       layers.push_back(std::move(json));
     }
     config.set("layers", std::move(layers));
-    config.set("input_layers", with_tensors(tree.input_structure,
-                                            [&](size_t i) { return history(tree.inputs[i]); }));
+    // Among the ports Keras counts the call that a Functional has of its own (keras_calls.cpp).
+    const auto port = [&](const TreeTensor& tensor) {
+      const TreeNode& node = tree.nodes[tensor.node];
+      const bool counts_own = node.model != nullptr && !node.model->sequential;
+      const auto index = static_cast<int64_t>(indices[tensor.node][tensor.call]);
+      return Config(Config::Array{Config(node.name), Config(index + (counts_own ? 1 : 0)),
+                                  Config(tensor.output)});
+    };
+    config.set("input_layers",
+               with_tensors(tree.input_structure, [&](size_t i) { return port(tree.inputs[i]); }));
     config.set("output_layers", with_tensors(tree.output_structure,
-                                             [&](size_t i) { return history(tree.outputs[i]); }));
+                                             [&](size_t i) { return port(tree.outputs[i]); }));
     Config json = keras_object("keras.src.models.functional", "Functional", std::move(config));
     json.set("registered_name", "Functional");
     return json;

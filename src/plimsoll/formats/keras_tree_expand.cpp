@@ -232,7 +232,9 @@ class TreeExpander {
     std::vector<Tensor> inputs;
     if (level.tree.sequential) {
       inputs.push_back(model_.call(level.layers.front(), {})[0]);
-      model_.set_outputs(run_sequential(level, inputs));
+      const std::vector<Tensor> outputs = run_sequential(level, inputs);
+      const std::string& last = level.tree.nodes.back().name;
+      model_.set_outputs(outputs, std::vector<std::string>(outputs.size(), last));
       return;
     }
     for (size_t i = 0; i < level.tree.nodes.size(); ++i) {
@@ -240,8 +242,12 @@ class TreeExpander {
     }
     for (const TreeTensor& port : level.tree.inputs) inputs.push_back(input_tensor(level, port));
     const std::vector<Tensor> outputs = run_functional(level, inputs);
+    std::vector<std::string> names;
+    for (const TreeTensor& port : level.tree.outputs) {
+      names.push_back(level.tree.nodes[port.node].name);
+    }
     model_.set_inputs(inputs);
-    model_.set_outputs(outputs);
+    model_.set_outputs(outputs, names);
   }
 
   Tensor input_tensor(const Level& level, const TreeTensor& port) const {

@@ -164,7 +164,7 @@ class TreeReader {
       }
       calls.add_node(i, entries[i].find("inbound_nodes"));
     }
-    calls.read();
+    calls.read(config.find("output_layers"));
     for (TreeNode& node : tree.nodes) {
       if (is_tensorflow_function(node.class_name)) translate_tensorflow_function(node, scope_);
     }

@@ -207,7 +207,8 @@ std::vector<TensorInfo> optimizer_tensors(const layers::Config& config,
     TensorInfo info{name, DType::kFloat32, {}};
     if (info.name == layers::kIterationState) {
       info.dtype = DType::kInt64;
-    } else if (info.name != layers::kLearningRateState) {
+    } else if (info.name != layers::kLearningRateState &&
+               info.name != layers::kMomentumProductState) {
       // optimizer/<weight>/<slot>
       const size_t begin = info.name.find('/') + 1;
       info.shape = weights.at(info.name.substr(begin, info.name.rfind('/') - begin))->shape;

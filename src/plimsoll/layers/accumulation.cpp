@@ -50,11 +50,15 @@ graph::Graph apply_graph(const Model& model, const Optimizer& optimizer,
   builder.set_stage(graph::Stage::kUpdate);
   const ValueId factor = read_scalar(builder, kFactorState);
   std::vector<WeightGradient> updates;
+  std::vector<graph::StateVariable> idle;
   for (const ModelWeight& weight : model.all_weights()) {
     const std::string name = gradient_state(weight.name);
-    if (std::ranges::find(states, name, &graph::StateVariable::name) == states.end()) continue;
     const Layer& layer = model.layer(weight.layer);
     const graph::StateVariable variable = state_variable(layer, weight.weight);
+    if (std::ranges::find(states, name, &graph::StateVariable::name) == states.end()) {
+      if (weight.trainable) idle.push_back(variable);
+      continue;
+    }
     builder.set_layer(layer.name());
     const StateId sum = declare_sum(builder, variable);
     const ValueId mean = builder.call("multiply", name + "/mean", {builder.read(sum), factor});
@@ -65,6 +69,7 @@ graph::Graph apply_graph(const Model& model, const Optimizer& optimizer,
     builder.set_layer("");
   }
   add_updates(builder, optimizer, updates);
+  for (const graph::StateVariable& weight : idle) add_idle_slots(builder, optimizer, weight);
   return builder.finish();
 }
 

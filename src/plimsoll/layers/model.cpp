@@ -189,9 +189,10 @@ void Model::set_inputs(const std::vector<Tensor>& inputs) {
   inputs_ = std::move(ports);
 }
 
-void Model::set_outputs(const std::vector<Tensor>& outputs) {
+void Model::set_outputs(const std::vector<Tensor>& outputs, const std::vector<std::string>& names) {
   outputs_.clear();
   for (Tensor tensor : outputs) outputs_.push_back(port(tensor));
+  for (size_t i = 0; i < names.size(); ++i) outputs_.at(i).name = names[i];
 }
 
 std::vector<ModelWeight> Model::all_weights() const {

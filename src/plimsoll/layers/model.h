@@ -51,7 +51,7 @@ enum class ModelKind : uint8_t { kSequential, kFunctional };
 
 // An input or output of a whole model.
 struct ModelPort {
-  std::string name;  // of the layer that it comes from
+  std::string name;  // of the layer, or the inner model, that it comes from
   Tensor tensor{};
   ValueType type{};
   friend bool operator==(const ModelPort&, const ModelPort&) = default;
@@ -94,7 +94,9 @@ class Model {
 
   // Inputs are the InputLayers in the order of their calls unless set. Throws kModel.
   void set_inputs(const std::vector<Tensor>& inputs);
-  void set_outputs(const std::vector<Tensor>& outputs);
+  // `names`: of the outputs, where they are not those of the layers that they come from: an inner
+  // model's output is called after the model.
+  void set_outputs(const std::vector<Tensor>& outputs, const std::vector<std::string>& names = {});
 
   size_t layer_count() const { return layers_.size(); }
   const Layer& layer(LayerId id) const { return *layers_[id.index()]; }

@@ -10,6 +10,7 @@
 #include "layers/option_reader.h"
 #include "layers/schedules.h"
 #include "layers/spelling.h"
+#include "layers/table_reads.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -192,57 +193,73 @@ graph::StateId declare_scalar(graph::GraphBuilder& builder, std::string_view nam
   return builder.state({.name = std::string(name), .type = {dtype, Shape()}, .role = role});
 }
 
-// The gradients of a table that reads of it made: numbers of rows and a gradient for each. However
-// small the table, they are not added up first: Keras squares each of them (ops/adam_rows.cpp).
-std::optional<std::vector<ValueId>> rows_of(const graph::GraphBuilder& builder, ValueId gradient) {
-  const graph::Value& value = builder.graph().value(gradient);
-  if (value.kind != graph::ValueKind::kNode) return std::nullopt;
-  const graph::Node& node = builder.graph().node(value.producer);
-  if (node.op->name() != "embedding_grad") return std::nullopt;
-  return node.inputs;
-}
+// A weight's gradient, and the reads that it comes from where Keras's optimizer looks at them.
+struct Update {
+  WeightGradient pair;
+  std::optional<TableReads> reads{};
+};
 
 // What a table's optimizer wants beside the sum of each row's gradients: the sum of their squares
-// (Adamax: of their magnitudes), as Keras on TensorFlow has it, which takes squares of the pairs of
-// number and row before it adds them up. None where that is the same, or plain arithmetic.
-std::optional<ValueId> sum_over_reads(graph::GraphBuilder& builder, const Optimizer& optimizer,
-                                      const WeightGradient& pair) {
+// (Adamax: of their magnitudes), which Keras takes of each read. None where that is the same, or
+// plain arithmetic.
+std::string sum_over_reads(const Optimizer& optimizer) {
   constexpr std::array<std::string_view, 6> kSquaring = {"Adadelta", "Adagrad", "Adamax",
                                                          "Ftrl",     "Nadam",   "RMSprop"};
-  if (std::ranges::find(kSquaring, optimizer.class_name) == kSquaring.end()) return std::nullopt;
+  if (std::ranges::find(kSquaring, optimizer.class_name) == kSquaring.end()) return "";
   // Keras ends with an error there: the variance may fall below 0.
-  if (optimizer.op.find("centered") != std::string::npos) return std::nullopt;
-  const auto rows = rows_of(builder, pair.gradient);
-  if (!rows) return std::nullopt;
-  const StateVariable& weight = builder.graph().state(pair.weight);
-  const std::string what = optimizer.class_name == "Adamax" ? "magnitudes" : "squares";
-  return builder.call("embedding_grad", weight.name + "/" + what, *rows,
-                      {{"input_dim", weight.type.shape[0].count}, {"sum_of", what}});
+  if (optimizer.op.find("centered") != std::string::npos) return "";
+  return optimizer.class_name == "Adamax" ? "magnitudes" : "squares";
 }
 
-void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer,
-                const WeightGradient& pair, ValueId learning_rate, ValueId iteration) {
+bool is_adam(const Optimizer& optimizer) {
+  return optimizer.op == "adam" || optimizer.op == "adam_amsgrad";
+}
+
+std::vector<Update> find_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                                 const std::vector<WeightGradient>& gradients) {
+  const bool looks =
+      is_adam(optimizer) || !optimizer.clip.empty() || !sum_over_reads(optimizer).empty();
+  std::vector<Update> updates;
+  for (const WeightGradient& pair : gradients) {
+    updates.push_back({pair});
+    if (looks) {
+      updates.back().reads =
+          find_reads(builder, pair.gradient, builder.graph().state(pair.weight).name);
+    }
+  }
+  return updates;
+}
+
+graph::StateId declare_slot(graph::GraphBuilder& builder, const StateVariable& weight,
+                            const std::string& slot) {
+  return builder.state({.name = slot_state(weight.name, slot),
+                        .type = weight.type,
+                        .role = graph::StateRole::kOptimizerSlot,
+                        .layer = weight.layer});
+}
+
+void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer, const Update& given,
+                ValueId learning_rate, ValueId iteration) {
+  const WeightGradient& pair = given.pair;
   const StateVariable weight = builder.graph().state(pair.weight);
   std::vector<graph::StateId> states = {pair.weight};
   std::vector<ValueId> operands = {builder.read(pair.weight), pair.gradient};
   std::string op = optimizer.op;
-  if (op == "adam" || op == "adam_amsgrad") {
-    if (const auto rows = rows_of(builder, pair.gradient)) {
-      op = op == "adam" ? "adam_rows" : "adam_rows_amsgrad";
-      operands = {operands[0], (*rows)[0], (*rows)[1]};
-    }
+  // However small the table, the reads are not added up first (ops/adam_rows.cpp).
+  if (is_adam(optimizer) && given.reads) {
+    op = op == "adam" ? "adam_rows" : "adam_rows_amsgrad";
+    operands = {operands[0], given.reads->rows, given.reads->gradients};
   }
   for (const std::string& slot : optimizer.slots) {
-    states.push_back(builder.state({.name = slot_state(weight.name, slot),
-                                    .type = weight.type,
-                                    .role = graph::StateRole::kOptimizerSlot,
-                                    .layer = weight.layer}));
+    states.push_back(declare_slot(builder, weight, slot));
     operands.push_back(builder.read(states.back()));
   }
   operands.push_back(learning_rate);
   if (optimizer.counts) operands.push_back(iteration);
   builder.set_layer(weight.layer);
-  if (const auto squares = sum_over_reads(builder, optimizer, pair)) operands.push_back(*squares);
+  if (const std::string what = sum_over_reads(optimizer); given.reads && !what.empty()) {
+    operands.push_back(add_reads(builder, weight.name + "/" + what, *given.reads, what));
+  }
   const graph::NodeId update =
       builder.add(op, weight.name + "/update", operands, optimizer.attributes);
   std::vector<ValueId> results = builder.graph().node(update).outputs;
@@ -253,31 +270,65 @@ void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer,
   builder.set_layer("");
 }
 
-// Σ g² of each gradient, or of all together, and what they clip to.
-std::vector<WeightGradient> clip_gradients(graph::GraphBuilder& builder, const Optimizer& optimizer,
-                                           std::vector<WeightGradient> gradients) {
-  if (optimizer.clip.empty() || gradients.empty()) return gradients;
-  const graph::Attributes attributes{{"kind", optimizer.clip}, {"limit", optimizer.clip_limit}};
-  std::vector<ValueId> squares;
+// Σ g², of each read where there are reads.
+ValueId sum_of_squares(graph::GraphBuilder& builder, const Update& update,
+                       const std::string& name) {
+  const std::string sum = name + "/gradient_squares";
+  const graph::Attributes whole{{"factor", 1.0}};
+  if (!update.reads) return builder.call("sum_squares", sum, {update.pair.gradient}, whole);
+  const ValueId by_row = add_reads(builder, name + "/read_squares", *update.reads, "squares");
+  return builder.call("sum_abs", sum, {by_row}, whole);
+}
+
+void clip_one(graph::GraphBuilder& builder, const Optimizer& optimizer, Update& update,
+              ValueId squares) {
+  const std::string name = builder.graph().state(update.pair.weight).name;
+  // Keras makes a matrix of reads where it clips by the norm of all gradients.
+  if (optimizer.clip == "global") update.reads.reset();
+  ValueId& clipped = update.reads ? update.reads->gradients : update.pair.gradient;
+  std::vector<ValueId> operands = {clipped};
+  if (squares.valid()) operands.push_back(squares);
+  clipped = builder.call("clip_gradient", name + "/clip", operands,
+                         {{"kind", optimizer.clip}, {"limit", optimizer.clip_limit}});
+  if (!update.reads) return;
+  update.pair.gradient = add_reads(builder, name + "/clipped", *update.reads, "gradients");
+}
+
+void clip_gradients(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                    std::vector<Update>& updates) {
+  if (optimizer.clip.empty() || updates.empty()) return;
+  std::vector<ValueId> squares(updates.size());
   ValueId total;
-  for (const WeightGradient& pair : gradients) {
-    if (optimizer.clip == "value") break;
-    const std::string name = builder.graph().state(pair.weight).name;
-    squares.push_back(builder.call("sum_squares", name + "/gradient_squares", {pair.gradient},
-                                   {{"factor", 1.0}}));
-    total = total.valid()
-                ? builder.call("add", "optimizer/gradient_squares", {total, squares.back()})
-                : squares.back();
+  for (size_t i = 0; i < updates.size() && optimizer.clip != "value"; ++i) {
+    const std::string name = builder.graph().state(updates[i].pair.weight).name;
+    squares[i] = sum_of_squares(builder, updates[i], name);
+    total = total.valid() ? builder.call("add", "optimizer/gradient_squares", {total, squares[i]})
+                          : squares[i];
   }
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    std::vector<ValueId> operands = {gradients[i].gradient};
-    if (optimizer.clip != "value") {
-      operands.push_back(optimizer.clip == "global" ? total : squares[i]);
-    }
-    const std::string name = builder.graph().state(gradients[i].weight).name;
-    gradients[i].gradient = builder.call("clip_gradient", name + "/clip", operands, attributes);
+  for (size_t i = 0; i < updates.size(); ++i) {
+    clip_one(builder, optimizer, updates[i], optimizer.clip == "global" ? total : squares[i]);
   }
-  return gradients;
+}
+
+// Keeps what Keras keeps for Nadam: Π beta_1 (1 − ½ 0.96^t). Updates find it from the number of the
+// step (ops/adaptive_optimizers.cpp); it is there for who goes on in Keras.
+void add_momentum_product(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                          ValueId iteration) {
+  constexpr double kDecay = 0.96;
+  const std::string name(kMomentumProductState);
+  const double beta = optimizer.attributes.get_double("beta_1");
+  const graph::StateId product = declare_scalar(builder, kMomentumProductState, DType::kFloat32,
+                                                graph::StateRole::kOptimizerSlot);
+  const ValueId decayed = builder.call("scheduled_rate", name + "/decay", {iteration},
+                                       {{"kind", "exponential"},
+                                        {"initial", kDecay},
+                                        {"steps", 1.0},
+                                        {"rate", kDecay},
+                                        {"staircase", false}});
+  const ValueId momentum = builder.call("scale_shift", name + "/momentum", {decayed},
+                                        {{"scale", -0.5 * beta}, {"offset", beta}});
+  builder.write(product,
+                builder.call("multiply", name + "/next", {builder.read(product), momentum}));
 }
 
 }  // namespace
@@ -287,6 +338,7 @@ std::string slot_state(std::string_view weight, std::string_view slot) {
 }
 
 double initial_slot_value(const Optimizer& optimizer, std::string_view state) {
+  if (state == kMomentumProductState) return 1.0;
   return state.ends_with("/accumulator") ? optimizer.accumulator : 0.0;
 }
 
@@ -328,11 +380,24 @@ void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
   const ValueId current = optimizer.schedule ? builder.call("scheduled_rate", kLearningRateState,
                                                             {iteration}, *optimizer.schedule)
                                              : rate;
-  for (const WeightGradient& pair : clip_gradients(builder, optimizer, gradients)) {
-    add_update(builder, optimizer, pair, current, iteration);
-  }
+  std::vector<Update> updates = find_updates(builder, optimizer, gradients);
+  clip_gradients(builder, optimizer, updates);
+  for (const Update& update : updates) add_update(builder, optimizer, update, current, iteration);
+  if (optimizer.class_name == "Nadam") add_momentum_product(builder, optimizer, iteration);
   builder.write(counter,
                 builder.call("increment", std::string(kIterationState) + "/next", {iteration}));
+}
+
+void add_idle_slots(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                    const StateVariable& weight) {
+  builder.set_stage(graph::Stage::kUpdate);
+  builder.set_layer(weight.layer);
+  for (const std::string& slot : optimizer.slots) {
+    const graph::StateId state = declare_slot(builder, weight, slot);
+    builder.write(state, builder.call("scale_shift", slot_state(weight.name, slot) + "/same",
+                                      {builder.read(state)}, {{"scale", 1.0}, {"offset", 0.0}}));
+  }
+  builder.set_layer("");
 }
 
 std::vector<std::string> optimizer_state_names(const Optimizer& optimizer,
@@ -355,6 +420,7 @@ std::vector<std::string> optimizer_state_names(const Optimizer& optimizer,
     }
     first += count;
   }
+  if (optimizer.class_name == "Nadam") names.emplace_back(kMomentumProductState);
   return names;
 }
 

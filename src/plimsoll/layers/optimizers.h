@@ -14,6 +14,8 @@
 namespace plimsoll::layers {
 
 inline constexpr std::string_view kLearningRateState = "optimizer/learning_rate";
+// Nadam's product of its momenta so far, which Keras keeps among the optimizer's variables.
+inline constexpr std::string_view kMomentumProductState = "optimizer/u_product";
 inline constexpr std::string_view kIterationState = "optimizer/iteration";
 
 struct Option;
@@ -54,6 +56,10 @@ struct WeightGradient {
 };
 void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
                  const std::vector<WeightGradient>& gradients);
+// Keeps the slots of a trainable weight that the loss does not depend on: Keras leaves weight and
+// slots as they are, and has the slots among its variables.
+void add_idle_slots(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                    const graph::StateVariable& weight);
 
 // The optimizer's variables in the order of Keras's `optimizer.variables`, as state names;
 // `weights` are the trainable ones.

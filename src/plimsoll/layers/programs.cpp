@@ -1,6 +1,8 @@
 #include "layers/programs.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "base/error.h"
 #include "graph/autodiff.h"
@@ -285,6 +287,20 @@ class StepBuilder {
       add_accumulation(builder_, updates);
     } else {
       add_updates(builder_, optimizer, updates);
+      add_idle(optimizer, updates);
+    }
+  }
+
+  // The slots of weights that are trained but have no gradient.
+  void add_idle(const Optimizer& optimizer, const std::vector<WeightGradient>& updates) {
+    std::set<std::string> updated;
+    for (const WeightGradient& update : updates) {
+      updated.insert(builder_.graph().state(update.weight).name);
+    }
+    for (const ModelWeight& weight : model_.all_weights()) {
+      if (!weight.trainable || updated.contains(weight.name)) continue;
+      add_idle_slots(builder_, optimizer,
+                     state_variable(model_.layer(weight.layer), weight.weight));
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include "formats/json_text.h"
 #include "formats/keras_json.h"
+#include "formats/keras_tree.h"
 #include "unit/base/expect_error.h"
 #include "unit/formats/fixtures.h"
 
@@ -74,6 +75,76 @@ TEST(KerasFunctional, ReadsCallsOfKeras2) {
   const Model one = read(model(input("a") + ", " + dense("d", R"([["a", 0, 0, {}]])"),
                                R"([["a", 0, 0]])", R"([["d", 0, 0]])"));
   EXPECT_EQ(one.calls().size(), 2u);
+}
+
+// A model "m" of one Dense, as a layer.
+std::string inner(const std::string& nodes, const std::string& class_name = "Functional") {
+  const bool graph = class_name == "Functional";
+  const std::string layers = input("mx") + ", " + dense("md", R"([[["mx", 0, 0, {}]]])");
+  const std::string ports =
+      graph ? R"(, "input_layers": [["mx", 0, 0]], "output_layers": [["md", 0, 0]])" : "";
+  return R"({"class_name": ")" + class_name +
+         R"(", "name": "m", "config": {"name": "m", "layers": [)" + layers + "]" + ports +
+         R"(}, "inbound_nodes": )" + nodes + "}";
+}
+
+// The calls whose outputs are the model's.
+std::vector<size_t> output_calls(const std::string& json) {
+  std::vector<size_t> calls;
+  const layers::ModelTree tree = read_tree(parse_json(json, "m.json"), JsonScope("m"));
+  for (const layers::TreeTensor& port : tree.outputs) calls.push_back(port.call);
+  return calls;
+}
+
+// A Functional has a call of its own, from its inputs to its outputs, which Keras counts: before
+// Keras 3 wherever the model is named, since then among the ports alone.
+TEST(KerasFunctional, CountsTheCallsOfModelsAsKeras3Does) {
+  const std::string once = input("a") + ", " + inner("[" + call(tensor("a")) + "]");
+  const std::string twice =
+      input("a") + ", " + inner("[" + call(tensor("a")) + ", " + call(tensor("m", 0)) + "]");
+  const std::string a = R"(["a", 0, 0])";
+  EXPECT_EQ(output_calls(model(once, a, R"(["m", 1, 0])")), (std::vector<size_t>{0}));
+  EXPECT_EQ(output_calls(model(once, a, R"(["m", 0, 0])")), (std::vector<size_t>{0}));
+  EXPECT_EQ(output_calls(model(twice, a, R"([["m", 1, 0], ["m", 2, 0]])")),
+            (std::vector<size_t>{0, 1}));
+  EXPECT_EQ(output_calls(model(twice, a, R"(["m", 2, 0])")), (std::vector<size_t>{1}));
+  const std::string chain = input("a") + ", " + inner("[" + call(tensor("a")) + "]", "Sequential");
+  EXPECT_EQ(output_calls(model(chain, a, R"(["m", 0, 0])")), (std::vector<size_t>{0}));
+  expect_refused(model(once, a, R"(["m", 2, 0])"), "[output_layers] expected a call of m");
+  expect_refused(model(chain, a, R"(["m", 1, 0])"), "[output_layers] expected a call of m");
+}
+
+TEST(KerasFunctional, CountsTheCallsOfModelsAsKeras2Does) {
+  const std::string a = R"([["a", 0, 0]])";
+  const std::string from_one =
+      input("a") + ", " + inner(R"([[["a", 0, 0, {}]], [["m", 1, 0, {}]]])");
+  const std::string d = ", " + dense("d", R"([[["m", 2, 0, {}]]])");
+  EXPECT_EQ(output_calls(model(from_one + d, a, R"([["d", 0, 0], ["m", 1, 0]])")),
+            (std::vector<size_t>{0, 0}));
+  EXPECT_EQ(output_calls(model(from_one, a, R"([["m", 2, 0]])")), (std::vector<size_t>{1}));
+  // A Sequential that began without an input had no such call.
+  const std::string from_zero =
+      input("a") + ", " + inner(R"([[["a", 0, 0, {}]], [["m", 0, 0, {}]]])", "Sequential");
+  EXPECT_EQ(output_calls(model(from_zero, a, R"([["m", 1, 0]])")), (std::vector<size_t>{1}));
+  expect_refused(model(input("a") + ", " + inner(R"([[["a", 0, 0, {}]], [["m", 0, 0, {}]]])"), a,
+                       R"([["m", 2, 0]])"),
+                 "a call of m");
+}
+
+TEST(KerasFunctional, WritesTheCallsOfModelsAsKeras3CountsThem) {
+  const std::string twice =
+      input("a") + ", " + inner("[" + call(tensor("a")) + ", " + call(tensor("m", 0)) + "]");
+  const Model m = read(model(twice, R"(["a", 0, 0])", R"([["m", 2, 0], ["m", 1, 0]])"));
+  const Config json = write_architecture(m);
+  EXPECT_EQ(json.at("config").at("output_layers").to_json(), R"([["m", 2, 0], ["m", 1, 0]])");
+}
+
+TEST(KerasFunctional, NamesOutputsAfterTheirModels) {
+  const std::string layers = input("a") + ", " + inner("[" + call(tensor("a")) + "]") + ", " +
+                             dense("d", "[" + call(tensor("a")) + "]");
+  const Model m = read(model(layers, R"(["a", 0, 0])", R"([["m", 1, 0], ["d", 0, 0]])"));
+  EXPECT_EQ(m.outputs()[0].name, "m");
+  EXPECT_EQ(m.outputs()[1].name, "d");
 }
 
 TEST(KerasFunctional, FreezesEveryLayerOfAFrozenModel) {

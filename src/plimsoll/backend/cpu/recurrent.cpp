@@ -189,7 +189,8 @@ CpuKernel make_recurrent(const NodeFacts& facts, const CpuOptions& options) {
   if (!is_ours(r.layout)) return {};
   r.run = functions_of(r.layout.kind, options.isa);
   r.multiply = pick_multiply(options.isa);
-  r.samples = facts.samples() * facts.outputs[0].shape[0].count;
+  // A sample may be several sequences: TimeDistributed folds steps into the batch.
+  r.samples = facts.samples() * facts.inputs[static_cast<size_t>(r.layout.z)].shape[0].count;
   r.steps = facts.inputs[static_cast<size_t>(r.layout.z)].shape[1].count;
   const int64_t products = r.samples * r.steps * r.units() * r.wide();
   if (products >= kProductsWorthATeam) {

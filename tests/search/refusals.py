@@ -1,0 +1,30 @@
+"""Refusals that are right: what the reference pages say is not computed, by words of the message.
+
+Any other refusal of a model that Keras builds, saves, loads and trains is a finding.
+"""
+
+import re
+
+# Words of the message, and what they stand for.
+RIGHT = (
+    (r"received AdditiveAttention", "a layer that the page lists as refused"),
+    (r"score_mode: expected \"dot\"", "attention by sums"),
+    (r"(alpha|embeddings)_constraint: expected none", "constraints of PReLU and Embedding"),
+    (r"expected an activation that works element by element", "softmax inside of a recurrence"),
+    (r"stateful", "states that outlive a batch"),
+    (r"without scores|masks or scores", "attention's scores as an output"),
+    (r"attention_axes", "attention over other axes than those between batch and channels"),
+    (r"shared_axes: expected axes", "PReLU along an axis that is none"),
+    (r"the channels, received .* Put the channels last", "channels in front of the places"),
+    (r"expected one axis behind the batch, received \[", "unit length along several axes"),
+    (r"expected a slice in steps of", "every second element"),
+    (r"expected an operator that Plimsoll trains, received (Max|Absolute)", "operators"),
+    (r"sum_over_batch_size or sum together with sample weights", "a mean over weights"),
+    (r"channels last with a mask", "a masked mean with the channels in front"),
+    (r"expected attention's|return_attention_scores", "attention's scores"),
+)
+
+
+def is_right(message: str) -> bool:
+    """Whether a refusal is one that the reference pages announce."""
+    return any(re.search(words, message) for words, _ in RIGHT)

@@ -1,0 +1,90 @@
+"""A hundred random models in Keras and in the built program, after those that once differed."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from comparison import compare
+from coverage_of_pairs import report
+from differential import is_finding, print_summary, search
+from model_draw import draw_recipe
+from shrinking import fewer_nodes, fewer_options, without_node
+
+KEPT = sorted((Path(__file__).parent / "kept").glob("*.json"))
+SEED, MODELS = 20_000, 100
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_kept(path: Path, tmp_path: Path) -> None:
+    """Each file is a recipe that was computed wrongly, refused or ended badly once."""
+    verdict = compare(json.loads(path.read_text())["recipe"], tmp_path / "run")
+    assert verdict.outcome == "equal", verdict
+
+
+@pytest.mark.slow
+def test_random_models(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = search(SEED, MODELS, jobs=os.cpu_count() or 1)
+    with capsys.disabled():
+        print(f"\nseeds from {SEED}")
+        print_summary(rows)
+        print(report([row["recipe"] for row in rows if row["recipe"] is not None]))
+    assert len(rows) == MODELS
+    found = [(row["seed"], row["outcome"], row["text"]) for row in rows if is_finding(row)]
+    assert not found, found
+
+
+def test_a_seed_gives_one_recipe() -> None:
+    first = json.dumps(draw_recipe(17))
+    draw_recipe(18)
+    assert json.dumps(draw_recipe(17)) == first
+
+
+SMALL = {
+    "seed": 1,
+    "form": "keras",
+    "batch": 2,
+    "samples": 3,
+    "inputs": [{"name": "x0", "shape": [3], "values": "floats"}],
+    "nodes": [
+        {"name": "n1", "layer": "Dense", "in": ["x0"], "config": {"units": 2, "use_bias": False}},
+        {"name": "n2", "layer": "Dense", "in": ["n1"], "again": "n1"},
+    ],
+    "outputs": ["n2"],
+    "targets": ["floats"],
+    "compile": {
+        "optimizer": {"class_name": "SGD", "config": {"learning_rate": 0.01}},
+        "loss": [{"class_name": "MeanSquaredError", "config": {}}],
+        "metrics": [[]],
+    },
+}
+
+
+def test_a_dropped_node_leaves_its_layer_to_the_next_call() -> None:
+    small = without_node(SMALL, 0, "x0")
+    assert small["nodes"] == [
+        {"name": "n2", "layer": "Dense", "in": ["x0"], "config": {"units": 2, "use_bias": False}}
+    ]
+    assert all(len(each["nodes"]) == 1 for each in fewer_nodes(SMALL))
+    dropped = [each["nodes"][0].get("config") for each in fewer_options(SMALL)]
+    assert {"units": 2} in dropped
+
+
+def test_a_wrong_number_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judgement can fail: a model with weights that the program does not have."""
+    import comparison
+
+    right = comparison.run_ours
+    assert (
+        compare(SMALL | {"nodes": SMALL["nodes"][:1], "outputs": ["n1"]}, tmp_path / "run").outcome
+        == "equal"
+    )
+
+    def wrong(recipe, folder, model):  # type: ignore[no-untyped-def]
+        run = right(recipe, folder, model)
+        run.gradients[0] = run.gradients[0] * (1 + 1e-4)
+        return run
+
+    monkeypatch.setattr(comparison, "run_ours", wrong)
+    verdict = compare(SMALL | {"nodes": SMALL["nodes"][:1], "outputs": ["n1"]}, tmp_path / "run")
+    assert (verdict.outcome, verdict.kind) == ("different", "gradient")
