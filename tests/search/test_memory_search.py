@@ -7,6 +7,7 @@ holds against what.
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,11 @@ RUNS, RUNS_OF_ONE_TEST = 100, 10
 def runner(plimsoll: Path) -> Runner:
     runner = Runner(plimsoll)
     if not runner.groups:
-        print("no memory control group: limits are held against the program's own measurement")
+        warnings.warn(
+            "no memory control group can be made here: limits are held against what the program "
+            "measures of itself",
+            stacklevel=1,
+        )
     return runner
 
 
