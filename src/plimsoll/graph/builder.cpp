@@ -4,26 +4,35 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/hash.h"
 
 namespace plimsoll::graph {
 namespace {
 
-// Names lie in sorted runs whose lengths are the powers of two that add up to their number, the
+// What a name is known by: itself, or where it is long its hash, so that no name is held twice.
+// Where two long names had one hash, the later would get a number.
+std::string key_of(std::string_view name) {
+  constexpr size_t kLong = 64;
+  return name.size() <= kLong ? std::string(name) : '#' + to_hex(hash_text(name));
+}
+
+// Keys lie in sorted runs whose lengths are the powers of two that add up to their number, the
 // longest first: to put one in moves few, however many there are.
 bool contains(const std::vector<std::string>& runs, std::string_view name) {
+  const std::string key = key_of(name);
   auto begin = runs.begin();
   for (size_t left = runs.size(); left > 0;) {
     const size_t length = std::bit_floor(left);
     const auto end = begin + static_cast<int64_t>(length);
-    if (std::binary_search(begin, end, name)) return true;
+    if (std::binary_search(begin, end, key)) return true;
     begin = end;
     left -= length;
   }
   return false;
 }
 
-void insert(std::vector<std::string>& runs, std::string name) {
-  runs.push_back(std::move(name));
+void insert(std::vector<std::string>& runs, std::string_view name) {
+  runs.push_back(key_of(name));
   const auto last = static_cast<int64_t>(runs.size() & (~runs.size() + 1));
   for (int64_t length = 1; length < last; length *= 2) {
     std::inplace_merge(runs.end() - 2 * length, runs.end() - length, runs.end());
@@ -47,8 +56,8 @@ std::string place_of(std::string_view layer, std::string_view node, std::string_
 
 GraphBuilder::GraphBuilder(const OpRegistry& registry, Graph graph)
     : registry_(registry), graph_(std::move(graph)) {
-  for (const Value& value : graph_.values) value_names_.push_back(value.name);
-  for (const Node& node : graph_.nodes) node_names_.push_back(node.name);
+  for (const Value& value : graph_.values) value_names_.push_back(key_of(value.name));
+  for (const Node& node : graph_.nodes) node_names_.push_back(key_of(node.name));
   std::sort(value_names_.begin(), value_names_.end());
   std::sort(node_names_.begin(), node_names_.end());
 }

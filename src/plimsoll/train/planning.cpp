@@ -82,13 +82,15 @@ class Lowering {
   }
 
   Lowered lower(int block_set) const {
-    Lowered lowered{fused_, make_backend(block_set)};
-    for (graph::Program& program : lowered.built.set.programs) {
-      program.graph = with_packs(program.graph, *lowered.backend);
+    Lowered made{
+        {{}, fused_.train_inputs, fused_.predict_inputs, fused_.metrics, fused_.learning_rate},
+        make_backend(block_set)};
+    for (const graph::Program& p : fused_.set.programs) {
+      made.built.set.programs.push_back({p.name, with_packs(p.graph, *made.backend), p.batch});
     }
-    const std::optional<std::string> wrong = graph::verify(lowered.built.set);
+    const std::optional<std::string> wrong = graph::verify(made.built.set);
     PLIMSOLL_CHECK(!wrong, wrong.value_or(""));
-    return lowered;
+    return made;
   }
 
  private:
