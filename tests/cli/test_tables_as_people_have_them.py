@@ -1,5 +1,5 @@
-"""Tables as spreadsheets, pandas and instruments write them: read as they are meant, or refused with
-the line and the value that stood in the way."""
+"""Tables as spreadsheets, pandas and instruments write them: read as they are meant, or refused
+with the line and the value that stood in the way."""
 
 from pathlib import Path
 

@@ -86,7 +86,9 @@ void predict_into(const std::vector<OutputFile>& files, const Make& make, train:
 int run(const PredictCommand& command) {
   check_output(command.output);
   const Loaded loaded = load(command.model, false, false);
-  data::Dataset dataset = open(command.data, loaded);
+  DataOptions options = command.data;
+  options.set.labels_wanted = false;
+  data::Dataset dataset = open(options, loaded);
   dataset.targets.clear();
   dataset.weights.clear();
   train::RowCounts rows;
