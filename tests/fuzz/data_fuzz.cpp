@@ -53,8 +53,8 @@ void open_and_read(const std::string& path, uint8_t bits, bool by_name) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static constexpr std::array<const char*, 9> kEndings = {
-      ".npy", ".npz", ".csv", ".txt", ".idx3", ".tfrecord", ".h5", ".gz", ".data"};
+  static constexpr std::array<const char*, 8> kEndings = {".npy",  ".npz",      ".csv", ".txt",
+                                                          ".idx3", ".tfrecord", ".h5",  ".gz"};
   if (size == 0) return 0;
   const std::string path = "/dev/shm/plimsoll_data_fuzz_" + std::to_string(getpid()) +
                            kEndings[data[0] % kEndings.size()];
