@@ -101,3 +101,28 @@ def test_a_folder_of_many_chunks(place: Workplace) -> None:
         np.save(place.folder / "x" / f"{'part' * 30}-{i}.npy", np.ones((1, 4), "float32"))
     np.save(place.folder / "y.npy", np.ones(3000, "float32"))
     held(place, 4, place.folder / "x", "--labels", str(place.folder / "y.npy"))
+
+
+@pytest.mark.parametrize("form", ["categories", "columns", "words"])
+def test_what_opening_holds_for_a_while(place: Workplace, form: str) -> None:
+    """Of a small run, whose peak that is."""
+    rng = np.random.default_rng(1)
+    width, options = 30, ["--categories", "index"]
+    if form == "categories":
+        lines = (",".join(f"c{column}v{row}" for column in range(30)) + ",0" for row in range(2600))
+        text = "\n".join(lines)
+    elif form == "columns":
+        width = 20_000
+        text = "\n".join(",".join(map(str, row)) for row in rng.integers(0, 999, (12, width + 1)))
+    else:
+        width, options = 8, ["--text", "words", "--vocabulary", "1000"]
+        text = " ".join(f"word{i:08d}" for i in range(600_000))
+    path = place.write("t.txt" if form == "words" else "t.csv", text + "\n")
+    done = place.fit(
+        place.model([width], dense(1, "linear")), "--json", *options, data=path, optimizer="sgd",
+        loss="mse", batch=1, steps=2, threads=1,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout)
+    predicted, measured = run["predicted_process_bytes"], run["measured_process_bytes"]
+    assert measured <= predicted <= measured * 1.02 + 4 * 2**20, (predicted, measured)

@@ -48,6 +48,11 @@ class CsvReader {
   // Line of the file on which the record begins, from 1.
   int64_t line() const { return line_; }
   const std::string& name() const { return file_->name(); }
+  // What it has come to hold for the records so far.
+  int64_t held_bytes() const {
+    return static_cast<int64_t>(buffer_.capacity() + unquoted_.capacity() +
+                                fields_.capacity() * sizeof(std::string_view));
+  }
 
  private:
   bool find_record();

@@ -222,6 +222,7 @@ class TableRows final : public RowSource {
     const Bytes own(static_cast<int64_t>((cells_.size() + values_.size()) * sizeof(double)));
     return first_ ? own + table_->resident_bytes() + schema_->resident_bytes() : own;
   }
+  Bytes opened_bytes() const override { return first_ ? schema_->resident_bytes() : Bytes(); }
   bool can_read_as(DType dtype) const override {
     return codec::can_convert(codec::native_format(DType::kFloat64), dtype);
   }

@@ -71,6 +71,7 @@ class Inference {
   std::vector<ColumnSurvey> surveys_;
   StyleSet styles_ = 0;
   int64_t category_bytes_ = 0;
+  int64_t most_category_bytes_ = 0;
   int64_t records_ = 0;
   bool may_be_index_ = false;  // the first column: it has no name, and counts so far
 };
@@ -230,6 +231,7 @@ void Inference::check_values(const codec::CsvReader& reader, size_t index) {
   const auto is_words = [](const ColumnSurvey& other) {
     return other.is_text() && other.styles() == 0;
   };
+  most_category_bytes_ = std::max(most_category_bytes_, category_bytes_);
   const bool full = category_bytes_ > ColumnSurvey::kMaxCategoryBytes;
   if (full) {
     for (ColumnSurvey& other : surveys_) {
@@ -404,6 +406,9 @@ CsvSchema Inference::run() {
     throw Error(ErrorKind::kData, file_->name() + ": expected labels, received none.");
   }
   finish();
+  schema_.opening_peak = schema_.resident_bytes() +
+                         Bytes(2 * reader.held_bytes() + most_category_bytes_) +
+                         Bytes(static_cast<int64_t>(surveys_.capacity() * sizeof(ColumnSurvey)));
   return std::move(schema_);
 }
 

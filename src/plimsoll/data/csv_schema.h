@@ -49,6 +49,7 @@ struct CsvSchema {
   // that is a feature too, or a window's target, is filled as a feature.
   bool leaves_out_unlabelled = false;
   bool wants_labels = true;
+  Bytes opening_peak{};  // the most that finding this held
   Bytes resident_bytes() const;
   friend bool operator==(const CsvSchema&, const CsvSchema&) = default;
 };

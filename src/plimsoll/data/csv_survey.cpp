@@ -8,8 +8,14 @@
 namespace plimsoll::data {
 namespace {
 
-constexpr int64_t kNodeBytes = 96;    // of a set of strings, without long text
-constexpr int64_t kWordsBytes = 320;  // of a column that keeps any
+constexpr int64_t kWordsBytes = 224;  // of a column that keeps any
+
+// Of a value in a set, as the heap has it: a node, and its text where that is long.
+int64_t value_bytes(std::string_view value) {
+  constexpr int64_t kNode = 80;
+  constexpr size_t kInside = 15;
+  return value.size() > kInside ? kNode + static_cast<int64_t>(value.size() + 24) / 16 * 16 : kNode;
+}
 
 const FoundValue kNothing;
 
@@ -77,7 +83,7 @@ void ColumnSurvey::keep(std::string_view field, int64_t& held) {
   if (own.values.find(field) != own.values.end()) return;
   if (own.values.empty()) held += kWordsBytes;
   own.values.emplace(field);
-  held += kNodeBytes + static_cast<int64_t>(field.size());
+  held += value_bytes(field);
   const bool numbers = !is_text() || own.styles != 0;
   if (own.values.size() > (numbers ? kMaxNumbers : kMaxCategories)) give_up_values(held);
 }
@@ -87,7 +93,7 @@ void ColumnSurvey::give_up_values(int64_t& held) {
   if (words_ == nullptr) return;
   if (!words_->values.empty()) held -= kWordsBytes;
   for (const std::string& value : words_->values) {
-    held -= kNodeBytes + static_cast<int64_t>(value.size());
+    held -= value_bytes(value);
   }
   words_->values.clear();
   const bool noted = words_->first.line + words_->infinite.line + words_->missing.line > 0;

@@ -10,6 +10,7 @@
 #include "data/named_arrays.h"
 #include "data/open_forms.h"
 #include "data/open_inputs.h"
+#include "data/text_tokens.h"
 
 namespace plimsoll::data {
 namespace {
@@ -111,7 +112,13 @@ int64_t Dataset::row_count() const {
 Bytes Dataset::resident_bytes() const {
   Bytes total;
   for (const RowSource* source : all_sources(*this)) total += source->resident_bytes();
-  return total;
+  return vocabulary == nullptr ? total : total + vocabulary->resident_bytes();
+}
+
+Bytes Dataset::opened_bytes() const {
+  Bytes total;
+  for (const RowSource* source : all_sources(*this)) total += source->opened_bytes();
+  return vocabulary == nullptr ? total : total + vocabulary->resident_bytes();
 }
 
 Bytes Dataset::wants_ahead(int64_t batch, Shuffle shuffle) const {

@@ -65,6 +65,7 @@ class DecodedRows final : public RowSource {
            Bytes(slots * elements_ * static_cast<int64_t>(sizeof(float))) +
            (decoders_.front()->resident_bytes() + working_ + kPerWorker) * threads;
   }
+  Bytes opened_bytes() const override { return files_->resident_bytes(); }
   bool can_read_as(DType dtype) const override {
     return codec::can_convert(codec::native_format(DType::kFloat32), dtype);
   }

@@ -115,6 +115,12 @@ class FrameRows final : public RowSource {
     for (const auto& block : blocks_) bytes += block->resident_bytes();
     return bytes;
   }
+  Bytes opened_bytes() const override {
+    Bytes bytes;
+    if (!counts_blocks_) return bytes;
+    for (const auto& block : blocks_) bytes += block->opened_bytes();
+    return bytes;
+  }
   bool can_read_as(DType dtype) const override {
     return codec::can_convert(codec::native_format(DType::kFloat64), dtype);
   }

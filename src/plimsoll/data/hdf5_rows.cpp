@@ -31,6 +31,7 @@ class Hdf5Rows final : public RowSource {
   Bytes resident_bytes() const override {
     return Bytes(kStagingBytes) + kReaderBytes + Bytes(dataset_->resident_bytes());
   }
+  Bytes opened_bytes() const override { return Bytes(dataset_->table_bytes()); }
   bool can_read_as(DType dtype) const override { return codec::can_convert(format(), dtype); }
 
   void read(int64_t first, int64_t count, DType dtype, void* destination) override {

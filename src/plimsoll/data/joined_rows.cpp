@@ -30,6 +30,7 @@ class JoinedRows final : public RowSource {
     return beside_ + largest_ * static_cast<int64_t>(std::min(chunks, kMostOpen)) +
            Bytes(static_cast<int64_t>(begins_.size() * sizeof(int64_t)));
   }
+  Bytes opened_bytes() const override { return beside_; }
   bool can_read_as(DType dtype) const override { return chunk(0).can_read_as(dtype); }
   void expect_order(bool random) override {
     random_ = random;

@@ -96,6 +96,7 @@ void open_table(const DatasetOptions& options, const Dataset* like, Dataset& dat
   dataset.csv = known ? like->csv : std::make_shared<const CsvSchema>(infer_csv(file, options));
   CsvSources sources = open_csv(file, dataset.csv, known, options);
   if (!known) take_notes(dataset.csv->notes, dataset);
+  dataset.opening_peak = dataset.csv->opening_peak;
   take_notes(sources.notes, dataset);
   dataset.form = "CSV";
   dataset.file_bytes = Bytes(file->size());
@@ -273,6 +274,7 @@ void open_text_file(const DatasetOptions& options, const Dataset* like, Dataset&
       known ? like->vocabulary
             : std::make_shared<const Vocabulary>(find_vocabulary(
                   file, options.text == "words", options.vocabulary, options.spill_directory));
+  dataset.opening_peak = dataset.vocabulary->opening_peak;
   dataset.form =
       options.text + " (" + std::to_string(dataset.vocabulary->tokens.size()) + " different)";
   dataset.file_bytes = Bytes(file->size());

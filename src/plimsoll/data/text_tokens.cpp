@@ -152,6 +152,7 @@ Vocabulary find_vocabulary(const std::shared_ptr<const codec::FileReader>& file,
     for_each_token(*file, words, [&](std::string_view token, int64_t) { counts.add(token); });
     const int64_t limit = std::min(most > 0 ? most : kUsualWords, kMostWords);
     vocabulary.tokens = most_frequent(counts, limit - 1);
+    vocabulary.opening_peak = Bytes(counts.peak_bytes());
     if (!vocabulary.tokens.empty()) vocabulary.tokens.insert(vocabulary.tokens.begin(), "[UNK]");
   } else {
     std::set<std::string, std::less<>> characters;  // UTF-8 sorts as its codes do
@@ -167,6 +168,10 @@ Vocabulary find_vocabulary(const std::shared_ptr<const codec::FileReader>& file,
   if (vocabulary.tokens.empty()) {
     throw Error(ErrorKind::kData, file->name() + ": expected text, received none.");
   }
+  // Ranked words, or the table of numbers, lie beside the list.
+  constexpr int64_t kBesideToken = 48;
+  vocabulary.opening_peak +=
+      vocabulary.resident_bytes() + Bytes(kBesideToken * std::ssize(vocabulary.tokens));
   return vocabulary;
 }
 

@@ -24,6 +24,7 @@ namespace plimsoll::data {
 struct Vocabulary {
   bool words = false;
   std::vector<std::string> tokens;  // by number; words: tokens[0] is "[UNK]"
+  Bytes opening_peak{};             // the most that finding and using it held
   Bytes resident_bytes() const;
   friend bool operator==(const Vocabulary&, const Vocabulary&) = default;
 };

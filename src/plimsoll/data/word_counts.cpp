@@ -118,6 +118,12 @@ void WordCounts::add(std::string_view word) {
   if (held_ > kMostHeld) flush();
 }
 
+int64_t WordCounts::peak_bytes() const {
+  constexpr int64_t kSorted = 1 << 20;  // views of all words of a table
+  if (most_runs_ == 0) return held_ + held_ / 4;
+  return kMostHeld + std::max(kSorted, static_cast<int64_t>(most_runs_ * kBufferBytes));
+}
+
 void WordCounts::flush() {
   std::vector<std::pair<std::string_view, int64_t>> words(table_.begin(), table_.end());
   std::ranges::sort(words);
@@ -128,6 +134,7 @@ void WordCounts::flush() {
   runs_.push_back({std::move(file), 0, end, 0});
   table_.clear();
   held_ = 0;
+  most_runs_ = std::max(most_runs_, runs_.size());
   merge_level();
 }
 

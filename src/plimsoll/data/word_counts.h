@@ -38,6 +38,8 @@ class WordCounts {
   ~WordCounts();
 
   void add(std::string_view word);
+  // The most that it has held.
+  int64_t peak_bytes() const;
   // Hands out every word and its count, words in bytewise order. Nothing is added afterwards.
   void for_each(const std::function<void(std::string_view word, int64_t count)>& take);
 
@@ -58,6 +60,7 @@ class WordCounts {
   std::string folder_;
   std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>> table_;
   int64_t held_ = 0;
+  size_t most_runs_ = 0;
   std::vector<Run> runs_;
 };
 

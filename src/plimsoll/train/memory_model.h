@@ -43,9 +43,16 @@ struct ProcessOverhead {
 // Tables and kernel objects of a call of the plan that computes again: measured.
 inline constexpr Bytes kBytesPerClone{8 << 10};
 
+// What opening the data sources takes, before the engine starts.
+struct DataOpening {
+  Bytes peak;  // the most that it held, for a while
+  Bytes held;  // tables and dictionaries that stay
+  friend bool operator==(const DataOpening&, const DataOpening&) = default;
+};
+
 // `data` is what the bound data sources hold.
 ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
-                                 Bytes data);
+                                 Bytes data, const DataOpening& opening = {});
 
 // Of a spill file beside its buffer: threads, and the tables of transfers of state.
 Bytes spill_tables(const graph::ProgramSet& programs);
