@@ -164,6 +164,34 @@ RECORD = bytes.fromhex(  # tf.train.Example of x: floats 1 and 2, y: the integer
 )
 
 
+IMAGE_RECORD = bytes.fromhex(  # of image/encoded: the first bytes of a GIF, and y
+    "0a300a220a0d696d6167652f656e636f64656412110a0f0a0d47494638396101000100000000"
+    "0a0a0a017912051a030a0103"
+)
+
+TABLES = (
+    "sep=;\r\na;b;label\r\n1.234,5;12 %;0\r\n-2,5;3 %;1\r\n-;;0\r\n",
+    "# a,b,label\n1,2,0\n3,--,1\n",
+    ',a,label\n0,"1,234",0\n1,"12,345,678",\n2,999,1\n',
+    " 0.5  12 x\n 1.5\t3 y\n",
+)
+
+
+def frame(file: h5py.File) -> None:
+    file["df/axis0"] = np.array([b"a", b"n", b"label"])
+    file["df/block0_items"] = np.array([b"a"])
+    file["df/block0_values"] = np.ones((4, 1))
+    file["df/block1_items"] = np.array([b"n", b"label"])
+    file["df/block1_values"] = np.arange(8).reshape(4, 2)
+
+
+def packed(file: h5py.File) -> None:
+    """In LZF, and a chunk that is too large to be held."""
+    x = np.zeros((600, 512), "f4")
+    file.create_dataset("x", data=x, chunks=(600, 512), compression="gzip", shuffle=True)
+    file.create_dataset("y", data=np.arange(600) % 3, chunks=(50,), compression="lzf")
+
+
 def data_seeds() -> Iterator[bytes]:
     x = np.arange(24, dtype="f8").reshape(6, 4)
     kinds = [x, x.astype(">i2"), np.asfortranarray(x), np.zeros((3, 0)), np.arange(5, dtype="u1")]
@@ -177,7 +205,14 @@ def data_seeds() -> Iterator[bytes]:
         yield bytes([bits | 3]) + "To be, or not to be: déjà vu.\n".encode()
     yield b"\4" + bytes([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 2]) + bytes(range(8))
     yield b"\x15" + RECORD  # data_fuzz frames it
+    yield b"\x15" + IMAGE_RECORD
     yield b"\6" + h5_bytes(chunked)
+    yield b"\6" + h5_bytes(frame)
+    yield b"\6" + h5_bytes(packed)
+    for table in TABLES:
+        yield b"\2" + table.encode()
+        yield b"\x22" + table.encode("utf-16")
+    yield b"\x43" + "words in utf-16".encode("utf-16")
     for content in wild("wild/npz/*.npy", 4096):
         yield b"\0" + content
     for content in wild("wild/npz/*.npz", 65_536):
@@ -190,6 +225,15 @@ def image_seeds() -> Iterator[bytes]:
     yield b"\0" + bytes.fromhex(  # one red pixel
         "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763"
         "f8cfc0000003010100c9fe92ef0000000049454e44ae426082"
+    )
+
+    yield b"\1" + bytes.fromhex(  # four pixels in BMP
+        "424d460000000000000036000000280000000200000002000000010018000000000010000000c40e0000c40e"
+        "0000000000000000000007080907080900000708090708090000"
+    )
+    yield b"\1" + bytes.fromhex(  # and in GIF
+        "47494638376102000200810000000000ffffff0000000000002c000000000200020000080700010408002020"
+        "003b"
     )
 
 

@@ -232,12 +232,12 @@ def test_labels_of_all_images_count_those_beside_folders(images: Images) -> None
 def test_wrong_folders(images: Images) -> None:
     result = images.fit()
     assert result.returncode == DATA, result.stderr
-    assert "class folders with JPEG or PNG" in result.stderr
-    (images.data / "ant/a.gif").write_bytes(b"GIF89a")
+    assert "class folders with JPEG, PNG, BMP or GIF" in result.stderr
+    (images.data / "ant/a.webp").write_bytes(b"RIFF")
     result = images.fit()
     assert result.returncode == DATA, result.stderr
-    assert "a.gif: expected images in JPEG or PNG" in result.stderr
-    (images.data / "ant/a.gif").unlink()
+    assert "a.webp: expected images in JPEG, PNG, BMP or GIF" in result.stderr
+    (images.data / "ant/a.webp").unlink()
     random_pngs(images, 8)
     other = images.folder / "other"
     (other / "be").mkdir(parents=True)

@@ -43,6 +43,7 @@ void open_and_read(const std::string& path, uint8_t bits, bool by_name) {
   if ((bits & 2) != 0) options.fill = "mean";
   if ((bits & 4) != 0) options.text = "words";
   options.window = (bits & 8) != 0 ? 3 : 0;
+  options.sample_shape = {4, 4, 3};  // for images in records
   const data::Dataset dataset = data::open_dataset(options);
   for (const auto* sources : {&dataset.features, &dataset.targets, &dataset.weights}) {
     for (const auto& source : *sources) read_rows(*source);

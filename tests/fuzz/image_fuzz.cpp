@@ -1,4 +1,4 @@
-// Any bytes as a JPEG or PNG: decoded row by row within what its header promised.
+// Any bytes as a JPEG, PNG, BMP or GIF: decoded row by row within what its header promised.
 
 #include <cstdlib>
 

@@ -60,6 +60,7 @@ class Model::Impl {
     int64_t evaluate_rows = 0;
     Bytes data;
     Bytes data_ahead;
+    train::DataOpening data_opening{};
     bool sample_weights = false;
     std::vector<std::vector<int64_t>> weight_shapes{};  // as CompileOptions has them
     bool accumulates = false;

@@ -201,7 +201,7 @@ void Model::Impl::start_fit(const FitKey& key) {
   train::RowCounts rows;
   rows.train = key.train_rows;
   rows.evaluate = key.evaluate_rows;
-  session_ = make_session(compile, options, rows, {key.data, key.data_ahead});
+  session_ = make_session(compile, options, rows, {key.data, key.data_ahead, key.data_opening});
   key_ = key;
 }
 
@@ -223,11 +223,14 @@ History Model::Impl::fit(data::Dataset& dataset, data::Dataset* validation,
   key.train_rows = dataset.row_count();
   key.data = dataset.resident_bytes();
   key.data_ahead = dataset.wants_ahead(options.batch, fit_options(options).shuffle);
+  key.data_opening = {dataset.opening_peak, dataset.opened_bytes()};
   key.sample_weights = !dataset.weights.empty();
   key.weight_shapes = data::weight_shapes(dataset);
   if (validation != nullptr) {
     key.evaluate_rows = validation->row_count();
     key.data += validation->resident_bytes();
+    key.data_opening.held += validation->opened_bytes();
+    key.data_opening.peak = max(key.data_opening.peak, validation->opening_peak);
   }
   const std::unique_ptr<train::Checkpointer> checkpoints = open_checkpoints(options);
   if (checkpoints && checkpoints->found() != nullptr) key.seed = checkpoints->found()->seed;
@@ -283,9 +286,10 @@ MetricValues Model::Impl::evaluate(data::Dataset& dataset, const RunOptions& opt
   compile.weight_shapes = data::weight_shapes(dataset);
   train::RowCounts rows;
   rows.evaluate = dataset.row_count();
-  const auto session = make_session(
-      compile, options, rows,
-      {dataset.resident_bytes(), dataset.wants_ahead(options.batch, data::Shuffle::kNone)});
+  const auto session = make_session(compile, options, rows,
+                                    {dataset.resident_bytes(),
+                                     dataset.wants_ahead(options.batch, data::Shuffle::kNone),
+                                     {dataset.opening_peak, dataset.opened_bytes()}});
   keep_initial(*session);
   return session->evaluate(dataset);
 }
@@ -296,9 +300,10 @@ void Model::Impl::predict(data::Dataset& dataset, const RunOptions& options, Out
   park();
   train::RowCounts rows;
   rows.predict = dataset.row_count();
-  const auto session = make_session(
-      {}, options, rows,
-      {dataset.resident_bytes() + held, dataset.wants_ahead(options.batch, data::Shuffle::kNone)});
+  const auto session = make_session({}, options, rows,
+                                    {dataset.resident_bytes() + held,
+                                     dataset.wants_ahead(options.batch, data::Shuffle::kNone),
+                                     {dataset.opening_peak, dataset.opened_bytes()}});
   keep_initial(*session);
   session->predict(dataset, sink);
 }

@@ -255,10 +255,13 @@ TrainingData open_training(const TrainingDataOptions& options, uint64_t seed, Lo
   weigh_samples(opened.train, loaded.compile);
   opened.rows.train = opened.train.row_count();
   opened.resident = opened.train.resident_bytes();
+  opened.opening = {opened.train.opening_peak, opened.train.opened_bytes()};
   if (opened.validation) {
     if (loaded.compile.sample_weights) data::add_unit_weights(*opened.validation, opened.train);
     opened.rows.evaluate = opened.validation->row_count();
     opened.resident += opened.validation->resident_bytes();
+    opened.opening.held += opened.validation->opened_bytes();
+    opened.opening.peak = max(opened.opening.peak, opened.validation->opening_peak);
   }
   return opened;
 }

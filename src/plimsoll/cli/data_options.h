@@ -49,6 +49,7 @@ struct TrainingData {
   std::unique_ptr<data::Dataset> validation;  // null: none
   train::RowCounts rows;
   Bytes resident;
+  train::DataOpening opening;
 };
 // Sets loaded.compile.sample_weights where there are any. Throws kConfig, kData, kIo.
 TrainingData open_training(const TrainingDataOptions& options, uint64_t seed, Loaded& loaded);

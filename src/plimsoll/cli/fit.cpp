@@ -172,7 +172,8 @@ struct Run {
 
   train::DataMemory memory_of(const TrainingData& opened) const {
     return {opened.resident,
-            opened.train.wants_ahead(command.model.batch, data::parse_shuffle(command.shuffle))};
+            opened.train.wants_ahead(command.model.batch, data::parse_shuffle(command.shuffle)),
+            opened.opening};
   }
 
   void open_session() {

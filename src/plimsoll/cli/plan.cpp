@@ -63,6 +63,7 @@ int run(const PlanOptions& options) {
     const TrainingData data = open_training(options.data, options.model.seed, loaded);
     rows = data.rows;
     request.data = data.resident;
+    request.data_opening = data.opening;
     request.data_ahead = data.train.wants_ahead(options.model.batch, data.train.usual_shuffle());
     description = data::describe(data.train);
   }

@@ -88,17 +88,20 @@ void predict_into(const std::vector<OutputFile>& files, const Make& make, train:
 int run(const PredictCommand& command) {
   check_output(command.output);
   const Loaded loaded = load(command.model, false, false);
-  data::Dataset dataset = open(command.data, loaded);
+  DataOptions options = command.data;
+  options.set.labels_wanted = false;
+  data::Dataset dataset = open(options, loaded);
   dataset.targets.clear();
   dataset.weights.clear();
   train::RowCounts rows;
   rows.predict = dataset.row_count();
   layers::CompileOptions compile;
   compile.precision = loaded.compile.precision;
-  train::Session session(
-      loaded.file.model, compile, session_options(command.model, command.data.set.spill_directory),
-      rows,
-      {dataset.resident_bytes(), dataset.wants_ahead(command.model.batch, data::Shuffle::kNone)});
+  train::Session session(loaded.file.model, compile,
+                         session_options(command.model, command.data.set.spill_directory), rows,
+                         {dataset.resident_bytes(),
+                          dataset.wants_ahead(command.model.batch, data::Shuffle::kNone),
+                          {dataset.opening_peak, dataset.opened_bytes()}});
   const std::vector<OutputFile> files = output_files(command.output, loaded.file.model);
   if (command.output.ends_with(".npy")) {
     const auto make = [&](const OutputFile& file) {

@@ -28,8 +28,8 @@ constexpr Tables kTables = make_tables();
 
 }  // namespace
 
-uint32_t crc32c(std::span<const std::byte> bytes) {
-  uint32_t crc = ~0u;
+void Crc32c::add(std::span<const std::byte> bytes) {
+  uint32_t crc = crc_;
   size_t i = 0;
   for (; i + 8 <= bytes.size(); i += 8) {  // eight bytes by eight tables
     uint32_t next = 0;
@@ -43,12 +43,17 @@ uint32_t crc32c(std::span<const std::byte> bytes) {
   for (; i < bytes.size(); ++i) {
     crc = (crc >> 8) ^ kTables[0][(crc ^ std::to_integer<uint32_t>(bytes[i])) & 0xFF];
   }
-  return ~crc;
+  crc_ = crc;
 }
 
-uint32_t masked_crc32c(std::span<const std::byte> bytes) {
-  const uint32_t crc = crc32c(bytes);
-  return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
+uint32_t crc32c(std::span<const std::byte> bytes) {
+  Crc32c sum;
+  sum.add(bytes);
+  return sum.value();
 }
+
+uint32_t masked_crc32c(std::span<const std::byte> bytes) { return masked_crc32c(crc32c(bytes)); }
+
+uint32_t masked_crc32c(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u; }
 
 }  // namespace plimsoll::codec

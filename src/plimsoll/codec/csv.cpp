@@ -23,13 +23,12 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
-CsvReader::CsvReader(std::shared_ptr<const ByteReader> file, char delimiter)
-    : file_(std::move(file)), delimiter_(delimiter), buffer_(kFirstBufferBytes) {
-  std::array<char, kByteOrderMark.size()> start{};
-  if (file_->size() < static_cast<int64_t>(start.size())) return;
-  file_->read_at(0, std::as_writable_bytes(std::span(start)));
-  if (std::string_view(start.data(), start.size()) == kByteOrderMark) offset_ = start.size();
-}
+CsvReader::CsvReader(std::shared_ptr<const ByteReader> file, const CsvDialect& dialect)
+    : file_(std::move(file)),
+      delimiter_(dialect.delimiter),
+      offset_(dialect.start),
+      buffer_(kFirstBufferBytes),
+      next_line_(dialect.first_line) {}
 
 bool CsvReader::refill() {
   if (offset_ >= file_->size()) return false;
@@ -108,38 +107,163 @@ std::string_view CsvReader::take_quoted(std::string_view record, size_t& at, cha
   return {first, static_cast<size_t>(out - first)};
 }
 
+void CsvReader::add_field(std::string_view field) {
+  if (fields_.size() == kMaxFields) {
+    throw Error(ErrorKind::kData, name() + ": line " + std::to_string(line_) +
+                                      ": expected at most " + std::to_string(kMaxFields) +
+                                      " columns, received more.");
+  }
+  fields_.push_back(field);
+}
+
 void CsvReader::split(std::string_view record) {
   fields_.clear();
   if (unquoted_.size() < record.size()) unquoted_.resize(record.size());
+  if (delimiter_ == ' ') return split_blanks(record);
   char* out = unquoted_.data();
   for (size_t at = 0; at <= record.size(); ++at) {
     size_t start = at;
     while (start < record.size() && is_blank(record[start]) && record[start] != delimiter_) ++start;
     if (start < record.size() && record[start] == '"') {
-      fields_.push_back(take_quoted(record, start, out));
+      add_field(take_quoted(record, start, out));
       at = std::min(record.find(delimiter_, start), record.size());
       continue;
     }
     at = std::min(record.find(delimiter_, at), record.size());
-    fields_.push_back(start < at ? trimmed(record.substr(start, at - start)) : "");
+    add_field(start < at ? trimmed(record.substr(start, at - start)) : "");
   }
 }
 
-char guess_delimiter(const ByteReader& file) {
-  constexpr int64_t kLookedAt = 16 << 10;
-  std::string text(static_cast<size_t>(std::min(file.size(), kLookedAt)), '\0');
-  file.read_at(0, std::as_writable_bytes(std::span(text)));
-  text.resize(std::min(text.find('\n'), text.size()));
-  char best = ',';
-  int64_t most = 0;
-  for (const char candidate : {',', ';', '\t', '|'}) {
-    const int64_t count = std::count(text.begin(), text.end(), candidate);
-    if (count > most) {
-      best = candidate;
-      most = count;
+void CsvReader::split_blanks(std::string_view record) {
+  char* out = unquoted_.data();
+  for (size_t at = 0; at < record.size();) {
+    if (is_blank(record[at])) {
+      ++at;
+    } else if (record[at] == '"') {
+      add_field(take_quoted(record, at, out));
+      at = std::min(at, record.size());
+    } else {
+      const size_t end = std::min(record.find_first_of(" \t", at), record.size());
+      add_field(record.substr(at, end - at));
+      at = end;
     }
   }
-  return best;
+}
+
+std::vector<std::string> split_csv_line(std::string_view line, char delimiter) {
+  const auto parts = [delimiter](char c) {
+    return delimiter == ' ' ? is_blank(c) : c == delimiter;
+  };
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (quoted || !parts(c)) {
+      fields.back() += c;
+    } else if (delimiter != ' ' || !fields.back().empty()) {
+      fields.emplace_back();
+    }
+  }
+  if (delimiter == ' ' && fields.back().empty()) fields.pop_back();
+  for (std::string& field : fields) field = trimmed(field);
+  return fields;
+}
+
+namespace {
+
+// Lines from the start of a file, each cut to what is looked at of it.
+class FirstLines {
+ public:
+  explicit FirstLines(const ByteReader& file) : file_(file) {}
+
+  // The line at the current place, without its end; moves to the next one.
+  std::string take() {
+    constexpr size_t kLookedAt = 16 << 10;
+    std::string line;
+    std::string piece(kLookedAt, '\0');
+    while (offset_ < file_.size()) {
+      const auto count =
+          static_cast<size_t>(std::min<int64_t>(file_.size() - offset_, std::ssize(piece)));
+      file_.read_at(offset_, std::as_writable_bytes(std::span(piece).first(count)));
+      const size_t end = std::min(std::string_view(piece).substr(0, count).find('\n'), count);
+      if (line.empty()) line = piece.substr(0, end);
+      offset_ += static_cast<int64_t>(std::min(end + 1, count));
+      if (end < count) break;
+    }
+    if (line.ends_with('\r')) line.pop_back();
+    return line;
+  }
+  void skip(int64_t bytes) { offset_ += bytes; }
+  int64_t offset() const { return offset_; }
+  bool at_end() const { return offset_ >= file_.size(); }
+
+ private:
+  const ByteReader& file_;
+  int64_t offset_ = 0;
+};
+
+// Numbers among what stands between blanks.
+bool holds_numbers_between_blanks(std::string_view text) {
+  size_t words = 0;
+  size_t numbers = 0;
+  double ignored = 0;
+  for (const std::string& word : split_csv_line(text, ' ')) {
+    ++words;
+    if (parse_number(word, ignored)) ++numbers;
+  }
+  return numbers >= 2 && 2 * numbers >= words;
+}
+
+bool parts_by_blanks(const std::string& line) {
+  if (line.find_first_of(",;|") != std::string::npos) return false;
+  const std::vector<std::string> parts = split_csv_line(line, '\t');
+  return std::ranges::any_of(parts, holds_numbers_between_blanks);
+}
+
+char guess_delimiter(const std::string& first, const std::string& second) {
+  static constexpr std::string_view kCandidates = ",;\t|";
+  std::array<int64_t, kCandidates.size()> counts{};
+  bool quoted = false;
+  for (const char c : first) {
+    if (c == '"') quoted = !quoted;
+    const size_t candidate = kCandidates.find(c);
+    if (!quoted && candidate != std::string_view::npos) ++counts[candidate];
+  }
+  const auto most = std::ranges::max_element(counts);
+  const char best = *most == 0 ? ',' : kCandidates[static_cast<size_t>(most - counts.begin())];
+  if (*most > 0 && best != '\t') return best;
+  return parts_by_blanks(first) || (*most == 0 && parts_by_blanks(second)) ? ' ' : best;
+}
+
+}  // namespace
+
+CsvDialect find_dialect(const ByteReader& file) {
+  FirstLines lines(file);
+  std::array<char, kByteOrderMark.size()> mark{};
+  if (file.size() >= std::ssize(mark)) {
+    file.read_at(0, std::as_writable_bytes(std::span(mark)));
+    if (std::string_view(mark.data(), mark.size()) == kByteOrderMark) lines.skip(std::ssize(mark));
+  }
+  CsvDialect dialect;
+  char named = 0;
+  std::string line;
+  for (dialect.start = lines.offset(); !lines.at_end();
+       dialect.start = lines.offset(), ++dialect.first_line) {
+    line = lines.take();
+    const std::string_view text = trimmed(line);
+    if (dialect.first_line == 1 && line.size() == 5 && line.starts_with("sep=")) {
+      named = line.back();
+    } else if (text.starts_with('#')) {
+      ++dialect.comments;
+      dialect.last_comment = trimmed(text.substr(1));
+    } else if (!text.empty()) {
+      break;
+    }
+    line.clear();
+  }
+  dialect.delimiter = named != 0 ? named : guess_delimiter(line, lines.take());
+  return dialect;
 }
 
 bool parse_number(std::string_view text, double& value) {

@@ -37,6 +37,8 @@ uint32_t word_at(std::span<const std::byte> bytes, size_t at) {
   return word;
 }
 
+uint32_t fold(uint32_t sum) { return (sum & 0xFFFFu) + (sum >> 16); }
+
 }  // namespace
 
 uint32_t hdf5_lookup3(std::span<const std::byte> bytes) {
@@ -57,29 +59,27 @@ uint32_t hdf5_lookup3(std::span<const std::byte> bytes) {
   return state.c;
 }
 
-uint32_t hdf5_fletcher32(std::span<const std::byte> bytes) {
+void Hdf5Fletcher32::add(std::span<const std::byte> bytes) {
   constexpr size_t kWordsPerFold = 360;  // as many as cannot overflow
-  const auto fold = [](uint32_t sum) { return (sum & 0xFFFFu) + (sum >> 16); };
-  uint32_t first = 0;
-  uint32_t second = 0;
   size_t at = 0;
   while (bytes.size() - at >= 2) {
     const size_t words = std::min((bytes.size() - at) / 2, kWordsPerFold);
     for (size_t i = 0; i < words; ++i, at += 2) {
-      first +=
+      first_ +=
           (std::to_integer<uint32_t>(bytes[at]) << 8) | std::to_integer<uint32_t>(bytes[at + 1]);
-      second += first;
+      second_ += first_;
     }
-    first = fold(first);
-    second = fold(second);
+    first_ = fold(first_);
+    second_ = fold(second_);
   }
   if (at < bytes.size()) {
-    first += std::to_integer<uint32_t>(bytes[at]) << 8;
-    second += first;
-    first = fold(first);
-    second = fold(second);
+    first_ += std::to_integer<uint32_t>(bytes[at]) << 8;
+    second_ += first_;
+    first_ = fold(first_);
+    second_ = fold(second_);
   }
-  return (fold(second) << 16) | fold(first);
 }
+
+uint32_t Hdf5Fletcher32::value() const { return (fold(second_) << 16) | fold(first_); }
 
 }  // namespace plimsoll::codec

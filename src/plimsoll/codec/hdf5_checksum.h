@@ -10,7 +10,15 @@ namespace plimsoll::codec {
 
 // Of version 2 structures: Bob Jenkins's lookup3 (hashlittle, start 0).
 uint32_t hdf5_lookup3(std::span<const std::byte> bytes);
-// Of the fletcher32 filter.
-uint32_t hdf5_fletcher32(std::span<const std::byte> bytes);
+// Of the fletcher32 filter; of pieces in order, all but the last one of an even size.
+class Hdf5Fletcher32 {
+ public:
+  void add(std::span<const std::byte> bytes);
+  uint32_t value() const;
+
+ private:
+  uint32_t first_ = 0;
+  uint32_t second_ = 0;
+};
 
 }  // namespace plimsoll::codec

@@ -3,72 +3,45 @@
 #include <algorithm>
 #include <utility>
 
-#include "codec/hdf5_checksum.h"
-#include "codec/inflate.h"
+#include "base/spill_folder.h"
 
 namespace plimsoll::codec {
 namespace {
 
-constexpr int kDeflate = 1;
-constexpr int kShuffle = 2;
-constexpr int kFletcher32 = 3;
-
-constexpr uint64_t kMaxChunkBytes = 1 << 30;
-constexpr uint64_t kKeptBytes = 8 << 20;  // decoded chunks that are kept for the next read
+constexpr uint64_t kMaxChunkBytes = uint64_t{1} << 32;
+constexpr uint64_t kKeptBytes = 4 << 20;  // decoded chunks that are kept for the next read
 constexpr size_t kMaxNodes = 1 << 18;
 constexpr size_t kMaxChunks = 1 << 22;
-constexpr uint64_t kMaxRatio = 1032;  // deflate's
-
-// Undoes the shuffle filter: byte j of all elements stands together.
-std::vector<std::byte> unshuffle(const std::vector<std::byte>& bytes, size_t element_bytes) {
-  const size_t count = bytes.size() / element_bytes;
-  std::vector<std::byte> result(bytes);
-  for (size_t j = 0; j < element_bytes; ++j) {
-    for (size_t i = 0; i < count; ++i) result[i * element_bytes + j] = bytes[j * count + i];
-  }
-  return result;
-}
-
-uint32_t stored_checksum(std::span<const std::byte> bytes) {
-  uint32_t value = 0;
-  for (size_t i = 0; i < 4; ++i) value |= std::to_integer<uint32_t>(bytes[i]) << (8 * i);
-  return value;
-}
-
-// Versions of HDF5 before 1.6.3 swapped the bytes of each half on little-endian machines.
-uint32_t swap_in_halves(uint32_t value) {
-  return ((value & 0x00FF00FFu) << 8) | ((value >> 8) & 0x00FF00FFu);
-}
 
 }  // namespace
 
 Hdf5Chunks::Hdf5Chunks(std::shared_ptr<const Hdf5Source> source, const Hdf5Layout& layout,
                        std::span<const int64_t> shape, int64_t element_bytes,
-                       std::vector<Hdf5Filter> filters)
+                       std::vector<Hdf5Filter> filters, std::string folder)
     : source_(std::move(source)),
       shape_(shape.begin(), shape.end()),
       chunk_(layout.chunk),
       element_bytes_(element_bytes),
-      filters_(std::move(filters)) {
-  for (const Hdf5Filter& filter : filters_) {
-    if (filter.id != kDeflate && filter.id != kShuffle && filter.id != kFletcher32) {
-      source_->refuse_unsupported("data compressed by filter " + std::to_string(filter.id) +
-                                  " (deflate, shuffle and fletcher32 are read)");
-    }
-  }
+      folder_(std::move(folder)) {
   chunk_bytes_ = static_cast<uint64_t>(element_bytes);
   int64_t total = 1;
   for (size_t i = 0; i < shape_.size(); ++i) {
     if (__builtin_mul_overflow(chunk_bytes_, static_cast<uint64_t>(chunk_[i]), &chunk_bytes_) ||
         chunk_bytes_ > kMaxChunkBytes) {
-      source_->refuse("chunks of more than 1 GiB");
+      source_->refuse("chunks of more than 4 GiB");
     }
     grid_.push_back((shape_[i] - 1) / chunk_[i] + 1);
     if (__builtin_mul_overflow(total, grid_.back(), &total)) {
       source_->refuse("an array of too many chunks");
     }
   }
-  if (!source_->is_undefined(layout.address)) read_node(layout.address, -1);
+  filters_.emplace(source_, std::move(filters), element_bytes, chunk_bytes_);
+  if (!source_->is_undefined(layout.address)) {
+    read_node(layout.address, -1, false);
+    chunks_.reserve(count_);
+    nodes_ = 0;
+    read_node(layout.address, -1, true);
+  }
   std::sort(chunks_.begin(), chunks_.end(),
             [](const Chunk& a, const Chunk& b) { return a.index < b.index; });
   for (size_t i = 1; i < chunks_.size(); ++i) {
@@ -91,7 +64,7 @@ uint64_t Hdf5Chunks::take_chunk_index(ByteCursor& cursor) const {
   return index;
 }
 
-void Hdf5Chunks::read_node(uint64_t address, int level) {
+void Hdf5Chunks::read_node(uint64_t address, int level, bool store) {
   constexpr int kMaxLevel = 32;
   if (++nodes_ > kMaxNodes) source_->refuse("a tree of chunks without an end");
   const uint64_t width = source_->address_width();
@@ -107,76 +80,97 @@ void Hdf5Chunks::read_node(uint64_t address, int level) {
   }
   const uint64_t count = start.take(2);
   const uint64_t key_bytes = 8 + 8 * (shape_.size() + 1);
+  if (own_level == 0 && !store) {
+    count_ += count;
+    if (count_ > kMaxChunks) source_->refuse("an array of too many chunks");
+    return;
+  }
   const std::vector<std::byte> body =
       source_->read(address + header_bytes, count * (key_bytes + width));
   ByteCursor cursor(body, source_->fail());
   for (uint64_t i = 0; i < count; ++i) {
     Chunk chunk;
-    chunk.stored_bytes = cursor.take(4);
-    chunk.filter_mask = cursor.take(4);
+    chunk.stored.bytes = static_cast<uint32_t>(cursor.take(4));
+    chunk.stored.filter_mask = static_cast<uint32_t>(cursor.take(4));
     if (own_level > 0) {
       cursor.skip(key_bytes - 8);
-      read_node(cursor.take(width), own_level - 1);
+      read_node(cursor.take(width), own_level - 1, store);
       continue;
     }
     chunk.index = take_chunk_index(cursor);
-    chunk.address = cursor.take(width);
-    source_->check_range(chunk.address, chunk.stored_bytes);
-    if (chunks_.size() >= kMaxChunks) source_->refuse("an array of too many chunks");
+    chunk.stored.address = cursor.take(width);
+    source_->check_range(chunk.stored.address, chunk.stored.bytes);
+    if (chunks_.size() == count_) source_->refuse("a tree of chunks that changes");
     chunks_.push_back(chunk);
   }
 }
 
-std::vector<std::byte> Hdf5Chunks::decode(const Chunk& chunk) const {
-  const uint64_t spare = 4 * filters_.size();  // checksums in between
-  if (chunk.stored_bytes > chunk_bytes_ + kMaxRatio + spare + chunk_bytes_ / 64) {
-    source_->refuse("a chunk that is larger than its array's");
-  }
-  std::vector<std::byte> bytes(static_cast<size_t>(chunk.stored_bytes));
-  source_->read_into(chunk.address, bytes);
-  for (size_t i = filters_.size(); i-- > 0;) {
-    if (((chunk.filter_mask >> i) & 1) != 0) continue;
-    if (filters_[i].id == kDeflate) {
-      if (chunk_bytes_ / kMaxRatio > bytes.size()) {
-        source_->refuse("a chunk that cannot inflate to its size");
-      }
-      std::vector<std::byte> inflated(static_cast<size_t>(chunk_bytes_ + spare));
-      const int64_t count = inflate_block(bytes, DeflateForm::kZlib, inflated);
-      if (count < 0) source_->refuse("a chunk whose compressed data is damaged");
-      inflated.resize(static_cast<size_t>(count));
-      bytes = std::move(inflated);
-    } else if (filters_[i].id == kShuffle) {
-      bytes = unshuffle(bytes, static_cast<size_t>(element_bytes_));
-    } else {
-      if (bytes.size() < 4) source_->refuse("a chunk without its checksum");
-      const std::span<const std::byte> content(bytes.data(), bytes.size() - 4);
-      const uint32_t stored = stored_checksum(std::span(bytes).last(4));
-      const uint32_t found = hdf5_fletcher32(content);
-      if (stored != found && stored != swap_in_halves(found)) {
-        source_->refuse("a chunk with a wrong checksum");
-      }
-      bytes.resize(content.size());
-    }
-  }
-  if (bytes.size() != chunk_bytes_) source_->refuse("a chunk of another size than its array's");
-  return bytes;
+size_t Hdf5Chunks::most_slots() const {
+  if (!in_memory()) return 0;
+  const uint64_t fit = std::max<uint64_t>(kKeptBytes / chunk_bytes_, 1);
+  return static_cast<size_t>(std::min<uint64_t>(fit, chunks_.size()));
 }
 
-const std::vector<std::byte>* Hdf5Chunks::find(uint64_t index) {
-  for (size_t i = 0; i < decoded_.size(); ++i) {
-    if (decoded_[i].index != index) continue;
-    std::rotate(decoded_.begin(), decoded_.begin() + static_cast<std::ptrdiff_t>(i),
-                decoded_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    return &decoded_.front().bytes;
+int64_t Hdf5Chunks::resident_bytes() const {
+  const size_t table = chunks_.size() * (sizeof(Chunk) + (in_memory() ? 0 : sizeof(int64_t)));
+  // Stored, inflated and unshuffled form of one chunk.
+  const uint64_t decoding = in_memory() ? 3 * chunk_bytes_ : Hdf5Filters::kStreamBytes;
+  return static_cast<int64_t>(table + most_slots() * (chunk_bytes_ + sizeof(Slot)) + decoding);
+}
+
+// The slot of a chunk, which becomes the first.
+const std::vector<std::byte>& Hdf5Chunks::in_slot(const Chunk& chunk) {
+  auto slot = std::ranges::find(slots_, chunk.index, &Slot::index);
+  const bool held = slot != slots_.end();
+  if (!held) {
+    slots_.reserve(most_slots());
+    if (slots_.size() < most_slots()) slots_.emplace_back();
+    slot = slots_.end() - 1;
+    slot->index = UINT64_MAX;  // should decoding fail
+    slot->bytes.resize(static_cast<size_t>(chunk_bytes_));
+    filters_->decode(chunk.stored, slot->bytes);
+    slot->index = chunk.index;
   }
-  const auto found =
-      std::lower_bound(chunks_.begin(), chunks_.end(), index,
-                       [](const Chunk& chunk, uint64_t wanted) { return chunk.index < wanted; });
-  if (found == chunks_.end() || found->index != index) return nullptr;
-  const size_t kept = std::max<size_t>(1, static_cast<size_t>(kKeptBytes / chunk_bytes_));
-  if (decoded_.size() >= kept) decoded_.resize(kept - 1);
-  decoded_.insert(decoded_.begin(), Decoded{index, decode(*found)});
-  return &decoded_.front().bytes;
+  std::rotate(slots_.begin(), slot, slot + 1);
+  return slots_.front().bytes;
+}
+
+// Where the chunk's elements begin in the file of decoded chunks.
+int64_t Hdf5Chunks::spill(const Chunk& chunk) {
+  if (spilled_.place.empty()) {
+    spilled_.folder = choose_spill_folder(folder_);
+    spilled_.file = File::unlinked(spilled_.folder);
+    spilled_.most = free_space(spilled_.folder).count() / 2;
+    spilled_.place.assign(chunks_.size(), -1);
+  }
+  int64_t& place = spilled_.place[static_cast<size_t>(&chunk - chunks_.data())];
+  if (place >= 0) return place;
+  const auto bytes = static_cast<int64_t>(chunk_bytes_);
+  if (bytes > spilled_.most - spilled_.end) {
+    throw Error(ErrorKind::kIo, source_->name() + ": expected chunks that inflate to at most " +
+                                    to_string(Bytes(spilled_.most)) +
+                                    " (half of the free space in " + spilled_.folder +
+                                    "), received more. Name another --spill-dir.");
+  }
+  filters_->decode_to_file(chunk.stored, spilled_.file, spilled_.end, spilled_.folder);
+  place = spilled_.end;
+  spilled_.end += bytes;
+  return place;
+}
+
+bool Hdf5Chunks::read_part(uint64_t index, uint64_t at, std::span<std::byte> out) {
+  const auto found = std::ranges::lower_bound(chunks_, index, {}, &Chunk::index);
+  if (found == chunks_.end() || found->index != index) return false;
+  if (in_memory()) {
+    const std::vector<std::byte>& bytes = in_slot(*found);
+    const auto from = bytes.begin() + static_cast<std::ptrdiff_t>(at);
+    std::copy(from, from + std::ssize(out), out.begin());
+  } else if (filters_->is_plain(found->stored)) {
+    source_->read_into(found->stored.address + at, out);
+  } else {
+    spilled_.file.read_at(spill(*found) + static_cast<int64_t>(at), out);
+  }
+  return true;
 }
 
 void Hdf5Chunks::read(int64_t begin, int64_t count, std::span<std::byte> destination) {
@@ -203,13 +197,9 @@ void Hdf5Chunks::read(int64_t begin, int64_t count, std::span<std::byte> destina
                      shape_[rank - 1] - at[rank - 1]);
       run = std::min(run, count - done);
     }
-    if (const std::vector<std::byte>* chunk = find(chunk_index)) {
-      const auto from = chunk->begin() +
-                        static_cast<std::ptrdiff_t>(inside) * static_cast<std::ptrdiff_t>(element);
-      std::copy(
-          from, from + static_cast<std::ptrdiff_t>(static_cast<size_t>(run) * element),
-          destination.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(done) * element));
-    }
+    const size_t bytes = static_cast<size_t>(run) * element;
+    read_part(chunk_index, static_cast<uint64_t>(inside) * element,
+              destination.subspan(static_cast<size_t>(done) * element, bytes));
     done += run;
   }
 }

@@ -24,7 +24,8 @@ std::string describe(const Hdf5Type& type) {
 
 class Data final : public Hdf5Dataset {
  public:
-  Data(std::shared_ptr<const Hdf5Source> source, const Hdf5Object& object, const std::string& path)
+  Data(std::shared_ptr<const Hdf5Source> source, const Hdf5Object& object, const std::string& path,
+       const std::string& folder)
       : source_(std::move(source)) {
     name_ = source_->name() + "/" + path;
     if (object.find(kHdf5ExternalFiles) != nullptr) {
@@ -41,8 +42,14 @@ class Data final : public Hdf5Dataset {
       source_->refuse("a fill value of another size than the elements");
     }
     layout_ = parse_hdf5_layout(*source_, need(kHdf5Layout, "layout"), info_.shape.size());
-    if (info_.element_count > 0 && info_.type.bytes > 0) open_layout(object);
+    if (info_.element_count > 0 && info_.type.bytes > 0) open_layout(object, folder);
   }
+
+  int64_t resident_bytes() const override {
+    return std::ssize(layout_.compact) + (chunks_ ? chunks_->resident_bytes() : 0);
+  }
+
+  int64_t table_bytes() const override { return chunks_ ? chunks_->table_bytes() : 0; }
 
   void read_raw(int64_t begin, int64_t count, std::span<std::byte> destination) override {
     if (info_.type.type_class != Hdf5Type::Class::kNumber) refuse_type("numbers");
@@ -68,7 +75,7 @@ class Data final : public Hdf5Dataset {
                 name_ + ": expected " + expected + ", received " + describe(info_.type) + ".");
   }
 
-  void open_layout(const Hdf5Object& object) {
+  void open_layout(const Hdf5Object& object, const std::string& folder) {
     uint64_t bytes = 0;
     if (__builtin_mul_overflow(static_cast<uint64_t>(info_.element_count),
                                static_cast<uint64_t>(info_.type.bytes), &bytes)) {
@@ -91,7 +98,8 @@ class Data final : public Hdf5Dataset {
           if (message->shared) source_->refuse_unsupported("shared filters");
           filters = parse_hdf5_filters(*source_, message->body);
         }
-        chunks_.emplace(source_, layout_, info_.shape, info_.type.bytes, std::move(filters));
+        chunks_.emplace(source_, layout_, info_.shape, info_.type.bytes, std::move(filters),
+                        folder);
         break;
       }
     }
@@ -135,8 +143,9 @@ class Data final : public Hdf5Dataset {
 }  // namespace
 
 std::unique_ptr<Hdf5Dataset> open_hdf5_data(std::shared_ptr<const Hdf5Source> source,
-                                            const Hdf5Object& object, const std::string& path) {
-  return std::make_unique<Data>(std::move(source), object, path);
+                                            const Hdf5Object& object, const std::string& path,
+                                            const std::string& folder) {
+  return std::make_unique<Data>(std::move(source), object, path, folder);
 }
 
 void Hdf5Dataset::read_as(DType dtype, int64_t begin, int64_t count, void* destination) {

@@ -10,8 +10,10 @@
 
 namespace plimsoll::codec {
 
-// Checks type, shape, layout and filters; reads no elements. `path` is for messages.
+// Checks type, shape, layout and filters; reads no elements. `path` is for messages,
+// `folder` for large chunks, once they are decoded (see hdf5_chunks.h).
 std::unique_ptr<Hdf5Dataset> open_hdf5_data(std::shared_ptr<const Hdf5Source> source,
-                                            const Hdf5Object& object, const std::string& path);
+                                            const Hdf5Object& object, const std::string& path,
+                                            const std::string& folder);
 
 }  // namespace plimsoll::codec

@@ -243,13 +243,14 @@ std::optional<std::vector<std::string>> Hdf5Reader::texts_attribute(std::string_
   }
 }
 
-std::unique_ptr<Hdf5Dataset> Hdf5Reader::open(std::string_view path) const {
+std::unique_ptr<Hdf5Dataset> Hdf5Reader::open(std::string_view path,
+                                              const std::string& folder) const {
   const Hdf5Object object = impl_->need(path);
   if (!object.is_dataset()) {
     throw Error(ErrorKind::kModel,
                 name() + ": expected a dataset \"" + std::string(path) + "\", received a group.");
   }
-  return open_hdf5_data(impl_->source(), object, std::string(path));
+  return open_hdf5_data(impl_->source(), object, std::string(path), folder);
 }
 
 bool looks_like_hdf5(const ByteReader& file) { return find_hdf5_signature(file).has_value(); }

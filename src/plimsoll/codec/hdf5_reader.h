@@ -4,9 +4,9 @@
 //
 // Supported: superblocks 0 to 3; groups as symbol tables or link messages; object headers 1 and 2;
 // attributes in object headers; numbers, booleans, fixed and variable-length strings; contiguous,
-// compact and chunked data (B-tree version 1; deflate, shuffle, fletcher32). Not supported, and
-// refused by name: links and attributes in fractal heaps, soft and external links, external data,
-// shared messages, other filters, compound types.
+// compact and chunked data (B-tree version 1; deflate, LZF, shuffle, fletcher32). Not supported,
+// and refused by name: links and attributes in fractal heaps, soft and external links, external
+// data, shared messages, other filters, compound types.
 //
 // Every offset, size and count is checked against the file before it is used; structures that
 // contain themselves are detected; what is held in memory is bounded. A malformed file gives an
@@ -69,6 +69,10 @@ class Hdf5Dataset {
   virtual void read_raw(int64_t begin, int64_t count, std::span<std::byte> destination) = 0;
   // The same, converted (see number_format.h); kModel where a value does not fit.
   void read_as(DType dtype, int64_t begin, int64_t count, void* destination);
+  // The most that reading holds.
+  virtual int64_t resident_bytes() const = 0;
+  // Of that, what is there since it was opened.
+  virtual int64_t table_bytes() const = 0;
   // All strings of a string dataset, at most `max_bytes` together.
   virtual std::vector<std::string> read_strings(int64_t max_bytes) = 0;
 
@@ -105,8 +109,9 @@ class Hdf5Reader {
   std::optional<std::vector<std::string>> texts_attribute(std::string_view path,
                                                           std::string_view name) const;
 
-  // Throws kModel with a did-you-mean where there is no dataset of that name.
-  std::unique_ptr<Hdf5Dataset> open(std::string_view path) const;
+  // Throws kModel with a did-you-mean where there is no dataset of that name. Chunks that are too
+  // large to hold are decoded into `folder` ("": see base/spill_folder.h).
+  std::unique_ptr<Hdf5Dataset> open(std::string_view path, const std::string& folder = "") const;
 
  private:
   class Impl;

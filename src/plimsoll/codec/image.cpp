@@ -12,7 +12,7 @@ namespace {
 
 constexpr Bytes kMostWorking = 512_MiB;
 
-enum class Form { kNone, kJpeg, kPng };
+enum class Form { kNone, kJpeg, kPng, kBmp, kGif, kWebp };
 
 Form form_of(const ByteReader& file) {
   std::array<std::byte, 8> start{};
@@ -24,8 +24,15 @@ Form form_of(const ByteReader& file) {
                       [](unsigned a, std::byte b) { return a == std::to_integer<unsigned>(b); });
   };
   static constexpr std::array<unsigned, 3> kJpeg = {0xFF, 0xD8, 0xFF};
+  static constexpr std::array<unsigned, 2> kBmp = {'B', 'M'};
+  static constexpr std::array<unsigned, 4> kGif = {'G', 'I', 'F', '8'};
+  static constexpr std::array<unsigned, 4> kRiff = {'R', 'I', 'F', 'F'};
   if (starts(kPng)) return Form::kPng;
-  return starts(kJpeg) ? Form::kJpeg : Form::kNone;
+  if (starts(kJpeg)) return Form::kJpeg;
+  // Two letters alone are too few: a field that is always zero follows the size.
+  if (starts(kBmp) && start[6] == std::byte{0} && start[7] == std::byte{0}) return Form::kBmp;
+  if (starts(kGif)) return Form::kGif;
+  return starts(kRiff) ? Form::kWebp : Form::kNone;
 }
 
 std::unique_ptr<ImageDecoder> open_decoder(const ByteReader& file) {
@@ -34,11 +41,18 @@ std::unique_ptr<ImageDecoder> open_decoder(const ByteReader& file) {
       return make_jpeg_decoder(file);
     case Form::kPng:
       return make_png_decoder(file);
+    case Form::kBmp:
+      return make_bmp_decoder(file);
+    case Form::kGif:
+      return make_gif_decoder(file);
+    case Form::kWebp:
     case Form::kNone:
       break;
   }
-  throw Error(ErrorKind::kData,
-              file.name() + ": expected a JPEG or PNG image, received something else.");
+  throw Error(
+      ErrorKind::kData,
+      file.name() + ": expected a JPEG, PNG, BMP or GIF image, received " +
+          (form_of(file) == Form::kWebp ? "a WebP file. Convert it to PNG." : "something else."));
 }
 
 void check_size(const ByteReader& file, const ImageInfo& info) {

@@ -1,13 +1,14 @@
 #pragma once
 
-// JPEG and PNG images, decoded row by row.
+// JPEG, PNG, BMP and GIF images, decoded row by row.
 //
 // A row is handed out as soon as it is decoded, so that an image never has to be in memory whole;
 // what the decoder itself must hold (all coefficients of a progressive JPEG, all pixels of an
-// interlaced PNG) is told beforehand. Numbers are those of TensorFlow's decode_image: the fast
-// integer inverse transform and smooth upsampling for JPEG, 16 bits cut to 8 and transparency
-// dropped for PNG. A file that ends too soon or is not decodable is kData: nothing is guessed. Only
-// extra bytes that every decoder skips are skipped. libjpeg-turbo and libpng are used here alone.
+// interlaced PNG, the numbers of a GIF) is told beforehand. Numbers are those of TensorFlow's
+// decode_image: the fast integer inverse transform and smooth upsampling for JPEG, 16 bits cut to 8
+// and transparency dropped for PNG; of a GIF the first picture of an animation. A file that ends
+// too soon or is not decodable is kData: nothing is guessed. Only extra bytes that every decoder
+// skips are skipped. libjpeg-turbo and libpng are used here alone.
 
 #include <cstdint>
 #include <functional>
@@ -27,7 +28,7 @@ struct ImageInfo {
   friend bool operator==(const ImageInfo&, const ImageInfo&) = default;
 };
 
-// True when the file starts as a JPEG or a PNG.
+// True when the file starts as one of them.
 bool looks_like_image(const ByteReader& file);
 
 // From the header alone. Throws kData; images of more than 65,500 pixels a side, and those that

@@ -30,6 +30,8 @@ class ImageDecoder {
 
 std::unique_ptr<ImageDecoder> make_jpeg_decoder(const ByteReader& file);
 std::unique_ptr<ImageDecoder> make_png_decoder(const ByteReader& file);
+std::unique_ptr<ImageDecoder> make_bmp_decoder(const ByteReader& file);
+std::unique_ptr<ImageDecoder> make_gif_decoder(const ByteReader& file);
 
 // Name and version.
 std::string jpeg_library();

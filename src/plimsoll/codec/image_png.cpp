@@ -113,6 +113,9 @@ class PngDecoder final : public ImageDecoder {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_set_user_limits(png_, kMaxSide, kMaxSide);
     png_set_chunk_malloc_max(png_, kMaxChunkBytes);
+    // Profiles and texts may be megabytes and say nothing of pixels: they are skipped unread.
+    static constexpr png_byte kSkipped[] = "eXIf\0iCCP\0iTXt\0sPLT\0tEXt\0zTXt";
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, kSkipped, sizeof kSkipped / 5);
     png_set_read_fn(png_, this, on_read);
     png_read_info(png_, png_info_);
     return true;

@@ -1,7 +1,8 @@
 #include "codec/tf_record.h"
 
+#include <algorithm>
 #include <array>
-#include <cstring>
+#include <utility>
 
 #include "codec/byte_cursor.h"
 #include "codec/crc32c.h"
@@ -9,9 +10,14 @@
 namespace plimsoll::codec {
 namespace {
 
-constexpr uint64_t kMaxRecordBytes = 64 << 20;
+using Kind = ExampleFeature::Kind;
+
+constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 31;  // protobuf's own bound
 constexpr int64_t kHeadBytes = 12;
 constexpr int64_t kTailBytes = 4;
+constexpr int64_t kPieceBytes = 64 << 10;
+constexpr size_t kMaxFeatures = 65'536;
+constexpr int64_t kMaxNameBytes = 1 << 20;  // of all names
 
 uint64_t little_endian(std::span<const std::byte> bytes) {
   uint64_t value = 0;
@@ -20,33 +26,64 @@ uint64_t little_endian(std::span<const std::byte> bytes) {
   return value;
 }
 
+using Fail = std::function<void(const std::string&)>;
+
+}  // namespace
+
+// The part of the file that was read last.
+class TfRecordReader::Window {
+ public:
+  explicit Window(const ByteReader& file) : file_(file), bytes_(kPieceBytes) {}
+
+  // Bytes from `offset` on, at least one of them and at most `most`; the offset is in the file.
+  std::span<const std::byte> at(int64_t offset, int64_t most) {
+    if (offset < begin_ || offset >= begin_ + size_) {
+      size_ = 0;  // should reading fail
+      const int64_t count = std::min(kPieceBytes, file_.size() - offset);
+      file_.read_at(offset, std::span(bytes_).first(static_cast<size_t>(count)));
+      begin_ = offset;
+      size_ = count;
+    }
+    const int64_t inside = offset - begin_;
+    return std::span<const std::byte>(bytes_).subspan(
+        static_cast<size_t>(inside), static_cast<size_t>(std::min(most, size_ - inside)));
+  }
+
+ private:
+  const ByteReader& file_;
+  std::vector<std::byte> bytes_;
+  int64_t begin_ = 0;
+  int64_t size_ = 0;
+};
+
+namespace {
+
 // One field of a protobuf message after another.
+template <typename Window>
 class Message {
  public:
-  Message(std::span<const std::byte> bytes, const ByteCursor::Fail& fail)
-      : cursor_(bytes, fail), fail_(fail) {}
+  Message(Window& window, int64_t begin, int64_t end, const Fail& fail)
+      : window_(window), at_(begin), stop_(end), fail_(fail) {}
 
-  // The number of the next field, 0 at the end. Its content is in `bytes` (lengths and fixed
+  // The number of the next field, 0 at the end. Its content is [begin, end) (lengths and fixed
   // widths) or `number`.
   uint64_t next() {
-    if (cursor_.left() == 0) return 0;
+    if (at_ == stop_) return 0;
     const uint64_t key = varint();
     wire = key & 7;
-    switch (wire) {
-      case 0:
-        number = varint();
-        break;
-      case 1:
-        bytes = cursor_.take_bytes(8);
-        break;
-      case 2:
-        bytes = cursor_.take_bytes(varint());
-        break;
-      case 5:
-        bytes = cursor_.take_bytes(4);
-        break;
-      default:
-        fail_("a field of wire type " + std::to_string(wire));
+    if (wire == 0) {
+      number = varint();
+    } else if (wire == 1 || wire == 2 || wire == 5) {
+      const uint64_t length = wire == 2 ? varint() : wire == 1 ? 8 : 4;
+      if (length > static_cast<uint64_t>(stop_ - at_)) {
+        fail_("a field of " + std::to_string(length) + " bytes where " +
+              std::to_string(stop_ - at_) + " are left");
+      }
+      begin = at_;
+      at_ += static_cast<int64_t>(length);
+      end = at_;
+    } else {
+      fail_("a field of wire type " + std::to_string(wire));
     }
     if (key >> 3 == 0) fail_("a field of number 0");
     return key >> 3;
@@ -54,124 +91,219 @@ class Message {
   uint64_t varint() {
     uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
-      const uint64_t byte = cursor_.take(1);
+      if (at_ == stop_) fail_("a number that is cut short");
+      const auto byte = std::to_integer<uint64_t>(window_.at(at_++, 1).front());
       value |= (byte & 0x7F) << shift;
       if (byte < 0x80) return value;
     }
     fail_("a number of more than ten bytes");
     return 0;
   }
-  size_t left() const { return cursor_.left(); }
+  bool at_end() const { return at_ == stop_; }
 
   uint64_t wire = 0;
   uint64_t number = 0;
-  std::span<const std::byte> bytes;
+  int64_t begin = 0;
+  int64_t end = 0;
 
  private:
-  ByteCursor cursor_;
-  const ByteCursor::Fail& fail_;
+  Window& window_;
+  int64_t at_;
+  int64_t stop_;
+  const Fail& fail_;
 };
 
-float float_of(std::span<const std::byte> bytes) {
-  float value = 0;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
-}
-
-void take_floats(Message& list, ExampleFeature& feature, const ByteCursor::Fail& fail) {
+// Walks over the values of a list. `take_range` gets bytes that are values as they lie (strings,
+// floats), `take_integer` an integer.
+template <typename Window, typename TakeRange, typename TakeInteger>
+void walk_values(Window& window, const ExampleFeature& feature, const Fail& fail,
+                 const TakeRange& take_range, const TakeInteger& take_integer) {
+  Message<Window> list(window, feature.begin, feature.end, fail);
   while (const uint64_t field = list.next()) {
     if (field != 1) continue;
-    if (list.wire != 2 && list.wire != 5) fail("floats that are none");
-    if (list.bytes.size() % 4 != 0) fail("floats of another length than four bytes");
-    for (size_t i = 0; i < list.bytes.size(); i += 4) {
-      feature.floats.push_back(float_of(list.bytes.subspan(i, 4)));
+    if (feature.kind == Kind::kBytes) {
+      if (list.wire != 2) fail("bytes that are none");
+      take_range(list.begin, list.end);
+    } else if (feature.kind == Kind::kFloats) {
+      if (list.wire != 2 && list.wire != 5) fail("floats that are none");
+      if ((list.end - list.begin) % 4 != 0) fail("floats of another length than four bytes");
+      take_range(list.begin, list.end);
+    } else if (list.wire == 0) {
+      take_integer(static_cast<int64_t>(list.number));
+    } else {
+      if (list.wire != 2) fail("integers that are none");
+      Message<Window> packed(window, list.begin, list.end, fail);
+      while (!packed.at_end()) take_integer(static_cast<int64_t>(packed.varint()));
     }
   }
 }
 
-void take_integers(Message& list, ExampleFeature& feature, const ByteCursor::Fail& fail) {
-  while (const uint64_t field = list.next()) {
-    if (field != 1) continue;
-    if (list.wire == 0) {
-      feature.integers.push_back(static_cast<int64_t>(list.number));
-      continue;
-    }
-    if (list.wire != 2) fail("integers that are none");
-    Message packed(list.bytes, fail);
-    while (packed.left() > 0) feature.integers.push_back(static_cast<int64_t>(packed.varint()));
-  }
-}
-
-void take_bytes(Message& list, ExampleFeature& feature, const ByteCursor::Fail& fail) {
-  while (const uint64_t field = list.next()) {
-    if (field != 1) continue;
-    if (list.wire != 2) fail("bytes that are none");
-    feature.bytes.push_back(list.bytes);
-  }
-}
-
-void take_feature(std::span<const std::byte> bytes, ExampleFeature& feature,
-                  const ByteCursor::Fail& fail) {
-  using Kind = ExampleFeature::Kind;
-  Message message(bytes, fail);
+template <typename Window>
+void take_feature(Window& window, Message<Window>& message, ExampleFeature& feature,
+                  const Fail& fail) {
   while (const uint64_t field = message.next()) {
     if (field > 3) continue;
     if (message.wire != 2) fail("a feature that is no list");
-    Message list(message.bytes, fail);
+    if (feature.kind != Kind::kNone) fail("a feature of several lists");
     feature.kind = field == 1 ? Kind::kBytes : field == 2 ? Kind::kFloats : Kind::kIntegers;
-    if (field == 1) take_bytes(list, feature, fail);
-    if (field == 2) take_floats(list, feature, fail);
-    if (field == 3) take_integers(list, feature, fail);
+    feature.begin = message.begin;
+    feature.end = message.end;
   }
-}
-
-void take_entry(std::span<const std::byte> bytes, std::vector<ExampleFeature>& features,
-                const ByteCursor::Fail& fail) {
-  ExampleFeature feature;
-  Message entry(bytes, fail);
-  while (const uint64_t field = entry.next()) {
-    if (field > 2) continue;
-    if (entry.wire != 2) fail("an entry that is none");
-    if (field == 1) {
-      feature.name.assign(reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size());
-    } else {
-      take_feature(entry.bytes, feature, fail);
-    }
-  }
-  features.push_back(std::move(feature));
+  walk_values(
+      window, feature, fail,
+      [&](int64_t begin, int64_t end) {
+        const bool bytes = feature.kind == Kind::kBytes;
+        feature.count += bytes ? 1 : (end - begin) / 4;
+        if (bytes) feature.bytes += end - begin;
+      },
+      [&](int64_t) { ++feature.count; });
 }
 
 }  // namespace
 
+TfRecordReader::TfRecordReader(std::shared_ptr<const FileReader> file)
+    : file_(std::move(file)), window_(std::make_unique<Window>(*file_)) {
+  values_.reserve(kPieceBytes);
+}
+TfRecordReader::TfRecordReader(TfRecordReader&&) noexcept = default;
+TfRecordReader::~TfRecordReader() = default;
+
+std::string TfRecordReader::where() const {
+  return file_->name() + ": record " + std::to_string(index_);
+}
+
 void TfRecordReader::refuse(const std::string& what) const {
-  throw Error(ErrorKind::kData, file_->name() + ": record " + std::to_string(index_) +
-                                    ": expected a whole record of a TFRecord file, received " +
-                                    what + ".");
+  throw Error(ErrorKind::kData,
+              where() + ": expected a whole record of a TFRecord file, received " + what + ".");
+}
+
+uint64_t TfRecordReader::take_number(int64_t offset, int64_t bytes) {
+  uint64_t value = 0;
+  for (int64_t i = 0; i < bytes; ++i) {
+    value |= std::to_integer<uint64_t>(window_->at(offset + i, 1).front()) << (8 * i);
+  }
+  return value;
+}
+
+uint32_t TfRecordReader::masked_sum(int64_t begin, int64_t end) {
+  Crc32c sum;
+  while (begin < end) {
+    const std::span<const std::byte> piece = window_->at(begin, end - begin);
+    sum.add(piece);
+    begin += std::ssize(piece);
+  }
+  return masked_crc32c(sum.value());
 }
 
 bool TfRecordReader::next() {
-  const int64_t left = file_->size() - offset_;
+  const int64_t left = file_->size() - next_;
   if (left == 0) return false;
   ++index_;
   if (left < kHeadBytes + kTailBytes) refuse("the end of the file");
-  std::array<std::byte, kHeadBytes> head;
-  file_->read_at(offset_, head);
-  const uint64_t length = little_endian(std::span(head).first(8));
-  if (little_endian(std::span(head).subspan(8)) != masked_crc32c(std::span(head).first(8))) {
+  const uint64_t length = take_number(next_, 8);
+  if (take_number(next_ + 8, 4) != masked_sum(next_, next_ + 8)) {
     refuse("a length whose checksum is wrong");
   }
   if (length > kMaxRecordBytes) {
-    refuse("one of " + std::to_string(length) + " bytes (64 MiB at most are read)");
+    refuse("one of " + std::to_string(length) + " bytes (2 GiB at most are read)");
   }
   const auto bytes = static_cast<int64_t>(length);
   if (bytes > left - kHeadBytes - kTailBytes) refuse("the end of the file");
-  record_.resize(static_cast<size_t>(bytes));
-  file_->read_at(offset_ + kHeadBytes, record_);
-  std::array<std::byte, kTailBytes> tail;
-  file_->read_at(offset_ + kHeadBytes + bytes, tail);
-  if (little_endian(tail) != masked_crc32c(record_)) refuse("data whose checksum is wrong");
-  offset_ += kHeadBytes + bytes + kTailBytes;
+  begin_ = next_ + kHeadBytes;
+  end_ = begin_ + bytes;
+  if (take_number(end_, kTailBytes) != masked_sum(begin_, end_)) {
+    refuse("data whose checksum is wrong");
+  }
+  next_ = end_ + kTailBytes;
   return true;
+}
+
+std::vector<ExampleFeature> TfRecordReader::features() {
+  const Fail fail = [&](const std::string& what) {
+    throw Error(ErrorKind::kData,
+                where() + ": expected a tf.train.Example, received " + what + ".");
+  };
+  std::vector<ExampleFeature> features;
+  int64_t name_bytes = 0;
+  const auto take_entry = [&](int64_t begin, int64_t end) {
+    ExampleFeature& feature = features.emplace_back();
+    Message<Window> entry(*window_, begin, end, fail);
+    while (const uint64_t field = entry.next()) {
+      if (field > 2) continue;
+      if (entry.wire != 2) fail("an entry that is none");
+      if (field == 2) {
+        feature = {.name = std::move(feature.name)};
+        Message<Window> message(*window_, entry.begin, entry.end, fail);
+        take_feature(*window_, message, feature, fail);
+        continue;
+      }
+      name_bytes += entry.end - entry.begin;
+      if (name_bytes > kMaxNameBytes) fail("names of more than 1 MiB");
+      feature.name.clear();
+      while (std::ssize(feature.name) < entry.end - entry.begin) {
+        const int64_t at = entry.begin + std::ssize(feature.name);
+        const auto piece = window_->at(at, entry.end - at);
+        feature.name.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+      }
+    }
+  };
+  Message<Window> example(*window_, begin_, end_, fail);
+  while (const uint64_t field = example.next()) {
+    if (field != 1) continue;
+    if (example.wire != 2) fail("features that are no message");
+    Message<Window> map(*window_, example.begin, example.end, fail);
+    while (const uint64_t entry = map.next()) {
+      if (entry != 1) continue;
+      if (map.wire != 2) fail("a feature that is no message");
+      if (features.size() == kMaxFeatures) fail("more than 65536 features");
+      take_entry(map.begin, map.end);
+    }
+  }
+  return features;
+}
+
+void TfRecordReader::read_values(const ExampleFeature& feature,
+                                 const std::function<void(std::span<const std::byte>)>& consumer) {
+  const Fail fail = [&](const std::string& what) { refuse(what); };
+  values_.clear();
+  const auto flush = [&] {
+    if (!values_.empty()) consumer(values_);
+    values_.clear();
+  };
+  const auto take_range = [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const auto piece = window_->at(begin, end - begin);
+      if (std::ssize(values_) + std::ssize(piece) > kPieceBytes) flush();
+      values_.insert(values_.end(), piece.begin(), piece.end());
+      begin += std::ssize(piece);
+    }
+  };
+  const auto take_integer = [&](int64_t value) {
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    values_.insert(values_.end(), bytes.begin(), bytes.end());
+    if (std::ssize(values_) >= kPieceBytes) flush();
+  };
+  walk_values(*window_, feature, fail, take_range, take_integer);
+  flush();
+}
+
+std::shared_ptr<const FileReader> TfRecordReader::open_string(const ExampleFeature& feature) {
+  const Fail fail = [&](const std::string& what) { refuse(what); };
+  Message<Window> list(*window_, feature.begin, feature.end, fail);
+  while (const uint64_t field = list.next()) {
+    if (field != 1) continue;
+    return std::make_shared<const FileReader>(file_->file(), file_->offset() + list.begin,
+                                              list.end - list.begin, where());
+  }
+  refuse("no string");
+}
+
+bool looks_like_tf_record(const ByteReader& file) {
+  std::array<std::byte, kHeadBytes> head;
+  if (file.size() < kHeadBytes + kTailBytes) return false;
+  file.read_at(0, head);
+  const auto length = std::span<const std::byte>(head).first(8);
+  return little_endian(std::span<const std::byte>(head).subspan(8)) == masked_crc32c(length);
 }
 
 std::vector<std::byte> tf_record_frame(std::span<const std::byte> data) {
@@ -181,26 +313,6 @@ std::vector<std::byte> tf_record_frame(std::span<const std::byte> data) {
   builder.put_bytes(data);
   builder.put(masked_crc32c(data), 4);
   return {builder.bytes().begin(), builder.bytes().end()};
-}
-
-std::vector<ExampleFeature> parse_example(std::span<const std::byte> record,
-                                          const std::string& where) {
-  const ByteCursor::Fail fail = [&](const std::string& what) {
-    throw Error(ErrorKind::kData, where + ": expected a tf.train.Example, received " + what + ".");
-  };
-  std::vector<ExampleFeature> features;
-  Message example(record, fail);
-  while (const uint64_t field = example.next()) {
-    if (field != 1) continue;
-    if (example.wire != 2) fail("features that are no message");
-    Message map(example.bytes, fail);
-    while (const uint64_t entry = map.next()) {
-      if (entry != 1) continue;
-      if (map.wire != 2) fail("a feature that is no message");
-      take_entry(map.bytes, features, fail);
-    }
-  }
-  return features;
 }
 
 }  // namespace plimsoll::codec

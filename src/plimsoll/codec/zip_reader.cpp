@@ -25,7 +25,7 @@ constexpr uint32_t kFull32 = 0xFFFFFFFF;
 constexpr uint16_t kFull16 = 0xFFFF;
 constexpr uint16_t kExtra64 = 0x0001;
 
-constexpr int64_t kMaxDirectoryBytes = 16 << 20;
+constexpr int64_t kMaxDirectoryBytes = 8 << 20;
 constexpr uint64_t kMaxEntries = 65536;
 // Deflate makes at most 1032 bytes of one.
 constexpr int64_t kMaxRatio = 1032;

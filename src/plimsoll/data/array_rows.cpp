@@ -177,29 +177,41 @@ void check_shape(const ArrayPlace& array) {
 }  // namespace
 
 ArrayPlace to_c_order(const ArrayPlace& array, const std::string& spill_directory) {
-  constexpr int64_t kTileBytes = 8 << 20;
+  constexpr int64_t kTileBytes = 4 << 20;
+  constexpr int64_t kLeastRows = 1024;  // of a tile: shorter runs would cost a call each
   check_shape(array);
   const int64_t rows = array.shape.front();
   const std::span<const int64_t> row_shape = std::span(array.shape).subspan(1);
   const int64_t columns = fixed_shape(row_shape).element_count(1);
   const int64_t element = array.format.bytes;
-  const int64_t tile_rows = std::clamp<int64_t>(kTileBytes / (columns * element), 1, rows);
+  const int64_t tile_rows =
+      std::clamp(kTileBytes / (columns * element), std::min(kLeastRows, rows), rows);
+  const int64_t tile_columns = std::clamp<int64_t>(kTileBytes / (tile_rows * element), 1, columns);
   std::vector<std::byte> run(static_cast<size_t>(tile_rows * element));
-  std::vector<std::byte> tile(static_cast<size_t>(tile_rows * columns * element));
+  std::vector<std::byte> tile(static_cast<size_t>(tile_rows * tile_columns * element));
   auto file = std::make_shared<File>(File::unlinked(spill_directory));
-  for (int64_t first = 0; first < rows; first += tile_rows) {
-    const int64_t now = std::min(tile_rows, rows - first);
-    for (int64_t j = 0; j < columns; ++j) {
-      const int64_t column = fortran_column(j, row_shape);
-      const std::span<std::byte> part = std::span(run).first(static_cast<size_t>(now * element));
+  // Fills `tile` with rows from `first` on and columns from `left` on, and writes it.
+  const auto turn = [&](int64_t first, int64_t left) {
+    const int64_t height = std::min(tile_rows, rows - first);
+    const int64_t width = std::min(tile_columns, columns - left);
+    for (int64_t j = 0; j < width; ++j) {
+      const int64_t column = fortran_column(left + j, row_shape);
+      const std::span<std::byte> part = std::span(run).first(static_cast<size_t>(height * element));
       array.file->read_at(array.data_offset + (column * rows + first) * element, part);
-      for (int64_t i = 0; i < now; ++i) {
-        std::memcpy(tile.data() + (i * columns + j) * element, run.data() + i * element,
+      for (int64_t i = 0; i < height; ++i) {
+        std::memcpy(tile.data() + (i * width + j) * element, run.data() + i * element,
                     static_cast<size_t>(element));
       }
     }
-    file->write_at(first * columns * element,
-                   std::span(tile).first(static_cast<size_t>(now * columns * element)));
+    const int64_t together = width == columns ? height : 1;  // rows that lie behind each other
+    const auto bytes = static_cast<size_t>(together * width * element);
+    for (int64_t i = 0; i < height; i += together) {
+      file->write_at(((first + i) * columns + left) * element,
+                     std::span(tile).subspan(static_cast<size_t>(i * width * element), bytes));
+    }
+  };
+  for (int64_t first = 0; first < rows; first += tile_rows) {
+    for (int64_t left = 0; left < columns; left += tile_columns) turn(first, left);
   }
   ArrayPlace result = array;
   result.fortran_order = false;

@@ -29,10 +29,14 @@ class Converter {
   // The cells as an array (rows, columns) of float64.
   ArrayPlace run(const std::string& folder);
   bool has_label() const { return has_label_; }
+  std::vector<std::string> notes() const;
 
  private:
+  bool is_label(size_t index) const { return static_cast<int>(index) == schema_.label; }
+  bool is_header(std::span<const std::string_view> fields) const;
   void start(codec::CsvReader& reader);
   void take_record(const codec::CsvReader& reader);
+  bool is_absent(size_t index, std::string_view field) const;
   double cell(const codec::CsvReader& reader, size_t index, std::string_view field) const;
   double missing(const codec::CsvReader& reader, size_t index, const std::string& what,
                  const std::string& next_step) const;
@@ -43,15 +47,26 @@ class Converter {
   bool like_;
   bool has_label_ = true;
   int64_t rows_ = 0;
+  int64_t unlabelled_ = 0;  // rows that are left out
+  int64_t first_unlabelled_ = 0;
   int64_t written_ = 0;
   std::vector<double> cells_;
 };
 
+// Whether a field of the column stands for nothing.
+bool Converter::is_absent(size_t index, std::string_view field) const {
+  return is_missing(field) || (!schema_.columns[index].text && missing_among_numbers(field) >= 0);
+}
+
 double Converter::missing(const codec::CsvReader& reader, size_t index, const std::string& what,
                           const std::string& next_step) const {
   const CsvColumn& column = schema_.columns[index];
-  const bool label = static_cast<int>(index) == schema_.label;
-  if (!schema_.fill.empty() && !label) {
+  const bool label_alone = is_label(index) && !column.used;
+  const bool class_name = is_label(index) && column.text;
+  if (label_alone && !schema_.wants_labels) return 0;
+  const bool filled =
+      !schema_.fill.empty() && !class_name && !(label_alone && schema_.leaves_out_unlabelled);
+  if (filled) {
     if (column.text) return static_cast<double>(column.categories.size());
     double number = column.mean;
     codec::parse_number(schema_.fill, number);
@@ -63,13 +78,16 @@ double Converter::missing(const codec::CsvReader& reader, size_t index, const st
 
 double Converter::cell(const codec::CsvReader& reader, size_t index, std::string_view field) const {
   const CsvColumn& column = schema_.columns[index];
-  if (is_missing(field)) {
-    return missing(reader, index, "expected a value, received none.",
+  if (is_absent(index, field)) {
+    return missing(reader, index,
+                   "expected a value, received " +
+                       (field.empty() ? std::string("none") : "\"" + std::string(field) + "\"") +
+                       ".",
                    " Fill missing values with --fill mean or --fill 0.");
   }
   if (!column.text) {
     double value = 0;
-    if (codec::parse_number(field, value)) return value;
+    if (parse_number(field, column.style, value)) return value;
     return missing(
         reader, index,
         "expected a number as in " + schema_.origin + ", received \"" + std::string(field) + "\".",
@@ -96,35 +114,51 @@ void Converter::take_record(const codec::CsvReader& reader) {
                                       (like_ ? schema_.origin : std::string("the first line")) +
                                       ", received " + std::to_string(fields.size()) + ".");
   }
+  const auto label = static_cast<size_t>(std::max(schema_.label, 0));
+  if (has_label_ && schema_.leaves_out_unlabelled && is_absent(label, fields[label])) {
+    if (unlabelled_++ == 0) first_unlabelled_ = reader.line();
+    return;
+  }
   for (size_t i = 0, at = 0; i < columns; ++i) {
-    const bool label = static_cast<int>(i) == schema_.label;
-    if (label && !has_label_) {
+    if (is_label(i) && !has_label_) {
       cells_.push_back(0);
       continue;
     }
-    const bool used = schema_.columns[i].used || label;
-    cells_.push_back(used ? cell(reader, i, fields[at]) : 0);
+    const bool wanted = schema_.columns[i].used || is_label(i);
+    cells_.push_back(wanted ? cell(reader, i, fields[at]) : 0);
     ++at;
   }
   ++rows_;
+}
+
+// Whether a record is the columns' names: its first field that says anything is. (An index's
+// column has none.)
+bool Converter::is_header(std::span<const std::string_view> fields) const {
+  for (size_t i = 0, at = 0; i < schema_.columns.size() && at < std::min<size_t>(fields.size(), 2);
+       ++i) {
+    if (is_label(i) && !has_label_) continue;
+    if (!fields[at].empty()) return fields[at] == schema_.columns[i].name;
+    ++at;
+  }
+  return false;
 }
 
 void Converter::start(codec::CsvReader& reader) {
   if (!reader.next()) {
     throw Error(ErrorKind::kData, file_->name() + ": expected records, received an empty file.");
   }
-  has_label_ =
-      schema_.label >= 0 && !(like_ && reader.fields().size() + 1 == schema_.columns.size());
-  if (schema_.label < 0) has_label_ = true;  // no column is left out
-  bool header = schema_.header;
-  if (like_) {
-    // With or without a header: a first record of the columns' names is one.
-    const auto name_of = [&](size_t i) -> const std::string& { return schema_.columns[i].name; };
-    header = schema_.header && !reader.fields().empty() &&
-             (reader.fields().front() == name_of(0) ||
-              (!has_label_ && schema_.label == 0 && reader.fields().front() == name_of(1)));
-  }
+  has_label_ = schema_.label < 0 || schema_.columns[static_cast<size_t>(schema_.label)].used ||
+               !(like_ && reader.fields().size() + 1 == schema_.columns.size());
+  // With or without a header, a file that is read like another.
+  const bool header = like_ ? is_header(reader.fields()) : schema_.header;
   if (!header) take_record(reader);
+}
+
+std::vector<std::string> Converter::notes() const {
+  if (unlabelled_ == 0) return {};
+  return {file_->name() + ": left out " + std::to_string(unlabelled_) +
+          (unlabelled_ == 1 ? " row" : " rows") + " without a label, the first in line " +
+          std::to_string(first_unlabelled_) + "."};
 }
 
 void Converter::flush(File& out) {
@@ -136,7 +170,9 @@ void Converter::flush(File& out) {
 ArrayPlace Converter::run(const std::string& folder) {
   auto out = std::make_shared<File>(File::unlinked(folder));
   cells_.reserve(kWriteBytes / sizeof(double) + schema_.columns.size());
-  codec::CsvReader reader(file_, schema_.delimiter);
+  codec::CsvDialect dialect = codec::find_dialect(*file_);
+  dialect.delimiter = schema_.dialect.delimiter;
+  codec::CsvReader reader(file_, dialect);
   start(reader);
   while (reader.next()) {
     take_record(reader);
@@ -186,6 +222,7 @@ class TableRows final : public RowSource {
     const Bytes own(static_cast<int64_t>((cells_.size() + values_.size()) * sizeof(double)));
     return first_ ? own + table_->resident_bytes() + schema_->resident_bytes() : own;
   }
+  Bytes opened_bytes() const override { return first_ ? schema_->resident_bytes() : Bytes(); }
   bool can_read_as(DType dtype) const override {
     return codec::can_convert(codec::native_format(DType::kFloat64), dtype);
   }
@@ -252,7 +289,7 @@ std::vector<Field> feature_fields(const CsvSchema& schema, const DatasetOptions&
   std::vector<Field> fields;
   for (size_t i = 0; i < schema.columns.size(); ++i) {
     const CsvColumn& column = schema.columns[i];
-    if (!column.used || static_cast<int>(i) == schema.label) continue;
+    if (!column.used) continue;
     Field field;
     field.column = i;
     if (column.text && options.categories == "onehot") {
@@ -274,6 +311,9 @@ CsvSources open_csv(const std::shared_ptr<const codec::FileReader>& file,
                     const DatasetOptions& options) {
   Converter converter(file, *schema, like);
   const ArrayPlace place = converter.run(choose_spill_folder(options.spill_directory));
+  if (place.shape.front() == 0) {
+    throw Error(ErrorKind::kData, file->name() + ": expected rows with labels, received none.");
+  }
   const std::shared_ptr<RowSource> table = make_array_rows(place);
   std::vector<Field> fields = feature_fields(*schema, options);
   if (fields.empty()) {
@@ -284,6 +324,7 @@ CsvSources open_csv(const std::shared_ptr<const codec::FileReader>& file,
   int64_t width = 0;
   for (const Field& field : fields) width += static_cast<int64_t>(field.width);
   CsvSources sources;
+  sources.notes = converter.notes();
   sources.features = std::make_unique<TableRows>(
       table, schema, std::move(fields), std::vector<int64_t>{width}, DType::kFloat32, true);
   if (schema->label < 0 || !converter.has_label()) return sources;

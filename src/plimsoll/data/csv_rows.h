@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "data/csv_schema.h"
 #include "data/row_source.h"
@@ -22,6 +23,7 @@ namespace plimsoll::data {
 struct CsvSources {
   std::unique_ptr<RowSource> features;
   std::unique_ptr<RowSource> labels;  // null where no column is the label
+  std::vector<std::string> notes;     // of rows that were left out
 };
 
 // `schema` is the file's own, or the training data's: then `like` is true, columns must be the same

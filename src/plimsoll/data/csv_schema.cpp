@@ -4,23 +4,19 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <cmath>
-#include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/suggest.h"
 #include "codec/csv.h"
+#include "data/csv_survey.h"
 
 namespace plimsoll::data {
 namespace {
 
-constexpr size_t kMaxColumns = 65536;
-constexpr size_t kMaxCategories = 10'000;
-constexpr size_t kMaxNumbers = 1000;  // that are kept in case that they are categories
-constexpr int64_t kMaxCategoryBytes = 8 << 20;
-constexpr int64_t kNodeBytes = 96;  // of a set of strings, without long text
+constexpr size_t kMostNamed = 5;  // columns of one note
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -28,49 +24,17 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Among numbers it is one, and no category.
-bool is_infinite(std::string_view field) {
-  if (field.starts_with('-') || field.starts_with('+')) field.remove_prefix(1);
-  const std::string word = lower(field);
-  return word == "inf" || word == "infinity";
+std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+
+std::string with_place(const FoundValue& value) {
+  return quoted(value.text) + " in line " + std::to_string(value.line);
 }
 
-// What one pass learns of a column.
-struct Survey {
-  bool any_number = false;
-  int64_t first_text_line = 0;  // 0: all numbers so far, finite or not
-  std::string first_text;
-  int64_t first_infinite_line = 0;  // 0: none so far, or text before
-  std::string first_infinite;
-  std::set<std::string, std::less<>> values;
-  bool overflown = false;  // too many values: they are not kept
-  int64_t count = 0;
-  double mean = 0;
-  double squares = 0;  // of distances from the mean
-
-  // Infinities alone are words.
-  bool is_text() const { return first_text_line > 0 || (first_infinite_line > 0 && !any_number); }
-  void add_value(int64_t line, std::string_view field) {
-    if (first_text_line > 0) return;
-    double value = 0;
-    if (codec::parse_number(field, value)) {
-      add_number(value);
-    } else if (!is_infinite(field)) {
-      first_text_line = line;
-      first_text = field;
-    } else if (first_infinite_line == 0) {
-      first_infinite_line = line;
-      first_infinite = field;
-    }
-  }
-  void add_number(double value) {
-    any_number = true;
-    ++count;
-    const double distance = value - mean;
-    mean += distance / static_cast<double>(count);
-    squares += distance * (value - mean);
-  }
-};
+// Bytes of a string beside itself.
+int64_t heap_bytes(const std::string& text) {
+  constexpr size_t kInside = 15;
+  return text.capacity() > kInside ? static_cast<int64_t>(text.capacity() + 1 + 31) / 16 * 16 : 0;
+}
 
 class Inference {
  public:
@@ -82,62 +46,110 @@ class Inference {
  private:
   void take_first(codec::CsvReader& reader);
   bool first_is_header(codec::CsvReader& reader);
+  void take_names(codec::CsvReader& reader);
   void choose_columns();
+  void choose_label();
   int find_column(const std::string& wanted, const char* option) const;
+  bool is_label(size_t index) const { return static_cast<int>(index) == schema_.label; }
+  bool is_wanted(size_t index) const { return schema_.columns[index].used || is_label(index); }
+  bool fills(size_t index) const;
   void take_record(const codec::CsvReader& reader);
   void take_field(const codec::CsvReader& reader, size_t index, std::string_view field);
-  void note_value(const codec::CsvReader& reader, size_t index, std::string_view field);
-  void overflow(Survey& survey);
+  void check_values(const codec::CsvReader& reader, size_t index);
+  void survey_styles();
+  void settle(size_t index, const StyleSurvey& found);
   void finish();
+  void finish_column(size_t index);
+  void leave_out_index();
+  void note_columns();
   [[noreturn]] void refuse(int64_t line, size_t column, const std::string& what) const;
+  [[noreturn]] void refuse_missing(int64_t line, size_t index, std::string_view field) const;
 
   std::shared_ptr<const codec::FileReader> file_;
   const DatasetOptions& options_;
   CsvSchema schema_;
-  std::vector<Survey> surveys_;
+  std::vector<ColumnSurvey> surveys_;
+  StyleSet styles_ = 0;
   int64_t category_bytes_ = 0;
+  int64_t most_category_bytes_ = 0;
+  int64_t records_ = 0;
+  bool may_be_index_ = false;  // the first column: it has no name, and counts so far
 };
 
 void Inference::refuse(int64_t line, size_t column, const std::string& what) const {
-  throw Error(ErrorKind::kData, file_->name() + ": line " + std::to_string(line) + ", column \"" +
-                                    schema_.columns[column].name + "\": " + what);
+  throw Error(ErrorKind::kData, file_->name() + ": line " + std::to_string(line) + ", column " +
+                                    quoted(schema_.columns[column].name) + ": " + what);
+}
+
+void Inference::refuse_missing(int64_t line, size_t index, std::string_view field) const {
+  const bool unlabelled = is_label(index) && !schema_.columns[index].used;
+  refuse(line, index,
+         "expected a value, received " + (field.empty() ? std::string("none") : quoted(field)) +
+             (unlabelled ? ". A sample without a label cannot be trained on; leave it out, or say "
+                           "--fill mean, which leaves out all of them."
+                         : ". Fill missing values with --fill mean or --fill 0, or leave the "
+                           "column out with --columns."));
 }
 
 bool Inference::first_is_header(codec::CsvReader& reader) {
   if (options_.header == "yes") return true;
   if (options_.header == "no") return false;
   double ignored = 0;
-  for (const std::string_view field : reader.fields()) {
-    const bool number = codec::parse_number(field, ignored) || is_infinite(field);
-    if (number || is_missing(field)) return false;
+  const std::span<const std::string_view> fields = reader.fields();
+  const auto unmarked = static_cast<StyleSet>(
+      styles_ & (style_bit(NumberStyle::kPlain) | style_bit(NumberStyle::kDecimalComma) |
+                 style_bit(NumberStyle::kThousands)));  // "50%" may well be a name
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const bool index = i == 0 && fields[i].empty() && fields.size() > 1;  // pandas' own
+    if (!index && is_missing(fields[i])) return false;
+    if (styles_that_read(fields[i], unmarked) != 0 || is_infinite(fields[i])) return false;
   }
   // A few records are enough to see a number below a word.
-  codec::CsvReader ahead(file_, schema_.delimiter);
+  codec::CsvReader ahead(file_, schema_.dialect);
   ahead.next();
-  for (int i = 0; i < 100 && ahead.next(); ++i) {
+  int seen = 0;
+  for (; seen < 100 && ahead.next(); ++seen) {
     for (const std::string_view field : ahead.fields()) {
-      if (codec::parse_number(field, ignored)) return true;
+      if (codec::parse_number(field, ignored) || styles_that_read(field, styles_) != 0) return true;
     }
   }
-  return false;
+  return seen == 0;  // a header, and nothing below it
+}
+
+void Inference::take_names(codec::CsvReader& reader) {
+  std::vector<std::string> names;
+  if (schema_.header) names.assign(reader.fields().begin(), reader.fields().end());
+  // A comment above the first record is its header where it has as many names.
+  if (!schema_.header && options_.header == "auto" && reader.fields().size() > 1) {
+    names = codec::split_csv_line(schema_.dialect.last_comment, schema_.dialect.delimiter);
+    if (names.size() != reader.fields().size()) names.clear();
+  }
+  int64_t comments = schema_.dialect.comments;
+  if (!schema_.header && !names.empty()) --comments;
+  if (comments > 0) {
+    schema_.notes.push_back(file_->name() + ": left out " + std::to_string(comments) +
+                            (comments == 1 ? " comment line" : " comment lines") +
+                            " above the first record.");
+  }
+  may_be_index_ = !names.empty() && (names.front().empty() || names.front() == "Unnamed: 0");
+  schema_.columns.resize(reader.fields().size());
+  for (size_t i = 0; i < schema_.columns.size(); ++i) {
+    const bool named = i < names.size() && !names[i].empty();
+    schema_.columns[i].name = named ? std::move(names[i]) : "column " + std::to_string(i + 1);
+  }
 }
 
 void Inference::take_first(codec::CsvReader& reader) {
   if (!reader.next()) {
-    throw Error(ErrorKind::kData, file_->name() + ": expected records, received an empty file.");
-  }
-  if (reader.fields().size() > kMaxColumns) {
-    throw Error(ErrorKind::kData, file_->name() + ": expected at most " +
-                                      std::to_string(kMaxColumns) + " columns, received " +
-                                      std::to_string(reader.fields().size()) + ".");
+    const int64_t comments = schema_.dialect.comments;
+    throw Error(ErrorKind::kData,
+                file_->name() + ": expected records, received " +
+                    (comments > 0 ? std::to_string(comments) + " lines that begin with #"
+                                  : std::string("an empty file")) +
+                    ".");
   }
   schema_.header = first_is_header(reader);
-  for (const std::string_view field : reader.fields()) {
-    CsvColumn column;
-    column.name = "column " + std::to_string(schema_.columns.size() + 1);
-    if (schema_.header && !field.empty()) column.name = field;
-    schema_.columns.push_back(std::move(column));
-  }
+  take_names(reader);
   surveys_.resize(schema_.columns.size());
 }
 
@@ -158,7 +170,7 @@ int Inference::find_column(const std::string& wanted, const char* option) const 
                                       "\"." + did_you_mean(wanted, names));
 }
 
-void Inference::choose_columns() {
+void Inference::choose_label() {
   std::vector<CsvColumn>& columns = schema_.columns;
   if (!options_.label_column.empty()) {
     schema_.label = find_column(options_.label_column, "--label-column");
@@ -170,69 +182,78 @@ void Inference::choose_columns() {
       }
     }
   }
-  if (options_.columns.empty()) return;
-  for (CsvColumn& column : columns) column.used = false;
-  for (size_t begin = 0; begin <= options_.columns.size();) {
-    const size_t end = std::min(options_.columns.find(',', begin), options_.columns.size());
-    const std::string name = options_.columns.substr(begin, end - begin);
-    columns[static_cast<size_t>(find_column(name, "--columns"))].used = true;
-    begin = end + 1;
+}
+
+void Inference::choose_columns() {
+  std::vector<CsvColumn>& columns = schema_.columns;
+  choose_label();
+  const auto label = static_cast<size_t>(std::max(schema_.label, 0));
+  if (options_.columns.empty()) {
+    if (schema_.label >= 0) columns[label].used = false;
+  } else {
+    for (CsvColumn& column : columns) column.used = false;
+    for (size_t begin = 0; begin <= options_.columns.size();) {
+      const size_t end = std::min(options_.columns.find(',', begin), options_.columns.size());
+      const std::string name = options_.columns.substr(begin, end - begin);
+      columns[static_cast<size_t>(find_column(name, "--columns"))].used = true;
+      begin = end + 1;
+    }
+    if (options_.label_column.empty() && schema_.label >= 0 && columns[label].used) {
+      schema_.label = -1;  // the user took it for a feature
+    }
+    may_be_index_ = false;
   }
-  if (options_.label_column.empty() && schema_.label >= 0 &&
-      columns[static_cast<size_t>(schema_.label)].used) {
-    schema_.label = -1;  // the user took it for a feature
-  }
-  if (schema_.label >= 0) columns[static_cast<size_t>(schema_.label)].used = true;
+  may_be_index_ = may_be_index_ && columns.front().used;
+  schema_.wants_labels = options_.labels_wanted;
+  schema_.leaves_out_unlabelled = schema_.label >= 0 && !schema_.fill.empty() &&
+                                  schema_.wants_labels && options_.window == 0 &&
+                                  !columns[label].used;
+}
+
+bool Inference::fills(size_t index) const {
+  if (is_label(index) && !schema_.columns[index].used && !schema_.wants_labels) return true;
+  return !schema_.fill.empty();
 }
 
 void Inference::take_field(const codec::CsvReader& reader, size_t index, std::string_view field) {
-  Survey& survey = surveys_[index];
   if (is_missing(field)) {
-    const bool label = static_cast<int>(index) == schema_.label;
-    if (!options_.fill.empty() && !label) return;
-    refuse(reader.line(), index,
-           "expected a value, received " +
-               (field.empty() ? std::string("none") : "\"" + std::string(field) + "\"") +
-               (label ? ". A sample without a label cannot be trained on; leave it out."
-                      : ". Fill missing values with --fill mean or --fill 0, or leave the column "
-                        "out with --columns."));
+    if (!fills(index)) refuse_missing(reader.line(), index, field);
+    return;
   }
-  survey.add_value(reader.line(), field);
-  note_value(reader, index, field);
+  surveys_[index].add(reader.line(), field, styles_, category_bytes_);
+  check_values(reader, index);
 }
 
-// Numbers before the first text are categories too, should text follow: they are kept while they
-// are few.
-void Inference::note_value(const codec::CsvReader& reader, size_t index, std::string_view field) {
-  Survey& survey = surveys_[index];
-  if (!survey.overflown && survey.values.find(field) == survey.values.end()) {
-    survey.values.emplace(field);
-    category_bytes_ += kNodeBytes + static_cast<int64_t>(field.size());
-    if (survey.values.size() > (survey.is_text() ? kMaxCategories : kMaxNumbers)) overflow(survey);
-    if (category_bytes_ > kMaxCategoryBytes) {
-      for (Survey& other : surveys_) {
-        if (!other.is_text()) overflow(other);
-      }
-      if (category_bytes_ > kMaxCategoryBytes) overflow(survey);
+// Refuses what cannot be kept. Numbers before the first text are categories too, should text
+// follow: they are kept while they are few.
+void Inference::check_values(const codec::CsvReader& reader, size_t index) {
+  ColumnSurvey& survey = surveys_[index];
+  const auto is_words = [](const ColumnSurvey& other) {
+    return other.is_text() && other.styles() == 0;
+  };
+  most_category_bytes_ = std::max(most_category_bytes_, category_bytes_);
+  const bool full = category_bytes_ > ColumnSurvey::kMaxCategoryBytes;
+  if (full) {
+    for (ColumnSurvey& other : surveys_) {
+      if (!is_words(other)) other.give_up_values(category_bytes_);
     }
   }
-  if (!survey.overflown || !survey.is_text()) return;
-  if (survey.any_number) {
-    refuse(survey.first_text_line, index,
-           "expected a number as in the lines before, received \"" + survey.first_text + "\".");
+  if (category_bytes_ > ColumnSurvey::kMaxCategoryBytes) {
+    refuse(reader.line(), index,
+           "expected categories of all columns together within 8 MiB, received more (" +
+               std::to_string(survey.kept_values()) +
+               " of this column so far). Leave out columns of free text with --columns.");
+  }
+  if (!survey.lost_values() || !is_words(survey)) return;
+  if (survey.has_numbers()) {
+    refuse(survey.culprit().line, index,
+           "expected a number as in the lines before, received " + quoted(survey.culprit().text) +
+               ".");
   }
   refuse(reader.line(), index,
-         "expected at most " + std::to_string(kMaxCategories) +
+         "expected at most " + std::to_string(ColumnSurvey::kMaxCategories) +
              " categories, received more. Free text is no category: leave the column out with "
              "--columns.");
-}
-
-void Inference::overflow(Survey& survey) {
-  for (const std::string& value : survey.values) {
-    category_bytes_ -= kNodeBytes + static_cast<int64_t>(value.size());
-  }
-  survey.values.clear();
-  survey.overflown = true;
 }
 
 void Inference::take_record(const codec::CsvReader& reader) {
@@ -243,46 +264,151 @@ void Inference::take_record(const codec::CsvReader& reader) {
                                       " fields as in the first line, received " +
                                       std::to_string(fields.size()) + ".");
   }
+  if (may_be_index_) {
+    double number = -1;
+    may_be_index_ =
+        codec::parse_number(fields.front(), number) && number == static_cast<double>(records_);
+  }
+  ++records_;
+  if (schema_.leaves_out_unlabelled && is_missing(fields[static_cast<size_t>(schema_.label)])) {
+    return;
+  }
   for (size_t i = 0; i < fields.size(); ++i) {
-    const bool wanted = schema_.columns[i].used || static_cast<int>(i) == schema_.label;
-    if (wanted) take_field(reader, i, fields[i]);
+    if (is_wanted(i)) take_field(reader, i, fields[i]);
   }
   ++schema_.rows;
 }
 
-void Inference::finish() {
+// Reads columns once more whose words may all be numbers in another style.
+void Inference::survey_styles() {
+  std::vector<std::pair<size_t, StyleSurvey>> open;
   for (size_t i = 0; i < surveys_.size(); ++i) {
-    const Survey& survey = surveys_[i];
-    CsvColumn& column = schema_.columns[i];
-    if (survey.first_infinite_line > 0 && !survey.is_text()) {
-      refuse(survey.first_infinite_line, i,
-             "expected a finite number, received \"" + survey.first_infinite + "\".");
-    }
-    column.text = survey.is_text();
-    if (column.text) {
-      column.categories.assign(survey.values.begin(), survey.values.end());
-    } else if (survey.count > 0) {
-      column.mean = survey.mean;
-      const double deviation = std::sqrt(survey.squares / static_cast<double>(survey.count));
-      if (deviation > 0) column.deviation = deviation;
+    if (surveys_[i].is_text() && surveys_[i].styles() != 0) {
+      open.emplace_back(i, StyleSurvey(surveys_[i].styles()));
     }
   }
+  if (open.empty()) return;
+  codec::CsvReader reader(file_, schema_.dialect);
+  if (schema_.header) reader.next();
+  while (reader.next()) {
+    const std::span<const std::string_view> fields = reader.fields();
+    if (schema_.leaves_out_unlabelled && is_missing(fields[static_cast<size_t>(schema_.label)])) {
+      continue;
+    }
+    for (auto& [index, survey] : open) {
+      const std::string_view field = fields[index];
+      const bool missing = is_missing(field) || missing_among_numbers(field) >= 0;
+      if (!missing) survey.add(reader.line(), field);
+    }
+  }
+  for (const auto& [index, survey] : open) settle(index, survey);
+}
+
+void Inference::settle(size_t index, const StyleSurvey& found) {
+  ColumnSurvey& survey = surveys_[index];
+  if (found.styles() != 0) {
+    const NumberStyle style = first_style(found.styles());
+    return survey.settle(style, found.numbers(style));
+  }
+  // Among plain numbers it is the first word that is odd.
+  survey.settle_as_words(survey.any_number() ? survey.first_word() : found.odd());
+  if (!survey.lost_values()) return;
+  refuse(survey.culprit().line, index,
+         "expected numbers in one style, received " + quoted(survey.culprit().text) + ".");
+}
+
+void Inference::finish_column(size_t index) {
+  ColumnSurvey& survey = surveys_[index];
+  CsvColumn& column = schema_.columns[index];
+  column.text = survey.is_text();
+  if (column.text) {
+    const std::set<std::string, std::less<>> values = survey.take_categories();
+    column.categories.assign(values.begin(), values.end());
+    return;
+  }
+  if (survey.infinite().line > 0) {
+    refuse(survey.infinite().line, index,
+           "expected a finite number, received " + quoted(survey.infinite().text) + ".");
+  }
+  if (survey.missing().line > 0 && !fills(index)) {
+    refuse_missing(survey.missing().line, index, survey.missing().text);
+  }
+  column.style = survey.style();
+  if (survey.numbers().count() == 0) return;
+  column.mean = survey.numbers().mean();
+  column.deviation = survey.numbers().deviation();
+}
+
+void Inference::leave_out_index() {
+  const bool others = std::any_of(schema_.columns.begin() + 1, schema_.columns.end(),
+                                  [](const CsvColumn& column) { return column.used; });
+  if (!may_be_index_ || !others) return;
+  schema_.columns.front().used = false;
+  schema_.notes.push_back(file_->name() +
+                          ": left out the first column, an index: it has no name and counts the "
+                          "rows. Name it among --columns to use it.");
+}
+
+// What was found in a column and not asked for, once, with the value that did it.
+void Inference::note_columns() {
+  std::array<std::vector<size_t>, kNumberStyles> styled;
+  std::vector<size_t> words;
+  for (size_t i = 0; i < surveys_.size(); ++i) {
+    if (!is_wanted(i)) continue;
+    const NumberStyle style = schema_.columns[i].style;
+    if (style != NumberStyle::kPlain) styled[static_cast<size_t>(style)].push_back(i);
+    if (schema_.columns[i].text && surveys_[i].has_numbers()) words.push_back(i);
+  }
+  const auto say = [&](const std::vector<size_t>& columns, const std::string& what, auto&& why) {
+    for (size_t i = 0; i < std::min(columns.size(), kMostNamed); ++i) {
+      schema_.notes.push_back(file_->name() + ": column " +
+                              quoted(schema_.columns[columns[i]].name) + what +
+                              why(surveys_[columns[i]]) + ".");
+    }
+    if (columns.size() <= kMostNamed) return;
+    schema_.notes.push_back(file_->name() + ": so do " +
+                            std::to_string(columns.size() - kMostNamed) + " other columns.");
+  };
+  for (int i = 0; i < kNumberStyles; ++i) {
+    say(styled[static_cast<size_t>(i)],
+        " holds numbers with " + to_string(static_cast<NumberStyle>(i)) + ", as ",
+        [](const ColumnSurvey& survey) { return with_place(survey.first_word()); });
+  }
+  say(words, " holds categories because of ", [](const ColumnSurvey& survey) {
+    return with_place(survey.culprit()) + ", which is no number as others of it are";
+  });
+}
+
+void Inference::finish() {
+  survey_styles();
+  leave_out_index();
+  for (size_t i = 0; i < surveys_.size(); ++i) {
+    if (is_wanted(i)) finish_column(i);
+  }
+  note_columns();
 }
 
 CsvSchema Inference::run() {
   schema_.origin = file_->name();
   schema_.fill = options_.fill;
-  schema_.delimiter = codec::guess_delimiter(*file_);
-  codec::CsvReader reader(file_, schema_.delimiter);
+  schema_.dialect = codec::find_dialect(*file_);
+  styles_ = styles_of(schema_.dialect.delimiter);
+  codec::CsvReader reader(file_, schema_.dialect);
   take_first(reader);
   choose_columns();
   if (!schema_.header) take_record(reader);
   while (reader.next()) take_record(reader);
-  if (schema_.rows == 0) {
+  if (records_ == 0) {
     throw Error(ErrorKind::kData,
                 file_->name() + ": expected records, received a header and none.");
   }
+  if (schema_.rows == 0) {
+    throw Error(ErrorKind::kData, file_->name() + ": expected labels, received none.");
+  }
   finish();
+  schema_.opening_peak = schema_.resident_bytes() +
+                         Bytes(2 * reader.held_bytes() + most_category_bytes_) +
+                         Bytes(static_cast<int64_t>(surveys_.capacity() * sizeof(ColumnSurvey)));
   return std::move(schema_);
 }
 
@@ -308,19 +434,13 @@ void check_options(const DatasetOptions& options) {
 
 }  // namespace
 
-bool is_missing(std::string_view field) {
-  static constexpr std::array<std::string_view, 9> kSpellings = {
-      "", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"};
-  return std::find(kSpellings.begin(), kSpellings.end(), field) != kSpellings.end();
-}
-
 Bytes CsvSchema::resident_bytes() const {
-  int64_t bytes = static_cast<int64_t>(columns.size() * sizeof(CsvColumn));
+  int64_t bytes = static_cast<int64_t>(columns.capacity() * sizeof(CsvColumn));
+  for (const std::string& note : notes) bytes += heap_bytes(note);
   for (const CsvColumn& column : columns) {
-    bytes += static_cast<int64_t>(column.name.size());
-    for (const std::string& category : column.categories) {
-      bytes += static_cast<int64_t>(sizeof(std::string) + category.size());
-    }
+    bytes += heap_bytes(column.name) +
+             static_cast<int64_t>(column.categories.capacity() * sizeof(std::string));
+    for (const std::string& category : column.categories) bytes += heap_bytes(category);
   }
   return Bytes(bytes);
 }

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/accounted.h"
 #include "base/error.h"
 #include "base/shape.h"
 #include "data/mask_rows.h"
 #include "data/named_arrays.h"
 #include "data/open_forms.h"
 #include "data/open_inputs.h"
+#include "data/text_tokens.h"
 
 namespace plimsoll::data {
 namespace {
@@ -91,7 +93,7 @@ void open_targets(const DatasetOptions& options, Dataset& dataset) {
       std::ranges::any_of(outputs, [](const Port& port) { return is_mask_folder(port.path); });
   if (masks) return open_mask_targets(options, std::move(outputs), dataset);
   for (const Port& port : outputs) {
-    dataset.targets.push_back(open_column(port.path, options.spill_directory));
+    dataset.targets.push_back(open_column(port.path, options.spill_directory, dataset.notes));
   }
 }
 
@@ -110,7 +112,13 @@ int64_t Dataset::row_count() const {
 Bytes Dataset::resident_bytes() const {
   Bytes total;
   for (const RowSource* source : all_sources(*this)) total += source->resident_bytes();
-  return total;
+  return vocabulary == nullptr ? total : total + vocabulary->resident_bytes();
+}
+
+Bytes Dataset::opened_bytes() const {
+  Bytes total;
+  for (const RowSource* source : all_sources(*this)) total += source->opened_bytes();
+  return vocabulary == nullptr ? total : total + vocabulary->resident_bytes();
 }
 
 Bytes Dataset::wants_ahead(int64_t batch, Shuffle shuffle) const {
@@ -124,6 +132,7 @@ Bytes Dataset::wants_ahead(int64_t batch, Shuffle shuffle) const {
 }
 
 void Dataset::grant_ahead(Bytes bytes, int64_t batch, Shuffle shuffle) {
+  const AccountedScope scope(MemoryPart::kAhead);
   std::vector<RowSource*> sources = all_sources(*this);
   std::ranges::sort(sources, {}, [](RowSource* source) { return row_bytes(*source); });
   for (RowSource* source : sources) {
@@ -153,6 +162,7 @@ void Dataset::check_rows() const {
 }
 
 Dataset open_dataset(const DatasetOptions& options, const Dataset* like) {
+  const AccountedScope scope(MemoryPart::kData);
   Dataset dataset;
   if (has_input_paths(options)) {
     open_inputs(options, like, dataset);
@@ -163,7 +173,7 @@ Dataset open_dataset(const DatasetOptions& options, const Dataset* like) {
     open_windows(options, dataset);
   }
   if (!options.weights.empty()) {
-    dataset.weights = {open_column(options.weights, options.spill_directory)};
+    dataset.weights = {open_column(options.weights, options.spill_directory, dataset.notes)};
   }
   if (dataset.weights.size() == 1 && dataset.targets.size() > 1) {
     dataset.weights.resize(dataset.targets.size(), dataset.weights.front());

@@ -41,6 +41,7 @@ struct Dataset {
   // A flat folder of images, which masks belong to by name; null for other data.
   std::shared_ptr<ImageFolder> images{};
   int64_t skipped = 0;               // damaged samples that were left out
+  Bytes opening_peak{};              // the most that opening held, where that is much
   std::vector<std::string> notes{};  // of what was not done as asked, for the user
   // Where each input has a path of its own: what is known of each.
   std::vector<Dataset> parts{};
@@ -52,6 +53,8 @@ struct Dataset {
 
   int64_t row_count() const;  // of the first; 0 where there is nothing
   Bytes resident_bytes() const;
+  // Of that, what is there since it was opened.
+  Bytes opened_bytes() const;
   // Memory beyond these that is worth having: where all rows are shuffled, for small arrays to be
   // kept whole; else for reading the features ahead, in steps of so many samples, where the page
   // cache does not do as well. Less is of use too.

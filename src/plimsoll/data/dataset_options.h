@@ -43,6 +43,7 @@ struct DatasetOptions {
   std::string fill;                   // "": missing values are refused; "mean" or a number
   std::string categories = "onehot";  // or "index"
   std::string header = "auto";        // or "yes", "no"
+  bool labels_wanted = true;          // false: a label that is missing is no fault
   bool standardize = false;           // numbers as (x − mean) / standard deviation
 
   // Texts and series.

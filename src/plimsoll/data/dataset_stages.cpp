@@ -45,6 +45,7 @@ Dataset split_off(Dataset& dataset, double fraction, uint64_t seed) {
   const Permutation order =
       dataset.sorted_by_class ? Permutation(rows, seed, kSplitEpoch) : Permutation(rows);
   Dataset rest = dataset;
+  rest.vocabulary.reset();  // it counts once
   const auto part = [&](Sources Dataset::*group) {
     const Sources all = dataset.*group;
     dataset.*group = parts_of(all, order, 0, kept, true);

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/accounted.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/shape.h"
@@ -26,12 +27,12 @@ constexpr Bytes kLibraries = 1_MiB;
 
 class DecodedRows final : public RowSource {
  public:
-  DecodedRows(std::shared_ptr<const ImageFolder> folder, std::vector<int64_t> row_shape,
+  DecodedRows(std::shared_ptr<const SampleFiles> files, std::vector<int64_t> row_shape,
               const MakeDecoder& make, const Decoding& decoding)
-      : folder_(std::move(folder)),
+      : files_(std::move(files)),
         row_shape_(std::move(row_shape)),
         elements_(fixed_shape(row_shape_).element_count(1)),
-        origin_(folder_->path()),
+        origin_(files_->path()),
         working_(decoding.working) {
     const int64_t bytes = elements_ * static_cast<int64_t>(sizeof(float));
     const int64_t slots =
@@ -52,18 +53,19 @@ class DecodedRows final : public RowSource {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  int64_t row_count() const override { return folder_->count(); }
+  int64_t row_count() const override { return files_->count(); }
   const std::vector<int64_t>& row_shape() const override { return row_shape_; }
   DType stored_dtype() const override { return DType::kFloat32; }
   const std::string& origin() const override { return origin_; }
-  std::string name_of(int64_t row) const override { return folder_->file(row); }
+  std::string name_of(int64_t row) const override { return files_->file(row); }
   Bytes resident_bytes() const override {
     const auto slots = static_cast<int64_t>(slots_.size());
     const auto threads = static_cast<int64_t>(decoders_.size());
-    return kLibraries + folder_->resident_bytes() +
+    return kLibraries + files_->resident_bytes() +
            Bytes(slots * elements_ * static_cast<int64_t>(sizeof(float))) +
            (decoders_.front()->resident_bytes() + working_ + kPerWorker) * threads;
   }
+  Bytes opened_bytes() const override { return files_->resident_bytes(); }
   bool can_read_as(DType dtype) const override {
     return codec::can_convert(codec::native_format(DType::kFloat32), dtype);
   }
@@ -121,7 +123,7 @@ class DecodedRows final : public RowSource {
         codec::convert_numbers(codec::native_format(DType::kFloat32),
                                reinterpret_cast<const std::byte*>(from), dtype, out, elements_);
     if (bad < 0) return;
-    throw Error(ErrorKind::kData, folder_->file(row) + ": expected pixels that " +
+    throw Error(ErrorKind::kData, files_->file(row) + ": expected pixels that " +
                                       std::string(to_string(dtype)) +
                                       " can hold, received fractions (the image was resized).");
   }
@@ -144,7 +146,7 @@ class DecodedRows final : public RowSource {
     lock.unlock();
     std::exception_ptr failure;
     try {
-      decoder.decode(folder_->file(row), values_of(static_cast<size_t>(&slot - slots_.data())));
+      decoder.decode(*files_->open(row), values_of(static_cast<size_t>(&slot - slots_.data())));
     } catch (...) {
       failure = std::current_exception();
     }
@@ -161,6 +163,7 @@ class DecodedRows final : public RowSource {
   }
 
   void work(SampleDecoder& decoder) {
+    const AccountedScope scope(MemoryPart::kData);
     std::unique_lock lock(mutex_);
     while (!stop_) {
       const auto row = std::find_if(announced_.begin(), announced_.end(),
@@ -174,7 +177,7 @@ class DecodedRows final : public RowSource {
     }
   }
 
-  std::shared_ptr<const ImageFolder> folder_;
+  std::shared_ptr<const SampleFiles> files_;
   std::vector<int64_t> row_shape_;
   int64_t elements_;
   std::string origin_;
@@ -196,10 +199,11 @@ class DecodedRows final : public RowSource {
 // Runs `body` for every image, on as many threads as there are decoders; the first error in the
 // order of the images is thrown.
 template <typename Body>
-void for_all_images(const ImageFolder& folder, int threads, Body&& body) {
+void for_all_images(const SampleFiles& files, int threads, Body&& body) {
   std::vector<std::pair<int64_t, std::exception_ptr>> failures(static_cast<size_t>(threads));
   const auto run = [&](int thread) {
-    for (int64_t i = thread; i < folder.count(); i += threads) {
+    const AccountedScope scope(MemoryPart::kData);
+    for (int64_t i = thread; i < files.count(); i += threads) {
       try {
         body(thread, i);
       } catch (...) {
@@ -226,11 +230,11 @@ int decoding_threads(int asked) {
   return std::clamp(asked > 0 ? asked : read_cpu_info().default_threads, 1, kMostWorkers);
 }
 
-ImageFacts read_headers(const ImageFolder& folder, int channels, int64_t height, int64_t width,
+ImageFacts read_headers(const SampleFiles& files, int channels, int64_t height, int64_t width,
                         int threads) {
   std::vector<ImageFacts> parts(static_cast<size_t>(threads), {Bytes(), true});
-  for_all_images(folder, threads, [&](int thread, int64_t i) {
-    const codec::ImageInfo info = codec::read_image_info(*codec::open_reader(folder.file(i)));
+  for_all_images(files, threads, [&](int thread, int64_t i) {
+    const codec::ImageInfo info = codec::read_image_info(*files.open(i));
     ImageFacts& own = parts[static_cast<size_t>(thread)];
     own.working = max(own.working, info.working_bytes + Bytes(2 * info.width * channels));
     own.exact_size = own.exact_size && info.height == height && info.width == width;
@@ -243,17 +247,17 @@ ImageFacts read_headers(const ImageFolder& folder, int channels, int64_t height,
   return all;
 }
 
-std::vector<bool> find_sound(const ImageFolder& folder, const MakeDecoder& make, int64_t elements,
+std::vector<bool> find_sound(const SampleFiles& files, const MakeDecoder& make, int64_t elements,
                              int threads) {
-  std::vector<uint8_t> good(static_cast<size_t>(folder.count()), 1);  // a byte each: written by all
+  std::vector<uint8_t> good(static_cast<size_t>(files.count()), 1);  // a byte each: written by all
   std::vector<std::unique_ptr<SampleDecoder>> decoders;
   for (int i = 0; i < threads; ++i) decoders.push_back(make());
   std::vector<std::vector<float>> samples(static_cast<size_t>(threads));
-  for_all_images(folder, threads, [&](int thread, int64_t i) {
+  for_all_images(files, threads, [&](int thread, int64_t i) {
     const auto own = static_cast<size_t>(thread);
     samples[own].resize(static_cast<size_t>(elements));
     try {
-      decoders[own]->decode(folder.file(i), samples[own].data());
+      decoders[own]->decode(*files.open(i), samples[own].data());
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kData) throw;
       good[static_cast<size_t>(i)] = 0;
@@ -262,10 +266,10 @@ std::vector<bool> find_sound(const ImageFolder& folder, const MakeDecoder& make,
   return {good.begin(), good.end()};
 }
 
-std::unique_ptr<RowSource> decoded_rows(std::shared_ptr<const ImageFolder> folder,
+std::unique_ptr<RowSource> decoded_rows(std::shared_ptr<const SampleFiles> files,
                                         std::vector<int64_t> row_shape, const MakeDecoder& make,
                                         const Decoding& decoding) {
-  return std::make_unique<DecodedRows>(std::move(folder), std::move(row_shape), make, decoding);
+  return std::make_unique<DecodedRows>(std::move(files), std::move(row_shape), make, decoding);
 }
 
 }  // namespace plimsoll::data

@@ -6,7 +6,7 @@
 //
 // What read() gives depends on neither threads nor slots: a row that is in no slot is decoded by
 // the reader itself. Slots hold rows of the last announcement only. All buffers are made at the
-// start and counted; what a decoder takes beside them is bounded by the largest file of the folder,
+// start and counted; what a decoder takes beside them is bounded by the largest of the files,
 // whose header was read. Errors of a worker are thrown by the read of that row. Internal to data.
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "data/image_folder.h"
 #include "data/row_source.h"
+#include "data/sample_files.h"
 
 namespace plimsoll::data {
 
@@ -25,7 +25,7 @@ class SampleDecoder {
  public:
   virtual ~SampleDecoder() = default;
   // Writes all elements of a sample. Throws kData or kIo naming the file.
-  virtual void decode(const std::string& file, float* out) = 0;
+  virtual void decode(const codec::FileReader& file, float* out) = 0;
   virtual Bytes resident_bytes() const = 0;
 };
 using MakeDecoder = std::function<std::unique_ptr<SampleDecoder>()>;
@@ -38,11 +38,11 @@ struct ImageFacts {
   Bytes working;            // the most that decoding one of them holds, a row of it included
   bool exact_size = false;  // all are of the size that was asked about
 };
-ImageFacts read_headers(const ImageFolder& folder, int channels, int64_t height, int64_t width,
+ImageFacts read_headers(const SampleFiles& files, int channels, int64_t height, int64_t width,
                         int threads);
 
 // Whether each file can be decoded; decodes all of them.
-std::vector<bool> find_sound(const ImageFolder& folder, const MakeDecoder& make, int64_t elements,
+std::vector<bool> find_sound(const SampleFiles& files, const MakeDecoder& make, int64_t elements,
                              int threads);
 
 // What decoding holds beside the row sources' own buffers.
@@ -52,8 +52,8 @@ struct Decoding {
   Bytes slots = 8_MiB;  // of all of them together, unless one needs more
 };
 
-// Samples of `row_shape` of the folder's files, in its order.
-std::unique_ptr<RowSource> decoded_rows(std::shared_ptr<const ImageFolder> folder,
+// Samples of `row_shape` of the files, in its order.
+std::unique_ptr<RowSource> decoded_rows(std::shared_ptr<const SampleFiles> files,
                                         std::vector<int64_t> row_shape, const MakeDecoder& make,
                                         const Decoding& decoding);
 

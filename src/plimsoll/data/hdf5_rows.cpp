@@ -11,19 +11,8 @@ namespace plimsoll::data {
 namespace {
 
 constexpr int64_t kStagingBytes = 128 << 10;
-// A decoded chunk, its compressed form and tables of chunks.
-constexpr Bytes kReaderBytes = 2_MiB;
-
-// The file is data here, not a model.
-template <typename Body>
-decltype(auto) as_data(Body&& body) {
-  try {
-    return std::forward<Body>(body)();
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kModel) throw;
-    throw Error(ErrorKind::kData, error.message());
-  }
-}
+// The decoder's own.
+constexpr Bytes kReaderBytes = 64_KiB;
 
 class Hdf5Rows final : public RowSource {
  public:
@@ -39,7 +28,10 @@ class Hdf5Rows final : public RowSource {
   const std::vector<int64_t>& row_shape() const override { return row_shape_; }
   DType stored_dtype() const override { return nearest_dtype(format()); }
   const std::string& origin() const override { return origin_; }
-  Bytes resident_bytes() const override { return Bytes(kStagingBytes) + kReaderBytes; }
+  Bytes resident_bytes() const override {
+    return Bytes(kStagingBytes) + kReaderBytes + Bytes(dataset_->resident_bytes());
+  }
+  Bytes opened_bytes() const override { return Bytes(dataset_->table_bytes()); }
   bool can_read_as(DType dtype) const override { return codec::can_convert(format(), dtype); }
 
   void read(int64_t first, int64_t count, DType dtype, void* destination) override {
@@ -69,8 +61,10 @@ class Hdf5Rows final : public RowSource {
 
 }  // namespace
 
-std::unique_ptr<RowSource> open_hdf5_rows(const codec::Hdf5Reader& file, const std::string& path) {
-  std::unique_ptr<codec::Hdf5Dataset> dataset = as_data([&] { return file.open(path); });
+std::unique_ptr<RowSource> open_hdf5_rows(const codec::Hdf5Reader& file, const std::string& path,
+                                          const std::string& spill_directory) {
+  std::unique_ptr<codec::Hdf5Dataset> dataset =
+      as_data([&] { return file.open(path, spill_directory); });
   const codec::Hdf5DatasetInfo& info = dataset->info();
   const std::string origin = file.name() + "/" + path;
   if (info.type.type_class != codec::Hdf5Type::Class::kNumber || info.shape.empty() ||

@@ -23,10 +23,11 @@ std::string ending_of(const fs::path& path) {
   return ending;
 }
 
-bool is_unread(const std::string& ending) { return ending == ".bmp" || ending == ".gif"; }
+bool is_unread(const std::string& ending) { return ending == ".webp"; }
 
 bool is_read(const std::string& ending) {
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp" ||
+         ending == ".gif";
 }
 
 // Of a form that is read or not.
@@ -38,7 +39,8 @@ bool is_picture(const fs::path& path) {
 bool is_image(const fs::path& path) {
   const std::string ending = ending_of(path);
   if (is_unread(ending)) {
-    throw Error(ErrorKind::kData, path.string() + ": expected images in JPEG or PNG, received a " +
+    throw Error(ErrorKind::kData, path.string() +
+                                      ": expected images in JPEG, PNG, BMP or GIF, received a " +
                                       ending.substr(1) + " file. Convert it, or move it away.");
   }
   return is_read(ending);
@@ -73,10 +75,11 @@ ImageFolder::ImageFolder(const std::string& path, Layout layout,
   text_.shrink_to_fit();
   starts_.shrink_to_fit();
   if (count() > 0) return;
-  throw Error(ErrorKind::kData,
-              path + (layout == Layout::kFlat ? ": expected JPEG or PNG images, received none."
-                                              : ": expected a folder of class folders with JPEG or "
-                                                "PNG images in them, received none."));
+  throw Error(
+      ErrorKind::kData,
+      path + (layout == Layout::kFlat ? ": expected JPEG, PNG, BMP or GIF images, received none."
+                                      : ": expected a folder of class folders with JPEG, "
+                                        "PNG, BMP or GIF images in them, received none."));
 }
 
 ImageFolder::Loose ImageFolder::find_loose(const std::string& path) {
@@ -138,7 +141,7 @@ void ImageFolder::list_files(const std::string& folder, bool hidden) {
                   path_ + ": expected paths of at most 4 GiB together, received more.");
     }
     starts_.push_back(static_cast<uint32_t>(text_.size()));
-    text_.insert(text_.end(), relative.c_str(), relative.c_str() + relative.size() + 1);
+    text_.append({relative.c_str(), relative.size() + 1});
     const uintmax_t bytes = entry.file_size(unreadable);
     if (!unreadable) file_bytes_ += static_cast<int64_t>(bytes);
   }
@@ -158,9 +161,9 @@ std::string_view ImageFolder::stem(int64_t index) const {
 }
 
 void ImageFolder::reorder(const std::vector<int64_t>& order) {
-  std::vector<uint32_t> starts;
-  starts.reserve(order.size());
+  GrowingArray<uint32_t> starts;
   for (const int64_t index : order) starts.push_back(starts_[static_cast<size_t>(index)]);
+  starts.shrink_to_fit();
   starts_ = std::move(starts);
 }
 
@@ -172,21 +175,21 @@ int64_t ImageFolder::class_of(int64_t index) const {
 }
 
 void ImageFolder::retain(const std::vector<bool>& keep) {
-  std::vector<uint32_t> starts;
+  size_t kept = 0;  // the table is made shorter where it is
   std::vector<Group> groups = groups_;
   for (size_t group = 0; group < groups_.size(); ++group) {
     const auto end = group + 1 < groups_.size() ? groups_[group + 1].first : count();
-    groups[group].first = static_cast<int64_t>(starts.size());
+    groups[group].first = static_cast<int64_t>(kept);
     for (int64_t i = groups_[group].first; i < end; ++i) {
-      if (keep[static_cast<size_t>(i)]) starts.push_back(starts_[static_cast<size_t>(i)]);
+      if (keep[static_cast<size_t>(i)]) starts_[kept++] = starts_[static_cast<size_t>(i)];
     }
   }
-  starts_ = std::move(starts);
+  starts_.truncate(kept);
   groups_ = std::move(groups);
 }
 
 Bytes ImageFolder::resident_bytes() const {
-  int64_t bytes = static_cast<int64_t>(text_.capacity() + starts_.capacity() * sizeof(uint32_t) +
+  int64_t bytes = static_cast<int64_t>(text_.held_bytes() + starts_.held_bytes() +
                                        groups_.capacity() * sizeof(Group));
   for (const std::string& name : classes_) {
     bytes += static_cast<int64_t>(sizeof(std::string) + name.size());

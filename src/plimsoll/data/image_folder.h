@@ -3,21 +3,24 @@
 // The images below a folder as a compact table: one class per folder, or all alike.
 //
 // Classes are the names of the folders, sorted bytewise; images of a class are the files below it,
-// sorted by path. Files are taken by their ending, as Keras does: .jpg, .jpeg and .png; .bmp and
-// .gif are refused, anything else is no image. The table holds the paths' text and four bytes an
-// image, so that 200,000 images take a few MiB, and says so. A flat folder has no classes: its
+// sorted by path. Files are taken by their ending, as Keras does: .jpg, .jpeg, .png, .bmp and
+// .gif; .webp is refused, anything else is no image. The table holds the paths' text and four bytes
+// an image, so that 200,000 images take a few MiB, and says so. A flat folder has no classes: its
 // images are all files below it, sorted by path, but for names that begin with a dot.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
+#include "data/growing_array.h"
+#include "data/sample_files.h"
 
 namespace plimsoll::data {
 
-class ImageFolder {
+class ImageFolder final : public SampleFiles {
  public:
   enum class Layout : uint8_t { kClasses, kFlat };
 
@@ -35,10 +38,13 @@ class ImageFolder {
   // Whether one of its folders holds an image of any form.
   static bool has_class_images(const std::string& path);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const override { return path_; }
   const std::vector<std::string>& classes() const { return classes_; }
-  int64_t count() const { return static_cast<int64_t>(starts_.size()); }
-  std::string file(int64_t index) const;
+  int64_t count() const override { return static_cast<int64_t>(starts_.size()); }
+  std::string file(int64_t index) const override;
+  std::shared_ptr<const codec::FileReader> open(int64_t index) const override {
+    return codec::open_reader(file(index));
+  }
   // Below path(), without the ending.
   std::string_view stem(int64_t index) const;
   int64_t class_of(int64_t index) const;
@@ -48,7 +54,7 @@ class ImageFolder {
   void reorder(const std::vector<int64_t>& order);
   // Keeps images `keep[i]` only.
   void retain(const std::vector<bool>& keep);
-  Bytes resident_bytes() const;
+  Bytes resident_bytes() const override;
 
  private:
   struct Group {
@@ -61,8 +67,8 @@ class ImageFolder {
   std::string path_;
   std::vector<std::string> classes_;
   std::vector<Group> groups_;
-  std::vector<char> text_;        // paths relative to path_, each ended by a zero
-  std::vector<uint32_t> starts_;  // of each image's path in text_
+  GrowingArray<char> text_;        // paths relative to path_, each ended by a zero
+  GrowingArray<uint32_t> starts_;  // of each image's path in text_
   int64_t file_bytes_ = 0;
 };
 

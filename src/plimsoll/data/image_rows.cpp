@@ -19,6 +19,7 @@ struct ImageShape {
   int64_t width = 0;
   int channels = 3;
   int64_t elements() const { return height * width * channels; }
+  std::vector<int64_t> row() const { return {height, width, channels}; }
 };
 
 class PixelDecoder final : public SampleDecoder {
@@ -26,10 +27,9 @@ class PixelDecoder final : public SampleDecoder {
   explicit PixelDecoder(const ImageShape& shape)
       : channels_(shape.channels), resize_(shape.height, shape.width, shape.channels) {}
 
-  void decode(const std::string& file, float* out) override {
-    const auto reader = codec::open_reader(file);
+  void decode(const codec::FileReader& file, float* out) override {
     codec::decode_image(
-        *reader, channels_,
+        file, channels_,
         [&](const codec::ImageInfo& info) { resize_.start(info.height, info.width, out); },
         [&](int64_t y, std::span<const uint8_t> line) { resize_.take_row(y, line); });
   }
@@ -83,13 +83,23 @@ ImageShape shape_of(const std::string& path, const std::vector<int64_t>& sample)
   if (image) return {sample[0], sample[1], static_cast<int>(sample[2])};
   throw Error(ErrorKind::kConfig,
               path +
-                  ": a folder of images needs a model that takes (height, width, 1, 3 or 4), "
+                  ": images need a model that takes (height, width, 1, 3 or 4), "
                   "received one that takes " +
                   to_string(fixed_shape(sample)) + ".");
 }
 
 MakeDecoder decoder_of(const ImageShape& shape) {
   return [shape] { return std::make_unique<PixelDecoder>(shape); };
+}
+
+CacheInput decode_files(const std::shared_ptr<const SampleFiles>& files,
+                        const DatasetOptions& options) {
+  const ImageShape shape = shape_of(files->path(), options.sample_shape);
+  const int threads = decoding_threads(options.threads);
+  const ImageFacts facts = read_headers(*files, shape.channels, shape.height, shape.width, threads);
+  // Pixels that are not resized are whole numbers.
+  return {decoded_rows(files, shape.row(), decoder_of(shape), {facts.working, threads}),
+          facts.exact_size ? DType::kUInt8 : DType::kFloat32};
 }
 
 }  // namespace
@@ -110,21 +120,18 @@ std::vector<bool> find_sound_images(const ImageFolder& folder, const DatasetOpti
   return find_sound(folder, decoder_of(shape), shape.elements(), decoding_threads(options.threads));
 }
 
+std::unique_ptr<RowSource> decoded_image_rows(const std::shared_ptr<const SampleFiles>& files,
+                                              const DatasetOptions& options) {
+  return decode_files(files, options).rows;
+}
+
 std::unique_ptr<RowSource> make_image_rows(const std::shared_ptr<const ImageFolder>& folder,
                                            const DatasetOptions& options,
                                            std::vector<std::string>& notes) {
-  const ImageShape shape = shape_of(folder->path(), options.sample_shape);
-  const std::vector<int64_t> row_shape = {shape.height, shape.width, shape.channels};
-  const int threads = decoding_threads(options.threads);
-  const auto decode = [&]() -> CacheInput {
-    const ImageFacts facts =
-        read_headers(*folder, shape.channels, shape.height, shape.width, threads);
-    // Pixels that are not resized are whole numbers.
-    return {decoded_rows(folder, row_shape, decoder_of(shape), {facts.working, threads}),
-            facts.exact_size ? DType::kUInt8 : DType::kFloat32};
-  };
+  const auto decode = [&] { return decode_files(folder, options); };
   if (options.cache.empty()) return decode().rows;
-  return cached_rows({options.cache, options.cache_limit, "bilinear", row_shape}, folder, decode,
+  const ImageShape shape = shape_of(folder->path(), options.sample_shape);
+  return cached_rows({options.cache, options.cache_limit, "bilinear", shape.row()}, folder, decode,
                      notes);
 }
 

@@ -38,6 +38,10 @@ std::unique_ptr<RowSource> make_image_rows(const std::shared_ptr<const ImageFold
                                            const DatasetOptions& options,
                                            std::vector<std::string>& notes);
 
+// Images of any files, which are as the model takes them; none of them is left out.
+std::unique_ptr<RowSource> decoded_image_rows(const std::shared_ptr<const SampleFiles>& files,
+                                              const DatasetOptions& options);
+
 // Leaves out what is not sound; how many. Throws kData where nothing is left.
 int64_t keep_sound(ImageFolder& folder, const std::vector<bool>& sound);
 

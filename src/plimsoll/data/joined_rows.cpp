@@ -14,8 +14,9 @@ constexpr size_t kMostOpen = 16;
 class JoinedRows final : public RowSource {
  public:
   JoinedRows(std::string origin, size_t count,
-             std::function<std::unique_ptr<RowSource>(size_t)> open)
-      : origin_(std::move(origin)), open_(std::move(open)) {
+             std::function<std::unique_ptr<RowSource>(size_t)> open, Bytes beside)
+      : origin_(std::move(origin)), open_(std::move(open)), beside_(beside) {
+    begins_.reserve(count + 1);
     begins_.push_back(0);
     for (size_t i = 0; i < count; ++i) measure(*open_(i));
   }
@@ -26,9 +27,10 @@ class JoinedRows final : public RowSource {
   const std::string& origin() const override { return origin_; }
   Bytes resident_bytes() const override {
     const size_t chunks = begins_.size() - 1;
-    return largest_ * static_cast<int64_t>(std::min(chunks, kMostOpen)) +
+    return beside_ + largest_ * static_cast<int64_t>(std::min(chunks, kMostOpen)) +
            Bytes(static_cast<int64_t>(begins_.size() * sizeof(int64_t)));
   }
+  Bytes opened_bytes() const override { return beside_; }
   bool can_read_as(DType dtype) const override { return chunk(0).can_read_as(dtype); }
   void expect_order(bool random) override {
     random_ = random;
@@ -106,6 +108,7 @@ class JoinedRows final : public RowSource {
   std::vector<int64_t> row_shape_;
   int64_t row_elements_ = 1;
   DType stored_ = DType::kFloat32;
+  Bytes beside_;
   Bytes largest_;
   bool random_ = false;
   mutable std::vector<Opened> opened_;
@@ -114,9 +117,10 @@ class JoinedRows final : public RowSource {
 }  // namespace
 
 std::unique_ptr<RowSource> join_rows(std::string origin, size_t count,
-                                     std::function<std::unique_ptr<RowSource>(size_t)> open) {
+                                     std::function<std::unique_ptr<RowSource>(size_t)> open,
+                                     Bytes beside) {
   PLIMSOLL_CHECK(count > 0, "chunks of nothing");
-  return std::make_unique<JoinedRows>(std::move(origin), count, std::move(open));
+  return std::make_unique<JoinedRows>(std::move(origin), count, std::move(open), beside);
 }
 
 }  // namespace plimsoll::data

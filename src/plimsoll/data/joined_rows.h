@@ -15,8 +15,9 @@
 namespace plimsoll::data {
 
 // `open(i)` opens chunk i of `count`; all are opened once to be measured. Throws kData where rows
-// of two chunks differ in shape or kind.
+// of two chunks differ in shape or kind. `beside` is what `open` holds.
 std::unique_ptr<RowSource> join_rows(std::string origin, size_t count,
-                                     std::function<std::unique_ptr<RowSource>(size_t)> open);
+                                     std::function<std::unique_ptr<RowSource>(size_t)> open,
+                                     Bytes beside);
 
 }  // namespace plimsoll::data

@@ -44,19 +44,18 @@ class MaskDecoder final : public SampleDecoder {
         rows_(static_cast<size_t>(shape.height)),
         columns_(static_cast<size_t>(shape.width)) {}
 
-  void decode(const std::string& file, float* out) override {
-    const auto reader = codec::open_reader(file);
-    lossy_ = codec::is_lossy_image(*reader);
+  void decode(const codec::FileReader& file, float* out) override {
+    lossy_ = codec::is_lossy_image(file);
     size_t next = 0;
     codec::decode_mask(
-        *reader,
+        file,
         [&](const codec::ImageInfo& info) {
           find_nearest(info.height, rows_);
           find_nearest(info.width, columns_);
         },
         [&](int64_t y, std::span<const uint8_t> line) {
           for (; next < rows_.size() && rows_[next] == y; ++next) {
-            put_row(file, y, line,
+            put_row(file.name(), y, line,
                     out + static_cast<int64_t>(next) * shape_.width * shape_.channels);
           }
         });
@@ -114,6 +113,7 @@ class MaskDecoder final : public SampleDecoder {
 class NameIndex {
  public:
   explicit NameIndex(const ImageFolder& folder) : folder_(folder) {
+    order_.reserve(static_cast<size_t>(folder.count()));
     for (int64_t i = 0; i < folder.count(); ++i) order_.push_back(i);
     std::ranges::sort(order_, {}, [&](int64_t i) { return folder_.stem(i); });
   }

@@ -1,5 +1,6 @@
 #include "data/named_arrays.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <utility>
 
@@ -21,6 +22,18 @@ std::vector<std::string> present(const std::vector<Port>& ports, const HoldsArra
 }
 
 }  // namespace
+
+std::string list_names(const std::vector<std::string>& names) {
+  constexpr size_t kMostListed = 20;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kMostListed); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  if (names.size() > kMostListed) {
+    text += " and " + std::to_string(names.size() - kMostListed) + " others";
+  }
+  return names.empty() ? "none" : text;
+}
 
 std::string names_of(const std::vector<Port>& ports) {
   std::string text;

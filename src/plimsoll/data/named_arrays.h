@@ -38,6 +38,9 @@ std::string expected_arrays(const DatasetOptions& options);
 // Whether labels are in files of their own.
 bool has_own_labels(const DatasetOptions& options);
 
+// The first names of a file's arrays, for messages: "a, b, c and 200 others".
+std::string list_names(const std::vector<std::string>& names);
+
 // "left, right"; empty without any.
 std::string names_of(const std::vector<Port>& ports);
 

@@ -11,14 +11,18 @@
 #include "base/spill_folder.h"
 #include "codec/hdf5_reader.h"
 #include "codec/npy.h"
+#include "codec/tf_record.h"
+#include "codec/utf16.h"
 #include "codec/zip_reader.h"
 #include "data/csv_rows.h"
 #include "data/csv_schema.h"
 #include "data/folder_entries.h"
+#include "data/hdf5_frame.h"
 #include "data/hdf5_rows.h"
 #include "data/image_rows.h"
 #include "data/joined_rows.h"
 #include "data/named_arrays.h"
+#include "data/record_files.h"
 #include "data/record_rows.h"
 #include "data/standard_input.h"
 #include "data/text_tokens.h"
@@ -36,14 +40,12 @@ ArrayNames names_in(const codec::ZipReader& archive, const DatasetOptions& optio
   ArrayNames names = find_named(options, archive.name(), holds);
   add_usual_names(options, holds, names);
   if (!names.features.empty()) return names;
-  std::string known;
-  for (const codec::ZipEntry& entry : archive.entries()) {
-    known += (known.empty() ? "" : ", ") + entry.name;
-  }
+  std::vector<std::string> known;
+  for (const codec::ZipEntry& entry : archive.entries()) known.push_back(entry.name);
   const bool one = options.inputs.size() < 2;
   throw Error(ErrorKind::kData, archive.name() + ": expected " + expected_arrays(options) +
                                     ", received an archive of " +
-                                    (known.empty() ? "nothing" : known) +
+                                    (known.empty() ? "nothing" : list_names(known)) +
                                     (one ? ". Save them with np.savez(path, x=…, y=…)."
                                          : ". Save them under these names with np.savez."));
 }
@@ -56,16 +58,19 @@ bool has_ending(const std::string& path, std::initializer_list<std::string_view>
                      [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
-bool is_csv(const std::string& path) { return has_ending(path, {".csv", ".tsv"}); }
+bool is_csv(const std::string& path) { return has_ending(path, {".csv", ".tsv", ".data"}); }
 
 bool is_folder(const std::string& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
 }
 
+// Of bytes, or of text in UTF-8 whatever it is stored as.
 std::shared_ptr<const codec::FileReader> open_text(const std::string& path,
                                                    const std::string& spill_directory) {
-  return without_gzip(codec::open_reader(path), spill_directory);
+  const auto file = without_gzip(codec::open_reader(path), spill_directory);
+  if (!codec::has_utf16_mark(*file)) return file;
+  return codec::utf16_to_file(*file, choose_spill_folder(spill_directory));
 }
 
 // What options name a file of its own for is not taken from the archive.
@@ -81,11 +86,18 @@ void take_arrays(const DatasetOptions& options, const ArrayNames& names, Dataset
   }
 }
 
+void take_notes(const std::vector<std::string>& notes, Dataset& dataset) {
+  dataset.notes.insert(dataset.notes.end(), notes.begin(), notes.end());
+}
+
 void open_table(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
   const auto file = open_text(options.data, options.spill_directory);
   const bool known = like != nullptr && like->csv != nullptr;
   dataset.csv = known ? like->csv : std::make_shared<const CsvSchema>(infer_csv(file, options));
   CsvSources sources = open_csv(file, dataset.csv, known, options);
+  if (!known) take_notes(dataset.csv->notes, dataset);
+  dataset.opening_peak = dataset.csv->opening_peak;
+  take_notes(sources.notes, dataset);
   dataset.form = "CSV";
   dataset.file_bytes = Bytes(file->size());
   dataset.features.push_back(std::move(sources.features));
@@ -140,7 +152,7 @@ void open_image_folder(const DatasetOptions& options, const Dataset* like, Datas
       open_images(options.data, known ? like->classes.get() : nullptr, options, layout);
   dataset.file_bytes = Bytes(sources.folder->file_bytes());
   dataset.skipped = sources.skipped;
-  dataset.notes.insert(dataset.notes.end(), sources.notes.begin(), sources.notes.end());
+  take_notes(sources.notes, dataset);
   dataset.features.push_back(std::move(sources.images));
   if (layout == ImageFolder::Layout::kFlat) {
     dataset.images = sources.folder;
@@ -157,12 +169,20 @@ Bytes size_of(const std::vector<std::string>& paths) {
   return Bytes(bytes);
 }
 
-std::unique_ptr<RowSource> join_files(const std::string& folder, std::vector<std::string> paths,
+using Paths = std::shared_ptr<const std::vector<std::string>>;
+
+std::unique_ptr<RowSource> join_files(const std::string& folder, const Paths& paths,
                                       const std::string& member, const std::string& spill) {
-  const size_t count = paths.size();
-  return join_rows(folder, count, [paths = std::move(paths), member, spill](size_t i) {
-    return member.empty() ? open_rows(paths[i], spill) : open_npz_member(paths[i], member, spill);
-  });
+  int64_t bytes = 0;
+  constexpr int64_t kBlockBytes = 32;  // of a string and its block on the heap, beside its text
+  for (const std::string& path : *paths) {
+    bytes += static_cast<int64_t>(sizeof(std::string) + path.capacity()) + kBlockBytes;
+  }
+  const auto open = [paths, member, spill](size_t i) {
+    const std::string& path = (*paths)[i];
+    return member.empty() ? open_rows(path, spill) : open_npz_member(path, member, spill);
+  };
+  return join_rows(folder, paths->size(), open, Bytes(bytes));
 }
 
 // A folder of .npy files, or of .npz files that hold x and y each.
@@ -177,14 +197,15 @@ void open_chunks(const DatasetOptions& options, std::vector<std::string> paths, 
                                       ": expected chunks of one kind, received .npy and "
                                       ".npz files. Give each kind its own folder.");
   }
+  const auto shared = std::make_shared<const std::vector<std::string>>(std::move(paths));
   if (!archives) {
-    dataset.features.push_back(join_files(options.data, std::move(paths), "", spill));
+    dataset.features.push_back(join_files(options.data, shared, "", spill));
     return;
   }
   const ArrayNames names =
-      names_in(codec::ZipReader(codec::open_reader(paths.front()), ErrorKind::kData), options);
+      names_in(codec::ZipReader(codec::open_reader(shared->front()), ErrorKind::kData), options);
   take_arrays(options, names, dataset, [&](const std::string& name) {
-    return join_files(options.data, paths, name, spill);
+    return join_files(options.data, shared, name, spill);
   });
 }
 
@@ -219,20 +240,27 @@ void open_hdf5(const DatasetOptions& options, const std::shared_ptr<const codec:
   if (!options.columns.empty()) names.features = {options.columns};
   if (!options.label_column.empty()) names.targets = {options.label_column};
   add_usual_names(options, holds, names);
-  if (names.features.empty()) {
-    std::string known;
-    for (const std::string& path : reader.list_datasets("")) {
-      known += (known.empty() ? "" : ", ") + path;
+  if (names.features.empty() || !holds(names.features.front())) {
+    if (const std::optional<std::string> frame = find_hdf5_frame(reader)) {
+      dataset.form = "HDF5 (a data frame)";
+      FrameSources sources = open_hdf5_frame(reader, *frame, options);
+      take_notes(sources.notes, dataset);
+      dataset.features.push_back(std::move(sources.features));
+      if (sources.labels) dataset.targets.push_back(std::move(sources.labels));
+      return;
     }
+  }
+  if (names.features.empty()) {
+    const std::string known = list_names(reader.list_datasets(""));
     const bool one = options.inputs.size() < 2;
     throw Error(ErrorKind::kData,
                 options.data + ": expected " +
-                    (one ? "datasets x and y" : expected_arrays(options)) + ", received " +
-                    (known.empty() ? "none" : known) +
+                    (one ? "datasets x and y" : expected_arrays(options)) + ", received " + known +
                     (one ? ". Name them with --columns and --label-column." : "."));
   }
-  take_arrays(options, names, dataset,
-              [&](const std::string& name) { return open_hdf5_rows(reader, name); });
+  take_arrays(options, names, dataset, [&](const std::string& name) {
+    return open_hdf5_rows(reader, name, options.spill_directory);
+  });
 }
 
 void open_text_file(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
@@ -242,9 +270,11 @@ void open_text_file(const DatasetOptions& options, const Dataset* like, Dataset&
                 "--text: expected characters or words, received \"" + options.text + "\".");
   }
   const bool known = like != nullptr && like->vocabulary != nullptr;
-  dataset.vocabulary = known ? like->vocabulary
-                             : std::make_shared<const Vocabulary>(find_vocabulary(
-                                   file, options.text == "words", options.vocabulary));
+  dataset.vocabulary =
+      known ? like->vocabulary
+            : std::make_shared<const Vocabulary>(find_vocabulary(
+                  file, options.text == "words", options.vocabulary, options.spill_directory));
+  dataset.opening_peak = dataset.vocabulary->opening_peak;
   dataset.form =
       options.text + " (" + std::to_string(dataset.vocabulary->tokens.size()) + " different)";
   dataset.file_bytes = Bytes(file->size());
@@ -252,11 +282,23 @@ void open_text_file(const DatasetOptions& options, const Dataset* like, Dataset&
       make_array_rows(tokenize(file, *dataset.vocabulary, options.spill_directory)));
 }
 
-void open_records_file(const DatasetOptions& options, Dataset& dataset) {
-  const auto file = open_text(options.data, options.spill_directory);
-  dataset.form = "TFRecord";
-  dataset.file_bytes = Bytes(file->size());
-  RecordSources sources = open_records(file, options);
+void open_records_files(const DatasetOptions& options, const std::vector<std::string>& paths,
+                        Dataset& dataset) {
+  std::vector<RecordFile> files;
+  for (const std::string& path : paths) {
+    files.emplace_back([&options, &dataset, path] {
+      auto file = without_gzip(codec::open_reader(path), options.spill_directory);
+      dataset.file_bytes += Bytes(file->size());
+      return file;
+    });
+  }
+  dataset.form = paths.size() == 1 ? "TFRecord" : std::to_string(paths.size()) + " TFRecord files";
+  if (paths.size() == 1) {
+    const std::string note = note_of_shard(paths.front());
+    if (!note.empty()) dataset.notes.push_back(note);
+  }
+  RecordSources sources = open_records(files, options);
+  take_notes(sources.notes, dataset);
   dataset.features = std::move(sources.features);
   dataset.targets = std::move(sources.labels);
 }
@@ -266,6 +308,10 @@ void open_file(const DatasetOptions& options, Dataset& dataset) {
   dataset.file_bytes = Bytes(file->size());
   if (codec::looks_like_zip(*file)) return open_archive(options, file, dataset);
   if (codec::looks_like_hdf5(*file)) return open_hdf5(options, file, dataset);
+  if (codec::looks_like_tf_record(*file)) {
+    dataset.file_bytes = Bytes();
+    return open_records_files(options, {options.data}, dataset);
+  }
   dataset.form = codec::looks_like_npy(*file) ? "NumPy" : "IDX";
   dataset.features.push_back(open_rows(options.data, options.spill_directory));
 }
@@ -277,26 +323,29 @@ void open_form(const DatasetOptions& options, const Dataset* like, Dataset& data
   if (is_folder(options.data)) {
     std::vector<std::string> chunks = chunks_in(options.data);
     if (!chunks.empty()) return open_chunks(options, std::move(chunks), dataset);
+    const std::vector<std::string> records = record_files_in(options.data);
+    if (!records.empty()) return open_records_files(options, records, dataset);
     return open_image_folder(options, like, dataset);
   }
   if (is_csv(options.data)) return open_table(options, like, dataset);
   if (has_ending(options.data, {".txt"})) return open_text_file(options, like, dataset);
-  if (has_ending(options.data, {".tfrecord", ".tfrecords"})) {
-    return open_records_file(options, dataset);
+  if (has_ending(options.data, {".tfrecord", ".tfrecords"}) || is_shard_name(options.data)) {
+    return open_records_files(options, {options.data}, dataset);
   }
   open_file(options, dataset);
 }
 
 bool is_mask_folder(const std::string& path) { return is_folder(path) && chunks_in(path).empty(); }
 
-std::unique_ptr<RowSource> open_column(const std::string& path,
-                                       const std::string& spill_directory) {
+std::unique_ptr<RowSource> open_column(const std::string& path, const std::string& spill_directory,
+                                       std::vector<std::string>& notes) {
   if (is_folder(path)) {
     std::vector<std::string> paths = chunks_in(path);
     if (paths.empty()) {
       throw Error(ErrorKind::kData, path + ": expected .npy files, received a folder of none.");
     }
-    return join_files(path, std::move(paths), "", spill_directory);
+    return join_files(path, std::make_shared<const std::vector<std::string>>(std::move(paths)), "",
+                      spill_directory);
   }
   if (!is_csv(path)) return open_rows(path, spill_directory);
   DatasetOptions options;
@@ -305,6 +354,7 @@ std::unique_ptr<RowSource> open_column(const std::string& path,
   options.spill_directory = spill_directory;
   const auto file = open_text(path, spill_directory);
   auto schema = std::make_shared<const CsvSchema>(infer_csv(file, options));
+  notes.insert(notes.end(), schema->notes.begin(), schema->notes.end());
   return open_csv(file, std::move(schema), false, options).features;
 }
 

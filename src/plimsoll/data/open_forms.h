@@ -16,7 +16,9 @@ void open_form(const DatasetOptions& options, const Dataset* like, Dataset& data
 bool is_mask_folder(const std::string& path);
 
 // Labels or weights in a file of their own: an array, a folder of chunks, or a table's columns.
-std::unique_ptr<RowSource> open_column(const std::string& path, const std::string& spill_directory);
+// What was found and not asked for is added to `notes`.
+std::unique_ptr<RowSource> open_column(const std::string& path, const std::string& spill_directory,
+                                       std::vector<std::string>& notes);
 
 // Puts windows in the place of the rows of a text, and of any data where options.window is above 0.
 // Targets are the labels, or the data themselves where there are none: one for every row of the

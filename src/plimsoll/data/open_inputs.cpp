@@ -42,6 +42,7 @@ void open_inputs(const DatasetOptions& options, const Dataset* like, Dataset& da
     check_rows_stay(options, port, part);
     dataset.features.push_back(part.features.front());
     dataset.file_bytes += part.file_bytes;
+    dataset.opening_peak = max(dataset.opening_peak, part.opening_peak);
     dataset.sorted_by_class |= part.sorted_by_class;
     if (dataset.form.find(part.form) == std::string::npos) {
       dataset.form += (dataset.form.empty() ? "" : " and ") + part.form;

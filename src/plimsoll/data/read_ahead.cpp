@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <string>
 
+#include "base/accounted.h"
 #include "base/error.h"
 
 namespace plimsoll::data {
@@ -63,7 +64,11 @@ ReadAhead::ReadAhead(const File& file, const Shape& shape)
     : shape_(shape), direct_(file.past_cache()), buffers_(allocate(shape.bytes().size())) {
   requests_.reserve(kMostRequests);
   for (int slot = 0; slot < shape.slots; ++slot) free_.push_back(slot);
-  for (int i = 0; i < kThreads && direct_.is_open(); ++i) threads_.emplace_back([this] { work(); });
+  for (int i = 0; i < kThreads && direct_.is_open(); ++i)
+    threads_.emplace_back([this] {
+      const AccountedScope scope(MemoryPart::kAhead);
+      work();
+    });
 }
 
 ReadAhead::~ReadAhead() {

@@ -8,9 +8,12 @@
 #include "base/error.h"
 #include "base/spill_folder.h"
 #include "base/suggest.h"
+#include "codec/image.h"
 #include "codec/tf_record.h"
 #include "data/array_rows.h"
+#include "data/image_rows.h"
 #include "data/named_arrays.h"
+#include "data/record_images.h"
 
 namespace plimsoll::data {
 namespace {
@@ -18,160 +21,298 @@ namespace {
 using Feature = codec::ExampleFeature;
 using Kind = Feature::Kind;
 
-std::string kind_text(const Feature& feature) {
+// A feature as the first record has it, which all others must have too.
+struct Part {
+  std::string name;
+  Kind kind = Kind::kNone;
+  int64_t elements = 0;  // of a record: numbers, or bytes
+  std::string described;
+};
+
+std::string describe(const Feature& feature) {
   switch (feature.kind) {
     case Kind::kFloats:
-      return std::to_string(feature.floats.size()) + " floats";
+      return std::to_string(feature.count) + " floats";
     case Kind::kIntegers:
-      return std::to_string(feature.integers.size()) + " integers";
+      return std::to_string(feature.count) + " integers";
     case Kind::kBytes:
-      return feature.bytes.size() == 1 ? std::to_string(feature.bytes.front().size()) + " bytes"
-                                       : std::to_string(feature.bytes.size()) + " strings of bytes";
+      return feature.count == 1 ? std::to_string(feature.bytes) + " bytes"
+                                : std::to_string(feature.count) + " strings of bytes";
     case Kind::kNone:
       break;
   }
   return "nothing";
 }
 
-// One feature of all records, as an array in a file.
+Part part_of_record(const Feature& feature) {
+  const bool bytes = feature.kind == Kind::kBytes;
+  const int64_t elements = !bytes ? feature.count : feature.count == 1 ? feature.bytes : 0;
+  return {feature.name, feature.kind, elements, describe(feature)};
+}
+
+DType dtype_of(Kind kind) {
+  return kind == Kind::kFloats     ? DType::kFloat32
+         : kind == Kind::kIntegers ? DType::kInt64
+                                   : DType::kUInt8;
+}
+
+// What becomes of features of all records.
 class Column {
  public:
-  Column(std::string name, const Feature& first, const std::string& folder)
-      : name_(std::move(name)),
-        kind_(first.kind),
-        file_(std::make_shared<File>(File::unlinked(folder))) {
-    place_.format = codec::native_format(kind_ == Kind::kFloats     ? DType::kFloat32
-                                         : kind_ == Kind::kIntegers ? DType::kInt64
-                                                                    : DType::kUInt8);
-    expected_ = kind_text(first);
-    length_ = static_cast<int64_t>(bytes_of(first).size());
-  }
+  virtual ~Column() = default;
+  virtual void add(codec::TfRecordReader& reader, const std::vector<Feature>& record) = 0;
+  virtual std::unique_ptr<RowSource> finish(const std::string& origin) = 0;
+};
 
-  void add(const std::vector<Feature>& record, const std::string& where) {
-    const auto found = std::find_if(record.begin(), record.end(),
-                                    [&](const Feature& feature) { return feature.name == name_; });
-    const std::string received = found == record.end() ? "none" : kind_text(*found);
-    if (received != expected_) {
-      throw Error(ErrorKind::kData, where + ", feature \"" + name_ + "\": expected " + expected_ +
-                                        " as in the first record, received " + received + ".");
+// Features side by side, as an array in a file: numbers of their own kind, or float32 where they
+// are of several.
+class ArrayColumn final : public Column {
+ public:
+  ArrayColumn(std::vector<Part> parts, const std::string& folder)
+      : parts_(std::move(parts)), file_(std::make_shared<File>(File::unlinked(folder))) {
+    stored_ = dtype_of(parts_.front().kind);
+    for (const Part& part : parts_) {
+      if (dtype_of(part.kind) != stored_) stored_ = DType::kFloat32;
+      elements_ += part.elements;
     }
-    const std::span<const std::byte> bytes = bytes_of(*found);
-    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
-    ++rows_;
-    constexpr size_t kWriteBytes = 128 << 10;
-    if (buffer_.size() >= kWriteBytes) flush();
+    buffer_.reserve(kWriteBytes);
   }
 
-  std::unique_ptr<RowSource> finish(const std::string& origin) {
+  void add(codec::TfRecordReader& reader, const std::vector<Feature>& record) override {
+    for (const Part& part : parts_) {
+      const auto found = std::ranges::find(record, part.name, &Feature::name);
+      const std::string received = found == record.end() ? "none" : describe(*found);
+      if (received != part.described) {
+        throw Error(ErrorKind::kData, reader.where() + ", feature \"" + part.name +
+                                          "\": expected " + part.described +
+                                          " as in the first record, received " + received + ".");
+      }
+      const codec::NumberFormat format = codec::native_format(dtype_of(part.kind));
+      reader.read_values(*found, [&](std::span<const std::byte> piece) {
+        const auto count = std::ssize(piece) / format.bytes;
+        const bool same = dtype_of(part.kind) == stored_;
+        const int64_t bytes = same ? std::ssize(piece) : count * element_bytes(stored_).count();
+        if (std::ssize(buffer_) + bytes > kWriteBytes) flush();
+        buffer_.resize(buffer_.size() + static_cast<size_t>(bytes));
+        std::byte* const out = buffer_.data() + buffer_.size() - bytes;
+        if (same) {
+          std::ranges::copy(piece, out);
+        } else {
+          codec::convert_numbers(format, piece.data(), stored_, out, count);
+        }
+      });
+    }
+    ++rows_;
+  }
+
+  std::unique_ptr<RowSource> finish(const std::string& origin) override {
     flush();
-    const int64_t elements = length_ / place_.format.bytes;
-    place_.shape = {rows_};
-    if (elements != 1) place_.shape.push_back(elements);
-    place_.file = std::make_shared<const codec::FileReader>(std::move(file_), 0, written_, origin);
-    return make_array_rows(place_);
+    ArrayPlace place;
+    place.format = codec::native_format(stored_);
+    place.shape = {rows_};
+    if (elements_ != 1) place.shape.push_back(elements_);
+    place.file = std::make_shared<const codec::FileReader>(std::move(file_), 0, written_, origin);
+    return make_array_rows(place);
   }
 
  private:
-  static std::span<const std::byte> bytes_of(const Feature& feature) {
-    if (feature.kind == Kind::kFloats) return std::as_bytes(std::span(feature.floats));
-    if (feature.kind == Kind::kIntegers) return std::as_bytes(std::span(feature.integers));
-    return feature.bytes.size() == 1 ? feature.bytes.front() : std::span<const std::byte>();
-  }
+  static constexpr int64_t kWriteBytes = 512 << 10;  // a piece of bytes as float32, twice
+
   void flush() {
     file_->write_at(written_, buffer_);
-    written_ += static_cast<int64_t>(buffer_.size());
+    written_ += std::ssize(buffer_);
     buffer_.clear();
   }
 
-  std::string name_;
-  Kind kind_;
-  std::string expected_;
-  int64_t length_ = 0;
+  std::vector<Part> parts_;
+  DType stored_ = DType::kFloat32;
+  int64_t elements_ = 0;
   std::shared_ptr<File> file_;
-  ArrayPlace place_;
   int64_t rows_ = 0;
   int64_t written_ = 0;
   std::vector<std::byte> buffer_;
 };
 
-// The feature that the user named, or the first of the usual names; null where there is none.
-const Feature* choose(const std::vector<Feature>& features, const std::string& wanted,
-                      const char* option, std::initializer_list<std::string_view> usual) {
-  std::vector<std::string> names;
-  for (const Feature& feature : features) {
-    if (feature.name == wanted) return &feature;
-    names.push_back(feature.name);
-  }
-  if (!wanted.empty()) {
-    std::string known;
-    for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-    throw Error(ErrorKind::kConfig, std::string(option) + ": expected a feature of the records (" +
-                                        known + "), received \"" + wanted + "\"." +
-                                        did_you_mean(wanted, names));
-  }
-  for (const std::string_view name : usual) {
-    for (const Feature& feature : features) {
-      if (feature.name == name) return &feature;
+// One feature that holds encoded images, decoded to what the model takes.
+class ImageColumn final : public Column {
+ public:
+  ImageColumn(std::string name, const DatasetOptions& options, const std::string& folder)
+      : name_(std::move(name)),
+        options_(options),
+        images_(std::make_shared<RecordImages>(options.data, folder)) {}
+
+  void add(codec::TfRecordReader& reader, const std::vector<Feature>& record) override {
+    const auto found = std::ranges::find(record, name_, &Feature::name);
+    const bool one = found != record.end() && found->kind == Kind::kBytes && found->count == 1;
+    if (!one) {
+      throw Error(ErrorKind::kData, reader.where() + ", feature \"" + name_ +
+                                        "\": expected an image as in the first record, received " +
+                                        (found == record.end() ? "none" : describe(*found)) + ".");
     }
+    images_->add(reader, *found);
   }
-  return nullptr;
+  std::unique_ptr<RowSource> finish(const std::string& origin) override {
+    (void)origin;
+    images_->finish();
+    return decoded_image_rows(images_, options_);
+  }
+
+ private:
+  std::string name_;
+  DatasetOptions options_;
+  std::shared_ptr<RecordImages> images_;
+};
+
+std::string names_of(const std::vector<Feature>& record) {
+  std::vector<std::string> names;
+  for (const Feature& feature : record) names.push_back(feature.name);
+  return list_names(names);
 }
 
-ArrayNames names_in(const std::vector<Feature>& record, const DatasetOptions& options,
-                    const std::string& origin) {
-  const HoldsArray holds = [&](const std::string& name) {
-    return std::ranges::find(record, name, &Feature::name) != record.end();
-  };
-  ArrayNames names = find_named(options, origin, holds);
-  const Feature* x =
-      choose(record, options.columns, "--columns", {"x", "features", "inputs", "image", "data"});
-  const Feature* y = choose(record, options.label_column, "--label-column",
-                            {"y", "label", "labels", "target", "class"});
+const Feature* find(const std::vector<Feature>& record, std::string_view name) {
+  const auto found = std::ranges::find(record, name, &Feature::name);
+  return found == record.end() ? nullptr : &*found;
+}
+
+// The features that an option names: one, or several with commas between them. Throws kConfig.
+std::vector<std::string> named_by(const char* option, const std::string& words,
+                                  const std::vector<Feature>& record) {
+  if (words.empty()) return {};
+  if (find(record, words) != nullptr) return {words};
+  std::vector<std::string> names;
+  for (size_t begin = 0; begin <= words.size();) {
+    const size_t end = std::min(words.find(',', begin), words.size());
+    names.push_back(words.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  for (const std::string& name : names) {
+    if (find(record, name) != nullptr) continue;
+    std::vector<std::string> known;
+    for (const Feature& feature : record) known.push_back(feature.name);
+    throw Error(ErrorKind::kConfig, std::string(option) + ": expected a feature of the records (" +
+                                        names_of(record) + "), received \"" + name + "\"." +
+                                        did_you_mean(name, known));
+  }
+  return names;
+}
+
+std::vector<std::string> first_of(std::initializer_list<std::string_view> usual,
+                                  const std::vector<Feature>& record) {
+  for (const std::string_view name : usual) {
+    if (find(record, name) != nullptr) return {std::string(name)};
+  }
+  return {};
+}
+
+// What the records' features are taken as: the columns of each input and output.
+struct Choice {
+  std::vector<std::vector<std::string>> inputs;
+  std::vector<std::vector<std::string>> outputs;
+};
+
+// All features that are numbers but `label`, by name: records as rows of a table. None where
+// anything else is among them.
+std::vector<std::string> all_numbers(const std::vector<Feature>& record, const std::string& label) {
+  std::vector<std::string> names;
+  for (const Feature& feature : record) {
+    if (feature.name == label) continue;
+    if (feature.kind != Kind::kFloats && feature.kind != Kind::kIntegers) return {};
+    names.push_back(feature.name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Choice choose(const std::vector<Feature>& record, const DatasetOptions& options,
+              const std::string& origin, std::vector<std::string>& notes) {
+  const HoldsArray holds = [&](const std::string& name) { return find(record, name) != nullptr; };
+  const ArrayNames own = find_named(options, origin, holds);
+  Choice choice;
+  for (const std::string& name : own.features) choice.inputs.push_back({name});
+  for (const std::string& name : own.targets) choice.outputs.push_back({name});
+  std::vector<std::string> y = named_by("--label-column", options.label_column, record);
+  if (y.empty() && options.outputs.size() < 2 && choice.outputs.empty()) {
+    y = first_of({"y", "label", "labels", "target", "class", "image/class/label"}, record);
+  }
+  if (!y.empty() && options.outputs.size() < 2) choice.outputs = {y};
   const bool one = options.inputs.size() < 2;
-  if (x != nullptr && one && (names.features.empty() || !options.columns.empty())) {
-    names.features = {x->name};
+  std::vector<std::string> x = named_by("--columns", options.columns, record);
+  if (x.empty() && one && choice.inputs.empty()) {
+    x = first_of({"x", "features", "inputs", "image", "data", "image/encoded"}, record);
+    if (x.empty()) {
+      x = all_numbers(record, y.empty() ? "" : y.front());
+      if (!x.empty()) notes.push_back(origin + ": samples are made of " + list_names(x) + ".");
+    }
   }
-  if (y != nullptr && options.outputs.size() < 2 &&
-      (names.targets.empty() || !options.label_column.empty())) {
-    names.targets = {y->name};
-  }
-  if (has_own_labels(options)) names.targets.clear();
-  if (!names.features.empty()) return names;
-  std::string known;
-  for (const Feature& feature : record) known += (known.empty() ? "" : ", ") + feature.name;
+  if (!x.empty() && one) choice.inputs = {x};
+  if (has_own_labels(options)) choice.outputs.clear();
+  if (!choice.inputs.empty()) return choice;
   throw Error(ErrorKind::kData,
               origin + ": expected " +
                   (one ? "a feature called x" : "a feature" + expected_arrays(options).substr(8)) +
-                  ", received " + (known.empty() ? "none" : known) +
-                  (one ? ". Name one with --columns." : "."));
+                  ", received " + names_of(record) + (one ? ". Name one with --columns." : "."));
+}
+
+using Columns = std::vector<std::unique_ptr<Column>>;
+
+// A feature that holds whole files of images rather than the elements of a sample.
+bool is_image(codec::TfRecordReader& reader, const Feature& feature,
+              const std::vector<int64_t>& sample_shape) {
+  if (feature.kind != Kind::kBytes || feature.count != 1) return false;
+  int64_t elements = 1;
+  for (const int64_t extent : sample_shape) elements *= std::max<int64_t>(extent, 1);
+  return feature.bytes != elements && codec::looks_like_image(*reader.open_string(feature));
+}
+
+std::unique_ptr<Column> column_of(const std::vector<std::string>& names,
+                                  const std::vector<Feature>& record, const std::string& folder) {
+  std::vector<Part> parts;
+  for (const std::string& name : names) parts.push_back(part_of_record(*find(record, name)));
+  return std::make_unique<ArrayColumn>(std::move(parts), folder);
+}
+
+Columns columns_of(const Choice& choice, codec::TfRecordReader& reader,
+                   const std::vector<Feature>& record, const DatasetOptions& options) {
+  const std::string folder = choose_spill_folder(options.spill_directory);
+  Columns columns;
+  for (size_t i = 0; i < choice.inputs.size(); ++i) {
+    const std::vector<std::string>& names = choice.inputs[i];
+    DatasetOptions own = options;
+    if (i < options.inputs.size()) own.sample_shape = options.inputs[i].sample_shape;
+    if (names.size() == 1 && is_image(reader, *find(record, names.front()), own.sample_shape)) {
+      columns.push_back(std::make_unique<ImageColumn>(names.front(), own, folder));
+    } else {
+      columns.push_back(column_of(names, record, folder));
+    }
+  }
+  for (const auto& names : choice.outputs) columns.push_back(column_of(names, record, folder));
+  return columns;
 }
 
 }  // namespace
 
-RecordSources open_records(const std::shared_ptr<const codec::FileReader>& file,
-                           const DatasetOptions& options) {
-  codec::TfRecordReader reader(file);
-  const auto where = [&] { return file->name() + ": record " + std::to_string(reader.index()); };
-  if (!reader.next()) {
-    throw Error(ErrorKind::kData, file->name() + ": expected records, received an empty file.");
-  }
-  std::vector<Feature> record = codec::parse_example(reader.record(), where());
-  const ArrayNames names = names_in(record, options, file->name());
-  const std::string folder = choose_spill_folder(options.spill_directory);
-  std::vector<Column> columns;
-  for (const std::vector<std::string>* group : {&names.features, &names.targets}) {
-    for (const std::string& name : *group) {
-      columns.emplace_back(name, *std::ranges::find(record, name, &Feature::name), folder);
+RecordSources open_records(const std::vector<RecordFile>& files, const DatasetOptions& options) {
+  RecordSources sources;
+  Choice choice;
+  Columns columns;
+  for (const RecordFile& open : files) {
+    codec::TfRecordReader reader(open());
+    while (reader.next()) {
+      const std::vector<Feature> record = reader.features();
+      if (columns.empty()) {
+        choice = choose(record, options, options.data, sources.notes);
+        columns = columns_of(choice, reader, record, options);
+      }
+      for (const auto& column : columns) column->add(reader, record);
     }
   }
-  do {
-    record = codec::parse_example(reader.record(), where());
-    for (Column& column : columns) column.add(record, where());
-  } while (reader.next());
-  RecordSources sources;
+  if (columns.empty()) {
+    throw Error(ErrorKind::kData, options.data + ": expected records, received an empty file.");
+  }
   for (size_t i = 0; i < columns.size(); ++i) {
-    (i < names.features.size() ? sources.features : sources.labels)
-        .push_back(columns[i].finish(file->name()));
+    (i < choice.inputs.size() ? sources.features : sources.labels)
+        .push_back(columns[i]->finish(options.data));
+    columns[i].reset();
   }
   return sources;
 }

@@ -37,6 +37,8 @@ class RowSource {
   }
   // Bytes of buffers that this source holds or will hold while reading.
   virtual Bytes resident_bytes() const = 0;
+  // Of these, tables and dictionaries that are there since it was opened.
+  virtual Bytes opened_bytes() const { return {}; }
 
   // Writes rows [first, first + count) as `dtype`, dense and row-major. Conversions that lose the
   // value (a float that is no integer into an integer) throw kData naming the row. Throws kIo.

@@ -18,12 +18,16 @@ namespace {
 
 constexpr size_t kPieceBytes = 256 << 10;
 constexpr const char* kName = "standard input";
+constexpr size_t kMostArrays = 65'536;
+constexpr int64_t kBytesOfAPlace = 512;  // of an array's reader and shape
 
 std::unique_ptr<RowSource> join(std::vector<ArrayPlace> places) {
   const size_t count = places.size();
   if (count == 1) return make_array_rows(places.front());
-  return join_rows(kName, count,
-                   [places = std::move(places)](size_t i) { return make_array_rows(places[i]); });
+  const auto shared = std::make_shared<const std::vector<ArrayPlace>>(std::move(places));
+  return join_rows(
+      kName, count, [shared](size_t i) { return make_array_rows((*shared)[i]); },
+      Bytes(static_cast<int64_t>(count) * kBytesOfAPlace));
 }
 
 }  // namespace
@@ -55,6 +59,10 @@ StreamSources open_stream(const std::shared_ptr<const codec::FileReader>& file, 
     const std::string name = std::string(kName) + ", array " + std::to_string(places.size() + 1);
     auto rest = std::make_shared<const codec::FileReader>(file->file(), file->offset() + offset,
                                                           file->size() - offset, name);
+    if (places.size() == kMostArrays) {
+      throw Error(ErrorKind::kData, name + ": expected at most " + std::to_string(kMostArrays) +
+                                        " arrays, received more. Write more rows in each.");
+    }
     const codec::NpyHeader header = codec::read_npy_header(*rest);
     if (header.fortran_order && header.shape.size() > 1) {
       throw Error(ErrorKind::kData, name +

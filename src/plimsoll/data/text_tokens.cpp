@@ -1,15 +1,17 @@
 #include "data/text_tokens.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <functional>
-#include <map>
+#include <set>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
 #include "base/spill_folder.h"
 #include "codec/utf8.h"
+#include "data/word_counts.h"
 
 namespace plimsoll::data {
 namespace {
@@ -17,8 +19,7 @@ namespace {
 constexpr size_t kPieceBytes = 64 << 10;
 constexpr size_t kMaxCharacters = 65'536;
 constexpr size_t kMaxWordBytes = 1 << 16;
-constexpr int64_t kMaxCountBytes = 32 << 20;
-constexpr int64_t kNodeBytes = 112;
+constexpr int64_t kMostWords = INT32_MAX;
 constexpr int64_t kUsualWords = 10'000;
 
 bool is_space(char c) {
@@ -29,11 +30,33 @@ bool is_space(char c) {
   throw Error(ErrorKind::kData, file.name() + ": byte " + std::to_string(offset) + ": " + what);
 }
 
+// Behind the byte order mark, where there is one.
+int64_t begin_of_text(const codec::FileReader& file) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  std::array<char, kMark.size()> start{};
+  if (file.size() < std::ssize(kMark)) return 0;
+  file.read_at(0, std::as_writable_bytes(std::span(start)));
+  return std::string_view(start.data(), start.size()) == kMark ? std::ssize(kMark) : 0;
+}
+
+// Zero bytes are those of UTF-16 without a mark, or of no text at all.
+void check_utf8(const codec::FileReader& file, std::string_view text, int64_t offset) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = text[at] == 0 ? 0 : codec::utf8_length(text.substr(at));
+    if (length == 0) {
+      refuse(file, offset + static_cast<int64_t>(at),
+             "expected UTF-8 text, received a byte that is none. Convert the file: iconv -f UTF-16 "
+             "-t UTF-8, or from what it was written in.");
+    }
+    at += length;
+  }
+}
+
 // Hands out every token in order, with the offset of its first byte.
 void for_each_token(const codec::FileReader& file, bool words,
                     const std::function<void(std::string_view token, int64_t offset)>& take) {
   std::string text;
-  int64_t base = 0;  // offset of text's first byte
+  int64_t base = begin_of_text(file);  // offset of text's first byte
   for (bool last = false; !last;) {
     const size_t had = text.size();
     const int64_t left = file.size() - base - static_cast<int64_t>(had);
@@ -56,14 +79,11 @@ void for_each_token(const codec::FileReader& file, bool words,
             static_cast<size_t>(std::find_if(rest.begin(), rest.end(), is_space) - rest.begin());
         if (length == rest.size() && !last) break;
         if (length > kMaxWordBytes) refuse(file, offset, "expected words of at most 64 KiB.");
+        check_utf8(file, rest.substr(0, length), offset);
       } else {
         if (rest.size() < 4 && !last) break;  // it may be cut
-        length = codec::utf8_length(rest);
-        if (length == 0) {
-          refuse(file, offset,
-                 "expected UTF-8 text, received a byte that is none. Convert the "
-                 "file: iconv -t UTF-8.");
-        }
+        length = std::max<size_t>(codec::utf8_length(rest), 1);
+        check_utf8(file, rest.substr(0, length), offset);
       }
       take(rest.substr(0, length), offset);
       at += length;
@@ -76,25 +96,34 @@ void for_each_token(const codec::FileReader& file, bool words,
   }
 }
 
-struct TextHash {
-  using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard's name
-  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-};
-using Numbers = std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>>;
-
-std::vector<std::string> most_frequent(const Numbers& counts, int64_t most) {
-  std::vector<std::pair<int64_t, std::string_view>> ranked;
-  ranked.reserve(counts.size());
-  for (const auto& [word, count] : counts) ranked.emplace_back(-count, word);
-  std::sort(ranked.begin(), ranked.end());  // whatever the order of the table was
-  const int64_t limit = most > 0 ? most : kUsualWords;
-  std::vector<std::string> tokens = {"[UNK]"};
-  for (const auto& [count, word] : ranked) {
-    if (static_cast<int64_t>(tokens.size()) >= limit) break;
-    tokens.emplace_back(word);
+// Numbers of tokens by their text: places in a list of them, found by their hash. Eight to sixteen
+// bytes a token.
+class TokenTable {
+ public:
+  explicit TokenTable(const std::vector<std::string>& tokens) : tokens_(tokens) {
+    slots_.assign(std::bit_ceil(2 * tokens.size() + 1), kFree);
+    for (size_t i = 0; i < tokens.size(); ++i)
+      slots_[slot_of(tokens[i])] = static_cast<uint32_t>(i);
   }
-  return tokens;
-}
+  // -1: none of them.
+  int64_t find(std::string_view token) const {
+    const uint32_t number = slots_[slot_of(token)];
+    return number == kFree ? -1 : static_cast<int64_t>(number);
+  }
+
+ private:
+  static constexpr uint32_t kFree = UINT32_MAX;
+  size_t slot_of(std::string_view token) const {
+    size_t slot = TextHash()(token) & (slots_.size() - 1);
+    while (slots_[slot] != kFree && tokens_[slots_[slot]] != token) {
+      slot = (slot + 1) & (slots_.size() - 1);
+    }
+    return slot;
+  }
+
+  const std::vector<std::string>& tokens_;
+  std::vector<uint32_t> slots_;
+};
 
 codec::NumberFormat token_format(size_t vocabulary) {
   codec::NumberFormat format;
@@ -106,51 +135,49 @@ codec::NumberFormat token_format(size_t vocabulary) {
 }  // namespace
 
 Bytes Vocabulary::resident_bytes() const {
-  int64_t bytes = 0;
+  constexpr size_t kInside = 15;  // bytes of a string that lie in itself
+  auto bytes = static_cast<int64_t>(tokens.capacity() * sizeof(std::string));
   for (const std::string& token : tokens) {
-    bytes += static_cast<int64_t>(sizeof(std::string) + (token.size() > 15 ? token.size() + 1 : 0));
+    if (token.capacity() > kInside) bytes += static_cast<int64_t>(token.capacity() + 32) / 16 * 16;
   }
   return Bytes(bytes);
 }
 
 Vocabulary find_vocabulary(const std::shared_ptr<const codec::FileReader>& file, bool words,
-                           int64_t most) {
-  Numbers counts;
-  int64_t held = 0;
-  for_each_token(*file, words, [&](std::string_view token, int64_t offset) {
-    const auto found = counts.find(token);
-    if (found != counts.end()) {
-      ++found->second;
-      return;
-    }
-    counts.emplace(token, 1);
-    held += kNodeBytes + static_cast<int64_t>(token.size());
-    if (held > kMaxCountBytes || (!words && counts.size() > kMaxCharacters)) {
-      refuse(*file, offset,
-             words ? "expected a text whose different words fit in 32 MiB, received more."
-                   : "expected at most 65536 different characters, received more.");
-    }
-  });
-  if (counts.empty()) {
-    throw Error(ErrorKind::kData, file->name() + ": expected text, received none.");
-  }
+                           int64_t most, const std::string& spill_directory) {
   Vocabulary vocabulary;
   vocabulary.words = words;
   if (words) {
-    vocabulary.tokens = most_frequent(counts, most);
+    WordCounts counts(spill_directory);
+    for_each_token(*file, words, [&](std::string_view token, int64_t) { counts.add(token); });
+    const int64_t limit = std::min(most > 0 ? most : kUsualWords, kMostWords);
+    vocabulary.tokens = most_frequent(counts, limit - 1);
+    vocabulary.opening_peak = Bytes(counts.peak_bytes());
+    if (!vocabulary.tokens.empty()) vocabulary.tokens.insert(vocabulary.tokens.begin(), "[UNK]");
   } else {
-    for (const auto& [token, count] : counts) vocabulary.tokens.push_back(token);
-    std::sort(vocabulary.tokens.begin(), vocabulary.tokens.end());  // UTF-8 sorts as its codes do
+    std::set<std::string, std::less<>> characters;  // UTF-8 sorts as its codes do
+    for_each_token(*file, words, [&](std::string_view token, int64_t offset) {
+      if (characters.find(token) != characters.end()) return;
+      characters.emplace(token);
+      if (characters.size() > kMaxCharacters) {
+        refuse(*file, offset, "expected at most 65536 different characters, received more.");
+      }
+    });
+    vocabulary.tokens.assign(characters.begin(), characters.end());
   }
+  if (vocabulary.tokens.empty()) {
+    throw Error(ErrorKind::kData, file->name() + ": expected text, received none.");
+  }
+  // Ranked words, or the table of numbers, lie beside the list.
+  constexpr int64_t kBesideToken = 48;
+  vocabulary.opening_peak +=
+      vocabulary.resident_bytes() + Bytes(kBesideToken * std::ssize(vocabulary.tokens));
   return vocabulary;
 }
 
 ArrayPlace tokenize(const std::shared_ptr<const codec::FileReader>& file,
                     const Vocabulary& vocabulary, const std::string& spill_directory) {
-  Numbers numbers;
-  for (size_t i = 0; i < vocabulary.tokens.size(); ++i) {
-    numbers.emplace(vocabulary.tokens[i], static_cast<int64_t>(i));
-  }
+  const TokenTable numbers(vocabulary.tokens);
   auto out = std::make_shared<File>(File::unlinked(choose_spill_folder(spill_directory)));
   ArrayPlace place;
   place.format = token_format(vocabulary.tokens.size());
@@ -163,12 +190,12 @@ ArrayPlace tokenize(const std::shared_ptr<const codec::FileReader>& file,
     buffer.clear();
   };
   for_each_token(*file, vocabulary.words, [&](std::string_view token, int64_t offset) {
-    const auto found = numbers.find(token);
-    if (found == numbers.end() && !vocabulary.words) {
+    const int64_t found = numbers.find(token);
+    if (found < 0 && !vocabulary.words) {
       refuse(*file, offset,
              "expected a character of the training text, received \"" + std::string(token) + "\".");
     }
-    const auto number = static_cast<uint64_t>(found == numbers.end() ? 0 : found->second);
+    const auto number = static_cast<uint64_t>(std::max<int64_t>(found, 0));
     for (int i = 0; i < place.format.bytes; ++i) {
       buffer.push_back(static_cast<std::byte>((number >> (8 * i)) & 0xFF));
     }

@@ -9,8 +9,7 @@
 //   words        what stands between white space; number 0 is every word that is not in the
 //                vocabulary, then the most frequent ones (of equal frequency the bytewise smaller)
 //
-// At most 65,536 characters; words are counted exactly within 32 MiB of memory, beyond which a text
-// is refused.
+// At most 65,536 characters; words are counted exactly, however many there are (word_counts.h).
 
 #include <memory>
 #include <string>
@@ -25,14 +24,15 @@ namespace plimsoll::data {
 struct Vocabulary {
   bool words = false;
   std::vector<std::string> tokens;  // by number; words: tokens[0] is "[UNK]"
+  Bytes opening_peak{};             // the most that finding and using it held
   Bytes resident_bytes() const;
   friend bool operator==(const Vocabulary&, const Vocabulary&) = default;
 };
 
 // `most` words at most, the unknown one included (0: 10,000). Throws kData naming the place of a
-// byte that is no UTF-8.
+// byte that is no UTF-8. A byte order mark is skipped.
 Vocabulary find_vocabulary(const std::shared_ptr<const codec::FileReader>& file, bool words,
-                           int64_t most);
+                           int64_t most, const std::string& spill_directory);
 
 // The text as one array of token numbers. A character that is not in the vocabulary is kData.
 ArrayPlace tokenize(const std::shared_ptr<const codec::FileReader>& file,

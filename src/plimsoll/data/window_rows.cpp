@@ -35,6 +35,9 @@ class WindowRows final : public RowSource {
   Bytes resident_bytes() const override {
     return counts_series_ ? series_->resident_bytes() : Bytes(0);
   }
+  Bytes opened_bytes() const override {
+    return counts_series_ ? series_->opened_bytes() : Bytes(0);
+  }
   bool can_read_as(DType dtype) const override { return series_->can_read_as(dtype); }
   void expect_order(bool random) override { series_->expect_order(random); }
   void read(int64_t first, int64_t count, DType dtype, void* destination) override {

@@ -38,6 +38,8 @@ constexpr Bytes kPhasesPerNode = 2_KiB;
 constexpr Bytes kMostForPhases = 28_MiB;
 // Of the data's buffers, what opening them has touched before the engine starts.
 constexpr Bytes kTouchedByOpening = 1_MiB;
+// What the program has touched less of while data are opened than at its start's peak.
+constexpr Bytes kLessWhileOpening = 1_MiB;
 constexpr int64_t kPageTableEntryBytes = 8;
 // Each state variable is loaded and stored a few times.
 constexpr Bytes kTransfersPerState = 2_KiB;
@@ -103,7 +105,7 @@ Bytes search_bytes(const graph::ProgramSet& programs) {
 }  // namespace
 
 ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
-                                 Bytes data) {
+                                 Bytes data, const DataOpening& opening) {
   ProcessOverhead overhead;
   const backend::ResidentBytes resident = backend.resident_bytes(programs);
   overhead.engine = resident.engine;
@@ -114,8 +116,9 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   overhead.data = data;
   overhead.search = structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs) +
                     names * kCopiesInSearch;
-  overhead.start_up =
-      max(resident.start_up, resident.engine + overhead.search) + min(data, kTouchedByOpening);
+  overhead.start_up = max(resident.start_up, resident.engine + overhead.search) +
+                      max(min(data, kTouchedByOpening), opening.held);
+  overhead.start_up = max(overhead.start_up, resident.start_up - kLessWhileOpening + opening.peak);
   return overhead;
 }
 

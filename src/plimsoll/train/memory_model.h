@@ -47,10 +47,16 @@ inline constexpr Bytes kBytesPerClone{8 << 10};
 // What each part of the memory (base/accounted.h) may take, by name: bounds that tests hold
 // allocations against. Files are read before the arena is touched, or in pieces.
 std::vector<report::MemoryPart> accounted_parts(const ProcessOverhead& overhead, Bytes arena);
+// What opening the data sources takes, before the engine starts.
+struct DataOpening {
+  Bytes peak;  // the most that it held, for a while
+  Bytes held;  // tables and dictionaries that stay
+  friend bool operator==(const DataOpening&, const DataOpening&) = default;
+};
 
 // `data` is what the bound data sources hold.
 ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
-                                 Bytes data);
+                                 Bytes data, const DataOpening& opening = {});
 
 // What asking for the block sets before this one leaves in heap and library pages.
 void add_searches_before(int block_set, ProcessOverhead& overhead);

@@ -225,7 +225,8 @@ void ask_spilled(const PlanRequest& request, plan::PlanOptions options, SetAnswe
 }
 
 ProcessOverhead overhead_of(const Lowered& lowered, const PlanRequest& request) {
-  ProcessOverhead overhead = process_overhead(lowered.built.set, *lowered.backend, request.data);
+  ProcessOverhead overhead =
+      process_overhead(lowered.built.set, *lowered.backend, request.data, request.data_opening);
   if (request.times.known) overhead.start_up += held_bytes(*request.times.known);
   return overhead;
 }

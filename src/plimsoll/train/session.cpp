@@ -36,6 +36,7 @@ PlanRequest plan_request(const SessionOptions& options, const DataMemory& data, 
   request.seed = options.seed;
   request.data = data.held + others + (options.profile ? kProfileBytes : Bytes(0));
   request.data_ahead = data.ahead;
+  request.data_opening = data.opening;
   request.plan_steps = options.plan_steps;
   request.extends = options.plan_extends;
   request.max_slowdown = options.max_slowdown;

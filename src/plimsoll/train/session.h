@@ -59,6 +59,7 @@ struct SessionOptions {
 struct DataMemory {
   Bytes held;
   Bytes ahead{};
+  DataOpening opening{};
 };
 
 using Metrics = std::vector<std::pair<std::string, double>>;

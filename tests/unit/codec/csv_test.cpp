@@ -16,7 +16,10 @@ using test::expect_error;
 using Records = std::vector<std::vector<std::string>>;
 
 Records read_csv(const std::string& text, char delimiter = ',') {
-  CsvReader reader(std::make_shared<MemoryReader>(bytes_of(text), "t.csv"), delimiter);
+  auto file = std::make_shared<MemoryReader>(bytes_of(text), "t.csv");
+  CsvDialect dialect = find_dialect(*file);
+  dialect.delimiter = delimiter;
+  CsvReader reader(std::move(file), dialect);
   Records records;
   while (reader.next()) {
     records.emplace_back(reader.fields().begin(), reader.fields().end());
@@ -41,7 +44,8 @@ TEST(Csv, Quotes) {
 }
 
 TEST(Csv, CountsLines) {
-  CsvReader reader(std::make_shared<MemoryReader>(bytes_of("a\n\n\"b\nc\"\ne\n"), "t"), ',');
+  CsvReader reader(std::make_shared<MemoryReader>(bytes_of("a\n\n\"b\nc\"\ne\n"), "t"),
+                   CsvDialect());
   std::vector<int64_t> lines;
   while (reader.next()) lines.push_back(reader.line());
   EXPECT_EQ(lines, (std::vector<int64_t>{1, 3, 5}));
@@ -67,12 +71,39 @@ TEST(Csv, LongRecordsAreRefused) {
 
 TEST(Csv, DelimiterOfTheFirstLine) {
   const auto guess = [](const std::string& text) {
-    return guess_delimiter(MemoryReader(bytes_of(text), "t"));
+    return find_dialect(MemoryReader(bytes_of(text), "t")).delimiter;
   };
   EXPECT_EQ(guess("a,b;c,d\n;;;;;"), ',');
   EXPECT_EQ(guess("a;b;c,d"), ';');
   EXPECT_EQ(guess("a\tb"), '\t');
   EXPECT_EQ(guess(""), ',');
+  EXPECT_EQ(guess("\"1,2,3\";4"), ';');
+}
+
+TEST(Csv, BlanksBetweenNumbers) {
+  const auto guess = [](const std::string& text) {
+    return find_dialect(MemoryReader(bytes_of(text), "t")).delimiter;
+  };
+  EXPECT_EQ(guess(" 0.1  2  3\n"), ' ');
+  EXPECT_EQ(guess("a b c\n1 2 3\n"), ' ');
+  EXPECT_EQ(guess("18.0 8 307.0\t\"chevrolet chevelle\"\n"), ' ');
+  EXPECT_EQ(guess("ID 0.5 0.25 cp\n"), ' ');
+  EXPECT_EQ(guess("1\tJohn Smith\t3\n"), '\t');
+  EXPECT_EQ(guess("some words of text\nand more\n"), ',');
+  EXPECT_EQ(read_csv("  1   2\t\"a b\" \n3 4 c", ' '),
+            (Records{{"1", "2", "a b"}, {"3", "4", "c"}}));
+}
+
+TEST(Csv, WhatStandsAboveTheRecords) {
+  const auto dialect = [](const std::string& text) {
+    return find_dialect(MemoryReader(bytes_of(text), "t"));
+  };
+  EXPECT_EQ(dialect("sep=;\r\na,b;c\n"), (CsvDialect{';', 7, 2, 0, ""}));
+  EXPECT_EQ(dialect("\xEF\xBB\xBFsep=\t\na\n"), (CsvDialect{'\t', 9, 2, 0, ""}));
+  EXPECT_EQ(dialect("# one\n\n#two, 2\na,b\n"), (CsvDialect{',', 15, 4, 2, "two, 2"}));
+  EXPECT_EQ(dialect("a\n# no comment\n"), (CsvDialect{',', 0, 1, 0, ""}));
+  EXPECT_EQ(dialect("#" + std::string(100'000, 'x') + "\na;b\n").start, 100'002);
+  EXPECT_EQ(dialect("#only").comments, 1);
 }
 
 TEST(Csv, Numbers) {

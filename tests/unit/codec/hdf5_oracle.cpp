@@ -187,6 +187,18 @@ std::vector<std::byte> make_sample(const SampleOptions& options) {
   return image_of(file);
 }
 
+std::vector<std::byte> make_one_chunk(int rows) {
+  const Handle file = new_file(Structures::kOldest);
+  const hsize_t chunk[2] = {static_cast<hsize_t>(rows), 700};
+  const Handle list(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "make properties");
+  check(H5Pset_chunk(list, 2, chunk), "set chunks");
+  check(H5Pset_shuffle(list), "set shuffle");
+  check(H5Pset_deflate(list, 6), "set deflate");
+  check(H5Pset_fletcher32(list), "set fletcher32");
+  add_floats(file, "x", H5T_IEEE_F32LE, {chunk[0], 700}, 5, list);
+  return image_of(file);
+}
+
 std::vector<std::byte> make_cycle() {
   const Handle file = new_file(Structures::kOldest);
   add_group(file, "a");

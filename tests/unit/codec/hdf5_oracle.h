@@ -19,6 +19,9 @@ struct SampleOptions {
 
 // A file with groups, attributes of every kind and datasets of many types; see hdf5_oracle.cpp.
 std::vector<std::byte> make_sample(const SampleOptions& options = {});
+// A file with a dataset "x" of rows of 700 float32 (see sample_values, seed 5), all in one chunk
+// that went through shuffle, deflate and fletcher32.
+std::vector<std::byte> make_one_chunk(int rows);
 // A file whose group "a" is a member of itself.
 std::vector<std::byte> make_cycle();
 // A file with a soft link.

@@ -111,6 +111,20 @@ TEST_P(Hdf5ReaderTest, ReadsChunksThroughAllFilters) {
   }
 }
 
+// One below what is decoded in memory, and one that goes through files.
+TEST(Hdf5Reader, ChunksOfAnySize) {
+  for (const int rows : {300, 3000}) {
+    const Hdf5Reader reader = reader_of(oracle::make_one_chunk(rows));
+    const auto data = reader.open("x", "/var/tmp");
+    EXPECT_EQ(data->resident_bytes() > (1 << 20), rows == 300);
+    const auto count = static_cast<size_t>(rows) * 700;
+    EXPECT_EQ(floats_of(reader, "x"), oracle::sample_values(5, count));
+  }
+  std::vector<std::byte> damaged = oracle::make_one_chunk(3000);
+  damaged[damaged.size() / 2] ^= std::byte{1};
+  expect_error(ErrorKind::kModel, "a chunk", [&] { floats_of(reader_of(damaged), "x"); });
+}
+
 TEST(Hdf5Reader, ReadsGroupsOfManyNodes) {
   const Hdf5Reader reader = reader_of(oracle::make_sample({.group_members = 1000}));
   const std::vector<std::string> names = reader.list("many");

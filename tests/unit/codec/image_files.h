@@ -89,4 +89,53 @@ inline std::string png_text(int width, int height, const std::vector<uint8_t>& p
          png_chunk("IEND", "");
 }
 
+inline std::string little_endian(uint32_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
+  return text;
+}
+
+// 24 bits a pixel, from the lowest row up.
+inline std::string bmp_text(int width, int height, const std::vector<uint8_t>& pixels) {
+  std::string rows;
+  for (int y = height; y-- > 0;) {
+    for (int x = 0; x < width; ++x) {
+      for (int c = 2; c >= 0; --c) {
+        rows += static_cast<char>(pixels[static_cast<size_t>(3 * (y * width + x) + c)]);
+      }
+    }
+    while (rows.size() % 4 != 0) rows += '\0';
+  }
+  const auto word = [](size_t value) { return little_endian(static_cast<uint32_t>(value), 4); };
+  return "BM" + word(54 + rows.size()) + word(0) + word(54) + word(40) +
+         word(static_cast<size_t>(width)) + word(static_cast<size_t>(height)) +
+         little_endian(1, 2) + little_endian(24, 2) + std::string(24, '\0') + rows;
+}
+
+// Numbers of a grey palette, every one of them a code of nine bits.
+inline std::string gif_text(int width, int height, const std::vector<uint8_t>& numbers) {
+  const auto word = [](int value) { return little_endian(static_cast<uint32_t>(value), 2); };
+  std::string text = "GIF89a" + word(width) + word(height) + std::string("\xF7\0\0", 3);
+  for (int i = 0; i < 256; ++i) text += std::string(3, static_cast<char>(i));
+  text += "," + word(0) + word(0) + word(width) + word(height) + std::string("\0\x08", 2);
+  std::string codes;
+  uint32_t held = 0;
+  int bits = 0;
+  const auto put = [&](uint32_t code) {
+    held |= code << bits;
+    for (bits += 9; bits >= 8; bits -= 8, held >>= 8) codes += static_cast<char>(held);
+  };
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (i % 200 == 0) put(256);  // before codes grow longer
+    put(numbers[i]);
+  }
+  put(257);
+  codes += static_cast<char>(held);
+  for (size_t at = 0; at < codes.size(); at += 255) {
+    const std::string block = codes.substr(at, 255);
+    text += static_cast<char>(block.size()) + block;
+  }
+  return text + std::string("\0;", 2);
+}
+
 }  // namespace plimsoll::codec

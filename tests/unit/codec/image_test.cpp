@@ -38,6 +38,20 @@ TEST(Image, PngIsExact) {
   EXPECT_EQ(info.height, 7);
 }
 
+TEST(Image, BmpAndGifAreExact) {
+  const std::vector<uint8_t> pixels = ramp(13, 7);
+  EXPECT_EQ(decode(bmp_text(13, 7, pixels), 3), pixels);
+  EXPECT_EQ(decode(bmp_text(13, 7, pixels), 1), decode(png_text(13, 7, pixels), 1));
+  std::vector<uint8_t> numbers;
+  std::vector<uint8_t> grey;
+  for (int i = 0; i < 40 * 30; ++i) {
+    numbers.push_back(static_cast<uint8_t>(i * i));
+    grey.insert(grey.end(), 3, numbers.back());
+  }
+  EXPECT_EQ(decode(gif_text(40, 30, numbers), 3), grey);
+  EXPECT_EQ(decode(gif_text(40, 30, numbers), 1), numbers);
+}
+
 TEST(Image, MasksAreOneNumberAPixel) {
   const auto numbers_of = [](const std::string& text) {
     std::vector<uint8_t> numbers;
@@ -53,6 +67,8 @@ TEST(Image, MasksAreOneNumberAPixel) {
   expect_error(ErrorKind::kData, "received the colour (0, 0, 9) at column 1, row 1", [&] {
     numbers_of(png_text(2, 2, {7, 7, 7, 0, 0, 0, 1, 1, 1, 0, 0, 9}));
   });
+  EXPECT_EQ(numbers_of(gif_text(2, 2, {7, 0, 255, 2})), (std::vector<uint8_t>{7, 0, 255, 2}));
+  EXPECT_EQ(numbers_of(bmp_text(2, 2, grey)), (std::vector<uint8_t>{7, 0, 255, 2}));
   EXPECT_TRUE(is_lossy_image(MemoryReader(bytes_of(jpeg_text(9, 8, ramp(9, 8))), "j")));
   EXPECT_EQ(numbers_of(jpeg_text(9, 8, ramp(9, 8))).size(), 72u);
 }
@@ -91,7 +107,8 @@ TEST(Image, JpegIsClose) {
 TEST(Image, CutFilesAreRefused) {
   const std::vector<uint8_t> pixels = ramp(40, 30);
   for (const std::string& text :
-       {jpeg_text(40, 30, pixels), jpeg_text(40, 30, pixels, true), png_text(40, 30, pixels)}) {
+       {jpeg_text(40, 30, pixels), jpeg_text(40, 30, pixels, true), png_text(40, 30, pixels),
+        bmp_text(40, 30, pixels), gif_text(40, 30, std::vector<uint8_t>(1200, 7))}) {
     for (size_t size = 0; size + 16 < text.size(); size += 7) {
       expect_error(ErrorKind::kData, "i: expected", [&] { decode(text.substr(0, size), 3); });
     }
@@ -104,7 +121,8 @@ TEST(Image, DamagedFilesNeverDoHarm) {
   std::mt19937 random(5);
   int refused = 0;
   for (const std::string& good :
-       {jpeg_text(24, 20, pixels), jpeg_text(24, 20, pixels, true), png_text(24, 20, pixels)}) {
+       {jpeg_text(24, 20, pixels), jpeg_text(24, 20, pixels, true), png_text(24, 20, pixels),
+        bmp_text(24, 20, pixels), gif_text(24, 20, std::vector<uint8_t>(480, 200))}) {
     for (int round = 0; round < 1500; ++round) {
       std::string text = good;
       for (int i = 0; i <= round % 3; ++i) {
@@ -125,9 +143,10 @@ TEST(Image, DamagedFilesNeverDoHarm) {
 }
 
 TEST(Image, AnythingElse) {
-  EXPECT_FALSE(looks_like_image(MemoryReader(bytes_of("GIF89a"), "i")));
+  EXPECT_FALSE(looks_like_image(MemoryReader(bytes_of("GIT89a"), "i")));
   EXPECT_FALSE(looks_like_image(MemoryReader(bytes_of(""), "i")));
-  expect_error(ErrorKind::kData, "i: expected a JPEG or PNG image", [] { decode("hello", 3); });
+  expect_error(ErrorKind::kData, "i: expected a JPEG, PNG, BMP or GIF image",
+               [] { decode("hello", 3); });
 }
 
 }  // namespace

@@ -103,8 +103,14 @@ TEST_F(CsvTest, MissingValues) {
   EXPECT_EQ(features(open(text, options)), (Floats{1, 1, 0, 3, 0, 1, 5, 0, 0}));
   options.fill = "-1";
   EXPECT_EQ(features(open(text, options)), (Floats{1, 1, 0, -1, 0, 1, 5, 0, 0}));
-  expect_error(ErrorKind::kData, "line 3, column \"y\": expected a value",
-               [&] { open("a,y\n1,0\n2,NA\n", options); });
+  const Dataset unlabelled = open("a,y\n1,0\n2,NA\n3,1\n4,\n", options);
+  EXPECT_EQ(features(unlabelled), (Floats{1, 3}));
+  EXPECT_EQ(labels(unlabelled), (Floats{0, 1}));
+  ASSERT_EQ(unlabelled.notes.size(), 1u);
+  EXPECT_NE(unlabelled.notes[0].find("2 rows without a label, the first in line 3"),
+            std::string::npos);
+  expect_error(ErrorKind::kData, "expected labels, received none",
+               [&] { open("a,y\n1,\n2,NA\n", options); });
   options.fill = "median";
   expect_error(ErrorKind::kConfig, "expected mean or a number, received \"median\"",
                [&] { open(text, options); });

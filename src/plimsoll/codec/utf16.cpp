@@ -1,0 +1,79 @@
+#include "codec/utf16.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+namespace plimsoll::codec {
+namespace {
+
+constexpr size_t kPieceBytes = 64 << 10;
+constexpr std::byte kMark[2] = {std::byte{0xFE}, std::byte{0xFF}};
+
+// The first two bytes in the order of a big-endian mark, and whether it is one.
+enum class Order { kNone, kBig, kLittle };
+
+Order order_of(const ByteReader& file) {
+  std::array<std::byte, 2> start;
+  if (file.size() < 2) return Order::kNone;
+  file.read_at(0, start);
+  if (start[0] == kMark[0] && start[1] == kMark[1]) return Order::kBig;
+  return start[0] == kMark[1] && start[1] == kMark[0] ? Order::kLittle : Order::kNone;
+}
+
+bool is_high(uint32_t unit) { return unit >= 0xD800 && unit < 0xDC00; }
+bool is_low(uint32_t unit) { return unit >= 0xDC00 && unit < 0xE000; }
+
+void append_utf8(uint32_t code, std::vector<std::byte>& out) {
+  const auto put = [&](uint32_t byte) { out.push_back(static_cast<std::byte>(byte)); };
+  if (code < 0x80) return put(code);
+  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  static constexpr std::array<uint32_t, 4> kLead = {0, 0xC0, 0xE0, 0xF0};
+  put(kLead[static_cast<size_t>(more)] | (code >> (6 * more)));
+  for (int i = more; i-- > 0;) put(0x80 | ((code >> (6 * i)) & 0x3F));
+}
+
+}  // namespace
+
+bool has_utf16_mark(const ByteReader& file) { return order_of(file) != Order::kNone; }
+
+std::shared_ptr<const FileReader> utf16_to_file(const ByteReader& file, const std::string& folder) {
+  const bool big = order_of(file) == Order::kBig;
+  auto out = std::make_shared<File>(File::unlinked(folder));
+  std::vector<std::byte> piece(kPieceBytes);
+  std::vector<std::byte> text;
+  text.reserve(2 * kPieceBytes);
+  int64_t written = 0;
+  uint32_t high = 0;  // the first half of a character, 0: none
+  const auto refuse = [&](int64_t at) {
+    throw Error(ErrorKind::kData, file.name() + ": byte " + std::to_string(at) +
+                                      ": expected UTF-16 text, as its byte order mark says, "
+                                      "received half of a character. Write the file again as "
+                                      "UTF-8.");
+  };
+  for (int64_t begin = 2; begin < file.size(); begin += std::ssize(piece)) {
+    const auto count =
+        static_cast<size_t>(std::min<int64_t>(std::ssize(piece), file.size() - begin));
+    file.read_at(begin, std::span(piece).first(count));
+    if (count % 2 != 0) refuse(file.size() - 1);
+    for (size_t i = 0; i < count; i += 2) {
+      const auto first = std::to_integer<uint32_t>(piece[big ? i : i + 1]);
+      const uint32_t unit = first << 8 | std::to_integer<uint32_t>(piece[big ? i + 1 : i]);
+      if (is_low(unit) != (high != 0)) refuse(begin + static_cast<int64_t>(i));
+      if (is_high(unit)) {
+        high = unit;
+        continue;
+      }
+      append_utf8(high == 0 ? unit : 0x10000 + ((high - 0xD800) << 10) + (unit - 0xDC00), text);
+      high = 0;
+    }
+    out->write_at(written, text);
+    written += std::ssize(text);
+    text.clear();
+  }
+  if (high != 0) refuse(file.size() - 2);
+  return std::make_shared<const FileReader>(std::move(out), 0, written, file.name());
+}
+
+}  // namespace plimsoll::codec

@@ -1,0 +1,41 @@
+#pragma once
+
+// A data frame that pandas wrote into an HDF5 file, in its fixed format.
+//
+//   df/axis0                  names of all columns, in order
+//   df/block0_items           names of the columns of one type
+//   df/block0_values          (rows, columns of that type)
+//   df/block1_items, …
+//
+// Columns of numbers become numbers of a sample, one each, as those of a table do; columns of
+// objects (texts) are pickled, and not read. The table format keeps names in pickles, and is
+// refused by name. Internal to data.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codec/hdf5_reader.h"
+#include "data/dataset_options.h"
+#include "data/row_source.h"
+
+namespace plimsoll::data {
+
+// The group that is a frame; "" at the root. None where the file holds none. Throws kData where it
+// holds several, or one in the table format.
+std::optional<std::string> find_hdf5_frame(const codec::Hdf5Reader& file);
+
+struct FrameSources {
+  std::unique_ptr<RowSource> features;
+  std::unique_ptr<RowSource> labels;  // null where they lie elsewhere
+  std::vector<std::string> notes;
+};
+
+// The label is options.label_column, else a column called label, target, class or y, else the last
+// one; features are options.columns, else all others. Throws kData, kConfig for a name that is not
+// there.
+FrameSources open_hdf5_frame(const codec::Hdf5Reader& file, const std::string& group,
+                             const DatasetOptions& options);
+
+}  // namespace plimsoll::data
