@@ -47,6 +47,7 @@ inline constexpr Bytes kBytesPerClone{8 << 10};
 // What each part of the memory (base/accounted.h) may take, by name: bounds that tests hold
 // allocations against. Files are read before the arena is touched, or in pieces.
 std::vector<report::MemoryPart> accounted_parts(const ProcessOverhead& overhead, Bytes arena);
+
 // What opening the data sources takes, before the engine starts.
 struct DataOpening {
   Bytes peak;  // the most that it held, for a while

@@ -22,7 +22,7 @@ KernelSetOptions resolved(KernelSetOptions options, const CpuInfo& cpu) {
 // Counts up with every change that gives other bits than before: of our own kernels, of their
 // boxes, of what the vendor's primitives are asked for. Checkpoints and plans of another revision
 // say so.
-constexpr int kRevision = 8;
+constexpr int kRevision = 9;
 
 // All that kernels and boxes depend on beside the options.
 std::string backend_id(const CpuInfo& cpu) {
