@@ -164,6 +164,17 @@ Choice choose(const Document& document, const Facts& facts) {
   return {ending, false, ending->at, refusal.survived ? refusal.main : nullptr, false};
 }
 
+// The traceback that ends closely before the message, else the last one.
+const Traceback* traceback_of(const Context& context, size_t at) {
+  constexpr size_t kReach = 6000;
+  const Traceback* best = nullptr;
+  for (const Traceback& traceback : context.tracebacks) {
+    if (traceback.end <= at && at - traceback.end < kReach) best = &traceback;
+  }
+  if (best == nullptr && !context.tracebacks.empty()) best = &context.tracebacks.back();
+  return best;
+}
+
 bool fits_shape(std::optional<int64_t> shape_bytes, std::optional<int64_t> bytes) {
   if (!shape_bytes || !bytes) return true;
   return *bytes >= *shape_bytes && *bytes - *shape_bytes <= std::max(kMiB, *shape_bytes / 50);
@@ -365,7 +376,7 @@ const Sighting* Case::first(Family family) const {
 std::string Case::code_text() const { return code ? document.quote(code->at) : ""; }
 
 Case build_case(const Document& document, const Facts& facts) {
-  Case found{document, facts, false, false, {}, {}, {}, {}, {}, {}, {}, {}, false, {}};
+  Case found{.document = document, .facts = facts};
   const Choice choice = choose(document, facts);
   const Sighting* main = choice.main;
   if (main == nullptr) return found;
@@ -389,6 +400,7 @@ Case build_case(const Document& document, const Facts& facts) {
     found.main.allocator = found.pool.allocator;
   }
   found.code = code_above(document, found.main.at);
+  found.traceback = traceback_of(facts.context, found.main.at);
   const std::string& known = facts.context.framework;
   found.framework = main->framework.empty() ? known : main->framework;
   if (found.framework == "tensorflow" && known == "jax") found.framework = "jax";

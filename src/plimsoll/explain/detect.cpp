@@ -135,6 +135,7 @@ Facts detect(const Document& document, Counts counts) {
   facts.series = counts.series;
   facts.headway = std::move(counts.headway);
   detect_context(document, facts);
+  detect_counter_evidence(document, facts);
   detect_limits(document, facts);
   detect_tensorflow_files(document, facts);
   detect_tensorflow(document, facts);

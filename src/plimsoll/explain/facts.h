@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "explain/context.h"
 #include "explain/counters.h"
 #include "explain/document.h"
 #include "explain/explanation.h"
@@ -159,36 +160,6 @@ struct TensorList {
   size_t at = 0;
 };
 
-struct Progress {
-  std::optional<int64_t> epoch, epochs, step, steps;
-  int64_t line = 0;
-  bool validation = false;
-};
-
-// Everything around the failure.
-struct Context {
-  std::string framework;
-  std::optional<int64_t> created_mib;  // "Created device (… with N MB memory)"
-  size_t created_at = 0;
-  std::string created_device;
-  std::optional<int64_t> banner_free, banner_total;
-  size_t banner_at = 0;
-  bool nothing_allocated = false;  // "memory allocated: 0"
-  size_t nothing_at = 0;
-  std::optional<int64_t> batch_size;
-  size_t batch_at = 0;
-  std::vector<std::string> functions;  // frames of the last traceback, outermost first
-  size_t shuffle_at = 0, cache_at = 0;
-  bool shuffle_buffer = false, cache_dataset = false;
-  bool growth_on = false, growth_late = false, xla_on = false, separable = false, pruning = false;
-  bool quantization = false, keras_exception = false, retracing = false;
-  bool expandable = false, async_allocator = false, windows_paths = false;
-  size_t growth_late_at = 0, xla_at = 0, separable_at = 0, pruning_at = 0, quantization_at = 0;
-  size_t keras_exception_at = 0, expandable_at = 0, retracing_at = 0, async_at = 0;
-  std::vector<Progress> progress;  // in the order of the log
-  int64_t first_epoch_restarts = 0;
-};
-
 // What was counted while the log streamed by.
 struct Counts {
   ChunkCounts chunks;
@@ -221,6 +192,9 @@ void detect_host(const Document& document, Facts& facts);
 void detect_kernel(const Document& document, Facts& facts);
 void detect_other_frameworks(const Document& document, Facts& facts);
 void detect_context(const Document& document, Facts& facts);
+void detect_frames(const Document& document, Facts& facts);
+void detect_progress(const Document& document, Facts& facts);
+void detect_counter_evidence(const Document& document, Facts& facts);
 // Forms of the tables in forms.h, where no other detector has read the message.
 void detect_forms(const Document& document, Facts& facts);
 // What programs say in general, where no other detector has read the message.

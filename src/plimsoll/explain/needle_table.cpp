@@ -183,6 +183,13 @@ constexpr Needle kNeedles[] = {
     {"device_removed", kDriver},
     {"887a0005", kDriver},
     {"memory access fault", kDriver},
+    {"compiled with: ", kDriver},
+    {"driver version", kDriver},
+    {"version_mismatch", kDriver},
+    {"version mismatch", kDriver},
+    {"system is too old", kDriver},
+    {": block: [", kDriver},
+    {"bytes free, ", kDriver},
 
     // Dumps of the BFC and async allocators
     {"limit:  ", kPool},
@@ -265,6 +272,10 @@ constexpr Needle kNeedles[] = {
     {"import tensorflow", kContext},
     {"import torch", kContext},
     {"import jax", kContext},
+    {"use_backend(", kContext},
+    {"keras_backend", kContext},
+    {"/opt/homebrew/", kContext},
+    {"mib / ", kContext},
     {"tracing tf.function", kContext},
     {"function retracing", kContext},
 
@@ -278,6 +289,13 @@ constexpr Needle kNeedles[] = {
     {"evaluat", kPhase},
     {"saving ", kPhase},
     {"checkpoint", kPhase},
+    {"listening on", kPhase},
+    {"startup complete", kPhase},
+    {"server started", kPhase},
+    {"model loaded", kPhase},
+    {"slots are idle", kPhase},
+    {"ready to accept", kPhase},
+    {"running on http", kPhase},
 
     {"error", kError},
     {"exception", kError},
