@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "explain/exception_line.h"
+#include "explain/framework.h"
 #include "explain/number.h"
 
 namespace plimsoll::explain {
@@ -83,6 +84,20 @@ bool is_kill(const Sighting& sighting) {
   }
 }
 
+// A server that had something refused, tried with less, and takes requests.
+bool serves(const Document& document, const Facts& facts, size_t after) {
+  static constexpr std::string_view kPhrases[] = {
+      "listening on",   "startup complete", "server started", "model loaded",
+      "slots are idle", "ready to accept",  "running on http"};
+  const bool ended = std::any_of(facts.endings.begin(), facts.endings.end(),
+                                 [after](const Sighting& ending) { return ending.at > after; });
+  if (ended) return false;
+  return std::any_of(std::begin(kPhrases), std::end(kPhrases), [&](std::string_view phrase) {
+    const size_t at = document.find(phrase, after);
+    return at != std::string::npos && !document.is_quoted(at);
+  });
+}
+
 struct Choice {
   const Sighting* main = nullptr;
   bool survived = false;
@@ -121,9 +136,10 @@ Choice choose_refusal(const Document& document, const Facts& facts) {
   const Sighting* best = most_telling(fatal);
   const Sighting* first = most_telling(before_handling(document, fatal, best->at));
   if (first != nullptr && first->resource != best->resource) best = first;
-  const bool survived = !only_warnings && std::none_of(fatal.begin(), fatal.end(), [](auto* s) {
-    return is_kill(*s);
-  }) && went_on(facts, last_line, std::numeric_limits<int64_t>::max());
+  const bool killed = std::any_of(fatal.begin(), fatal.end(), [](auto* s) { return is_kill(*s); });
+  const bool survived = !only_warnings && !killed &&
+                        (went_on(facts, last_line, std::numeric_limits<int64_t>::max()) ||
+                         serves(document, facts, last));
   return {best, survived, last, nullptr, false};
 }
 
@@ -401,14 +417,7 @@ Case build_case(const Document& document, const Facts& facts) {
   }
   found.code = code_above(document, found.main.at);
   found.traceback = traceback_of(facts.context, found.main.at);
-  const std::string& known = facts.context.framework;
-  found.framework = main->framework.empty() ? known : main->framework;
-  if (found.framework == "tensorflow" && known == "jax") found.framework = "jax";
-  if (found.framework == "numpy" && !known.empty()) found.framework = known;
-  if (found.framework == "tensorflow" && !facts.program.buffers.empty() &&
-      !contains(document.text(), "tensorflow.python")) {
-    found.framework = "jax";
-  }
+  found.framework = framework_of(document, facts, *main);
   if (found.main.op.empty() && found.code && found.framework != "tensorflow") {
     found.main.op = found.code->op;
   }

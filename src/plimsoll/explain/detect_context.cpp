@@ -19,9 +19,21 @@ struct Mark {
 };
 
 constexpr Mark kFrameworks[] = {
-    {"jaxlib", "jax"},       {"import jax", "jax"},       {"compiler/xla/python", "jax"},
-    {"xla/pjrt", "jax"},     {"import torch", "pytorch"}, {"torch.", "pytorch"},
-    {"pytorch", "pytorch"},  {"paddle", "paddle"},        {"tensorflow", "tensorflow"},
+    {"use_backend(\"jax\")", "jax"},
+    {"keras_backend=jax", "jax"},
+    {"backend/jax/", "jax"},
+    {"keras_backend=torch", "pytorch"},
+    {"backend/torch/", "pytorch"},
+    {"xlaruntimeerror", "jax"},
+    {"jaxlib", "jax"},
+    {"import jax", "jax"},
+    {"compiler/xla/python", "jax"},
+    {"xla/pjrt", "jax"},
+    {"import torch", "pytorch"},
+    {"torch.", "pytorch"},
+    {"pytorch", "pytorch"},
+    {"paddle", "paddle"},
+    {"tensorflow", "tensorflow"},
     {"keras", "tensorflow"},
 };
 
