@@ -338,7 +338,19 @@ void free_exceeds(const Case& found, Explanation& explanation) {
   if (is_torch(found) && explanation.amounts.pool_free) defragment(found, explanation);
 }
 
+void bogus_size(Explanation& explanation) {
+  add_advice(explanation,
+             "Print the shapes that go in where it failed, and mend what is negative or wrong; a "
+             "larger device cannot help.",
+             "", "");
+  add_advice(explanation,
+             "Where no shape is wrong: look for a failure before this one, and run the program "
+             "alone on the device.",
+             "", "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv");
+}
+
 void single_tensor(const Case& found, Explanation& explanation) {
+  if (!found.main.bogus_size.empty()) return bogus_size(explanation);
   add_advice(
       explanation,
       "Look at the shape first: an axis that should not be there (pairs of everything, a wrong "

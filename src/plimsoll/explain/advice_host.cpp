@@ -155,6 +155,13 @@ void leak(Explanation& explanation) {
 }
 
 void single_tensor(const Case& found, Explanation& explanation) {
+  if (!found.main.bogus_size.empty()) {
+    add_advice(explanation,
+               "Print the dimensions that go in: one is negative, or their product does not fit "
+               "into 64 bits. More RAM cannot help.",
+               "", "print(shape, dtype)");
+    return;
+  }
   add_advice(
       explanation,
       "Look at the shape: an axis that should not be there, or a table of pairs, is the usual "

@@ -1,6 +1,7 @@
 // Advice for what is not memory, corrections of wrong advice, and what to collect.
 
 #include "explain/advice_impl.h"
+#include "explain/counter.h"
 #include "explain/number.h"
 
 namespace plimsoll::explain {
@@ -99,6 +100,34 @@ void messages(const Case& found, Explanation& explanation) {
 
 }  // namespace
 
+namespace {
+
+// Where the log rules memory out: what to look at instead.
+bool advise_against_veto(const Case& found, Explanation& explanation) {
+  switch (veto_of(found)) {
+    case Veto::kNone:
+      return false;
+    case Veto::kAssertion:
+      add_advice(explanation,
+                 "Run it once with launches that wait, or on the CPU: the message then names the "
+                 "line. Compare labels and ids with the size of the table that they index.",
+                 "", "CUDA_LAUNCH_BLOCKING=1 python train.py");
+      break;
+    default:
+      add_advice(explanation,
+                 "Compare the versions of driver, CUDA and cuDNN with those that the framework was "
+                 "built for, and bring the older side up.",
+                 "",
+                 "nvidia-smi; pip list | grep -i -E \"nvidia|cuda|cudnn|jax|torch|tensorflow\"");
+      break;
+  }
+  add_not_worth(explanation, "a smaller batch or model, memory settings",
+                "0 B: the log rules a shortage of memory out");
+  return true;
+}
+
+}  // namespace
+
 void advise_limits(const Case& found, Explanation& explanation) {
   switch (explanation.cause_label) {
     case Cause::kFdLimit:
@@ -113,6 +142,7 @@ void advise_limits(const Case& found, Explanation& explanation) {
     case Cause::kProto2Gb:
       return messages(found, explanation);
     case Cause::kNotMemory:
+      if (advise_against_veto(found, explanation)) return;
       if (found.main.family == Family::kDeviceFault) {
         add_advice(explanation,
                    "Run it once with launches that wait, so that the failing call is named.", "",

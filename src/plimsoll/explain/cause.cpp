@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/bytes.h"
+#include "explain/counter.h"
 #include "explain/exception_line.h"
 
 namespace plimsoll::explain {
@@ -250,10 +251,10 @@ std::optional<Diagnosis> plimsoll_limit(const Case& found) {
                  ". It refused before anything was trained; nothing ran out.");
 }
 
-constexpr Rule kStatedRules[] = {no_refusal,    plimsoll_limit, time_limit,   zero_bytes,
-                                 service_quota, other_limits,   message_size, files,
-                                 workspace,     pinned,         library_init, context_creation,
-                                 cufft_padding};
+constexpr Rule kStatedRules[] = {
+    no_refusal, vetoed,        bogus_size,   plimsoll_limit,   time_limit,
+    zero_bytes, service_quota, other_limits, message_size,     files,
+    workspace,  pinned,        library_init, context_creation, cufft_padding};
 
 std::optional<Diagnosis> first_of(std::span<const Rule> rules, const Case& found) {
   for (Rule rule : rules) {

@@ -86,13 +86,13 @@ std::optional<Diagnosis> beyond_device(const Case& found) {
   std::optional<int64_t> room = found.main.amounts.capacity;
   if (found.pool.device_total) room = found.pool.device_total;
   const bool known = room && *found.request > *room;
-  if (!known && *found.request < 200 * kGiB) return std::nullopt;
+  if (!known && (room || *found.request < 200 * kGiB)) return std::nullopt;
   if (found.has(Family::kXlaTpuHbm) || found.has(Family::kXlaRematWarning)) return std::nullopt;
   if (found.facts.program.total) return std::nullopt;
   return reading(found, Cause::kSingleTensorTooLarge, known ? 0.9 : 0.8,
                  "One request of " + size_words(found.request) +
                      (known ? " on a device of " + size_words(room) + "."
-                            : ": more than any single device has."));
+                            : ". The log does not say what the device has; few have as much."));
 }
 
 std::optional<Diagnosis> small_limit(const Case& found) {

@@ -222,7 +222,7 @@ std::optional<Diagnosis> torch_cpu(const Case& found) {
   if (bytes >= 32 * kGiB) {
     return say(found, Cause::kSingleTensorTooLarge, 0.75,
                "One CPU tensor of " + size_words(bytes) +
-                   " was asked for: more than the RAM of most machines, whatever else is loaded.");
+                   " was asked for in one piece; the log does not say how much RAM there is.");
   }
   if (found.main.note == "windows" && bytes < 8 * kGiB) {
     return say(found, Cause::kWindowsPagefile, 0.75,

@@ -158,6 +158,11 @@ Explanation conclude(const Document& document, const Facts& facts, const ModelSh
   explanation.cause_label = diagnosis.cause;
   explanation.cause = diagnosis.sentence;
   explanation.confidence = diagnosis.confidence;
+  const bool device_or_host =
+      found.main.resource == Resource::kGpuMemory || found.main.resource == Resource::kHostMemory;
+  if (diagnosis.cause == Cause::kNotMemory && device_or_host) {
+    explanation.resource = Resource::kOther;
+  }
   if (diagnosis.cause != Cause::kUnknown) {
     explanation.cause_basis = diagnosis.inferred ? "inference" : "log";
   }
@@ -168,6 +173,12 @@ Explanation conclude(const Document& document, const Facts& facts, const ModelSh
   }
   tell_when(found, explanation);
   advise(found, explanation);
+  if (found.main.bogus_bytes) {
+    // Said as it stands; nothing above reckoned with it.
+    explanation.bytes = found.main.bogus_bytes;
+    explanation.bytes_exact = true;
+    explanation.bytes_text.clear();
+  }
   return explanation;
 }
 

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <limits>
 #include <utility>
 
 #include "explain/cursor.h"
@@ -79,6 +81,50 @@ bool same_event(const Sighting& a, const Sighting& b) {
          a.note == b.note && (a.op == b.op || b.op.empty());
 }
 
+// The longest run of digits near `at` that no int64 count of bytes of a real request has.
+std::string long_number_near(const Document& document, size_t at) {
+  constexpr size_t kBefore = 200;
+  constexpr size_t kBehind = 600;
+  constexpr size_t kShortest = 16;
+  const std::string& text = document.text();
+  const size_t end = std::min(text.size(), at + kBehind);
+  std::string best;
+  for (size_t i = at > kBefore ? at - kBefore : 0; i < end;) {
+    std::string digits;
+    for (; i < end && (is_digit(text[i]) || (!digits.empty() && text[i] == kSoftBreak)); ++i) {
+      if (text[i] != kSoftBreak) digits += text[i];
+    }
+    if (digits.size() >= kShortest && digits.size() > best.size()) best = digits;
+    if (digits.empty()) ++i;
+  }
+  return best;
+}
+
+// Nothing is reckoned with such a size, and it is never called exact when it was cut.
+void set_bogus_size(const Document& document, Sighting& sighting) {
+  constexpr int64_t kLargestReal = int64_t{1} << 50;
+  if (!sighting.bytes || *sighting.bytes < kLargestReal) return;
+  const bool was_cut = *sighting.bytes >= kLargestNumber;
+  const std::string digits = long_number_near(document, sighting.at);
+  uint64_t value = 0;
+  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool counted =
+      !digits.empty() && error == std::errc() && value >= static_cast<uint64_t>(kLargestReal);
+  if (counted && value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    sighting.bogus_bytes = static_cast<int64_t>(value);
+  } else if (counted) {
+    sighting.negative_size = std::to_string(static_cast<int64_t>(value));
+  } else if (!was_cut) {
+    sighting.bogus_bytes = sighting.bytes;
+  }
+  sighting.bogus_size = !digits.empty()                ? digits + " bytes"
+                        : !sighting.bytes_text.empty() ? sighting.bytes_text
+                                                       : std::to_string(*sighting.bytes) + " bytes";
+  sighting.bytes_text = sighting.bogus_size;
+  sighting.bytes.reset();
+  sighting.bytes_exact = false;
+}
+
 }  // namespace
 
 std::string_view to_string(Family family) { return kFamilyNames[static_cast<size_t>(family)]; }
@@ -148,6 +194,7 @@ Facts detect(const Document& document, Counts counts) {
   detect_other_frameworks(document, facts);
   detect_forms(document, facts);
   detect_generic(document, facts);
+  for (Sighting& sighting : facts.sightings) set_bogus_size(document, sighting);
   // A message that somebody cites is no refusal of this program.
   for (Sighting& sighting : facts.sightings) {
     const bool memory =

@@ -117,6 +117,10 @@ struct Sighting {
   std::optional<int64_t> line_limit;     // limit of a message size, workspace, …
   std::string note;                      // which form within the family
   std::string victim;                    // killed program
+  // A size beyond all that machines can address, as printed; `bytes` is then empty.
+  std::string bogus_size;
+  std::optional<int64_t> bogus_bytes;  // where it is a count that fits
+  std::string negative_size;           // what it is with a sign, where that is likely
   size_t at = 0;                         // offset in the document
 };
 

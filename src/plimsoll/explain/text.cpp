@@ -113,6 +113,8 @@ void add_amounts(std::string& out, const Explanation& explanation) {
     } else if (is_printed_otherwise(explanation)) {
       line += " (printed as " + explanation.bytes_text + ")";
     }
+  } else if (!explanation.bytes_text.empty()) {
+    line = "asked " + explanation.bytes_text;
   }
   const Amounts& amounts = explanation.amounts;
   add_figure(line, "in use", amounts.in_use);

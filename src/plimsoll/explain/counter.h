@@ -1,0 +1,27 @@
+#pragma once
+
+// What speaks against the cause that a message has as a rule. A cause that the log itself rules out
+// is not claimed, however usual it is.
+
+#include <optional>
+#include <string>
+
+#include "explain/cause.h"
+
+namespace plimsoll::explain {
+
+enum class Veto {
+  kNone,
+  kVersions,   // libraries or driver do not match
+  kAssertion,  // a kernel on the device failed a check before
+  kFree,       // most of the device was free
+};
+
+// Against a shortage of memory behind a library's handle that could not be made.
+Veto veto_of(const Case& found);
+std::optional<Diagnosis> vetoed(const Case& found);
+
+// A request that no machine can have meant: a size that overflowed or was never set.
+std::optional<Diagnosis> bogus_size(const Case& found);
+
+}  // namespace plimsoll::explain
