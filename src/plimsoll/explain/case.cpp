@@ -1,6 +1,7 @@
 #include "explain/case.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -98,6 +99,46 @@ bool serves(const Document& document, const Facts& facts, size_t after) {
   });
 }
 
+// "Done. wrote 400 blocks": a last word. "saved", "completed" and the like are said of many things.
+bool says_done(std::string_view line) {
+  for (std::string_view word : {"done", "finished"}) {
+    const bool begins = equals_ignoring_case(line.substr(0, word.size()), word);
+    if (begins && (line.size() == word.size() || !is_word(line[word.size()]))) return true;
+  }
+  return false;
+}
+
+// Words of a run that came to its end behind a refusal. A traceback that ends in the refusal was
+// most likely the end itself, so that only what says that the training is over counts then.
+bool finishes(const Document& document, const Facts& facts, size_t after) {
+  static constexpr std::string_view kSurely[] = {
+      "training complete",   "finished training", "training finished", "study finished",
+      "finished with value", "'train_runtime'",   "\" 200 ok",         "status: succeeded"};
+  const bool ended = std::any_of(facts.endings.begin(), facts.endings.end(),
+                                 [after](const Sighting& ending) { return ending.at > after; });
+  if (ended) return false;
+  if (std::any_of(std::begin(kSurely), std::end(kSurely), [&](std::string_view phrase) {
+        return document.find(phrase, after) != std::string::npos;
+      })) {
+    return true;
+  }
+  constexpr size_t kReach = 600;
+  const bool raised =
+      std::any_of(facts.context.tracebacks.begin(), facts.context.tracebacks.end(),
+                  [after](const Traceback& traceback) {
+                    return traceback.end <= after + kReach && traceback.end + kReach >= after;
+                  });
+  if (raised) return false;
+  constexpr size_t kLastLines = 8;
+  const size_t refused = document.line_index(after);
+  const size_t count = document.line_count();
+  for (size_t i = std::max(refused + 1, count > kLastLines ? count - kLastLines : 0); i < count;
+       ++i) {
+    if (says_done(document.line(i))) return true;
+  }
+  return false;
+}
+
 struct Choice {
   const Sighting* main = nullptr;
   bool survived = false;
@@ -137,9 +178,12 @@ Choice choose_refusal(const Document& document, const Facts& facts) {
   const Sighting* first = most_telling(before_handling(document, fatal, best->at));
   if (first != nullptr && first->resource != best->resource) best = first;
   const bool killed = std::any_of(fatal.begin(), fatal.end(), [](auto* s) { return is_kill(*s); });
-  const bool survived = !only_warnings && !killed &&
-                        (went_on(facts, last_line, std::numeric_limits<int64_t>::max()) ||
-                         serves(document, facts, last));
+  // Behind a kill only the end of the run shows that it was another process that was killed.
+  const bool survived =
+      !only_warnings &&
+      (finishes(document, facts, last) ||
+       (!killed && (went_on(facts, last_line, std::numeric_limits<int64_t>::max()) ||
+                    serves(document, facts, last))));
   return {best, survived, last, nullptr, false};
 }
 
@@ -257,6 +301,11 @@ void complete_from_twins(Case& found) {
   Sighting& main = found.main;
   for (const Sighting& other : found.facts.sightings) {
     if (other.family != main.family || other.resource != main.resource) continue;
+    // "204800.00 MiB" of one writer and "214748364800" of the other.
+    if (other.bytes && main.bytes && other.bytes_exact && !main.bytes_exact &&
+        std::llabs(*other.bytes - *main.bytes) <= *main.bytes / 200) {
+      take_size(main, other);
+    }
     if (other.bytes && main.bytes && other.bytes != main.bytes) continue;
     if (other.shape && main.shape && other.shape != main.shape) continue;
     if (main.op.empty()) {

@@ -31,16 +31,16 @@ struct Frame {
 };
 
 struct Traceback {
-  size_t at = 0;   // of its head
-  size_t end = 0;  // of its last frame's line
+  size_t at = 0;              // of its head
+  size_t end = 0;             // of its last frame's line
   std::vector<Frame> frames;  // outermost first
 };
 
 // What the log says against a cause that its message would have.
 struct CounterEvidence {
-  std::optional<size_t> versions_at;     // libraries or a driver that do not match
-  std::optional<size_t> assertion_at;    // of a kernel on the device
-  std::optional<size_t> free_at;         // how much of the device was free
+  std::optional<size_t> versions_at;   // libraries or a driver that do not match
+  std::optional<size_t> assertion_at;  // of a kernel on the device
+  std::optional<size_t> free_at;       // how much of the device was free
   std::optional<int64_t> device_free, device_total;
   std::optional<size_t> unsupported_at;  // growing segments, on this platform
 };
@@ -53,6 +53,8 @@ struct Context {
   std::string created_device;
   std::optional<int64_t> banner_free, banner_total;
   size_t banner_at = 0;
+  std::optional<int64_t> device_used, device_size;  // of nvidia-smi's table, before the failure
+  size_t device_at = 0;
   bool nothing_allocated = false;  // "memory allocated: 0"
   size_t nothing_at = 0;
   std::optional<int64_t> batch_size;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "explain/cursor.h"
 #include "explain/number.h"
 
 namespace plimsoll::explain {
@@ -75,9 +76,70 @@ std::optional<Diagnosis> vetoed(const Case& found) {
   return result;
 }
 
+std::optional<Sender> sender_of_kill(const Case& found) {
+  if (found.main.family != Family::kKilled) return std::nullopt;
+  struct Phrase {
+    std::string_view text;
+    std::string_view name;
+  };
+  static constexpr Phrase kPhrases[] = {
+      {"worker timeout", "a server's time limit for its workers"},
+      {"hard time limit", "a queue's time limit"},
+      {"timelimitexceeded", "a queue's time limit"},
+      {"execution took longer than", "the job's time limit"},
+      {"exceeded the maximum execution time", "the job's time limit"},
+      {"failed liveness probe", "a liveness probe that failed"},
+      {"liveness probe failed", "a liveness probe that failed"},
+      {"docker stop", "docker stop, whose grace period was over"},
+      {"docker kill", "docker kill"},
+      {"sending signal kill", "the timeout command"},
+      {"os.kill(", "the program itself"},
+      {"kill -9 ", "a kill -9 by hand"},
+      {"kill -kill ", "a kill by hand"},
+      {"pkill -9", "a pkill by hand"},
+      {"due to preemption", "the scheduler, for a job of higher rank"},
+  };
+  constexpr size_t kReach = 1500;
+  const size_t from = found.main.at > kReach ? found.main.at - kReach : 0;
+  for (const Phrase& phrase : kPhrases) {
+    const size_t at = found.document.find(phrase.text, from, found.main.at + kReach);
+    if (at != std::string::npos) return Sender{at, phrase.name};
+  }
+  return std::nullopt;
+}
+
+std::optional<Diagnosis> killed_by_somebody(const Case& found) {
+  const std::optional<Sender> sender = sender_of_kill(found);
+  if (!sender) return std::nullopt;
+  return Diagnosis{Cause::kNotMemory,
+                   0.85,
+                   "The process got SIGKILL, and the log names the sender: " +
+                       std::string(sender->name) + ". Nothing in it speaks of memory.",
+                   {sender->at, found.main.at},
+                   false};
+}
+
+ThreadCounts thread_counts(const Case& found) {
+  const Document& document = found.document;
+  ThreadCounts counts;
+  constexpr std::string_view kFailed = "failed for thread ";
+  if (const size_t at = document.find(kFailed); at != std::string::npos) {
+    Cursor cursor(document, document.match(kFailed, at));
+    cursor.integer();
+    if (cursor.literal(" of ")) counts.threads = cursor.integer();
+  }
+  constexpr std::string_view kLimit = "rlimit_nproc ";
+  if (const size_t at = document.find(kLimit); at != std::string::npos) {
+    Cursor cursor(document, document.match(kLimit, at));
+    counts.limit = cursor.integer();
+    if (cursor.literal(" current, ")) counts.hard_limit = cursor.integer();
+  }
+  return counts;
+}
+
 std::optional<Diagnosis> bogus_size(const Case& found) {
   if (found.main.bogus_size.empty()) return std::nullopt;
-  std::string sentence = "The size is no real one: " + found.main.bogus_size + " bytes";
+  std::string sentence = "The size is no real one: " + found.main.bogus_size;
   if (!found.main.negative_size.empty()) {
     sentence += ", which is " + found.main.negative_size +
                 " read without its sign. A product of dimensions overflowed, or a dimension is "

@@ -21,6 +21,21 @@ enum class Veto {
 Veto veto_of(const Case& found);
 std::optional<Diagnosis> vetoed(const Case& found);
 
+// Who sent SIGKILL, where lines beside it name somebody who has nothing to do with memory: a time
+// limit, a probe, a person. Its offset and a name; nothing where the log does not say.
+struct Sender {
+  size_t at = 0;
+  std::string_view name;
+};
+std::optional<Sender> sender_of_kill(const Case& found);
+std::optional<Diagnosis> killed_by_somebody(const Case& found);
+
+// "pthread_create failed for thread 30 of 56", "RLIMIT_NPROC 128 current, 128 max".
+struct ThreadCounts {
+  std::optional<int64_t> threads, limit, hard_limit;
+};
+ThreadCounts thread_counts(const Case& found);
+
 // A request that no machine can have meant: a size that overflowed or was never set.
 std::optional<Diagnosis> bogus_size(const Case& found);
 

@@ -100,6 +100,16 @@ std::string long_number_near(const Document& document, size_t at) {
   return best;
 }
 
+// "limit 9007199254740988kB" is how a kernel says that there is none.
+void drop_unlimited(Amounts& amounts) {
+  for (std::optional<int64_t> Amounts::*field :
+       {&Amounts::in_use, &Amounts::held, &Amounts::free, &Amounts::limit, &Amounts::capacity,
+        &Amounts::others, &Amounts::pool_free, &Amounts::largest_free, &Amounts::program}) {
+    constexpr int64_t kNoLimit = int64_t{1} << 53;
+    if (amounts.*field && *(amounts.*field) >= kNoLimit) (amounts.*field).reset();
+  }
+}
+
 // Nothing is reckoned with such a size, and it is never called exact when it was cut.
 void set_bogus_size(const Document& document, Sighting& sighting) {
   constexpr int64_t kLargestReal = int64_t{1} << 50;
@@ -180,6 +190,7 @@ Facts detect(const Document& document, Counts counts) {
   facts.chunks = counts.chunks;
   facts.series = counts.series;
   facts.headway = std::move(counts.headway);
+  facts.kernel_tasks = std::move(counts.kernel_tasks);
   detect_context(document, facts);
   detect_counter_evidence(document, facts);
   detect_limits(document, facts);
@@ -192,9 +203,16 @@ Facts detect(const Document& document, Counts counts) {
   detect_host(document, facts);
   detect_kernel(document, facts);
   detect_other_frameworks(document, facts);
+  detect_servers(document, facts);
+  detect_quotas(document, facts);
   detect_forms(document, facts);
+  complete_forms(document, facts);
+  detect_jobs(document, facts);
   detect_generic(document, facts);
-  for (Sighting& sighting : facts.sightings) set_bogus_size(document, sighting);
+  for (Sighting& sighting : facts.sightings) {
+    set_bogus_size(document, sighting);
+    drop_unlimited(sighting.amounts);
+  }
   // A message that somebody cites is no refusal of this program.
   for (Sighting& sighting : facts.sightings) {
     const bool memory =
@@ -203,8 +221,14 @@ Facts detect(const Document& document, Counts counts) {
     const size_t warning = document.find_back("warning: failed to ", sighting.at + 1, 200);
     const bool warned =
         warning != std::string::npos && warning >= document.record_start(sighting.at);
+    const size_t soft = document.find_back("warning: ", sighting.at + 1, 60);
+    const size_t record_end = document.record_end(sighting.at);
+    const bool replaced =
+        soft != std::string::npos && soft >= document.record_start(sighting.at) &&
+        (document.find(" instead", sighting.at, record_end) != std::string::npos ||
+         document.find("falling back", sighting.at, record_end) != std::string::npos);
     const bool advised = document.find_back("if you see ", sighting.at, 60) != std::string::npos;
-    if (memory && (warned || advised || document.is_quoted(sighting.at)))
+    if (memory && (warned || replaced || advised || document.is_quoted(sighting.at)))
       sighting.survivable = true;
   }
   if (facts.series.grows) {

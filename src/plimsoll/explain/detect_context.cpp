@@ -128,6 +128,21 @@ void detect_banners(const Document& document, Context& context) {
       if (const std::optional<Size> size = value.size()) context.banner_total = size->bytes;
     }
   }
+  // "613MiB / 12282MiB"
+  constexpr std::string_view kOf = "mib / ";
+  if (const size_t of = document.find(kOf); of != npos) {
+    size_t begin = of;
+    while (begin > 0 && is_digit(document.text()[begin - 1])) --begin;
+    Cursor used(document, begin);
+    Cursor size(document, document.match(kOf, of));
+    const std::optional<Size> in_use = used.size();
+    const std::optional<Size> whole = size.size();
+    if (in_use && whole && in_use->bytes <= whole->bytes) {
+      context.device_used = in_use->bytes;
+      context.device_size = whole->bytes;
+      context.device_at = of;
+    }
+  }
   constexpr std::string_view kNothing = "memory allocated: 0";
   if (const size_t at = document.find(kNothing); at != npos) {
     const size_t end = document.match(kNothing, at);

@@ -17,6 +17,7 @@
 #include "explain/document.h"
 #include "explain/explanation.h"
 #include "explain/headway.h"
+#include "explain/task_table.h"
 
 namespace plimsoll::explain {
 
@@ -121,7 +122,10 @@ struct Sighting {
   std::string bogus_size;
   std::optional<int64_t> bogus_bytes;  // where it is a count that fits
   std::string negative_size;           // what it is with a sign, where that is likely
-  size_t at = 0;                         // offset in the document
+  // Of a server of language models: tokens of one sequence that were asked for and that would fit,
+  // and layers that were put on the device.
+  std::optional<int64_t> tokens_wanted, tokens_fit, layers;
+  size_t at = 0;  // offset in the document
 };
 
 // An allocator's dump and its five to eight figures.
@@ -151,6 +155,7 @@ struct ProgramBuffer {
 // XLA's account of a compiled program.
 struct Program {
   std::optional<int64_t> parameters, outputs, temporaries, total, fragmentation, padding;
+  std::string expansion;               // by padding, as printed: "64.0x expansion"
   std::vector<ProgramBuffer> buffers;  // largest first, as printed
   size_t at = 0;
 };
@@ -169,6 +174,7 @@ struct Counts {
   ChunkCounts chunks;
   SeriesTrend series;
   std::vector<Headway> headway;
+  TaskTable kernel_tasks;
   int64_t lines = 0;  // of the whole log
 };
 
@@ -182,6 +188,7 @@ struct Facts {
   SeriesTrend series;
   ChunkCounts chunks;
   std::vector<Headway> headway;
+  TaskTable kernel_tasks;
 };
 
 // One function per family of messages; each appends what it finds. Sightings are capped in number.
@@ -195,6 +202,11 @@ void detect_xla(const Document& document, Facts& facts);
 void detect_host(const Document& document, Facts& facts);
 void detect_kernel(const Document& document, Facts& facts);
 void detect_other_frameworks(const Document& document, Facts& facts);
+void detect_servers(const Document& document, Facts& facts);
+void detect_quotas(const Document& document, Facts& facts);
+void detect_jobs(const Document& document, Facts& facts);
+// Figures beside the messages that the tables found.
+void complete_forms(const Document& document, Facts& facts);
 void detect_context(const Document& document, Facts& facts);
 void detect_frames(const Document& document, Facts& facts);
 void detect_progress(const Document& document, Facts& facts);

@@ -66,6 +66,8 @@ std::string framework_of(const Document& document, const Facts& facts, const Sig
     const std::string_view raised = by_exception(document, main.at);
     if (!raised.empty()) return std::string(raised);
   }
+  // CUDA's plain words in the log of a server of ggml's.
+  if (main.family == Family::kTorchPlain && document.find("ggml") != npos) return "";
   if (own == "numpy" && !known.empty()) return known;
   if (own == "tensorflow" && known == "jax") return "jax";
   const auto has = [&](std::string_view words) { return document.find(words) != npos; };

@@ -77,6 +77,23 @@ bool any_own_frame(const Case& found, Says says) {
 
 bool validates(const Case& found) { return any_own_frame(found, names_validation); }
 
+bool infers(const Case& found) {
+  if (found.facts.context.tracebacks.empty() || found.traceback == nullptr) {
+    return found.framework == "vllm";
+  }
+  static constexpr std::array<std::string_view, 6> kInference = {
+      "predict", "generate", "inference", "infer", "predict_step", "profile_run"};
+  static constexpr std::array<std::string_view, 5> kTraining = {"fit", "train", "backward",
+                                                                "training_step", "train_step"};
+  const auto has = [&](std::span<const std::string_view> names) {
+    return std::any_of(found.traceback->frames.begin(), found.traceback->frames.end(),
+                       [names](const Frame& frame) { return holds(names, frame.name); });
+  };
+  const std::string code = found.code_text();
+  const bool called = has(kInference) || find_ignoring_case(code, ".predict(") != npos;
+  return (called || found.framework == "vllm") && !has(kTraining);
+}
+
 bool saves(const Case& found) { return any_own_frame(found, names_saving); }
 
 bool loads(const Case& found) {

@@ -9,6 +9,8 @@
 namespace plimsoll::explain {
 
 bool validates(const Case& found);
+// Prediction or generation, with no sign of training around it.
+bool infers(const Case& found);
 bool saves(const Case& found);
 bool loads(const Case& found);
 
