@@ -65,7 +65,7 @@ void smaller_batch(const Case& found, Explanation& explanation) {
                    size_words(explanation.tensor_bytes_from_shape) + ")",
                "");
     return;
-  } else if (explanation.amounts.in_use) {
+  } else if (explanation.amounts.in_use && !infers(found)) {
     arithmetic = "at most half of the " + size_words(explanation.amounts.in_use) +
                  " in use goes, less what weights and optimizer take";
     if (const auto missing = shortage(explanation); missing && *missing > 0) {

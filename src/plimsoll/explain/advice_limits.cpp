@@ -366,8 +366,9 @@ void ask_for_more(const Case& found, Explanation& explanation) {
   }
   if (unknown && device) {
     collect.push_back(
-        "Who was on the device before the start (nvidia-smi on the host, not inside a "
-        "container, and not after the process has ended).");
+        std::string("Who was on the device before the start (") +
+        (vendor_of(found) == Vendor::kNvidia ? "nvidia-smi on the host" : "from the host") +
+        ", not inside a container, and not after the process has ended).");
   }
   if (unknown && explanation.resource == Resource::kHostMemory && explanation.family != "killed") {
     collect.push_back(

@@ -78,20 +78,26 @@ bool any_own_frame(const Case& found, Says says) {
 bool validates(const Case& found) { return any_own_frame(found, names_validation); }
 
 bool infers(const Case& found) {
-  if (found.facts.context.tracebacks.empty() || found.traceback == nullptr) {
-    return found.framework == "vllm";
-  }
+  if (found.framework == "vllm") return true;
   static constexpr std::array<std::string_view, 6> kInference = {
       "predict", "generate", "inference", "infer", "predict_step", "profile_run"};
   static constexpr std::array<std::string_view, 5> kTraining = {"fit", "train", "backward",
                                                                 "training_step", "train_step"};
   const auto has = [&](std::span<const std::string_view> names) {
-    return std::any_of(found.traceback->frames.begin(), found.traceback->frames.end(),
+    return found.traceback != nullptr &&
+           std::any_of(found.traceback->frames.begin(), found.traceback->frames.end(),
                        [names](const Frame& frame) { return holds(names, frame.name); });
   };
-  const std::string code = found.code_text();
-  const bool called = has(kInference) || find_ignoring_case(code, ".predict(") != npos;
-  return (called || found.framework == "vllm") && !has(kTraining);
+  if (has(kTraining)) return false;
+  // The call stands in the line below its frame; TensorFlow names the function that it made of it.
+  constexpr size_t kBefore = 4000;
+  constexpr size_t kBehind = 1500;
+  const Document& document = found.document;
+  const size_t at = found.main.at;
+  return has(kInference) || document.find_back(".predict(", at, kBefore) != npos ||
+         document.find_back(".generate(", at, kBefore) != npos ||
+         document.find("__inference_one_step_on_data", at, at + kBehind) != npos ||
+         document.find("__inference_predict_function", at, at + kBehind) != npos;
 }
 
 bool saves(const Case& found) { return any_own_frame(found, names_saving); }

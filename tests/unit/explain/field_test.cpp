@@ -62,7 +62,7 @@ void expect_words(const Json& log, const std::string& words) {
 
 TEST(FieldLogs, AreUnderstood) {
   const std::vector<Json> logs = read_field();
-  ASSERT_GE(logs.size(), 55u);
+  ASSERT_GE(logs.size(), 75u);
   for (const Json& log : logs) {
     SCOPED_TRACE(log["name"].get<std::string>());
     const Explanation explanation = explain_text(log["log"].get<std::string>() + "\n");
