@@ -464,9 +464,15 @@ void advise_by_cause(const Case& found, Explanation& explanation);
 }  // namespace
 
 Vendor vendor_of(const Case& found) {
+  // At the beginning of a word: "output" names no TPU.
+  const std::string& text = found.document.text();
   const auto says = [&](std::initializer_list<std::string_view> words) {
     return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
-      return found.document.find(word) != std::string::npos;
+      for (size_t at = found.document.find(word); at != std::string::npos;
+           at = found.document.find(word, at + 1)) {
+        if (at == 0 || !is_alpha(text[at - 1])) return true;
+      }
+      return false;
     });
   };
   if (says({"hip out of memory", "rocm", "hip error", "hsa_status", "rocdevice", "hip_error",

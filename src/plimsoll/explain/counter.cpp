@@ -103,7 +103,10 @@ std::optional<Sender> sender_of_kill(const Case& found) {
   const size_t from = found.main.at > kReach ? found.main.at - kReach : 0;
   for (const Phrase& phrase : kPhrases) {
     const size_t at = found.document.find(phrase.text, from, found.main.at + kReach);
-    if (at != std::string::npos) return Sender{at, phrase.name};
+    // A frame of a traceback only shows a launcher that cleans up.
+    const bool is_frame = at != std::string::npos &&
+                          found.document.find_back("file \"", at, 200) != std::string::npos;
+    if (at != std::string::npos && !is_frame) return Sender{at, phrase.name};
   }
   return std::nullopt;
 }
