@@ -90,6 +90,13 @@ std::string shortage_words(const Explanation& explanation) {
     return refused ? ": a tensor of " + size_words(explanation.tensor_bytes_from_shape) : "";
   }
   const std::string asked = size_words(explanation.bytes);
+  if (explanation.cause_label == Cause::kFragmentation && amounts.pool_free) {
+    return ": " + asked + " asked for, " + size_words(amounts.pool_free) + " free in pieces";
+  }
+  const std::optional<int64_t> whole = amounts.limit ? amounts.limit : amounts.capacity;
+  if (whole && *explanation.bytes > *whole) {
+    return ": " + asked + " asked for where there are " + size_words(whole) + " in all";
+  }
   const std::optional<int64_t> room = amounts.free;
   if (room && *room < *explanation.bytes) {
     return ": " + size_words(*explanation.bytes - *room) + " short (" + asked + " asked for, " +
