@@ -282,6 +282,64 @@ def test_the_page_has_the_figures_of_the_record(watch, tmp_path):
     assert not re.search(r"https?:|src=|href=|url\(", text)
 
 
+def is_gone(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return True
+    return state in "ZX"
+
+
+# Prints its own number, those of a child and of a child's orphan, and stays.
+FAMILY = """
+import os, subprocess, sys, time
+child = subprocess.Popen(["sleep", "300"])
+orphan = int(subprocess.check_output(["sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!"]))
+print(os.getpid(), child.pid, orphan, flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.mark.parametrize("guard", ["auto", "sampling"])
+def test_killed_itself_it_leaves_neither_processes_nor_group(plimsoll, guard):
+    options = [] if guard == "auto" else ["--guard", guard]
+    watcher = subprocess.Popen(
+        [plimsoll, "watch", "--memory", "256MiB", *options, "--", sys.executable, "-c", FAMILY],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    pids = [int(word) for word in watcher.stdout.readline().split()]
+    assert len(pids) == 3
+    time.sleep(1.5)  # until it has seen them all
+    group = [Path(word) for word in watcher.stderr.readline().split() if word.startswith("/sys/")]
+    watcher.kill()
+    # Nothing that stays behind holds its streams.
+    watcher.communicate(timeout=30)
+    for _ in range(100):
+        if all(is_gone(pid) for pid in pids) and not any(folder.exists() for folder in group):
+            break
+        time.sleep(0.1)
+    left = [pid for pid in pids if not is_gone(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left == []
+    assert not any(folder.exists() for folder in group)
+
+
+def test_a_leak_of_a_run_that_ended_well_is_advised_on(watch):
+    done = watch(sys.executable, "-c", GROW, "320", "0.1")
+    assert done.kind == "done"
+    assert any("every step keeps" in advice for advice in done.record["verdict"]["advice"])
+
+
+def test_a_refusal_under_a_limit_of_address_space_tells_what_was_held(watch):
+    code = "kept = []\nwhile True: kept.append(bytearray(b'x' * (8 << 20)))"
+    limited = ("sh", "-c", 'ulimit -v 600000; exec "$@"', "sh")
+    done = watch(sys.executable, "-c", code, before=limited)
+    assert done.kind == "out_of_memory"
+    assert "ulimit -v" in done.record["verdict"]["sentence"]
+    assert "held" in done.record["verdict"]["sentence"]
+
+
 def test_the_record_can_go_to_standard_output(plimsoll):
     done = subprocess.run(
         [plimsoll, "watch", "--quiet", "--json", "--", "true"], capture_output=True, text=True

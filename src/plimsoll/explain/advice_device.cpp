@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <initializer_list>
 
 #include "explain/advice_impl.h"
 #include "explain/number.h"
+#include "explain/phase.h"
 
 namespace plimsoll::explain {
 namespace {
@@ -33,6 +35,10 @@ void smaller_batch(const Case& found, Explanation& explanation) {
     return;
   }
   const bool known_shape = explanation.tensor_shape && !explanation.tensor_shape->empty();
+  if (found.facts.context.batch_size == 1 && !explanation.batch) {
+    add_not_worth(explanation, "fewer samples per step", "the log says that it is one already");
+    return;
+  }
   if (known_shape && !explanation.batch && explanation.tensor_shape->front() != 1) {
     add_not_worth(explanation, "fewer samples per step",
                   "no axis of the refused tensor is a plausible number of samples");
@@ -59,7 +65,7 @@ void smaller_batch(const Case& found, Explanation& explanation) {
                    size_words(explanation.tensor_bytes_from_shape) + ")",
                "");
     return;
-  } else if (explanation.amounts.in_use) {
+  } else if (explanation.amounts.in_use && !infers(found)) {
     arithmetic = "at most half of the " + size_words(explanation.amounts.in_use) +
                  " in use goes, less what weights and optimizer take";
     if (const auto missing = shortage(explanation); missing && *missing > 0) {
@@ -71,6 +77,11 @@ void smaller_batch(const Case& found, Explanation& explanation) {
   if (is_tensorflow(found)) code = "model.fit(x, y, batch_size=" + size + ")";
   if (is_jax(found))
     code = "grads over slices: jax.lax.map(grad_of_slice, batch.reshape(2, -1, ...))";
+  if (infers(found)) {
+    add_advice(explanation, "Half as many samples, or shorter ones, in one call.", arithmetic,
+               is_tensorflow(found) ? "model.predict(x, batch_size=" + size + ")" : "", saves);
+    return;
+  }
   add_advice(
       explanation,
       "If the step works on more than one sample: half as many, with gradients added over two "
@@ -79,6 +90,7 @@ void smaller_batch(const Case& found, Explanation& explanation) {
 }
 
 void recompute(const Case& found, Explanation& explanation) {
+  if (infers(found)) return;  // nothing is kept for a backward pass
   std::string code;
   if (is_torch(found)) code = "torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)";
   if (is_tensorflow(found)) code = "block = tf.recompute_grad(block)";
@@ -109,19 +121,14 @@ void lower_precision(const Case& found, Explanation& explanation) {
   add_advice(explanation, "Keep activations in 16 bits.", arithmetic, code);
 }
 
-void look_at_users(Explanation& explanation) {
-  add_advice(explanation,
-             "Before the next start, look who is on the device, from the host rather than from "
-             "inside a container, and end what is left over (old notebook kernels first).",
-             explanation.amounts.others
-                 ? size_words(explanation.amounts.others) + " are neither free nor this process's"
-                 : "",
-             "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv");
-}
-
 void other_users(const Case& found, Explanation& explanation) {
-  look_at_users(explanation);
-  add_advice(explanation, "Or take another device.", "", "CUDA_VISIBLE_DEVICES=1 python ...");
+  look_at_users(found, explanation);
+  const Vendor vendor = vendor_of(found);
+  if (vendor == Vendor::kNvidia) {
+    add_advice(explanation, "Or take another device.", "", "CUDA_VISIBLE_DEVICES=1 python ...");
+  } else if (vendor == Vendor::kAmd) {
+    add_advice(explanation, "Or take another device.", "", "HIP_VISIBLE_DEVICES=1 python ...");
+  }
   if (is_tensorflow(found)) {
     add_advice(explanation, "Let TensorFlow take only what it needs, set before anything runs.", "",
                "tf.config.experimental.set_memory_growth(gpu, True)");
@@ -137,9 +144,23 @@ void defragment(const Case& found, Explanation& explanation) {
   const std::string figures = size_words(amounts.pool_free) + " are free in pieces, " +
                               size_words(explanation.bytes) + " were asked for";
   if (is_torch(found)) {
-    const std::string name = found.main.family == Family::kTorchHip ? "PYTORCH_HIP_ALLOC_CONF"
-                                                                    : "PYTORCH_CUDA_ALLOC_CONF";
-    if (found.facts.context.expandable) {
+    const Context& context = found.facts.context;
+    const std::string name = !context.allocator_variable.empty()      ? context.allocator_variable
+                             : found.main.family == Family::kTorchHip ? "PYTORCH_HIP_ALLOC_CONF"
+                                                                      : "PYTORCH_CUDA_ALLOC_CONF";
+    if (context.counter.unsupported_at) {
+      add_not_worth(explanation, "expandable_segments",
+                    "not supported on this platform, as line " +
+                        std::to_string(found.document.number_at(*context.counter.unsupported_at)) +
+                        " says");
+      add_advice(explanation,
+                 "Give idle blocks back just before the large request, so that it can have one "
+                 "piece.",
+                 figures, "torch.cuda.empty_cache()", amounts.pool_free);
+      add_advice(explanation,
+                 "Make that request smaller: tiles or slices of the input, one after another.", "",
+                 "");
+    } else if (found.facts.context.expandable) {
       add_not_worth(explanation, "expandable_segments", "it is on already, and it failed with it");
     } else {
       add_advice(explanation, "Let PyTorch's segments grow instead of taking new ones.", figures,
@@ -233,7 +254,46 @@ void vocabulary(const Case& found, Explanation& explanation) {
   settings_not_worth(found, explanation);
 }
 
+// The scratch of a search lies outside of what the pool has filled.
+void autotuning(const Case& found, Explanation& explanation) {
+  const std::string arithmetic =
+      explanation.bytes ? size_words(explanation.bytes) + " of scratch were refused" : "";
+  add_advice(explanation, "Leave memory outside of JAX's pool, or let the pool grow with need.",
+             arithmetic, "XLA_PYTHON_CLIENT_PREALLOCATE=false");
+  add_advice(explanation, "Or search less: no candidates, no scratch.", "",
+             "XLA_FLAGS=--xla_gpu_autotune_level=0");
+  if (found.facts.context.batch_size == 1) {
+    add_not_worth(explanation, "fewer samples per step", "the log says that it is one already");
+  } else {
+    add_advice(explanation, "Or a smaller step, so that scratch memory is left beside it.", "", "");
+  }
+}
+
+void preallocation(const Case& found, Explanation& explanation) {
+  add_advice(explanation, "Nothing has to be done if the program goes on: it got a smaller piece.",
+             "", "");
+  std::string code = "tf.config.experimental.set_memory_growth(gpu, True)";
+  if (is_jax(found)) code = "XLA_PYTHON_CLIENT_MEM_FRACTION=.75   (the default)";
+  add_advice(explanation, "To be rid of the message: let it take less at its start.",
+             size_words(explanation.bytes) + " was more than was free", code);
+}
+
+void tpu_padding(const Case& found, Explanation& explanation) {
+  const std::optional<int64_t> padding = found.facts.program.padding;
+  add_advice(explanation,
+             "Give the large value another shape: a last axis that is a multiple of 128, the one "
+             "before a multiple of 8.",
+             size_words(padding) + " of padding go", "x = x.reshape(-1, 128)");
+  add_advice(
+      explanation,
+      "Where it is made at the start (random weights): make it on the host and hand it over.", "",
+      "with jax.default_device(jax.devices(\"cpu\")[0]): params = init(key)");
+  add_not_worth(explanation, "fewer samples per step, a smaller model",
+                "only what is not padding gets smaller with them");
+}
+
 void workspace(const Case& found, Explanation& explanation) {
+  if (found.main.note == "autotune") return autotuning(found, explanation);
   if (explanation.verdict == Verdict::kWarning) {
     add_advice(explanation,
                "Nothing needs to be done for correctness: a slower algorithm was used.", "", "");
@@ -265,13 +325,6 @@ void dataset_copied(const Case& found, Explanation& explanation) {
 }
 
 void more_limit(const Case& found, Explanation& explanation) {
-  if (found.main.note == "kv_cache") {
-    add_advice(explanation, "Shorter sequences, or a larger part of the device for the server.",
-               explanation.bytes ? "one sequence needs " + size_words(explanation.bytes) : "",
-               "--max-model-len 8192 --gpu-memory-utilization 0.95");
-    add_advice(explanation, "Or a cache and weights of fewer bits.", "", "--kv-cache-dtype fp8");
-    return;
-  }
   const std::optional<int64_t> need =
       explanation.bytes ? explanation.bytes : explanation.tensor_bytes_from_shape;
   add_advice(
@@ -310,16 +363,21 @@ void library_init(const Case& found, Explanation& explanation) {
   if (is_tensorflow(found)) {
     add_advice(explanation, "Leave memory outside of the pool for the libraries.", "",
                "tf.config.experimental.set_memory_growth(gpu, True)");
+  } else if (is_jax(found)) {
+    add_advice(explanation, "Leave memory outside of the pool for the libraries.", "",
+               "XLA_PYTHON_CLIENT_PREALLOCATE=false");
   } else {
     add_advice(explanation, "Leave memory outside of the pool for the libraries.", "",
                "torch.cuda.set_per_process_memory_fraction(0.9)");
   }
-  look_at_users(explanation);
-  add_advice(
-      explanation,
-      "If memory is there: compare library versions with those the framework was "
-      "built for.",
-      "", is_torch(found) ? "python -m torch.utils.collect_env" : "tf.sysconfig.get_build_info()");
+  look_at_users(found, explanation);
+  add_advice(explanation,
+             "If memory is there: compare library versions with those the framework was "
+             "built for.",
+             "",
+             is_torch(found)        ? "python -m torch.utils.collect_env"
+             : is_tensorflow(found) ? "tf.sysconfig.get_build_info()"
+                                    : "pip list | grep -i -E \"nvidia|cuda|cudnn|jax\"");
 }
 
 void free_exceeds(const Case& found, Explanation& explanation) {
@@ -338,7 +396,19 @@ void free_exceeds(const Case& found, Explanation& explanation) {
   if (is_torch(found) && explanation.amounts.pool_free) defragment(found, explanation);
 }
 
+void bogus_size(Explanation& explanation) {
+  add_advice(explanation,
+             "Print the shapes that go in where it failed, and mend what is negative or wrong; a "
+             "larger device cannot help.",
+             "", "");
+  add_advice(explanation,
+             "Where no shape is wrong: look for a failure before this one, and run the program "
+             "alone on the device.",
+             "", "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv");
+}
+
 void single_tensor(const Case& found, Explanation& explanation) {
+  if (!found.main.bogus_size.empty()) return bogus_size(explanation);
   add_advice(
       explanation,
       "Look at the shape first: an axis that should not be there (pairs of everything, a wrong "
@@ -352,8 +422,24 @@ void single_tensor(const Case& found, Explanation& explanation) {
   settings_not_worth(found, explanation);
 }
 
+// Apple's: nobody else holds what the limit counts, and lifting it can take the machine down.
+void below_watermark(const Case& found, Explanation& explanation) {
+  add_advice(explanation, "Give cached blocks back between steps, and look what remains.",
+             size_words(explanation.amounts.others) + " are held outside of the tensors",
+             "torch.mps.empty_cache(); torch.mps.driver_allocated_memory()");
+  smaller_batch(found, explanation);
+}
+
+void no_watermark(Explanation& explanation) {
+  add_not_worth(explanation, "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0",
+                "lifts the limit that keeps the machine usable, and frees nothing; the message "
+                "itself says that it may cause system failure");
+}
+
 void unknown(const Case& found, Explanation& explanation) {
-  if (advise_program(found, explanation)) return look_at_users(explanation);
+  if (found.main.family == Family::kTorchMps) return below_watermark(found, explanation);
+  if (found.main.note == "no_result") return autotuning(found, explanation);
+  if (advise_program(found, explanation)) return look_at_users(found, explanation);
   const bool tiny =
       explanation.bytes.value_or(explanation.tensor_bytes_from_shape.value_or(kMiB)) < kMiB;
   if (tiny || found.weights) {
@@ -371,12 +457,89 @@ void unknown(const Case& found, Explanation& explanation) {
 
 }  // namespace
 
+namespace {
+
+void advise_by_cause(const Case& found, Explanation& explanation);
+
+}  // namespace
+
+Vendor vendor_of(const Case& found) {
+  // At the beginning of a word: "output" names no TPU.
+  const std::string& text = found.document.text();
+  const auto says = [&](std::initializer_list<std::string_view> words) {
+    return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+      for (size_t at = found.document.find(word); at != std::string::npos;
+           at = found.document.find(word, at + 1)) {
+        if (at == 0 || !is_alpha(text[at - 1])) return true;
+      }
+      return false;
+    });
+  };
+  if (says({"hip out of memory", "rocm", "hip error", "hsa_status", "rocdevice", "hip_error",
+            "rocblas", "miopen", "memory access fault by gpu", "hiperror"})) {
+    return Vendor::kAmd;
+  }
+  if (says({"xpu", "level_zero", "oneapi", "ur_result", "sycl", "pi_error", "itex"})) {
+    return Vendor::kIntel;
+  }
+  if (found.main.family == Family::kTorchMps || found.framework == "mlx" ||
+      says({"[metal", "metal buffer", "mtlbuffer", "ggml_metal", "iogpu", "iogpucommandbuffer"})) {
+    return Vendor::kApple;
+  }
+  if (says({"vulkan", "hbm", "tpu", "npu out of memory", "dml", "opencl"})) return Vendor::kOther;
+  return Vendor::kNvidia;
+}
+
+void look_at_users(const Case& found, Explanation& explanation) {
+  const std::string others = explanation.amounts.others ? size_words(explanation.amounts.others) +
+                                                              " are neither free nor this process's"
+                                                        : "";
+  std::string code;
+  switch (vendor_of(found)) {
+    case Vendor::kNvidia:
+      code = "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv";
+      break;
+    case Vendor::kAmd:
+      code = "rocm-smi --showpids --showmeminfo vram";
+      break;
+    case Vendor::kIntel:
+      code = "xpu-smi ps";
+      break;
+    case Vendor::kApple:
+    case Vendor::kOther:
+      break;
+  }
+  add_advice(explanation,
+             "Before the next start, look who is on the device, from the host rather than from "
+             "inside a container, and end what is left over (old notebook kernels first).",
+             others, code);
+}
+
 void advise_device(const Case& found, Explanation& explanation) {
+  if (found.survived) {
+    add_advice(explanation,
+               "Nothing has to be done: the program went on. Act only if it is slower for it.", "",
+               "");
+    explanation.usual_reasons.clear();
+    return;
+  }
+  if (advise_server(found, explanation)) return;
+  advise_by_cause(found, explanation);
+  if (found.main.family == Family::kTorchMps && found.main.amounts.limit) no_watermark(explanation);
+}
+
+namespace {
+
+void advise_by_cause(const Case& found, Explanation& explanation) {
   switch (explanation.cause_label) {
     case Cause::kTruePeak:
     case Cause::kGpuTooSmall:
+      if (advise_program(found, explanation)) return;
       return true_peak(found, explanation);
+    case Cause::kPreallocationRefused:
+      return preallocation(found, explanation);
     case Cause::kPaddingOrDtypeBlowup:
+      if (found.main.family == Family::kXlaTpuHbm) return tpu_padding(found, explanation);
       add_advice(explanation,
                  "Pad to the next size with small prime factors (2, 3, 5, 7) instead of the next "
                  "power of two, or work on smaller pieces.",
@@ -394,9 +557,16 @@ void advise_device(const Case& found, Explanation& explanation) {
     case Cause::kSingleTensorTooLarge:
       return single_tensor(found, explanation);
     case Cause::kSingleAllocationLimit:
-      add_advice(explanation, "Split the tensor into parts below the driver's limit.",
-                 size_words(explanation.bytes) + " asked for in one piece",
-                 "parts = x.split(n); y = torch.cat([f(p) for p in parts])");
+      add_advice(
+          explanation, "Split the tensor into parts below the driver's limit.",
+          size_words(explanation.bytes) + " asked for in one piece" +
+              (explanation.amounts.limit ? ", " + size_words(explanation.amounts.limit) + " allowed"
+                                         : ""),
+          is_torch(found) ? "parts = x.split(n); y = torch.cat([f(p) for p in parts])" : "");
+      if (found.framework == "mlx") {
+        add_advice(explanation, "In a server: a shorter prompt, a smaller image or prefill step.",
+                   "", "");
+      }
       return;
     case Cause::kWeightsOrOptimizer:
       return weights(found, explanation);
@@ -425,5 +595,7 @@ void advise_device(const Case& found, Explanation& explanation) {
       return unknown(found, explanation);
   }
 }
+
+}  // namespace
 
 }  // namespace plimsoll::explain

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "explain/advice_impl.h"
 #include "explain/number.h"
 
@@ -11,7 +13,15 @@ void smaller_data(const Case& found, Explanation& explanation) {
   std::string arithmetic;
   const std::optional<int64_t> bytes =
       explanation.bytes ? explanation.bytes : explanation.tensor_bytes_from_shape;
-  if (bytes && explanation.family != "ray_oom") arithmetic = size_words(bytes) + " in one piece";
+  // A small one only came last, when what was held before had filled the memory.
+  constexpr int64_t kLarge = int64_t{256} << 20;
+  const bool last_straw = bytes && *bytes < kLarge;
+  if (bytes && !last_straw) arithmetic = size_words(bytes) + " in one piece";
+  if (last_straw && explanation.family == "numpy_memoryerror") {
+    add_advice(explanation,
+               "Write each result out when it is made instead of collecting all of them in a list.",
+               "", "");
+  }
   std::string code = "x = np.load(\"x.npy\", mmap_mode=\"r\")";
   if (is_tensorflow(found)) {
     code = "ds = tf.data.Dataset.from_generator(read_samples, ...).batch(32).prefetch(1)";
@@ -94,25 +104,92 @@ void executor(Explanation& explanation) {
              "--conf spark.sql.shuffle.partitions=800 --conf spark.executor.cores=2");
 }
 
+// "64GiB", "12800MiB": whole, for an option.
+std::string short_size(int64_t bytes) {
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  if (bytes % kGiB == 0) return std::to_string(bytes / kGiB) + "GiB";
+  return std::to_string((bytes + kMiB - 1) / kMiB) + "MiB";
+}
+
+// In the units of the place where the limit is set.
+std::string limit_in(int64_t bytes, std::string_view gib, std::string_view mib) {
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  if (bytes % kGiB == 0) return std::to_string(bytes / kGiB) + std::string(gib);
+  return std::to_string((bytes + kMiB - 1) / kMiB) + std::string(mib);
+}
+
+// A first try where the log names the limit that was too small, bounded by what is there.
+std::optional<int64_t> larger_limit(const Explanation& explanation) {
+  const Amounts& amounts = explanation.amounts;
+  if (!amounts.limit || *amounts.limit <= 0) return std::nullopt;
+  int64_t twice = *amounts.limit * 2;
+  if (amounts.capacity && *amounts.capacity > *amounts.limit) {
+    twice = std::min(twice, *amounts.capacity);
+  }
+  return twice;
+}
+
+// The number behind "StepId=", "JOB " or in the first column of the accounting.
+std::string job_number(const Case& found) {
+  constexpr int64_t kSmallest = 100;  // "job 3" counts something else
+  for (std::string_view label : {"stepid=", "jobid=", "step ", "job "}) {
+    const size_t at = found.document.find(label);
+    if (at == std::string::npos) continue;
+    size_t number = found.document.match(label, at);
+    const std::optional<int64_t> value = read_integer(found.document.text(), number);
+    if (value && *value >= kSmallest) return std::to_string(*value);
+  }
+  return "JOB";
+}
+
+// Where such a limit is set, with the figure to begin with, or the way to one.
+std::string limit_code(const Case& found, const Explanation& explanation) {
+  const std::optional<int64_t> larger = larger_limit(explanation);
+  const auto in = [&](std::string_view gib, std::string_view mib) {
+    return larger ? limit_in(*larger, gib, mib) : std::string("PEAK");
+  };
+  const auto says = [&](std::string_view words) {
+    return found.document.find(words) != std::string::npos;
+  };
+  switch (found.main.family) {
+    case Family::kSlurmOom:
+      return larger ? "#SBATCH --mem=" + in("G", "M")
+                    : "sacct -j " + job_number(found) + " -o JobID,State,ReqMem,MaxRSS";
+    case Family::kSchedulerLimit:
+      return found.main.note == "service"
+                 ? "aws lambda update-function-configuration --memory-size ... | gcloud run "
+                   "services update NAME --memory ..."
+                 : "#PBS -l mem=" + in("gb", "mb") + " | #BSUB -M " + in("GB", "MB") +
+                       " | request_memory = " + in("GB", "MB");
+    case Family::kK8s:
+      return "resources: {limits: {memory: " + in("Gi", "Mi") + "}}";
+    default:
+      break;
+  }
+  if (found.main.note == "unit") return "systemctl edit UNIT: [Service] MemoryMax=" + in("G", "M");
+  if (says("kubepods")) return "resources: {limits: {memory: " + in("Gi", "Mi") + "}}";
+  if (says("/slurm/") || says("slurmstepd")) return "#SBATCH --mem=" + in("G", "M");
+  return "docker run --memory=" + in("g", "m") + " ...";
+}
+
 void container(const Case& found, Explanation& explanation) {
   if (found.main.note == "yarn") return executor(explanation);
-  std::string code = "docker run --memory=16g ...";
-  if (found.main.family == Family::kSlurmOom) code = "#SBATCH --mem=32G";
-  if (found.main.family == Family::kSchedulerLimit) {
-    code =
-        found.main.note == "service"
-            ? "aws lambda update-function-configuration --memory-size 4096 | gcloud run services "
-              "update NAME --memory 4Gi"
-            : "#PBS -l mem=32gb | #BSUB -M 32GB | request_memory = 32GB";
+  const std::optional<int64_t> limit = explanation.amounts.limit;
+  const bool evicted = found.main.note == "evicted";
+  if (limit && !evicted) {
+    add_advice(explanation, "Ask for more than " + size_words(limit) + ".",
+               "that was the limit and was reached; twice as much is a first try, the measured "
+               "peak decides",
+               limit_code(found, explanation));
   }
-  if (found.main.note == "unit") code = "systemctl edit UNIT: [Service] MemoryMax=16G";
-  if (found.main.family == Family::kK8s) code = "resources: {limits: {memory: 16Gi}}";
-  add_advice(
-      explanation,
-      "Ask for as much as the program needs; measure that first, with its worker processes.",
-      explanation.amounts.limit ? "the limit was " + size_words(explanation.amounts.limit) : "",
-      "plimsoll watch -- python train.py");
-  add_advice(explanation, "Then set the limit to the measured peak and some.", "", code);
+  add_advice(explanation, "Measure what the program needs, with its worker processes.", "",
+             "plimsoll watch -- python train.py");
+  if (!limit || evicted) {
+    add_advice(explanation, "Then set the limit to the measured peak and some.", "",
+               limit_code(found, explanation));
+  }
   smaller_data(found, explanation);
   fewer_workers(found, explanation);
 }
@@ -155,6 +232,13 @@ void leak(Explanation& explanation) {
 }
 
 void single_tensor(const Case& found, Explanation& explanation) {
+  if (!found.main.bogus_size.empty()) {
+    add_advice(explanation,
+               "Print the dimensions that go in: one is negative, or their product does not fit "
+               "into 64 bits. No amount of memory helps.",
+               "", "print(shape, dtype)");
+    return;
+  }
   add_advice(
       explanation,
       "Look at the shape: an axis that should not be there, or a table of pairs, is the usual "
@@ -175,6 +259,39 @@ void pagefile(Explanation& explanation) {
              "DataLoader(dataset, num_workers=0)");
 }
 
+// The sum stays when half as many workers have twice as much each.
+void dask_worker(Explanation& explanation) {
+  const std::optional<int64_t> limit = explanation.amounts.limit;
+  add_advice(explanation, "Fewer workers with more memory each: the sum stays.",
+             limit ? size_words(limit) + " -> " + size_words(*limit * 2) + " with half the workers"
+                   : "half as many workers have twice as much each",
+             limit ? "Client(n_workers=N // 2, memory_limit=\"" + short_size(*limit * 2) + "\")"
+                   : "Client(n_workers=N // 2, memory_limit=...)");
+  add_advice(explanation, "Or smaller partitions, so that a task needs less.", "",
+             "df.repartition(partition_size=...)");
+}
+
+// Twice what was reached, as the option of the runtime that says so.
+void raise_runtime_limit(const Case& found, Explanation& explanation) {
+  const std::optional<int64_t> limit = explanation.amounts.limit;
+  const std::string arithmetic =
+      limit ? size_words(limit) + " was the limit; twice as much is a first try" : "";
+  std::string code;
+  if (found.document.match("javascript heap", found.main.at) != std::string::npos) {
+    constexpr int64_t kStep = int64_t{1} << 30;
+    const int64_t twice = limit ? std::max<int64_t>(1, (*limit * 2) / kStep) * 1024 : 0;
+    code = "NODE_OPTIONS=--max-old-space-size=" + (limit ? std::to_string(twice) : "MIB");
+  } else if (found.document.find("allowed memory size of ") != std::string::npos) {
+    code = "php -d memory_limit=...";
+  } else {
+    code = "java -Xmx...   (spark: --driver-memory, --executor-memory)";
+  }
+  add_advice(explanation,
+             "Raise the runtime's own limit, up to what the machine or container has; more RAM "
+             "alone changes nothing.",
+             arithmetic, code);
+}
+
 void own_limit(const Case& found, Explanation& explanation) {
   if (found.main.note == "arena") {
     add_advice(explanation, "Make the interpreter's arena larger; it is a constant of the program.",
@@ -191,11 +308,14 @@ void own_limit(const Case& found, Explanation& explanation) {
                "llama-cli -m MODEL -c 2048 -b 256");
     return;
   }
-  add_advice(explanation, "Raise the runtime's own limit, up to what the machine or container has.",
-             "",
-             found.framework == "dask" ? "Client(memory_limit=\"16GiB\")"
-                                       : "java -Xmx16g | NODE_OPTIONS=--max-old-space-size=16384 | "
-                                         "php -d memory_limit=16G");
+  if (found.main.family == Family::kNumpyMemoryError) {
+    add_advice(explanation, "Lift or raise the limit where the program is started.",
+               explanation.bytes ? size_words(explanation.bytes) + " were asked for at once" : "",
+               "ulimit -v unlimited");
+    return smaller_data(found, explanation);
+  }
+  if (found.framework == "dask") return dask_worker(explanation);
+  raise_runtime_limit(found, explanation);
   smaller_data(found, explanation);
 }
 
@@ -234,6 +354,24 @@ void unknown(const Case& found, Explanation& explanation) {
   }
 }
 
+void mapped_file(Explanation& explanation) {
+  add_advice(explanation, "Add swap: the promise is set against RAM and swap together.",
+             size_words(explanation.bytes) + " are to be promised", "");
+  add_advice(explanation, "Or let the kernel promise more than it has.",
+             "pages of a file that are only read take no memory of their own",
+             "sudo sysctl -w vm.overcommit_memory=1");
+  add_advice(explanation, "Or read the file piece by piece, tensor by tensor.", "", "");
+}
+
+void ray(Explanation& explanation) {
+  add_advice(explanation, "Run fewer tasks and actors at once: each takes memory of the node.",
+             "memory of the workers is their number times one of them",
+             "@ray.remote(num_cpus=..., memory=...)");
+  add_advice(explanation, "Or give the node more memory.", "", "");
+  add_not_worth(explanation, "a higher RAY_memory_usage_threshold",
+                "then the kernel kills instead of Ray, without a word");
+}
+
 void plimsoll_limit(const Case& found, Explanation& explanation) {
   const int64_t least = found.main.amounts.program.value_or(0);
   add_advice(explanation,
@@ -247,11 +385,19 @@ void plimsoll_limit(const Case& found, Explanation& explanation) {
 }  // namespace
 
 void advise_host(const Case& found, Explanation& explanation) {
+  if (found.survived) {
+    add_advice(explanation, "Nothing has to be done: the program went on.", "", "");
+    explanation.usual_reasons.clear();
+    return;
+  }
+  if (advise_server(found, explanation)) return;
   if (found.main.family == Family::kPlimsollLimit) return plimsoll_limit(found, explanation);
   switch (explanation.cause_label) {
     case Cause::kHostRamContainerLimit:
       return container(found, explanation);
     case Cause::kHostRamBatchOrDataset:
+      if (found.main.note == "mmap") return mapped_file(explanation);
+      if (found.main.family == Family::kRayOom) return ray(explanation);
       if (is_of_step(found)) return smaller_step(found, explanation);
       smaller_data(found, explanation);
       return fewer_workers(found, explanation);

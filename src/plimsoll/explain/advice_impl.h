@@ -10,6 +10,13 @@ namespace plimsoll::explain {
 void advise_device(const Case& found, Explanation& explanation);
 // Options of a program that the log names; false where it names none. Says its usual reasons too.
 bool advise_program(const Case& found, Explanation& explanation);
+// Servers of language models whose accounts were read; false for anything else.
+bool advise_server(const Case& found, Explanation& explanation);
+// Whose device it is, by the words of the log; NVIDIA's where nothing speaks of another.
+enum class Vendor { kNvidia, kAmd, kIntel, kApple, kOther };
+Vendor vendor_of(const Case& found);
+// Who else is on the device.
+void look_at_users(const Case& found, Explanation& explanation);
 void advise_host(const Case& found, Explanation& explanation);
 void advise_limits(const Case& found, Explanation& explanation);
 // Wrong advice that the log or script shows, and what is true instead.

@@ -1,6 +1,8 @@
 // Advice for what is not memory, corrections of wrong advice, and what to collect.
 
 #include "explain/advice_impl.h"
+#include "explain/counter.h"
+#include "explain/cursor.h"
 #include "explain/number.h"
 
 namespace plimsoll::explain {
@@ -9,7 +11,7 @@ namespace {
 void descriptors(const Case& found, Explanation& explanation) {
   add_advice(explanation,
              "Raise the soft limit of descriptors, in the shell that starts the program.",
-             "1024 is the usual default", "ulimit -n 65536");
+             "1024 is the usual default", "ulimit -n $(ulimit -Hn)");
   if (found.framework != "tensorflow") {
     add_advice(explanation,
                "Let PyTorch's workers share tensors by file name instead of descriptor.",
@@ -31,8 +33,10 @@ void disk(const Case& found, Explanation& explanation) {
     return;
   }
   if (found.main.note == "ephemeral") {
-    add_advice(explanation, "Write data sets and checkpoints to a volume, or ask for more.", "",
-               "resources: {requests: {ephemeral-storage: 50Gi}}");
+    add_advice(
+        explanation, "Write data sets and checkpoints to a volume, or ask for more.",
+        explanation.amounts.limit ? "the limit was " + size_words(explanation.amounts.limit) : "",
+        "resources: {limits: {ephemeral-storage: ...}}");
     return;
   }
   add_advice(explanation, "See what is left where it writes, space as well as inodes and quota.",
@@ -42,7 +46,7 @@ void disk(const Case& found, Explanation& explanation) {
              found.framework == "tensorflow"
                  ? "tf.train.CheckpointManager(checkpoint, directory, max_to_keep=2)"
                  : "");
-  if (found.main.note == "quota") {
+  if (found.main.note == "quota" && found.facts.context.windows_paths) {
     add_advice(explanation, "On Windows the same text has come from paths that were too long.", "",
                "");
   }
@@ -99,6 +103,119 @@ void messages(const Case& found, Explanation& explanation) {
 
 }  // namespace
 
+namespace {
+
+// What tells more depends on the fault and on whose device it is.
+void advise_fault(const Case& found, Explanation& explanation) {
+  const std::string& fault = found.main.note;
+  if (fault.find("no kernel image") != std::string::npos) {
+    add_advice(explanation, "Install a build of the framework that was made for this device.", "",
+               "nvidia-smi --query-gpu=name,compute_cap --format=csv");
+    return;
+  }
+  if (fault.find("ecc") != std::string::npos || fault.find("fallen off") != std::string::npos) {
+    add_advice(explanation,
+               "Have the device looked at, and run on another one: no program mends it.", "",
+               "nvidia-smi -q -d ECC,PAGE_RETIREMENT; dmesg -T | grep -i xid");
+    return;
+  }
+  switch (vendor_of(found)) {
+    case Vendor::kNvidia:
+      add_advice(explanation,
+                 "Run it once with launches that wait, so that the failing call is named.", "",
+                 "CUDA_LAUNCH_BLOCKING=1 python train.py");
+      return;
+    case Vendor::kAmd:
+      add_advice(explanation,
+                 "Run it once with launches that wait, so that the failing call is named.", "",
+                 "AMD_SERIALIZE_KERNEL=3 python train.py");
+      return;
+    default:
+      add_advice(explanation, "Look at the system's log for the driver's own words.", "",
+                 "dmesg -T | tail -50");
+  }
+}
+
+// "Please try again in 20s", "retry in 34.5s": how long the service asks to wait, "" unsaid.
+std::string wait_words(const Case& found) {
+  constexpr size_t kReach = 1500;
+  const size_t from = found.main.at > kReach ? found.main.at - kReach : 0;
+  for (std::string_view label : {"try again in ", "retry in ", "retry after "}) {
+    const size_t at = found.document.find(label, from, found.main.at + kReach);
+    if (at == std::string::npos) continue;
+    Cursor cursor(found.document, found.document.match(label, at));
+    std::string wait = cursor.until(" ,;'\"\n", 16);
+    while (!wait.empty() && wait.back() == '.') wait.pop_back();
+    if (!wait.empty() && is_digit(wait.front())) return wait;
+  }
+  return "";
+}
+
+// Counts that the kernel limits; doubled from what is set, whatever that is.
+void kernel_counts(const Case& found, Explanation& explanation) {
+  const std::string& note = found.main.note;
+  if (note == "map_count") {
+    add_advice(explanation, "Raise the number of mappings.", "",
+               "sudo sysctl -w vm.max_map_count=$((4 * $(sysctl -n vm.max_map_count)))");
+    add_advice(explanation,
+               "Or make fewer: tensors of workers that are stacked before they are "
+               "sent, or no workers.",
+               "one mapping for each shared tensor", "DataLoader(..., num_workers=0)");
+    add_not_worth(explanation, "more RAM, a larger /dev/shm", "0: neither was full");
+    return;
+  }
+  if (note.starts_with("inotify")) {
+    const std::string name = "fs.inotify.max_user_" + note.substr(note.find('_') + 1);
+    add_advice(explanation, "Raise the number.", "",
+               "sudo sysctl -w " + name + "=$((4 * $(sysctl -n " + name + ")))");
+    add_advice(explanation,
+               "Or watch fewer files: leave data, checkpoints and packages out of what the program "
+               "watches.",
+               "", "");
+    return;
+  }
+  const ThreadCounts counts = thread_counts(found);
+  add_advice(explanation, "Fewer threads and worker processes.",
+             counts.threads
+                 ? std::to_string(*counts.threads) + " threads were wanted by one process"
+                 : "each worker starts as many threads as there are processors",
+             "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1");
+  if (counts.limit && counts.hard_limit && *counts.limit == *counts.hard_limit) {
+    add_advice(explanation, "Or have the limit raised by whoever runs the machine.",
+               std::to_string(*counts.limit) + " is the hard limit too: ulimit -u cannot raise it",
+               "");
+  } else {
+    add_advice(explanation, "Or raise the limit.", "",
+               "ulimit -u $(ulimit -Hu); docker run --pids-limit=-1 ...");
+  }
+}
+
+// Where the log rules memory out: what to look at instead.
+bool advise_against_veto(const Case& found, Explanation& explanation) {
+  switch (veto_of(found)) {
+    case Veto::kNone:
+      return false;
+    case Veto::kAssertion:
+      add_advice(explanation,
+                 "Run it once with launches that wait, or on the CPU: the message then names the "
+                 "line. Compare labels and ids with the size of the table that they index.",
+                 "", "CUDA_LAUNCH_BLOCKING=1 python train.py");
+      break;
+    default:
+      add_advice(explanation,
+                 "Compare the versions of driver, CUDA and cuDNN with those that the framework was "
+                 "built for, and bring the older side up.",
+                 "",
+                 "nvidia-smi; pip list | grep -i -E \"nvidia|cuda|cudnn|jax|torch|tensorflow\"");
+      break;
+  }
+  add_not_worth(explanation, "a smaller batch or model, memory settings",
+                "0 B: the log rules a shortage of memory out");
+  return true;
+}
+
+}  // namespace
+
 void advise_limits(const Case& found, Explanation& explanation) {
   switch (explanation.cause_label) {
     case Cause::kFdLimit:
@@ -113,10 +230,17 @@ void advise_limits(const Case& found, Explanation& explanation) {
     case Cause::kProto2Gb:
       return messages(found, explanation);
     case Cause::kNotMemory:
-      if (found.main.family == Family::kDeviceFault) {
+      if (advise_against_veto(found, explanation)) return;
+      if (sender_of_kill(found)) {
         add_advice(explanation,
-                   "Run it once with launches that wait, so that the failing call is named.", "",
-                   "CUDA_LAUNCH_BLOCKING=1 python train.py");
+                   "Look why it took so long or did not answer, or have that limit raised.", "",
+                   "");
+        add_not_worth(explanation, "a smaller batch or model, more memory",
+                      "0 B: nothing speaks of memory");
+        return;
+      }
+      if (found.main.family == Family::kDeviceFault) {
+        advise_fault(found, explanation);
         add_not_worth(explanation, "fewer samples per step",
                       "0 B: the device did not run out of memory");
       } else if (found.main.family == Family::kProgramError) {
@@ -129,15 +253,8 @@ void advise_limits(const Case& found, Explanation& explanation) {
       } else if (found.main.note == "static_tls") {
         add_advice(explanation, "Load that library first: import its module before the others.", "",
                    "LD_PRELOAD=/path/to/the/library python train.py");
-      } else if (found.main.note == "map_count") {
-        add_advice(explanation, "Raise the number of mappings.", "",
-                   "sysctl -w vm.max_map_count=262144");
       } else if (found.main.family == Family::kProcessLimit) {
-        add_advice(explanation, "Fewer threads and worker processes.",
-                   "each worker starts as many threads as there are processors",
-                   "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1");
-        add_advice(explanation, "Or raise the limit.", "",
-                   "ulimit -u 65536; docker run --pids-limit=-1 ...");
+        kernel_counts(found, explanation);
       } else if (found.main.family == Family::kKernelResources) {
         add_advice(explanation, "Make the kernel's tile smaller: block sizes, or num_stages.",
                    size_words(explanation.bytes) + " needed on the chip",
@@ -149,8 +266,14 @@ void advise_limits(const Case& found, Explanation& explanation) {
                    "Turn XLA's jit off for this part, or change the framework's version.", "",
                    "tf.config.optimizer.set_jit(False)");
       } else {
-        add_advice(explanation, "Wait and try again with fewer requests, or have the quota raised.",
-                   "", "");
+        const std::string wait = wait_words(found);
+        add_advice(explanation,
+                   "Wait and try again, with pauses that double, or with fewer and smaller "
+                   "requests.",
+                   wait.empty() ? "" : "the service names " + wait, "");
+        add_advice(explanation, "Or have the quota of the account or project raised.", "", "");
+        add_not_worth(explanation, "memory, disk space, a smaller batch",
+                      "0 B: nothing of this machine ran out");
       }
       return;
     default:
@@ -204,13 +327,21 @@ void correct(const Case& found, Explanation& explanation) {
 }
 
 void ask_for_more(const Case& found, Explanation& explanation) {
+  if (found.survived) return;
   std::vector<std::string>& collect = explanation.collect;
   const bool unknown = explanation.cause_label == Cause::kUnknown;
-  const bool device = explanation.resource == Resource::kGpuMemory;
+  // On Apple's devices the limit counts this process alone.
+  const bool device =
+      explanation.resource == Resource::kGpuMemory && found.main.family != Family::kTorchMps;
   if (explanation.family == "killed") {
     collect.push_back(
-        "Who sent the kill: `dmesg -T | grep -i -E \"oom|killed process\"` on the host, or the "
-        "cgroup's counter in memory.events (oom_kill). Exit 137 alone proves nothing.");
+        found.facts.context.is_mac
+            ? "Who sent the kill: `log show --last 1h --predicate 'eventMessage CONTAINS "
+              "\"memorystatus\"'` "
+              "on this Mac. SIGKILL alone proves nothing."
+            : "Who sent the kill: `dmesg -T | grep -i -E \"oom|killed process\"` on the host, or "
+              "the "
+              "cgroup's counter in memory.events (oom_kill). Exit 137 alone proves nothing.");
   }
   if (explanation.family == "tf_cpu_warning") {
     collect.push_back("Whether and how the process ended: its exit code, and the kernel's log.");
@@ -235,8 +366,9 @@ void ask_for_more(const Case& found, Explanation& explanation) {
   }
   if (unknown && device) {
     collect.push_back(
-        "Who was on the device before the start (nvidia-smi on the host, not inside a "
-        "container, and not after the process has ended).");
+        std::string("Who was on the device before the start (") +
+        (vendor_of(found) == Vendor::kNvidia ? "nvidia-smi on the host" : "from the host") +
+        ", not inside a container, and not after the process has ended).");
   }
   if (unknown && explanation.resource == Resource::kHostMemory && explanation.family != "killed") {
     collect.push_back(

@@ -26,10 +26,11 @@ constexpr KnownProgram kPrograms[] = {
      {"weights, the context's cache and compute buffers are more than the device has free",
       "another program on the same device"},
      {{{"Put fewer of the model's layers on the device.",
-        "each layer left on the host frees its share of the model file's size", "-ngl 20"},
+        "each layer left on the host frees its share of the model file's size",
+        "-ngl N   (fewer than now)"},
        {"A shorter context, or a cache of fewer bits.",
         "the cache grows with the context: half of it, half the cache",
-        "-c 4096 -ctk q8_0 -ctv q8_0 -fa on"},
+        "-c N -ctk q8_0 -ctv q8_0 -fa on"},
        {"A model file with fewer bits per weight.",
         "weights on the device are as large as the file", ""}}}},
     {{"vllm", "gpu_memory_utilization", "kv cache"},
@@ -37,7 +38,7 @@ constexpr KnownProgram kPrograms[] = {
       "another program on the same device"},
      {{{"A larger part of the device for the server, and shorter longest sequences.",
         "cache = utilization x capacity - weights - activations",
-        "--gpu-memory-utilization 0.95 --max-model-len 8192"},
+        "--gpu-memory-utilization, --max-model-len N"},
        {"Weights over several devices.", "weights per device = weights / devices",
         "--tensor-parallel-size 2"},
        {"Or a quantized model.", "4 bits: a quarter of 16", "--quantization awq"}}}},
@@ -110,7 +111,9 @@ bool advise_program(const Case& found, Explanation& explanation) {
   if (found.main.family != Family::kOtherGpu) return false;
   const KnownProgram* program = program_of(found);
   if (program == nullptr) return false;
-  explanation.usual_reasons.assign(program->reasons.begin(), program->reasons.end());
+  if (explanation.cause_label == Cause::kUnknown) {
+    explanation.usual_reasons.assign(program->reasons.begin(), program->reasons.end());
+  }
   for (const Piece& piece : program->advice) {
     if (piece.action.empty()) continue;
     add_advice(explanation, std::string(piece.action), std::string(piece.arithmetic),

@@ -1,10 +1,12 @@
 #include "explain/case.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
 #include "explain/exception_line.h"
+#include "explain/framework.h"
 #include "explain/number.h"
 
 namespace plimsoll::explain {
@@ -83,6 +85,60 @@ bool is_kill(const Sighting& sighting) {
   }
 }
 
+// A server that had something refused, tried with less, and takes requests.
+bool serves(const Document& document, const Facts& facts, size_t after) {
+  static constexpr std::string_view kPhrases[] = {
+      "listening on",   "startup complete", "server started", "model loaded",
+      "slots are idle", "ready to accept",  "running on http"};
+  const bool ended = std::any_of(facts.endings.begin(), facts.endings.end(),
+                                 [after](const Sighting& ending) { return ending.at > after; });
+  if (ended) return false;
+  return std::any_of(std::begin(kPhrases), std::end(kPhrases), [&](std::string_view phrase) {
+    const size_t at = document.find(phrase, after);
+    return at != std::string::npos && !document.is_quoted(at);
+  });
+}
+
+// "Done. wrote 400 blocks": a last word. "saved", "completed" and the like are said of many things.
+bool says_done(std::string_view line) {
+  for (std::string_view word : {"done", "finished"}) {
+    const bool begins = equals_ignoring_case(line.substr(0, word.size()), word);
+    if (begins && (line.size() == word.size() || !is_word(line[word.size()]))) return true;
+  }
+  return false;
+}
+
+// Words of a run that came to its end behind a refusal. A traceback that ends in the refusal was
+// most likely the end itself, so that only what says that the training is over counts then.
+bool finishes(const Document& document, const Facts& facts, size_t after) {
+  static constexpr std::string_view kSurely[] = {
+      "training complete",   "finished training", "training finished", "study finished",
+      "finished with value", "'train_runtime'",   "\" 200 ok",         "status: succeeded"};
+  const bool ended = std::any_of(facts.endings.begin(), facts.endings.end(),
+                                 [after](const Sighting& ending) { return ending.at > after; });
+  if (ended) return false;
+  if (std::any_of(std::begin(kSurely), std::end(kSurely), [&](std::string_view phrase) {
+        return document.find(phrase, after) != std::string::npos;
+      })) {
+    return true;
+  }
+  constexpr size_t kReach = 600;
+  const bool raised =
+      std::any_of(facts.context.tracebacks.begin(), facts.context.tracebacks.end(),
+                  [after](const Traceback& traceback) {
+                    return traceback.end <= after + kReach && traceback.end + kReach >= after;
+                  });
+  if (raised) return false;
+  constexpr size_t kLastLines = 8;
+  const size_t refused = document.line_index(after);
+  const size_t count = document.line_count();
+  for (size_t i = std::max(refused + 1, count > kLastLines ? count - kLastLines : 0); i < count;
+       ++i) {
+    if (says_done(document.line(i))) return true;
+  }
+  return false;
+}
+
 struct Choice {
   const Sighting* main = nullptr;
   bool survived = false;
@@ -121,9 +177,13 @@ Choice choose_refusal(const Document& document, const Facts& facts) {
   const Sighting* best = most_telling(fatal);
   const Sighting* first = most_telling(before_handling(document, fatal, best->at));
   if (first != nullptr && first->resource != best->resource) best = first;
-  const bool survived = !only_warnings && std::none_of(fatal.begin(), fatal.end(), [](auto* s) {
-    return is_kill(*s);
-  }) && went_on(facts, last_line, std::numeric_limits<int64_t>::max());
+  const bool killed = std::any_of(fatal.begin(), fatal.end(), [](auto* s) { return is_kill(*s); });
+  // Behind a kill only the end of the run shows that it was another process that was killed.
+  const bool survived =
+      !only_warnings &&
+      (finishes(document, facts, last) ||
+       (!killed && (went_on(facts, last_line, std::numeric_limits<int64_t>::max()) ||
+                    serves(document, facts, last))));
   return {best, survived, last, nullptr, false};
 }
 
@@ -162,6 +222,17 @@ Choice choose(const Document& document, const Facts& facts) {
     return {refusal.main, false, refusal.last, nullptr, true};
   }
   return {ending, false, ending->at, refusal.survived ? refusal.main : nullptr, false};
+}
+
+// The traceback that ends closely before the message, else the last one.
+const Traceback* traceback_of(const Context& context, size_t at) {
+  constexpr size_t kReach = 6000;
+  const Traceback* best = nullptr;
+  for (const Traceback& traceback : context.tracebacks) {
+    if (traceback.end <= at && at - traceback.end < kReach) best = &traceback;
+  }
+  if (best == nullptr && !context.tracebacks.empty()) best = &context.tracebacks.back();
+  return best;
 }
 
 bool fits_shape(std::optional<int64_t> shape_bytes, std::optional<int64_t> bytes) {
@@ -230,6 +301,11 @@ void complete_from_twins(Case& found) {
   Sighting& main = found.main;
   for (const Sighting& other : found.facts.sightings) {
     if (other.family != main.family || other.resource != main.resource) continue;
+    // "204800.00 MiB" of one writer and "214748364800" of the other.
+    if (other.bytes && main.bytes && other.bytes_exact && !main.bytes_exact &&
+        std::llabs(*other.bytes - *main.bytes) <= *main.bytes / 200) {
+      take_size(main, other);
+    }
     if (other.bytes && main.bytes && other.bytes != main.bytes) continue;
     if (other.shape && main.shape && other.shape != main.shape) continue;
     if (main.op.empty()) {
@@ -365,7 +441,7 @@ const Sighting* Case::first(Family family) const {
 std::string Case::code_text() const { return code ? document.quote(code->at) : ""; }
 
 Case build_case(const Document& document, const Facts& facts) {
-  Case found{document, facts, false, false, {}, {}, {}, {}, {}, {}, {}, {}, false, {}};
+  Case found{.document = document, .facts = facts};
   const Choice choice = choose(document, facts);
   const Sighting* main = choice.main;
   if (main == nullptr) return found;
@@ -389,14 +465,8 @@ Case build_case(const Document& document, const Facts& facts) {
     found.main.allocator = found.pool.allocator;
   }
   found.code = code_above(document, found.main.at);
-  const std::string& known = facts.context.framework;
-  found.framework = main->framework.empty() ? known : main->framework;
-  if (found.framework == "tensorflow" && known == "jax") found.framework = "jax";
-  if (found.framework == "numpy" && !known.empty()) found.framework = known;
-  if (found.framework == "tensorflow" && !facts.program.buffers.empty() &&
-      !contains(document.text(), "tensorflow.python")) {
-    found.framework = "jax";
-  }
+  found.traceback = traceback_of(facts.context, found.main.at);
+  found.framework = framework_of(document, facts, *main);
   if (found.main.op.empty() && found.code && found.framework != "tensorflow") {
     found.main.op = found.code->op;
   }

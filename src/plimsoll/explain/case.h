@@ -19,16 +19,17 @@ struct Case {
   const Facts& facts;
   bool found = false;
   bool survived = false;  // the program's own progress goes on behind the last refusal
-  Sighting main;
-  std::optional<Sighting> overcome;  // a refusal before it, behind which the program went on
-  Pool pool;                         // the dump that belongs to it; `seen` is false without one
-  std::optional<CodeLine> code;      // of the traceback above it
-  std::string framework;
-  std::string dtype;  // printed, or of the node
-  std::optional<int64_t> shape_bytes;
-  std::optional<int64_t> request;  // bytes, or the shape's
-  bool weights = false;            // the tensor has no batch in it
-  std::optional<int64_t> batch;    // a dimension that may be the batch
+  Sighting main{};
+  std::optional<Sighting> overcome{};    // a refusal before it, behind which the program went on
+  Pool pool{};                           // the dump that belongs to it; `seen` is false without one
+  std::optional<CodeLine> code{};        // of the traceback above it
+  const Traceback* traceback = nullptr;  // that it belongs to
+  std::string framework{};
+  std::string dtype{};  // printed, or of the node
+  std::optional<int64_t> shape_bytes{};
+  std::optional<int64_t> request{};  // bytes, or the shape's
+  bool weights = false;              // the tensor has no batch in it
+  std::optional<int64_t> batch{};    // a dimension that may be the batch
 
   bool has(Family family) const;
   const Sighting* first(Family family) const;

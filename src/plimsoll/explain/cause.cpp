@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/bytes.h"
+#include "explain/counter.h"
 #include "explain/exception_line.h"
 
 namespace plimsoll::explain {
@@ -23,7 +24,8 @@ std::optional<Diagnosis> zero_bytes(const Case& found) {
 std::optional<Diagnosis> service_quota(const Case& found) {
   if (found.main.note != "service_quota") return std::nullopt;
   return say(found, Cause::kNotMemory, 0.9,
-             "A service refused further requests (its quota); nothing in this process ran out.");
+             "A service on the network refused further requests (its quota or rate limit); nothing "
+             "in this process or machine ran out.");
 }
 
 std::optional<Diagnosis> time_limit(const Case& found) {
@@ -40,11 +42,34 @@ std::optional<Diagnosis> other_limits(const Case& found) {
         "loaded before took all of it. The machine's memory is not concerned.");
   }
   if (found.main.note == "map_count") {
+    std::string sentence =
+        "The number of mappings that one process may have (vm.max_map_count, 65530 as a rule) is "
+        "used up";
+    if (found.main.bytes)
+      sentence = size_words(found.main.bytes) + " are not what was missing: " + sentence;
+    return say(found, Cause::kNotMemory, 0.85,
+               sentence +
+                   ". How much memory is free does not count here; one file per shared "
+                   "tensor is the usual reason.");
+  }
+  if (found.main.note.starts_with("inotify")) {
+    const bool watches = found.main.note == "inotify_watches";
     return say(found, Cause::kNotMemory, 0.9,
-               "The number of mappings that one process may have (vm.max_map_count) is too small. "
-               "How much memory is free does not count here.");
+               std::string("The kernel's number of inotify ") +
+                   (watches ? "watches" : "instances") + " per user (fs.inotify.max_user_" +
+                   (watches ? "watches" : "instances") +
+                   ") is used up. Neither disk nor descriptors nor memory is.");
   }
   if (found.main.family == Family::kProcessLimit) {
+    const ThreadCounts counts = thread_counts(found);
+    if (counts.limit) {
+      std::string sentence = "The limit of processes and threads (ulimit -u) is " +
+                             std::to_string(*counts.limit) + " here and was reached";
+      if (counts.threads) {
+        sentence += ": one process alone wanted " + std::to_string(*counts.threads) + " threads";
+      }
+      return say(found, Cause::kNotMemory, 0.9, sentence + ". Data do not count here.");
+    }
     return say(found, Cause::kNotMemory, 0.8,
                "The limit of processes and threads (ulimit -u, a container's pids limit) was "
                "reached, or a thread's stack could not be mapped. Data do not count here.");
@@ -250,10 +275,10 @@ std::optional<Diagnosis> plimsoll_limit(const Case& found) {
                  ". It refused before anything was trained; nothing ran out.");
 }
 
-constexpr Rule kStatedRules[] = {no_refusal,    plimsoll_limit, time_limit,   zero_bytes,
-                                 service_quota, other_limits,   message_size, files,
-                                 workspace,     pinned,         library_init, context_creation,
-                                 cufft_padding};
+constexpr Rule kStatedRules[] = {
+    no_refusal, vetoed,        killed_by_somebody, bogus_size,   plimsoll_limit, time_limit,
+    zero_bytes, service_quota, other_limits,       message_size, files,          workspace,
+    pinned,     library_init,  context_creation,   cufft_padding};
 
 std::optional<Diagnosis> first_of(std::span<const Rule> rules, const Case& found) {
   for (Rule rule : rules) {
@@ -265,12 +290,29 @@ std::optional<Diagnosis> first_of(std::span<const Rule> rules, const Case& found
 std::string unknown_sentence(const Case& found) {
   switch (found.main.family) {
     case Family::kKilled:
+      if (found.main.note == "notebook") {
+        return "The notebook's kernel ended without a word. RAM that was used up is the most "
+               "frequent reason, a crash in compiled code the next; the log does not say which.";
+      }
       if (found.main.note == "worker_gone") {
         return "A data-loader worker ended without a word: killed from outside (RAM or shared "
                "memory), or a crash of its own. The log does not say which.";
       }
       return "The process got SIGKILL. The log does not say from whom: the kernel's OOM killer is "
              "the most frequent sender, but a time limit, a supervisor and a hand send the same.";
+    case Family::kJaxOomLine:
+      if (found.main.note == "no_result") {
+        return "XLA's search for the fastest kernel got no result to compare with. That is so when "
+               "every candidate was refused scratch memory (JAX takes most of the device at its "
+               "start), and for other reasons; the log does not say which.";
+      }
+      break;
+    case Family::kJaxBufferAssignment:
+      if (found.main.note == "table") {
+        return "The table of the program's largest buffers, which XLA prints when memory was "
+               "refused; how much was refused is not in this part of the log.";
+      }
+      break;
     case Family::kErrno12:
       if (found.main.note != "library") break;
       return "A library could not be mapped into the process. The usual reason is a limit of its "

@@ -11,6 +11,22 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kGiB = int64_t{1} << 30;
 
+// "Extra memory due to padding: 9.06G (64.0x expansion)": a layout in tiles of 8 x 128.
+std::optional<Diagnosis> tpu_padding(const Case& found) {
+  const std::optional<int64_t> padding = found.facts.program.padding;
+  if (!padding || !found.main.bytes || *padding < *found.main.bytes / 2) return std::nullopt;
+  std::string sentence = size_words(padding) + " of the " + size_words(found.main.bytes) +
+                         " are padding: the chip keeps the last two axes in tiles of 8 x 128";
+  const std::vector<ProgramBuffer>& buffers = found.facts.program.buffers;
+  if (!buffers.empty() && !buffers.front().shape.empty()) {
+    sentence += ", and " + buffers.front().shape + " has a last axis that fills little of one";
+  }
+  if (!found.facts.program.expansion.empty()) {
+    sentence += " (" + found.facts.program.expansion + ")";
+  }
+  return reading(found, Cause::kPaddingOrDtypeBlowup, 0.9, sentence + ".");
+}
+
 std::optional<Diagnosis> xla_program(const Case& found) {
   const Sighting& main = found.main;
   if (main.family == Family::kXlaRematWarning) {
@@ -20,6 +36,7 @@ std::optional<Diagnosis> xla_program(const Case& found) {
                        " are there. This is a warning at compile time; running it would fail.");
   }
   if (main.family == Family::kXlaTpuHbm) {
+    if (std::optional<Diagnosis> padded = tpu_padding(found)) return padded;
     if (main.amounts.capacity && main.bytes) {
       return reading(found, Cause::kTruePeak, 0.95,
                      "The program needs " + size_words(main.bytes) +
@@ -46,31 +63,6 @@ std::optional<Diagnosis> xla_program(const Case& found) {
   return result;
 }
 
-// Inference servers that name the reason themselves.
-std::optional<Diagnosis> server(const Case& found) {
-  if (found.main.family != Family::kOtherGpu) return std::nullopt;
-  if (found.main.note == "startup") {
-    return reading(found, Cause::kGpuHeldByOtherProcess, 0.75,
-                   "At its start already the device had less free than the server was told to "
-                   "take: somebody else holds the rest.");
-  }
-  if (found.main.note == "kv_cache") {
-    return reading(found, Cause::kMemoryLimitTooSmall, 0.7,
-                   "What the server may use is filled by weights and activations; the rest is too "
-                   "little to cache one sequence of the greatest length.");
-  }
-  if (found.main.note == "model") {
-    return reading(found, Cause::kWeightsOrOptimizer, 0.75,
-                   "The weights alone do not fit into the device's memory.");
-  }
-  if (found.main.note == "buffer") {
-    return reading(found, Cause::kSingleAllocationLimit, 0.75,
-                   "One buffer of " + size_words(found.main.bytes) +
-                       " is more than the driver allows for a single one.");
-  }
-  return std::nullopt;
-}
-
 std::optional<Diagnosis> xla_buffers(const Case& found) {
   const bool asks = found.request && *found.request >= kGiB;
   if (found.facts.program.buffers.empty() || !asks) return std::nullopt;
@@ -86,13 +78,14 @@ std::optional<Diagnosis> beyond_device(const Case& found) {
   std::optional<int64_t> room = found.main.amounts.capacity;
   if (found.pool.device_total) room = found.pool.device_total;
   const bool known = room && *found.request > *room;
-  if (!known && *found.request < 200 * kGiB) return std::nullopt;
+  if (!known && (room || *found.request < 200 * kGiB)) return std::nullopt;
   if (found.has(Family::kXlaTpuHbm) || found.has(Family::kXlaRematWarning)) return std::nullopt;
+  if (found.main.note.starts_with("ggml_")) return std::nullopt;  // its size is reckoned rightly
   if (found.facts.program.total) return std::nullopt;
   return reading(found, Cause::kSingleTensorTooLarge, known ? 0.9 : 0.8,
                  "One request of " + size_words(found.request) +
                      (known ? " on a device of " + size_words(room) + "."
-                            : ": more than any single device has."));
+                            : ". The log does not say what the device has; few have as much."));
 }
 
 std::optional<Diagnosis> small_limit(const Case& found) {
@@ -205,10 +198,11 @@ std::optional<Diagnosis> small_request_refused(const Case& found) {
   return result;
 }
 
-std::optional<Diagnosis> paddle(const Case& found) {
-  if (found.main.family != Family::kPaddle || !found.request) return std::nullopt;
+// The message says itself what was free.
+std::optional<Diagnosis> told_free(const Case& found) {
+  const bool tells = found.main.family == Family::kPaddle || found.main.family == Family::kOtherGpu;
   const std::optional<int64_t> free = found.main.amounts.free;
-  if (!free) return std::nullopt;
+  if (!tells || !found.request || !free) return std::nullopt;
   if (*free >= *found.request) {
     return reading(
         found, Cause::kFreeExceedsRequest, 0.7,
@@ -216,7 +210,8 @@ std::optional<Diagnosis> paddle(const Case& found) {
   }
   return reading(found, Cause::kTruePeak, *found.request >= kGiB / 4 ? 0.6 : 0.5,
                  size_words(found.request) + " more were asked for with " + size_words(free) +
-                     " left on the device.");
+                     " left on the device: " + size_words(*found.request - *free) +
+                     " are missing.");
 }
 
 // The banner at start says how much of the card was free before anything was asked for.
@@ -232,11 +227,47 @@ std::optional<Diagnosis> taken_at_start(const Case& found) {
   return result;
 }
 
-constexpr Rule kXlaRules[] = {xla_program, xla_buffers};
-constexpr Rule kPoolRules[] = {
-    server,           taken_at_start,        small_limit,     beyond_pool,
-    many_allocations, driver_withheld,       fragmented_pool, full_pool,
-    live_tensors,     small_request_refused, paddle};
+// A pool that takes its share at its start is refused, and asks for a tenth less until it has some.
+std::optional<Diagnosis> preallocation(const Case& found) {
+  if (found.main.family != Family::kTfDriverAlloc || !found.main.bytes) return std::nullopt;
+  const std::vector<Sighting>& all = found.facts.sightings;
+  const auto next = std::find_if(all.begin(), all.end(), [&](const Sighting& other) {
+    if (other.family != Family::kTfDriverAlloc || !other.bytes || other.at <= found.main.at) {
+      return false;
+    }
+    const double part = static_cast<double>(*other.bytes) / static_cast<double>(*found.main.bytes);
+    return part > 0.89 && part < 0.91;
+  });
+  const bool jax = found.framework == "jax";
+  if (next == all.end() || (!jax && !found.main.survivable)) return std::nullopt;
+  std::string sentence = "At its start the framework wanted " + size_words(found.main.bytes) +
+                         " of the device in one piece, was refused, and asked for a tenth less "
+                         "until it got a piece. Its share was set above what was free";
+  if (found.facts.context.device_used && found.facts.context.device_size) {
+    sentence += " (" + size_words(found.facts.context.device_used) + " of " +
+                size_words(found.facts.context.device_size) + " were in use)";
+  }
+  Diagnosis result =
+      reading(found, Cause::kPreallocationRefused, 0.75, sentence + "; that alone ends nothing.");
+  result.evidence.push_back(next->at);
+  if (found.facts.context.device_used) result.evidence.push_back(found.facts.context.device_at);
+  return result;
+}
+
+// XLA tries several kernels for a product and compares their results; each wants scratch memory.
+std::optional<Diagnosis> autotuning(const Case& found) {
+  if (found.main.note != "autotune" || !found.main.bytes) return std::nullopt;
+  return reading(found, Cause::kConvWorkspace, 0.75,
+                 "XLA's search for the fastest kernel wanted " + size_words(found.main.bytes) +
+                     " of scratch memory beside the program and was refused: the pool had been "
+                     "filled before, and the error behind it is the search that got no result.");
+}
+
+constexpr Rule kXlaRules[] = {autotuning, xla_program, xla_buffers};
+constexpr Rule kPoolRules[] = {diagnose_server, preallocation,         taken_at_start,
+                               small_limit,     beyond_pool,           many_allocations,
+                               driver_withheld, fragmented_pool,       full_pool,
+                               live_tensors,    small_request_refused, told_free};
 
 std::optional<Diagnosis> first_of(std::span<const Rule> rules, const Case& found) {
   for (Rule rule : rules) {

@@ -20,46 +20,86 @@ bool contains(std::string_view text, std::string_view phrase) {
   return find_ignoring_case(text, phrase) != npos;
 }
 
-std::optional<Diagnosis> killed_by_limit(const Case& found) {
-  switch (found.main.family) {
-    case Family::kOomKiller: {
-      if (found.main.note == "cgroup") {
-        Diagnosis result =
-            say(found, Cause::kHostRamContainerLimit, 0.95,
-                "The kernel killed the process" +
-                    (found.main.victim.empty() ? "" : " (" + found.main.victim + ")") +
-                    " because its memory cgroup (a container's or job's limit) was "
-                    "full.");
-        result.inferred = false;
-        return result;
-      }
-      if (found.main.note == "unit") {
-        Diagnosis result =
-            say(found, Cause::kHostRamContainerLimit, 0.55,
-                "systemd says that the kernel's OOM killer ended a process of this unit: most "
-                "often the unit's own MemoryMax was reached, else the whole machine was full.");
-        return result;
-      }
-      if (found.main.note == "daemon") {
-        Diagnosis result = say(found, Cause::kHostRamBatchOrDataset, 0.6,
-                               "A daemon that watches memory ended the program because the machine "
-                               "was nearly full. It chose the largest; others may hold as much.");
-        result.inferred = false;
-        return result;
-      }
-      Diagnosis result = say(
-          found, Cause::kHostRamBatchOrDataset, 0.6,
+// " Largest in the kernel's table: python3 (5249) 1.27 GiB, loader (5163) 686 MiB."
+std::string largest_tasks(const Case& found) {
+  const TaskTable& table = found.facts.kernel_tasks;
+  std::string words;
+  constexpr size_t kMost = 3;
+  for (size_t i = 0; i < std::min(table.largest.size(), kMost); ++i) {
+    const TaskRow& row = table.largest[i];
+    if (row.resident_bytes * 20 < table.largest.front().resident_bytes) break;
+    words += words.empty() ? " Largest in the kernel's table of " + std::to_string(table.rows) +
+                                 " tasks (pages of files included): "
+                           : ", ";
+    words += clean_line(row.name) + " (process " + std::to_string(row.pid) + ") " +
+             size_words(row.resident_bytes);
+  }
+  return words.empty() ? "" : words + ".";
+}
+
+Diagnosis killed_by_kernel(const Case& found) {
+  if (found.main.note == "cgroup") {
+    Diagnosis result =
+        say(found, Cause::kHostRamContainerLimit, 0.95,
+            "The kernel killed the process" +
+                (found.main.victim.empty() ? "" : " (" + found.main.victim + ")") +
+                " because its memory cgroup (a container's or job's limit" +
+                (found.main.amounts.limit ? ", " + size_words(found.main.amounts.limit)
+                                          : std::string()) +
+                ") was full." + largest_tasks(found));
+    result.inferred = false;
+    return result;
+  }
+  if (found.main.note == "unit") {
+    Diagnosis result =
+        say(found, Cause::kHostRamContainerLimit, 0.55,
+            "systemd says that the kernel's OOM killer ended a process of this unit: most "
+            "often the unit's own MemoryMax was reached, else the whole machine was full.");
+    return result;
+  }
+  if (found.main.note == "daemon") {
+    Diagnosis result = say(found, Cause::kHostRamBatchOrDataset, 0.6,
+                           "A daemon that watches memory ended the program because the machine "
+                           "was nearly full. It chose the largest; others may hold as much.");
+    result.inferred = false;
+    return result;
+  }
+  if (found.main.note == "nodes") {
+    Diagnosis result =
+        say(found, Cause::kHostRamContainerLimit, 0.8,
+            "The memory nodes that the process may use (its cpuset or NUMA policy) were full "
+            "and the kernel killed a process" +
+                (found.main.victim.empty() ? "" : " (" + found.main.victim + ")") +
+                "; other nodes of the machine may have had memory." + largest_tasks(found));
+    result.inferred = false;
+    return result;
+  }
+  Diagnosis result =
+      say(found, Cause::kHostRamBatchOrDataset, 0.6,
           "The whole machine ran out of RAM and the kernel killed a process" +
               (found.main.victim.empty() ? "" : " (" + found.main.victim + ")") +
               ". The one that "
-              "\"invoked oom-killer\" only asked at that moment; it need not be the one to blame.");
-      result.inferred = false;
-      return result;
-    }
+              "\"invoked oom-killer\" only asked at that moment; it need not be the one to blame." +
+              largest_tasks(found));
+  result.inferred = false;
+  return result;
+}
+
+std::optional<Diagnosis> killed_by_limit(const Case& found) {
+  switch (found.main.family) {
+    case Family::kOomKiller:
+      return killed_by_kernel(found);
     case Family::kSlurmOom: {
+      const Amounts& amounts = found.main.amounts;
+      std::string figures;
+      if (amounts.limit) figures = " It had asked for " + size_words(amounts.limit);
+      if (amounts.limit && amounts.in_use) {
+        figures += " and was seen with " + size_words(amounts.in_use);
+      }
       Diagnosis result = say(found, Cause::kHostRamContainerLimit, 0.95,
                              "Slurm's cgroup for the job step was full: the job used more RAM than "
-                             "it had asked for.");
+                             "it had asked for." +
+                                 (figures.empty() ? "" : figures + "."));
       result.inferred = false;
       if (const Sighting* shell = found.first(Family::kKilled))
         result.evidence.push_back(shell->at);
@@ -104,6 +144,20 @@ std::optional<Diagnosis> other_programs(const Case& found) {
                "A pool whose size the program reckons in advance is smaller than what it then puts "
                "into it; the machine's memory has nothing to do with it.");
   }
+  if (found.main.note.starts_with("ggml_")) {
+    return say(found, Cause::kWeightsOrOptimizer, 0.7,
+               "One buffer of " + size_words(found.main.bytes) +
+                   " for the model was refused in host memory: weights that are not on a device, "
+                   "or read without a mapping, lie in RAM.");
+  }
+  if (found.framework == "dask") {
+    std::string sentence = "A worker passed the memory that Dask gives it";
+    if (found.main.amounts.limit) sentence += " (" + size_words(found.main.amounts.limit) + ")";
+    return say(found, Cause::kMemoryLimitTooSmall, 0.8,
+               sentence +
+                   ", and its nanny started it anew; the kernel has no part in it. One task "
+                   "or partition needs more than a worker has.");
+  }
   if (found.main.note == "heap") {
     return say(found, Cause::kMemoryLimitTooSmall, 0.75,
                "The runtime's own limit was reached, whatever the machine has: it is set when the "
@@ -111,8 +165,14 @@ std::optional<Diagnosis> other_programs(const Case& found) {
   }
   if (found.main.note == "model") {
     return say(found, Cause::kWeightsOrOptimizer, 0.75,
-               "The model's weights need " + size_words(found.main.bytes) +
-                   " of host memory, more than is free.");
+               "The model needs " + size_words(found.main.bytes) +
+                   " of host memory for its weights and its context" +
+                   (found.main.amounts.free
+                        ? ", and " + size_words(found.main.amounts.free) + " are free: " +
+                              size_words(std::max<int64_t>(
+                                  found.main.bytes.value_or(0) - *found.main.amounts.free, 0)) +
+                              " are missing."
+                        : ", more than is free."));
   }
   if (!found.main.bytes || found.main.note == "compiler") return std::nullopt;
   if (*found.main.bytes >= 64 * kGiB) {
@@ -181,6 +241,35 @@ bool is_table(const std::vector<int64_t>& shape) {
   return shape.size() == 2 && shape[0] > 10000 && shape[1] > 10000;
 }
 
+// Three axes of one length in one array: an axis was made twice.
+std::optional<Diagnosis> repeated_axis(const Case& found) {
+  if (found.main.family != Family::kNumpyMemoryError || !found.main.shape) return std::nullopt;
+  constexpr int64_t kLong = 64;
+  for (const int64_t length : *found.main.shape) {
+    const auto count = std::count(found.main.shape->begin(), found.main.shape->end(), length);
+    if (length < kLong || count < 3) continue;
+    return say(
+        found, Cause::kSingleTensorTooLarge, 0.65,
+        "One array of " + size_words(found.request) + " with " + std::to_string(count) +
+            " axes of " + std::to_string(length) +
+            ": one of them is probably too many. Without it the array has " +
+            size_words(found.request ? std::optional(*found.request / length) : std::nullopt) +
+            ".");
+  }
+  return std::nullopt;
+}
+
+// A file that is mapped with the right to write counts as a promise of its whole size.
+std::optional<Diagnosis> mapped_file(const Case& found) {
+  if (found.main.family != Family::kErrno12 || found.main.note != "mmap" || !found.main.bytes) {
+    return std::nullopt;
+  }
+  return say(found, Cause::kHostRamBatchOrDataset, 0.65,
+             "A file was to be mapped whole (" + size_words(found.main.bytes) +
+                 ") and the kernel refused to promise that much: its overcommit accounting sets a "
+                 "private mapping against RAM and swap before a single page is read.");
+}
+
 std::optional<Diagnosis> array_refused(const Case& found) {
   const Family family = found.main.family;
   if (family != Family::kNumpyMemoryError && family != Family::kMemoryErrorBare) {
@@ -205,11 +294,17 @@ std::optional<Diagnosis> array_refused(const Case& found) {
                    std::to_string((*found.main.shape)[1]) +
                    "): a table of pairs grows with the product of both.");
   }
+  if (contains(found.document.text(), "ulimit -v ")) {
+    return say(found, Cause::kMemoryLimitTooSmall, 0.7,
+               "One array of " + size_words(bytes) +
+                   " was refused in a process whose address space is limited (ulimit -v, in the "
+                   "log): that limit, not the machine's memory, is what it met.");
+  }
   if (bytes && *bytes < kGiB / 4) {
-    return say(
-        found, Cause::kHostRamBatchOrDataset, 0.45,
-        "Only " + size_words(bytes) +
-            " were asked for: the RAM was full before, most often with data loaded earlier.");
+    return say(found, Cause::kHostRamBatchOrDataset, 0.45,
+               "Only " + size_words(bytes) +
+                   " were asked for: the RAM was full before, with data loaded earlier or results "
+                   "collected so far.");
   }
   return say(found, Cause::kHostRamBatchOrDataset, 0.65,
              "One array of " + size_words(bytes) +
@@ -222,7 +317,7 @@ std::optional<Diagnosis> torch_cpu(const Case& found) {
   if (bytes >= 32 * kGiB) {
     return say(found, Cause::kSingleTensorTooLarge, 0.75,
                "One CPU tensor of " + size_words(bytes) +
-                   " was asked for: more than the RAM of most machines, whatever else is loaded.");
+                   " was asked for in one piece; the log does not say how much RAM there is.");
   }
   if (found.main.note == "windows" && bytes < 8 * kGiB) {
     return say(found, Cause::kWindowsPagefile, 0.75,
@@ -285,9 +380,9 @@ std::optional<Diagnosis> announced(const Case& found) {
   return result;
 }
 
-constexpr Rule kHostRules[] = {killed_by_limit, other_programs,   growth,
-                               pipeline_marks,  notebook_or_node, array_refused,
-                               torch_cpu,       cpu_tensor,       announced};
+constexpr Rule kHostRules[] = {killed_by_limit,  other_programs, growth,      pipeline_marks,
+                               notebook_or_node, repeated_axis,  mapped_file, array_refused,
+                               torch_cpu,        cpu_tensor,     announced};
 
 }  // namespace
 

@@ -9,6 +9,8 @@ namespace plimsoll::explain {
 std::optional<Diagnosis> diagnose_torch(const Case& found);
 std::optional<Diagnosis> diagnose_pool(const Case& found);
 std::optional<Diagnosis> diagnose_xla(const Case& found);
+// Servers of language models that name the reason themselves.
+std::optional<Diagnosis> diagnose_server(const Case& found);
 
 // A conclusion drawn from figures, with the failure's own line as its first evidence.
 inline Diagnosis reading(const Case& found, Cause cause, double confidence, std::string sentence) {

@@ -4,6 +4,7 @@
 
 #include "explain/cause.h"
 #include "explain/number.h"
+#include "explain/phase.h"
 
 namespace plimsoll::explain {
 namespace {
@@ -136,9 +137,11 @@ std::optional<Diagnosis> weights(const Case& found) {
   if (found.facts.context.created_mib && *found.facts.context.created_mib < 256) {
     return std::nullopt;
   }
-  const std::vector<std::string>& frames = found.facts.context.functions;
   const auto has_frame = [&](std::string_view name) {
-    return std::find(frames.begin(), frames.end(), name) != frames.end();
+    if (found.traceback == nullptr) return false;
+    const std::vector<Frame>& frames = found.traceback->frames;
+    return std::any_of(frames.begin(), frames.end(),
+                       [name](const Frame& frame) { return frame.name == name; });
   };
   const bool moving = has_frame("_apply") && has_frame("convert");
   const bool optimizer = has_frame("_init_group") || has_frame("_init_state") ||
@@ -158,10 +161,6 @@ std::optional<Diagnosis> weights(const Case& found) {
 
 std::optional<Diagnosis> evaluation(const Case& found) {
   if (!on_device(found)) return std::nullopt;
-  const std::vector<std::string>& frames = found.facts.context.functions;
-  const bool frame = std::any_of(frames.begin(), frames.end(), [](const std::string& name) {
-    return contains_any(name, {"validat", "evaluat", "test_step", "test_epoch"}) || name == "val";
-  });
   const size_t end = found.document.record_end(found.main.at) + 1500;
   const bool function =
       found.document.find("__inference_test_function", found.main.at, end) != npos;
@@ -170,7 +169,7 @@ std::optional<Diagnosis> evaluation(const Case& found) {
       [&](const Progress& progress) {
         return !progress.validation && progress.line < found.document.number_at(found.main.at);
       });
-  if ((!frame && !function) || !trained) return std::nullopt;
+  if ((!validates(found) && !function) || !trained) return std::nullopt;
   return say(found, Cause::kEvalLargerThanTrain, 0.6,
              "Training steps had fitted; it failed in validation, which runs larger inputs, a "
              "larger batch, or keeps what training gives up (predictions of all batches, "

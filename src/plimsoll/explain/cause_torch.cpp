@@ -102,9 +102,9 @@ std::optional<Diagnosis> fragmented(const Case& found) {
   if (!amounts.pool_free || !amounts.held || !found.main.bytes) return std::nullopt;
   const double idle = static_cast<double>(*amounts.pool_free);
   const double request = static_cast<double>(*found.main.bytes);
-  const double free = static_cast<double>(amounts.free.value_or(0));
   // A few percent are idle in every pool; what counts is a share that the request would fit into.
-  const bool enough = idle >= 0.9 * request && idle + free >= request;
+  // Where even all idle pieces together would not hold it, they are not what was missing.
+  const bool enough = idle >= request;
   const int64_t foreign = std::max(unaccounted(found), foreign_bytes(found));
   if (foreign > 0 && foreign > *amounts.capacity / 5 && foreign > 2 * *amounts.pool_free)
     return std::nullopt;
@@ -137,6 +137,27 @@ std::optional<Diagnosis> held_by_others(const Case& found) {
                      "for themselves.");
 }
 
+// The limit of Metal's allocator is a share that PyTorch chose, not the machine's memory, and what
+// it calls other allocations are this process's own.
+std::optional<Diagnosis> watermark(const Case& found) {
+  const Amounts& amounts = found.main.amounts;
+  if (found.main.family != Family::kTorchMps || !amounts.limit || !amounts.in_use) {
+    return std::nullopt;
+  }
+  const int64_t others = amounts.others.value_or(0);
+  if (others <= *amounts.in_use) return std::nullopt;
+  return Diagnosis{
+      Cause::kUnknown,
+      0,
+      "PyTorch's own limit for this process (the high watermark, " + size_words(amounts.limit) +
+          ") was reached. Its tensors hold " + size_words(amounts.in_use) + " of it; the other " +
+          size_words(others) +
+          " are this process's too, held outside of the tensors (Metal's heaps, compiled graphs, "
+          "caches). The log does not say by which of them.",
+      {found.main.at},
+      false};
+}
+
 std::optional<Diagnosis> filled(const Case& found) {
   const Amounts& amounts = found.main.amounts;
   const std::optional<int64_t> room = amounts.capacity ? amounts.capacity : amounts.limit;
@@ -145,6 +166,14 @@ std::optional<Diagnosis> filled(const Case& found) {
   const int64_t all = *used + (amounts.limit ? amounts.others.value_or(0) : 0);
   if (all < *room * 6 / 10 && all + found.main.bytes.value_or(0) < *room) return std::nullopt;
   const bool small = *room <= (amounts.capacity ? 4 * kGiB + 300 * kMiB : 7 * kGiB);
+  if (all > *room) {
+    return reading(
+        found, Cause::kTruePeak, 0.75,
+        size_words(all) + " are taken on a device of " + size_words(room) +
+            ": the driver has put part of it into the machine's RAM, which is slow, and " +
+            size_words(found.main.bytes) + " more were not to be had.");
+  }
+  const bool watermarked = found.main.family == Family::kTorchMps;
   const std::string sentence = size_words(all) + " of " + size_words(room) + " are taken and " +
                                size_words(found.main.bytes) + " more were needed: ";
   if (small) {
@@ -152,7 +181,10 @@ std::optional<Diagnosis> filled(const Case& found) {
                    sentence + "the device is small for this program.");
   }
   return reading(found, Cause::kTruePeak, 0.75,
-                 sentence + "the step needs more at its peak than the device has.");
+                 sentence + (watermarked ? "the step needs more at its peak than PyTorch's "
+                                           "watermark lets this process have."
+                                         : "the step needs more at its peak than the device "
+                                           "has."));
 }
 
 std::optional<Diagnosis> nothing_held(const Case& found) {
@@ -167,7 +199,7 @@ std::optional<Diagnosis> nothing_held(const Case& found) {
   return result;
 }
 
-constexpr Rule kRules[] = {allocation_limit, enough_free,    tiny_card,
+constexpr Rule kRules[] = {allocation_limit, watermark,      enough_free, tiny_card,
                            fragmented,       held_by_others, filled};
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "explain/cause_impl.h"
+#include "explain/counter.h"
+#include "explain/number.h"
 
 namespace plimsoll::explain {
 namespace {
@@ -130,6 +132,51 @@ void copy_fields(const Case& found, Explanation& explanation) {
   explanation.survived = found.survived;
 }
 
+// What ran out, or is wrong, where it is no memory.
+std::string name_of_limit(const Case& found) {
+  switch (veto_of(found)) {
+    case Veto::kAssertion:
+      return "a check that failed on the device, no shortage of memory";
+    case Veto::kVersions:
+      return "versions that do not match, no shortage of memory";
+    case Veto::kFree:
+      return "a library that could not start, no shortage of memory";
+    case Veto::kNone:
+      break;
+  }
+  const std::string& note = found.main.note;
+  if (note == "service_quota") return "the quota of a service, no shortage of memory";
+  if (note == "map_count") return "the number of memory mappings, not the memory";
+  if (note == "inotify_watches") return "inotify watches, no shortage of memory or disk";
+  if (note == "inotify_instances") return "inotify instances, no shortage of memory or files";
+  if (found.main.family == Family::kProcessLimit && note.empty()) {
+    return "processes and threads, no shortage of memory";
+  }
+  return "";
+}
+
+// Where the message names no tensor: the largest of the program's buffers, "f32[1022,4,1022,1022]".
+void take_largest_buffer(const Case& found, Explanation& explanation) {
+  const std::vector<ProgramBuffer>& buffers = found.facts.program.buffers;
+  const bool xla =
+      found.main.family == Family::kXlaTpuHbm || found.main.family == Family::kJaxBufferAssignment;
+  if (!xla || buffers.empty() || explanation.tensor_shape) return;
+  const std::string& text = buffers.front().shape;
+  const size_t open = text.find('[');
+  if (open == std::string::npos || !is_type_name(text.substr(0, open))) return;
+  std::vector<int64_t> shape;
+  for (size_t at = open + 1; at < text.size() && text[at] != ']';) {
+    const std::optional<int64_t> dim = read_integer(text, at);
+    if (!dim || shape.size() >= 32) return;
+    shape.push_back(*dim);
+    if (at < text.size() && text[at] == ',') ++at;
+  }
+  explanation.tensor_shape = shape;
+  explanation.dtype = text.substr(0, open);
+  explanation.tensor_bytes_from_shape = tensor_bytes(shape, explanation.dtype);
+  explanation.op = buffers.front().op;
+}
+
 }  // namespace
 
 Explanation conclude(const Document& document, const Facts& facts, const ModelShapes& model) {
@@ -158,6 +205,12 @@ Explanation conclude(const Document& document, const Facts& facts, const ModelSh
   explanation.cause_label = diagnosis.cause;
   explanation.cause = diagnosis.sentence;
   explanation.confidence = diagnosis.confidence;
+  explanation.what = name_of_limit(found);
+  const bool device_or_host =
+      found.main.resource == Resource::kGpuMemory || found.main.resource == Resource::kHostMemory;
+  if (diagnosis.cause == Cause::kNotMemory && device_or_host) {
+    explanation.resource = Resource::kOther;
+  }
   if (diagnosis.cause != Cause::kUnknown) {
     explanation.cause_basis = diagnosis.inferred ? "inference" : "log";
   }
@@ -168,6 +221,13 @@ Explanation conclude(const Document& document, const Facts& facts, const ModelSh
   }
   tell_when(found, explanation);
   advise(found, explanation);
+  take_largest_buffer(found, explanation);
+  if (found.main.bogus_bytes) {
+    // Said as it stands; nothing above reckoned with it.
+    explanation.bytes = found.main.bogus_bytes;
+    explanation.bytes_exact = true;
+    explanation.bytes_text.clear();
+  }
   return explanation;
 }
 

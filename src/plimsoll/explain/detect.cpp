@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <limits>
 #include <utility>
 
 #include "explain/cursor.h"
@@ -79,6 +81,60 @@ bool same_event(const Sighting& a, const Sighting& b) {
          a.note == b.note && (a.op == b.op || b.op.empty());
 }
 
+// The longest run of digits near `at` that no int64 count of bytes of a real request has.
+std::string long_number_near(const Document& document, size_t at) {
+  constexpr size_t kBefore = 200;
+  constexpr size_t kBehind = 600;
+  constexpr size_t kShortest = 16;
+  const std::string& text = document.text();
+  const size_t end = std::min(text.size(), at + kBehind);
+  std::string best;
+  for (size_t i = at > kBefore ? at - kBefore : 0; i < end;) {
+    std::string digits;
+    for (; i < end && (is_digit(text[i]) || (!digits.empty() && text[i] == kSoftBreak)); ++i) {
+      if (text[i] != kSoftBreak) digits += text[i];
+    }
+    if (digits.size() >= kShortest && digits.size() > best.size()) best = digits;
+    if (digits.empty()) ++i;
+  }
+  return best;
+}
+
+// "limit 9007199254740988kB" is how a kernel says that there is none.
+void drop_unlimited(Amounts& amounts) {
+  for (std::optional<int64_t> Amounts::*field :
+       {&Amounts::in_use, &Amounts::held, &Amounts::free, &Amounts::limit, &Amounts::capacity,
+        &Amounts::others, &Amounts::pool_free, &Amounts::largest_free, &Amounts::program}) {
+    constexpr int64_t kNoLimit = int64_t{1} << 53;
+    if (amounts.*field && *(amounts.*field) >= kNoLimit) (amounts.*field).reset();
+  }
+}
+
+// Nothing is reckoned with such a size, and it is never called exact when it was cut.
+void set_bogus_size(const Document& document, Sighting& sighting) {
+  constexpr int64_t kLargestReal = int64_t{1} << 50;
+  if (!sighting.bytes || *sighting.bytes < kLargestReal) return;
+  const bool was_cut = *sighting.bytes >= kLargestNumber;
+  const std::string digits = long_number_near(document, sighting.at);
+  uint64_t value = 0;
+  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool counted =
+      !digits.empty() && error == std::errc() && value >= static_cast<uint64_t>(kLargestReal);
+  if (counted && value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    sighting.bogus_bytes = static_cast<int64_t>(value);
+  } else if (counted) {
+    sighting.negative_size = std::to_string(static_cast<int64_t>(value));
+  } else if (!was_cut) {
+    sighting.bogus_bytes = sighting.bytes;
+  }
+  sighting.bogus_size = !digits.empty()                ? digits + " bytes"
+                        : !sighting.bytes_text.empty() ? sighting.bytes_text
+                                                       : std::to_string(*sighting.bytes) + " bytes";
+  sighting.bytes_text = sighting.bogus_size;
+  sighting.bytes.reset();
+  sighting.bytes_exact = false;
+}
+
 }  // namespace
 
 std::string_view to_string(Family family) { return kFamilyNames[static_cast<size_t>(family)]; }
@@ -134,7 +190,9 @@ Facts detect(const Document& document, Counts counts) {
   facts.chunks = counts.chunks;
   facts.series = counts.series;
   facts.headway = std::move(counts.headway);
+  facts.kernel_tasks = std::move(counts.kernel_tasks);
   detect_context(document, facts);
+  detect_counter_evidence(document, facts);
   detect_limits(document, facts);
   detect_tensorflow_files(document, facts);
   detect_tensorflow(document, facts);
@@ -145,8 +203,16 @@ Facts detect(const Document& document, Counts counts) {
   detect_host(document, facts);
   detect_kernel(document, facts);
   detect_other_frameworks(document, facts);
+  detect_servers(document, facts);
+  detect_quotas(document, facts);
   detect_forms(document, facts);
+  complete_forms(document, facts);
+  detect_jobs(document, facts);
   detect_generic(document, facts);
+  for (Sighting& sighting : facts.sightings) {
+    set_bogus_size(document, sighting);
+    drop_unlimited(sighting.amounts);
+  }
   // A message that somebody cites is no refusal of this program.
   for (Sighting& sighting : facts.sightings) {
     const bool memory =
@@ -155,8 +221,14 @@ Facts detect(const Document& document, Counts counts) {
     const size_t warning = document.find_back("warning: failed to ", sighting.at + 1, 200);
     const bool warned =
         warning != std::string::npos && warning >= document.record_start(sighting.at);
+    const size_t soft = document.find_back("warning: ", sighting.at + 1, 60);
+    const size_t record_end = document.record_end(sighting.at);
+    const bool replaced =
+        soft != std::string::npos && soft >= document.record_start(sighting.at) &&
+        (document.find(" instead", sighting.at, record_end) != std::string::npos ||
+         document.find("falling back", sighting.at, record_end) != std::string::npos);
     const bool advised = document.find_back("if you see ", sighting.at, 60) != std::string::npos;
-    if (memory && (warned || advised || document.is_quoted(sighting.at)))
+    if (memory && (warned || replaced || advised || document.is_quoted(sighting.at)))
       sighting.survivable = true;
   }
   if (facts.series.grows) {

@@ -19,9 +19,21 @@ struct Mark {
 };
 
 constexpr Mark kFrameworks[] = {
-    {"jaxlib", "jax"},       {"import jax", "jax"},       {"compiler/xla/python", "jax"},
-    {"xla/pjrt", "jax"},     {"import torch", "pytorch"}, {"torch.", "pytorch"},
-    {"pytorch", "pytorch"},  {"paddle", "paddle"},        {"tensorflow", "tensorflow"},
+    {"use_backend(\"jax\")", "jax"},
+    {"keras_backend=jax", "jax"},
+    {"backend/jax/", "jax"},
+    {"keras_backend=torch", "pytorch"},
+    {"backend/torch/", "pytorch"},
+    {"xlaruntimeerror", "jax"},
+    {"jaxlib", "jax"},
+    {"import jax", "jax"},
+    {"compiler/xla/python", "jax"},
+    {"xla/pjrt", "jax"},
+    {"import torch", "pytorch"},
+    {"torch.", "pytorch"},
+    {"pytorch", "pytorch"},
+    {"paddle", "paddle"},
+    {"tensorflow", "tensorflow"},
     {"keras", "tensorflow"},
 };
 
@@ -116,6 +128,21 @@ void detect_banners(const Document& document, Context& context) {
       if (const std::optional<Size> size = value.size()) context.banner_total = size->bytes;
     }
   }
+  // "613MiB / 12282MiB"
+  constexpr std::string_view kOf = "mib / ";
+  if (const size_t of = document.find(kOf); of != npos) {
+    size_t begin = of;
+    while (begin > 0 && is_digit(document.text()[begin - 1])) --begin;
+    Cursor used(document, begin);
+    Cursor size(document, document.match(kOf, of));
+    const std::optional<Size> in_use = used.size();
+    const std::optional<Size> whole = size.size();
+    if (in_use && whole && in_use->bytes <= whole->bytes) {
+      context.device_used = in_use->bytes;
+      context.device_size = whole->bytes;
+      context.device_at = of;
+    }
+  }
   constexpr std::string_view kNothing = "memory allocated: 0";
   if (const size_t at = document.find(kNothing); at != npos) {
     const size_t end = document.match(kNothing, at);
@@ -140,98 +167,6 @@ void detect_banners(const Document& document, Context& context) {
   }
 }
 
-// Names of the frames of the last traceback.
-void detect_frames(const Document& document, Context& context) {
-  for (size_t i = 0; i < document.line_count(); ++i) {
-    const std::string_view line = document.line(i);
-    if (find_ignoring_case(line, "traceback (most") != npos) context.functions.clear();
-    const size_t file = find_ignoring_case(line, "file \"");
-    if (file == npos) continue;
-    const size_t in = line.find(", in ", file);
-    if (in == npos) continue;
-    size_t end = in + 5;
-    while (end < line.size() && (is_word(line[end]) || line[end] == '<' || line[end] == '>')) ++end;
-    if (context.functions.size() >= 128) context.functions.erase(context.functions.begin());
-    context.functions.emplace_back(line.substr(in + 5, end - in - 5));
-  }
-}
-
-// "Epoch 3/10", "epoch: 3", "[Epoch 3]", "Epoch=3"
-bool read_epoch(const Document& document, size_t begin, size_t end, Progress& progress) {
-  for (size_t at = document.find("epoch", begin, end); at != npos;
-       at = document.find("epoch", at + 1, end)) {
-    Cursor cursor(document, document.match("epoch", at));
-    for (int gap = 0; gap < 4 && std::string_view(" :=[#").find(cursor.peek()) != npos; ++gap) {
-      cursor.move_to(cursor.at() + 1);
-    }
-    const std::optional<int64_t> epoch = cursor.integer();
-    if (!epoch) continue;
-    progress.epoch = epoch;
-    cursor.skip_blanks();
-    if (cursor.literal("/") || cursor.literal("of ")) {
-      cursor.skip_blanks();
-      progress.epochs = cursor.integer();
-    }
-    return true;
-  }
-  return false;
-}
-
-bool read_step(const Document& document, size_t begin, size_t end, Progress& progress) {
-  for (std::string_view label : {"global_step", "iteration", "step", "iter"}) {
-    const size_t at = document.find(label, begin, end);
-    if (at == npos) continue;
-    Cursor cursor(document, document.match(label, at));
-    for (int gap = 0; gap < 4 && std::string_view(" :=[#").find(cursor.peek()) != npos; ++gap) {
-      cursor.move_to(cursor.at() + 1);
-    }
-    const std::optional<int64_t> step = cursor.integer();
-    if (!step) continue;
-    progress.step = step;
-    if (cursor.literal("/")) progress.steps = cursor.integer();
-    return true;
-  }
-  // "12/782 [=====>…" of Keras, "| 12/240 [00:10<…" of tqdm
-  for (size_t open = document.find(" [", begin, end); open != npos;
-       open = document.find(" [", open + 1, end)) {
-    size_t start = open;
-    const std::string& text = document.text();
-    while (start > begin && (is_digit(text[start - 1]) || text[start - 1] == '/')) --start;
-    Cursor cursor(document, start);
-    const std::optional<int64_t> step = cursor.integer();
-    if (!step || !cursor.literal("/")) continue;
-    const std::optional<int64_t> steps = cursor.integer();
-    if (!steps) continue;
-    progress.step = step;
-    progress.steps = steps;
-    return true;
-  }
-  return false;
-}
-
-void detect_progress(const Document& document, Context& context) {
-  for (size_t i = 0; i < document.line_count(); ++i) {
-    const std::string_view line = document.line(i);
-    if (line.find("File \"") != npos || line.find(".cc:") != npos) continue;
-    Progress progress;
-    progress.line = document.number(i);
-    const size_t begin = document.start(i);
-    const size_t end = begin + line.size();
-    const bool epoch = read_epoch(document, begin, end, progress);
-    const bool step = read_step(document, begin, end, progress);
-    if (!epoch && !step) continue;
-    if (!epoch && !context.progress.empty()) {
-      // "Epoch 4/10" stands in a line of its own; the bars below it belong to it.
-      progress.epoch = context.progress.back().epoch;
-      progress.epochs = context.progress.back().epochs;
-    }
-    progress.validation =
-        find_ignoring_case(line, "validat") != npos || find_ignoring_case(line, "evaluat") != npos;
-    if (progress.epoch == 1 && progress.epochs && !step) ++context.first_epoch_restarts;
-    context.progress.push_back(progress);
-  }
-}
-
 }  // namespace
 
 void detect_context(const Document& document, Facts& facts) {
@@ -239,8 +174,8 @@ void detect_context(const Document& document, Facts& facts) {
   detect_framework(document, context);
   detect_banners(document, context);
   detect_settings(document, context);
-  detect_frames(document, context);
-  detect_progress(document, context);
+  detect_frames(document, facts);
+  detect_progress(document, facts);
 }
 
 }  // namespace plimsoll::explain

@@ -103,6 +103,18 @@ void detect_bad_alloc(const Document& document, Facts& facts) {
   }
 }
 
+// A mapping that is small where memory is counted is refused for the number of mappings: one file
+// per shared tensor fills vm.max_map_count with a few GiB in use.
+void tell_mapping(const Document& document, size_t at, Sighting& sighting) {
+  constexpr int64_t kSmall = int64_t{16} << 20;
+  const bool shared = document.find_back("</torch_", at, 120) != npos;
+  sighting.note = "mmap";
+  if (!sighting.bytes || *sighting.bytes > (shared ? kSmall : kSmall >> 8)) return;
+  sighting.family = Family::kProcessLimit;
+  sighting.resource = Resource::kOther;
+  sighting.note = "map_count";
+}
+
 void detect_errno12(const Document& document, Facts& facts) {
   for (std::string_view phrase : {"[errno 12]", "cannot allocate memory"}) {
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
@@ -119,7 +131,16 @@ void detect_errno12(const Document& document, Facts& facts) {
       } else if (const size_t map = document.find_back("unable to mmap ", at, 200); map != npos) {
         Cursor cursor(document, document.match("unable to mmap ", map));
         if (const std::optional<Size> size = cursor.size()) set_size(sighting, *size);
-        sighting.note = "mmap";
+        tell_mapping(document, at, sighting);
+      } else if (document.find_back("map failed", at, 60) != npos) {
+        tell_mapping(document, at, sighting);
+      }
+      // Whoever looked at the number of mappings, and put it into the log, had a reason.
+      if (sighting.note.empty() && document.find("vm.max_map_count") != npos &&
+          document.find_back("mmap", at, 400) != npos) {
+        sighting.family = Family::kProcessLimit;
+        sighting.resource = Resource::kOther;
+        sighting.note = "map_count";
       }
       add_sighting(facts, std::move(sighting));
       return;

@@ -33,41 +33,106 @@ std::optional<int64_t> kilobytes_after(const Document& document, std::string_vie
   return size ? std::optional<int64_t>(size->bytes) : std::nullopt;
 }
 
-// The program that was killed; the one that "invoked oom-killer" only came at the wrong moment.
-void detect_kernel_oom(const Document& document, Facts& facts) {
-  const bool container =
-      document.find("memory cgroup out of memory") != npos || document.find("oom_memcg=") != npos ||
-      document.find("mem_cgroup_oom") != npos || document.find("constraint_memcg") != npos;
-  size_t report = npos;
+// From "invoked oom-killer" to "Killed process": one report of the kernel.
+struct Report {
+  size_t begin = 0;
+  size_t kill = 0;  // the line that names the victim
+  size_t end = 0;
+};
+
+std::optional<Report> find_report(const Document& document) {
+  size_t kill = npos;
   for (std::string_view phrase : {"killed process ", "kill process ", "reaped process "}) {
     const size_t at = document.find(phrase);
     if (at == npos) continue;
     Cursor cursor(document, document.match(phrase, at));
     if (!cursor.integer()) continue;
-    report = at;
+    kill = at;
     break;
   }
-  if (report == npos) report = document.find("invoked oom-killer");
-  if (report == npos) report = document.find("oom-kill:constraint");
-  if (report == npos) return;
-  Sighting sighting = host_sighting(Family::kOomKiller, report, container ? "cgroup" : "global");
-  const size_t end = document.record_end(report);
-  if (const size_t open = document.find("(", report, end); open != npos) {
+  if (kill == npos) kill = document.find("invoked oom-killer");
+  if (kill == npos) kill = document.find("oom-kill:constraint");
+  if (kill == npos) return std::nullopt;
+  // The killed one's line ends its own report; where that begins the log may not show.
+  const size_t invoked = document.find_back("invoked oom-killer", kill + 1, kill + 1);
+  Report report{invoked == npos ? 0 : document.record_start(invoked), kill,
+                document.record_end(kill)};
+  if (document.match("invoked oom-killer", kill) != npos || invoked == npos) {
+    report.end = document.text().size();  // cut before the victim, or only searched lines are left
+  }
+  return report;
+}
+
+bool is_of_group(const Document& document, const Report& report) {
+  static constexpr std::string_view kPhrases[] = {
+      "memory cgroup out of memory", "oom_memcg=", "mem_cgroup_oom", "constraint_memcg"};
+  return std::any_of(std::begin(kPhrases), std::end(kPhrases), [&](std::string_view phrase) {
+    return document.find(phrase, report.begin, report.end) != npos;
+  });
+}
+
+// "memory: usage 131072kB, limit 131072kB", "16777116 pages RAM".
+void read_report_figures(const Document& document, const Report& report, Sighting& sighting) {
+  Amounts& amounts = sighting.amounts;
+  const size_t usage = document.find("memory: usage ", report.begin, report.end);
+  if (usage != npos) {
+    const size_t end = document.record_end(usage);
+    amounts.held = kilobytes_after(document, "usage ", usage, end);
+    amounts.limit = kilobytes_after(document, "limit ", usage, end);
+  }
+  constexpr std::string_view kPages = " pages ram";
+  if (const size_t pages = document.find(kPages, report.begin, report.end); pages != npos) {
+    size_t begin = pages;
+    while (begin > 0 && is_digit(document.text()[begin - 1])) --begin;
+    Cursor cursor(document, begin);
+    constexpr int64_t kMost = int64_t{1} << 38;
+    const std::optional<int64_t> count = cursor.integer();
+    if (count && *count < kMost) amounts.capacity = *count * 4096;
+  }
+}
+
+// The program that was killed; the one that "invoked oom-killer" only came at the wrong moment.
+void detect_kernel_oom(const Document& document, Facts& facts) {
+  const std::optional<Report> report = find_report(document);
+  if (!report) return;
+  Sighting sighting = host_sighting(Family::kOomKiller, report->kill,
+                                    is_of_group(document, *report) ? "cgroup" : "global");
+  for (std::string_view policy : {"constraint_memory_policy", "constraint_cpuset"}) {
+    if (document.find(policy, report->begin, report->end) != npos) sighting.note = "nodes";
+  }
+  const size_t end = document.record_end(report->kill);
+  if (const size_t open = document.find("(", report->kill, end); open != npos) {
     Cursor cursor(document, open + 1);
     const std::string name = cursor.until(")", 64);
     if (name.find('=') == npos) sighting.victim = name;
   }
-  if (const size_t task = document.find("task=", report, end);
+  if (const size_t task = document.find("task=", report->kill, end);
       task != npos && sighting.victim.empty()) {
     Cursor cursor(document, document.match("task=", task));
     sighting.victim = cursor.until(", ", 64);
   }
-  const auto resident = kilobytes_after(document, "anon-rss:", report, end);
+  const auto resident = kilobytes_after(document, "anon-rss:", report->kill, end);
   if (resident && *resident > 0) sighting.amounts.in_use = resident;
-  if (const size_t limit = document.find("memory: usage "); limit != npos) {
-    sighting.amounts.limit = kilobytes_after(document, "limit ", limit, document.record_end(limit));
-  }
+  read_report_figures(document, *report, sighting);
   add_sighting(facts, std::move(sighting));
+}
+
+// "oom_kill 3" of a control group's memory.events, with its memory.max beside it.
+void detect_group_events(const Document& document, Facts& facts) {
+  constexpr std::string_view kKills = "oom_kill ";
+  for (size_t i = 0; i < document.line_count(); ++i) {
+    const size_t at = document.start(i);
+    if (document.match(kKills, at) == npos) continue;
+    Cursor cursor(document, document.match(kKills, at));
+    const std::optional<int64_t> kills = cursor.integer();
+    if (!kills || *kills == 0 || document.find_back("memory.events", at, 400) == npos) continue;
+    Sighting sighting = host_sighting(Family::kOomKiller, at, "cgroup");
+    if (const size_t limit = document.find_back("memory.max", at, 1000); limit != npos) {
+      Cursor value(document, std::min(document.record_end(limit) + 1, document.text().size()));
+      sighting.amounts.limit = value.integer();
+    }
+    add_sighting(facts, std::move(sighting));
+  }
 }
 
 bool is_shell_kill(std::string_view line) {
@@ -298,8 +363,7 @@ void detect_cluster(const Document& document, Facts& facts) {
   for (const Phrase& phrase : kSlurm) {
     const size_t at = document.find(phrase.text);
     if (at == npos) continue;
-    Sighting sighting = host_sighting(Family::kSlurmOom, at, phrase.note);
-    add_sighting(facts, std::move(sighting));
+    add_sighting(facts, host_sighting(Family::kSlurmOom, at, phrase.note));
     break;
   }
   static constexpr Phrase kPods[] = {
@@ -398,6 +462,7 @@ void detect_notebooks(const Document& document, Facts& facts) {
 
 void detect_kernel(const Document& document, Facts& facts) {
   detect_kernel_oom(document, facts);
+  detect_group_events(document, facts);
   detect_killed(document, facts);
   detect_bus_signal(document, facts);
   detect_cluster(document, facts);

@@ -202,18 +202,6 @@ void detect_windows(const Document& document, Facts& facts) {
   }
 }
 
-void detect_service_quota(const Document& document, Facts& facts) {
-  constexpr std::string_view kQuota = "quota exceeded for";
-  const size_t at = document.find(kQuota);
-  if (at == npos || !near(document, "resource", at, 400)) return;
-  Sighting sighting;
-  sighting.family = Family::kTfExhausted;
-  sighting.resource = Resource::kOther;
-  sighting.note = "service_quota";
-  sighting.at = at;
-  add_sighting(facts, std::move(sighting));
-}
-
 // plimsoll: the limit 15 MiB (15728640 B) is below the lower bound 23.8 MiB (24985856 B): …
 void detect_plimsoll(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = " is below the lower bound ";
@@ -247,7 +235,6 @@ void detect_limits(const Document& document, Facts& facts) {
   detect_message_size(document, facts);
   detect_proto(document, facts);
   detect_windows(document, facts);
-  detect_service_quota(document, facts);
   detect_plimsoll(document, facts);
 }
 

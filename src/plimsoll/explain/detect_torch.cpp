@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <span>
 #include <utility>
 
+#include "explain/case.h"
 #include "explain/cursor.h"
 #include "explain/facts.h"
 #include "explain/number.h"
@@ -142,6 +145,60 @@ void read_sentences(const Document& document, Sighting& sighting, size_t at, siz
   }
 }
 
+// The message with the lines that it was broken into, where somebody wrapped it by hand: up to an
+// empty line, a traceback or a stamp.
+Document paragraph_at(const Document& document, size_t at) {
+  constexpr size_t kMostLines = 12;
+  const size_t first = document.line_index(document.record_start(at));
+  KeptSegment whole;
+  whole.line = document.number(first);
+  for (size_t i = first; i < document.line_count() && i < first + kMostLines; ++i) {
+    const std::string_view line = document.line(i);
+    const bool next = i == first || document.number(i) <= document.number(i - 1) + 1;
+    if (!next || line.empty() || (i > first && starts_record(line))) break;
+    if (!whole.text.empty()) whole.text += ' ';
+    whole.text += line;
+  }
+  std::erase(whole.text, kSoftBreak);
+  return Document(std::span<const KeptSegment>(&whole, 1));
+}
+
+// What the lines behind "Tried to allocate 66.54 GiB." say; false where they are no part of it.
+bool read_paragraph(const Document& document, size_t at, Sighting& sighting) {
+  const Document whole = paragraph_at(document, at);
+  const size_t tried = whole.find("tried to allocate ");
+  if (tried == npos || whole.find(" has a total capac", tried) == npos) return false;
+  const size_t next = whole.find("tried to allocate ", tried + 1);
+  read_sentences(whole, sighting, tried, std::min(next, whole.text().size()));
+  return true;
+}
+
+// "Exception encountered when calling Softmax.call()." of Keras, and behind the message the
+// arguments: the one whose size is that of the request is what was refused.
+void read_keras_call(const Document& document, Sighting& sighting) {
+  constexpr size_t kReach = 1500;
+  constexpr std::string_view kCalling = "exception encountered when calling ";
+  const size_t calling = document.find_back(kCalling, sighting.at, kReach);
+  if (calling == npos) return;
+  Cursor name(document, document.match(kCalling, calling));
+  sighting.op = name.until("( \n'\"", 80);
+  const size_t end = std::min(document.text().size(), sighting.at + 4 * kReach);
+  constexpr std::string_view kShape = "shape=";
+  for (size_t at = document.find(kShape, sighting.at, end); at != npos;
+       at = document.find(kShape, at + 1, end)) {
+    Cursor cursor(document, document.match(kShape, at));
+    cursor.literal("torch.size(");
+    const std::optional<std::vector<int64_t>> shape = cursor.shape();
+    if (!shape || !cursor.seek("dtype=", 12)) continue;
+    const std::string dtype = cursor.until(",) \n", 20);
+    const std::optional<int64_t> bytes = tensor_bytes(*shape, dtype);
+    if (!bytes || !sighting.bytes || std::llabs(*bytes - *sighting.bytes) > *bytes / 100) continue;
+    sighting.shape = shape;
+    sighting.dtype = dtype;
+    return;
+  }
+}
+
 void detect_tried(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = "tried to allocate ";
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
@@ -162,11 +219,14 @@ void detect_tried(const Document& document, Facts& facts) {
     if (sighting.bytes_exact) sighting.bytes_text.clear();
     if (second) {
       read_sentences(document, sighting, cursor.at(), end);
+    } else if (bracket == npos && read_paragraph(document, at, sighting)) {
+      if (sighting.family == Family::kTorchCuda1x) sighting.family = Family::kTorchCuda2x;
     } else if (bracket != npos) {
       read_bracket(document, sighting, bracket, end);
     } else if (document.find("out of memory", at > 200 ? at - 200 : 0, at) == npos) {
       continue;  // some other program's sentence
     }
+    read_keras_call(document, sighting);
     sighting.note =
         document.find("larger than 4gb", at > 120 ? at - 120 : 0, at) != npos ? "driver_limit" : "";
     add_sighting(facts, std::move(sighting));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "explain/cause.h"
 #include "explain/cursor.h"
 #include "explain/facts.h"
 #include "explain/number.h"
@@ -174,8 +175,11 @@ void detect_tpu(const Document& document, Facts& facts) {
     }
   }
   sighting.amounts.program = sighting.bytes;
-  if (const auto padding = labelled(document, "extra memory due to padding:", at, npos)) {
+  constexpr std::string_view kPadding = "extra memory due to padding:";
+  if (const auto padding = labelled(document, kPadding, at, npos)) {
     facts.program.padding = padding;
+    Cursor cursor(document, document.find(kPadding, at));
+    if (cursor.seek(" (", 60)) facts.program.expansion = cursor.until(")", 24);
   }
   add_sighting(facts, std::move(sighting));
 }
@@ -209,6 +213,47 @@ void detect_rematerialization(const Document& document, Facts& facts) {
   }
 }
 
+// The search for kernels without scratch memory, and the error that it ends with.
+void detect_autotuning(const Document& document, Facts& facts) {
+  constexpr std::string_view kScratch = "allocate autotuning scratch";
+  for (Sighting& sighting : facts.sightings) {
+    const bool xla =
+        sighting.family == Family::kJaxOomLine || sighting.family == Family::kJaxBufferAssignment;
+    if (!xla || document.find_back(kScratch, sighting.at, 200) == npos) continue;
+    sighting.note = "autotune";
+    sighting.allocator = "";
+  }
+  constexpr std::string_view kNoResult = "no reference output found";
+  const size_t at = document.find(kNoResult);
+  const bool told = std::any_of(facts.sightings.begin(), facts.sightings.end(),
+                                [](const Sighting& other) { return other.note == "autotune"; });
+  if (at == npos || told) return;
+  Sighting sighting = xla_sighting(document, facts, at);
+  sighting.family = Family::kJaxOomLine;
+  sighting.note = "no_result";
+  add_sighting(facts, std::move(sighting));
+}
+
+// The table of the largest buffers, or the account of the program, is printed when memory was
+// refused; its beginning may be cut.
+void detect_headless_table(const Document& document, Facts& facts) {
+  const Program& program = facts.program;
+  if (program.buffers.empty() && !program.total) return;
+  const bool told =
+      std::any_of(facts.sightings.begin(), facts.sightings.end(),
+                  [](const Sighting& other) { return other.resource != Resource::kNone; });
+  if (told) return;
+  Sighting sighting =
+      xla_sighting(document, facts, program.total ? program.at : program.buffers.front().at);
+  sighting.note = "table";
+  if (program.temporaries) {
+    // The temporaries are what such a program asks for in one piece.
+    sighting.bytes = program.temporaries;
+    sighting.bytes_text = size_words(program.temporaries);
+  }
+  add_sighting(facts, std::move(sighting));
+}
+
 }  // namespace
 
 void detect_xla(const Document& document, Facts& facts) {
@@ -218,6 +263,8 @@ void detect_xla(const Document& document, Facts& facts) {
   detect_attempts(document, facts);
   detect_tpu(document, facts);
   detect_rematerialization(document, facts);
+  detect_autotuning(document, facts);
+  detect_headless_table(document, facts);
 }
 
 }  // namespace plimsoll::explain

@@ -243,6 +243,17 @@ std::string_view Document::line(size_t index) const {
   return std::string_view(text_).substr(begin, end - begin);
 }
 
+namespace {
+
+// The first beginning of a word from `from` on and not behind `most`, where that is near.
+size_t word_start(std::string_view line, size_t from, size_t most) {
+  if (from == 0 || line[from - 1] == ' ') return from;
+  const size_t blank = line.find_first_of(std::string_view(" \x01", 2), from);
+  return blank == std::string_view::npos || blank + 1 > most ? from : blank + 1;
+}
+
+}  // namespace
+
 std::string Document::quote(size_t offset) const {
   if (starts_.empty()) return "";
   const size_t index = line_index(offset);
@@ -252,6 +263,7 @@ std::string Document::quote(size_t offset) const {
     const size_t inside = std::min(offset - starts_[index], whole.size());
     from = inside > 60 ? inside - 60 : 0;
     from = std::min(from, whole.size() - kQuoteLength);
+    from = word_start(whole, from, inside);
   } else {
     from = std::min(whole.find_first_not_of(' '), whole.size());
   }

@@ -12,6 +12,7 @@
 #include "explain/excerpt.h"
 #include "explain/headway.h"
 #include "explain/needles.h"
+#include "explain/task_table.h"
 #include "explain/torch_snapshot.h"
 #include "explain/utf16.h"
 
@@ -80,6 +81,7 @@ struct Explainer::State {
   ChunkCounter chunks;
   MemorySeries series;
   HeadwayReader headway;
+  TaskTableReader tasks;
   std::optional<TorchSnapshotReader> snapshot;
   std::optional<Utf16Decoder> wide;  // what PowerShell writes with ">"
   std::string pending;               // the beginning of a segment that a block's end cut
@@ -114,6 +116,12 @@ void Explainer::State::take_segment(std::string_view piece, bool ends_line) {
     chunks.add_behind(text, starts_record(text));
   }
   if (hits & mask_of(LineClass::kSeries)) series.add(line, text);
+  if ((hits & mask_of(LineClass::kKernel)) != 0 &&
+      text.find("total_vm") != std::string_view::npos) {
+    tasks.head(line, plain_text(text));
+  } else if (tasks.waits()) {
+    tasks.add(plain_text(text));
+  }
   // An exception's name amid headway that is followed is part of neither.
   const bool error = (hits & mask_of(LineClass::kError)) != 0 && !headway.waits();
   if (error && (hits & kReport) == 0) {
@@ -214,8 +222,9 @@ Explanation Explainer::finish() {
     if (cut_line) state.take_segment({}, true);
     state.chunks.finish();
     const Document document(state.excerpt.collect(), cut_line);
-    const Facts facts = detect(document, {state.chunks.counts(), state.series.trend(),
-                                          state.headway.found(), state.line - 1});
+    const Facts facts =
+        detect(document, {state.chunks.counts(), state.series.trend(), state.headway.found(),
+                          state.tasks.table(), state.line - 1});
     explanation = conclude(document, facts, state.model);
     explanation.lines_read = state.line - 1;
   }

@@ -20,7 +20,7 @@ std::string_view to_string(Resource resource) {
 }
 
 std::string_view to_string(Cause cause) {
-  static constexpr std::array<std::string_view, 31> kNames = {"unknown",
+  static constexpr std::array<std::string_view, 32> kNames = {"unknown",
                                                               "true_peak",
                                                               "fragmentation",
                                                               "free_exceeds_request",
@@ -38,6 +38,7 @@ std::string_view to_string(Cause cause) {
                                                               "graph_growth_in_loop",
                                                               "leak_over_time",
                                                               "padding_or_dtype_blowup",
+                                                              "preallocation_refused",
                                                               "driver_or_library_init",
                                                               "pinned_host_pool",
                                                               "host_ram_batch_or_dataset",

@@ -48,6 +48,7 @@ enum class Cause {
   kGraphGrowthInLoop,      // nodes are added to one graph again and again
   kLeakOverTime,           // grows without end
   kPaddingOrDtypeBlowup,   // padded to a larger size
+  kPreallocationRefused,   // the share that a framework takes at its start was not to be had
   kDriverOrLibraryInit,    // cuDNN, cuBLAS or the context found no room
   kPinnedHostPool,         // page-locked host memory
   kHostRamBatchOrDataset,  // the data in host memory
@@ -133,6 +134,7 @@ struct Explanation {
   bool survived = false;  // something was refused, and the program went on
   std::string framework;  // "tensorflow", "pytorch", "jax", …, "" unknown
   std::string family;     // which form of message, e.g. "torch_cuda_2x"
+  std::string what;       // ran out, in words, where it is no memory and has a name of its own
 
   Resource resource = Resource::kNone;
   std::string device;     // as printed

@@ -12,10 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "explain/context.h"
 #include "explain/counters.h"
 #include "explain/document.h"
 #include "explain/explanation.h"
 #include "explain/headway.h"
+#include "explain/task_table.h"
 
 namespace plimsoll::explain {
 
@@ -116,7 +118,14 @@ struct Sighting {
   std::optional<int64_t> line_limit;     // limit of a message size, workspace, …
   std::string note;                      // which form within the family
   std::string victim;                    // killed program
-  size_t at = 0;                         // offset in the document
+  // A size beyond all that machines can address, as printed; `bytes` is then empty.
+  std::string bogus_size;
+  std::optional<int64_t> bogus_bytes;  // where it is a count that fits
+  std::string negative_size;           // what it is with a sign, where that is likely
+  // Of a server of language models: tokens of one sequence that were asked for and that would fit,
+  // and layers that were put on the device.
+  std::optional<int64_t> tokens_wanted, tokens_fit, layers;
+  size_t at = 0;  // offset in the document
 };
 
 // An allocator's dump and its five to eight figures.
@@ -146,6 +155,7 @@ struct ProgramBuffer {
 // XLA's account of a compiled program.
 struct Program {
   std::optional<int64_t> parameters, outputs, temporaries, total, fragmentation, padding;
+  std::string expansion;               // by padding, as printed: "64.0x expansion"
   std::vector<ProgramBuffer> buffers;  // largest first, as printed
   size_t at = 0;
 };
@@ -159,41 +169,12 @@ struct TensorList {
   size_t at = 0;
 };
 
-struct Progress {
-  std::optional<int64_t> epoch, epochs, step, steps;
-  int64_t line = 0;
-  bool validation = false;
-};
-
-// Everything around the failure.
-struct Context {
-  std::string framework;
-  std::optional<int64_t> created_mib;  // "Created device (… with N MB memory)"
-  size_t created_at = 0;
-  std::string created_device;
-  std::optional<int64_t> banner_free, banner_total;
-  size_t banner_at = 0;
-  bool nothing_allocated = false;  // "memory allocated: 0"
-  size_t nothing_at = 0;
-  std::optional<int64_t> batch_size;
-  size_t batch_at = 0;
-  std::vector<std::string> functions;  // frames of the last traceback, outermost first
-  size_t shuffle_at = 0, cache_at = 0;
-  bool shuffle_buffer = false, cache_dataset = false;
-  bool growth_on = false, growth_late = false, xla_on = false, separable = false, pruning = false;
-  bool quantization = false, keras_exception = false, retracing = false;
-  bool expandable = false, async_allocator = false, windows_paths = false;
-  size_t growth_late_at = 0, xla_at = 0, separable_at = 0, pruning_at = 0, quantization_at = 0;
-  size_t keras_exception_at = 0, expandable_at = 0, retracing_at = 0, async_at = 0;
-  std::vector<Progress> progress;  // in the order of the log
-  int64_t first_epoch_restarts = 0;
-};
-
 // What was counted while the log streamed by.
 struct Counts {
   ChunkCounts chunks;
   SeriesTrend series;
   std::vector<Headway> headway;
+  TaskTable kernel_tasks;
   int64_t lines = 0;  // of the whole log
 };
 
@@ -207,6 +188,7 @@ struct Facts {
   SeriesTrend series;
   ChunkCounts chunks;
   std::vector<Headway> headway;
+  TaskTable kernel_tasks;
 };
 
 // One function per family of messages; each appends what it finds. Sightings are capped in number.
@@ -220,7 +202,15 @@ void detect_xla(const Document& document, Facts& facts);
 void detect_host(const Document& document, Facts& facts);
 void detect_kernel(const Document& document, Facts& facts);
 void detect_other_frameworks(const Document& document, Facts& facts);
+void detect_servers(const Document& document, Facts& facts);
+void detect_quotas(const Document& document, Facts& facts);
+void detect_jobs(const Document& document, Facts& facts);
+// Figures beside the messages that the tables found.
+void complete_forms(const Document& document, Facts& facts);
 void detect_context(const Document& document, Facts& facts);
+void detect_frames(const Document& document, Facts& facts);
+void detect_progress(const Document& document, Facts& facts);
+void detect_counter_evidence(const Document& document, Facts& facts);
 // Forms of the tables in forms.h, where no other detector has read the message.
 void detect_forms(const Document& document, Facts& facts);
 // What programs say in general, where no other detector has read the message.

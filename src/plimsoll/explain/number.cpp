@@ -20,6 +20,7 @@ constexpr Unit kUnits[] = {
     {"gib", kKi* kKi* kKi},
     {"tib", kKi* kKi* kKi* kKi},
     {"pib", kKi* kKi* kKi* kKi* kKi},
+    {"eib", kKi* kKi* kKi* kKi* kKi* kKi},
     {"octets", 1},
     {"kio", kKi},
     {"mio", kKi* kKi},
@@ -134,7 +135,7 @@ std::optional<int64_t> read_integer(std::string_view text, size_t& at) {
 }
 
 std::optional<double> read_unit(std::string_view text, size_t& at) {
-  constexpr std::string_view kFirstLetters = "bkmgtpo";
+  constexpr std::string_view kFirstLetters = "bkmgtpeo";
   if (at >= text.size() || kFirstLetters.find(to_lower(text[at])) == std::string_view::npos) {
     return std::nullopt;
   }

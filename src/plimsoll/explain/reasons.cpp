@@ -28,6 +28,15 @@ std::vector<std::string> host_reasons(const Case& found) {
 std::vector<std::string> usual_reasons(const Case& found) {
   if (found.main.resource == Resource::kHostMemory) return host_reasons(found);
   if (found.main.resource != Resource::kGpuMemory) return {};
+  if (found.main.family == Family::kTorchMps) {
+    return {"blocks that the allocator keeps and does not give back",
+            "graphs that Metal compiled for every new shape and keeps",
+            "the step's own peak: activations kept for the backward pass"};
+  }
+  if (found.main.note == "no_result") {
+    return {"the pool was filled before, and no scratch memory was left beside it",
+            "a fault of that version's search"};
+  }
   const bool tiny = found.request && *found.request < (int64_t{1} << 20);
   std::vector<std::string> reasons;
   if (found.weights || tiny) {

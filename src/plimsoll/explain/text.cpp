@@ -46,6 +46,7 @@ std::string_view resource_words(const Explanation& explanation) {
   if (explanation.family == "crash") return "a crash; the log does not say of what";
   if (explanation.family == "plimsoll_limit")
     return "a memory limit that is too small for Plimsoll";
+  if (!explanation.what.empty()) return explanation.what;
   if (explanation.cause_label == Cause::kNotMemory) return "no shortage of memory";
   switch (explanation.resource) {
     case Resource::kGpuMemory:
@@ -74,6 +75,36 @@ std::string_view resource_words(const Explanation& explanation) {
   return "memory; the log does not say which";
 }
 
+// By how much: what is missing where the log tells what there was, else what was asked for or the
+// limit that was reached.
+std::string shortage_words(const Explanation& explanation) {
+  const Amounts& amounts = explanation.amounts;
+  const bool memory =
+      explanation.resource == Resource::kGpuMemory || explanation.resource == Resource::kHostMemory;
+  if (!memory) return "";
+  if (!explanation.bytes) {
+    if (!explanation.bytes_text.empty()) return ": " + explanation.bytes_text + " asked for";
+    if (amounts.limit) return ": limit " + size_words(amounts.limit);
+    const bool refused =
+        explanation.family.starts_with("tf_") && explanation.tensor_bytes_from_shape;
+    return refused ? ": a tensor of " + size_words(explanation.tensor_bytes_from_shape) : "";
+  }
+  const std::string asked = size_words(explanation.bytes);
+  if (explanation.cause_label == Cause::kFragmentation && amounts.pool_free) {
+    return ": " + asked + " asked for, " + size_words(amounts.pool_free) + " free in pieces";
+  }
+  const std::optional<int64_t> whole = amounts.limit ? amounts.limit : amounts.capacity;
+  if (whole && *explanation.bytes > *whole) {
+    return ": " + asked + " asked for where there are " + size_words(whole) + " in all";
+  }
+  const std::optional<int64_t> room = amounts.free;
+  if (room && *room < *explanation.bytes) {
+    return ": " + size_words(*explanation.bytes - *room) + " short (" + asked + " asked for, " +
+           size_words(room) + " free)";
+  }
+  return ": " + asked + " asked for";
+}
+
 std::string headline(const Explanation& explanation) {
   switch (explanation.verdict) {
     case Verdict::kNoFailure:
@@ -88,7 +119,7 @@ std::string headline(const Explanation& explanation) {
     case Verdict::kFailure:
       break;
   }
-  return std::string(resource_words(explanation));
+  return std::string(resource_words(explanation)) + shortage_words(explanation);
 }
 
 void add_figure(std::string& line, std::string_view label, const std::optional<int64_t>& bytes) {
@@ -113,6 +144,8 @@ void add_amounts(std::string& out, const Explanation& explanation) {
     } else if (is_printed_otherwise(explanation)) {
       line += " (printed as " + explanation.bytes_text + ")";
     }
+  } else if (!explanation.bytes_text.empty()) {
+    line = "asked " + explanation.bytes_text;
   }
   const Amounts& amounts = explanation.amounts;
   add_figure(line, "in use", amounts.in_use);
@@ -172,15 +205,18 @@ std::string confidence_words(double confidence) {
                              : "low confidence";
 }
 
-void add_why(std::string& out, const Explanation& explanation) {
-  add_block(out, "why", cause_words(explanation) + ": " + explanation.cause);
+void add_evidence(std::string& out, const Explanation& explanation) {
+  bool first = true;
   for (const Evidence& evidence : explanation.evidence) {
     add_block(
-        out, "",
+        out, first ? "evidence" : "",
         (evidence.line > 0 ? "line " + std::to_string(evidence.line) + ": " : "") + evidence.text);
+    first = false;
   }
+  first = true;
   for (const std::string& reason : explanation.usual_reasons) {
-    add_block(out, "", "usual: " + reason);
+    add_block(out, first ? "usual" : "", reason);
+    first = false;
   }
 }
 
@@ -202,7 +238,10 @@ void add_advice_block(std::string& out, const Explanation& explanation) {
     add_block(out, first ? "corrected" : "", correction);
     first = false;
   }
-  first = true;
+}
+
+void add_questions(std::string& out, const Explanation& explanation) {
+  bool first = true;
   for (const std::string& item : explanation.collect) {
     add_block(out, first ? "not said" : "", item);
     first = false;
@@ -236,14 +275,16 @@ std::string to_text(const Explanation& explanation, std::string_view name) {
     return out;
   }
   add_amounts(out, explanation);
+  add_block(out, "why", cause_words(explanation) + ": " + explanation.cause);
+  add_advice_block(out, explanation);
   add_who(out, explanation);
   if (!explanation.when_text.empty()) {
     add_block(out, "when", explanation.when_text);
   } else if (explanation.verdict == Verdict::kFailure) {
     add_block(out, "when", "the log does not say");
   }
-  add_why(out, explanation);
-  add_advice_block(out, explanation);
+  add_evidence(out, explanation);
+  add_questions(out, explanation);
   if (!explanation.plimsoll_command.empty()) {
     add_block(out, "plimsoll", explanation.plimsoll_command);
   }

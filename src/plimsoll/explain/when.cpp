@@ -1,30 +1,22 @@
 #include <algorithm>
-#include <initializer_list>
 
 #include "explain/conclude.h"
 #include "explain/number.h"
+#include "explain/phase.h"
 
 namespace plimsoll::explain {
 namespace {
 
 constexpr size_t npos = std::string_view::npos;
 
-bool any_frame(const Case& found, std::initializer_list<std::string_view> names) {
-  const std::vector<std::string>& frames = found.facts.context.functions;
-  return std::any_of(frames.begin(), frames.end(), [&](const std::string& frame) {
-    return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-      return find_ignoring_case(frame, name) != npos;
-    });
+// Frames of PyTorch's optimizers and of TensorFlow's slots.
+bool makes_slots(const Case& found) {
+  if (found.traceback == nullptr) return false;
+  const std::vector<Frame>& frames = found.traceback->frames;
+  return std::any_of(frames.begin(), frames.end(), [](const Frame& frame) {
+    return frame.name == "_init_group" || frame.name == "_init_state" ||
+           find_ignoring_case(frame.name, "create_slots") != npos;
   });
-}
-
-const Progress* last_progress(const Case& found) {
-  const int64_t line = found.document.number_at(found.main.at);
-  const Progress* last = nullptr;
-  for (const Progress& progress : found.facts.context.progress) {
-    if (progress.line <= line) last = &progress;
-  }
-  return last;
 }
 
 std::string position_words(const Progress& progress) {
@@ -48,21 +40,27 @@ void set(Explanation& explanation, When when, std::string text) {
 // From the place in the program, whatever the step.
 bool told_by_place(const Case& found, Explanation& explanation) {
   const size_t end = found.document.record_end(found.main.at) + 1500;
-  const bool saves = found.main.family == Family::kDiskFull &&
-                     (find_ignoring_case(found.main.op_type, "save") != npos ||
-                      find_ignoring_case(found.main.path, "tempstate") != npos);
-  if (saves || any_frame(found, {"save_checkpoint", "save_weights", "save_model", "_save"})) {
+  const bool writes =
+      found.main.family == Family::kDiskFull &&
+      (find_ignoring_case(found.main.op_type, "save") != npos ||
+       find_ignoring_case(found.main.path, "tempstate") != npos || found.main.note == "writer");
+  const size_t saving = line_that_saves(found);
+  if (writes || saves(found)) {
     set(explanation, When::kCheckpoint, "while a checkpoint was written");
-  } else if (explanation.cause_label == Cause::kEvalLargerThanTrain ||
-             any_frame(found, {"validat", "evaluat", "test_step"}) ||
+  } else if (saving != npos) {
+    set(explanation, When::kCheckpoint,
+        "while a checkpoint was written, which line " +
+            std::to_string(found.document.number_at(saving)) + " begins");
+    explanation.evidence.push_back(
+        {found.document.number_at(saving), found.document.quote(saving)});
+  } else if (explanation.cause_label == Cause::kEvalLargerThanTrain || validates(found) ||
              found.document.find("__inference_test_function", found.main.at, end) != npos) {
     set(explanation, When::kValidation, "in validation, after training steps");
-  } else if (any_frame(found, {"load_state_dict", "from_pretrained", "load_weights", "load_model",
-                               "load_checkpoint"})) {
+  } else if (loads(found)) {
     set(explanation, When::kLoading, "while weights or data were loaded");
   } else if (found.main.family == Family::kCudaContext || found.main.family == Family::kCudnnInit) {
     set(explanation, When::kBuilding, "while a library was set up, before its first work");
-  } else if (any_frame(found, {"_init_group", "_init_state", "create_slots"})) {
+  } else if (makes_slots(found)) {
     set(explanation, When::kFirstStep, "in the first optimizer step, when its slots are made");
   } else {
     return false;
@@ -128,7 +126,14 @@ void tell_when(const Case& found, Explanation& explanation) {
     set(explanation, When::kTraining, "the program went on behind it, to " + farthest(found));
     return;
   }
-  if (told_by_place(found, explanation) || told_by_progress(found, explanation)) return;
+  if (told_by_place(found, explanation)) return;
+  if (const Task* task = task_under_way(found)) {
+    explanation.when_text = "at " + std::to_string(task->step) + " of " +
+                            std::to_string(task->steps) + " of \"" + task->name + "\" (line " +
+                            std::to_string(task->line) + ")";
+    return;
+  }
+  if (told_by_progress(found, explanation)) return;
   if (explanation.cause_label == Cause::kWeightsOrOptimizer) {
     set(explanation, When::kBuilding, "while weights or optimizer slots were made");
   } else if (explanation.cause_label == Cause::kDatasetCopiedToDevice) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -38,7 +39,10 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 // In the child: nothing here allocates.
 [[noreturn]] void become(const ChildSetup& setup, char* const* words, char* const* environment,
-                         int report) {
+                         int report, pid_t watcher) {
+  // A watcher that is killed takes the command with it; one that was gone before this line, too.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != watcher) ::_exit(127);
   if (setup.group_entrance >= 0) {
     // Refused only when the group vanished; the command then runs outside, and the watcher's
     // samples of the group stay empty.
@@ -66,8 +70,9 @@ ChildStart start_child(const ChildSetup& setup) {
   const std::vector<char*> words = pointers(command);
   const std::vector<char*> entries = pointers(environment);
   ChildStart start;
+  const pid_t watcher = ::getpid();
   start.pid = ::fork();
-  if (start.pid == 0) become(setup, words.data(), entries.data(), report[1]);
+  if (start.pid == 0) become(setup, words.data(), entries.data(), report[1], watcher);
   const int fork_error = errno;
   ::close(report[1]);
   if (start.pid < 0) {

@@ -2,6 +2,8 @@
 
 #include <sys/statvfs.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -81,6 +83,10 @@ std::vector<int64_t> Sampler::all_pids() const {
 void Sampler::find_tree() {
   if (group_.exists()) {
     pids_ = group_.members();
+  } else if (helper_) {
+    pids_ = reader_.descendants(::getpid());
+    std::erase(pids_, *helper_);
+    std::sort(pids_.begin(), pids_.end());
   } else {
     pids_ = reader_.descendants(main_pid_);
     pids_.push_back(main_pid_);

@@ -33,6 +33,10 @@ class Sampler {
   // `group` may be one that does not exist; it outlives the sampler.
   Sampler(int64_t main_pid, Group& group, bool with_gpu);
 
+  // Without a group: orphans of the command come to this process (a subreaper), so the tree is all
+  // that descends from it, apart from this helper of its own.
+  void own_all_but(int64_t helper) { helper_ = helper; }
+
   // `seconds` since the start of the command.
   Sample full(double seconds);
   // Processor time of the latest full sample, without its proportional reading, which has a pace of
@@ -77,6 +81,7 @@ class Sampler {
 
   int64_t main_pid_;
   Group& group_;
+  std::optional<int64_t> helper_;
   ProcessReader reader_;
   KernelFile file_;
   std::unique_ptr<Nvml> nvml_;

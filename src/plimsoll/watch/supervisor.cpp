@@ -77,8 +77,10 @@ Run Supervisor::run() {
   signals_ = ::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals_ < 0) throw_io("signalfd", "make", errno);
   make_guard();
+  guardian_.post(group_);
   if (start()) loop();
   conclude_run();
+  guardian_.dismiss();
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   return std::move(run_);
 }
@@ -133,7 +135,10 @@ bool Supervisor::start() {
     return false;
   }
   say("started", run_.guard, options_.memory.has_value());
+  const int64_t main_pid = pid_;
+  guardian_.tell({&main_pid, 1});
   sampler_ = std::make_unique<Sampler>(pid_, group_, options_.with_gpu);
+  sampler_->own_all_but(guardian_.pid());
   return true;
 }
 
@@ -259,6 +264,7 @@ void Supervisor::look() {
   const double time = now();
   if (time >= next_full_) {
     take(sampler_->full(time));
+    guardian_.tell(sampler_->pids());
     copies_.look(sampler_->largest_now().pid, sampler_->largest_now().anonymous, time);
     next_full_ = now() + std::max({pace(time), 0.05, sampler_->cost_seconds() / kCostShare});
     next_light_ = now() + kFastest;

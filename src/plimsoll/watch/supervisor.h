@@ -15,6 +15,7 @@
 
 #include "watch/copies.h"
 #include "watch/group.h"
+#include "watch/guardian.h"
 #include "watch/kernel_log.h"
 #include "watch/output.h"
 #include "watch/relay.h"
@@ -62,6 +63,7 @@ class Supervisor {
   std::function<void(const Event&)> tell_;
   Run run_;
   Group group_;
+  Guardian guardian_;
   std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<Relay> output_relay_, error_relay_;
   Output output_;

@@ -56,11 +56,17 @@ class Concluder {
   void prove(std::string text) { verdict_.evidence.push_back(std::move(text)); }
   void advise(std::string text) { verdict_.advice.push_back(std::move(text)); }
 
-  // What every step adds to no limit is large enough for.
+  // What every step adds to no limit is large enough for. A run that ended well in time has it too.
   void advise_on_leak() {
-    if (e_.leak_per_step <= 0 || !is_memory_death(verdict_)) return;
-    if (verdict_.resource != "host_memory" || dominate(e_.copies, e_.peak_held)) return;
+    const bool well = verdict_.kind == VerdictKind::kDone;
+    if (e_.leak_per_step <= 0 || !(well || is_memory_death(verdict_))) return;
+    if (!well && verdict_.resource != "host_memory") return;
+    if (dominate(e_.copies, e_.peak_held)) return;
     const int64_t step = std::llround(e_.leak_per_step);
+    if (well) {
+      verdict_.sentence = "The command ended well, but its memory rose by " + size(step) +
+                          " a step to the end: a longer run would run out of it.";
+    }
     prove("measured: memory rose by " + size(step) + " a step, " + size(std::llround(e_.leaked)) +
           " in all, and did not slow down");
     if (verdict_.kind != VerdictKind::kOutOfMemory) verdict_.advice.clear();
@@ -262,17 +268,38 @@ class Concluder {
     verdict_.resource = to_string(said.resource);
     std::string sentence = headline(kind);
     if (said.bytes) sentence += " It asked for " + size(*said.bytes) + ".";
+    const bool limited = kind == VerdictKind::kOutOfMemory && e_.address_space_limit;
+    if (limited) sentence += address_space_text();
     set(kind, std::max(0.6, said.confidence), sentence + " The command " + how_it_ended(e_) + ".");
     for (const explain::Evidence& evidence : said.evidence) {
       prove("printed: " + evidence.text);
       if (verdict_.evidence.size() == 3) break;
     }
     support(kind);
+    if (limited) {
+      advise(
+          "Raise or lift the limit in the shell that starts the command (ulimit -v unlimited), or "
+          "hold less: what was held so far is the least that it needs.");
+    }
     for (const explain::Advice& advice : said.advice) {
+      if (advice.code.starts_with("plimsoll watch")) continue;  // it just did
       advise(advice.action + (advice.code.empty() ? "" : " " + advice.code));
       if (verdict_.advice.size() == 3) break;
     }
     return true;
+  }
+
+  // What was held tells whether the limit was filled or one request alone went beyond it.
+  std::string address_space_text() const {
+    const int64_t limit = *e_.address_space_limit;
+    const std::string figures = " The process may map " + size(limit) + " (ulimit -v)";
+    const std::string held =
+        size(e_.address_space_used) + " of that was in use and " + size(e_.peak_held) + " was held";
+    if (e_.address_space_used <= 0) return figures + " and no more, whatever is free.";
+    if (e_.address_space_used < limit / 2) {
+      return figures + "; only " + held + ", so one request alone went beyond it.";
+    }
+    return figures + "; " + held + " when it was refused: that limit was full, not the machine.";
   }
 
   static VerdictKind kind_of(Resource resource) {
@@ -406,8 +433,8 @@ class Concluder {
 
   void plain_kill() {
     set(VerdictKind::kKilled, e_.kernel_holds_limit ? 0.97 : 0.8,
-        "Killed: SIGKILL came from outside, and no oom event was counted, so this is a kill and "
-        "not a shortage of memory. The command " +
+        "Killed by SIGKILL, and no oom event was counted, so this is a kill and not a shortage of "
+        "memory; whoever sent it, the kernel's OOM killer did not. The command " +
             how_it_ended(e_) + ".");
     if (e_.kernel_holds_limit) {
       prove("the oom_kill counter of the command's own group did not move");
@@ -415,7 +442,9 @@ class Concluder {
       prove("neither the groups around the watcher nor the machine counted an oom kill");
     }
     if (e_.kernel_log_readable) prove("the kernel's log has no oom record of its processes");
-    advise("Look for who sends it: a job's time limit, a supervisor, another user's pkill.");
+    advise(
+        "Look for who sends it: the program itself or its launcher (os.kill, a timeout, "
+        "Process.kill), a job's time limit, a supervisor, another user's pkill.");
   }
 
   const Ending& e_;

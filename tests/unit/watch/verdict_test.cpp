@@ -251,6 +251,51 @@ TEST(Verdict, AnAddressSpaceLimitIsQuoted) {
   EXPECT_THAT(verdict.evidence.back(), HasSubstr("RLIMIT_AS, ulimit -v) of 4 GiB"));
 }
 
+TEST(Verdict, ARefusalAtTheAddressSpaceLimitIsConcludedFromWhatWasHeld) {
+  Ending ending =
+      printed("Traceback (most recent call last):\n  File \"a.py\", line 3\nMemoryError\n");
+  ending.address_space_limit = 600 << 20;
+  ending.address_space_used = 590 << 20;
+  ending.peak_held = 551 << 20;
+  const Verdict verdict = conclude(ending);
+  EXPECT_EQ(verdict.kind, VerdictKind::kOutOfMemory);
+  EXPECT_THAT(verdict.sentence, HasSubstr("551 MiB"));
+  EXPECT_THAT(verdict.sentence, HasSubstr("600 MiB"));
+  EXPECT_THAT(verdict.sentence, HasSubstr("ulimit -v"));
+  ASSERT_FALSE(verdict.advice.empty());
+  EXPECT_THAT(verdict.advice.front(), HasSubstr("ulimit -v"));
+  EXPECT_THAT(verdict.advice, Not(Contains(HasSubstr("plimsoll watch"))));
+}
+
+TEST(Verdict, OneRequestBeyondTheAddressSpaceLimitIsToldFromAFullOne) {
+  Ending ending =
+      printed("Traceback (most recent call last):\n  File \"a.py\", line 3\nMemoryError\n");
+  ending.address_space_limit = 8 * kGiB;
+  ending.address_space_used = kGiB / 2;
+  ending.peak_held = 40 << 20;
+  EXPECT_THAT(conclude(ending).sentence, HasSubstr("one request"));
+}
+
+TEST(Verdict, ASigkillMayHaveBeenTheProgramsOwn) {
+  const Verdict verdict = conclude(killed());
+  EXPECT_EQ(verdict.kind, VerdictKind::kKilled);
+  EXPECT_THAT(verdict.sentence, Not(HasSubstr("from outside")));
+  EXPECT_THAT(verdict.sentence, HasSubstr("not a shortage of memory"));
+  EXPECT_THAT(verdict.advice, Contains(HasSubstr("the program itself")));
+}
+
+TEST(Verdict, ALeakOfARunThatEndedWellIsAdvisedOn) {
+  Ending ending;
+  ending.leak_per_step = 4 << 20;
+  ending.leaked = 320 << 20;
+  ending.peak_held = 400 << 20;
+  const Verdict verdict = conclude(ending);
+  EXPECT_EQ(verdict.kind, VerdictKind::kDone);
+  EXPECT_THAT(verdict.sentence, HasSubstr("4 MiB a step"));
+  ASSERT_FALSE(verdict.advice.empty());
+  EXPECT_THAT(verdict.advice.front(), HasSubstr("every step keeps"));
+}
+
 TEST(Verdict, WarningsOfARunThatEndedWellAreNoFailure) {
   const Ending ending = printed("Allocation of 1000000000 exceeds 10% of free system memory.\n", 0);
   EXPECT_EQ(conclude(ending).kind, VerdictKind::kDone);
@@ -272,7 +317,7 @@ TEST(Verdict, OfALeakAtTheLimitAdvisesNoLargerLimit) {
   EXPECT_THAT(verdict.advice, Contains(HasSubstr("what every step keeps")));
   ending.signal = 0;
   ending.group_oom_kills = 0;
-  EXPECT_TRUE(conclude(ending).advice.empty());
+  EXPECT_THAT(conclude(ending).advice, Not(Contains(HasSubstr("Give it more"))));
 }
 
 TEST(Verdict, ACrashNearTheAddressSpaceLimitIsSuspected) {

@@ -1,0 +1,167 @@
+#include "watch/guardian.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace plimsoll::watch {
+
+// A process is known by its number and its start, since numbers are used again.
+struct Guardian::Board {
+  static constexpr size_t kMost = 4096;
+  struct Entry {
+    std::atomic<int64_t> pid;
+    std::atomic<uint64_t> started;
+  };
+  std::atomic<size_t> count;
+  Entry entries[kMost];
+};
+
+namespace {
+
+struct Stat {
+  int64_t parent = 0;
+  uint64_t started = 0;  // clock ticks since boot
+};
+
+// Of /proc/PID/stat; false where there is no such process. The name in it may hold anything.
+bool read_stat(int64_t pid, Stat& stat) {
+  std::array<char, 32> path{};
+  std::snprintf(path.data(), path.size(), "/proc/%lld/stat", static_cast<long long>(pid));
+  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  std::array<char, 1024> text{};
+  const ssize_t size = ::read(file, text.data(), text.size() - 1);
+  ::close(file);
+  if (size <= 0) return false;
+  const char* at = std::strrchr(text.data(), ')');
+  if (at == nullptr) return false;
+  // Behind the name: state, parent, … ; the start is the 20th.
+  ++at;
+  for (int field = 1; field <= 20; ++field) {
+    while (*at == ' ') ++at;
+    if (field == 2) stat.parent = std::strtoll(at, nullptr, 10);
+    if (field == 20) stat.started = std::strtoull(at, nullptr, 10);
+    while (*at != ' ' && *at != '\0') ++at;
+  }
+  return true;
+}
+
+std::vector<int64_t> all_processes() {
+  std::vector<int64_t> pids;
+  DIR* folder = ::opendir("/proc");
+  if (folder == nullptr) return pids;
+  while (const dirent* entry = ::readdir(folder)) {
+    const int64_t pid = std::atoll(entry->d_name);
+    if (pid > 1) pids.push_back(pid);
+  }
+  ::closedir(folder);
+  return pids;
+}
+
+// `pids` and all that descend from them, again until nobody new is found.
+void kill_with_descendants(std::vector<int64_t> pids) {
+  constexpr int kMostRounds = 50;
+  for (int round = 0; round < kMostRounds; ++round) {
+    const size_t before = pids.size();
+    for (const int64_t pid : all_processes()) {
+      Stat stat;
+      const bool known = std::find(pids.begin(), pids.end(), pid) != pids.end();
+      if (known || !read_stat(pid, stat)) continue;
+      if (std::find(pids.begin(), pids.end(), stat.parent) != pids.end()) pids.push_back(pid);
+    }
+    for (const int64_t pid : pids) ::kill(static_cast<pid_t>(pid), SIGKILL);
+    if (pids.size() == before && round > 0) return;
+  }
+}
+
+// The watcher's streams, and whatever else it had open, must not stay open here.
+void close_all_but(int kept) {
+  ::dup2(kept, 0);
+  ::close_range(1, ~0U, 0);
+}
+
+}  // namespace
+
+void Guardian::post(Group& group) {
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return;
+  void* shared =
+      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared != MAP_FAILED) board_ = new (shared) Board{};
+  pid_ = board_ == nullptr ? -1 : ::fork();
+  if (pid_ != 0) {
+    ::close(pipe[0]);
+    farewell_ = pipe[1];
+    return;
+  }
+  // Beside the terminal's job, so that its signals do not come here.
+  ::setsid();
+  ::prctl(PR_SET_NAME, "plimsoll-guard");
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  close_all_but(pipe[0]);
+  char word = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(0, &word, 1);
+  } while (got < 0 && errno == EINTR);
+  if (got == 1) ::_exit(0);
+  if (group.exists()) {
+    group.kill();
+    group.close();
+  }
+  std::vector<int64_t> pids;
+  const size_t count = std::min(board_->count.load(), Board::kMost);
+  for (size_t i = 0; i < count; ++i) {
+    Stat stat;
+    const int64_t pid = board_->entries[i].pid.load();
+    if (pid > 1 && read_stat(pid, stat) && stat.started == board_->entries[i].started.load()) {
+      pids.push_back(pid);
+    }
+  }
+  kill_with_descendants(std::move(pids));
+  ::_exit(0);
+}
+
+void Guardian::tell(std::span<const int64_t> pids) {
+  if (board_ == nullptr) return;
+  size_t count = 0;
+  for (const int64_t pid : pids) {
+    Stat stat;
+    if (count == Board::kMost || !read_stat(pid, stat)) continue;
+    board_->entries[count].pid = pid;
+    board_->entries[count].started = stat.started;
+    ++count;
+  }
+  board_->count = count;
+}
+
+void Guardian::dismiss() {
+  if (farewell_ >= 0) {
+    const char word = 'q';
+    [[maybe_unused]] const ssize_t written = ::write(farewell_, &word, 1);
+    ::close(farewell_);
+    farewell_ = -1;
+  }
+  if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+  if (board_ != nullptr) ::munmap(board_, sizeof(Board));
+  board_ = nullptr;
+}
+
+}  // namespace plimsoll::watch
