@@ -203,7 +203,8 @@ void CallReader::read_old_tensor(const Config& tensor, size_t index, TreeCall& c
   }
   const Config::Array& parts = tensor.as_array();
   const bool constant = parts[0].as_string() == kConstant && parts.size() >= 3;
-  args.push_back(constant ? parts[2] : add_tensor(read_name(tensor, where, Place::kArgument), call));
+  args.push_back(constant ? parts[2]
+                          : add_tensor(read_name(tensor, where, Place::kArgument), call));
   if (tensor.as_array().size() < 4 || !tensor.as_array()[3].is_object()) return;
   for (const auto& [key, value] : tensor.as_array()[3].as_object()) {
     if (!says_nothing(value)) call.kwargs.set(key, take_old_keyword(value, where, 0, call));

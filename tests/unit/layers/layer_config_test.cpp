@@ -93,12 +93,13 @@ TEST(LayerConfigTest, BatchNormalizationIsKeras) {
             3);
 }
 
-TEST(LayerConfigTest, ACompletedConfigurationRoundTrips) {
+// A configuration of each class, with options other than the usual ones.
+std::vector<std::pair<std::string, Object>> configurations() {
   const Config lstm =
       Object{{"class_name", "LSTM"}, {"config", Object{{"name", "forward_l"}, {"units", 3}}}};
   const Config dense =
       Object{{"class_name", "Dense"}, {"config", Object{{"name", "d"}, {"units", 3}}}};
-  const std::vector<std::pair<std::string, Object>> cases = {
+  return {
       {"Activation",
        {{"activation", Object{{"class_name", "LeakyReLU"},
                               {"config", Object{{"name", "l"}, {"negative_slope", 0.1}}}}}}},
@@ -168,6 +169,10 @@ TEST(LayerConfigTest, ACompletedConfigurationRoundTrips) {
       {"SpatialDropout2D", {{"rate", 0.2}}},
       {"TimeDistributed", {{"layer", dense}}},
   };
+}
+
+TEST(LayerConfigTest, ACompletedConfigurationRoundTrips) {
+  const std::vector<std::pair<std::string, Object>> cases = configurations();
   ASSERT_EQ(cases.size(), layer_class_names().size());
   for (const auto& [class_name, rest] : cases) {
     const Config first = make_layer(class_name, with_name("x", rest))->config();
