@@ -19,6 +19,7 @@ from materials import BINARY, prepare
 PAGE = 4096
 STEPS = 20
 SLACK = 1.05  # time may rise by this much between rungs: noise
+ALLOWED = 8 * 2**20  # above the measured peak, half of it what the page cache maps beside a page
 
 
 def plan(arguments: list[str]) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def check(name: str, limit: int, got: dict[str, Any]) -> list[str]:
     if got["measured_process_bytes"] > limit:
         wrong.append(f"{name} at {limit}: measured {got['measured_process_bytes']}")
     predicted, measured = got["predicted_process_bytes"], got["measured_process_bytes"]
-    if not measured <= predicted <= measured * 1.02 + 4 * 2**20:
+    if not measured <= predicted <= measured * 1.02 + ALLOWED:
         wrong.append(f"{name} at {limit}: predicted {predicted}, measured {measured}")
     return wrong
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import prediction
 import pytest
 from data_place import Workplace, dense, place
 
@@ -20,8 +21,7 @@ def held(place: Workplace, width: int, data: Path, *more: str) -> dict[str, int]
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)
-    predicted, measured = run["predicted_process_bytes"], run["measured_process_bytes"]
-    assert measured <= predicted <= measured * 1.02 + 4 * 2**20, (predicted, measured)
+    prediction.holds(run)
     return run
 
 
@@ -123,6 +123,4 @@ def test_what_opening_holds_for_a_while(place: Workplace, form: str) -> None:
         loss="mse", batch=1, steps=2, threads=1,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    run = json.loads(done.stdout)
-    predicted, measured = run["predicted_process_bytes"], run["measured_process_bytes"]
-    assert measured <= predicted <= measured * 1.02 + 4 * 2**20, (predicted, measured)
+    prediction.holds(json.loads(done.stdout))

@@ -204,6 +204,7 @@ CONSUMERS: dict[str, Callable[[Made], Any]] = {
     "nothing": lambda m: m.x,
     # Layers that pass a mask on.
     "Activation": lambda m: L.Activation("tanh")(m.x),
+    "ActivityRegularization": lambda m: L.ActivityRegularization(l2=0.1)(m.x),
     "BatchNormalization": lambda m: L.BatchNormalization()(m.x),
     "BatchNormalization frozen": lambda m: L.BatchNormalization(trainable=False)(m.x),
     "Dense": lambda m: L.Dense(3, activation="tanh")(m.x),

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import prediction
 from memory_data import Place, write_data
 from memory_recipe import Recipe, keras_json
 
@@ -338,7 +339,7 @@ def compare(numbers: dict[str, Any], limit: int | None, stage: str, told: str) -
         return Outcome("prediction passed", detail=sizes, numbers=numbers)
     if limit is not None and measured > limit:
         return Outcome("limit passed", detail=sizes, numbers=numbers)
-    if predicted > measured * 1.02 + 4 * MIB:
+    if predicted > measured * prediction.SHARE + prediction.SLACK:
         return Outcome("prediction too high", detail=sizes, numbers=numbers)
     return None
 

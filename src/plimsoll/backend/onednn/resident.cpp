@@ -11,7 +11,7 @@ namespace {
 
 // Equal runs differ by half a MiB, copies of the files by one: a fault maps what the page cache
 // holds around it.
-constexpr Bytes kEngineBytes = 16_MiB + 256_KiB;
+constexpr Bytes kEngineBytes = 16_MiB + 768_KiB;
 // A thread that kernels share their work with: its stacks, and code that runs on it alone.
 constexpr Bytes kThreadBytes = 160_KiB;
 // Loading the library walks through its initializers, making primitives through the code of all
