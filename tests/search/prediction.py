@@ -3,8 +3,8 @@
 It is never below what was measured: that is the promise, and has no allowance. How far it may be
 above has one for what equal runs differ by. Of that, 4 MiB belong to the page cache: a fault on a
 file's page maps the whole piece in which the cache holds it, and the cache holds copies of one
-program in pieces of other sizes. The same start took 21.2 MiB where the file had been read anew, and
-25.5 MiB where it had just been written (docs/design/0021-accounted-memory.md).
+program in pieces of other sizes. The same start took 21.2 MiB where the file had been read anew,
+and 25.5 MiB where it had just been written (docs/design/0021-accounted-memory.md).
 """
 
 from typing import Any
