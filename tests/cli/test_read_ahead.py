@@ -71,7 +71,7 @@ def test_the_same_bits_and_what_was_predicted(
     more = ahead["predicted_process_bytes"] - plain["predicted_process_bytes"]
     if more == 0:
         pytest.skip("the file system has no direct reads, or the file is in its cache")
-    # Part of it is no more than what starting took.
-    assert more >= 2**19
+    # Much of it is no more than what starting took.
+    assert more >= 2**18
     prediction.holds(ahead)
     assert json.loads((tmp_path / "group.json").read_text())["oom_kills"] == 0

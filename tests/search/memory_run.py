@@ -315,7 +315,9 @@ class _Trial:
             return Outcome(f"exit code {ending.code}", detail=f"{stage}: {told[-600:]}")
         if not bound or self.recipe["command"] == "predict":
             return None
-        return compare(self.numbers_of(ending), limit, stage, told)
+        # A case that is kept may say how far its prediction is above, and why.
+        slack = self.recipe.get("above_mib", prediction.SLACK / MIB) * MIB
+        return compare(self.numbers_of(ending), limit, stage, told, slack)
 
 
 def told_smallest(ending: Ending) -> int | None:
@@ -328,7 +330,10 @@ def told_smallest(ending: Ending) -> int | None:
     return answer["smallest_feasible_bytes"] or answer.get("smallest_spill_bytes")
 
 
-def compare(numbers: dict[str, Any], limit: int | None, stage: str, told: str) -> Outcome | None:
+def compare(
+    numbers: dict[str, Any], limit: int | None, stage: str, told: str,
+    slack: float = prediction.SLACK,
+) -> Outcome | None:  # fmt: skip
     predicted, measured = numbers.get("predicted"), numbers.get("measured")
     if not predicted or not measured:
         return Outcome("no report", detail=f"{stage}: {told[-300:]}")
@@ -339,7 +344,7 @@ def compare(numbers: dict[str, Any], limit: int | None, stage: str, told: str) -
         return Outcome("prediction passed", detail=sizes, numbers=numbers)
     if limit is not None and measured > limit:
         return Outcome("limit passed", detail=sizes, numbers=numbers)
-    if predicted > measured * prediction.SHARE + prediction.SLACK:
+    if predicted > measured * prediction.SHARE + slack:
         return Outcome("prediction too high", detail=sizes, numbers=numbers)
     return None
 

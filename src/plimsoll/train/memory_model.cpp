@@ -12,8 +12,8 @@ namespace plimsoll::train {
 namespace {
 
 // Measured upper bounds on x86-64; see the header.
-constexpr Bytes kBytesPerValue{640};
-constexpr Bytes kBytesPerNode{2048};
+constexpr Bytes kBytesPerValue{416};
+constexpr Bytes kBytesPerNode{1792};
 // A number of a constant that the model file holds: in the text of file and graph, in the layers'
 // configuration, which all copies share, in the kernel, and in what is read or written of it.
 constexpr Bytes kBytesPerLiteral{112};
@@ -31,8 +31,8 @@ constexpr Bytes kStructuresBase = 512_KiB;
 // The search for a plan, beside what stays of it: scores, a plan that is being built and placed.
 // Where normalization over the batch cuts loops into phases, the choices in them too
 // (plan/phase_search.h), whose size is bounded.
-constexpr Bytes kSearchBase = 5_MiB + 512_KiB;
-constexpr Bytes kSearchPerNode{512};
+constexpr Bytes kSearchBase = 2_MiB + 256_KiB;
+constexpr Bytes kSearchPerNode{1024};
 constexpr Bytes kSearchPerLiteral{84};  // nothing has been written of it yet
 constexpr Bytes kPhasesPerNode = 2_KiB;
 constexpr Bytes kMostForPhases = 28_MiB;
