@@ -26,6 +26,10 @@ class PrimitiveCache {
 
  private:
   static constexpr size_t kCapacity = 1024;
+  // So many entries keep their descriptions, of some 40 KiB each: a thousand would weigh more than
+  // the search for a plan. The others are described again when they are compiled.
+  static constexpr size_t kDescribed = 16;
+  void forget_oldest_description();
   using Entry = std::pair<std::string, std::shared_ptr<Compiled>>;
   std::list<Entry> entries_;  // most recently used first
   std::map<std::string_view, std::list<Entry>::iterator> index_;
