@@ -13,6 +13,14 @@ SHARE = 1.02
 PAGE_CACHE = 4 * 2**20
 SLACK = 4 * 2**20 + PAGE_CACHE
 
+# What networks of hundreds of layers may be above: kernels are allowed for at block and tail, and
+# the search for phases in full, of which a run may have neither.
+DEEP, DEEP_SHARE = 200, 1.65
+
+
+def share_of(layers: int) -> float:
+    return DEEP_SHARE if layers >= DEEP else SHARE
+
 
 def holds(run: dict[str, Any], share: float = SHARE, slack: int = SLACK) -> None:
     """Fails where the run's report says that its prediction was passed, or was far too high."""
