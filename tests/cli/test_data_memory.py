@@ -131,7 +131,8 @@ def test_what_opening_holds_for_a_while(place: Workplace, form: str) -> None:
 
 
 def small_run(place: Workplace, model: Path, *data: object) -> None:
-    """Held against its prediction; its peak is that of opening the data."""
+    """Held against its prediction; its peak is that of opening the data. From above a bound
+    of 8 MiB leaves room for what the page cache maps beside a page."""
     log = place.folder / "log.jsonl"
     done = place.run(
         "fit", model, "--json", "--optimizer", "sgd", "--loss", "mse", "--batch", 1, "--steps", 2,
@@ -140,7 +141,7 @@ def small_run(place: Workplace, model: Path, *data: object) -> None:
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)
     predicted, measured = run["predicted_process_bytes"], run["measured_process_bytes"]
-    assert measured <= predicted <= measured * 1.02 + 4 * 2**20, (predicted, measured)
+    assert measured <= predicted <= measured * 1.02 + 8 * 2**20, (predicted, measured)
 
 
 def categories(place: Workplace, name: str, columns: int = 30) -> Path:
