@@ -207,6 +207,7 @@ std::unique_ptr<RowSource> frame_features(Blocks blocks, std::vector<FrameColumn
 Blocks open_blocks(std::vector<FrameColumn>& columns, const OpenBlock& open,
                    const std::string& spill_directory, Bytes& peak) {
   std::vector<size_t> needed;
+  needed.reserve(columns.size());
   for (const FrameColumn& column : columns) needed.push_back(column.block);
   std::ranges::sort(needed);
   needed.erase(std::unique(needed.begin(), needed.end()), needed.end());

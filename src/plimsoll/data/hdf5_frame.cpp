@@ -59,6 +59,7 @@ std::vector<std::string> read_names(const codec::Hdf5Reader& file, const std::st
     std::vector<int64_t> numbers(static_cast<size_t>(std::min(info.element_count, kMostNumbers)));
     data->read_as(DType::kInt64, 0, std::ssize(numbers), numbers.data());
     std::vector<std::string> names;
+    names.reserve(numbers.size());
     for (const int64_t number : numbers) names.push_back(std::to_string(number));
     return names;
   });

@@ -292,6 +292,7 @@ void open_text_file(const DatasetOptions& options, const Dataset* like, Dataset&
 void open_records_files(const DatasetOptions& options, const std::vector<std::string>& paths,
                         Dataset& dataset) {
   std::vector<RecordFile> files;
+  files.reserve(paths.size());
   for (const std::string& path : paths) {
     files.emplace_back([&options, &dataset, path] {
       auto file = without_gzip(codec::open_reader(path), options.spill_directory);

@@ -168,6 +168,7 @@ class ImageColumn final : public Column {
 
 std::string names_of(const std::vector<Feature>& record) {
   std::vector<std::string> names;
+  names.reserve(record.size());
   for (const Feature& feature : record) names.push_back(feature.name);
   return list_names(names);
 }
@@ -191,6 +192,7 @@ std::vector<std::string> named_by(const char* option, const std::string& words,
   for (const std::string& name : names) {
     if (find(record, name) != nullptr) continue;
     std::vector<std::string> known;
+    known.reserve(record.size());
     for (const Feature& feature : record) known.push_back(feature.name);
     throw Error(ErrorKind::kConfig, std::string(option) + ": expected a feature of the records (" +
                                         names_of(record) + "), received \"" + name + "\"." +
