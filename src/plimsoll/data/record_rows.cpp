@@ -232,20 +232,23 @@ std::vector<std::string> all_numbers(const std::vector<Feature>& record, const s
 // them, those that are numbers by name.
 std::string how_to_choose(const std::vector<Feature>& record, const std::vector<std::string>& y) {
   std::vector<std::string> strings;
-  std::string numbers;
+  std::vector<std::string> numbers;
   for (const Feature& feature : record) {
     if (std::ranges::find(y, feature.name) != y.end()) continue;
     if (feature.kind == Kind::kBytes) {
       strings.push_back("\"" + feature.name + "\"");
     } else if (feature.kind != Kind::kNone) {
-      numbers += (numbers.empty() ? "" : ",") + feature.name;
+      numbers.push_back(feature.name);
     }
   }
   if (strings.empty()) return " Name one with --columns.";
-  std::ranges::sort(strings);
+  std::ranges::sort(strings);  // records have them in any order
+  std::ranges::sort(numbers);
+  std::string columns;
+  for (const std::string& name : numbers) columns += (columns.empty() ? "" : ",") + name;
   return " Strings of bytes, in " + list_names(strings) + ", are no numbers. Name " +
-         (numbers.empty() ? std::string("a feature with --columns.")
-                          : "features of numbers with --columns " + numbers + ".");
+         (columns.empty() ? std::string("a feature with --columns.")
+                          : "features of numbers with --columns " + columns + ".");
 }
 
 Choice choose(const std::vector<Feature>& record, const DatasetOptions& options,
