@@ -311,3 +311,40 @@ def test_paths_for_other_inputs(place: Workplace, words: list[str], message: str
     assert result.returncode == USAGE, result.stderr
     assert "expected one path, or NAME=PATH for each of left, right" in result.stderr
     assert message in result.stderr
+
+
+@pytest.mark.parametrize("form", ["csv", "npz", "labels"])
+def test_labels_of_the_first_output_that_has_a_loss(place: Workplace, form: str) -> None:
+    """One column or array of labels is not of an output that learns nothing."""
+    document = json.loads(two_inputs_and_outputs(place).read_text())
+    config = document["config"]
+    config["layers"] = [
+        node for node in config["layers"] if node["name"] not in ("left", "l", "both", "sum")
+    ]
+    config["layers"].append(
+        {**dense(5, "linear", "sum"), "name": "sum", "inbound_nodes": [[["r", 0, 0, {}]]]}
+    )
+    config["input_layers"] = [["right", 0, 0]]
+    document["compile_config"]["loss"] = {"class": "categorical_crossentropy"}
+    model = place.write("one.json", json.dumps(document))
+    x = np.random.default_rng(7).integers(-9, 9, (30, 4))
+    y = x.argmax(1).clip(0, 2)
+    folder = place.folder
+    np.save(folder / "x.npy", x.astype("float32"))
+    np.save(folder / "y.npy", np.eye(3, dtype="float32")[y])
+
+    def trained(*data: Any) -> bytes:
+        result = place.run("fit", model, "--output", folder / "o.keras", *data)
+        assert result.returncode == 0, result.stderr
+        return (folder / "o.keras").read_bytes()
+
+    expected = trained("--data", folder / "x.npy", "--labels", f"class={folder / 'y.npy'}")
+    if form == "csv":
+        rows = [",".join(map(str, [*row, "abc"[label]])) for row, label in zip(x, y)]
+        data = [place.write("t.csv", "a,b,c,d,label\n" + "\n".join(rows))]
+    elif form == "npz":
+        np.savez(folder / "t.npz", x=x.astype("float32"), y=np.eye(3, dtype="float32")[y])
+        data = [folder / "t.npz"]
+    else:
+        data = [folder / "x.npy", "--labels", folder / "y.npy"]
+    assert trained("--data", *data) == expected

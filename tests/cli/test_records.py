@@ -15,7 +15,9 @@ tf = pytest.importorskip("tensorflow")
 
 def feature(value: Any) -> Any:
     if isinstance(value, bytes):
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
+        value = [value]
+    if isinstance(value, list):
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=value))
     if isinstance(value, int):
         return tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
     return tf.train.Feature(float_list=tf.train.FloatList(value=np.ravel(value)))
@@ -114,3 +116,70 @@ def test_shards(place: Workplace) -> None:
     assert weights(place, model, place.folder / "anything")[0] == part
     done = place.fit(model, data=folder, loss="sparse_categorical_crossentropy")
     assert done.returncode == DATA and "none of number 0" in done.stderr, done.stderr
+
+
+def refused(place: Workplace, data: Any, *more: Any, width: int = 3) -> str:
+    done = place.fit(
+        place.model([width], dense(2, "softmax")), *more, data=data,
+        loss="sparse_categorical_crossentropy",
+    )  # fmt: skip
+    assert done.returncode == DATA, (done.returncode, done.stderr)
+    return done.stderr
+
+
+@pytest.mark.parametrize("value", [b"a text", [b"two", b"texts"], [b"a", b"b", b"c"]])
+def test_texts_are_no_numbers(place: Workplace, value: Any) -> None:
+    """Features that hold strings are refused by their names, before shapes are compared."""
+    numbers = {"x": np.arange(3), "y": 1}
+    path = place.folder / "t.tfrecord"
+    said = refused(place, write(path, {**numbers, "x": value}))
+    assert 'feature "x"' in said and "FloatList" in said and "string" in said, said
+    said = refused(place, write(path, {**numbers, "y": value}))
+    assert 'feature "y"' in said and "Int64List" in said and "string" in said, said
+    said = refused(place, write(path, {"a": 1.0, "b": 2.0, "c": value, "y": 1}))
+    assert '"c"' in said and "--columns a,b" in said and "Strings" in said, said
+    columns = ["--columns", "a,b,c", "--label-column", "y"]
+    said = refused(place, write(path, {"a": 1.0, "b": 2.0, "c": value, "y": 1}), *columns, width=4)
+    assert 'feature "c"' in said, said
+
+
+def test_arrays_of_bytes(place: Workplace) -> None:
+    """One string of as many bytes as a sample has elements is an array."""
+    x = np.random.default_rng(4).integers(0, 256, (6, 12), dtype="uint8")
+    y = np.arange(6) % 2
+    model = place.model([12], dense(2, "softmax"))
+    expected, _ = weights(place, model, *arrays(place, x, y))
+    rows = [{"x": row.tobytes(), "y": bytes([label])} for row, label in zip(x, y)]
+    path = write(place.folder / "b.tfrecord", *rows)
+    assert weights(place, model, path)[0] == expected
+    rows = [{"x": row.astype("float32").tobytes(), "y": 1} for row in x]
+    assert "48 bytes" in refused(place, write(path, *rows), width=12)
+
+
+def test_several_sets_of_shards(place: Workplace) -> None:
+    """One of them has to be chosen: nothing tells which is the training data."""
+    model = place.model([3], dense(2, "softmax"))
+    x = np.random.default_rng(2).normal(0, 1, (6, 3)).astype("float32")
+    y = np.arange(6) % 2
+    rows = [{"x": a, "y": int(b)} for a, b in zip(x, y)]
+    expected, _ = weights(place, model, *arrays(place, x, y))
+    folder = place.folder / "shards"
+    folder.mkdir()
+    for i in range(2):
+        write(folder / f"train-0000{i}-of-00002", *rows[3 * i : 3 * i + 3])
+        write(folder / f"test-0000{i}-of-00002", *rows[2 * i : 2 * i + 2])
+    said = refused(place, folder)
+    assert "train-*-of-00002" in said and "test-*-of-00002" in said and "--data" in said, said
+    assert weights(place, model, folder / "train-*")[0] == expected
+    assert weights(place, model, folder / "train-*-of-00002")[0] == expected
+    assert weights(place, model, folder / "train-*", "--validation", folder / "test-*")
+    said = refused(place, folder / "t*")
+    assert "train-*-of-00002" in said and "test-*-of-00002" in said, said
+    assert "validation-*" in refused(place, folder / "validation-*")
+    (folder / "train-00001-of-00002").unlink()
+    assert "none of number 1" in refused(place, folder / "train-*")
+    (folder / "test-00000-of-00002").rename(folder / "test-00000-of-00001.tfrecord")
+    (folder / "test-00001-of-00002").unlink()
+    (folder / "train-00000-of-00002").rename(folder / "more.tfrecord")
+    said = refused(place, folder)
+    assert "test-*-of-00001.tfrecord" in said and "more.tfrecord" in said, said

@@ -223,14 +223,12 @@ History Model::Impl::fit(data::Dataset& dataset, data::Dataset* validation,
   key.train_rows = dataset.row_count();
   key.data = dataset.resident_bytes();
   key.data_ahead = dataset.wants_ahead(options.batch, fit_options(options).shuffle);
-  key.data_opening = {dataset.opening_peak, dataset.opened_bytes()};
+  key.data_opening = train::opening_of(dataset, validation);
   key.sample_weights = !dataset.weights.empty();
   key.weight_shapes = data::weight_shapes(dataset);
   if (validation != nullptr) {
     key.evaluate_rows = validation->row_count();
     key.data += validation->resident_bytes();
-    key.data_opening.held += validation->opened_bytes();
-    key.data_opening.peak = max(key.data_opening.peak, validation->opening_peak);
   }
   const std::unique_ptr<train::Checkpointer> checkpoints = open_checkpoints(options);
   if (checkpoints && checkpoints->found() != nullptr) key.seed = checkpoints->found()->seed;
@@ -286,10 +284,10 @@ MetricValues Model::Impl::evaluate(data::Dataset& dataset, const RunOptions& opt
   compile.weight_shapes = data::weight_shapes(dataset);
   train::RowCounts rows;
   rows.evaluate = dataset.row_count();
-  const auto session = make_session(compile, options, rows,
-                                    {dataset.resident_bytes(),
-                                     dataset.wants_ahead(options.batch, data::Shuffle::kNone),
-                                     {dataset.opening_peak, dataset.opened_bytes()}});
+  const auto session = make_session(
+      compile, options, rows,
+      {dataset.resident_bytes(), dataset.wants_ahead(options.batch, data::Shuffle::kNone),
+       train::opening_of(dataset)});
   keep_initial(*session);
   return session->evaluate(dataset);
 }
@@ -300,10 +298,10 @@ void Model::Impl::predict(data::Dataset& dataset, const RunOptions& options, Out
   park();
   train::RowCounts rows;
   rows.predict = dataset.row_count();
-  const auto session = make_session({}, options, rows,
-                                    {dataset.resident_bytes() + held,
-                                     dataset.wants_ahead(options.batch, data::Shuffle::kNone),
-                                     {dataset.opening_peak, dataset.opened_bytes()}});
+  const auto session = make_session(
+      {}, options, rows,
+      {dataset.resident_bytes() + held, dataset.wants_ahead(options.batch, data::Shuffle::kNone),
+       train::opening_of(dataset)});
   keep_initial(*session);
   session->predict(dataset, sink);
 }

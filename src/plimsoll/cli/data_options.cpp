@@ -109,12 +109,9 @@ data::DatasetOptions with_shapes(const DataOptions& given, const Loaded& loaded)
     options.sample_shape = model.inputs().front().type.shape.at(1);
     options.sample_shape.erase(options.sample_shape.begin());
   }
-  const std::vector<layers::Config>& losses = loaded.compile.losses;
-  const bool class_numbers = !losses.empty() && layers::names_sparse_loss(losses.front());
-  if (class_numbers && !model.outputs().empty()) {
-    // Class numbers: one for each place that has an output for every class.
-    const Shape& output = model.outputs().front().type.shape;
-    options.target_elements = output.elements_per_sample() / output.at(1).back();
+  if (!options.outputs.empty()) {
+    // Labels that are not named belong to the first output that has a loss.
+    options.target_elements = data::label_elements(options.outputs.front());
   } else if (!model.outputs().empty()) {
     options.target_elements = model.outputs().front().type.shape.elements_per_sample();
   }
@@ -216,7 +213,9 @@ data::Dataset open(const DataOptions& options, const Loaded& loaded) {
   other.data = place_paths("--like", options.like, other.inputs);
   other.weights.clear();
   const data::Dataset like = data::open_dataset(other);
-  return open_told(set, &like);
+  data::Dataset dataset = open_told(set, &like);
+  dataset.opening_peak = max(like.opening_peak, like.held_bytes() + dataset.opening_peak);
+  return dataset;
 }
 
 void add_training_data_options(CLI::App& command, TrainingDataOptions& options, DataNeed need) {
@@ -248,21 +247,20 @@ TrainingData open_training(const TrainingDataOptions& options, uint64_t seed, Lo
         data::split_off(opened.train, options.validation_split, seed));
   }
   if (!options.class_weights.empty()) {
-    const std::vector<layers::Config>& losses = loaded.compile.losses;
-    const bool class_numbers = losses.size() == 1 && layers::names_sparse_loss(losses.front());
+    data::DatasetOptions set;
+    name_ports(loaded.file.model, loaded.compile, set);
+    const bool class_numbers = set.outputs.size() == 1 && set.outputs.front().class_numbers;
     data::weight_classes(opened.train, options.class_weights, class_numbers);
   }
   weigh_samples(opened.train, loaded.compile);
   opened.rows.train = opened.train.row_count();
   opened.resident = opened.train.resident_bytes();
-  opened.opening = {opened.train.opening_peak, opened.train.opened_bytes()};
   if (opened.validation) {
     if (loaded.compile.sample_weights) data::add_unit_weights(*opened.validation, opened.train);
     opened.rows.evaluate = opened.validation->row_count();
     opened.resident += opened.validation->resident_bytes();
-    opened.opening.held += opened.validation->opened_bytes();
-    opened.opening.peak = max(opened.opening.peak, opened.validation->opening_peak);
   }
+  opened.opening = train::opening_of(opened.train, opened.validation.get());
   return opened;
 }
 

@@ -26,11 +26,11 @@ int run(const EvaluateCommand& command) {
   weigh_samples(dataset, loaded.compile);
   train::RowCounts rows;
   rows.evaluate = dataset.row_count();
-  train::Session session(loaded.file.model, loaded.compile,
-                         session_options(command.model, command.data.set.spill_directory), rows,
-                         {dataset.resident_bytes(),
-                          dataset.wants_ahead(command.model.batch, data::Shuffle::kNone),
-                          {dataset.opening_peak, dataset.opened_bytes()}});
+  train::Session session(
+      loaded.file.model, loaded.compile,
+      session_options(command.model, command.data.set.spill_directory), rows,
+      {dataset.resident_bytes(), dataset.wants_ahead(command.model.batch, data::Shuffle::kNone),
+       train::opening_of(dataset)});
   session.initialize(loaded.file.weights.get());
   report::RunSummary summary;
   summary.metrics = session.evaluate(dataset);

@@ -97,11 +97,11 @@ int run(const PredictCommand& command) {
   rows.predict = dataset.row_count();
   layers::CompileOptions compile;
   compile.precision = loaded.compile.precision;
-  train::Session session(loaded.file.model, compile,
-                         session_options(command.model, command.data.set.spill_directory), rows,
-                         {dataset.resident_bytes(),
-                          dataset.wants_ahead(command.model.batch, data::Shuffle::kNone),
-                          {dataset.opening_peak, dataset.opened_bytes()}});
+  train::Session session(
+      loaded.file.model, compile, session_options(command.model, command.data.set.spill_directory),
+      rows,
+      {dataset.resident_bytes(), dataset.wants_ahead(command.model.batch, data::Shuffle::kNone),
+       train::opening_of(dataset)});
   const std::vector<OutputFile> files = output_files(command.output, loaded.file.model);
   if (command.output.ends_with(".npy")) {
     const auto make = [&](const OutputFile& file) {

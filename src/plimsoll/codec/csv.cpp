@@ -172,34 +172,44 @@ std::vector<std::string> split_csv_line(std::string_view line, char delimiter) {
 
 namespace {
 
-// Lines from the start of a file, each cut to what is looked at of it.
+// Lines from the start of a file, each cut to what is looked at of it, from one buffer.
 class FirstLines {
  public:
-  explicit FirstLines(const ByteReader& file) : file_(file) {}
+  explicit FirstLines(const ByteReader& file) : file_(file), buffer_(kLookedAt, '\0') {}
 
-  // The line at the current place, without its end; moves to the next one.
-  std::string take() {
-    constexpr size_t kLookedAt = 16 << 10;
-    std::string line;
-    std::string piece(kLookedAt, '\0');
-    while (offset_ < file_.size()) {
-      const auto count =
-          static_cast<size_t>(std::min<int64_t>(file_.size() - offset_, std::ssize(piece)));
-      file_.read_at(offset_, std::as_writable_bytes(std::span(piece).first(count)));
-      const size_t end = std::min(std::string_view(piece).substr(0, count).find('\n'), count);
-      if (line.empty()) line = piece.substr(0, end);
-      offset_ += static_cast<int64_t>(std::min(end + 1, count));
-      if (end < count) break;
+  // Puts the line at the current place, without its end, into `line`; moves to the next one.
+  void take(std::string& line) {
+    line.clear();
+    while (!at_end()) {
+      if (held_.empty()) refill();
+      const size_t end = held_.find('\n');
+      const std::string_view part = held_.substr(0, end);
+      if (line.size() < kLookedAt) line += part.substr(0, kLookedAt - line.size());
+      skip(static_cast<int64_t>(end == std::string_view::npos ? part.size() : end + 1));
+      if (end != std::string_view::npos) break;
     }
     if (line.ends_with('\r')) line.pop_back();
-    return line;
   }
-  void skip(int64_t bytes) { offset_ += bytes; }
+  void skip(int64_t bytes) {
+    offset_ += bytes;
+    held_.remove_prefix(std::min(held_.size(), static_cast<size_t>(bytes)));
+  }
   int64_t offset() const { return offset_; }
   bool at_end() const { return offset_ >= file_.size(); }
 
  private:
+  static constexpr size_t kLookedAt = 16 << 10;
+
+  void refill() {
+    const auto count =
+        static_cast<size_t>(std::min<int64_t>(file_.size() - offset_, std::ssize(buffer_)));
+    file_.read_at(offset_, std::as_writable_bytes(std::span(buffer_).first(count)));
+    held_ = std::string_view(buffer_).substr(0, count);
+  }
+
   const ByteReader& file_;
+  std::string buffer_;
+  std::string_view held_;  // of the buffer: bytes from the current place on
   int64_t offset_ = 0;
 };
 
@@ -250,7 +260,7 @@ CsvDialect find_dialect(const ByteReader& file) {
   std::string line;
   for (dialect.start = lines.offset(); !lines.at_end();
        dialect.start = lines.offset(), ++dialect.first_line) {
-    line = lines.take();
+    lines.take(line);
     const std::string_view text = trimmed(line);
     if (dialect.first_line == 1 && line.size() == 5 && line.starts_with("sep=")) {
       named = line.back();
@@ -262,7 +272,9 @@ CsvDialect find_dialect(const ByteReader& file) {
     }
     line.clear();
   }
-  dialect.delimiter = named != 0 ? named : guess_delimiter(line, lines.take());
+  std::string second;
+  lines.take(second);
+  dialect.delimiter = named != 0 ? named : guess_delimiter(line, second);
   return dialect;
 }
 

@@ -52,7 +52,8 @@ class Data final : public Hdf5Dataset {
   int64_t table_bytes() const override { return chunks_ ? chunks_->table_bytes() : 0; }
 
   void read_raw(int64_t begin, int64_t count, std::span<std::byte> destination) override {
-    if (info_.type.type_class != Hdf5Type::Class::kNumber) refuse_type("numbers");
+    const bool numbers = info_.type.type_class == Hdf5Type::Class::kNumber;
+    if (!numbers && info_.type.members.empty()) refuse_type("numbers");
     read_elements(begin, count, destination);
   }
 

@@ -6,7 +6,7 @@
 // attributes in object headers; numbers, booleans, fixed and variable-length strings; contiguous,
 // compact and chunked data (B-tree version 1; deflate, LZF, shuffle, fletcher32). Not supported,
 // and refused by name: links and attributes in fractal heaps, soft and external links, external
-// data, shared messages, other filters, compound types.
+// data, shared messages, other filters. Of compound types, fields of numbers and arrays of them.
 //
 // Every offset, size and count is checked against the file before it is used; structures that
 // contain themselves are detected; what is held in memory is bounded. A malformed file gives an
@@ -27,14 +27,25 @@
 
 namespace plimsoll::codec {
 
+// A field of a compound type.
+struct Hdf5Member {
+  std::string name;
+  int64_t offset = 0;      // in an element
+  bool is_number = false;  // or numbers side by side
+  NumberFormat number{};
+  int64_t count = 1;
+  friend bool operator==(const Hdf5Member&, const Hdf5Member&) = default;
+};
+
 // An element type of a dataset or attribute.
 struct Hdf5Type {
   enum class Class : uint8_t { kNumber, kFixedString, kVariableString, kOther };
 
   Class type_class = Class::kOther;
-  NumberFormat number;    // kNumber
-  int64_t bytes = 0;      // of one element in the file
-  std::string described;  // kOther: what it is, "a compound type"
+  NumberFormat number;                // kNumber
+  int64_t bytes = 0;                  // of one element in the file
+  std::string described;              // kOther: what it is, "a compound type"
+  std::vector<Hdf5Member> members{};  // of a compound type whose fields are all known
   friend bool operator==(const Hdf5Type&, const Hdf5Type&) = default;
 };
 
@@ -65,7 +76,8 @@ class Hdf5Dataset {
  public:
   virtual ~Hdf5Dataset() = default;
   const Hdf5DatasetInfo& info() const { return info_; }
-  // Elements [begin, begin + count) in row-major order as they are in the file. Numbers only.
+  // Elements [begin, begin + count) in row-major order as they are in the file. Numbers, and
+  // compound types whose members are known.
   virtual void read_raw(int64_t begin, int64_t count, std::span<std::byte> destination) = 0;
   // The same, converted (see number_format.h); kModel where a value does not fit.
   void read_as(DType dtype, int64_t begin, int64_t count, void* destination);

@@ -10,6 +10,8 @@ namespace plimsoll::codec {
 namespace {
 
 constexpr int kMaxTypeDepth = 8;
+constexpr uint64_t kArrayClass = 10;
+constexpr size_t kMaxNameBytes = 4096;
 constexpr uint64_t kMaxElementBytes = 1 << 20;
 constexpr uint64_t kMaxHeapObjects = 65536;     // an index has 16 bits
 constexpr uint64_t kMaxHeapReads = 1ull << 30;  // bytes, for one list of strings
@@ -69,6 +71,91 @@ Hdf5Type parse_float(ByteCursor& cursor, uint64_t bits, int64_t bytes) {
   return other("floating-point numbers of an unusual layout", bytes);
 }
 
+// PyTables keeps truth in a byte of bits.
+Hdf5Type parse_bits(ByteCursor& cursor, int64_t bytes) {
+  const uint64_t bit_offset = cursor.take(2);
+  const uint64_t precision = cursor.take(2);
+  if (bit_offset != 0 || precision != 8 || bytes != 1) return other("bits", bytes);
+  return number(Kind::kUnsigned, bytes, false);
+}
+
+Hdf5Type parse_type(const Hdf5Source& source, ByteCursor& cursor, int depth);
+
+// Where a type ends is known of these alone; fields behind another one are not found.
+bool has_known_end(uint64_t type_class) {
+  return type_class == 0 || type_class == 1 || type_class == 3 || type_class == 4 ||
+         type_class == 8;
+}
+
+uint64_t first_byte(ByteCursor cursor) { return cursor.take(1); }
+
+// A text that a zero ends, padded to a multiple of eight before version 3.
+std::string take_name(const Hdf5Source& source, ByteCursor& cursor, uint64_t version) {
+  std::string name;
+  uint64_t taken = 1;
+  for (uint64_t byte = cursor.take(1); byte != 0; byte = cursor.take(1), ++taken) {
+    if (name.size() == kMaxNameBytes) source.refuse("a field's name without an end");
+    name += static_cast<char>(byte);
+  }
+  if (version < 3) cursor.skip((8 - taken % 8) % 8);
+  return name;
+}
+
+// An enumeration's names and values, behind its base.
+void skip_enumeration(const Hdf5Source& source, ByteCursor& cursor, uint64_t version, uint64_t bits,
+                      int64_t bytes) {
+  const uint64_t count = bits & 0xFFFF;
+  for (uint64_t i = 0; i < count; ++i) take_name(source, cursor, version);
+  cursor.skip(count * static_cast<uint64_t>(bytes));
+}
+
+// The product of an array type's extents, in front of its base.
+int64_t take_array_count(const Hdf5Source& source, ByteCursor& cursor, uint64_t version) {
+  const uint64_t rank = cursor.take(1);
+  if (version < 3) cursor.skip(3);
+  uint64_t count = 1;
+  for (uint64_t i = 0; i < rank; ++i) {
+    count *= std::max<uint64_t>(cursor.take(4), 1);
+    if (count > kMaxElementBytes) source.refuse("an array of too many elements as an element");
+  }
+  if (version < 3) cursor.skip(4 * rank);  // the order of its axes
+  return static_cast<int64_t>(count);
+}
+
+// Fields of a compound type; none where one of them is not known.
+std::vector<Hdf5Member> take_members(const Hdf5Source& source, ByteCursor& cursor, uint64_t version,
+                                     uint64_t count, int64_t bytes, int depth) {
+  std::vector<Hdf5Member> members;
+  for (uint64_t i = 0; i < count; ++i) {
+    Hdf5Member member;
+    member.name = take_name(source, cursor, version);
+    int width = 4;
+    if (version >= 3) {
+      for (width = 1; bytes >> (8 * width) != 0; ++width) {
+      }
+    }
+    member.offset = static_cast<int64_t>(cursor.take(static_cast<uint64_t>(width)));
+    if (version == 1) {
+      if (cursor.take(1) != 0) return {};  // an array in the oldest way
+      cursor.skip(27);
+    }
+    uint64_t first = first_byte(cursor);
+    if ((first & 15) == kArrayClass) {
+      cursor.skip(8);
+      member.count = take_array_count(source, cursor, first >> 4);
+      first = first_byte(cursor);
+    }
+    if (!has_known_end(first & 15)) return {};
+    const Hdf5Type type = parse_type(source, cursor, depth + 1);
+    if (member.offset + member.count * type.bytes > bytes)
+      source.refuse("a field that passes the end of its record");
+    member.is_number = type.type_class == Hdf5Type::Class::kNumber;
+    if (member.is_number) member.number = type.number;
+    members.push_back(std::move(member));
+  }
+  return members;
+}
+
 Hdf5Type parse_type(const Hdf5Source& source, ByteCursor& cursor, int depth) {
   if (depth > kMaxTypeDepth) source.refuse("a type inside a type without an end");
   const uint64_t class_and_version = cursor.take(1);
@@ -89,16 +176,22 @@ Hdf5Type parse_type(const Hdf5Source& source, ByteCursor& cursor, int depth) {
       type.type_class = Hdf5Type::Class::kFixedString;
       type.bytes = bytes;
       return type;
+    case 4:
+      return parse_bits(cursor, bytes);
     case 5:
       return other("opaque bytes", bytes);
     case 6:
-      return other("a compound type", bytes);
+      type = other("a compound type", bytes);
+      type.members =
+          take_members(source, cursor, class_and_version >> 4, bits & 0xFFFF, bytes, depth);
+      return type;
     case 7:
       return other("references", bytes);
     case 8: {
       // h5py stores booleans as an enumeration over int8 with FALSE and TRUE.
       type = parse_type(source, cursor, depth + 1);
       if (type.type_class != Hdf5Type::Class::kNumber) return other("an enumeration", bytes);
+      if (depth > 0) skip_enumeration(source, cursor, class_and_version >> 4, bits, type.bytes);
       if ((bits & 0xFFFF) == 2 && type.bytes == 1) type.number.kind = Kind::kBool;
       return type;
     }
@@ -110,7 +203,7 @@ Hdf5Type parse_type(const Hdf5Source& source, ByteCursor& cursor, int depth) {
       type.type_class = Hdf5Type::Class::kVariableString;
       type.bytes = bytes;
       return type;
-    case 10:
+    case kArrayClass:
       return other("arrays as elements", bytes);
     default:
       return other("an unusual element type", bytes);

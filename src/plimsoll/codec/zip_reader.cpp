@@ -242,6 +242,12 @@ ZipReader::ZipReader(std::shared_ptr<const FileReader> file, ErrorKind malformed
   check_apart(entries_, fail);
 }
 
+Bytes ZipReader::held_bytes() const {
+  size_t bytes = entries_.capacity() * sizeof(ZipEntry);
+  for (const ZipEntry& entry : entries_) bytes += entry.name.capacity();
+  return Bytes(static_cast<int64_t>(bytes));
+}
+
 const ZipEntry* ZipReader::find(std::string_view name) const {
   for (const ZipEntry& entry : entries_) {
     if (entry.name == name) return &entry;

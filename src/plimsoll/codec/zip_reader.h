@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "codec/byte_reader.h"
 
@@ -38,6 +39,7 @@ class ZipReader {
   const std::string& name() const { return file_->name(); }
   // In the order of the directory.
   std::span<const ZipEntry> entries() const { return entries_; }
+  Bytes held_bytes() const;  // of the table of entries
   // None: nullptr.
   const ZipEntry* find(std::string_view name) const;
 

@@ -174,19 +174,40 @@ void check_shape(const ArrayPlace& array) {
                                     to_string(fixed_shape(array.shape)) + ".");
 }
 
+// What is turned from Fortran order at a time.
+struct Tile {
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+
+Tile tile_of(const ArrayPlace& array) {
+  constexpr int64_t kTileBytes = 4 << 20;
+  constexpr int64_t kLeastRows = 1024;  // shorter runs would cost a call each
+  const int64_t rows = array.shape.front();
+  const int64_t columns = fixed_shape(std::span(array.shape).subspan(1)).element_count(1);
+  const int64_t element = array.format.bytes;
+  Tile tile;
+  tile.rows = std::clamp(kTileBytes / (columns * element), std::min(kLeastRows, rows), rows);
+  tile.columns = std::clamp<int64_t>(kTileBytes / (tile.rows * element), 1, columns);
+  return tile;
+}
+
 }  // namespace
 
+Bytes c_order_bytes(const ArrayPlace& array) {
+  const Tile tile = tile_of(array);
+  return Bytes(tile.rows * (tile.columns + 1) * array.format.bytes);
+}
+
 ArrayPlace to_c_order(const ArrayPlace& array, const std::string& spill_directory) {
-  constexpr int64_t kTileBytes = 4 << 20;
-  constexpr int64_t kLeastRows = 1024;  // of a tile: shorter runs would cost a call each
   check_shape(array);
   const int64_t rows = array.shape.front();
   const std::span<const int64_t> row_shape = std::span(array.shape).subspan(1);
   const int64_t columns = fixed_shape(row_shape).element_count(1);
   const int64_t element = array.format.bytes;
-  const int64_t tile_rows =
-      std::clamp(kTileBytes / (columns * element), std::min(kLeastRows, rows), rows);
-  const int64_t tile_columns = std::clamp<int64_t>(kTileBytes / (tile_rows * element), 1, columns);
+  const Tile shape = tile_of(array);
+  const int64_t tile_rows = shape.rows;
+  const int64_t tile_columns = shape.columns;
   std::vector<std::byte> run(static_cast<size_t>(tile_rows * element));
   std::vector<std::byte> tile(static_cast<size_t>(tile_rows * tile_columns * element));
   auto file = std::make_shared<File>(File::unlinked(spill_directory));

@@ -31,6 +31,9 @@ struct ArrayPlace {
 // The same array in C order, in an unlinked file in `spill_directory`.
 ArrayPlace to_c_order(const ArrayPlace& array, const std::string& spill_directory);
 
+// What that holds for a while.
+Bytes c_order_bytes(const ArrayPlace& array);
+
 // `array` is in C order. Throws kData where it has no rows or rows without elements.
 std::unique_ptr<RowSource> make_array_rows(const ArrayPlace& array);
 

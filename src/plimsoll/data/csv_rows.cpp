@@ -30,6 +30,7 @@ class Converter {
   ArrayPlace run(const std::string& folder);
   bool has_label() const { return has_label_; }
   std::vector<std::string> notes() const;
+  Bytes peak() const { return peak_; }
 
  private:
   bool is_label(size_t index) const { return static_cast<int>(index) == schema_.label; }
@@ -50,6 +51,7 @@ class Converter {
   int64_t unlabelled_ = 0;  // rows that are left out
   int64_t first_unlabelled_ = 0;
   int64_t written_ = 0;
+  Bytes peak_;
   std::vector<double> cells_;
 };
 
@@ -179,6 +181,7 @@ ArrayPlace Converter::run(const std::string& folder) {
     if (cells_.size() * sizeof(double) >= kWriteBytes) flush(*out);
   }
   flush(*out);
+  peak_ = Bytes(reader.held_bytes() + static_cast<int64_t>(cells_.capacity() * sizeof(double)));
   ArrayPlace place;
   place.file =
       std::make_shared<const codec::FileReader>(std::move(out), 0, written_, file_->name());
@@ -325,6 +328,7 @@ CsvSources open_csv(const std::shared_ptr<const codec::FileReader>& file,
   for (const Field& field : fields) width += static_cast<int64_t>(field.width);
   CsvSources sources;
   sources.notes = converter.notes();
+  sources.opening_peak = converter.peak();
   sources.features = std::make_unique<TableRows>(
       table, schema, std::move(fields), std::vector<int64_t>{width}, DType::kFloat32, true);
   if (schema->label < 0 || !converter.has_label()) return sources;

@@ -21,6 +21,7 @@
 namespace plimsoll::data {
 
 struct CsvSources {
+  Bytes opening_peak{};  // the most that converting held
   std::unique_ptr<RowSource> features;
   std::unique_ptr<RowSource> labels;  // null where no column is the label
   std::vector<std::string> notes;     // of rows that were left out

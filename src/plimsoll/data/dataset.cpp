@@ -17,6 +17,9 @@ namespace {
 
 // Of one source; 8 MiB of blocks that are read, as many that are read next, and their edges.
 constexpr Bytes kMostAhead = 19_MiB;
+// Buffers of one source that are filled when they are made; those for reading chunks and images
+// come later.
+constexpr Bytes kMostMade = 1_MiB;
 
 // Each once: weights may be those of several outputs.
 std::vector<RowSource*> all_sources(const Dataset& dataset) {
@@ -93,7 +96,7 @@ void open_targets(const DatasetOptions& options, Dataset& dataset) {
       std::ranges::any_of(outputs, [](const Port& port) { return is_mask_folder(port.path); });
   if (masks) return open_mask_targets(options, std::move(outputs), dataset);
   for (const Port& port : outputs) {
-    dataset.targets.push_back(open_column(port.path, options.spill_directory, dataset.notes));
+    dataset.targets.push_back(open_column(port.path, options.spill_directory, dataset));
   }
 }
 
@@ -119,6 +122,14 @@ Bytes Dataset::opened_bytes() const {
   Bytes total;
   for (const RowSource* source : all_sources(*this)) total += source->opened_bytes();
   return vocabulary == nullptr ? total : total + vocabulary->resident_bytes();
+}
+
+Bytes Dataset::held_bytes() const {
+  Bytes total = vocabulary == nullptr ? Bytes() : vocabulary->resident_bytes();
+  for (const RowSource* source : all_sources(*this)) {
+    total += min(source->resident_bytes(), source->opened_bytes() + kMostMade);
+  }
+  return total;
 }
 
 Bytes Dataset::wants_ahead(int64_t batch, Shuffle shuffle) const {
@@ -173,7 +184,7 @@ Dataset open_dataset(const DatasetOptions& options, const Dataset* like) {
     open_windows(options, dataset);
   }
   if (!options.weights.empty()) {
-    dataset.weights = {open_column(options.weights, options.spill_directory, dataset.notes)};
+    dataset.weights = {open_column(options.weights, options.spill_directory, dataset)};
   }
   if (dataset.weights.size() == 1 && dataset.targets.size() > 1) {
     dataset.weights.resize(dataset.targets.size(), dataset.weights.front());

@@ -55,6 +55,10 @@ struct Dataset {
   Bytes resident_bytes() const;
   // Of that, what is there since it was opened.
   Bytes opened_bytes() const;
+  // What it holds once it is open: tables and dictionaries, and buffers as they are made.
+  Bytes held_bytes() const;
+  // Counts that a further source held so much while it was opened, beside what is open by then.
+  void note_opening(Bytes peak) { opening_peak = max(opening_peak, held_bytes() + peak); }
   // Memory beyond these that is worth having: where all rows are shuffled, for small arrays to be
   // kept whole; else for reading the features ahead, in steps of so many samples, where the page
   // cache does not do as well. Less is of use too.

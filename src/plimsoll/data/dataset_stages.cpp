@@ -46,6 +46,7 @@ Dataset split_off(Dataset& dataset, double fraction, uint64_t seed) {
       dataset.sorted_by_class ? Permutation(rows, seed, kSplitEpoch) : Permutation(rows);
   Dataset rest = dataset;
   rest.vocabulary.reset();  // it counts once
+  rest.opening_peak = {};
   const auto part = [&](Sources Dataset::*group) {
     const Sources all = dataset.*group;
     dataset.*group = parts_of(all, order, 0, kept, true);

@@ -2,20 +2,23 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
 #include "base/suggest.h"
-#include "codec/number_format.h"
+#include "data/frame_rows.h"
 #include "data/hdf5_rows.h"
+#include "data/hdf5_table.h"
 #include "data/named_arrays.h"
+#include "data/row_conversion.h"
 
 namespace plimsoll::data {
 namespace {
 
 constexpr int64_t kMostNameBytes = 1 << 20;
-constexpr int64_t kStagingBytes = 128 << 10;
+constexpr Bytes kBytesOfColumn{384};  // its names and places while a frame is opened
 constexpr std::string_view kAxis = "axis0";
 constexpr std::string_view kValues = "_values";
 constexpr std::string_view kTable = "table";
@@ -31,17 +34,18 @@ std::optional<std::string> group_of(const std::string& path, std::string_view na
   return path.substr(0, path.size() - name.size() - 1);
 }
 
-// Where a column's numbers are.
-struct FrameColumn {
-  std::string name;
-  size_t block = 0;
-  int64_t place = 0;  // in a row of it
+// An array of a frame's columns, or a table of records that holds them.
+struct FrameBlock {
+  std::string path;
+  int64_t rows = 0;
 };
 
 struct Frame {
-  std::vector<std::string> names;    // of all columns, in order
-  std::vector<std::string> blocks;   // paths of their values, of numbers
+  std::string form;
+  std::vector<FrameBlock> blocks;
   std::vector<FrameColumn> columns;  // of numbers, in order
+  size_t left_out = 0;               // that are no numbers
+  bool has_names = true;             // columns are called as in the frame
 };
 
 std::vector<std::string> read_names(const codec::Hdf5Reader& file, const std::string& path) {
@@ -55,14 +59,27 @@ std::vector<std::string> read_names(const codec::Hdf5Reader& file, const std::st
     std::vector<int64_t> numbers(static_cast<size_t>(std::min(info.element_count, kMostNumbers)));
     data->read_as(DType::kInt64, 0, std::ssize(numbers), numbers.data());
     std::vector<std::string> names;
+    names.reserve(numbers.size());
     for (const int64_t number : numbers) names.push_back(std::to_string(number));
     return names;
   });
 }
 
-Frame read_frame(const codec::Hdf5Reader& file, const std::string& group) {
+// Columns as the frame orders them.
+void sort_columns(const std::vector<std::string>& names, std::vector<FrameColumn>& columns) {
+  std::map<std::string_view, size_t> places;
+  for (size_t i = 0; i < names.size(); ++i) places.emplace(names[i], i);
+  const auto order = [&](const FrameColumn& column) {
+    const auto found = places.find(column.name);
+    return found == places.end() ? names.size() : found->second;
+  };
+  std::ranges::stable_sort(columns, {}, order);
+}
+
+// The fixed format: a block for the columns of each type, or several.
+Frame read_fixed(const codec::Hdf5Reader& file, const std::string& group) {
   Frame frame;
-  frame.names = read_names(file, below(group, kAxis));
+  const std::vector<std::string> names = read_names(file, below(group, kAxis));
   for (int i = 0;; ++i) {
     const std::string block = below(group, "block" + std::to_string(i));
     const std::string values = block + std::string(kValues);
@@ -77,100 +94,63 @@ Frame read_frame(const codec::Hdf5Reader& file, const std::string& group) {
                       " columns as it has names, received " + std::to_string(info.shape[1]) + ".");
     }
     for (size_t at = 0; at < items.size(); ++at) {
-      frame.columns.push_back({items[at], frame.blocks.size(), static_cast<int64_t>(at)});
+      frame.columns.push_back({items[at], frame.blocks.size(), static_cast<int64_t>(at),
+                               nearest_dtype(info.type.number)});
     }
-    frame.blocks.push_back(values);
+    frame.blocks.push_back({values, info.shape[0]});
   }
-  const auto order = [&](const FrameColumn& column) {
-    return std::ranges::find(frame.names, column.name) - frame.names.begin();
-  };
-  std::ranges::stable_sort(frame.columns, {}, order);
+  frame.left_out = names.size() - std::min(names.size(), frame.columns.size());
+  sort_columns(names, frame.columns);
   return frame;
 }
 
-// Some columns of a frame's blocks, side by side.
-class FrameRows final : public RowSource {
- public:
-  FrameRows(std::vector<std::shared_ptr<RowSource>> blocks, std::vector<FrameColumn> columns,
-            bool is_label, bool counts_blocks)
-      : blocks_(std::move(blocks)), columns_(std::move(columns)), counts_blocks_(counts_blocks) {
-    int64_t widest = std::ssize(columns_);
-    for (const FrameColumn& column : columns_) {
-      widest = std::max(widest, blocks_[column.block]->row_shape().front());
+// The table format: records of the index and of columns, each by its name or those of a type
+// together. Names of the latter are in pickles alone, which are programs and not read.
+Frame read_table(const codec::Hdf5Reader& file, const std::string& path) {
+  Frame frame;
+  const TableFields fields = as_data([&] { return read_table_fields(file, path); });
+  frame.blocks.push_back({path, fields.rows});
+  for (size_t i = 0; i < fields.columns.size(); ++i) {
+    const TableColumn& column = fields.columns[i];
+    frame.columns.push_back({column.name, 0, static_cast<int64_t>(i), column.stored});
+  }
+  frame.left_out = fields.left_out;
+  frame.has_names = fields.has_names;
+  return frame;
+}
+
+// Datasets that are named as columns, each of one number a row.
+Frame read_columns(const codec::Hdf5Reader& file, const std::vector<std::string>& names) {
+  Frame frame;
+  for (const std::string& name : names) {
+    const codec::Hdf5DatasetInfo info = as_data([&] { return file.open(name)->info(); });
+    const bool numbers = info.type.type_class == codec::Hdf5Type::Class::kNumber;
+    const bool flat = info.shape.size() == 1 || (info.shape.size() == 2 && info.shape[1] == 1);
+    if (!numbers || !flat) {
+      throw Error(ErrorKind::kData, file.name() + "/" + name +
+                                        ": expected one number a row, as each of several datasets "
+                                        "in --columns has, received something else.");
     }
-    staged_rows_ = std::max<int64_t>(kStagingBytes / (8 * widest), 1);
-    block_.resize(static_cast<size_t>(staged_rows_ * widest));
-    values_.resize(static_cast<size_t>(staged_rows_ * std::ssize(columns_)));
-    if (!is_label) row_shape_ = {std::ssize(columns_)};
-    stored_ = is_label ? blocks_[columns_.front().block]->stored_dtype() : DType::kFloat32;
+    frame.columns.push_back({name, frame.blocks.size(), 0, nearest_dtype(info.type.number)});
+    frame.blocks.push_back({name, info.shape[0]});
   }
+  return frame;
+}
 
-  int64_t row_count() const override { return blocks_[columns_.front().block]->row_count(); }
-  const std::vector<int64_t>& row_shape() const override { return row_shape_; }
-  DType stored_dtype() const override { return stored_; }
-  const std::string& origin() const override { return blocks_[columns_.front().block]->origin(); }
-  Bytes resident_bytes() const override {
-    Bytes bytes(static_cast<int64_t>((block_.size() + values_.size()) * sizeof(double)));
-    if (!counts_blocks_) return bytes;
-    for (const auto& block : blocks_) bytes += block->resident_bytes();
-    return bytes;
+// Columns of one frame have as many rows.
+void check_rows(const codec::Hdf5Reader& file, const Frame& frame) {
+  if (frame.columns.empty()) return;
+  const FrameColumn& first = frame.columns.front();
+  const int64_t rows = frame.blocks[first.block].rows;
+  for (const FrameColumn& column : frame.columns) {
+    const int64_t received = frame.blocks[column.block].rows;
+    if (received == rows) continue;
+    throw Error(ErrorKind::kData, file.name() + ": expected " + std::to_string(rows) +
+                                      " rows in column \"" + column.name + "\" as in \"" +
+                                      first.name + "\", received " + std::to_string(received) +
+                                      ". Columns must match: write the file again.");
   }
-  Bytes opened_bytes() const override {
-    Bytes bytes;
-    if (!counts_blocks_) return bytes;
-    for (const auto& block : blocks_) bytes += block->opened_bytes();
-    return bytes;
-  }
-  bool can_read_as(DType dtype) const override {
-    return codec::can_convert(codec::native_format(DType::kFloat64), dtype);
-  }
-
-  void read(int64_t first, int64_t count, DType dtype, void* destination) override {
-    const int64_t width = std::ssize(columns_);
-    const codec::NumberFormat format = codec::native_format(DType::kFloat64);
-    auto* out = static_cast<std::byte*>(destination);
-    for (int64_t done = 0; done < count; done += staged_rows_) {
-      const int64_t now = std::min(staged_rows_, count - done);
-      gather(first + done, now);
-      const int64_t bad =
-          codec::convert_numbers(format, reinterpret_cast<const std::byte*>(values_.data()), dtype,
-                                 out + done * width * element_bytes(dtype).count(), now * width);
-      if (bad < 0) continue;
-      throw Error(ErrorKind::kData, origin() + ": row " +
-                                        std::to_string(first + done + bad / width) +
-                                        ": expected a whole number that " +
-                                        std::string(to_string(dtype)) + " can hold, received " +
-                                        std::to_string(values_[static_cast<size_t>(bad)]) + ".");
-    }
-  }
-
- private:
-  void gather(int64_t first, int64_t count) {
-    const auto width = static_cast<size_t>(columns_.size());
-    for (size_t block = 0; block < blocks_.size(); ++block) {
-      const auto is_there = [&](const FrameColumn& column) { return column.block == block; };
-      if (std::ranges::none_of(columns_, is_there)) continue;
-      const auto stride = static_cast<size_t>(blocks_[block]->row_shape().front());
-      blocks_[block]->read(first, count, DType::kFloat64, block_.data());
-      for (size_t c = 0; c < width; ++c) {
-        if (columns_[c].block != block) continue;
-        const auto place = static_cast<size_t>(columns_[c].place);
-        for (size_t row = 0; row < static_cast<size_t>(count); ++row) {
-          values_[row * width + c] = block_[row * stride + place];
-        }
-      }
-    }
-  }
-
-  std::vector<std::shared_ptr<RowSource>> blocks_;
-  std::vector<FrameColumn> columns_;
-  bool counts_blocks_;
-  std::vector<int64_t> row_shape_{};
-  DType stored_ = DType::kFloat32;
-  int64_t staged_rows_ = 0;
-  std::vector<double> block_;
-  std::vector<double> values_;
-};
+}
 
 const FrameColumn& need(const Frame& frame, const std::string& name, const char* option) {
   const auto found = std::ranges::find(frame.columns, name, &FrameColumn::name);
@@ -200,6 +180,80 @@ bool is_record_type(const codec::Hdf5Reader& file, const std::string& path) {
       [&] { return file.open(path)->info().type.type_class == codec::Hdf5Type::Class::kOther; });
 }
 
+std::vector<std::string> split_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (size_t begin = 0; !text.empty() && begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    names.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+// The label's name; "": labels are elsewhere, or there are none.
+std::string choose_label(const codec::Hdf5Reader& file, const Frame& frame,
+                         const DatasetOptions& options) {
+  if (!options.label_column.empty()) {
+    return need(frame, options.label_column, "--label-column").name;
+  }
+  if (has_own_labels(options) || frame.columns.size() < 2) return "";
+  if (frame.has_names) return usual_label(frame);
+  if (!options.labels_wanted) return "";
+  std::vector<std::string> names;
+  for (const FrameColumn& column : frame.columns) names.push_back(column.name);
+  throw Error(ErrorKind::kConfig,
+              file.name() +
+                  ": expected --label-column, since the columns' names are kept as "
+                  "pickled objects, which are not read; received " +
+                  list_names(names) +
+                  ". Name one of these, or write the names out with df.to_hdf(…, "
+                  "format=\"table\", data_columns=True).");
+}
+
+// `label` is "" where labels are elsewhere, or there are none.
+FrameSources open_frame(const codec::Hdf5Reader& file, const Frame& frame,
+                        const DatasetOptions& options, const std::string& label) {
+  check_rows(file, frame);
+  FrameSources sources;
+  sources.form = frame.form;
+  if (frame.left_out > 0) {
+    sources.notes.push_back(file.name() + ": left out " + std::to_string(frame.left_out) +
+                            " columns that are no numbers.");
+  }
+  if (!frame.has_names) {
+    sources.notes.push_back(
+        file.name() + ": columns are named by block and position (" + frame.columns.front().name +
+        "), since their names are kept as pickled objects, which are not read.");
+  }
+  std::vector<FrameColumn> columns;  // features, and the label behind them
+  for (const std::string& name : split_names(options.columns)) {
+    columns.push_back(need(frame, name, "--columns"));
+  }
+  for (const FrameColumn& column : frame.columns) {
+    if (options.columns.empty() && column.name != label) columns.push_back(column);
+  }
+  if (columns.empty()) {
+    throw Error(ErrorKind::kData, file.name() +
+                                      ": expected columns of features, received the label's "
+                                      "alone. Name others with --columns.");
+  }
+  if (!label.empty()) columns.push_back(need(frame, label, "--label-column"));
+  const OpenBlock open = [&](size_t block) -> std::shared_ptr<RowSource> {
+    const std::string& path = frame.blocks[block].path;
+    if (is_record_type(file, path)) return open_table_rows(file, path, options.spill_directory);
+    return open_hdf5_rows(file, path, options.spill_directory);
+  };
+  const std::vector<std::shared_ptr<RowSource>> blocks =
+      open_blocks(columns, open, options.spill_directory, sources.opening_peak);
+  sources.opening_peak += kBytesOfColumn * static_cast<int64_t>(frame.columns.size());
+  if (!label.empty()) {
+    sources.labels = frame_label(blocks, columns.back());
+    columns.pop_back();
+  }
+  sources.features = frame_features(blocks, std::move(columns));
+  return sources;
+}
+
 }  // namespace
 
 std::optional<std::string> find_hdf5_frame(const codec::Hdf5Reader& file) {
@@ -210,59 +264,45 @@ std::optional<std::string> find_hdf5_frame(const codec::Hdf5Reader& file) {
     const auto group = group_of(path, kTable);
     if (group && is_record_type(file, path)) tables.push_back(*group);
   }
+  frames.insert(frames.end(), tables.begin(), tables.end());
   if (frames.size() > 1) {
     throw Error(ErrorKind::kData, file.name() + ": expected one data frame, received " +
                                       std::to_string(frames.size()) +
                                       ". Write each to a file of its own.");
   }
-  if (!frames.empty()) return frames.front();
-  if (tables.empty()) return std::nullopt;
-  throw Error(ErrorKind::kData,
-              file.name() + "/" + tables.front() +
-                  ": expected a data frame in pandas' fixed format, received one "
-                  "in its table format. Write it with df.to_hdf(path, key=\"df\", "
-                  "format=\"fixed\"), or as a CSV file.");
+  if (frames.empty()) return std::nullopt;
+  return frames.front();
 }
 
 FrameSources open_hdf5_frame(const codec::Hdf5Reader& file, const std::string& group,
                              const DatasetOptions& options) {
-  const Frame frame = read_frame(file, group);
+  const std::string table = below(group, kTable);
+  const bool is_table = as_data([&] { return !file.is_dataset(below(group, kAxis)); });
+  Frame frame = is_table ? read_table(file, table) : read_fixed(file, group);
+  frame.form = "HDF5 (a data frame)";
   if (frame.columns.empty()) {
     throw Error(ErrorKind::kData,
                 file.name() + ": expected a data frame with columns of numbers, received none.");
   }
-  FrameSources sources;
-  if (frame.columns.size() < frame.names.size()) {
-    sources.notes.push_back(file.name() + ": left out " +
-                            std::to_string(frame.names.size() - frame.columns.size()) +
-                            " columns that are no numbers.");
-  }
+  return open_frame(file, frame, options, choose_label(file, frame, options));
+}
+
+std::optional<FrameSources> open_hdf5_columns(const codec::Hdf5Reader& file,
+                                              const DatasetOptions& options) {
+  std::vector<std::string> names = split_names(options.columns);
+  const auto is_there = [&](const std::string& name) {
+    return as_data([&] { return file.is_dataset(name); });
+  };
+  if (names.size() < 2 || !std::ranges::all_of(names, is_there)) return std::nullopt;
   std::string label = options.label_column;
-  if (!label.empty()) {
-    need(frame, label, "--label-column");
-  } else if (!has_own_labels(options) && frame.columns.size() > 1) {
-    label = usual_label(frame);
+  for (const char* const usual : {"y", "label", "labels", "target", "class"}) {
+    const bool wanted = label.empty() && !has_own_labels(options);
+    if (wanted && is_there(usual)) label = usual;
   }
-  std::vector<FrameColumn> features;
-  for (size_t begin = 0; !options.columns.empty() && begin <= options.columns.size();) {
-    const size_t end = std::min(options.columns.find(',', begin), options.columns.size());
-    features.push_back(need(frame, options.columns.substr(begin, end - begin), "--columns"));
-    begin = end + 1;
-  }
-  for (const FrameColumn& column : frame.columns) {
-    if (options.columns.empty() && column.name != label) features.push_back(column);
-  }
-  std::vector<std::shared_ptr<RowSource>> blocks;
-  for (const std::string& path : frame.blocks) {
-    blocks.push_back(open_hdf5_rows(file, path, options.spill_directory));
-  }
-  if (!label.empty()) {
-    sources.labels = std::make_unique<FrameRows>(
-        blocks, std::vector<FrameColumn>{need(frame, label, "--label-column")}, true, false);
-  }
-  sources.features =
-      std::make_unique<FrameRows>(std::move(blocks), std::move(features), false, true);
-  return sources;
+  if (!label.empty() && std::ranges::find(names, label) == names.end()) names.push_back(label);
+  Frame frame = read_columns(file, names);
+  frame.form = "HDF5 (columns)";
+  return open_frame(file, frame, options, label);
 }
 
 }  // namespace plimsoll::data

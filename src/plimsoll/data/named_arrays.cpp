@@ -71,6 +71,13 @@ void add_usual_names(const DatasetOptions& options, const HoldsArray& holds, Arr
   }
 }
 
+int64_t label_elements(const Port& output) {
+  int64_t elements = 1;
+  const size_t places = output.sample_shape.size() - (output.class_numbers ? 1 : 0);
+  for (size_t i = 0; i < places; ++i) elements *= output.sample_shape[i];
+  return elements;
+}
+
 bool has_own_labels(const DatasetOptions& options) {
   return !options.labels.empty() ||
          (!options.outputs.empty() && !options.outputs.front().path.empty());

@@ -96,7 +96,10 @@ void open_table(const DatasetOptions& options, const Dataset* like, Dataset& dat
   dataset.csv = known ? like->csv : std::make_shared<const CsvSchema>(infer_csv(file, options));
   CsvSources sources = open_csv(file, dataset.csv, known, options);
   if (!known) take_notes(dataset.csv->notes, dataset);
-  dataset.opening_peak = dataset.csv->opening_peak;
+  // A known schema is held by the data set that it is of.
+  dataset.opening_peak =
+      known ? sources.opening_peak
+            : max(dataset.csv->opening_peak, dataset.csv->resident_bytes() + sources.opening_peak);
   take_notes(sources.notes, dataset);
   dataset.form = "CSV";
   dataset.file_bytes = Bytes(file->size());
@@ -214,6 +217,7 @@ void open_archive(const DatasetOptions& options,
   const std::string& spill = options.spill_directory;
   dataset.form = "NumPy archive";
   const codec::ZipReader archive(file, ErrorKind::kData);
+  dataset.opening_peak = archive.held_bytes();
   take_arrays(options, names_in(archive, options), dataset,
               [&](const std::string& name) { return open_npz_member(archive, name, spill); });
 }
@@ -241,12 +245,15 @@ void open_hdf5(const DatasetOptions& options, const std::shared_ptr<const codec:
   if (!options.label_column.empty()) names.targets = {options.label_column};
   add_usual_names(options, holds, names);
   if (names.features.empty() || !holds(names.features.front())) {
-    if (const std::optional<std::string> frame = find_hdf5_frame(reader)) {
-      dataset.form = "HDF5 (a data frame)";
-      FrameSources sources = open_hdf5_frame(reader, *frame, options);
-      take_notes(sources.notes, dataset);
-      dataset.features.push_back(std::move(sources.features));
-      if (sources.labels) dataset.targets.push_back(std::move(sources.labels));
+    std::optional<FrameSources> sources = open_hdf5_columns(reader, options);
+    const auto frame = sources ? std::nullopt : find_hdf5_frame(reader);
+    if (frame) sources = open_hdf5_frame(reader, *frame, options);
+    if (sources) {
+      dataset.form = sources->form;
+      dataset.opening_peak = sources->opening_peak;
+      take_notes(sources->notes, dataset);
+      dataset.features.push_back(std::move(sources->features));
+      if (sources->labels) dataset.targets.push_back(std::move(sources->labels));
       return;
     }
   }
@@ -285,6 +292,7 @@ void open_text_file(const DatasetOptions& options, const Dataset* like, Dataset&
 void open_records_files(const DatasetOptions& options, const std::vector<std::string>& paths,
                         Dataset& dataset) {
   std::vector<RecordFile> files;
+  files.reserve(paths.size());
   for (const std::string& path : paths) {
     files.emplace_back([&options, &dataset, path] {
       auto file = without_gzip(codec::open_reader(path), options.spill_directory);
@@ -298,6 +306,7 @@ void open_records_files(const DatasetOptions& options, const std::vector<std::st
     if (!note.empty()) dataset.notes.push_back(note);
   }
   RecordSources sources = open_records(files, options);
+  dataset.opening_peak = sources.opening_peak;
   take_notes(sources.notes, dataset);
   dataset.features = std::move(sources.features);
   dataset.targets = std::move(sources.labels);
@@ -327,6 +336,9 @@ void open_form(const DatasetOptions& options, const Dataset* like, Dataset& data
     if (!records.empty()) return open_records_files(options, records, dataset);
     return open_image_folder(options, like, dataset);
   }
+  if (is_record_pattern(options.data)) {
+    return open_records_files(options, record_files_like(options.data), dataset);
+  }
   if (is_csv(options.data)) return open_table(options, like, dataset);
   if (has_ending(options.data, {".txt"})) return open_text_file(options, like, dataset);
   if (has_ending(options.data, {".tfrecord", ".tfrecords"}) || is_shard_name(options.data)) {
@@ -338,7 +350,7 @@ void open_form(const DatasetOptions& options, const Dataset* like, Dataset& data
 bool is_mask_folder(const std::string& path) { return is_folder(path) && chunks_in(path).empty(); }
 
 std::unique_ptr<RowSource> open_column(const std::string& path, const std::string& spill_directory,
-                                       std::vector<std::string>& notes) {
+                                       Dataset& dataset) {
   if (is_folder(path)) {
     std::vector<std::string> paths = chunks_in(path);
     if (paths.empty()) {
@@ -354,8 +366,10 @@ std::unique_ptr<RowSource> open_column(const std::string& path, const std::strin
   options.spill_directory = spill_directory;
   const auto file = open_text(path, spill_directory);
   auto schema = std::make_shared<const CsvSchema>(infer_csv(file, options));
-  notes.insert(notes.end(), schema->notes.begin(), schema->notes.end());
-  return open_csv(file, std::move(schema), false, options).features;
+  take_notes(schema->notes, dataset);
+  CsvSources sources = open_csv(file, schema, false, options);
+  dataset.note_opening(max(schema->opening_peak, schema->resident_bytes() + sources.opening_peak));
+  return std::move(sources.features);
 }
 
 void open_windows(const DatasetOptions& options, Dataset& dataset) {

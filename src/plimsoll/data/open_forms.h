@@ -16,9 +16,10 @@ void open_form(const DatasetOptions& options, const Dataset* like, Dataset& data
 bool is_mask_folder(const std::string& path);
 
 // Labels or weights in a file of their own: an array, a folder of chunks, or a table's columns.
-// What was found and not asked for is added to `notes`.
+// What was found and not asked for is added to the notes of `dataset`, and what opening held beside
+// what it has open is counted there.
 std::unique_ptr<RowSource> open_column(const std::string& path, const std::string& spill_directory,
-                                       std::vector<std::string>& notes);
+                                       Dataset& dataset);
 
 // Puts windows in the place of the rows of a text, and of any data where options.window is above 0.
 // Targets are the labels, or the data themselves where there are none: one for every row of the

@@ -40,9 +40,9 @@ void open_inputs(const DatasetOptions& options, const Dataset* like, Dataset& da
     Dataset part;
     open_form(own, like != nullptr && i < like->parts.size() ? &like->parts[i] : nullptr, part);
     check_rows_stay(options, port, part);
+    dataset.note_opening(part.opening_peak);
     dataset.features.push_back(part.features.front());
     dataset.file_bytes += part.file_bytes;
-    dataset.opening_peak = max(dataset.opening_peak, part.opening_peak);
     dataset.sorted_by_class |= part.sorted_by_class;
     if (dataset.form.find(part.form) == std::string::npos) {
       dataset.form += (dataset.form.empty() ? "" : " and ") + part.form;

@@ -8,6 +8,7 @@ namespace plimsoll::data {
 namespace {
 
 constexpr int64_t kPendingBytes = 256 << 10;
+constexpr int64_t kPieceBytes = 64 << 10;  // that the reader hands out at most
 constexpr auto kPlaceBytes = static_cast<int64_t>(sizeof(int64_t));
 
 }  // namespace
@@ -15,7 +16,11 @@ constexpr auto kPlaceBytes = static_cast<int64_t>(sizeof(int64_t));
 RecordImages::RecordImages(std::string path, const std::string& folder)
     : path_(std::move(path)),
       bytes_(std::make_shared<File>(File::unlinked(folder))),
-      places_(File::unlinked(folder)) {}
+      places_(File::unlinked(folder)) {
+  static_assert(Bytes(2 * kPendingBytes + kPieceBytes) == kMostPending);
+  pending_.reserve(kPendingBytes + kPieceBytes);
+  ends_.reserve(kPendingBytes / kPlaceBytes);
+}
 
 void RecordImages::add(codec::TfRecordReader& reader, const codec::ExampleFeature& feature) {
   reader.read_values(feature, [&](std::span<const std::byte> piece) {

@@ -16,6 +16,9 @@ namespace plimsoll::data {
 
 class RecordImages final : public SampleFiles {
  public:
+  // Places and bytes of strings that are not written yet.
+  static constexpr Bytes kMostPending = 576_KiB;
+
   // `path` names the data, for messages; unlinked files are made in `folder`.
   RecordImages(std::string path, const std::string& folder);
 

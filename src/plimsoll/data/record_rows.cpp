@@ -62,6 +62,7 @@ class Column {
   virtual ~Column() = default;
   virtual void add(codec::TfRecordReader& reader, const std::vector<Feature>& record) = 0;
   virtual std::unique_ptr<RowSource> finish(const std::string& origin) = 0;
+  virtual Bytes held_bytes() const = 0;  // at most, until then
 };
 
 // Features side by side, as an array in a file: numbers of their own kind, or float32 where they
@@ -114,6 +115,7 @@ class ArrayColumn final : public Column {
     place.file = std::make_shared<const codec::FileReader>(std::move(file_), 0, written_, origin);
     return make_array_rows(place);
   }
+  Bytes held_bytes() const override { return Bytes(kWriteBytes); }
 
  private:
   static constexpr int64_t kWriteBytes = 512 << 10;  // a piece of bytes as float32, twice
@@ -156,6 +158,7 @@ class ImageColumn final : public Column {
     images_->finish();
     return decoded_image_rows(images_, options_);
   }
+  Bytes held_bytes() const override { return RecordImages::kMostPending; }
 
  private:
   std::string name_;
@@ -165,6 +168,7 @@ class ImageColumn final : public Column {
 
 std::string names_of(const std::vector<Feature>& record) {
   std::vector<std::string> names;
+  names.reserve(record.size());
   for (const Feature& feature : record) names.push_back(feature.name);
   return list_names(names);
 }
@@ -188,6 +192,7 @@ std::vector<std::string> named_by(const char* option, const std::string& words,
   for (const std::string& name : names) {
     if (find(record, name) != nullptr) continue;
     std::vector<std::string> known;
+    known.reserve(record.size());
     for (const Feature& feature : record) known.push_back(feature.name);
     throw Error(ErrorKind::kConfig, std::string(option) + ": expected a feature of the records (" +
                                         names_of(record) + "), received \"" + name + "\"." +
@@ -223,6 +228,29 @@ std::vector<std::string> all_numbers(const std::vector<Feature>& record, const s
   return names;
 }
 
+// What to do about records whose features are not chosen by themselves: where strings are among
+// them, those that are numbers by name.
+std::string how_to_choose(const std::vector<Feature>& record, const std::vector<std::string>& y) {
+  std::vector<std::string> strings;
+  std::vector<std::string> numbers;
+  for (const Feature& feature : record) {
+    if (std::ranges::find(y, feature.name) != y.end()) continue;
+    if (feature.kind == Kind::kBytes) {
+      strings.push_back("\"" + feature.name + "\"");
+    } else if (feature.kind != Kind::kNone) {
+      numbers.push_back(feature.name);
+    }
+  }
+  if (strings.empty()) return " Name one with --columns.";
+  std::ranges::sort(strings);  // records have them in any order
+  std::ranges::sort(numbers);
+  std::string columns;
+  for (const std::string& name : numbers) columns += (columns.empty() ? "" : ",") + name;
+  return " Strings of bytes, in " + list_names(strings) + ", are no numbers. Name " +
+         (columns.empty() ? std::string("a feature with --columns.")
+                          : "features of numbers with --columns " + columns + ".");
+}
+
 Choice choose(const std::vector<Feature>& record, const DatasetOptions& options,
               const std::string& origin, std::vector<std::string>& notes) {
   const HoldsArray holds = [&](const std::string& name) { return find(record, name) != nullptr; };
@@ -250,7 +278,7 @@ Choice choose(const std::vector<Feature>& record, const DatasetOptions& options,
   throw Error(ErrorKind::kData,
               origin + ": expected " +
                   (one ? "a feature called x" : "a feature" + expected_arrays(options).substr(8)) +
-                  ", received " + names_of(record) + (one ? ". Name one with --columns." : "."));
+                  ", received " + names_of(record) + "." + (one ? how_to_choose(record, y) : ""));
 }
 
 using Columns = std::vector<std::unique_ptr<Column>>;
@@ -264,10 +292,68 @@ bool is_image(codec::TfRecordReader& reader, const Feature& feature,
   return feature.bytes != elements && codec::looks_like_image(*reader.open_string(feature));
 }
 
-std::unique_ptr<Column> column_of(const std::vector<std::string>& names,
+// What an input or output takes of a record, for strings of bytes: its name, and how many elements
+// a sample or a label has; 0: any number.
+struct Taken {
+  bool is_label = false;
+  int64_t elements = 0;
+};
+
+int64_t elements_of(const std::vector<int64_t>& shape) {
+  int64_t elements = 1;
+  for (const int64_t extent : shape) elements = extent < 1 ? 0 : elements * extent;
+  return elements;
+}
+
+Taken input_of(const DatasetOptions& options, size_t index) {
+  const bool known = index < options.inputs.size();
+  const std::vector<int64_t>& shape =
+      known ? options.inputs[index].sample_shape : options.sample_shape;
+  const bool any = options.window > 0 || (!known && shape.empty());
+  return {.is_label = false, .elements = any ? 0 : elements_of(shape)};
+}
+
+Taken output_of(const DatasetOptions& options, size_t index) {
+  if (options.window > 0) return {.is_label = true};
+  if (index >= options.outputs.size()) {
+    return {.is_label = true, .elements = options.target_elements};
+  }
+  return {.is_label = true, .elements = label_elements(options.outputs[index])};
+}
+
+// A string of bytes is an array where it has as many as the model takes; any other is text, or
+// something else that holds no numbers.
+void check_strings(const codec::TfRecordReader& reader, const std::vector<Part>& parts,
+                   const Taken& taken) {
+  int64_t elements = 0;
+  for (const Part& part : parts) elements += part.elements;
+  for (const Part& part : parts) {
+    if (part.kind != Kind::kBytes) continue;
+    const bool fits = taken.elements == 0 || elements == taken.elements;
+    if (part.elements > 0 && fits) continue;
+    const int64_t bytes = taken.elements - (elements - part.elements);
+    throw Error(
+        ErrorKind::kData,
+        reader.where() + ", feature \"" + part.name + "\": expected numbers" +
+            (taken.is_label ? "" : ", an encoded image") +
+            (bytes > 0 ? " or one string of " + std::to_string(bytes) + " bytes, an element each"
+                       : "") +
+            ", received " + (part.elements > 0 ? "one string of " : "") + part.described + ". " +
+            (taken.is_label
+                 ? "Write class numbers as a tf.train.Int64List, or name another feature with "
+                   "--label-column."
+                 : "Write numbers as a tf.train.FloatList or Int64List, or name other features "
+                   "with --columns."));
+  }
+}
+
+std::unique_ptr<Column> column_of(const std::vector<std::string>& names, const Taken& taken,
+                                  const codec::TfRecordReader& reader,
                                   const std::vector<Feature>& record, const std::string& folder) {
   std::vector<Part> parts;
+  parts.reserve(names.size());
   for (const std::string& name : names) parts.push_back(part_of_record(*find(record, name)));
+  check_strings(reader, parts, taken);
   return std::make_unique<ArrayColumn>(std::move(parts), folder);
 }
 
@@ -282,10 +368,13 @@ Columns columns_of(const Choice& choice, codec::TfRecordReader& reader,
     if (names.size() == 1 && is_image(reader, *find(record, names.front()), own.sample_shape)) {
       columns.push_back(std::make_unique<ImageColumn>(names.front(), own, folder));
     } else {
-      columns.push_back(column_of(names, record, folder));
+      columns.push_back(column_of(names, input_of(options, i), reader, record, folder));
     }
   }
-  for (const auto& names : choice.outputs) columns.push_back(column_of(names, record, folder));
+  for (size_t i = 0; i < choice.outputs.size(); ++i) {
+    const Taken taken = output_of(options, i);
+    columns.push_back(column_of(choice.outputs[i], taken, reader, record, folder));
+  }
   return columns;
 }
 
@@ -302,6 +391,8 @@ RecordSources open_records(const std::vector<RecordFile>& files, const DatasetOp
       if (columns.empty()) {
         choice = choose(record, options, options.data, sources.notes);
         columns = columns_of(choice, reader, record, options);
+        sources.opening_peak = Bytes(codec::TfRecordReader::kResidentBytes);
+        for (const auto& column : columns) sources.opening_peak += column->held_bytes();
       }
       for (const auto& column : columns) column->add(reader, record);
     }

@@ -24,6 +24,7 @@ struct RecordSources {
   std::vector<std::shared_ptr<RowSource>> features;
   std::vector<std::shared_ptr<RowSource>> labels;  // empty where there are none
   std::vector<std::string> notes;
+  Bytes opening_peak{};  // the most that rewriting held
 };
 
 // The features are those called as the model's inputs, else those of options.columns, else the one

@@ -230,6 +230,14 @@ void Session::take(TensorSource& tensors, size_t index, const graph::StateVariab
   }
 }
 
+DataOpening opening_of(const data::Dataset& dataset, const data::Dataset* validation) {
+  DataOpening opening{dataset.opening_peak, dataset.opened_bytes()};
+  if (validation == nullptr) return opening;
+  opening.held += validation->opened_bytes();
+  opening.peak = max(opening.peak, dataset.held_bytes() + validation->opening_peak);
+  return opening;
+}
+
 data::BatchSource Session::bind(data::Dataset& dataset,
                                 const std::vector<layers::ProgramInput>& inputs,
                                 data::Shuffle shuffle) const {

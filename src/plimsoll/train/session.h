@@ -62,6 +62,9 @@ struct DataMemory {
   DataOpening opening{};
 };
 
+// Of a run's data that are open, and of those that are evaluated on, which were opened after them.
+DataOpening opening_of(const data::Dataset& dataset, const data::Dataset* validation = nullptr);
+
 using Metrics = std::vector<std::pair<std::string, double>>;
 
 struct EpochResult {
