@@ -61,7 +61,7 @@ TEST_F(IndexBoundsTest, OfWhatWasTurnedAndJoined) {
   const ValueId begin =
       builder_.call("slice", "begin", {first}, {{"axis", 2}, {"begin", 0}, {"count", 1}});
   look_up(builder_.call("concat", "both", {end, begin}, {{"axis", 2}}), "table", 9);
-  EXPECT_EQ(bounds(), (std::vector<IndexBound>{{0, 1, 9, "table", 4, 2}}));
+  EXPECT_EQ(bounds(), (std::vector<IndexBound>{{0, 1, 9, "table"}, {4, 5, 9, "table"}}));
 }
 
 TEST_F(IndexBoundsTest, TheSmallerTableCounts) {
