@@ -194,3 +194,27 @@ def test_every_way_out_holds_when_it_is_taken(plimsoll: Path, job: list[str]) ->
     text = run(str(plimsoll), "plan", *[w for w in words if w != "--json"]).stdout
     assert "ways out" in text
     assert same in text
+
+
+# The table and its gradient, or the table and two slots that are updated from what was read.
+@pytest.mark.parametrize(
+    ("optimizer", "tables"),
+    [("sgd(clipnorm=1)", 2), ("sgd(global_clipnorm=1)", 2), ("adam(clipnorm=1)", 3)],
+)
+def test_a_norm_of_gradients_takes_no_table_of_its_own(
+    plimsoll: Path, tmp_path: Path, optimizer: str, tables: int
+) -> None:
+    rows, columns = 100_000, 32
+    layers = [
+        {"class_name": "InputLayer", "config": {"batch_shape": [None, 8], "dtype": "int32"}},
+        {"class_name": "Embedding", "config": {"input_dim": rows, "output_dim": columns}},
+        {"class_name": "Flatten", "config": {}},
+        {"class_name": "Dense", "config": {"units": 1}},
+    ]
+    for index, layer in enumerate(layers):
+        layer["config"]["name"] = f"layer_{index}"
+    model = {"class_name": "Sequential", "config": {"name": "tokens", "layers": layers}}
+    (tmp_path / "model.json").write_text(json.dumps(model))
+    words = [str(tmp_path / "model.json"), "--loss", "mse", "--batch", "16", "--json"]
+    plan = answer(plimsoll, *words, "--optimizer", optimizer)
+    assert plan["planned_arena_bytes"] < (tables + 0.2) * rows * columns * 4

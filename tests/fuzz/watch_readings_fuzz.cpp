@@ -90,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   reader.proportional(7);
   reader.file_limit(7);
   reader.address_space_limit(7);
-  reader.descendants(7);
+  with_descendants(reader.links(), {7});
   read_ancestors(system.root);
   machine_oom_kills(system.root);
   return 0;

@@ -16,6 +16,7 @@ struct Options {
   bool query_masked = false;
   bool masked = false;
   double rate = 0;
+  int64_t rows = 1;  // of a sample
 };
 
 Case attention(const std::string& name, const Options& o) {
@@ -23,7 +24,7 @@ Case attention(const std::string& name, const Options& o) {
           .build =
               [=](CaseBuilder& c) {
                 const auto heads = [&](int64_t length, int64_t width) {
-                  return Shape{Dim::batch(), of(length), of(o.heads), of(width)};
+                  return Shape{Dim::batch(o.rows), of(length), of(o.heads), of(width)};
                 };
                 std::vector<ValueId> inputs = {c.input("q", heads(o.queries, o.width)),
                                                c.input("k", heads(o.keys, o.width)),
@@ -77,6 +78,10 @@ std::vector<Case> attention_cases() {
       attention("attention_causal_masked",
                 {.queries = 9, .keys = 9, .causal = true, .key_masked = true}),
       attention("attention_dropped_out", {.causal = true, .rate = 0.3}),
+      // Steps of a sequence are rows: each draws anew, and blocks draw as the whole does.
+      attention("attention_dropped_out_of_several_rows", {.rate = 0.3, .rows = 2}),
+      attention("attention_dropped_out_of_several_rows_wide",
+                {.queries = 66, .keys = 70, .rate = 0.3, .rows = 2}),
       attention("attention_of_one", {.queries = 1, .keys = 1, .heads = 1, .width = 1, .values = 1}),
   };
 }

@@ -73,6 +73,15 @@ std::vector<Case> batch_norm_cases() {
              c.builder().add("moving_moments", "moving", {x, mean, variance},
                              {{"momentum", 0.75}, {"group", int64_t{2}}});
            }},
+      {.name = "moving_moments_of_steps",
+       .build =
+           [](CaseBuilder& c) {
+             const ValueId x = c.constant("x", {Dim::batch(), of(2), of(12)});
+             const ValueId mean = c.constant("mean", {of(4)});
+             const ValueId variance = c.constant("variance", {of(4)}, Fill::kPositive);
+             c.builder().add("moving_moments", "moving", {x, mean, variance},
+                             {{"momentum", 0.75}, {"group", int64_t{2}}});
+           }},
       inference("batch_norm_inference", true, true),
       inference("batch_norm_inference_plain", false, false),
       {.name = "moving_average",
@@ -84,6 +93,17 @@ std::vector<Case> batch_norm_cases() {
              for (int64_t row : {0, 1}) {
                c.call("moving_average", {moving, moments},
                       {{"momentum", 0.99}, {"row", row}, {"elements_per_sample", 6}});
+             }
+           }},
+      {.name = "moving_average_of_steps",
+       .build =
+           [](CaseBuilder& c) {
+             const ValueId x = c.constant("x", {Dim::batch(), of(2), of(12)});
+             const ValueId moving = c.constant("moving", {of(4)}, Fill::kPositive);
+             const ValueId moments = c.call("channel_moments", {x});
+             for (int64_t row : {0, 1}) {
+               c.call("moving_average", {moving, moments},
+                      {{"momentum", 0.75}, {"row", row}, {"elements_per_sample", 2}});
              }
            }},
   };

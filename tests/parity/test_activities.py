@@ -138,7 +138,7 @@ def test_a_layer_with_weights_is_no_activation(tmp_path: Path) -> None:
     )
     done = run_plimsoll("check", tmp_path / "m.keras", check=False)
     assert done.returncode == 4
-    assert "received PReLU. Put it behind this one as a layer of its own." in done.stdout
+    assert "received PReLU. Put it after this one as a layer of its own." in done.stdout
 
 
 A = keras.activations

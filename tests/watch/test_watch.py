@@ -325,6 +325,42 @@ def test_killed_itself_it_leaves_neither_processes_nor_group(plimsoll, guard):
     assert not any(folder.exists() for folder in group)
 
 
+# Ends the process above after a second.
+KILL_THE_WATCHER = """
+import os, signal, sys, threading, time
+threading.Timer(1, lambda: os.kill(os.getppid(), signal.SIGKILL)).start()
+"""
+# Starts a process, and one that starts an orphan later, and becomes the watcher: both are its
+# children then, and the command's neither.
+NEIGHBOURS = """
+sleep 300 >/dev/null 2>&1 & echo $! > early
+(sleep 0.3; sleep 300 & echo $! > late) >/dev/null 2>&1 &
+exec "$@"
+"""
+
+
+@pytest.mark.parametrize("ending", ["limit", "killed"])
+def test_what_the_command_did_not_start_is_left_alone(watch, tmp_path, ending):
+    grow = GROW if ending == "limit" else GROW.replace("import sys, time", KILL_THE_WATCHER)
+    words = [sys.executable, "-c", grow, "400", "0.04"]
+    options = ("--memory", "128MiB" if ending == "limit" else "1GiB", "--guard", "sampling")
+    before = ("sh", "-c", NEIGHBOURS, "sh")
+    if ending == "limit":
+        done = watch(*words, options=options, before=before)
+        assert done.kind == "stopped_at_limit"
+        assert max(done.record["curve"]["processes"]) == 1
+    else:
+        with pytest.raises(AssertionError):
+            watch(*words, options=options, before=before)  # killed, it leaves no record
+        time.sleep(1)
+    neighbours = [int((tmp_path / name).read_text()) for name in ("early", "late")]
+    gone = [pid for pid in neighbours if is_gone(pid)]
+    for pid in neighbours:
+        if pid not in gone:
+            os.kill(pid, signal.SIGKILL)
+    assert gone == []
+
+
 def test_a_leak_of_a_run_that_ended_well_is_advised_on(watch):
     done = watch(sys.executable, "-c", GROW, "320", "0.1")
     assert done.kind == "done"

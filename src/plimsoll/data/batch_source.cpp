@@ -408,8 +408,9 @@ void BatchSource::check_values(const InputBinding& input, const RowSource& sourc
     }
   }
   for (const InputBinding::Bound& bound : input.bounds) {
-    for (int64_t row = 0; row < count; ++row) {
-      const int64_t first = row * input.row_elements + bound.begin;
+    for (int64_t piece = 0; piece < count * bound.count; ++piece) {
+      const int64_t first =
+          piece / bound.count * input.row_elements + bound.begin + piece % bound.count * bound.step;
       const int64_t bad =
           find_bad_index(input.dtype, values, first, bound.end - bound.begin, bound.row_count);
       if (bad >= 0) {

@@ -92,13 +92,15 @@ struct InputBinding {
   int64_t row_elements = 1;                // elements of one sample that the program expects
   int64_t class_count = 0;                 // labels must be in [0, class_count); 0: no bound
   std::optional<int64_t> ignored_class{};  // or this one
-  // Elements [begin, end) of each row name rows of a table, 0 to row_count - 1 (fractions are cut
-  // off, as the model does).
+  // Elements [begin + i * step, end + i * step) of each row, i below `count`, name rows of a table,
+  // 0 to row_count - 1 (fractions are cut off, as the model does).
   struct Bound {
     int64_t begin = 0;
     int64_t end = 0;
     int64_t row_count = 0;
     std::string table{};
+    int64_t step = 0;
+    int64_t count = 1;
     friend bool operator==(const Bound&, const Bound&) = default;
   };
   std::vector<Bound> bounds{};

@@ -131,7 +131,7 @@ std::optional<int64_t> larger_limit(const Explanation& explanation) {
   return twice;
 }
 
-// The number behind "StepId=", "JOB " or in the first column of the accounting.
+// The number after "StepId=", "JOB " or in the first column of the accounting.
 std::string job_number(const Case& found) {
   constexpr int64_t kSmallest = 100;  // "job 3" counts something else
   for (std::string_view label : {"stepid=", "jobid=", "step ", "job "}) {

@@ -52,10 +52,10 @@ std::vector<const Sighting*> before_handling(const Document& document,
 }
 
 // Whether the program trained on between two lines: figures of its progress that advance, in the
-// usual words or in any form behind a refusal.
+// usual words or in any form after a refusal.
 bool went_on(const Facts& facts, int64_t after, int64_t before) {
   for (const Headway& headway : facts.headway) {
-    if (headway.behind >= after && headway.behind < before && headway.line <= before) return true;
+    if (headway.after >= after && headway.after < before && headway.line <= before) return true;
   }
   constexpr int kEnough = 3;
   int advances = 0;
@@ -108,7 +108,7 @@ bool says_done(std::string_view line) {
   return false;
 }
 
-// Words of a run that came to its end behind a refusal. A traceback that ends in the refusal was
+// Words of a run that came to its end after a refusal. A traceback that ends in the refusal was
 // most likely the end itself, so that only what says that the training is over counts then.
 bool finishes(const Document& document, const Facts& facts, size_t after) {
   static constexpr std::string_view kSurely[] = {
@@ -159,8 +159,8 @@ Choice choose_refusal(const Document& document, const Facts& facts) {
   if (fatal.empty()) return {};
   std::stable_sort(fatal.begin(), fatal.end(),
                    [](const Sighting* a, const Sighting* b) { return a->at < b->at; });
-  // Where the last group begins: behind progress, which shows that what came before was survived,
-  // or far behind. Exit codes alone are the end of what came before.
+  // Where the last group begins: after progress, which shows that what came before was survived,
+  // or far after. Exit codes alone are the end of what came before.
   size_t begin = 0;
   for (size_t i = 1; i < fatal.size(); ++i) {
     const int64_t line = document.number_at(fatal[i]->at);
@@ -178,7 +178,7 @@ Choice choose_refusal(const Document& document, const Facts& facts) {
   const Sighting* first = most_telling(before_handling(document, fatal, best->at));
   if (first != nullptr && first->resource != best->resource) best = first;
   const bool killed = std::any_of(fatal.begin(), fatal.end(), [](auto* s) { return is_kill(*s); });
-  // Behind a kill only the end of the run shows that it was another process that was killed.
+  // After a kill only the end of the run shows that it was another process that was killed.
   const bool survived =
       !only_warnings &&
       (finishes(document, facts, last) ||
@@ -187,7 +187,7 @@ Choice choose_refusal(const Document& document, const Facts& facts) {
   return {best, survived, last, nullptr, false};
 }
 
-// The last of the most telling ones; what others report of a process that failed comes behind.
+// The last of the most telling ones; what others report of a process that failed comes after.
 const Sighting* last_ending(const Facts& facts) {
   const Sighting* best = nullptr;
   const auto rank = [](const Sighting& ending) {
@@ -209,7 +209,7 @@ bool aborted_over(const Document& document, const Sighting& refusal, size_t last
 }
 
 // A refusal that ended the program explains its end; one that did not leaves that to what came
-// behind it.
+// after it.
 Choice choose(const Document& document, const Facts& facts) {
   const Choice refusal = choose_refusal(document, facts);
   const Sighting* ending = last_ending(facts);
@@ -345,7 +345,7 @@ void choose_pool(Case& found) {
 }
 
 // "training/Adam/gradients/block/Conv2D_grad/…" is a gradient that the optimizer's scope holds, of
-// an activation as likely as of a weight: what it is of stands behind.
+// an activation as likely as of a weight: what it is of stands after.
 std::string_view without_gradient_scope(std::string_view op) {
   for (std::string_view scope : {"gradients/", "gradients_1/", "gradients_2/"}) {
     const size_t at = op.find(scope);

@@ -18,9 +18,9 @@ struct Case {
   const Document& document;
   const Facts& facts;
   bool found = false;
-  bool survived = false;  // the program's own progress goes on behind the last refusal
+  bool survived = false;  // the program's own progress goes on after the last refusal
   Sighting main{};
-  std::optional<Sighting> overcome{};    // a refusal before it, behind which the program went on
+  std::optional<Sighting> overcome{};    // a refusal before it, after which the program went on
   Pool pool{};                           // the dump that belongs to it; `seen` is false without one
   std::optional<CodeLine> code{};        // of the traceback above it
   const Traceback* traceback = nullptr;  // that it belongs to

@@ -79,10 +79,10 @@ std::string op_name(std::string_view name) {
   return std::string(last_part(name));
 }
 
-bool looks_like_code(std::string_view line, bool behind_file_line) {
+bool looks_like_code(std::string_view line, bool after_file_line) {
   if (line.find('(') == npos || find_ignoring_case(line, "error:") != npos) return false;
   if (line.find("]]") != npos || line.find(".cc:") != npos) return false;
-  if (behind_file_line) return true;
+  if (after_file_line) return true;
   const size_t first = line.find_first_not_of(' ');
   if (first == npos) return false;
   const std::string_view text = line.substr(first);
@@ -135,8 +135,8 @@ std::optional<CodeLine> code_above(const Document& document, size_t at) {
     const std::string line = record_before(document, begin);
     if (is_decoration(line)) continue;
     size_t above = begin;
-    const bool behind_file = above > 1 && is_file_line(record_before(document, above));
-    if (is_file_line(line) || !looks_like_code(line, behind_file)) return std::nullopt;
+    const bool after_file = above > 1 && is_file_line(record_before(document, above));
+    if (is_file_line(line) || !looks_like_code(line, after_file)) return std::nullopt;
     const std::vector<Call> calls = calls_in(line);
     const Call* call = choose_call(calls);
     if (call == nullptr) return std::nullopt;

@@ -17,7 +17,7 @@ enum class Veto {
   kFree,       // most of the device was free
 };
 
-// Against a shortage of memory behind a library's handle that could not be made.
+// Against a shortage of memory after a library's handle that could not be made.
 Veto veto_of(const Case& found);
 std::optional<Diagnosis> vetoed(const Case& found);
 

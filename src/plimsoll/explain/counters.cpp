@@ -15,7 +15,7 @@ constexpr size_t npos = std::string_view::npos;
 // Sums of hostile figures stay where nothing overflows.
 void add_bounded(int64_t& sum, int64_t value) { sum = std::min(sum + value, kLargestNumber); }
 
-// The integer behind `label`, or -1.
+// The integer after `label`, or -1.
 int64_t integer_after(std::string_view text, std::string_view label, size_t from) {
   const size_t at = text.find(label, from);
   if (at == npos) return -1;
@@ -85,7 +85,7 @@ void ChunkCounter::add_bin(int64_t line, std::string_view text) {
   }
 }
 
-// "K Chunks of size N": `at` behind K, `size_at` at N.
+// "K Chunks of size N": `at` after K, `size_at` at N.
 void ChunkCounter::add_summary(int64_t line, std::string_view text, size_t at, size_t size_at) {
   size_t start = at;
   while (start > 0 && is_digit(text[start - 1])) --start;
@@ -115,7 +115,7 @@ void ChunkCounter::add(int64_t line, std::string_view text) {
   waiting_line_ = line;
 }
 
-void ChunkCounter::add_behind(std::string_view text, bool is_new) {
+void ChunkCounter::add_after(std::string_view text, bool is_new) {
   if (!is_new) waiting_ += text.substr(0, 200);
   count_waiting();
 }

@@ -40,8 +40,8 @@ class ChunkCounter {
   // A line that mentions chunks. A new dump (bins after chunks, or a smaller first bin) starts
   // anew. A long line that ends within a figure waits for the next one, which may be its rest.
   void add(int64_t line, std::string_view text);
-  // The line behind such a one, whatever it is; `is_new`: it begins a record of its own.
-  void add_behind(std::string_view text, bool is_new);
+  // The line after such a one, whatever it is; `is_new`: it begins a record of its own.
+  void add_after(std::string_view text, bool is_new);
   bool waits() const { return !waiting_.empty(); }
   void finish() { count_waiting(); }
   const ChunkCounts& counts() const { return counts_; }

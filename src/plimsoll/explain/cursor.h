@@ -33,11 +33,11 @@ class Cursor {
   void skip_blanks();
   // Steps over `phrase` (lower case) if it is here.
   bool literal(std::string_view phrase);
-  // Goes behind the next `phrase` before the end of the record, `reach` bytes ahead at most.
+  // Goes after the next `phrase` before the end of the record, `reach` bytes ahead at most.
   bool seek(std::string_view phrase, size_t reach = 4096);
 
   std::optional<int64_t> integer();
-  // The same where something follows in every message: none where the log ends behind its digits,
+  // The same where something follows in every message: none where the log ends after its digits,
   // as there may have been more of them.
   std::optional<int64_t> inner_integer();
   // A number with a unit; blanks between them are allowed. "4⏎0.30 GiB" is 40.30 GiB.

@@ -84,10 +84,10 @@ bool same_event(const Sighting& a, const Sighting& b) {
 // The longest run of digits near `at` that no int64 count of bytes of a real request has.
 std::string long_number_near(const Document& document, size_t at) {
   constexpr size_t kBefore = 200;
-  constexpr size_t kBehind = 600;
+  constexpr size_t kAfter = 600;
   constexpr size_t kShortest = 16;
   const std::string& text = document.text();
-  const size_t end = std::min(text.size(), at + kBehind);
+  const size_t end = std::min(text.size(), at + kAfter);
   std::string best;
   for (size_t i = at > kBefore ? at - kBefore : 0; i < end;) {
     std::string digits;

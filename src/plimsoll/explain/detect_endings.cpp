@@ -1,5 +1,5 @@
 // How a program ended for no want of memory: an exception that nobody caught, a fault of the
-// device, a signal. One behind which the log goes on did not end it.
+// device, a signal. One after which the log goes on did not end it.
 
 #include <algorithm>
 #include <array>
@@ -16,14 +16,14 @@ namespace {
 
 constexpr size_t npos = std::string::npos;
 
-// What a traceback may have behind it: launchers' summaries, other ranks' words, farewells.
-constexpr int64_t kMostBehind = 100;
+// What a traceback may have after it: launchers' summaries, other ranks' words, farewells.
+constexpr int64_t kMostAfter = 100;
 
 bool contains(std::string_view text, std::string_view phrase) {
   return find_ignoring_case(text, phrase) != npos;
 }
 
-// Progress behind `line` that is further than all before it, or headway of any form.
+// Progress after `line` that is further than all before it, or headway of any form.
 bool goes_on(const Facts& facts, int64_t line) {
   if (std::any_of(facts.headway.begin(), facts.headway.end(),
                   [line](const Headway& headway) { return headway.line > line; })) {
@@ -64,10 +64,10 @@ bool says_caught(std::string_view line) {
                      [line](std::string_view word) { return contains(line, word); });
 }
 
-// Behind frames any capital name is one: "CudaOOM: …", "queue.Empty".
+// After frames any capital name is one: "CudaOOM: …", "queue.Empty".
 std::string_view raised_name(std::string_view line) {
   size_t end = 0;
-  size_t last = 0;  // where the part behind the last point begins
+  size_t last = 0;  // where the part after the last point begins
   for (; end < line.size() && (is_word(line[end]) || line[end] == '.'); ++end) {
     if (line[end] == '.') last = end + 1;
   }
@@ -82,7 +82,7 @@ struct Traceback {
   std::string name;
 };
 
-// The exception behind the frames that begin at `head`.
+// The exception after the frames that begin at `head`.
 std::optional<Traceback> read_traceback(const Document& document, size_t head) {
   constexpr int64_t kMostLines = 400;
   for (size_t i = head + 1; i < document.line_count(); ++i) {
@@ -109,9 +109,9 @@ bool was_caught(const Document& document, const Traceback& traceback) {
   return false;
 }
 
-// Whether it is too far from the end of the log, or the program went on behind it.
+// Whether it is too far from the end of the log, or the program went on after it.
 bool was_survived(const Facts& facts, int64_t line, int64_t lines) {
-  return lines - line > kMostBehind || goes_on(facts, line);
+  return lines - line > kMostAfter || goes_on(facts, line);
 }
 
 // The lines that name their exceptions, whatever became of them.
@@ -194,7 +194,7 @@ void detect_device_faults(const Document& document, Facts& facts) {
         "hsa_status_error_memory_aperture_violation", "mmu fault", "gpu has fallen off the bus",
         "gpu timeout error", "error_device_lost", "dxgi_error_device_removed", "(887a0005)"}) {
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
-      if (document.is_behind_words(at) || document.is_quoted(at)) continue;
+      if (document.is_after_words(at) || document.is_quoted(at)) continue;
       if (goes_on(facts, document.number_at(at))) continue;
       facts.endings.push_back(ending(Family::kDeviceFault, at, std::string(phrase)));
     }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t npos = std::string::npos;
 constexpr size_t kBefore = 300;
-constexpr size_t kBehind = 500;
+constexpr size_t kAfter = 500;
 // The bare name of CUDA's error, which many messages end with: the last resort.
 constexpr std::string_view kDriverOnly = "driver";
 // The figure is what the job used, not what was asked for.
@@ -23,10 +23,10 @@ constexpr std::array<std::string_view, 6> kLastFigures = {
     "requested memory: ", "buffer of size ",     "space device stream 0x0 size ",
     "calloc async ",      "mtlbuffer for size ", "allocation failed for size::"};
 
-// The figure behind `label`, nearest to the phrase: behind it first.
+// The figure after `label`, nearest to the phrase: after it first.
 std::optional<Size> figure_near(const Document& document, std::string_view label, size_t at) {
   const size_t from = at > kBefore ? at - kBefore : 0;
-  size_t found = document.find(label, at, at + kBehind);
+  size_t found = document.find(label, at, at + kAfter);
   if (found == npos) found = document.find(label, from, at + label.size());
   if (found == npos) return std::nullopt;
   Cursor cursor(document, document.match(label, found));
@@ -49,7 +49,7 @@ std::optional<Size> figure_near(const Document& document, std::string_view label
 
 bool stands_near(const Document& document, std::string_view phrase, size_t at) {
   const size_t from = at > kBefore ? at - kBefore : 0;
-  return phrase.empty() || document.find(phrase, from, at + kBehind) != npos;
+  return phrase.empty() || document.find(phrase, from, at + kAfter) != npos;
 }
 
 // What a table cannot ask for: messages that another detector has read already.

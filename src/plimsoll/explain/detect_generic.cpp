@@ -1,6 +1,6 @@
 // Refusals in words that no other detector knows: what a program says in general when memory is not
 // to be had, where nothing else of the kind was read. Only what stands as a message counts: at the
-// end of a sentence or behind a colon, and without a word that makes it a condition, a plan or a
+// end of a sentence or after a colon, and without a word that makes it a condition, a plan or a
 // warning.
 
 #include <algorithm>
@@ -65,7 +65,7 @@ bool names_device(std::string_view text) {
   });
 }
 
-size_t behind_blanks(std::string_view line, size_t at) {
+size_t after_blanks(std::string_view line, size_t at) {
   while (at < line.size() && (line[at] == ' ' || line[at] == kSoftBreak)) ++at;
   return at;
 }
@@ -94,7 +94,7 @@ bool is_message(std::string_view line, size_t at, size_t end) {
                   [before](std::string_view word) { return before.ends_with(word); })) {
     return false;
   }
-  const size_t next = behind_blanks(line, end);
+  const size_t next = after_blanks(line, end);
   const bool closes = end >= line.size() ||
                       std::string_view(".!:;,)(['\"").find(line[end]) != npos ||
                       (next < line.size() && line[next] == '(');
@@ -107,7 +107,7 @@ bool is_conditional(std::string_view line) {
                      [line](std::string_view word) { return contains(line, word); });
 }
 
-// The figure that stands behind the phrase in its line, with a unit: what was asked for.
+// The figure that stands after the phrase in its line, with a unit: what was asked for.
 void read_request(const Document& document, size_t from, size_t to, Sighting& sighting) {
   for (std::string_view label :
        {"requested ", "allocate ", "allocating ", "size ", "size: ", "need ", "asked for "}) {

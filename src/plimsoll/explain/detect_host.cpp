@@ -70,7 +70,7 @@ void detect_bare(const Document& document, Facts& facts) {
     if (document.text().compare(at, 11, "MemoryError") != 0 && next != '\n') continue;
     const std::string_view line = document.line(document.line_index(at));
     if (line.find("except") != npos || line.find("raise ") != npos) continue;  // code, not output
-    if (document.is_behind_words(at)) continue;
+    if (document.is_after_words(at)) continue;
     Sighting sighting = host_sighting(Family::kMemoryErrorBare, at);
     constexpr std::string_view kAsked = "allocate ";
     if (const size_t asked = document.find(kAsked, end, document.record_end(at)); asked != npos) {
@@ -148,7 +148,7 @@ void detect_errno12(const Document& document, Facts& facts) {
   }
 }
 
-// The loader's words for a refused mapping; with a reason behind them when it is another.
+// The loader's words for a refused mapping; with a reason after them when it is another.
 void detect_mapping(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = "failed to map segment from shared object";
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {

@@ -151,7 +151,7 @@ bool is_job_kill(std::string_view line) {
   return false;
 }
 
-// The number behind "exit code", "exitcode  : ", "\"ExitCode\": ", "non-zero status of ", …
+// The number after "exit code", "exitcode  : ", "\"ExitCode\": ", "non-zero status of ", …
 constexpr std::string_view kExitWords[] = {
     "exit code",   "exitcode",    "exit_code",  "exit status",     "exited with", "with code",
     "status code", "return code", "returncode", "non-zero status", "error code"};
@@ -285,15 +285,15 @@ void detect_exit_numbers(const Document& document, Facts& facts) {
 bool is_within_sentence(const Document& document, size_t index) {
   if (index == 0 || index + 1 >= document.line_count()) return false;
   const std::string_view before = document.line(index - 1);
-  const std::string_view behind = document.line(index + 1);
+  const std::string_view after = document.line(index + 1);
   const auto is_small = [](char c) { return c >= 'a' && c <= 'z'; };
-  return !before.empty() && !behind.empty() && is_small(before.back()) && is_small(behind.front());
+  return !before.empty() && !after.empty() && is_small(before.back()) && is_small(after.front());
 }
 
 void detect_killed(const Document& document, Facts& facts) {
   for (const Phrase& phrase : kKillPhrases) {
     const size_t at = document.find(phrase.text);
-    // The reason may stand behind it: "The exit codes of the workers are {SIGSEGV(-11)}".
+    // The reason may stand after it: "The exit codes of the workers are {SIGSEGV(-11)}".
     constexpr size_t kReasonReach = 600;
     const bool crashed = at != npos && phrase.note == "pool" &&
                          document.find("sigkill", at, at + kReasonReach) == npos &&
@@ -430,7 +430,7 @@ void detect_old_ray(const Document& document, Facts& facts) {
     cursor.skip_blanks();
     if (cursor.literal("/")) cursor.skip_blanks();
     const std::string total = cursor.until(")", 24);
-    // The unit stands behind the second figure only.
+    // The unit stands after the second figure only.
     const size_t unit = total.find_first_not_of("0123456789.");
     const std::string whole = used + (unit == npos ? "" : total.substr(unit));
     size_t begin = 0;

@@ -209,7 +209,7 @@ void detect_plimsoll(const Document& document, Facts& facts) {
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
     const size_t front = document.find_back(kLimit, at, 80);
     if (front == npos) continue;
-    // Rounded, with the count of bytes in brackets behind it.
+    // Rounded, with the count of bytes in brackets after it.
     const auto read = [&](Cursor cursor) {
       std::optional<int64_t> bytes;
       if (const std::optional<Size> size = cursor.size()) bytes = size->bytes;
@@ -238,7 +238,7 @@ void detect_limits(const Document& document, Facts& facts) {
   detect_plimsoll(document, facts);
 }
 
-// ResourceExhausted with nothing but a path behind it: a full disk or no descriptors, never memory.
+// ResourceExhausted with nothing but a path after it: a full disk or no descriptors, never memory.
 void detect_tensorflow_files(const Document& document, Facts& facts) {
   constexpr std::string_view kStatus = "resource";
   for (size_t at = document.find(kStatus); at != npos; at = document.find(kStatus, at + 1)) {

@@ -41,15 +41,15 @@ std::string allocator_before(const Document& document, size_t at) {
   return cursor.until(") ");
 }
 
-// The refused size behind "trying to allocate ", with "(rounded to N)" and "requested by op X".
+// The refused size after "trying to allocate ", with "(rounded to N)" and "requested by op X".
 struct Request {
   Size size;
   std::optional<int64_t> rounded;
   std::string op;
 };
 
-std::optional<Request> read_request(const Document& document, size_t behind) {
-  Cursor cursor(document, behind);
+std::optional<Request> read_request(const Document& document, size_t after) {
+  Cursor cursor(document, after);
   const std::optional<Size> size = cursor.size();
   if (!size) return std::nullopt;
   Request request{*size, std::nullopt, ""};
@@ -155,7 +155,7 @@ struct Label {
   std::optional<int64_t> Pool::*field;
 };
 
-// "Limit:   3210821632", alone in its line or behind "Stats: ".
+// "Limit:   3210821632", alone in its line or after "Stats: ".
 void read_stat(const Document& document, std::string_view line, size_t at, Facts& facts) {
   static constexpr Label kLabels[] = {
       {"Limit:", &Pool::limit},
@@ -166,7 +166,7 @@ void read_stat(const Document& document, std::string_view line, size_t at, Facts
   };
   size_t begin = line.find_first_not_of(' ');
   if (begin == npos) return;
-  // Behind a progress bar that was not ended: "76.03it/s]Limit: …"
+  // After a progress bar that was not ended: "76.03it/s]Limit: …"
   if (const size_t glued = find_ignoring_case(line, "limit:");
       glued != npos && glued > 0 && (is_digit(line[glued - 1]) || line[glued - 1] == ']')) {
     begin = glued;
@@ -176,8 +176,8 @@ void read_stat(const Document& document, std::string_view line, size_t at, Facts
     Cursor cursor(document, at + begin + label.text.size());
     cursor.skip_blanks();
     const std::optional<int64_t> value = cursor.integer();
-    const char behind = cursor.at_end() ? '\n' : document.text()[cursor.at()];
-    if (!value || (behind != ' ' && behind != '\n' && behind != kSoftBreak)) return;
+    const char after = cursor.at_end() ? '\n' : document.text()[cursor.at()];
+    if (!value || (after != ' ' && after != '\n' && after != kSoftBreak)) return;
     const bool is_limit = label.field == &Pool::limit;
     // The region line before it has a limit too; figures of another dump have an in-use figure.
     Pool& pool = pool_for(
@@ -199,8 +199,8 @@ void read_region_line(const Document& document, size_t at, Facts& facts) {
   if (cursor.seek("curr_region_allocation_bytes_: ", 80)) pool.growth_bytes = cursor.integer();
 }
 
-void read_bin_line(const Document& document, size_t at, size_t behind, Facts& facts) {
-  Cursor cursor(document, behind);
+void read_bin_line(const Document& document, size_t at, size_t after, Facts& facts) {
+  Cursor cursor(document, after);
   const std::optional<Size> size = cursor.size();
   if (!size || !cursor.literal(" was ")) return;
   Pool& pool = pool_for(facts, at, false);

@@ -103,9 +103,9 @@ void detect_inotify(const Document& document, Facts& facts) {
 }
 
 std::optional<int64_t> size_near(const Document& document, std::string_view label, size_t at,
-                                 size_t before, size_t behind) {
+                                 size_t before, size_t after) {
   size_t found = document.find_back(label, at + 1, before);
-  if (found == npos) found = document.find(label, at, at + behind);
+  if (found == npos) found = document.find(label, at, at + after);
   if (found == npos) return std::nullopt;
   Cursor cursor(document, document.match(label, found));
   cursor.skip_blanks();

@@ -24,7 +24,7 @@ Sighting server_sighting(std::string_view framework, std::string_view note, size
   return sighting;
 }
 
-// The number in the brackets behind the last `label` before `at`.
+// The number in the brackets after the last `label` before `at`.
 std::optional<int64_t> bracketed_before(const Document& document, std::string_view label, size_t at,
                                         size_t reach) {
   const size_t found = document.find_back(label, at, reach);
@@ -47,7 +47,7 @@ void detect_startup(const Document& document, Facts& facts) {
       if (cursor.literal("/")) {
         if (const std::optional<Size> capacity = cursor.size()) {
           sighting.amounts.capacity = capacity->bytes;
-          // The unit stands behind the second figure only.
+          // The unit stands after the second figure only.
           const size_t unit = capacity->text.find_first_of("KMGTkmgt");
           size_t begin = 0;
           const std::string whole = first + (unit == npos ? "" : capacity->text.substr(unit));
@@ -119,8 +119,8 @@ void detect_cache_bytes(const Document& document, Facts& facts) {
   }
 }
 
-// Which of a model's parts a buffer of ggml was for, by the lines behind it.
-std::string_view part_behind(const Document& document, size_t at) {
+// Which of a model's parts a buffer of ggml was for, by the lines after it.
+std::string_view part_after(const Document& document, size_t at) {
   struct Part {
     std::string_view phrase;
     std::string_view note;
@@ -170,7 +170,7 @@ std::optional<int64_t> layers_on_device(const Document& document) {
 }
 
 void tell_part(const Document& document, Sighting& sighting) {
-  sighting.note = part_behind(document, sighting.at);
+  sighting.note = part_after(document, sighting.at);
   if (sighting.note == "ggml_cache") {
     sighting.tokens_wanted = context_length(document, sighting.at + 400);
   }
@@ -184,7 +184,7 @@ bool is_name_of_cpu(std::string_view name) {
 }
 
 // "failed to allocate CPU buffer of size 9663676416", "failed to allocate Vulkan0 buffer of size
-// N", "failed to allocate buffer of size N" behind the name of a back end.
+// N", "failed to allocate buffer of size N" after the name of a back end.
 void detect_ggml_buffers(const Document& document, Facts& facts) {
   constexpr std::string_view kFailed = "failed to allocate ";
   constexpr std::string_view kSize = "buffer of size ";

@@ -72,12 +72,12 @@ void read_placement(Cursor& cursor, Sighting& sighting) {
   }
 }
 
-void read_oom_line(const Document& document, Facts& facts, size_t at, size_t behind) {
+void read_oom_line(const Document& document, Facts& facts, size_t at, size_t after) {
   Sighting sighting;
   sighting.family = Family::kTfOomLine;
   sighting.framework = "tensorflow";
   sighting.at = at;
-  Cursor cursor(document, behind);
+  Cursor cursor(document, after);
   cursor.skip_blanks();
   const bool constant = cursor.literal("of shape");
   if (constant || cursor.literal("with shape")) {
@@ -225,7 +225,7 @@ void detect_disguised(const Document& document, Facts& facts) {
   }
 }
 
-// The status without any of the known reasons behind it: cut, or the reason stands elsewhere.
+// The status without any of the known reasons after it: cut, or the reason stands elsewhere.
 void detect_bare_status(const Document& document, Facts& facts) {
   for (const Sighting& sighting : facts.sightings) {
     if (sighting.survivable) continue;

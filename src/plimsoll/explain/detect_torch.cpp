@@ -25,7 +25,7 @@ Sighting torch_sighting(Family family, size_t at) {
   return sighting;
 }
 
-// The size directly behind or directly before `phrase` within [from, to).
+// The size directly after or directly before `phrase` within [from, to).
 std::optional<int64_t> size_after(const Document& document, std::string_view phrase, size_t from,
                                   size_t to) {
   const size_t at = document.find(phrase, from, to);
@@ -163,7 +163,7 @@ Document paragraph_at(const Document& document, size_t at) {
   return Document(std::span<const KeptSegment>(&whole, 1));
 }
 
-// What the lines behind "Tried to allocate 66.54 GiB." say; false where they are no part of it.
+// What the lines after "Tried to allocate 66.54 GiB." say; false where they are no part of it.
 bool read_paragraph(const Document& document, size_t at, Sighting& sighting) {
   const Document whole = paragraph_at(document, at);
   const size_t tried = whole.find("tried to allocate ");
@@ -173,7 +173,7 @@ bool read_paragraph(const Document& document, size_t at, Sighting& sighting) {
   return true;
 }
 
-// "Exception encountered when calling Softmax.call()." of Keras, and behind the message the
+// "Exception encountered when calling Softmax.call()." of Keras, and after the message the
 // arguments: the one whose size is that of the request is what was refused.
 void read_keras_call(const Document& document, Sighting& sighting) {
   constexpr size_t kReach = 1500;
@@ -322,7 +322,7 @@ void detect_plain(const Document& document, Facts& facts) {
         "xpu out of memory", "npu out of memory"}) {
     size_t at = document.find(phrase);
     // "fix CUDA out of memory when evaluating" is a sentence about it.
-    while (at != npos && document.is_behind_words(at)) at = document.find(phrase, at + 1);
+    while (at != npos && document.is_after_words(at)) at = document.find(phrase, at + 1);
     if (at == npos) continue;
     if (document.find("tried to allocate", at, at + 200) != npos) continue;
     Sighting sighting = torch_sighting(Family::kTorchPlain, at);

@@ -245,7 +245,7 @@ std::string_view Document::line(size_t index) const {
 
 namespace {
 
-// The first beginning of a word from `from` on and not behind `most`, where that is near.
+// The first beginning of a word from `from` on and not after `most`, where that is near.
 size_t word_start(std::string_view line, size_t from, size_t most) {
   if (from == 0 || line[from - 1] == ' ') return from;
   const size_t blank = line.find_first_of(std::string_view(" \x01", 2), from);
@@ -336,7 +336,7 @@ size_t Document::record_end(size_t at) const {
   return end == std::string::npos ? text_.size() : end;
 }
 
-bool Document::is_behind_words(size_t at) const {
+bool Document::is_after_words(size_t at) const {
   if (starts_.empty()) return false;
   const size_t begin = starts_[line_index(at)];
   std::string_view before = std::string_view(text_).substr(begin, at - begin);
@@ -359,7 +359,7 @@ bool Document::is_quoted(size_t at) const {
   if (open == std::string::npos || open == begin || text_[open - 1] != ' ') return false;
   // "failed assertion `Failed to allocate …'" is what the C library says of the program itself.
   if (find_back("assertion ", open, 10) != std::string::npos) return false;
-  return is_behind_words(open);
+  return is_after_words(open);
 }
 
 }  // namespace plimsoll::explain

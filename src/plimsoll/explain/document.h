@@ -66,12 +66,12 @@ class Document {
   size_t find_back(std::string_view phrase, size_t before, size_t reach) const;
   // End of the match of `phrase` at `at`, or npos. A blank in `phrase` stands for any white space.
   size_t match(std::string_view phrase, size_t at) const;
-  // First position of a hard line end at or after `at`, and first position behind one before `at`.
+  // First position of a hard line end at or after `at`, and first position after one before `at`.
   size_t record_end(size_t at) const;
   size_t record_start(size_t at) const;
   // Whether words of a sentence stand before `at` in its line: "so as to avoid MemoryError". Marks
   // such as "E " and "ERROR " are none.
-  bool is_behind_words(size_t at) const;
+  bool is_after_words(size_t at) const;
   // Whether `at` lies within quotation marks that a sentence opens: 'I get "RuntimeError: …'.
   bool is_quoted(size_t at) const;
 

@@ -49,7 +49,7 @@ uint32_t hex4(std::string_view text, size_t at) {
   return code;
 }
 
-// The escape whose backslash stands at `at`; moves behind it.
+// The escape whose backslash stands at `at`; moves after it.
 void append_escape(std::string_view text, size_t& at, std::string& out) {
   if (++at >= text.size()) return;
   const char c = text[at++];
@@ -77,7 +77,7 @@ void append_escape(std::string_view text, size_t& at, std::string& out) {
   }
 }
 
-// The string whose opening quotation mark stands at `at`; moves behind its end.
+// The string whose opening quotation mark stands at `at`; moves after its end.
 std::string read_string(std::string_view text, size_t& at) {
   std::string value;
   for (++at; at < text.size();) {

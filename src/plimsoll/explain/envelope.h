@@ -4,7 +4,7 @@
 // runtimes and structured loggers, and key=value lines.
 //
 // The text is taken out line by line, escapes undone. Of the other fields only those that may tell
-// something (an exit code, a reason) are kept, behind the text. Nothing needs to be well formed: a
+// something (an exit code, a reason) are kept, after the text. Nothing needs to be well formed: a
 // record that is cut, or wrapped over lines, gives what it holds.
 
 #include <cstddef>

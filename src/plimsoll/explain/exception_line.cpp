@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 10> kLeads = {
 };
 
 constexpr std::array<std::string_view, 2> kEndings = {"Error", "Exception"};
-// Behind the name of a module, where a lower-case part precedes it.
+// After the name of a module, where a lower-case part precedes it.
 constexpr std::array<std::string_view, 10> kModuleEndings = {
     "Invalid",  "Argument",   "Fail",    "Failure",        "Fault",
     "NotFound", "NoSuchFile", "Timeout", "NotImplemented", "Violation"};
@@ -37,29 +37,29 @@ bool ends_with_any(std::string_view name, std::span<const std::string_view> endi
 }
 
 // "Exception in thread "main" java.lang.…"
-size_t behind_thread(std::string_view line) {
+size_t after_thread(std::string_view line) {
   constexpr std::string_view kThread = "Exception in thread \"";
   if (!line.starts_with(kThread)) return 0;
   const size_t end = line.find("\" ", kThread.size());
   return end == npos ? 0 : end + 2;
 }
 
-size_t behind_lead(std::string_view line) {
+size_t after_lead(std::string_view line) {
   if (line.starts_with("libc++abi: ")) {
     const size_t own = std::string_view("libc++abi: ").size();
-    const size_t more = behind_lead(line.substr(own));
+    const size_t more = after_lead(line.substr(own));
     return more == 0 ? 0 : own + more;
   }
   for (std::string_view lead : kLeads) {
     if (line.starts_with(lead)) return lead.size();
   }
-  return behind_thread(line);
+  return after_thread(line);
 }
 
 // The name at the beginning of `line`, or nothing.
 std::string_view name_at_front(std::string_view line, bool is_led) {
   size_t end = 0;
-  size_t last = 0;  // where the part behind the last point or colons begins
+  size_t last = 0;  // where the part after the last point or colons begins
   for (; end < line.size(); ++end) {
     const bool colons = line.substr(end, 2) == "::" && end > 0;
     if (line[end] == '.' || colons) {
@@ -108,7 +108,7 @@ std::string_view panic_name(std::string_view line) {
 
 std::string_view exception_name(std::string_view line) {
   if (const std::string_view name = panic_name(line); !name.empty()) return name;
-  const size_t lead = behind_lead(line);
+  const size_t lead = after_lead(line);
   if (lead > 0) return name_at_front(line.substr(lead), true);
   if (const std::string_view name = name_at_front(line, false); !name.empty()) return name;
   // "12/478 [01:02<01:19, 3.37it/s]ValueError: …"

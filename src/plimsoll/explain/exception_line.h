@@ -10,7 +10,7 @@
 
 namespace plimsoll::explain {
 
-// The exception's name in a clean line that begins with it, or in which it stands glued behind a
+// The exception's name in a clean line that begins with it, or in which it stands glued after a
 // bar; empty where the line is none. "Traceback" lines and source are none.
 std::string_view exception_name(std::string_view line);
 

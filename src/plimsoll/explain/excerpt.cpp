@@ -33,7 +33,7 @@ constexpr std::array<Rule, static_cast<size_t>(LineClass::kCount)> kRules = {{
     {1, 0, 32 * kKiB},   // kWarning
     {4, 2, 96 * kKiB},   // kHost
     {0, 1, 48 * kKiB},   // kContext
-    {1, 4, 64 * kKiB},   // kTrace: up to the exception behind the last frame
+    {1, 4, 64 * kKiB},   // kTrace: up to the exception after the last frame
     {0, 0, 16 * kKiB},   // kPhase
     {1, 3, 32 * kKiB},   // kError
     {0, 0, 0},           // kChunk

@@ -113,7 +113,7 @@ void Explainer::State::take_segment(std::string_view piece, bool ends_line) {
       chunks.add(line, std::string(excerpt.last_text()).append(text));
     }
   } else if (chunks.waits()) {
-    chunks.add_behind(text, starts_record(text));
+    chunks.add_after(text, starts_record(text));
   }
   if (hits & mask_of(LineClass::kSeries)) series.add(line, text);
   if ((hits & mask_of(LineClass::kKernel)) != 0 &&
@@ -139,7 +139,7 @@ void Explainer::State::take_segment(std::string_view piece, bool ends_line) {
   }
 }
 
-// Looks for progress behind refusals; a carriage return starts a line again.
+// Looks for progress after refusals; a carriage return starts a line again.
 void Explainer::State::follow(std::string_view text, ClassMask hits) {
   const bool one_line = text.find('\r') == std::string_view::npos;
   while (!text.empty()) {

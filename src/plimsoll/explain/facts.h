@@ -215,7 +215,7 @@ void detect_counter_evidence(const Document& document, Facts& facts);
 void detect_forms(const Document& document, Facts& facts);
 // What programs say in general, where no other detector has read the message.
 void detect_generic(const Document& document, Facts& facts);
-// Uncaught exceptions, faults of the device and crashes behind which nothing went on, into
+// Uncaught exceptions, faults of the device and crashes after which nothing went on, into
 // `facts.endings`; reads what the other detectors found. `lines`: of the whole log.
 void detect_endings(const Document& document, int64_t lines, Facts& facts);
 

@@ -26,15 +26,15 @@ constexpr std::array<Mark, 9> kExceptions = {{
     {"torch.acceleratorerror", "pytorch"},
 }};
 
-// Behind the message before it: the exception that ends a traceback repeats or follows the line
+// After the message before it: the exception that ends a traceback repeats or follows the line
 // that a library logged.
 std::string_view by_exception(const Document& document, size_t at) {
   constexpr size_t kBefore = 1500;
-  constexpr size_t kBehind = 8000;
+  constexpr size_t kAfter = 8000;
   std::string_view best;
   size_t nearest = npos;
   for (const Mark& mark : kExceptions) {
-    if (const size_t found = document.find(mark.text, document.record_start(at), at + kBehind);
+    if (const size_t found = document.find(mark.text, document.record_start(at), at + kAfter);
         found != npos) {
       const size_t distance = found > at ? found - at : at - found;
       if (distance < nearest) {

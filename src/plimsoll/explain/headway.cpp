@@ -10,7 +10,7 @@
 namespace plimsoll::explain {
 namespace {
 
-constexpr int kReach = 400;  // lines behind a refusal
+constexpr int kReach = 400;  // lines after a refusal
 constexpr int kEnough = 4;   // lines of one form
 constexpr size_t kLongestLine = 600;
 constexpr size_t kMostFigures = 24;
@@ -87,7 +87,7 @@ class FigureReader {
   LineForm form_;
 };
 
-// "10:11:12.131", "0:00:31", "2024-05-01": `end` stands behind the first number of it.
+// "10:11:12.131", "0:00:31", "2024-05-01": `end` stands after the first number of it.
 bool FigureReader::is_clock(size_t end) const {
   if (end + 1 >= line_.size() || !is_digit(line_[end + 1])) return false;
   if (line_[end] == ':') return end + 2 < line_.size() && is_digit(line_[end + 2]);
@@ -97,18 +97,18 @@ bool FigureReader::is_clock(size_t end) const {
 bool FigureReader::is_size(size_t end) const {
   if (end < line_.size() && line_[end] == ' ') ++end;
   if (end == line_.size() || !is_alpha(line_[end])) return false;
-  size_t behind = end;
-  if (!read_unit(line_, behind)) return false;
+  size_t after = end;
+  if (!read_unit(line_, after)) return false;
   // "10k of 800k images" counts; "12.1G" is memory.
-  return behind - end > 1 || to_lower(line_[end]) != 'k';
+  return after - end > 1 || to_lower(line_[end]) != 'k';
 }
 
 bool FigureReader::is_duration(size_t end) const {
   if (end < line_.size() && line_[end] == ' ') ++end;
   if (end == line_.size() || !is_alpha(line_[end])) return false;
-  size_t behind = end;
-  while (behind < line_.size() && (is_alpha(line_[behind]) || line_[behind] == '/')) ++behind;
-  const std::string_view unit = line_.substr(end, behind - end);
+  size_t after = end;
+  while (after < line_.size() && (is_alpha(line_[after]) || line_[after] == '/')) ++after;
+  const std::string_view unit = line_.substr(end, after - end);
   static constexpr std::string_view kNames[] = {"s",      "ms",      "us",  "sec", "secs",
                                                 "second", "seconds", "min", "h"};
   for (std::string_view name : kNames) {
@@ -117,7 +117,7 @@ bool FigureReader::is_duration(size_t end) const {
   return unit.starts_with("s/") || unit.starts_with("ms/") || unit.ends_with("/s");
 }
 
-// Behind the name of a thing, or within a dotted name.
+// After the name of a thing, or within a dotted name.
 bool FigureReader::is_index(size_t end) const {
   if (at_ > 0 && line_[at_ - 1] == '.') return true;
   if (end + 1 < line_.size() && line_[end] == '.' && is_alpha(line_[end + 1])) return true;
@@ -165,7 +165,7 @@ void FigureReader::number() {
 LineForm form_of(std::string_view line) { return FigureReader(line).read(); }
 
 void HeadwayReader::refuse(int64_t line) {
-  behind_ = line;
+  after_ = line;
   lines_left_ = kReach;
   runs_.clear();
 }
@@ -237,9 +237,9 @@ void HeadwayReader::read(int64_t line, std::string_view text) {
   if (!advances(runs_.back()) || is_aftermath(runs_.back().last)) return;
   // Beyond the first half only the last ones stay.
   if (found_.size() < kMostFound) {
-    found_.push_back({behind_, line, clean});
+    found_.push_back({after_, line, clean});
   } else {
-    found_[kMostFound / 2 + oldest_] = {behind_, line, clean};
+    found_[kMostFound / 2 + oldest_] = {after_, line, clean};
     oldest_ = (oldest_ + 1) % (kMostFound / 2);
   }
   lines_left_ = 0;

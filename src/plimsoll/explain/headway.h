@@ -1,16 +1,16 @@
 #pragma once
 
-// Whether a program went on behind a refusal, whatever its display of progress looks like.
+// Whether a program went on after a refusal, whatever its display of progress looks like.
 //
 // Programs print lines of one form again and again while they work: words that stay, a figure that
 // advances in every line (a step, a count of samples, an epoch's fraction) and a figure that moves
-// (a loss, a score). Several such lines behind a refusal show that it was survived. No vocabulary
+// (a loss, a score). Several such lines after a refusal show that it was survived. No vocabulary
 // is needed for that; detect_context.cpp knows the usual words besides.
 //
 // What a dying program prints has no such lines: sizes, times, addresses, process ids and source
 // lines are no figures here, and lines about waiting, retrying or cleaning up are not looked at,
 // nor lists of devices, ranks and processes.
-// Only the lines closely behind a refusal are read, so a long log costs nothing.
+// Only the lines closely after a refusal are read, so a long log costs nothing.
 
 #include <cstdint>
 #include <string>
@@ -20,8 +20,8 @@
 namespace plimsoll::explain {
 
 struct Headway {
-  int64_t behind = 0;  // line of the last refusal before it
-  int64_t line = 0;    // where enough lines had been seen
+  int64_t after = 0;  // line of the last refusal before it
+  int64_t line = 0;   // where enough lines had been seen
   std::string text;
   bool operator==(const Headway&) const = default;
 };
@@ -48,7 +48,7 @@ class HeadwayReader {
   void refuse(int64_t line);
   // Whether lines are worth reading now.
   bool waits() const { return lines_left_ > 0; }
-  // A line behind it as printed, without carriage returns.
+  // A line after it as printed, without carriage returns.
   void read(int64_t line, std::string_view text);
 
   // In the order of the log.
@@ -66,7 +66,7 @@ class HeadwayReader {
   static void extend(Run& run, LineForm form);
   static bool advances(const Run& run);
 
-  int64_t behind_ = 0;
+  int64_t after_ = 0;
   int lines_left_ = 0;
   std::vector<Run> runs_;  // last used last
   std::vector<Headway> found_;

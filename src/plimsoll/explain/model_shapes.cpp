@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kMostMatches = 8;
 
-// True when `sample` is `shape` behind its first axis, channels moved to the front or not.
+// True when `sample` is `shape` after its first axis, channels moved to the front or not.
 bool is_output_of(const std::vector<int64_t>& sample, const std::vector<int64_t>& shape) {
   if (sample.empty() || shape.size() != sample.size() + 1) return false;
   if (std::equal(sample.begin(), sample.end(), shape.begin() + 1)) return true;

@@ -40,7 +40,7 @@ constexpr Unit kUnits[] = {
     {"b", 1},
 };
 
-// Digits behind a separator.
+// Digits after a separator.
 struct Group {
   char separator = 0;
   std::string_view digits;

@@ -29,19 +29,19 @@ inline bool equals_ignoring_case(std::string_view a, std::string_view b) {
 // Position of the lower-case `phrase`, or npos; `from` may lie beyond the end.
 size_t find_ignoring_case(std::string_view text, std::string_view phrase, size_t from = 0);
 
-// Digits from `at` on; moves `at` behind them.
+// Digits from `at` on; moves `at` after them.
 std::optional<int64_t> read_integer(std::string_view text, size_t& at);
 
 // A number with its digits grouped or its decimals set off as some language does ("1,024.00",
-// "1.073.741.824", "1'024", "2,00", "1 024,00"), as digits with a point; moves `at` behind it. A
+// "1.073.741.824", "1'024", "2,00", "1 024,00"), as digits with a point; moves `at` after it. A
 // single comma in front of three digits groups them; a single point never does. "" where none is.
 std::string read_number(std::string_view text, size_t& at);
 
-// Multiplier of the unit at `at` ("MiB", "MB", "M", "bytes", "B", …) and moves behind it; nullopt
+// Multiplier of the unit at `at` ("MiB", "MB", "M", "bytes", "B", …) and moves after it; nullopt
 // and unmoved if there is none. Letters alone count only when no further letter follows.
 std::optional<double> read_unit(std::string_view text, size_t& at);
 
-// "18.00MiB", "6.933594GB", "4096 bytes", "184. MiB": bytes; moves `at` behind it.
+// "18.00MiB", "6.933594GB", "4096 bytes", "184. MiB": bytes; moves `at` after it.
 std::optional<double> read_bytes(std::string_view text, size_t& at);
 
 // Appends a character's UTF-8.

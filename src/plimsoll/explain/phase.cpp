@@ -91,13 +91,13 @@ bool infers(const Case& found) {
   if (has(kTraining)) return false;
   // The call stands in the line below its frame; TensorFlow names the function that it made of it.
   constexpr size_t kBefore = 4000;
-  constexpr size_t kBehind = 1500;
+  constexpr size_t kAfter = 1500;
   const Document& document = found.document;
   const size_t at = found.main.at;
   return has(kInference) || document.find_back(".predict(", at, kBefore) != npos ||
          document.find_back(".generate(", at, kBefore) != npos ||
-         document.find("__inference_one_step_on_data", at, at + kBehind) != npos ||
-         document.find("__inference_predict_function", at, at + kBehind) != npos;
+         document.find("__inference_one_step_on_data", at, at + kAfter) != npos ||
+         document.find("__inference_predict_function", at, at + kAfter) != npos;
 }
 
 bool saves(const Case& found) { return any_own_frame(found, names_saving); }

@@ -15,7 +15,7 @@ bool saves(const Case& found);
 bool loads(const Case& found);
 
 // Of a line before the failure that says that a checkpoint is being written, with no progress
-// behind it; npos without one.
+// after it; npos without one.
 size_t line_that_saves(const Case& found);
 
 // A bar of other work that was being drawn when it happened; nullptr without one.

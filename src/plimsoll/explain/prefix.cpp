@@ -47,7 +47,7 @@ size_t time_end(std::string_view line, size_t at) {
   return end;
 }
 
-// "May  3 10:11:12", "May 03 10:11:12 2023"; the year may stand behind it.
+// "May  3 10:11:12", "May 03 10:11:12 2023"; the year may stand after it.
 size_t month_stamp_end(std::string_view line, size_t at) {
   static constexpr std::array<std::string_view, 12> kMonths = {
       "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
@@ -93,7 +93,7 @@ size_t level_length(std::string_view line, size_t at, bool dated) {
     const bool capitals =
         std::none_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
     const bool before_stamp = starts_with(line, end, " ") && stamp_end(line, end + 1) != end + 1;
-    // "fatal error: …" behind a stamp is a sentence.
+    // "fatal error: …" after a stamp is a sentence.
     const bool closed = end == line.size() || line[end] != ' ' || starts_with(line, end, " - ") ||
                         line.find_first_not_of(' ', end) == line.find("| ", end);
     if (capitals || before_stamp || (dated && closed)) return level.size();
@@ -112,7 +112,7 @@ bool is_quiet_level(std::string_view line, size_t at) {
 
 bool is_name(char c) { return is_word(c) || c == '.' || c == '-' || c == '/' || c == ':'; }
 
-// Reads marks one behind the other.
+// Reads marks one after the other.
 class Marks {
  public:
   explicit Marks(std::string_view line) : line_(line) {}
@@ -129,7 +129,7 @@ class Marks {
   }
 
  private:
-  // Steps to `end` and over the separator behind it.
+  // Steps to `end` and over the separator after it.
   bool take(size_t end) {
     at_ = end;
     separated_ = false;
@@ -254,7 +254,7 @@ bool Marks::stamp() {
   return take(open ? end + 1 : end);
 }
 
-// "gpu-host train[712]: ", "host kernel: " behind a stamp of syslog's kinds.
+// "gpu-host train[712]: ", "host kernel: " after a stamp of syslog's kinds.
 bool Marks::host_and_program() {
   if (!zoned_ || separated_) return false;
   zoned_ = false;
@@ -282,7 +282,7 @@ bool Marks::host_and_program() {
   return true;
 }
 
-// "[ERROR]", "[rank: 0]", and any name in brackets behind a stamp or level.
+// "[ERROR]", "[rank: 0]", and any name in brackets after a stamp or level.
 bool Marks::bracket() {
   if (!starts_with(line_, at_, "[")) return false;
   const size_t end = line_.find(']', at_);

@@ -42,7 +42,7 @@ bool is_shell_word(std::string_view line, std::string_view word) {
     return equals_ignoring_case(end, word) && !line.empty() && is_glue(line.back());
   }
   const size_t before = line.find_last_not_of(" \x01");
-  // Behind a word it is the end of a sentence.
+  // After a word it is the end of a sentence.
   return before == npos || !(is_alpha(line[before]) || line[before] == ',');
 }
 
@@ -57,8 +57,8 @@ bool is_translated_word(std::string_view line, std::string_view word) {
 bool is_job_line(std::string_view line, std::string_view word, bool is_translated) {
   const size_t at = find_ignoring_case(line, word);
   if (at == npos || at + word.size() >= line.size()) return false;
-  const char behind = line[at + word.size()];
-  if (behind != ' ' && behind != kSoftBreak) return false;
+  const char after = line[at + word.size()];
+  if (after != ' ' && after != kSoftBreak) return false;
   const std::string_view before = line.substr(0, at);
   if (before.find("zsh: ") != npos) return true;
   const size_t last = before.find_last_not_of(" \x01");

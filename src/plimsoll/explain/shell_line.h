@@ -1,7 +1,7 @@
 #pragma once
 
 // How shells say that a program died of a signal: the signal's words in a line of their own, glued
-// to whatever stood in the line, or behind a job's number. Sentences that hold the word are none.
+// to whatever stood in the line, or after a job's number. Sentences that hold the word are none.
 
 #include <string_view>
 

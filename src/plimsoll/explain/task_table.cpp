@@ -25,8 +25,8 @@ std::vector<std::string_view> words_of(std::string_view text) {
   return words;
 }
 
-// What stands behind the brackets of the process's number.
-std::string_view behind_brackets(std::string_view text) {
+// What stands after the brackets of the process's number.
+std::string_view after_brackets(std::string_view text) {
   const size_t close = text.rfind(']');
   return close == npos ? std::string_view() : text.substr(close + 1);
 }
@@ -34,7 +34,7 @@ std::string_view behind_brackets(std::string_view text) {
 }  // namespace
 
 void TaskTableReader::head(int64_t line, std::string_view text) {
-  const std::vector<std::string_view> names = words_of(behind_brackets(text));
+  const std::vector<std::string_view> names = words_of(after_brackets(text));
   const auto resident = std::find(names.begin(), names.end(), "rss");
   if (resident == names.end() || names.back() != "name") return;
   table_ = TaskTable();

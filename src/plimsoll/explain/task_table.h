@@ -2,7 +2,7 @@
 
 // The table of tasks in the kernel's report of an oom kill: who held how much at that moment.
 //
-// Its rows hold no word that a sieve could look for, so they are read as they stream by, behind the
+// Its rows hold no word that a sieve could look for, so they are read as they stream by, after the
 // head of the table. Columns are those of the head, which differ between kernels. Of any number of
 // rows only the largest stay.
 
@@ -31,7 +31,7 @@ class TaskTableReader {
   // A line with the names of the columns; begins a new table.
   void head(int64_t line, std::string_view text);
   bool waits() const { return misses_left_ > 0; }
-  // A line behind it, a row or not.
+  // A line after it, a row or not.
   void add(std::string_view text);
   const TaskTable& table() const { return table_; }
 

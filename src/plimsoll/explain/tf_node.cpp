@@ -41,7 +41,7 @@ std::optional<TfNode> read_tf_node(const Document& document, size_t at) {
   node.at = at;
   const bool braces = cursor.literal("{{node ");
   if (!braces && !cursor.literal("node: ") && !cursor.literal("node ")) {
-    // "[[name]]": a consumer of the failed node, printed behind it.
+    // "[[name]]": a consumer of the failed node, printed after it.
     return std::nullopt;
   }
   node.name = cursor.until(braces ? "}" : " ]()");

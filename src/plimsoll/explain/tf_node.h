@@ -26,7 +26,7 @@ std::optional<TfNode> read_tf_node(const Document& document, size_t at);
 std::optional<TfNode> next_tf_node(const Document& document, size_t from);
 
 // "Detected at node 'x' defined at", "Node: 'x'", "Caused by op u'x', defined at:" somewhere around
-// `near`, before it or behind; "" if there is none.
+// `near`, before it or after; "" if there is none.
 std::string named_tf_node(const Document& document, size_t near);
 
 // "conv_ops.cc:673" of "OP_REQUIRES failed at conv_ops.cc:673 : " in the record before `at`, or "".

@@ -209,7 +209,7 @@ void TorchSnapshotReader::recall(uint64_t index) {
   push(index < memo_.size() ? memo_[static_cast<size_t>(index)] : Value{});
 }
 
-// Strings and byte strings behind a length; long ones are skipped, not stored.
+// Strings and byte strings after a length; long ones are skipped, not stored.
 size_t TorchSnapshotReader::step_string(std::string_view bytes, size_t length_bytes) {
   if (bytes.size() < 1 + length_bytes) return 0;
   const uint64_t length = little_endian(bytes, 1, length_bytes);
@@ -294,7 +294,7 @@ bool TorchSnapshotReader::step_structure(uint8_t opcode) {
   }
 }
 
-// Opcodes with a fixed or counted number behind them.
+// Opcodes with a fixed or counted number after them.
 size_t TorchSnapshotReader::step_counted(std::string_view bytes) {
   const uint8_t opcode = static_cast<uint8_t>(bytes[0]);
   static constexpr std::pair<uint8_t, size_t> kSizes[] = {{0x80, 2}, {0x95, 9}, {'K', 2}, {'M', 3},

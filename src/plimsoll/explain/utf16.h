@@ -1,6 +1,6 @@
 #pragma once
 
-// Logs in UTF-16, as PowerShell writes them behind ">": told by their first two bytes (a byte order
+// Logs in UTF-16, as PowerShell writes them after ">": told by their first two bytes (a byte order
 // mark, or an ASCII character with its zero) and turned into UTF-8 as they come. What is no
 // character becomes U+FFFD; nothing throws.
 

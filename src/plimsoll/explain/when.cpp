@@ -99,7 +99,7 @@ bool told_by_progress(const Case& found, Explanation& explanation) {
   return true;
 }
 
-// How far the program came behind what it survived.
+// How far the program came after what it survived.
 std::string farthest(const Case& found) {
   const int64_t line = found.document.number_at(found.main.at);
   const std::vector<Progress>& progress = found.facts.context.progress;

@@ -5,6 +5,7 @@
 
 #include "base/suggest.h"
 #include "formats/keras_json.h"
+#include "layers/call_numbers.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -28,14 +29,6 @@ bool is_old_tensor(const Config& value) {
 // The same, as far as where one must stand.
 bool names_layer(const Config& value) {
   return value.is_array() && !value.as_array().empty() && value.as_array()[0].is_string();
-}
-
-// What a call says by default: no mask, no state, the training of the step.
-bool says_nothing(const Config& value) {
-  if (value.is_array()) {
-    return std::all_of(value.as_array().begin(), value.as_array().end(), says_nothing);
-  }
-  return value.is_null() || (value.is_bool() && !value.as_bool());
 }
 
 }  // namespace
@@ -95,15 +88,14 @@ void CallReader::find_first_calls(const Config& value) {
   }
 }
 
-// The number that Keras gives to the first call of a node. A model that begins with inputs has a
-// call of its own before that one, from its inputs to its outputs. Keras 3 counts it where ports
-// are named, and never for a Sequential; before Keras 3 it counts everywhere, and a Sequential had
-// it or not: then the lowest call that is named is the first, because every call is.
+// The number that Keras gives to the first call of a node.
 int64_t CallReader::first_call(size_t node, Place place) const {
   const layers::TreeNode& entry = tree_.nodes[node];
   if (entry.model == nullptr) return 0;
-  if (keras_3_) return place == Place::kPort && !entry.model->sequential ? 1 : 0;
-  return lowest_[node] == 1 ? 1 : 0;
+  return layers::first_call_number({.keras_3 = keras_3_,
+                                    .port = place == Place::kPort,
+                                    .sequential = entry.model->sequential,
+                                    .lowest = lowest_[node]});
 }
 
 void CallReader::read_call(const Config& node, size_t index, TreeCall& call) {
@@ -236,9 +228,7 @@ TreeTensor CallReader::read_name(const Config& name, const std::string& where, P
   }
   const size_t count = inbound_[found->second].size();
   const int64_t first = first_call(found->second, place);
-  int64_t call = parts[1].as_int() - first;
-  // Files that Plimsoll wrote earlier count from 0 everywhere.
-  if (keras_3_ && parts[1].as_int() == 0) call = 0;
+  const int64_t call = layers::call_place(parts[1].as_int(), first, keras_3_);
   if (call < 0 || call >= static_cast<int64_t>(count)) {
     scope_.refuse(where,
                   "a call of " + found->first + " between " + std::to_string(first) + " and " +

@@ -84,18 +84,6 @@ class CompileReader {
     }
   }
 
-  // True for null, and for lists and dictionaries with nothing else in them.
-  static bool says_nothing(const Config& value) {
-    if (value.is_array()) {
-      return std::all_of(value.as_array().begin(), value.as_array().end(), says_nothing);
-    }
-    if (value.is_object()) {
-      return std::all_of(value.as_object().begin(), value.as_object().end(),
-                         [](const auto& item) { return says_nothing(item.second); });
-    }
-    return value.is_null();
-  }
-
   // A factor per output; none where there is none, or where one stands for all outputs' and is 1.
   std::vector<double> read_weights(const Config& value) const {
     if (says_nothing(value)) return {};
@@ -122,8 +110,7 @@ class CompileReader {
     if (arguments == nullptr || !arguments->is_object()) return optimizer;
     Config kept{Config::Object{}};
     for (const auto& [key, value] : arguments->as_object()) {
-      const bool off = says_nothing(value) || (value.is_bool() && !value.as_bool()) ||
-                       (value.is_number() && value.as_double() == 0.0);
+      const bool off = says_nothing(value) || (value.is_number() && value.as_double() == 0.0);
       if (key == "jit_compile" || (off && (key == "is_legacy_optimizer" || key == "decay"))) {
         continue;
       }

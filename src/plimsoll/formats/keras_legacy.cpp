@@ -89,9 +89,8 @@ void complete_cudnn(const std::string& class_name, ConfigEdit& config) {
   if (class_name == "CuDNNGRU") config.set("reset_after", true);
 }
 
-bool says_nothing(const Config& value) {
-  return value.is_null() || (value.is_bool() && !value.as_bool()) ||
-         (value.is_number() && value.as_double() == 0.0);
+bool is_off(const Config& value) {
+  return says_nothing(value) || (value.is_number() && value.as_double() == 0.0);
 }
 
 // {"name": "WeightRegularizer", "l1": 0.0, "l2": 0.1} as L1L2; null where both are nothing.
@@ -125,7 +124,7 @@ void modernize_keras_1(std::string& class_name, ConfigEdit& config, const std::s
     config.rename("W_regularizer", "embeddings_regularizer");
     config.rename("W_constraint", "embeddings_constraint");
     const Config dropout = config.take("dropout");
-    if (!says_nothing(dropout)) {
+    if (!is_off(dropout)) {
       log(LogLevel::kWarning,
           scope.origin() + ": [" + where + "] the dropout of whole words that Keras 1 did in " +
               "Embedding (" + excerpt(dropout) +
@@ -188,7 +187,7 @@ void modernize_merge(std::string& class_name, ConfigEdit& config, const std::str
 void modernize_keras_2(const std::string& class_name, ConfigEdit& config, const std::string& where,
                        const JsonScope& scope) {
   const Config time_major = config.take("time_major");
-  if (!says_nothing(time_major)) {
+  if (!is_off(time_major)) {
     scope.refuse(where, "samples first", "time_major=true", "Save the model without time_major.");
   }
   if (class_name == "Embedding") config.take("input_length");
@@ -208,7 +207,7 @@ void modernize_keras_2(const std::string& class_name, ConfigEdit& config, const 
   }
   if (class_name == "BatchNormalization") {
     const Config mode = config.take("mode");
-    if (!says_nothing(mode)) {
+    if (!is_off(mode)) {
       scope.refuse(where, "normalization by feature (mode 0)", "mode " + excerpt(mode),
                    "Train the layer again with Keras 2 or 3, which have one mode.");
     }

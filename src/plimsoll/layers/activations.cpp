@@ -37,7 +37,7 @@ std::shared_ptr<const Layer> layer_of(const Config& value) {
     throw Error(ErrorKind::kModel,
                 "expected an activation, or one of the layers Activation, ELU, LeakyReLU, ReLU and "
                 "Softmax, received " +
-                    name + ". Put it behind this one as a layer of its own.");
+                    name + ". Put it after this one as a layer of its own.");
   }
   Config named = *config;
   if (named.find("name") == nullptr) named.set("name", snake_case(name));
@@ -80,7 +80,7 @@ Activation Activation::parse(const Config& value) {
   if (!name->is_string()) {
     throw Error(ErrorKind::kModel, "expected the name of an activation, received " +
                                        value.to_json() +
-                                       ". Put a layer of its own behind this one.");
+                                       ". Put a layer of its own after this one.");
   }
   if (name->as_string() == "sparsemax") {
     throw Error(

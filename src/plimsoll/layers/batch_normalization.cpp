@@ -2,6 +2,8 @@
 // which also move the moving ones; otherwise, and always where the layer is frozen, by the moving
 // ones. With a mask the statistics are those of the places that count (masked_moments).
 
+#include <functional>
+
 #include "layers/all_layers.h"
 #include "layers/initializers.h"
 #include "layers/operation.h"
@@ -56,39 +58,93 @@ class BatchNormalization final : public Layer {
     if (channels_first(given.rank())) {
       return {context.channels_first(normalize(context, context.channels_last(inputs[0])))};
     }
-    if (axis_ != -1 && axis_ != given.rank() - 1) {
-      refuse("axis=-1 or axis=1, the channels", std::to_string(axis_) + " on " + to_string(given),
-             "Put the channels last.");
-    }
+    check_axis(given);
     return {normalize(context, inputs[0])};
   }
 
   bool mixes_samples() const override { return trainable(); }
 
+  // The statistics of all steps are found in one go, as those of channels (step, channel).
+  std::vector<ValueId> call_by_steps(LayerContext& context, std::span<const ValueId> inputs,
+                                     int64_t steps) const override {
+    const Shape given = one_input(context, inputs, 0);
+    if (context.mask(0).valid()) return Layer::call_by_steps(context, inputs, steps);
+    const bool first = channels_first(given.rank());
+    if (!first) check_axis(given);
+    const ValueId x = first ? context.channels_last(inputs[0]) : inputs[0];
+    const ValueId y = normalize_steps(context, x, steps);
+    return {first ? context.channels_first(y) : y};
+  }
+
  private:
+  // gamma or beta, as many as there are channels.
+  using Parameter = std::function<ValueId(std::string_view)>;
+
   // Whether the channels of an input of that rank stand behind the batch and not last.
   bool channels_first(int rank) const { return rank > 2 && (axis_ == 1 || axis_ == 1 - rank); }
 
+  void check_axis(const Shape& given) const {
+    if (axis_ == -1 || axis_ == given.rank() - 1) return;
+    refuse("axis=-1 or axis=1, the channels", std::to_string(axis_) + " on " + to_string(given),
+           "Put the channels last.");
+  }
+
+  // Of rows with their channels last, `steps` of a sample after one another.
+  ValueId normalize_steps(LayerContext& context, ValueId rows, int64_t steps) const {
+    ValueId x = context.emit("unfold_batch", {rows}, {{"steps", steps}});
+    const int rank = context.type(x).shape.rank();
+    std::vector<int64_t> to_channels;  // (B, step, …, channel) → (B, …, step, channel)
+    for (int d = 2; d < rank - 1; ++d) to_channels.push_back(d);
+    to_channels.push_back(1);
+    to_channels.push_back(rank - 1);
+    std::vector<int64_t> back = {rank - 2};
+    for (int d = 1; d < rank - 2; ++d) back.push_back(d);
+    back.push_back(rank - 1);
+    if (rank > 3) x = context.emit("transpose", {x}, {{"permutation", to_channels}});
+    std::vector<int64_t> dims = context.type(x).shape.at(1);
+    dims.erase(dims.begin());
+    std::vector<int64_t> joined(dims.begin(), dims.end() - 1);
+    joined.back() *= dims.back();
+    x = context.emit("reshape", {x}, {{"shape", joined}});
+    const Parameter spread = [&](std::string_view weight) {
+      const ValueId wide = context.emit("broadcast", {context.weight(weight)},
+                                        {{"shape", std::vector<int64_t>{steps, dims.back()}}});
+      return context.emit("reshape", {wide}, {{"shape", std::vector<int64_t>{joined.back()}}});
+    };
+    x = normalize_by_batch(context, x, spread);
+    x = context.emit("reshape", {x}, {{"shape", dims}});
+    if (rank > 3) x = context.emit("transpose", {x}, {{"permutation", back}});
+    return context.emit("fold_batch", {x});
+  }
+
   // Of a value with its channels last.
   ValueId normalize(LayerContext& context, ValueId x) const {
-    const Shape shape = context.type(x).shape;
-    Attributes attributes{
-        {"epsilon", epsilon_}, {"scale", scale_shift_.scale}, {"center", scale_shift_.center}};
+    const Parameter as_it_is = [&](std::string_view name) { return context.weight(name); };
     if (!context.training() || !trainable()) {
       std::vector<ValueId> operands = {x, context.statistic("moving_mean"),
                                        context.statistic("moving_variance")};
-      add_parameters(context, operands);
-      return context.emit("batch_norm_inference", operands, attributes);
+      add_parameters(operands, as_it_is);
+      return context.emit("batch_norm_inference", operands, attributes());
     }
     if (context.mask(0).valid()) return normalize_masked(context, x);
-    if (context.batch_norm_group() > 0) return normalize_groups(context, x, std::move(attributes));
+    return normalize_by_batch(context, x, as_it_is);
+  }
+
+  Attributes attributes() const {
+    return {{"epsilon", epsilon_}, {"scale", scale_shift_.scale}, {"center", scale_shift_.center}};
+  }
+
+  // By the statistics of the batch or of its groups, which move the moving ones.
+  ValueId normalize_by_batch(LayerContext& context, ValueId x, const Parameter& parameter) const {
+    if (context.batch_norm_group() > 0) return normalize_groups(context, x, parameter);
+    const Shape shape = context.type(x).shape;
     const ValueId moments = context.emit("channel_moments", {x});
     const int64_t rows = shape.elements_per_sample() / shape[shape.rank() - 1].count;
     move(context, "moving_mean", moments, 0, rows);
     move(context, "moving_variance", moments, 1, rows);
     std::vector<ValueId> operands = {x, moments};
-    add_parameters(context, operands);
-    return context.emit("batch_norm", operands, attributes);
+    add_parameters(operands, parameter);
+    return context.emit("batch_norm", operands, attributes());
   }
 
   // As keras.layers.BatchNormalization._moments has it: sums over the places that count, over
@@ -140,7 +196,7 @@ class BatchNormalization final : public Layer {
     context.set_statistic(name, context.emit("add", {kept, added}));
   }
 
-  ValueId normalize_groups(LayerContext& context, ValueId x, Attributes attributes) const {
+  ValueId normalize_groups(LayerContext& context, ValueId x, const Parameter& parameter) const {
     const std::vector<ValueId> moved = context.emit_all(
         "moving_moments",
         {x, context.statistic("moving_mean"), context.statistic("moving_variance")},
@@ -148,9 +204,10 @@ class BatchNormalization final : public Layer {
     context.set_statistic("moving_mean", moved[0]);
     context.set_statistic("moving_variance", moved[1]);
     std::vector<ValueId> operands = {x};
-    add_parameters(context, operands);
-    attributes.set("group", context.batch_norm_group());
-    return context.emit("batch_norm_groups", operands, attributes);
+    add_parameters(operands, parameter);
+    Attributes in_groups = attributes();
+    in_groups.set("group", context.batch_norm_group());
+    return context.emit("batch_norm_groups", operands, in_groups);
   }
 
   // An integer, or a list of one in older files.
@@ -167,9 +224,9 @@ class BatchNormalization final : public Layer {
     reader.complete("axis", axis_);
   }
 
-  void add_parameters(LayerContext& context, std::vector<ValueId>& operands) const {
-    if (scale_shift_.scale) operands.push_back(context.weight("gamma"));
-    if (scale_shift_.center) operands.push_back(context.weight("beta"));
+  void add_parameters(std::vector<ValueId>& operands, const Parameter& parameter) const {
+    if (scale_shift_.scale) operands.push_back(parameter("gamma"));
+    if (scale_shift_.center) operands.push_back(parameter("beta"));
   }
 
   void move(LayerContext& context, std::string_view name, ValueId moments, int row,

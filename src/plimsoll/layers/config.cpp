@@ -1,5 +1,7 @@
 #include "layers/config.h"
 
+#include <algorithm>
+
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -142,6 +144,15 @@ std::string Config::to_json() const {
     text = "{" + text + "}";
   }
   return text;
+}
+
+bool says_nothing(const Config& value) {
+  if (value.is_array()) return std::ranges::all_of(value.as_array(), says_nothing);
+  if (value.is_object()) {
+    return std::ranges::all_of(value.as_object(),
+                               [](const auto& item) { return says_nothing(item.second); });
+  }
+  return value.is_null() || (value.is_bool() && !value.as_bool());
 }
 
 }  // namespace plimsoll::layers

@@ -77,4 +77,8 @@ class Config {
       value_;
 };
 
+// What a file writes for an argument or option that nobody gave: null, false, and lists and objects
+// of nothing else.
+bool says_nothing(const Config& value);
+
 }  // namespace plimsoll::layers

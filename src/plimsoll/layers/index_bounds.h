@@ -15,17 +15,21 @@
 
 namespace plimsoll::layers {
 
-// Elements [begin, end) of each sample name rows of a table: 0 to row_count - 1.
+// Elements [begin + i * step, end + i * step) of each sample, i below `count`, name rows of a
+// table: 0 to row_count - 1.
 struct IndexBound {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t row_count = 0;
   std::string table{};  // name of the table's state variable
+  int64_t step = 0;
+  int64_t count = 1;
   friend bool operator==(const IndexBound&, const IndexBound&) = default;
 };
 
-// Of graph input `input`, in rising order and without overlaps; the smallest table counts where
-// several read an element.
+// Of graph input `input`, without overlaps, in the order of their begins; the smallest table counts
+// where several read an element. A column of a long sample is one bound. Throws kModel where the
+// elements lie in more pieces without a pattern than can be kept.
 std::vector<IndexBound> index_bounds(const graph::Graph& graph, int input);
 
 }  // namespace plimsoll::layers

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 
 #include "base/error.h"
 #include "layers/call_arguments.h"
+#include "layers/call_numbers.h"
 #include "layers/expansion.h"
 #include "layers/model.h"
 #include "layers/names.h"
 #include "ops/registry.h"
-#include "ops/rules.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -41,12 +42,6 @@ const Config* text_at(const Config& object, std::string_view key) {
   return value != nullptr && value->is_string() ? value : nullptr;
 }
 
-// What a call says by default: no mask, not training.
-bool says_nothing(const Config& value) {
-  if (!value.is_array()) return value.is_null() || (value.is_bool() && !value.as_bool());
-  return std::ranges::all_of(value.as_array(), says_nothing);
-}
-
 class InnerModel final : public Layer {
  public:
   InnerModel(std::string_view class_name, std::string name, const Config& config)
@@ -67,6 +62,7 @@ class InnerModel final : public Layer {
     for (size_t i = 0; i < layers_.size(); ++i) read_calls(list->as_array()[i], layers_[i]);
     inputs_ = read_ports(config, "input_layers");
     outputs_ = read_ports(config, "output_layers");
+    number_calls();
   }
 
   std::vector<Weight> weights(std::span<const ValueType> inputs) const override {
@@ -98,15 +94,11 @@ class InnerModel final : public Layer {
   }
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
-    std::vector<ValueId> masks;
-    for (size_t i = 0; i < inputs.size(); ++i) masks.push_back(context.mask(i));
-    const auto call = [&](size_t i, std::span<const ValueId> operands,
-                          std::span<const ValueId> given, const Config& arguments) {
-      return context.call(*layers_[i].layer, layers_[i].path, operands, given, arguments);
-    };
-    const CallResult result = run(inputs, masks, call);
-    for (size_t i = 0; i < result.masks.size(); ++i) context.set_mask(i, result.masks[i]);
-    return result.outputs;
+    return call_layers(context, inputs,
+                       [&](const InnerLayer& inner, std::span<const ValueId> operands,
+                           std::span<const ValueId> given, const Config& arguments) {
+                         return context.call(*inner.layer, inner.path, operands, given, arguments);
+                       });
   }
 
   bool mixes_samples() const override {
@@ -121,21 +113,55 @@ class InnerModel final : public Layer {
     });
   }
 
-  // The same with another way to call each layer.
-  CallResult call_with(
-      std::span<const ValueId> inputs, std::span<const ValueId> masks,
-      const std::function<CallResult(const Layer&, std::string_view, std::span<const ValueId>,
-                                     std::span<const ValueId>, const Config&)>& caller) const {
-    return run(inputs, masks,
-               [&](size_t i, std::span<const ValueId> operands, std::span<const ValueId> given,
-                   const Config& arguments) {
-                 return caller(*layers_[i].layer, layers_[i].path, operands, given, arguments);
-               });
+  // What looks at each sample alone takes all steps at once.
+  std::vector<ValueId> call_by_steps(LayerContext& context, std::span<const ValueId> inputs,
+                                     int64_t steps) const override {
+    return call_layers(
+        context, inputs,
+        [&](const InnerLayer& inner, std::span<const ValueId> operands,
+            std::span<const ValueId> given, const Config& arguments) {
+          return inner.layer->mixes_samples()
+                     ? layer_by_steps(context, inner, operands, given, arguments, steps)
+                     : context.call(*inner.layer, inner.path, operands, given, arguments);
+        });
   }
 
  private:
   using Caller = std::function<CallResult(size_t, std::span<const ValueId>,
                                           std::span<const ValueId>, const Config&)>;
+
+  // The whole model, each layer by `caller`.
+  std::vector<ValueId> call_layers(
+      LayerContext& context, std::span<const ValueId> inputs,
+      const std::function<CallResult(const InnerLayer&, std::span<const ValueId>,
+                                     std::span<const ValueId>, const Config&)>& caller) const {
+    std::vector<ValueId> masks;
+    for (size_t i = 0; i < inputs.size(); ++i) masks.push_back(context.mask(i));
+    CallResult result = run(
+        inputs, masks,
+        [&](size_t i, std::span<const ValueId> operands, std::span<const ValueId> given,
+            const Config& arguments) { return caller(layers_[i], operands, given, arguments); });
+    for (size_t i = 0; i < result.masks.size(); ++i) context.set_mask(i, result.masks[i]);
+    return std::move(result.outputs);
+  }
+
+  static CallResult layer_by_steps(const LayerContext& context, const InnerLayer& inner,
+                                   std::span<const ValueId> operands,
+                                   std::span<const ValueId> own_masks, const Config& arguments,
+                                   int64_t steps) {
+    std::vector<ValueId> given(own_masks.begin(), own_masks.end());
+    LayerContext place = context.inside(inner.path, {});
+    if (find_given_mask(arguments, operands.size()).given) {
+      given.assign(1, as_bool(place, operands.back()));
+      operands = operands.first(operands.size() - 1);
+    }
+    CallResult result;
+    LayerContext scope = place.inside("", {.masks = given, .output_masks = &result.masks});
+    result.outputs = inner.layer->call_by_steps(scope, operands, steps);
+    if (result.masks.empty() && !given.empty()) result.masks.push_back(given[0]);
+    result.masks.resize(result.outputs.size());
+    return result;
+  }
 
   void add_layer(const Config& entry, std::map<std::string, int64_t>& counts) {
     const Config* class_name = text_at(entry, "class_name");
@@ -219,6 +245,7 @@ class InnerModel final : public Layer {
     }
     for (const Config& node : nodes->as_array()) {
       InnerCall call;
+      keras_3_ = keras_3_ || node.is_object();
       if (node.is_object()) {
         const Config* args = node.find("args");
         const Config* kwargs = node.find("kwargs");
@@ -268,6 +295,40 @@ class InnerModel final : public Layer {
     return sources;
   }
 
+  // Calls are numbered as Keras numbers them (call_numbers.h); from here on by their place.
+  void number_calls() {
+    std::vector<int64_t> lowest(layers_.size(), std::numeric_limits<int64_t>::max());
+    const auto each = [&](const auto& visit) {
+      for (InnerLayer& inner : layers_) {
+        for (InnerCall& call : inner.calls) {
+          for (Source& source : call.inputs) visit(source, false);
+        }
+      }
+      for (Source& source : inputs_) visit(source, true);
+      for (Source& source : outputs_) visit(source, true);
+    };
+    each([&](const Source& source, bool) {
+      lowest[source.layer] = std::min(lowest[source.layer], static_cast<int64_t>(source.call));
+    });
+    each([&](Source& source, bool port) {
+      const Layer* layer = layers_[source.layer].layer.get();
+      if (dynamic_cast<const InnerModel*>(layer) == nullptr) return;
+      const int64_t first = first_call_number({.keras_3 = keras_3_,
+                                               .port = port,
+                                               .sequential = layer->class_name() == "Sequential",
+                                               .lowest = lowest[source.layer]});
+      const auto number = static_cast<int64_t>(source.call);
+      const int64_t place = call_place(number, first, keras_3_);
+      const auto count = static_cast<int64_t>(layers_[source.layer].calls.size());
+      if (place < 0 || place >= count) {
+        refuse("a call of " + layer->name() + " between " + std::to_string(first) + " and " +
+                   std::to_string(first + count - 1),
+               std::to_string(number), "Save the model again.");
+      }
+      source.call = static_cast<size_t>(place);
+    });
+  }
+
   // Makes each call when its inputs are there, in the file's order.
   CallResult run(std::span<const ValueId> inputs, std::span<const ValueId> masks,
                  const Caller& caller) const {
@@ -315,76 +376,13 @@ class InnerModel final : public Layer {
   }
 
   bool trained_ = true;
+  bool keras_3_ = false;
   std::vector<InnerLayer> layers_;
   std::vector<Source> inputs_;
   std::vector<Source> outputs_;
 };
 
-// Steps that a layer is called on one by one, at most: each is a part of the graph.
-constexpr int64_t kMostSteps = 1024;
-
-ValueId take_step(LayerContext& context, ValueId x, int64_t step) {
-  const ValueId part = context.emit("slice", {x}, {{"axis", 1}, {"begin", step}, {"count", 1}});
-  std::vector<int64_t> dims = ops::sample_dims(context.type(part).shape);
-  dims.erase(dims.begin());
-  return context.emit("reshape", {part}, {{"shape", dims}});
-}
-
-// A layer with one input, on one step after the other.
-ValueId call_each(LayerContext& context, const Layer& layer, ValueId rows, ValueId mask,
-                  int64_t steps) {
-  if (steps > kMostSteps) {
-    context.refuse("at most " + std::to_string(kMostSteps) + " steps of a layer with statistics",
-                   std::to_string(steps), "Use a layer that looks at each sample alone.");
-  }
-  const ValueId x = context.emit("unfold_batch", {rows}, {{"steps", steps}});
-  if (mask.valid()) mask = context.emit("unfold_batch", {mask}, {{"steps", steps}});
-  std::vector<ValueId> outputs;
-  for (int64_t step = 0; step < steps; ++step) {
-    const ValueId own_mask = mask.valid() ? take_step(context, mask, step) : ValueId();
-    const ValueId own = take_step(context, x, step);
-    LayerContext inner = context.inside("", {.masks = std::span(&own_mask, 1)});
-    const ValueId y = layer.call(inner, std::span(&own, 1))[0];
-    std::vector<int64_t> dims = ops::sample_dims(context.type(y).shape);
-    dims.insert(dims.begin(), 1);
-    outputs.push_back(context.emit("reshape", {y}, {{"shape", dims}}));
-  }
-  const ValueId all =
-      outputs.size() == 1 ? outputs[0] : context.emit("concat", outputs, {{"axis", 1}});
-  return context.emit("fold_batch", {all});
-}
-
-CallResult by_steps(LayerContext& context, const Layer& layer, std::span<const ValueId> inputs,
-                    std::span<const ValueId> masks, int64_t steps) {
-  const auto* model = dynamic_cast<const InnerModel*>(&layer);
-  if (model == nullptr) {
-    if (inputs.size() != 1) context.refuse("one input", std::to_string(inputs.size()), "");
-    const ValueId mask = masks.empty() ? ValueId() : masks[0];
-    return {{call_each(context, layer, inputs[0], mask, steps)}, {mask}};
-  }
-  return model->call_with(
-      inputs, masks,
-      [&](const Layer& inner, std::string_view path, std::span<const ValueId> operands,
-          std::span<const ValueId> own_masks, const Config& arguments) {
-        if (!inner.mixes_samples()) {
-          return context.call(inner, path, operands, own_masks, arguments);
-        }
-        LayerContext place = context.inside(path, {});
-        std::vector<ValueId> given(own_masks.begin(), own_masks.end());
-        if (find_given_mask(arguments, operands.size()).given) {
-          given.assign(1, as_bool(place, operands.back()));
-          operands = operands.first(operands.size() - 1);
-        }
-        return by_steps(place, inner, operands, given, steps);
-      });
-}
-
 }  // namespace
-
-std::vector<ValueId> call_by_steps(LayerContext& context, const Layer& layer, ValueId rows,
-                                   ValueId mask, int64_t steps) {
-  return by_steps(context, layer, std::span(&rows, 1), std::span(&mask, 1), steps).outputs;
-}
 
 bool is_inner_model(std::string_view class_name) {
   return class_name == "Sequential" || class_name == "Functional" || class_name == "Model";

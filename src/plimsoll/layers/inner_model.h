@@ -14,12 +14,6 @@ namespace plimsoll::layers {
 bool is_inner_model(std::string_view class_name);  // Sequential, Functional, Model
 std::shared_ptr<const Layer> make_inner_model(std::string_view class_name, const Config& config);
 
-// Calls a layer in training on rows that are the steps of each sample (fold_batch), as if it were
-// called on one step after the other: what mixes samples mixes those of one step, and statistics
-// move once a step; everything else takes all steps at once. `context` is the layer's own.
-std::vector<ValueId> call_by_steps(LayerContext& context, const Layer& layer, ValueId rows,
-                                   ValueId mask, int64_t steps);
-
 // A layer that stands in a wrapper: make_layer's, or such a model.
 std::shared_ptr<const Layer> make_inner_layer(std::string_view class_name, const Config& config);
 

@@ -5,6 +5,7 @@
 #include "layers/expansion.h"
 #include "layers/masking.h"
 #include "layers/regularizers.h"
+#include "ops/rules.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -55,6 +56,42 @@ Shape Layer::one_input(const LayerContext& context, std::span<const ValueId> inp
            "Add a Reshape before it, or check the model's input shape.");
   }
   return type.shape;
+}
+
+std::vector<ValueId> Layer::call_by_steps(LayerContext& context, std::span<const ValueId> inputs,
+                                          int64_t steps) const {
+  constexpr int64_t kMostSteps = 128;
+  if (inputs.size() != 1) context.refuse("one input", std::to_string(inputs.size()), "");
+  if (steps > kMostSteps) {
+    refuse("at most " + std::to_string(kMostSteps) +
+               " steps, those of all TimeDistributed around it together, where masked statistics "
+               "are taken of each step",
+           std::to_string(steps),
+           "End the mask before the TimeDistributed, by a Reshape, cut the sequences shorter, or "
+           "put a LayerNormalization in its place.");
+  }
+  const auto take_step = [&](ValueId all, int64_t step) {
+    const ValueId part = context.emit("slice", {all}, {{"axis", 1}, {"begin", step}, {"count", 1}});
+    std::vector<int64_t> dims = ops::sample_dims(context.type(part).shape);
+    dims.erase(dims.begin());
+    return context.emit("reshape", {part}, {{"shape", dims}});
+  };
+  const ValueId x = context.emit("unfold_batch", {inputs[0]}, {{"steps", steps}});
+  ValueId mask = context.mask(0);
+  if (mask.valid()) mask = context.emit("unfold_batch", {mask}, {{"steps", steps}});
+  std::vector<ValueId> outputs;
+  for (int64_t step = 0; step < steps; ++step) {
+    const ValueId own_mask = mask.valid() ? take_step(mask, step) : ValueId();
+    const ValueId own = take_step(x, step);
+    LayerContext inner = context.inside("", {.masks = std::span(&own_mask, 1)});
+    const ValueId y = call(inner, std::span(&own, 1))[0];
+    std::vector<int64_t> dims = ops::sample_dims(context.type(y).shape);
+    dims.insert(dims.begin(), 1);
+    outputs.push_back(context.emit("reshape", {y}, {{"shape", dims}}));
+  }
+  const ValueId all =
+      outputs.size() == 1 ? outputs[0] : context.emit("concat", outputs, {{"axis", 1}});
+  return {context.emit("fold_batch", {all})};
 }
 
 ValueId LayerContext::emit(std::string_view op, std::vector<ValueId> inputs,

@@ -26,7 +26,7 @@ using graph::ValueId;
 using graph::ValueType;
 
 struct Weight {
-  // Keras's name, behind the path of the sub-object that holds it in a .keras file ("kernel",
+  // Keras's name, after the path of the sub-object that holds it in a .keras file ("kernel",
   // "cell/kernel", "forward_layer/cell/kernel").
   std::string name;
   std::vector<int64_t> shape{};
@@ -161,6 +161,12 @@ class Layer {
   virtual std::vector<Weight> weights(std::span<const ValueType>) const { return {}; }
   virtual std::vector<ValueId> call(LayerContext& context,
                                     std::span<const ValueId> inputs) const = 0;
+  // In training: a call on rows that are `steps` steps of each sample (fold_batch), as if the layer
+  // were called on one step after the other: what mixes samples mixes those of one step, and
+  // statistics move once a step, in order. This one does call it so, and refuses more than a few
+  // steps: each is a part of the graph.
+  virtual std::vector<ValueId> call_by_steps(LayerContext& context, std::span<const ValueId> inputs,
+                                             int64_t steps) const;
   // Whether each element of the output depends on the same elements of inputs of one shape, so
   // that it does not matter in which order they lie.
   virtual bool elementwise() const { return false; }

@@ -270,14 +270,19 @@ void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer, const 
   builder.set_layer("");
 }
 
-// Σ g², of each read where there are reads.
+// Σ g², of each read where there are reads: those of a sample, however large the table is.
 ValueId sum_of_squares(graph::GraphBuilder& builder, const Update& update,
                        const std::string& name) {
   const std::string sum = name + "/gradient_squares";
-  const graph::Attributes whole{{"factor", 1.0}};
-  if (!update.reads) return builder.call("sum_squares", sum, {update.pair.gradient}, whole);
-  const ValueId by_row = add_reads(builder, name + "/read_squares", *update.reads, "squares");
-  return builder.call("sum_abs", sum, {by_row}, whole);
+  if (!update.reads) {
+    return builder.call("sum_squares", sum, {update.pair.gradient}, {{"factor", 1.0}});
+  }
+  ValueId reads = update.reads->gradients;
+  if (builder.type(reads).dtype != DType::kFloat32) {
+    reads = builder.call("cast", name + "/wide_reads", {reads}, {{"dtype", "float32"}});
+  }
+  const ValueId squares = builder.call("multiply", name + "/read_squares", {reads, reads});
+  return builder.call("batch_sum", sum, {squares});
 }
 
 void clip_one(graph::GraphBuilder& builder, const Optimizer& optimizer, Update& update,

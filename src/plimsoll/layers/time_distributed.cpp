@@ -43,38 +43,57 @@ class TimeDistributed final : public Layer {
   }
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
-    if (inputs.size() != 1) refuse("one input", std::to_string(inputs.size()), "");
-    const Shape shape = context.type(inputs[0]).shape;
-    if (shape.rank() < 3) {
-      refuse("a sequence of steps, of rank 3 or more", to_string(shape),
-             "Call the layer itself on it.");
-    }
+    const Shape shape = checked_shape(context, inputs);
     const ValueId mask = context.mask(0);
-    if (mask.valid()) {
-      const Shape masked = context.type(mask).shape;
-      if (masked.rank() < 2 || masked[1] != shape[1]) {
-        refuse("a mask of the steps of " + to_string(shape), to_string(masked),
-               "End the mask before the layer, by a Reshape.");
-      }
-    }
     context.set_mask(0, mask);
-    const ValueId rows = context.emit("fold_batch", {inputs[0]});
-    const ValueId folded = mask.valid() ? context.emit("fold_batch", {mask}) : ValueId();
-    LayerContext inner = context.inside(kPrefix, {.masks = std::span(&folded, 1)});
-    const bool by_steps = context.training() && layer_->mixes_samples();
-    const std::vector<ValueId> outputs =
-        by_steps ? call_by_steps(inner, *layer_, rows, folded, shape[1].count)
-                 : layer_->call(inner, std::span(&rows, 1));
-    if (outputs.size() != 1) {
-      refuse("a layer with one output", std::to_string(outputs.size()), "");
-    }
-    return {context.emit("unfold_batch", {outputs[0]}, {{"steps", shape[1].count}})};
+    return {call_inner(context, inputs[0], mask, shape[1].count, 1)};
+  }
+
+  // Steps of steps lie one after the other.
+  std::vector<ValueId> call_by_steps(LayerContext& context, std::span<const ValueId> inputs,
+                                     int64_t steps) const override {
+    const Shape shape = checked_shape(context, inputs);
+    context.set_mask(0, context.mask(0));
+    return {call_inner(context, inputs[0], context.mask(0), shape[1].count, steps)};
   }
 
   bool mixes_samples() const override { return layer_->mixes_samples(); }
 
  private:
   static constexpr const char* kPrefix = "layer/";
+
+  Shape checked_shape(const LayerContext& context, std::span<const ValueId> inputs) const {
+    if (inputs.size() != 1) refuse("one input", std::to_string(inputs.size()), "");
+    const Shape shape = context.type(inputs[0]).shape;
+    if (shape.rank() < 3) {
+      refuse("a sequence of steps, of rank 3 or more", to_string(shape),
+             "Call the layer itself on it.");
+    }
+    if (const ValueId mask = context.mask(0); mask.valid()) {
+      const Shape masked = context.type(mask).shape;
+      if (masked.rank() < 2 || masked[1] != shape[1]) {
+        refuse("a mask of the steps of " + to_string(shape), to_string(masked),
+               "End the mask before the layer, by a Reshape.");
+      }
+    }
+    return shape;
+  }
+
+  // `outer`: steps of the layers around this one, whose rows are this one's samples.
+  ValueId call_inner(LayerContext& context, ValueId x, ValueId mask, int64_t steps,
+                     int64_t outer) const {
+    const ValueId rows = context.emit("fold_batch", {x});
+    const ValueId folded = mask.valid() ? context.emit("fold_batch", {mask}) : ValueId();
+    LayerContext inner = context.inside(kPrefix, {.masks = std::span(&folded, 1)});
+    const bool by_steps = context.training() && layer_->mixes_samples();
+    const std::vector<ValueId> outputs =
+        by_steps ? layer_->call_by_steps(inner, std::span(&rows, 1), steps * outer)
+                 : layer_->call(inner, std::span(&rows, 1));
+    if (outputs.size() != 1) {
+      refuse("a layer with one output", std::to_string(outputs.size()), "");
+    }
+    return context.emit("unfold_batch", {outputs[0]}, {{"steps", steps}});
+  }
 
   static ValueType step_type(const ValueType& type) {
     std::vector<Dim> dims(type.shape.dims().begin() + 1, type.shape.dims().end());

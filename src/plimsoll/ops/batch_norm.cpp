@@ -5,11 +5,13 @@
 //   batch_norm_sums   (2, C): Σ dy, Σ dy x̂ — the gradients of beta and gamma
 //   batch_norm_grad   dx = gamma / sqrt(…) (dy − Σ dy / N − x̂ Σ dy x̂ / N)
 //   take_row          one row of a (2, C) value
-//   moving_average    moving * momentum + (mean or M2 / N) * (1 − momentum)
+//   moving_average    moving * momentum + (mean or M2 / N) * (1 − momentum); where the moments are
+//                     those of (step, channel), once for each step, in order
 //
 // The gradient of the input through the moments is part of batch_norm_grad, so no gradient flows
 // into channel_moments.
 
+#include "ops/channel_steps.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -161,7 +163,11 @@ class MovingAverage final : public NamedOp {
     read_int(node, "row", 0);
     read_int(node, "elements_per_sample", 1);
     const ValueType& moving = node.inputs[0];
-    expect_type(node, 1, {moving.dtype, Shape{Dim::constant(2), moving.shape[0]}});
+    expect_rank(node, 1, 2, 2);
+    const int64_t steps = steps_of(node.inputs[1].shape[1].count, moving.shape[0].count);
+    expect_type(
+        node, 1,
+        {moving.dtype, Shape{Dim::constant(2), Dim::constant(steps * moving.shape[0].count)}});
     return {moving};
   }
 

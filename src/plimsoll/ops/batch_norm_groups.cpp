@@ -5,13 +5,15 @@
 //   batch_norm_groups_grad  dx, and (2, C): Σ dy, Σ dy x̂ over the batch, the gradients of beta and
 //                           gamma
 //   moving_moments          moving * momentum + (mean or variance) * (1 − momentum), once for each
-//                           group, in their order
+//                           group, in their order; where the channels are (step, channel), once
+//                           for each step of a group
 //
 // Attribute `group`: so many consecutive samples from the start of the batch are a group, the last
 // one is the rest. A block of the batch axis is exactly one group (op.h), so that a call has all
 // that it needs: no statistic is ever kept, the gradient computes them again. The gradient of the
 // input through them is part of batch_norm_groups_grad.
 
+#include "ops/channel_steps.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -118,10 +120,13 @@ class MovingMoments final : public NamedOp {
     expect_operands(node, 3, 3);
     check_rows(node);
     read_double(node, "momentum", 0.0, 1.0);
+    expect_rank(node, 1, 1, 1);
     const ValueType channels = channels_type(node.inputs[0]);
-    expect_type(node, 1, channels);
-    expect_type(node, 2, channels);
-    return {channels, channels};
+    const ValueType& moving = node.inputs[1];
+    steps_of(channels.shape[0].count, moving.shape[0].count);
+    expect_type(node, 1, {channels.dtype, moving.shape});
+    expect_type(node, 2, moving);
+    return {moving, moving};
   }
 
   std::vector<Axis> axes(const NodeTypes& node) const override {

@@ -257,7 +257,8 @@ data::BatchSource Session::bind(data::Dataset& dataset,
       binding.target_shape.emplace(shape.begin() + 1, shape.end());
     }
     for (const layers::IndexBound& bound : input.bounds) {
-      binding.bounds.push_back({bound.begin, bound.end, bound.row_count, bound.table});
+      binding.bounds.push_back(
+          {bound.begin, bound.end, bound.row_count, bound.table, bound.step, bound.count});
     }
     bindings.push_back(std::move(binding));
   }

@@ -12,10 +12,12 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <optional>
+#include <string>
 #include <vector>
+
+#include "watch/process.h"
 
 namespace plimsoll::watch {
 
@@ -24,7 +26,7 @@ struct Guardian::Board {
   static constexpr size_t kMost = 4096;
   struct Entry {
     std::atomic<int64_t> pid;
-    std::atomic<uint64_t> started;
+    std::atomic<int64_t> started;
   };
   std::atomic<size_t> count;
   Entry entries[kMost];
@@ -32,32 +34,17 @@ struct Guardian::Board {
 
 namespace {
 
-struct Stat {
+// Of a process that runs; nothing where there is none.
+struct Life {
   int64_t parent = 0;
-  uint64_t started = 0;  // clock ticks since boot
+  int64_t started = 0;
 };
 
-// Of /proc/PID/stat; false where there is no such process. The name in it may hold anything.
-bool read_stat(int64_t pid, Stat& stat) {
-  std::array<char, 32> path{};
-  std::snprintf(path.data(), path.size(), "/proc/%lld/stat", static_cast<long long>(pid));
-  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  std::array<char, 1024> text{};
-  const ssize_t size = ::read(file, text.data(), text.size() - 1);
-  ::close(file);
-  if (size <= 0) return false;
-  const char* at = std::strrchr(text.data(), ')');
-  if (at == nullptr) return false;
-  // Behind the name: state, parent, … ; the start is the 20th.
-  ++at;
-  for (int field = 1; field <= 20; ++field) {
-    while (*at == ' ') ++at;
-    if (field == 2) stat.parent = std::strtoll(at, nullptr, 10);
-    if (field == 20) stat.started = std::strtoull(at, nullptr, 10);
-    while (*at != ' ' && *at != '\0') ++at;
-  }
-  return true;
+std::optional<Life> read_life(int64_t pid) {
+  KernelFile file;
+  const auto line = file.read("/proc/" + std::to_string(pid) + "/stat");
+  const std::optional<ProcessStat> stat = line ? parse_process_stat(*line) : std::nullopt;
+  return stat ? std::optional<Life>({stat->parent(), stat->started()}) : std::nullopt;
 }
 
 std::vector<int64_t> all_processes() {
@@ -78,10 +65,10 @@ void kill_with_descendants(std::vector<int64_t> pids) {
   for (int round = 0; round < kMostRounds; ++round) {
     const size_t before = pids.size();
     for (const int64_t pid : all_processes()) {
-      Stat stat;
-      const bool known = std::find(pids.begin(), pids.end(), pid) != pids.end();
-      if (known || !read_stat(pid, stat)) continue;
-      if (std::find(pids.begin(), pids.end(), stat.parent) != pids.end()) pids.push_back(pid);
+      if (std::find(pids.begin(), pids.end(), pid) != pids.end()) continue;
+      const std::optional<Life> life = read_life(pid);
+      if (!life) continue;
+      if (std::find(pids.begin(), pids.end(), life->parent) != pids.end()) pids.push_back(pid);
     }
     for (const int64_t pid : pids) ::kill(static_cast<pid_t>(pid), SIGKILL);
     if (pids.size() == before && round > 0) return;
@@ -128,11 +115,9 @@ void Guardian::post(Group& group) {
   std::vector<int64_t> pids;
   const size_t count = std::min(board_->count.load(), Board::kMost);
   for (size_t i = 0; i < count; ++i) {
-    Stat stat;
     const int64_t pid = board_->entries[i].pid.load();
-    if (pid > 1 && read_stat(pid, stat) && stat.started == board_->entries[i].started.load()) {
-      pids.push_back(pid);
-    }
+    const std::optional<Life> life = read_life(pid);
+    if (pid > 1 && life && life->started == board_->entries[i].started.load()) pids.push_back(pid);
   }
   kill_with_descendants(std::move(pids));
   ::_exit(0);
@@ -142,10 +127,10 @@ void Guardian::tell(std::span<const int64_t> pids) {
   if (board_ == nullptr) return;
   size_t count = 0;
   for (const int64_t pid : pids) {
-    Stat stat;
-    if (count == Board::kMost || !read_stat(pid, stat)) continue;
+    const std::optional<Life> life = read_life(pid);
+    if (count == Board::kMost || !life) continue;
     board_->entries[count].pid = pid;
-    board_->entries[count].started = stat.started;
+    board_->entries[count].started = life->started;
     ++count;
   }
   board_->count = count;

@@ -1,12 +1,14 @@
 #include "watch/process.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <memory>
+#include <set>
 #include <utility>
 
 namespace plimsoll::watch {
@@ -25,23 +27,26 @@ std::optional<int64_t> number_of(const char* name) {
   return value;
 }
 
-// Fields of /proc/PID/stat behind the name in brackets, which may hold blanks and brackets itself.
-constexpr size_t kStatFields = 20;
-struct Stat {
-  std::string_view name;
-  char state = '?';
-  std::array<int64_t, kStatFields> fields{};  // from the state's successor (parent) on
-};
+// Places in ProcessStat::fields (proc(5) counts from 1 and the parent is field 4).
+constexpr size_t kMinorFaults = 6, kMajorFaults = 8, kUserTicks = 10, kSystemTicks = 11,
+                 kThreads = 16;
 
-std::optional<Stat> parse_stat(std::string_view text) {
-  const size_t open = text.find('(');
-  const size_t close = text.rfind(')');
+int64_t kilobytes(std::string_view status, std::string_view key) {
+  return bytes_of_kilobytes(find_value(status, key));
+}
+
+}  // namespace
+
+std::optional<ProcessStat> parse_process_stat(std::string_view line) {
+  // The kernel sets the name in brackets; after the last one there are numbers alone.
+  const size_t open = line.find('(');
+  const size_t close = line.rfind(')');
   if (open == std::string_view::npos || close == std::string_view::npos || close < open) {
     return std::nullopt;
   }
-  Stat stat;
-  stat.name = text.substr(open + 1, close - open - 1);
-  std::string_view rest = text.substr(close + 1);
+  ProcessStat stat;
+  stat.name = line.substr(open + 1, close - open - 1);
+  std::string_view rest = line.substr(close + 1);
   if (rest.size() < 3) return std::nullopt;
   stat.state = rest[1];
   rest.remove_prefix(2);
@@ -54,16 +59,6 @@ std::optional<Stat> parse_stat(std::string_view text) {
   return stat;
 }
 
-// Places in Stat::fields (proc(5) counts from 1 and the parent is field 4).
-constexpr size_t kParent = 0, kMinorFaults = 6, kMajorFaults = 8, kUserTicks = 10,
-                 kSystemTicks = 11, kThreads = 16;
-
-int64_t kilobytes(std::string_view status, std::string_view key) {
-  return bytes_of_kilobytes(find_value(status, key));
-}
-
-}  // namespace
-
 std::string ProcessReader::folder(int64_t pid) const {
   return root_ + "/proc/" + std::to_string(pid);
 }
@@ -71,14 +66,14 @@ std::string ProcessReader::folder(int64_t pid) const {
 std::optional<ProcessReading> ProcessReader::read(int64_t pid) {
   const std::string path = folder(pid);
   const std::optional<std::string_view> line = file_.read(path + "/stat");
-  const std::optional<Stat> stat = line ? parse_stat(*line) : std::nullopt;
+  const std::optional<ProcessStat> stat = line ? parse_process_stat(*line) : std::nullopt;
   if (!stat) return std::nullopt;
   static const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
   ProcessReading reading;
   reading.pid = pid;
   reading.name = stat->name;
   reading.state = stat->state;
-  reading.parent = stat->fields[kParent];
+  reading.parent = stat->parent();
   reading.minor_faults = stat->fields[kMinorFaults];
   reading.major_faults = stat->fields[kMajorFaults];
   reading.cpu_seconds = (static_cast<double>(stat->fields[kUserTicks]) +
@@ -147,35 +142,64 @@ std::optional<int64_t> ProcessReader::address_space_limit(int64_t pid) {
   return soft_limit(pid, "Max address space");
 }
 
-std::vector<int64_t> ProcessReader::descendants(int64_t ancestor) {
-  std::vector<std::pair<int64_t, int64_t>> parents;  // (parent, process)
+std::optional<bool> ProcessReader::environment_says(int64_t pid, std::string_view name,
+                                                    std::string_view text) {
+  constexpr size_t kMostBytes = size_t{4} << 20;  // Linux hands over 2 MiB by default
+  const int descriptor = ::open((folder(pid) + "/environ").c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return std::nullopt;
+  std::string entries;
+  std::array<char, 4096> block{};
+  ssize_t got = 0;
+  while (entries.size() < kMostBytes &&
+         (got = ::read(descriptor, block.data(), block.size())) > 0) {
+    entries.append(block.data(), static_cast<size_t>(got));
+  }
+  ::close(descriptor);
+  if (entries.empty()) return std::nullopt;
+  const std::string prefix = std::string(name) + "=";
+  for (size_t at = 0; at < entries.size();) {
+    const size_t end = std::min(entries.find('\0', at), entries.size());
+    const std::string_view entry = std::string_view(entries).substr(at, end - at);
+    if (entry.starts_with(prefix)) return entry.find(text) != std::string_view::npos;
+    at = end + 1;
+  }
+  return false;
+}
+
+std::vector<ProcessLink> ProcessReader::links() {
+  std::vector<ProcessLink> links;
   const Folder entries(::opendir((root_ + "/proc").c_str()));
   if (!entries) return {};
   while (const dirent* entry = ::readdir(entries.get())) {
     const std::optional<int64_t> pid = number_of(entry->d_name);
     if (!pid) continue;
     const std::optional<std::string_view> line = file_.read(folder(*pid) + "/stat");
-    const std::optional<Stat> stat = line ? parse_stat(*line) : std::nullopt;
-    if (stat) parents.emplace_back(stat->fields[kParent], *pid);
+    const std::optional<ProcessStat> stat = line ? parse_process_stat(*line) : std::nullopt;
+    if (stat) links.push_back({*pid, stat->parent(), stat->started()});
   }
-  std::sort(parents.begin(), parents.end());
+  std::sort(links.begin(), links.end(), [](const ProcessLink& a, const ProcessLink& b) {
+    return std::pair(a.parent, a.pid) < std::pair(b.parent, b.pid);
+  });
+  return links;
+}
+
+std::vector<int64_t> with_descendants(const std::vector<ProcessLink>& links,
+                                      const std::vector<int64_t>& roots) {
   // Processes end, and their numbers are given anew, while they are read: parents may go in
   // circles.
-  std::vector<bool> taken(parents.size(), false);
-  std::vector<int64_t> found{ancestor};
-  for (size_t i = 0; i < found.size(); ++i) {
-    const auto first =
-        std::lower_bound(parents.begin(), parents.end(), std::pair(found[i], int64_t{0}));
-    for (auto it = first; it != parents.end() && it->first == found[i]; ++it) {
-      const auto entry = static_cast<size_t>(it - parents.begin());
-      if (taken[entry] || it->second == ancestor) continue;
-      taken[entry] = true;
-      found.push_back(it->second);
+  std::set<int64_t> found(roots.begin(), roots.end());
+  std::vector<int64_t> waiting(found.begin(), found.end());
+  while (!waiting.empty()) {
+    const int64_t parent = waiting.back();
+    waiting.pop_back();
+    auto it = std::lower_bound(
+        links.begin(), links.end(), parent,
+        [](const ProcessLink& link, int64_t value) { return link.parent < value; });
+    for (; it != links.end() && it->parent == parent; ++it) {
+      if (found.insert(it->pid).second) waiting.push_back(it->pid);
     }
   }
-  found.erase(found.begin());
-  std::sort(found.begin(), found.end());
-  return found;
+  return {found.begin(), found.end()};
 }
 
 }  // namespace plimsoll::watch

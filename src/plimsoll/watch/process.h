@@ -2,18 +2,42 @@
 
 // One process as /proc shows it, and which processes belong to a tree.
 //
-// A tree is a process with all its descendants. Orphans stay in it because the watcher makes itself
-// their new parent (a child subreaper), so a tree is found by parents alone. `root` is "" for the
-// real system; tests show any system below a folder. All sizes in bytes.
+// A tree is processes with all their descendants; which ones are the command's is in
+// command_tree.h. `root` is "" for the real system; tests show any system below a folder. All sizes
+// in bytes.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "watch/kernel_file.h"
 
 namespace plimsoll::watch {
+
+// The line of /proc/PID/stat. The name is whatever the program calls itself: blanks, brackets and
+// line ends are part of it.
+struct ProcessStat {
+  static constexpr size_t kFields = 20;
+
+  std::string_view name;
+  char state = '?';
+  std::array<int64_t, kFields> fields{};  // from the parent on, field 4 of proc(5)
+
+  int64_t parent() const { return fields[0]; }
+  int64_t started() const { return fields[18]; }  // clock ticks since boot
+};
+// Nothing where that is no such line. Does not allocate; the name points into `line`.
+std::optional<ProcessStat> parse_process_stat(std::string_view line);
+
+// A process and where it hangs. A number alone may be given anew; with the start it is one process.
+struct ProcessLink {
+  int64_t pid = 0;
+  int64_t parent = 0;
+  int64_t started = 0;
+};
 
 struct ProcessReading {
   int64_t pid = 0;
@@ -54,8 +78,12 @@ class ProcessReader {
   // RLIMIT_AS of the process; nothing: unlimited or unknown.
   std::optional<int64_t> address_space_limit(int64_t pid);
 
-  // Descendants of `ancestor`, itself left out, in ascending order.
-  std::vector<int64_t> descendants(int64_t ancestor);
+  // Whether the environment that the process was started with has `text` in the entry `name`;
+  // nothing where it cannot be read, or is empty (a process between fork and exec).
+  std::optional<bool> environment_says(int64_t pid, std::string_view name, std::string_view text);
+
+  // All processes, by parent and then by number.
+  std::vector<ProcessLink> links();
 
  private:
   std::string folder(int64_t pid) const;
@@ -65,5 +93,9 @@ class ProcessReader {
   std::string root_;
   KernelFile file_;
 };
+
+// `roots` and all that descend from them, in ascending order. `links` as ProcessReader has them.
+std::vector<int64_t> with_descendants(const std::vector<ProcessLink>& links,
+                                      const std::vector<int64_t>& roots);
 
 }  // namespace plimsoll::watch

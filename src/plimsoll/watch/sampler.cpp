@@ -2,8 +2,6 @@
 
 #include <sys/statvfs.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -70,8 +68,11 @@ void Sampler::Totals::add(const Totals& other) {
   taken += other.taken;
 }
 
-Sampler::Sampler(int64_t main_pid, Group& group, bool with_gpu)
-    : main_pid_(main_pid), group_(group), nvml_(with_gpu ? Nvml::open() : nullptr) {}
+Sampler::Sampler(int64_t main_pid, Group& group, CommandTree tree, bool with_gpu)
+    : main_pid_(main_pid),
+      group_(group),
+      tree_(std::move(tree)),
+      nvml_(with_gpu ? Nvml::open() : nullptr) {}
 
 std::vector<int64_t> Sampler::all_pids() const {
   std::set<int64_t> all(ended_pids_.begin(), ended_pids_.end());
@@ -80,19 +81,7 @@ std::vector<int64_t> Sampler::all_pids() const {
   return {all.begin(), all.end()};
 }
 
-void Sampler::find_tree() {
-  if (group_.exists()) {
-    pids_ = group_.members();
-  } else if (helper_) {
-    pids_ = reader_.descendants(::getpid());
-    std::erase(pids_, *helper_);
-    std::sort(pids_.begin(), pids_.end());
-  } else {
-    pids_ = reader_.descendants(main_pid_);
-    pids_.push_back(main_pid_);
-    std::sort(pids_.begin(), pids_.end());
-  }
-}
+void Sampler::find_tree() { pids_ = group_.exists() ? group_.members() : tree_.find(); }
 
 void Sampler::add_processes(Sample& sample) {
   std::map<int64_t, Totals> alive;

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "watch/command_tree.h"
 #include "watch/group.h"
 #include "watch/nvml.h"
 #include "watch/process.h"
@@ -30,12 +31,9 @@ SharedMemory read_shared_memory();
 
 class Sampler {
  public:
-  // `group` may be one that does not exist; it outlives the sampler.
-  Sampler(int64_t main_pid, Group& group, bool with_gpu);
-
-  // Without a group: orphans of the command come to this process (a subreaper), so the tree is all
-  // that descends from it, apart from this helper of its own.
-  void own_all_but(int64_t helper) { helper_ = helper; }
+  // `group` outlives the sampler and may be one that does not exist: then `tree` says which
+  // processes are the command's.
+  Sampler(int64_t main_pid, Group& group, CommandTree tree, bool with_gpu);
 
   // `seconds` since the start of the command.
   Sample full(double seconds);
@@ -44,7 +42,9 @@ class Sampler {
   double cost_seconds() const { return cost_seconds_; }
   Sample light(double seconds);
 
-  // Of the tree, as the latest full sample saw it; ascending.
+  // Looks which processes the tree has now.
+  void find_tree();
+  // Of the tree, as the latest look saw it; ascending.
   const std::vector<int64_t>& pids() const { return pids_; }
   // All that were ever seen, ascending.
   std::vector<int64_t> all_pids() const;
@@ -69,7 +69,6 @@ class Sampler {
     void add(const Totals& other);
   };
 
-  void find_tree();
   void add_processes(Sample& sample);
   static void add_memory(const ProcessReading& reading, Sample& sample, int64_t& page_tables);
   int64_t held_of(const Sample& sample, int64_t page_tables) const;
@@ -81,7 +80,7 @@ class Sampler {
 
   int64_t main_pid_;
   Group& group_;
-  std::optional<int64_t> helper_;
+  CommandTree tree_;
   ProcessReader reader_;
   KernelFile file_;
   std::unique_ptr<Nvml> nvml_;

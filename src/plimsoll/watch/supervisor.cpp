@@ -123,8 +123,11 @@ bool Supervisor::start() {
   output_relay_ = std::make_unique<Relay>(STDOUT_FILENO);
   error_relay_ = std::make_unique<Relay>(STDERR_FILENO);
   started_ = std::chrono::steady_clock::now();
-  const ChildSetup setup{options_.command, options_.environment, group_.entrance(),
-                         output_relay_->inlet(), error_relay_->inlet()};
+  const CommandMark mark = make_command_mark();
+  std::vector<std::pair<std::string, std::string>> environment = options_.environment;
+  environment.emplace_back(kMarkName, mark.value);
+  const ChildSetup setup{options_.command, environment, group_.entrance(), output_relay_->inlet(),
+                         error_relay_->inlet()};
   const ChildStart child = start_child(setup);
   pid_ = child.pid;
   output_relay_->close_inlet();
@@ -137,8 +140,8 @@ bool Supervisor::start() {
   say("started", run_.guard, options_.memory.has_value());
   const int64_t main_pid = pid_;
   guardian_.tell({&main_pid, 1});
-  sampler_ = std::make_unique<Sampler>(pid_, group_, options_.with_gpu);
-  sampler_->own_all_but(guardian_.pid());
+  sampler_ = std::make_unique<Sampler>(pid_, group_, CommandTree(pid_, ::getpid(), mark.own),
+                                       options_.with_gpu);
   return true;
 }
 
@@ -389,6 +392,8 @@ void Supervisor::stop_tree(const Sample& sample) {
 
 void Supervisor::signal_tree(int signal) {
   if (!sampler_) return;
+  // Not those of the latest look: numbers of processes that ended since may be others' by now.
+  sampler_->find_tree();
   for (const int64_t pid : sampler_->pids()) {
     if (pid > 1) ::kill(static_cast<pid_t>(pid), signal);
   }

@@ -78,7 +78,7 @@ TEST(Headway, IsNoListOfThings) {
           .empty());
 }
 
-TEST(Headway, BeginsAnewBehindEachRefusal) {
+TEST(Headway, BeginsAnewAfterEachRefusal) {
   HeadwayReader reader;
   reader.refuse(10);
   reader.read(11, "i 1 l 0.5");
@@ -90,7 +90,7 @@ TEST(Headway, BeginsAnewBehindEachRefusal) {
   reader.read(16, "i 5 l 0.3");
   reader.read(17, "i 6 l 0.1");
   ASSERT_EQ(reader.found().size(), 1u);
-  EXPECT_EQ(reader.found()[0].behind, 13);
+  EXPECT_EQ(reader.found()[0].after, 13);
 }
 
 TEST(Headway, IsQuotedWhereThePlaceOfTheFailureIsTold) {

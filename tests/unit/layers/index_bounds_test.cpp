@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "graph/builder.h"
 #include "ops/registry.h"
 
@@ -46,8 +47,7 @@ TEST_F(IndexBoundsTest, OfParts) {
       builder_.call("slice", "row", {ids_}, {{"axis", 1}, {"begin", 2}, {"count", 1}});
   look_up(builder_.call("slice", "corner", {row}, {{"axis", 2}, {"begin", 0}, {"count", 1}}), "b",
           7);
-  EXPECT_EQ(bounds(), (std::vector<IndexBound>{
-                          {1, 2, 5, "a"}, {3, 4, 5, "a"}, {4, 5, 7, "b"}, {5, 6, 5, "a"}}));
+  EXPECT_EQ(bounds(), (std::vector<IndexBound>{{1, 2, 5, "a", 2, 3}, {4, 5, 7, "b"}}));
 }
 
 TEST_F(IndexBoundsTest, OfWhatWasTurnedAndJoined) {
@@ -97,6 +97,31 @@ TEST(IndexBounds, OfALongSample) {
   EXPECT_EQ(
       index_bounds(builder.finish(), 0),
       (std::vector<IndexBound>{{0, kLength, 20, "words"}, {kLength, 2 * kLength, 10, "fewer"}}));
+}
+
+// Nor would a piece for each of its rows.
+TEST(IndexBounds, OfColumnsOfALongSample) {
+  constexpr int64_t kLength = int64_t{1} << 38;
+  const auto columns = [](bool again) {
+    GraphBuilder builder(ops::registry());
+    const ValueId ids = builder.input(
+        "x", {DType::kInt32, {Dim::batch(), Dim::constant(kLength), Dim::constant(4)}});
+    const auto look_up = [&](int64_t column, int64_t count, const std::string& table,
+                             int64_t rows) {
+      const ValueId own = builder.call("slice", table + "/numbers", {ids},
+                                       {{"axis", 2}, {"begin", column}, {"count", count}});
+      const graph::StateId state = builder.state(
+          {.name = table, .type = {DType::kFloat32, {Dim::constant(rows), Dim::constant(4)}}});
+      builder.output(builder.call("embedding", table + "/rows", {own, builder.read(state)}));
+    };
+    look_up(0, 1, "first", 20);
+    look_up(2, 2, "last", 10);
+    if (again) look_up(3, 1, "again", 5);
+    return index_bounds(builder.finish(), 0);
+  };
+  EXPECT_EQ(columns(false), (std::vector<IndexBound>{{0, 1, 20, "first", 4, kLength},
+                                                     {2, 4, 10, "last", 4, kLength}}));
+  EXPECT_THROW(columns(true), Error);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "unit/base/temporary_folder.h"
 #include "watch/capture.h"
+#include "watch/command_tree.h"
 #include "watch/group.h"
 #include "watch/kernel_file.h"
 #include "watch/kernel_log.h"
@@ -27,10 +28,11 @@ class FakeSystem {
   void write(const std::string& path, const std::string& text) const {
     folder_.write(path.substr(1), text);
   }
-  void process(int pid, int parent, const std::string& name) const {
+  void process(int pid, int parent, const std::string& name, int started = 12345) const {
     write("/proc/" + std::to_string(pid) + "/stat",
           std::to_string(pid) + " (" + name + ") S " + std::to_string(parent) +
-              " 1 1 0 -1 4194560 500 0 7 0 250 50 0 0 20 0 3 0 12345 1000000 2000 0 0\n");
+              " 1 1 0 -1 4194560 500 0 7 0 250 50 0 0 20 0 3 0 " + std::to_string(started) +
+              " 1000000 2000 0 0\n");
     write("/proc/" + std::to_string(pid) + "/status",
           "Name:\tx\nVmHWM:\t  4096 kB\nVmRSS:\t  2048 kB\nRssAnon:\t 1024 kB\nRssFile:\t 768 "
           "kB\nRssShmem:\t 256 kB\nVmPTE:\t 44 kB\nVmSwap:\t 12 kB\n");
@@ -77,8 +79,8 @@ TEST(ProcessReader, FindsATreeWhateverTheOrderOfNumbers) {
   system.process(11, 1, "a stranger");
   system.process(31, 11, "the stranger's child");
   ProcessReader reader(system.root());
-  EXPECT_THAT(reader.descendants(10), ElementsAre(5, 30));
-  EXPECT_TRUE(reader.descendants(99).empty());
+  EXPECT_THAT(with_descendants(reader.links(), {10}), ElementsAre(5, 10, 30));
+  EXPECT_THAT(with_descendants(reader.links(), {99}), ElementsAre(99));
 }
 
 // What numbers that are given anew between two looks make of a tree.
@@ -89,8 +91,51 @@ TEST(ProcessReader, ParentsThatGoInCirclesAreFoundOnce) {
   system.process(30, 5, "grandchild, and parent of the first");
   system.process(7, 7, "its own parent");
   ProcessReader reader(system.root());
-  EXPECT_THAT(reader.descendants(10), ElementsAre(5, 30));
-  EXPECT_TRUE(reader.descendants(7).empty());
+  EXPECT_THAT(with_descendants(reader.links(), {10}), ElementsAre(5, 10, 30));
+  EXPECT_THAT(with_descendants(reader.links(), {7}), ElementsAre(7));
+}
+
+TEST(ProcessStat, IsReadWhateverTheProgramCallsItself) {
+  for (const char* name : {"a b", "x) S 1 (y", ")", "(", "", "line\nend) R 9", "1 2 3"}) {
+    FakeSystem system;
+    system.process(42, 7, name);
+    ProcessReader reader(system.root());
+    const std::vector<ProcessLink> links = reader.links();
+    ASSERT_EQ(links.size(), 1u) << name;
+    EXPECT_EQ(links[0].pid, 42) << name;
+    EXPECT_EQ(links[0].parent, 7) << name;
+    EXPECT_EQ(links[0].started, 12345) << name;
+    EXPECT_EQ(reader.read(42)->name, name);
+  }
+  for (const char* line : {"", "42", "42 (", "42 (x", "42 (x)", "42 (x) S", "42 (x) S 7 no"}) {
+    EXPECT_FALSE(parse_process_stat(line)) << line;
+  }
+}
+
+TEST(CommandTree, HasNoProcessesThatTheCommandDidNotStart) {
+  FakeSystem system;
+  const auto environment = [&](int pid, const std::string& mark) {
+    system.write("/proc/" + std::to_string(pid) + "/environ",
+                 std::string("PATH=/bin\0", 10) + "PLIMSOLL_WATCH=" + mark + '\0');
+  };
+  system.process(10, 1, "the watcher");
+  system.process(20, 10, "the command");
+  system.process(21, 20, "its child");
+  system.process(30, 10, "was a child of the shell that became the watcher");
+  system.process(31, 30, "and a child of that");
+  environment(30, "9-1");
+  system.process(40, 10, "an orphan of the command");
+  environment(40, "8-1:10-77:41-2");
+  system.process(50, 10, "an orphan of who knows whom");
+  CommandTree tree(20, 10, "10-77", system.root());
+  EXPECT_THAT(tree.find(), ElementsAre(20, 21, 40));
+  // Seen below the command once, it is the command's wherever it goes.
+  system.process(21, 10, "its child, an orphan now");
+  EXPECT_THAT(tree.find(), ElementsAre(20, 21, 40));
+  // Numbers that are given anew are others.
+  system.process(20, 1, "a stranger", 99999);
+  system.process(21, 10, "another", 99999);
+  EXPECT_THAT(tree.find(), ElementsAre(40));
 }
 
 TEST(ProcessReader, ReadsLimitsAndUnlimited) {

@@ -37,6 +37,7 @@ struct AttentionFacts {
   double rate = 0;
   int64_t site = 0;
   int64_t all_queries = 1, all_keys = 1;  // of the whole value
+  int64_t rows = 1;                       // of a sample (fold_batch)
   int64_t width = 1, values = 1;          // numbers of a key, of a value
   int batch_axis = -1, queries_axis = -1, keys_axis = -1;
   int parts = 1;
@@ -264,8 +265,8 @@ class Head {
   // What dropout multiplies the probability of a pair by: an element of the global (B, H, T, S).
   float factor(int64_t t, int64_t s) const {
     const int64_t heads = call_.inputs[0].dims[2];
-    const int64_t row =
-        ((begin(facts_.batch_axis) + b_) * heads + h_) * facts_.all_queries + first_query_ + t;
+    const int64_t sample = begin(facts_.batch_axis) * facts_.rows + b_;
+    const int64_t row = (sample * heads + h_) * facts_.all_queries + first_query_ + t;
     const int64_t element = row * facts_.all_keys + first_key_ + s;
     return stream_.uniform(static_cast<uint64_t>(element)) >= static_cast<float>(facts_.rate)
                ? static_cast<float>(1.0 / (1.0 - facts_.rate))
@@ -368,6 +369,7 @@ CpuKernel make_attention(const NodeFacts& facts, const CpuOptions& options) {
   f.causal = facts.attributes.get_bool("causal", false);
   f.rate = facts.attributes.get_double("rate", 0.0);
   if (f.rate > 0) f.site = facts.attributes.get_int("site");
+  f.rows = facts.inputs[0].shape[0].count;
   f.all_queries = facts.inputs[0].shape[1].count;
   f.all_keys = facts.inputs[1].shape[1].count;
   if (f.all_queries * f.all_keys < kLeastPairs) return {};

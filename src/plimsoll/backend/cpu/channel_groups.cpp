@@ -185,14 +185,17 @@ CpuKernel make_gradient(const NodeFacts& facts, const CpuOptions& options) {
 template <typename T>
 CpuKernel make_moving(const NodeFacts& facts, const CpuOptions& options, double momentum) {
   const Group<T> g(facts, options, 2);
+  const int64_t channels = facts.input_elements(1);
   return kernel_of(
       [=](const KernelCall& call) {
         const auto keep = static_cast<float>(momentum);
         const auto take = static_cast<float>(1.0 - momentum);
-        const auto move = [&](size_t o, int64_t c, double value) {
+        // Channels of later steps come later.
+        const auto move = [&](size_t o, int64_t i, double value) {
           if (call.outputs[o].data == nullptr) return;
+          const int64_t c = i % channels;
           float* out = output_floats(call, o);
-          const float moving = call.first ? input_floats(call, 1 + o)[c] : out[c];
+          const float moving = call.first && i < channels ? input_floats(call, 1 + o)[c] : out[c];
           out[c] = moving * keep + static_cast<float>(value) * take;
         };
         g.find_moments(call, 0, [&](int64_t c, double mean, double variance) {

@@ -45,6 +45,7 @@ struct Facts {
   bool causal = false;
   double rate = 0;
   int64_t site = 0;
+  int64_t rows = 1;     // of a sample (fold_batch)
   int64_t queries = 1;  // of the whole value
   int64_t keys = 1;
   int batch_axis = -1;
@@ -59,6 +60,7 @@ Facts read_facts(const Problem& problem, bool gradient) {
   facts.causal = problem.attributes.get_bool("causal", false);
   facts.rate = problem.attributes.get_double("rate", 0.0);
   if (facts.rate > 0) facts.site = problem.attributes.get_int("site");
+  facts.rows = problem.inputs[0].shape[0].count;
   facts.queries = problem.inputs[0].shape[1].count;
   facts.keys = problem.inputs[1].shape[1].count;
   facts.batch_axis = problem.axis(graph::kBatchAxis);
@@ -143,8 +145,8 @@ class Heads {
   // What dropout multiplies the probability of a pair by.
   T factor(int64_t b, int64_t h, int64_t t, int64_t s) const {
     if (facts_.rate == 0) return T(1);
-    const int64_t row = ((begin(facts_.batch_axis) + b) * heads_ + h) * facts_.queries +
-                        begin(facts_.queries_axis) + t;
+    const int64_t sample = begin(facts_.batch_axis) * facts_.rows + b;
+    const int64_t row = (sample * heads_ + h) * facts_.queries + begin(facts_.queries_axis) + t;
     const int64_t element = row * facts_.keys + begin(facts_.keys_axis) + s;
     return stream_.uniform(static_cast<uint64_t>(element)) >= static_cast<float>(facts_.rate)
                ? kept_

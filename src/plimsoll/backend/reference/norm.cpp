@@ -229,8 +229,11 @@ std::unique_ptr<Kernel> make_moving_average(const Problem& problem) {
       const T* moving = data_of<T>(call.inputs[0]);
       const T* value = data_of<T>(call.inputs[1]) + row * call.inputs[1].strides[0];
       T* out = data_of<T>(call.outputs[0]);
-      for (int64_t c = 0; c < count_of(call.outputs[0]); ++c) {
-        out[c] = moving[c] * keep + value[c] / static_cast<T>(count) * take;
+      const int64_t channels = count_of(call.outputs[0]);
+      for (int64_t i = 0; i < count_of(call.inputs[1]) / 2; ++i) {
+        const int64_t c = i % channels;
+        const T before = i < channels ? moving[c] : out[c];
+        out[c] = before * keep + value[i] / static_cast<T>(count) * take;
       }
     });
   });

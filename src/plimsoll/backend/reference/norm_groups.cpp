@@ -128,8 +128,11 @@ std::unique_ptr<Kernel> make_moving_moments(const Problem& problem) {
         if (out == nullptr) continue;
         const double* group = o == 0 ? moments.mean : moments.variance;
         const T* moving = call.first ? data_of<T>(call.inputs[1 + o]) : out;
-        for (int64_t c = 0; c < row_length(x); ++c) {
-          out[c] = moving[c] * keep + static_cast<T>(group[c]) * take;
+        const int64_t channels = count_of(call.outputs[o]);
+        for (int64_t i = 0; i < row_length(x); ++i) {
+          const int64_t c = i % channels;
+          const T before = i < channels ? moving[c] : out[c];
+          out[c] = before * keep + static_cast<T>(group[i]) * take;
         }
       }
     });
