@@ -63,6 +63,31 @@ def shapes() -> dict[str, Case]:
     }
 
 
+def ties() -> dict[str, Case]:
+    """Steps and places that are the maximum together."""
+
+    def tied(pool: Callable[[], L.Layer], *shape: int) -> Case:
+        """Each place has a slope of its own, which its gradient tells."""
+
+        def build() -> keras.Model:
+            x = keras.Input(shape)
+            scaled = L.PReLU(alpha_initializer="ones")(x)
+            return keras.Model(x, L.Dense(3)(L.Flatten()(pool()(scaled))))
+
+        values = np.random.default_rng(5).integers(-3, -1, (BATCH, *shape)).astype("float32")
+        return Case(build, values, floats(3), "mse", noise=0)
+
+    return {
+        "global max pooling1d of ties": tied(lambda: L.GlobalMaxPooling1D(), 11, 4),
+        "global max pooling2d of ties": tied(lambda: L.GlobalMaxPooling2D(), 5, 3, 3),
+        "global max pooling2d of ties, channels first": tied(
+            lambda: L.GlobalMaxPooling2D(data_format="channels_first", keepdims=True), 3, 5, 2
+        ),
+        "max pooling1d of ties": tied(lambda: L.MaxPooling1D(3, strides=2), 11, 4),
+        "max pooling2d of ties": tied(lambda: L.MaxPooling2D(2), 6, 4, 3),
+    }
+
+
 def merges() -> dict[str, Case]:
     def case(call: Callable[[Any], Any]) -> Case:
         return Case(functional([(6, 5)], call), floats(6, 5), floats(3), "mse")
@@ -231,7 +256,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
 }
 
 CASES = (
-    activations() | scales() | shapes() | merges() | rates_of_nothing() | masks() | recurrences()
+    activations() | scales() | shapes() | ties() | merges() | rates_of_nothing() | masks() | recurrences()
     | in_other_places()
 )  # fmt: skip
 
