@@ -136,7 +136,13 @@ def masks() -> dict[str, Case]:
         )
         return Case(build, x.astype("float32"), floats(STEPS, 2), "mse")
 
+    def column() -> Case:
+        """The loss has one more dimension than the mask."""
+        case = steps(lambda x: L.TimeDistributed(L.Reshape((1, 6)))(x))
+        return Case(case.build, case.x, floats(STEPS, 1, 2), "mse")
+
     return {
+        "mask of a loss in columns": column(),
         "masking of another value": marked(-1.0),
         "mean of masked steps": whole(lambda x: L.GlobalAveragePooling1D()(x)),
         "mean of masked states": whole(
