@@ -170,6 +170,27 @@ def masks() -> dict[str, Case]:
         "mask into both directions, apart": steps(
             lambda x: L.Add()(L.Bidirectional(L.LSTM(3, return_sequences=True), merge_mode=None)(x))
         ),
+        "mask into both directions, the first one backwards": steps(
+            lambda x: L.Bidirectional(
+                L.GRU(3, return_sequences=True, go_backwards=True),
+                backward_layer=L.GRU(3, return_sequences=True),
+            )(x)
+        ),
+        "mask into both directions, unrolled": steps(
+            lambda x: L.Bidirectional(L.GRU(3, return_sequences=True, unroll=True))(x)
+        ),
+        "mask into a recurrence backwards, unrolled, zero where masked": whole(
+            lambda x: L.Flatten()(
+                L.LSTM(3, return_sequences=True, go_backwards=True, unroll=True,
+                       zero_output_for_mask=True)(x)
+            )
+        ),
+        "both directions, the first one backwards, no mask": steps(
+            lambda x: L.Bidirectional(
+                L.LSTM(3, return_sequences=True, go_backwards=True),
+                backward_layer=L.LSTM(3, return_sequences=True), merge_mode="sum",
+            )(L.ZeroPadding1D(0)(x))
+        ),
         "mask into attention, causal": steps(
             lambda x: L.MultiHeadAttention(2, 3)(x, x, use_causal_mask=True)
         ),
