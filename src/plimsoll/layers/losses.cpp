@@ -367,6 +367,8 @@ ValueType weight_type(const std::string& name, const ValueType& output,
   while (dims.size() > rows.size() && dims.back() == 1) dims.pop_back();
   const bool one = std::ranges::all_of(dims, [](int64_t dim) { return dim == 1; });
   if (one) return {DType::kFloat32, Shape({Dim::batch()})};
+  // Keras takes a last dimension of 1 off the loss.
+  if (dims.size() + 1 == rows.size() && rows.back() == 1) dims.push_back(1);
   bool fits = dims.size() == rows.size();
   for (size_t i = 0; fits && i < dims.size(); ++i) fits = dims[i] == 1 || dims[i] == rows[i];
   if (!fits) {
