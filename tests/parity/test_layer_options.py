@@ -113,21 +113,23 @@ def rates_of_nothing() -> dict[str, Case]:
     }
 
 
+def steps(call: Callable[[Any], Any], count: int = STEPS) -> Case:
+    """A value for each step; the mask reaches the loss where the layers hand it on."""
+
+    def build() -> keras.Model:
+        x = keras.Input((STEPS,), dtype="int32")
+        return keras.Model(x, L.Dense(2)(call(L.Embedding(20, 6, mask_zero=True)(x))))
+
+    return Case(build, tokens(STEPS, 20), floats(count, 2), "mse")
+
+
+def whole(call: Callable[[Any], Any]) -> Case:
+    case = steps(call)
+    case.x[:, 0] = np.maximum(case.x[:, 0], 1)  # the mean of no steps is NaN
+    return Case(case.build, case.x, floats(2), "mse")
+
+
 def masks() -> dict[str, Case]:
-    def steps(call: Callable[[Any], Any], count: int = STEPS) -> Case:
-        """A value for each step; the mask reaches the loss where the layers hand it on."""
-
-        def build() -> keras.Model:
-            x = keras.Input((STEPS,), dtype="int32")
-            return keras.Model(x, L.Dense(2)(call(L.Embedding(20, 6, mask_zero=True)(x))))
-
-        return Case(build, tokens(STEPS, 20), floats(count, 2), "mse")
-
-    def whole(call: Callable[[Any], Any]) -> Case:
-        case = steps(call)
-        case.x[:, 0] = np.maximum(case.x[:, 0], 1)  # the mean of no steps is NaN
-        return Case(case.build, case.x, floats(2), "mse")
-
     def marked(value: float) -> Case:
         x = np.where(np.random.default_rng(3).random((BATCH, STEPS, 1)) < 0.4, value, 0.5)
         x = np.repeat(x, 4, axis=-1) * np.where(x == value, 1, floats(STEPS, 4))
@@ -170,27 +172,6 @@ def masks() -> dict[str, Case]:
         "mask into both directions, apart": steps(
             lambda x: L.Add()(L.Bidirectional(L.LSTM(3, return_sequences=True), merge_mode=None)(x))
         ),
-        "mask into both directions, the first one backwards": steps(
-            lambda x: L.Bidirectional(
-                L.GRU(3, return_sequences=True, go_backwards=True),
-                backward_layer=L.GRU(3, return_sequences=True),
-            )(x)
-        ),
-        "mask into both directions, unrolled": steps(
-            lambda x: L.Bidirectional(L.GRU(3, return_sequences=True, unroll=True))(x)
-        ),
-        "mask into a recurrence backwards, unrolled, zero where masked": whole(
-            lambda x: L.Flatten()(
-                L.LSTM(3, return_sequences=True, go_backwards=True, unroll=True,
-                       zero_output_for_mask=True)(x)
-            )
-        ),
-        "both directions, the first one backwards, no mask": steps(
-            lambda x: L.Bidirectional(
-                L.LSTM(3, return_sequences=True, go_backwards=True),
-                backward_layer=L.LSTM(3, return_sequences=True), merge_mode="sum",
-            )(L.ZeroPadding1D(0)(x))
-        ),
         "mask into attention, causal": steps(
             lambda x: L.MultiHeadAttention(2, 3)(x, x, use_causal_mask=True)
         ),
@@ -206,6 +187,39 @@ def masks() -> dict[str, Case]:
             lambda x: L.SimpleRNN(3, return_sequences=True)(L.GRU(4, return_sequences=True)(x))
         ),
         "masked, last state": whole(lambda x: L.Dense(4)(L.Bidirectional(L.LSTM(3))(x))),
+    }
+
+
+def turned() -> dict[str, Case]:
+    """Recurrences that go backwards: the order of their outputs, and masks beside them."""
+    return {
+        "mask into both directions, the first one backwards": steps(
+            lambda x: L.Bidirectional(
+                L.GRU(3, return_sequences=True, go_backwards=True),
+                backward_layer=L.GRU(3, return_sequences=True),
+            )(x)
+        ),
+        "mask into both directions, unrolled": steps(
+            lambda x: L.Bidirectional(L.GRU(3, return_sequences=True, unroll=True))(x)
+        ),
+        "mask into a recurrence backwards, unrolled, zero where masked": whole(
+            lambda x: L.Flatten()(
+                L.LSTM(
+                    3,
+                    return_sequences=True,
+                    go_backwards=True,
+                    unroll=True,
+                    zero_output_for_mask=True,
+                )(x)
+            )
+        ),
+        "both directions, the first one backwards, no mask": steps(
+            lambda x: L.Bidirectional(
+                L.LSTM(3, return_sequences=True, go_backwards=True),
+                backward_layer=L.LSTM(3, return_sequences=True),
+                merge_mode="sum",
+            )(L.ZeroPadding1D(0)(x))
+        ),
     }
 
 
@@ -283,8 +297,8 @@ REFUSED: dict[str, tuple[Case, str]] = {
 }
 
 CASES = (
-    activations() | scales() | shapes() | ties() | merges() | rates_of_nothing() | masks() | recurrences()
-    | in_other_places()
+    activations() | scales() | shapes() | ties() | merges() | rates_of_nothing() | masks()
+    | turned() | recurrences() | in_other_places()
 )  # fmt: skip
 
 

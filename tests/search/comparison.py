@@ -229,7 +229,8 @@ def compare(recipe: Recipe, folder: Path) -> Verdict:
     try:
         ours = run_ours(recipe, folder, model)
     except Ended as ended:
-        if "expected a finite loss" in ended.verdict.text and not np.all(np.isfinite(theirs.losses)):
+        finite = np.all(np.isfinite(theirs.losses))
+        if not finite and "expected a finite loss" in ended.verdict.text:
             return Verdict("keras", "its loss is no number")
         return ended.verdict if keras_loads(recipe, folder) else Verdict("keras", "does not load")
     missing = named_alike(ours, theirs)

@@ -326,9 +326,9 @@ void add_momentum_product(graph::GraphBuilder& builder, const Optimizer& optimiz
                                         {"steps", 1.0},
                                         {"rate", kDecay},
                                         {"staircase", false}});
-  const ValueId momentum = builder.call("scale_shift", name + "/momentum", {decayed},
-                                        {{"scale", idle ? 0.0 : -0.5 * beta},
-                                        {"offset", idle ? 1.0 : beta}});
+  const ValueId momentum =
+      builder.call("scale_shift", name + "/momentum", {decayed},
+                   {{"scale", idle ? 0.0 : -0.5 * beta}, {"offset", idle ? 1.0 : beta}});
   builder.write(product,
                 builder.call("multiply", name + "/next", {builder.read(product), momentum}));
 }
