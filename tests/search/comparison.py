@@ -114,12 +114,13 @@ def run_ours(recipe: Recipe, folder: Path, model: Any) -> Run:
     rows = read_log(folder / "all.jsonl")
     epoch = {k: v for k, v in rows[-1].items() if k not in ("epoch", "seconds")}
     model.load_weights(folder / "all.keras")
+    kept = read_keras(folder / "all.keras")[1][slots_from(recipe) :]
     return Run(
         json.loads(told),
         [row["loss"] for row in rows if "step" in row],
         [-slot for slot in slots[2:]],
         model.get_weights(),
-        read_keras(folder / "all.keras")[1][slots_from(recipe) :],
+        kept if model.trainable_variables else [],
         epoch,
     )
 

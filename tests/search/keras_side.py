@@ -163,9 +163,9 @@ def run_model(recipe: Recipe, model: keras.Model, data: Recipe) -> Run:
     for part in batches(recipe, data, keras.config.floatx()):
         model.train_step(part)
     epoch = numbers_of(model.get_metrics_result())
-    if not model.optimizer.built:  # nothing to train
-        model.optimizer.build(model.trainable_variables)
     slots = [np.array(v) for v in model.optimizer.variables[slots_from(recipe) :]]
+    if not model.trainable_variables:  # Keras does not build the optimizer
+        slots = []
     return Run(evaluation, losses, gradients, model.get_weights(), slots, epoch)
 
 
