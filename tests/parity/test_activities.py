@@ -50,12 +50,42 @@ PENALTIES: dict[str, Callable[[], Case]] = {
         images(6), one_hot(3), "categorical_crossentropy",
     ),
     "a shared layer": lambda: Case(shared_penalty, images(4), images(3), "mse"),
+    "a layer as an activation": lambda: regress(
+        (6,), lambda: L.Dense(4, activation=L.LeakyReLU(0.1, activity_regularizer=R.L1L2(0.1, 0.2)))
+    ),
+    "a layer as an activation of images": lambda: regress(
+        (5, 5, 2), lambda: L.Conv2D(3, 2, activation=L.ELU(activity_regularizer="l2"))
+    ),
+    "an activation inside of an activation": lambda: regress(
+        (6,), lambda: L.Dense(4),
+        lambda: L.Activation(L.Activation("tanh", activity_regularizer="l1")),
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PENALTIES)
 def test_penalties_of_activities(name: str, tmp_path: Path) -> None:
     assert_one_step(tmp_path, PENALTIES[name]())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda activation: L.Dense(2, activation=activation),
+        lambda activation: L.Activation(activation),
+        lambda activation: keras.Sequential([L.Dense(2, activation=activation)]),
+    ],
+    ids=["dense", "activation", "sequential"],
+)
+def test_a_penalty_inside_of_time_distributed_is_refused(
+    make: Callable[[Any], L.Layer], tmp_path: Path
+) -> None:
+    penalized = L.ReLU(activity_regularizer="l2")
+    model = keras.Sequential([keras.Input((3, 4)), L.TimeDistributed(make(penalized))])
+    model.save(tmp_path / "m.keras")
+    done = run_plimsoll("check", tmp_path / "m.keras", check=False)
+    assert done.returncode == 4
+    assert "expected a layer without activity_regularizer" in done.stdout
 
 
 def test_penalties_are_the_same_at_every_limit(tmp_path: Path) -> None:

@@ -63,6 +63,31 @@ def shapes() -> dict[str, Case]:
     }
 
 
+def ties() -> dict[str, Case]:
+    """Steps and places that are the maximum together."""
+
+    def tied(pool: Callable[[], L.Layer], *shape: int) -> Case:
+        """Each place has a slope of its own, which its gradient tells."""
+
+        def build() -> keras.Model:
+            x = keras.Input(shape)
+            scaled = L.PReLU(alpha_initializer="ones")(x)
+            return keras.Model(x, L.Dense(3)(L.Flatten()(pool()(scaled))))
+
+        values = np.random.default_rng(5).integers(-3, -1, (BATCH, *shape)).astype("float32")
+        return Case(build, values, floats(3), "mse", noise=0)
+
+    return {
+        "global max pooling1d of ties": tied(lambda: L.GlobalMaxPooling1D(), 11, 4),
+        "global max pooling2d of ties": tied(lambda: L.GlobalMaxPooling2D(), 5, 3, 3),
+        "global max pooling2d of ties, channels first": tied(
+            lambda: L.GlobalMaxPooling2D(data_format="channels_first", keepdims=True), 3, 5, 2
+        ),
+        "max pooling1d of ties": tied(lambda: L.MaxPooling1D(3, strides=2), 11, 4),
+        "max pooling2d of ties": tied(lambda: L.MaxPooling2D(2), 6, 4, 3),
+    }
+
+
 def merges() -> dict[str, Case]:
     def case(call: Callable[[Any], Any]) -> Case:
         return Case(functional([(6, 5)], call), floats(6, 5), floats(3), "mse")
@@ -88,21 +113,23 @@ def rates_of_nothing() -> dict[str, Case]:
     }
 
 
+def steps(call: Callable[[Any], Any], count: int = STEPS) -> Case:
+    """A value for each step; the mask reaches the loss where the layers hand it on."""
+
+    def build() -> keras.Model:
+        x = keras.Input((STEPS,), dtype="int32")
+        return keras.Model(x, L.Dense(2)(call(L.Embedding(20, 6, mask_zero=True)(x))))
+
+    return Case(build, tokens(STEPS, 20), floats(count, 2), "mse")
+
+
+def whole(call: Callable[[Any], Any]) -> Case:
+    case = steps(call)
+    case.x[:, 0] = np.maximum(case.x[:, 0], 1)  # the mean of no steps is NaN
+    return Case(case.build, case.x, floats(2), "mse")
+
+
 def masks() -> dict[str, Case]:
-    def steps(call: Callable[[Any], Any], count: int = STEPS) -> Case:
-        """A value for each step; the mask reaches the loss where the layers hand it on."""
-
-        def build() -> keras.Model:
-            x = keras.Input((STEPS,), dtype="int32")
-            return keras.Model(x, L.Dense(2)(call(L.Embedding(20, 6, mask_zero=True)(x))))
-
-        return Case(build, tokens(STEPS, 20), floats(count, 2), "mse")
-
-    def whole(call: Callable[[Any], Any]) -> Case:
-        case = steps(call)
-        case.x[:, 0] = np.maximum(case.x[:, 0], 1)  # the mean of no steps is NaN
-        return Case(case.build, case.x, floats(2), "mse")
-
     def marked(value: float) -> Case:
         x = np.where(np.random.default_rng(3).random((BATCH, STEPS, 1)) < 0.4, value, 0.5)
         x = np.repeat(x, 4, axis=-1) * np.where(x == value, 1, floats(STEPS, 4))
@@ -111,7 +138,13 @@ def masks() -> dict[str, Case]:
         )
         return Case(build, x.astype("float32"), floats(STEPS, 2), "mse")
 
+    def column() -> Case:
+        """The loss has one more dimension than the mask."""
+        case = steps(lambda x: L.TimeDistributed(L.Reshape((1, 6)))(x))
+        return Case(case.build, case.x, floats(STEPS, 1, 2), "mse")
+
     return {
+        "mask of a loss in columns": column(),
         "masking of another value": marked(-1.0),
         "mean of masked steps": whole(lambda x: L.GlobalAveragePooling1D()(x)),
         "mean of masked states": whole(
@@ -154,6 +187,39 @@ def masks() -> dict[str, Case]:
             lambda x: L.SimpleRNN(3, return_sequences=True)(L.GRU(4, return_sequences=True)(x))
         ),
         "masked, last state": whole(lambda x: L.Dense(4)(L.Bidirectional(L.LSTM(3))(x))),
+    }
+
+
+def turned() -> dict[str, Case]:
+    """Recurrences that go backwards: the order of their outputs, and masks beside them."""
+    return {
+        "mask into both directions, the first one backwards": steps(
+            lambda x: L.Bidirectional(
+                L.GRU(3, return_sequences=True, go_backwards=True),
+                backward_layer=L.GRU(3, return_sequences=True),
+            )(x)
+        ),
+        "mask into both directions, unrolled": steps(
+            lambda x: L.Bidirectional(L.GRU(3, return_sequences=True, unroll=True))(x)
+        ),
+        "mask into a recurrence backwards, unrolled, zero where masked": whole(
+            lambda x: L.Flatten()(
+                L.LSTM(
+                    3,
+                    return_sequences=True,
+                    go_backwards=True,
+                    unroll=True,
+                    zero_output_for_mask=True,
+                )(x)
+            )
+        ),
+        "both directions, the first one backwards, no mask": steps(
+            lambda x: L.Bidirectional(
+                L.LSTM(3, return_sequences=True, go_backwards=True),
+                backward_layer=L.LSTM(3, return_sequences=True),
+                merge_mode="sum",
+            )(L.ZeroPadding1D(0)(x))
+        ),
     }
 
 
@@ -231,8 +297,8 @@ REFUSED: dict[str, tuple[Case, str]] = {
 }
 
 CASES = (
-    activations() | scales() | shapes() | merges() | rates_of_nothing() | masks() | recurrences()
-    | in_other_places()
+    activations() | scales() | shapes() | ties() | merges() | rates_of_nothing() | masks()
+    | turned() | recurrences() | in_other_places()
 )  # fmt: skip
 
 

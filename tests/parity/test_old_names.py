@@ -9,6 +9,7 @@ import h5py
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from harness import read_log, run_plimsoll
 from keras import layers as L
 from test_file_forms import old_names
@@ -84,6 +85,20 @@ FUNCTIONS: dict[str, tuple[dict[str, Any], Callable[[Any, Any], Any]]] = {
         function("__operators__.getitem", "a", slice_spec=FIRST), lambda a, b: a[:, 0:2]
     ),
     "identity": (function("identity", "a"), lambda a, b: a),
+    "gelu by tanh": (
+        function("nn.gelu", "a", approximate=True),
+        lambda a, b: tf.nn.gelu(a, approximate=True).numpy(),
+    ),
+    # With TensorFlow's defaults, which are not all those of Keras.
+    **{
+        f"{name}, no arguments": (
+            function(f"nn.{name}", "a"), lambda a, b, name=name: getattr(tf.nn, name)(a).numpy()
+        )
+        for name in "elu gelu leaky_relu log_softmax selu sigmoid silu softplus softsign".split()
+    },
+    "log_sigmoid, no arguments": (
+        function("math.log_sigmoid", "a"), lambda a, b: tf.math.log_sigmoid(a).numpy()
+    ),
 }  # fmt: skip
 
 

@@ -88,6 +88,8 @@ def new_model(recipe: Recipe, floatx: str = "float32") -> keras.Model:
         if floatx == "float64":
             keras.config.set_floatx("float64")
             twin = float64_twin(model)
+            for own, other in zip(model._flatten_layers(), twin._flatten_layers()):
+                other.trainable = own.trainable
             twin.set_weights([value.astype("float64") for value in model.get_weights()])
             model = twin
         compile_model(recipe, model)
@@ -98,10 +100,12 @@ def new_model(recipe: Recipe, floatx: str = "float32") -> keras.Model:
     return model
 
 
-def batches(recipe: Recipe, data: Recipe, floatx: str) -> list[tuple[Any, ...]]:
-    """(x, y, weights) of each batch, the last one short."""
+def batches(
+    recipe: Recipe, data: Recipe, floatx: str, training: bool = True
+) -> list[tuple[Any, ...]]:
+    """(x, y, weights) of each batch, the last one short; classes have weights in training alone."""
     weights = data["weights"]
-    if "class_weights" in recipe:
+    if training and "class_weights" in recipe:
         table = {int(key): value for key, value in recipe["class_weights"].items()}
         weights = np.array(class_weight_to_sample_weights(data["y"][0], table))
 
@@ -133,8 +137,7 @@ def slots_from(recipe: Recipe) -> int:
 
 def run_model(recipe: Recipe, model: keras.Model, data: Recipe) -> Run:
     """Evaluates, then trains one epoch without shuffling."""
-    parts = batches(recipe, data, keras.config.floatx())
-    for part in parts:
+    for part in batches(recipe, data, keras.config.floatx(), training=False):
         model.test_step(part)
     evaluation = numbers_of(model.get_metrics_result())
     model.reset_metrics()
@@ -157,10 +160,12 @@ def run_model(recipe: Recipe, model: keras.Model, data: Recipe) -> Run:
 
     model.optimizer.apply_gradients = keep_gradients
     model.compute_loss = keep_loss
-    for part in parts:
+    for part in batches(recipe, data, keras.config.floatx()):
         model.train_step(part)
     epoch = numbers_of(model.get_metrics_result())
     slots = [np.array(v) for v in model.optimizer.variables[slots_from(recipe) :]]
+    if not model.trainable_variables:  # Keras does not build the optimizer
+        slots = []
     return Run(evaluation, losses, gradients, model.get_weights(), slots, epoch)
 
 

@@ -522,6 +522,31 @@ def draw_weights(drawing: Drawing, outputs: list[str], recipe: Recipe) -> None:
             recipe["class_weights"] = {"0": 0.5, "1": round(rng.uniform(1, 3), 2)}
 
 
+def share_names(value: Any) -> Any:
+    """Every inner model with the names that its layers would have outside of it."""
+    if isinstance(value, list):
+        return [share_names(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    value = {key: share_names(item) for key, item in value.items()}
+    if "model" not in value:
+        return value
+    model = value["model"]
+    prefix = model["inputs"][0]["name"].removesuffix("x0")
+
+    def plain(item: Any) -> Any:
+        if isinstance(item, str) and item.startswith(prefix):
+            rest = item.removeprefix(prefix)
+            return rest if rest.startswith("x") else f"n{rest}"
+        if isinstance(item, list):
+            return [plain(each) for each in item]
+        if isinstance(item, dict):  # a model inside of this one has its own
+            return {key: each if key == "model" else plain(each) for key, each in item.items()}
+        return item
+
+    return {**value, "model": plain(model)}
+
+
 def draw_recipe(seed: int) -> Recipe:
     """The recipe of a seed."""
     keras.config.set_floatx("float32")
@@ -548,4 +573,4 @@ def draw_recipe(seed: int) -> Recipe:
         if drawing.sequential:
             recipe["sequential"] = True
         draw_weights(drawing, outputs, recipe)
-        return recipe
+        return share_names(recipe) if rng.random() < 0.3 else recipe

@@ -51,12 +51,17 @@ def make_layer(spec: Recipe, name: str | None) -> Any:
     if "model" in spec:
         return build_model(spec["model"], name, spec["layer"] == "Sequential")
     config = {key: as_object(value) for key, value in spec.get("config", {}).items()}
-    if name is not None:
+    if name is not None:  # a node, which is frozen where it is called
         config["name"] = name
-    layer = getattr(keras.layers, spec["layer"])(**config)
-    if "trainable" in spec:
-        layer.trainable = spec["trainable"]
-    return layer
+        config.pop("trainable", None)
+    return getattr(keras.layers, spec["layer"])(**config)
+
+
+def freeze(layer: Any, spec: Recipe) -> None:
+    """Once the layer is built: Keras trains the parts that attention makes later."""
+    for options in (spec, spec.get("config", {})):
+        if "trainable" in options:
+            layer.trainable = options["trainable"]
 
 
 def slices_of(spec: list[Any]) -> tuple[Any, ...]:
@@ -110,6 +115,7 @@ def call_node(node: Recipe, tensors: dict[str, Any], layers: dict[str, Any]) -> 
         layers[node["name"]] = layer
         options = {k: with_tensors(v, tensors) for k, v in node.get("call", {}).items()}
         result = layer(args if len(args) > 1 else args[0], **options)
+        freeze(layer, node)
     results = result if isinstance(result, (list, tuple)) else [result]
     tensors[node["name"]] = results[0]
     for index, each in enumerate(results[1:], 1):
@@ -131,7 +137,10 @@ def build_model(recipe: Recipe, name: str | None = None, sequential: bool = Fals
     inputs = list(tensors.values())
     if sequential:
         parts = [make_layer(node, node["name"]) for node in recipe["nodes"]]
-        return keras.Sequential([inputs[0], *parts], name=name)
+        model = keras.Sequential([inputs[0], *parts], name=name)
+        for part, node in zip(parts, recipe["nodes"]):
+            freeze(part, node)
+        return model
     layers: dict[str, Any] = {}
     for node in recipe["nodes"]:
         call_node(node, tensors, layers)

@@ -12,7 +12,7 @@ RIGHT = (
     (r"(alpha|embeddings)_constraint: expected none", "constraints of PReLU and Embedding"),
     (r"expected an activation that works element by element", "softmax inside of a recurrence"),
     (r"stateful", "states that outlive a batch"),
-    (r"without scores|masks or scores", "attention's scores as an output"),
+    (r"without scores|masks or scores|call for scores", "attention's scores as an output"),
     (r"attention_axes", "attention over other axes than those between batch and channels"),
     (r"shared_axes: expected axes", "PReLU along an axis that is none"),
     (r"the channels, received .* Put the channels last", "channels in front of the places"),

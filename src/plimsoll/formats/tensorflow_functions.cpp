@@ -1,7 +1,6 @@
 #include "formats/tensorflow_functions.h"
 
 #include <array>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -175,11 +174,14 @@ bool is_default(const Function& function, std::string_view key, const Config& va
   return swish && value.is_number() && value.as_double() == 1.0;
 }
 
-// What functions take an axis for where none is given.
-std::optional<int64_t> default_axis(const Function& function) {
-  if (function.operation == "Softmax" || function.operation == "LogSoftmax") return -1;
-  if (function.operation == "Stack") return 0;
-  return std::nullopt;
+// Arguments that TensorFlow's function takes where none are given and Keras's operator does not.
+Config default_options(const Function& function) {
+  if (function.operation == "Softmax" || function.operation == "LogSoftmax") {
+    return Config::Object{{"axis", -1}};
+  }
+  if (function.operation == "Stack") return Config::Object{{"axis", 0}};
+  if (function.operation == "Gelu") return Config::Object{{"approximate", false}};
+  return Config::Object{};
 }
 
 bool holds_tensor(const Config& value) {
@@ -199,7 +201,7 @@ class Translator {
   void run() {
     Config options;
     for (size_t i = 0; i < node_.calls.size(); ++i) {
-      Config own{Config::Object{}};
+      Config own;
       translate(node_.calls[i], own);
       if (i > 0 && own != options) {
         scope_.refuse(node_.name, "the same arguments in each call",
@@ -218,7 +220,7 @@ class Translator {
   void translate(TreeCall& call, Config& options) const {
     Config::Array args = call.args.as_array();
     if (args.size() == 1 && !holds_tensor(args[0])) args[0] = operand_of(args[0]);
-    if (const std::optional<int64_t> axis = default_axis(function_)) options.set("axis", *axis);
+    options = default_options(function_);
     for (const auto& [key, value] : call.kwargs.as_object()) {
       if (is_default(function_, key, value)) continue;
       const Argument* argument = find_argument(function_, key);

@@ -20,6 +20,10 @@ class ActivationLayer final : public Layer {
 
   bool elementwise() const override { return !activation_.along_last(); }
 
+  bool penalizes_activity() const override {
+    return Layer::penalizes_activity() || activation_.penalizes_activity();
+  }
+
  private:
   Activation activation_;
 };

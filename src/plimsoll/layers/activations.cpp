@@ -102,6 +102,10 @@ bool Activation::along_last() const {
   return layer_ != nullptr ? !layer_->elementwise() : is_row_activation(name_);
 }
 
+bool Activation::penalizes_activity() const {
+  return layer_ != nullptr && layer_->penalizes_activity();
+}
+
 Config Activation::config() const {
   if (layer_ == nullptr) return name_;
   return Config::Object{{"module", "keras.layers"},
@@ -112,8 +116,7 @@ Config Activation::config() const {
 
 ValueId Activation::apply(LayerContext& context, ValueId x) const {
   if (layer_ != nullptr) {
-    LayerContext inner = context.inside("", {});
-    return layer_->call(inner, std::span(&x, 1))[0];
+    return context.call(*layer_, "", std::span(&x, 1), {}, Config()).outputs[0];
   }
   if (name_ == "linear") return x;
   if (is_row_activation(name_)) {

@@ -22,6 +22,8 @@ class Activation {
   Config config() const;
   // Whether it looks at the whole last dimension (softmax and its relatives).
   bool along_last() const;
+  // Whether it is a layer that adds to the loss for its outputs.
+  bool penalizes_activity() const;
   // Returns x itself where it is linear.
   ValueId apply(LayerContext& context, ValueId x) const;
 

@@ -1,7 +1,7 @@
 // Bidirectional: one recurrent layer over a sequence and one against it, merged.
 //
-// Both run in the sequence's own places, so the second needs no reversal. Masked steps are zero
-// where sequences come out, as Keras forces.
+// Both run in the sequence's own places. Masked steps are zero where sequences come out, as Keras
+// forces.
 
 #include "layers/all_layers.h"
 #include "layers/call_arguments.h"
@@ -71,8 +71,15 @@ class Bidirectional final : public Layer {
     const Recurrence ahead = forward_->run(over, inputs[0], all.first(half), mask, sequences);
     LayerContext against = context.inside(kBackward, {});
     const Recurrence back = backward_->run(against, inputs[0], all.subspan(half), mask, sequences);
-    std::vector<ValueId> outputs = merge(context, sequences ? ahead.sequence : ahead.last,
-                                         sequences ? back.sequence : back.last);
+    // Keras turns what the second layer gives, whichever way that went: where the first one went
+    // backwards, both are in the order in which it computed.
+    const auto output = [&](const Recurrence& run) {
+      if (!sequences) return run.last;
+      if (!forward_->go_backwards()) return run.sequence;
+      return context.emit("reverse", {run.sequence}, {{"axis", 1}});
+    };
+    const ValueId first = output(ahead);
+    std::vector<ValueId> outputs = merge(context, first, output(back));
     for (size_t i = 0; i < outputs.size(); ++i) {
       context.set_mask(i, !sequences ? ValueId() : mask.valid() ? mask : context.mask(0));
     }

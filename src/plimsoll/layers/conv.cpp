@@ -42,6 +42,10 @@ class Conv final : public Layer {
     return {finish_image(context, options_, product, window_)};
   }
 
+  bool penalizes_activity() const override {
+    return Layer::penalizes_activity() || options_.activation.penalizes_activity();
+  }
+
  private:
   int64_t filters_ = 1;
   ConvolutionWindow window_;

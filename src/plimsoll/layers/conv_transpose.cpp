@@ -76,6 +76,10 @@ class ConvTranspose final : public Layer {
     return {finish_image(context, options_, product, window_)};
   }
 
+  bool penalizes_activity() const override {
+    return Layer::penalizes_activity() || options_.activation.penalizes_activity();
+  }
+
  private:
   void read_output_padding(ConfigReader& reader) {
     const Config given = reader.value("output_padding", Config());

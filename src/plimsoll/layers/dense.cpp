@@ -27,6 +27,10 @@ class Dense final : public Layer {
     return {finish_product(context, options_, product)};
   }
 
+  bool penalizes_activity() const override {
+    return Layer::penalizes_activity() || options_.activation.penalizes_activity();
+  }
+
  private:
   int64_t units_;
   KernelOptions options_;

@@ -41,6 +41,10 @@ class DepthwiseConv final : public Layer {
     return {finish_image(context, options_, product, window_)};
   }
 
+  bool penalizes_activity() const override {
+    return Layer::penalizes_activity() || options_.activation.penalizes_activity();
+  }
+
  private:
   int64_t depth_multiplier_ = 1;
   ConvolutionWindow window_;

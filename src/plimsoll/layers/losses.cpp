@@ -243,6 +243,12 @@ ValueId add_mask_weights(graph::GraphBuilder& builder, const Loss& loss, const s
                          ValueId rows, ValueId mask) {
   const ValueType type = builder.type(rows);
   mask = without_last_one(builder, name + "/mask_rows", mask, type.shape);
+  // Keras takes a last dimension of 1 off the loss.
+  std::vector<int64_t> column = ops::sample_dims(builder.type(mask).shape);
+  column.push_back(1);
+  if (column == ops::sample_dims(type.shape)) {
+    mask = builder.call("reshape", name + "/mask_column", {mask}, {{"shape", column}});
+  }
   if (builder.type(mask).shape != type.shape) {
     throw Error(ErrorKind::kModel, "loss " + loss.name + ": expected a mask of the loss's shape " +
                                        to_string(type.shape) + ", received " +
@@ -361,6 +367,8 @@ ValueType weight_type(const std::string& name, const ValueType& output,
   while (dims.size() > rows.size() && dims.back() == 1) dims.pop_back();
   const bool one = std::ranges::all_of(dims, [](int64_t dim) { return dim == 1; });
   if (one) return {DType::kFloat32, Shape({Dim::batch()})};
+  // Keras takes a last dimension of 1 off the loss.
+  if (dims.size() + 1 == rows.size() && rows.back() == 1) dims.push_back(1);
   bool fits = dims.size() == rows.size();
   for (size_t i = 0; fits && i < dims.size(); ++i) fits = dims[i] == 1 || dims[i] == rows[i];
   if (!fits) {

@@ -316,9 +316,10 @@ void clip_gradients(graph::GraphBuilder& builder, const Optimizer& optimizer,
 }
 
 // Keeps what Keras keeps for Nadam: Π beta_1 (1 − ½ 0.96^t). Updates find it from the number of the
-// step (ops/adaptive_optimizers.cpp); it is there for who goes on in Keras.
+// step (ops/adaptive_optimizers.cpp); it is there for who goes on in Keras. It stays as it is where
+// there is nothing to update.
 void add_momentum_product(graph::GraphBuilder& builder, const Optimizer& optimizer,
-                          ValueId iteration) {
+                          ValueId iteration, bool idle) {
   constexpr double kDecay = 0.96;
   const std::string name(kMomentumProductState);
   const double beta = optimizer.attributes.get_double("beta_1");
@@ -330,8 +331,9 @@ void add_momentum_product(graph::GraphBuilder& builder, const Optimizer& optimiz
                                         {"steps", 1.0},
                                         {"rate", kDecay},
                                         {"staircase", false}});
-  const ValueId momentum = builder.call("scale_shift", name + "/momentum", {decayed},
-                                        {{"scale", -0.5 * beta}, {"offset", beta}});
+  const ValueId momentum =
+      builder.call("scale_shift", name + "/momentum", {decayed},
+                   {{"scale", idle ? 0.0 : -0.5 * beta}, {"offset", idle ? 1.0 : beta}});
   builder.write(product,
                 builder.call("multiply", name + "/next", {builder.read(product), momentum}));
 }
@@ -388,7 +390,9 @@ void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
   std::vector<Update> updates = find_updates(builder, optimizer, gradients);
   clip_gradients(builder, optimizer, updates);
   for (const Update& update : updates) add_update(builder, optimizer, update, current, iteration);
-  if (optimizer.class_name == "Nadam") add_momentum_product(builder, optimizer, iteration);
+  if (optimizer.class_name == "Nadam") {
+    add_momentum_product(builder, optimizer, iteration, updates.empty());
+  }
   builder.write(counter,
                 builder.call("increment", std::string(kIterationState) + "/next", {iteration}));
 }

@@ -59,7 +59,7 @@ RecurrentLayer::RecurrentLayer(ConfigReader& reader, CellKind kind) : Layer(read
                   "States are not carried from one batch to the next: save the model with "
                   "stateful=False.");
   }
-  reader.flag("unroll", false);
+  unroll_ = reader.flag("unroll", false);
   zero_output_for_mask_ = reader.flag("zero_output_for_mask", false);
   units_ = reader.integer("units", 1);
   activation_ = read_cell_activation(reader, "activation", "tanh");
@@ -197,14 +197,22 @@ void RecurrentLayer::set_last(LayerContext& context, Recurrence& result, ValueId
                               bool has_states, bool zero_masked) const {
   result.last = result.states[0];
   if (!mask.valid() || !(has_states || zero_masked)) return;
-  const ValueId counts =
-      zero_masked ? mask : context.emit("any_so_far", {mask}, {{"go_backwards", go_backwards_}});
-  result.sequence = context.emit("apply_mask", {result.sequence, counts});
+  const auto begun = [&] {
+    return context.emit("any_so_far", {mask}, {{"go_backwards", go_backwards_}});
+  };
+  const ValueId all = result.sequence;
+  result.sequence = context.emit("apply_mask", {all, zero_masked ? mask : begun()});
   const int64_t steps = context.type(mask).shape[1].count;
   const ValueId step =
       context.emit("slice", {result.sequence},
                    {{"axis", 1}, {"begin", go_backwards_ ? 0 : steps - 1}, {"count", 1}});
   result.last = context.emit("reshape", {step}, {{"shape", std::vector<int64_t>{units_}}});
+  if (!(zero_masked && unroll_ && go_backwards_)) return;
+  // keras.src.backend.tensorflow.rnn.rnn, unrolled: the outputs are in the order of computing when
+  // they meet the mask, which is not.
+  const ValueId turned = context.emit("reverse", {mask}, {{"axis", 1}});
+  result.sequence =
+      context.emit("apply_mask", {context.emit("apply_mask", {all, begun()}), turned});
 }
 
 std::vector<ValueId> RecurrentLayer::call(LayerContext& context,

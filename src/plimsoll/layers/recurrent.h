@@ -50,6 +50,7 @@ class RecurrentLayer : public Layer {
   bool return_sequences_ = false;
   bool return_state_ = false;
   bool go_backwards_ = false;
+  bool unroll_ = false;
   bool zero_output_for_mask_ = false;
   int64_t units_ = 1;
   std::string activation_;

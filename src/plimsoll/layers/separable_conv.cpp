@@ -54,6 +54,10 @@ class SeparableConv final : public Layer {
     return {finish_image(context, options_, all, window_)};
   }
 
+  bool penalizes_activity() const override {
+    return Layer::penalizes_activity() || options_.activation.penalizes_activity();
+  }
+
  private:
   int64_t depth_multiplier_ = 1;
   int64_t filters_ = 1;

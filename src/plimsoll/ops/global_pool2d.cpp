@@ -1,7 +1,9 @@
 // Mean and maximum over all positions of a sample, channel by channel.
 //
-// (B, height, width, C) → (B, C), or (B, 1, 1, C) with keepdims. The winner of the maximum is the
-// first one, as row * width + column; a NaN wins.
+// (B, height, width, C) → (B, C), or (B, 1, 1, C) with keepdims. A NaN is the maximum. The gradient
+// of the maximum is shared by all positions that are equal to it, as that of TensorFlow's
+// reduce_max: the second output, winners (B, ⌈positions / 8⌉, C), has bit p % 8 of byte p / 8 set
+// where position p = row * width + column is one of them.
 
 #include "ops/register.h"
 #include "ops/rules.h"
@@ -12,6 +14,12 @@ namespace {
 Shape pooled_shape(const Shape& x, bool keepdims) {
   if (!keepdims) return Shape{x[0], x[3]};
   return Shape{x[0], Dim::constant(1), Dim::constant(1), x[3]};
+}
+
+// Of a value of shape `x`.
+ValueType winners_type(const Shape& x) {
+  const int64_t positions = x[1].count * x[2].count;
+  return {DType::kUInt8, Shape{x[0], Dim::constant((positions + 7) / 8), x[3]}};
 }
 
 Shape unpooled_shape(const NodeTypes& node) {
@@ -31,7 +39,7 @@ class GlobalPool2d final : public BatchMapOp {
     const ValueType& x = node.inputs[0];
     const Shape y = pooled_shape(x.shape, node.attributes.get_bool("keepdims", false));
     if (!winners_) return {{x.dtype, y}};
-    return {{x.dtype, y}, {DType::kInt32, y}};
+    return {{x.dtype, y}, winners_type(x.shape)};
   }
 
   void gradient(GradientContext& context) const override {
@@ -65,7 +73,7 @@ class GlobalPool2dGrad final : public BatchMapOp {
     const Shape x = unpooled_shape(node);
     const Shape y = pooled_shape(x, node.attributes.get_bool("keepdims", false));
     expect_type(node, 0, {node.inputs[0].dtype, y});
-    if (winners_) expect_type(node, 1, {DType::kInt32, y});
+    if (winners_) expect_type(node, 1, winners_type(x));
     return {{node.inputs[0].dtype, x}};
   }
 

@@ -1,6 +1,9 @@
 // Poolings over windows and over whole images, and their gradients.
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <span>
 
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
@@ -229,6 +232,41 @@ std::unique_ptr<Kernel> make_global_average_grad(const Problem& problem) {
   });
 }
 
+// The bits of one sample that say which positions are maxima (ops/global_pool2d.cpp).
+uint8_t* winner_bits(const Operand& winners, int64_t sample) {
+  return data_of<uint8_t>(winners) + sample * winners.strides[0];
+}
+
+// Channels of which the maxima are found together.
+constexpr int64_t kMaxima = 64;
+
+// best[c]: the maximum of channel begin + c.
+template <typename T>
+void find_maxima(const Operand& x, int64_t sample, int64_t begin, std::span<T> best) {
+  for_each_position<T>(x, sample, [&](int64_t position, const T* at) {
+    for (size_t c = 0; c < best.size(); ++c) {
+      const T value = at[begin + static_cast<int64_t>(c)];
+      if (position == 0 || beats(value, best[c])) best[c] = value;
+    }
+  });
+}
+
+template <typename T>
+void set_winners(const Operand& x, int64_t sample, int64_t begin, std::span<const T> best,
+                 const Operand& winners) {
+  uint8_t* bits = winner_bits(winners, sample) + begin;
+  for (int64_t byte = 0; byte < winners.dims[1]; ++byte) {
+    std::fill_n(bits + byte * winners.strides[1], best.size(), uint8_t{0});
+  }
+  for_each_position<T>(x, sample, [&](int64_t position, const T* at) {
+    uint8_t* row = bits + position / 8 * winners.strides[1];
+    const auto bit = static_cast<uint8_t>(1U << (position % 8));
+    for (size_t c = 0; c < best.size(); ++c) {
+      if (at[begin + static_cast<int64_t>(c)] == best[c]) row[c] |= bit;
+    }
+  });
+}
+
 std::unique_ptr<Kernel> make_global_max(const Problem& problem) {
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -236,36 +274,42 @@ std::unique_ptr<Kernel> make_global_max(const Problem& problem) {
       const Operand& x = call.inputs[0];
       const Operand& y = call.outputs[0];
       const Operand& winners = call.outputs[1];
+      std::array<T, kMaxima> maxima;
       for (int64_t n = 0; n < x.dims[0]; ++n) {
-        for (int64_t c = 0; c < x.dims[3]; ++c) {
-          T best = T(0);
-          int64_t winner = -1;
-          for_each_position<T>(x, n, [&](int64_t position, const T* at) {
-            if (winner >= 0 && !beats(at[c], best)) return;
-            best = at[c];
-            winner = position;
-          });
-          if (y.data != nullptr) data_of<T>(y)[pooled_offset(y, n) + c] = best;
-          if (winners.data != nullptr) {
-            data_of<int32_t>(winners)[pooled_offset(winners, n) + c] = static_cast<int32_t>(winner);
+        for (int64_t c = 0; c < x.dims[3]; c += kMaxima) {
+          const int64_t count = std::min(kMaxima, x.dims[3] - c);
+          const std::span<T> best(maxima.data(), static_cast<size_t>(count));
+          find_maxima<T>(x, n, c, best);
+          if (y.data != nullptr) {
+            std::ranges::copy(best, data_of<T>(y) + pooled_offset(y, n) + c);
           }
+          if (winners.data != nullptr) set_winners<T>(x, n, c, best, winners);
         }
       }
     });
   });
 }
 
+// Where no position is equal to the maximum it is NaN, and so is the gradient, as 0 / 0.
 std::unique_ptr<Kernel> make_global_max_grad(const Problem& problem) {
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([](const KernelCall& call) {
+      const Operand& winners = call.inputs[1];
       const Operand& dx = call.outputs[0];
       for (int64_t n = 0; n < dx.dims[0]; ++n) {
         const T* dy = data_of<T>(call.inputs[0]) + pooled_offset(call.inputs[0], n);
-        const int32_t* winner = data_of<int32_t>(call.inputs[1]) + pooled_offset(call.inputs[1], n);
-        for_each_position<T>(dx, n, [&](int64_t position, T* at) {
-          for (int64_t c = 0; c < dx.dims[3]; ++c) at[c] = winner[c] == position ? dy[c] : T(0);
-        });
+        const uint8_t* bits = winner_bits(winners, n);
+        for (int64_t c = 0; c < dx.dims[3]; ++c) {
+          int count = 0;
+          for (int64_t byte = 0; byte < winners.dims[1]; ++byte) {
+            count += std::popcount(bits[byte * winners.strides[1] + c]);
+          }
+          for_each_position<T>(dx, n, [&](int64_t position, T* at) {
+            const uint8_t byte = bits[position / 8 * winners.strides[1] + c];
+            at[c] = dy[c] * (static_cast<T>(byte >> (position % 8) & 1) / static_cast<T>(count));
+          });
+        }
       }
     });
   });
