@@ -88,6 +88,9 @@ struct ResidentBytes {
   // The most that the process held while it loaded and made kernels, before the arena was touched:
   // library pages that are given back afterwards count here and not in `engine`.
   Bytes start_up;
+  // What describing one kernel takes for a while, while the plan is searched or kernels are made.
+  // Part of start_up.
+  Bytes describing{};
   friend bool operator==(const ResidentBytes&, const ResidentBytes&) = default;
 };
 

@@ -116,8 +116,9 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   overhead.data = data;
   overhead.search = structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs) +
                     names * kCopiesInSearch;
-  overhead.start_up = max(resident.start_up, resident.engine + overhead.search) +
-                      max(min(data, kTouchedByOpening), opening.held);
+  overhead.start_up =
+      max(resident.start_up, resident.engine + overhead.search + resident.describing) +
+      max(min(data, kTouchedByOpening), opening.held);
   overhead.start_up = max(overhead.start_up, resident.start_up - kLessWhileOpening + opening.peak);
   return overhead;
 }
