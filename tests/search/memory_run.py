@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 IN_CGROUP = ROOT / "tools" / "in_cgroup"
 MIB = 2**20
 REFUSED = {2: "usage", 3: "does not fit", 4: "model", 5: "data", 6: "file"}
+VERY_DEEP = 1500  # layers
 MOST_OF_ANY_RUN = 3 << 30  # a run that takes more harms the machine
 
 
@@ -59,9 +60,12 @@ class Runner:
 
     def __init__(self, program: Path, timeout: float = 60.0, groups: bool | None = None) -> None:
         self.program, self.timeout = program, timeout
+        self.usual_timeout = timeout
         self.groups = can_make_groups() if groups is None else groups
 
     def run(self, recipe: Recipe, keep: Path | None = None) -> Outcome:
+        # What is planned for thousands of layers takes as the square of their number.
+        self.timeout = self.usual_timeout * (5 if len(recipe["layers"]) > VERY_DEEP else 1)
         folder = Path(tempfile.mkdtemp(prefix="plimsoll-search-", dir=keep))
         try:
             return _Trial(self, recipe, folder).run()
