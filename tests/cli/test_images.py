@@ -1,6 +1,7 @@
 """Folders of images: pixels as Keras gives them, any order of threads, damage, memory."""
 
 import json
+import multiprocessing
 import os
 import struct
 import subprocess
@@ -72,6 +73,10 @@ class Images:
 
     def keras_pixels(self, shape: list[int]) -> np.ndarray:
         keras = pytest.importorskip("keras")
+        try:
+            multiprocessing.Lock()
+        except OSError as error:
+            pytest.skip(f"Keras lists a folder by a pool, which needs /dev/shm: {error}")
         mode = {1: "grayscale", 3: "rgb", 4: "rgba"}[shape[2]]
         dataset = keras.utils.image_dataset_from_directory(
             self.data, shuffle=False, image_size=tuple(shape[:2]), color_mode=mode, verbose=False
