@@ -70,6 +70,14 @@ std::string weighted_metric_name(std::vector<std::string>& taken, const std::str
   return unique_metric_name(taken, prefix + (known ? "weighted_" : "") + name);
 }
 
+// Outputs of one layer have its name, and their losses would have one name: the last has it, as in
+// Keras.
+bool names_its_loss(std::span<const OutputPlan> plans, size_t index) {
+  const std::string& name = plans[index].port->name;
+  return std::ranges::none_of(plans.subspan(index + 1),
+                              [&](const OutputPlan& later) { return later.port->name == name; });
+}
+
 // The metrics of all outputs, in Keras's order of names. What cannot be computed is refused, or
 // said in `left_out`.
 class MetricReader {
@@ -267,7 +275,9 @@ class StepBuilder {
                    {.samples = named.weighted ? weights_[i] : ValueId(),
                     .mask = values_.mask(plans_[i].port->tensor)});
       }
-      if (plans_.size() > 1) add_loss_tracker(builder_, plans_[i].port->name + "_loss", losses_[i]);
+      if (plans_.size() > 1 && names_its_loss(plans_, i)) {
+        add_loss_tracker(builder_, plans_[i].port->name + "_loss", losses_[i]);
+      }
     }
   }
 
@@ -344,7 +354,9 @@ std::vector<MetricState> metric_states(const std::vector<OutputPlan>& plans) {
     }
   }
   if (plans.size() > 1) {
-    for (const OutputPlan& plan : plans) add(plan.port->name + "_loss", {});
+    for (size_t i = 0; i < plans.size(); ++i) {
+      if (names_its_loss(plans, i)) add(plans[i].port->name + "_loss", {});
+    }
   }
   return states;
 }
