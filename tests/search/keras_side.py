@@ -28,6 +28,15 @@ class NotKeras(Exception):
     """Keras itself does not build, save or train this."""
 
 
+def adds_bias_elsewhere(layer: keras.layers.Layer) -> bool:
+    """keras.src.backend.tensorflow.numpy.add takes a bias for one of the last axis where that is as
+    long: convolutions over channels first then add it there, unlike what they say."""
+    if getattr(layer, "data_format", "") != "channels_first" or not hasattr(layer, "rank"):
+        return False
+    bias = getattr(layer, "bias", None)
+    return bias is not None and layer.output.shape[-1] == bias.shape[0] > 1
+
+
 def per_output(entries: list[Any], recipe: Recipe, model: keras.Model) -> Any:
     """One entry for a single output, else a list or, where the recipe says so, a dictionary."""
     if len(entries) == 1:
@@ -84,6 +93,8 @@ def new_model(recipe: Recipe, floatx: str = "float32") -> keras.Model:
         model = build_model(recipe, "searched", recipe.get("sequential", False))
         if not recipe.get("sequential") and any(not n for n in model.output_names):
             raise NotKeras("an output without a name")
+        if any(map(adds_bias_elsewhere, model._flatten_layers())):
+            raise NotKeras("a bias along another axis")
         shake(model, recipe["seed"])
         if floatx == "float64":
             keras.config.set_floatx("float64")
