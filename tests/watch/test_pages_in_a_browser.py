@@ -78,6 +78,7 @@ def browse(page: Path, folder: Path, width: str, scheme: str, *words: str) -> st
     done = subprocess.run(
         [
             BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            "--disable-dev-shm-usage",
             f"--user-data-dir={folder / 'profile'}", f"--window-size={columns},{rows}",
             f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}", *words, page.as_uri(),
         ],
