@@ -1,7 +1,7 @@
 # What Plimsoll builds on. Every dependency gives one imported target; what is missing is named with
 # the Debian package that brings it. Targets: Threads::Threads OpenMP::OpenMP_CXX ZLIB::ZLIB JPEG::JPEG
-# PNG::PNG nlohmann_json::nlohmann_json CLI11::CLI11 DNNL::dnnl (with PLIMSOLL_ONEDNN), and for tests (with
-# PLIMSOLL_DEVELOPER) GTest::gmock PkgConfig::libzip PkgConfig::hdf5.
+# PNG::PNG WebP::WebP (cmake/FindWebP.cmake) nlohmann_json::nlohmann_json CLI11::CLI11 DNNL::dnnl (with
+# PLIMSOLL_ONEDNN), and for tests (with PLIMSOLL_DEVELOPER) GTest::gmock PkgConfig::libzip PkgConfig::hdf5.
 
 # plimsoll_need(<found> <what> <debian package>)
 function(plimsoll_need found what package)
@@ -26,6 +26,8 @@ find_package(JPEG QUIET)
 plimsoll_need("${JPEG_FOUND}" "libjpeg-turbo" libjpeg62-turbo-dev)
 find_package(PNG QUIET)
 plimsoll_need("${PNG_FOUND}" "libpng" libpng-dev)
+find_package(WebP QUIET MODULE)
+plimsoll_need("${WebP_FOUND}" "libwebp" libwebp-dev)
 find_package(nlohmann_json QUIET CONFIG)
 plimsoll_need("${nlohmann_json_FOUND}" "nlohmann-json" nlohmann-json3-dev)
 find_package(CLI11 QUIET CONFIG)

@@ -71,4 +71,5 @@ configure_package_config_file(
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/PlimsollConfigVersion.cmake"
                                  COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/PlimsollConfig.cmake"
-              "${PROJECT_BINARY_DIR}/PlimsollConfigVersion.cmake" DESTINATION "${package_dir}")
+              "${PROJECT_BINARY_DIR}/PlimsollConfigVersion.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/FindWebP.cmake" DESTINATION "${package_dir}")

@@ -47,7 +47,7 @@ VENDOR_FOLDERS: tuple[tuple[str, str], ...] = (
     (r"hwy/.*", "backend"),
     (r"(hdf5|H5\w*)\.h", "codec"),
     (r"zip\.h|zlib\.h|libdeflate\.h", "codec"),
-    (r"jpeglib\.h|jerror\.h|turbojpeg\.h|png\.h", "codec"),
+    (r"jpeglib\.h|jerror\.h|turbojpeg\.h|png\.h|webp/.*", "codec"),
     (r"google/protobuf/.*", "codec"),
     (r"CLI/.*", "cli"),
 )

@@ -1,14 +1,17 @@
-"""Images in BMP and GIF: the pixels of the same images in PNG, and of Keras."""
+"""Images in BMP, GIF and WebP: the pixels of the same images in PNG, of Keras or of Pillow."""
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from test_images import DATA, Images, images
+from test_images import DATA, Images, images, layer, write_model
 
 __all__ = ["images"]
+
+LIMIT = 3
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -103,7 +106,69 @@ def test_damaged_files_are_named(images: Images, kind: str) -> None:
             break
 
 
-def test_webp_is_refused_by_name(images: Images) -> None:
-    write(images.data / "ant", a_webp=b"RIFF")
-    result = images.fit()
-    assert result.returncode == DATA and "a webp file. Convert it" in result.stderr
+@pytest.mark.parametrize("size", [(23, 17), (300, 211), (64, 1)])
+@pytest.mark.parametrize("method", [0, 6])
+def test_lossy_webps(images: Images, size: tuple[int, int], method: int) -> None:
+    pictures = []
+    for quality in [5, 80, 100]:
+        data = encoded(sample("RGB", size), "WEBP", quality=quality, method=method)
+        write(images.data / "ant", **{f"{quality:03}_webp": data})
+        pictures.append(Image.open(io.BytesIO(data)).convert("RGB"))
+    colours = images.pixels([size[1], size[0], 3])
+    np.testing.assert_array_equal(colours, [np.asarray(picture) for picture in pictures])
+    grey = images.pixels([size[1], size[0], 1])
+    opaque = images.pixels([size[1], size[0], 4])
+    for path, picture in zip(sorted(images.data.rglob("*.webp")), pictures, strict=True):
+        path.unlink()
+        write(images.data / "ant", **{f"{path.stem}_png": encoded(picture, "PNG")})
+    np.testing.assert_array_equal(images.pixels([size[1], size[0], 1]), grey)
+    np.testing.assert_array_equal(images.pixels([size[1], size[0], 4]), opaque)
+
+
+def test_transparent_webps(images: Images) -> None:
+    picture = sample("RGB")
+    picture.putalpha(Image.fromarray(np.arange(17 * 23, dtype="uint8").reshape(17, 23)))
+    data = encoded(picture, "WEBP", exact=True)
+    assert b"ALPH" in data
+    write(images.data / "ant", a_webp=data)
+    expected = np.asarray(Image.open(io.BytesIO(data)))[..., :3]
+    np.testing.assert_array_equal(images.pixels([17, 23, 3])[0], expected)
+    model = write_model(images.folder / "four.json", [17, 23, 4], layer("Flatten", "flat"))
+    out = images.folder / "out.npy"
+    result = images.run("predict", model, "--data", images.data, "--output", out)
+    assert result.returncode == DATA
+    assert "a.webp: expected an opaque WebP image" in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_decoding_webps_is_predicted(images: Images, threads: int) -> None:
+    noise = np.random.default_rng(2).integers(0, 256, (1500, 2000, 3), "uint8")
+    data = encoded(Image.fromarray(noise), "WEBP", quality=95, method=0)
+    for i in range(4):
+        write(images.data / "ant", **{f"{i}_webp": data})
+    small = images.fit("--memory", "24MiB")
+    assert small.returncode == LIMIT and "below the lower bound" in small.stderr, small.stderr
+    done = images.fit("--memory", "128MiB", "--threads", threads, "--json")
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout)
+    assert run["measured_process_bytes"] <= run["predicted_process_bytes"] <= 128 * 2**20
+
+
+def test_webps_that_are_refused_by_name(images: Images) -> None:
+    frames = [sample("RGB"), sample("RGB").rotate(180)]
+    refused = {
+        "a lossy WebP image": encoded(frames[0], "WEBP", lossless=True),
+        "a WebP image of one picture": encoded(
+            frames[0], "WEBP", save_all=True, append_images=frames[1:]
+        ),
+        "a whole WebP image": encoded(frames[0], "WEBP")[:-20],
+        "a JPEG, PNG, BMP, GIF or WebP image": b"RIFF",
+    }
+    write(images.data / "bee", a_png=encoded(frames[0], "PNG"))
+    for expected, data in refused.items():
+        write(images.data / "ant", a_webp=data)
+        result = images.fit()
+        assert result.returncode == DATA, result.stderr
+        assert f"a.webp: expected {expected}, received" in result.stderr, result.stderr
+        sound = images.fit("--skip-damaged")
+        assert "(1 damaged ones skipped)" in sound.stderr, sound.stderr

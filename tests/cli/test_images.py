@@ -237,11 +237,11 @@ def test_labels_of_all_images_count_those_beside_folders(images: Images) -> None
 def test_wrong_folders(images: Images) -> None:
     result = images.fit()
     assert result.returncode == DATA, result.stderr
-    assert "class folders with JPEG, PNG, BMP or GIF" in result.stderr
+    assert "class folders with JPEG, PNG, BMP, GIF or WebP" in result.stderr
     (images.data / "ant/a.webp").write_bytes(b"RIFF")
     result = images.fit()
     assert result.returncode == DATA, result.stderr
-    assert "a.webp: expected images in JPEG, PNG, BMP or GIF" in result.stderr
+    assert "a.webp: expected a JPEG, PNG, BMP, GIF or WebP image" in result.stderr
     (images.data / "ant/a.webp").unlink()
     random_pngs(images, 8)
     other = images.folder / "other"

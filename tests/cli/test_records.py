@@ -73,7 +73,7 @@ def image_files(sizes: list[tuple[int, int]]) -> list[bytes]:
     for i, (height, width) in enumerate(sizes):
         file = io.BytesIO()
         pixels = rng.integers(0, 256, (height, width, 3), dtype="uint8")
-        Image.fromarray(pixels).save(file, "PNG" if i % 2 else "JPEG")
+        Image.fromarray(pixels).save(file, ["JPEG", "PNG", "WEBP"][i % 3])
         files.append(file.getvalue())
     return files
 
@@ -85,7 +85,7 @@ def test_encoded_images(place: Workplace) -> None:
     folder = place.folder / "classes"
     for i, file in enumerate(files):
         (folder / "ab"[i // 3]).mkdir(parents=True, exist_ok=True)
-        (folder / "ab"[i // 3] / f"{i}.{'png' if i % 2 else 'jpg'}").write_bytes(file)
+        (folder / "ab"[i // 3] / f"{i}.{['jpg', 'png', 'webp'][i % 3]}").write_bytes(file)
     expected, _ = weights(place, model, folder, "--no-shuffle")
     rows = [{"image/encoded": f, "image/class/label": i // 3} for i, f in enumerate(files)]
     path = write(place.folder / "i.tfrecord", *rows)

@@ -1,4 +1,4 @@
-// Any bytes as a JPEG, PNG, BMP or GIF: decoded row by row within what its header promised.
+// Any bytes as a JPEG, PNG, BMP, GIF or WebP: decoded row by row within what its header promised.
 
 #include <cstdlib>
 

@@ -15,14 +15,15 @@ constexpr Bytes kMostWorking = 512_MiB;
 enum class Form { kNone, kJpeg, kPng, kBmp, kGif, kWebp };
 
 Form form_of(const ByteReader& file) {
-  std::array<std::byte, 8> start{};
+  std::array<std::byte, 12> start{};
   const int64_t count = std::min<int64_t>(file.size(), static_cast<int64_t>(start.size()));
   file.read_at(0, std::span(start).first(static_cast<size_t>(count)));
   static constexpr std::array<unsigned, 8> kPng = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
-  const auto starts = [&](std::span<const unsigned> magic) {
-    return std::equal(magic.begin(), magic.end(), start.begin(),
+  const auto holds = [&](std::ptrdiff_t at, std::span<const unsigned> magic) {
+    return std::equal(magic.begin(), magic.end(), start.begin() + at,
                       [](unsigned a, std::byte b) { return a == std::to_integer<unsigned>(b); });
   };
+  const auto starts = [&](std::span<const unsigned> magic) { return holds(0, magic); };
   static constexpr std::array<unsigned, 3> kJpeg = {0xFF, 0xD8, 0xFF};
   static constexpr std::array<unsigned, 2> kBmp = {'B', 'M'};
   static constexpr std::array<unsigned, 4> kGif = {'G', 'I', 'F', '8'};
@@ -32,7 +33,9 @@ Form form_of(const ByteReader& file) {
   // Two letters alone are too few: a field that is always zero follows the size.
   if (starts(kBmp) && start[6] == std::byte{0} && start[7] == std::byte{0}) return Form::kBmp;
   if (starts(kGif)) return Form::kGif;
-  return starts(kRiff) ? Form::kWebp : Form::kNone;
+  // Sounds and films are in the same container.
+  static constexpr std::array<unsigned, 4> kWebp = {'W', 'E', 'B', 'P'};
+  return starts(kRiff) && holds(8, kWebp) ? Form::kWebp : Form::kNone;
 }
 
 std::unique_ptr<ImageDecoder> open_decoder(const ByteReader& file) {
@@ -46,22 +49,22 @@ std::unique_ptr<ImageDecoder> open_decoder(const ByteReader& file) {
     case Form::kGif:
       return make_gif_decoder(file);
     case Form::kWebp:
+      return make_webp_decoder(file);
     case Form::kNone:
       break;
   }
-  throw Error(
-      ErrorKind::kData,
-      file.name() + ": expected a JPEG, PNG, BMP or GIF image, received " +
-          (form_of(file) == Form::kWebp ? "a WebP file. Convert it to PNG." : "something else."));
+  throw Error(ErrorKind::kData, file.name() +
+                                    ": expected a JPEG, PNG, BMP, GIF or WebP image, "
+                                    "received something else.");
 }
 
 void check_size(const ByteReader& file, const ImageInfo& info) {
   if (info.working_bytes <= kMostWorking) return;
-  throw Error(ErrorKind::kData, file.name() + ": expected an image that can be decoded within " +
-                                    to_string(kMostWorking) + ", received one of " +
-                                    std::to_string(info.width) + " × " +
-                                    std::to_string(info.height) +
-                                    " pixels that takes more. Save it without interlacing.");
+  throw Error(ErrorKind::kData,
+              file.name() + ": expected an image that can be decoded within " +
+                  to_string(kMostWorking) + ", received one of " + std::to_string(info.width) +
+                  " × " + std::to_string(info.height) +
+                  " pixels that takes more. Save it smaller, or without interlacing.");
 }
 
 [[noreturn]] void refuse_colour(const ByteReader& file, size_t x, int64_t y, const uint8_t* pixel) {
@@ -83,9 +86,22 @@ ImageInfo read_image_info(const ByteReader& file) {
   return info;
 }
 
-std::string image_libraries() { return jpeg_library() + ", " + png_library(); }
+std::string image_libraries() {
+  return jpeg_library() + ", " + png_library() + ", " + webp_library();
+}
 
-bool is_lossy_image(const ByteReader& file) { return form_of(file) == Form::kJpeg; }
+std::string_view lossy_form(const ByteReader& file) {
+  const Form form = form_of(file);
+  if (form == Form::kJpeg) return "JPEG";
+  if (form != Form::kWebp) return "";
+  try {
+    make_webp_decoder(file);
+    return "WebP";
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;
+    return "";  // lossless or damaged: decoding says which
+  }
+}
 
 void decode_mask(const ByteReader& file, const ImageStart& start,
                  const ImageRowConsumer& consumer) {

@@ -1,20 +1,22 @@
 #pragma once
 
-// JPEG, PNG, BMP and GIF images, decoded row by row.
+// JPEG, PNG, BMP, GIF and lossy WebP images, decoded row by row.
 //
 // A row is handed out as soon as it is decoded, so that an image never has to be in memory whole;
 // what the decoder itself must hold (all coefficients of a progressive JPEG, all pixels of an
-// interlaced PNG, the numbers of a GIF) is told beforehand. Numbers are those of TensorFlow's
-// decode_image: the fast integer inverse transform and smooth upsampling for JPEG, 16 bits cut to 8
-// and transparency dropped for PNG; of a GIF the first picture of an animation. A file that ends
-// too soon or is not decodable is kData: nothing is guessed. Only extra bytes that every decoder
-// skips are skipped. libjpeg-turbo and libpng are used here alone.
+// interlaced PNG, the numbers of a GIF, the brightness and colours of a WebP) is told beforehand.
+// Numbers are those of TensorFlow's decode_image: the fast integer inverse transform and smooth
+// upsampling for JPEG, 16 bits cut to 8 and transparency dropped for PNG; of a GIF the first
+// picture of an animation. A file that ends too soon or is not decodable is kData: nothing is
+// guessed. Only extra bytes that every decoder skips are skipped. libjpeg-turbo, libpng and libwebp
+// are used here alone.
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "codec/byte_reader.h"
@@ -46,14 +48,13 @@ void decode_image(const ByteReader& file, int channels, const ImageStart& start,
 
 // Decodes a mask: one byte a pixel, as it is stored. Numbers of a palette stay numbers, fewer than
 // eight bits stay small, and colours are refused unless they are grey, as are 16 bits. A JPEG's
-// numbers are those that its compression has left. Throws kData naming the file.
+// or a WebP's numbers are those that its compression has left. Throws kData naming the file.
 void decode_mask(const ByteReader& file, const ImageStart& start, const ImageRowConsumer& consumer);
 
-// Whether compression changes the numbers: JPEG.
-bool is_lossy_image(const ByteReader& file);
+// The name of the form where compression changes the numbers, JPEG or WebP; else nothing.
+std::string_view lossy_form(const ByteReader& file);
 
-// Names and versions of the libraries that decode, as they were built against: another version may
-// give other pixels.
+// Names and versions of the libraries that decode: another version may give other pixels.
 std::string image_libraries();
 
 }  // namespace plimsoll::codec

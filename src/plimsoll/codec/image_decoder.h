@@ -2,7 +2,7 @@
 
 // What decode_image asks of a form's decoder. Internal to codec.
 //
-// Both libraries report errors by a jump out of their own code; the decoders turn it into kData
+// libjpeg and libpng report errors by a jump out of their own code; the decoders turn it into kData
 // behind the call, where no object is left half-made.
 
 #include <cstdint>
@@ -32,9 +32,11 @@ std::unique_ptr<ImageDecoder> make_jpeg_decoder(const ByteReader& file);
 std::unique_ptr<ImageDecoder> make_png_decoder(const ByteReader& file);
 std::unique_ptr<ImageDecoder> make_bmp_decoder(const ByteReader& file);
 std::unique_ptr<ImageDecoder> make_gif_decoder(const ByteReader& file);
+std::unique_ptr<ImageDecoder> make_webp_decoder(const ByteReader& file);
 
 // Name and version.
 std::string jpeg_library();
 std::string png_library();
+std::string webp_library();
 
 }  // namespace plimsoll::codec

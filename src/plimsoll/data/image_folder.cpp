@@ -23,27 +23,10 @@ std::string ending_of(const fs::path& path) {
   return ending;
 }
 
-bool is_unread(const std::string& ending) { return ending == ".webp"; }
-
-bool is_read(const std::string& ending) {
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp" ||
-         ending == ".gif";
-}
-
-// Of a form that is read or not.
-bool is_picture(const fs::path& path) {
-  const std::string ending = ending_of(path);
-  return is_read(ending) || is_unread(ending);
-}
-
 bool is_image(const fs::path& path) {
   const std::string ending = ending_of(path);
-  if (is_unread(ending)) {
-    throw Error(ErrorKind::kData, path.string() +
-                                      ": expected images in JPEG, PNG, BMP or GIF, received a " +
-                                      ending.substr(1) + " file. Convert it, or move it away.");
-  }
-  return is_read(ending);
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp" ||
+         ending == ".gif" || ending == ".webp";
 }
 
 std::vector<std::string> folders_in(const std::string& path) {
@@ -75,11 +58,11 @@ ImageFolder::ImageFolder(const std::string& path, Layout layout,
   text_.shrink_to_fit();
   starts_.shrink_to_fit();
   if (count() > 0) return;
-  throw Error(
-      ErrorKind::kData,
-      path + (layout == Layout::kFlat ? ": expected JPEG, PNG, BMP or GIF images, received none."
-                                      : ": expected a folder of class folders with JPEG, "
-                                        "PNG, BMP or GIF images in them, received none."));
+  throw Error(ErrorKind::kData,
+              path + (layout == Layout::kFlat
+                          ? ": expected JPEG, PNG, BMP, GIF or WebP images, received none."
+                          : ": expected a folder of class folders with JPEG, "
+                            "PNG, BMP, GIF or WebP images in them, received none."));
 }
 
 ImageFolder::Loose ImageFolder::find_loose(const std::string& path) {
@@ -87,7 +70,7 @@ ImageFolder::Loose ImageFolder::find_loose(const std::string& path) {
   const std::error_code failed = visit_entries(path, [&](const fs::directory_entry& entry) {
     std::error_code ignored;
     std::string name = entry.path().filename().string();
-    if (name.starts_with('.') || !entry.is_regular_file(ignored) || !is_picture(entry.path())) {
+    if (name.starts_with('.') || !entry.is_regular_file(ignored) || !is_image(entry.path())) {
       return true;
     }
     if (loose.count++ == 0 || name < loose.first) loose.first = std::move(name);
@@ -104,7 +87,7 @@ bool ImageFolder::has_class_images(const std::string& path) {
     auto files = fs::recursive_directory_iterator(folder, failed);
     for (; !failed && files != fs::end(files); files.increment(failed)) {
       std::error_code unreadable;
-      if (files->is_regular_file(unreadable) && is_picture(files->path())) return true;
+      if (files->is_regular_file(unreadable) && is_image(files->path())) return true;
     }
     if (failed) throw_io(folder, "list the folder", failed.value());
   }

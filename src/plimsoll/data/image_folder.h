@@ -4,9 +4,9 @@
 //
 // Classes are the names of the folders, sorted bytewise; images of a class are the files below it,
 // sorted by path. Files are taken by their ending, as Keras does: .jpg, .jpeg, .png, .bmp and
-// .gif; .webp is refused, anything else is no image. The table holds the paths' text and four bytes
-// an image, so that 200,000 images take a few MiB, and says so. A flat folder has no classes: its
-// images are all files below it, sorted by path, but for names that begin with a dot.
+// .gif, and .webp beside them; anything else is no image. The table holds the paths' text and four
+// bytes an image, so that 200,000 images take a few MiB, and says so. A flat folder has no classes:
+// its images are all files below it, sorted by path, but for names that begin with a dot.
 
 #include <cstdint>
 #include <memory>
@@ -24,18 +24,17 @@ class ImageFolder final : public SampleFiles {
  public:
   enum class Layout : uint8_t { kClasses, kFlat };
 
-  // Lists the folder. Throws kIo, and kData where there is no image or one of a form that is not
-  // read. With `classes`, class numbers are those of another folder: a class that is not among them
-  // is kData.
+  // Lists the folder. Throws kIo, and kData where there is no image. With `classes`, class numbers
+  // are those of another folder: a class that is not among them is kData.
   explicit ImageFolder(const std::string& path, Layout layout = Layout::kClasses,
                        const std::vector<std::string>* classes = nullptr);
-  // Images of any form that lie in the folder itself rather than in folders of it.
+  // Images that lie in the folder itself rather than in folders of it.
   struct Loose {
     int64_t count = 0;
     std::string first;  // name, bytewise
   };
   static Loose find_loose(const std::string& path);
-  // Whether one of its folders holds an image of any form.
+  // Whether one of its folders holds an image.
   static bool has_class_images(const std::string& path);
 
   const std::string& path() const override { return path_; }

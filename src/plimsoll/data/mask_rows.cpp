@@ -45,7 +45,7 @@ class MaskDecoder final : public SampleDecoder {
         columns_(static_cast<size_t>(shape.width)) {}
 
   void decode(const codec::FileReader& file, float* out) override {
-    lossy_ = codec::is_lossy_image(file);
+    lossy_ = !codec::lossy_form(file).empty();
     size_t next = 0;
     codec::decode_mask(
         file,
@@ -181,13 +181,13 @@ struct Masks {
 // bytes of each file, since a name may be wrong.
 void refuse_lossy(const ImageFolder& masks, int64_t classes) {
   for (int64_t i = 0; i < masks.count(); ++i) {
-    if (!codec::is_lossy_image(*codec::open_reader(masks.file(i)))) continue;
-    throw Error(ErrorKind::kData,
-                masks.file(i) +
-                    ": expected a mask whose numbers are kept exactly (the model tells " +
-                    std::to_string(classes) +
-                    " classes apart), received a JPEG, whose compression changes them. Save masks "
-                    "as PNG from what they were made of.");
+    const std::string form(codec::lossy_form(*codec::open_reader(masks.file(i))));
+    if (form.empty()) continue;
+    throw Error(
+        ErrorKind::kData,
+        masks.file(i) + ": expected a mask whose numbers are kept exactly (the model tells " +
+            std::to_string(classes) + " classes apart), received a " + form +
+            ", whose compression changes them. Save masks as PNG from what they were made of.");
   }
 }
 

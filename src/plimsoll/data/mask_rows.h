@@ -7,10 +7,10 @@
 // A mask belongs to the image of the same name, endings aside; one without the other is kData. Its
 // pixels are the classes' numbers as they are stored, resized without mixing them (the nearest one,
 // centres of pixels at halves: tf.image.resize(method="nearest")). Where the model tells two
-// classes apart 255 means 1 too, and a JPEG's numbers above 127 do; where it tells more apart, a
-// JPEG is refused: what its compression changes would be other classes. A sample is (height, width,
-// 1) of numbers, or of a class for each of the output's channels (1 where it is this one) where the
-// loss takes no numbers.
+// classes apart 255 means 1 too, and numbers above 127 of a JPEG or WebP do; where it tells more
+// apart, those are refused: what their compression changes would be other classes. A sample is
+// (height, width, 1) of numbers, or of a class for each of the output's channels (1 where it is
+// this one) where the loss takes no numbers.
 
 #include <memory>
 #include <string>

@@ -69,7 +69,7 @@ TEST(Image, MasksAreOneNumberAPixel) {
   });
   EXPECT_EQ(numbers_of(gif_text(2, 2, {7, 0, 255, 2})), (std::vector<uint8_t>{7, 0, 255, 2}));
   EXPECT_EQ(numbers_of(bmp_text(2, 2, grey)), (std::vector<uint8_t>{7, 0, 255, 2}));
-  EXPECT_TRUE(is_lossy_image(MemoryReader(bytes_of(jpeg_text(9, 8, ramp(9, 8))), "j")));
+  EXPECT_EQ(lossy_form(MemoryReader(bytes_of(jpeg_text(9, 8, ramp(9, 8))), "j")), "JPEG");
   EXPECT_EQ(numbers_of(jpeg_text(9, 8, ramp(9, 8))).size(), 72u);
 }
 
@@ -145,7 +145,7 @@ TEST(Image, DamagedFilesNeverDoHarm) {
 TEST(Image, AnythingElse) {
   EXPECT_FALSE(looks_like_image(MemoryReader(bytes_of("GIT89a"), "i")));
   EXPECT_FALSE(looks_like_image(MemoryReader(bytes_of(""), "i")));
-  expect_error(ErrorKind::kData, "i: expected a JPEG, PNG, BMP or GIF image",
+  expect_error(ErrorKind::kData, "i: expected a JPEG, PNG, BMP, GIF or WebP image",
                [] { decode("hello", 3); });
 }
 

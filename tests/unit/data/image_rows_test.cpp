@@ -92,7 +92,8 @@ TEST_F(ImageRowsTest, ErrorsOfWorkersComeOutOfTheRead) {
   EXPECT_EQ(skipping.skipped, 1);
   EXPECT_EQ(skipping.images->row_count(), kCount);
   folder_.write("ant/000.png", "no image");
-  expect_error(ErrorKind::kData, "ant/000.png: expected a JPEG, PNG, BMP or GIF", [&] { open(2); });
+  expect_error(ErrorKind::kData, "ant/000.png: expected a JPEG, PNG, BMP, GIF or WebP",
+               [&] { open(2); });
 }
 
 TEST_F(ImageRowsTest, NoPixelsAsWholeNumbersOnceResized) {

@@ -6,6 +6,7 @@
 #include "unit/base/expect_error.h"
 #include "unit/base/temporary_folder.h"
 #include "unit/codec/image_files.h"
+#include "unit/codec/webp_files.h"
 
 namespace plimsoll::data {
 namespace {
@@ -55,6 +56,14 @@ TEST_F(MaskRowsTest, LossyMasksTellTwoClassesApartAndNoMore) {
 TEST_F(MaskRowsTest, ANameDoesNotMakeAJpegExact) {
   expect_error(ErrorKind::kData, "masks/1_mask.png: expected a mask whose numbers are kept",
                [&] { open("1_mask.png", halves(), 256); });
+}
+
+TEST_F(MaskRowsTest, WebpIsLossyOrRefusedByName) {
+  const std::vector<uint8_t> pixels = codec::ramp(8, 8);
+  expect_error(ErrorKind::kData, "received a WebP, whose compression changes them",
+               [&] { open("1.webp", codec::webp_text(8, 8, pixels), 3); });
+  expect_error(ErrorKind::kData, "masks/1.webp: expected a lossy WebP image, received a lossless",
+               [&] { open("1.webp", codec::lossless_webp_text(8, 8, pixels), 3); });
 }
 
 }  // namespace

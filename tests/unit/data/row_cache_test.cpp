@@ -83,13 +83,14 @@ TEST_F(RowCacheTest, AnotherDecoderReplacesTheCache) {
   EXPECT_EQ(decodings(), 1);
   EXPECT_EQ(decodings(), 0);
   EXPECT_EQ(decodings(decoding_version()), 0);
-  EXPECT_EQ(decodings("0, libjpeg-turbo 1, libpng 1"), 1);
+  EXPECT_EQ(decodings("0, libjpeg-turbo 1, libpng 1, libwebp 1"), 1);
   EXPECT_EQ(cache_.count_entries(), 1);
   EXPECT_EQ(decodings(), 1);
   const std::string libraries = codec::image_libraries();
   EXPECT_NE(decoding_version().find(libraries), std::string::npos);
   EXPECT_NE(libraries.find("libjpeg"), std::string::npos);
   EXPECT_NE(libraries.find("libpng 1."), std::string::npos);
+  EXPECT_NE(libraries.find("libwebp 1."), std::string::npos);
 }
 
 TEST_F(RowCacheTest, AListingThatBreaksOffStopsNoCache) {
