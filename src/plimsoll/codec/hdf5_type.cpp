@@ -81,7 +81,7 @@ Hdf5Type parse_bits(ByteCursor& cursor, int64_t bytes) {
 
 Hdf5Type parse_type(const Hdf5Source& source, ByteCursor& cursor, int depth);
 
-// Where a type ends is known of these alone; fields behind another one are not found.
+// Where a type ends is known of these alone; fields after another one are not found.
 bool has_known_end(uint64_t type_class) {
   return type_class == 0 || type_class == 1 || type_class == 3 || type_class == 4 ||
          type_class == 8;
@@ -101,7 +101,7 @@ std::string take_name(const Hdf5Source& source, ByteCursor& cursor, uint64_t ver
   return name;
 }
 
-// An enumeration's names and values, behind its base.
+// Skips an enumeration's names and values, which come after its base.
 void skip_enumeration(const Hdf5Source& source, ByteCursor& cursor, uint64_t version, uint64_t bits,
                       int64_t bytes) {
   const uint64_t count = bits & 0xFFFF;

@@ -59,7 +59,7 @@ uint8_t difference(uint16_t a, uint16_t b) {
   return static_cast<uint8_t>(std::min((std::max(a, b) - b) >> 6, 255));
 }
 
-// Of a row, each plane for itself.
+// Makes the colours of a row, each plane for itself.
 void put_colours(const uint8_t* y, const uint8_t* u, const uint8_t* v, size_t width,
                  uint8_t* __restrict red, uint8_t* __restrict green, uint8_t* __restrict blue) {
   for (size_t x = 0; x < width; ++x) {

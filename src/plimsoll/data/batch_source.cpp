@@ -408,12 +408,12 @@ void BatchSource::check_values(const InputBinding& input, const RowSource& sourc
     }
   }
   for (const InputBinding::Bound& bound : input.bounds) {
-    for (int64_t piece = 0; piece < count * bound.count; ++piece) {
-      const int64_t first =
-          piece / bound.count * input.row_elements + bound.begin + piece % bound.count * bound.step;
-      const int64_t bad =
-          find_bad_index(input.dtype, values, first, bound.end - bound.begin, bound.row_count);
-      if (bad >= 0) {
+    for (int64_t row = 0; row < count; ++row) {
+      int64_t first = row * input.row_elements + bound.begin;
+      for (int64_t piece = 0; piece < bound.count; ++piece, first += bound.step) {
+        const int64_t bad =
+            find_bad_index(input.dtype, values, first, bound.end - bound.begin, bound.row_count);
+        if (bad < 0) continue;
         refuse(first + bad, "a number from 0 to " + std::to_string(bound.row_count - 1) +
                                 " (the table " + bound.table + " has " +
                                 std::to_string(bound.row_count) + " rows)");

@@ -113,7 +113,7 @@ class FrameRows final : public RowSource {
   std::vector<double> values_;
 };
 
-// Copies columns one behind another, as an array in Fortran order.
+// Copies columns one after another, as an array in Fortran order.
 class ColumnCopy {
  public:
   ColumnCopy(std::string origin, const std::string& folder)

@@ -225,7 +225,7 @@ FrameSources open_frame(const codec::Hdf5Reader& file, const Frame& frame,
         file.name() + ": columns are named by block and position (" + frame.columns.front().name +
         "), since their names are kept as pickled objects, which are not read.");
   }
-  std::vector<FrameColumn> columns;  // features, and the label behind them
+  std::vector<FrameColumn> columns;  // features, and the label after them
   for (const std::string& name : split_names(options.columns)) {
     columns.push_back(need(frame, name, "--columns"));
   }

@@ -45,11 +45,11 @@ std::optional<Shard> shard_of(const std::string& file_name) {
   Shard shard;
   const std::optional<int64_t> count = take_number(name);
   if (!count || !name.ends_with(kOf)) return std::nullopt;
-  const size_t behind = name.size() - kOf.size();
+  const size_t of = name.size() - kOf.size();
   name.remove_suffix(kOf.size());
   const std::optional<int64_t> number = take_number(name);
   if (!number || !name.ends_with('-') || *number >= *count) return std::nullopt;
-  return Shard{std::string(name) + "*" + file_name.substr(behind), *number, *count};
+  return Shard{std::string(name) + "*" + file_name.substr(of), *number, *count};
 }
 
 bool is_record_file(const std::string& name) {

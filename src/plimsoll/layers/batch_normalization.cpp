@@ -89,7 +89,7 @@ class BatchNormalization final : public Layer {
            "Put the channels last.");
   }
 
-  // Of rows with their channels last, `steps` of a sample after one another.
+  // Normalizes rows with their channels last, of which `steps` of a sample lie after one another.
   ValueId normalize_steps(LayerContext& context, ValueId rows, int64_t steps) const {
     ValueId x = context.emit("unfold_batch", {rows}, {{"steps", steps}});
     const int rank = context.type(x).shape.rank();

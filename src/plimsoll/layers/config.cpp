@@ -1,7 +1,6 @@
 #include "layers/config.h"
 
 #include <algorithm>
-
 #include <charconv>
 #include <cmath>
 #include <cstdio>

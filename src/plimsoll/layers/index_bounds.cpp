@@ -15,7 +15,7 @@ using graph::Value;
 using graph::ValueId;
 
 // Pieces of a sample that are looked at one by one, at most.
-constexpr int64_t kMostPieces = int64_t{1} << 20;
+constexpr int64_t kMostPieces = 1 << 16;
 
 // Elements [begin + i * step, end + i * step) of a sample that are followed, i below `count`.
 struct Run {
@@ -182,17 +182,20 @@ class Tracer {
   void bound(const Runs& runs, const Table& table) {
     Runs apart;
     Runs shared;
+    // Each run is held against all that were found; many are sooner joined piece by piece.
+    const bool few = std::ssize(runs) * std::ssize(found_) <= kMostPieces;
     for (const Run& run : runs) {
-      const bool is_apart = std::ranges::all_of(
-          found_, [&](const Found& other) { return are_apart(run, other.run); });
-      (is_apart ? apart : shared).push_back(run);
+      const bool is_apart = few && std::ranges::all_of(found_, [&](const Found& other) {
+                              return are_apart(run, other.run);
+                            });
+      (is_apart || found_.empty() ? apart : shared).push_back(run);
     }
     if (!shared.empty()) join(one_by_one(shared, table), table);
     for (const Run& run : apart) found_.push_back({run, &table});
     std::ranges::sort(found_, {}, [](const Found& one) { return one.run.begin; });
   }
 
-  // Of `pieces` and all that was found, piece by piece.
+  // Joins `pieces` and all that was found, piece by piece.
   void join(const Runs& pieces, const Table& table) {
     std::vector<Found> known = all_pieces(table);
     std::vector<Found> merged;

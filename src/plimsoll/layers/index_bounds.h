@@ -27,9 +27,9 @@ struct IndexBound {
   friend bool operator==(const IndexBound&, const IndexBound&) = default;
 };
 
-// Of graph input `input`, without overlaps, in the order of their begins; the smallest table counts
-// where several read an element. A column of a long sample is one bound. Throws kModel where the
-// elements lie in more pieces without a pattern than can be kept.
+// Finds the bounds of graph input `input`, without overlaps, in the order of their begins; the
+// smallest table counts where several read an element. A column of a long sample is one bound.
+// Throws kModel where the elements lie in more pieces without a pattern than can be kept.
 std::vector<IndexBound> index_bounds(const graph::Graph& graph, int input);
 
 }  // namespace plimsoll::layers

@@ -16,7 +16,7 @@ Shape pooled_shape(const Shape& x, bool keepdims) {
   return Shape{x[0], Dim::constant(1), Dim::constant(1), x[3]};
 }
 
-// Of a value of shape `x`.
+// The type of the winners of a value of shape `x`.
 ValueType winners_type(const Shape& x) {
   const int64_t positions = x[1].count * x[2].count;
   return {DType::kUInt8, Shape{x[0], Dim::constant((positions + 7) / 8), x[3]}};

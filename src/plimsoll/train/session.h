@@ -62,7 +62,7 @@ struct DataMemory {
   DataOpening opening{};
 };
 
-// Of a run's data that are open, and of those that are evaluated on, which were opened after them.
+// Tells what opening took: a run's data, and after them those that are evaluated on.
 DataOpening opening_of(const data::Dataset& dataset, const data::Dataset* validation = nullptr);
 
 using Metrics = std::vector<std::pair<std::string, double>>;

@@ -34,7 +34,7 @@ struct Guardian::Board {
 
 namespace {
 
-// Of a process that runs; nothing where there is none.
+// What is known of a process that runs.
 struct Life {
   int64_t parent = 0;
   int64_t started = 0;

@@ -44,7 +44,7 @@ class Sampler {
 
   // Looks which processes the tree has now.
   void find_tree();
-  // Of the tree, as the latest look saw it; ascending.
+  // The processes of the tree, as the latest look saw them; ascending.
   const std::vector<int64_t>& pids() const { return pids_; }
   // All that were ever seen, ascending.
   std::vector<int64_t> all_pids() const;

@@ -1,7 +1,6 @@
 #include "backend/onednn/primitive_cache.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace plimsoll::backend::onednn {
 
@@ -9,7 +8,6 @@ std::shared_ptr<Compiled> PrimitiveCache::get(
     const std::string& key, const std::function<std::shared_ptr<Compiled>()>& make) {
   if (const auto found = index_.find(key); found != index_.end()) {
     entries_.splice(entries_.begin(), entries_, found->second);
-    forget_oldest_description();
     return entries_.front().second;
   }
   entries_.emplace_front(key, make());
@@ -18,14 +16,12 @@ std::shared_ptr<Compiled> PrimitiveCache::get(
     index_.erase(entries_.back().first);
     entries_.pop_back();
   }
-  forget_oldest_description();
+  described_.push_back(entries_.front().second);
+  if (described_.size() > kDescribed) {
+    described_.front()->forget_description();
+    described_.pop_front();
+  }
   return entries_.front().second;
-}
-
-// Each call of get() moves at most one entry past the described ones.
-void PrimitiveCache::forget_oldest_description() {
-  if (entries_.size() <= kDescribed) return;
-  std::next(entries_.begin(), kDescribed)->second->forget_description();
 }
 
 size_t PrimitiveCache::compiled_count() const {

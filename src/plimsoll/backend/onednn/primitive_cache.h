@@ -5,6 +5,7 @@
 // Describing a primitive takes up to milliseconds, and the planner asks for scratch often, so the
 // answer is kept. The least recently used entry goes when there are too many; kernels hold theirs.
 
+#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -26,13 +27,14 @@ class PrimitiveCache {
 
  private:
   static constexpr size_t kCapacity = 1024;
-  // So many entries keep their descriptions, of some 40 KiB each: a thousand would weigh more than
-  // the search for a plan. The others are described again when they are compiled.
+  // So many entries keep their descriptions, the latest that were made. One takes some 40 KiB: a
+  // thousand would weigh more than the search for a plan. The others are described again when they
+  // are compiled.
   static constexpr size_t kDescribed = 16;
-  void forget_oldest_description();
   using Entry = std::pair<std::string, std::shared_ptr<Compiled>>;
   std::list<Entry> entries_;  // most recently used first
   std::map<std::string_view, std::list<Entry>::iterator> index_;
+  std::deque<std::shared_ptr<Compiled>> described_;  // the oldest first
 };
 
 }  // namespace plimsoll::backend::onednn

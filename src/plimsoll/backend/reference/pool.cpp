@@ -290,24 +290,32 @@ std::unique_ptr<Kernel> make_global_max(const Problem& problem) {
   });
 }
 
-// Where no position is equal to the maximum it is NaN, and so is the gradient, as 0 / 0.
+// Where no position is equal to the maximum it is NaN, and so is the gradient: 0 times 1 / 0.
 std::unique_ptr<Kernel> make_global_max_grad(const Problem& problem) {
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([](const KernelCall& call) {
       const Operand& winners = call.inputs[1];
       const Operand& dx = call.outputs[0];
+      std::array<T, kMaxima> shares;
       for (int64_t n = 0; n < dx.dims[0]; ++n) {
         const T* dy = data_of<T>(call.inputs[0]) + pooled_offset(call.inputs[0], n);
         const uint8_t* bits = winner_bits(winners, n);
-        for (int64_t c = 0; c < dx.dims[3]; ++c) {
-          int count = 0;
-          for (int64_t byte = 0; byte < winners.dims[1]; ++byte) {
-            count += std::popcount(bits[byte * winners.strides[1] + c]);
+        for (int64_t begin = 0; begin < dx.dims[3]; begin += kMaxima) {
+          const int64_t end = std::min(begin + kMaxima, dx.dims[3]);
+          for (int64_t c = begin; c < end; ++c) {
+            int count = 0;
+            for (int64_t byte = 0; byte < winners.dims[1]; ++byte) {
+              count += std::popcount(bits[byte * winners.strides[1] + c]);
+            }
+            shares[static_cast<size_t>(c - begin)] = T(1) / static_cast<T>(count);
           }
           for_each_position<T>(dx, n, [&](int64_t position, T* at) {
-            const uint8_t byte = bits[position / 8 * winners.strides[1] + c];
-            at[c] = dy[c] * (static_cast<T>(byte >> (position % 8) & 1) / static_cast<T>(count));
+            const uint8_t* row = bits + position / 8 * winners.strides[1];
+            for (int64_t c = begin; c < end; ++c) {
+              const auto is_maximum = static_cast<T>(row[c] >> (position % 8) & 1);
+              at[c] = dy[c] * (is_maximum * shares[static_cast<size_t>(c - begin)]);
+            }
           });
         }
       }
