@@ -57,5 +57,15 @@ def corpus() -> Path:
     return Path(folder) / "data"
 
 
+def refused(place: Workplace, data: Any, *more: Any, width: int) -> str:
+    """What is said of data that two classes cannot be trained from."""
+    done = place.fit(
+        place.model([width], dense(2, "softmax")), *more, data=data,
+        loss="sparse_categorical_crossentropy",
+    )  # fmt: skip
+    assert done.returncode == DATA, (done.returncode, done.stderr)
+    return done.stderr
+
+
 def dense(units: int, activation: str, name: str = "out") -> dict[str, Any]:
     return layer("Dense", name, units=units, activation=activation)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data_place import DATA, Workplace, dense, layer, place
+from data_place import DATA, Workplace, dense, layer, place, refused
 
 __all__ = ["place"]
 
@@ -97,11 +97,16 @@ def test_encoded_images(place: Workplace) -> None:
     assert done.returncode == DATA and "record 4" in done.stderr, done.stderr
 
 
-def test_shards(place: Workplace) -> None:
-    model = place.model([3], dense(2, "softmax"))
+def six_samples() -> tuple[np.ndarray, np.ndarray, list[dict[str, Any]]]:
+    """Features, labels, and both as records."""
     x = np.random.default_rng(2).normal(0, 1, (6, 3)).astype("float32")
     y = np.arange(6) % 2
-    rows = [{"x": a, "y": int(b)} for a, b in zip(x, y)]
+    return x, y, [{"x": a, "y": int(b)} for a, b in zip(x, y)]
+
+
+def test_shards(place: Workplace) -> None:
+    model = place.model([3], dense(2, "softmax"))
+    x, y, rows = six_samples()
     expected, _ = weights(place, model, *arrays(place, x, y))
     part, _ = weights(place, model, *arrays(place, x[:3], y[:3]))
     folder = place.folder / "shards"
@@ -118,25 +123,16 @@ def test_shards(place: Workplace) -> None:
     assert done.returncode == DATA and "none of number 0" in done.stderr, done.stderr
 
 
-def refused(place: Workplace, data: Any, *more: Any, width: int = 3) -> str:
-    done = place.fit(
-        place.model([width], dense(2, "softmax")), *more, data=data,
-        loss="sparse_categorical_crossentropy",
-    )  # fmt: skip
-    assert done.returncode == DATA, (done.returncode, done.stderr)
-    return done.stderr
-
-
 @pytest.mark.parametrize("value", [b"a text", [b"two", b"texts"], [b"a", b"b", b"c"]])
 def test_texts_are_no_numbers(place: Workplace, value: Any) -> None:
     """Features that hold strings are refused by their names, before shapes are compared."""
     numbers = {"x": np.arange(3), "y": 1}
     path = place.folder / "t.tfrecord"
-    said = refused(place, write(path, {**numbers, "x": value}))
+    said = refused(place, write(path, {**numbers, "x": value}), width=3)
     assert 'feature "x"' in said and "FloatList" in said and "string" in said, said
-    said = refused(place, write(path, {**numbers, "y": value}))
+    said = refused(place, write(path, {**numbers, "y": value}), width=3)
     assert 'feature "y"' in said and "Int64List" in said and "string" in said, said
-    said = refused(place, write(path, {"a": 1.0, "b": 2.0, "c": value, "y": 1}))
+    said = refused(place, write(path, {"a": 1.0, "b": 2.0, "c": value, "y": 1}), width=3)
     assert '"c"' in said and "--columns a,b" in said and "Strings" in said, said
     columns = ["--columns", "a,b,c", "--label-column", "y"]
     said = refused(place, write(path, {"a": 1.0, "b": 2.0, "c": value, "y": 1}), *columns, width=4)
@@ -159,27 +155,25 @@ def test_arrays_of_bytes(place: Workplace) -> None:
 def test_several_sets_of_shards(place: Workplace) -> None:
     """One of them has to be chosen: nothing tells which is the training data."""
     model = place.model([3], dense(2, "softmax"))
-    x = np.random.default_rng(2).normal(0, 1, (6, 3)).astype("float32")
-    y = np.arange(6) % 2
-    rows = [{"x": a, "y": int(b)} for a, b in zip(x, y)]
+    x, y, rows = six_samples()
     expected, _ = weights(place, model, *arrays(place, x, y))
     folder = place.folder / "shards"
     folder.mkdir()
     for i in range(2):
         write(folder / f"train-0000{i}-of-00002", *rows[3 * i : 3 * i + 3])
         write(folder / f"test-0000{i}-of-00002", *rows[2 * i : 2 * i + 2])
-    said = refused(place, folder)
+    said = refused(place, folder, width=3)
     assert "train-*-of-00002" in said and "test-*-of-00002" in said and "--data" in said, said
     assert weights(place, model, folder / "train-*")[0] == expected
     assert weights(place, model, folder / "train-*-of-00002")[0] == expected
     assert weights(place, model, folder / "train-*", "--validation", folder / "test-*")
-    said = refused(place, folder / "t*")
+    said = refused(place, folder / "t*", width=3)
     assert "train-*-of-00002" in said and "test-*-of-00002" in said, said
-    assert "validation-*" in refused(place, folder / "validation-*")
+    assert "validation-*" in refused(place, folder / "validation-*", width=3)
     (folder / "train-00001-of-00002").unlink()
-    assert "none of number 1" in refused(place, folder / "train-*")
+    assert "none of number 1" in refused(place, folder / "train-*", width=3)
     (folder / "test-00000-of-00002").rename(folder / "test-00000-of-00001.tfrecord")
     (folder / "test-00001-of-00002").unlink()
     (folder / "train-00000-of-00002").rename(folder / "more.tfrecord")
-    said = refused(place, folder)
+    said = refused(place, folder, width=3)
     assert "test-*-of-00001.tfrecord" in said and "more.tfrecord" in said, said

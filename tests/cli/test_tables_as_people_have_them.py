@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from data_place import DATA, Workplace, dense, place
+from data_place import DATA, Workplace, dense, place, refused
 
 __all__ = ["place"]
 
@@ -26,15 +26,6 @@ def fit(place: Workplace, data: Path, *options: str, width: int = 2) -> tuple[by
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return output.read_bytes(), done.stderr
-
-
-def refused(place: Workplace, data: Path, *options: str, width: int = 2) -> str:
-    done = place.fit(
-        place.model([width], dense(2, "softmax")), *options, data=data,
-        loss="sparse_categorical_crossentropy",
-    )  # fmt: skip
-    assert done.returncode == DATA, (done.returncode, done.stderr)
-    return done.stderr
 
 
 def same_as_plain(place: Workplace, content: bytes | str, name: str = "t.csv") -> str:
@@ -92,7 +83,7 @@ def test_percent_signs(place: Workplace) -> None:
 
 def test_mixed_styles_are_said(place: Workplace) -> None:
     text = table().replace("0.418", '"1,5"')
-    error = refused(place, place.write("t.csv", text))
+    error = refused(place, place.write("t.csv", text), width=2)
     assert 'column "a" holds categories' in error and '"1,5" in line 3' in error
 
 
@@ -112,13 +103,13 @@ def test_first_column_without_a_name_that_counts_nothing(place: Workplace) -> No
 
 def test_header_alone(place: Workplace) -> None:
     path = place.write("t.csv", "a,b,label\n")
-    assert "received a header and none" in refused(place, path)
+    assert "received a header and none" in refused(place, path, width=2)
 
 
 @pytest.mark.parametrize("word", ["-", "--", ".", "#N/A", "n/a", "na", "<NA>", "nil", "none"])
 def test_words_for_missing_among_numbers(place: Workplace, word: str) -> None:
     path = place.write("t.csv", table().replace("-0.568", word))
-    error = refused(place, path)
+    error = refused(place, path, width=2)
     assert "line 3" in error and f'"{word}"' in error and "--fill" in error
     weights, _ = fit(place, path, "--fill", "2")
     expected, _ = fit(place, place.write("plain.csv", table().replace("-0.568", "2")))
@@ -132,7 +123,7 @@ def test_words_for_missing_among_words_are_categories(place: Workplace) -> None:
 
 def test_a_number_column_that_turns_into_categories_is_said(place: Workplace) -> None:
     path = place.write("t.csv", table().replace("-0.216", "abc"))
-    error = refused(place, path)
+    error = refused(place, path, width=2)
     assert 'column "b" holds categories' in error and '"abc" in line 4' in error
 
 
@@ -143,7 +134,7 @@ def test_columns_of_words_are_not_said(place: Workplace) -> None:
 
 def test_rows_without_a_label(place: Workplace) -> None:
     path = place.write("t.csv", table([*ROWS[:2], [5, 5, ""], *ROWS[2:]]))
-    assert "line 4" in refused(place, path)
+    assert "line 4" in refused(place, path, width=2)
     expected, _ = fit(place, place.write("plain.csv", table()))
     weights, said = fit(place, path, "--fill", "mean")
     assert weights == expected
@@ -186,7 +177,7 @@ def test_more_categories_than_are_kept(place: Workplace) -> None:
     """The bound that is passed is the one that is named."""
     lines = (",".join(f"c{column}v{row}" for column in range(30)) + ",0" for row in range(5000))
     path = place.write("t.csv", "\n".join(lines) + "\n")
-    error = refused(place, path)
+    error = refused(place, path, width=2)
     assert "all columns" in error and "8 MiB" in error and "10000" not in error
 
 

@@ -6,6 +6,7 @@
 
 #include "codec/png_writer.h"
 #include "unit/base/expect_error.h"
+#include "unit/codec/decode_text.h"
 #include "unit/codec/image_files.h"
 #include "unit/codec/memory_files.h"
 
@@ -13,16 +14,6 @@ namespace plimsoll::codec {
 namespace {
 
 using test::expect_error;
-
-std::vector<uint8_t> decode(const std::string& text, int channels) {
-  std::vector<uint8_t> pixels;
-  decode_image(
-      MemoryReader(bytes_of(text), "i"), channels, [](const ImageInfo&) {},
-      [&](int64_t, std::span<const uint8_t> row) {
-        pixels.insert(pixels.end(), row.begin(), row.end());
-      });
-  return pixels;
-}
 
 TEST(Image, PngIsExact) {
   const std::vector<uint8_t> pixels = ramp(13, 7);

@@ -8,6 +8,7 @@
 #include "codec/image.h"
 #include "codec/luma.h"
 #include "unit/base/expect_error.h"
+#include "unit/codec/decode_text.h"
 #include "unit/codec/image_files.h"
 #include "unit/codec/memory_files.h"
 #include "unit/codec/webp_files.h"
@@ -16,16 +17,6 @@ namespace plimsoll::codec {
 namespace {
 
 using test::expect_error;
-
-std::vector<uint8_t> decode(const std::string& text, int channels = 3) {
-  std::vector<uint8_t> pixels;
-  decode_image(
-      MemoryReader(bytes_of(text), "i"), channels, [](const ImageInfo&) {},
-      [&](int64_t, std::span<const uint8_t> row) {
-        pixels.insert(pixels.end(), row.begin(), row.end());
-      });
-  return pixels;
-}
 
 void expect_refused(const std::string& text, const std::string& message, int channels = 3) {
   expect_error(ErrorKind::kData, "i: expected " + message, [&] { decode(text, channels); });
@@ -88,7 +79,7 @@ TEST(ImageWebp, ChunksAroundThePictureAreSkipped) {
   EXPECT_EQ(decode(webp_file(extended + webp_chunk("ICCP", "odd") + webp_chunk("what", "") + frame +
                              webp_chunk("EXIF", "even") + webp_chunk("XMP ", "text."))),
             pixels);
-  EXPECT_EQ(decode(webp_file(extended + frame) + "more behind the end"), pixels);
+  EXPECT_EQ(decode(webp_file(extended + frame) + "more after the end"), pixels);
   expect_refused(webp_file(webp_chunk("ICCP", "odd") + frame), "a sound WebP image, received one");
 }
 
