@@ -17,13 +17,32 @@ def run(*command: object, **options) -> str:
 
 
 @pytest.fixture(scope="module")
+def prefix(build_dir: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Where the build is installed."""
+    prefix = tmp_path_factory.mktemp("installed")
+    run("cmake", "--install", build_dir, "--prefix", prefix)
+    return prefix
+
+
+def test_the_installed_program_needs_nothing_of_the_build(
+    prefix: pathlib.Path, source_dir: pathlib.Path
+):
+    """It starts, plans and finds its libraries outside of the folder that it was built in."""
+    model = source_dir / "examples" / "fashion_mnist.json"
+    answer = run(prefix / "bin" / "plimsoll", "plan", model, "--batch", "8", "--optimizer", "sgd",
+                 "--loss", "sparse_categorical_crossentropy")  # fmt: skip
+    assert "predicted peak" in answer
+    libraries = run("ldd", prefix / "libexec" / "plimsoll" / "plimsoll-engine")
+    assert "not found" not in libraries
+    assert str(source_dir) not in libraries
+
+
+@pytest.fixture(scope="module")
 def programs(
-    source_dir: pathlib.Path, build_dir: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+    source_dir: pathlib.Path, prefix: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> pathlib.Path:
     """The folder of the programs, built against the package as it is installed."""
-    place = tmp_path_factory.mktemp("consumer")
-    prefix, consumer = place / "prefix", place / "build"
-    run("cmake", "--install", build_dir, "--prefix", prefix)
+    consumer = tmp_path_factory.mktemp("consumer")
     source = source_dir / "examples" / "installed_consumer"
     run("cmake", "-S", source, "-B", consumer, "-G", "Ninja",
         f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")  # fmt: skip
