@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/kernel.h"
+#include "backend/kernel/kernel.h"
 
 namespace plimsoll::bench {
 

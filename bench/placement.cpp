@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "plan/pack.h"
+#include "plan/place/pack.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 #include "graph/autodiff.h"
 #include "node_bench.h"
 #include "ops/fuse/fuse.h"

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "codec/image.h"
+#include "codec/image/image.h"
 #include "fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "formats/json_text.h"
-#include "formats/keras_json.h"
+#include "formats/keras/keras_json.h"
 #include "fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

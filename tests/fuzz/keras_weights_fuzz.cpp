@@ -3,9 +3,9 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "codec/hdf5_reader.h"
-#include "formats/keras_h5.h"
-#include "formats/keras_weights.h"
+#include "codec/hdf5/hdf5_reader.h"
+#include "formats/keras/keras_h5.h"
+#include "formats/keras/keras_weights.h"
 #include "fuzz/fuzz_input.h"
 #include "unit/formats/fixtures.h"
 

@@ -9,8 +9,8 @@
 #include "fuzz/fuzz_input.h"
 #include "graph/text.h"
 #include "graph/verify.h"
-#include "plan/text.h"
-#include "plan/validator.h"
+#include "plan/tree/text.h"
+#include "plan/validate/validator.h"
 #include "toys/toy_plans.h"
 
 namespace {

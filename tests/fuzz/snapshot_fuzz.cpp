@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "explain/torch_snapshot.h"
+#include "explain/conclude/torch_snapshot.h"
 
 namespace {
 

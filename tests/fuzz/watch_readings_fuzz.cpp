@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "watch/capture.h"
-#include "watch/copies.h"
-#include "watch/group.h"
-#include "watch/kernel_log.h"
-#include "watch/process.h"
+#include "watch/measure/copies.h"
+#include "watch/measure/group.h"
+#include "watch/measure/kernel_log.h"
+#include "watch/measure/process.h"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 
-#include "backend/backends.h"
-#include "backend/region.h"
+#include "backend/kernel/backends.h"
+#include "backend/kernel/region.h"
 #include "base/bfloat16.h"
 #include "base/error.h"
 #include "ops/cases.h"

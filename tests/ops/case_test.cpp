@@ -8,8 +8,8 @@
 #include <limits>
 #include <utility>
 
-#include "backend/backends.h"
-#include "backend/region.h"
+#include "backend/kernel/backends.h"
+#include "backend/kernel/region.h"
 #include "ops/cases.h"
 #include "ops/evaluate.h"
 #include "ops/fuse/fuse.h"

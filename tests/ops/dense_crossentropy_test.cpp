@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 #include "ops/cases.h"
 #include "ops/evaluate.h"
-#include "ops/losses.h"
+#include "ops/training/losses.h"
 
 namespace plimsoll::ops_test {
 namespace {

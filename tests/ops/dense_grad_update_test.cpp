@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 #include "graph/verify.h"
 #include "ops/cases.h"
 #include "ops/evaluate.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/region.h"
+#include "backend/kernel/region.h"
 
 namespace plimsoll::ops_test {
 namespace {

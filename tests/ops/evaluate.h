@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/kernel.h"
+#include "backend/kernel/kernel.h"
 #include "graph/op.h"
 #include "ops/buffer.h"
 

@@ -1,5 +1,5 @@
 #include "ops/cases.h"
-#include "ops/losses.h"
+#include "ops/training/losses.h"
 
 namespace plimsoll::ops_test {
 namespace {

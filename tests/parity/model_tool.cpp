@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "codec/inflate.h"
 #include "formats/model_file.h"
-#include "layers/layer.h"
+#include "layers/model/layer.h"
 
 namespace {
 

@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "graph/text.h"
 #include "graph/verify.h"
-#include "plan/planner.h"
-#include "plan/validator.h"
-#include "plan/walk.h"
+#include "plan/core/walk.h"
+#include "plan/search/planner.h"
+#include "plan/validate/validator.h"
 #include "toys/toy_ops.h"
 
 namespace {

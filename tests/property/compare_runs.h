@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "backend/kernel.h"
+#include "backend/kernel/kernel.h"
 #include "exec/executor.h"
 #include "graph/program.h"
-#include "plan/plan.h"
+#include "plan/core/plan.h"
 
 namespace plimsoll::property {
 

@@ -5,13 +5,13 @@
 #include <map>
 #include <sstream>
 
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "graph/text.h"
 #include "ops/registry.h"
-#include "plan/complete.h"
-#include "plan/text.h"
+#include "plan/tree/complete.h"
+#include "plan/tree/text.h"
 #include "toys/toy_backend.h"
 
 namespace plimsoll::property {

@@ -21,9 +21,9 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/kernel.h"
+#include "backend/kernel/kernel.h"
 #include "graph/program.h"
-#include "plan/plan.h"
+#include "plan/core/plan.h"
 
 namespace plimsoll::property {
 

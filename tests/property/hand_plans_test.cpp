@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 #include "base/error.h"
-#include "plan/planner.h"
-#include "plan/text.h"
-#include "plan/validator.h"
+#include "plan/search/planner.h"
+#include "plan/tree/text.h"
+#include "plan/validate/validator.h"
 #include "property/compare_runs.h"
 #include "property/hand_plan.h"
 

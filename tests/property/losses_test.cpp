@@ -6,16 +6,16 @@
 #include <cstring>
 #include <ostream>
 
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 #include "graph/verify.h"
-#include "layers/losses.h"
-#include "layers/programs.h"
+#include "layers/training/losses.h"
+#include "layers/training/programs.h"
 #include "ops/fuse/fuse.h"
 #include "ops/registry.h"
-#include "plan/complete.h"
-#include "plan/planner.h"
-#include "plan/trial.h"
-#include "plan/validator.h"
+#include "plan/search/planner.h"
+#include "plan/search/trial.h"
+#include "plan/tree/complete.h"
+#include "plan/validate/validator.h"
 #include "property/compare_runs.h"
 
 namespace plimsoll::property {

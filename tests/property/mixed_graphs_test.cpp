@@ -3,12 +3,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 #include "graph/verify.h"
 #include "ops/fuse/fuse.h"
 #include "ops/registry.h"
-#include "plan/planner.h"
-#include "plan/validator.h"
+#include "plan/search/planner.h"
+#include "plan/validate/validator.h"
 #include "property/compare_runs.h"
 #include "property/random_network.h"
 #include "property/random_plan.h"

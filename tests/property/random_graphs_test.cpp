@@ -6,15 +6,15 @@
 #include <limits>
 #include <utility>
 
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 #include "base/error.h"
 #include "graph/verify.h"
 #include "ops/fuse/fuse.h"
 #include "ops/registry.h"
-#include "plan/planner.h"
-#include "plan/spilled.h"
-#include "plan/text.h"
-#include "plan/validator.h"
+#include "plan/search/planner.h"
+#include "plan/search/spilled.h"
+#include "plan/tree/text.h"
+#include "plan/validate/validator.h"
 #include "property/compare_runs.h"
 #include "property/random_network.h"
 #include "property/random_plan.h"

@@ -8,8 +8,8 @@
 #include "base/hash.h"
 #include "graph/autodiff.h"
 #include "graph/builder.h"
-#include "ops/losses.h"
 #include "ops/registry.h"
+#include "ops/training/losses.h"
 
 namespace plimsoll::property {
 namespace {

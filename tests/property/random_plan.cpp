@@ -6,8 +6,8 @@
 #include <span>
 
 #include "graph/op.h"
-#include "plan/complete.h"
-#include "plan/cuts.h"
+#include "plan/tree/complete.h"
+#include "plan/tree/cuts.h"
 
 namespace plimsoll::property {
 namespace {

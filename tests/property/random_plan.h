@@ -12,7 +12,7 @@
 
 #include "graph/kernel_catalog.h"
 #include "graph/program.h"
-#include "plan/plan.h"
+#include "plan/core/plan.h"
 #include "property/random_network.h"
 
 namespace plimsoll::property {

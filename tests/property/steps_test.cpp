@@ -4,18 +4,18 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/tensor_io.h"
 #include "exec/measure.h"
 #include "graph/text.h"
-#include "layers/losses.h"
-#include "layers/programs.h"
+#include "layers/training/losses.h"
+#include "layers/training/programs.h"
 #include "ops/fuse/fuse.h"
 #include "ops/registry.h"
-#include "plan/planner.h"
-#include "plan/validator.h"
+#include "plan/search/planner.h"
+#include "plan/validate/validator.h"
 #include "toys/count_allocations.h"
 
 // What a step costs beside its arithmetic: no allocation, no heap that grows, and exactly the pages

@@ -3,7 +3,7 @@
 // Kernels of the toy operators: plain loops over strided regions, float32. A kernel really uses the
 // scratch that the catalog asks for, to its last byte.
 
-#include "backend/kernel.h"
+#include "backend/kernel/kernel.h"
 #include "toys/toy_ops.h"
 
 namespace plimsoll::toys {

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "graph/text.h"
-#include "plan/complete.h"
-#include "plan/text.h"
+#include "plan/tree/complete.h"
+#include "plan/tree/text.h"
 
 namespace plimsoll::toys {
 

@@ -8,7 +8,7 @@
 
 #include "base/tensor_io.h"
 #include "graph/program.h"
-#include "plan/plan.h"
+#include "plan/core/plan.h"
 #include "toys/toy_ops.h"
 
 namespace plimsoll::toys {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "layers/optimizers.h"
+#include "layers/training/optimizers.h"
 
 namespace plimsoll::advise {
 namespace {

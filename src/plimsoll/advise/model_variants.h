@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/model.h"
-#include "layers/programs.h"
+#include "layers/model/model.h"
+#include "layers/training/programs.h"
 
 namespace plimsoll::advise {
 

@@ -7,7 +7,7 @@
 #include "api/spec_impl.h"
 #include "base/error.h"
 #include "base/suggest.h"
-#include "data/npy_sink.h"
+#include "data/rows/npy_sink.h"
 #include "formats/model_file.h"
 #include "report/table.h"
 

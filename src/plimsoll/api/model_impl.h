@@ -14,8 +14,8 @@
 #include "api/state_store_impl.h"
 #include "api/trainer.h"
 #include "data/dataset.h"
-#include "layers/model.h"
-#include "layers/programs.h"
+#include "layers/model/model.h"
+#include "layers/training/programs.h"
 #include "train/session.h"
 
 namespace plimsoll {

@@ -9,8 +9,8 @@
 #include "api/dataset.h"
 #include "api/tensor.h"
 #include "api/training.h"
-#include "layers/config.h"
-#include "layers/model.h"
+#include "layers/config/config.h"
+#include "layers/model/model.h"
 
 namespace plimsoll::api {
 

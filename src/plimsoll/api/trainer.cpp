@@ -3,7 +3,7 @@
 #include "api/model_impl.h"
 #include "base/error.h"
 #include "data/dataset.h"
-#include "plan/text.h"
+#include "plan/tree/text.h"
 #include "train/accumulator.h"
 #include "train/checkpointer.h"
 

@@ -1,7 +1,7 @@
 #include "api/training.h"
 
 #include "api/spec_impl.h"
-#include "layers/programs.h"
+#include "layers/training/programs.h"
 
 namespace plimsoll {
 namespace {

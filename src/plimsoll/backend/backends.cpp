@@ -1,4 +1,4 @@
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 
 #include <array>
 

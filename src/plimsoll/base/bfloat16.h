@@ -3,7 +3,7 @@
 // bfloat16: the upper half of a float32, rounded to nearest, ties to even.
 //
 // A number of that type is kept and moved as its 16 bits; nobody computes in it. What is not here:
-// loops over arrays (backend/cpu/widened.h).
+// loops over arrays (backend/cpu/product/widened.h).
 
 #include <bit>
 #include <cstdint>

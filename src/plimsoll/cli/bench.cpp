@@ -24,7 +24,7 @@
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/profile_file.h"
-#include "layers/batch_norm_groups.h"
+#include "layers/training/batch_norm_groups.h"
 #include "report/speed.h"
 #include "train/session.h"
 

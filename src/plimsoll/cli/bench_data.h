@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "layers/programs.h"
+#include "layers/training/programs.h"
 
 namespace plimsoll::cli {
 

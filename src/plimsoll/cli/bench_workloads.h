@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "layers/model.h"
-#include "layers/programs.h"
+#include "layers/model/model.h"
+#include "layers/training/programs.h"
 
 namespace plimsoll::cli {
 

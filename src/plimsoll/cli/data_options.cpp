@@ -12,8 +12,8 @@
 #include "base/spill_folder.h"
 #include "base/suggest.h"
 #include "data/dataset_stages.h"
-#include "data/named_arrays.h"
-#include "layers/losses.h"
+#include "data/rows/named_arrays.h"
+#include "layers/training/losses.h"
 
 namespace plimsoll::cli {
 namespace {

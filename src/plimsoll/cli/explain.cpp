@@ -19,7 +19,7 @@
 #include "cli/exit_code.h"
 #include "cli/output_place.h"
 #include "formats/model_file.h"
-#include "watch/explanation_page.h"
+#include "watch/tell/explanation_page.h"
 
 namespace plimsoll::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "cli/exit_code.h"
-#include "layers/batch_norm_groups.h"
+#include "layers/training/batch_norm_groups.h"
 #include "train/self_test.h"
 
 namespace plimsoll::cli {

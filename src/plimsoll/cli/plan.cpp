@@ -12,7 +12,7 @@
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "data/dataset_stages.h"
-#include "plan/text.h"
+#include "plan/tree/text.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
 #include "report/waiting.h"

@@ -14,7 +14,7 @@
 #include "cli/data_options.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
-#include "data/npy_sink.h"
+#include "data/rows/npy_sink.h"
 #include "data/text_sink.h"
 #include "train/session.h"
 

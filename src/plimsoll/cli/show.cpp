@@ -9,9 +9,9 @@
 #include "cli/exit_code.h"
 #include "cli/file_options.h"
 #include "formats/model_file.h"
-#include "layers/batch_norm_groups.h"
-#include "layers/layer_costs.h"
-#include "layers/model.h"
+#include "layers/model/model.h"
+#include "layers/training/batch_norm_groups.h"
+#include "layers/training/layer_costs.h"
 #include "report/table.h"
 
 namespace plimsoll::cli {

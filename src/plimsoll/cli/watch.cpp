@@ -17,10 +17,10 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/output_place.h"
-#include "watch/page.h"
 #include "watch/restart.h"
 #include "watch/run.h"
-#include "watch/summary.h"
+#include "watch/tell/page.h"
+#include "watch/tell/summary.h"
 
 namespace plimsoll::cli {
 namespace {

@@ -6,11 +6,11 @@
 #include "base/accounted.h"
 #include "base/error.h"
 #include "base/shape.h"
-#include "data/mask_rows.h"
-#include "data/named_arrays.h"
+#include "data/image/mask_rows.h"
 #include "data/open_forms.h"
 #include "data/open_inputs.h"
-#include "data/text_tokens.h"
+#include "data/rows/named_arrays.h"
+#include "data/text/text_tokens.h"
 
 namespace plimsoll::data {
 namespace {

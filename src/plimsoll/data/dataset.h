@@ -14,9 +14,9 @@
 
 #include "base/tensor_io.h"
 #include "base/work_sharing.h"
-#include "data/dataset_options.h"
-#include "data/row_order.h"
-#include "data/row_source.h"
+#include "data/rows/dataset_options.h"
+#include "data/rows/row_order.h"
+#include "data/rows/row_source.h"
 
 namespace plimsoll::data {
 

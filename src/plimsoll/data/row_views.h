@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "data/permutation.h"
-#include "data/row_source.h"
+#include "data/rows/permutation.h"
+#include "data/rows/row_source.h"
 
 namespace plimsoll::data {
 

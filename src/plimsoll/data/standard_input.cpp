@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "base/spill_folder.h"
 #include "codec/npy.h"
-#include "data/array_rows.h"
-#include "data/joined_rows.h"
+#include "data/rows/array_rows.h"
+#include "data/rows/joined_rows.h"
 
 namespace plimsoll::data {
 namespace {

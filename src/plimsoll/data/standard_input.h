@@ -12,7 +12,7 @@
 #include <string>
 
 #include "codec/byte_reader.h"
-#include "data/row_source.h"
+#include "data/rows/row_source.h"
 
 namespace plimsoll::data {
 

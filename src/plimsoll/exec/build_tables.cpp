@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "graph/graph_memory.h"
-#include "plan/lasting_packs.h"
+#include "plan/tree/lasting_packs.h"
 
 namespace plimsoll::exec {
 

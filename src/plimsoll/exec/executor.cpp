@@ -4,7 +4,7 @@
 #include <cstring>
 #include <optional>
 
-#include "backend/cpu/threads.h"
+#include "backend/cpu/threads/threads.h"
 #include "base/accounted.h"
 #include "base/error.h"
 #include "base/suggest.h"

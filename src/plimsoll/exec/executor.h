@@ -12,18 +12,18 @@
 //
 // A program that runs again with no other in between, and no state variable written, does not make
 // again what its first run left in memory that nothing else of it has: packed weights that it does
-// not change (plan/lasting_packs.h).
+// not change (plan/tree/lasting_packs.h).
 
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string_view>
 
-#include "backend/kernel.h"
+#include "backend/kernel/kernel.h"
 #include "base/tensor_io.h"
 #include "base/work_sharing.h"
 #include "graph/program.h"
-#include "plan/plan.h"
+#include "plan/core/plan.h"
 
 namespace plimsoll::exec {
 

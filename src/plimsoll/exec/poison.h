@@ -17,7 +17,7 @@
 
 #include "exec/arena.h"
 #include "exec/tables.h"
-#include "plan/liveness.h"
+#include "plan/facts/liveness.h"
 
 namespace plimsoll::exec {
 

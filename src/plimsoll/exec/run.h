@@ -6,7 +6,7 @@
 // its own; what the input source, the output sink, the spill file or the poison throw passes
 // through, after transfers under way have ended.
 
-#include "backend/kernel.h"
+#include "backend/kernel/kernel.h"
 #include "base/tensor_io.h"
 #include "exec/lookahead.h"
 #include "exec/poison.h"

@@ -19,7 +19,7 @@ struct StepTime {
   enum class Kind : uint8_t { kCall, kData, kTransfer, kOther } kind = Kind::kOther;
   graph::NodeId node;  // kCall
   std::string name;    // of the node or input
-  int64_t item = 0;    // number on the plan's line of time (plan/liveness.h)
+  int64_t item = 0;    // number on the plan's line of time (plan/facts/liveness.h)
   int phase = -1;      // which of the loops at the root it stands in; −1: in none
   int64_t runs = 0;
   double seconds = 0;

@@ -12,11 +12,11 @@
 #include <memory>
 #include <vector>
 
-#include "backend/kernel.h"
+#include "backend/kernel/kernel.h"
 #include "exec/spill_region.h"
 #include "graph/program.h"
-#include "plan/extents.h"
-#include "plan/plan.h"
+#include "plan/core/extents.h"
+#include "plan/core/plan.h"
 
 namespace plimsoll::exec {
 
@@ -139,8 +139,8 @@ struct Step {
   StepKind kind = StepKind::kCall;
   size_t index = 0;      // in calls, copies or loops
   size_t jump = 0;       // kLoopBegin: behind the loop's end; kLoopEnd: the first step of the body
-  int64_t number = 0;    // on the line of time (plan/liveness.h)
-  bool lasting = false;  // what it makes is there still in the next run (plan/lasting_packs.h)
+  int64_t number = 0;    // on the line of time (plan/facts/liveness.h)
+  bool lasting = false;  // what it makes is there still in the next run (plan/tree/lasting_packs.h)
 };
 
 struct ProgramTables {

@@ -9,14 +9,14 @@
 #include <set>
 #include <vector>
 
-#include "backend/region.h"
+#include "backend/kernel/region.h"
 #include "base/cpu.h"
 #include "base/process_memory.h"
 #include "exec/float_mode.h"
 #include "exec/spill_file.h"
 #include "graph/graph_memory.h"
 #include "graph/state_rows.h"
-#include "plan/extents.h"
+#include "plan/core/extents.h"
 
 namespace plimsoll::exec {
 namespace {

@@ -11,8 +11,8 @@
 #include <functional>
 #include <string>
 
-#include "backend/kernel.h"
-#include "backend/kernel_times.h"
+#include "backend/kernel/kernel.h"
+#include "backend/kernel/kernel_times.h"
 #include "graph/program.h"
 
 namespace plimsoll::exec {

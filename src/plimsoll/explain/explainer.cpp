@@ -4,17 +4,17 @@
 #include <cstring>
 #include <utility>
 
-#include "explain/conclude.h"
-#include "explain/counters.h"
-#include "explain/document.h"
-#include "explain/envelope.h"
-#include "explain/exception_line.h"
-#include "explain/excerpt.h"
-#include "explain/headway.h"
-#include "explain/needles.h"
-#include "explain/task_table.h"
-#include "explain/torch_snapshot.h"
-#include "explain/utf16.h"
+#include "explain/conclude/conclude.h"
+#include "explain/conclude/torch_snapshot.h"
+#include "explain/read/counters.h"
+#include "explain/read/document.h"
+#include "explain/read/envelope.h"
+#include "explain/read/exception_line.h"
+#include "explain/read/excerpt.h"
+#include "explain/read/headway.h"
+#include "explain/read/needles.h"
+#include "explain/read/task_table.h"
+#include "explain/read/utf16.h"
 
 namespace plimsoll::explain {
 

@@ -16,8 +16,8 @@
 #include <string>
 #include <string_view>
 
+#include "explain/conclude/model_shapes.h"
 #include "explain/explanation.h"
-#include "explain/model_shapes.h"
 
 namespace plimsoll::explain {
 

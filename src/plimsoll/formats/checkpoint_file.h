@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "base/tensor_io.h"
-#include "layers/config.h"
+#include "layers/config/config.h"
 
 namespace plimsoll::formats {
 

@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "codec/byte_reader.h"
-#include "layers/config.h"
+#include "layers/config/config.h"
 
 namespace plimsoll::formats {
 

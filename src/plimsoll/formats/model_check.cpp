@@ -4,13 +4,13 @@
 #include <functional>
 
 #include "base/error.h"
-#include "formats/keras_legacy.h"
+#include "formats/keras/keras_legacy.h"
+#include "formats/keras/tensorflow_functions.h"
 #include "formats/model_document.h"
-#include "formats/tensorflow_functions.h"
-#include "layers/layer.h"
-#include "layers/losses.h"
-#include "layers/metrics.h"
-#include "layers/optimizers.h"
+#include "layers/model/layer.h"
+#include "layers/training/losses.h"
+#include "layers/training/metrics.h"
+#include "layers/training/optimizers.h"
 
 namespace plimsoll::formats {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "layers/config.h"
+#include "layers/config/config.h"
 
 namespace plimsoll::formats {
 

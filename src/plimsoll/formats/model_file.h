@@ -18,9 +18,9 @@
 #include <string>
 
 #include "base/tensor_io.h"
-#include "formats/keras_json.h"
-#include "layers/model.h"
-#include "layers/programs.h"
+#include "formats/keras/keras_json.h"
+#include "layers/model/model.h"
+#include "layers/training/programs.h"
 
 namespace plimsoll::formats {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/tensor_io.h"
-#include "codec/hdf5_reader.h"
-#include "codec/hdf5_writer.h"
+#include "codec/hdf5/hdf5_reader.h"
+#include "codec/hdf5/hdf5_writer.h"
 
 namespace plimsoll::formats {
 

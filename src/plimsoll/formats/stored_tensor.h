@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/tensor_io.h"
-#include "codec/hdf5_reader.h"
+#include "codec/hdf5/hdf5_reader.h"
 
 namespace plimsoll::formats {
 

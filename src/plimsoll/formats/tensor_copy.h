@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/tensor_io.h"
-#include "codec/hdf5_writer.h"
+#include "codec/hdf5/hdf5_writer.h"
 
 namespace plimsoll::formats {
 

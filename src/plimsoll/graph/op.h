@@ -22,7 +22,7 @@
 //
 // An operand that does not have the axis (dimension −1) is read whole by every row; an *output*
 // that does not have a reduce axis is an accumulator, folded over blocks in order, the first block
-// stored (see backend/kernel.h).
+// stored (see backend/kernel/kernel.h).
 
 #include <memory>
 #include <span>

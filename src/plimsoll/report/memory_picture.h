@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "codec/png_writer.h"
-#include "plan/planner.h"
+#include "plan/search/planner.h"
 
 namespace plimsoll::report {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "plan/planner.h"
-#include "plan/why.h"
+#include "plan/search/planner.h"
+#include "plan/search/why.h"
 
 namespace plimsoll::report {
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
-#include "layers/accumulation.h"
+#include "layers/training/accumulation.h"
 
 namespace plimsoll::train {
 namespace {

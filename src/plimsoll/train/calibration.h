@@ -8,7 +8,7 @@
 //     date 2026-05-28
 //     copy 9.1e+09                          bytes a second
 //     disk 1.1e+09 2.1e+09 /var/tmp         bytes a second read and written there
-//     call 0123456789abcdef 1.2e-05         seconds (backend/kernel_times.h)
+//     call 0123456789abcdef 1.2e-05         seconds (backend/kernel/kernel_times.h)
 //     factor 0123456789abcdef 1.3
 //
 // Times hold for a backend with its revision, instruction set, caches and threads, and for a model
@@ -20,7 +20,7 @@
 #include <optional>
 #include <string>
 
-#include "backend/kernel_times.h"
+#include "backend/kernel/kernel_times.h"
 
 namespace plimsoll::train {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/tensor_io.h"
-#include "data/row_order.h"
+#include "data/rows/row_order.h"
 #include "formats/checkpoint_file.h"
 
 namespace plimsoll::train {

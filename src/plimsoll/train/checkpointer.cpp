@@ -6,7 +6,7 @@
 #include "base/accounted.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "plan/text.h"
+#include "plan/tree/text.h"
 
 namespace plimsoll::train {
 namespace {

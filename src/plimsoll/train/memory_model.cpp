@@ -30,7 +30,7 @@ constexpr Bytes kFurtherSearch = 512_KiB;
 constexpr Bytes kStructuresBase = 512_KiB;
 // The search for a plan, beside what stays of it: scores, a plan that is being built and placed.
 // Where normalization over the batch cuts loops into phases, the choices in them too
-// (plan/phase_search.h), whose size is bounded.
+// (plan/search/phase_search.h), whose size is bounded.
 constexpr Bytes kSearchBase = 2_MiB + 256_KiB;
 constexpr Bytes kSearchPerNode{1024};
 constexpr Bytes kSearchPerLiteral{84};  // nothing has been written of it yet

@@ -20,7 +20,7 @@
 
 #include <vector>
 
-#include "backend/kernel.h"
+#include "backend/kernel/kernel.h"
 #include "base/bytes.h"
 #include "graph/program.h"
 #include "report/plan_summary.h"

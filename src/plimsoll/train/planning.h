@@ -12,9 +12,9 @@
 #include <optional>
 #include <string>
 
-#include "backend/backends.h"
-#include "layers/programs.h"
-#include "plan/planner.h"
+#include "backend/kernel/backends.h"
+#include "layers/training/programs.h"
+#include "plan/search/planner.h"
 #include "report/plan_summary.h"
 #include "train/calibration.h"
 #include "train/memory_model.h"
@@ -43,9 +43,9 @@ struct PlanRequest {
   // Where nothing fits, the search goes on with several times the steps.
   bool extends = true;
   std::optional<double> max_slowdown;  // the most time against that of the plan without a limit
-  std::string without;                 // techniques that are switched off (plan/techniques.h)
-  // A plan's text (plan/text.h) to be run as it is. It is refused where model, optimizer, batch or
-  // rows are not those that it was made for, or the machine's kernels differ.
+  std::string without;  // techniques that are switched off (plan/search/techniques.h)
+  // A plan's text (plan/tree/text.h) to be run as it is. It is refused where model, optimizer,
+  // batch or rows are not those that it was made for, or the machine's kernels differ.
   std::string saved_plan;
   SpillUse spill = SpillUse::kIfNeeded;
   std::string spill_directory;       // empty: the first that will do
@@ -81,7 +81,7 @@ struct PlannedRun {
   std::optional<plan::Plan> plan;  // none: does not fit
   ProcessOverhead overhead;
   report::PlanSummary summary;
-  // Estimated seconds by program and item (plan/estimate.h); empty where nobody wants them.
+  // Estimated seconds by program and item (plan/facts/estimate.h); empty where nobody wants them.
   std::vector<std::vector<double>> estimates{};
 };
 

@@ -11,7 +11,7 @@
 
 #include "base/tensor_io.h"
 #include "data/dataset.h"
-#include "layers/model.h"
+#include "layers/model/model.h"
 #include "train/session.h"
 
 namespace plimsoll::train {

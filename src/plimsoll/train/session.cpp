@@ -15,9 +15,9 @@
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "exec/spill_queue.h"
-#include "layers/batch_norm_groups.h"
-#include "layers/curve_area.h"
-#include "layers/precision.h"
+#include "layers/model/precision.h"
+#include "layers/training/batch_norm_groups.h"
+#include "layers/training/curve_area.h"
 #include "train/profile.h"
 
 namespace plimsoll::train {

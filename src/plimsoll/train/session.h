@@ -22,7 +22,7 @@
 #include "base/tensor_io.h"
 #include "data/dataset.h"
 #include "exec/executor.h"
-#include "layers/programs.h"
+#include "layers/training/programs.h"
 #include "report/profile.h"
 #include "report/progress.h"
 #include "train/checkpoint.h"

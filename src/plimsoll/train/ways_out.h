@@ -9,8 +9,8 @@
 
 #include <vector>
 
-#include "layers/model.h"
-#include "layers/programs.h"
+#include "layers/model/model.h"
+#include "layers/training/programs.h"
 #include "report/plan_summary.h"
 #include "train/planning.h"
 

@@ -11,7 +11,7 @@
 #include <array>
 #include <chrono>
 
-#include "watch/map_line.h"
+#include "watch/measure/map_line.h"
 #include "watch/output.h"
 
 extern char** environ;  // NOLINT(readability-identifier-naming): the system's

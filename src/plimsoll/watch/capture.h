@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "watch/process.h"
+#include "watch/measure/process.h"
 
 namespace plimsoll::watch {
 

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "watch/process.h"
+#include "watch/measure/process.h"
 
 namespace plimsoll::watch {
 

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <span>
 
-#include "watch/group.h"
+#include "watch/measure/group.h"
 
 namespace plimsoll::watch {
 

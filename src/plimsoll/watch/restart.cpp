@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "watch/summary.h"
+#include "watch/tell/summary.h"
 
 namespace plimsoll::watch {
 namespace {

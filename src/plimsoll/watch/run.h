@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "explain/explanation.h"
-#include "watch/bound.h"
 #include "watch/capture.h"
-#include "watch/copies.h"
-#include "watch/growth.h"
-#include "watch/sample.h"
+#include "watch/measure/bound.h"
+#include "watch/measure/copies.h"
+#include "watch/measure/growth.h"
+#include "watch/measure/sample.h"
 #include "watch/verdict.h"
 
 namespace plimsoll::watch {

@@ -13,14 +13,14 @@
 #include <memory>
 #include <optional>
 
-#include "watch/copies.h"
-#include "watch/group.h"
 #include "watch/guardian.h"
-#include "watch/kernel_log.h"
+#include "watch/measure/copies.h"
+#include "watch/measure/group.h"
+#include "watch/measure/kernel_log.h"
+#include "watch/measure/sampler.h"
 #include "watch/output.h"
 #include "watch/relay.h"
 #include "watch/run.h"
-#include "watch/sampler.h"
 
 namespace plimsoll::watch {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "explain/explanation.h"
-#include "watch/copies.h"
-#include "watch/kernel_log.h"
+#include "watch/measure/copies.h"
+#include "watch/measure/kernel_log.h"
 
 namespace plimsoll::watch {
 

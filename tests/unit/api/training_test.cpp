@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "api/spec_impl.h"
-#include "layers/optimizers.h"
+#include "layers/training/optimizers.h"
 #include "unit/base/expect_error.h"
 
 namespace plimsoll {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backend/cpu/cpu_kernels.h"
-#include "backend/region.h"
+#include "backend/kernel/region.h"
 #include "base/bfloat16.h"
 #include "graph/builder.h"
 #include "ops/activation_kinds.h"

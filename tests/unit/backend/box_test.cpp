@@ -1,6 +1,6 @@
 // Boxes as a pure function of shapes and kernel set.
 
-#include "backend/box.h"
+#include "backend/kernel/box.h"
 
 #include <gtest/gtest.h>
 

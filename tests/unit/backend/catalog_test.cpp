@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/backends.h"
-#include "backend/kernel.h"
-#include "backend/region.h"
+#include "backend/kernel/backends.h"
+#include "backend/kernel/kernel.h"
+#include "backend/kernel/region.h"
 #include "graph/builder.h"
 #include "ops/registry.h"
 #include "unit/base/expect_error.h"

@@ -1,4 +1,4 @@
-#include "backend/cpu/threads.h"
+#include "backend/cpu/threads/threads.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backend/cpu/node_facts.h"
-#include "backend/cpu/team.h"
+#include "backend/cpu/threads/team.h"
 
 namespace plimsoll::backend::cpu {
 namespace {

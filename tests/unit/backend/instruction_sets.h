@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "backend/cpu/isa.h"
+#include "backend/cpu/simd/isa.h"
 #include "base/cpu.h"
 
 namespace plimsoll::backend::cpu {

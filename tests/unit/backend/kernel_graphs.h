@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 #include "graph/builder.h"
 #include "ops/buffer.h"
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 #include "unit/base/expect_error.h"
 
 namespace plimsoll::backend {

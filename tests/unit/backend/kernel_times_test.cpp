@@ -1,10 +1,10 @@
 // A catalog by measured times: what was measured, else the backend's estimate times a factor.
 
-#include "backend/kernel_times.h"
+#include "backend/kernel/kernel_times.h"
 
 #include <gtest/gtest.h>
 
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 #include "graph/builder.h"
 #include "ops/registry.h"
 

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <limits>
 
-#include "backend/cpu/dense_shape.h"
-#include "backend/region.h"
+#include "backend/cpu/product/dense_shape.h"
+#include "backend/kernel/region.h"
 #include "ops/evaluate.h"
 #include "ops/fuse/fuse.h"
 #include "ops/registry.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/cpu/isa.h"
+#include "backend/cpu/simd/isa.h"
 #include "backend/onednn/library_pages.h"
 #include "backend/onednn/primitive_cache.h"
 #include "base/cpu.h"

@@ -1,7 +1,7 @@
 // Packed products of the instruction sets that they are for and that this processor has, against
 // sums in double.
 
-#include "backend/cpu/packed_product.h"
+#include "backend/cpu/product/packed_product.h"
 
 #include <gtest/gtest.h>
 

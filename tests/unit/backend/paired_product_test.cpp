@@ -1,6 +1,6 @@
 // Products of bfloat16 numbers in pairs, where this processor has them, against sums in double.
 
-#include "backend/cpu/paired_product.h"
+#include "backend/cpu/product/paired_product.h"
 
 #include <gtest/gtest.h>
 

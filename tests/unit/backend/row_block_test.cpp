@@ -1,6 +1,6 @@
 // Where blocks of rows may stand that miss different rows at the edges of their operands.
 
-#include "backend/row_block.h"
+#include "backend/kernel/row_block.h"
 
 #include <gtest/gtest.h>
 

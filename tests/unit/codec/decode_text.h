@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/image.h"
+#include "codec/image/image.h"
 #include "unit/codec/memory_files.h"
 
 namespace plimsoll::codec {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "codec/hdf5_reader.h"
-#include "codec/hdf5_writer.h"
+#include "codec/hdf5/hdf5_reader.h"
+#include "codec/hdf5/hdf5_writer.h"
 #include "unit/codec/hdf5_oracle.h"
 #include "unit/codec/memory_files.h"
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "codec/hdf5_checksum.h"
+#include "codec/hdf5/hdf5_checksum.h"
 
 namespace plimsoll::codec::oracle {
 namespace {

@@ -1,4 +1,4 @@
-#include "codec/hdf5_reader.h"
+#include "codec/hdf5/hdf5_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "codec/hdf5_writer.h"
+#include "codec/hdf5/hdf5_writer.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>
 
-#include "codec/hdf5_reader.h"
+#include "codec/hdf5/hdf5_reader.h"
 #include "unit/base/expect_error.h"
 #include "unit/codec/hdf5_oracle.h"
 #include "unit/codec/memory_files.h"

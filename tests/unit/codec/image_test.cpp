@@ -1,4 +1,4 @@
-#include "codec/image.h"
+#include "codec/image/image.h"
 
 #include <gtest/gtest.h>
 

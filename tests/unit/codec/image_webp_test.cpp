@@ -5,8 +5,8 @@
 #include <random>
 #include <utility>
 
-#include "codec/image.h"
-#include "codec/luma.h"
+#include "codec/image/image.h"
+#include "codec/image/luma.h"
 #include "unit/base/expect_error.h"
 #include "unit/codec/decode_text.h"
 #include "unit/codec/image_files.h"

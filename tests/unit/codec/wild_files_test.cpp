@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "codec/hdf5_reader.h"
+#include "codec/hdf5/hdf5_reader.h"
 #include "codec/npy.h"
 #include "codec/zip_reader.h"
 #include "unit/codec/memory_files.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/dataset.h"
-#include "data/read_ahead.h"
+#include "data/rows/read_ahead.h"
 #include "unit/base/allocation_counter.h"
 #include "unit/data/arrays.h"
 

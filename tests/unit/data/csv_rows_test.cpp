@@ -1,4 +1,4 @@
-#include "data/csv_rows.h"
+#include "data/csv/csv_rows.h"
 
 #include <gtest/gtest.h>
 

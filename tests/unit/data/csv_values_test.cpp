@@ -1,10 +1,10 @@
-#include "data/csv_values.h"
+#include "data/csv/csv_values.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 
-#include "data/csv_survey.h"
+#include "data/csv/csv_survey.h"
 
 namespace plimsoll::data {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/image_rows.h"
+#include "data/image/image_rows.h"
 
 #include <gtest/gtest.h>
 

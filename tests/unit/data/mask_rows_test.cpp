@@ -1,4 +1,4 @@
-#include "data/mask_rows.h"
+#include "data/image/mask_rows.h"
 
 #include <gtest/gtest.h>
 

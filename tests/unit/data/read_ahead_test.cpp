@@ -1,6 +1,6 @@
 // Reading ahead past the page cache gives the bytes and the errors of reading.
 
-#include "data/read_ahead.h"
+#include "data/rows/read_ahead.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "data/row_cache.h"
+#include "data/rows/row_cache.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <optional>
 
-#include "codec/image.h"
-#include "data/image_rows.h"
+#include "codec/image/image.h"
+#include "data/image/image_rows.h"
 #include "unit/base/expect_error.h"
 #include "unit/base/temporary_folder.h"
 #include "unit/codec/image_files.h"

@@ -1,4 +1,4 @@
-#include "data/row_order.h"
+#include "data/rows/row_order.h"
 
 #include <gtest/gtest.h>
 

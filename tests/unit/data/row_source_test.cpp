@@ -1,4 +1,4 @@
-#include "data/row_source.h"
+#include "data/rows/row_source.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "data/word_counts.h"
+#include "data/text/word_counts.h"
 
 #include <gtest/gtest.h>
 

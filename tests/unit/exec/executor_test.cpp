@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "exec/measure.h"
-#include "plan/complete.h"
+#include "plan/tree/complete.h"
 #include "unit/exec/toy_run.h"
 
 namespace plimsoll::exec {

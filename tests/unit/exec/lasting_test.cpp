@@ -1,16 +1,16 @@
-// Packed weights that are there still when a program runs again (plan/lasting_packs.h).
+// Packed weights that are there still when a program runs again (plan/tree/lasting_packs.h).
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 #include "exec/executor.h"
 #include "graph/builder.h"
 #include "ops/registry.h"
-#include "plan/lasting_packs.h"
-#include "plan/planner.h"
-#include "plan/validator.h"
+#include "plan/search/planner.h"
+#include "plan/tree/lasting_packs.h"
+#include "plan/validate/validator.h"
 #include "toys/toy_backend.h"
 #include "unit/exec/toy_run.h"
 

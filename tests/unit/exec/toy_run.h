@@ -9,8 +9,8 @@
 
 #include "exec/executor.h"
 #include "graph/program.h"
-#include "plan/planner.h"
-#include "plan/validator.h"
+#include "plan/search/planner.h"
+#include "plan/validate/validator.h"
 #include "toys/toy_backend.h"
 #include "toys/toy_plans.h"
 

@@ -1,6 +1,6 @@
 // Progress of any form behind a refusal, and what looks like it.
 
-#include "explain/headway.h"
+#include "explain/read/headway.h"
 
 #include <string>
 #include <vector>

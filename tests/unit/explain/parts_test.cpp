@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "explain/counters.h"
-#include "explain/cursor.h"
-#include "explain/document.h"
-#include "explain/needles.h"
-#include "explain/number.h"
+#include "explain/read/counters.h"
+#include "explain/read/cursor.h"
+#include "explain/read/document.h"
+#include "explain/read/needles.h"
+#include "explain/read/number.h"
 #include "gtest/gtest.h"
 
 namespace plimsoll::explain {

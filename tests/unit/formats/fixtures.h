@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/tensor_io.h"
-#include "layers/model.h"
-#include "layers/programs.h"
+#include "layers/model/model.h"
+#include "layers/training/programs.h"
 
 namespace plimsoll::formats {
 

@@ -1,14 +1,14 @@
-#include "formats/keras_archive.h"
+#include "formats/keras/keras_archive.h"
 
 #include <gtest/gtest.h>
 
-#include "codec/hdf5_reader.h"
-#include "codec/hdf5_writer.h"
+#include "codec/hdf5/hdf5_reader.h"
+#include "codec/hdf5/hdf5_writer.h"
 #include "codec/zip_reader.h"
 #include "codec/zip_writer.h"
 #include "formats/json_text.h"
-#include "formats/keras_json.h"
-#include "formats/keras_weights.h"
+#include "formats/keras/keras_json.h"
+#include "formats/keras/keras_weights.h"
 #include "unit/base/expect_error.h"
 #include "unit/base/temporary_folder.h"
 #include "unit/formats/fixtures.h"

@@ -1,4 +1,4 @@
-#include "formats/keras_compile.h"
+#include "formats/keras/keras_compile.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "formats/json_text.h"
-#include "formats/keras_json.h"
-#include "formats/keras_tree.h"
+#include "formats/keras/keras_json.h"
+#include "formats/keras/keras_tree.h"
 #include "unit/base/expect_error.h"
 #include "unit/formats/fixtures.h"
 

@@ -1,10 +1,10 @@
-#include "formats/keras_h5.h"
+#include "formats/keras/keras_h5.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "codec/hdf5_writer.h"
+#include "codec/hdf5/hdf5_writer.h"
 #include "formats/stored_tensor.h"
 #include "unit/base/expect_error.h"
 #include "unit/base/temporary_folder.h"

@@ -1,4 +1,4 @@
-#include "formats/keras_json.h"
+#include "formats/keras/keras_json.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
-#include "formats/keras_legacy.h"
+#include "formats/keras/keras_legacy.h"
 
 #include <gtest/gtest.h>
 
 #include "formats/json_text.h"
-#include "formats/keras_json.h"
+#include "formats/keras/keras_json.h"
 #include "unit/base/expect_error.h"
 #include "unit/formats/fixtures.h"
 

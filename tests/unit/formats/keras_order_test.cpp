@@ -1,8 +1,8 @@
-#include "formats/keras_order.h"
+#include "formats/keras/keras_order.h"
 
 #include <gtest/gtest.h>
 
-#include "formats/keras_tree.h"
+#include "formats/keras/keras_tree.h"
 #include "unit/formats/fixtures.h"
 
 namespace plimsoll::formats {

@@ -1,9 +1,9 @@
-#include "formats/keras_tree.h"
+#include "formats/keras/keras_tree.h"
 
 #include <gtest/gtest.h>
 
 #include "formats/json_text.h"
-#include "formats/weight_groups.h"
+#include "formats/keras/weight_groups.h"
 #include "unit/base/expect_error.h"
 #include "unit/formats/fixtures.h"
 

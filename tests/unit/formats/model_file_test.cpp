@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "codec/hdf5_writer.h"
+#include "codec/hdf5/hdf5_writer.h"
 #include "unit/base/expect_error.h"
 #include "unit/base/temporary_folder.h"
 #include "unit/formats/fixtures.h"

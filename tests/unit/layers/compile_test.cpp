@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include "layers/losses.h"
-#include "layers/metrics.h"
-#include "layers/optimizers.h"
-#include "layers/spelling.h"
+#include "layers/config/spelling.h"
+#include "layers/training/losses.h"
+#include "layers/training/metrics.h"
+#include "layers/training/optimizers.h"
 #include "unit/layers/support.h"
 
 namespace plimsoll::layers {

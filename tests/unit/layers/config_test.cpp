@@ -1,8 +1,8 @@
-#include "layers/config.h"
+#include "layers/config/config.h"
 
 #include <gtest/gtest.h>
 
-#include "layers/names.h"
+#include "layers/config/names.h"
 #include "unit/layers/support.h"
 
 namespace plimsoll::layers {

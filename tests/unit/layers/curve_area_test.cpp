@@ -1,4 +1,4 @@
-#include "layers/curve_area.h"
+#include "layers/training/curve_area.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "layers/index_bounds.h"
+#include "layers/training/index_bounds.h"
 
 #include <gtest/gtest.h>
 

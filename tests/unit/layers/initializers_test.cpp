@@ -1,10 +1,10 @@
-#include "layers/initializers.h"
+#include "layers/config/initializers.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "layers/regularizers.h"
+#include "layers/config/regularizers.h"
 #include "ops/registry.h"
 #include "unit/layers/support.h"
 

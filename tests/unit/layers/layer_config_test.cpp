@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "layers/layer.h"
+#include "layers/model/layer.h"
 #include "unit/layers/support.h"
 
 namespace plimsoll::layers {

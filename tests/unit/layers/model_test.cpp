@@ -1,4 +1,4 @@
-#include "layers/model.h"
+#include "layers/model/model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "layers/programs.h"
+#include "layers/training/programs.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "graph/program.h"
 #include "graph/text.h"
 #include "graph/verify.h"
-#include "layers/batch_norm_groups.h"
+#include "layers/training/batch_norm_groups.h"
 #include "ops/registry.h"
 #include "unit/layers/support.h"
 

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "graph/text.h"
 #include "graph/verify.h"
-#include "layers/call_arguments.h"
+#include "layers/model/call_arguments.h"
 #include "unit/layers/support.h"
 
 namespace plimsoll::layers {

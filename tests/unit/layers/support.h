@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "layers/model.h"
-#include "layers/programs.h"
+#include "layers/model/model.h"
+#include "layers/training/programs.h"
 
 namespace plimsoll::layers::testing {
 

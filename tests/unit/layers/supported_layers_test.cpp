@@ -6,16 +6,16 @@
 #include <cstdlib>
 
 #include "base/file.h"
-#include "layers/activations.h"
-#include "layers/constraints.h"
-#include "layers/initializers.h"
-#include "layers/layer.h"
-#include "layers/losses.h"
-#include "layers/metrics.h"
-#include "layers/operation.h"
-#include "layers/optimizers.h"
-#include "layers/option_reader.h"
-#include "layers/regularizers.h"
+#include "layers/config/constraints.h"
+#include "layers/config/initializers.h"
+#include "layers/config/option_reader.h"
+#include "layers/config/regularizers.h"
+#include "layers/kinds/activations.h"
+#include "layers/kinds/operation.h"
+#include "layers/model/layer.h"
+#include "layers/training/losses.h"
+#include "layers/training/metrics.h"
+#include "layers/training/optimizers.h"
 #include "unit/layers/support.h"
 
 namespace plimsoll::layers {

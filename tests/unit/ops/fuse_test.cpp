@@ -8,8 +8,8 @@
 #include "graph/builder.h"
 #include "graph/text.h"
 #include "graph/verify.h"
-#include "ops/losses.h"
 #include "ops/registry.h"
+#include "ops/training/losses.h"
 
 namespace plimsoll::ops {
 namespace {

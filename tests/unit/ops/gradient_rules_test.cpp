@@ -4,8 +4,8 @@
 
 #include "graph/autodiff.h"
 #include "graph/builder.h"
-#include "ops/losses.h"
 #include "ops/registry.h"
+#include "ops/training/losses.h"
 #include "unit/base/expect_error.h"
 
 namespace plimsoll::ops {

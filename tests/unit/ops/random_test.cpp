@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ops/dropout_mask.h"
-#include "ops/random_fill.h"
+#include "ops/training/random_fill.h"
 
 namespace plimsoll::ops {
 namespace {

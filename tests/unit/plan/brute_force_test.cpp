@@ -1,14 +1,14 @@
-// Small training steps: no recipe of the plan space that plan/search.h states beats what the search
-// finds, neither in bytes nor in time within them.
+// Small training steps: no recipe of the plan space that plan/search/search.h states beats what the
+// search finds, neither in bytes nor in time within them.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "plan/complete.h"
-#include "plan/planner.h"
-#include "plan/trial.h"
+#include "plan/search/planner.h"
+#include "plan/search/trial.h"
+#include "plan/tree/complete.h"
 #include "toys/toy_ops.h"
 #include "unit/plan/toy_networks.h"
 

@@ -1,10 +1,10 @@
-#include "plan/complete.h"
+#include "plan/tree/complete.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "plan/text.h"
-#include "plan/validator.h"
+#include "plan/tree/text.h"
+#include "plan/validate/validator.h"
 #include "toys/toy_plans.h"
 
 namespace plimsoll::plan {

@@ -1,13 +1,13 @@
-#include "plan/cuts.h"
+#include "plan/tree/cuts.h"
 
 #include <gtest/gtest.h>
 
-#include "plan/complete.h"
-#include "plan/schedule.h"
-#include "plan/text.h"
-#include "plan/tree.h"
-#include "plan/tree_editor.h"
-#include "plan/validator.h"
+#include "plan/core/tree_editor.h"
+#include "plan/tree/complete.h"
+#include "plan/tree/schedule.h"
+#include "plan/tree/text.h"
+#include "plan/tree/tree.h"
+#include "plan/validate/validator.h"
 #include "toys/toy_plans.h"
 
 namespace plimsoll::plan {

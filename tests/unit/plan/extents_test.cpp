@@ -1,9 +1,9 @@
-#include "plan/extents.h"
+#include "plan/core/extents.h"
 
 #include <gtest/gtest.h>
 
-#include "plan/complete.h"
-#include "plan/text.h"
+#include "plan/tree/complete.h"
+#include "plan/tree/text.h"
 #include "toys/toy_plans.h"
 
 namespace plimsoll::plan {

@@ -14,9 +14,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "plan/planner.h"
-#include "plan/text.h"
-#include "plan/validator.h"
+#include "plan/search/planner.h"
+#include "plan/tree/text.h"
+#include "plan/validate/validator.h"
 #include "toys/toy_plans.h"
 
 namespace plimsoll::plan {

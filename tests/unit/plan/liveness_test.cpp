@@ -1,9 +1,9 @@
-#include "plan/liveness.h"
+#include "plan/facts/liveness.h"
 
 #include <gtest/gtest.h>
 
-#include "plan/text.h"
-#include "plan/walk.h"
+#include "plan/core/walk.h"
+#include "plan/tree/text.h"
 #include "toys/toy_plans.h"
 
 namespace plimsoll::plan {

@@ -1,14 +1,14 @@
-#include "plan/moves.h"
+#include "plan/tree/moves.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "plan/complete.h"
-#include "plan/estimate.h"
-#include "plan/liveness.h"
-#include "plan/text.h"
-#include "plan/validator.h"
+#include "plan/facts/estimate.h"
+#include "plan/facts/liveness.h"
+#include "plan/tree/complete.h"
+#include "plan/tree/text.h"
+#include "plan/validate/validator.h"
 #include "toys/toy_plans.h"
 
 namespace plimsoll::plan {

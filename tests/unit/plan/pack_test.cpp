@@ -1,4 +1,4 @@
-#include "plan/pack.h"
+#include "plan/place/pack.h"
 
 #include <gtest/gtest.h>
 

@@ -1,14 +1,14 @@
 // Choices of what is kept and what is made again, in the model and in the plans made of them.
 
-#include "plan/phase_search.h"
+#include "plan/search/phase_search.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "plan/phase_ladder.h"
-#include "plan/trial.h"
+#include "plan/search/phase_ladder.h"
+#include "plan/search/trial.h"
 #include "toys/toy_ops.h"
 #include "unit/plan/toy_networks.h"
 

@@ -1,4 +1,4 @@
-#include "plan/placement.h"
+#include "plan/place/placement.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <sstream>
 
-#include "plan/pack.h"
+#include "plan/place/pack.h"
 
 namespace plimsoll::plan {
 namespace {

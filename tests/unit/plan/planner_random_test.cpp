@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "graph/builder.h"
 #include "graph/verify.h"
-#include "plan/planner.h"
-#include "plan/text.h"
-#include "plan/validator.h"
+#include "plan/search/planner.h"
+#include "plan/tree/text.h"
+#include "plan/validate/validator.h"
 #include "toys/toy_ops.h"
 
 namespace plimsoll::plan {

@@ -1,4 +1,4 @@
-#include "plan/planner.h"
+#include "plan/search/planner.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "graph/builder.h"
-#include "plan/techniques.h"
-#include "plan/text.h"
-#include "plan/validator.h"
+#include "plan/search/techniques.h"
+#include "plan/tree/text.h"
+#include "plan/validate/validator.h"
 #include "toys/toy_ops.h"
 #include "toys/toy_plans.h"
 #include "unit/plan/toy_networks.h"

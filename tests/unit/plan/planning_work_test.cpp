@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/planner.h"
+#include "plan/search/planner.h"
 #include "toys/toy_ops.h"
 #include "unit/plan/toy_networks.h"
 

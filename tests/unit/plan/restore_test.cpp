@@ -1,12 +1,12 @@
-#include "plan/restore.h"
+#include "plan/tree/restore.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "plan/planner.h"
-#include "plan/trial.h"
+#include "plan/search/planner.h"
+#include "plan/search/trial.h"
 #include "toys/toy_plans.h"
 #include "unit/plan/toy_networks.h"
 

@@ -1,4 +1,4 @@
-#include "plan/shelf.h"
+#include "plan/place/shelf.h"
 
 #include <gtest/gtest.h>
 

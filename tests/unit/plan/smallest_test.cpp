@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/planner.h"
-#include "plan/spilled.h"
+#include "plan/search/planner.h"
+#include "plan/search/spilled.h"
 #include "toys/toy_ops.h"
 #include "unit/plan/toy_networks.h"
 

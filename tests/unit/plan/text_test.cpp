@@ -1,10 +1,10 @@
-#include "plan/text.h"
+#include "plan/tree/text.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "plan/complete.h"
-#include "plan/planner.h"
+#include "plan/search/planner.h"
+#include "plan/tree/complete.h"
 #include "toys/toy_plans.h"
 #include "unit/plan/toy_networks.h"
 

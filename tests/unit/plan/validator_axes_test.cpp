@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "plan/validator.h"
+#include "plan/validate/validator.h"
 #include "toys/toy_plans.h"
 
 // Axes other than the batch, sums over several axes, transfers, and the validator's own speed.

@@ -1,11 +1,11 @@
-#include "plan/validator.h"
+#include "plan/validate/validator.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "plan/complete.h"
-#include "plan/text.h"
+#include "plan/tree/complete.h"
+#include "plan/tree/text.h"
 #include "toys/toy_plans.h"
 
 // Each test breaks a valid plan in one way. What must never happen is kValid for a broken plan.

@@ -1,11 +1,11 @@
-#include "plan/why.h"
+#include "plan/search/why.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "plan/planner.h"
+#include "plan/search/planner.h"
 #include "toys/toy_ops.h"
 #include "unit/plan/toy_networks.h"
 

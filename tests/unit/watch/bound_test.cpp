@@ -1,6 +1,6 @@
 // What a run is bound by, from made-up rates.
 
-#include "watch/bound.h"
+#include "watch/measure/bound.h"
 
 #include <functional>
 #include <vector>

@@ -1,6 +1,6 @@
 // Copies of one large array are found by their content, and nothing else is.
 
-#include "watch/copies.h"
+#include "watch/measure/copies.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // The bounded curve: merged, but without losing a peak or a low.
 
 #include "gtest/gtest.h"
-#include "watch/sample.h"
+#include "watch/measure/sample.h"
 
 namespace plimsoll::watch {
 namespace {

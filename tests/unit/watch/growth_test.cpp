@@ -1,6 +1,6 @@
 // Curves of known form, many of each, with noise: the form is found, and flat ends are no leak.
 
-#include "watch/growth.h"
+#include "watch/measure/growth.h"
 
 #include <cmath>
 #include <functional>

@@ -1,6 +1,6 @@
 // Readings through the library's own interface, from a library with two devices that are not there.
 
-#include "watch/nvml.h"
+#include "watch/measure/nvml.h"
 
 #include <cstdlib>
 

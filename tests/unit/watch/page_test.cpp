@@ -1,6 +1,6 @@
 // The page of a run: its figures are the JSON's, and nothing in it comes from elsewhere.
 
-#include "watch/page.h"
+#include "watch/tell/page.h"
 
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "report/chart.h"
 #include "unit/watch/example_run.h"
-#include "watch/summary.h"
+#include "watch/tell/summary.h"
 
 namespace plimsoll::watch {
 namespace {

@@ -10,11 +10,11 @@
 #include "gtest/gtest.h"
 #include "unit/base/temporary_folder.h"
 #include "watch/capture.h"
-#include "watch/command_tree.h"
-#include "watch/group.h"
-#include "watch/kernel_file.h"
-#include "watch/kernel_log.h"
-#include "watch/process.h"
+#include "watch/measure/command_tree.h"
+#include "watch/measure/group.h"
+#include "watch/measure/kernel_file.h"
+#include "watch/measure/kernel_log.h"
+#include "watch/measure/process.h"
 
 namespace plimsoll::watch {
 namespace {

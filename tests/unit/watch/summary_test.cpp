@@ -1,6 +1,6 @@
 // The text and the JSON of a run.
 
-#include "watch/summary.h"
+#include "watch/tell/summary.h"
 
 #include <nlohmann/json.hpp>
 

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "backend/cpu/isa.h"
 #include "backend/cpu/node_facts.h"
-#include "backend/cpu/threads.h"
-#include "backend/kernel.h"
+#include "backend/cpu/simd/isa.h"
+#include "backend/cpu/threads/threads.h"
+#include "backend/kernel/kernel.h"
 
 namespace plimsoll::backend::cpu {
 

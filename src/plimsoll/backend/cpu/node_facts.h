@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/kernel.h"
-#include "backend/row_block.h"
+#include "backend/kernel/kernel.h"
+#include "backend/kernel/row_block.h"
 #include "graph/op.h"
 
 namespace plimsoll::backend::cpu {
@@ -44,8 +44,8 @@ NodeFacts node_facts(const graph::Graph& graph, graph::NodeId node, int64_t batc
                      std::span<const int64_t> extents, std::span<const std::string> forms);
 
 // The same for a kernel that is to be made: rows of one image stand there as an image
-// (backend/row_block.h). Rows of several images have gaps between them: the kernel is one image's,
-// to be called for each. `begin`: the first row on each axis; empty: the first block.
+// (backend/kernel/row_block.h). Rows of several images have gaps between them: the kernel is one
+// image's, to be called for each. `begin`: the first row on each axis; empty: the first block.
 NodeFacts block_facts(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                       std::span<const int64_t> extents, std::span<const std::string> forms,
                       std::span<const int64_t> begin);

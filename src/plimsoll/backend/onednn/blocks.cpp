@@ -4,9 +4,9 @@
 #include <bit>
 #include <vector>
 
-#include "backend/box.h"
+#include "backend/cpu/conv/winograd.h"
 #include "backend/cpu/families.h"
-#include "backend/cpu/winograd.h"
+#include "backend/kernel/box.h"
 #include "backend/reference/reference.h"
 #include "graph/op.h"
 

@@ -20,8 +20,8 @@
 #include <memory>
 #include <vector>
 
-#include "backend/backends.h"
 #include "backend/cpu/cpu_kernels.h"
+#include "backend/kernel/backends.h"
 #include "base/cpu.h"
 #include "graph/kernel_catalog.h"
 

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <cstring>
 
-#include "backend/cpu/conv_pool.h"
-#include "backend/cpu/widened.h"
+#include "backend/cpu/conv/conv_pool.h"
+#include "backend/cpu/product/widened.h"
 #include "backend/onednn/convolution_shares.h"
 #include "backend/onednn/repack.h"
 #include "base/error.h"

@@ -33,7 +33,7 @@
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/onednn/packed_layout.h"
 #include "backend/onednn/primitive_cache.h"
-#include "ops/conv2d.h"
+#include "ops/image/conv2d.h"
 
 namespace plimsoll::backend::onednn {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backend/cpu/threads.h"
+#include "backend/cpu/threads/threads.h"
 
 namespace plimsoll::backend::onednn {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "backend/cpu/conv/winograd.h"
 #include "backend/cpu/node_facts.h"
-#include "backend/cpu/threads.h"
-#include "backend/cpu/winograd.h"
+#include "backend/cpu/threads/threads.h"
 
 namespace plimsoll::backend::onednn {
 namespace {

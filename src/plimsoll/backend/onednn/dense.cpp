@@ -4,8 +4,8 @@
 #include <array>
 #include <cstring>
 
-#include "backend/cpu/column_sums.h"
 #include "backend/cpu/families.h"
+#include "backend/cpu/product/column_sums.h"
 #include "base/error.h"
 
 namespace plimsoll::backend::onednn {

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "backend/cpu/cpu_kernels.h"
-#include "backend/cpu/dense_shape.h"
+#include "backend/cpu/product/dense_shape.h"
 #include "backend/onednn/primitive_cache.h"
 
 namespace plimsoll::backend::onednn {

@@ -2,14 +2,14 @@
 
 #include <array>
 
-#include "backend/cpu/dense_shape.h"
+#include "backend/cpu/conv/few_channels.h"
+#include "backend/cpu/conv/kernel_grad.h"
+#include "backend/cpu/conv/winograd.h"
 #include "backend/cpu/families.h"
-#include "backend/cpu/few_channels.h"
-#include "backend/cpu/kernel_grad.h"
-#include "backend/cpu/widened.h"
-#include "backend/cpu/winograd.h"
+#include "backend/cpu/product/dense_shape.h"
+#include "backend/cpu/product/widened.h"
+#include "backend/kernel/row_block.h"
 #include "backend/reference/reference.h"
-#include "backend/row_block.h"
 #include "base/error.h"
 
 namespace plimsoll::backend::onednn {

@@ -28,7 +28,7 @@
 //
 // The choice is a function of the node and the extents of the call.
 
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 #include "backend/onednn/blocks.h"
 #include "backend/onednn/convolution.h"
 #include "backend/onednn/dense.h"

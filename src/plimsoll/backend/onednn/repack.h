@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "backend/kernel.h"
+#include "backend/kernel/kernel.h"
 #include "backend/onednn/packed_layout.h"
 
 namespace plimsoll::backend::onednn {

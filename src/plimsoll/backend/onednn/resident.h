@@ -6,7 +6,7 @@
 // of every family after it has given back what only loading and making needed (library_pages.h),
 // and of one more primitive of each family, code and heap overhead included.
 
-#include "backend/kernel.h"
+#include "backend/kernel/kernel.h"
 #include "backend/onednn/kernel_library.h"
 #include "graph/program.h"
 

@@ -1,51 +1,51 @@
 # The sources of cpu/ and onednn/, and what they need; replaces the stub in onednn_sources.
 set(onednn_loops
-    cpu/activations.cpp
-    cpu/attention_tiles.cpp
-    cpu/channel_groups.cpp
-    cpu/channels.cpp
-    cpu/column_sums.cpp
-    cpu/conv_pool.cpp
-    cpu/conv_pool_pairs.cpp
-    cpu/elementwise.cpp
-    cpu/embedding.cpp
-    cpu/few_channels.cpp
-    cpu/kernel_grad.cpp
-    cpu/narrow_dense.cpp
-    cpu/optimizers.cpp
-    cpu/packed_product.cpp
-    cpu/paired_kernel_grad.cpp
-    cpu/paired_product.cpp
-    cpu/pooling.cpp
-    cpu/product.cpp
-    cpu/rows.cpp
-    cpu/scan.cpp
-    cpu/tiled_kernel_grad.cpp
-    cpu/tiled_pool_loops.cpp
-    cpu/tiled_product.cpp
-    cpu/transposed_dense.cpp
-    cpu/winograd.cpp
-    cpu/winograd_kernel_grad.cpp)
+    cpu/conv/channel_groups.cpp
+    cpu/conv/channels.cpp
+    cpu/conv/conv_pool.cpp
+    cpu/conv/conv_pool_pairs.cpp
+    cpu/conv/few_channels.cpp
+    cpu/conv/kernel_grad.cpp
+    cpu/conv/paired_kernel_grad.cpp
+    cpu/conv/pooling.cpp
+    cpu/conv/tiled_kernel_grad.cpp
+    cpu/conv/tiled_pool_loops.cpp
+    cpu/conv/winograd.cpp
+    cpu/pointwise/elementwise.cpp
+    cpu/pointwise/embedding.cpp
+    cpu/pointwise/optimizers.cpp
+    cpu/pointwise/rows.cpp
+    cpu/product/column_sums.cpp
+    cpu/product/narrow_dense.cpp
+    cpu/product/packed_product.cpp
+    cpu/product/paired_product.cpp
+    cpu/product/product.cpp
+    cpu/product/tiled_product.cpp
+    cpu/product/transposed_dense.cpp
+    cpu/sequence/attention_tiles.cpp
+    cpu/sequence/scan.cpp
+    cpu/simd/activations.cpp
+    cpu/conv/winograd_kernel_grad.cpp)
 set(onednn_sources
-    cpu/attention.cpp
+    cpu/conv/tiled_conv_pool.cpp
     cpu/cpu_kernels.cpp
-    cpu/dense_crossentropy.cpp
-    cpu/dense_grad_update.cpp
-    cpu/dense_shape.cpp
-    cpu/moving.cpp
     cpu/node_facts.cpp
-    cpu/packed_dense.cpp
-    cpu/recurrent.cpp
-    cpu/tiled_conv_pool.cpp
-    cpu/widened_rows.cpp
+    cpu/pointwise/moving.cpp
+    cpu/product/dense_crossentropy.cpp
+    cpu/product/dense_grad_update.cpp
+    cpu/product/dense_shape.cpp
+    cpu/product/packed_dense.cpp
+    cpu/product/widened_rows.cpp
+    cpu/sequence/attention.cpp
+    cpu/sequence/recurrent.cpp
     onednn/blocks.cpp
     onednn/convolution.cpp
     onednn/convolution_shares.cpp
     onednn/cost_model.cpp
     onednn/dense.cpp
     onednn/kernel_library.cpp
-    onednn/onednn.cpp
     onednn/library_pages.cpp
+    onednn/onednn.cpp
     onednn/packed_layout.cpp
     onednn/primitive_cache.cpp
     onednn/repack.cpp

@@ -17,7 +17,7 @@
 
 #include <dnnl.hpp>
 
-#include "backend/cpu/threads.h"
+#include "backend/cpu/threads/threads.h"
 #include "base/accounted.h"
 #include "base/bytes.h"
 

@@ -1,8 +1,8 @@
 #include "backend/reference/catalog.h"
 
-#include "backend/box.h"
+#include "backend/kernel/box.h"
+#include "backend/kernel/region.h"
 #include "backend/reference/reference.h"
-#include "backend/region.h"
 #include "graph/op.h"
 
 namespace plimsoll::backend {

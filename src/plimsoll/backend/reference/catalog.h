@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "backend/backends.h"
+#include "backend/kernel/backends.h"
 #include "graph/kernel_catalog.h"
 
 namespace plimsoll::backend {

@@ -5,7 +5,7 @@
 #include "backend/reference/image_loops.h"
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
-#include "ops/conv2d_pool.h"
+#include "ops/image/conv2d_pool.h"
 
 namespace plimsoll::backend::reference {
 namespace {

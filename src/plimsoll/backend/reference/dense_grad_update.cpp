@@ -1,11 +1,11 @@
-// dense_grad_update (ops/dense_grad_update.cpp), a row of the weight at a time.
+// dense_grad_update (ops/training/dense_grad_update.cpp), a row of the weight at a time.
 
 #include <algorithm>
 
+#include "backend/kernel/rows_update.h"
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
 #include "backend/reference/reference.h"
-#include "backend/rows_update.h"
 
 namespace plimsoll::backend::reference {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "backend/kernel.h"
+#include "backend/kernel/kernel.h"
 #include "backend/reference/loops.h"
-#include "ops/conv2d.h"
+#include "ops/image/conv2d.h"
 
 // How the reference convolutions walk an image: a pixel, the kernel positions over it, and which
 // output a kernel position joins with an input. No arithmetic on the values.

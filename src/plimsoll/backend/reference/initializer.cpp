@@ -1,4 +1,4 @@
-// Initial values, drawn as ops/random_fill.h says.
+// Initial values, drawn as ops/training/random_fill.h says.
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
-#include "ops/random_fill.h"
+#include "ops/training/random_fill.h"
 
 namespace plimsoll::backend::reference {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "backend/kernel.h"
+#include "backend/kernel/kernel.h"
 
 // Loops that gcc makes vectors of at -O3 only; clang does at -O2.
 #if defined(__clang__)

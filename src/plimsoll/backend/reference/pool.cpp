@@ -7,7 +7,7 @@
 
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
-#include "ops/pool2d.h"
+#include "ops/image/pool2d.h"
 
 namespace plimsoll::backend::reference {
 namespace {
@@ -232,7 +232,7 @@ std::unique_ptr<Kernel> make_global_average_grad(const Problem& problem) {
   });
 }
 
-// The bits of one sample that say which positions are maxima (ops/global_pool2d.cpp).
+// The bits of one sample that say which positions are maxima (ops/image/global_pool2d.cpp).
 uint8_t* winner_bits(const Operand& winners, int64_t sample) {
   return data_of<uint8_t>(winners) + sample * winners.strides[0];
 }

@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/kernel.h"
-#include "backend/row_block.h"
+#include "backend/kernel/kernel.h"
+#include "backend/kernel/row_block.h"
 #include "base/error.h"
 #include "graph/op.h"
 
 namespace plimsoll::backend::reference {
 
-// A block of an image's rows stands here as an image (backend/row_block.h).
+// A block of an image's rows stands here as an image (backend/kernel/row_block.h).
 struct Problem : NodeProblem {
   const graph::Node& node;
   int64_t batch = 1;

@@ -8,8 +8,8 @@
 
 #include <memory>
 
-#include "backend/backends.h"
-#include "backend/kernel.h"
+#include "backend/kernel/backends.h"
+#include "backend/kernel/kernel.h"
 
 namespace plimsoll::backend {
 

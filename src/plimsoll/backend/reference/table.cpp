@@ -1,6 +1,6 @@
 #include <array>
 
-#include "backend/cpu/widened.h"
+#include "backend/cpu/product/widened.h"
 #include "backend/reference/problem.h"
 #include "backend/reference/reference.h"
 

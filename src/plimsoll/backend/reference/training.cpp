@@ -6,7 +6,7 @@
 #include "backend/reference/problem.h"
 #include "base/hash.h"
 #include "base/philox.h"
-#include "ops/schedule.h"
+#include "ops/training/schedule.h"
 
 namespace plimsoll::backend::reference {
 namespace {

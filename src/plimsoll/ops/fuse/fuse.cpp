@@ -6,7 +6,7 @@
 #include "ops/fuse/classifier.h"
 #include "ops/fuse/pooled.h"
 #include "ops/fuse/rewrite.h"
-#include "ops/optimizer_op.h"
+#include "ops/training/optimizer_op.h"
 
 namespace plimsoll::ops {
 namespace {

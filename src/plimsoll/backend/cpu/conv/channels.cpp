@@ -1,0 +1,328 @@
+// Per-channel reductions and maps: bias gradients, BatchNormalization, global mean pooling.
+//
+// A reduction splits the rows of its block into as many parts as there are threads; each part's
+// sums go to scratch in double, and are folded in part order.
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/cpu/conv/channel_loops.h"
+#include "backend/cpu/families.h"
+#include "backend/cpu/product/column_sums.h"
+
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/channels_impl.h"
+#include "backend/cpu/simd/for_each_isa.h"
+
+namespace plimsoll::backend::cpu {
+namespace {
+
+struct Channels {
+  int64_t rows = 0;  // in the call
+  int64_t channels = 1;
+  double batch_rows = 1;        // of the whole batch
+  int64_t rows_per_sample = 1;  // of the whole image
+  int64_t width = 0;            // rows of an image's row; 0: nothing is cut along them
+  int batch_axis = -1;
+  int image_axis = -1;
+  int parts = 1;
+};
+
+Channels read_channels(const NodeFacts& facts, const CpuOptions& options, int64_t arrays) {
+  const Shape& x = facts.inputs[0].shape;
+  Channels c;
+  c.channels = x[x.rank() - 1].count;
+  c.rows = facts.input_elements(0) / c.channels;
+  c.rows_per_sample = facts.whole_inputs[0].shape.elements_per_sample() / c.channels;
+  c.image_axis = facts.rows_axis;
+  if (c.image_axis >= 0) c.width = x[2].count;
+  c.batch_axis = graph::find_axis(facts.axes, graph::kBatchAxis);
+  c.batch_rows = static_cast<double>(c.rows_per_sample) *
+                 static_cast<double>(c.batch_axis < 0 ? 1 : facts.batch);
+  c.parts = parts_for(c.rows * c.channels * 4 * arrays, options.threads);
+  return c;
+}
+
+// Rows before this block.
+double rows_before(const Channels& c, const KernelCall& call) {
+  if (c.batch_axis < 0) return 0.0;
+  // Rows are cut of one sample only.
+  const int64_t above =
+      c.image_axis < 0 ? 0 : call.begin[static_cast<size_t>(c.image_axis)] * c.width;
+  return static_cast<double>(call.begin[static_cast<size_t>(c.batch_axis)] * c.rows_per_sample +
+                             above);
+}
+
+// Scratch of one part of a reduction: `doubles` and `floats` numbers a channel.
+struct PartScratch {
+  int64_t doubles, floats, channels;
+  int64_t bytes() const { return channels * (doubles * 8 + floats * 4 + 63) / 64 * 64 + 64; }
+  double* sums(const KernelCall& call, int part) const {
+    return reinterpret_cast<double*>(call.scratch + part * bytes());
+  }
+  float* group(const KernelCall& call, int part) const {
+    return reinterpret_cast<float*>(sums(call, part) + doubles * channels);
+  }
+};
+
+template <typename T>
+CpuKernel make_bias_grad(const NodeFacts& facts, const CpuOptions& options) {
+  const Channels c = read_channels(facts, options, 1);
+  const ColumnSums sums(c.rows, c.channels, options.isa, options.threads);
+  return kernel_of([sums](const KernelCall& call) {
+    sums.run(input_as<T>(call, 0), output_floats(call, 0), !call.first);
+  });
+}
+
+template <typename T>
+CpuKernel make_channel_moments(const NodeFacts& facts, const CpuOptions& options) {
+  const Channels c = read_channels(facts, options, 2);
+  const auto totals = PLIMSOLL_PICK(options.isa, channel_totals<T>);
+  const auto squares = PLIMSOLL_PICK(options.isa, channel_squares<T>);
+  const PartScratch scratch{2, 2, c.channels};
+  return kernel_of(
+      [=](const KernelCall& call) {
+        // A part's mean is rounded to float before it is subtracted; the correction of its M2 and
+        // mean by the rest is below their own rounding.
+        for_each_part(c.parts, [&](int part) {
+          const Range rows = part_of(c.rows, 1, part, c.parts);
+          const int64_t count = rows.end - rows.begin;
+          const T* x = input_as<T>(call, 0) + rows.begin * c.channels;
+          double* mean = scratch.sums(call, part);
+          float* group = scratch.group(call, part);
+          float* rounded = group + c.channels;
+          totals(x, count, c.channels, group, mean);
+          for (int64_t i = 0; i < c.channels; ++i) {
+            mean[i] /= static_cast<double>(std::max<int64_t>(count, 1));
+            rounded[i] = static_cast<float>(mean[i]);
+          }
+          squares(x, rounded, count, c.channels, group, mean + c.channels);
+          for (int64_t i = 0; i < c.channels; ++i) {
+            const double rest = mean[i] - static_cast<double>(rounded[i]);
+            mean[c.channels + i] -= rest * rest * static_cast<double>(count);
+          }
+        });
+        float* out = output_floats(call, 0);
+        for (int64_t i = 0; i < c.channels; ++i) {
+          ChannelMoments all;
+          if (!call.first) {
+            all = {rows_before(c, call), static_cast<double>(out[i]),
+                   static_cast<double>(out[c.channels + i])};
+          }
+          for (int part = 0; part < c.parts; ++part) {
+            const Range rows = part_of(c.rows, 1, part, c.parts);
+            if (rows.begin == rows.end) continue;
+            const double* mean = scratch.sums(call, part);
+            all.add({static_cast<double>(rows.end - rows.begin), mean[i], mean[c.channels + i]});
+          }
+          out[i] = static_cast<float>(all.mean);
+          out[c.channels + i] = static_cast<float>(all.m2);
+        }
+      },
+      Bytes(c.parts * scratch.bytes()));
+}
+
+// Where mean, variance, gamma and beta of a normalization are found.
+struct Statistics {
+  bool given = false;  // mean and variance are operands; else one operand of moments
+  size_t first = 1;    // operand of the mean or the moments
+  size_t gamma = 0;    // 0: none
+  size_t beta = 0;     // 0: none
+  double epsilon = 0;
+  double batch_rows = 1;
+  int64_t channels = 1;
+
+  const float* mean(const KernelCall& call) const { return input_floats(call, first); }
+  // gamma / sqrt(variance + epsilon), gamma 1 where there is none.
+  double scale(const KernelCall& call, int64_t channel) const {
+    return factor(gamma, call, channel, 1.0) * inverse(call, channel);
+  }
+  double inverse(const KernelCall& call, int64_t channel) const {
+    const double variance =
+        given ? static_cast<double>(input_floats(call, first + 1)[channel])
+              : static_cast<double>(input_floats(call, first)[channels + channel]) / batch_rows;
+    return 1.0 / std::sqrt(variance + epsilon);
+  }
+  double shift(const KernelCall& call, int64_t channel) const {
+    return factor(beta, call, channel, 0.0);
+  }
+
+ private:
+  static double factor(size_t operand, const KernelCall& call, int64_t channel, double none) {
+    return operand == 0 ? none : static_cast<double>(input_floats(call, operand)[channel]);
+  }
+};
+
+Statistics read_statistics(const NodeFacts& facts, const Channels& c, bool given, size_t first,
+                           size_t gamma) {
+  Statistics s;
+  s.given = given;
+  s.first = first;
+  s.epsilon = facts.attributes.get_double("epsilon");
+  s.batch_rows = c.batch_rows;
+  s.channels = c.channels;
+  size_t next = gamma;
+  if (facts.attributes.get_bool("scale", true) && gamma != 0) s.gamma = next++;
+  if (facts.op() == "batch_norm" || facts.op() == "batch_norm_inference") {
+    if (facts.attributes.get_bool("center", true)) s.beta = next;
+  }
+  return s;
+}
+
+Bytes floats_per_channel(const Channels& c, int64_t count) { return Bytes(c.channels * count * 4); }
+
+template <typename T>
+CpuKernel make_batch_norm(const NodeFacts& facts, const CpuOptions& options, bool given) {
+  const Channels c = read_channels(facts, options, 2);
+  const Statistics s = read_statistics(facts, c, given, 1, given ? 3 : 2);
+  const auto loop = PLIMSOLL_PICK(options.isa, normalize_rows<T>);
+  return kernel_of(
+      [=](const KernelCall& call) {
+        auto* scale = reinterpret_cast<float*>(call.scratch);
+        float* shift = scale + c.channels;
+        for (int64_t i = 0; i < c.channels; ++i) {
+          scale[i] = static_cast<float>(s.scale(call, i));
+          shift[i] = static_cast<float>(s.shift(call, i));
+        }
+        for_each_range(c.rows, 1, c.parts, [&](int64_t begin, int64_t end) {
+          loop(input_as<T>(call, 0), s.mean(call), scale, shift, c.channels, output_as<T>(call, 0),
+               begin, end);
+        });
+      },
+      floats_per_channel(c, 2));
+}
+
+template <typename T>
+CpuKernel make_batch_norm_sums(const NodeFacts& facts, const CpuOptions& options, bool given) {
+  const Channels c = read_channels(facts, options, 2);
+  const Statistics s = read_statistics(facts, c, given, 2, 0);
+  const auto loop = PLIMSOLL_PICK(options.isa, channel_products<T>);
+  const PartScratch scratch{2, 2, c.channels};
+  return kernel_of(
+      [=](const KernelCall& call) {
+        for_each_part(c.parts, [&](int part) {
+          const Range rows = part_of(c.rows, 1, part, c.parts);
+          const int64_t offset = rows.begin * c.channels;
+          double* sums = scratch.sums(call, part);
+          loop(input_as<T>(call, 0) + offset, input_as<T>(call, 1) + offset, s.mean(call),
+               rows.end - rows.begin, c.channels, scratch.group(call, part), sums,
+               sums + c.channels);
+        });
+        float* out = output_floats(call, 0);
+        for (int64_t i = 0; i < c.channels; ++i) {
+          double sum = 0, product = 0;
+          for (int part = 0; part < c.parts; ++part) {
+            sum += scratch.sums(call, part)[i];
+            product += scratch.sums(call, part)[c.channels + i];
+          }
+          const auto first = static_cast<float>(sum);
+          const auto second = static_cast<float>(product * s.inverse(call, i));
+          out[i] = call.first ? first : out[i] + first;
+          out[c.channels + i] = call.first ? second : out[c.channels + i] + second;
+        }
+      },
+      Bytes(c.parts * scratch.bytes()));
+}
+
+template <typename T>
+CpuKernel make_batch_norm_grad(const NodeFacts& facts, const CpuOptions& options) {
+  const Channels c = read_channels(facts, options, 3);
+  const Statistics s = read_statistics(facts, c, false, 2, 4);
+  const auto loop = PLIMSOLL_PICK(options.isa, normalize_grad_rows<T>);
+  return kernel_of(
+      [=](const KernelCall& call) {
+        auto* scale = reinterpret_cast<float*>(call.scratch);
+        float* slope = scale + c.channels;
+        float* dy_mean = slope + c.channels;
+        const float* sums = input_floats(call, 3);
+        for (int64_t i = 0; i < c.channels; ++i) {
+          const double product = static_cast<double>(sums[c.channels + i]) / c.batch_rows;
+          scale[i] = static_cast<float>(s.scale(call, i));
+          slope[i] = static_cast<float>(s.inverse(call, i) * product);
+          dy_mean[i] = static_cast<float>(static_cast<double>(sums[i]) / c.batch_rows);
+        }
+        for_each_range(c.rows, 1, c.parts, [&](int64_t begin, int64_t end) {
+          loop(input_as<T>(call, 0), input_as<T>(call, 1), s.mean(call), dy_mean, slope, scale,
+               c.channels, output_as<T>(call, 0), begin, end);
+        });
+      },
+      floats_per_channel(c, 3));
+}
+
+template <typename T>
+CpuKernel make_batch_norm_inference_grad(const NodeFacts& facts, const CpuOptions& options) {
+  const Channels c = read_channels(facts, options, 2);
+  // The variance is operand 1, so the mean that is never read would be operand 0.
+  const Statistics s = read_statistics(facts, c, true, 0, 2);
+  const auto loop = PLIMSOLL_PICK(options.isa, scale_rows<T>);
+  return kernel_of(
+      [=](const KernelCall& call) {
+        auto* scale = reinterpret_cast<float*>(call.scratch);
+        for (int64_t i = 0; i < c.channels; ++i) scale[i] = static_cast<float>(s.scale(call, i));
+        for_each_range(c.rows, 1, c.parts, [&](int64_t begin, int64_t end) {
+          loop(input_as<T>(call, 0), scale, c.channels, output_as<T>(call, 0), begin, end);
+        });
+      },
+      floats_per_channel(c, 1));
+}
+
+template <typename T>
+CpuKernel make_global_average(const NodeFacts& facts, const CpuOptions& options) {
+  const Channels c = read_channels(facts, options, 1);
+  const Shape& x = facts.inputs[0].shape;
+  const int64_t positions = x[1].count * x[2].count;
+  const auto loop = PLIMSOLL_PICK(options.isa, mean_positions<T>);
+  return kernel_of([=](const KernelCall& call) {
+    for_each_range(c.rows / positions, 1, c.parts, [&](int64_t begin, int64_t end) {
+      loop(input_as<T>(call, 0), positions, c.channels, output_as<T>(call, 0), begin, end);
+    });
+  });
+}
+
+template <typename T>
+CpuKernel make_global_average_grad(const NodeFacts& facts, const CpuOptions& options) {
+  const Channels c = read_channels(facts, options, 1);
+  const std::vector<int64_t>& shape = facts.attributes.get_ints("input_shape");
+  const int64_t positions = shape[0] * shape[1];
+  const int parts = parts_for(facts.output_elements(0) * 4, options.threads);
+  const auto loop = PLIMSOLL_PICK(options.isa, spread_positions<T>);
+  return kernel_of([=](const KernelCall& call) {
+    for_each_range(c.rows * positions, 1, parts, [&](int64_t begin, int64_t end) {
+      loop(input_as<T>(call, 0), positions, c.channels, output_as<T>(call, 0), begin, end);
+    });
+  });
+}
+
+template <typename T>
+CpuKernel make_of(const NodeFacts& facts, const CpuOptions& options) {
+  const std::string_view op = facts.op();
+  if (op == "bias_grad") return make_bias_grad<T>(facts, options);
+  if (op == "channel_moments") return make_channel_moments<T>(facts, options);
+  if (op == "batch_norm") return make_batch_norm<T>(facts, options, false);
+  if (op == "batch_norm_inference") return make_batch_norm<T>(facts, options, true);
+  if (op == "batch_norm_sums") return make_batch_norm_sums<T>(facts, options, false);
+  if (op == "batch_norm_inference_sums") return make_batch_norm_sums<T>(facts, options, true);
+  if (op == "batch_norm_grad") return make_batch_norm_grad<T>(facts, options);
+  if (op == "batch_norm_inference_grad") return make_batch_norm_inference_grad<T>(facts, options);
+  if (op == "global_average_pool2d") return make_global_average<T>(facts, options);
+  if (op == "global_average_pool2d_grad") return make_global_average_grad<T>(facts, options);
+  return {};
+}
+
+}  // namespace
+
+template <typename T>
+ChannelLoops<T> channel_loops(Isa isa) {
+  return {PLIMSOLL_PICK(isa, channel_totals<T>), PLIMSOLL_PICK(isa, channel_squares<T>),
+          PLIMSOLL_PICK(isa, channel_products<T>), PLIMSOLL_PICK(isa, normalize_rows<T>),
+          PLIMSOLL_PICK(isa, normalize_grad_rows<T>)};
+}
+template ChannelLoops<float> channel_loops(Isa isa);
+template ChannelLoops<uint16_t> channel_loops(Isa isa);
+
+CpuKernel make_channels(const NodeFacts& facts, const CpuOptions& options) {
+  if (facts.all_float32()) return make_of<float>(facts, options);
+  if (facts.leads_with_bfloat16()) return make_of<uint16_t>(facts, options);
+  return {};
+}
+
+}  // namespace plimsoll::backend::cpu

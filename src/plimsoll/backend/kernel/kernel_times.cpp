@@ -1,0 +1,134 @@
+#include "backend/kernel/kernel_times.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "graph/graph_memory.h"
+#include "graph/op.h"
+#include "graph/text.h"
+
+namespace plimsoll::backend {
+namespace {
+
+using graph::Graph;
+using graph::NodeId;
+
+bool has_batch(const graph::ValueType& type) {
+  return std::ranges::any_of(type.shape.dims(), &Dim::of_batch);
+}
+
+void add(const std::vector<graph::ValueType>& types, Fingerprint& key) {
+  key.add(types.size());
+  for (const graph::ValueType& type : types) {
+    key.add(to_string(type.dtype)).add(static_cast<uint64_t>(type.shape.rank()));
+    for (const Dim& dim : type.shape.dims()) {
+      key.add(static_cast<uint64_t>(dim.count)).add(dim.of_batch ? 1 : 0);
+    }
+  }
+}
+
+class TimedCatalog final : public graph::KernelCatalog, public graph::GraphMemory {
+ public:
+  TimedCatalog(const KernelCatalog& catalog, std::shared_ptr<const KernelTimes> times,
+               const std::string& spill_folder)
+      : catalog_(catalog), times_(std::move(times)) {
+    const auto disk = std::ranges::find(times_->disks, spill_folder, &DiskSpeed::folder);
+    if (disk == times_->disks.end() || disk->read <= 0 || disk->write <= 0) return;
+    // What is moved out is as much as what is moved in.
+    spilled_ = 2 / (1 / disk->read + 1 / disk->write);
+  }
+
+  std::string kernel_set() const override { return catalog_.kernel_set(); }
+  int block_set() const override { return catalog_.block_set(); }
+  int thread_count() const override { return catalog_.thread_count(); }
+  graph::Block block(const Graph& graph, NodeId node) const override {
+    return catalog_.block(graph, node);
+  }
+  std::shared_ptr<const void> remember(const Graph& graph) const override {
+    return graph::remember(catalog_, graph);
+  }
+  Bytes scratch(const Graph& graph, NodeId node, int64_t batch, std::span<const int64_t> extents,
+                std::span<const std::string> forms) const override {
+    return catalog_.scratch(graph, node, batch, extents, forms);
+  }
+  bool row_exact(const Graph& graph, NodeId node, int axis) const override {
+    return catalog_.row_exact(graph, node, axis);
+  }
+  double seconds(const Graph& graph, NodeId node, int64_t batch,
+                 std::span<const int64_t> extents) const override {
+    const uint64_t key = node_key(graph, node, batch);
+    const double* seconds = times_->seconds.find(call_key(key, extents));
+    if (seconds != nullptr) return *seconds;
+    const double* factor = times_->factors.find(key);
+    if (factor == nullptr) factor = times_->factors.find(operator_key(graph, node));
+    return catalog_.seconds(graph, node, batch, extents) * (factor == nullptr ? 1 : *factor);
+  }
+  double spill_seconds(Bytes bytes) const override {
+    constexpr double kSecondsPerSpill = 1e-4;
+    if (spilled_ == 0) return catalog_.spill_seconds(bytes);
+    return kSecondsPerSpill + static_cast<double>(bytes.count()) / spilled_;
+  }
+  double copy_seconds(Bytes bytes) const override {
+    if (times_->copied == 0) return catalog_.copy_seconds(bytes);
+    return static_cast<double>(bytes.count()) / times_->copied;
+  }
+
+ private:
+  const KernelCatalog& catalog_;
+  std::shared_ptr<const KernelTimes> times_;
+  double spilled_ = 0;  // bytes a second; 0: not measured
+};
+
+}  // namespace
+
+uint64_t node_key(const Graph& graph, NodeId node, int64_t batch) {
+  const graph::Node& source = graph.node(node);
+  const std::vector<graph::ValueType> inputs = graph::input_types(graph, node);
+  const std::vector<graph::ValueType> outputs = graph::output_types(graph, node);
+  Fingerprint key;
+  key.add(source.op->name());
+  for (const auto& [name, value] : source.attributes.entries()) {
+    key.add(name).add(graph::print(value));
+  }
+  add(inputs, key);
+  add(outputs, key);
+  // Rows of a batch that is never cut.
+  const bool cut = graph::find_axis(graph::axes_of(graph, node), graph::kBatchAxis) >= 0;
+  const bool batched =
+      std::ranges::any_of(inputs, has_batch) || std::ranges::any_of(outputs, has_batch);
+  if (batched && !cut) key.add(static_cast<uint64_t>(batch));
+  return key.value();
+}
+
+uint64_t call_key(uint64_t node_key, std::span<const int64_t> extents) {
+  Fingerprint key;
+  key.add(node_key);
+  for (const int64_t extent : extents) key.add(static_cast<uint64_t>(extent));
+  return key.value();
+}
+
+uint64_t operator_key(const Graph& graph, NodeId node) {
+  return Fingerprint().add("operator").add(graph.node(node).op->name()).value();
+}
+
+const double* KeyedNumbers::find(uint64_t key) const {
+  const auto at = std::ranges::lower_bound(entries_, key, {}, &std::pair<uint64_t, double>::first);
+  return at != entries_.end() && at->first == key ? &at->second : nullptr;
+}
+
+void KeyedNumbers::set(uint64_t key, double number) {
+  const auto at = std::ranges::lower_bound(entries_, key, {}, &std::pair<uint64_t, double>::first);
+  if (at != entries_.end() && at->first == key) {
+    at->second = number;
+  } else if (entries_.size() < kMost) {
+    entries_.insert(at, {key, number});
+  }
+}
+
+std::unique_ptr<graph::KernelCatalog> make_timed_catalog(const graph::KernelCatalog& catalog,
+                                                         std::shared_ptr<const KernelTimes> times,
+                                                         const std::string& spill_folder) {
+  return std::make_unique<TimedCatalog>(catalog, std::move(times), spill_folder);
+}
+
+}  // namespace plimsoll::backend

@@ -1,0 +1,454 @@
+#include "data/csv/csv_schema.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "codec/csv.h"
+#include "data/csv/csv_survey.h"
+
+namespace plimsoll::data {
+namespace {
+
+constexpr size_t kMostNamed = 5;  // columns of one note
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+
+std::string with_place(const FoundValue& value) {
+  return quoted(value.text) + " in line " + std::to_string(value.line);
+}
+
+// Bytes of a string beside itself.
+int64_t heap_bytes(const std::string& text) {
+  constexpr size_t kInside = 15;
+  return text.capacity() > kInside ? static_cast<int64_t>(text.capacity() + 1 + 31) / 16 * 16 : 0;
+}
+
+class Inference {
+ public:
+  Inference(const std::shared_ptr<const codec::FileReader>& file, const DatasetOptions& options)
+      : file_(file), options_(options) {}
+
+  CsvSchema run();
+
+ private:
+  void take_first(codec::CsvReader& reader);
+  bool first_is_header(codec::CsvReader& reader);
+  void take_names(codec::CsvReader& reader);
+  void choose_columns();
+  void choose_label();
+  int find_column(const std::string& wanted, const char* option) const;
+  bool is_label(size_t index) const { return static_cast<int>(index) == schema_.label; }
+  bool is_wanted(size_t index) const { return schema_.columns[index].used || is_label(index); }
+  bool fills(size_t index) const;
+  void take_record(const codec::CsvReader& reader);
+  void take_field(const codec::CsvReader& reader, size_t index, std::string_view field);
+  void check_values(const codec::CsvReader& reader, size_t index);
+  void survey_styles();
+  void settle(size_t index, const StyleSurvey& found);
+  void finish();
+  void finish_column(size_t index);
+  void leave_out_index();
+  void note_columns();
+  [[noreturn]] void refuse(int64_t line, size_t column, const std::string& what) const;
+  [[noreturn]] void refuse_missing(int64_t line, size_t index, std::string_view field) const;
+
+  std::shared_ptr<const codec::FileReader> file_;
+  const DatasetOptions& options_;
+  CsvSchema schema_;
+  std::vector<ColumnSurvey> surveys_;
+  StyleSet styles_ = 0;
+  int64_t category_bytes_ = 0;
+  int64_t most_category_bytes_ = 0;
+  int64_t records_ = 0;
+  bool may_be_index_ = false;  // the first column: it has no name, and counts so far
+};
+
+void Inference::refuse(int64_t line, size_t column, const std::string& what) const {
+  throw Error(ErrorKind::kData, file_->name() + ": line " + std::to_string(line) + ", column " +
+                                    quoted(schema_.columns[column].name) + ": " + what);
+}
+
+void Inference::refuse_missing(int64_t line, size_t index, std::string_view field) const {
+  const bool unlabelled = is_label(index) && !schema_.columns[index].used;
+  refuse(line, index,
+         "expected a value, received " + (field.empty() ? std::string("none") : quoted(field)) +
+             (unlabelled ? ". A sample without a label cannot be trained on; leave it out, or say "
+                           "--fill mean, which leaves out all of them."
+                         : ". Fill missing values with --fill mean or --fill 0, or leave the "
+                           "column out with --columns."));
+}
+
+bool Inference::first_is_header(codec::CsvReader& reader) {
+  if (options_.header == "yes") return true;
+  if (options_.header == "no") return false;
+  double ignored = 0;
+  const std::span<const std::string_view> fields = reader.fields();
+  const auto unmarked = static_cast<StyleSet>(
+      styles_ & (style_bit(NumberStyle::kPlain) | style_bit(NumberStyle::kDecimalComma) |
+                 style_bit(NumberStyle::kThousands)));  // "50%" may well be a name
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const bool index = i == 0 && fields[i].empty() && fields.size() > 1;  // pandas' own
+    if (!index && is_missing(fields[i])) return false;
+    if (styles_that_read(fields[i], unmarked) != 0 || is_infinite(fields[i])) return false;
+  }
+  // A few records are enough to see a number below a word.
+  codec::CsvReader ahead(file_, schema_.dialect);
+  ahead.next();
+  int seen = 0;
+  for (; seen < 100 && ahead.next(); ++seen) {
+    for (const std::string_view field : ahead.fields()) {
+      if (codec::parse_number(field, ignored) || styles_that_read(field, styles_) != 0) return true;
+    }
+  }
+  return seen == 0;  // a header, and nothing below it
+}
+
+void Inference::take_names(codec::CsvReader& reader) {
+  std::vector<std::string> names;
+  if (schema_.header) names.assign(reader.fields().begin(), reader.fields().end());
+  // A comment above the first record is its header where it has as many names.
+  if (!schema_.header && options_.header == "auto" && reader.fields().size() > 1) {
+    names = codec::split_csv_line(schema_.dialect.last_comment, schema_.dialect.delimiter);
+    if (names.size() != reader.fields().size()) names.clear();
+  }
+  int64_t comments = schema_.dialect.comments;
+  if (!schema_.header && !names.empty()) --comments;
+  if (comments > 0) {
+    schema_.notes.push_back(file_->name() + ": left out " + std::to_string(comments) +
+                            (comments == 1 ? " comment line" : " comment lines") +
+                            " above the first record.");
+  }
+  may_be_index_ = !names.empty() && (names.front().empty() || names.front() == "Unnamed: 0");
+  schema_.columns.resize(reader.fields().size());
+  for (size_t i = 0; i < schema_.columns.size(); ++i) {
+    const bool named = i < names.size() && !names[i].empty();
+    schema_.columns[i].name = named ? std::move(names[i]) : "column " + std::to_string(i + 1);
+  }
+}
+
+void Inference::take_first(codec::CsvReader& reader) {
+  if (!reader.next()) {
+    const int64_t comments = schema_.dialect.comments;
+    throw Error(ErrorKind::kData,
+                file_->name() + ": expected records, received " +
+                    (comments > 0 ? std::to_string(comments) + " lines that begin with #"
+                                  : std::string("an empty file")) +
+                    ".");
+  }
+  schema_.header = first_is_header(reader);
+  take_names(reader);
+  surveys_.resize(schema_.columns.size());
+}
+
+// Its index; a number counts from 1. Throws kConfig.
+int Inference::find_column(const std::string& wanted, const char* option) const {
+  std::vector<std::string> names;
+  for (const CsvColumn& column : schema_.columns) {
+    if (column.name == wanted) return static_cast<int>(names.size());
+    names.push_back(column.name);
+  }
+  int number = 0;
+  const auto read = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
+  const bool whole = read.ec == std::errc() && read.ptr == wanted.data() + wanted.size();
+  if (whole && number >= 1 && number <= static_cast<int>(names.size())) return number - 1;
+  throw Error(ErrorKind::kConfig, std::string(option) + ": expected a column of " + file_->name() +
+                                      " (its name, or its number from 1 to " +
+                                      std::to_string(names.size()) + "), received \"" + wanted +
+                                      "\"." + did_you_mean(wanted, names));
+}
+
+void Inference::choose_label() {
+  std::vector<CsvColumn>& columns = schema_.columns;
+  if (!options_.label_column.empty()) {
+    schema_.label = find_column(options_.label_column, "--label-column");
+  } else if (options_.labels.empty() && columns.size() > 1) {
+    schema_.label = static_cast<int>(columns.size()) - 1;
+    for (const std::string_view usual : {"y", "class", "target", "label"}) {
+      for (size_t i = 0; i < columns.size(); ++i) {
+        if (lower(columns[i].name) == usual) schema_.label = static_cast<int>(i);
+      }
+    }
+  }
+}
+
+void Inference::choose_columns() {
+  std::vector<CsvColumn>& columns = schema_.columns;
+  choose_label();
+  const auto label = static_cast<size_t>(std::max(schema_.label, 0));
+  if (options_.columns.empty()) {
+    if (schema_.label >= 0) columns[label].used = false;
+  } else {
+    for (CsvColumn& column : columns) column.used = false;
+    for (size_t begin = 0; begin <= options_.columns.size();) {
+      const size_t end = std::min(options_.columns.find(',', begin), options_.columns.size());
+      const std::string name = options_.columns.substr(begin, end - begin);
+      columns[static_cast<size_t>(find_column(name, "--columns"))].used = true;
+      begin = end + 1;
+    }
+    if (options_.label_column.empty() && schema_.label >= 0 && columns[label].used) {
+      schema_.label = -1;  // the user took it for a feature
+    }
+    may_be_index_ = false;
+  }
+  may_be_index_ = may_be_index_ && columns.front().used;
+  schema_.wants_labels = options_.labels_wanted;
+  schema_.leaves_out_unlabelled = schema_.label >= 0 && !schema_.fill.empty() &&
+                                  schema_.wants_labels && options_.window == 0 &&
+                                  !columns[label].used;
+}
+
+bool Inference::fills(size_t index) const {
+  if (is_label(index) && !schema_.columns[index].used && !schema_.wants_labels) return true;
+  return !schema_.fill.empty();
+}
+
+void Inference::take_field(const codec::CsvReader& reader, size_t index, std::string_view field) {
+  if (is_missing(field)) {
+    if (!fills(index)) refuse_missing(reader.line(), index, field);
+    return;
+  }
+  surveys_[index].add(reader.line(), field, styles_, category_bytes_);
+  check_values(reader, index);
+}
+
+// Refuses what cannot be kept. Numbers before the first text are categories too, should text
+// follow: they are kept while they are few.
+void Inference::check_values(const codec::CsvReader& reader, size_t index) {
+  ColumnSurvey& survey = surveys_[index];
+  const auto is_words = [](const ColumnSurvey& other) {
+    return other.is_text() && other.styles() == 0;
+  };
+  most_category_bytes_ = std::max(most_category_bytes_, category_bytes_);
+  const bool full = category_bytes_ > ColumnSurvey::kMaxCategoryBytes;
+  if (full) {
+    for (ColumnSurvey& other : surveys_) {
+      if (!is_words(other)) other.give_up_values(category_bytes_);
+    }
+  }
+  if (category_bytes_ > ColumnSurvey::kMaxCategoryBytes) {
+    refuse(reader.line(), index,
+           "expected categories of all columns together within 8 MiB, received more (" +
+               std::to_string(survey.kept_values()) +
+               " of this column so far). Leave out columns of free text with --columns.");
+  }
+  if (!survey.lost_values() || !is_words(survey)) return;
+  if (survey.has_numbers()) {
+    refuse(survey.culprit().line, index,
+           "expected a number as in the lines before, received " + quoted(survey.culprit().text) +
+               ".");
+  }
+  refuse(reader.line(), index,
+         "expected at most " + std::to_string(ColumnSurvey::kMaxCategories) +
+             " categories, received more. Free text is no category: leave the column out with "
+             "--columns.");
+}
+
+void Inference::take_record(const codec::CsvReader& reader) {
+  const std::span<const std::string_view> fields = reader.fields();
+  if (fields.size() != schema_.columns.size()) {
+    throw Error(ErrorKind::kData, file_->name() + ": line " + std::to_string(reader.line()) +
+                                      ": expected " + std::to_string(schema_.columns.size()) +
+                                      " fields as in the first line, received " +
+                                      std::to_string(fields.size()) + ".");
+  }
+  if (may_be_index_) {
+    double number = -1;
+    may_be_index_ =
+        codec::parse_number(fields.front(), number) && number == static_cast<double>(records_);
+  }
+  ++records_;
+  if (schema_.leaves_out_unlabelled && is_missing(fields[static_cast<size_t>(schema_.label)])) {
+    return;
+  }
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (is_wanted(i)) take_field(reader, i, fields[i]);
+  }
+  ++schema_.rows;
+}
+
+// Reads columns once more whose words may all be numbers in another style.
+void Inference::survey_styles() {
+  std::vector<std::pair<size_t, StyleSurvey>> open;
+  for (size_t i = 0; i < surveys_.size(); ++i) {
+    if (surveys_[i].is_text() && surveys_[i].styles() != 0) {
+      open.emplace_back(i, StyleSurvey(surveys_[i].styles()));
+    }
+  }
+  if (open.empty()) return;
+  codec::CsvReader reader(file_, schema_.dialect);
+  if (schema_.header) reader.next();
+  while (reader.next()) {
+    const std::span<const std::string_view> fields = reader.fields();
+    if (schema_.leaves_out_unlabelled && is_missing(fields[static_cast<size_t>(schema_.label)])) {
+      continue;
+    }
+    for (auto& [index, survey] : open) {
+      const std::string_view field = fields[index];
+      const bool missing = is_missing(field) || missing_among_numbers(field) >= 0;
+      if (!missing) survey.add(reader.line(), field);
+    }
+  }
+  for (const auto& [index, survey] : open) settle(index, survey);
+}
+
+void Inference::settle(size_t index, const StyleSurvey& found) {
+  ColumnSurvey& survey = surveys_[index];
+  if (found.styles() != 0) {
+    const NumberStyle style = first_style(found.styles());
+    return survey.settle(style, found.numbers(style));
+  }
+  // Among plain numbers it is the first word that is odd.
+  survey.settle_as_words(survey.any_number() ? survey.first_word() : found.odd());
+  if (!survey.lost_values()) return;
+  refuse(survey.culprit().line, index,
+         "expected numbers in one style, received " + quoted(survey.culprit().text) + ".");
+}
+
+void Inference::finish_column(size_t index) {
+  ColumnSurvey& survey = surveys_[index];
+  CsvColumn& column = schema_.columns[index];
+  column.text = survey.is_text();
+  if (column.text) {
+    const std::set<std::string, std::less<>> values = survey.take_categories();
+    column.categories.assign(values.begin(), values.end());
+    return;
+  }
+  if (survey.infinite().line > 0) {
+    refuse(survey.infinite().line, index,
+           "expected a finite number, received " + quoted(survey.infinite().text) + ".");
+  }
+  if (survey.missing().line > 0 && !fills(index)) {
+    refuse_missing(survey.missing().line, index, survey.missing().text);
+  }
+  column.style = survey.style();
+  if (survey.numbers().count() == 0) return;
+  column.mean = survey.numbers().mean();
+  column.deviation = survey.numbers().deviation();
+}
+
+void Inference::leave_out_index() {
+  const bool others = std::any_of(schema_.columns.begin() + 1, schema_.columns.end(),
+                                  [](const CsvColumn& column) { return column.used; });
+  if (!may_be_index_ || !others) return;
+  schema_.columns.front().used = false;
+  schema_.notes.push_back(file_->name() +
+                          ": left out the first column, an index: it has no name and counts the "
+                          "rows. Name it among --columns to use it.");
+}
+
+// What was found in a column and not asked for, once, with the value that did it.
+void Inference::note_columns() {
+  std::array<std::vector<size_t>, kNumberStyles> styled;
+  std::vector<size_t> words;
+  for (size_t i = 0; i < surveys_.size(); ++i) {
+    if (!is_wanted(i)) continue;
+    const NumberStyle style = schema_.columns[i].style;
+    if (style != NumberStyle::kPlain) styled[static_cast<size_t>(style)].push_back(i);
+    if (schema_.columns[i].text && surveys_[i].has_numbers()) words.push_back(i);
+  }
+  const auto say = [&](const std::vector<size_t>& columns, const std::string& what, auto&& why) {
+    for (size_t i = 0; i < std::min(columns.size(), kMostNamed); ++i) {
+      schema_.notes.push_back(file_->name() + ": column " +
+                              quoted(schema_.columns[columns[i]].name) + what +
+                              why(surveys_[columns[i]]) + ".");
+    }
+    if (columns.size() <= kMostNamed) return;
+    schema_.notes.push_back(file_->name() + ": so do " +
+                            std::to_string(columns.size() - kMostNamed) + " other columns.");
+  };
+  for (int i = 0; i < kNumberStyles; ++i) {
+    say(styled[static_cast<size_t>(i)],
+        " holds numbers with " + to_string(static_cast<NumberStyle>(i)) + ", as ",
+        [](const ColumnSurvey& survey) { return with_place(survey.first_word()); });
+  }
+  say(words, " holds categories because of ", [](const ColumnSurvey& survey) {
+    return with_place(survey.culprit()) + ", which is no number as others of it are";
+  });
+}
+
+void Inference::finish() {
+  survey_styles();
+  leave_out_index();
+  for (size_t i = 0; i < surveys_.size(); ++i) {
+    if (is_wanted(i)) finish_column(i);
+  }
+  note_columns();
+}
+
+CsvSchema Inference::run() {
+  schema_.origin = file_->name();
+  schema_.fill = options_.fill;
+  schema_.dialect = codec::find_dialect(*file_);
+  styles_ = styles_of(schema_.dialect.delimiter);
+  codec::CsvReader reader(file_, schema_.dialect);
+  take_first(reader);
+  choose_columns();
+  if (!schema_.header) take_record(reader);
+  while (reader.next()) take_record(reader);
+  if (records_ == 0) {
+    throw Error(ErrorKind::kData,
+                file_->name() + ": expected records, received a header and none.");
+  }
+  if (schema_.rows == 0) {
+    throw Error(ErrorKind::kData, file_->name() + ": expected labels, received none.");
+  }
+  finish();
+  schema_.opening_peak = schema_.resident_bytes() +
+                         Bytes(2 * reader.held_bytes() + most_category_bytes_) +
+                         Bytes(static_cast<int64_t>(surveys_.capacity() * sizeof(ColumnSurvey)));
+  return std::move(schema_);
+}
+
+void check_word(const char* option, const std::string& word,
+                std::initializer_list<std::string_view> known) {
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  std::string list;
+  for (const std::string_view name : known) list += (list.empty() ? "" : ", ") + std::string(name);
+  throw Error(ErrorKind::kConfig, std::string(option) + ": expected " + list + ", received \"" +
+                                      word + "\"." + did_you_mean(word, known));
+}
+
+void check_options(const DatasetOptions& options) {
+  check_word("--header", options.header, {"auto", "yes", "no"});
+  check_word("--categories", options.categories, {"onehot", "index"});
+  double number = 0;
+  if (options.fill.empty() || options.fill == "mean" || codec::parse_number(options.fill, number)) {
+    return;
+  }
+  throw Error(ErrorKind::kConfig,
+              "--fill: expected mean or a number, received \"" + options.fill + "\".");
+}
+
+}  // namespace
+
+Bytes CsvSchema::resident_bytes() const {
+  int64_t bytes = static_cast<int64_t>(columns.capacity() * sizeof(CsvColumn));
+  for (const std::string& note : notes) bytes += heap_bytes(note);
+  for (const CsvColumn& column : columns) {
+    bytes += heap_bytes(column.name) +
+             static_cast<int64_t>(column.categories.capacity() * sizeof(std::string));
+    for (const std::string& category : column.categories) bytes += heap_bytes(category);
+  }
+  return Bytes(bytes);
+}
+
+CsvSchema infer_csv(const std::shared_ptr<const codec::FileReader>& file,
+                    const DatasetOptions& options) {
+  check_options(options);
+  return Inference(file, options).run();
+}
+
+}  // namespace plimsoll::data

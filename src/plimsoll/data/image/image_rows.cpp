@@ -1,0 +1,153 @@
+#include "data/image/image_rows.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/shape.h"
+#include "codec/image/image.h"
+#include "codec/number_format.h"
+#include "data/image/bilinear_resize.h"
+#include "data/rows/decoded_rows.h"
+#include "data/rows/row_cache.h"
+
+namespace plimsoll::data {
+namespace {
+
+struct ImageShape {
+  int64_t height = 0;
+  int64_t width = 0;
+  int channels = 3;
+  int64_t elements() const { return height * width * channels; }
+  std::vector<int64_t> row() const { return {height, width, channels}; }
+};
+
+class PixelDecoder final : public SampleDecoder {
+ public:
+  explicit PixelDecoder(const ImageShape& shape)
+      : channels_(shape.channels), resize_(shape.height, shape.width, shape.channels) {}
+
+  void decode(const codec::FileReader& file, float* out) override {
+    codec::decode_image(
+        file, channels_,
+        [&](const codec::ImageInfo& info) { resize_.start(info.height, info.width, out); },
+        [&](int64_t y, std::span<const uint8_t> line) { resize_.take_row(y, line); });
+  }
+  Bytes resident_bytes() const override { return resize_.resident_bytes(); }
+
+ private:
+  int channels_;
+  BilinearResize resize_;
+};
+
+class ClassRows final : public RowSource {
+ public:
+  ClassRows(std::shared_ptr<const ImageFolder> folder, bool one_hot)
+      : folder_(std::move(folder)), origin_(folder_->path()) {
+    if (one_hot) row_shape_ = {static_cast<int64_t>(folder_->classes().size())};
+  }
+  int64_t row_count() const override { return folder_->count(); }
+  const std::vector<int64_t>& row_shape() const override { return row_shape_; }
+  DType stored_dtype() const override { return DType::kInt32; }
+  const std::string& origin() const override { return origin_; }
+  Bytes resident_bytes() const override { return Bytes(0); }  // the folder counts with the images
+  bool can_read_as(DType dtype) const override {
+    return codec::can_convert(codec::native_format(DType::kInt32), dtype);
+  }
+  void read(int64_t first, int64_t count, DType dtype, void* destination) override {
+    auto* out = static_cast<std::byte*>(destination);
+    const auto put = [&](int32_t value) {
+      codec::convert_numbers(codec::native_format(DType::kInt32),
+                             reinterpret_cast<const std::byte*>(&value), dtype, out, 1);
+      out += element_bytes(dtype).count();
+    };
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t number = folder_->class_of(first + i);
+      if (row_shape_.empty()) {
+        put(static_cast<int32_t>(number));
+        continue;
+      }
+      for (int64_t k = 0; k < row_shape_.front(); ++k) put(k == number ? 1 : 0);
+    }
+  }
+
+ private:
+  std::shared_ptr<const ImageFolder> folder_;
+  std::string origin_;
+  std::vector<int64_t> row_shape_;
+};
+
+ImageShape shape_of(const std::string& path, const std::vector<int64_t>& sample) {
+  const bool image = sample.size() == 3 && sample[0] > 0 && sample[1] > 0 &&
+                     (sample[2] == 1 || sample[2] == 3 || sample[2] == 4);
+  if (image) return {sample[0], sample[1], static_cast<int>(sample[2])};
+  throw Error(ErrorKind::kConfig,
+              path +
+                  ": images need a model that takes (height, width, 1, 3 or 4), "
+                  "received one that takes " +
+                  to_string(fixed_shape(sample)) + ".");
+}
+
+MakeDecoder decoder_of(const ImageShape& shape) {
+  return [shape] { return std::make_unique<PixelDecoder>(shape); };
+}
+
+CacheInput decode_files(const std::shared_ptr<const SampleFiles>& files,
+                        const DatasetOptions& options) {
+  const ImageShape shape = shape_of(files->path(), options.sample_shape);
+  const int threads = decoding_threads(options.threads);
+  const ImageFacts facts = read_headers(*files, shape.channels, shape.height, shape.width, threads);
+  // Pixels that are not resized are whole numbers.
+  return {decoded_rows(files, shape.row(), decoder_of(shape), {facts.working, threads}),
+          facts.exact_size ? DType::kUInt8 : DType::kFloat32};
+}
+
+}  // namespace
+
+int64_t keep_sound(ImageFolder& folder, const std::vector<bool>& sound) {
+  const auto dropped = std::count(sound.begin(), sound.end(), false);
+  if (dropped == folder.count()) {
+    throw Error(ErrorKind::kData,
+                folder.path() + ": expected images, received damaged ones alone.");
+  }
+  folder.retain(sound);
+  return dropped;
+}
+
+std::vector<bool> find_sound_images(const ImageFolder& folder, const DatasetOptions& options) {
+  const ImageShape shape = shape_of(folder.path(), options.sample_shape);
+  if (!options.skip_damaged) return std::vector<bool>(static_cast<size_t>(folder.count()), true);
+  return find_sound(folder, decoder_of(shape), shape.elements(), decoding_threads(options.threads));
+}
+
+std::unique_ptr<RowSource> decoded_image_rows(const std::shared_ptr<const SampleFiles>& files,
+                                              const DatasetOptions& options) {
+  return decode_files(files, options).rows;
+}
+
+std::unique_ptr<RowSource> make_image_rows(const std::shared_ptr<const ImageFolder>& folder,
+                                           const DatasetOptions& options,
+                                           std::vector<std::string>& notes) {
+  const auto decode = [&] { return decode_files(folder, options); };
+  if (options.cache.empty()) return decode().rows;
+  const ImageShape shape = shape_of(folder->path(), options.sample_shape);
+  return cached_rows({options.cache, options.cache_limit, "bilinear", shape.row()}, folder, decode,
+                     notes);
+}
+
+ImageSources open_images(const std::string& path, const std::vector<std::string>* classes,
+                         const DatasetOptions& options, ImageFolder::Layout layout) {
+  shape_of(path, options.sample_shape);  // before a large folder is listed
+  auto folder = std::make_shared<ImageFolder>(path, layout, classes);
+  ImageSources sources;
+  sources.skipped = keep_sound(*folder, find_sound_images(*folder, options));
+  sources.images = make_image_rows(folder, options, sources.notes);
+  sources.folder = folder;
+  if (layout == ImageFolder::Layout::kFlat) return sources;
+  const auto class_count = static_cast<int64_t>(folder->classes().size());
+  sources.labels = std::make_unique<ClassRows>(
+      folder, class_count > 1 && options.target_elements == class_count);
+  return sources;
+}
+
+}  // namespace plimsoll::data

@@ -1,0 +1,183 @@
+#include "data/rows/image_folder.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/suggest.h"
+#include "data/rows/folder_entries.h"
+
+namespace plimsoll::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string ending_of(const fs::path& path) {
+  std::string ending = path.extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return ending;
+}
+
+bool is_image(const fs::path& path) {
+  const std::string ending = ending_of(path);
+  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp" ||
+         ending == ".gif" || ending == ".webp";
+}
+
+std::vector<std::string> folders_in(const std::string& path) {
+  std::vector<std::string> names;
+  const std::error_code failed = visit_entries(path, [&](const fs::directory_entry& entry) {
+    std::error_code ignored;
+    const std::string name = entry.path().filename().string();
+    if (entry.is_directory(ignored) && !name.starts_with('.')) names.push_back(name);
+    return true;
+  });
+  if (failed) throw_io(path, "list the folder", failed.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+ImageFolder::ImageFolder(const std::string& path, Layout layout,
+                         const std::vector<std::string>* classes)
+    : path_(path) {
+  if (layout == Layout::kFlat) {
+    groups_.push_back({0, 0});
+    list_files(path + "/", false);
+  } else {
+    const std::vector<std::string> names = folders_in(path);
+    classes_ = classes == nullptr ? names : *classes;
+    for (const std::string& name : names) list_class(name);
+  }
+  text_.shrink_to_fit();
+  starts_.shrink_to_fit();
+  if (count() > 0) return;
+  throw Error(ErrorKind::kData,
+              path + (layout == Layout::kFlat
+                          ? ": expected JPEG, PNG, BMP, GIF or WebP images, received none."
+                          : ": expected a folder of class folders with JPEG, "
+                            "PNG, BMP, GIF or WebP images in them, received none."));
+}
+
+ImageFolder::Loose ImageFolder::find_loose(const std::string& path) {
+  Loose loose;
+  const std::error_code failed = visit_entries(path, [&](const fs::directory_entry& entry) {
+    std::error_code ignored;
+    std::string name = entry.path().filename().string();
+    if (name.starts_with('.') || !entry.is_regular_file(ignored) || !is_image(entry.path())) {
+      return true;
+    }
+    if (loose.count++ == 0 || name < loose.first) loose.first = std::move(name);
+    return true;
+  });
+  if (failed) throw_io(path, "list the folder", failed.value());
+  return loose;
+}
+
+bool ImageFolder::has_class_images(const std::string& path) {
+  for (const std::string& name : folders_in(path)) {
+    const std::string folder = path + "/" + name;
+    std::error_code failed;
+    auto files = fs::recursive_directory_iterator(folder, failed);
+    for (; !failed && files != fs::end(files); files.increment(failed)) {
+      std::error_code unreadable;
+      if (files->is_regular_file(unreadable) && is_image(files->path())) return true;
+    }
+    if (failed) throw_io(folder, "list the folder", failed.value());
+  }
+  return false;
+}
+
+void ImageFolder::list_class(const std::string& name) {
+  const auto known = std::find(classes_.begin(), classes_.end(), name);
+  if (known == classes_.end()) {
+    throw Error(ErrorKind::kData, path_ + "/" + name +
+                                      ": expected a folder named as one of the classes of the "
+                                      "training data, received \"" +
+                                      name + "\"." + did_you_mean(name, classes_));
+  }
+  groups_.push_back({count(), known - classes_.begin()});
+  list_files(path_ + "/" + name, true);
+}
+
+void ImageFolder::list_files(const std::string& folder, bool hidden) {
+  const int64_t first = count();
+  std::error_code failed;
+  auto files = fs::recursive_directory_iterator(folder, failed);
+  for (; !failed && files != fs::end(files); files.increment(failed)) {
+    const fs::directory_entry& entry = *files;
+    if (!hidden && entry.path().filename().string().starts_with('.')) {
+      files.disable_recursion_pending();
+      continue;
+    }
+    std::error_code unreadable;
+    if (!entry.is_regular_file(unreadable) || !is_image(entry.path())) continue;
+    const std::string relative = entry.path().string().substr(path_.size() + 1);
+    if (text_.size() + relative.size() >= std::numeric_limits<uint32_t>::max()) {
+      throw Error(ErrorKind::kData,
+                  path_ + ": expected paths of at most 4 GiB together, received more.");
+    }
+    starts_.push_back(static_cast<uint32_t>(text_.size()));
+    text_.append({relative.c_str(), relative.size() + 1});
+    const uintmax_t bytes = entry.file_size(unreadable);
+    if (!unreadable) file_bytes_ += static_cast<int64_t>(bytes);
+  }
+  if (failed) throw_io(folder, "list the folder", failed.value());
+  std::sort(starts_.begin() + first, starts_.end(), [&](uint32_t a, uint32_t b) {
+    return std::strcmp(text_.data() + a, text_.data() + b) < 0;
+  });
+}
+
+std::string ImageFolder::file(int64_t index) const {
+  return path_ + "/" + (text_.data() + starts_[static_cast<size_t>(index)]);
+}
+
+std::string_view ImageFolder::stem(int64_t index) const {
+  const std::string_view path = text_.data() + starts_[static_cast<size_t>(index)];
+  return path.substr(0, path.rfind('.'));  // an image has an ending
+}
+
+void ImageFolder::reorder(const std::vector<int64_t>& order) {
+  GrowingArray<uint32_t> starts;
+  for (const int64_t index : order) starts.push_back(starts_[static_cast<size_t>(index)]);
+  starts.shrink_to_fit();
+  starts_ = std::move(starts);
+}
+
+int64_t ImageFolder::class_of(int64_t index) const {
+  const auto behind =
+      std::upper_bound(groups_.begin(), groups_.end(), index,
+                       [](int64_t value, const Group& group) { return value < group.first; });
+  return std::prev(behind)->number;
+}
+
+void ImageFolder::retain(const std::vector<bool>& keep) {
+  size_t kept = 0;  // the table is made shorter where it is
+  std::vector<Group> groups = groups_;
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    const auto end = group + 1 < groups_.size() ? groups_[group + 1].first : count();
+    groups[group].first = static_cast<int64_t>(kept);
+    for (int64_t i = groups_[group].first; i < end; ++i) {
+      if (keep[static_cast<size_t>(i)]) starts_[kept++] = starts_[static_cast<size_t>(i)];
+    }
+  }
+  starts_.truncate(kept);
+  groups_ = std::move(groups);
+}
+
+Bytes ImageFolder::resident_bytes() const {
+  int64_t bytes = static_cast<int64_t>(text_.held_bytes() + starts_.held_bytes() +
+                                       groups_.capacity() * sizeof(Group));
+  for (const std::string& name : classes_) {
+    bytes += static_cast<int64_t>(sizeof(std::string) + name.size());
+  }
+  return Bytes(bytes);
+}
+
+}  // namespace plimsoll::data

@@ -1,0 +1,27 @@
+#pragma once
+
+// Shared by the rules on a device's figures.
+
+#include "explain/conclude/cause.h"
+
+namespace plimsoll::explain {
+
+std::optional<Diagnosis> diagnose_torch(const Case& found);
+std::optional<Diagnosis> diagnose_pool(const Case& found);
+std::optional<Diagnosis> diagnose_xla(const Case& found);
+// Servers of language models that name the reason themselves.
+std::optional<Diagnosis> diagnose_server(const Case& found);
+
+// A conclusion drawn from figures, with the failure's own line as its first evidence.
+inline Diagnosis reading(const Case& found, Cause cause, double confidence, std::string sentence) {
+  return {cause, confidence, std::move(sentence), {found.main.at}, true};
+}
+
+// What is free inside an allocator's pool, and its largest piece, from whatever the dump holds.
+struct PoolSpace {
+  std::optional<int64_t> free;
+  std::optional<int64_t> largest;
+};
+PoolSpace pool_space(const Pool& pool);
+
+}  // namespace plimsoll::explain

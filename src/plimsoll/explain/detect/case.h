@@ -1,0 +1,49 @@
+#pragma once
+
+// One failure, put together from all sightings of it: what the rules of cause.h, when.h and
+// advice.h look at. Building it decides which sighting is explained and fills its gaps from the
+// others; it concludes nothing.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "explain/detect/facts.h"
+#include "explain/read/code_line.h"
+#include "explain/read/document.h"
+
+namespace plimsoll::explain {
+
+struct Case {
+  const Document& document;
+  const Facts& facts;
+  bool found = false;
+  bool survived = false;  // the program's own progress goes on after the last refusal
+  Sighting main{};
+  std::optional<Sighting> overcome{};    // a refusal before it, after which the program went on
+  Pool pool{};                           // the dump that belongs to it; `seen` is false without one
+  std::optional<CodeLine> code{};        // of the traceback above it
+  const Traceback* traceback = nullptr;  // that it belongs to
+  std::string framework{};
+  std::string dtype{};  // printed, or of the node
+  std::optional<int64_t> shape_bytes{};
+  std::optional<int64_t> request{};  // bytes, or the shape's
+  bool weights = false;              // the tensor has no batch in it
+  std::optional<int64_t> batch{};    // a dimension that may be the batch
+
+  bool has(Family family) const;
+  const Sighting* first(Family family) const;
+  // The code line's text, "" without one.
+  std::string code_text() const;
+};
+
+Case build_case(const Document& document, const Facts& facts);
+
+// Bytes of one element: TensorFlow's, numpy's and XLA's names; nothing for an unknown one.
+std::optional<int64_t> element_bytes(std::string_view dtype);
+// Whether it is a type's name, whole.
+inline bool is_type_name(std::string_view name) { return element_bytes(name).has_value(); }
+// Product of the dimensions times element size; nothing on overflow.
+std::optional<int64_t> tensor_bytes(const std::vector<int64_t>& shape, std::string_view dtype);
+
+}  // namespace plimsoll::explain

@@ -1,0 +1,170 @@
+// Lines of CUDA's driver and libraries as TensorFlow, PyTorch and NCCL pass them on.
+
+#include <utility>
+
+#include "explain/detect/facts.h"
+#include "explain/read/cursor.h"
+#include "explain/read/number.h"
+
+namespace plimsoll::explain {
+namespace {
+
+constexpr size_t npos = std::string::npos;
+
+Sighting device_sighting(Family family, std::string_view framework, size_t at) {
+  Sighting sighting;
+  sighting.family = family;
+  sighting.framework = framework;
+  sighting.resource = Resource::kGpuMemory;
+  sighting.at = at;
+  return sighting;
+}
+
+// failed to allocate 7.81G (8388608000 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY
+void detect_pool_growth(const Document& document, Facts& facts) {
+  constexpr std::string_view kPhrase = "failed to allocate ";
+  for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
+    Cursor cursor(document, document.match(kPhrase, at));
+    const std::optional<Size> shown = cursor.size();
+    if (!shown) continue;
+    cursor.skip_blanks();
+    if (!cursor.literal("(")) continue;
+    const std::optional<Size> exact = cursor.size();
+    if (!exact || !cursor.literal(")") || !cursor.seek("from device", 20)) continue;
+    Sighting sighting = device_sighting(Family::kTfDriverAlloc, "tensorflow", at);
+    sighting.survivable = true;
+    set_exact_bytes(sighting, exact->bytes);
+    sighting.bytes_text = shown->text;
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
+void detect_pinned(const Document& document, Facts& facts) {
+  constexpr std::string_view kDriver = "failed to alloc ";
+  constexpr std::string_view kHost = "could not allocate pinned host memory of size: ";
+  constexpr std::string_view kBytes = " bytes on host";
+  for (std::string_view phrase : {kDriver, kHost}) {
+    for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
+      Cursor cursor(document, document.match(phrase, at));
+      const std::optional<int64_t> bytes = cursor.integer();
+      if (!bytes || (phrase == kDriver && !cursor.literal(kBytes))) continue;
+      Sighting sighting = device_sighting(Family::kTfPinnedHost, "tensorflow", at);
+      sighting.resource = Resource::kHostMemory;
+      set_exact_bytes(sighting, bytes);
+      add_sighting(facts, std::move(sighting));
+    }
+  }
+}
+
+// Allocation of 1006632960 exceeds 10% of [free ]system memory. Announces; refuses nothing.
+void detect_cpu_warning(const Document& document, Facts& facts) {
+  constexpr std::string_view kPhrase = "allocation of ";
+  for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
+    Cursor cursor(document, document.match(kPhrase, at));
+    const std::optional<int64_t> bytes = cursor.integer();
+    if (!bytes || !cursor.literal(" exceeds ")) continue;
+    Sighting sighting = device_sighting(Family::kTfCpuWarning, "tensorflow", at);
+    sighting.survivable = true;
+    sighting.resource = Resource::kHostMemory;
+    set_exact_bytes(sighting, bytes);
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
+struct Phrase {
+  std::string_view text;
+  Family family;
+  std::string_view framework;
+  std::string_view note;
+};
+
+constexpr Phrase kLibraryPhrases[] = {
+    {"could not create cudnn handle", Family::kCudnnInit, "tensorflow", "cudnn"},
+    {"failed to get convolution algorithm", Family::kCudnnInit, "tensorflow", "algorithm"},
+    {"cudnn error: cudnn_status_alloc_failed", Family::kCudnnInit, "pytorch", "cudnn"},
+    {"cudnn error: cudnn_status_not_initialized", Family::kCudnnInit, "pytorch", "cudnn"},
+    {"cudnn_status_alloc_failed", Family::kCudnnInit, "", "cudnn"},
+    {"failed to create cublas handle", Family::kCudnnInit, "tensorflow", "cublas"},
+    {"cuda error: cublas_status_alloc_failed", Family::kTorchCublas, "pytorch", "cublas"},
+    {"cuda error: cublas_status_not_initialized", Family::kTorchCublas, "pytorch", "cublas"},
+    {"cusolver_status_alloc_failed", Family::kTorchCublas, "pytorch", "cusolver"},
+    {"cusolver_status_internal_error, when calling `cusolverdncreate", Family::kTorchCublas,
+     "pytorch", "cusolver"},
+};
+
+// A handle that could not be made. CUDNN_STATUS_INTERNAL_ERROR is memory or versions.
+void detect_libraries(const Document& document, Facts& facts) {
+  for (const Phrase& phrase : kLibraryPhrases) {
+    const size_t at = document.find(phrase.text);
+    if (at == npos) continue;
+    Sighting sighting = device_sighting(phrase.family, phrase.framework, at);
+    sighting.note = phrase.note;
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
+void detect_context_creation(const Document& document, Facts& facts) {
+  constexpr std::string_view kImplicit = "cuda runtime implicit initialization on ";
+  if (const size_t at = document.find(kImplicit); at != npos) {
+    Cursor cursor(document, document.match(kImplicit, at));
+    Sighting sighting = device_sighting(Family::kCudaContext, "tensorflow", at);
+    sighting.device = cursor.until(" ");
+    add_sighting(facts, std::move(sighting));
+  }
+  constexpr std::string_view kRetain = "cudeviceprimaryctxretain: cuda_error_out_of_memory";
+  if (const size_t at = document.find(kRetain); at != npos) {
+    Sighting sighting = device_sighting(Family::kCudaContext, "tensorflow", at);
+    constexpr std::string_view kTotal = "total memory reported: ";
+    const size_t end = document.record_end(at);
+    if (const size_t total = document.find(kTotal, at, end); total != npos) {
+      Cursor cursor(document, document.match(kTotal, total));
+      // The card, not the request; now and then a number that is none.
+      const std::optional<int64_t> card = cursor.integer();
+      if (card && *card < (int64_t{1} << 50)) sighting.amounts.capacity = card;
+    }
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
+void detect_cufft(const Document& document, Facts& facts) {
+  const size_t at = document.find("failed to allocate work area");
+  if (at == npos) return;
+  Sighting sighting = device_sighting(Family::kTfCufft, "tensorflow", at);
+  constexpr std::string_view kDistance = "input_distance: ";
+  if (const size_t found = document.find(kDistance, at); found != npos) {
+    Cursor cursor(document, document.match(kDistance, found));
+    sighting.line_limit = cursor.integer();  // elements of one transform
+  }
+  add_sighting(facts, std::move(sighting));
+}
+
+// host:pid:tid [6] file:41 NCCL WARN Cuda failure 'out of memory'
+void detect_nccl(const Document& document, Facts& facts) {
+  constexpr std::string_view kPhrase = "nccl warn cuda failure";
+  for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
+    if (document.find("out of memory", at, at + 60) == npos) continue;
+    Sighting sighting = device_sighting(Family::kNccl, "", at);
+    const size_t begin = document.record_start(at);
+    const size_t open = document.find("[", begin, at);
+    if (open != npos) {
+      Cursor cursor(document, open);
+      const std::string rank = cursor.until("]", 8);
+      if (rank.size() > 1 && cursor.literal("]")) sighting.device = rank + "]";
+    }
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
+}  // namespace
+
+void detect_drivers(const Document& document, Facts& facts) {
+  detect_pool_growth(document, facts);
+  detect_pinned(document, facts);
+  detect_cpu_warning(document, facts);
+  detect_libraries(document, facts);
+  detect_context_creation(document, facts);
+  detect_cufft(document, facts);
+  detect_nccl(document, facts);
+}
+
+}  // namespace plimsoll::explain

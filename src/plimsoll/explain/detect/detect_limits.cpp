@@ -1,0 +1,277 @@
+// Limits that are not memory, or not device memory, and are often mistaken for it: descriptors,
+// disk, shared memory, sizes of messages, Windows' commit limit.
+
+#include <algorithm>
+#include <utility>
+
+#include "explain/detect/facts.h"
+#include "explain/read/cursor.h"
+#include "explain/read/number.h"
+#include "explain/read/tf_node.h"
+
+namespace plimsoll::explain {
+namespace {
+
+constexpr size_t npos = std::string::npos;
+
+bool near(const Document& document, std::string_view phrase, size_t at, size_t reach) {
+  const size_t from = at > reach ? at - reach : 0;
+  return document.find(phrase, from, at + reach) != npos;
+}
+
+// What stands between the last ": " and `end` in its record: the path of "…Error: a b.txt; Too
+// many".
+std::string path_before(const Document& document, size_t end) {
+  const size_t begin = document.start(document.line_index(end));
+  const std::string_view before = std::string_view(document.text()).substr(begin, end - begin);
+  const size_t semicolon = before.rfind(';');
+  if (semicolon == npos) return "";
+  size_t colon = before.rfind(": ", semicolon);
+  colon = colon == npos ? 0 : colon + 2;
+  std::string path(before.substr(colon, semicolon - colon));
+  std::replace(path.begin(), path.end(), kSoftBreak, ' ');
+  return path.find('/') == npos && path.find('\\') == npos ? "" : path;
+}
+
+Sighting limit_sighting(const Document& document, Family family, Resource resource, size_t at) {
+  Sighting sighting;
+  sighting.family = family;
+  sighting.resource = resource;
+  sighting.at = at;
+  sighting.kernel_file = kernel_file_before(document, at);
+  const std::string op = eager_tf_op(document, at);
+  if (!op.empty()) {
+    sighting.op = op;
+    sighting.op_type = op;
+  } else if (const std::optional<TfNode> node = next_tf_node(document, at)) {
+    sighting.op = node->name;
+    sighting.op_type = node->op_type;
+    sighting.device = node->device;
+  }
+  return sighting;
+}
+
+void detect_descriptors(const Document& document, Facts& facts) {
+  for (std::string_view phrase : {"too many open files", "[errno 24]", "0 items of ancdata",
+                                  "unable to open shared memory object"}) {
+    for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
+      // An object that is gone, or another user's: no limit.
+      const size_t end = document.record_end(at);
+      if (document.find("permission denied", at, end) != npos ||
+          document.find("no such file or directory", at, end) != npos) {
+        continue;
+      }
+      Sighting sighting =
+          limit_sighting(document, Family::kTooManyOpenFiles, Resource::kFileDescriptors, at);
+      sighting.path = path_before(document, at);
+      sighting.note = near(document, "ancdata", at, 80) ? "ancdata" : "";
+      add_sighting(facts, std::move(sighting));
+    }
+  }
+}
+
+bool is_shared_memory(const Document& document, size_t at) {
+  return near(document, "semlock", at, 1500) || near(document, "/torch_", at, 400) ||
+         near(document, "/dev/shm", at, 400) || near(document, "'/psm_", at, 80) ||
+         near(document, "shared memory segment", at, 400) || near(document, "bus error", at, 1500);
+}
+
+void detect_disk(const Document& document, Facts& facts) {
+  for (std::string_view phrase :
+       {"no space left on device", "[errno 28]", "quota exceeded", "[errno 122]"}) {
+    for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
+      const bool quota = phrase == "quota exceeded";
+      if (quota && !near(document, "disk quota", at, 6) && !near(document, "errno 122", at, 20)) {
+        continue;  // a service's quota of requests
+      }
+      if (near(document, "inotify watch limit", at, 30)) continue;  // a count of watches
+      if (!quota && is_shared_memory(document, at)) {
+        Sighting sighting = limit_sighting(document, Family::kShmBusError, Resource::kShm, at);
+        sighting.note = "full";
+        if (const size_t segment =
+                document.find("shared memory segment", at > 400 ? at - 400 : 0, at + 400);
+            segment != npos) {
+          Cursor cursor(document, segment);
+          if (cursor.seek("(size ", 200) || cursor.seek("\" to ", 200)) {
+            set_exact_bytes(sighting, cursor.inner_integer());
+          }
+        }
+        add_sighting(facts, std::move(sighting));
+        continue;
+      }
+      Sighting sighting = limit_sighting(document, Family::kDiskFull, Resource::kDisk, at);
+      sighting.note = quota || phrase == "[errno 122]" ? "quota" : "full";
+      sighting.path = path_before(document, at);
+      add_sighting(facts, std::move(sighting));
+    }
+  }
+}
+
+void detect_bus_error(const Document& document, Facts& facts) {
+  const bool insufficient = document.find("insufficient shared memory") != npos ||
+                            document.find("unable to write to file </torch_") != npos;
+  for (std::string_view phrase :
+       {"unexpected bus error encountered in worker",
+        "unexpected bus error encountered in dataloader worker", "killed by signal: bus error",
+        "unable to write to file </torch_"}) {
+    const size_t at = document.find(phrase);
+    if (at == npos) continue;
+    Sighting sighting = limit_sighting(document, Family::kShmBusError, Resource::kShm, at);
+    sighting.op.clear();
+    sighting.op_type.clear();
+    sighting.note = insufficient ? "full" : "bus";
+    if (sighting.framework.empty()) sighting.framework = "pytorch";
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
+void detect_message_size(const Document& document, Facts& facts) {
+  constexpr std::string_view kPhrase = "message larger than max ";
+  for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
+    Sighting sighting;
+    sighting.family = Family::kGrpcMessageSize;
+    sighting.resource = Resource::kMessageSize;
+    sighting.at = at;
+    Cursor cursor(document, document.match(kPhrase, at));
+    if (cursor.literal("(")) {
+      set_exact_bytes(sighting, cursor.inner_integer());
+      cursor.skip_blanks();
+      if (cursor.literal("vs.")) {
+        cursor.skip_blanks();
+        sighting.line_limit = cursor.inner_integer();
+      }
+    }
+    const size_t sent = document.find_back("sent", at, 6);
+    sighting.note = sent == npos ? "received" : "sent";
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
+void add_proto(const Document& document, Facts& facts, size_t at, std::optional<int64_t> bytes,
+               int64_t limit) {
+  Sighting sighting;
+  sighting.family = Family::kProtobuf2Gb;
+  sighting.resource = Resource::kMessageSize;
+  sighting.at = at;
+  set_exact_bytes(sighting, bytes);
+  sighting.line_limit = limit;
+  sighting.note =
+      document.find("tensor proto", at > 60 ? at - 60 : 0, at + 20) != npos ? "tensor" : "";
+  add_sighting(facts, std::move(sighting));
+}
+
+void detect_proto(const Document& document, Facts& facts) {
+  constexpr int64_t kTwoGb = 2147483647;
+  constexpr std::string_view kRejected = "too big (more than ";
+  if (const size_t at = document.find(kRejected); at != npos) {
+    Cursor cursor(document, document.match(kRejected, at));
+    const std::optional<int64_t> limit = cursor.inner_integer();
+    add_proto(document, facts, at, limit, limit.value_or(kTwoGb));
+  }
+  constexpr std::string_view kSerialized = "serialized size (";
+  if (const size_t at = document.find(kSerialized); at != npos) {
+    Cursor cursor(document, document.match(kSerialized, at));
+    add_proto(document, facts, at, cursor.inner_integer(), kTwoGb);
+  }
+  constexpr std::string_view kMaximum = "maximum protobuf size of 2gb";
+  if (const size_t at = document.find(kMaximum); at != npos) {
+    Cursor cursor(document, document.match(kMaximum, at));
+    cursor.literal(":");
+    cursor.skip_blanks();
+    add_proto(document, facts, at, cursor.integer(), kTwoGb);
+  }
+  for (std::string_view phrase : {"larger than 2gb", "over the 2gb limit", "exceeds the 2gb limit",
+                                  "exceeded maximum protobuf"}) {
+    if (const size_t at = document.find(phrase); at != npos) {
+      add_proto(document, facts, at, std::nullopt, kTwoGb);
+    }
+  }
+}
+
+void detect_windows(const Document& document, Facts& facts) {
+  for (std::string_view phrase : {"winerror 1455", "os error 1455", "error: 1455", "error 1455",
+                                  "paging file is too small"}) {
+    const size_t at = document.find(phrase);
+    if (at == npos) continue;
+    Sighting sighting;
+    sighting.family = Family::kWinPagefile;
+    sighting.resource = Resource::kHostMemory;
+    sighting.at = at;
+    add_sighting(facts, std::move(sighting));
+    return;
+  }
+}
+
+// plimsoll: the limit 15 MiB (15728640 B) is below the lower bound 23.8 MiB (24985856 B): …
+void detect_plimsoll(const Document& document, Facts& facts) {
+  constexpr std::string_view kPhrase = " is below the lower bound ";
+  constexpr std::string_view kLimit = "the limit ";
+  for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
+    const size_t front = document.find_back(kLimit, at, 80);
+    if (front == npos) continue;
+    // Rounded, with the count of bytes in brackets after it.
+    const auto read = [&](Cursor cursor) {
+      std::optional<int64_t> bytes;
+      if (const std::optional<Size> size = cursor.size()) bytes = size->bytes;
+      cursor.skip_blanks();
+      if (!cursor.literal("(")) return bytes;
+      const std::optional<int64_t> exact = cursor.inner_integer();
+      return exact ? exact : bytes;
+    };
+    Sighting sighting = limit_sighting(document, Family::kPlimsollLimit, Resource::kHostMemory, at);
+    sighting.amounts.limit = read(Cursor(document, document.match(kLimit, front)));
+    sighting.amounts.program = read(Cursor(document, document.match(kPhrase, at)));
+    if (!sighting.amounts.limit || !sighting.amounts.program) continue;
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
+}  // namespace
+
+void detect_limits(const Document& document, Facts& facts) {
+  detect_descriptors(document, facts);
+  detect_bus_error(document, facts);
+  detect_disk(document, facts);
+  detect_message_size(document, facts);
+  detect_proto(document, facts);
+  detect_windows(document, facts);
+  detect_plimsoll(document, facts);
+}
+
+// ResourceExhausted with nothing but a path after it: a full disk or no descriptors, never memory.
+void detect_tensorflow_files(const Document& document, Facts& facts) {
+  constexpr std::string_view kStatus = "resource";
+  for (size_t at = document.find(kStatus); at != npos; at = document.find(kStatus, at + 1)) {
+    Cursor cursor(document, document.match(kStatus, at));
+    const std::string word = cursor.until(":;\"'`(", 60);
+    // "Exhausted", "_EXHAUSTED", "ExhaustedError", "exaustated": typed by hand now and then.
+    if (find_ignoring_case(word, "ex") > 1 || word.size() < 8) continue;
+    if (cursor.peek() == '(') cursor.seek("): ", 60);
+    if (cursor.peek() == ':') cursor.literal(":");
+    cursor.skip_blanks();
+    const size_t path_at = cursor.at();
+    const char first = cursor.peek();
+    const std::string path = cursor.until(" \"'`,;", 600);
+    const bool drive = path.size() > 3 && path[1] == ':' && (path[2] == '\\' || path[2] == '/');
+    const bool relative = path.find('/') != npos && path.find(':') == npos && path.size() > 5;
+    if (!(first == '/' || first == '.' || drive || relative)) continue;
+    if (find_ignoring_case(path, "/job:") != npos) continue;
+    if (cursor.peek() == ';') continue;  // a reason follows, read above
+    Sighting sighting = limit_sighting(document, Family::kDiskFull, Resource::kOther, path_at);
+    sighting.framework = "tensorflow";
+    sighting.note = "path";
+    sighting.path = path;
+    const bool saves = find_ignoring_case(path, ".tempstate") != npos ||
+                       find_ignoring_case(sighting.op_type, "save") != npos ||
+                       near(document, "events file", at, 200);
+    if (saves) sighting.resource = Resource::kDisk;
+    if (find_ignoring_case(sighting.op_type, "restore") != npos) {
+      sighting.family = Family::kTooManyOpenFiles;
+      sighting.resource = Resource::kFileDescriptors;
+      sighting.note = "restore";
+    }
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
+}  // namespace plimsoll::explain

@@ -1,0 +1,270 @@
+// JAX and XLA: refusals, buffer assignment, peak buffers, TPU tables, rematerialization.
+
+#include <algorithm>
+#include <utility>
+
+#include "explain/conclude/cause.h"
+#include "explain/detect/facts.h"
+#include "explain/read/cursor.h"
+#include "explain/read/number.h"
+
+namespace plimsoll::explain {
+namespace {
+
+constexpr size_t npos = std::string::npos;
+
+std::optional<int64_t> labelled(const Document& document, std::string_view label, size_t from,
+                                size_t to) {
+  const size_t at = document.find(label, from, to);
+  if (at == npos) return std::nullopt;
+  Cursor cursor(document, document.match(label, at));
+  cursor.skip_blanks();
+  const std::optional<Size> size = cursor.size();
+  return size ? std::optional<int64_t>(size->bytes) : std::nullopt;
+}
+
+void detect_buffer_assignment(const Document& document, Facts& facts) {
+  Program& program = facts.program;
+  const size_t at = document.find("preallocated temp allocation:");
+  const size_t total = document.find(" total allocation:");
+  const size_t stats = std::min(at, total);
+  if (stats != npos) {
+    program.at = stats;
+    const size_t from = stats > 600 ? stats - 600 : 0;
+    const size_t to = stats + 900;
+    program.parameters = labelled(document, "parameter allocation:", from, to);
+    program.outputs = labelled(document, "maybe_live_out allocation:", from, to);
+    program.temporaries = labelled(document, "preallocated temp allocation:", from, to);
+    program.total = labelled(document, " total allocation:", from, to);
+    program.fragmentation = labelled(document, "total fragmentation:", from, to);
+  }
+}
+
+// Buffer 1:⏎ Size: 96.00MiB⏎ Operator: op_name="…" source_file="…" source_line=79⏎ Shape: bf16[…]
+void detect_peak_buffers(const Document& document, Facts& facts) {
+  constexpr std::string_view kSize = "size: ";
+  for (size_t i = 0; i < document.line_count(); ++i) {
+    Cursor cursor(document, document.start(i));
+    cursor.skip_blanks();
+    if (cursor.integer()) cursor.literal(". ");  // TPU: "1. Size: 2.00G"
+    if (!cursor.literal(kSize)) continue;
+    const std::optional<Size> size = cursor.size();
+    if (!size || (cursor.peek() != '\n' && !cursor.at_end() && cursor.peek() != '\0')) continue;
+    ProgramBuffer buffer;
+    buffer.bytes = size->bytes;
+    buffer.at = document.start(i);
+    const size_t stop = std::min(document.text().size(), buffer.at + 3000);
+    size_t end = document.find("==========", buffer.at, stop);
+    if (end == npos) end = stop;
+    if (const size_t op = document.find("op_name=\"", buffer.at, end); op != npos) {
+      Cursor name(document, document.match("op_name=\"", op));
+      buffer.op = name.until("\"", 600);
+    }
+    if (const size_t file = document.find("source_file=\"", buffer.at, end); file != npos) {
+      Cursor name(document, document.match("source_file=\"", file));
+      buffer.source = name.until("\"");
+      if (name.seek("source_line=", 20)) {
+        if (const auto line = name.integer()) buffer.source += ":" + std::to_string(*line);
+      }
+    }
+    for (std::string_view label : {"shape: ", "subshape: "}) {
+      const size_t shape = document.find(label, buffer.at, end);
+      if (shape == npos) continue;
+      Cursor value(document, document.match(label, shape));
+      buffer.shape = value.until(" {");
+      break;
+    }
+    if (buffer.op.empty() && buffer.shape.empty()) continue;
+    if (facts.program.buffers.size() < 64) facts.program.buffers.push_back(std::move(buffer));
+  }
+  std::stable_sort(
+      facts.program.buffers.begin(), facts.program.buffers.end(),
+      [](const ProgramBuffer& a, const ProgramBuffer& b) { return a.bytes > b.bytes; });
+}
+
+Sighting xla_sighting(const Document& document, const Facts& facts, size_t at) {
+  Sighting sighting;
+  const bool assigned = facts.program.total.has_value() || !facts.program.buffers.empty();
+  sighting.family = assigned ? Family::kJaxBufferAssignment : Family::kJaxOomLine;
+  sighting.framework = "jax";
+  sighting.resource = Resource::kGpuMemory;
+  for (std::string_view client : {"pjrt/cpu", "tfrt_cpu", "cpu_client", "xla/service/cpu"}) {
+    if (document.find(client) != npos) sighting.resource = Resource::kHostMemory;
+  }
+  sighting.amounts.program = facts.program.total;
+  sighting.at = at;
+  return sighting;
+}
+
+void detect_refusals(const Document& document, Facts& facts) {
+  for (std::string_view phrase : {"while trying to allocate ", "out of memory allocating "}) {
+    for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
+      if (document.find("cupy", at > 200 ? at - 200 : 0, at) != npos) continue;
+      // A compiler's: "out of memory allocating 65536 bytes after a total of 2147483648 bytes"
+      if (document.find(" after a total of ", at, at + 80) != npos) continue;
+      Cursor cursor(document, document.match(phrase, at));
+      const std::optional<Size> size = cursor.size();
+      if (!size) cursor.integer();
+      if (!size && !document.is_cut_at(cursor.at())) continue;
+      Sighting sighting = xla_sighting(document, facts, at);
+      if (size) set_size(sighting, *size);
+      add_sighting(facts, std::move(sighting));
+    }
+  }
+  constexpr std::string_view kRequest = "failed to allocate request for ";
+  for (size_t at = document.find(kRequest); at != npos; at = document.find(kRequest, at + 1)) {
+    Cursor cursor(document, document.match(kRequest, at));
+    const std::optional<Size> size = cursor.size();
+    if (!size) continue;
+    Sighting sighting = xla_sighting(document, facts, at);
+    set_size(sighting, *size);
+    cursor.skip_blanks();
+    if (cursor.literal("(")) {
+      if (const std::optional<Size> exact = cursor.size(); exact && exact->exact) {
+        set_exact_bytes(sighting, exact->bytes);
+      }
+    }
+    if (cursor.seek("on device ordinal ", 20)) {
+      if (const auto index = cursor.integer()) {
+        sighting.device = "device ordinal " + std::to_string(*index);
+      }
+    }
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
+// Attempting to allocate 1.50G. That was not possible. There are 0.50G free.
+void detect_attempts(const Document& document, Facts& facts) {
+  for (std::string_view phrase : {"attempting to allocate ", "attempting to reserve "}) {
+    for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
+      Cursor cursor(document, document.match(phrase, at));
+      const std::optional<Size> size = cursor.size();
+      if (!size || !cursor.seek("that was not possible", 80)) continue;
+      Sighting sighting = xla_sighting(document, facts, at);
+      sighting.family = Family::kXlaTpuHbm;
+      sighting.device = document.find("hbm", at, at + 300) != npos ? "hbm" : "";
+      sighting.note = "attempt";
+      set_size(sighting, *size);
+      if (cursor.seek("there are ", 20)) {
+        if (const std::optional<Size> free = cursor.size()) sighting.amounts.free = free->bytes;
+      }
+      add_sighting(facts, std::move(sighting));
+    }
+  }
+}
+
+void detect_tpu(const Document& document, Facts& facts) {
+  constexpr std::string_view kSpace = "ran out of memory in memory space ";
+  size_t at = document.find(kSpace);
+  if (at == npos) at = document.find("exceeded hbm capacity by ");
+  if (at == npos) return;
+  Sighting sighting = xla_sighting(document, facts, at);
+  sighting.family = Family::kXlaTpuHbm;
+  sighting.device = "hbm";
+  if (const size_t space = document.match(kSpace, at); space != npos) {
+    Cursor cursor(document, space);
+    sighting.device = cursor.until(" .");
+    if (cursor.seek("used ", 40)) {
+      if (const std::optional<Size> used = cursor.size()) set_size(sighting, *used);
+      cursor.skip_blanks();
+      if (cursor.literal("of ")) {
+        if (const std::optional<Size> limit = cursor.size()) {
+          sighting.amounts.capacity = limit->bytes;
+        }
+      }
+    }
+  }
+  sighting.amounts.program = sighting.bytes;
+  constexpr std::string_view kPadding = "extra memory due to padding:";
+  if (const auto padding = labelled(document, kPadding, at, npos)) {
+    facts.program.padding = padding;
+    Cursor cursor(document, document.find(kPadding, at));
+    if (cursor.seek(" (", 60)) facts.program.expansion = cursor.until(")", 24);
+  }
+  add_sighting(facts, std::move(sighting));
+}
+
+// Can't reduce memory use below X by rematerialization; only reduced to Y, down from Z originally
+void detect_rematerialization(const Document& document, Facts& facts) {
+  constexpr std::string_view kBelow = "reduce memory use below ";
+  for (size_t at = document.find(kBelow); at != npos; at = document.find(kBelow, at + 1)) {
+    Cursor cursor(document, document.match(kBelow, at));
+    const auto pair = [&]() -> std::optional<std::pair<Size, int64_t>> {
+      const std::optional<Size> shown = cursor.size();
+      if (!shown) return std::nullopt;
+      cursor.skip_blanks();
+      if (!cursor.literal("(")) return std::pair(*shown, shown->bytes);
+      const std::optional<Size> exact = cursor.size();
+      return std::pair(*shown, exact ? exact->bytes : shown->bytes);
+    };
+    const auto limit = pair();
+    if (!limit || !cursor.seek("only reduced to ", 80)) continue;
+    const auto reached = pair();
+    if (!reached) continue;
+    Sighting sighting = xla_sighting(document, facts, at);
+    sighting.family = Family::kXlaRematWarning;
+    sighting.survivable = true;
+    sighting.amounts.limit = limit->second;
+    sighting.bytes = reached->second;
+    sighting.bytes_exact = true;
+    sighting.bytes_text = reached->first.text;
+    sighting.amounts.program = reached->second;
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
+// The search for kernels without scratch memory, and the error that it ends with.
+void detect_autotuning(const Document& document, Facts& facts) {
+  constexpr std::string_view kScratch = "allocate autotuning scratch";
+  for (Sighting& sighting : facts.sightings) {
+    const bool xla =
+        sighting.family == Family::kJaxOomLine || sighting.family == Family::kJaxBufferAssignment;
+    if (!xla || document.find_back(kScratch, sighting.at, 200) == npos) continue;
+    sighting.note = "autotune";
+    sighting.allocator = "";
+  }
+  constexpr std::string_view kNoResult = "no reference output found";
+  const size_t at = document.find(kNoResult);
+  const bool told = std::any_of(facts.sightings.begin(), facts.sightings.end(),
+                                [](const Sighting& other) { return other.note == "autotune"; });
+  if (at == npos || told) return;
+  Sighting sighting = xla_sighting(document, facts, at);
+  sighting.family = Family::kJaxOomLine;
+  sighting.note = "no_result";
+  add_sighting(facts, std::move(sighting));
+}
+
+// The table of the largest buffers, or the account of the program, is printed when memory was
+// refused; its beginning may be cut.
+void detect_headless_table(const Document& document, Facts& facts) {
+  const Program& program = facts.program;
+  if (program.buffers.empty() && !program.total) return;
+  const bool told =
+      std::any_of(facts.sightings.begin(), facts.sightings.end(),
+                  [](const Sighting& other) { return other.resource != Resource::kNone; });
+  if (told) return;
+  Sighting sighting =
+      xla_sighting(document, facts, program.total ? program.at : program.buffers.front().at);
+  sighting.note = "table";
+  if (program.temporaries) {
+    // The temporaries are what such a program asks for in one piece.
+    sighting.bytes = program.temporaries;
+    sighting.bytes_text = size_words(program.temporaries);
+  }
+  add_sighting(facts, std::move(sighting));
+}
+
+}  // namespace
+
+void detect_xla(const Document& document, Facts& facts) {
+  detect_buffer_assignment(document, facts);
+  detect_peak_buffers(document, facts);
+  detect_refusals(document, facts);
+  detect_attempts(document, facts);
+  detect_tpu(document, facts);
+  detect_rematerialization(document, facts);
+  detect_autotuning(document, facts);
+  detect_headless_table(document, facts);
+}
+
+}  // namespace plimsoll::explain

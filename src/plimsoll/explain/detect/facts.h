@@ -1,0 +1,235 @@
+#pragma once
+
+// What the parsers found in a log, before anything is concluded from it.
+//
+// A Sighting is one printed statement that something was refused, killed or announced, with the
+// fields it holds. Pool, Program and Context gather figures that stand in lines of their own.
+// Parsers only read; which sighting counts and why it happened is decided by conclude.h and
+// cause.h.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "explain/explanation.h"
+#include "explain/read/context.h"
+#include "explain/read/counters.h"
+#include "explain/read/document.h"
+#include "explain/read/headway.h"
+#include "explain/read/task_table.h"
+
+namespace plimsoll::explain {
+
+// Message forms, most telling first: of several in one log the earliest in this list is explained.
+// Names are those of `family` in the JSON output.
+enum class Family : uint8_t {
+  kTfZeroBytes,
+  kGrpcMessageSize,
+  kProtobuf2Gb,
+  kTooManyOpenFiles,
+  kDiskFull,
+  kTfOomLine,
+  kTorchCuda2x,
+  kTorchCuda1x,
+  kTorchHip,
+  kTorchXpu,
+  kTorchNpu,
+  kTorchMps,
+  kTorchCudaMallocAsync,
+  kCudaMallocAsync,
+  kTorchCpu,
+  kTorchSnapshot,
+  kJaxBufferAssignment,
+  kXlaTpuHbm,
+  kNumpyMemoryError,
+  kPaddle,
+  kOtherGpu,
+  kItexAlloc,
+  kTfAutotuneLimit,
+  kWinPagefile,
+  kShmBusError,
+  kTfDisguised,
+  kTfPinnedHost,
+  kTfBfcDump,
+  kJaxOomLine,
+  kTorchThc,
+  kTorchCublas,
+  kCudnnInit,
+  kTorchPlain,
+  kCudaContext,
+  kTfCufft,
+  kNccl,
+  kErrno12,
+  kBadAlloc,
+  kOtherHost,
+  kOomKiller,
+  kSlurmOom,
+  kSchedulerLimit,
+  kK8s,
+  kRayOom,
+  kColab,
+  kPlimsollLimit,
+  kKernelResources,
+  kProcessLimit,
+  kMemoryErrorBare,
+  kTfExhausted,
+  kTfDriverAlloc,
+  kTfTensorList,
+  kKilled,
+  kXlaRematWarning,
+  kTfNonfatalWarning,
+  kTfCpuWarning,
+  kMemorySeries,
+  // How a program ended for no want of memory. These are kept apart from the sightings.
+  kDeviceFault,
+  kProgramError,
+  kCrash,
+};
+
+std::string_view to_string(Family family);
+
+// What a message says about another process on the device: "Process 20398 has 14.52 GiB".
+struct ProcessShare {
+  int64_t pid = 0;
+  int64_t bytes = 0;
+};
+
+struct Sighting {
+  Family family = Family::kTfExhausted;
+  bool survivable = false;  // a warning by its own words
+  Resource resource = Resource::kNone;
+  std::string framework;
+  std::string device;
+  std::string allocator;
+  std::optional<int64_t> bytes;
+  bool bytes_exact = false;
+  std::string bytes_text;
+  std::optional<std::vector<int64_t>> shape;
+  std::string dtype;
+  std::string attribute_dtype;  // of the node, where the message prints none
+  std::string op;
+  std::string op_type;
+  std::string kernel_file;
+  std::string path;  // of a file
+  Amounts amounts;
+  std::vector<ProcessShare> processes;
+  std::optional<int64_t> process_bytes;  // "this process has", all of it
+  std::optional<int64_t> line_limit;     // limit of a message size, workspace, …
+  std::string note;                      // which form within the family
+  std::string victim;                    // killed program
+  // A size beyond all that machines can address, as printed; `bytes` is then empty.
+  std::string bogus_size;
+  std::optional<int64_t> bogus_bytes;  // where it is a count that fits
+  std::string negative_size;           // what it is with a sign, where that is likely
+  // Of a server of language models: tokens of one sequence that were asked for and that would fit,
+  // and layers that were put on the device.
+  std::optional<int64_t> tokens_wanted, tokens_fit, layers;
+  size_t at = 0;  // offset in the document
+};
+
+// An allocator's dump and its five to eight figures.
+struct Pool {
+  bool seen = false;
+  size_t at = 0;
+  std::string allocator;
+  std::optional<int64_t> limit, in_use, max_in_use, num_allocs, max_alloc_size;
+  std::optional<int64_t> region_bytes, available, growth_bytes;
+  std::optional<int64_t> request;  // of "Bin for", or trying to allocate
+  std::string request_text;
+  bool request_exact = false;
+  size_t request_at = 0;
+  std::string request_op;
+  std::optional<int64_t> device_free, device_total;
+  ChunkCounts chunks;
+};
+
+struct ProgramBuffer {
+  int64_t bytes = 0;
+  std::string op;
+  std::string source;
+  std::string shape;
+  size_t at = 0;
+};
+
+// XLA's account of a compiled program.
+struct Program {
+  std::optional<int64_t> parameters, outputs, temporaries, total, fragmentation, padding;
+  std::string expansion;               // by padding, as printed: "64.0x expansion"
+  std::vector<ProgramBuffer> buffers;  // largest first, as printed
+  size_t at = 0;
+};
+
+struct TensorList {
+  std::string device, allocator;
+  int64_t sum = 0;
+  std::string largest;
+  int64_t largest_bytes = 0;
+  int64_t entries = 0;
+  size_t at = 0;
+};
+
+// What was counted while the log streamed by.
+struct Counts {
+  ChunkCounts chunks;
+  SeriesTrend series;
+  std::vector<Headway> headway;
+  TaskTable kernel_tasks;
+  int64_t lines = 0;  // of the whole log
+};
+
+struct Facts {
+  std::vector<Sighting> sightings;
+  std::vector<Sighting> endings;  // in the order of the log
+  std::vector<Pool> pools;
+  Program program;
+  TensorList tensors;
+  Context context;
+  SeriesTrend series;
+  ChunkCounts chunks;
+  std::vector<Headway> headway;
+  TaskTable kernel_tasks;
+};
+
+// One function per family of messages; each appends what it finds. Sightings are capped in number.
+void detect_limits(const Document& document, Facts& facts);
+void detect_tensorflow(const Document& document, Facts& facts);
+void detect_tensorflow_files(const Document& document, Facts& facts);
+void detect_pool(const Document& document, Facts& facts);
+void detect_drivers(const Document& document, Facts& facts);
+void detect_torch(const Document& document, Facts& facts);
+void detect_xla(const Document& document, Facts& facts);
+void detect_host(const Document& document, Facts& facts);
+void detect_kernel(const Document& document, Facts& facts);
+void detect_other_frameworks(const Document& document, Facts& facts);
+void detect_servers(const Document& document, Facts& facts);
+void detect_quotas(const Document& document, Facts& facts);
+void detect_jobs(const Document& document, Facts& facts);
+// Figures beside the messages that the tables found.
+void complete_forms(const Document& document, Facts& facts);
+void detect_context(const Document& document, Facts& facts);
+void detect_frames(const Document& document, Facts& facts);
+void detect_progress(const Document& document, Facts& facts);
+void detect_counter_evidence(const Document& document, Facts& facts);
+// Forms of the tables in forms.h, where no other detector has read the message.
+void detect_forms(const Document& document, Facts& facts);
+// What programs say in general, where no other detector has read the message.
+void detect_generic(const Document& document, Facts& facts);
+// Uncaught exceptions, faults of the device and crashes after which nothing went on, into
+// `facts.endings`; reads what the other detectors found. `lines`: of the whole log.
+void detect_endings(const Document& document, int64_t lines, Facts& facts);
+
+// All of them, and the program's own memory figures.
+Facts detect(const Document& document, Counts counts);
+
+// Appends unless there are too many already. Of sightings that are equal in family, size, device
+// and operator, which is the same event printed again (two root errors, every rank, a retry), the
+// first and the last are kept: the program may have gone on between them.
+void add_sighting(Facts& facts, Sighting sighting);
+
+// Helpers that several families share.
+void set_size(Sighting& sighting, const struct Size& size);
+void set_exact_bytes(Sighting& sighting, std::optional<int64_t> bytes);
+Resource resource_of_device(std::string_view device, std::string_view allocator);
+
+}  // namespace plimsoll::explain

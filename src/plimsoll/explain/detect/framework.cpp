@@ -1,0 +1,84 @@
+#include "explain/detect/framework.h"
+
+#include <algorithm>
+#include <array>
+
+namespace plimsoll::explain {
+namespace {
+
+constexpr size_t npos = std::string::npos;
+
+struct Mark {
+  std::string_view text;
+  std::string_view framework;
+};
+
+// The name of an exception with its module.
+constexpr std::array<Mark, 9> kExceptions = {{
+    {"tensorflow.python.framework.errors", "tensorflow"},
+    {"tf.errors.", "tensorflow"},
+    {"xlaruntimeerror", "jax"},
+    {"jaxruntimeerror", "jax"},
+    {"jaxlib.", "jax"},
+    {"jax.errors.", "jax"},
+    {"torch.outofmemoryerror", "pytorch"},
+    {"torch.cuda.outofmemoryerror", "pytorch"},
+    {"torch.acceleratorerror", "pytorch"},
+}};
+
+// After the message before it: the exception that ends a traceback repeats or follows the line
+// that a library logged.
+std::string_view by_exception(const Document& document, size_t at) {
+  constexpr size_t kBefore = 1500;
+  constexpr size_t kAfter = 8000;
+  std::string_view best;
+  size_t nearest = npos;
+  for (const Mark& mark : kExceptions) {
+    if (const size_t found = document.find(mark.text, document.record_start(at), at + kAfter);
+        found != npos) {
+      const size_t distance = found > at ? found - at : at - found;
+      if (distance < nearest) {
+        nearest = distance;
+        best = mark.framework;
+      }
+    }
+  }
+  if (!best.empty()) return best;
+  for (const Mark& mark : kExceptions) {
+    const size_t found = document.find_back(mark.text, at, kBefore);
+    if (found == npos || at - found >= nearest) continue;
+    nearest = at - found;
+    best = mark.framework;
+  }
+  return best;
+}
+
+bool is_of_xla(std::string_view framework) {
+  return framework.empty() || framework == "tensorflow" || framework == "jax";
+}
+
+}  // namespace
+
+std::string framework_of(const Document& document, const Facts& facts, const Sighting& main) {
+  const std::string& known = facts.context.framework;
+  const std::string own = main.framework.empty() ? known : main.framework;
+  if (is_of_xla(own)) {
+    const std::string_view raised = by_exception(document, main.at);
+    if (!raised.empty()) return std::string(raised);
+  }
+  // CUDA's plain words in the log of a server of ggml's.
+  if (main.family == Family::kTorchPlain && document.find("ggml") != npos) return "";
+  if (own == "numpy" && !known.empty()) return known;
+  if (own == "tensorflow" && known == "jax") return "jax";
+  const auto has = [&](std::string_view words) { return document.find(words) != npos; };
+  if (own == "tensorflow" && !facts.program.buffers.empty() && !has("tensorflow.python")) {
+    return "jax";
+  }
+  // XLA within TensorFlow, whose builds have paths of their own.
+  const bool built_in = has("external/local_xla/") || has("w tensorflow/core/");
+  if (own == "jax" && known == "tensorflow" && built_in) return "tensorflow";
+  if (own == "tensorflow" && has(" external/xla/xla/") && !has("tensorflow/")) return "jax";
+  return own;
+}
+
+}  // namespace plimsoll::explain

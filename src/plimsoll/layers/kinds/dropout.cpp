@@ -1,0 +1,116 @@
+// Dropout: in training, a part of the elements becomes zero and the others grow to make up for it.
+//
+// Where noise_shape has a 1 behind the batch, all elements along that axis share one draw: (null,
+// 1, 1, 1) drops whole samples. Such values are turned so that the axes which draw for themselves
+// lie last, where spatial_dropout finds them.
+
+#include <algorithm>
+
+#include "layers/kinds/all_layers.h"
+
+namespace plimsoll::layers {
+namespace {
+
+class Dropout final : public Layer {
+ public:
+  static constexpr std::string_view kClassName = "Dropout";
+
+  explicit Dropout(ConfigReader& reader) : Layer(reader) {
+    rate_ = reader.number("rate", 0.0);
+    if (!(rate_ >= 0 && rate_ < 1)) {
+      reader.refuse("rate", "0 to below 1", reader.value("rate", 0.0).to_json());
+    }
+    const Config seed = reader.value("seed", Config());
+    if (!seed.is_null() && !seed.is_int()) {
+      reader.refuse("seed", "an integer or null", seed.to_json());
+    }
+    noise_shape_ = reader.value("noise_shape", Config());
+    if (!noise_shape_.is_null() && !noise_shape_.is_array()) {
+      reader.refuse("noise_shape", "a list with one entry for each dimension, or null",
+                    noise_shape_.to_json());
+    }
+  }
+
+  std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
+    one_input(context, inputs, 0);
+    if (!context.training() || rate_ == 0) return {inputs[0]};
+    const Attributes draws{{"rate", rate_}, {"site", context.call_site()}};
+    const std::vector<bool> shared = shared_axes(context, inputs[0]);
+    if (std::ranges::find(shared, true) == shared.end()) {
+      return {context.emit("dropout", {inputs[0]}, draws)};
+    }
+    return {drop_together(context, inputs[0], shared, draws)};
+  }
+
+  bool elementwise() const override { return noise_shape_.is_null(); }
+
+ private:
+  // For each axis behind the batch: whether its elements share a draw.
+  std::vector<bool> shared_axes(const LayerContext& context, ValueId x) const {
+    const Shape shape = context.type(x).shape;
+    std::vector<bool> shared(static_cast<size_t>(shape.rank() - 1));
+    if (noise_shape_.is_null()) return shared;
+    const Config::Array& noise = noise_shape_.as_array();
+    const auto refuse_noise = [&] {
+      context.refuse(
+          "a noise_shape that is null for the batch, and null, 1 or the extent for each "
+          "of the dimensions behind it of " +
+              to_string(shape),
+          noise_shape_.to_json(), "Samples never share a draw.");
+    };
+    if (noise.size() != static_cast<size_t>(shape.rank()) || !noise[0].is_null()) refuse_noise();
+    for (int d = 1; d < shape.rank(); ++d) {
+      const Config& entry = noise[static_cast<size_t>(d)];
+      if (entry.is_null()) continue;
+      if (!entry.is_int() || (entry.as_int() != 1 && entry.as_int() != shape[d].count)) {
+        refuse_noise();
+      }
+      shared[static_cast<size_t>(d - 1)] = entry.as_int() == 1 && shape[d].count != 1;
+    }
+    return shared;
+  }
+
+  static ValueId drop_together(LayerContext& context, ValueId x, const std::vector<bool>& shared,
+                               const Attributes& draws) {
+    const std::vector<int64_t> dims = sample_dims(context.type(x).shape);
+    std::vector<int64_t> turned;  // axes that share first
+    for (const bool which : {true, false}) {
+      for (size_t d = 0; d < dims.size(); ++d) {
+        if (shared[d] == which) turned.push_back(static_cast<int64_t>(d) + 1);
+      }
+    }
+    std::vector<int64_t> back(turned.size());
+    std::vector<int64_t> turned_dims;
+    int64_t together = 1;
+    int64_t alone = 1;
+    for (size_t d = 0; d < turned.size(); ++d) {
+      const auto axis = static_cast<size_t>(turned[d] - 1);
+      back[axis] = static_cast<int64_t>(d) + 1;
+      turned_dims.push_back(dims[axis]);
+      (shared[axis] ? together : alone) *= dims[axis];
+    }
+    const bool in_order = std::ranges::is_sorted(turned);
+    if (!in_order) x = context.emit("transpose", {x}, {{"permutation", turned}});
+    x = context.emit("reshape", {x}, {{"shape", std::vector<int64_t>{together, alone}}});
+    x = context.emit("spatial_dropout", {x}, draws);
+    x = context.emit("reshape", {x}, {{"shape", turned_dims}});
+    return in_order ? x : context.emit("transpose", {x}, {{"permutation", back}});
+  }
+
+  static std::vector<int64_t> sample_dims(const Shape& shape) {
+    std::vector<int64_t> dims = shape.at(1);
+    dims.erase(dims.begin());
+    return dims;
+  }
+
+  double rate_ = 0;
+  Config noise_shape_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Layer> make_dropout(const Config& config) {
+  return construct_layer<Dropout>(config);
+}
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,77 @@
+#include "layers/kinds/image/convolution.h"
+
+namespace plimsoll::layers {
+namespace {
+
+// {top, bottom, left, right} of the window on an image.
+std::vector<int64_t> image_padding(const ConvolutionWindow& window, const Shape& image) {
+  const std::vector<int64_t> size = both_dimensions(window.kernel_size);
+  const std::vector<int64_t> dilation = both_dimensions(window.dilation_rate);
+  if (window.padding == "causal") return {dilation[0] * (size[0] - 1), 0, 0, 0};
+  return window_padding(window.padding, image[1].count, image[2].count, size,
+                        both_dimensions(window.strides), dilation);
+}
+
+}  // namespace
+
+std::string read_convolution_padding(ConfigReader& reader, int spatial, bool causal) {
+  const Config given = reader.value("padding", "valid");
+  if (causal) return reader.choice("padding", "valid", {"valid", "same", "causal"});
+  if (spatial == 2 && given.is_string() && given.as_string() == "causal") {
+    reader.refuse("padding", "\"valid\" or \"same\"", "\"causal\"",
+                  "Causal padding exists in one dimension only: put a ZeroPadding2D before the "
+                  "layer and use \"valid\".");
+  }
+  return reader.choice("padding", "valid", {"valid", "same"});
+}
+
+ConvolutionWindow read_convolution_window(ConfigReader& reader, int spatial, bool causal) {
+  const auto count = static_cast<size_t>(spatial);
+  const std::vector<int64_t> ones(count, 1);
+  ConvolutionWindow window;
+  window.kernel_size = reader.sizes("kernel_size", count, 1);
+  window.strides = reader.sizes("strides", ones, 1);
+  window.padding = read_convolution_padding(reader, spatial, causal);
+  window.channels_first = reader.channels_first();
+  window.dilation_rate = reader.sizes("dilation_rate", ones, 1);
+  return window;
+}
+
+void set_kernel_shape(Attributes& attributes, const Shape& kernel, int64_t inputs,
+                      int64_t outputs) {
+  const std::vector<int64_t>& size = attributes.get_ints("kernel_size");
+  const std::vector<int64_t> plain = {size[0], size[1], inputs, outputs};
+  if (kernel != fixed_shape(plain)) attributes.set("kernel_shape", kernel.at(1));
+}
+
+ValueId add_convolution(LayerContext& context, const ConvolutionWindow& window, ValueId image,
+                        ValueId kernel, int64_t filters, int64_t groups) {
+  Attributes attributes{{"filters", filters},
+                        {"kernel_size", both_dimensions(window.kernel_size)},
+                        {"strides", both_dimensions(window.strides)},
+                        {"padding", image_padding(window, context.type(image).shape)},
+                        {"dilation_rate", both_dimensions(window.dilation_rate)},
+                        {"groups", groups},
+                        {"use_bias", false},
+                        {"activation", "linear"}};
+  set_kernel_shape(attributes, context.type(kernel).shape,
+                   context.type(image).shape[3].count / groups, filters);
+  return context.emit("conv2d", {image, kernel}, std::move(attributes));
+}
+
+ValueId finish_image(LayerContext& context, const KernelOptions& options, ValueId product,
+                     const ConvolutionWindow& window) {
+  const auto leave = [&](ValueId image) {
+    return from_image(context, image, window.spatial(), window.channels_first);
+  };
+  if (options.use_bias) product = context.emit("bias_add", {product, context.weight("bias")});
+  // The last dimension of the output, whatever that is.
+  if (options.activation.along_last()) return options.activation.apply(context, leave(product));
+  const ValueId image = options.activation.apply(context, product);
+  const ValueId output = leave(image);
+  const ValueId logits = context.logits_of(image);
+  if (output != image && logits.valid()) context.remember_logits(output, leave(logits));
+  return output;
+}
+
+}  // namespace plimsoll::layers

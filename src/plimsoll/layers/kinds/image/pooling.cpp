@@ -1,0 +1,24 @@
+#include "layers/kinds/image/pooling.h"
+
+namespace plimsoll::layers {
+
+PoolingOptions read_pooling_options(ConfigReader& reader, int spatial) {
+  PoolingOptions options;
+  options.pool_size =
+      reader.sizes("pool_size", std::vector<int64_t>(static_cast<size_t>(spatial), 2), 1);
+  options.padding = reader.choice("padding", "valid", {"valid", "same"});
+  options.strides = reader.sizes("strides", options.pool_size, 1);
+  options.channels_first = reader.channels_first();
+  return options;
+}
+
+Attributes pooling_attributes(const PoolingOptions& options, const Shape& image) {
+  const std::vector<int64_t> size = both_dimensions(options.pool_size);
+  const std::vector<int64_t> strides = both_dimensions(options.strides);
+  return {{"pool_size", size},
+          {"strides", strides},
+          {"padding",
+           window_padding(options.padding, image[1].count, image[2].count, size, strides, {1, 1})}};
+}
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,196 @@
+#include <array>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "layers/kinds/all_layers.h"
+
+namespace plimsoll::layers {
+namespace {
+
+struct Entry {
+  std::string_view class_name;
+  LayerMaker make;
+};
+
+// Sorted by class name.
+constexpr std::array kLayers = {
+    Entry{"Activation", make_activation},
+    Entry{"ActivityRegularization", make_activity_regularization},
+    Entry{"Add", make_add},
+    Entry{"Attention", make_attention},
+    Entry{"Average", make_average},
+    Entry{"AveragePooling1D", make_average_pooling1d},
+    Entry{"AveragePooling2D", make_average_pooling2d},
+    Entry{"BatchNormalization", make_batch_normalization},
+    Entry{"Bidirectional", make_bidirectional},
+    Entry{"Concatenate", make_concatenate},
+    Entry{"Conv1D", make_conv1d},
+    Entry{"Conv1DTranspose", make_conv1d_transpose},
+    Entry{"Conv2D", make_conv2d},
+    Entry{"Conv2DTranspose", make_conv2d_transpose},
+    Entry{"Cropping1D", make_cropping1d},
+    Entry{"Cropping2D", make_cropping2d},
+    Entry{"Dense", make_dense},
+    Entry{"DepthwiseConv1D", make_depthwise_conv1d},
+    Entry{"DepthwiseConv2D", make_depthwise_conv2d},
+    Entry{"Dot", make_dot},
+    Entry{"Dropout", make_dropout},
+    Entry{"ELU", make_elu},
+    Entry{"Embedding", make_embedding},
+    Entry{"Flatten", make_flatten},
+    Entry{"GRU", make_gru},
+    Entry{"GaussianDropout", make_gaussian_dropout},
+    Entry{"GaussianNoise", make_gaussian_noise},
+    Entry{"GlobalAveragePooling1D", make_global_average_pooling1d},
+    Entry{"GlobalAveragePooling2D", make_global_average_pooling2d},
+    Entry{"GlobalMaxPooling1D", make_global_max_pooling1d},
+    Entry{"GlobalMaxPooling2D", make_global_max_pooling2d},
+    Entry{"GroupNormalization", make_group_normalization},
+    Entry{"Identity", make_identity},
+    Entry{"InputLayer", make_input_layer},
+    Entry{"LSTM", make_lstm},
+    Entry{"LayerNormalization", make_layer_normalization},
+    Entry{"LeakyReLU", make_leaky_re_lu},
+    Entry{"Masking", make_masking},
+    Entry{"MaxPooling1D", make_max_pooling1d},
+    Entry{"MaxPooling2D", make_max_pooling2d},
+    Entry{"Maximum", make_maximum},
+    Entry{"Minimum", make_minimum},
+    Entry{"MultiHeadAttention", make_multi_head_attention},
+    Entry{"Multiply", make_multiply},
+    Entry{"Normalization", make_normalization},
+    Entry{"Operation", make_operation},
+    Entry{"PReLU", make_p_re_lu},
+    Entry{"Permute", make_permute},
+    Entry{"ReLU", make_re_lu},
+    Entry{"RepeatVector", make_repeat_vector},
+    Entry{"Rescaling", make_rescaling},
+    Entry{"Reshape", make_reshape},
+    Entry{"SeparableConv1D", make_separable_conv1d},
+    Entry{"SeparableConv2D", make_separable_conv2d},
+    Entry{"SimpleRNN", make_simple_rnn},
+    Entry{"Softmax", make_softmax},
+    Entry{"SpatialDropout1D", make_spatial_dropout1d},
+    Entry{"SpatialDropout2D", make_spatial_dropout2d},
+    Entry{"Subtract", make_subtract},
+    Entry{"TimeDistributed", make_time_distributed},
+    Entry{"UnitNormalization", make_unit_normalization},
+    Entry{"UpSampling1D", make_up_sampling1d},
+    Entry{"UpSampling2D", make_up_sampling2d},
+    Entry{"ZeroPadding1D", make_zero_padding1d},
+    Entry{"ZeroPadding2D", make_zero_padding2d},
+};
+
+using Refusal = RefusedLayer;
+
+constexpr std::string_view kNotHere = "this version of Plimsoll does not train it";
+constexpr std::string_view kOutside = "it works on data that is no numbers yet, or on Python code";
+constexpr std::string_view kWrapped = "inside of a layer a model stands in TimeDistributed only";
+
+constexpr std::array kRefusals = {
+    Refusal{"Lambda", "it holds Python code, which a file cannot be trusted with",
+            "Replace it by layers, such as Rescaling, Activation or Reshape."},
+    Refusal{"TFOpLambda", "inside of another layer a TensorFlow function is not read",
+            "Rebuild the model with Keras layers."},
+    Refusal{"TensorFlowOpLayer", "it holds a TensorFlow graph",
+            "Rebuild the model with Keras layers."},
+    Refusal{"TextVectorization", kOutside, "Vectorize the text first and train on the numbers."},
+    Refusal{"StringLookup", kOutside, "Look the strings up first and train on the numbers."},
+    Refusal{"IntegerLookup", kOutside, "Look the values up first and train on the numbers."},
+    Refusal{"Hashing", kOutside, "Hash the values first and train on the numbers."},
+    Refusal{"AlphaDropout", kNotHere, "Use Dropout."},
+    Refusal{"Sequential", kWrapped, "Call the model on the values."},
+    Refusal{"Functional", kWrapped, "Call the model on the values."},
+    Refusal{"Model", kWrapped, "Call the model on the values."},
+};
+
+// Keras's own, of any version, of which there is no more to say.
+constexpr std::array<std::string_view, 46> kNotTrained = {
+    "Conv3D",
+    "Conv3DTranspose",
+    "AveragePooling3D",
+    "MaxPooling3D",
+    "GlobalAveragePooling3D",
+    "GlobalMaxPooling3D",
+    "AdaptiveAveragePooling1D",
+    "AdaptiveAveragePooling2D",
+    "AdaptiveAveragePooling3D",
+    "AdaptiveMaxPooling1D",
+    "AdaptiveMaxPooling2D",
+    "AdaptiveMaxPooling3D",
+    "Cropping3D",
+    "UpSampling3D",
+    "ZeroPadding3D",
+    "SpatialDropout3D",
+    "ConvLSTM1D",
+    "ConvLSTM2D",
+    "ConvLSTM3D",
+    "LocallyConnected1D",
+    "LocallyConnected2D",
+    "RNN",
+    "GRUCell",
+    "LSTMCell",
+    "SimpleRNNCell",
+    "StackedRNNCells",
+    "AdditiveAttention",
+    "GroupedQueryAttention",
+    "EinsumDense",
+    "ReversibleEmbedding",
+    "RMSNormalization",
+    "SpectralNormalization",
+    "CategoryEncoding",
+    "Discretization",
+    "HashedCrossing",
+    "CenterCrop",
+    "Resizing",
+    "RandomBrightness",
+    "RandomContrast",
+    "RandomCrop",
+    "RandomFlip",
+    "RandomRotation",
+    "RandomTranslation",
+    "RandomZoom",
+    "MelSpectrogram",
+    "STFTSpectrogram",
+};
+
+std::string layer_name(const Config& config) {
+  const Config* name = config.find("name");
+  return name != nullptr && name->is_string() ? name->as_string() : "layer";
+}
+
+}  // namespace
+
+std::vector<std::string> layer_class_names() {
+  std::vector<std::string> names;
+  names.reserve(kLayers.size());
+  for (const Entry& entry : kLayers) names.emplace_back(entry.class_name);
+  return names;
+}
+
+std::vector<RefusedLayer> refused_layers() {
+  std::vector<RefusedLayer> refused(kRefusals.begin(), kRefusals.end());
+  for (const std::string_view name : kNotTrained) refused.push_back({name, kNotHere, ""});
+  return refused;
+}
+
+std::shared_ptr<const Layer> make_layer(std::string_view class_name, const Config& config) {
+  for (const Entry& entry : kLayers) {
+    if (entry.class_name == class_name) return entry.make(config);
+  }
+  const std::string where = "[" + layer_name(config) + "] ";
+  for (const Refusal& refusal : refused_layers()) {
+    if (refusal.class_name != class_name) continue;
+    std::string message = where + "expected a layer that Plimsoll trains, received " +
+                          std::string(class_name) + ": " + std::string(refusal.why) + ".";
+    if (!refusal.instead.empty()) message += " " + std::string(refusal.instead);
+    throw Error(ErrorKind::kModel, message);
+  }
+  const std::vector<std::string> names = layer_class_names();
+  throw Error(ErrorKind::kModel,
+              where + "expected a layer of Keras, received " + std::string(class_name) +
+                  ", which is unknown." + did_you_mean(class_name, names) +
+                  " A custom layer cannot be trained from its name: replace it by Keras's.");
+}
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,632 @@
+// Operation: an operator of keras.ops between layers of a Functional model (`x + 1`, `x[:, -1]`).
+//
+// Its configuration has the operator's class name as "operation" and the operator's own options;
+// operands come with the call. What works across samples is refused.
+
+#include "layers/kinds/operation.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/suggest.h"
+#include "layers/kinds/all_layers.h"
+#include "layers/kinds/operation_reduce.h"
+#include "layers/kinds/softmax.h"
+#include "layers/model/call_arguments.h"
+#include "ops/rules.h"
+
+namespace plimsoll::layers {
+namespace {
+
+// Operators that are one elementwise activation.
+struct Unary {
+  std::string_view operation;
+  std::string_view kind;
+};
+constexpr std::array kUnary = {
+    Unary{"Celu", "celu"},
+    Unary{"Elu", "elu"},
+    Unary{"Exp", "exponential"},
+    Unary{"Gelu", "gelu"},
+    Unary{"HardShrink", "hard_shrink"},
+    Unary{"HardSigmoid", "hard_sigmoid"},
+    Unary{"HardSilu", "hard_silu"},
+    Unary{"HardTanh", "hard_tanh"},
+    Unary{"LeakyRelu", "leaky_relu"},
+    Unary{"LogSigmoid", "log_sigmoid"},
+    Unary{"Mish", "mish"},
+    Unary{"ReLU", "relu"},
+    Unary{"Relu", "relu"},
+    Unary{"Relu6", "relu6"},
+    Unary{"Selu", "selu"},
+    Unary{"Sigmoid", "sigmoid"},
+    Unary{"Silu", "silu"},
+    Unary{"SoftShrink", "soft_shrink"},
+    Unary{"Softplus", "softplus"},
+    Unary{"Softsign", "softsign"},
+    Unary{"SparsePlus", "sparse_plus"},
+    Unary{"SparseSigmoid", "sparse_sigmoid"},
+    Unary{"Squareplus", "squareplus"},
+    Unary{"Tanh", "tanh"},
+    Unary{"TanhShrink", "tanh_shrink"},
+    Unary{"Threshold", "threshold"},
+};
+
+struct Named {
+  std::string_view operation;
+  std::string_view op;
+};
+constexpr std::array kBinary = {
+    Named{"Add", "add"},           Named{"Divide", "divide"},     Named{"Maximum", "maximum"},
+    Named{"Minimum", "minimum"},   Named{"Multiply", "multiply"}, Named{"Subtract", "subtract"},
+    Named{"TrueDivide", "divide"},
+};
+// Functions of one number that are no activations.
+constexpr std::array kMath = {
+    Named{"Abs", "abs"},     Named{"Absolute", "abs"}, Named{"Ceil", "ceil"},
+    Named{"Cos", "cos"},     Named{"Expm1", "expm1"},  Named{"Floor", "floor"},
+    Named{"Log", "log"},     Named{"Log1p", "log1p"},  Named{"Reciprocal", "reciprocal"},
+    Named{"Rsqrt", "rsqrt"}, Named{"Sign", "sign"},    Named{"Sin", "sin"},
+    Named{"Sqrt", "sqrt"},
+};
+constexpr std::array kReductions = {
+    Named{"All", "all"},   Named{"Any", "any"},     Named{"Max", "maximum"},
+    Named{"Mean", "mean"}, Named{"Min", "minimum"}, Named{"Sum", "sum"},
+};
+constexpr std::array kCompare = {
+    Named{"Equal", "equal"},
+    Named{"Greater", "greater"},
+    Named{"GreaterEqual", "greater_equal"},
+    Named{"Less", "less"},
+    Named{"LessEqual", "less_equal"},
+    Named{"NotEqual", "not_equal"},
+};
+constexpr std::array kLogical = {
+    Named{"LogicalAnd", "and"},
+    Named{"LogicalNot", "not"},
+    Named{"LogicalOr", "or"},
+    Named{"LogicalXor", "xor"},
+};
+constexpr std::array<std::string_view, 21> kOthers = {
+    "Cast",    "Clip",     "Concatenate", "ConvertToTensor", "ExpandDims", "Flip",      "GetItem",
+    "Glu",     "Identity", "LogSoftmax",  "Matmul",          "Negative",   "OnesLike",  "Power",
+    "Reshape", "Softmax",  "Square",      "Squeeze",         "Stack",      "Transpose", "Where"};
+constexpr std::string_view kZerosLike = "ZerosLike";
+// None of Keras's: a value, and the mask that a caller gave for it
+// (formats/keras/keras_tree_expand.cpp).
+constexpr std::string_view kWithMask = "WithMask";
+
+template <size_t N>
+std::string_view find(const std::array<Named, N>& table, std::string_view operation) {
+  for (const Named& row : table) {
+    if (row.operation == operation) return row.op;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> operation_names() {
+  std::vector<std::string> names;
+  for (const Unary& row : kUnary) names.emplace_back(row.operation);
+  const auto add = [&](const auto& table) {
+    for (const auto& row : table) names.emplace_back(row.operation);
+  };
+  add(kBinary);
+  add(kMath);
+  add(kReductions);
+  add(kCompare);
+  add(kLogical);
+  names.emplace_back(kZerosLike);
+  names.insert(names.end(), kOthers.begin(), kOthers.end());
+  std::ranges::sort(names);
+  return names;
+}
+
+namespace {
+
+class Operation final : public Layer {
+ public:
+  static constexpr std::string_view kClassName = "Operation";
+
+  explicit Operation(ConfigReader& reader) : Layer(kClassName, reader.text("name")) {
+    operation_ = reader.text("operation");
+    const std::vector<std::string> known = operation_names();
+    if (operation_ != kWithMask && std::ranges::find(known, operation_) == known.end()) {
+      reader.refuse("operation", "an operator that Plimsoll trains", operation_,
+                    "Build this part of the model with layers." + did_you_mean(operation_, known));
+    }
+    for (const char* key :
+         {"axis", "axes", "newshape", "keepdims", "dtype", "approximate", "negative_slope", "alpha",
+          "threshold", "b", "x_min", "x_max", "max_value", "default_value"}) {
+      const Config given = reader.legacy(key);
+      if (given.is_null()) continue;
+      reader.complete(key, given);
+      options_.set(key, given);
+    }
+  }
+
+  std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
+    const std::vector<Config> arguments = read_arguments(context, inputs.size());
+    for (const Unary& row : kUnary) {
+      if (row.operation == operation_) return {unary(context, inputs, row.kind)};
+    }
+    if (const auto op = find(kBinary, operation_); !op.empty()) {
+      return {binary(context, inputs, arguments, op)};
+    }
+    if (const auto kind = find(kCompare, operation_); !kind.empty()) {
+      return {compare(context, inputs, arguments, kind)};
+    }
+    if (const auto kind = find(kLogical, operation_); !kind.empty()) {
+      return {logical(context, inputs, arguments, kind)};
+    }
+    if (const auto kind = find(kMath, operation_); !kind.empty()) {
+      return {math(context, only(context, inputs), {{"kind", std::string(kind)}})};
+    }
+    if (const auto kind = find(kReductions, operation_); !kind.empty()) {
+      return {reduce(context, only(context, inputs), kind)};
+    }
+    if (operation_ == "Power" || operation_ == "Matmul" || operation_ == "Where") {
+      return {of_operands(context, inputs, arguments)};
+    }
+    return {other(context, inputs, arguments)};
+  }
+
+ private:
+  // The call's positional arguments, then the others in order; the inputs where there is no record.
+  static std::vector<Config> read_arguments(const LayerContext& context, size_t count) {
+    std::vector<Config> arguments;
+    const Config& record = context.arguments();
+    if (record.is_null()) {
+      for (size_t i = 0; i < count; ++i) arguments.push_back(tensor_argument(i));
+      return arguments;
+    }
+    const Config* args = record.find("args");
+    if (args != nullptr && args->is_array()) arguments = args->as_array();
+    const Config* kwargs = record.find("kwargs");
+    if (kwargs != nullptr && kwargs->is_object()) {
+      for (const auto& [key, value] : kwargs->as_object()) arguments.push_back(value);
+    }
+    return arguments;
+  }
+
+  const Config& option(std::string_view key) const {
+    static const Config none;
+    const Config* value = options_.find(key);
+    return value == nullptr ? none : *value;
+  }
+
+  ValueId only(const LayerContext& context, std::span<const ValueId> inputs) const {
+    if (inputs.size() != 1) context.refuse("one input", std::to_string(inputs.size()), "");
+    return inputs[0];
+  }
+
+  static bool flag_of(const Config& value) { return value.is_bool() && value.as_bool(); }
+
+  ValueId unary(LayerContext& context, std::span<const ValueId> inputs,
+                std::string_view kind) const {
+    const ValueId x = only(context, inputs);
+    Attributes attributes{{"kind", std::string(kind)}};
+    for (const char* key :
+         {"negative_slope", "alpha", "threshold", "b", "max_value", "default_value"}) {
+      if (option(key).is_number()) attributes.set(key, option(key).as_double());
+    }
+    if (option("approximate").is_bool())
+      attributes.set("approximate", flag_of(option("approximate")));
+    if (kind == "gelu" && option("approximate").is_null()) attributes.set("approximate", true);
+    const ValueId y = context.emit("activation", {x}, attributes);
+    if (kind == "sigmoid") context.remember_logits(y, x);
+    return y;
+  }
+
+  Operand operand(LayerContext& context, std::span<const ValueId> inputs, const Config& argument,
+                  DType dtype) const {
+    const int64_t index = tensor_index(argument);
+    if (index < 0) return constant_operand(context, argument, dtype);
+    if (index >= static_cast<int64_t>(inputs.size())) context.refuse("an input", "none", "");
+    return {inputs[static_cast<size_t>(index)], std::nullopt};
+  }
+
+  void expect_two(const LayerContext& context, const std::vector<Config>& arguments) const {
+    if (arguments.size() == 2) return;
+    context.refuse("two operands of " + operation_, std::to_string(arguments.size()), "");
+  }
+
+  ValueId binary(LayerContext& context, std::span<const ValueId> inputs,
+                 const std::vector<Config>& arguments, std::string_view op) const {
+    expect_two(context, arguments);
+    const Operand left = operand(context, inputs, arguments[0], DType::kFloat32);
+    const Operand right = operand(context, inputs, arguments[1], DType::kFloat32);
+    if (right.number || left.number) {
+      const ValueId x = right.number ? left.value : right.value;
+      if (const ValueId y = with_number(context, x, left, right, op); y.valid()) return y;
+    }
+    ValueId a = as_value(context, left, DType::kFloat32);
+    ValueId b = as_value(context, right, DType::kFloat32);
+    broadcast_together(context, a, b);
+    return context.emit(op, {a, b});
+  }
+
+  // x combined with a number by one multiplication and addition; invalid where that is not enough.
+  static ValueId with_number(LayerContext& context, ValueId x, const Operand& left,
+                             const Operand& right, std::string_view op) {
+    if (!is_floating(context.type(x).dtype)) {
+      x = context.emit("cast", {x}, {{"dtype", "float32"}});
+    }
+    const double number = left.number ? *left.number : *right.number;
+    double scale = 1;
+    double offset = 0;
+    if (op == "add") {
+      offset = number;
+    } else if (op == "subtract") {
+      scale = left.number ? -1 : 1;
+      offset = left.number ? number : -number;
+    } else if (op == "multiply") {
+      scale = number;
+    } else if (op == "divide" && right.number && number != 0) {
+      scale = 1.0 / number;
+    } else {
+      return ValueId();
+    }
+    return context.emit("scale_shift", {x}, {{"scale", scale}, {"offset", offset}});
+  }
+
+  static ValueId as_real(LayerContext& context, ValueId x) {
+    if (is_floating(context.type(x).dtype)) return x;
+    return context.emit("cast", {x}, {{"dtype", "float32"}});
+  }
+
+  static ValueId math(LayerContext& context, ValueId x, Attributes attributes) {
+    return context.emit("unary", {as_real(context, x)}, std::move(attributes));
+  }
+
+  ValueId of_operands(LayerContext& context, std::span<const ValueId> inputs,
+                      const std::vector<Config>& arguments) const {
+    if (operation_ == "Where") return where(context, inputs, arguments);
+    expect_two(context, arguments);
+    const Operand left = operand(context, inputs, arguments[0], DType::kFloat32);
+    const Operand right = operand(context, inputs, arguments[1], DType::kFloat32);
+    if (operation_ == "Matmul") {
+      if (left.number || right.number) context.refuse("two values", "a number", "");
+      return matmul(context, left.value, right.value);
+    }
+    if (!right.number || left.number) {
+      context.refuse("a number as exponent", "a value", "Use exp(y · log(x)).");
+    }
+    return math(context, left.value, {{"kind", "power"}, {"exponent", *right.number}});
+  }
+
+  ValueId where(LayerContext& context, std::span<const ValueId> inputs,
+                const std::vector<Config>& arguments) const {
+    if (arguments.size() != 3) {
+      context.refuse("a condition and two values", std::to_string(arguments.size()) + " operands",
+                     "");
+    }
+    ValueId condition = as_bool(
+        context,
+        as_value(context, operand(context, inputs, arguments[0], DType::kBool), DType::kBool));
+    std::array<ValueId, 2> values;
+    for (size_t i = 0; i < 2; ++i) {
+      const Operand one = operand(context, inputs, arguments[i + 1], DType::kFloat32);
+      values[i] = as_real(context, as_value(context, one, DType::kFloat32));
+    }
+    broadcast_together(context, values[0], values[1]);
+    stretch_together(context, condition, values[0]);
+    stretch_together(context, values[1], values[0]);
+    return context.emit("select", {values[0], values[1], condition});
+  }
+
+  // As NumPy has it, of values of any type: numbers count where they are not zero.
+  ValueId logical(LayerContext& context, std::span<const ValueId> inputs,
+                  const std::vector<Config>& arguments, std::string_view kind) const {
+    std::vector<ValueId> operands;
+    for (const Config& argument : arguments) {
+      const Operand one = operand(context, inputs, argument, DType::kBool);
+      operands.push_back(as_bool(context, as_value(context, one, DType::kBool)));
+    }
+    if (operands.size() != (kind == "not" ? 1 : 2)) {
+      context.refuse(kind == "not" ? "one operand" : "two operands",
+                     std::to_string(operands.size()), "");
+    }
+    if (operands.size() == 2) stretch_together(context, operands[0], operands[1]);
+    return context.emit("logical", operands, {{"kind", std::string(kind)}});
+  }
+
+  // x, everywhere that number.
+  ValueId filled(LayerContext& context, ValueId x, double number) const {
+    const ValueType type = context.type(x);
+    std::string dtype(to_string(type.dtype));
+    if (option("dtype").is_string()) dtype = option("dtype").as_string();
+    if (dtype != "bool" && !is_integer(parse_dtype(dtype))) dtype = "float32";
+    const ValueId one =
+        context.emit("constant", {},
+                     {{"shape", std::vector<int64_t>{}}, {"value", number}, {"dtype", "float32"}});
+    const ValueId all = over_batch(context, one, type.shape);
+    return dtype == "float32" ? all : context.emit("cast", {all}, {{"dtype", dtype}});
+  }
+
+  ValueId clip(LayerContext& context, ValueId x) const {
+    x = as_real(context, x);
+    for (const char* bound : {"x_max", "x_min"}) {
+      if (!option(bound).is_number()) {
+        context.refuse("numbers as bounds", option(bound).to_json(), "Compute it by layers.");
+      }
+      ValueId edge = as_value(context, {ValueId(), option(bound).as_double()}, DType::kFloat32);
+      broadcast_together(context, x, edge);
+      x = context.emit(std::string_view(bound) == "x_max" ? "minimum" : "maximum", {x, edge});
+    }
+    return x;
+  }
+
+  ValueId compare(LayerContext& context, std::span<const ValueId> inputs,
+                  const std::vector<Config>& arguments, std::string_view kind) const {
+    expect_two(context, arguments);
+    const DType type = context.type(only_tensor(context, inputs)).dtype;
+    const DType dtype = type == DType::kBFloat16 ? DType::kFloat32 : type;
+    const Operand left = operand(context, inputs, arguments[0], dtype);
+    const Operand right = operand(context, inputs, arguments[1], dtype);
+    if (right.number && left.value.valid()) {
+      return context.emit("compare", {left.value},
+                          {{"kind", std::string(kind)}, {"value", *right.number}});
+    }
+    ValueId a = as_value(context, left, dtype);
+    ValueId b = as_value(context, right, dtype);
+    broadcast_together(context, a, b);
+    return context.emit("compare", {a, b}, {{"kind", std::string(kind)}});
+  }
+
+  static ValueId only_tensor(const LayerContext& context, std::span<const ValueId> inputs) {
+    if (inputs.empty()) context.refuse("an operand that is computed", "constants", "");
+    return inputs[0];
+  }
+
+  ValueId other(LayerContext& context, std::span<const ValueId> inputs,
+                const std::vector<Config>& arguments) const {
+    if (operation_ == "Concatenate" || operation_ == "Stack") return join(context, inputs);
+    if (operation_ == kWithMask) {
+      if (inputs.size() != 2) context.refuse("a value and a mask", "another call", "");
+      context.set_mask(0, as_bool(context, inputs[1]));
+      context.put_mask_on(inputs[0]);
+      return inputs[0];
+    }
+    if (operation_ == "GetItem") {
+      if (arguments.size() != 2) context.refuse("a value and its index", "another call", "");
+      return get_item(context, inputs[0], arguments[1]);
+    }
+    const ValueId x = only(context, inputs);
+    const ValueType type = context.type(x);
+    const Shape& shape = type.shape;
+    if (operation_ == "Identity") return x;
+    if (operation_ == "OnesLike") return filled(context, x, 1);
+    if (operation_ == kZerosLike) return filled(context, x, 0);
+    if (operation_ == "Clip") return clip(context, x);
+    if (operation_ == "Cast" || operation_ == "ConvertToTensor") {
+      const bool named = option("dtype").is_string();
+      const bool same = named ? option("dtype").as_string() == to_string(type.dtype)
+                              : operation_ == "ConvertToTensor";
+      // What changes nothing is the same tensor, with its mask.
+      if (same) context.set_mask(0, context.mask(0));
+      if (same) return x;
+      const std::string dtype = named ? option("dtype").as_string() : "";
+      return context.emit("cast", {x}, {{"dtype", dtype}});
+    }
+    if (operation_ == "Negative") {
+      return context.emit("scale_shift", {x}, {{"scale", -1.0}, {"offset", 0.0}});
+    }
+    if (operation_ == "Square") return context.emit("multiply", {x, x});
+    if (operation_ == "Softmax" || operation_ == "LogSoftmax") return softmax(context, x);
+    if (operation_ == "Glu") {
+      const Config axis = option("axis").is_null() ? Config(-1) : option("axis");
+      return context.emit("glu", {x}, {{"axis", axis_of(context, axis, shape.rank())}});
+    }
+    if (operation_ == "Flip") {
+      return context.emit("reverse", {x},
+                          {{"axis", axis_of(context, option("axis"), shape.rank())}});
+    }
+    if (operation_ == "Transpose") return transpose(context, x);
+    return reshape(context, x);
+  }
+
+  ValueId softmax(LayerContext& context, ValueId x) const {
+    std::vector<int64_t> axes = {-1};
+    if (option("axis").is_int()) axes = {option("axis").as_int()};
+    return softmax_along(context, as_real(context, x), axes,
+                         operation_ == "LogSoftmax" ? "log_softmax" : "softmax");
+  }
+
+  int64_t axis_of(const LayerContext& context, const Config& given, int rank) const {
+    if (!given.is_int()) context.refuse("one axis", given.to_json(), "");
+    const int64_t axis = given.as_int() < 0 ? given.as_int() + rank : given.as_int();
+    if (axis < 1 || axis >= rank) {
+      context.refuse("an axis behind the batch", given.to_json(), "Samples are not mixed.");
+    }
+    return axis;
+  }
+
+  ValueId join(LayerContext& context, std::span<const ValueId> inputs) const {
+    if (inputs.empty()) context.refuse("one or more values", "none", "");
+    const bool stacks = operation_ == "Stack";
+    const int rank = context.type(inputs[0]).shape.rank() + (stacks ? 1 : 0);
+    const int64_t axis = axis_of(context, option("axis"), rank);
+    std::vector<ValueId> parts(inputs.begin(), inputs.end());
+    for (ValueId& part : parts) {
+      if (!stacks) break;
+      std::vector<int64_t> dims = context.type(part).shape.at(1);
+      dims.erase(dims.begin());
+      dims.insert(dims.begin() + (axis - 1), 1);
+      part = context.emit("reshape", {part}, {{"shape", dims}});
+    }
+    return parts.size() == 1 ? parts[0] : context.emit("concat", parts, {{"axis", axis}});
+  }
+
+  ValueId reduce(LayerContext& context, ValueId x, std::string_view kind) const {
+    const int rank = context.type(x).shape.rank();
+    Config::Array given;
+    if (option("axis").is_array()) given = option("axis").as_array();
+    if (option("axis").is_int()) given.push_back(option("axis"));
+    if (given.empty()) {
+      context.refuse("axes behind the batch", option("axis").to_json(),
+                     "Samples are not mixed: name the axes to fold.");
+    }
+    std::vector<int64_t> axes;
+    for (const Config& axis : given) axes.push_back(axis_of(context, axis, rank));
+    return reduce_axes(context, x, axes, flag_of(option("keepdims")), kind);
+  }
+
+  ValueId transpose(LayerContext& context, ValueId x) const {
+    const int rank = context.type(x).shape.rank();
+    std::vector<int64_t> permutation;
+    if (option("axes").is_array()) {
+      for (const Config& axis : option("axes").as_array()) permutation.push_back(axis.as_int());
+    }
+    if (static_cast<int>(permutation.size()) != rank || permutation[0] != 0) {
+      context.refuse("axes that leave the batch first", option("axes").to_json(),
+                     "Permute the axes behind it.");
+    }
+    permutation.erase(permutation.begin());
+    return context.emit("transpose", {x}, {{"permutation", permutation}});
+  }
+
+  ValueId reshape(LayerContext& context, ValueId x) const {
+    const Shape shape = context.type(x).shape;
+    std::vector<int64_t> dims = shape.at(1);
+    if (operation_ == "ExpandDims") {
+      const int64_t axis = axis_of(context, option("axis"), shape.rank() + 1);
+      dims.insert(dims.begin() + axis, 1);
+      dims.erase(dims.begin());
+      return context.emit("reshape", {x}, {{"shape", dims}});
+    }
+    if (operation_ == "Squeeze") {
+      const int64_t axis = axis_of(context, option("axis"), shape.rank());
+      if (dims[static_cast<size_t>(axis)] != 1) {
+        context.refuse("an axis of one element", to_string(shape), "");
+      }
+      dims.erase(dims.begin() + axis);
+      dims.erase(dims.begin());
+      return context.emit("reshape", {x}, {{"shape", dims}});
+    }
+    return context.emit("reshape", {x}, {{"shape", new_shape(context, shape)}});
+  }
+
+  // The batch stays in front: the first entry is −1, null, or the rest fills a sample.
+  std::vector<int64_t> new_shape(const LayerContext& context, const Shape& shape) const {
+    const Config& given = option("newshape");
+    std::vector<int64_t> dims;
+    int64_t known = 1;
+    int unknown = -1;
+    if (given.is_array()) {
+      for (size_t i = 1; i < given.as_array().size(); ++i) {
+        const Config& dim = given.as_array()[i];
+        dims.push_back(dim.is_int() ? dim.as_int() : -1);
+        if (dims.back() == -1) {
+          unknown = static_cast<int>(i) - 1;
+        } else {
+          known *= dims.back();
+        }
+      }
+    }
+    const int64_t elements = shape.elements_per_sample();
+    if (unknown >= 0 && known > 0) dims[static_cast<size_t>(unknown)] = elements / known;
+    const int64_t filled = unknown >= 0 ? elements / std::max<int64_t>(known, 1) * known : known;
+    if (dims.empty() || filled != elements) {
+      context.refuse("a shape of " + std::to_string(elements) + " elements behind the batch",
+                     given.to_json(), "Samples are not mixed.");
+    }
+    return dims;
+  }
+
+  ValueId get_item(LayerContext& context, ValueId x, const Config& key) const;
+
+  std::string operation_;
+  Config options_;
+};
+
+struct Range {
+  int64_t begin = 0;
+  int64_t count = 1;
+};
+
+// start:stop of a dimension, as Python counts; steps other than 1 are refused.
+Range range_of(const LayerContext& context, const Config& slice, int64_t extent) {
+  const Config& config = slice.at("config");
+  const auto bound = [&](std::string_view key, int64_t fallback) {
+    const Config* value = config.find(key);
+    if (value == nullptr || value->is_null()) return fallback;
+    const int64_t at = value->as_int() < 0 ? value->as_int() + extent : value->as_int();
+    return std::clamp<int64_t>(at, 0, extent);
+  };
+  const Config* step = config.find("step");
+  if (step != nullptr && !step->is_null() && step->as_int() != 1) {
+    context.refuse("a slice in steps of 1", slice.to_json(), "Take single elements apart.");
+  }
+  const Range range{bound("start", 0), bound("stop", extent) - bound("start", 0)};
+  if (range.count < 1) context.refuse("a slice with elements", slice.to_json(), "");
+  return range;
+}
+
+bool is_kind(const Config& value, std::string_view kind) {
+  const Config* name = value.is_object() ? value.find("class_name") : nullptr;
+  return name != nullptr && name->is_string() && name->as_string() == kind;
+}
+
+ValueId Operation::get_item(LayerContext& context, ValueId x, const Config& key) const {
+  Config::Array items = key.is_array() ? key.as_array() : Config::Array{key};
+  const int rank = context.type(x).shape.rank();
+  size_t named = 0;
+  for (const Config& item : items) named += item.is_null() || is_kind(item, "__ellipsis__") ? 0 : 1;
+  std::vector<int64_t> dims;  // of the result, the batch's aside
+  int axis = 0;
+  for (const Config& item : items) {
+    const Shape shape = context.type(x).shape;
+    if (item.is_null()) {
+      if (axis == 0) context.refuse("the batch first", "a new axis before it", "");
+      dims.push_back(1);
+    } else if (is_kind(item, "__ellipsis__")) {
+      for (int skipped = rank - static_cast<int>(named); skipped > 0; --skipped, ++axis) {
+        if (axis > 0) dims.push_back(shape[axis].count);
+      }
+    } else if (axis >= rank) {
+      context.refuse("at most " + std::to_string(rank) + " indices", key.to_json(), "");
+    } else if (axis == 0) {
+      const Config* config = is_kind(item, "__slice__") ? item.find("config") : nullptr;
+      for (const char* bound : {"start", "stop", "step"}) {
+        const Config* value = config == nullptr ? nullptr : config->find(bound);
+        if (config == nullptr || (value != nullptr && !value->is_null())) {
+          context.refuse("all samples of the batch", item.to_json(), "Samples are not mixed.");
+        }
+      }
+      ++axis;
+    } else {
+      const bool single = item.is_int();
+      if (!single && !is_kind(item, "__slice__")) {
+        context.refuse("numbers and slices as indices", item.to_json(), "");
+      }
+      const int64_t extent = shape[axis].count;
+      const Range range = single
+                              ? Range{item.as_int() < 0 ? item.as_int() + extent : item.as_int(), 1}
+                              : range_of(context, item, extent);
+      if (range.begin < 0 || range.begin + range.count > extent) {
+        context.refuse("an index below " + std::to_string(extent), item.to_json(), "");
+      }
+      if (range.count != extent) {
+        x = context.emit("slice", {x},
+                         {{"axis", axis}, {"begin", range.begin}, {"count", range.count}});
+      }
+      if (!single) dims.push_back(range.count);
+      ++axis;
+    }
+  }
+  const Shape shape = context.type(x).shape;
+  for (; axis < rank; ++axis) {
+    if (axis > 0) dims.push_back(shape[axis].count);
+  }
+  return context.emit("reshape", {x}, {{"shape", dims}});
+}
+
+}  // namespace
+
+std::shared_ptr<const Layer> make_operation(const Config& config) {
+  return construct_layer<Operation>(config);
+}
+
+}  // namespace plimsoll::layers

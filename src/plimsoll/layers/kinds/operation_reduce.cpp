@@ -1,0 +1,108 @@
+#include "layers/kinds/operation_reduce.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "ops/rules.h"
+
+namespace plimsoll::layers {
+namespace {
+
+int64_t product_of(std::span<const int64_t> dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+}
+
+// The value with those axes last, as one.
+ValueId with_axes_last(LayerContext& context, ValueId x, std::span<const int64_t> axes) {
+  const std::vector<int64_t> dims = ops::sample_dims(context.type(x).shape);
+  std::vector<int64_t> order;
+  std::vector<int64_t> flat;
+  for (int64_t d = 1; d <= static_cast<int64_t>(dims.size()); ++d) {
+    if (std::ranges::find(axes, d) != axes.end()) continue;
+    order.push_back(d);
+    flat.push_back(dims[static_cast<size_t>(d - 1)]);
+  }
+  flat.push_back(product_of(dims) / product_of(flat));
+  order.insert(order.end(), axes.begin(), axes.end());
+  if (!std::ranges::is_sorted(order)) {
+    x = context.emit("transpose", {x}, {{"permutation", order}});
+  }
+  return context.emit("reshape", {x}, {{"shape", flat}});
+}
+
+ValueId fold_last(LayerContext& context, ValueId x, std::string_view kind) {
+  if (kind == "any") return context.emit("any_last", {x});
+  if (kind != "all") return context.emit("extremum_last", {x}, {{"of", std::string(kind)}});
+  const ValueId none = context.emit("logical", {x}, {{"kind", "not"}});
+  return context.emit("logical", {context.emit("any_last", {none})}, {{"kind", "not"}});
+}
+
+// (batch, rows, columns) of a value of any rank, its leading axes folded into the batch.
+ValueId folded(LayerContext& context, ValueId x) {
+  const std::vector<int64_t> dims = ops::sample_dims(context.type(x).shape);
+  if (dims.size() == 2) return x;
+  const std::span<const int64_t> leading(dims.data(), dims.size() - 2);
+  const std::vector<int64_t> flat = {product_of(leading), dims[dims.size() - 2], dims.back()};
+  return context.emit("fold_batch", {context.emit("reshape", {x}, {{"shape", flat}})});
+}
+
+}  // namespace
+
+ValueId reduce_axes(LayerContext& context, ValueId x, std::span<const int64_t> axes, bool keepdims,
+                    std::string_view kind) {
+  std::vector<int64_t> sorted(axes.begin(), axes.end());
+  std::ranges::sort(sorted);
+  const bool logical = kind == "any" || kind == "all";
+  const DType wanted = logical ? DType::kBool : DType::kFloat32;
+  const bool fits =
+      logical ? context.type(x).dtype == DType::kBool : is_floating(context.type(x).dtype);
+  if (!fits) x = context.emit("cast", {x}, {{"dtype", std::string(to_string(wanted))}});
+  const std::vector<int64_t> dims = ops::sample_dims(context.type(x).shape);
+  std::vector<int64_t> kept;
+  std::vector<int64_t> left;
+  int64_t count = 1;
+  for (int64_t d = 1; d <= static_cast<int64_t>(dims.size()); ++d) {
+    const int64_t extent = dims[static_cast<size_t>(d - 1)];
+    const bool reduced = std::ranges::find(sorted, d) != sorted.end();
+    kept.push_back(reduced ? 1 : extent);
+    if (reduced) count *= extent;
+    if (!reduced) left.push_back(extent);
+  }
+  ValueId y;
+  if (kind == "sum" || kind == "mean") {
+    y = context.emit("sum_to", {x}, {{"shape", kept}, {"batched", true}});
+    if (kind == "mean") {
+      y = context.emit("scale_shift", {y},
+                       {{"scale", 1.0 / static_cast<double>(count)}, {"offset", 0.0}});
+    }
+    if (keepdims) return y;
+    return context.emit("reshape", {y}, {{"shape", left}});
+  }
+  y = fold_last(context, with_axes_last(context, x, sorted), kind);
+  return keepdims ? context.emit("reshape", {y}, {{"shape", kept}}) : y;
+}
+
+ValueId matmul(LayerContext& context, ValueId a, ValueId b) {
+  const Shape left = context.type(a).shape;
+  const Shape right = context.type(b).shape;
+  const std::vector<int64_t> rows = ops::sample_dims(left);
+  const std::vector<int64_t> columns = ops::sample_dims(right);
+  const bool batched = left.has_batch() && right.has_batch() && left.rank() == right.rank();
+  if (!batched || rows.size() < 2 ||
+      !std::equal(rows.begin(), rows.end() - 2, columns.begin(), columns.end() - 2)) {
+    context.refuse("two matrices for each sample, (batch, …, m, k) and (batch, …, k, n)",
+                   to_string(left) + " and " + to_string(right),
+                   "Use a Dense layer for a product with a weight; samples are not mixed.");
+  }
+  const ValueId y = context.emit("batch_matmul", {folded(context, a), folded(context, b)},
+                                 {{"transpose_left", false}, {"transpose_right", false}});
+  if (rows.size() == 2) return y;
+  const int64_t steps = product_of(std::span(rows).first(rows.size() - 2));
+  const ValueId unfolded = context.emit("unfold_batch", {y}, {{"steps", steps}});
+  std::vector<int64_t> dims(rows.begin(), rows.end() - 1);
+  dims.push_back(columns.back());
+  return context.emit("reshape", {unfolded}, {{"shape", dims}});
+}
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,75 @@
+#pragma once
+
+// LSTM, GRU and SimpleRNN: one layer over three cells.
+//
+// The product of the inputs with the kernel is a dense node over all steps; what goes from step to
+// step is one operator (ops/recurrent.h). Weights are called as Keras files hold them, in the
+// sub-object "cell". A step that is masked keeps the state; its output repeats the last one, or is
+// zero with zero_output_for_mask. Going backwards keeps results at their inputs' places until the
+// output, which Keras has in the order of computing.
+
+#include <memory>
+
+#include "layers/model/layer.h"
+#include "ops/recurrent.h"
+
+namespace plimsoll::layers {
+
+// One pass over a sequence.
+struct Recurrence {
+  ValueId sequence;             // (B, T, U), each step at its input's place
+  ValueId last;                 // (B, U), of the step that ran last
+  std::vector<ValueId> states;  // h, and c of LSTM
+};
+
+class RecurrentLayer : public Layer {
+ public:
+  RecurrentLayer(ConfigReader& reader, ops::CellKind kind);
+
+  std::vector<Weight> weights(std::span<const ValueType> inputs) const override;
+  std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override;
+
+  bool return_sequences() const { return return_sequences_; }
+  bool return_state() const { return return_state_; }
+  bool go_backwards() const { return go_backwards_; }
+  size_t state_count() const { return kind_ == ops::CellKind::kLstm ? 2 : 1; }
+  // `states` is empty or one per state; `mask` may be invalid; `zero_masked` overrides the layer's
+  // zero_output_for_mask.
+  Recurrence run(LayerContext& context, ValueId x, std::span<const ValueId> states, ValueId mask,
+                 bool zero_masked) const;
+
+ private:
+  int64_t gates() const;
+  int64_t wide() const { return gates() * units_; }
+  ValueId project(LayerContext& context, ValueId x) const;
+  ValueId add_bias(LayerContext& context, ValueId z, ValueId* recurrent_bias) const;
+  void set_last(LayerContext& context, Recurrence& result, ValueId mask, bool has_states,
+                bool zero_masked) const;
+
+  ops::CellKind kind_;
+  bool return_sequences_ = false;
+  bool return_state_ = false;
+  bool go_backwards_ = false;
+  bool unroll_ = false;
+  bool zero_output_for_mask_ = false;
+  int64_t units_ = 1;
+  std::string activation_;
+  std::string recurrent_activation_;
+  bool use_bias_ = true;
+  bool unit_forget_bias_ = false;
+  bool reset_after_ = true;
+  double dropout_ = 0;
+  double recurrent_dropout_ = 0;
+  Config kernel_initializer_;
+  Config recurrent_initializer_;
+  Config bias_initializer_;
+  Config kernel_regularizer_;
+  Config recurrent_regularizer_;
+  Config bias_regularizer_;
+};
+
+// nullptr where the class is no recurrent layer of this file.
+std::shared_ptr<const RecurrentLayer> make_recurrent(std::string_view class_name,
+                                                     const Config& config);
+
+}  // namespace plimsoll::layers

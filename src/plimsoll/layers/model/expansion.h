@@ -1,0 +1,120 @@
+#pragma once
+
+// Turns calls of layers into nodes of one graph.
+//
+// It declares each weight as a state variable when a layer first asks for it ("conv2d/kernel"),
+// chains the moving statistics of a layer that is called several times, and remembers which values
+// are sigmoid or softmax of which logits. Nodes are stamped with their layer's name.
+//
+// Layers compute channels last. Where a model says channels_first, a value is transposed behind the
+// layer that made it and would be transposed back in front of the next; the expansion knows both
+// forms of such a value, hands the channels-last one to whoever wants it, and calls elementwise
+// layers on it. Transpositions that nobody reads are pruned.
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "graph/builder.h"
+#include "layers/model/model.h"
+#include "layers/model/precision.h"
+
+namespace plimsoll::layers {
+
+class Expansion {
+ public:
+  // Training: Dropout draws, BatchNormalization takes the batch's statistics.
+  // `batch_norm_group`: as batch_norm_groups.h has it.
+  Expansion(graph::GraphBuilder& builder, bool training, Precision precision = Precision::kFloat32,
+            int64_t batch_norm_group = 0)
+      : builder_(builder),
+        training_(training),
+        precision_(precision),
+        batch_norm_group_(batch_norm_group) {}
+
+  graph::GraphBuilder& builder() { return builder_; }
+  bool training() const { return training_; }
+  int64_t batch_norm_group() const { return batch_norm_group_; }
+
+  // Adds one call of `layer`, whose weights are `weights`. `masks` is empty or one per input.
+  CallResult call(const Layer& layer, const std::vector<Weight>& weights,
+                  std::span<const ValueId> inputs, std::span<const ValueId> masks = {},
+                  const Config& arguments = Config());
+
+  // For LayerContext.
+  // One call inside of the one that is running; `place` says whose weights and nodes it makes.
+  CallResult run(const Layer& layer, const LayerContext& place, std::span<const ValueId> inputs,
+                 std::span<const ValueId> masks, const Config& arguments);
+  void take_mask_off(ValueId value) { without_mask_.insert(value); }
+  void put_mask_on(ValueId value) { without_mask_.erase(value); }
+  bool lost_mask(ValueId value) const { return without_mask_.contains(value); }
+  // The operands of an operator that `layer` adds, cast to what it computes in (precision.h).
+  std::vector<ValueId> operands(const Layer& layer, std::string_view op,
+                                std::vector<ValueId> inputs);
+  // The value in float32, where it is bfloat16.
+  ValueId as_float32(ValueId value);
+  ValueId weight(const Layer& layer, std::string_view name);
+  ValueId statistic(const Layer& layer, std::string_view name);
+  void set_statistic(const Layer& layer, std::string_view name, ValueId next);
+  void remember_logits(ValueId output, ValueId logits);
+  int64_t call_site(const Layer& layer);
+  ValueId channels_last(const Layer& layer, ValueId x);
+  ValueId channels_first(const Layer& layer, ValueId x);
+  ValueId constant(const Layer& layer, std::string_view prefix, const ConstantData& data);
+
+  // What the outputs of calls so far add to the loss: scalars in the order of calls.
+  const std::vector<ValueId>& activity_penalties() const { return activity_penalties_; }
+  // The constants that calls asked for, by state name.
+  const Constants& constants() const { return constants_; }
+  // Invalid where `value` is no sigmoid or softmax.
+  ValueId logits_of(ValueId value);
+  // Appends the writes of all moving statistics that changed.
+  void write_statistics();
+
+ private:
+  // The call on the same values channels last; nullopt where that is not the shorter way.
+  std::optional<std::vector<ValueId>> call_channels_last(const Layer& layer, LayerContext& context,
+                                                         std::span<const ValueId> inputs);
+  void penalize(const Layer& layer, const std::vector<ValueId>& outputs);
+  graph::StateId declare(const Layer& layer, std::string_view name);
+  ValueId cast(ValueId value, DType dtype);
+  ValueId as_bool(const Layer& layer, ValueId mask);
+
+  graph::GraphBuilder& builder_;
+  bool training_;
+  Precision precision_;
+  int64_t batch_norm_group_;
+  const std::vector<Weight>* weights_ = nullptr;  // of the call that is running
+  std::map<ValueId, ValueId> logits_;
+  std::set<ValueId> without_mask_;            // that had one
+  std::map<ValueId, ValueId> channels_last_;  // by the same value channels first
+  std::map<std::pair<ValueId, DType>, ValueId> casts_;
+  std::map<std::string, ValueId, std::less<>> statistics_;  // by state name: latest value
+  std::map<std::string, int, std::less<>> site_counts_;     // by layer
+  Constants constants_;                                     // by state name
+  std::vector<ValueId> activity_penalties_;
+};
+
+// "<layer>/<weight>", the name of the state variable.
+std::string state_name(const Layer& layer, std::string_view weight);
+graph::StateVariable state_variable(const Layer& layer, const Weight& weight);
+
+// The values of all calls' outputs, by call, and their masks.
+struct ModelValues {
+  std::vector<std::vector<ValueId>> values;
+  std::vector<std::vector<ValueId>> masks;
+
+  ValueId value(Tensor tensor) const {
+    return values[tensor.call.index()][static_cast<size_t>(tensor.output)];
+  }
+  ValueId mask(Tensor tensor) const {
+    return masks[tensor.call.index()][static_cast<size_t>(tensor.output)];
+  }
+};
+
+// Adds a whole model on `inputs` (one per model input).
+ModelValues expand_model(const Model& model, Expansion& expansion, std::span<const ValueId> inputs);
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,91 @@
+#include "layers/model/masking.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "ops/rules.h"
+
+namespace plimsoll::layers {
+namespace {
+
+// Sorted.
+constexpr std::array<std::string_view, 21> kPassing = {"Activation",
+                                                       "ActivityRegularization",
+                                                       "AlphaDropout",
+                                                       "BatchNormalization",
+                                                       "Dense",
+                                                       "Dropout",
+                                                       "ELU",
+                                                       "GaussianDropout",
+                                                       "GaussianNoise",
+                                                       "GroupNormalization",
+                                                       "Identity",
+                                                       "LayerNormalization",
+                                                       "LeakyReLU",
+                                                       "MultiHeadAttention",
+                                                       "Normalization",
+                                                       "PReLU",
+                                                       "ReLU",
+                                                       "Rescaling",
+                                                       "Softmax",
+                                                       "SpatialDropout1D",
+                                                       "SpatialDropout2D"};
+constexpr std::array<std::string_view, 2> kPassingToo = {"TimeDistributed", "UnitNormalization"};
+// keras.src.layers.merging.base_merge.Merge.compute_mask
+constexpr std::array<std::string_view, 6> kMerging = {"Add",     "Average",  "Maximum",
+                                                      "Minimum", "Multiply", "Subtract"};
+
+}  // namespace
+
+bool passes_mask_on(std::string_view class_name) {
+  return std::ranges::find(kPassing, class_name) != kPassing.end() ||
+         std::ranges::find(kPassingToo, class_name) != kPassingToo.end();
+}
+
+ValueId without_last_one(graph::GraphBuilder& builder, const std::string& name, ValueId mask,
+                         const Shape& shape) {
+  const Shape given = builder.type(mask).shape;
+  if (given.rank() != shape.rank() + 1 || given[given.rank() - 1].count != 1) return mask;
+  std::vector<int64_t> dims = ops::sample_dims(given);
+  dims.pop_back();
+  return builder.call("reshape", name, {mask}, {{"shape", dims}});
+}
+
+ValueId either_mask(graph::GraphBuilder& builder, const std::string& name, ValueId a, ValueId b) {
+  const Shape left = builder.type(a).shape;
+  const Shape right = builder.type(b).shape;
+  if (left != right) {
+    std::vector<int64_t> dims;
+    for (int d = 1; d < left.rank() && left.rank() == right.rank(); ++d) {
+      if (left[d] != right[d] && left[d].count != 1 && right[d].count != 1) break;
+      dims.push_back(std::max(left[d].count, right[d].count));
+    }
+    if (left.rank() != right.rank() || static_cast<int>(dims.size()) + 1 != left.rank()) {
+      throw Error(ErrorKind::kModel, "[" + builder.layer() + "] expected masks of one shape, " +
+                                         "received " + to_string(left) + " and " +
+                                         to_string(right) +
+                                         ". End one of them before the layer, by a Reshape.");
+    }
+    for (ValueId* mask : {&a, &b}) {
+      if (ops::sample_dims(builder.type(*mask).shape) == dims) continue;
+      *mask = builder.call("broadcast", name + "/broadcast", {*mask}, {{"shape", dims}});
+    }
+  }
+  return builder.call("logical", name, {a, b}, {{"kind", "or"}});
+}
+
+ValueId default_mask(graph::GraphBuilder& builder, const Layer& layer,
+                     std::span<const ValueId> masks) {
+  if (masks.empty()) return ValueId();
+  if (passes_mask_on(layer.class_name())) return masks[0];
+  if (std::ranges::find(kMerging, layer.class_name()) == kMerging.end()) return ValueId();
+  if (!std::ranges::all_of(masks, [](ValueId mask) { return mask.valid(); })) return ValueId();
+  ValueId merged = masks[0];
+  for (ValueId mask : masks.subspan(1)) {
+    merged = either_mask(builder, layer.name() + "/mask", merged, mask);
+  }
+  return merged;
+}
+
+}  // namespace plimsoll::layers

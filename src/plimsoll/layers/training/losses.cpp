@@ -1,0 +1,418 @@
+#include "layers/training/losses.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "layers/config/option_reader.h"
+#include "layers/config/spelling.h"
+#include "layers/model/masking.h"
+#include "ops/rules.h"
+#include "ops/training/losses.h"
+
+namespace plimsoll::layers {
+namespace {
+
+struct Row {
+  LossKind kind;
+  std::string_view name;
+  std::string_view class_name;
+  std::string_view short_name;  // Keras takes it in capitals too
+};
+
+// What the names of older versions of Keras are called today.
+struct OldName {
+  std::string_view old_name;
+  std::string_view name;
+};
+constexpr std::array kOldNames = {
+    OldName{"logcosh", "log_cosh"},
+    OldName{"kullback_leibler_divergence", "kl_divergence"},
+    OldName{"KLD", "kl_divergence"},
+    OldName{"cosine", "cosine_similarity"},
+    OldName{"cosine_proximity", "cosine_similarity"},
+    OldName{"CosineProximity", "cosine_similarity"},
+    OldName{"huber_loss", "huber"},
+};
+
+constexpr std::array kRows = {
+    Row{LossKind::kBinaryCrossentropy, "binary_crossentropy", "BinaryCrossentropy", "bce"},
+    Row{LossKind::kCategoricalCrossentropy, "categorical_crossentropy", "CategoricalCrossentropy",
+        ""},
+    Row{LossKind::kSparseCategoricalCrossentropy, "sparse_categorical_crossentropy",
+        "SparseCategoricalCrossentropy", ""},
+    Row{LossKind::kMeanSquaredError, "mean_squared_error", "MeanSquaredError", "mse"},
+    Row{LossKind::kMeanAbsoluteError, "mean_absolute_error", "MeanAbsoluteError", "mae"},
+    Row{LossKind::kBinaryFocalCrossentropy, "binary_focal_crossentropy", "BinaryFocalCrossentropy",
+        ""},
+    Row{LossKind::kCategoricalFocalCrossentropy, "categorical_focal_crossentropy",
+        "CategoricalFocalCrossentropy", ""},
+    Row{LossKind::kDense, "mean_absolute_percentage_error", "MeanAbsolutePercentageError", "mape"},
+    Row{LossKind::kDense, "mean_squared_logarithmic_error", "MeanSquaredLogarithmicError", "msle"},
+    Row{LossKind::kDense, "huber", "Huber", ""},
+    Row{LossKind::kDense, "log_cosh", "LogCosh", ""},
+    Row{LossKind::kDense, "hinge", "Hinge", ""},
+    Row{LossKind::kDense, "squared_hinge", "SquaredHinge", ""},
+    Row{LossKind::kDense, "categorical_hinge", "CategoricalHinge", ""},
+    Row{LossKind::kDense, "kl_divergence", "KLDivergence", "kld"},
+    Row{LossKind::kDense, "poisson", "Poisson", ""},
+    Row{LossKind::kDense, "cosine_similarity", "CosineSimilarity", ""},
+};
+
+bool same_letters(std::string_view a, std::string_view b) {
+  if (a.size() != b.size() || b.empty()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if ((a[i] | 0x20) != b[i]) return false;
+  }
+  return true;
+}
+
+const Row* find_row(const std::string& given) {
+  std::string name = given;
+  for (const OldName& old : kOldNames) {
+    if (old.old_name == given) name = old.name;
+  }
+  for (const Row& row : kRows) {
+    if (name == row.name || name == row.class_name || same_letters(name, row.short_name)) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+const Row& row_of(const std::string& name, const ValueType& output) {
+  if (name == "crossentropy" || name == "ce") {
+    if (output.shape[output.shape.rank() - 1].count == 1) return kRows[0];
+    throw Error(ErrorKind::kModel,
+                "loss: expected a loss that says what labels are, received \"" + name +
+                    "\". Say sparse_categorical_crossentropy for class numbers, or "
+                    "categorical_crossentropy for one-hot labels.");
+  }
+  if (const Row* row = find_row(name)) return *row;
+  throw Error(ErrorKind::kModel,
+              "loss: expected the name of a loss, such as binary_crossentropy, "
+              "sparse_categorical_crossentropy or mean_squared_error, received \"" +
+                  name + "\"." + did_you_mean(name, loss_names()));
+}
+
+Reduction read_reduction(OptionReader& options) {
+  const std::string word = options.text("reduction", "sum_over_batch_size");
+  if (word == "sum_over_batch_size" || word == "mean" || word == "auto") return Reduction::kMean;
+  if (word == "sum") return Reduction::kSum;
+  if (word == "mean_with_sample_weight") return Reduction::kMeanOfWeighted;
+  if (word == "none") {
+    options.refuse("reduction", "a reduction to one number", word,
+                   "Use sum_over_batch_size or sum: a step needs one loss.");
+  }
+  options.refuse("reduction", "sum_over_batch_size, mean, sum or mean_with_sample_weight", word);
+}
+
+// Keras counts the batch as axis 0.
+void read_last_axis(OptionReader& options, const ValueType& output) {
+  const double axis = options.optional_number("axis", -1e9, 1e9).value_or(-1);
+  const int last = output.shape.rank() - 1;
+  if (axis == -1 || axis == last) return;
+  options.refuse("axis",
+                 "-1 or " + std::to_string(last) + ", the last of " + to_string(output.shape),
+                 Config(static_cast<int64_t>(axis)), "Put the classes last.");
+}
+
+// What a loss has besides reduction and name.
+void read_own_options(OptionReader& options, const Row& row, const ValueType& output, Loss& loss) {
+  constexpr double kNoBound = 1e30;
+  const bool dense = loss.kind == LossKind::kDense;
+  const bool error =
+      loss.kind == LossKind::kMeanSquaredError || loss.kind == LossKind::kMeanAbsoluteError;
+  const bool focal = loss.kind == LossKind::kBinaryFocalCrossentropy ||
+                     loss.kind == LossKind::kCategoricalFocalCrossentropy;
+  if (dense) loss.op = row.name;
+  if (row.name == "huber") {
+    loss.attributes.set("delta", options.number("delta", 1.0, 0, kNoBound));
+  }
+  if (loss.kind == LossKind::kBinaryFocalCrossentropy) {
+    loss.attributes.set("apply_class_balancing", options.flag("apply_class_balancing", false));
+  }
+  if (focal) {
+    loss.attributes.set("alpha", options.number("alpha", 0.25, 0, kNoBound));
+    loss.attributes.set("gamma", options.number("gamma", 2.0, 0, kNoBound));
+  }
+  const bool along_axis = !dense && !error;
+  if (along_axis) loss.from_logits = options.flag("from_logits", false);
+  if (along_axis || row.name == "cosine_similarity") {
+    read_last_axis(options, output);
+  }
+  if (is_sparse(loss)) {
+    const std::optional<double> ignored = options.optional_number("ignore_class", -1e9, 1e9);
+    if (ignored) loss.ignored = static_cast<int64_t>(*ignored);
+  } else if (along_axis) {
+    loss.label_smoothing = options.number("label_smoothing", 0, 0, 1);
+  }
+}
+
+void check_output(const Loss& loss, const ValueType& output) {
+  const std::string where = "loss " + loss.name + ": ";
+  if (output.shape.rank() < 2) {
+    throw Error(ErrorKind::kModel,
+                where + "expected an output with a dimension behind the batch, " + "received " +
+                    to_string(output.shape) + ". Add a Reshape behind it.");
+  }
+  if (is_sparse(loss) && output.shape[output.shape.rank() - 1].count < 2) {
+    throw Error(ErrorKind::kModel, where + "expected an output of two or more classes, received " +
+                                       to_string(output.shape) + ". Use binary_crossentropy.");
+  }
+}
+
+// Labels moved towards the middle: z (1 − s) + s / n.
+ValueId smooth(graph::GraphBuilder& builder, const Loss& loss, const std::string& name,
+               ValueId target, int64_t classes) {
+  if (loss.label_smoothing == 0) return target;
+  const bool binary =
+      loss.kind == LossKind::kBinaryCrossentropy || loss.kind == LossKind::kBinaryFocalCrossentropy;
+  const double share =
+      binary ? 0.5 * loss.label_smoothing : loss.label_smoothing / static_cast<double>(classes);
+  return builder.call("scale_shift", name + "/smooth_labels", {target},
+                      {{"scale", 1.0 - loss.label_smoothing}, {"offset", share}});
+}
+
+// One value per row of the output's last dimension.
+ValueId add_row_losses(Expansion& expansion, const Loss& loss, const std::string& name,
+                       ValueId prediction, ValueId target) {
+  graph::GraphBuilder& builder = expansion.builder();
+  const std::string node = name + "/" + loss.name;
+  const Shape shape = builder.type(prediction).shape;
+  // Keras blanks the rows of an ignored class first, and what is blanked is no softmax to it.
+  ValueId logits = loss.ignored ? ValueId() : expansion.logits_of(prediction);
+  if (!logits.valid() && loss.from_logits) logits = prediction;
+  const ValueId source = logits.valid() ? logits : prediction;
+  const std::string suffix = logits.valid() ? "_logits" : "";
+  switch (loss.kind) {
+    case LossKind::kMeanSquaredError:
+      return builder.call("mean_squared_error", node, {prediction, target});
+    case LossKind::kMeanAbsoluteError:
+      return builder.call("mean_absolute_error", node, {prediction, target});
+    case LossKind::kDense:
+      return builder.call(loss.op, node, {prediction, target}, loss.attributes);
+    case LossKind::kBinaryFocalCrossentropy: {
+      const ValueId smoothed = smooth(builder, loss, name, target, 0);
+      return builder.call("binary_focal_crossentropy" + suffix, node, {source, smoothed},
+                          loss.attributes);
+    }
+    case LossKind::kCategoricalFocalCrossentropy: {
+      const ValueId smoothed = smooth(builder, loss, name, target, shape[shape.rank() - 1].count);
+      // Of probabilities, even where their logits are known: Keras does the same.
+      const ValueId q =
+          loss.from_logits ? builder.call("softmax", node + "/softmax", {prediction}) : prediction;
+      return builder.call("categorical_focal_crossentropy", node, {q, smoothed}, loss.attributes);
+    }
+    case LossKind::kSparseCategoricalCrossentropy:
+      if (logits.valid()) {
+        return ops::sparse_crossentropy_from_logits(builder, node, logits, target);
+      }
+      return builder.call("sparse_categorical_crossentropy", node, {prediction, target});
+    case LossKind::kBinaryCrossentropy:
+    case LossKind::kCategoricalCrossentropy: {
+      const ValueId smoothed = smooth(builder, loss, name, target, shape[shape.rank() - 1].count);
+      const bool binary = loss.kind == LossKind::kBinaryCrossentropy;
+      return builder.call((binary ? "binary_crossentropy" : "categorical_crossentropy") + suffix,
+                          node, {source, smoothed});
+    }
+  }
+  PLIMSOLL_CHECK(false, "unknown loss");
+}
+
+// Which labels are not of the ignored class.
+ValueId add_counted_labels(graph::GraphBuilder& builder, const Loss& loss, const std::string& name,
+                           ValueId target) {
+  return builder.call("compare", name + "/counted", {target},
+                      {{"kind", "not_equal"}, {"value", static_cast<double>(*loss.ignored)}});
+}
+
+// Labels with class 0 in place of the ignored one, which may lie beyond the model's classes.
+ValueId replace_ignored(graph::GraphBuilder& builder, const std::string& name, ValueId target,
+                        ValueId counted) {
+  const std::string dtype(to_string(builder.type(target).dtype));
+  const ValueId numbers =
+      builder.call("cast", name + "/label_numbers", {target}, {{"dtype", "float32"}});
+  const ValueId kept = builder.call("apply_mask", name + "/counted_numbers", {numbers, counted});
+  return builder.call("cast", name + "/counted_labels", {kept}, {{"dtype", dtype}});
+}
+
+// 1 for rows that count, or as much more as there are rows that do not; 0 for those.
+ValueId add_mask_weights(graph::GraphBuilder& builder, const Loss& loss, const std::string& name,
+                         ValueId rows, ValueId mask) {
+  const ValueType type = builder.type(rows);
+  mask = without_last_one(builder, name + "/mask_rows", mask, type.shape);
+  // Keras takes a last dimension of 1 off the loss.
+  std::vector<int64_t> column = ops::sample_dims(builder.type(mask).shape);
+  column.push_back(1);
+  if (column == ops::sample_dims(type.shape)) {
+    mask = builder.call("reshape", name + "/mask_column", {mask}, {{"shape", column}});
+  }
+  if (builder.type(mask).shape != type.shape) {
+    throw Error(ErrorKind::kModel, "loss " + loss.name + ": expected a mask of the loss's shape " +
+                                       to_string(type.shape) + ", received " +
+                                       to_string(builder.type(mask).shape) +
+                                       ". End the mask before the output, by a Reshape.");
+  }
+  const ValueId counts =
+      builder.call("cast", name + "/mask", {mask}, {{"dtype", std::string(to_string(type.dtype))}});
+  if (loss.reduction != Reduction::kMean) return counts;
+  const ValueId valid = builder.call("batch_sum", name + "/mask_sum", {counts});
+  const ValueId total = builder.call("batch_count", name + "/mask_count", {},
+                                     {{"elements_per_sample", type.shape.elements_per_sample()}});
+  const ValueId share = builder.call("divide_no_nan", name + "/mask_share", {total, valid});
+  return builder.call("multiply", name + "/mask_weights", {counts, share});
+}
+
+// Sample weights of the loss's shape.
+ValueId repeat_weights(graph::GraphBuilder& builder, const std::string& name, ValueId samples,
+                       const Shape& shape) {
+  const int rank = builder.type(samples).shape.rank();
+  if (rank == 1 && shape.rank() > 1) {
+    const std::vector<int64_t> ones(static_cast<size_t>(shape.rank()) - 1, 1);
+    samples = builder.call("reshape", name + "/weight_rows", {samples}, {{"shape", ones}});
+  }
+  if (builder.type(samples).shape == shape) return samples;
+  return builder.call("broadcast", name + "/weights", {samples},
+                      {{"shape", ops::sample_dims(shape)}});
+}
+
+// Of the loss's shape or (B); invalid where every row counts the same.
+ValueId add_row_weights(graph::GraphBuilder& builder, const Loss& loss, const std::string& name,
+                        ValueId rows, const LossWeights& weights) {
+  if (!weights.mask.valid()) {
+    const bool one = !weights.samples.valid() || builder.type(weights.samples).shape.rank() == 1;
+    return one ? weights.samples
+               : repeat_weights(builder, name, weights.samples, builder.type(rows).shape);
+  }
+  const ValueId counts = add_mask_weights(builder, loss, name, rows, weights.mask);
+  if (!weights.samples.valid()) return counts;
+  const ValueId samples = repeat_weights(builder, name, weights.samples, builder.type(rows).shape);
+  return builder.call("multiply", name + "/masked_weights", {samples, counts});
+}
+
+}  // namespace
+
+std::vector<std::string> loss_names() {
+  std::vector<std::string> names;
+  for (const Row& row : kRows) {
+    names.emplace_back(row.name);
+    names.emplace_back(row.class_name);
+  }
+  return names;
+}
+
+std::vector<std::string> loss_class_names() {
+  std::vector<std::string> names;
+  names.reserve(kRows.size());
+  for (const Row& row : kRows) names.emplace_back(row.class_name);
+  return names;
+}
+
+std::string loss_class(const std::string& name) {
+  const Row* row = find_row(name);
+  return row == nullptr ? name : std::string(row->class_name);
+}
+
+std::string loss_name(const std::string& name) {
+  const Row* row = find_row(name);
+  return row == nullptr ? name : std::string(row->name);
+}
+
+bool is_sparse(const Loss& loss) { return loss.kind == LossKind::kSparseCategoricalCrossentropy; }
+
+bool names_sparse_loss(const Config& config) {
+  try {
+    const Row* row = find_row(read_object(config, "loss").name);
+    return row != nullptr && row->kind == LossKind::kSparseCategoricalCrossentropy;
+  } catch (const Error&) {
+    return false;  // said where the loss is read
+  }
+}
+
+Loss read_loss(const Config& config, const ValueType& output, std::vector<Option>* list) {
+  const Spelling given = read_object(config, "loss");
+  const Row& row = row_of(given.name, output);
+  Loss loss;
+  loss.kind = row.kind;
+  OptionReader options(given.arguments, std::string(row.name), list);
+  loss.reduction = read_reduction(options);
+  loss.name = options.text("name", std::string(row.name));
+  options.ignore("dtype");
+  options.ignore("fn");
+  read_own_options(options, row, output, loss);
+  options.finish();
+  check_output(loss, output);
+  return loss;
+}
+
+ValueType target_type(const Loss& loss, const ValueType& output) {
+  if (!is_sparse(loss)) return output;
+  std::vector<Dim> dims(output.shape.dims().begin(), output.shape.dims().end() - 1);
+  return {DType::kInt32, Shape(std::move(dims))};
+}
+
+std::optional<int64_t> ignored_class_of(const Config& config) {
+  const Config* arguments = config.find("config");
+  const Config* ignored = arguments == nullptr ? nullptr : arguments->find("ignore_class");
+  if (!names_sparse_loss(config) || ignored == nullptr || !ignored->is_int()) return std::nullopt;
+  return ignored->as_int();
+}
+
+ValueType weight_type(const std::string& name, const ValueType& output,
+                      const std::vector<int64_t>& given) {
+  const std::vector<int64_t> rows = ops::sample_dims(ops::without_last(output.shape));
+  std::vector<int64_t> dims = given;
+  while (dims.size() > rows.size() && dims.back() == 1) dims.pop_back();
+  const bool one = std::ranges::all_of(dims, [](int64_t dim) { return dim == 1; });
+  if (one) return {DType::kFloat32, Shape({Dim::batch()})};
+  // Keras takes a last dimension of 1 off the loss.
+  if (dims.size() + 1 == rows.size() && rows.back() == 1) dims.push_back(1);
+  bool fits = dims.size() == rows.size();
+  for (size_t i = 0; fits && i < dims.size(); ++i) fits = dims[i] == 1 || dims[i] == rows[i];
+  if (!fits) {
+    throw Error(ErrorKind::kData,
+                "[" + name + "] expected one weight a sample" +
+                    (rows.empty() ? std::string()
+                                  : ", or weights of shape " + to_string(batch_shape(rows)) +
+                                        ", one for each value of the loss") +
+                    ", received weights of shape " + to_string(batch_shape(given)) + ".");
+  }
+  return {DType::kFloat32, batch_shape(dims)};
+}
+
+ValueId add_loss(Expansion& expansion, const Loss& loss, const std::string& name,
+                 ValueId prediction, ValueId target, const LossWeights& given) {
+  graph::GraphBuilder& builder = expansion.builder();
+  builder.set_stage(graph::Stage::kLoss);
+  LossWeights weights = given;
+  if (loss.ignored) {
+    const ValueId counted = add_counted_labels(builder, loss, name, target);
+    target = replace_ignored(builder, name, target, counted);
+    weights.mask = weights.mask.valid() ? builder.call("logical", name + "/counted_mask",
+                                                       {weights.mask, counted}, {{"kind", "and"}})
+                                        : counted;
+  }
+  const ValueId rows = add_row_losses(expansion, loss, name, prediction, target);
+  if (weights.samples.valid() && loss.reduction == Reduction::kMeanOfWeighted) {
+    throw Error(ErrorKind::kModel,
+                "loss " + loss.name +
+                    ": expected sum_over_batch_size or sum together with sample weights, "
+                    "received mean_with_sample_weight. Scale the weights to a mean of 1 and use "
+                    "sum_over_batch_size.");
+  }
+  const ValueId row_weights = add_row_weights(builder, loss, name, rows, weights);
+  std::vector<ValueId> operands = {rows};
+  if (row_weights.valid()) operands.push_back(row_weights);
+  const ValueId sum = builder.call("batch_sum", name + "/loss_sum", operands);
+  if (loss.reduction == Reduction::kSum) return sum;
+  if (loss.reduction == Reduction::kMeanOfWeighted && row_weights.valid()) {
+    const ValueId total = builder.call("batch_sum", name + "/weight_sum", {row_weights});
+    return builder.call("divide_no_nan", name + "/loss", {sum, total});
+  }
+  return builder.call("divide_by_count", name + "/loss", {sum},
+                      {{"elements_per_sample", builder.type(rows).shape.elements_per_sample()}});
+}
+
+}  // namespace plimsoll::layers

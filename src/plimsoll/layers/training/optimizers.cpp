@@ -1,0 +1,436 @@
+#include "layers/training/optimizers.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "layers/config/constraints.h"
+#include "layers/config/names.h"
+#include "layers/config/option_reader.h"
+#include "layers/config/spelling.h"
+#include "layers/training/schedules.h"
+#include "layers/training/table_reads.h"
+
+namespace plimsoll::layers {
+namespace {
+
+using graph::StateVariable;
+using graph::ValueId;
+
+constexpr double kNoBound = 1e30;
+constexpr std::array<std::string_view, 10> kClasses = {
+    "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lion", "Nadam", "RMSprop", "SGD"};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+// Keras takes "adam", "Adam" and "ADAM" for one.
+std::string class_of(const std::string& name) {
+  std::array<std::string, kClasses.size()> known;
+  for (size_t i = 0; i < kClasses.size(); ++i) {
+    known[i] = lower(kClasses[i]);
+    if (lower(name) == known[i] || name == snake_case(kClasses[i])) {
+      return std::string(kClasses[i]);
+    }
+  }
+  std::string all;
+  for (const std::string& one : known) all += (all.empty() ? "" : ", ") + one;
+  throw Error(ErrorKind::kModel, "optimizer: expected one of " + all + ", received \"" + name +
+                                     "\"." + did_you_mean(lower(name), known));
+}
+
+// Options of all optimizers that must say nothing, and those that say nothing here.
+void read_common(OptionReader& options) {
+  options.ignore("name");
+  options.ignore("decay");  // without effect in Keras 3
+  options.ignore("jit_compile");
+  options.ignore("is_legacy_optimizer");
+  options.ignore("ema_momentum");
+  options.ignore("ema_overwrite_frequency");
+  options.refuse_unless_empty("use_ema", "Leave it out.");
+  options.refuse_unless_empty("loss_scale_factor", "Leave it out: training is in float32.");
+  options.refuse_unless_empty("gradient_accumulation_steps",
+                              "Use a larger batch: it is cut to fit the memory limit.");
+}
+
+// A number, or a schedule.
+void read_learning_rate(OptionReader& options, const Config::Object& arguments, double fallback,
+                        Optimizer& optimizer) {
+  for (const auto& [key, value] : arguments) {
+    if (key != "learning_rate" || !value.is_object()) continue;
+    options.ignore("learning_rate");
+    options.ignore("lr");
+    optimizer.schedule = read_schedule(value);
+    return;
+  }
+  const double old_name = options.number("lr", fallback, 0, kNoBound);
+  optimizer.learning_rate = options.number("learning_rate", old_name, 0, kNoBound);
+}
+
+// At most one of three; a limit of zero or less says nothing, as in Keras.
+void read_clipping(OptionReader& options, Optimizer& optimizer) {
+  constexpr std::pair<const char*, const char*> kKinds[] = {
+      {"clipnorm", "norm"}, {"global_clipnorm", "global"}, {"clipvalue", "value"}};
+  for (const auto& [key, kind] : kKinds) {
+    const std::optional<double> limit = options.optional_number(key, -kNoBound, kNoBound);
+    if (!limit) continue;
+    if (!optimizer.clip.empty()) {
+      options.refuse(key, "one way to clip gradients", Config(*limit), "Leave the others out.");
+    }
+    if (*limit <= 0) continue;
+    optimizer.clip = kind;
+    optimizer.clip_limit = *limit;
+  }
+}
+
+void read_sgd(OptionReader& options, Optimizer& optimizer) {
+  const double momentum = options.number("momentum", 0.0, 0, 1);
+  const bool nesterov = options.flag("nesterov", false);
+  optimizer.op = momentum != 0 ? "sgd_momentum" : "sgd";
+  if (momentum == 0) return;
+  optimizer.attributes.set("momentum", momentum);
+  optimizer.attributes.set("nesterov", nesterov);
+  optimizer.slots = {"momentum"};
+}
+
+void read_adam(OptionReader& options, Optimizer& optimizer) {
+  optimizer.attributes.set("beta_1", options.number("beta_1", 0.9, 0, 1));
+  optimizer.attributes.set("beta_2", options.number("beta_2", 0.999, 0, 1));
+  optimizer.attributes.set("epsilon", options.number("epsilon", 1e-7, 0, kNoBound));
+  const bool amsgrad = options.flag("amsgrad", false);
+  optimizer.op = amsgrad ? "adam_amsgrad" : "adam";
+  optimizer.slots = {"momentum", "velocity"};
+  if (amsgrad) optimizer.slots.push_back("velocity_hat");
+  optimizer.counts = true;
+}
+
+void read_rmsprop(OptionReader& options, Optimizer& optimizer) {
+  optimizer.attributes.set("rho", options.number("rho", 0.9, 0, 1));
+  optimizer.attributes.set("epsilon", options.number("epsilon", 1e-7, 0, kNoBound));
+  const double momentum = options.number("momentum", 0.0, 0, 1);
+  const bool centered = options.flag("centered", false);
+  optimizer.op = "rmsprop";
+  optimizer.slots = {"velocity"};
+  if (centered) {
+    optimizer.op += "_centered";
+    optimizer.slots.push_back("average_gradient");
+  }
+  if (momentum > 0) {
+    optimizer.op += "_momentum";
+    optimizer.slots.push_back("momentum");
+    optimizer.attributes.set("momentum", momentum);
+  }
+}
+
+void read_adagrad(OptionReader& options, Optimizer& optimizer) {
+  optimizer.accumulator = options.number("initial_accumulator_value", 0.1, 0, kNoBound);
+  optimizer.attributes.set("epsilon", options.number("epsilon", 1e-7, 0, kNoBound));
+  optimizer.slots = {"accumulator"};
+}
+
+void read_adadelta(OptionReader& options, Optimizer& optimizer) {
+  optimizer.attributes.set("rho", options.number("rho", 0.95, 0, 1));
+  optimizer.attributes.set("epsilon", options.number("epsilon", 1e-7, 0, kNoBound));
+  optimizer.slots = {"accumulated_grad", "accumulated_delta_var"};
+}
+
+void read_betas(OptionReader& options, Optimizer& optimizer, double beta_2) {
+  optimizer.attributes.set("beta_1", options.number("beta_1", 0.9, 0, 1));
+  optimizer.attributes.set("beta_2", options.number("beta_2", beta_2, 0, 1));
+}
+
+void read_adamax(OptionReader& options, Optimizer& optimizer) {
+  read_betas(options, optimizer, 0.999);
+  optimizer.attributes.set("epsilon", options.number("epsilon", 1e-7, 0, kNoBound));
+  optimizer.slots = {"momentum", "norm"};
+  optimizer.counts = true;
+}
+
+void read_nadam(OptionReader& options, Optimizer& optimizer) {
+  read_betas(options, optimizer, 0.999);
+  optimizer.attributes.set("epsilon", options.number("epsilon", 1e-7, 0, kNoBound));
+  options.ignore("schedule_decay");  // of Keras 2.2
+  optimizer.slots = {"momentum", "velocity"};
+  optimizer.counts = true;
+}
+
+void read_ftrl(OptionReader& options, Optimizer& optimizer) {
+  optimizer.attributes.set("learning_rate_power",
+                           options.number("learning_rate_power", -0.5, -kNoBound, 0));
+  optimizer.accumulator = options.number("initial_accumulator_value", 0.1, 0, kNoBound);
+  for (const char* key : {"l1_regularization_strength", "l2_regularization_strength",
+                          "l2_shrinkage_regularization_strength", "beta"}) {
+    optimizer.attributes.set(key, options.number(key, 0, 0, kNoBound));
+  }
+  optimizer.slots = {"accumulator", "linear"};
+}
+
+void read_lion(OptionReader& options, Optimizer& optimizer) {
+  read_betas(options, optimizer, 0.99);
+  optimizer.slots = {"momentum"};
+}
+
+struct OwnOptions {
+  std::string_view class_name;
+  void (*read)(OptionReader&, Optimizer&);
+};
+constexpr std::array kOwnOptions = {
+    OwnOptions{"Adadelta", read_adadelta}, OwnOptions{"Adagrad", read_adagrad},
+    OwnOptions{"Adam", read_adam},         OwnOptions{"AdamW", read_adam},
+    OwnOptions{"Adamax", read_adamax},     OwnOptions{"Ftrl", read_ftrl},
+    OwnOptions{"Lion", read_lion},         OwnOptions{"Nadam", read_nadam},
+    OwnOptions{"RMSprop", read_rmsprop},   OwnOptions{"SGD", read_sgd},
+};
+
+graph::StateId declare_scalar(graph::GraphBuilder& builder, std::string_view name, DType dtype,
+                              graph::StateRole role) {
+  return builder.state({.name = std::string(name), .type = {dtype, Shape()}, .role = role});
+}
+
+// A weight's gradient, and the reads that it comes from where Keras's optimizer looks at them.
+struct Update {
+  WeightGradient pair;
+  std::optional<TableReads> reads{};
+};
+
+// What a table's optimizer wants beside the sum of each row's gradients: the sum of their squares
+// (Adamax: of their magnitudes), which Keras takes of each read. None where that is the same, or
+// plain arithmetic.
+std::string sum_over_reads(const Optimizer& optimizer) {
+  constexpr std::array<std::string_view, 6> kSquaring = {"Adadelta", "Adagrad", "Adamax",
+                                                         "Ftrl",     "Nadam",   "RMSprop"};
+  if (std::ranges::find(kSquaring, optimizer.class_name) == kSquaring.end()) return "";
+  // Keras ends with an error there: the variance may fall below 0.
+  if (optimizer.op.find("centered") != std::string::npos) return "";
+  return optimizer.class_name == "Adamax" ? "magnitudes" : "squares";
+}
+
+bool is_adam(const Optimizer& optimizer) {
+  return optimizer.op == "adam" || optimizer.op == "adam_amsgrad";
+}
+
+std::vector<Update> find_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                                 const std::vector<WeightGradient>& gradients) {
+  const bool looks =
+      is_adam(optimizer) || !optimizer.clip.empty() || !sum_over_reads(optimizer).empty();
+  std::vector<Update> updates;
+  for (const WeightGradient& pair : gradients) {
+    updates.push_back({pair});
+    if (looks) {
+      updates.back().reads =
+          find_reads(builder, pair.gradient, builder.graph().state(pair.weight).name);
+    }
+  }
+  return updates;
+}
+
+graph::StateId declare_slot(graph::GraphBuilder& builder, const StateVariable& weight,
+                            const std::string& slot) {
+  return builder.state({.name = slot_state(weight.name, slot),
+                        .type = weight.type,
+                        .role = graph::StateRole::kOptimizerSlot,
+                        .layer = weight.layer});
+}
+
+void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer, const Update& given,
+                ValueId learning_rate, ValueId iteration) {
+  const WeightGradient& pair = given.pair;
+  const StateVariable weight = builder.graph().state(pair.weight);
+  std::vector<graph::StateId> states = {pair.weight};
+  std::vector<ValueId> operands = {builder.read(pair.weight), pair.gradient};
+  std::string op = optimizer.op;
+  // However small the table, the reads are not added up first (ops/training/adam_rows.cpp).
+  if (is_adam(optimizer) && given.reads) {
+    op = op == "adam" ? "adam_rows" : "adam_rows_amsgrad";
+    operands = {operands[0], given.reads->rows, given.reads->gradients};
+  }
+  for (const std::string& slot : optimizer.slots) {
+    states.push_back(declare_slot(builder, weight, slot));
+    operands.push_back(builder.read(states.back()));
+  }
+  operands.push_back(learning_rate);
+  if (optimizer.counts) operands.push_back(iteration);
+  builder.set_layer(weight.layer);
+  if (const std::string what = sum_over_reads(optimizer); given.reads && !what.empty()) {
+    operands.push_back(add_reads(builder, weight.name + "/" + what, *given.reads, what));
+  }
+  const graph::NodeId update =
+      builder.add(op, weight.name + "/update", operands, optimizer.attributes);
+  std::vector<ValueId> results = builder.graph().node(update).outputs;
+  if (!pair.constraint.is_null()) {
+    results[0] = add_constraint(builder, pair.constraint, results[0], weight.name);
+  }
+  for (size_t i = 0; i < states.size(); ++i) builder.write(states[i], results[i]);
+  builder.set_layer("");
+}
+
+// Σ g², of each read where there are reads: those of a sample, however large the table is.
+ValueId sum_of_squares(graph::GraphBuilder& builder, const Update& update,
+                       const std::string& name) {
+  const std::string sum = name + "/gradient_squares";
+  if (!update.reads) {
+    return builder.call("sum_squares", sum, {update.pair.gradient}, {{"factor", 1.0}});
+  }
+  ValueId reads = update.reads->gradients;
+  if (builder.type(reads).dtype != DType::kFloat32) {
+    reads = builder.call("cast", name + "/wide_reads", {reads}, {{"dtype", "float32"}});
+  }
+  const ValueId squares = builder.call("multiply", name + "/read_squares", {reads, reads});
+  return builder.call("batch_sum", sum, {squares});
+}
+
+void clip_one(graph::GraphBuilder& builder, const Optimizer& optimizer, Update& update,
+              ValueId squares) {
+  const std::string name = builder.graph().state(update.pair.weight).name;
+  // Keras makes a matrix of reads where it clips by the norm of all gradients.
+  if (optimizer.clip == "global") update.reads.reset();
+  ValueId& clipped = update.reads ? update.reads->gradients : update.pair.gradient;
+  std::vector<ValueId> operands = {clipped};
+  if (squares.valid()) operands.push_back(squares);
+  clipped = builder.call("clip_gradient", name + "/clip", operands,
+                         {{"kind", optimizer.clip}, {"limit", optimizer.clip_limit}});
+  if (!update.reads) return;
+  update.pair.gradient = add_reads(builder, name + "/clipped", *update.reads, "gradients");
+}
+
+void clip_gradients(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                    std::vector<Update>& updates) {
+  if (optimizer.clip.empty() || updates.empty()) return;
+  std::vector<ValueId> squares(updates.size());
+  ValueId total;
+  for (size_t i = 0; i < updates.size() && optimizer.clip != "value"; ++i) {
+    const std::string name = builder.graph().state(updates[i].pair.weight).name;
+    squares[i] = sum_of_squares(builder, updates[i], name);
+    total = total.valid() ? builder.call("add", "optimizer/gradient_squares", {total, squares[i]})
+                          : squares[i];
+  }
+  for (size_t i = 0; i < updates.size(); ++i) {
+    clip_one(builder, optimizer, updates[i], optimizer.clip == "global" ? total : squares[i]);
+  }
+}
+
+// Keeps what Keras keeps for Nadam: Π beta_1 (1 − ½ 0.96^t). Updates find it from the number of the
+// step (ops/training/adaptive_optimizers.cpp); it is there for who goes on in Keras. It stays as it
+// is where there is nothing to update.
+void add_momentum_product(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                          ValueId iteration, bool idle) {
+  constexpr double kDecay = 0.96;
+  const std::string name(kMomentumProductState);
+  const double beta = optimizer.attributes.get_double("beta_1");
+  const graph::StateId product = declare_scalar(builder, kMomentumProductState, DType::kFloat32,
+                                                graph::StateRole::kOptimizerSlot);
+  const ValueId decayed = builder.call("scheduled_rate", name + "/decay", {iteration},
+                                       {{"kind", "exponential"},
+                                        {"initial", kDecay},
+                                        {"steps", 1.0},
+                                        {"rate", kDecay},
+                                        {"staircase", false}});
+  const ValueId momentum =
+      builder.call("scale_shift", name + "/momentum", {decayed},
+                   {{"scale", idle ? 0.0 : -0.5 * beta}, {"offset", idle ? 1.0 : beta}});
+  builder.write(product,
+                builder.call("multiply", name + "/next", {builder.read(product), momentum}));
+}
+
+}  // namespace
+
+std::string slot_state(std::string_view weight, std::string_view slot) {
+  return "optimizer/" + std::string(weight) + "/" + std::string(slot);
+}
+
+double initial_slot_value(const Optimizer& optimizer, std::string_view state) {
+  if (state == kMomentumProductState) return 1.0;
+  return state.ends_with("/accumulator") ? optimizer.accumulator : 0.0;
+}
+
+std::vector<std::string> optimizer_class_names() { return {kClasses.begin(), kClasses.end()}; }
+
+Optimizer read_optimizer(const Config& config, std::vector<Option>* list) {
+  const Spelling given = read_object(config, "optimizer");
+  Optimizer optimizer;
+  optimizer.class_name = class_of(given.name);
+  OptionReader options(given.arguments, lower(optimizer.class_name), list);
+  const bool sgd = optimizer.class_name == "SGD";
+  read_learning_rate(options, given.arguments, sgd ? 0.01 : 0.001, optimizer);
+  read_clipping(options, optimizer);
+  std::optional<double> decay = options.optional_number("weight_decay", 0, kNoBound);
+  if (optimizer.class_name == "AdamW" && !decay) decay = 0.004;
+  if (decay) optimizer.attributes.set("weight_decay", *decay);
+  optimizer.op = lower(optimizer.class_name);
+  for (const OwnOptions& own : kOwnOptions) {
+    if (own.class_name == optimizer.class_name) own.read(options, optimizer);
+  }
+  read_common(options);
+  options.finish();
+  return optimizer;
+}
+
+void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                 const std::vector<WeightGradient>& gradients) {
+  builder.set_stage(graph::Stage::kUpdate);
+  // The rate first: that is where it stood before there were schedules.
+  graph::StateId rate_state;
+  if (!optimizer.schedule) {
+    rate_state = declare_scalar(builder, kLearningRateState, DType::kFloat32,
+                                graph::StateRole::kHyperparameter);
+  }
+  const graph::StateId counter =
+      declare_scalar(builder, kIterationState, DType::kInt64, graph::StateRole::kCounter);
+  const ValueId rate = optimizer.schedule ? ValueId() : builder.read(rate_state);
+  const ValueId iteration = builder.read(counter);
+  const ValueId current = optimizer.schedule ? builder.call("scheduled_rate", kLearningRateState,
+                                                            {iteration}, *optimizer.schedule)
+                                             : rate;
+  std::vector<Update> updates = find_updates(builder, optimizer, gradients);
+  clip_gradients(builder, optimizer, updates);
+  for (const Update& update : updates) add_update(builder, optimizer, update, current, iteration);
+  if (optimizer.class_name == "Nadam") {
+    add_momentum_product(builder, optimizer, iteration, updates.empty());
+  }
+  builder.write(counter,
+                builder.call("increment", std::string(kIterationState) + "/next", {iteration}));
+}
+
+void add_idle_slots(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                    const StateVariable& weight) {
+  builder.set_stage(graph::Stage::kUpdate);
+  builder.set_layer(weight.layer);
+  for (const std::string& slot : optimizer.slots) {
+    const graph::StateId state = declare_slot(builder, weight, slot);
+    builder.write(state, builder.call("scale_shift", slot_state(weight.name, slot) + "/same",
+                                      {builder.read(state)}, {{"scale", 1.0}, {"offset", 0.0}}));
+  }
+  builder.set_layer("");
+}
+
+std::vector<std::string> optimizer_state_names(const Optimizer& optimizer,
+                                               const std::vector<std::string>& weights) {
+  std::vector<std::string> names = {std::string(kIterationState)};
+  if (!optimizer.schedule) names.emplace_back(kLearningRateState);
+  // Keras adds Adam's pair for each weight (and those of Adadelta, Adamax, Ftrl and Nadam), and
+  // every further slot in a round of its own.
+  const bool pair = optimizer.slots.size() >= 2 && optimizer.class_name != "RMSprop";
+  const std::vector<std::string> keras_order =
+      optimizer.slots.size() == 3 && optimizer.class_name == "RMSprop"
+          ? std::vector<std::string>{"velocity", "momentum", "average_gradient"}
+          : optimizer.slots;
+  for (size_t first = 0; first < keras_order.size();) {
+    const size_t count = pair && first == 0 ? 2 : 1;
+    for (const std::string& weight : weights) {
+      for (size_t i = first; i < first + count; ++i) {
+        names.push_back(slot_state(weight, keras_order[i]));
+      }
+    }
+    first += count;
+  }
+  if (optimizer.class_name == "Nadam") names.emplace_back(kMomentumProductState);
+  return names;
+}
+
+}  // namespace plimsoll::layers

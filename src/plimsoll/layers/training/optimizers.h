@@ -1,0 +1,69 @@
+#pragma once
+
+// Keras's optimizers as nodes: one update per weight, right behind its gradient.
+//
+// State: "optimizer/learning_rate" (a float32 the host may write between steps; none with a
+// schedule, which computes the rate from the counter), "optimizer/iteration" (an int64 counter),
+// and slots "optimizer/<weight>/<slot>" with Keras's slot names. Arithmetic is in the operators.
+
+#include <optional>
+
+#include "graph/builder.h"
+#include "layers/config/config.h"
+
+namespace plimsoll::layers {
+
+inline constexpr std::string_view kLearningRateState = "optimizer/learning_rate";
+// Nadam's product of its momenta so far, which Keras keeps among the optimizer's variables.
+inline constexpr std::string_view kMomentumProductState = "optimizer/u_product";
+inline constexpr std::string_view kIterationState = "optimizer/iteration";
+
+struct Option;
+
+struct Optimizer {
+  std::string class_name{};  // "SGD", "Adam", …
+  double learning_rate = 0;
+  std::string op{};                  // of an update
+  graph::Attributes attributes{};    // of an update
+  std::vector<std::string> slots{};  // per weight, in the operator's order
+  bool counts = false;               // whether updates read the counter
+  double accumulator = 0;            // where the slot "accumulator" starts; others start at 0
+  // Of a scheduled_rate node; none: the rate is a state.
+  std::optional<graph::Attributes> schedule{};
+  // "value", "norm" or "global": gradients are clipped to clip_limit; empty: they are not.
+  std::string clip{};
+  double clip_limit = 0;
+  friend bool operator==(const Optimizer&, const Optimizer&) = default;
+};
+
+// Of a name, or of Keras's object. Throws kModel: unknown (did-you-mean), or asked for something
+// that is not done (averages of weights). `options` gets what it can be told.
+Optimizer read_optimizer(const Config& config, std::vector<Option>* options = nullptr);
+
+// Keras's defaults for a class; names as in Keras's get_config.
+std::string slot_state(std::string_view weight, std::string_view slot);
+
+// Where a slot of that state name starts.
+double initial_slot_value(const Optimizer& optimizer, std::string_view state);
+std::vector<std::string> optimizer_class_names();
+
+// Adds updates of `weights` (state variables of the builder's graph, with their gradients) and the
+// counter's increment, in stage kUpdate.
+struct WeightGradient {
+  graph::StateId weight;
+  graph::ValueId gradient;
+  Config constraint{};  // what follows the update; null: nothing
+};
+void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                 const std::vector<WeightGradient>& gradients);
+// Keeps the slots of a trainable weight that the loss does not depend on: Keras leaves weight and
+// slots as they are, and has the slots among its variables.
+void add_idle_slots(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                    const graph::StateVariable& weight);
+
+// The optimizer's variables in the order of Keras's `optimizer.variables`, as state names;
+// `weights` are the trainable ones.
+std::vector<std::string> optimizer_state_names(const Optimizer& optimizer,
+                                               const std::vector<std::string>& weights);
+
+}  // namespace plimsoll::layers

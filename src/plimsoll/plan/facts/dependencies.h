@@ -1,0 +1,66 @@
+#pragma once
+
+// What must come before what, and which nodes a loop over the batch may hold; or, where all images
+// of the batch are in one block, a loop over their rows.
+//
+// Besides the flow of values there are the states: every reader of a variable's incoming value
+// comes before the node that writes it, and, where that closes no circle, before the node whose
+// result may take the variable's memory over.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/facts/program_facts.h"
+
+namespace plimsoll::plan {
+
+// How a node stands to loops over the batch (or the rows).
+struct BatchRole {
+  int axis = -1;        // its batch axis; −1: none
+  bool sliced = false;  // may stand in a loop over the batch
+  int64_t extent = 0;   // of the axis: loops around it have so many rows in all
+  // Slices around it are multiples of this: its block, 1 where rows may be called in any number.
+  int64_t unit = 1;
+  friend bool operator==(const BatchRole&, const BatchRole&) = default;
+};
+
+struct Dependencies {
+  std::string axis{graph::kBatchAxis};             // that loops go over
+  std::vector<BatchRole> roles;                    // per node
+  std::vector<std::vector<graph::NodeId>> before;  // per node, by rising number
+  std::vector<std::vector<graph::NodeId>> after;   // the same the other way round
+  std::vector<graph::NodeId> order;                // one order that holds all of them
+  std::vector<graph::ValueId> updates;  // per state variable: the value that may take its memory
+  // Per value: whether its producer may be computed again. It makes rows from rows, or stands
+  // outside of every loop; it writes no state. Inputs may be fed again.
+  std::vector<bool> repeatable;
+};
+
+Dependencies find_dependencies(const ProgramFacts& facts,
+                               std::string_view axis = graph::kBatchAxis);
+
+// Whether rows of the value are made slice by slice when its producer stands in a loop over the
+// batch. Inputs with a batch dimension are.
+// Inputs are fed whole in front of loops over rows.
+bool is_carried(const ProgramFacts& facts, const Dependencies& dependencies, graph::ValueId value);
+
+// Whether the rows of its operand that `reader` needs in a turn of a loop are those that a turn
+// makes: of samples always, of images unless it is a window or the heights differ.
+bool shares_turns(const ProgramFacts& facts, const Dependencies& dependencies, graph::NodeId reader,
+                  size_t input);
+
+// Bytes of a value in a turn of so many rows.
+int64_t turn_bytes(const ProgramFacts& facts, const Dependencies& dependencies,
+                   graph::ValueId value, int64_t rows);
+
+// Rows of the loop around these nodes, which may share one.
+int64_t find_extent(const ProgramFacts& facts, const Dependencies& dependencies,
+                    std::span<const graph::NodeId> nodes);
+
+// Whether loops over rows may help: one image is in the batch, and a block is less than it.
+bool cuts_images(const ProgramFacts& facts);
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,375 @@
+#include "plan/place/pack.h"
+
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <unordered_set>
+
+#include "base/hash.h"
+
+namespace plimsoll::plan {
+namespace {
+
+constexpr int64_t kPlaced = std::numeric_limits<int64_t>::max() / 2;
+constexpr int kOrders = 3;
+
+// Sections, half-open.
+struct Stretch {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+// What is known of a piece besides itself.
+struct Place {
+  Stretch sections;
+  std::vector<uint32_t> neighbours;  // pieces alive with it
+};
+
+// A part of the problem, its pieces in the order in which they are tried at equal offsets.
+struct Part {
+  Stretch sections;
+  std::vector<uint32_t> pieces;
+  uint64_t number = 0;  // names the order
+};
+
+// The last piece placed: what comes next lies higher, or as high and behind it in the order.
+struct Last {
+  int64_t offset = 0;
+  uint32_t rank = 0;
+  friend auto operator<=>(const Last&, const Last&) = default;
+};
+
+struct Change {
+  size_t index = 0;
+  int64_t before = 0;
+};
+
+// 128 bits of hash stand for a state.
+struct State {
+  uint64_t low = 0;
+  uint64_t high = 0;
+  friend bool operator==(const State&, const State&) = default;
+};
+struct StateHash {
+  size_t operator()(const State& state) const { return state.low; }
+};
+
+class Packer {
+ public:
+  Packer(const std::vector<Piece>& pieces, int64_t capacity, int64_t work)
+      : pieces_(pieces), capacity_(capacity), work_(work), places_(pieces.size()) {
+    find_sections();
+    find_neighbours();
+    offsets_.resize(pieces.size());
+    least_.resize(pieces.size());
+    floors_.resize(sections_.size());
+    waiting_bytes_.resize(sections_.size());
+    joins_.resize(sections_.size());
+    seen_.resize(sections_.size());
+    for (uint32_t i = 0; i < pieces.size(); ++i) {
+      const Stretch& at = places_[i].sections;
+      for (size_t s = at.begin; s < at.end; ++s) waiting_bytes_[s] += pieces[i].bytes;
+      for (size_t s = at.begin; s + 1 < at.end; ++s) ++joins_[s];
+    }
+  }
+
+  PackVerdict run() {
+    for (int64_t bytes : waiting_bytes_) {
+      if (bytes > capacity_) return PackVerdict::kImpossible;
+    }
+    std::vector<uint32_t> all(pieces_.size());
+    std::iota(all.begin(), all.end(), 0u);
+    for (const Part& part : split(all, {0, sections_.size()})) {
+      const PackVerdict verdict = take_turns(part);
+      if (verdict != PackVerdict::kPacked) return verdict;
+    }
+    return PackVerdict::kPacked;
+  }
+
+  int64_t work_left() const { return work_; }
+  const std::vector<int64_t>& offsets() const { return offsets_; }
+
+ private:
+  // One section for each set of pieces alive at once that is within no other: where pieces begin
+  // and the next thing is that one ends.
+  void find_sections() {
+    std::vector<std::pair<int64_t, bool>> events;
+    for (const Piece& piece : pieces_) {
+      events.emplace_back(piece.begin, true);
+      events.emplace_back(piece.end, false);
+    }
+    std::ranges::sort(events);
+    for (size_t e = 0; e + 1 < events.size(); ++e) {
+      if (!events[e].second || events[e + 1].second) continue;
+      const int64_t when = events[e].first;
+      const size_t number = sections_.size();
+      std::vector<uint32_t>& section = sections_.emplace_back();
+      for (uint32_t i = 0; i < pieces_.size(); ++i) {
+        if (pieces_[i].begin > when || when >= pieces_[i].end) continue;
+        section.push_back(i);
+        Stretch& at = places_[i].sections;
+        if (at.end == 0) at.begin = number;
+        at.end = number + 1;
+      }
+    }
+  }
+
+  void find_neighbours() {
+    for (uint32_t i = 0; i < pieces_.size(); ++i) {
+      for (uint32_t j = 0; j < pieces_.size(); ++j) {
+        const bool apart = pieces_[i].end <= pieces_[j].begin || pieces_[j].end <= pieces_[i].begin;
+        if (i != j && !apart) places_[i].neighbours.push_back(j);
+      }
+    }
+  }
+
+  // Cuts the stretch where no piece of `waiting` joins two sections; small parts first.
+  std::vector<Part> split(const std::vector<uint32_t>& waiting, Stretch stretch) const {
+    std::vector<Part> parts;
+    size_t begin = stretch.begin;
+    for (size_t s = stretch.begin; s < stretch.end; ++s) {
+      if (s + 1 < stretch.end && joins_[s] > 0) continue;
+      Part part{{begin, s + 1}, {}, 0};
+      for (uint32_t i : waiting) {
+        const Stretch& at = places_[i].sections;
+        if (at.begin >= begin && at.end <= s + 1) part.pieces.push_back(i);
+      }
+      if (!part.pieces.empty()) parts.push_back(std::move(part));
+      begin = s + 1;
+    }
+    std::ranges::stable_sort(parts, {}, [](const Part& part) { return part.pieces.size(); });
+    return parts;
+  }
+
+  PackVerdict take_turns(const Part& part) {
+    for (auto nodes = 2 * std::ssize(part.pieces);; nodes *= 2) {
+      for (order_ = 0; order_ < kOrders; ++order_) {
+        nodes_ = nodes;
+        const PackVerdict verdict = solve(part);
+        if (verdict != PackVerdict::kSpent) return verdict;
+        if (work_ <= 0) return PackVerdict::kSpent;
+      }
+    }
+  }
+
+  PackVerdict solve(Part part) {
+    sort(part);
+    return search(part, std::ssize(part.pieces), {});
+  }
+
+  // By length in time, area and the most bytes that wait at once, each first once.
+  void sort(Part& part) {
+    using Key = std::array<double, 3>;
+    std::vector<std::pair<Key, uint32_t>> keyed;
+    for (uint32_t i : part.pieces) {
+      part.number += mix_bits(i + 1);
+      int64_t most = 0;
+      const Stretch& at = places_[i].sections;
+      for (size_t s = at.begin; s < at.end; ++s) most = std::max(most, waiting_bytes_[s]);
+      const auto length = static_cast<double>(pieces_[i].end - pieces_[i].begin);
+      const double area = length * static_cast<double>(pieces_[i].bytes);
+      const auto total = static_cast<double>(most);
+      const std::array<Key, kOrders> keys = {
+          Key{-length, -area, -total}, {-total, -area, -length}, {-total, -length, -area}};
+      keyed.emplace_back(keys[static_cast<size_t>(order_)], i);
+    }
+    std::ranges::sort(keyed);
+    for (size_t k = 0; k < keyed.size(); ++k) part.pieces[k] = keyed[k].second;
+    part.number = mix_bits(part.number + static_cast<uint64_t>(order_));
+  }
+
+  // `work`: how many waited before the last piece. What waits is found anew in each call: calls lie
+  // as deep as there are pieces, and each would hold as many.
+  PackVerdict search(const Part& part, int64_t work, Last last) {
+    if (nodes_ <= 0 || work_ <= 0) return PackVerdict::kSpent;
+    --nodes_;
+    work_ -= work;
+    find_waiting(part);
+    if (waiting_.empty()) return PackVerdict::kPacked;
+    const auto waiting = std::ssize(waiting_);
+    const State state = describe(part, last);
+    if (impossible_.contains(state)) return PackVerdict::kImpossible;
+    std::optional<Last> next;
+    while ((next = find_next(part, last, next))) {
+      const PackVerdict verdict = try_next(part, waiting, *next);
+      if (verdict != PackVerdict::kImpossible) return verdict;
+    }
+    impossible_.insert(state);
+    return PackVerdict::kImpossible;
+  }
+
+  void find_waiting(const Part& part) {
+    waiting_.clear();
+    for (uint32_t rank = 0; rank < part.pieces.size(); ++rank) {
+      if (least_[part.pieces[rank]] != kPlaced) waiting_.push_back(rank);
+    }
+  }
+
+  // With nothing placed before there is no order to keep to.
+  State describe(const Part& part, Last last) const {
+    State state;
+    if (last.offset > 0 || last.rank > 0) {
+      state.low = mix_bits(part.number ^ mix_bits(static_cast<uint64_t>(last.offset)) ^ last.rank);
+      state.high = mix_bits(state.low);
+    }
+    for (uint32_t rank : waiting_) {
+      const uint32_t i = part.pieces[rank];
+      const uint64_t one = mix_bits(mix_bits(i + 1) + static_cast<uint64_t>(least_[i]));
+      state.low += one;
+      state.high += mix_bits(one);
+    }
+    return state;
+  }
+
+  // By rising offset, behind what was tried: what may come next without a gap in which another one
+  // fits. Each is looked for when it is its turn, so that nothing is held at any depth.
+  std::optional<Last> find_next(const Part& part, Last last, std::optional<Last> tried) const {
+    int64_t top = kPlaced;
+    for (uint32_t piece : part.pieces) top = std::min(top, least_[piece] + pieces_[piece].bytes);
+    std::optional<Last> next;
+    for (uint32_t rank = 0; rank < part.pieces.size(); ++rank) {
+      const Last here{least_[part.pieces[rank]], rank};
+      if (here.offset >= top || here < last || (tried && here <= *tried)) continue;
+      if (!next || here < *next) next = here;
+    }
+    return next;
+  }
+
+  PackVerdict try_next(const Part& part, int64_t waiting, Last next) {
+    const uint32_t piece = part.pieces[next.rank];
+    const Stretch at = places_[piece].sections;
+    const size_t leasts = least_changes_.size();
+    const size_t floors = floor_changes_.size();
+    PackVerdict verdict = PackVerdict::kImpossible;
+    if (put(piece, part.sections)) {
+      bool apart = false;
+      for (size_t s = at.begin; s + 1 < at.end; ++s) apart |= --joins_[s] == 0;
+      verdict = apart ? solve_parts(part) : search(part, waiting, next);
+      for (size_t s = at.begin; s + 1 < at.end; ++s) ++joins_[s];
+    }
+    for (size_t s = at.begin; s < at.end; ++s) waiting_bytes_[s] += pieces_[piece].bytes;
+    undo(least_changes_, leasts, least_);
+    undo(floor_changes_, floors, floors_);
+    return verdict;
+  }
+
+  PackVerdict solve_parts(const Part& part) {
+    std::vector<uint32_t> left;
+    for (uint32_t piece : part.pieces) {
+      if (least_[piece] != kPlaced) left.push_back(piece);
+    }
+    for (Part& each : split(left, part.sections)) {
+      const PackVerdict verdict = solve(std::move(each));
+      if (verdict != PackVerdict::kPacked) return verdict;
+    }
+    return PackVerdict::kPacked;
+  }
+
+  // Places the piece as low as it may lie; false: what waits does not fit any more.
+  bool put(uint32_t piece, Stretch part) {
+    const int64_t offset = least_[piece];
+    const int64_t top = offset + pieces_[piece].bytes;
+    const Place& place = places_[piece];
+    const size_t changes = least_changes_.size();
+    offsets_[piece] = offset;
+    set_least(piece, kPlaced);
+    for (size_t s = place.sections.begin; s < place.sections.end; ++s) {
+      waiting_bytes_[s] -= pieces_[piece].bytes;
+    }
+    work_ -= std::ssize(place.neighbours);
+    for (uint32_t other : place.neighbours) {
+      if (least_[other] >= top) continue;
+      if (top + pieces_[other].bytes > capacity_) return false;
+      set_least(other, top);
+    }
+    if (!raise_floors(changes)) return false;
+    for (size_t s = part.begin; s < part.end; ++s) {
+      if (offset + waiting_bytes_[s] > capacity_) return false;
+    }
+    return true;
+  }
+
+  void set_least(uint32_t piece, int64_t offset) {
+    least_changes_.push_back({piece, least_[piece]});
+    least_[piece] = offset;
+  }
+
+  // Looks again at the sections whose lowest piece is among the changes from `first` on.
+  bool raise_floors(size_t first) {
+    ++stamp_;
+    for (size_t c = first; c < least_changes_.size(); ++c) {
+      const Stretch& at = places_[least_changes_[c].index].sections;
+      for (size_t s = at.begin; s < at.end; ++s) {
+        if (seen_[s] == stamp_ || floors_[s] != least_changes_[c].before) continue;
+        seen_[s] = stamp_;
+        const int64_t floor = find_floor(sections_[s], floors_[s]);
+        if (floor == floors_[s]) continue;
+        floor_changes_.push_back({s, floors_[s]});
+        floors_[s] = floor;
+        if (floor != kPlaced && floor + waiting_bytes_[s] > capacity_) return false;
+      }
+    }
+    return true;
+  }
+
+  // Of offsets that are at least `known`: no look at the rest where one is just that.
+  int64_t find_floor(const std::vector<uint32_t>& section, int64_t known) const {
+    int64_t floor = kPlaced;
+    for (uint32_t i : section) {
+      floor = std::min(floor, least_[i]);
+      if (floor == known) break;
+    }
+    return floor;
+  }
+
+  static void undo(std::vector<Change>& changes, size_t keep, std::vector<int64_t>& values) {
+    for (; changes.size() > keep; changes.pop_back()) {
+      values[changes.back().index] = changes.back().before;
+    }
+  }
+
+  const std::vector<Piece>& pieces_;
+  int64_t capacity_;
+  int64_t work_;
+  int64_t nodes_ = 0;  // left in this turn
+  int order_ = 0;
+  std::vector<Place> places_;
+  std::vector<std::vector<uint32_t>> sections_;
+  std::vector<int64_t> offsets_;
+  std::vector<int64_t> least_;          // by piece: the lowest offset that is left; or kPlaced
+  std::vector<int64_t> floors_;         // by section: the least of those
+  std::vector<int64_t> waiting_bytes_;  // by section
+  std::vector<int64_t> joins_;          // by section: pieces that wait there and in the next
+  std::vector<Change> least_changes_;
+  std::vector<Change> floor_changes_;
+  std::vector<uint32_t> waiting_;  // places in the order of the part that is searched
+  std::vector<uint64_t> seen_;     // by section: the last stamp
+  uint64_t stamp_ = 0;
+  std::unordered_set<State, StateHash> impossible_;
+};
+
+}  // namespace
+
+PackResult pack_within(const std::vector<Piece>& pieces, int64_t capacity, int64_t most_work) {
+  // What has no bytes or no time lies anywhere.
+  std::vector<uint32_t> numbers;
+  std::vector<Piece> solid;
+  for (uint32_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].bytes <= 0 || pieces[i].begin >= pieces[i].end) continue;
+    numbers.push_back(i);
+    solid.push_back(pieces[i]);
+  }
+  Packer packer(solid, capacity, most_work);
+  PackResult result;
+  result.verdict = packer.run();
+  result.work = most_work - packer.work_left();
+  if (result.verdict != PackVerdict::kPacked) return result;
+  result.offsets.resize(pieces.size());
+  for (size_t k = 0; k < numbers.size(); ++k) result.offsets[numbers[k]] = packer.offsets()[k];
+  return result;
+}
+
+}  // namespace plimsoll::plan

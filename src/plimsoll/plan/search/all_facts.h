@@ -1,0 +1,38 @@
+#pragma once
+
+// The facts of all programs of a set, gathered once for a whole search: bounds, candidates and the
+// plans made of them ask the same questions.
+//
+// They refer to programs and catalog, which outlive them.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plan/facts/program_facts.h"
+#include "plan/search/planner.h"
+
+namespace plimsoll::plan {
+
+class AllFacts {
+ public:
+  AllFacts(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog);
+
+  // One per program, in their order.
+  const std::vector<std::unique_ptr<ProgramFacts>>& all() const { return all_; }
+  ProgramFacts& of(size_t program) const { return *all_[program]; }
+
+ private:
+  std::vector<std::shared_ptr<const void>> remembered_;  // by the catalog, while this lives
+  std::vector<std::unique_ptr<ProgramFacts>> all_;
+};
+
+struct LowerBound {
+  Bytes bytes;
+  std::string proof;
+};
+
+// See lower_bound() in planner.h.
+LowerBound find_lower_bound(const graph::ProgramSet& programs, const AllFacts& facts, bool spill);
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,69 @@
+#include <variant>
+
+#include "base/error.h"
+#include "plan/core/walk.h"
+#include "plan/search/candidates.h"
+#include "plan/tree/lasting_packs.h"
+#include "plan/tree/residency.h"
+
+namespace plimsoll::plan {
+namespace {
+
+// Completes the plan of a recipe, which was built and sized.
+Bytes place_recipe(const Recipe& recipe, const ProgramFacts& facts,
+                   std::span<const StatePlacement> states, const PlanOptions& options,
+                   ProgramPlan& plan) {
+  std::vector<Buffer> buffers = find_buffers(plan);
+  if (recipe.keep_packs) {
+    keep_packs(plan, find_constant_packs(plan, facts.graph()), buffers);
+  }
+  const CompleteOptions how{.gap = options.gap, .several_placers = options.several_placers};
+  return complete_offsets(plan, facts.graph(), states, buffers, how);
+}
+
+}  // namespace
+
+int64_t count_clones(const ProgramPlan& plan) {
+  int64_t count = 0;
+  walk_items(plan, [&](const Item& item, int64_t, LoopId) {
+    const auto* call = std::get_if<Call>(&item);
+    if (call != nullptr && call->clone > 0) ++count;
+  });
+  return count;
+}
+
+std::vector<Candidate> keep_packs_of(std::span<const Candidate> candidates, ProgramFacts& facts,
+                                     std::span<const StatePlacement> states,
+                                     const PlanOptions& options) {
+  std::vector<Candidate> kept;
+  if (!packs_constants(facts.graph()) || has_spilled_states(facts.graph(), states)) return kept;
+  Trials trials(facts, states, options);
+  for (const Candidate& candidate : candidates) {
+    if (candidate.recipe.phasing != Phasing()) continue;
+    ProgramPlan plan = trials.build(candidate.recipe);
+    const std::vector<int64_t> packs = find_constant_packs(plan, facts.graph());
+    if (packs.empty()) continue;
+    const std::vector<double> seconds = estimate_items(plan, facts);
+    Candidate twin = candidate;
+    twin.recipe.keep_packs = true;
+    for (int64_t pack : packs) twin.seconds -= seconds[static_cast<size_t>(pack)];
+    twin.what += ", packed weights kept";
+    twin.spill = place_recipe(twin.recipe, facts, states, options, plan);
+    twin.arena_bytes = plan.arena_bytes + options.clone_bytes * count_clones(plan);
+    kept.push_back(std::move(twin));
+  }
+  return kept;
+}
+
+ProgramPlan realize(const Candidate& candidate, ProgramFacts& facts,
+                    std::span<const StatePlacement> states, const PlanOptions& options) {
+  Trials trials(facts, states, options, candidate.recipe.phasing);
+  ProgramPlan plan = trials.build(candidate.recipe);
+  place_recipe(candidate.recipe, facts, states, options, plan);
+  PLIMSOLL_CHECK(
+      plan.arena_bytes + options.clone_bytes * count_clones(plan) == candidate.arena_bytes,
+      "a recipe gives one plan");
+  return plan;
+}
+
+}  // namespace plimsoll::plan

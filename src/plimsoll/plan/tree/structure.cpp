@@ -1,0 +1,228 @@
+#include "plan/tree/structure.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "plan/core/walk.h"
+#include "plan/tree/complete.h"
+
+namespace plimsoll::plan {
+namespace {
+
+class StructureCheck {
+ public:
+  StructureCheck(const ProgramPlan& plan, const ProgramFacts& facts)
+      : plan_(plan), graph_(facts.graph()) {}
+
+  void run() {
+    for (const Instance& instance : plan_.instances) {
+      const bool home = !instance.home.valid() || instance.home.index() < plan_.loops.size();
+      const bool source = !instance.in_place.valid() || exists(instance.in_place);
+      if (!home || !source || !instance.value.valid() ||
+          instance.value.index() >= graph_.values.size()) {
+        fail("instance %" + std::to_string(&instance - plan_.instances.data()),
+             "expected its value, home and in_place to exist, received one that does not.");
+      }
+    }
+    check_items(plan_.items);
+    if (entered_ != plan_.loops.size()) {
+      fail("loops", "expected each loop to be entered once, received " +
+                        std::to_string(plan_.loops.size() - entered_) + " that are not.");
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& where, const std::string& what) const {
+    throw Error(ErrorKind::kConfig, "plan, program " + plan_.name + ", " + where + ": " + what);
+  }
+  bool exists(InstanceId id) const { return id.valid() && id.index() < plan_.instances.size(); }
+
+  void expect(InstanceId id, const std::string& where) const {
+    if (!exists(id)) {
+      fail(where, "expected an instance, received %" + std::to_string(id.raw()) +
+                      ", which does not exist. Declare it.");
+    }
+  }
+  void expect_value(InstanceId id, graph::ValueId value, const std::string& where) const {
+    expect(id, where);
+    const graph::ValueId received = plan_.instances[id.index()].value;
+    if (received != value) {
+      fail(where, "expected an instance of " + graph_.value(value).name + ", received %" +
+                      std::to_string(id.raw()) + ", which is one of " +
+                      graph_.value(received).name + ".");
+    }
+  }
+  void expect_copy(InstanceId source, InstanceId target, const std::string& where) const {
+    expect(source, where);
+    expect_value(target, plan_.instances[source.index()].value, where);
+  }
+
+  void check_items(const std::vector<Item>& items) {
+    for (const Item& item : items) std::visit([this](const auto& what) { check(what); }, item);
+  }
+
+  void check(const Call& call) const {
+    if (!call.node.valid() || call.node.index() >= graph_.nodes.size()) {
+      fail("a call", "expected a node of the graph, received one that does not exist.");
+    }
+    const graph::Node& node = graph_.node(call.node);
+    const std::string where = "call " + node.name;
+    if (call.inputs.size() != node.inputs.size() || call.outputs.size() != node.outputs.size()) {
+      fail(where, "expected " + std::to_string(node.inputs.size()) + " inputs and " +
+                      std::to_string(node.outputs.size()) + " outputs, received " +
+                      std::to_string(call.inputs.size()) + " and " +
+                      std::to_string(call.outputs.size()) + ".");
+    }
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      expect_value(call.inputs[i], node.inputs[i], where);
+    }
+    for (size_t o = 0; o < node.outputs.size(); ++o) {
+      if (call.outputs[o].valid()) expect_value(call.outputs[o], node.outputs[o], where);
+    }
+    for (const auto& [loop, axis] : call.bindings) {
+      if (!loop.valid() || loop.index() >= plan_.loops.size()) {
+        fail(where, "expected bindings of loops that exist.");
+      }
+    }
+  }
+  void check(const Encode& encode) const { expect_copy(encode.source, encode.target, "encode"); }
+  void check(const Feed& feed) const {
+    expect(feed.target, "feed");
+    const graph::Value& value = graph_.value(plan_.instances[feed.target.index()].value);
+    if (value.kind != graph::ValueKind::kInput) {
+      fail("feed", "expected an input of the program, received " + value.name + ".");
+    }
+  }
+  void check(const Drain& drain) const { expect(drain.source, "drain"); }
+  void check(const BeginTransfer& begin) const {
+    expect_copy(begin.source, begin.target, "begin t" + std::to_string(begin.number));
+  }
+  void check(const WaitTransfer&) const {}
+  void check(const Enter& enter) {
+    if (enter.loop != LoopId(entered_) || entered_ >= plan_.loops.size()) {
+      fail("loops",
+           "expected loops to be entered once each in the order of their numbers, received "
+           "L" +
+               std::to_string(enter.loop.raw()) + ".");
+    }
+    const Loop& loop = plan_.loops[entered_++];
+    if (loop.slice < 1 || loop.extent < 0) {
+      fail("loop L" + std::to_string(enter.loop.raw()),
+           "expected a slice of at least 1, received " + std::to_string(loop.slice) + ".");
+    }
+    check_items(loop.items);
+  }
+
+  const ProgramPlan& plan_;
+  const graph::Graph& graph_;
+  size_t entered_ = 0;
+};
+
+// Loops by depth, for their common ancestor.
+class LoopTree {
+ public:
+  explicit LoopTree(const ProgramPlan& plan) : parents_(find_parents(plan)) {
+    for (LoopId parent : parents_) depths_.push_back(parent.valid() ? depth(parent) + 1 : 1);
+  }
+  std::span<const LoopId> parents() const { return parents_; }
+  LoopId common(LoopId a, LoopId b) const {
+    while (a != b) {
+      if (depth(a) >= depth(b)) {
+        a = parents_[a.index()];
+      } else {
+        b = parents_[b.index()];
+      }
+    }
+    return a;
+  }
+
+ private:
+  int depth(LoopId loop) const { return loop.valid() ? depths_[loop.index()] : 0; }
+  std::vector<LoopId> parents_;
+  std::vector<int> depths_;  // a parent stands before its children
+};
+
+// The innermost loop around the call in which its output `output` is whole: a sum lives outside of
+// the loops that it is summed over.
+LoopId find_sum_home(const ProgramPlan& plan, std::span<const LoopId> parents, LoopId around,
+                     const Call& call, const std::vector<graph::Axis>& axes, size_t output) {
+  LoopId home = around;
+  for (LoopId loop = around; loop.valid(); loop = parents[loop.index()]) {
+    const int axis = graph::find_axis(axes, find_bound_axis(plan, loop, &call));
+    if (axis >= 0 && axes[static_cast<size_t>(axis)].outputs[output].dimension < 0) {
+      home = parents[loop.index()];
+    }
+  }
+  return home;
+}
+
+}  // namespace
+
+void check_structure(const ProgramPlan& plan, const ProgramFacts& facts) {
+  StructureCheck(plan, facts).run();
+}
+
+void find_homes(ProgramPlan& plan, const AxisTable& axes) {
+  const LoopTree tree(plan);
+  std::vector<bool> seen(plan.instances.size());
+  std::vector<LoopId> homes(plan.instances.size());
+  const auto use = [&](InstanceId id, LoopId where) {
+    const size_t i = id.index();
+    homes[i] = seen[i] ? tree.common(homes[i], where) : where;
+    seen[i] = true;
+  };
+  walk_items(plan, [&](const Item& item, int64_t, LoopId around) {
+    if (const auto* call = std::get_if<Call>(&item)) {
+      for (InstanceId id : call->inputs) use(id, around);
+      for (size_t o = 0; o < call->outputs.size(); ++o) {
+        if (!call->outputs[o].valid()) continue;
+        use(call->outputs[o],
+            find_sum_home(plan, tree.parents(), around, *call, axes[call->node.index()], o));
+      }
+    } else if (const auto* encode = std::get_if<Encode>(&item)) {
+      use(encode->source, around);
+      use(encode->target, around);
+    } else if (const auto* feed = std::get_if<Feed>(&item)) {
+      use(feed->target, around);
+    } else if (const auto* drain = std::get_if<Drain>(&item)) {
+      use(drain->source, around);
+    } else if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
+      use(begin->source, around);
+      use(begin->target, around);
+    }
+  });
+  for (size_t i = 0; i < homes.size(); ++i) {
+    Instance& instance = plan.instances[i];
+    if (instance.home == kAutoHome) {
+      instance.home = instance.space == Space::kState ? LoopId() : homes[i];
+    }
+  }
+}
+
+void find_loop_extents(ProgramPlan& plan, const ProgramFacts& facts) {
+  const std::vector<LoopId> parents = find_parents(plan);
+  for (size_t l = 0; l < plan.loops.size(); ++l) {
+    if (plan.loops[l].extent != 0) continue;
+    const LoopId outer = find_outer_loop(plan, parents, LoopId(l));
+    if (outer.valid()) plan.loops[l].extent = plan.loops[outer.index()].slice;
+  }
+  walk_items(plan, [&](const Item& item, int64_t, LoopId around) {
+    const auto* call = std::get_if<Call>(&item);
+    if (call == nullptr) return;
+    for (LoopId loop = around; loop.valid(); loop = parents[loop.index()]) {
+      if (plan.loops[loop.index()].extent != 0) continue;
+      const int axis = graph::find_axis(facts.axes(call->node), find_bound_axis(plan, loop, call));
+      if (axis < 0) continue;
+      plan.loops[loop.index()].extent = facts.extent(call->node, static_cast<size_t>(axis));
+    }
+  });
+  for (size_t l = 0; l < plan.loops.size(); ++l) {
+    if (plan.loops[l].extent != 0) continue;
+    throw Error(ErrorKind::kConfig,
+                "plan, program " + plan.name + ", loop L" + std::to_string(l) +
+                    ": expected its extent, or a call inside that has the axis " +
+                    plan.loops[l].axis + ".");
+  }
+}
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,24 @@
+#pragma once
+
+// Plans as text, both ways: parse(print(p)) == p. The form is drawn in docs/reference/plan-file.md.
+//
+// Nodes, values and states are called by name, instances by %number, loops by L<number>. Bounded:
+// absurd sizes are refused. parse resolves names only; whether the plan is right is the
+// validator's question. What a text leaves out stays empty (homes: kAutoHome) and is filled in by
+// complete_plan (plan/tree/complete.h), so that plans can be written by hand.
+
+#include <string>
+#include <string_view>
+
+#include "graph/program.h"
+#include "plan/core/plan.h"
+
+namespace plimsoll::plan {
+
+// Throws kInternal where a plan has no text: ids of nodes, values, axes or loops that do not exist,
+// or loops that are not entered once each in the order of their numbers.
+std::string print(const Plan& plan, const graph::ProgramSet& programs);
+// Throws kConfig with line number, expected, received.
+Plan parse(std::string_view text, const graph::ProgramSet& programs);
+
+}  // namespace plimsoll::plan

@@ -1,0 +1,317 @@
+#include <algorithm>
+#include <set>
+
+#include "graph/state_rows.h"
+#include "plan/validate/validator_impl.h"
+
+// Sites of single items: axes, bindings, and the rows that operands touch.
+
+namespace plimsoll::plan::referee {
+namespace {
+
+using graph::Axis;
+using graph::AxisKind;
+
+Validation bad_reference(const Subject& subject, const Site& site, const std::string& what) {
+  return {Verdict::kBadReference, at(subject, site) + what};
+}
+
+std::vector<int64_t> dims_of(const Subject& subject, graph::ValueId value) {
+  return subject.source.graph.value(value).type.shape.at(subject.source.batch);
+}
+
+bool is_sum(AxisKind kind) { return kind == AxisKind::kReduce || kind == AxisKind::kScan; }
+
+// Binds the loops around the site to its axes: by name, or as the call says.
+Validation bind_loops(const Subject& subject, const Call* call, Site& site) {
+  std::set<LoopId> bound;
+  for (LoopId loop : site.around) {
+    std::string name = subject.program.loops[loop.index()].axis;
+    bool explicit_binding = false;
+    if (call != nullptr) {
+      for (const auto& [id, axis] : call->bindings) {
+        if (id != loop) continue;
+        name = axis;
+        explicit_binding = true;
+        bound.insert(id);
+      }
+    }
+    const auto axis = std::find_if(site.axes.begin(), site.axes.end(),
+                                   [&](const SiteAxis& a) { return a.name == name; });
+    if (axis != site.axes.end()) {
+      axis->loops.push_back(loop);
+    } else if (explicit_binding) {
+      return {Verdict::kBadSlice, at(subject, site) + "loop L" + std::to_string(loop.raw()) +
+                                      " is bound to axis " + name + ", which the node has not"};
+    }
+  }
+  if (call != nullptr && bound.size() != call->bindings.size()) {
+    return {Verdict::kBadSlice,
+            at(subject, site) + "a binding names a loop that is not around the call"};
+  }
+  return ok();
+}
+
+Validation check_bound_loops(const Subject& subject, const Site& site) {
+  for (const SiteAxis& axis : site.axes) {
+    if (axis.loops.empty()) continue;
+    const Loop& outermost = subject.program.loops[axis.loops.front().index()];
+    if (outermost.extent != axis.extent) {
+      return {Verdict::kBadSlice, at(subject, site) + "axis " + axis.name +
+                                      ": expected a loop of " + std::to_string(axis.extent) +
+                                      " rows, received " + std::to_string(outermost.extent)};
+    }
+    for (LoopId id : axis.loops) {
+      const Loop& loop = subject.program.loops[id.index()];
+      if (loop.axis != outermost.axis) {
+        return {Verdict::kBadSlice, at(subject, site) + "axis " + axis.name +
+                                        " is bound to loops of two axes, " + outermost.axis +
+                                        " and " + loop.axis};
+      }
+      const bool cut = loop.slice < loop.extent;
+      if (cut && (axis.kind == AxisKind::kWhole || axis.kind == AxisKind::kNormalize)) {
+        return {Verdict::kNotCuttable, at(subject, site) + "axis " + axis.name + " is " +
+                                           std::string(graph::to_string(axis.kind)) +
+                                           ", expected a loop that does not cut it, received L" +
+                                           std::to_string(id.raw())};
+      }
+    }
+  }
+  return ok();
+}
+
+// A loop over the batch around a node that has no batch axis although its operands have a batch.
+Validation check_unbound_batch(const Subject& subject, const Call& call, const Site& site) {
+  const graph::Node& node = subject.source.graph.node(call.node);
+  const auto batched = [&](graph::ValueId value) {
+    return subject.source.graph.value(value).type.shape.has_batch();
+  };
+  const bool has_batch = std::any_of(node.inputs.begin(), node.inputs.end(), batched) ||
+                         std::any_of(node.outputs.begin(), node.outputs.end(), batched);
+  const bool has_axis = std::any_of(site.axes.begin(), site.axes.end(), [](const SiteAxis& axis) {
+    return axis.name == graph::kBatchAxis;
+  });
+  if (!has_batch || has_axis || call.clone != 0) return ok();
+  for (LoopId id : site.around) {
+    const Loop& loop = subject.program.loops[id.index()];
+    const bool rebound = std::any_of(call.bindings.begin(), call.bindings.end(),
+                                     [&](const auto& binding) { return binding.first == id; });
+    if (loop.axis == graph::kBatchAxis && loop.slice < loop.extent && !rebound) {
+      return {Verdict::kNotCuttable, at(subject, site) +
+                                         "the node declares no batch axis, expected it outside of "
+                                         "loops over the batch, received L" +
+                                         std::to_string(id.raw())};
+    }
+  }
+  return ok();
+}
+
+void add_cuts(const std::vector<Axis>& axes, bool output, size_t position, SiteOperand& operand) {
+  for (size_t a = 0; a < axes.size(); ++a) {
+    const graph::AxisUse& use = (output ? axes[a].outputs : axes[a].inputs)[position];
+    if (use.dimension >= 0) {
+      operand.cuts.push_back({use.dimension, static_cast<int>(a), use});
+    } else if (output) {
+      operand.folds.push_back(static_cast<int>(a));
+    }
+  }
+}
+
+Validation check_output_folds(const Subject& subject, const Site& site) {
+  for (const SiteOperand& output : site.writes) {
+    for (int a : output.folds) {
+      const SiteAxis& axis = site.axes[static_cast<size_t>(a)];
+      if (is_sum(axis.kind) || axis.block >= axis.extent) continue;
+      return {Verdict::kNotCuttable, at(subject, site) + "an output lacks axis " + axis.name +
+                                         " of kind " + std::string(graph::to_string(axis.kind)) +
+                                         ", which cannot be cut into blocks"};
+    }
+  }
+  return ok();
+}
+
+Validation make_call(const Subject& subject, const Call& call, Site& site) {
+  const graph::Graph& graph = subject.source.graph;
+  if (!call.node.valid() || call.node.index() >= graph.nodes.size()) {
+    return bad_reference(subject, site, "no such node");
+  }
+  const graph::Node& node = graph.node(call.node);
+  if (call.inputs.size() != node.inputs.size() || call.outputs.size() != node.outputs.size()) {
+    return bad_reference(subject, site,
+                         "expected " + std::to_string(node.inputs.size()) + " inputs and " +
+                             std::to_string(node.outputs.size()) + " outputs, received " +
+                             std::to_string(call.inputs.size()) + " and " +
+                             std::to_string(call.outputs.size()));
+  }
+  const std::vector<Axis> axes = graph::axes_of(graph, call.node);
+  const std::vector<int64_t> block = graph::concrete_block(
+      graph, call.node, subject.program.blocks[call.node.index()], subject.source.batch);
+  for (size_t a = 0; a < axes.size(); ++a) {
+    const bool rows = axes[a].kind == AxisKind::kMap || axes[a].kind == AxisKind::kWindow;
+    site.axes.push_back(
+        {.name = axes[a].name,
+         .kind = axes[a].kind,
+         .extent = axes[a].extent.at(subject.source.batch),
+         .block = block[a],
+         .falling = axes[a].falling,
+         .row_exact = rows && subject.catalog.row_exact(graph, call.node, static_cast<int>(a)),
+         .loops = {}});
+  }
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const InstanceId id = call.inputs[i];
+    if (!exists(subject.program, id) ||
+        subject.program.instances[id.index()].value != node.inputs[i]) {
+      return bad_reference(subject, site,
+                           "input " + std::to_string(i) + ": expected an instance " + "of %" +
+                               graph.value(node.inputs[i]).name + ", received " +
+                               name_of(subject, id));
+    }
+    site.reads.push_back({id, dims_of(subject, node.inputs[i]), {}, {}});
+    add_cuts(axes, false, i, site.reads.back());
+  }
+  for (size_t o = 0; o < call.outputs.size(); ++o) {
+    const InstanceId id = call.outputs[o];
+    if (id.valid()) {
+      const Instance* instance =
+          exists(subject.program, id) ? &subject.program.instances[id.index()] : nullptr;
+      if (instance == nullptr || instance->value != node.outputs[o] || !instance->form.empty() ||
+          instance->copy != call.clone) {
+        return bad_reference(
+            subject, site,
+            "output " + std::to_string(o) + ": expected copy " + std::to_string(call.clone) +
+                " of %" + graph.value(node.outputs[o]).name + ", received " + name_of(subject, id));
+      }
+    }
+    site.writes.push_back({id, dims_of(subject, node.outputs[o]), {}, {}});
+    add_cuts(axes, true, o, site.writes.back());
+  }
+  if (Validation v = check_output_folds(subject, site); !v.ok()) return v;
+  if (Validation v = bind_loops(subject, &call, site); !v.ok()) return v;
+  if (Validation v = check_unbound_batch(subject, call, site); !v.ok()) return v;
+  return check_bound_loops(subject, site);
+}
+
+// This turn's rows of a value outside of any call: cut as its producer's axes say, by the loops of
+// their names; an input of the program along the batch, a state variable along its rows.
+SiteOperand value_operand(const Subject& subject, InstanceId id, Site& site) {
+  const graph::Graph& graph = subject.source.graph;
+  const graph::ValueId value_id = subject.program.instances[id.index()].value;
+  const graph::Value& value = graph.value(value_id);
+  SiteOperand operand{id, dims_of(subject, value_id), {}, {}};
+  const auto cut_by = [&](const std::string& name, const Dim& extent, const graph::AxisUse& use) {
+    const int64_t rows = extent.at(subject.source.batch);
+    operand.cuts.push_back({use.dimension, static_cast<int>(site.axes.size()), use});
+    site.axes.push_back({.name = name, .extent = rows, .block = rows, .loops = {}});
+  };
+  if (value.kind == graph::ValueKind::kInput && value.type.shape.has_batch()) {
+    const int64_t rows = value.type.shape[0].count;
+    cut_by(std::string(graph::kBatchAxis), Dim::batch(),
+           {.dimension = 0, .stride = rows, .before = 0, .after = rows - 1});
+  } else if (value.kind == graph::ValueKind::kState && value.type.shape.rank() > 0) {
+    cut_by(std::string(graph::kStateRowsAxis), value.type.shape[0], {.dimension = 0});
+  } else if (value.kind == graph::ValueKind::kNode) {
+    for (const Axis& axis : graph::axes_of(graph, value.producer)) {
+      const graph::AxisUse& use = axis.outputs[static_cast<size_t>(value.output)];
+      const bool cuttable = axis.kind != AxisKind::kWhole && axis.kind != AxisKind::kNormalize;
+      if (use.dimension >= 0 && cuttable) cut_by(axis.name, axis.extent, use);
+    }
+  }
+  return operand;
+}
+
+Validation finish_copy(const Subject& subject, Site& site) {
+  if (Validation v = bind_loops(subject, nullptr, site); !v.ok()) return v;
+  return check_bound_loops(subject, site);
+}
+
+// A transfer that says which rows a turn of a loop over rows moves, whatever its producer's axes
+// say.
+Validation cut_by_rows(const Subject& subject, const graph::AxisUse& rows, Site& site) {
+  SiteOperand& operand = site.reads.front();
+  const auto loop = std::find_if(site.around.begin(), site.around.end(), [&](LoopId id) {
+    return subject.program.loops[id.index()].axis == graph::kRowsAxis;
+  });
+  const bool dimension = rows.dimension < static_cast<int>(operand.dims.size());
+  constexpr int64_t kMostRows = 1 << 20;  // of a window, or between two
+  const bool window = rows.stride >= 1 && rows.before >= 0 && rows.after >= 0 &&
+                      std::max({rows.stride, rows.before, rows.after}) <= kMostRows;
+  if (loop == site.around.end() || !dimension || !window) {
+    return bad_reference(subject, site,
+                         "expected a loop over rows around a transfer of such rows, and numbers "
+                         "that a window of its value can have");
+  }
+  std::erase_if(operand.cuts, [&](const Cut& cut) {
+    return cut.dimension == rows.dimension ||
+           site.axes[static_cast<size_t>(cut.axis)].name == graph::kRowsAxis;
+  });
+  // The axis of this name that may be there already would be bound to loops of another height.
+  for (SiteAxis& axis : site.axes) {
+    if (axis.name == graph::kRowsAxis) axis.name += " of its producer";
+  }
+  const int64_t extent = subject.program.loops[loop->index()].extent;
+  operand.cuts.push_back({rows.dimension, static_cast<int>(site.axes.size()), rows});
+  site.axes.push_back(
+      {.name = std::string(graph::kRowsAxis), .extent = extent, .block = extent, .loops = {}});
+  return ok();
+}
+
+// Encode and BeginTransfer: the same rows of two instances of one value.
+Validation make_copy(const Subject& subject, InstanceId source, InstanceId target,
+                     const graph::AxisUse& rows, Site& site) {
+  if (!exists(subject.program, source) || !exists(subject.program, target)) {
+    return bad_reference(subject, site, "no such instance");
+  }
+  const Instance& from = subject.program.instances[source.index()];
+  const Instance& to = subject.program.instances[target.index()];
+  if (from.value != to.value) {
+    return bad_reference(subject, site,
+                         "expected two instances of one value, received " +
+                             name_of(subject, source) + " and " + name_of(subject, target));
+  }
+  site.reads.push_back(value_operand(subject, source, site));
+  if (rows.dimension >= 0) {
+    if (Validation v = cut_by_rows(subject, rows, site); !v.ok()) return v;
+  }
+  site.writes.push_back(site.reads.front());
+  site.writes.front().instance = target;
+  return finish_copy(subject, site);
+}
+
+Validation make_end(const Subject& subject, InstanceId id, graph::ValueKind kind, bool feed,
+                    Site& site) {
+  const graph::Graph& graph = subject.source.graph;
+  if (!exists(subject.program, id)) return bad_reference(subject, site, "no such instance");
+  const Instance& instance = subject.program.instances[id.index()];
+  const bool is_output =
+      std::find(graph.outputs.begin(), graph.outputs.end(), instance.value) != graph.outputs.end();
+  const bool right = feed ? graph.value(instance.value).kind == kind : is_output;
+  if (!right || !instance.form.empty()) {
+    return bad_reference(subject, site,
+                         std::string("expected a plain instance of an ") +
+                             (feed ? "input" : "output") + " of the program, received " +
+                             name_of(subject, id));
+  }
+  (feed ? site.writes : site.reads).push_back(value_operand(subject, id, site));
+  return finish_copy(subject, site);
+}
+
+}  // namespace
+
+Validation make_site(const Subject& subject, const Item& item, Site& site) {
+  if (const auto* call = std::get_if<Call>(&item)) return make_call(subject, *call, site);
+  if (const auto* encode = std::get_if<Encode>(&item)) {
+    return make_copy(subject, encode->source, encode->target, {}, site);
+  }
+  if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
+    return make_copy(subject, begin->source, begin->target, begin->rows, site);
+  }
+  if (const auto* feed = std::get_if<Feed>(&item)) {
+    return make_end(subject, feed->target, graph::ValueKind::kInput, true, site);
+  }
+  if (const auto* drain = std::get_if<Drain>(&item)) {
+    return make_end(subject, drain->source, graph::ValueKind::kNode, false, site);
+  }
+  return ok();
+}
+
+}  // namespace plimsoll::plan::referee
