@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checks that the folders of src/plimsoll use each other only downwards.
 
-The arrows are those of ARCHITECTURE.md. Checked are the #include lines, the DEPENDS of the CMake
-files, cycles among files, and that the header of a foreign library appears in one folder only.
+The arrows, those between the rooms inside of a folder too, are those of ARCHITECTURE.md. Checked
+are the #include lines, the DEPENDS of the CMake files, cycles among files, and that the header of
+a foreign library appears in one folder only.
 Prints one line per finding and exits with 1 if there is any.
 """
 
@@ -31,6 +32,54 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "explain": ("formats",),
     "watch": ("explain", "report"),
     "cli": ("api", "watch"),
+}
+
+# folder -> its rooms, and the rooms that each may include; what those may include comes with them.
+# Headers beside the rooms serve all of them; sources beside them join the rooms.
+ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
+    "backend": {
+        "kernel": (),
+        "reference": ("kernel",),
+        "null": ("reference",),
+        "cpu": ("reference",),
+        "onednn": ("cpu",),
+    },
+    "backend/cpu": {
+        "simd": (),
+        "threads": ("simd",),
+        "product": ("threads",),
+        "conv": ("product",),
+        "pointwise": ("product",),
+        "sequence": ("product",),
+    },
+    "codec": {"hdf5": (), "image": ()},
+    "data": {
+        "rows": (),
+        "csv": ("rows",),
+        "hdf5": ("rows",),
+        "image": ("rows",),
+        "record": ("image",),
+        "text": ("rows",),
+    },
+    "explain": {"read": (), "detect": ("read",), "conclude": ("detect",), "answer": ("conclude",)},
+    "formats": {"keras": ()},
+    "layers": {
+        "config": (),
+        "model": ("config",),
+        "training": ("model",),
+        "kinds": ("model",),
+    },
+    "layers/kinds": {"image": (), "sequence": ()},
+    "ops": {"fuse": ("image", "training"), "image": (), "norm": (), "training": ()},
+    "plan": {
+        "core": (),
+        "facts": ("core",),
+        "place": ("facts",),
+        "tree": ("place",),
+        "search": ("tree",),
+        "validate": ("core",),
+    },
+    "watch": {"measure": (), "tell": ()},
 }
 
 # What must hold of the arrows themselves, whatever is added to them.
@@ -105,6 +154,40 @@ def check_vendor(where: str, relative: str, header: str) -> list[str]:
     return [f"{where}: <{header}> is not known; name its folder in tools/check_layers.py"]
 
 
+def room_of(folder: str, relative: str) -> str | None:
+    """The room of `folder` that a file lies in; "" beside its rooms, None outside of the folder."""
+    if not relative.startswith(folder + "/"):
+        return None
+    first, _, rest = relative[len(folder) + 1 :].partition("/")
+    return first if rest else ""
+
+
+def check_rooms(where: str, relative: str, target: str) -> list[str]:
+    """The arrows inside of each folder that has rooms and holds both files."""
+    findings = []
+    for folder, rooms in ROOMS.items():
+        room, other = room_of(folder, relative), room_of(folder, target)
+        if not room or not other or room == other:
+            continue
+        if other not in reach(rooms, room):
+            findings.append(
+                f'{where}: {folder}/{room} may not include {folder}/{other} ("{target}")'
+            )
+    return findings
+
+
+def check_room_names(source: pathlib.Path) -> list[str]:
+    """Each folder in a folder is a room, and each room is there."""
+    findings = []
+    for folder, rooms in ROOMS.items():
+        findings += [f"{folder}: the arrows form a cycle" for r in rooms if r in reach(rooms, r)]
+    for path in sorted(p for p in source.rglob("*") if p.is_dir()):
+        parent, _, name = path.relative_to(source).as_posix().rpartition("/")
+        if parent and name not in ROOMS.get(parent, {}):
+            findings.append(f"{path}: {name} is not one of the rooms of {parent}")
+    return findings
+
+
 def check_file(source: pathlib.Path, path: pathlib.Path) -> tuple[list[str], list[str]]:
     """Findings in one file, and the files of ours that it includes."""
     relative = path.relative_to(source).as_posix()
@@ -124,6 +207,7 @@ def check_file(source: pathlib.Path, path: pathlib.Path) -> tuple[list[str], lis
         elif target not in allowed:
             findings.append(f'{where}: {folder} may not include {target} ("{ours}")')
         else:
+            findings += check_rooms(where, relative, ours)
             edges.append(ours)
     return findings, edges
 
@@ -175,7 +259,7 @@ def check_cmake(source: pathlib.Path, included: dict[str, set[str]]) -> list[str
 
 
 def check_tree(source: pathlib.Path) -> list[str]:
-    findings = check_arrows(ARROWS)
+    findings = check_arrows(ARROWS) + check_room_names(source)
     edges: dict[str, list[str]] = {}
     included: dict[str, set[str]] = {}
     for path in sorted(p for p in source.rglob("*") if p.suffix in (".h", ".cpp", ".cu")):

@@ -2,8 +2,10 @@
 
 import importlib.util
 import pathlib
+import re
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
@@ -33,11 +35,15 @@ GOOD = {
     "base/error.cpp": '#include "base/error.h"\n\n#include <sys/stat.h>\n',
     "graph/ir.h": '#pragma once\n#include "base/error.h"\n',
     "ops/relu.h": '#pragma once\n#include "graph/ir.h"\n',
-    "plan/plan.h": '#pragma once\n#include "base/error.h"\n#include "graph/ir.h"\n',
-    "plan/text.cpp": '#include "plan/plan.h"\n#include <nlohmann/json.hpp>\n',
+    "plan/core/plan.h": '#pragma once\n#include "base/error.h"\n#include "graph/ir.h"\n',
+    "plan/tree/text.cpp": '#include "plan/core/plan.h"\n#include <nlohmann/json.hpp>\n',
+    "plan/summary.h": '#pragma once\n#include "plan/core/plan.h"\n',
+    "plan/search/find.cpp": '#include "plan/summary.h"\n#include "plan/core/plan.h"\n',
     "backend/kernel.h": '#pragma once\n#include "ops/relu.h"\n',
-    "backend/onednn/conv.cpp": '#include "backend/kernel.h"\n#include <oneapi/dnnl/dnnl.hpp>\n',
-    "exec/run.h": '#pragma once\n#include "plan/plan.h"\n',
+    "backend/cpu/simd/isa.h": "#pragma once\n",
+    "backend/onednn/conv.cpp": '#include "backend/kernel.h"\n#include <oneapi/dnnl/dnnl.hpp>\n'
+    '#include "backend/cpu/simd/isa.h"\n',
+    "exec/run.h": '#pragma once\n#include "plan/core/plan.h"\n',
     "codec/gzip.cpp": "#include <zlib.h>\n",
     "plan/CMakeLists.txt": "plimsoll_library(plan SOURCES text.cpp DEPENDS graph LIBS x::y)\n",
     "graph/CMakeLists.txt": "plimsoll_library(graph DEPENDS base)\n",
@@ -71,6 +77,19 @@ def test_a_tree_that_follows_the_arrows_has_no_findings(tmp_path):
         ("graph/text.h", '  #  include "graph/missing.h"\n', "does not exist"),
         ("utils/text.h", "#pragma once\n", "not one of the folders"),
         (
+            "plan/core/walk.h",
+            '#include "plan/search/all.h"\n',
+            "plan/core may not include plan/search",
+        ),
+        ("plan/validate/v.h", '#include "plan/search/all.h"\n', "plan/validate may not include"),
+        (
+            "backend/reference/r.h",
+            '#include "backend/cpu/simd/isa.h"\n',
+            "may not include backend/cpu",
+        ),
+        ("backend/cpu/simd/v.h", '#include "backend/cpu/conv/c.h"\n', "cpu/simd may not include"),
+        ("plan/extra/text.h", "#pragma once\n", "not one of the rooms"),
+        (
             "plan/CMakeLists.txt",
             "plimsoll_library(plan DEPENDS graph ops)",
             "may not depend on ops",
@@ -80,7 +99,8 @@ def test_a_tree_that_follows_the_arrows_has_no_findings(tmp_path):
     ],
 )
 def test_a_wrong_line_is_found(tmp_path, name, text, expected):
-    found = findings(tmp_path, {name: text})
+    there = {"plan/search/all.h": "#pragma once\n", "backend/cpu/conv/c.h": "#pragma once\n"}
+    found = findings(tmp_path, there | {name: text})
     assert found
     assert all(expected in finding for finding in found)
 
@@ -114,7 +134,49 @@ def test_the_command_fails_on_findings_only(tmp_path):
     write_tree(tmp_path, GOOD)
     command = [sys.executable, str(SCRIPT), str(tmp_path)]
     assert subprocess.run(command, capture_output=True).returncode == 0
-    write_tree(tmp_path, {"base/log.h": '#include "plan/plan.h"\n'})
+    write_tree(tmp_path, {"base/log.h": '#include "plan/core/plan.h"\n'})
     failed = subprocess.run(command, capture_output=True, text=True)
     assert failed.returncode == 1
     assert "base may not include plan" in failed.stdout
+
+
+def table_rows(head: str) -> dict[str, list[str]]:
+    """A table of ARCHITECTURE.md: the name in the first column, the names in the last one."""
+    rows = {}
+    text = (SCRIPT.parents[1] / "ARCHITECTURE.md").read_text()
+    for line in text[text.index(f"| {head} |") :].splitlines()[2:]:
+        if not line.startswith("| `"):
+            break
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        rows[cells[0].strip("`")] = re.findall(r"[a-z]+", cells[-1])
+    return rows
+
+
+def test_the_tables_of_the_architecture_page_are_the_arrows():
+    folders = table_rows("folder")
+    assert folders == {name: list(below) for name, below in check_layers.ARROWS.items()}
+    rooms = {
+        f"{folder}/{room}": list(below)
+        for folder, those in check_layers.ROOMS.items()
+        for room, below in those.items()
+    }
+    assert table_rows("room") == rooms
+
+
+def test_the_tables_of_the_architecture_page_are_the_tree():
+    source = SCRIPT.parents[1] / "src" / "plimsoll"
+    there = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*")
+        if path.is_dir() and any(path.iterdir())
+    }
+    assert there == set(table_rows("folder")) | set(table_rows("room"))
+
+
+MOST_FILES = 45
+
+
+def test_no_folder_is_a_pile():
+    source = SCRIPT.parents[1] / "src" / "plimsoll"
+    files = Counter(p.parent for p in source.rglob("*") if p.suffix in (".h", ".cpp"))
+    assert {str(folder): n for folder, n in files.items() if n > MOST_FILES} == {}

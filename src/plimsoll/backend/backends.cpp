@@ -13,6 +13,9 @@ namespace plimsoll::backend {
 namespace {
 
 constexpr std::array<std::string_view, 3> kNames = {"reference", "null", "onednn"};
+// What the vendor's library takes where it is linked and not called, measured as
+// tests/cli/test_memory_prediction.py does.
+constexpr Bytes kLinkedLibraryBytes = 15_MiB + 256_KiB;
 
 void check(const KernelSetOptions& options) {
   if (options.threads < 0) {
@@ -35,8 +38,9 @@ void check(const KernelSetOptions& options) {
 std::unique_ptr<Backend> make_backend(std::string_view name, const KernelSetOptions& options) {
   const AccountedScope scope(MemoryPart::kEngine);
   check(options);
-  if (name == "reference") return make_reference_backend(options);
-  if (name == "null") return make_null_backend(options);
+  const Bytes linked = has_onednn() ? kLinkedLibraryBytes : Bytes();
+  if (name == "reference") return make_reference_backend(options, linked);
+  if (name == "null") return make_null_backend(options, linked);
   if (name == "onednn") return make_onednn_backend(options);
   throw Error(ErrorKind::kConfig, "backend: expected reference, null or onednn, received \"" +
                                       std::string(name) + "\"." + did_you_mean(name, kNames));

@@ -13,7 +13,8 @@ class Nothing final : public Kernel {
 
 class Null final : public Backend {
  public:
-  explicit Null(const KernelSetOptions& options) : catalog_("null", options) {}
+  Null(const KernelSetOptions& options, Bytes linked)
+      : catalog_("null", options), linked_(linked) {}
 
   std::string_view name() const override { return "null"; }
   const graph::KernelCatalog& catalog() const override { return catalog_; }
@@ -29,17 +30,18 @@ class Null final : public Backend {
   }
   bool computes() const override { return false; }
   ResidentBytes resident_bytes(const graph::ProgramSet& programs) const override {
-    return reference_resident_bytes(programs);
+    return reference_resident_bytes(programs, linked_);
   }
 
  private:
   ReferenceCatalog catalog_;
+  Bytes linked_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_null_backend(const KernelSetOptions& options) {
-  return std::make_unique<Null>(options);
+std::unique_ptr<Backend> make_null_backend(const KernelSetOptions& options, Bytes linked) {
+  return std::make_unique<Null>(options, linked);
 }
 
 }  // namespace plimsoll::backend

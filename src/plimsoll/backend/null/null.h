@@ -12,6 +12,6 @@
 
 namespace plimsoll::backend {
 
-std::unique_ptr<Backend> make_null_backend(const KernelSetOptions& options);
+std::unique_ptr<Backend> make_null_backend(const KernelSetOptions& options, Bytes linked);
 
 }  // namespace plimsoll::backend

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "backend/cpu/conv/conv_pool.h"
-#include "backend/cpu/product/widened.h"
+#include "backend/cpu/simd/bfloat16.h"
 #include "backend/onednn/convolution_shares.h"
 #include "backend/onednn/repack.h"
 #include "base/error.h"

@@ -7,8 +7,9 @@
 #include "backend/cpu/conv/winograd.h"
 #include "backend/cpu/families.h"
 #include "backend/cpu/product/dense_shape.h"
-#include "backend/cpu/product/widened.h"
+#include "backend/cpu/threads/shared_conversion.h"
 #include "backend/kernel/row_block.h"
+#include "backend/kernel/widened.h"
 #include "backend/reference/reference.h"
 #include "base/error.h"
 
@@ -153,11 +154,11 @@ std::string layout_of(const Graph& graph, NodeId node, size_t input) {
 
 // A node of bfloat16 as one of float32, where that computes; nullopt: none, or it only moves.
 std::optional<cpu::NodeFacts> widened(const cpu::NodeFacts& facts) {
-  if (!cpu::has_bfloat16(facts.inputs, facts.outputs) || reference_moves(facts.op())) {
+  if (!has_bfloat16(facts.inputs, facts.outputs) || reference_moves(facts.op())) {
     return std::nullopt;
   }
   cpu::NodeFacts wide = facts;
-  cpu::widen(wide);
+  widen(wide);
   return wide;
 }
 
@@ -247,7 +248,7 @@ Bytes KernelLibrary::scratch_at(const Graph& graph, NodeId node, int64_t batch,
   if (const auto own = own_scratch(graph, node, facts)) return *own;
   if (const auto wide = widened(facts)) {
     if (const auto own = own_scratch(graph, node, *wide)) {
-      return cpu::widened_scratch(graph, node, batch, extents, forms) + *own;
+      return widened_scratch(graph, node, batch, extents, forms) + *own;
     }
   }
   return reference_scratch(graph, node, batch, extents, forms);
@@ -349,8 +350,9 @@ std::unique_ptr<Kernel> KernelLibrary::make_dense(const KernelRequest& request) 
   if (is_pack(facts)) return make_pack(facts, options_);
   if (auto own = make_own(request, facts)) return own;
   if (const auto wide = widened(facts)) {
-    if (auto own = make_own(cpu::widened_request(request), *wide)) {
-      return cpu::make_widened(std::move(own), request, options_.isa, options_.threads);
+    if (auto own = make_own(widened_request(request), *wide)) {
+      return make_widened(std::move(own), request,
+                          cpu::shared_conversion(options_.isa, options_.threads));
     }
   }
   return delegated(make_reference_kernel(request));

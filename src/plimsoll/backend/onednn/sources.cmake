@@ -25,6 +25,7 @@ set(onednn_loops
     cpu/sequence/attention_tiles.cpp
     cpu/sequence/scan.cpp
     cpu/simd/activations.cpp
+    cpu/simd/bfloat16.cpp
     cpu/conv/winograd_kernel_grad.cpp)
 set(onednn_sources
     cpu/conv/tiled_conv_pool.cpp
@@ -38,6 +39,7 @@ set(onednn_sources
     cpu/product/widened_rows.cpp
     cpu/sequence/attention.cpp
     cpu/sequence/recurrent.cpp
+    cpu/threads/shared_conversion.cpp
     onednn/blocks.cpp
     onednn/convolution.cpp
     onednn/convolution_shares.cpp

@@ -1,6 +1,5 @@
 #include "backend/reference/reference.h"
 
-#include "backend/onednn/onednn.h"
 #include "backend/reference/catalog.h"
 
 namespace plimsoll::backend {
@@ -8,7 +7,8 @@ namespace {
 
 class Reference final : public Backend {
  public:
-  explicit Reference(const KernelSetOptions& options) : catalog_("reference", options) {}
+  Reference(const KernelSetOptions& options, Bytes linked)
+      : catalog_("reference", options), linked_(linked) {}
 
   std::string_view name() const override { return "reference"; }
   const graph::KernelCatalog& catalog() const override { return catalog_; }
@@ -20,17 +20,18 @@ class Reference final : public Backend {
     return make_reference_encoder(request);
   }
   ResidentBytes resident_bytes(const graph::ProgramSet& programs) const override {
-    return reference_resident_bytes(programs);
+    return reference_resident_bytes(programs, linked_);
   }
 
  private:
   ReferenceCatalog catalog_;
+  Bytes linked_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_reference_backend(const KernelSetOptions& options) {
-  return std::make_unique<Reference>(options);
+std::unique_ptr<Backend> make_reference_backend(const KernelSetOptions& options, Bytes linked) {
+  return std::make_unique<Reference>(options, linked);
 }
 
 ops::Offers reference_offers() {
@@ -45,15 +46,13 @@ ops::Offers reference_offers() {
           .dense_update_rows = 512};
 }
 
-ResidentBytes reference_resident_bytes(const graph::ProgramSet& programs) {
-  // Measured, as tests/cli/test_memory_prediction.py does: a process that has made no kernels, the
-  // vendor's library that it links but does not call, and the objects of a node's kernels at block
-  // and tail. A fault maps what the page cache holds around it, so that runs of copies of the files
-  // differ by a MiB.
+ResidentBytes reference_resident_bytes(const graph::ProgramSet& programs, Bytes linked) {
+  // Measured, as tests/cli/test_memory_prediction.py does: a process that has made no kernels, and
+  // the objects of a node's kernels at block and tail. A fault maps what the page cache holds
+  // around it, so that runs of copies of the files differ by a MiB.
   constexpr Bytes kProgramBytes = 9_MiB + 512_KiB;
-  constexpr Bytes kLinkedLibraryBytes = 15_MiB + 256_KiB;
   constexpr Bytes kNodeBytes(512);
-  const Bytes engine = kProgramBytes + (has_onednn() ? kLinkedLibraryBytes : Bytes(0));
+  const Bytes engine = kProgramBytes + linked;
   int64_t nodes = 0;
   for (const graph::Program& program : programs.programs) {
     nodes += static_cast<int64_t>(program.graph.nodes.size());

@@ -2,7 +2,7 @@
 
 // The reference backend: plain loops, the truth that other backends are compared with.
 //
-// Float32, float64, and bfloat16 computed in float32 (cpu/widened.h); one thread, any strides,
+// Float32, float64, and bfloat16 computed in float32 (kernel/widened.h); one thread, any strides,
 // every axis that operators declare. Sums of a block are accumulated in double and rounded once.
 // Other backends take single kernels from here for what they do not have themselves.
 
@@ -13,10 +13,11 @@
 
 namespace plimsoll::backend {
 
-std::unique_ptr<Backend> make_reference_backend(const KernelSetOptions& options);
+// `linked`: what the libraries of other backends take in a process that links but never calls them.
+std::unique_ptr<Backend> make_reference_backend(const KernelSetOptions& options, Bytes linked);
 // What the reference has fused kernels for: everything.
 ops::Offers reference_offers();
-ResidentBytes reference_resident_bytes(const graph::ProgramSet& programs);
+ResidentBytes reference_resident_bytes(const graph::ProgramSet& programs, Bytes linked);
 
 // Throws kModel where there is no kernel for the operator, kBackend where there is none for the
 // dtype.

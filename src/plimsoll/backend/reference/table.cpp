@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <array>
 
-#include "backend/cpu/product/widened.h"
+#include "backend/kernel/widened.h"
 #include "backend/reference/problem.h"
 #include "backend/reference/reference.h"
+#include "base/bfloat16.h"
 
 namespace plimsoll::backend {
 namespace reference {
@@ -75,9 +77,20 @@ const KernelEntry& get_kernel(const graph::Node& node) {
                                      std::string(node.op->name()) + "\". Use another backend.");
 }
 
+Bfloat16Conversion plain_conversion() {
+  return {.widen =
+              [](const uint16_t* bits, float* numbers, int64_t count) {
+                std::transform(bits, bits + count, numbers, float_of_bfloat16);
+              },
+          .round =
+              [](const float* numbers, uint16_t* bits, int64_t count) {
+                std::transform(numbers, numbers + count, bits, bfloat16_of_float);
+              }};
+}
+
 // Kernels compute in float32 and float64: bfloat16 is widened around them.
 bool is_widened(const KernelEntry& entry, const Problem& problem) {
-  return !entry.moves && cpu::has_bfloat16(problem.inputs, problem.outputs);
+  return !entry.moves && has_bfloat16(problem.inputs, problem.outputs);
 }
 
 }  // namespace
@@ -97,8 +110,8 @@ std::unique_ptr<Kernel> make_reference_kernel(const KernelRequest& request) {
     reference::Problem problem = reference::make_problem(
         request.graph, request.node, request.batch, request.extents, request.forms, request.begin);
     if (!reference::is_widened(entry, problem)) return entry.make(problem);
-    cpu::widen(problem);
-    return cpu::make_widened(entry.make(problem), request, cpu::Isa::kGeneric, 1);
+    widen(problem);
+    return make_widened(entry.make(problem), request, reference::plain_conversion());
   });
 }
 
@@ -110,8 +123,8 @@ Bytes reference_scratch(const graph::Graph& graph, graph::NodeId node, int64_t b
   if (!reference::is_widened(entry, problem)) {
     return entry.scratch == nullptr ? Bytes(0) : entry.scratch(problem);
   }
-  cpu::widen(problem);
-  return cpu::widened_scratch(graph, node, batch, extents, forms) +
+  widen(problem);
+  return widened_scratch(graph, node, batch, extents, forms) +
          (entry.scratch == nullptr ? Bytes(0) : entry.scratch(problem));
 }
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 
+#include "explain/read/number.h"
+
 #include "explain/answer/advice_impl.h"
 
 namespace plimsoll::explain {

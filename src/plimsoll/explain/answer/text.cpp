@@ -6,6 +6,7 @@
 #include "explain/conclude/cause.h"
 #include "explain/explanation.h"
 #include "explain/read/document.h"
+#include "explain/read/number.h"
 
 namespace plimsoll::explain {
 namespace {

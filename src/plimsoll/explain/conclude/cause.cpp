@@ -2,9 +2,9 @@
 
 #include <array>
 
-#include "base/bytes.h"
 #include "explain/conclude/counter.h"
 #include "explain/read/exception_line.h"
+#include "explain/read/number.h"
 
 namespace plimsoll::explain {
 namespace {
@@ -342,10 +342,6 @@ std::string unknown_sentence(const Case& found) {
 }
 
 }  // namespace
-
-std::string size_words(std::optional<int64_t> bytes) {
-  return bytes ? to_string(Bytes(*bytes)) : "?";
-}
 
 std::optional<Diagnosis> diagnose_stated(const Case& found) {
   return first_of(kStatedRules, found);

@@ -39,7 +39,4 @@ Diagnosis diagnose(const Case& found);
 // Reasons to think of where the log does not say, most frequent first.
 std::vector<std::string> usual_reasons(const Case& found);
 
-// "1.67 GiB", or "?" for none.
-std::string size_words(std::optional<int64_t> bytes);
-
 }  // namespace plimsoll::explain

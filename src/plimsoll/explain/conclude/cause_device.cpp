@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "explain/read/number.h"
+
 #include "explain/conclude/cause_impl.h"
 
 namespace plimsoll::explain {

@@ -2,6 +2,8 @@
 
 #include "explain/conclude/cause_impl.h"
 
+#include "explain/read/number.h"
+
 namespace plimsoll::explain {
 namespace {
 

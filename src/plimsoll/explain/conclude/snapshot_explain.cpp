@@ -5,6 +5,7 @@
 #include "explain/conclude/cause.h"
 #include "explain/conclude/torch_snapshot.h"
 #include "explain/read/document.h"
+#include "explain/read/number.h"
 
 namespace plimsoll::explain {
 namespace {

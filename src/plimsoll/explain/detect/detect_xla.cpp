@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "explain/conclude/cause.h"
 #include "explain/detect/facts.h"
 #include "explain/read/cursor.h"
 #include "explain/read/number.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/bytes.h"
+
 namespace plimsoll::explain {
 namespace {
 
@@ -172,6 +174,10 @@ std::optional<double> read_bytes(std::string_view text, size_t& at) {
   if (!factor) return std::nullopt;
   at = unit_at;
   return value * *factor;
+}
+
+std::string size_words(std::optional<int64_t> bytes) {
+  return bytes ? to_string(Bytes(*bytes)) : "?";
 }
 
 void append_utf8(uint32_t code, std::string& out) {

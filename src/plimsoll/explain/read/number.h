@@ -44,6 +44,9 @@ std::optional<double> read_unit(std::string_view text, size_t& at);
 // "18.00MiB", "6.933594GB", "4096 bytes", "184. MiB": bytes; moves `at` after it.
 std::optional<double> read_bytes(std::string_view text, size_t& at);
 
+// "1.67 GiB", or "?" for none.
+std::string size_words(std::optional<int64_t> bytes);
+
 // Appends a character's UTF-8.
 void append_utf8(uint32_t code, std::string& out);
 

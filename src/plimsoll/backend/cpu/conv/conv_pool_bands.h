@@ -9,7 +9,7 @@
 
 #include "backend/cpu/conv/conv_pool.h"
 #include "backend/cpu/cpu_kernels.h"
-#include "backend/cpu/product/widened.h"
+#include "backend/cpu/simd/bfloat16.h"
 #include "backend/cpu/threads/whole.h"
 
 namespace plimsoll::backend::cpu {

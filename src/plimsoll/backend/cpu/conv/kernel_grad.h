@@ -100,6 +100,8 @@ struct KernelGradShare {
 using PairedPieceFunction = void (*)(const KernelGradPiece<uint16_t>&,
                                      const KernelGradShare<uint16_t>&);
 PairedPieceFunction pick_paired_piece(const CpuOptions& options);
+// In the processor's tiles, where the compiler knows the instructions.
+extern const PairedPieceFunction kTiledPiece;
 
 // nullopt: another operator, another type than float32 and bfloat16 in pairs, groups, too few
 // channels or filters to fill a tile, windows so far apart that a tile fills no cache, or what

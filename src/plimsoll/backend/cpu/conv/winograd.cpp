@@ -5,7 +5,7 @@
 
 #include "backend/cpu/conv/winograd_chunk.h"
 #include "backend/cpu/families.h"
-#include "backend/cpu/product/widened.h"
+#include "backend/kernel/widened.h"
 #include "base/error.h"
 #include "ops/image/conv2d_pool.h"
 

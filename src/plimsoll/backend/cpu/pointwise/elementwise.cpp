@@ -3,7 +3,7 @@
 #include <array>
 
 #include "backend/cpu/families.h"
-#include "backend/cpu/product/widened.h"
+#include "backend/cpu/simd/bfloat16.h"
 #include "ops/dropout_mask.h"
 
 #define PLIMSOLL_LOOPS_HEADER "backend/cpu/pointwise/elementwise_impl.h"

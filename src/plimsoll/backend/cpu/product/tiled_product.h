@@ -1,11 +1,10 @@
 #pragma once
 
-// Sums of products in the processor's tiles (AMX), for paired_product.h and kernel_grad.h: blocks
-// of 32 rows, 32 columns and 32 steps.
+// Sums of products in the processor's tiles (AMX), for paired_product.h and conv/kernel_grad.h:
+// blocks of 32 rows, 32 columns and 32 steps.
 
 #include <cstdint>
 
-#include "backend/cpu/conv/kernel_grad.h"
 #include "backend/cpu/product/paired_product.h"
 
 namespace plimsoll::backend::cpu {
@@ -23,6 +22,5 @@ constexpr int64_t whole_blocks(int64_t steps) { return (steps + kBlockSteps - 1)
 
 // Where the compiler knows the instructions.
 extern const PairedMultiply kTiledMultiply;
-extern const PairedPieceFunction kTiledPiece;
 
 }  // namespace plimsoll::backend::cpu

@@ -5,7 +5,8 @@
 #include <array>
 
 #include "backend/cpu/families.h"
-#include "backend/cpu/product/widened.h"
+#include "backend/cpu/simd/bfloat16.h"
+#include "backend/kernel/widened.h"
 
 namespace plimsoll::backend::cpu {
 namespace {

@@ -1,21 +1,16 @@
-#include "backend/cpu/product/widened.h"
+#include "backend/kernel/widened.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "backend/cpu/threads/threads.h"
 #include "backend/kernel/region.h"
 #include "base/error.h"
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/simd/bfloat16_impl.h"
-#include "backend/cpu/simd/for_each_isa.h"
-
-namespace plimsoll::backend::cpu {
+namespace plimsoll::backend {
 namespace {
 
 constexpr Bytes kLine{64};
-constexpr int64_t kGrain = 1024;
 constexpr size_t kMostOperands = 8;
 constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
 
@@ -73,13 +68,13 @@ struct WideOperand {
 class WidenedKernel final : public Kernel {
  public:
   WidenedKernel(std::unique_ptr<Kernel> kernel, std::vector<WideOperand> inputs,
-                std::vector<WideOperand> outputs, int64_t inner_scratch, Isa isa, int threads)
+                std::vector<WideOperand> outputs, int64_t inner_scratch,
+                Bfloat16Conversion conversion)
       : kernel_(std::move(kernel)),
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)),
         inner_scratch_(inner_scratch),
-        isa_(isa),
-        threads_(threads) {}
+        conversion_(std::move(conversion)) {}
 
   void run(const KernelCall& call) const noexcept override {
     std::array<Operand, kMostOperands> inputs;
@@ -113,10 +108,7 @@ class WidenedKernel final : public Kernel {
     const auto* from = reinterpret_cast<const uint16_t*>(operand.data);
     auto* to = reinterpret_cast<float*>(call.scratch + wide.offset);
     for_each_run(operand.dims, operand.strides, [&](int64_t at, int64_t position, int64_t count) {
-      for_each_range(count, kGrain, parts_for(count * 6, threads_),
-                     [&](int64_t begin, int64_t end) {
-                       widen_numbers(from + at + begin, to + position + begin, end - begin, isa_);
-                     });
+      conversion_.widen(from + at, to + position, count);
     });
     operand.data = call.scratch + wide.offset;
     operand.strides = wide.strides;
@@ -127,10 +119,7 @@ class WidenedKernel final : public Kernel {
     const auto* from = reinterpret_cast<const float*>(call.scratch + wide.offset);
     auto* to = reinterpret_cast<uint16_t*>(operand.data);
     for_each_run(operand.dims, operand.strides, [&](int64_t at, int64_t position, int64_t count) {
-      for_each_range(count, kGrain, parts_for(count * 6, threads_),
-                     [&](int64_t begin, int64_t end) {
-                       round_numbers(from + position + begin, to + at + begin, end - begin, isa_);
-                     });
+      conversion_.round(from + position, to + at, count);
     });
   }
 
@@ -138,8 +127,7 @@ class WidenedKernel final : public Kernel {
   std::vector<WideOperand> inputs_;
   std::vector<WideOperand> outputs_;
   int64_t inner_scratch_;
-  Isa isa_;
-  int threads_;
+  Bfloat16Conversion conversion_;
 };
 
 // Whether blocks add to this output: a reduce axis that it does not have.
@@ -151,14 +139,6 @@ bool takes_sums(std::span<const graph::Axis> axes, size_t output) {
 }
 
 }  // namespace
-
-void widen_numbers(const uint16_t* bits, float* numbers, int64_t count, Isa isa) {
-  PLIMSOLL_PICK(isa, widen_values)(bits, numbers, count);
-}
-
-void round_numbers(const float* numbers, uint16_t* bits, int64_t count, Isa isa) {
-  PLIMSOLL_PICK(isa, round_values)(numbers, bits, count);
-}
 
 bool has_bfloat16(std::span<const graph::ValueType> inputs,
                   std::span<const graph::ValueType> outputs) {
@@ -190,7 +170,7 @@ Bytes widened_scratch(const graph::Graph& graph, graph::NodeId node, int64_t bat
 }
 
 std::unique_ptr<Kernel> make_widened(std::unique_ptr<Kernel> kernel, const KernelRequest& request,
-                                     Isa isa, int threads) {
+                                     Bfloat16Conversion conversion) {
   const std::vector<graph::Axis> axes = axes_of(request.graph, request.node);
   const std::vector<graph::ValueType> inputs = input_types(request.graph, request.node);
   const std::vector<graph::ValueType> outputs = output_types(request.graph, request.node);
@@ -213,7 +193,8 @@ std::unique_ptr<Kernel> make_widened(std::unique_ptr<Kernel> kernel, const Kerne
     wide_outputs.push_back(place(o, request.output_dims[o], takes_sums(axes, o)));
   }
   return std::make_unique<WidenedKernel>(std::move(kernel), std::move(wide_inputs),
-                                         std::move(wide_outputs), offset.count(), isa, threads);
+                                         std::move(wide_outputs), offset.count(),
+                                         std::move(conversion));
 }
 
 KernelRequest widened_request(const KernelRequest& request) {
@@ -230,4 +211,4 @@ KernelRequest widened_request(const KernelRequest& request) {
   return wide;
 }
 
-}  // namespace plimsoll::backend::cpu
+}  // namespace plimsoll::backend

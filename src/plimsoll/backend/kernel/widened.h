@@ -11,21 +11,24 @@
 //   scratch  [widened inputs] [outputs before rounding] [scratch of the float32 kernel]
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "backend/cpu/simd/isa.h"
 #include "backend/kernel/kernel.h"
 #include "backend/kernel/row_block.h"
 #include "graph/op.h"
 
-namespace plimsoll::backend::cpu {
+namespace plimsoll::backend {
 
-// numbers[i] = bits[i], and bits[i] = numbers[i] rounded (base/bfloat16.h).
-void widen_numbers(const uint16_t* bits, float* numbers, int64_t count, Isa isa);
-void round_numbers(const float* numbers, uint16_t* bits, int64_t count, Isa isa);
+// How a backend converts `count` dense numbers: numbers[i] = bits[i], and bits[i] = numbers[i]
+// rounded (base/bfloat16.h). Neither throws; every backend's gives the same bits.
+struct Bfloat16Conversion {
+  std::function<void(const uint16_t* bits, float* numbers, int64_t count)> widen;
+  std::function<void(const float* numbers, uint16_t* bits, int64_t count)> round;
+};
 
 // Whether an operand (in its plain form) is bfloat16.
 bool has_bfloat16(std::span<const graph::ValueType> inputs,
@@ -39,8 +42,8 @@ Bytes widened_scratch(const graph::Graph& graph, graph::NodeId node, int64_t bat
 
 // `kernel` is made for dense float32 operands of the request's regions.
 std::unique_ptr<Kernel> make_widened(std::unique_ptr<Kernel> kernel, const KernelRequest& request,
-                                     Isa isa, int threads);
+                                     Bfloat16Conversion conversion);
 // The request as `kernel` sees it: bfloat16 operands are dense in scratch.
 KernelRequest widened_request(const KernelRequest& request);
 
-}  // namespace plimsoll::backend::cpu
+}  // namespace plimsoll::backend
