@@ -21,7 +21,7 @@
 
 #include "formats/model_file.h"
 #include "node_bench.h"
-#include "train/planning.h"
+#include "planning/planning.h"
 
 namespace {
 
@@ -50,7 +50,7 @@ struct Row {
 // One node of a program at several extents of the batch.
 class Node {
  public:
-  Node(const train::Lowered& lowered, const graph::Program& program, graph::NodeId id)
+  Node(const planning::Lowered& lowered, const graph::Program& program, graph::NodeId id)
       : lowered_(lowered), program_(program), id_(id), alone_(program.graph) {
     const graph::Node& node = program.graph.node(id);
     // Values of this node alone: all of a step at once would not fit.
@@ -92,7 +92,7 @@ class Node {
   }
 
  private:
-  const train::Lowered& lowered_;
+  const planning::Lowered& lowered_;
   const graph::Program& program_;
   graph::NodeId id_;
   graph::Graph alone_;
@@ -100,7 +100,7 @@ class Node {
   int64_t box_ = 0;
 };
 
-Row measure(const train::Lowered& lowered, const graph::Program& program, graph::NodeId id,
+Row measure(const planning::Lowered& lowered, const graph::Program& program, graph::NodeId id,
             double budget) {
   const graph::Node& node = program.graph.node(id);
   const Node alone(lowered, program, id);
@@ -163,7 +163,7 @@ nlohmann::json json_of(const Row& row) {
           {"fastest", row.fastest}, {"by_extent", extents}};
 }
 
-std::vector<Row> measure_all(const train::Lowered& lowered, const graph::Program& program,
+std::vector<Row> measure_all(const planning::Lowered& lowered, const graph::Program& program,
                              double budget) {
   std::vector<Row> rows;
   for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
@@ -203,9 +203,9 @@ int main(int argc, char** argv) {
   const formats::LoadedModel loaded = formats::load_model(argv[1]);
   layers::BatchSizes sizes;
   sizes.train = batch;
-  train::PlanRequest request;
+  planning::PlanRequest request;
   if (argc > 4) request.backend = argv[4];
-  const train::Lowered lowered = train::lower(
+  const planning::Lowered lowered = train::lower(
       loaded.model, loaded.compile.value_or(layers::CompileOptions()), sizes, request, 0);
   const graph::Program& program = lowered.built.set.programs.front();
   std::vector<Row> rows = measure_all(lowered, program, budget);

@@ -60,7 +60,7 @@ class Model::Impl {
     int64_t evaluate_rows = 0;
     Bytes data;
     Bytes data_ahead;
-    train::DataOpening data_opening{};
+    planning::DataOpening data_opening{};
     bool sample_weights = false;
     std::vector<std::vector<int64_t>> weight_shapes{};  // as CompileOptions has them
     bool accumulates = false;
@@ -89,7 +89,7 @@ class Model::Impl {
   // A session for evaluation or prediction, with the model's weights.
   std::unique_ptr<train::Session> make_session(const layers::CompileOptions& compile,
                                                const RunOptions& options,
-                                               const train::RowCounts& rows,
+                                               const planning::RowCounts& rows,
                                                const train::DataMemory& data);
   // Keeps weights that a session made.
   void keep_initial(train::Session& session);

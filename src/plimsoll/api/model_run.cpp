@@ -9,9 +9,9 @@
 #include "formats/model_file.h"
 #include "layers/training/batch_norm_groups.h"
 #include "layers/training/optimizers.h"
+#include "planning/planning.h"
 #include "report/plan_summary.h"
 #include "train/checkpointer.h"
-#include "train/planning.h"
 
 namespace plimsoll {
 namespace {
@@ -23,7 +23,7 @@ train::SessionOptions session_options(const RunOptions& options) {
   session.threads = options.threads;
   session.backend = options.backend;
   session.seed = options.seed;
-  session.times = train::named_times(options.times, options.tune);
+  session.times = planning::named_times(options.times, options.tune);
   return session;
 }
 
@@ -157,16 +157,16 @@ std::string Model::Impl::batch_norm() const {
 
 PlanAnswer Model::Impl::plan(const RunOptions& options) const {
   check_run(options.batch, 1);
-  train::PlanRequest request;
+  planning::PlanRequest request;
   request.limit = options.memory;
   request.backend = options.backend;
   request.threads = options.threads;
   request.seed = options.seed;
-  request.times = train::named_times(options.times, options.tune);
+  request.times = planning::named_times(options.times, options.tune);
   layers::BatchSizes batches;
   batches.train = options.batch;
   const layers::CompileOptions& compile = need_compile("plan");
-  report::PlanSummary summary = train::plan_run(model_, compile, batches, request).summary;
+  report::PlanSummary summary = planning::plan_run(model_, compile, batches, request).summary;
   summary.model = model_.name();
   summary.batch = options.batch;
   summary.parameter_count = model_.parameters().total();
@@ -198,7 +198,7 @@ void Model::Impl::start_fit(const FitKey& key) {
   options.times = key.times;
   options.tune = key.tune;
   options.seed = key.seed;
-  train::RowCounts rows;
+  planning::RowCounts rows;
   rows.train = key.train_rows;
   rows.evaluate = key.evaluate_rows;
   session_ = make_session(compile, options, rows, {key.data, key.data_ahead, key.data_opening});
@@ -262,7 +262,7 @@ void say_left_out_metrics(const layers::Model& model, const layers::CompileOptio
 
 std::unique_ptr<train::Session> Model::Impl::make_session(const layers::CompileOptions& compile,
                                                           const RunOptions& options,
-                                                          const train::RowCounts& rows,
+                                                          const planning::RowCounts& rows,
                                                           const train::DataMemory& data) {
   if (!compile.losses.empty()) say_left_out_metrics(model_, compile);
   auto session =
@@ -282,7 +282,7 @@ MetricValues Model::Impl::evaluate(data::Dataset& dataset, const RunOptions& opt
   compile.optimizer = layers::Config();
   compile.sample_weights = !dataset.weights.empty();
   compile.weight_shapes = data::weight_shapes(dataset);
-  train::RowCounts rows;
+  planning::RowCounts rows;
   rows.evaluate = dataset.row_count();
   const auto session = make_session(
       compile, options, rows,
@@ -296,7 +296,7 @@ void Model::Impl::predict(data::Dataset& dataset, const RunOptions& options, Out
                           Bytes held) {
   check_run(options.batch, dataset.row_count());
   park();
-  train::RowCounts rows;
+  planning::RowCounts rows;
   rows.predict = dataset.row_count();
   const auto session = make_session(
       {}, options, rows,
@@ -310,7 +310,7 @@ void Model::Impl::ensure_state() {
   if (session_ != nullptr || store_.source() != nullptr) return;
   RunOptions options;
   options.batch = 1;
-  train::RowCounts rows;
+  planning::RowCounts rows;
   rows.predict = 1;
   const auto session = make_session({}, options, rows, {});
   keep_initial(*session);

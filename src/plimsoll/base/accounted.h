@@ -2,12 +2,12 @@
 
 // Which part of the predicted process memory an allocation outside of the arena belongs to.
 //
-// The prediction (train/memory_model.h) names a bound for each part. Code that allocates a buffer
-// which can reach 64 KiB outside of the arena opens a scope that names the part whose bound covers
-// it; the scope covers everything that its thread allocates until it ends, calls into vendors'
-// libraries included. A scope costs two stores and allocates nothing. It enforces nothing by
-// itself: tests put an allocator in between (tests/toys/account_allocations.cpp), which fails on a
-// large allocation without a scope, and on a part that passes its predicted bound.
+// The prediction (planning/memory_model.h) names a bound for each part. Code that allocates a
+// buffer which can reach 64 KiB outside of the arena opens a scope that names the part whose bound
+// covers it; the scope covers everything that its thread allocates until it ends, calls into
+// vendors' libraries included. A scope costs two stores and allocates nothing. It enforces nothing
+// by itself: tests put an allocator in between (tests/toys/account_allocations.cpp), which fails on
+// a large allocation without a scope, and on a part that passes its predicted bound.
 //
 //   { AccountedScope scope(MemoryPart::kData); chunk_.resize(bytes); }
 

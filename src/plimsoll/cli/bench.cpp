@@ -211,7 +211,7 @@ report::Speed measure(const BenchCommand& command, const std::string& name) {
   const int64_t steps = command.steps > 0 ? command.steps : workload.steps;
   data::Dataset dataset = samples_for(command, subject, steps);
   const int64_t row_count = dataset.row_count();
-  train::RowCounts rows;
+  planning::RowCounts rows;
   (command.program == "train"      ? rows.train
    : command.program == "evaluate" ? rows.evaluate
                                    : rows.predict) = row_count;

@@ -47,9 +47,9 @@ void add_training_data_options(CLI::App& command, TrainingDataOptions& options, 
 struct TrainingData {
   data::Dataset train;
   std::unique_ptr<data::Dataset> validation;  // null: none
-  train::RowCounts rows;
+  planning::RowCounts rows;
   Bytes resident;
-  train::DataOpening opening;
+  planning::DataOpening opening;
 };
 // Sets loaded.compile.sample_weights where there are any. Throws kConfig, kData, kIo.
 TrainingData open_training(const TrainingDataOptions& options, uint64_t seed, Loaded& loaded);

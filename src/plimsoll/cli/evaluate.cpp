@@ -24,7 +24,7 @@ int run(const EvaluateCommand& command) {
   loaded.compile.optimizer = layers::Config();
   data::Dataset dataset = open(command.data, loaded);
   weigh_samples(dataset, loaded.compile);
-  train::RowCounts rows;
+  planning::RowCounts rows;
   rows.evaluate = dataset.row_count();
   train::Session session(
       loaded.file.model, loaded.compile,

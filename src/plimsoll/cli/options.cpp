@@ -178,9 +178,9 @@ std::string planning_text(std::optional<Bytes> limit) {
   return limit ? "planning within " + to_string(*limit) : "planning";
 }
 
-train::SpillUse spill_use(const ModelOptions& options) {
-  if (options.no_spill) return train::SpillUse::kNever;
-  return options.spill ? train::SpillUse::kAlways : train::SpillUse::kIfNeeded;
+planning::SpillUse spill_use(const ModelOptions& options) {
+  if (options.no_spill) return planning::SpillUse::kNever;
+  return options.spill ? planning::SpillUse::kAlways : planning::SpillUse::kIfNeeded;
 }
 
 std::optional<Bytes> spill_limit(const ModelOptions& options, const std::string& spill_directory) {
@@ -234,7 +234,7 @@ train::SessionOptions session_options(const ModelOptions& options,
   session.plan_extends = !options.plan_time;
   session.max_slowdown = max_slowdown(options);
   session.without = options.without;
-  session.times = train::named_times(options.times, options.tune);
+  session.times = planning::named_times(options.times, options.tune);
   session.saved_plan = saved_plan(options);
   session.whole_process = true;
   session.on_passed_limit = say_limit_passed;

@@ -67,7 +67,7 @@ std::string saved_plan(const ModelOptions& options);
 std::optional<Bytes> memory_limit(const ModelOptions& options);
 // What is told where planning takes long: "planning within 64 MiB".
 std::string planning_text(std::optional<Bytes> limit);
-train::SpillUse spill_use(const ModelOptions& options);
+planning::SpillUse spill_use(const ModelOptions& options);
 std::optional<Bytes> spill_limit(const ModelOptions& options, const std::string& spill_directory);
 // What the run planned and took, into what is printed of it.
 void fill_memory(const train::Session& session, report::RunSummary& summary);

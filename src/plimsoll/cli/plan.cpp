@@ -13,10 +13,10 @@
 #include "cli/options.h"
 #include "data/dataset_stages.h"
 #include "plan/tree/text.h"
+#include "planning/planning.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
 #include "report/waiting.h"
-#include "train/planning.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -41,7 +41,7 @@ void keep_freed_memory() {
 int run(const PlanOptions& options) {
   keep_freed_memory();
   Loaded loaded = load(options.model, true, true);
-  train::PlanRequest request;
+  planning::PlanRequest request;
   request.limit = memory_limit(options.model);
   request.backend = options.model.backend;
   request.threads = options.model.threads;
@@ -51,12 +51,12 @@ int run(const PlanOptions& options) {
   request.max_slowdown = max_slowdown(options.model);
   request.without = options.model.without;
   request.why = options.why;
-  request.times = train::named_times(options.model.times, options.model.tune);
+  request.times = planning::named_times(options.model.times, options.model.tune);
   request.saved_plan = saved_plan(options.model);
   request.spill = spill_use(options.model);
   request.spill_directory = options.data.data.set.spill_directory;
   request.spill_limit = spill_limit(options.model, options.data.data.set.spill_directory);
-  train::RowCounts rows;
+  planning::RowCounts rows;
   rows.train = options.model.batch;
   std::string description;
   if (!options.data.data.data.empty()) {
@@ -67,11 +67,12 @@ int run(const PlanOptions& options) {
     request.data_ahead = data.train.wants_ahead(options.model.batch, data.train.usual_shuffle());
     description = data::describe(data.train);
   }
-  const layers::BatchSizes batches = train::batch_sizes(options.model.batch, rows);
+  const layers::BatchSizes batches = planning::batch_sizes(options.model.batch, rows);
   std::optional<report::Waiting> waiting(std::in_place, planning_text(request.limit),
                                          options.model.json);
   request.tell = [&](const std::string& what) { waiting->go_on(what); };
-  train::PlannedRun planned = train::plan_run(loaded.file.model, loaded.compile, batches, request);
+  planning::PlannedRun planned =
+      planning::plan_run(loaded.file.model, loaded.compile, batches, request);
   waiting.reset();
   planned.summary.data = description;
   const bool frontier = options.frontier || !request.limit;

@@ -93,7 +93,7 @@ int run(const PredictCommand& command) {
   data::Dataset dataset = open(options, loaded);
   dataset.targets.clear();
   dataset.weights.clear();
-  train::RowCounts rows;
+  planning::RowCounts rows;
   rows.predict = dataset.row_count();
   layers::CompileOptions compile;
   compile.precision = loaded.compile.precision;

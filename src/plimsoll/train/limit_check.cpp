@@ -1,6 +1,6 @@
 #include "train/limit_check.h"
 
-#include "train/memory_model.h"
+#include "planning/memory_model.h"
 
 namespace plimsoll::train {
 namespace {
@@ -14,7 +14,7 @@ LimitCheck::LimitCheck(std::optional<Bytes> limit, Bytes arena, bool whole_proce
   if (!limit_) return;
   const ProcessMemory memory = read_process_memory();
   if (!whole_process) before_ = memory.peak_resident;
-  beside_ = memory.page_tables + memory.kernel_stacks + page_tables_of(arena);
+  beside_ = memory.page_tables + memory.kernel_stacks + planning::page_tables_of(arena);
 }
 
 bool LimitCheck::look() {

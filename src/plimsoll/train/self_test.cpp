@@ -74,7 +74,7 @@ void check_size(int64_t bytes) {
 
 void predict_into(HeldTensors& tensors, const layers::Model& model, TensorSource& weights,
                   data::Dataset& samples, SessionOptions options) {
-  RowCounts rows;
+  planning::RowCounts rows;
   rows.predict = samples.row_count();
   options.batch = std::max<int64_t>(rows.predict, 1);
   options.backend = "reference";

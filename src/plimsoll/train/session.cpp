@@ -28,8 +28,9 @@ constexpr size_t kTimedSteps = 1024;
 // Of all sessions that live.
 std::atomic<int64_t> held_by_sessions{0};
 
-PlanRequest plan_request(const SessionOptions& options, const DataMemory& data, Bytes others) {
-  PlanRequest request;
+planning::PlanRequest plan_request(const SessionOptions& options, const DataMemory& data,
+                                   Bytes others) {
+  planning::PlanRequest request;
   request.limit = options.memory;
   request.backend = options.backend;
   request.threads = options.threads;
@@ -133,21 +134,22 @@ struct Session::StepTimes {
 };
 
 Session::Session(const layers::Model& model, const layers::CompileOptions& compile,
-                 const SessionOptions& options, const RowCounts& rows, const DataMemory& data)
+                 const SessionOptions& options, const planning::RowCounts& rows,
+                 const DataMemory& data)
     : options_(options) {
-  run_ = plan_run(model, compile, batch_sizes(options.batch, rows),
-                  plan_request(options, data, Bytes(held_by_sessions.load())));
+  run_ = planning::plan_run(model, compile, planning::batch_sizes(options.batch, rows),
+                            plan_request(options, data, Bytes(held_by_sessions.load())));
   options_.tell = {};  // whoever listened listens while it is planned
   if (!run_.plan) throw Error(ErrorKind::kBudget, run_.summary.reason);
   malloc_trim(0);  // the search is over: its memory goes back before the arena is touched
   if (!options.memory) {
-    const Bytes guard = guard_without_limit();
+    const Bytes guard = planning::guard_without_limit();
     if (run_.summary.predicted_process > guard) {
       throw Error(ErrorKind::kBudget,
                   (options.max_slowdown ? "the smallest plan within the time allowed needs "
                                         : "the free plan needs ") +
                       to_string(run_.summary.predicted_process) + ", above the guard of " +
-                      to_string(guard) + " (" + std::to_string(kGuardPercent) +
+                      to_string(guard) + " (" + std::to_string(planning::kGuardPercent) +
                       " % of what this process may use); name a limit with --memory");
     }
   }
@@ -156,7 +158,7 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
   how.times = options.profile;
   if (run_.plan->spill_bytes > Bytes()) {
     how.spill_directory = choose_spill_folder(options.spill_directory);
-    how.spill_buffer = run_.overhead.spill - spill_tables(run_.lowered.built.set);
+    how.spill_buffer = run_.overhead.spill - planning::spill_tables(run_.lowered.built.set);
   }
   executor_ = std::make_unique<exec::Executor>(run_.lowered.built.set, *run_.plan,
                                                *run_.lowered.backend, how);
@@ -230,8 +232,8 @@ void Session::take(TensorSource& tensors, size_t index, const graph::StateVariab
   }
 }
 
-DataOpening opening_of(const data::Dataset& dataset, const data::Dataset* validation) {
-  DataOpening opening{dataset.opening_peak, dataset.opened_bytes()};
+planning::DataOpening opening_of(const data::Dataset& dataset, const data::Dataset* validation) {
+  planning::DataOpening opening{dataset.opening_peak, dataset.opened_bytes()};
   if (validation == nullptr) return opening;
   opening.held += validation->opened_bytes();
   opening.peak = max(opening.peak, dataset.held_bytes() + validation->opening_peak);

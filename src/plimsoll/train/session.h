@@ -23,11 +23,11 @@
 #include "data/dataset.h"
 #include "exec/executor.h"
 #include "layers/training/programs.h"
+#include "planning/planning.h"
 #include "report/profile.h"
 #include "report/progress.h"
 #include "train/checkpoint.h"
 #include "train/limit_check.h"
-#include "train/planning.h"
 
 namespace plimsoll::train {
 
@@ -43,11 +43,11 @@ struct SessionOptions {
   std::string without;                 // techniques of the planner that are switched off
   std::string saved_plan;              // a plan's text, to be run as it is
   bool profile = false;                // measure every step of the plan
-  TimesOptions times = {};             // of kernels, that plans are chosen by
-  SpillUse spill = SpillUse::kIfNeeded;
+  planning::TimesOptions times = {};   // of kernels, that plans are chosen by
+  planning::SpillUse spill = planning::SpillUse::kIfNeeded;
   std::string spill_directory = {};  // empty: the first that will do
   std::optional<Bytes> spill_limit = {};
-  std::function<void(const std::string&)> tell = {};  // see PlanRequest
+  std::function<void(const std::string&)> tell = {};  // see planning::PlanRequest
   // Whether what the process took before counts towards `memory` too, or only what it takes from
   // now on (limit_check.h).
   bool whole_process = false;
@@ -59,11 +59,12 @@ struct SessionOptions {
 struct DataMemory {
   Bytes held;
   Bytes ahead{};
-  DataOpening opening{};
+  planning::DataOpening opening{};
 };
 
 // Tells what opening took: a run's data, and after them those that are evaluated on.
-DataOpening opening_of(const data::Dataset& dataset, const data::Dataset* validation = nullptr);
+planning::DataOpening opening_of(const data::Dataset& dataset,
+                                 const data::Dataset* validation = nullptr);
 
 using Metrics = std::vector<std::pair<std::string, double>>;
 
@@ -114,7 +115,7 @@ class Session {
   // Throws kBudget with the numbers of the answer where
   // the limit cannot be met.
   Session(const layers::Model& model, const layers::CompileOptions& compile,
-          const SessionOptions& options, const RowCounts& rows, const DataMemory& data);
+          const SessionOptions& options, const planning::RowCounts& rows, const DataMemory& data);
   ~Session();
 
   const report::PlanSummary& summary() const { return run_.summary; }
@@ -194,7 +195,7 @@ class Session {
   report::ProgressState progress_state(const data::BatchSource& batches) const;
 
   SessionOptions options_;
-  PlannedRun run_;
+  planning::PlannedRun run_;
   std::unique_ptr<exec::Executor> executor_;
   mutable std::optional<LimitCheck> limit_check_;  // a look changes what was seen, not the run
   Bytes held_;                                     // beside the engine, which all sessions share

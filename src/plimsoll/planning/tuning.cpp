@@ -1,4 +1,4 @@
-#include "train/tuning.h"
+#include "planning/tuning.h"
 
 #include <malloc.h>
 
@@ -9,7 +9,7 @@
 #include "base/spill_folder.h"
 #include "exec/tuning.h"
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 namespace {
 
 using backend::KernelTimes;
@@ -101,4 +101,4 @@ std::string describe(const TimesOptions& times) {
   return times.known ? "measured here on " + times.known->date : "of the model";
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning

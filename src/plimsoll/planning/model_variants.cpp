@@ -1,4 +1,4 @@
-#include "advise/model_variants.h"
+#include "planning/model_variants.h"
 
 #include <algorithm>
 #include <functional>
@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "layers/training/optimizers.h"
 
-namespace plimsoll::advise {
+namespace plimsoll::planning {
 namespace {
 
 using layers::Config;
@@ -159,4 +159,4 @@ std::vector<ModelVariant> find_variants(const Model& model, const layers::Compil
   return variants;
 }
 
-}  // namespace plimsoll::advise
+}  // namespace plimsoll::planning

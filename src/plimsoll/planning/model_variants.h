@@ -13,7 +13,7 @@
 #include "layers/model/model.h"
 #include "layers/training/programs.h"
 
-namespace plimsoll::advise {
+namespace plimsoll::planning {
 
 struct ModelVariant {
   std::string change;  // "optimizer SGD(momentum=0.9)", "first 4 of 8 layers with weights frozen"
@@ -27,4 +27,4 @@ struct ModelVariant {
 std::vector<ModelVariant> find_variants(const layers::Model& model,
                                         const layers::CompileOptions& compile);
 
-}  // namespace plimsoll::advise
+}  // namespace plimsoll::planning

@@ -1,4 +1,4 @@
-#include "train/planning.h"
+#include "planning/planning.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 namespace {
 
 using layers::Config;
@@ -157,4 +157,4 @@ TEST(Planning, WithATimeAllowedTheFreePlanIsCalledByWhatItIs) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning

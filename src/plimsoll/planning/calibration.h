@@ -22,7 +22,7 @@
 
 #include "backend/kernel/kernel_times.h"
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 
 struct TimesOptions {
   std::string folder;  // of such files; empty: the backend's estimates are taken
@@ -57,4 +57,4 @@ Bytes held_bytes(const backend::KernelTimes& times);
 // "2026-05-28", in UTC.
 std::string date_of_today();
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning

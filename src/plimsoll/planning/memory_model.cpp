@@ -1,4 +1,4 @@
-#include "train/memory_model.h"
+#include "planning/memory_model.h"
 
 #include <algorithm>
 #include <iterator>
@@ -8,7 +8,7 @@
 #include "base/process_memory.h"
 #include "exec/spill_queue.h"
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 namespace {
 
 // Measured upper bounds on x86-64; see the header.
@@ -203,4 +203,4 @@ std::vector<report::MemoryPart> accounted_parts(const ProcessOverhead& overhead,
   return named;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning

@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
-#include "train/planning.h"
+#include "planning/planning.h"
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 
 // `request.times` with what its folder holds, or, where it says so, with what was measured now.
 TimesOptions find_times(const layers::Model& model, const layers::CompileOptions& compile,
@@ -23,4 +23,4 @@ std::unique_ptr<graph::KernelCatalog> timed_catalog(const backend::Backend& back
 // "measured here on 2026-05-28", or "of the model".
 std::string describe(const TimesOptions& times);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning

@@ -25,7 +25,7 @@
 #include "graph/program.h"
 #include "report/plan_summary.h"
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 
 // Everything outside of the arena and its page tables.
 struct ProcessOverhead {
@@ -81,4 +81,4 @@ std::vector<plan::FrontierPoint> process_frontier(const ProcessOverhead& overhea
 std::vector<report::MemoryPart> memory_parts(const ProcessOverhead& overhead, Bytes state,
                                              Bytes arena);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning

@@ -1,4 +1,4 @@
-#include "train/calibration.h"
+#include "planning/calibration.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 namespace {
 
 using backend::KernelTimes;
@@ -210,4 +210,4 @@ std::string date_of_today() {
   return text;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning

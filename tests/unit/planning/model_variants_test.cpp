@@ -1,10 +1,10 @@
-#include "advise/model_variants.h"
+#include "planning/model_variants.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-namespace plimsoll::advise {
+namespace plimsoll::planning {
 namespace {
 
 using layers::Config;
@@ -102,4 +102,4 @@ TEST(ModelVariantsTest, WhatTheShapesForbidIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace plimsoll::advise
+}  // namespace plimsoll::planning

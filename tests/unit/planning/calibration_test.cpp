@@ -1,10 +1,10 @@
-#include "train/calibration.h"
+#include "planning/calibration.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 namespace {
 
 using backend::KernelTimes;
@@ -91,4 +91,4 @@ TEST(Calibration, ThereIsAnEndToWhatIsKept) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning

@@ -1,4 +1,4 @@
-#include "train/planning.h"
+#include "planning/planning.h"
 
 #include <algorithm>
 #include <bit>
@@ -26,11 +26,11 @@
 #include "plan/tree/lasting_packs.h"
 #include "plan/tree/text.h"
 #include "plan/validate/validator.h"
-#include "train/batch_search.h"
-#include "train/tuning.h"
-#include "train/ways_out.h"
+#include "planning/batch_search.h"
+#include "planning/tuning.h"
+#include "planning/ways_out.h"
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 namespace {
 
 // Halving 2^30 rows leaves nothing above 1.
@@ -695,4 +695,4 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   return run;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning

@@ -1,8 +1,8 @@
-#include "train/batch_search.h"
+#include "planning/batch_search.h"
 
 #include <algorithm>
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 
 std::optional<int64_t> find_largest_batch(int64_t known, int64_t most,
                                           const std::function<bool(int64_t)>& fits) {
@@ -24,4 +24,4 @@ std::optional<int64_t> find_largest_batch(int64_t known, int64_t most,
   return low;
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning

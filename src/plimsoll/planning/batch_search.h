@@ -10,11 +10,11 @@
 #include <functional>
 #include <optional>
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 
 // `known` fits; 0: none is known to. nullopt: not even 1 does, or the largest does of known, twice
 // that, four times, … up to `most`.
 std::optional<int64_t> find_largest_batch(int64_t known, int64_t most,
                                           const std::function<bool(int64_t)>& fits);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning

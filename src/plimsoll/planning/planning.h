@@ -15,11 +15,11 @@
 #include "backend/kernel/backends.h"
 #include "layers/training/programs.h"
 #include "plan/search/planner.h"
+#include "planning/calibration.h"
+#include "planning/memory_model.h"
 #include "report/plan_summary.h"
-#include "train/calibration.h"
-#include "train/memory_model.h"
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 
 // Without a limit a run keeps below so much of what the process may use.
 inline constexpr int64_t kGuardPercent = 80;
@@ -91,4 +91,4 @@ Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,
 PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& compile,
                     const layers::BatchSizes& batches, const PlanRequest& request);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning

@@ -1,10 +1,10 @@
 // Process memory of arenas.
 
-#include "train/memory_model.h"
+#include "planning/memory_model.h"
 
 #include <gtest/gtest.h>
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 namespace {
 
 TEST(MemoryModel, BelowWhatStartingTakesTheFasterPlanCounts) {
@@ -21,4 +21,4 @@ TEST(MemoryModel, BelowWhatStartingTakesTheFasterPlanCounts) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning

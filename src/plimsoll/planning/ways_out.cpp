@@ -1,4 +1,4 @@
-#include "train/ways_out.h"
+#include "planning/ways_out.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,9 +6,9 @@
 #include <limits>
 #include <optional>
 
-#include "advise/model_variants.h"
+#include "planning/model_variants.h"
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 namespace {
 
 // Of the effort goes into each way.
@@ -162,7 +162,7 @@ std::vector<report::WayOut> find_ways_out(const layers::Model& model,
   }
   if (!compile.optimizer.is_null() && batches.train > 0) {
     if (has_statistics(model)) ways.add_groups(model, compile, batches);
-    for (const advise::ModelVariant& variant : advise::find_variants(model, compile)) {
+    for (const ModelVariant& variant : find_variants(model, compile)) {
       ways.add(variant.change, variant.effect, variant.model, variant.compile, batches,
                ways.request());
     }
@@ -170,4 +170,4 @@ std::vector<report::WayOut> find_ways_out(const layers::Model& model,
   return ways.take();
 }
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning

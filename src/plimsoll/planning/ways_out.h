@@ -4,17 +4,17 @@
 //
 // First what leaves the result as it is (a larger limit, a spill file where none was allowed), then
 // a smaller batch, then changes of the model: statistics of BatchNormalization in the largest
-// groups that fit, and those of advise/model_variants.h. Only ways whose plan meets the limit are
+// groups that fit, and those of planning/model_variants.h. Only ways whose plan meets the limit are
 // told, but the larger limit always.
 
 #include <vector>
 
 #include "layers/model/model.h"
 #include "layers/training/programs.h"
+#include "planning/planning.h"
 #include "report/plan_summary.h"
-#include "train/planning.h"
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 
 // `summary` is the refusal's, complete.
 std::vector<report::WayOut> find_ways_out(const layers::Model& model,
@@ -23,4 +23,4 @@ std::vector<report::WayOut> find_ways_out(const layers::Model& model,
                                           const PlanRequest& request,
                                           const report::PlanSummary& summary);
 
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning

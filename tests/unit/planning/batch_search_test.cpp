@@ -1,10 +1,10 @@
-#include "train/batch_search.h"
+#include "planning/batch_search.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace plimsoll::train {
+namespace plimsoll::planning {
 namespace {
 
 constexpr int64_t kMost = int64_t{1} << 20;
@@ -49,4 +49,4 @@ TEST(BatchSearch, AsksNoMoreThanOnceForTheLargestOfAll) {
 }
 
 }  // namespace
-}  // namespace plimsoll::train
+}  // namespace plimsoll::planning
