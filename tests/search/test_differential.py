@@ -88,3 +88,22 @@ def test_a_wrong_number_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(comparison, "run_ours", wrong)
     verdict = compare(SMALL | {"nodes": SMALL["nodes"][:1], "outputs": ["n1"]}, tmp_path / "run")
     assert (verdict.outcome, verdict.kind) == ("different", "gradient")
+
+
+@pytest.mark.parametrize("steps, outcome", [(3, "keras"), (4, "equal")])
+def test_a_bias_along_the_wrong_axis_is_no_finding(
+    steps: int, outcome: str, tmp_path: Path
+) -> None:
+    """With as many positions as heads of one channel, Keras adds the heads' bias by position."""
+    layer = {
+        "name": "n1",
+        "layer": "MultiHeadAttention",
+        "in": ["x0"],
+        "config": {"num_heads": 3, "key_dim": 1},
+        "call": {"value": {"tensor": "x0"}},
+    }
+    inputs = [{"name": "x0", "shape": [steps, 2], "values": "floats"}]
+    recipe = SMALL | {"inputs": inputs, "nodes": [layer], "outputs": ["n1"]}
+    verdict = compare(recipe, tmp_path / "run")
+    assert verdict.outcome == outcome, verdict
+    assert outcome == "equal" or verdict.kind == "a bias along another axis", verdict
