@@ -4,8 +4,9 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
-from comparison import compare
+from comparison import Part, compare, judged
 from coverage_of_pairs import report
 from differential import is_finding, print_summary, search
 from model_draw import draw_recipe
@@ -107,3 +108,12 @@ def test_a_bias_along_the_wrong_axis_is_no_finding(
     verdict = compare(recipe, tmp_path / "run")
     assert verdict.outcome == outcome, verdict
     assert outcome == "equal" or verdict.kind == "a bias along another axis", verdict
+
+
+@pytest.mark.parametrize("name", ["gradient 1 (2, 2)", "slot 3 (2, 2)"])
+def test_a_zero_may_be_what_rounding_leaves(name: str) -> None:
+    """Of gradients that are 1 all together; Keras may meet the 0 itself by chance."""
+    zero = np.zeros((2, 2), "float32")
+    for size, right in ((1e-7, True), (1e-6, False)):
+        part = Part(name, zero + size / 2, zero, 1e-4, 1e-9, zero=2.0**-22)
+        assert judged(part, zero, [zero]) is right
