@@ -3,10 +3,14 @@
 from pathlib import Path
 
 import pytest
-from harness import ROUNDED_ZERO, assert_one_step
+from harness import ROUNDED_ZERO, Case, assert_one_step
+from keras import layers as L
+from keras.src.backend.tensorflow import numpy as numpy_in_keras
 from sequence_cases import (
     attention_cases,
     embedding_cases,
+    floats,
+    functional,
     normalization_cases,
     operation_cases,
     recurrent_cases,
@@ -31,3 +35,25 @@ def test_layer(name: str, tmp_path: Path) -> None:
     # a rounding of them, in Keras's float32 too (1.0e-8 of all there, 1.5e-8 here).
     zero = 2.0**-25 if "attention" in name else ROUNDED_ZERO
     assert_one_step(tmp_path, CASES[name], zero=zero)
+
+
+@pytest.mark.parametrize("shape, options", [
+    ((3, 2), {}),
+    ((3, 2), {"use_causal_mask": True}),
+    ((3, 4, 2), {}),
+])  # fmt: skip
+def test_as_many_positions_as_heads_of_one_channel(
+    shape: tuple[int, ...],
+    options: dict[str, bool],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The projections' biases belong to the heads, as EinsumDense's bias_axes say.
+
+    Keras's add with TensorFlow takes a bias (3, 1) for one of axis 1 where that is 3 long, and adds
+    it by position. Its subtract has no such case.
+    """
+    monkeypatch.setattr(numpy_in_keras, "add", lambda a, b: numpy_in_keras.subtract(a, -b))
+    build = functional([shape], lambda x: L.MultiHeadAttention(3, 1)(x, x, **options))
+    case = Case(build, floats(*shape), floats(3), "mse")
+    assert_one_step(tmp_path, case, zero=2.0**-25)

@@ -4,8 +4,9 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
-from comparison import compare
+from comparison import Part, compare, judged
 from coverage_of_pairs import report
 from differential import is_finding, print_summary, search
 from model_draw import draw_recipe
@@ -88,3 +89,31 @@ def test_a_wrong_number_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(comparison, "run_ours", wrong)
     verdict = compare(SMALL | {"nodes": SMALL["nodes"][:1], "outputs": ["n1"]}, tmp_path / "run")
     assert (verdict.outcome, verdict.kind) == ("different", "gradient")
+
+
+@pytest.mark.parametrize("steps, outcome", [(3, "keras"), (4, "equal")])
+def test_a_bias_along_the_wrong_axis_is_no_finding(
+    steps: int, outcome: str, tmp_path: Path
+) -> None:
+    """With as many positions as heads of one channel, Keras adds the heads' bias by position."""
+    layer = {
+        "name": "n1",
+        "layer": "MultiHeadAttention",
+        "in": ["x0"],
+        "config": {"num_heads": 3, "key_dim": 1},
+        "call": {"value": {"tensor": "x0"}},
+    }
+    inputs = [{"name": "x0", "shape": [steps, 2], "values": "floats"}]
+    recipe = SMALL | {"inputs": inputs, "nodes": [layer], "outputs": ["n1"]}
+    verdict = compare(recipe, tmp_path / "run")
+    assert verdict.outcome == outcome, verdict
+    assert outcome == "equal" or verdict.kind == "a bias along another axis", verdict
+
+
+@pytest.mark.parametrize("name", ["gradient 1 (2, 2)", "slot 3 (2, 2)"])
+def test_a_zero_may_be_what_rounding_leaves(name: str) -> None:
+    """Of gradients that are 1 all together; Keras may meet the 0 itself by chance."""
+    zero = np.zeros((2, 2), "float32")
+    for size, right in ((1e-7, True), (1e-6, False)):
+        part = Part(name, zero + size / 2, zero, 1e-4, 1e-9, zero=2.0**-22)
+        assert judged(part, zero, [zero]) is right
