@@ -35,9 +35,16 @@ void check_run(int64_t batch, int64_t rows) {
   if (rows < 1) throw Error(ErrorKind::kData, "[dataset] expected samples, received none.");
 }
 
-PlanAnswer::Answer answer_of(const std::string& word) {
-  if (word == "fits") return PlanAnswer::Answer::kFits;
-  return word == "impossible" ? PlanAnswer::Answer::kImpossible : PlanAnswer::Answer::kNotFound;
+PlanAnswer::Answer answer_of(report::Answer answer) {
+  switch (answer) {
+    case report::Answer::kFits:
+      return PlanAnswer::Answer::kFits;
+    case report::Answer::kImpossible:
+      return PlanAnswer::Answer::kImpossible;
+    case report::Answer::kNotFound:
+      break;
+  }
+  return PlanAnswer::Answer::kNotFound;
 }
 
 PlanAnswer to_answer(const report::PlanSummary& summary) {

@@ -8,6 +8,7 @@
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "exec/tuning.h"
+#include "planning/lowering.h"
 
 namespace plimsoll::planning {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "planning/planning.h"
+#include "planning/request.h"
 
 namespace plimsoll::planning {
 

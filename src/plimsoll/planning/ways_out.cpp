@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "planning/model_variants.h"
+#include "planning/planning.h"
 
 namespace plimsoll::planning {
 namespace {
@@ -80,7 +81,7 @@ class Ways {
 
   void add(const std::string& change, const std::string& effect, const report::PlanSummary& found,
            double times = 1) {
-    if (found.answer != "fits") return;
+    if (found.answer != report::Answer::kFits) return;
     // A variant is as fast as it is against its own plan without a limit, and against this model's.
     if (times * found.seconds_per_step > most_seconds()) return;
     const Bytes bytes = found.predicted_process;

@@ -11,7 +11,7 @@
 
 #include "layers/model/model.h"
 #include "layers/training/programs.h"
-#include "planning/planning.h"
+#include "planning/request.h"
 #include "report/plan_summary.h"
 
 namespace plimsoll::planning {

@@ -140,9 +140,9 @@ void add_culprits(const PlanSummary& summary, Page& page) {
 }  // namespace
 
 std::string to_html(const PlanSummary& summary) {
-  const bool fits = summary.answer == "fits";
+  const bool fits = summary.answer == Answer::kFits;
   Page page("plimsoll plan: " + summary.model);
-  std::string answer = summary.answer;
+  std::string answer(to_string(summary.answer));
   std::replace(answer.begin(), answer.end(), '_', ' ');
   page.headline(fits ? Tone::kGood : Tone::kBad, answer, answer_sentence(summary), about(summary));
   page.tiles(tiles_of(summary));

@@ -136,15 +136,27 @@ std::string format_factor(double factor) {
   return text;
 }
 
+std::string_view to_string(Answer answer) {
+  switch (answer) {
+    case Answer::kFits:
+      return "fits";
+    case Answer::kImpossible:
+      return "impossible";
+    case Answer::kNotFound:
+      return "not_found";
+  }
+  return "";
+}
+
 std::string answer_sentence(const PlanSummary& summary) {
-  if (summary.answer == "fits") {
+  if (summary.answer == Answer::kFits) {
     const std::string predicted = "predicted " + to_string(summary.predicted_process);
     if (summary.limit) return "fits: " + predicted + " of " + to_string(*summary.limit);
     if (!summary.max_slowdown) return "free plan: " + predicted;
     return "smallest plan found within " + format_factor(*summary.max_slowdown) +
            " the time of the plan without a limit: " + predicted;
   }
-  if (summary.answer == "impossible") return "impossible: " + summary.reason;
+  if (summary.answer == Answer::kImpossible) return "impossible: " + summary.reason;
   return "not found: " + summary.reason;
 }
 
@@ -223,7 +235,7 @@ std::string to_json(const PlanSummary& summary) {
   json["parameters"] = summary.parameter_count;
   json["optimizer"] = summary.optimizer;
   json["data"] = summary.data.empty() ? Json(nullptr) : Json(summary.data);
-  json["answer"] = summary.answer;
+  json["answer"] = to_string(summary.answer);
   json["reason"] = summary.reason;
   json["limit_bytes"] = optional_bytes(summary.limit);
   json["max_slowdown"] = summary.max_slowdown ? Json(*summary.max_slowdown) : Json(nullptr);

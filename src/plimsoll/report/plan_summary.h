@@ -33,6 +33,10 @@ struct WayOut {
   friend bool operator==(const WayOut&, const WayOut&) = default;
 };
 
+// What a limit is answered with: a plan, the proof that there is none, or neither.
+enum class Answer : uint8_t { kFits, kImpossible, kNotFound };
+std::string_view to_string(Answer answer);  // "fits", "impossible", "not_found"
+
 struct PlanSummary {
   std::string model;
   int64_t batch = 0;
@@ -40,7 +44,7 @@ struct PlanSummary {
   std::string optimizer;
   std::string data;  // how large the data are, of what, how much is resident; empty: not told
 
-  std::string answer;          // "fits", "impossible", "not_found"
+  Answer answer = Answer::kFits;
   std::string reason;          // the proof, or what closes the gap; empty when it fits
   std::optional<Bytes> limit;  // none: the free plan was asked for
   // The most time, against that of the plan without a limit; none: any.

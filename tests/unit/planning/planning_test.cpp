@@ -92,8 +92,8 @@ TEST(Planning, TellsNothingWhereOnePlanIsAllThatIsAsked) {
 TEST(Planning, BoundsOfPlansWithAndWithoutAFileAreApart) {
   const report::PlanSummary either = plan(within(1_MiB)).run.summary;
   const report::PlanSummary without = plan(within(1_MiB, SpillUse::kNever)).run.summary;
-  EXPECT_EQ(either.answer, "impossible");
-  EXPECT_EQ(without.answer, "impossible");
+  EXPECT_EQ(either.answer, report::Answer::kImpossible);
+  EXPECT_EQ(without.answer, report::Answer::kImpossible);
   EXPECT_EQ(either.lower_bound, without.lower_bound);
   ASSERT_TRUE(either.lower_bound_with_spill.has_value());
   EXPECT_LE(*either.lower_bound_with_spill, either.lower_bound);
@@ -122,7 +122,7 @@ TEST(Planning, WaysOutKeepToTheTimeAllowed) {
   request.limit = points[0].arena_bytes;
   ASSERT_LT(*request.limit, in_time.arena_bytes);
   const report::PlanSummary refused = ask();
-  EXPECT_EQ(refused.answer, "not_found");
+  EXPECT_EQ(refused.answer, report::Answer::kNotFound);
   EXPECT_NE(refused.reason.find("the time of the plan without a limit"), std::string::npos);
   EXPECT_NE(refused.reason.find("found at this effort in that time needs " +
                                 to_string(in_time.arena_bytes)),
@@ -141,7 +141,7 @@ TEST(Planning, WaysOutKeepToTheTimeAllowed) {
   EXPECT_TRUE(larger);
   ASSERT_FALSE(enough.empty());
   request.max_slowdown = std::stod(enough);
-  EXPECT_EQ(ask().answer, "fits");
+  EXPECT_EQ(ask().answer, report::Answer::kFits);
 }
 
 TEST(Planning, WithATimeAllowedTheFreePlanIsCalledByWhatItIs) {

@@ -1,0 +1,63 @@
+#pragma once
+
+// The planner asked with one block set after another, by the memory of the whole process.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "plan/search/planner.h"
+#include "plan/search/spilled.h"
+#include "planning/lowering.h"
+#include "planning/memory_model.h"
+#include "planning/request.h"
+
+namespace plimsoll::planning {
+
+// Of a clone in the plan of a training step, and of the one in that of the short last batch.
+Bytes clone_bytes(const graph::ProgramSet& set);
+
+// One block set's answer, in bytes of the whole process.
+struct SetAnswer {
+  Lowered lowered;
+  std::unique_ptr<graph::KernelCatalog> timed;  // by measured times; null: there are none
+  ProcessOverhead overhead;
+  plan::PlanOutcome outcome;
+  std::optional<plan::SpilledPlans> spilled;  // where it was asked for and there are any
+  bool takes_file = false;                    // the plan with the file, not the one without
+
+  // What plans are chosen by.
+  const graph::KernelCatalog& catalog() const {
+    return timed ? *timed : lowered.backend->catalog();
+  }
+  // What is taken; null: nothing fits.
+  const plan::Fits* fits() const { return takes_file ? &*spilled->fits : outcome.fits(); }
+  // With the clones of what is taken, which the search counts as part of the arena.
+  ProcessOverhead overhead_taken() const;
+  // Without a spill file, whatever is taken.
+  Bytes process(Bytes arena) const { return process_bytes(without_file(), arena); }
+  ProcessOverhead without_file() const {
+    ProcessOverhead plain = overhead;
+    plain.spill = Bytes();
+    return plain;
+  }
+  Bytes process_with_file(Bytes arena) const { return process_bytes(with_file(), arena); }
+  ProcessOverhead with_file() const;
+};
+
+// What the process takes outside of the arena of these programs.
+ProcessOverhead overhead_of(const Lowered& lowered, const PlanRequest& request);
+
+// `free_seconds`: of the plan without a limit with the kernel set's own blocks; 0: this set's.
+SetAnswer ask(const Lowering& lowering, const PlanRequest& request, int block_set,
+              double free_seconds = 0);
+// Of its outcome the smallest arena and the lower bound alone, whatever the limit is.
+SetAnswer ask_smallest(const Lowering& lowering, const PlanRequest& request, int block_set);
+// Whether there is a plan within the limit, with a spill file where one may be used.
+bool ask_fits(const Lowering& lowering, const PlanRequest& request, int block_set);
+// The kernel set's own blocks, with more and more effort where nothing fits and more would be
+// tried. Which plans a search comes by depends on times: what is found by the backend's own is
+// found whatever was measured, and request.times are then none.
+SetAnswer ask_by_either(const Lowering& lowering, PlanRequest& request);
+
+}  // namespace plimsoll::planning

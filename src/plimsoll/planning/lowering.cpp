@@ -1,0 +1,94 @@
+#include "planning/lowering.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/accounted.h"
+#include "base/error.h"
+#include "graph/graph_memory.h"
+#include "graph/op.h"
+#include "graph/verify.h"
+#include "layers/training/batch_norm_groups.h"
+#include "ops/fuse/fuse.h"
+#include "ops/registry.h"
+
+namespace plimsoll::planning {
+namespace {
+
+backend::KernelSetOptions kernel_options(const PlanRequest& request, int block_set) {
+  backend::KernelSetOptions options;
+  options.threads = request.threads;
+  options.block_set = block_set;
+  return options;
+}
+
+// The graph with packed weights where the backend wants them.
+graph::Graph with_packs(const graph::Graph& graph, const backend::Backend& backend) {
+  const std::shared_ptr<const void> remembered = graph::remember(backend.catalog(), graph);
+  std::vector<std::vector<ops::PackOffer>> offers(graph.nodes.size());
+  bool any = false;
+  for (size_t n = 0; n < offers.size(); ++n) {
+    offers[n] = backend.packs(graph, graph::NodeId(n));
+    any = any || !offers[n].empty();
+  }
+  if (!any) return graph;
+  return ops::insert_packs(graph, ops::registry(), [&](const graph::Graph&, graph::NodeId node) {
+    return offers[node.index()];
+  });
+}
+
+}  // namespace
+
+Lowering::Lowering(const layers::Model& model, const layers::CompileOptions& compile,
+                   const layers::BatchSizes& batches, const PlanRequest& request)
+    : request_(request), fused_(layers::build_programs(model, compile, batches)) {
+  const std::unique_ptr<backend::Backend> backend = make_backend(0);
+  for (graph::Program& program : fused_.set.programs) {
+    program.graph = ops::fuse(program.graph, ops::registry(), backend->offers(), program.batch);
+  }
+}
+
+Lowered Lowering::lower(int block_set) const {
+  Lowered made{
+      {{}, fused_.train_inputs, fused_.predict_inputs, fused_.metrics, fused_.learning_rate},
+      make_backend(block_set)};
+  for (const graph::Program& p : fused_.set.programs) {
+    made.built.set.programs.push_back({p.name, with_packs(p.graph, *made.backend), p.batch});
+  }
+  const std::optional<std::string> wrong = graph::verify(made.built.set);
+  PLIMSOLL_CHECK(!wrong, wrong.value_or(""));
+  return made;
+}
+
+std::unique_ptr<backend::Backend> Lowering::make_backend(int block_set) const {
+  const std::string_view name =
+      request_.backend.empty() ? backend::default_backend() : std::string_view(request_.backend);
+  backend::KernelSetOptions options = kernel_options(request_, block_set);
+  // Blocks of other layers that hold more than a group would hold several in every slice.
+  const int64_t group = layers::batch_norm_group_of(fused_.set);
+  if (group > 0) {
+    const uint64_t most = std::bit_floor(static_cast<uint64_t>(group));
+    options.caps.emplace_back(graph::kBatchAxis, static_cast<int64_t>(most));
+  }
+  return backend::make_backend(name, options);
+}
+
+bool all_ones(const graph::ProgramSet& set, const graph::KernelCatalog& catalog) {
+  for (const graph::Program& program : set.programs) {
+    const std::shared_ptr<const void> remembered = graph::remember(catalog, program.graph);
+    for (size_t i = 0; i < program.graph.nodes.size(); ++i) {
+      const graph::Block block = catalog.block(program.graph, graph::NodeId(i));
+      if (std::any_of(block.begin(), block.end(), [](int64_t n) { return n > 1; })) return false;
+    }
+  }
+  return true;
+}
+
+Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,
+              const layers::BatchSizes& batches, const PlanRequest& request, int block_set) {
+  const AccountedScope scope(MemoryPart::kSearch);
+  return Lowering(model, compile, batches, request).lower(block_set);
+}
+
+}  // namespace plimsoll::planning

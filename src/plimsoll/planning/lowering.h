@@ -1,0 +1,41 @@
+#pragma once
+
+// Programs as a backend runs them: fused, with packed weights.
+
+#include <memory>
+
+#include "backend/kernel/backends.h"
+#include "layers/training/programs.h"
+#include "planning/request.h"
+
+namespace plimsoll::planning {
+
+// Programs lowered for a backend: fused, with packed weights.
+struct Lowered {
+  layers::BuiltPrograms built;
+  std::unique_ptr<backend::Backend> backend;
+};
+
+// A model's programs, built and fused once for all block sets: those differ in packed weights only.
+class Lowering {
+ public:
+  // `request` outlives it.
+  Lowering(const layers::Model& model, const layers::CompileOptions& compile,
+           const layers::BatchSizes& batches, const PlanRequest& request);
+
+  Lowered lower(int block_set) const;
+
+ private:
+  std::unique_ptr<backend::Backend> make_backend(int block_set) const;
+
+  const PlanRequest& request_;
+  layers::BuiltPrograms fused_;
+};
+
+Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,
+              const layers::BatchSizes& batches, const PlanRequest& request, int block_set);
+
+// Whether every block of a set of programs is a single place: no smaller blocks are left.
+bool all_ones(const graph::ProgramSet& set, const graph::KernelCatalog& catalog);
+
+}  // namespace plimsoll::planning

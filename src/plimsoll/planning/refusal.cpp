@@ -1,0 +1,84 @@
+#include "planning/refusal.h"
+
+#include <utility>
+
+namespace plimsoll::planning {
+namespace {
+
+ProcessBound find_bound(const SetAnswer& answer, bool spill) {
+  ProcessBound bound;
+  std::string proof;
+  const Bytes arena = plan::lower_bound(answer.lowered.built.set, answer.catalog(), &proof, spill);
+  bound.bytes = answer.process(arena);
+  if (bound.bytes == answer.overhead.start_up) {
+    bound.words = "so much is taken while the process starts, whatever is planned";
+  } else {
+    bound.words =
+        to_string(answer.overhead.total()) + " for the process outside of the arena, and " + proof;
+  }
+  return bound;
+}
+
+// The smallest of the frontier's plans that take no longer than is allowed.
+std::optional<Bytes> smallest_in_time(const report::PlanSummary& summary) {
+  if (!summary.max_slowdown || summary.frontier.empty()) return std::nullopt;
+  const double most = *summary.max_slowdown * summary.frontier.back().seconds;
+  for (const plan::FrontierPoint& point : summary.frontier) {
+    if (point.seconds <= most) return point.arena_bytes;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string exactly(Bytes bytes) {
+  return to_string(bytes) + " (" + std::to_string(bytes.count()) + " B)";
+}
+
+namespace {
+
+std::string describe_smallest(const report::PlanSummary& summary) {
+  const std::optional<Bytes> in_time = smallest_in_time(summary);
+  std::string text = "the smallest found at this effort ";
+  if (in_time) text += "in that time needs " + exactly(*in_time) + ", and in any time ";
+  text += "needs " + exactly(summary.smallest_feasible);
+  if (summary.smallest_with_spill) {
+    text += " (with the same bits " + exactly(summary.smallest_same_bits) +
+            ", and with a spill file " + exactly(*summary.smallest_with_spill) + ")";
+  }
+  return text;
+}
+
+}  // namespace
+
+void note_bound(const SetAnswer& answer, const PlanRequest& request,
+                std::optional<ProcessBound>& least) {
+  if (!request.limit) return;
+  ProcessBound bound = find_bound(answer, request.spill != SpillUse::kNever);
+  if (!least || bound.bytes < least->bytes) least = std::move(bound);
+}
+
+void explain_refusal(const ProcessBound& bound, const PlanRequest& request,
+                     report::PlanSummary& summary) {
+  const bool spill = request.spill != SpillUse::kNever;
+  const Bytes limit = *summary.limit;
+  const std::string which = spill ? " of plans that may use a spill file" : "";
+  if (spill) summary.lower_bound_with_spill = bound.bytes;
+  if (limit < bound.bytes) {
+    summary.answer = report::Answer::kImpossible;
+    summary.reason = "the limit " + exactly(limit) + " is below the lower bound " +
+                     exactly(bound.bytes) + which + ": " + bound.words;
+  } else {
+    summary.answer = report::Answer::kNotFound;
+    const std::string slowdown = request.max_slowdown
+                                     ? " that takes at most " +
+                                           report::format_factor(*request.max_slowdown) +
+                                           " the time of the plan without a limit"
+                                     : "";
+    summary.reason = "no plan" + slowdown + " found within " + exactly(limit) + "; " +
+                     describe_smallest(summary) + ", the lower bound" + which + " is " +
+                     exactly(bound.bytes) + ", and a longer search (--plan-time) may close the gap";
+  }
+}
+
+}  // namespace plimsoll::planning

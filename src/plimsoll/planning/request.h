@@ -1,0 +1,67 @@
+#pragma once
+
+// What is asked of a plan.
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "layers/training/programs.h"
+#include "planning/calibration.h"
+#include "planning/memory_model.h"
+
+namespace plimsoll::planning {
+
+// Without a limit a run keeps below so much of what the process may use.
+inline constexpr int64_t kGuardPercent = 80;
+Bytes guard_without_limit();
+
+enum class SpillUse : uint8_t {
+  kNever,
+  kIfNeeded,  // where no plan of the same blocks without a file meets the limit
+  kAlways,    // the fastest of both
+};
+
+struct PlanRequest {
+  std::optional<Bytes> limit;  // none: the free plan
+  std::string backend;         // empty: the default
+  int threads = 0;             // 0: from affinity and quota
+  uint64_t seed = 0;
+  Bytes data;                  // buffers of the data sources
+  DataOpening data_opening{};  // what opening them took
+  Bytes data_ahead;            // what they want beyond that where the limit leaves it over
+  int64_t plan_steps = 200'000;
+  // Where nothing fits, the search goes on with several times the steps.
+  bool extends = true;
+  std::optional<double> max_slowdown;  // the most time against that of the plan without a limit
+  std::string without;  // techniques that are switched off (plan/search/techniques.h)
+  // A plan's text (plan/tree/text.h) to be run as it is. It is refused where model, optimizer,
+  // batch or rows are not those that it was made for, or the machine's kernels differ.
+  std::string saved_plan;
+  SpillUse spill = SpillUse::kIfNeeded;
+  std::string spill_directory;       // empty: the first that will do
+  std::optional<Bytes> spill_limit;  // none: half of what is free there
+  // Whether smallest_feasible and largest_feasible_batch are wanted where the limit is met anyway.
+  bool full_answer = true;
+  bool own_blocks_only = false;  // no smaller blocks where nothing fits
+  TimesOptions times;            // of kernels, that plans are chosen by
+  bool estimate = false;         // whether PlannedRun::estimates are wanted
+  std::string why;               // a layer whose values in the chosen plan are told of; empty: none
+  // Called with what is planned beside the one plan, and why, whenever that begins. May be empty.
+  std::function<void(const std::string&)> tell = {};
+};
+
+// Rows that the run will see; 0: no such program.
+struct RowCounts {
+  int64_t train = 0;
+  int64_t evaluate = 0;
+  int64_t predict = 0;
+};
+
+// The programs that such a run needs: full batches, and the short last one.
+layers::BatchSizes batch_sizes(int64_t batch, const RowCounts& rows);
+
+// Says what is planned beside the one plan, where anybody listens.
+void tell(const PlanRequest& request, const std::string& what);
+
+}  // namespace plimsoll::planning
