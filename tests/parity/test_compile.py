@@ -375,6 +375,17 @@ def test_weights_of_parts_of_samples(name: str, tmp_path: Path) -> None:
     assert_as_keras(tmp_path, model, x, y, weight)
 
 
+@pytest.mark.parametrize("options", [{}, {"curve": "PR"}, {"num_thresholds": 9}], ids=str)
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_weighted_areas_under_curves(outputs: int, options: dict[str, Any], tmp_path: Path) -> None:
+    model = classifier("sigmoid", outputs)
+    metrics = [keras.metrics.AUC(**options)]
+    again = [keras.metrics.AUC(**options), "accuracy"]
+    model.compile(keras.optimizers.SGD(0.1), "bce", metrics=metrics, weighted_metrics=again)
+    y = RNG.integers(0, 2, (2 * BATCH, outputs)).astype("float32")
+    assert_as_keras(tmp_path, model, numbers(5), y, weights())
+
+
 def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
     model = pixels()
     model.compile("sgd", SPARSE)

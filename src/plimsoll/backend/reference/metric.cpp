@@ -1,6 +1,7 @@
 // Accuracies per row, and counts over all of them.
 
 #include <algorithm>
+#include <array>
 
 #include "backend/reference/labels.h"
 #include "backend/reference/loops.h"
@@ -119,8 +120,8 @@ std::unique_ptr<Kernel> make_confusion_count(const Problem& problem) {
 }
 
 // A prediction p of thresholds 0, 1/(n − 1), …, 1 is above threshold ceil(p (n − 1)) − 1 and not
-// above the next, in the arithmetic of keras.src.metrics.metrics_utils. Counts are whole numbers,
-// so the order in which they are added does not matter.
+// above the next, in the arithmetic of keras.src.metrics.metrics_utils. Weights are added in the
+// order of samples, in however many blocks they come.
 std::unique_ptr<Kernel> make_confusion_histogram(const Problem& problem) {
   const int64_t thresholds = problem.attributes.get_int("thresholds");
   return for_float(problem.inputs[1].dtype, [&](auto zero) {
@@ -132,14 +133,23 @@ std::unique_ptr<Kernel> make_confusion_histogram(const Problem& problem) {
       for (int64_t row = 0; call.first && row < 2; ++row) {
         std::fill_n(data_of<T>(y) + row * y.strides[0], thresholds, T(0));
       }
-      for_each_index<2>(
-          prediction.dims, {target.strides, prediction.strides}, [&](const auto& at, int64_t) {
+      std::array<int64_t, kMaxRank> steps{};  // 0 along the last axis: a row has one weight
+      const T one(1);
+      const T* weights = &one;
+      if (call.inputs.size() > 2) {
+        weights = data_of<const T>(call.inputs[2]);
+        std::ranges::copy(call.inputs[2].strides, steps.begin());
+      }
+      const Strides weight_steps(steps.data(), prediction.dims.size());
+      for_each_index<3>(
+          prediction.dims, {target.strides, prediction.strides, weight_steps},
+          [&](const auto& at, int64_t) {
             const T p = data_of<const T>(prediction)[at[1]];
             const T bounded = p > T(0) ? std::min(p, T(1)) : T(0);
             const T bucket = std::ceil(bounded * static_cast<T>(thresholds - 1)) - T(1);
             const bool positive = data_of<const T>(target)[at[0]] != T(0);
             data_of<T>(y)[(positive ? 0 : y.strides[0]) +
-                          std::max<int64_t>(static_cast<int64_t>(bucket), 0)] += T(1);
+                          std::max<int64_t>(static_cast<int64_t>(bucket), 0)] += weights[at[2]];
           });
     });
   });
