@@ -63,7 +63,7 @@ std::vector<Case> accuracy_cases() {
              c.call("confusion_histogram", {t, c.constant("p", shape, Fill::kProbability)},
                     {{"thresholds", 9}});
            }},
-      {.name = "confusion_histogram",
+      {.name = "confusion_histogram_weighted",
        .build =
            [](CaseBuilder& c) {
              const Shape shape{Dim::batch(), of(3), of(4)};
