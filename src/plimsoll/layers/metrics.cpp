@@ -242,10 +242,10 @@ std::string metric_title(const Config& config) {
 void check_weighted(const Metric& metric, const ValueType& output) {
   const bool counts = !metric.counted.empty() || !metric.curve.empty();
   if (!counts || output.shape.rank() == 2) return;
-  throw Error(ErrorKind::kModel,
-              "metric " + metric.name + ": expected an output of rank 2 together with sample " +
-                  "weights, received " + to_string(output.shape) +
-                  ". Give it among the metrics that are not weighted.");
+  throw Error(ErrorKind::kModel, "metric " + metric.name +
+                                     ": expected an output of rank 2 together with sample " +
+                                     "weights, received " + to_string(output.shape) +
+                                     ". Give it among the metrics that are not weighted.");
 }
 
 std::string metric_state(std::string_view metric, std::string_view part) {
