@@ -63,6 +63,15 @@ std::vector<Case> accuracy_cases() {
              c.call("confusion_histogram", {t, c.constant("p", shape, Fill::kProbability)},
                     {{"thresholds", 9}});
            }},
+      {.name = "confusion_histogram_weighted",
+       .build =
+           [](CaseBuilder& c) {
+             const Shape shape{Dim::batch(), of(3), of(4)};
+             const ValueId t = c.constant("t", shape, Fill::kBinary);
+             const ValueId p = c.constant("p", shape, Fill::kProbability);
+             const ValueId w = c.constant("w", {Dim::batch(), of(3)}, Fill::kProbability);
+             c.call("confusion_histogram", {t, p, w}, {{"thresholds", 9}});
+           }},
       confusion("hits"),
       confusion("predicted"),
       confusion("actual"),

@@ -227,6 +227,33 @@ def test_an_ignored_class_in_a_folder_of_masks(tmp_path: Path) -> None:
     assert from_arrays == from_folders
 
 
+# What returns a new tensor loses the logits that Keras keeps with sigmoid's and softmax's result.
+BEHIND_SIGMOID: dict[str, Callable[[], L.Layer]] = {
+    "flattened rows": L.Flatten,
+    "flattened rows of channels first": lambda: L.Flatten(data_format="channels_first"),
+    "rows of the same shape": lambda: L.Reshape((3,)),
+    "one value joined": L.Concatenate,
+    "the same tensor": L.Identity,
+    "no dropout": lambda: L.Dropout(0.0),
+}
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "softmax"])
+@pytest.mark.parametrize("name", BEHIND_SIGMOID)
+def test_logits_behind_layers_that_change_nothing(
+    name: str, activation: str, tmp_path: Path
+) -> None:
+    x = keras.Input((5,))
+    layer = BEHIND_SIGMOID[name]()
+    h = L.Dense(3, activation=activation)(x)
+    model = keras.Model(x, layer([h] if name == "one value joined" else h))
+    binary = activation == "sigmoid"
+    kind = keras.losses.BinaryCrossentropy if binary else keras.losses.CategoricalCrossentropy
+    model.compile(keras.optimizers.SGD(0.1), kind(from_logits=True))
+    y = RNG.integers(0, 2, (2 * BATCH, 3)) if binary else np.eye(3)[labels(3)]
+    assert_as_keras(tmp_path, model, numbers(5), y.astype("float32"))
+
+
 # Outputs ------------------------------------------------------------------------------------------
 
 SPARSE = "sparse_categorical_crossentropy"
@@ -257,6 +284,16 @@ def test_losses_of_outputs(name: str, tmp_path: Path) -> None:
         assert log[0]["loss"] == pytest.approx(losses[0], rel=1e-5)
     else:
         assert_as_keras(tmp_path, model, x, y)
+
+
+def test_one_name_of_two_outputs_is_of_both(tmp_path: Path) -> None:
+    """Outputs of one layer have its name, and what a dictionary says of it is said of each."""
+    first, second = keras.Input((5,), name="first"), keras.Input((5,), name="second")
+    layer = L.Dense(2, name="shared")
+    model = keras.Model([first, second], [layer(first), layer(second)])
+    model.compile(keras.optimizers.SGD(0.1), {"shared": "mse"}, metrics={"shared": ["mae"]},
+                  loss_weights={"shared": 0.5})  # fmt: skip
+    assert_as_keras(tmp_path, model, [numbers(5), numbers(5)], [numbers(2), numbers(2)])
 
 
 def test_losses_by_the_keys_of_a_dictionary_of_outputs(tmp_path: Path) -> None:
@@ -336,6 +373,17 @@ def test_weights_of_parts_of_samples(name: str, tmp_path: Path) -> None:
     metrics = ["accuracy"] if name in ("a pixel", "a sample") else []
     model.compile(keras.optimizers.SGD(0.1), SPARSE, weighted_metrics=metrics)
     assert_as_keras(tmp_path, model, x, y, weight)
+
+
+@pytest.mark.parametrize("options", [{}, {"curve": "PR"}, {"num_thresholds": 9}], ids=str)
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_weighted_areas_under_curves(outputs: int, options: dict[str, Any], tmp_path: Path) -> None:
+    model = classifier("sigmoid", outputs)
+    metrics = [keras.metrics.AUC(**options)]
+    again = [keras.metrics.AUC(**options), "accuracy"]
+    model.compile(keras.optimizers.SGD(0.1), "bce", metrics=metrics, weighted_metrics=again)
+    y = RNG.integers(0, 2, (2 * BATCH, outputs)).astype("float32")
+    assert_as_keras(tmp_path, model, numbers(5), y, weights())
 
 
 def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from refusals import is_right
 
 MODEL_REFUSED, OUR_BUG = 4, 70
 SECONDS = 60
-NUDGES = 4
+NUDGES = 12  # fewer do not show how far a gradient of a few numbers goes
 
 
 @dataclass

@@ -29,6 +29,8 @@ class Run:
 class NotKeras(Exception):
     """Keras itself does not build, save or train this."""
 
+    _keras_call_info_injected = True  # Keras adds no text of its own on the way
+
 
 keras_add = numpy_in_keras.add
 ELSEWHERE = "a bias along another axis"
@@ -208,6 +210,8 @@ def train_in_keras(recipe: Recipe, folder: Path) -> tuple[keras.Model, list[np.n
         if data["weights"] is not None:
             np.save(folder / "w.npy", data["weights"])
         run = run_model(recipe, model, data)
+    except NotKeras:
+        raise
     except Exception as error:
         # Keras wraps an error in words about the call of each layer.
         raise NotKeras(ELSEWHERE if ELSEWHERE in str(error) else f"run: {error}") from error

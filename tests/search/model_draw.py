@@ -507,6 +507,15 @@ def draw_training(drawing: Drawing, outputs: list[str]) -> tuple[list[str], Reci
     return heads, {"targets": targets, "compile": compiled}
 
 
+def takes_step_weights(shape: tuple[int, ...]) -> bool:
+    """Whether Keras multiplies the losses of an output by one weight a step.
+
+    keras.src.losses.loss.squeeze_or_expand_to_same_rank makes up for one axis, of 1. With more of
+    them (B, steps) meets the last axes: an error, or, where there are as many or one, each sample
+    multiplied by the weights of all."""
+    return len(shape) == 2 or (len(shape) == 3 and shape[1] == 1)
+
+
 def draw_weights(drawing: Drawing, outputs: list[str], recipe: Recipe) -> None:
     rng = drawing.rng
     if any(drawing.masked(r) for r in outputs) and rng.random() < 0.9:
@@ -516,7 +525,8 @@ def draw_weights(drawing: Drawing, outputs: list[str], recipe: Recipe) -> None:
     if flat and rng.random() < 0.25:
         recipe["weights"] = "sample"
     elif rng.random() < 0.04 and len(drawing.shape(outputs[0])) > 1 and len(outputs) == 1:
-        recipe["weights"] = "step"
+        if takes_step_weights(drawing.shape(outputs[0])):
+            recipe["weights"] = "step"
     elif rng.random() < 0.5 and len(outputs) == 1 and len(drawing.shape(outputs[0])) == 1:
         if recipe["targets"][0].split()[0] in ("classes", "one_hot"):
             recipe["class_weights"] = {"0": 0.5, "1": round(rng.uniform(1, 3), 2)}

@@ -4,12 +4,14 @@ import json
 import os
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 from comparison import Part, compare, judged
 from coverage_of_pairs import report
 from differential import is_finding, print_summary, search
-from model_draw import draw_recipe
+from keras_side import NotKeras
+from model_draw import draw_recipe, takes_step_weights
 from shrinking import fewer_nodes, fewer_options, without_node
 
 KEPT = sorted((Path(__file__).parent / "kept").glob("*.json"))
@@ -59,6 +61,49 @@ SMALL = {
         "metrics": [[]],
     },
 }
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [((1, 5, 5), (1, 5, 1)), ((2, 3, 4, 4), (1, 4, 1, 1)), ((5, 5), (5, 1))]
+)
+def test_sums_that_keras_takes_along_another_axis(
+    first: tuple[int, ...], second: tuple[int, ...]
+) -> None:
+    with pytest.raises(NotKeras, match="a bias along another axis"):
+        keras.ops.add(np.ones(first, "float32"), np.ones(second, "float32"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [((2, 5, 5), (2, 5, 1)), ((2, 4, 3, 5), (1, 4, 1, 1)), ((2, 5), (5,))]
+)
+def test_sums_that_keras_takes_by_broadcasting(
+    first: tuple[int, ...], second: tuple[int, ...]
+) -> None:
+    a = np.arange(np.prod(first), dtype="float32").reshape(first)
+    b = np.arange(np.prod(second), dtype="float32").reshape(second)
+    assert np.array_equal(np.asarray(keras.ops.add(a, b)), a + b)
+
+
+@pytest.mark.parametrize(
+    ("shape", "paired"),
+    [((5, 3), True), ((5, 1, 3), True), ((5, 2, 3), False), ((1, 2, 4), False),
+     ((2, 1, 1, 1), False)],
+)  # fmt: skip
+def test_step_weights_are_drawn_where_keras_pairs_them_with_losses(
+    shape: tuple[int, ...], paired: bool
+) -> None:
+    """Judged by Keras: weights of other samples change nothing in a sample without any."""
+    loss = keras.losses.CategoricalCrossentropy(reduction="sum")
+    rng = np.random.default_rng(3)
+    y = rng.random((2, *shape)).astype("float32")
+    weights = np.ones((2, shape[0]), "float32")
+    weights[0] = 0
+    alone = float(loss(y[1:], y[1:]))
+    try:
+        right = float(loss(y, y, weights)) == pytest.approx(alone, rel=1e-5)
+    except Exception:
+        right = False
+    assert right == paired == takes_step_weights(shape)
 
 
 def test_a_dropped_node_leaves_its_layer_to_the_next_call() -> None:

@@ -1,6 +1,7 @@
 // Accuracies per row, and counts over all of them.
 
 #include <algorithm>
+#include <array>
 
 #include "backend/reference/labels.h"
 #include "backend/reference/loops.h"
@@ -118,38 +119,79 @@ std::unique_ptr<Kernel> make_confusion_count(const Problem& problem) {
   });
 }
 
+// Rows of counts, or of sums of weights: positives, negatives.
+//
 // A prediction p of thresholds 0, 1/(n − 1), …, 1 is above threshold ceil(p (n − 1)) − 1 and not
-// above the next, in the arithmetic of keras.src.metrics.metrics_utils. Counts are whole numbers,
-// so the order in which they are added does not matter.
+// above the next, in the arithmetic of keras.src.metrics.metrics_utils.
+template <typename T>
+struct Histogram {
+  T* sums;
+  int64_t pitch;  // from the positives' row to the negatives'
+  int64_t thresholds;
+
+  void clear() const {
+    for (int64_t row = 0; row < 2; ++row) std::fill_n(sums + row * pitch, thresholds, T(0));
+  }
+
+  void add(const Histogram& other) const {
+    for (int64_t row = 0; row < 2; ++row) {
+      for (int64_t i = 0; i < thresholds; ++i)
+        sums[row * pitch + i] += other.sums[row * other.pitch + i];
+    }
+  }
+
+  void count(const KernelCall& call) const {
+    const Operand& target = call.inputs[0];
+    const Operand& prediction = call.inputs[1];
+    std::array<int64_t, kMaxRank> steps{};  // 0 along the last axis: a row has one weight
+    const T one(1);
+    const T* weights = &one;
+    if (call.inputs.size() > 2) {
+      weights = data_of<const T>(call.inputs[2]);
+      std::ranges::copy(call.inputs[2].strides, steps.begin());
+    }
+    const Strides weight_steps(steps.data(), prediction.dims.size());
+    for_each_index<3>(
+        prediction.dims, {target.strides, prediction.strides, weight_steps},
+        [&](const auto& at, int64_t) {
+          const T p = data_of<const T>(prediction)[at[1]];
+          const T bounded = p > T(0) ? std::min(p, T(1)) : T(0);
+          const T bucket = std::ceil(bounded * static_cast<T>(thresholds - 1)) - T(1);
+          const bool positive = data_of<const T>(target)[at[0]] != T(0);
+          sums[(positive ? 0 : pitch) + std::max<int64_t>(static_cast<int64_t>(bucket), 0)] +=
+              weights[at[2]];
+        });
+  }
+};
+
 std::unique_ptr<Kernel> make_confusion_histogram(const Problem& problem) {
   const int64_t thresholds = problem.attributes.get_int("thresholds");
   return for_float(problem.inputs[1].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([thresholds](const KernelCall& call) {
-      const Operand& target = call.inputs[0];
-      const Operand& prediction = call.inputs[1];
       const Operand& y = call.outputs[0];
-      for (int64_t row = 0; call.first && row < 2; ++row) {
-        std::fill_n(data_of<T>(y) + row * y.strides[0], thresholds, T(0));
-      }
-      for_each_index<2>(
-          prediction.dims, {target.strides, prediction.strides}, [&](const auto& at, int64_t) {
-            const T p = data_of<const T>(prediction)[at[1]];
-            const T bounded = p > T(0) ? std::min(p, T(1)) : T(0);
-            const T bucket = std::ceil(bounded * static_cast<T>(thresholds - 1)) - T(1);
-            const bool positive = data_of<const T>(target)[at[0]] != T(0);
-            data_of<T>(y)[(positive ? 0 : y.strides[0]) +
-                          std::max<int64_t>(static_cast<int64_t>(bucket), 0)] += T(1);
-          });
+      const Histogram<T> all{data_of<T>(y), y.strides[0], thresholds};
+      if (call.first) all.clear();
+      if (call.first || call.inputs.size() == 2) return all.count(call);
+      const Histogram<T> own{reinterpret_cast<T*>(call.scratch), thresholds, thresholds};
+      own.clear();
+      own.count(call);
+      all.add(own);
     });
   });
+}
+
+// A later block's own sums; without weights they are whole numbers, in any order the same.
+Bytes histogram_scratch(const Problem& problem) {
+  if (problem.inputs.size() == 2) return Bytes();
+  return 2 * problem.attributes.get_int("thresholds") * element_bytes(problem.inputs[1].dtype);
 }
 
 constexpr KernelEntry kEntries[] = {
     {"binary_accuracy", make_binary},
     {"categorical_accuracy", make_categorical},
     {"confusion_count", make_confusion_count},
-    {"confusion_histogram", make_confusion_histogram},
+    {"confusion_histogram", make_confusion_histogram, histogram_scratch},
     {"sparse_categorical_accuracy", make_sparse_categorical},
     {"sparse_top_k_categorical_accuracy", make_sparse_top_k},
     {"top_k_categorical_accuracy", make_top_k},

@@ -135,22 +135,27 @@ class CompileReader {
       return entries;
     }
     if (!value.is_object()) scope_.refuse(what, "names, a list or a dictionary", excerpt(value));
-    for (const auto& [name, entry] : value.as_object()) entries[output_index(name, what)] = &entry;
+    for (const auto& [name, entry] : value.as_object()) {
+      for (size_t i : outputs_called(name, what)) entries[i] = &entry;
+    }
     return entries;
   }
 
-  // Outputs are called as their layers are, or as the file's dictionary of them says.
-  size_t output_index(const std::string& name, const char* what) const {
-    std::vector<std::string> names;
+  // Outputs are called as their layers are, or as the file's dictionary of them says. Those of one
+  // layer have one name, and what is said of it is said of each.
+  std::vector<size_t> outputs_called(const std::string& name, const char* what) const {
     if (model_.tree() != nullptr && model_.tree()->output_structure.is_object()) {
       const Config* named = model_.tree()->output_structure.find(name);
       const Config* tensor = named == nullptr ? nullptr : named->find("tensor");
-      if (tensor != nullptr) return static_cast<size_t>(tensor->as_int());
+      if (tensor != nullptr) return {static_cast<size_t>(tensor->as_int())};
     }
+    std::vector<std::string> names;
+    std::vector<size_t> called;
     for (size_t i = 0; i < output_count(); ++i) {
       names.push_back(model_.outputs()[i].name);
-      if (names.back() == name) return i;
+      if (names.back() == name) called.push_back(i);
     }
+    if (!called.empty()) return called;
     std::string hint = did_you_mean(name, names);
     if (!hint.empty()) hint.erase(0, 1);
     scope_.refuse(what, "names of outputs", "\"" + name + "\"", hint);

@@ -34,7 +34,7 @@ class Concatenate final : public Layer {
       }
     }
     set_masks(context, inputs, static_cast<int>(axis));
-    if (inputs.size() == 1) return {inputs[0]};
+    if (inputs.size() == 1) return {context.without_logits(inputs[0])};
     return {context.emit("concat", {inputs.begin(), inputs.end()}, {{"axis", axis}})};
   }
 

@@ -15,7 +15,7 @@ class Flatten final : public Layer {
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     if (inputs.size() != 1) refuse("one input", std::to_string(inputs.size()), "");
     const Shape shape = context.type(inputs[0]).shape;
-    if (shape.rank() == 2) return {inputs[0]};
+    if (shape.rank() == 2) return {context.without_logits(inputs[0])};
     const ValueId x =
         channels_first_ && shape.rank() > 2 ? context.channels_last(inputs[0]) : inputs[0];
     return {context.emit(

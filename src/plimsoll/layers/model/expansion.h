@@ -70,6 +70,7 @@ class Expansion {
   const Constants& constants() const { return constants_; }
   // Invalid where `value` is no sigmoid or softmax.
   ValueId logits_of(ValueId value);
+  bool knows_logits_of(ValueId value) const { return logits_.contains(value); }
   // Appends the writes of all moving statistics that changed.
   void write_statistics();
 

@@ -173,6 +173,11 @@ void LayerContext::remember_logits(ValueId output, ValueId logits) {
 
 ValueId LayerContext::logits_of(ValueId value) const { return expansion_.logits_of(value); }
 
+ValueId LayerContext::without_logits(ValueId x) {
+  if (!expansion_.knows_logits_of(x)) return x;
+  return emit("reshape", {x}, {{"shape", ops::sample_dims(type(x).shape)}});
+}
+
 ValueId LayerContext::channels_last(ValueId x) { return expansion_.channels_last(layer_, x); }
 
 ValueId LayerContext::channels_first(ValueId x) { return expansion_.channels_first(layer_, x); }

@@ -121,6 +121,9 @@ class LayerContext {
   void remember_logits(ValueId output, ValueId logits);
   // Invalid where `value` is neither.
   ValueId logits_of(ValueId value) const;
+  // `x` as a tensor of its own, of which no logits are known: what a layer of Keras returns that
+  // changes nothing but does not hand its input on.
+  ValueId without_logits(ValueId x);
   // A value of rank 3 or more whose channels come first, channels last, and the other way round;
   // the value that it was transposed from, where it was.
   ValueId channels_last(ValueId x);

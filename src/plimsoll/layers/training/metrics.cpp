@@ -240,14 +240,12 @@ std::string metric_title(const Config& config) {
 }
 
 void check_weighted(const Metric& metric, const ValueType& output) {
-  const bool rows_alone = metric.counted.empty() || output.shape.rank() == 2;
-  if (metric.curve.empty() && rows_alone) return;
-  throw Error(ErrorKind::kModel,
-              "metric " + metric.name +
-                  ": expected one that sample weights are done for, received " +
-                  (metric.curve.empty() ? "an output of " + to_string(output.shape)
-                                        : std::string("an area under a curve")) +
-                  ". Give it among the metrics that are not weighted.");
+  const bool counts = !metric.counted.empty() || !metric.curve.empty();
+  if (!counts || output.shape.rank() == 2) return;
+  throw Error(ErrorKind::kModel, "metric " + metric.name +
+                                     ": expected an output of rank 2 together with sample " +
+                                     "weights, received " + to_string(output.shape) +
+                                     ". Give it among the metrics that are not weighted.");
 }
 
 std::string metric_state(std::string_view metric, std::string_view part) {
@@ -308,8 +306,10 @@ void add_metric(GraphBuilder& builder, const Metric& metric, const std::string& 
       prediction = builder.call("activation", prefix + "/probability", {prediction},
                                 {{"kind", std::string("sigmoid")}});
     }
+    std::vector<ValueId> operands = {target, prediction};
+    if (given.samples.valid()) operands.push_back(given.samples);
     add_to(builder, metric_state(name, "total"),
-           builder.call(metric.op, prefix + "/histogram", {target, prediction}, metric.attributes));
+           builder.call(metric.op, prefix + "/histogram", operands, metric.attributes));
     return;
   }
   if (!metric.counted.empty()) {

@@ -11,9 +11,10 @@
 //
 // And, summed over all rows:
 //
-//   confusion_histogram {thresholds}   (target, prediction) → (2, thresholds): how many predictions
-//                                      fall between thresholds i and i + 1 of so many that lie
-//                                      evenly from 0 to 1, for targets ≠ 0 and for targets 0
+//   confusion_histogram {thresholds}   (target, prediction, weights?) → (2, thresholds): how many
+//                                      predictions fall between thresholds i and i + 1 of so many
+//                                      that lie evenly from 0 to 1, for targets ≠ 0 and for
+//                                      targets 0; each counts as the weight of its row, or 1
 
 #include "ops/register.h"
 #include "ops/rules.h"
@@ -57,10 +58,13 @@ class ConfusionHistogram final : public BatchReduceOp {
   ConfusionHistogram() : BatchReduceOp("confusion_histogram") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
-    expect_operands(node, 2, 2);
+    expect_operands(node, 2, 3);
     expect_floating(node, 1);
     expect_rank(node, 1, 2, kAnyRank);
     expect_type(node, 0, node.inputs[1]);
+    if (node.inputs.size() > 2) {
+      expect_type(node, 2, {node.inputs[1].dtype, without_last(node.inputs[1].shape)});
+    }
     const int64_t thresholds = read_int(node, "thresholds", 2);
     return {{node.inputs[1].dtype, Shape{Dim::constant(2), Dim::constant(thresholds)}}};
   }
