@@ -12,16 +12,15 @@
 namespace plimsoll::backend::onednn {
 namespace {
 
-// Equal runs differ by half a MiB, copies of the files by one: a fault maps what the page cache
-// holds around it.
-constexpr Bytes kEngineBytes = 16_MiB + 768_KiB;
+// Of a process whose code is mapped in small pieces (cli/text_pages.cpp), so that copies of the
+// files that the page cache holds otherwise differ by half a MiB.
+constexpr Bytes kEngineBytes = 15_MiB + 256_KiB;
 // A thread that kernels share their work with: its stacks, and code that runs on it alone.
 constexpr Bytes kThreadBytes = 160_KiB;
 // Loading the library walks through its initializers, making primitives through the code of all
-// kernels that might have been chosen. Equal runs of one file differ by half a MiB, of copies of it
-// by 3: the page cache holds each in pieces of other sizes, and a fault maps a piece (21.7 to 25.5
-// MiB over 140 runs of six copies of program and library, on machines at rest and busy).
-constexpr Bytes kLoadingBytes = 25_MiB + 768_KiB;
+// kernels that might have been chosen. Starts of copies that were written and read in pieces of
+// 4 KiB to 2 MiB took 22.1 to 23.5 MiB, data that were opened included.
+constexpr Bytes kLoadingBytes = 23_MiB + 512_KiB;
 constexpr Bytes kMakingBytes = 7_MiB + 384_KiB;
 
 // Of one primitive, by the start of its key: convolutions forward, to the input, to the kernel, of
