@@ -41,6 +41,24 @@ def test_fashion_mnist(plimsoll: Path, source_dir: Path, memory: str, threads: s
     assert run["measured_process_bytes"] <= run["limit_bytes"]
 
 
+def test_libraries_in_large_pieces(
+    plimsoll: Path, source_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page cache holds a file as it was written; a fault maps no whole piece of 2 MiB."""
+    engine = plimsoll.parent.parent / "libexec" / "plimsoll" / "plimsoll-engine"
+    listed = subprocess.run(["ldd", engine], capture_output=True, text=True, check=True).stdout
+    library = next(
+        (Path(line.split()[2]) for line in listed.splitlines() if "libdnnl" in line), None
+    )
+    if library is None:
+        pytest.skip("oneDNN is no library of its own here")
+    with open(library, "rb") as source, open(tmp_path / "libdnnl.so.3", "wb", 0) as copy:
+        while piece := source.read(2 << 20):
+            copy.write(piece)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    run_fashion(plimsoll, source_dir, "--steps", "2")
+
+
 def test_more_threads_than_processors(plimsoll: Path, source_dir: Path) -> None:
     run_fashion(plimsoll, source_dir, "--threads", "16", "--steps", "5")
 

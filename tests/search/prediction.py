@@ -1,17 +1,14 @@
 """What the prediction of a process's memory is held against.
 
 It is never below what was measured: that is the promise, and has no allowance. How far it may be
-above has one for what equal runs differ by. Of that, 4 MiB belong to the page cache: a fault on a
-file's page maps the whole piece in which the cache holds it, and the cache holds copies of one
-program in pieces of other sizes. The same start took 21.2 MiB where the file had been read anew,
-and 25.5 MiB where it had just been written (docs/design/0021-accounted-memory.md).
+above has one for what equal runs differ by, and for what bounds of parts are above the parts
+(docs/design/0021-accounted-memory.md).
 """
 
 from typing import Any
 
 SHARE = 1.02
-PAGE_CACHE = 4 * 2**20
-SLACK = 4 * 2**20 + PAGE_CACHE
+SLACK = 8 * 2**20
 
 # What networks of hundreds of layers may be above: kernels are allowed for at block and tail, and
 # the search for phases in full, of which a run may have neither.

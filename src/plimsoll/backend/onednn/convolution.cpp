@@ -8,6 +8,7 @@
 #include "backend/cpu/conv/conv_pool.h"
 #include "backend/cpu/simd/bfloat16.h"
 #include "backend/onednn/convolution_shares.h"
+#include "backend/onednn/convolution_tables.h"
 #include "backend/onednn/repack.h"
 #include "base/error.h"
 
@@ -593,14 +594,16 @@ std::optional<PackedLayout> Convolutions::wanted_layout(const Convolution& c) co
   return pays ? std::optional(packed_layout(liked->weights)) : std::nullopt;
 }
 
-std::vector<std::string> Convolutions::keys(const Convolution& c) const {
+std::vector<PrimitiveUse> Convolutions::uses(const Convolution& c, cpu::Isa isa) const {
   const Prepared p = prepare(c);
-  std::vector<std::string> keys;
+  std::vector<PrimitiveUse> uses;
   for (size_t w = 0; w < p.shares.works.size(); ++w) {
-    keys.push_back(key_of(p.shares.works[w], c.packed ? "packed" : "plain"));
-    if (p.all[w]->multiplies_matrices()) keys.back() += kByProducts;
+    const Compiled& compiled = *p.all[w];
+    uses.push_back({key_of(p.shares.works[w], c.packed ? "packed" : "plain"),
+                    compiled.multiplies_matrices(), compiled.tables,
+                    table_bytes(p.shares.works[w], compiled, isa == cpu::Isa::kAvx512)});
   }
-  return keys;
+  return uses;
 }
 
 Bytes Convolutions::scratch(const Convolution& c) const {

@@ -73,8 +73,8 @@ class Convolutions {
   // The layout that the weight should be packed to; nullopt: plain.
   std::optional<PackedLayout> wanted_layout(const Convolution& convolution) const;
   Bytes scratch(const Convolution& convolution) const;
-  // Of its primitives; equal keys, one primitive.
-  std::vector<std::string> keys(const Convolution& convolution) const;
+  // Its primitives.
+  std::vector<PrimitiveUse> uses(const Convolution& convolution, cpu::Isa isa) const;
   std::unique_ptr<Kernel> make(const Convolution& convolution, cpu::Isa isa) const;
 
  private:

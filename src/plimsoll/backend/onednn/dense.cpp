@@ -278,18 +278,17 @@ DenseLayers::AllCompiled DenseLayers::compiled(const Dense& d, bool add) const {
   return all;
 }
 
-std::vector<std::string> DenseLayers::keys(const Dense& d) const {
+std::vector<PrimitiveUse> DenseLayers::uses(const Dense& d) const {
   const std::vector<Share> shares = share_out(d, threads_);
-  std::vector<std::string> keys;
+  std::vector<PrimitiveUse> uses;
   for (const bool add : {false, true}) {
     if (add && !accumulates(d)) continue;
     const AllCompiled all = compiled(d, add);
     for (size_t i = 0; i < shares.size(); ++i) {
-      keys.push_back(key_of(d, shares[i], add));
-      if (all[i]->multiplies_matrices()) keys.back() += kByProducts;
+      uses.push_back({key_of(d, shares[i], add), all[i]->multiplies_matrices()});
     }
   }
-  return keys;
+  return uses;
 }
 
 Bytes DenseLayers::primitive_scratch(const Dense& d) const {

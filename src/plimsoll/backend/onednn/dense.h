@@ -42,8 +42,8 @@ class DenseLayers {
   DenseLayers(PrimitiveCache& cache, int threads) : cache_(cache), threads_(threads) {}
 
   Bytes scratch(const Dense& dense) const;
-  // Of its primitives; equal keys, one primitive.
-  std::vector<std::string> keys(const Dense& dense) const;
+  // Its primitives.
+  std::vector<PrimitiveUse> uses(const Dense& dense) const;
   // `request` tells the strides of what is cut.
   std::unique_ptr<Kernel> make(const Dense& dense, const KernelRequest& request,
                                cpu::Isa isa) const;

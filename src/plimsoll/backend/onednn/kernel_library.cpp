@@ -299,27 +299,28 @@ std::optional<KernelLibrary::WantedLayout> KernelLibrary::wanted_layout(const Gr
   return layout ? std::optional(WantedLayout{print(*layout), layout->bytes()}) : std::nullopt;
 }
 
-void KernelLibrary::add_keys(const Graph& graph, NodeId node, int64_t batch,
-                             std::span<const int64_t> extents,
-                             std::vector<std::string>& keys) const {
+void KernelLibrary::add_primitives(const Graph& graph, NodeId node, int64_t batch,
+                                   std::span<const int64_t> extents,
+                                   std::vector<PrimitiveUse>& uses) const {
   const std::vector<graph::Axis> axes = axes_of(graph, node);
   const std::vector<int64_t> block = concrete_block(graph, node, blocks_.block(graph, node), batch);
   for (const std::vector<int64_t>& begin : find_row_positions(axes, block, extents)) {
     const cpu::NodeFacts facts = cpu::block_facts(graph, node, batch, extents, {}, begin);
-    std::vector<std::string> more;
-    if (const auto c = convolution(graph, node, facts)) more = convolutions_.keys(*c);
-    if (const auto d = dense(facts)) more = dense_layers_.keys(*d);
+    std::vector<PrimitiveUse> more;
+    if (const auto c = convolution(graph, node, facts)) more = convolutions_.uses(*c, options_.isa);
+    if (const auto d = dense(facts)) more = dense_layers_.uses(*d);
     const auto wide = widened(facts);
     if (wide && more.empty() && !own_scratch(graph, node, facts)) {
-      if (const auto c = convolution(graph, node, *wide)) more = convolutions_.keys(*c);
-      if (const auto d = dense(*wide)) more = dense_layers_.keys(*d);
+      if (const auto c = convolution(graph, node, *wide))
+        more = convolutions_.uses(*c, options_.isa);
+      if (const auto d = dense(*wide)) more = dense_layers_.uses(*d);
     }
-    keys.insert(keys.end(), more.begin(), more.end());
+    uses.insert(uses.end(), more.begin(), more.end());
   }
 }
 
-std::vector<std::string> KernelLibrary::primitive_keys(const Graph& graph, NodeId node,
-                                                       int64_t batch) const {
+std::vector<PrimitiveUse> KernelLibrary::primitives(const Graph& graph, NodeId node,
+                                                    int64_t batch) const {
   std::vector<int64_t> extents = concrete_block(graph, node, blocks_.block(graph, node), batch);
   const std::vector<graph::Axis> axes = axes_of(graph, node);
   const int axis = graph::find_axis(axes, graph::kBatchAxis);
@@ -330,19 +331,22 @@ std::vector<std::string> KernelLibrary::primitive_keys(const Graph& graph, NodeI
     if (batch % block != 0) samples.push_back(batch % block);
   }
   const bool cut = cuts_rows(axes, extents);
-  std::vector<std::string> keys;
+  std::vector<PrimitiveUse> uses;
   for (int64_t count : samples) {
     if (axis >= 0) extents[static_cast<size_t>(axis)] = count;
-    add_keys(graph, node, batch, extents, keys);
+    add_primitives(graph, node, batch, extents, uses);
     if (!cut) continue;
     const auto a = static_cast<size_t>(graph::find_axis(axes, graph::kRowsAxis));
     std::vector<int64_t> tail = extents;
     tail[a] = axes[a].extent.count % extents[a];
-    if (tail[a] != 0) add_keys(graph, node, batch, tail, keys);
+    if (tail[a] != 0) add_primitives(graph, node, batch, tail, uses);
   }
   // What the layout of packed weights was asked of stays in the vendor's cache.
-  if (cut && !keys.empty()) keys.push_back(keys.front() + " for its layout");
-  return keys;
+  if (cut && !uses.empty()) {
+    uses.push_back(uses.front());
+    uses.back().key += " for its layout";
+  }
+  return uses;
 }
 
 std::unique_ptr<Kernel> KernelLibrary::make_dense(const KernelRequest& request) const {

@@ -54,9 +54,9 @@ class KernelLibrary {
   bool row_exact(const graph::Graph& graph, graph::NodeId node, int axis) const;
   std::unique_ptr<Kernel> make(const KernelRequest& request) const;
   std::unique_ptr<Kernel> make_encoder(const EncoderRequest& request) const;
-  // Keys of the vendor's primitives that the node's kernels run at block and tail.
-  std::vector<std::string> primitive_keys(const graph::Graph& graph, graph::NodeId node,
-                                          int64_t batch) const;
+  // The vendor's primitives that the node's kernels run at block and tail.
+  std::vector<PrimitiveUse> primitives(const graph::Graph& graph, graph::NodeId node,
+                                       int64_t batch) const;
   // The form that the node wants its weight packed to: its name, and what it takes.
   struct WantedLayout {
     std::string name;
@@ -80,8 +80,8 @@ class KernelLibrary {
   Bytes scratch_at(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                    std::span<const int64_t> extents, std::span<const std::string> forms,
                    std::span<const int64_t> begin) const;
-  void add_keys(const graph::Graph& graph, graph::NodeId node, int64_t batch,
-                std::span<const int64_t> extents, std::vector<std::string>& keys) const;
+  void add_primitives(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                      std::span<const int64_t> extents, std::vector<PrimitiveUse>& uses) const;
 
   cpu::CpuOptions options_;
   Blocks blocks_;

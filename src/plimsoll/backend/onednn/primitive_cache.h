@@ -19,6 +19,11 @@ namespace plimsoll::backend::onednn {
 
 class PrimitiveCache {
  public:
+  // So many entries keep their descriptions, the latest that were made. One takes some 40 KiB: a
+  // thousand would weigh more than the search for a plan. The others are described again when they
+  // are compiled.
+  static constexpr size_t kDescribed = 16;
+
   // The entry of that key; made by `make` where there is none.
   std::shared_ptr<Compiled> get(const std::string& key,
                                 const std::function<std::shared_ptr<Compiled>()>& make);
@@ -27,10 +32,6 @@ class PrimitiveCache {
 
  private:
   static constexpr size_t kCapacity = 1024;
-  // So many entries keep their descriptions, the latest that were made. One takes some 40 KiB: a
-  // thousand would weigh more than the search for a plan. The others are described again when they
-  // are compiled.
-  static constexpr size_t kDescribed = 16;
   using Entry = std::pair<std::string, std::shared_ptr<Compiled>>;
   std::list<Entry> entries_;  // most recently used first
   std::map<std::string_view, std::list<Entry>::iterator> index_;

@@ -1,24 +1,26 @@
 #include "backend/onednn/resident.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
-#include <set>
+#include <map>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace plimsoll::backend::onednn {
 namespace {
 
-// Equal runs differ by half a MiB, copies of the files by one: a fault maps what the page cache
-// holds around it.
-constexpr Bytes kEngineBytes = 16_MiB + 768_KiB;
+// Of a process whose code is mapped in small pieces (cli/text_pages.cpp), so that copies of the
+// files that the page cache holds otherwise differ by half a MiB.
+constexpr Bytes kEngineBytes = 15_MiB + 256_KiB;
 // A thread that kernels share their work with: its stacks, and code that runs on it alone.
 constexpr Bytes kThreadBytes = 160_KiB;
 // Loading the library walks through its initializers, making primitives through the code of all
-// kernels that might have been chosen. Equal runs of one file differ by half a MiB, of copies of it
-// by 3: the page cache holds each in pieces of other sizes, and a fault maps a piece (21.7 to 25.5
-// MiB over 140 runs of six copies of program and library, on machines at rest and busy).
-constexpr Bytes kLoadingBytes = 25_MiB + 768_KiB;
+// kernels that might have been chosen. Starts of copies that were written and read in pieces of
+// 4 KiB to 2 MiB took 22.1 to 23.5 MiB, data that were opened included.
+constexpr Bytes kLoadingBytes = 23_MiB + 512_KiB;
 constexpr Bytes kMakingBytes = 7_MiB + 384_KiB;
 
 // Of one primitive, by the start of its key: convolutions forward, to the input, to the kernel, of
@@ -32,8 +34,11 @@ struct Row {
 constexpr Row kRows[] = {
     {"conv0point", 60_KiB, {}},     {"conv1point", 100_KiB, {}},    {"conv2point", 100_KiB, {}},
     {"conv0channel", 50_KiB, {}},   {"conv1channel", 60_KiB, {}},   {"conv2channel", 50_KiB, {}},
-    {"conv0", 160_KiB, Bytes(100)}, {"conv1", 150_KiB, Bytes(100)}, {"conv2", 80_KiB, Bytes(400)},
+    {"conv0", 160_KiB, Bytes(100)}, {"conv1", 150_KiB, Bytes(100)}, {"conv2", 80_KiB, Bytes(690)},
     {"dense0", 300_KiB, {}},        {"dense", 150_KiB, {}}};
+// Of one that multiplies matrices, dense layer or convolution: at most 21 KiB over 500 shapes, its
+// code is everybody's.
+constexpr Bytes kByProductsBytes = 32_KiB;
 // Code of the library's products of matrices, once a process, and what a thread lays out for one.
 constexpr Bytes kProductsBytes = 4_MiB;
 constexpr Bytes kProductsOfThread = 512_KiB;
@@ -60,46 +65,56 @@ Bytes offset_bytes(const graph::Graph& graph, graph::NodeId id) {
   return max(offsets - kOffsetsInRows, Bytes()) * kMoversOfNode;
 }
 
-Bytes primitive_bytes(std::string_view key, bool unrolled) {
+Bytes primitive_bytes(const PrimitiveUse& use, bool unrolled) {
+  if (use.products) return kByProductsBytes;
   for (const Row& row : kRows) {
-    if (!key.starts_with(row.prefix)) continue;
-    return unrolled ? row.bytes + row.a_column * columns_of_key(key) : row.bytes;
+    if (!use.key.starts_with(row.prefix)) continue;
+    return unrolled ? row.bytes + row.a_column * columns_of_key(use.key) : row.bytes;
   }
   return Bytes(0);
+}
+
+// While a plan is searched the cache keeps descriptions; once kernels are made, these do.
+Bytes most_described(std::vector<Bytes> described) {
+  std::ranges::sort(described, std::greater<>());
+  described.resize(std::min(described.size(), PrimitiveCache::kDescribed));
+  return std::accumulate(described.begin(), described.end(), Bytes());
 }
 
 }  // namespace
 
 ResidentBytes estimate_resident_bytes(const KernelLibrary& library,
                                       const graph::ProgramSet& programs, int threads) {
-  std::set<std::string> keys;
+  std::map<std::string, PrimitiveUse> uses;
   int64_t nodes = 0;
   Bytes kernels;
   for (const graph::Program& program : programs.programs) {
     const std::shared_ptr<const void> remembered = library.blocks().remember(program.graph);
     for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
-      const std::vector<std::string> own =
-          library.primitive_keys(program.graph, graph::NodeId(n), program.batch);
+      const std::vector<PrimitiveUse> own =
+          library.primitives(program.graph, graph::NodeId(n), program.batch);
       nodes += std::max<int64_t>(std::ssize(own), 1);
-      keys.insert(own.begin(), own.end());
+      for (const PrimitiveUse& use : own) uses.emplace(use.key, use);
       kernels += offset_bytes(program.graph, graph::NodeId(n));
     }
   }
   kernels += kNodeBytes * nodes;
   const bool unrolled = library.isa() != cpu::Isa::kAvx512;
   Bytes describing;
-  for (const std::string& key : keys) {
-    kernels += primitive_bytes(key, unrolled);
-    describing = max(describing, kDescribingColumn * columns_of_key(key));
+  bool products = false;
+  std::vector<Bytes> described;
+  for (const auto& [key, use] : uses) {
+    kernels += primitive_bytes(use, unrolled) + use.tables;
+    describing = max(describing, max(kDescribingColumn * columns_of_key(key), use.described));
+    described.push_back(use.described);
+    products = products || use.products;
   }
-  const auto by_products = [](const std::string& key) { return key.ends_with(kByProducts); };
-  if (std::ranges::any_of(keys, by_products))
-    kernels += kProductsBytes + kProductsOfThread * threads;
+  if (products) kernels += kProductsBytes + kProductsOfThread * threads;
   const Bytes engine = kEngineBytes + kThreadBytes * (threads - 1);
   return {.engine = engine,
           .kernels = kernels,
           .start_up = max(kLoadingBytes, engine + kMakingBytes + kernels + describing),
-          .describing = describing};
+          .describing = describing + most_described(std::move(described))};
 }
 
 }  // namespace plimsoll::backend::onednn

@@ -43,6 +43,7 @@ set(onednn_sources
     onednn/blocks.cpp
     onednn/convolution.cpp
     onednn/convolution_shares.cpp
+    onednn/convolution_tables.cpp
     onednn/cost_model.cpp
     onednn/dense.cpp
     onednn/kernel_library.cpp

@@ -69,18 +69,24 @@ struct Argument {
   dnnl::memory::desc description;
 };
 
-// At the end of the key of a primitive that multiplies matrices (Compiled::multiplies_matrices).
-inline constexpr std::string_view kByProducts = " by products";
+// What is known of a primitive before it is made. Equal keys, one primitive.
+struct PrimitiveUse {
+  std::string key;
+  bool products = false;  // multiplies matrices (Compiled::multiplies_matrices)
+  Bytes described{};      // of `tables`, what its description holds already
+  Bytes tables{};         // that grow with the operands
+};
 
 // A primitive description and, once somebody wants to run it, the primitive in its place.
 struct Compiled {
   dnnl::primitive_desc_base description;  // empty once it is not needed: some weigh half a MiB
   std::string implementation;
   Bytes scratch;
+  Bytes tables;                // that the description holds, beyond what a usual one does
   dnnl::memory::desc weights;  // as the primitive wants them; set by who described it
   dnnl::primitive primitive;   // empty until compile()
 
-  // Fills description, implementation and scratch; `describes` may be asked again.
+  // Fills description, implementation, scratch and tables; `describes` may be asked again.
   void take(std::function<dnnl::primitive_desc_base()> describes);
   void forget_description();
   // Generates code. Throws kBackend.
