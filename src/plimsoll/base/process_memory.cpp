@@ -158,4 +158,11 @@ Bytes resident_bytes(const void* address, Bytes length) {
   return page_size() * std::count(pages.begin(), pages.end(), true);
 }
 
+namespace {
+constinit bool code_cut = false;
+}  // namespace
+
+bool code_is_cut() { return code_cut; }
+void note_code_is_cut() { code_cut = true; }
+
 }  // namespace plimsoll

@@ -71,4 +71,9 @@ Bytes page_size();
 std::vector<bool> resident_pages(const void* address, Bytes length);
 Bytes resident_bytes(const void* address, Bytes length);
 
+// Whether a fault on this process's code maps little, because the program cut its mappings when it
+// started (cli/text_pages.cpp). What the kernel maps at once is otherwise up to 2 MiB.
+bool code_is_cut();
+void note_code_is_cut();
+
 }  // namespace plimsoll

@@ -17,6 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/process_memory.h"
+
 namespace plimsoll::cli {
 namespace {
 
@@ -31,13 +33,15 @@ int cut_object(dl_phdr_info* object, size_t, void*) {
     // Every second piece.
     for (uintptr_t at = (first + kPiece - 1) / kPiece * kPiece; at + kPiece <= end;
          at += 2 * kPiece) {
-      if (::madvise(reinterpret_cast<void*>(at), kPiece, MADV_DONTDUMP) != 0) return 0;
+      if (::madvise(reinterpret_cast<void*>(at), kPiece, MADV_DONTDUMP) != 0) return 1;
     }
   }
   return 0;
 }
 
-void cut_code(int, char**, char**) { ::dl_iterate_phdr(cut_object, nullptr); }
+void cut_code(int, char**, char**) {
+  if (::dl_iterate_phdr(cut_object, nullptr) == 0) note_code_is_cut();
+}
 
 using FirstFunction = void (*)(int, char**, char**);
 [[gnu::section(".preinit_array"), gnu::used, gnu::retain]] const FirstFunction first_function =

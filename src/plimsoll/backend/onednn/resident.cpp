@@ -9,18 +9,23 @@
 #include <utility>
 #include <vector>
 
+#include "base/process_memory.h"
+
 namespace plimsoll::backend::onednn {
 namespace {
 
 // Of a process whose code is mapped in small pieces (cli/text_pages.cpp), so that copies of the
 // files that the page cache holds otherwise differ by half a MiB.
-constexpr Bytes kEngineBytes = 15_MiB + 256_KiB;
+constexpr Bytes kEngineBytes = 15_MiB + 512_KiB;
 // A thread that kernels share their work with: its stacks, and code that runs on it alone.
 constexpr Bytes kThreadBytes = 160_KiB;
 // Loading the library walks through its initializers, making primitives through the code of all
 // kernels that might have been chosen. Starts of copies that were written and read in pieces of
 // 4 KiB to 2 MiB took 22.1 to 23.5 MiB, data that were opened included.
-constexpr Bytes kLoadingBytes = 23_MiB + 512_KiB;
+constexpr Bytes kLoadingBytes = 24_MiB + 256_KiB;
+// Of a process that is not cut so: what faults map beyond, of the code that is met.
+constexpr Bytes kUncutEngineBytes = 1_MiB + 512_KiB;
+constexpr Bytes kUncutLoadingBytes = 2_MiB + 512_KiB;
 constexpr Bytes kMakingBytes = 7_MiB + 384_KiB;
 
 // Of one primitive, by the start of its key: convolutions forward, to the input, to the kernel, of
@@ -110,10 +115,13 @@ ResidentBytes estimate_resident_bytes(const KernelLibrary& library,
     products = products || use.products;
   }
   if (products) kernels += kProductsBytes + kProductsOfThread * threads;
-  const Bytes engine = kEngineBytes + kThreadBytes * (threads - 1);
+  const bool cut = code_is_cut();
+  const Bytes engine =
+      kEngineBytes + (cut ? Bytes() : kUncutEngineBytes) + kThreadBytes * (threads - 1);
+  const Bytes loading = kLoadingBytes + (cut ? Bytes() : kUncutLoadingBytes);
   return {.engine = engine,
           .kernels = kernels,
-          .start_up = max(kLoadingBytes, engine + kMakingBytes + kernels + describing),
+          .start_up = max(loading, engine + kMakingBytes + kernels + describing),
           .describing = describing + most_described(std::move(described))};
 }
 
