@@ -40,7 +40,7 @@ int cut_object(dl_phdr_info* object, size_t, void*) {
 void cut_code(int, char**, char**) { ::dl_iterate_phdr(cut_object, nullptr); }
 
 using FirstFunction = void (*)(int, char**, char**);
-[[gnu::section(".preinit_array"), gnu::used, gnu::retain]] const FirstFunction first_function =
+[[gnu::section(".preinit_array"), gnu::used, gnu::retain]] constexpr FirstFunction kFirstFunction =
     cut_code;
 
 }  // namespace

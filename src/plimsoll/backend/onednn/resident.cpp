@@ -14,7 +14,7 @@ namespace {
 
 // Of a process whose code is mapped in small pieces (cli/text_pages.cpp), so that copies of the
 // files that the page cache holds otherwise differ by half a MiB.
-constexpr Bytes kEngineBytes = 15_MiB + 256_KiB;
+constexpr Bytes kEngineBytes = 13_MiB + 768_KiB;
 // A thread that kernels share their work with: its stacks, and code that runs on it alone.
 constexpr Bytes kThreadBytes = 160_KiB;
 // Loading the library walks through its initializers, making primitives through the code of all
