@@ -205,7 +205,7 @@ int main(int argc, char** argv) {
   sizes.train = batch;
   planning::PlanRequest request;
   if (argc > 4) request.backend = argv[4];
-  const planning::Lowered lowered = train::lower(
+  const planning::Lowered lowered = planning::lower(
       loaded.model, loaded.compile.value_or(layers::CompileOptions()), sizes, request, 0);
   const graph::Program& program = lowered.built.set.programs.front();
   std::vector<Row> rows = measure_all(lowered, program, budget);

@@ -9,6 +9,8 @@ from typing import Any
 
 SHARE = 1.02
 SLACK = 8 * 2**20
+# A layer's kernels are allowed for as the largest of their kind take, which most do not.
+SLACK_A_LAYER = 32 * 2**10
 
 # What networks of hundreds of layers may be above: kernels are allowed for at block and tail, and
 # the search for phases in full, of which a run may have neither.
@@ -17,6 +19,10 @@ DEEP, DEEP_SHARE = 200, 1.65
 
 def share_of(layers: int) -> float:
     return DEEP_SHARE if layers >= DEEP else SHARE
+
+
+def slack_of(layers: int) -> int:
+    return SLACK + SLACK_A_LAYER * layers
 
 
 def holds(run: dict[str, Any], share: float = SHARE, slack: int = SLACK) -> None:

@@ -44,7 +44,7 @@ void cut_code(int, char**, char**) {
 }
 
 using FirstFunction = void (*)(int, char**, char**);
-[[gnu::section(".preinit_array"), gnu::used, gnu::retain]] const FirstFunction first_function =
+[[gnu::section(".preinit_array"), gnu::used, gnu::retain]] constexpr FirstFunction kFirstFunction =
     cut_code;
 
 }  // namespace
