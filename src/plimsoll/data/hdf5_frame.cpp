@@ -93,6 +93,7 @@ Frame read_fixed(const codec::Hdf5Reader& file, const std::string& group) {
                   file.name() + "/" + values + ": expected " + std::to_string(items.size()) +
                       " columns as it has names, received " + std::to_string(info.shape[1]) + ".");
     }
+    check_width(file, frame.columns.size() + items.size());
     for (size_t at = 0; at < items.size(); ++at) {
       frame.columns.push_back({items[at], frame.blocks.size(), static_cast<int64_t>(at),
                                nearest_dtype(info.type.number)});
