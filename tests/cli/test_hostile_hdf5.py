@@ -1,4 +1,4 @@
-"""Small HDF5 files that ask for far more than their size: refused before it is held, or read soon."""
+"""Small HDF5 files that ask for far more than their size: refused, or read soon all the same."""
 
 import os
 import re
