@@ -117,3 +117,20 @@ def test_wide_records_that_are_shuffled(place: Workplace, count: int, text: int)
         assert busy < 4, (options, busy)
         found.append(output.read_bytes())
     assert found[0] == found[1]
+
+
+def test_one_table_under_many_names(place: Workplace) -> None:
+    """Its chunks are not looked at for every name."""
+    path = place.folder / "t.h5"
+    with h5py.File(path, "w") as file:
+        group = file.create_group("g")
+        for _ in range(16):
+            below = group.create_group("a")
+            group["b"] = below
+            group = below
+        data = np.zeros(1000, [("index", "i8"), ("a", "f8")])
+        group.create_dataset("table", data=data, chunks=(1,))
+    begin = os.times()
+    assert "expected one data frame" in refusal(place, path)
+    end = os.times()
+    assert sum(end[2:4]) - sum(begin[2:4]) < 4

@@ -80,6 +80,13 @@ class Hdf5Reader::Impl {
                                        "\" in the file, received none." + suggest(path));
   }
 
+  Hdf5Object need_dataset(std::string_view path) const {
+    Hdf5Object object = need(path);
+    if (object.is_dataset()) return object;
+    throw Error(ErrorKind::kModel, source_->name() + ": expected a dataset \"" + std::string(path) +
+                                       "\", received a group.");
+  }
+
   // What listing has come to.
   struct Listing {
     size_t visited = 0;
@@ -254,14 +261,15 @@ std::optional<std::vector<std::string>> Hdf5Reader::texts_attribute(std::string_
   }
 }
 
+Hdf5Type Hdf5Reader::type(std::string_view path) const {
+  const Hdf5Object object = impl_->need_dataset(path);
+  return parse_hdf5_type(*impl_->source(),
+                         need_hdf5_message(*impl_->source(), object, kHdf5Datatype, "type"));
+}
+
 std::unique_ptr<Hdf5Dataset> Hdf5Reader::open(std::string_view path,
                                               const std::string& folder) const {
-  const Hdf5Object object = impl_->need(path);
-  if (!object.is_dataset()) {
-    throw Error(ErrorKind::kModel,
-                name() + ": expected a dataset \"" + std::string(path) + "\", received a group.");
-  }
-  return open_hdf5_data(impl_->source(), object, std::string(path), folder);
+  return open_hdf5_data(impl_->source(), impl_->need_dataset(path), std::string(path), folder);
 }
 
 bool looks_like_hdf5(const ByteReader& file) { return find_hdf5_signature(file).has_value(); }
