@@ -1,7 +1,8 @@
-// Any bytes as a file of data: the first one says which ending the file's name has. Arrays (.npy,
-// .npz, IDX, HDF5), tables, texts and records are opened and their first rows read; where a bit
-// says so, those of several inputs and outputs by their names. Records are framed here where a bit
-// says so, since no fuzzer guesses a checksum.
+// Any bytes as a file of data: the first one says which ending the file's name has and how its
+// values are read, the second which columns are taken. Arrays (.npy, .npz, IDX, HDF5), tables,
+// texts and records are opened and their first rows read; where a bit says so, those of several
+// inputs and outputs by their names. Records are framed here where a bit says so, one or two halves
+// of the bytes, since no fuzzer guesses a checksum.
 
 #include <unistd.h>
 
@@ -31,8 +32,19 @@ void read_rows(data::RowSource& source) {
   }
 }
 
-void open_and_read(const std::string& path, uint8_t bits, bool by_name) {
+void choose_columns(uint8_t bits, data::DatasetOptions& options) {
+  if ((bits & 1) != 0) options.columns = "a,n";
+  if ((bits & 2) != 0) options.label_column = "label";
+  if ((bits & 4) != 0) options.label_column = "values_block_1[1]";
+  if ((bits & 8) != 0) options.labels_wanted = false;
+  if ((bits & 16) != 0) options.categories = "index";
+  if ((bits & 64) != 0) options.header = "yes";
+  if ((bits & 128) != 0) options.header = "no";
+}
+
+void open_and_read(const std::string& path, uint8_t bits, bool by_name, uint8_t columns) {
   data::DatasetOptions options;
+  choose_columns(columns, options);
   if (by_name) {
     options.inputs = {{"x"}, {"left"}};
     options.outputs = {{"y"}, {"right"}};
@@ -55,20 +67,25 @@ void open_and_read(const std::string& path, uint8_t bits, bool by_name) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static constexpr std::array<const char*, 8> kEndings = {".npy",  ".npz",      ".csv", ".txt",
                                                           ".idx3", ".tfrecord", ".h5",  ".gz"};
-  if (size == 0) return 0;
+  if (size < 2) return 0;
   const std::string path = "/dev/shm/plimsoll_data_fuzz_" + std::to_string(getpid()) +
                            kEndings[data[0] % kEndings.size()];
   {
     File file = File::create(path);
-    const auto bytes = fuzz::bytes_of(data + 1, size - 1);
+    const auto bytes = fuzz::bytes_of(data + 2, size - 2);
     if (path.ends_with(".tfrecord") && (data[0] & 0x10) != 0) {
-      file.write_at(0, codec::tf_record_frame(bytes));
+      const size_t first = (data[1] & 32) != 0 ? bytes.size() / 2 : bytes.size();
+      const auto record = codec::tf_record_frame(bytes.first(first));
+      file.write_at(0, record);
+      if (first < bytes.size()) {
+        file.write_at(std::ssize(record), codec::tf_record_frame(bytes.subspan(first)));
+      }
     } else {
       file.write_at(0, bytes);
     }
   }
   try {
-    open_and_read(path, data[0] >> 4, (data[0] & 8) != 0);
+    open_and_read(path, data[0] >> 4, (data[0] & 8) != 0, data[1]);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) std::abort();
   }

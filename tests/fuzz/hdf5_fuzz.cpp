@@ -17,8 +17,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const std::string& path : reader.list_datasets("")) {
       reader.attributes(path);
       const auto dataset = reader.open(path);
+      const codec::Hdf5Type& type = dataset->info().type;
       const int64_t count = std::min<int64_t>(dataset->info().element_count, 1000);
-      if (dataset->info().type.type_class == codec::Hdf5Type::Class::kNumber) {
+      if (!type.members.empty()) {
+        constexpr int64_t kMostBytes = 1 << 20;
+        const int64_t few = std::min(count, kMostBytes / std::max<int64_t>(type.bytes, 1));
+        std::vector<std::byte> records(static_cast<size_t>(few * type.bytes));
+        dataset->read_raw(0, few, records);
+      } else if (type.type_class == codec::Hdf5Type::Class::kNumber) {
         std::vector<float> values(static_cast<size_t>(count));
         dataset->read_as(DType::kFloat32, 0, count, values.data());
       } else {

@@ -7,9 +7,17 @@
 namespace plimsoll::codec {
 namespace {
 
-constexpr int64_t kMaxAttributeBytes = 64 << 20;
+constexpr int64_t kMaxTextBytes = 64 << 20;  // of all attributes of an object
 
-Hdf5Attribute parse_attribute(const Hdf5Source& source, std::span<const std::byte> body) {
+int64_t text_bytes(const Hdf5Attribute& attribute) {
+  size_t bytes = 0;
+  for (const std::string& text : attribute.strings) bytes += text.size() + sizeof(std::string);
+  return static_cast<int64_t>(bytes);
+}
+
+// An attribute's text may be that of others too: `held_bytes` are theirs.
+Hdf5Attribute parse_attribute(const Hdf5Source& source, std::span<const std::byte> body,
+                              int64_t held_bytes) {
   ByteCursor cursor(body, source.fail());
   const uint64_t version = cursor.take(1);
   if (version < 1 || version > 3) source.refuse("an attribute of an unknown version");
@@ -47,7 +55,7 @@ Hdf5Attribute parse_attribute(const Hdf5Source& source, std::span<const std::byt
     case Hdf5Type::Class::kFixedString:
     case Hdf5Type::Class::kVariableString:
       attribute.strings =
-          decode_hdf5_strings(source, attribute.type, raw, count, kMaxAttributeBytes);
+          decode_hdf5_strings(source, attribute.type, raw, count, kMaxTextBytes, held_bytes);
       break;
     case Hdf5Type::Class::kOther:
       break;
@@ -71,11 +79,13 @@ void check_not_dense(const Hdf5Source& source, const Hdf5Message& info) {
 std::vector<Hdf5Attribute> read_hdf5_attributes(const Hdf5Source& source,
                                                 const Hdf5Object& object) {
   std::vector<Hdf5Attribute> attributes;
+  int64_t held_bytes = 0;
   for (const Hdf5Message& message : object.messages) {
     if (message.type == kHdf5AttributeInfo) check_not_dense(source, message);
     if (message.type != kHdf5AttributeMessage) continue;
     if (message.shared) source.refuse_unsupported("a shared attribute");
-    attributes.push_back(parse_attribute(source, message.body));
+    attributes.push_back(parse_attribute(source, message.body, held_bytes));
+    held_bytes += text_bytes(attributes.back());
   }
   return attributes;
 }

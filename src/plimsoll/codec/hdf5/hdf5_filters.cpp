@@ -18,6 +18,8 @@ constexpr int kLzf = 32000;
 
 constexpr uint64_t kMaxRatio = 1032;  // deflate's
 constexpr size_t kPieceBytes = 64 << 10;
+constexpr int64_t kMostPieceBytes = 192 << 10;  // two of them within kStreamBytes
+constexpr int64_t kShortestRun = 16;            // of bytes that are read or written together
 constexpr size_t kChecksumBytes = 4;
 
 // Undoes the shuffle filter: byte j of all elements stands together; what is left over behind whole
@@ -60,6 +62,18 @@ class StoredReader final : public ByteReader {
   const Hdf5Source& source_;
   Hdf5StoredChunk chunk_;
 };
+
+// From a place to the end.
+template <typename Sink>
+void copy_part(const ByteReader& from, int64_t begin, const Sink& sink) {
+  std::vector<std::byte> buffer(kPieceBytes);
+  for (int64_t at = begin; at < from.size(); at += std::ssize(buffer)) {
+    const auto now = std::span(buffer).first(
+        static_cast<size_t>(std::min<int64_t>(std::ssize(buffer), from.size() - at)));
+    from.read_at(at, now);
+    sink(now);
+  }
+}
 
 }  // namespace
 
@@ -135,10 +149,25 @@ void Hdf5Filters::decode(const Hdf5StoredChunk& chunk, std::span<std::byte> deco
   std::copy(bytes_.begin(), bytes_.end(), decoded.begin());
 }
 
+// A piece is as many bytes as both of its sides allow, so that no byte is moved by itself.
+void Hdf5Filters::unshuffle_stream(const ByteReader& from, const std::string& folder,
+                                   const Sink& sink) const {
+  const auto width = static_cast<int64_t>(element_bytes_);
+  const int64_t count = from.size() / width;
+  const int64_t piece =
+      std::clamp<int64_t>(kShortestRun * std::min(count, width), kPieceBytes, kMostPieceBytes);
+  if (width <= count) {
+    unshuffle_elements(from, count, piece, sink);
+  } else if (count > 0) {
+    unshuffle_planes(from, count, piece, folder, sink);
+  }
+  copy_part(from, count * width, sink);
+}
+
 // Reads as many bytes of each plane as make a piece of whole elements.
-void Hdf5Filters::unshuffle_stream(const ByteReader& from, const Sink& sink) const {
-  const int64_t count = from.size() / static_cast<int64_t>(element_bytes_);
-  const int64_t step = std::max<int64_t>(kPieceBytes / static_cast<int64_t>(element_bytes_), 1);
+void Hdf5Filters::unshuffle_elements(const ByteReader& from, int64_t count, int64_t piece,
+                                     const Sink& sink) const {
+  const int64_t step = std::max<int64_t>(piece / static_cast<int64_t>(element_bytes_), 1);
   std::vector<std::byte> planes(static_cast<size_t>(step) * element_bytes_);
   std::vector<std::byte> elements(planes.size());
   for (int64_t first = 0; first < count; first += step) {
@@ -151,10 +180,27 @@ void Hdf5Filters::unshuffle_stream(const ByteReader& from, const Sink& sink) con
     unshuffle(std::span(planes).first(bytes), element_bytes_, elements);
     sink(std::span<const std::byte>(elements).first(bytes));
   }
-  const int64_t done = count * static_cast<int64_t>(element_bytes_);
-  const auto rest = std::span(elements).first(static_cast<size_t>(from.size() - done));
-  from.read_at(done, rest);
-  sink(rest);
+}
+
+// Reads several planes at once, and writes what each element has of them to its place in a file.
+void Hdf5Filters::unshuffle_planes(const ByteReader& from, int64_t count, int64_t piece,
+                                   const std::string& folder, const Sink& sink) const {
+  const auto width = static_cast<int64_t>(element_bytes_);
+  const int64_t step = std::max<int64_t>(piece / count, 1);
+  auto file = std::make_shared<File>(File::unlinked(folder));
+  std::vector<std::byte> planes(static_cast<size_t>(step * count));
+  std::vector<std::byte> parts(planes.size());
+  for (int64_t first = 0; first < width; first += step) {
+    const int64_t now = std::min(step, width - first);
+    const auto bytes = static_cast<size_t>(now * count);
+    from.read_at(first * count, std::span(planes).first(bytes));
+    unshuffle(std::span(planes).first(bytes), static_cast<size_t>(now), parts);
+    for (int64_t i = 0; i < count; ++i) {
+      file->write_at(i * width + first, std::span(parts).subspan(static_cast<size_t>(i * now),
+                                                                 static_cast<size_t>(now)));
+    }
+  }
+  copy_part(FileReader(std::move(file), 0, count * width, source_->name()), 0, sink);
 }
 
 void Hdf5Filters::check_stream(const ByteReader& from, const Sink& sink) const {
@@ -176,14 +222,15 @@ void Hdf5Filters::check_stream(const ByteReader& from, const Sink& sink) const {
   }
 }
 
-void Hdf5Filters::undo_stream(int filter, const ByteReader& from, const Sink& sink) const {
+void Hdf5Filters::undo_stream(int filter, const ByteReader& from, const std::string& folder,
+                              const Sink& sink) const {
   const auto most = static_cast<int64_t>(chunk_bytes_ + spare());
   if (filter == kDeflate) {
     inflate_stream(from, DeflateForm::kZlib, {most, ErrorKind::kModel}, sink);
   } else if (filter == kLzf) {
     if (lzf_decompress_stream(from, most, sink) < 0) refuse_data();
   } else if (filter == kShuffle) {
-    unshuffle_stream(from, sink);
+    unshuffle_stream(from, folder, sink);
   } else {
     check_stream(from, sink);
   }
@@ -198,7 +245,7 @@ void Hdf5Filters::decode_to_file(const Hdf5StoredChunk& chunk, File& out, int64_
     const bool last = i + 1 == filters.size();
     auto between = last ? nullptr : std::make_shared<File>(File::unlinked(folder));
     int64_t size = 0;
-    undo_stream(filters[i], *from, [&](std::span<const std::byte> piece) {
+    undo_stream(filters[i], *from, folder, [&](std::span<const std::byte> piece) {
       if (last && static_cast<uint64_t>(size) + piece.size() > chunk_bytes_) {
         source_->refuse("a chunk of another size than its array's");
       }

@@ -61,8 +61,13 @@ class Hdf5Filters {
   // Filters that the chunk went through, the last one first.
   std::vector<int> to_undo(const Hdf5StoredChunk& chunk) const;
   void undo(int filter);
-  void undo_stream(int filter, const ByteReader& from, const Sink& sink) const;
-  void unshuffle_stream(const ByteReader& from, const Sink& sink) const;
+  void undo_stream(int filter, const ByteReader& from, const std::string& folder,
+                   const Sink& sink) const;
+  void unshuffle_stream(const ByteReader& from, const std::string& folder, const Sink& sink) const;
+  void unshuffle_elements(const ByteReader& from, int64_t count, int64_t piece,
+                          const Sink& sink) const;
+  void unshuffle_planes(const ByteReader& from, int64_t count, int64_t piece,
+                        const std::string& folder, const Sink& sink) const;
   void check_stream(const ByteReader& from, const Sink& sink) const;
   [[noreturn]] void refuse_data() const;
 };

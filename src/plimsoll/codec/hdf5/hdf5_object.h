@@ -66,10 +66,11 @@ std::span<const std::byte> need_hdf5_message(const Hdf5Source& source, const Hdf
 
 std::vector<Hdf5Attribute> read_hdf5_attributes(const Hdf5Source& source, const Hdf5Object& object);
 
-// The strings among `count` raw elements of a string type, at most `max_bytes` in all.
+// The strings among `count` raw elements of a string type, at most `max_bytes` in all with those
+// that are `held_bytes` already.
 std::vector<std::string> decode_hdf5_strings(const Hdf5Source& source, const Hdf5Type& type,
                                              std::span<const std::byte> raw, int64_t count,
-                                             int64_t max_bytes);
+                                             int64_t max_bytes, int64_t held_bytes = 0);
 
 // Where the elements of a dataset are.
 struct Hdf5Layout {

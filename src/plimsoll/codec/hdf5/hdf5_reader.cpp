@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kMaxPathParts = 64;
 constexpr size_t kMaxVisited = 200'000;
+constexpr size_t kMaxPathBytes = 16 << 20;  // of all datasets that are listed
 constexpr size_t kKeptGroups = 8;
 constexpr size_t kMaxKeptBytes = 1 << 20;  // of each
 
@@ -79,22 +80,41 @@ class Hdf5Reader::Impl {
                                        "\" in the file, received none." + suggest(path));
   }
 
-  void collect(uint64_t address, const std::string& path, std::vector<uint64_t>& ancestors,
-               size_t& visited, std::vector<std::string>& datasets) const {
-    if (++visited > kMaxVisited) source_->refuse("more objects than a model can have");
+  Hdf5Object need_dataset(std::string_view path) const {
+    Hdf5Object object = need(path);
+    if (object.is_dataset()) return object;
+    throw Error(ErrorKind::kModel, source_->name() + ": expected a dataset \"" + std::string(path) +
+                                       "\", received a group.");
+  }
+
+  // What listing has come to.
+  struct Listing {
+    size_t visited = 0;
+    size_t path_bytes = 0;
+    std::vector<uint64_t> ancestors{};
+    std::vector<std::string> datasets{};
+  };
+
+  void collect(uint64_t address, const std::string& path, Listing& listing) const {
+    std::vector<uint64_t>& ancestors = listing.ancestors;
+    if (++listing.visited > kMaxVisited) source_->refuse("more objects than a model can have");
     if (std::find(ancestors.begin(), ancestors.end(), address) != ancestors.end()) {
       source_->refuse("a group \"" + path.substr(0, 80) + "\" that contains itself");
     }
     if (ancestors.size() >= kMaxPathParts) source_->refuse("groups nested too deeply");
     const Hdf5Object object = load(address);
     if (object.is_dataset()) {
-      datasets.push_back(path);
+      listing.path_bytes += path.size() + sizeof(std::string);
+      if (listing.path_bytes > kMaxPathBytes) {
+        source_->refuse("paths of more than " + std::to_string(kMaxPathBytes) + " bytes");
+      }
+      listing.datasets.push_back(path);
       return;
     }
     if (!object.is_group()) return;  // a named type
     ancestors.push_back(address);
     for (const Hdf5Link& link : links(object)) {
-      collect(link.address, join_path(path, link.name), ancestors, visited, datasets);
+      collect(link.address, join_path(path, link.name), listing);
     }
     ancestors.pop_back();
   }
@@ -182,11 +202,9 @@ std::vector<std::string> Hdf5Reader::list_datasets(std::string_view path) const 
   impl_->need(path);
   std::string start;
   for (std::string_view part : split_path(path)) start = join_path(start, std::string(part));
-  std::vector<std::string> datasets;
-  std::vector<uint64_t> ancestors;
-  size_t visited = 0;
-  impl_->collect(*impl_->find_address(path), start, ancestors, visited, datasets);
-  return datasets;
+  Impl::Listing listing;
+  impl_->collect(*impl_->find_address(path), start, listing);
+  return std::move(listing.datasets);
 }
 
 std::vector<Hdf5Attribute> Hdf5Reader::attributes(std::string_view path) const {
@@ -243,14 +261,15 @@ std::optional<std::vector<std::string>> Hdf5Reader::texts_attribute(std::string_
   }
 }
 
+Hdf5Type Hdf5Reader::type(std::string_view path) const {
+  const Hdf5Object object = impl_->need_dataset(path);
+  return parse_hdf5_type(*impl_->source(),
+                         need_hdf5_message(*impl_->source(), object, kHdf5Datatype, "type"));
+}
+
 std::unique_ptr<Hdf5Dataset> Hdf5Reader::open(std::string_view path,
                                               const std::string& folder) const {
-  const Hdf5Object object = impl_->need(path);
-  if (!object.is_dataset()) {
-    throw Error(ErrorKind::kModel,
-                name() + ": expected a dataset \"" + std::string(path) + "\", received a group.");
-  }
-  return open_hdf5_data(impl_->source(), object, std::string(path), folder);
+  return open_hdf5_data(impl_->source(), impl_->need_dataset(path), std::string(path), folder);
 }
 
 bool looks_like_hdf5(const ByteReader& file) { return find_hdf5_signature(file).has_value(); }

@@ -121,6 +121,9 @@ class Hdf5Reader {
   std::optional<std::vector<std::string>> texts_attribute(std::string_view path,
                                                           std::string_view name) const;
 
+  // The type of a dataset's elements; nothing is read of where they are.
+  Hdf5Type type(std::string_view path) const;
+
   // Throws kModel with a did-you-mean where there is no dataset of that name. Chunks that are too
   // large to hold are decoded into `folder` ("": see base/spill_folder.h).
   std::unique_ptr<Hdf5Dataset> open(std::string_view path, const std::string& folder = "") const;

@@ -126,6 +126,7 @@ int64_t take_array_count(const Hdf5Source& source, ByteCursor& cursor, uint64_t 
 std::vector<Hdf5Member> take_members(const Hdf5Source& source, ByteCursor& cursor, uint64_t version,
                                      uint64_t count, int64_t bytes, int depth) {
   std::vector<Hdf5Member> members;
+  int64_t used = 0;
   for (uint64_t i = 0; i < count; ++i) {
     Hdf5Member member;
     member.name = take_name(source, cursor, version);
@@ -149,6 +150,8 @@ std::vector<Hdf5Member> take_members(const Hdf5Source& source, ByteCursor& curso
     const Hdf5Type type = parse_type(source, cursor, depth + 1);
     if (member.offset + member.count * type.bytes > bytes)
       source.refuse("a field that passes the end of its record");
+    used += member.count * type.bytes;
+    if (used > bytes) source.refuse("fields that take more bytes than their record has");
     member.is_number = type.type_class == Hdf5Type::Class::kNumber;
     if (member.is_number) member.number = type.number;
     members.push_back(std::move(member));
@@ -288,11 +291,11 @@ Hdf5Type parse_hdf5_type(const Hdf5Source& source, std::span<const std::byte> bo
 
 std::vector<std::string> decode_hdf5_strings(const Hdf5Source& source, const Hdf5Type& type,
                                              std::span<const std::byte> raw, int64_t count,
-                                             int64_t max_bytes) {
+                                             int64_t max_bytes, int64_t held_bytes) {
   std::vector<std::string> strings;
   GlobalHeap heap(source);
   ByteCursor cursor(raw, source.fail());
-  int64_t total = 0;
+  int64_t total = held_bytes;
   for (int64_t i = 0; i < count; ++i) {
     std::string text;
     if (type.type_class == Hdf5Type::Class::kFixedString) {

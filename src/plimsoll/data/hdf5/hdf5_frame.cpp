@@ -93,6 +93,7 @@ Frame read_fixed(const codec::Hdf5Reader& file, const std::string& group) {
                   file.name() + "/" + values + ": expected " + std::to_string(items.size()) +
                       " columns as it has names, received " + std::to_string(info.shape[1]) + ".");
     }
+    check_width(file, frame.columns.size() + items.size());
     for (size_t at = 0; at < items.size(); ++at) {
       frame.columns.push_back({items[at], frame.blocks.size(), static_cast<int64_t>(at),
                                nearest_dtype(info.type.number)});
@@ -176,8 +177,7 @@ std::string usual_label(const Frame& frame) {
 }
 
 bool is_record_type(const codec::Hdf5Reader& file, const std::string& path) {
-  return as_data(
-      [&] { return file.open(path)->info().type.type_class == codec::Hdf5Type::Class::kOther; });
+  return as_data([&] { return file.type(path).type_class == codec::Hdf5Type::Class::kOther; });
 }
 
 std::vector<std::string> split_names(const std::string& text) {
@@ -257,21 +257,21 @@ FrameSources open_frame(const codec::Hdf5Reader& file, const Frame& frame,
 }  // namespace
 
 std::optional<std::string> find_hdf5_frame(const codec::Hdf5Reader& file) {
-  std::vector<std::string> frames;
-  std::vector<std::string> tables;
+  std::optional<std::string> frame;
   for (const std::string& path : as_data([&] { return file.list_datasets(""); })) {
-    if (const auto group = group_of(path, kAxis)) frames.push_back(*group);
-    const auto group = group_of(path, kTable);
-    if (group && is_record_type(file, path)) tables.push_back(*group);
+    std::optional<std::string> group = group_of(path, kAxis);
+    if (!group) {
+      group = group_of(path, kTable);
+      if (!group || !is_record_type(file, path)) continue;
+    }
+    if (frame) {
+      throw Error(ErrorKind::kData, file.name() + ": expected one data frame, received \"" +
+                                        *frame + "\" and \"" + *group +
+                                        "\". Write each to a file of its own.");
+    }
+    frame = std::move(group);
   }
-  frames.insert(frames.end(), tables.begin(), tables.end());
-  if (frames.size() > 1) {
-    throw Error(ErrorKind::kData, file.name() + ": expected one data frame, received " +
-                                      std::to_string(frames.size()) +
-                                      ". Write each to a file of its own.");
-  }
-  if (frames.empty()) return std::nullopt;
-  return frames.front();
+  return frame;
 }
 
 FrameSources open_hdf5_frame(const codec::Hdf5Reader& file, const std::string& group,

@@ -103,6 +103,16 @@ class FieldKinds {
 
 }  // namespace
 
+void check_width(const codec::Hdf5Reader& file, size_t columns) {
+  constexpr size_t kMostColumns = 1 << 16;
+  if (columns <= kMostColumns) return;
+  throw Error(
+      ErrorKind::kData,
+      file.name() + ": expected at most " + std::to_string(kMostColumns) +
+          " columns of a data frame, received more. Write wide rows as one array, a dataset "
+          "called x.");
+}
+
 TableFields read_table_fields(const codec::Hdf5Reader& file, const std::string& path) {
   const codec::Hdf5DatasetInfo info = file.open(path)->info();
   const codec::Hdf5Type& type = info.type;
@@ -124,6 +134,7 @@ TableFields read_table_fields(const codec::Hdf5Reader& file, const std::string& 
       fields.left_out += static_cast<size_t>(member.count);
       continue;
     }
+    check_width(file, fields.columns.size() + static_cast<size_t>(member.count));
     const bool block = member.name.starts_with(kBlock);
     fields.has_names = fields.has_names && !block;
     for (int64_t i = 0; i < member.count; ++i) {

@@ -18,6 +18,9 @@
 
 namespace plimsoll::data {
 
+// Throws kData where a frame of the file has more columns than can be named one by one.
+void check_width(const codec::Hdf5Reader& file, size_t columns);
+
 struct TableColumn {
   std::string name;
   codec::NumberFormat format;

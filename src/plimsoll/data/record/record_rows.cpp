@@ -56,6 +56,22 @@ DType dtype_of(Kind kind) {
                                    : DType::kUInt8;
 }
 
+// Features are in the order of their names here, whatever the record's: a wide one would take long
+// to be searched for each.
+std::vector<Feature> features_of(codec::TfRecordReader& reader) {
+  std::vector<Feature> record = reader.features();
+  std::ranges::sort(record, [](const Feature& a, const Feature& b) {
+    const int order = a.name.compare(b.name);
+    return order != 0 ? order < 0 : a.begin < b.begin;
+  });
+  return record;
+}
+
+const Feature* find(const std::vector<Feature>& record, std::string_view name) {
+  const auto found = std::ranges::lower_bound(record, name, {}, &Feature::name);
+  return found == record.end() || found->name != name ? nullptr : &*found;
+}
+
 // What becomes of features of all records.
 class Column {
  public:
@@ -81,8 +97,8 @@ class ArrayColumn final : public Column {
 
   void add(codec::TfRecordReader& reader, const std::vector<Feature>& record) override {
     for (const Part& part : parts_) {
-      const auto found = std::ranges::find(record, part.name, &Feature::name);
-      const std::string received = found == record.end() ? "none" : describe(*found);
+      const Feature* const found = find(record, part.name);
+      const std::string received = found == nullptr ? "none" : describe(*found);
       if (received != part.described) {
         throw Error(ErrorKind::kData, reader.where() + ", feature \"" + part.name +
                                           "\": expected " + part.described +
@@ -144,12 +160,12 @@ class ImageColumn final : public Column {
         images_(std::make_shared<RecordImages>(options.data, folder)) {}
 
   void add(codec::TfRecordReader& reader, const std::vector<Feature>& record) override {
-    const auto found = std::ranges::find(record, name_, &Feature::name);
-    const bool one = found != record.end() && found->kind == Kind::kBytes && found->count == 1;
+    const Feature* const found = find(record, name_);
+    const bool one = found != nullptr && found->kind == Kind::kBytes && found->count == 1;
     if (!one) {
       throw Error(ErrorKind::kData, reader.where() + ", feature \"" + name_ +
                                         "\": expected an image as in the first record, received " +
-                                        (found == record.end() ? "none" : describe(*found)) + ".");
+                                        (found == nullptr ? "none" : describe(*found)) + ".");
     }
     images_->add(reader, *found);
   }
@@ -171,11 +187,6 @@ std::string names_of(const std::vector<Feature>& record) {
   names.reserve(record.size());
   for (const Feature& feature : record) names.push_back(feature.name);
   return list_names(names);
-}
-
-const Feature* find(const std::vector<Feature>& record, std::string_view name) {
-  const auto found = std::ranges::find(record, name, &Feature::name);
-  return found == record.end() ? nullptr : &*found;
 }
 
 // The features that an option names: one, or several with commas between them. Throws kConfig.
@@ -224,7 +235,6 @@ std::vector<std::string> all_numbers(const std::vector<Feature>& record, const s
     if (feature.kind != Kind::kFloats && feature.kind != Kind::kIntegers) return {};
     names.push_back(feature.name);
   }
-  std::ranges::sort(names);
   return names;
 }
 
@@ -242,8 +252,6 @@ std::string how_to_choose(const std::vector<Feature>& record, const std::vector<
     }
   }
   if (strings.empty()) return " Name one with --columns.";
-  std::ranges::sort(strings);  // records have them in any order
-  std::ranges::sort(numbers);
   std::string columns;
   for (const std::string& name : numbers) columns += (columns.empty() ? "" : ",") + name;
   return " Strings of bytes, in " + list_names(strings) + ", are no numbers. Name " +
@@ -387,7 +395,7 @@ RecordSources open_records(const std::vector<RecordFile>& files, const DatasetOp
   for (const RecordFile& open : files) {
     codec::TfRecordReader reader(open());
     while (reader.next()) {
-      const std::vector<Feature> record = reader.features();
+      const std::vector<Feature> record = features_of(reader);
       if (columns.empty()) {
         choice = choose(record, options, options.data, sources.notes);
         columns = columns_of(choice, reader, record, options);
