@@ -39,13 +39,16 @@ int cut_object(dl_phdr_info* object, size_t, void*) {
   return 0;
 }
 
-void cut_code(int, char**, char**) {
+[[maybe_unused]] void cut_code(int, char**, char**) {
   if (::dl_iterate_phdr(cut_object, nullptr) == 0) note_code_is_cut();
 }
 
+// The sanitizers' own memory is not there yet when the first function runs.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 using FirstFunction = void (*)(int, char**, char**);
 [[gnu::section(".preinit_array"), gnu::used, gnu::retain]] constexpr FirstFunction kFirstFunction =
     cut_code;
+#endif
 
 }  // namespace
 }  // namespace plimsoll::cli

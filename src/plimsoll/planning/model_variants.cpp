@@ -53,6 +53,7 @@ std::optional<Model> rebuild(const Model& model, const Change& change) {
   };
   const auto map_all = [&](const auto& tensors, auto member) {
     std::vector<Tensor> mapped;
+    mapped.reserve(tensors.size());
     for (const auto& tensor : tensors) mapped.push_back(map(std::invoke(member, tensor)));
     return mapped;
   };
