@@ -93,8 +93,8 @@ def test_what_counts_as_a_finding() -> None:
     assert finding(100, 97) == finding(100, 100, 100) == ""
     assert finding(99, 100) == "prediction passed"
     assert finding(100, 100, 99) == "limit passed"
-    assert finding(111, 100) == "prediction too high"
-    assert finding(109, 100) == ""
+    assert finding(112, 100) == "prediction too high"
+    assert finding(110, 100) == ""
 
 
 def test_a_failure_is_made_small() -> None:
