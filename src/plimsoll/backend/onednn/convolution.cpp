@@ -601,7 +601,8 @@ std::vector<PrimitiveUse> Convolutions::uses(const Convolution& c, cpu::Isa isa)
     const Compiled& compiled = *p.all[w];
     uses.push_back({key_of(p.shares.works[w], c.packed ? "packed" : "plain"),
                     compiled.multiplies_matrices(), compiled.tables,
-                    table_bytes(p.shares.works[w], compiled, isa == cpu::Isa::kAvx512)});
+                    table_bytes(p.shares.works[w], compiled, isa == cpu::Isa::kAvx512),
+                    passing_bytes(p.shares.works[w])});
   }
   return uses;
 }

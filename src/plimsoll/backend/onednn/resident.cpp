@@ -110,7 +110,8 @@ ResidentBytes estimate_resident_bytes(const KernelLibrary& library,
   std::vector<Bytes> described;
   for (const auto& [key, use] : uses) {
     kernels += primitive_bytes(use, unrolled) + use.tables;
-    describing = max(describing, max(kDescribingColumn * columns_of_key(key), use.described));
+    describing = max(describing,
+                     max(kDescribingColumn * columns_of_key(key), max(use.described, use.passing)));
     described.push_back(use.described);
     products = products || use.products;
   }

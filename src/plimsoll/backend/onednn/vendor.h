@@ -75,6 +75,7 @@ struct PrimitiveUse {
   bool products = false;  // multiplies matrices (Compiled::multiplies_matrices)
   Bytes described{};      // of `tables`, what its description holds already
   Bytes tables{};         // that grow with the operands
+  Bytes passing{};        // laid out for a while to describe it
 };
 
 // A primitive description and, once somebody wants to run it, the primitive in its place.
