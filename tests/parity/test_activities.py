@@ -94,13 +94,13 @@ def test_penalties_are_the_same_at_every_limit(tmp_path: Path) -> None:
     case = Case(
         lambda: keras.Sequential(
             [
-                keras.Input((24, 24, 3)),
+                keras.Input((64, 64, 3)),
                 L.Conv2D(16, 3, activation="relu", activity_regularizer=R.L1L2(0.001, 0.002)),
                 L.GlobalAveragePooling2D(),
                 L.Dense(3),
             ]
         ),
-        rng.normal(0, 1, (64, 24, 24, 3)).astype("float32"),
+        rng.normal(0, 1, (64, 64, 64, 3)).astype("float32"),
         rng.normal(0, 1, (64, 3)).astype("float32"),
         "mse",
     )
