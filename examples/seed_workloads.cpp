@@ -175,7 +175,7 @@ void run(const Workload& workload, const Options& options) {
                                     .epochs = (options.steps * workload.batch + rows - 1) / rows,
                                     .steps = options.steps,
                                     .memory = options.memory,
-                                    .shuffle = false});
+                                    .shuffle = "none"});
   const pl::MemoryUse& memory = history.memory;
   std::printf("%-4s %4lld steps  %9.2f ms a step  arena %s of %s  process %s of %s  loss %.5f\n",
               workload.name.c_str(), static_cast<long long>(history.steps),

@@ -114,7 +114,7 @@ int run() {
   train_any_batch(samples);
   pl::Sequential model = network();
   const Weights start = weights_of(model);
-  model.fit(samples.rows(kRows), {.batch = kCall * kCalls, .memory = kLimit, .shuffle = false});
+  model.fit(samples.rows(kRows), {.batch = kCall * kCalls, .memory = kLimit, .shuffle = "none"});
   const Weights whole = weights_of(model);
   const double mean = difference(accumulate(samples, pl::Reduce::kMean, true), whole, start);
   const double sum = difference(accumulate(samples, pl::Reduce::kSum, false), whole, start);

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "api/spec_impl.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "data/dataset.h"
@@ -43,8 +44,39 @@ ArrayView::ArrayView(const uint8_t* data, std::vector<int64_t> shape)
 
 Dataset Dataset::open(const std::string& data, const std::string& labels,
                       const std::string& sample_weights) {
-  return Dataset(
+  return api::DatasetAccess::make(
       std::make_shared<data::Dataset>(data::open_dataset(data, labels, sample_weights, "")));
+}
+
+Dataset Dataset::open(const DataOptions& options) {
+  auto box = std::make_shared<api::DatasetBox>();
+  run::DataPaths& paths = box->request.paths;
+  paths.data = options.data;
+  paths.labels = options.labels;
+  paths.like = options.like;
+  paths.cache_limit = options.cache_limit;
+  paths.data_option = "data";
+  paths.labels_option = "labels";
+  data::DatasetOptions& set = paths.set;
+  set.weights = options.sample_weights;
+  set.spill_directory = options.spill_dir;
+  set.label_column = options.label_column;
+  set.columns = options.columns;
+  set.fill = options.fill;
+  set.categories = options.categories;
+  set.header = options.header;
+  set.standardize = options.standardize;
+  set.text = options.text;
+  set.vocabulary = options.vocabulary;
+  set.window = options.window;
+  set.stride = options.stride;
+  set.horizon = options.horizon;
+  set.skip_damaged = options.skip_damaged;
+  set.cache = options.cache;
+  if (paths.data.empty()) {
+    throw Error(ErrorKind::kConfig, "data: expected a path, received none.");
+  }
+  return Dataset(std::move(box));
 }
 
 Dataset Dataset::from_npy(const std::string& x, const std::string& y,
@@ -62,7 +94,7 @@ Dataset Dataset::from_npy_files(const std::vector<std::string>& x,
   for (const std::string& path : x) dataset->features.push_back(data::open_rows(path, ""));
   for (const std::string& path : y) dataset->targets.push_back(data::open_rows(path, ""));
   dataset->check_rows();
-  return Dataset(std::move(dataset));
+  return api::DatasetAccess::make(std::move(dataset));
 }
 
 Dataset Dataset::from_arrays(const ArrayView& x) {
@@ -87,9 +119,24 @@ Dataset Dataset::from_arrays(const std::vector<ArrayView>& x, const std::vector<
   add(y, "y", dataset->targets);
   add(sample_weights, "sample weights", dataset->weights);
   dataset->check_rows();
-  return Dataset(std::move(dataset));
+  return api::DatasetAccess::make(std::move(dataset));
 }
 
-int64_t Dataset::row_count() const { return data_->row_count(); }
+int64_t Dataset::row_count() const {
+  if (box_->request.opened == nullptr) {
+    const run::DataPaths& paths = box_->request.paths;
+    if (paths.data.size() > 1 || paths.labels.size() > 1) {
+      throw Error(ErrorKind::kConfig,
+                  "row_count: expected data of one path, or of a model that has run on them, "
+                  "received " +
+                      std::to_string(paths.data.size()) + " paths.");
+    }
+    data::DatasetOptions set = paths.set;
+    set.data = paths.data.front();
+    if (!paths.labels.empty()) set.labels = paths.labels.front();
+    return data::open_dataset(set).row_count();
+  }
+  return box_->request.opened->row_count();
+}
 
 }  // namespace plimsoll

@@ -7,44 +7,10 @@
 #include "api/spec_impl.h"
 #include "base/error.h"
 #include "base/suggest.h"
-#include "data/rows/npy_sink.h"
-#include "formats/model_file.h"
 #include "report/table.h"
 
 namespace plimsoll {
 namespace {
-
-// A whole output of a model, row by row into one array.
-class PredictionsSink final : public OutputSink {
- public:
-  PredictionsSink(const layers::Model& model, int64_t row_count) {
-    for (const layers::ModelPort& output : model.outputs()) {
-      Predictions predictions;
-      predictions.shape = output.type.shape.at(row_count);
-      row_elements_.push_back(output.type.shape.elements_per_sample());
-      predictions.values.resize(static_cast<size_t>(output.type.shape.element_count(row_count)));
-      outputs_.push_back(std::move(predictions));
-    }
-  }
-  Bytes held() const {
-    Bytes bytes;
-    for (const Predictions& output : outputs_) {
-      bytes += Bytes(static_cast<int64_t>(output.values.size() * sizeof(float)));
-    }
-    return bytes;
-  }
-  void take(int output, int64_t row_begin, int64_t row_count, const void* rows) override {
-    const auto index = static_cast<size_t>(output);
-    const auto* values = static_cast<const float*>(rows);
-    std::copy(values, values + row_count * row_elements_[index],
-              outputs_[index].values.begin() + row_begin * row_elements_[index]);
-  }
-  std::vector<Predictions> finish() { return std::move(outputs_); }
-
- private:
-  std::vector<int64_t> row_elements_;
-  std::vector<Predictions> outputs_;
-};
 
 // Where a weight is in a state; the model has it.
 size_t find_weight(const layers::Model& model, const TensorSource& state, const std::string& name) {
@@ -54,7 +20,7 @@ size_t find_weight(const layers::Model& model, const TensorSource& state, const 
     throw Error(ErrorKind::kConfig, "[" + model.name() + "] expected the name of a weight, " +
                                         "received \"" + name + "\"." + did_you_mean(name, known));
   }
-  const int64_t index = api::find_tensor(state, name);
+  const int64_t index = run::find_tensor(state, name);
   PLIMSOLL_CHECK(index >= 0, name + ": not in the state");
   return static_cast<size_t>(index);
 }
@@ -93,55 +59,22 @@ void Model::compile(const Optimizer& optimizer, const Loss& loss,
 
 void Model::compile(const Optimizer& optimizer, const std::vector<Loss>& losses,
                     const std::vector<std::vector<Metric>>& metrics) {
-  impl_->compile(compile_options(optimizer, losses, metrics));
+  impl_->run.compile(compile_options(optimizer, losses, metrics));
 }
 
-void Model::set_batch_norm(const std::string& statistics) { impl_->set_batch_norm(statistics); }
+void Model::set_batch_norm(const std::string& statistics) { impl_->run.set_batch_norm(statistics); }
 
-std::string Model::batch_norm() const { return impl_->batch_norm(); }
+std::string Model::batch_norm() const { return impl_->run.batch_norm(); }
 
-PlanAnswer Model::plan(const RunOptions& options) const { return impl_->plan(options); }
+void Model::save(const std::string& path) { impl_->run.save(path); }
 
-History Model::fit(const Dataset& dataset, const FitOptions& options) {
-  data::Dataset* validation =
-      options.validation != nullptr ? options.validation->data_.get() : nullptr;
-  return impl_->fit(*dataset.data_, validation, options);
-}
+const std::string& Model::name() const { return impl_->run.model().name(); }
 
-MetricValues Model::evaluate(const Dataset& dataset, const RunOptions& options) {
-  return impl_->evaluate(*dataset.data_, options);
-}
-
-std::vector<Predictions> Model::predict(const Dataset& dataset, const RunOptions& options) {
-  PredictionsSink sink(impl_->model(), dataset.row_count());
-  impl_->predict(*dataset.data_, options, sink, sink.held());
-  return sink.finish();
-}
-
-void Model::predict_to(const std::string& npy_path, const Dataset& dataset,
-                       const RunOptions& options) {
-  const std::vector<layers::ModelPort>& outputs = impl_->model().outputs();
-  if (outputs.size() != 1) {
-    throw Error(ErrorKind::kModel, "[" + name() + "] expected a model of one output, received " +
-                                       "one of " + std::to_string(outputs.size()) +
-                                       ". Use predict, or a model for each output.");
-  }
-  std::vector<int64_t> row_shape = outputs.front().type.shape.at(1);
-  row_shape.erase(row_shape.begin());
-  data::NpySink sink(npy_path, outputs.front().type.dtype, dataset.row_count(), row_shape);
-  impl_->predict(*dataset.data_, options, sink, Bytes(0));
-  sink.finish();
-}
-
-void Model::save(const std::string& path) { impl_->save(path); }
-
-const std::string& Model::name() const { return impl_->model().name(); }
-
-int64_t Model::parameter_count() const { return impl_->model().parameters().total(); }
+int64_t Model::parameter_count() const { return impl_->run.model().parameters().total(); }
 
 std::string Model::summary() const {
   report::Table table({"layer", "class", "output", "parameters", "output bytes per sample"});
-  for (const layers::LayerRow& row : layers::summarize(impl_->model())) {
+  for (const layers::LayerRow& row : layers::summarize(impl_->run.model())) {
     table.add({row.name, row.class_name, row.output_shape,
                report::format_count(row.parameters.total()),
                report::format_count(row.output_bytes_per_sample.count())});
@@ -150,20 +83,20 @@ std::string Model::summary() const {
 }
 
 void Model::set_trainable(const std::string& layer, bool trainable) {
-  impl_->set_trainable(layer, trainable);
+  impl_->run.set_trainable(layer, trainable);
 }
 
 std::vector<std::string> Model::weight_names() const {
   std::vector<std::string> names;
-  for (const layers::ModelWeight& weight : impl_->model().all_weights()) {
+  for (const layers::ModelWeight& weight : impl_->run.model().all_weights()) {
     names.push_back(weight.name);
   }
   return names;
 }
 
 std::vector<float> Model::weight(const std::string& name) {
-  TensorSource& state = impl_->state();
-  const size_t index = find_weight(impl_->model(), state, name);
+  TensorSource& state = impl_->run.state();
+  const size_t index = find_weight(impl_->run.model(), state, name);
   const Shape shape = fixed_shape(state.tensors()[index].shape);
   std::vector<float> values(static_cast<size_t>(shape.element_count(1)));
   state.read(index, 0, std::as_writable_bytes(std::span(values)));
@@ -171,21 +104,27 @@ std::vector<float> Model::weight(const std::string& name) {
 }
 
 void Model::set_weight(const std::string& name, const std::vector<float>& values) {
-  TensorSource& state = impl_->state();
-  const size_t index = find_weight(impl_->model(), state, name);
+  TensorSource& state = impl_->run.state();
+  const size_t index = find_weight(impl_->run.model(), state, name);
   const Shape shape = fixed_shape(state.tensors()[index].shape);
   if (shape.element_count(1) != static_cast<int64_t>(values.size())) {
     throw Error(ErrorKind::kConfig, "[" + name + "] expected " +
                                         std::to_string(shape.element_count(1)) +
                                         " values, received " + std::to_string(values.size()) + ".");
   }
-  impl_->set_weight(name, std::as_bytes(std::span(values)));
+  impl_->run.set_weight(name, std::as_bytes(std::span(values)));
 }
 
-Model load_model(const std::string& path) {
-  formats::LoadedModel loaded = formats::load_model(path);
-  return Model(std::make_unique<Model::Impl>(std::move(loaded.model), std::move(loaded.compile),
-                                             std::move(loaded.weights)));
+Model load_model(const std::string& path, const LoadOptions& options) {
+  run::ModelRequest request;
+  request.path = path;
+  request.weights = options.weights;
+  request.input_shapes = options.input_shapes;
+  run::Listener nobody;
+  run::LoadedModel loaded = run::load(request, {}, {}, nobody);
+  return Model(std::make_unique<Model::Impl>(std::move(loaded.file.model),
+                                             std::move(loaded.file.compile),
+                                             std::move(loaded.file.weights)));
 }
 
 }  // namespace plimsoll

@@ -1,38 +1,81 @@
-// Model::Impl: where the state is, and the sessions that use it.
+// What a Model does with data: options become requests (run/request.h), and results values.
 
 #include <cstdio>
 
 #include "api/model_impl.h"
+#include "api/spec_impl.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "data/dataset_stages.h"
-#include "formats/model_file.h"
-#include "layers/training/batch_norm_groups.h"
-#include "layers/training/optimizers.h"
-#include "planning/planning.h"
-#include "report/plan_summary.h"
-#include "train/checkpointer.h"
+#include "plan/tree/text.h"
+#include "report/plan_page.h"
+#include "report/progress.h"
+#include "run/predictions.h"
 
 namespace plimsoll {
 namespace {
 
-train::SessionOptions session_options(const RunOptions& options) {
-  train::SessionOptions session;
-  session.batch = options.batch;
-  session.memory = options.memory;
-  session.threads = options.threads;
-  session.backend = options.backend;
-  session.seed = options.seed;
-  session.times = planning::named_times(options.times, options.tune);
-  return session;
+planning::SpillUse spill_use(Spill spill) {
+  switch (spill) {
+    case Spill::kNever:
+      return planning::SpillUse::kNever;
+    case Spill::kAlways:
+      return planning::SpillUse::kAlways;
+    case Spill::kIfNeeded:
+      break;
+  }
+  return planning::SpillUse::kIfNeeded;
 }
 
-void check_run(int64_t batch, int64_t rows) {
-  if (batch < 1) {
-    throw Error(ErrorKind::kConfig,
-                "[batch] expected 1 or more, received " + std::to_string(batch) + ".");
+template <typename Options>
+run::Settings settings_of(const Options& options) {
+  if (options.max_slowdown && !(*options.max_slowdown >= 1)) {
+    throw Error(ErrorKind::kConfig, "max_slowdown: expected a factor from 1 on, received " +
+                                        std::to_string(*options.max_slowdown) + ".");
   }
-  if (rows < 1) throw Error(ErrorKind::kData, "[dataset] expected samples, received none.");
+  run::Settings settings = api::common_settings(options);
+  settings.plan_time = options.plan_time;
+  settings.max_slowdown = options.max_slowdown;
+  settings.without = options.without;
+  settings.plan = options.plan;
+  settings.spill = spill_use(options.spill);
+  settings.spill_limit = options.spill_limit;
+  settings.spill_directory = options.spill_dir;
+  return settings;
+}
+
+run::DataRequest request_of(const Dataset* dataset) {
+  return dataset == nullptr ? run::DataRequest{} : api::DatasetAccess::box(*dataset).request;
+}
+
+// Read as the training data are: its sample weights are not those of another set.
+run::DataRequest validation_of(const Dataset* dataset) {
+  run::DataRequest request = request_of(dataset);
+  request.paths.data_option = "validation data";
+  request.paths.labels_option = "validation labels";
+  return request;
+}
+
+run::FitRequest fit_request(const Dataset& dataset, const FitOptions& options) {
+  run::FitRequest request;
+  request.settings = settings_of(options);
+  request.settings.profile = options.profile;
+  request.data = request_of(&dataset);
+  request.validation = validation_of(options.validation);
+  request.validation_split = options.validation_split;
+  request.class_weights = options.class_weights;
+  request.epochs = options.epochs;
+  request.steps = options.steps;
+  request.shuffle = options.shuffle;
+  request.output = options.output;
+  request.callbacks = {options.monitor, options.early_stopping, options.reduce_on_plateau,
+                       options.keep_best};
+  request.logs = {options.log, options.log_steps, options.csv_log, options.tensorboard,
+                  options.histograms};
+  request.checkpoint = {options.checkpoint, options.checkpoint_every, options.checkpoint_keep,
+                        options.resume};
+  request.keep_epochs = true;
+  request.follow_limits = options.follow_limits;
+  return request;
 }
 
 PlanAnswer::Answer answer_of(report::Answer answer) {
@@ -47,7 +90,8 @@ PlanAnswer::Answer answer_of(report::Answer answer) {
   return PlanAnswer::Answer::kNotFound;
 }
 
-PlanAnswer to_answer(const report::PlanSummary& summary) {
+PlanAnswer to_answer(const planning::PlannedRun& planned) {
+  const report::PlanSummary& summary = planned.summary;
   PlanAnswer answer;
   answer.answer = answer_of(summary.answer);
   answer.reason = summary.reason;
@@ -69,279 +113,158 @@ PlanAnswer to_answer(const report::PlanSummary& summary) {
   }
   answer.text = report::to_text(summary, !summary.limit);
   answer.json = report::to_json(summary);
+  answer.html = report::to_html(summary);
+  if (planned.plan) answer.plan = plan::print(*planned.plan, planned.lowered.built.set);
   return answer;
-}
-
-MemoryUse to_memory(const train::MemoryReport& report) {
-  return {report.planned_arena,    report.measured_arena, report.predicted_process,
-          report.measured_process, report.limit,          report.passed_limit};
 }
 
 EpochReport to_epoch(const train::EpochResult& result) {
   return {result.epoch, result.metrics, result.seconds};
 }
 
-class NoTensors final : public TensorSource {
+// Without callbacks of the user's own, notices are logged.
+class LoggingListener : public run::Listener {
  public:
-  std::span<const TensorInfo> tensors() const override { return {}; }
-  void read(size_t, int64_t, std::span<std::byte>) override {}
+  void notice(const std::string& text) override { log(LogLevel::kWarning, text); }
 };
 
-train::FitOptions fit_options(const FitOptions& options) {
-  train::FitOptions fit;
-  fit.epochs = options.epochs;
-  fit.steps = options.steps;
-  fit.shuffle = options.shuffle ? data::Shuffle::kFull : data::Shuffle::kNone;
-  fit.progress = options.progress ? stderr : nullptr;
-  fit.on_step = options.on_step;
-  if (options.on_epoch) {
-    fit.on_epoch = [&options](const train::EpochResult& result) {
-      options.on_epoch(to_epoch(result));
-    };
-  }
-  return fit;
-}
+// Calls the user's callbacks; draws progress on standard error where it is asked to.
+class FitListener final : public run::Listener {
+ public:
+  explicit FitListener(const FitOptions& options) : options_(options), progress_(stderr) {}
 
-// Null where no folder is named.
-std::unique_ptr<train::Checkpointer> open_checkpoints(const FitOptions& options) {
-  if (options.checkpoint.empty()) {
-    if (!options.resume && options.checkpoint_every.empty()) return nullptr;
-    throw Error(ErrorKind::kConfig,
-                "resume and checkpoint_every: expected a folder in checkpoint beside them.");
+  void notice(const std::string& text) override {
+    if (options_.on_notice) {
+      options_.on_notice(text);
+    } else {
+      log(LogLevel::kWarning, text);
+    }
   }
-  train::CheckpointOptions choices;
-  choices.folder = options.checkpoint;
-  choices.keep = options.checkpoint_keep;
-  choices.resume = options.resume;
-  if (!options.checkpoint_every.empty()) {
-    choices.schedule = train::parse_schedule(options.checkpoint_every);
+  void begin(const report::PlanSummary& plan) override {
+    if (options_.on_plan) options_.on_plan(report::to_text(plan, false));
   }
-  return std::make_unique<train::Checkpointer>(choices, [&options](const std::string& text) {
-    if (options.on_notice) options.on_notice(text);
-  });
-}
+  report::ProgressView* progress() override { return options_.progress ? &progress_ : nullptr; }
+  bool wants_steps() const override { return options_.on_step != nullptr; }
+  void step(int64_t step, double loss) override { options_.on_step(step, loss); }
+  void epoch(const train::EpochResult& result) override {
+    if (options_.on_epoch) options_.on_epoch(to_epoch(result));
+  }
+
+ private:
+  const FitOptions& options_;
+  report::Progress progress_;
+};
+
+// A whole output of a model, row by row into one array.
+class PredictionsSink final : public OutputSink {
+ public:
+  PredictionsSink(const layers::Model& model, int64_t row_count) {
+    for (const layers::ModelPort& output : model.outputs()) {
+      Predictions predictions;
+      predictions.shape = output.type.shape.at(row_count);
+      row_elements_.push_back(output.type.shape.elements_per_sample());
+      predictions.values.resize(static_cast<size_t>(output.type.shape.element_count(row_count)));
+      outputs_.push_back(std::move(predictions));
+    }
+  }
+  static Bytes held_per_row(const layers::Model& model) {
+    Bytes bytes;
+    for (const layers::ModelPort& output : model.outputs()) {
+      bytes += element_bytes(DType::kFloat32) * output.type.shape.elements_per_sample();
+    }
+    return bytes;
+  }
+  void take(int output, int64_t row_begin, int64_t row_count, const void* rows) override {
+    const auto index = static_cast<size_t>(output);
+    const auto* values = static_cast<const float*>(rows);
+    std::copy(values, values + row_count * row_elements_[index],
+              outputs_[index].values.begin() + row_begin * row_elements_[index]);
+  }
+  std::vector<Predictions> finish() { return std::move(outputs_); }
+
+ private:
+  std::vector<int64_t> row_elements_;
+  std::vector<Predictions> outputs_;
+};
 
 }  // namespace
 
-Model::Impl::Impl(layers::Model model, std::optional<layers::CompileOptions> compile,
-                  std::unique_ptr<TensorSource> weights)
-    : model_(std::move(model)), compile_(std::move(compile)) {
-  store_.adopt(std::move(weights));
+MemoryUse api::to_memory(const train::MemoryReport& report) {
+  return {report.planned_arena,    report.measured_arena, report.predicted_process,
+          report.measured_process, report.limit,          report.passed_limit};
 }
 
-const layers::CompileOptions& Model::Impl::need_compile(const char* what) const {
-  if (compile_ && !(compile_->losses.empty() && compile_->unread_loss.empty())) return *compile_;
-  throw Error(ErrorKind::kConfig, "[" + model_.name() + "] " + what +
-                                      ": expected a model that is compiled, received one without "
-                                      "a loss. Call compile(optimizer, loss) first.");
+PlanAnswer Model::plan(const RunOptions& options) const {
+  run::PlanQuestion question;
+  question.settings = settings_of(options);
+  question.why = options.why;
+  LoggingListener listener;
+  return to_answer(impl_->run.plan(question, listener));
 }
 
-void Model::Impl::set_trainable(const std::string& layer, bool trainable) {
-  park();
-  model_.set_trainable(layer, trainable);
+PlanAnswer Model::plan(const Dataset& dataset, const Dataset* validation,
+                       const RunOptions& options) const {
+  run::PlanQuestion question;
+  question.settings = settings_of(options);
+  question.data = request_of(&dataset);
+  question.validation = validation_of(validation);
+  question.why = options.why;
+  LoggingListener listener;
+  return to_answer(impl_->run.plan(question, listener));
 }
 
-void Model::Impl::compile(layers::CompileOptions compile) {
-  layers::BatchSizes one;
-  one.train = 1;
-  layers::build_programs(model_, compile, one);  // refuses what does not fit the outputs
-  park();
-  store_.drop_optimizer();
-  if (compile_) compile.batch_norm_group = compile_->batch_norm_group;
-  compile_ = std::move(compile);
-}
-
-void Model::Impl::set_batch_norm(const std::string& statistics) {
-  const int64_t group = layers::parse_batch_norm(statistics);
-  need_compile("set_batch_norm");
-  park();
-  compile_->batch_norm_group = group;
-}
-
-std::string Model::Impl::batch_norm() const {
-  return layers::batch_norm_text(compile_ ? compile_->batch_norm_group : 0);
-}
-
-PlanAnswer Model::Impl::plan(const RunOptions& options) const {
-  check_run(options.batch, 1);
-  planning::PlanRequest request;
-  request.limit = options.memory;
-  request.backend = options.backend;
-  request.threads = options.threads;
-  request.seed = options.seed;
-  request.times = planning::named_times(options.times, options.tune);
-  layers::BatchSizes batches;
-  batches.train = options.batch;
-  const layers::CompileOptions& compile = need_compile("plan");
-  report::PlanSummary summary = planning::plan_run(model_, compile, batches, request).summary;
-  summary.model = model_.name();
-  summary.batch = options.batch;
-  summary.parameter_count = model_.parameters().total();
-  if (!compile.optimizer.is_null()) {
-    summary.optimizer = layers::read_optimizer(compile.optimizer).class_name;
-  }
-  return to_answer(summary);
-}
-
-void Model::Impl::park() {
-  if (session_ == nullptr) return;
-  store_.capture(*session_->state());
-  session_state_.reset();
-  session_.reset();
-}
-
-void Model::Impl::start_fit(const FitKey& key) {
-  if (session_ != nullptr && key == key_) return;
-  park();
-  layers::CompileOptions compile = need_compile("fit");
-  compile.sample_weights = key.sample_weights;
-  compile.weight_shapes = key.weight_shapes;
-  compile.accumulates = key.accumulates;
-  RunOptions options;
-  options.batch = key.batch;
-  options.memory = key.memory;
-  options.threads = key.threads;
-  options.backend = key.backend;
-  options.times = key.times;
-  options.tune = key.tune;
-  options.seed = key.seed;
-  planning::RowCounts rows;
-  rows.train = key.train_rows;
-  rows.evaluate = key.evaluate_rows;
-  session_ = make_session(compile, options, rows, {key.data, key.data_ahead, key.data_opening});
-  key_ = key;
-}
-
-train::Session& Model::Impl::start_steps(const TrainerOptions& options, Bytes data) {
-  FitKey key = FitKey::of(options);
-  key.train_rows = key.evaluate_rows = options.batch + options.short_batch;
-  key.data = data;
-  key.sample_weights = options.sample_weights;
-  key.accumulates = true;
-  start_fit(key);
-  return *session_;
-}
-
-History Model::Impl::fit(data::Dataset& dataset, data::Dataset* validation,
-                         const FitOptions& options) {
-  need_compile("fit");
-  check_run(options.batch, dataset.row_count());
-  FitKey key = FitKey::of(options);
-  key.train_rows = dataset.row_count();
-  key.data = dataset.resident_bytes();
-  key.data_ahead = dataset.wants_ahead(options.batch, fit_options(options).shuffle);
-  key.data_opening = train::opening_of(dataset, validation);
-  key.sample_weights = !dataset.weights.empty();
-  key.weight_shapes = data::weight_shapes(dataset);
-  if (validation != nullptr) {
-    key.evaluate_rows = validation->row_count();
-    key.data += validation->resident_bytes();
-  }
-  const std::unique_ptr<train::Checkpointer> checkpoints = open_checkpoints(options);
-  if (checkpoints && checkpoints->found() != nullptr) key.seed = checkpoints->found()->seed;
-  start_fit(key);
-  train::FitOptions how = fit_options(options);
-  if (checkpoints) {
-    how.start = checkpoints->restore(*session_, key.train_rows, how.shuffle);
-    how.on_position = [&](const train::Position& position, bool epoch_ended) {
-      checkpoints->pass(*session_, position, epoch_ended);
-    };
-  }
-  const train::History trained = session_->fit(dataset, validation, how);
-  if (checkpoints) checkpoints->finish(*session_, trained.position);
+History Model::fit(const Dataset& dataset, const FitOptions& options) {
+  FitListener listener(options);
+  const run::FitResult result = impl_->run.fit(fit_request(dataset, options), listener);
   History history;
-  for (const train::EpochResult& epoch : trained.epochs) history.epochs.push_back(to_epoch(epoch));
-  history.steps = trained.steps;
-  history.seconds_per_step = trained.seconds_per_step;
-  history.memory = to_memory(session_->memory());
+  for (const train::EpochResult& epoch : result.history.epochs) {
+    history.epochs.push_back(to_epoch(epoch));
+  }
+  history.steps = result.history.steps;
+  history.seconds_per_step = result.history.seconds_per_step;
+  const report::RunSummary& summary = result.summary;
+  history.memory = {summary.planned_arena,    summary.measured_arena, summary.predicted_process,
+                    summary.measured_process, summary.limit,          summary.passed_limit};
+  history.interrupted = result.history.interrupted;
+  history.logs_whole = result.logs_whole;
+  history.checkpoint_kept = result.checkpoint_kept;
+  if (options.profile) {
+    history.profile = report::to_text(result.profile);
+    history.profile_json = report::to_json(result.profile);
+  }
   return history;
 }
 
-namespace {
+void Model::request_stop() { impl_->run.request_stop(); }
+void Model::change_limit(Bytes limit) { impl_->run.change_limit(limit); }
 
-void say_left_out_metrics(const layers::Model& model, const layers::CompileOptions& compile) {
-  for (const std::string& line : layers::left_out_metrics(model, compile)) {
-    log(LogLevel::kWarning, "[" + model.name() + "] " + line);
-  }
+MetricValues Model::evaluate(const Dataset& dataset, const RunOptions& options) {
+  LoggingListener listener;
+  return impl_->run.evaluate({settings_of(options), request_of(&dataset)}, listener).metrics;
 }
 
-}  // namespace
-
-std::unique_ptr<train::Session> Model::Impl::make_session(const layers::CompileOptions& compile,
-                                                          const RunOptions& options,
-                                                          const planning::RowCounts& rows,
-                                                          const train::DataMemory& data) {
-  if (!compile.losses.empty()) say_left_out_metrics(model_, compile);
-  auto session =
-      std::make_unique<train::Session>(model_, compile, session_options(options), rows, data);
-  session->initialize(store_.source());
-  return session;
+std::vector<Predictions> Model::predict(const Dataset& dataset, const RunOptions& options) {
+  LoggingListener listener;
+  std::optional<PredictionsSink> sink;
+  const auto open = [&](int64_t rows) -> OutputSink& {
+    return sink.emplace(impl_->run.model(), rows);
+  };
+  impl_->run.predict({settings_of(options), request_of(&dataset)}, open,
+                     PredictionsSink::held_per_row(impl_->run.model()), listener);
+  return sink->finish();
 }
 
-void Model::Impl::keep_initial(train::Session& session) {
-  if (store_.source() == nullptr) store_.capture(*session.state());
-}
-
-MetricValues Model::Impl::evaluate(data::Dataset& dataset, const RunOptions& options) {
-  layers::CompileOptions compile = need_compile("evaluate");
-  check_run(options.batch, dataset.row_count());
-  park();
-  compile.optimizer = layers::Config();
-  compile.sample_weights = !dataset.weights.empty();
-  compile.weight_shapes = data::weight_shapes(dataset);
-  planning::RowCounts rows;
-  rows.evaluate = dataset.row_count();
-  const auto session = make_session(
-      compile, options, rows,
-      {dataset.resident_bytes(), dataset.wants_ahead(options.batch, data::Shuffle::kNone),
-       train::opening_of(dataset)});
-  keep_initial(*session);
-  return session->evaluate(dataset);
-}
-
-void Model::Impl::predict(data::Dataset& dataset, const RunOptions& options, OutputSink& sink,
-                          Bytes held) {
-  check_run(options.batch, dataset.row_count());
-  park();
-  planning::RowCounts rows;
-  rows.predict = dataset.row_count();
-  const auto session = make_session(
-      {}, options, rows,
-      {dataset.resident_bytes() + held, dataset.wants_ahead(options.batch, data::Shuffle::kNone),
-       train::opening_of(dataset)});
-  keep_initial(*session);
-  session->predict(dataset, sink);
-}
-
-void Model::Impl::ensure_state() {
-  if (session_ != nullptr || store_.source() != nullptr) return;
-  RunOptions options;
-  options.batch = 1;
-  planning::RowCounts rows;
-  rows.predict = 1;
-  const auto session = make_session({}, options, rows, {});
-  keep_initial(*session);
-}
-
-TensorSource& Model::Impl::state() {
-  ensure_state();
-  if (session_ == nullptr) return *store_.source();
-  session_state_ = session_->state();
-  return *session_state_;
-}
-
-void Model::Impl::set_weight(const std::string& name, std::span<const std::byte> bytes) {
-  ensure_state();
-  park();
-  store_.write(name, bytes);
-}
-
-void Model::Impl::save(const std::string& path) {
-  formats::check_output_name(path);
-  const layers::CompileOptions* compile = compile_ ? &*compile_ : nullptr;
-  NoTensors none;  // a structure needs no weights
-  TensorSource& tensors = path.ends_with(".json") ? static_cast<TensorSource&>(none) : state();
-  formats::save_model(path, model_, compile, tensors);
+std::vector<std::string> Model::predict_to(const std::string& path, const Dataset& dataset,
+                                           const RunOptions& options) {
+  run::check_predictions_name("path", path);
+  LoggingListener listener;
+  std::optional<run::PredictionFiles> files;
+  const auto open = [&](int64_t rows) -> OutputSink& {
+    return files.emplace(path, impl_->run.model(), rows);
+  };
+  impl_->run.predict({settings_of(options), request_of(&dataset)}, open, Bytes(), listener);
+  files->finish();
+  return files->paths();
 }
 
 }  // namespace plimsoll

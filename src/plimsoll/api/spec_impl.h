@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/dataset.h"
@@ -11,6 +12,7 @@
 #include "api/training.h"
 #include "layers/config/config.h"
 #include "layers/model/model.h"
+#include "run/request.h"
 
 namespace plimsoll::api {
 
@@ -35,6 +37,20 @@ struct ObjectAccess {
   static const layers::Config& value(const Object& object) {
     return object.object_->value;
   }
+};
+
+// What a Dataset's copies share.
+struct DatasetBox {
+  run::DataRequest request;
+};
+
+struct DatasetAccess {
+  static Dataset make(std::shared_ptr<data::Dataset> opened) {
+    auto box = std::make_shared<DatasetBox>();
+    box->request.opened = std::move(opened);
+    return Dataset(std::move(box));
+  }
+  static DatasetBox& box(const Dataset& dataset) { return *dataset.box_; }
 };
 
 class ModelBuilder {

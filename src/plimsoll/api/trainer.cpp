@@ -1,6 +1,7 @@
 #include "api/trainer.h"
 
 #include "api/model_impl.h"
+#include "api/spec_impl.h"
 #include "base/error.h"
 #include "data/dataset.h"
 #include "plan/tree/text.h"
@@ -25,7 +26,24 @@ class Trainer::Impl {
     gradients_.clear(session());
   }
 
-  train::Session& session() { return model_.start_steps(options_, data_); }
+  train::Session& session() {
+    run::StepsRequest request;
+    request.settings = api::common_settings(options_);
+    request.short_batch = options_.short_batch;
+    request.sample_weights = options_.sample_weights;
+    request.data = data_;
+    return model_.run.steps(request);
+  }
+
+  // Opened once, where it is files that no model has opened yet.
+  data::Dataset& open(const Dataset& dataset) {
+    run::DataRequest& request = api::DatasetAccess::box(dataset).request;
+    if (request.opened == nullptr) {
+      run::Listener nobody;
+      request.opened = model_.run.open(request, nobody);
+    }
+    return *request.opened;
+  }
 
   double accumulate(data::Dataset& data, int64_t first, int64_t count, double weight) {
     train::Session& session = session_for(data);
@@ -89,11 +107,11 @@ double Trainer::accumulate(const ArrayView& x, const ArrayView& y, double weight
   return accumulate(Dataset::from_arrays(x, y), weight);
 }
 double Trainer::accumulate(const Dataset& data, int64_t first, int64_t count, double weight) {
-  return impl_->accumulate(*data.data_, first, count, weight);
+  return impl_->accumulate(impl_->open(data), first, count, weight);
 }
 double Trainer::loss(const Dataset& batch) { return loss(batch, 0, batch.row_count()); }
 double Trainer::loss(const Dataset& data, int64_t first, int64_t count) {
-  return impl_->loss(*data.data_, first, count);
+  return impl_->loss(impl_->open(data), first, count);
 }
 
 void Trainer::apply() { impl_->gradients().apply(impl_->session()); }
@@ -124,11 +142,7 @@ void Trainer::reset_metrics() { impl_->session().reset_metrics(); }
 
 int64_t Trainer::updates() const { return impl_->gradients().updates(); }
 
-MemoryUse Trainer::memory() {
-  const train::MemoryReport report = impl_->session().memory();
-  return {report.planned_arena,    report.measured_arena, report.predicted_process,
-          report.measured_process, report.limit,          report.passed_limit};
-}
+MemoryUse Trainer::memory() { return api::to_memory(impl_->session().memory()); }
 
 void Trainer::save_checkpoint(const std::string& folder, int keep) {
   impl_->save_checkpoint(folder, keep);

@@ -37,6 +37,7 @@ struct TrainerOptions {
   std::string backend{};
   std::string times{};  // as in FitOptions
   bool tune = false;
+  std::string precision{};                              // as in FitOptions
   std::function<void(const std::string&)> on_notice{};  // a sentence or more, of resume
 };
 

@@ -23,9 +23,13 @@
 #include "cli/data_options.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
+#include "cli/printer.h"
 #include "cli/profile_file.h"
 #include "layers/training/batch_norm_groups.h"
 #include "report/speed.h"
+#include "run/model.h"
+#include "run/open_data.h"
+#include "run/settings.h"
 #include "train/session.h"
 
 namespace plimsoll::cli {
@@ -34,7 +38,7 @@ namespace {
 struct BenchCommand {
   std::vector<std::string> names;
   ModelOptions model;
-  DataOptions data;
+  run::DataPaths data;
   int64_t batch = 0;  // 0: the workload's
   int64_t steps = 0;  // 0: the workload's
   std::string program = "train";
@@ -59,20 +63,23 @@ Subject find_subject(const BenchCommand& command, const std::string& name) {
   const bool train = command.program == "train";
   if (!is_model_file(name)) {
     Subject subject{make_workload(name), nullptr};
-    subject.workload.compile.precision = layers::parse_precision(command.model.precision);
-    if (!command.model.batch_norm.empty()) {
-      subject.workload.compile.batch_norm_group =
-          layers::parse_batch_norm(command.model.batch_norm);
+    subject.workload.compile.precision = layers::parse_precision(command.model.settings.precision);
+    const run::ModelRequest& asked = command.model.model;
+    if (!asked.batch_norm.empty()) {
+      subject.workload.compile.batch_norm_group = layers::parse_batch_norm(asked.batch_norm);
     }
-    if (!command.model.optimizer.empty()) {
-      subject.workload.compile.optimizer = layers::parse_optimizer(command.model.optimizer);
+    if (!asked.optimizer.empty()) {
+      subject.workload.compile.optimizer = layers::parse_optimizer(asked.optimizer);
     }
     if (command.batch > 0) subject.workload.batch = command.batch;
     return subject;
   }
-  ModelOptions options = command.model;
-  options.model = name;
-  Loaded loaded = load(options, train, command.program != "predict");
+  run::ModelRequest request = model_request(command.model);
+  request.path = name;
+  Printer printer(command.model.json);
+  run::LoadedModel loaded =
+      run::load(request, settings_of(command.model, command.data.set.spill_directory),
+                {.optimizer = train, .loss = command.program != "predict"}, printer);
   Workload workload{std::filesystem::path(name).filename().string(), loaded.file.model,
                     loaded.compile};
   if (command.batch > 0) workload.batch = command.batch;
@@ -101,8 +108,9 @@ data::Dataset samples_for(const BenchCommand& command, const Subject& subject, i
   const Workload& workload = subject.workload;
   const layers::CompileOptions compile = compile_for(command.program, workload);
   if (!command.data.data.empty()) {
-    const Loaded loaded{{workload.model, {}, nullptr, nullptr}, compile};
-    data::Dataset dataset = open(command.data, loaded);
+    Printer printer(command.model.json);
+    data::Dataset dataset =
+        *run::open_data({command.data, nullptr}, workload.model, compile, true, printer);
     if (command.program == "predict") dataset.targets.clear();
     dataset.weights.clear();
     return dataset;
@@ -173,11 +181,10 @@ std::vector<double> pass_steps(train::Session& session, data::Dataset& dataset, 
 }
 
 train::SessionOptions choices(const BenchCommand& command, int64_t batch) {
-  ModelOptions model = command.model;
-  model.batch = batch;
-  train::SessionOptions options = session_options(model, command.data.set.spill_directory);
-  options.profile = command.roofline || !command.profile_output.empty();
-  return options;
+  run::Settings settings = settings_of(command.model, command.data.set.spill_directory);
+  settings.batch = batch;
+  settings.profile = command.roofline || !command.profile_output.empty();
+  return run::session_options(settings);
 }
 
 report::Speed describe(const BenchCommand& command, const Workload& workload,
@@ -289,7 +296,8 @@ int run(const BenchCommand& command) {
   const std::vector<std::string> names = chosen(command);
   std::optional<report::MachineSpeed> machine;
   if (command.roofline || !command.profile_output.empty()) {
-    machine = measure_machine(command.model.threads, room_within(memory_limit(command.model)));
+    machine = measure_machine(command.model.settings.threads,
+                              room_within(run::parse_memory("--memory", command.model.memory)));
   }
   if (!command.model.json) {
     if (command.roofline) std::printf("%s\n\n", report::to_text(*machine).c_str());
@@ -326,14 +334,16 @@ Command add_bench(CLI::App& app) {
   command->add_option("--steps", options->steps, "Steps of training, or batches of random data")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command->add_option("--memory", model.memory, "Limit of process memory: 512MiB, 2GB, 75%");
-  command->add_option("--threads", model.threads, "Threads; default: what the process may use")
+  command
+      ->add_option("--threads", model.settings.threads,
+                   "Threads; default: what the process may use")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--precision", model.precision, "f32, bf16");
-  command->add_option("--batch-norm", model.batch_norm, "full, slice:N");
-  command->add_option("--optimizer", model.optimizer,
+  command->add_option("--precision", model.settings.precision, "f32, bf16");
+  command->add_option("--batch-norm", model.model.batch_norm, "full, slice:N");
+  command->add_option("--optimizer", model.model.optimizer,
                       "As fit's; default: the workload's or file's");
-  command->add_option("--loss", model.loss, "Of a model file, as fit's");
-  command->add_option("--backend", model.backend, "onednn, reference, null");
+  command->add_option("--loss", model.model.loss, "Of a model file, as fit's");
+  command->add_option("--backend", model.settings.backend, "onednn, reference, null");
   command
       ->add_option("--data", options->data.data,
                    "Samples of a model file; default: random numbers of its shapes")

@@ -6,11 +6,11 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
-#include "cli/data_options.h"
 #include "cli/exit_code.h"
 #include "cli/file_options.h"
 #include "data/dataset.h"
 #include "formats/model_file.h"
+#include "run/open_data.h"
 #include "train/self_test.h"
 
 namespace plimsoll::cli {
@@ -55,7 +55,7 @@ int run(const ConvertCommand& command) {
     check_self_test_output(command, loaded);
     data::DatasetOptions how;
     how.data = command.self_test;
-    name_ports(loaded.model, layers::CompileOptions(), how);
+    run::name_ports(loaded.model, layers::CompileOptions(), how);
     data::Dataset samples = data::open_dataset(how);
     samples.targets.clear();
     loaded.self_test = train::make_self_test(loaded.model, *loaded.weights, samples, session);

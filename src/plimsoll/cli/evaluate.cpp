@@ -8,44 +8,28 @@
 #include "cli/data_options.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
-#include "report/run_summary.h"
-#include "train/session.h"
+#include "cli/printer.h"
+#include "run/run.h"
 
 namespace plimsoll::cli {
 namespace {
 
 struct EvaluateCommand {
   ModelOptions model;
-  DataOptions data;
+  run::DataPaths data;
 };
 
 int run(const EvaluateCommand& command) {
-  Loaded loaded = load(command.model, false, true);
-  loaded.compile.optimizer = layers::Config();
-  data::Dataset dataset = open(command.data, loaded);
-  weigh_samples(dataset, loaded.compile);
-  planning::RowCounts rows;
-  rows.evaluate = dataset.row_count();
-  train::Session session(
-      loaded.file.model, loaded.compile,
-      session_options(command.model, command.data.set.spill_directory), rows,
-      {dataset.resident_bytes(), dataset.wants_ahead(command.model.batch, data::Shuffle::kNone),
-       train::opening_of(dataset)});
-  session.initialize(loaded.file.weights.get());
-  report::RunSummary summary;
-  summary.metrics = session.evaluate(dataset);
-  fill_memory(session, summary);
-  const int code = summary.passed_limit ? kPassedLimit : kDone;
-  summary.left_out_metrics = loaded.left_out_metrics;
-  if (!command.model.json) {
-    for (const auto& [name, value] : summary.metrics) {
-      std::printf("%s %.6g\n", name.c_str(), value);
-    }
-    return code;
+  Printer printer(command.model.json);
+  const run::Settings settings = settings_of(command.model, command.data.set.spill_directory);
+  run::Run run(run::load(model_request(command.model), settings, {.loss = true}, printer));
+  const run::Evaluation result = run.evaluate({settings, {command.data, nullptr}}, printer);
+  if (command.model.json) {
+    std::fputs((report::to_json(result.summary) + "\n").c_str(), stdout);
+  } else {
+    for (const auto& [name, value] : result.metrics) std::printf("%s %.6g\n", name.c_str(), value);
   }
-  summary.steps = (rows.evaluate + command.model.batch - 1) / command.model.batch;
-  std::fputs((report::to_json(summary) + "\n").c_str(), stdout);
-  return code;
+  return result.summary.passed_limit ? kPassedLimit : kDone;
 }
 
 }  // namespace

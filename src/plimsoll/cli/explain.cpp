@@ -15,9 +15,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/output_place.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/output_place.h"
 #include "formats/model_file.h"
 #include "watch/tell/explanation_page.h"
 

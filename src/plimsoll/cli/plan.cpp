@@ -11,12 +11,11 @@
 #include "cli/data_options.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
-#include "data/dataset_stages.h"
+#include "cli/printer.h"
 #include "plan/tree/text.h"
-#include "planning/planning.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
-#include "report/waiting.h"
+#include "run/run.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -38,44 +37,25 @@ void keep_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, 2 * kLargest);
 }
 
+run::PlanQuestion question_of(const PlanOptions& options) {
+  run::PlanQuestion question;
+  question.settings = settings_of(options.model, options.data.data.set.spill_directory);
+  question.data = data_request(options.data);
+  question.validation = validation_request(options.data);
+  question.validation_split = options.data.validation_split;
+  question.class_weights = options.data.class_weights;
+  question.why = options.why;
+  return question;
+}
+
 int run(const PlanOptions& options) {
   keep_freed_memory();
-  Loaded loaded = load(options.model, true, true);
-  planning::PlanRequest request;
-  request.limit = memory_limit(options.model);
-  request.backend = options.model.backend;
-  request.threads = options.model.threads;
-  request.seed = options.model.seed;
-  request.plan_steps = plan_steps(options.model);
-  request.extends = !options.model.plan_time;
-  request.max_slowdown = max_slowdown(options.model);
-  request.without = options.model.without;
-  request.why = options.why;
-  request.times = planning::named_times(options.model.times, options.model.tune);
-  request.saved_plan = saved_plan(options.model);
-  request.spill = spill_use(options.model);
-  request.spill_directory = options.data.data.set.spill_directory;
-  request.spill_limit = spill_limit(options.model, options.data.data.set.spill_directory);
-  planning::RowCounts rows;
-  rows.train = options.model.batch;
-  std::string description;
-  if (!options.data.data.data.empty()) {
-    const TrainingData data = open_training(options.data, options.model.seed, loaded);
-    rows = data.rows;
-    request.data = data.resident;
-    request.data_opening = data.opening;
-    request.data_ahead = data.train.wants_ahead(options.model.batch, data.train.usual_shuffle());
-    description = data::describe(data.train);
-  }
-  const layers::BatchSizes batches = planning::batch_sizes(options.model.batch, rows);
-  std::optional<report::Waiting> waiting(std::in_place, planning_text(request.limit),
-                                         options.model.json);
-  request.tell = [&](const std::string& what) { waiting->go_on(what); };
-  planning::PlannedRun planned =
-      planning::plan_run(loaded.file.model, loaded.compile, batches, request);
-  waiting.reset();
-  planned.summary.data = description;
-  const bool frontier = options.frontier || !request.limit;
+  Printer printer(options.model.json);
+  const run::PlanQuestion question = question_of(options);
+  const run::Run run(run::load(model_request(options.model), question.settings,
+                               {.optimizer = true, .loss = true}, printer));
+  const planning::PlannedRun planned = run.plan(question, printer);
+  const bool frontier = options.frontier || !question.settings.memory;
   const std::string text = options.model.json ? report::to_json(planned.summary) + "\n"
                                               : report::to_text(planned.summary, frontier);
   std::fputs(text.c_str(), stdout);

@@ -56,6 +56,7 @@ struct RowCounts {
   int64_t train = 0;
   int64_t evaluate = 0;
   int64_t predict = 0;
+  friend bool operator==(const RowCounts&, const RowCounts&) = default;
 };
 
 // The programs that such a run needs: full batches, and the short last one.

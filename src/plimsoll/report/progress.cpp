@@ -74,8 +74,7 @@ std::string progress_line(const ProgressState& state, int width) {
   return line + memory;
 }
 
-Progress::Progress(std::FILE* stream, bool quiet)
-    : stream_(stream), quiet_(quiet), terminal_(!quiet && isatty(fileno(stream)) == 1) {}
+Progress::Progress(std::FILE* stream) : stream_(stream), terminal_(isatty(fileno(stream)) == 1) {}
 
 bool Progress::wants_update(double now) const {
   return terminal_ && now - last_drawn_ >= kRedrawSeconds;
@@ -88,7 +87,6 @@ void Progress::update(const ProgressState& state, double now) {
 }
 
 void Progress::finish(const ProgressState& state) {
-  if (quiet_) return;
   if (terminal_) std::fputs("\r\033[K", stream_);
   std::fprintf(stream_, "%s\n", progress_line(state, 0).c_str());
   std::fflush(stream_);

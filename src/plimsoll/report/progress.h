@@ -32,20 +32,27 @@ struct ProgressState {
 // One line without its end; `width` columns at most (0: no bound), metrics dropped from the right.
 std::string progress_line(const ProgressState& state, int width);
 
-class Progress {
+// Who looks at the progress of a run, and how often.
+class ProgressView {
  public:
-  // `quiet`: prints nothing at all.
-  Progress(std::FILE* stream, bool quiet);
-  // Whether there is a terminal and a tenth of a second has passed (`now` in seconds).
-  bool wants_update(double now) const;
-  // Redraws the line.
-  void update(const ProgressState& state, double now);
-  // Ends the epoch's line.
-  void finish(const ProgressState& state);
+  virtual ~ProgressView() = default;
+  // Whether update() is wanted now (`now` in seconds): what it shows costs reading the metrics.
+  virtual bool wants_update(double now) const = 0;
+  virtual void update(const ProgressState& state, double now) = 0;
+  // The epoch has ended.
+  virtual void finish(const ProgressState& state) = 0;
+};
+
+// Draws it on a stream: at most ten times a second on a terminal, where the line is redrawn.
+class Progress final : public ProgressView {
+ public:
+  explicit Progress(std::FILE* stream);
+  bool wants_update(double now) const override;
+  void update(const ProgressState& state, double now) override;
+  void finish(const ProgressState& state) override;
 
  private:
   std::FILE* stream_;
-  bool quiet_;
   bool terminal_;
   double last_drawn_ = -1;
 };

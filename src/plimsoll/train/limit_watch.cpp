@@ -44,11 +44,15 @@ LimitWatch::Reading read_system() {
 
 }  // namespace
 
-LimitWatch::LimitWatch()
-    : LimitWatch([clock = SteadyClock()] { return clock.seconds(); }, read_system) {}
+LimitWatch::LimitWatch(bool with_signal)
+    : LimitWatch([clock = SteadyClock()] { return clock.seconds(); }, read_system, with_signal) {}
 
-LimitWatch::LimitWatch(Clock clock, Reader reader)
-    : clock_(std::move(clock)), reader_(std::move(reader)), next_(clock_() + kReadEverySeconds) {
+LimitWatch::LimitWatch(Clock clock, Reader reader, bool with_signal)
+    : clock_(std::move(clock)),
+      reader_(std::move(reader)),
+      takes_signal_(with_signal),
+      next_(clock_() + kReadEverySeconds) {
+  if (!takes_signal_) return;
   asked.store(kNoSignal);
   struct sigaction action = {};
   action.sa_sigaction = take_signal;
@@ -56,10 +60,13 @@ LimitWatch::LimitWatch(Clock clock, Reader reader)
   ::sigaction(SIGUSR1, &action, &before_);
 }
 
-LimitWatch::~LimitWatch() { ::sigaction(SIGUSR1, &before_, nullptr); }
+LimitWatch::~LimitWatch() {
+  if (takes_signal_) ::sigaction(SIGUSR1, &before_, nullptr);
+}
 
 std::optional<Bytes> LimitWatch::poll(Bytes predicted) {
-  const int signal = asked.exchange(kNoSignal, std::memory_order_relaxed);
+  const int signal =
+      takes_signal_ ? asked.exchange(kNoSignal, std::memory_order_relaxed) : kNoSignal;
   if (signal > 0) return 1_MiB * signal;
   if (signal == kReadGroup) return told_ = reader_().limit;
   const double now = clock_();

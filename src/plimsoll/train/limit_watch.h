@@ -28,9 +28,10 @@ class LimitWatch {
   using Clock = std::function<double()>;  // seconds
   using Reader = std::function<Reading()>;
 
-  LimitWatch();
+  // `with_signal`: whether SIGUSR1 is taken.
+  explicit LimitWatch(bool with_signal = true);
   // For tests.
-  LimitWatch(Clock clock, Reader reader);
+  LimitWatch(Clock clock, Reader reader, bool with_signal = true);
   ~LimitWatch();
   LimitWatch(const LimitWatch&) = delete;
   LimitWatch& operator=(const LimitWatch&) = delete;
@@ -43,6 +44,7 @@ class LimitWatch {
  private:
   Clock clock_;
   Reader reader_;
+  bool takes_signal_;
   struct sigaction before_ = {};
   double next_ = 0;                 // when the system is read again
   double next_pressure_ = 0;        // when pressure is an answer again

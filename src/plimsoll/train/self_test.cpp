@@ -77,8 +77,8 @@ void predict_into(HeldTensors& tensors, const layers::Model& model, TensorSource
   planning::RowCounts rows;
   rows.predict = samples.row_count();
   options.batch = std::max<int64_t>(rows.predict, 1);
-  options.backend = "reference";
-  options.times = {};
+  options.plan.backend = "reference";
+  options.plan.times = {};
   Session session(model, layers::CompileOptions{}, options, rows, {samples.resident_bytes()});
   const graph::Graph& graph = graph::find_program(session.programs().set, "predict")->graph;
   int64_t bytes = 0;

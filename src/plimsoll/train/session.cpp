@@ -30,26 +30,12 @@ std::atomic<int64_t> held_by_sessions{0};
 
 planning::PlanRequest plan_request(const SessionOptions& options, const DataMemory& data,
                                    Bytes others) {
-  planning::PlanRequest request;
-  request.limit = options.memory;
-  request.backend = options.backend;
-  request.threads = options.threads;
-  request.seed = options.seed;
+  planning::PlanRequest request = options.plan;
   request.data = data.held + others + (options.profile ? kProfileBytes : Bytes(0));
   request.data_ahead = data.ahead;
   request.data_opening = data.opening;
-  request.plan_steps = options.plan_steps;
-  request.extends = options.plan_extends;
-  request.max_slowdown = options.max_slowdown;
-  request.without = options.without;
-  request.saved_plan = options.saved_plan;
   request.full_answer = false;
-  request.times = options.times;
   request.estimate = options.profile;
-  request.spill = options.spill;
-  request.spill_directory = options.spill_directory;
-  request.spill_limit = options.spill_limit;
-  request.tell = options.tell;
   return request;
 }
 
@@ -139,25 +125,25 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
     : options_(options) {
   run_ = planning::plan_run(model, compile, planning::batch_sizes(options.batch, rows),
                             plan_request(options, data, Bytes(held_by_sessions.load())));
-  options_.tell = {};  // whoever listened listens while it is planned
+  options_.plan.tell = {};  // whoever listened listens while it is planned
   if (!run_.plan) throw Error(ErrorKind::kBudget, run_.summary.reason);
   malloc_trim(0);  // the search is over: its memory goes back before the arena is touched
-  if (!options.memory) {
+  if (!options.plan.limit) {
     const Bytes guard = planning::guard_without_limit();
     if (run_.summary.predicted_process > guard) {
       throw Error(ErrorKind::kBudget,
-                  (options.max_slowdown ? "the smallest plan within the time allowed needs "
-                                        : "the free plan needs ") +
+                  (options.plan.max_slowdown ? "the smallest plan within the time allowed needs "
+                                             : "the free plan needs ") +
                       to_string(run_.summary.predicted_process) + ", above the guard of " +
                       to_string(guard) + " (" + std::to_string(planning::kGuardPercent) +
                       " % of what this process may use); name a limit with --memory");
     }
   }
-  limit_check_.emplace(options.memory, run_.plan->arena_bytes, options.whole_process);
+  limit_check_.emplace(options.plan.limit, run_.plan->arena_bytes, options.whole_process);
   exec::ExecutorOptions how;
   how.times = options.profile;
   if (run_.plan->spill_bytes > Bytes()) {
-    how.spill_directory = choose_spill_folder(options.spill_directory);
+    how.spill_directory = choose_spill_folder(options.plan.spill_directory);
     how.spill_buffer = run_.overhead.spill - planning::spill_tables(run_.lowered.built.set);
   }
   executor_ = std::make_unique<exec::Executor>(run_.lowered.built.set, *run_.plan,
@@ -192,7 +178,7 @@ void Session::initialize(TensorSource* weights) {
     reset_metrics();
   } else {
     backend::StepContext context;
-    context.seed = options_.seed;
+    context.seed = options_.plan.seed;
     executor_->run(program_for("initialize", 0), context, nullptr, nullptr);
   }
   if (weights == nullptr) return;
@@ -264,7 +250,8 @@ data::BatchSource Session::bind(data::Dataset& dataset,
     }
     bindings.push_back(std::move(binding));
   }
-  data::BatchSource batches(dataset, std::move(bindings), {options_.batch, shuffle, options_.seed});
+  data::BatchSource batches(dataset, std::move(bindings),
+                            {options_.batch, shuffle, options_.plan.seed});
   batches.share_reading(exec::kernel_threads(plan().threads));
   return batches;
 }
@@ -351,7 +338,7 @@ double Session::run_step(data::BatchSource& batches, int64_t epoch, int64_t inde
                          const char* program, bool training) {
   batches.select(epoch, index);
   backend::StepContext context;
-  context.seed = options_.seed;
+  context.seed = options_.plan.seed;
   context.step = step_;
   context.training = training;
   LossSink sink;
@@ -385,7 +372,7 @@ double Session::run_rows(const char* program, data::Dataset& dataset, int64_t fi
   data::BatchSource rows = bind(dataset, programs().train_inputs, data::Shuffle::kNone);
   rows.select_rows(first, count);
   backend::StepContext context;
-  context.seed = options_.seed;
+  context.seed = options_.plan.seed;
   context.step = step_;
   context.training = std::string_view(program) == "train";
   LossSink sink;
@@ -396,7 +383,7 @@ double Session::run_rows(const char* program, data::Dataset& dataset, int64_t fi
 
 void Session::run_apply() {
   backend::StepContext context;
-  context.seed = options_.seed;
+  context.seed = options_.plan.seed;
   context.step = step_;
   executor_->run(program_for("apply", 0), context, nullptr, nullptr);
 }
@@ -427,7 +414,7 @@ void Session::predict(data::Dataset& dataset, OutputSink& sink) {
 report::ProgressState Session::progress_state(const data::BatchSource& batches) const {
   report::ProgressState state;
   state.step_count = batches.batch_count();
-  state.limit = options_.memory.value_or(Bytes(0));
+  state.limit = options_.plan.limit.value_or(Bytes(0));
   return state;
 }
 
@@ -438,7 +425,7 @@ struct Session::Loop {
   History history;
   StepTimes times;
   SteadyClock clock;
-  report::Progress progress;
+  report::ProgressView* progress = nullptr;
   report::ProgressState state;
   bool ended = false;  // by options.ends
 };
@@ -474,11 +461,11 @@ void Session::run_epoch(Loop& loop, const FitOptions& options) {
                       "rate.");
     }
     if (options.on_position) options.on_position(position, false);
-    if (loop.progress.wants_update(now)) {
+    if (loop.progress != nullptr && loop.progress->wants_update(now)) {
       state.seconds = now - epoch_start;
       state.metrics = read_metrics();
       state.memory = process_memory_peak();
-      loop.progress.update(state, now);
+      loop.progress->update(state, now);
     }
   }
   end_epoch(loop, options, epoch_start);
@@ -502,7 +489,7 @@ void Session::end_epoch(Loop& loop, const FitOptions& options, double start) {
   loop.state.seconds = result.seconds;
   loop.state.metrics = result.metrics;
   loop.state.memory = process_memory_peak();
-  loop.progress.finish(loop.state);
+  if (loop.progress != nullptr) loop.progress->finish(loop.state);
   // A stopped epoch is no result of its own: a resumed run ends it.
   if (options.on_epoch && !stopped) options.on_epoch(result);
   if (options.ends && !stopped && whole) loop.ended = options.ends(result);
@@ -522,8 +509,7 @@ History Session::fit(data::Dataset& train, data::Dataset* validation, const FitO
             .history = {},
             .times = {},
             .clock = {},
-            .progress = report::Progress(options.progress == nullptr ? stderr : options.progress,
-                                         options.progress == nullptr),
+            .progress = options.progress,
             .state = {},
             .ended = false};
   if (validation != nullptr) {
@@ -560,7 +546,7 @@ CheckpointHead Session::describe(int64_t rows, data::Shuffle shuffle) const {
   CheckpointHead head;
   head.batch = options_.batch;
   head.rows = rows;
-  head.seed = options_.seed;
+  head.seed = options_.plan.seed;
   head.shuffle = shuffle;
   graph::ProgramSet train;
   for (const graph::Program& program : programs().set.programs) {
@@ -599,7 +585,7 @@ std::unique_ptr<TensorSource> Session::state() {
 void Session::check_limit(bool closely) const {
   const bool found = closely ? limit_check_->look_closely() : limit_check_->look();
   if (found && options_.on_passed_limit) {
-    options_.on_passed_limit(limit_check_->measured(), *options_.memory);
+    options_.on_passed_limit(limit_check_->measured(), *options_.plan.limit);
   }
 }
 
@@ -611,7 +597,7 @@ MemoryReport Session::memory() const {
   report.arena_values = executor_->arena_values_bytes();
   report.predicted_process = run_.summary.predicted_process;
   report.measured_process = process_memory_peak();
-  report.limit = options_.memory;
+  report.limit = options_.plan.limit;
   report.passed_limit = limit_check_->passed();
   return report;
 }

@@ -33,25 +33,13 @@ namespace plimsoll::train {
 
 struct SessionOptions {
   int64_t batch = 32;
-  std::optional<Bytes> memory;  // none: the free plan under a guard of 80 % of what may be used
-  int threads = 0;
-  std::string backend;  // empty: the default
-  uint64_t seed = 0;
-  int64_t plan_steps = 200'000;        // effort of the search for a plan
-  bool plan_extends = true;            // and several times that where nothing fits
-  std::optional<double> max_slowdown;  // the most time against that of the plan without a limit
-  std::string without;                 // techniques of the planner that are switched off
-  std::string saved_plan;              // a plan's text, to be run as it is
-  bool profile = false;                // measure every step of the plan
-  planning::TimesOptions times = {};   // of kernels, that plans are chosen by
-  planning::SpillUse spill = planning::SpillUse::kIfNeeded;
-  std::string spill_directory = {};  // empty: the first that will do
-  std::optional<Bytes> spill_limit = {};
-  std::function<void(const std::string&)> tell = {};  // see planning::PlanRequest
-  // Whether what the process took before counts towards `memory` too, or only what it takes from
+  // The limit, kernels, and how far the search goes; what it says of data is not used.
+  planning::PlanRequest plan{};
+  bool profile = false;  // measure every step of the plan
+  // Whether what the process took before counts towards the limit too, or only what it takes from
   // now on (limit_check.h).
   bool whole_process = false;
-  // Called once, between two steps or by memory(), where the process has passed `memory`.
+  // Called once, between two steps or by memory(), where the process has passed the limit.
   std::function<void(Bytes measured, Bytes limit)> on_passed_limit = {};
 };
 
@@ -60,6 +48,7 @@ struct DataMemory {
   Bytes held;
   Bytes ahead{};
   planning::DataOpening opening{};
+  friend bool operator==(const DataMemory&, const DataMemory&) = default;
 };
 
 // Tells what opening took: a run's data, and after them those that are evaluated on.
@@ -78,7 +67,7 @@ struct FitOptions {
   int64_t epochs = 1;
   std::optional<int64_t> steps;  // stop after so many in all, those before `start` included
   data::Shuffle shuffle = data::Shuffle::kFull;
-  std::FILE* progress = nullptr;  // null: none
+  report::ProgressView* progress = nullptr;  // null: nobody looks
   // Called behind every step and epoch; either may be empty.
   std::function<void(int64_t step, double loss)> on_step;
   std::function<void(const EpochResult&)> on_epoch;
@@ -165,8 +154,10 @@ class Session {
   // The profile begins anew, behind first runs that are not like the others. Between steps.
   void forget_profile();
 
-  // Ends fit behind the current step; may be called from a signal handler.
+  // Ends fit after the current step; may be called from any thread and from a signal handler.
   void request_stop() { stop_.store(true, std::memory_order_relaxed); }
+  // A stop that was asked for before is forgotten: the next fit runs.
+  void forget_stop() { stop_.store(false, std::memory_order_relaxed); }
 
  private:
   struct StepTimes;

@@ -44,7 +44,7 @@ Sequential small_model() {
 }
 
 FitOptions epochs(int64_t count) {
-  return {.batch = 16, .epochs = count, .shuffle = false, .backend = "reference"};
+  return {.batch = 16, .epochs = count, .shuffle = "none", .backend = "reference"};
 }
 
 std::vector<float> all_weights(Model& model) {

@@ -81,7 +81,7 @@ TEST(Trainer, SmallCallsAreOneLargeBatch) {
   for (const Optimizer& optimizer : {Optimizer("sgd(learning_rate=0.5)"), Optimizer("adam")}) {
     Sequential fitted = small_model(optimizer);
     fitted.fit(samples.dataset(),
-               {.batch = 32, .shuffle = false, .seed = 3, .backend = "reference"});
+               {.batch = 32, .shuffle = "none", .seed = 3, .backend = "reference"});
     const std::vector<float> expected = all_weights(fitted);
     EXPECT_LT(largest_difference(trained(samples, 32, 1, optimizer), expected), 1e-6);
     EXPECT_LT(largest_difference(trained(samples, 8, 4, optimizer), expected), 1e-6);

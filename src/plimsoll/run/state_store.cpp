@@ -1,4 +1,4 @@
-#include "api/state_store_impl.h"
+#include "run/state_store.h"
 
 #include <algorithm>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "base/spill_folder.h"
 #include "formats/model_file.h"
 
-namespace plimsoll::api {
+namespace plimsoll::run {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{256} << 10;
@@ -81,4 +81,4 @@ int64_t find_tensor(const TensorSource& source, std::string_view name) {
   return found == tensors.end() ? -1 : found - tensors.begin();
 }
 
-}  // namespace plimsoll::api
+}  // namespace plimsoll::run

@@ -5,9 +5,9 @@
 
 #include <string>
 
-namespace plimsoll::cli {
+namespace plimsoll {
 
 // Throws kIo where the folder of `path` is none or may not be written to, or `path` is a folder.
 void check_place(const std::string& path);
 
-}  // namespace plimsoll::cli
+}  // namespace plimsoll

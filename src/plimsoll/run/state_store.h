@@ -1,6 +1,6 @@
 #pragma once
 
-// A model's weights and optimizer variables between runs. Internal to api.
+// A model's weights and optimizer variables between runs.
 //
 // They lie in a nameless temporary file, not in memory: a model that does not run takes none of the
 // limit of one that does. What a model file holds is left there until something changes it.
@@ -12,7 +12,7 @@
 
 #include "base/tensor_io.h"
 
-namespace plimsoll::api {
+namespace plimsoll::run {
 
 class StateStore {
  public:
@@ -40,4 +40,4 @@ class StateStore {
 // Position of a tensor by name, or -1.
 int64_t find_tensor(const TensorSource& source, std::string_view name);
 
-}  // namespace plimsoll::api
+}  // namespace plimsoll::run

@@ -1,4 +1,4 @@
-#include "cli/output_place.h"
+#include "base/output_place.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 
-namespace plimsoll::cli {
+namespace plimsoll {
 
 void check_place(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -18,4 +18,4 @@ void check_place(const std::string& path) {
   if (std::filesystem::is_directory(path, unreadable)) throw_io(path, "be written", EISDIR);
 }
 
-}  // namespace plimsoll::cli
+}  // namespace plimsoll

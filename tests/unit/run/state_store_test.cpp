@@ -1,10 +1,10 @@
-#include "api/state_store_impl.h"
+#include "run/state_store.h"
 
 #include <gtest/gtest.h>
 
 #include "unit/formats/fixtures.h"
 
-namespace plimsoll::api {
+namespace plimsoll::run {
 namespace {
 
 using formats::MemoryState;
@@ -75,4 +75,4 @@ TEST(StateStore, ReadsPiecesOfLargeTensors) {
 }
 
 }  // namespace
-}  // namespace plimsoll::api
+}  // namespace plimsoll::run

@@ -1,0 +1,234 @@
+#include "run/fitting.h"
+
+#include <utility>
+
+#include "base/accounted.h"
+#include "base/error.h"
+#include "base/output_place.h"
+#include "data/dataset_stages.h"
+#include "formats/model_file.h"
+#include "report/plan_summary.h"
+#include "train/best_weights.h"
+
+namespace plimsoll::run {
+
+void check(const FitRequest& request) {
+  if (!request.output.empty()) {
+    formats::check_output_name(request.output);
+    check_place(request.output);
+  }
+  if (!request.callbacks.keep_best.empty()) {
+    formats::check_output_name(request.callbacks.keep_best);
+    check_place(request.callbacks.keep_best);
+  }
+  if (!request.shuffle.empty()) data::parse_shuffle(request.shuffle);
+  if (request.logs.histogram_every > 0 && request.logs.tensorboard.empty()) {
+    throw Error(ErrorKind::kConfig, "--histograms: expected --tensorboard FOLDER beside it.");
+  }
+  const CheckpointRequest& checkpoint = request.checkpoint;
+  if (checkpoint.folder.empty() && (checkpoint.resume || !checkpoint.every.empty())) {
+    throw Error(ErrorKind::kConfig,
+                "--resume and --checkpoint-every: expected --checkpoint FOLDER beside them.");
+  }
+}
+
+Fitting::Fitting(Run& run, const FitRequest& request, Listener& listener)
+    : run_(run), request_(request), listener_(listener) {}
+
+// What a found checkpoint fixes goes into the request.
+void Fitting::open_checkpoints() {
+  const CheckpointRequest& asked = request_.checkpoint;
+  if (asked.folder.empty()) return;
+  train::CheckpointOptions options;
+  options.folder = asked.folder;
+  options.keep = asked.keep;
+  options.resume = asked.resume;
+  if (!asked.every.empty()) options.schedule = train::parse_schedule(asked.every);
+  checkpoints_ = std::make_unique<train::Checkpointer>(
+      options, [this](const std::string& text) { listener_.notice(text); });
+  if (const train::CheckpointHead* head = checkpoints_->found()) {
+    request_.settings.seed = head->seed;
+    if (request_.shuffle.empty()) request_.shuffle = data::to_string(head->shuffle);
+    if (request_.settings.threads == 0) request_.settings.threads = head->threads;
+  }
+}
+
+void Fitting::open_data() {
+  layers::CompileOptions compile = run_.need_compile("fit");
+  const Settings& settings = request_.settings;
+  data_ = open_training({request_.data, request_.validation, request_.validation_split,
+                         request_.class_weights, settings.seed},
+                        run_.model(), compile, listener_);
+  run_.refuse_no_rows(settings.batch, data_.rows.train);
+  if (request_.shuffle.empty()) {
+    request_.shuffle = data::to_string(data_.train->usual_shuffle());
+  }
+  key_.settings = settings;
+  key_.rows = data_.rows;
+  key_.data = data_.memory;
+  key_.data.ahead = data_.train->wants_ahead(settings.batch, shuffle());
+  key_.sample_weights = compile.sample_weights;
+  key_.weight_shapes = compile.weight_shapes;
+}
+
+// Null where nothing happens at the ends of epochs.
+void Fitting::open_callbacks() {
+  const CallbackRequest& asked = request_.callbacks;
+  train::CallbackOptions options;
+  options.monitor = asked.monitor;
+  if (asked.early_stopping) {
+    options.early_stopping = train::parse_early_stopping(*asked.early_stopping);
+  }
+  if (asked.reduce_on_plateau) {
+    options.plateau = train::parse_reduce_on_plateau(*asked.reduce_on_plateau);
+  }
+  if (!request_.checkpoint.folder.empty()) {
+    options.best_path = request_.checkpoint.folder + "/best.ckpt";
+  }
+  options.spill_directory = request_.settings.spill_directory;
+  options.say = [this](const std::string& text) { listener_.notice(text); };
+  if (!asked.keep_best.empty()) {
+    options.on_best = [this](train::Session& best) {
+      formats::save_model(request_.callbacks.keep_best, run_.model(), &*run_.compile_,
+                          *best.state());
+    };
+  }
+  if (options.any()) callbacks_ = std::make_unique<train::Callbacks>(std::move(options), session());
+}
+
+report::PlanSummary Fitting::describe() const {
+  report::PlanSummary plan = session().summary();
+  plan.data = data::describe(*data_.train) + ", shuffle " + request_.shuffle;
+  return plan;
+}
+
+train::FitOptions Fitting::options(const train::Position& start) {
+  train::FitOptions options;
+  options.epochs = request_.epochs;
+  options.keep_epochs = request_.keep_epochs;
+  options.steps = request_.steps;
+  options.shuffle = shuffle();
+  options.progress = listener_.progress();
+  options.start = start;
+  if (logs_->wants_steps() || listener_.wants_steps()) {
+    options.on_step = [this](int64_t step, double loss) {
+      if (logs_->wants_steps()) logs_->step(step, loss);
+      if (listener_.wants_steps()) listener_.step(step, loss);
+    };
+  }
+  options.on_epoch = [this](const train::EpochResult& result) {
+    logs_->epoch(result, session());
+    listener_.epoch(result);
+  };
+  if (callbacks_) {
+    options.ends = [this](const train::EpochResult& result) {
+      return callbacks_->end_epoch(session(), result);
+    };
+    if (callbacks_->state().stopped) options.epochs = start.epoch;  // it ended
+  }
+  return options;
+}
+
+// Takes the run's state to a session within another limit. Where there is none, the run goes on in
+// one like that before.
+void Fitting::plan_anew(Bytes limit, const train::Position& position) {
+  train::BestWeights kept("", request_.settings.spill_directory);
+  kept.save(*session().state(), 0);
+  passed_limit_ = passed_limit_ || session().memory().passed_limit;
+  Settings before = run_.key_.settings;
+  before.whole_process = false;
+  before.tune = false;  // once a run
+  before.threads = session().plan().threads;
+  run_.close();
+  key_.settings = before;
+  key_.settings.memory = limit;
+  key_.settings.plan.clear();
+  std::string what = "planned anew at step " + std::to_string(position.steps);
+  try {
+    run_.start(key_, listener_);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kBudget) throw;
+    key_.settings = before;
+    run_.start(key_, listener_);
+    what = "not enough, the run goes on as planned before (" + std::string(error.what()) + ")";
+  }
+  session().initialize(nullptr);
+  session().restore(*kept.load(0), position.steps);
+  if (checkpoints_) checkpoints_->go_on_in(session());
+  const report::PlanSummary& plan = session().summary();
+  listener_.notice("the limit is now " + to_string(limit) + ": " + what + "; predicted peak " +
+                   to_string(plan.predicted_process) + ", block set " +
+                   std::to_string(plan.block_set));
+}
+
+// Trains to the end, or until it is stopped; a limit that changes takes it from session to session.
+train::History Fitting::train(train::FitOptions options) {
+  std::optional<train::LimitWatch> watch;
+  if (request_.follow_limits) watch.emplace(request_.take_signal);
+  std::optional<Bytes> limit;
+  options.on_position = [&](const train::Position& position, bool epoch_ended) {
+    if (checkpoints_) checkpoints_->pass(session(), position, epoch_ended);
+    if (epoch_ended) return;
+    const int64_t asked = run_.asked_limit_.exchange(0);
+    if (asked > 0) {
+      limit = Bytes(asked);
+    } else if (watch) {
+      limit = watch->poll(session().summary().predicted_process);
+    }
+    if (limit) session().request_stop();
+  };
+  while (true) {
+    session().forget_stop();
+    run_.follow(&session());
+    train::History history = session().fit(*data_.train, data_.validation.get(), options);
+    run_.follow(nullptr);
+    const bool more = !options.steps || history.steps < *options.steps;
+    if (!limit || run_.stop_ || !more) return history;
+    plan_anew(*limit, history.position);
+    options.start = history.position;
+    limit.reset();
+  }
+}
+
+// Files and figures after the last step.
+FitResult Fitting::finish(train::History history) {
+  FitResult result;
+  if (checkpoints_) {
+    result.checkpoint_kept = checkpoints_->finish(session(), history.position);
+  }
+  if (callbacks_ && !history.interrupted) callbacks_->finish(session());
+  if (!request_.output.empty()) {
+    run_.save_or_elsewhere(request_.output, request_.settings.spill_directory);
+  }
+  report::RunSummary& summary = result.summary;
+  summary.steps = history.steps;
+  summary.seconds_per_step = history.seconds_per_step;
+  summary.estimated_seconds_per_step = session().summary().seconds_per_step;
+  fill_memory(session(), summary);  // of the writing too
+  if (!history.epochs.empty()) summary.metrics = history.epochs.back().metrics;
+  summary.passed_limit = summary.passed_limit || passed_limit_;
+  summary.left_out_metrics = run_.left_out_metrics_;
+  result.profile = session().profile();
+  result.logs_whole = logs_->whole();
+  result.history = std::move(history);
+  return result;
+}
+
+FitResult Fitting::run() {
+  check(request_);
+  open_checkpoints();
+  open_data();
+  const bool fresh = run_.start(key_, listener_);
+  const report::PlanSummary plan = describe();
+  listener_.begin(plan);
+  if (fresh) session().initialize(run_.store_.source());
+  open_callbacks();
+  if (checkpoints_ && callbacks_) checkpoints_->attach(*callbacks_);
+  train::Position start;
+  if (checkpoints_) start = checkpoints_->restore(session(), data_.rows.train, shuffle());
+  logs_ = std::make_unique<Logs>(request_.logs, start, report::to_text(plan, true), session(),
+                                 listener_);
+  return finish(train(options(start)));
+}
+
+}  // namespace plimsoll::run

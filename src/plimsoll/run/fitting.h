@@ -1,0 +1,53 @@
+#pragma once
+
+// One fit, from its request to its files. Internal to run.
+//
+// The model, its session and its state belong to Run; this holds what lives as long as the fit:
+// data, checkpoints, callbacks, logs, and the limit that it is in.
+
+#include <memory>
+#include <optional>
+
+#include "run/logs.h"
+#include "run/run.h"
+#include "train/callbacks.h"
+#include "train/checkpointer.h"
+#include "train/limit_watch.h"
+
+namespace plimsoll::run {
+
+class Fitting {
+ public:
+  Fitting(Run& run, const FitRequest& request, Listener& listener);
+
+  FitResult run();
+
+ private:
+  // What can be refused before anything is opened.
+  void open_checkpoints();
+  void open_data();
+  void open_callbacks();
+  report::PlanSummary describe() const;
+  train::FitOptions options(const train::Position& start);
+  train::History train(train::FitOptions options);
+  void plan_anew(Bytes limit, const train::Position& position);
+  FitResult finish(train::History history);
+  train::Session& session() const { return *run_.session_; }
+  data::Shuffle shuffle() const { return data::parse_shuffle(request_.shuffle); }
+
+  Run& run_;
+  FitRequest request_;  // completed: seed, threads and order are the checkpoint's
+  Listener& listener_;
+  Run::SessionKey key_;
+  OpenedData data_;
+  std::unique_ptr<train::Checkpointer> checkpoints_;
+  std::unique_ptr<train::Callbacks> callbacks_;
+  std::unique_ptr<Logs> logs_;
+  bool passed_limit_ = false;  // of a session before this one
+};
+
+// Refuses what can be refused before a model or data are opened: places that cannot be written to,
+// spellings, options that need others. Throws kConfig, kIo.
+void check(const FitRequest& request);
+
+}  // namespace plimsoll::run

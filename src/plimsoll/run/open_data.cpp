@@ -1,0 +1,214 @@
+#include "run/open_data.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/accounted.h"
+#include "base/error.h"
+#include "base/spill_folder.h"
+#include "base/suggest.h"
+#include "data/dataset_stages.h"
+#include "data/rows/named_arrays.h"
+#include "layers/training/losses.h"
+
+namespace plimsoll::run {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// The port that a word of the form NAME=PATH names; null where it does not.
+data::Port* find_port(std::vector<data::Port>& ports, const std::string& word) {
+  const size_t end = word.find('=');
+  if (end == std::string::npos) return nullptr;
+  const auto found = std::ranges::find(ports, word.substr(0, end), &data::Port::name);
+  return found == ports.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void refuse_paths(const char* option, const std::vector<data::Port>& ports,
+                               const std::string& received, const std::string& hint = "") {
+  throw Error(ErrorKind::kConfig, std::string(option) + ": expected one path, or NAME=PATH for " +
+                                      "each of " + data::names_of(ports) + ", received " +
+                                      received + "." + hint);
+}
+
+void place_named(const char* option, const Words& words, std::vector<data::Port>& ports) {
+  Words names;
+  for (const data::Port& port : ports) names.push_back(port.name);
+  for (const std::string& word : words) {
+    data::Port* const port = find_port(ports, word);
+    const std::string name = word.substr(0, word.find('='));
+    if (port == nullptr) refuse_paths(option, ports, word, did_you_mean(name, names));
+    if (!port->path.empty()) refuse_paths(option, ports, name + " twice");
+    port->path = word.substr(name.size() + 1);
+    if (port->path.empty()) refuse_paths(option, ports, word);
+  }
+  for (const data::Port& port : ports) {
+    if (port.path.empty()) refuse_paths(option, ports, "none for " + port.name);
+  }
+}
+
+// The one path that was given, or "" and a path in each port.
+std::string place_paths(const char* option, const Words& words, std::vector<data::Port>& ports) {
+  if (words.empty()) return "";
+  std::vector<data::Port> placed = ports;
+  const bool named = std::ranges::any_of(
+      words, [&](const std::string& word) { return find_port(placed, word) != nullptr; });
+  if (words.size() == 1 && !named) return words.front();
+  if (named) {
+    place_named(option, words, placed);
+  } else {
+    if (words.size() != ports.size()) {
+      refuse_paths(option, ports, std::to_string(words.size()) + " paths");
+    }
+    for (size_t i = 0; i < words.size(); ++i) placed[i].path = words[i];
+  }
+  if (placed.size() == 1) return placed.front().path;
+  ports = std::move(placed);
+  return "";
+}
+
+// A cache among the files of a data set would be taken for one of them by the next run.
+void check_cache_place(const DataPaths& given) {
+  namespace fs = std::filesystem;
+  const auto whole = [](const std::string& path) {
+    std::error_code failed;
+    return fs::weakly_canonical(path, failed);
+  };
+  const fs::path cache = whole(given.set.cache);
+  for (const std::vector<std::string>* paths : {&given.data, &given.labels}) {
+    for (const std::string& word : *paths) {
+      const fs::path data = whole(word.substr(word.find('=') + 1));
+      const auto parted = std::mismatch(data.begin(), data.end(), cache.begin(), cache.end());
+      if (data.empty() || parted.first != data.end()) continue;
+      throw Error(ErrorKind::kConfig, "--cache: expected a folder of its own, received \"" +
+                                          given.set.cache + "\", which is among the data of \"" +
+                                          word + "\". Name one beside it.");
+    }
+  }
+}
+
+// What the model takes and gives per sample, for data that take the model's shape.
+data::DatasetOptions with_shapes(const DataPaths& given, const layers::Model& model,
+                                 const layers::CompileOptions& compile) {
+  data::DatasetOptions options = given.set;
+  if (!options.cache.empty()) check_cache_place(given);
+  if (!given.cache_limit.empty()) {
+    if (options.cache.empty()) {
+      throw Error(ErrorKind::kConfig, "--cache-limit: expected --cache FOLDER beside it.");
+    }
+    std::error_code failed;  // which the cache will meet again, and say
+    std::filesystem::create_directories(options.cache, failed);
+    if (!failed) options.cache_limit = parse_bytes(given.cache_limit, free_space(options.cache));
+  }
+  name_ports(model, compile, options);
+  if (!model.inputs().empty()) {
+    options.sample_shape = model.inputs().front().type.shape.at(1);
+    options.sample_shape.erase(options.sample_shape.begin());
+  }
+  if (!options.outputs.empty()) {
+    // Labels that are not named belong to the first output that has a loss.
+    options.target_elements = data::label_elements(options.outputs.front());
+  } else if (!model.outputs().empty()) {
+    options.target_elements = model.outputs().front().type.shape.elements_per_sample();
+  }
+  return options;
+}
+
+// The data set, and what is to be said of it.
+std::shared_ptr<data::Dataset> open_told(const data::DatasetOptions& set, Listener& listener,
+                                         const data::Dataset* like) {
+  auto dataset = std::make_shared<data::Dataset>(data::open_dataset(set, like));
+  for (const std::string& note : dataset->notes) listener.notice(note);
+  return dataset;
+}
+
+std::shared_ptr<data::Dataset> open_paths(const DataPaths& paths, const layers::Model& model,
+                                          const layers::CompileOptions& compile, bool labels,
+                                          Listener& listener, const data::Dataset* like) {
+  const data::DatasetOptions shapes = with_shapes(paths, model, compile);
+  data::DatasetOptions set = shapes;
+  set.labels_wanted = labels;
+  set.data = place_paths(paths.data_option, paths.data, set.inputs);
+  set.labels = place_paths(paths.labels_option, paths.labels, set.outputs);
+  if (paths.like.empty()) return open_told(set, listener, like);
+  data::DatasetOptions other = shapes;
+  other.data = place_paths("--like", paths.like, other.inputs);
+  other.weights.clear();
+  const data::Dataset trained_on = data::open_dataset(other);
+  std::shared_ptr<data::Dataset> dataset = open_told(set, listener, &trained_on);
+  dataset->opening_peak =
+      max(trained_on.opening_peak, trained_on.held_bytes() + dataset->opening_peak);
+  return dataset;
+}
+
+}  // namespace
+
+void name_ports(const layers::Model& model, const layers::CompileOptions& compile,
+                data::DatasetOptions& options) {
+  options.inputs.clear();
+  options.outputs.clear();
+  for (const layers::ModelPort& port : model.inputs()) {
+    std::vector<int64_t> shape = port.type.shape.at(1);
+    shape.erase(shape.begin());
+    options.inputs.push_back({port.name, std::move(shape)});
+  }
+  const std::vector<layers::Config>& losses = compile.losses;
+  for (size_t i = 0; i < model.outputs().size(); ++i) {
+    const size_t at = losses.size() == 1 ? 0 : i;
+    if (at >= losses.size() || losses[at].is_null()) continue;
+    const layers::ModelPort& port = model.outputs()[i];
+    std::vector<int64_t> shape = port.type.shape.at(1);
+    shape.erase(shape.begin());
+    options.outputs.push_back({port.name, std::move(shape), layers::names_sparse_loss(losses[at]),
+                               "", layers::ignored_class_of(losses[at])});
+  }
+}
+
+void weigh_samples(const data::Dataset& dataset, layers::CompileOptions& compile) {
+  compile.sample_weights = !dataset.weights.empty();
+  compile.weight_shapes = data::weight_shapes(dataset);
+}
+
+std::shared_ptr<data::Dataset> open_data(const DataRequest& request, const layers::Model& model,
+                                         const layers::CompileOptions& compile, bool labels,
+                                         Listener& listener, const data::Dataset* like) {
+  const AccountedScope scope(MemoryPart::kData);
+  // A copy shares the sources: what this run adds to it, weights and parts, is its own.
+  if (request.opened != nullptr) return std::make_shared<data::Dataset>(*request.opened);
+  return open_paths(request.paths, model, compile, labels, listener, like);
+}
+
+OpenedData open_training(const TrainingDataRequest& request, const layers::Model& model,
+                         layers::CompileOptions& compile, Listener& listener) {
+  const AccountedScope scope(MemoryPart::kData);
+  OpenedData opened;
+  opened.train = open_data(request.data, model, compile, true, listener);
+  data::Dataset& train = *opened.train;
+  if (!request.validation.empty()) {
+    opened.validation =
+        open_data(request.validation, model, compile, true, listener, opened.train.get());
+  } else if (request.validation_split > 0) {
+    opened.validation = std::make_shared<data::Dataset>(
+        data::split_off(train, request.validation_split, request.seed));
+  }
+  if (!request.class_weights.empty()) {
+    data::DatasetOptions set;
+    name_ports(model, compile, set);
+    const bool class_numbers = set.outputs.size() == 1 && set.outputs.front().class_numbers;
+    data::weight_classes(train, request.class_weights, class_numbers);
+  }
+  weigh_samples(train, compile);
+  opened.rows.train = train.row_count();
+  opened.memory.held = train.resident_bytes();
+  if (opened.validation) {
+    if (compile.sample_weights) data::add_unit_weights(*opened.validation, train);
+    opened.rows.evaluate = opened.validation->row_count();
+    opened.memory.held += opened.validation->resident_bytes();
+  }
+  opened.memory.opening = train::opening_of(train, opened.validation.get());
+  return opened;
+}
+
+}  // namespace plimsoll::run

@@ -1,0 +1,49 @@
+#pragma once
+
+// Data sets as a model takes them: paths given to its inputs and outputs, shapes and class numbers
+// from the model.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layers/model/model.h"
+#include "layers/training/programs.h"
+#include "run/listener.h"
+#include "run/request.h"
+#include "train/session.h"
+
+namespace plimsoll::run {
+
+struct OpenedData {
+  std::shared_ptr<data::Dataset> train;
+  std::shared_ptr<data::Dataset> validation;  // null: none
+  planning::RowCounts rows;
+  train::DataMemory memory;  // but for reading ahead
+};
+
+// The model's inputs, and its outputs that have a loss, as data are told apart by.
+void name_ports(const layers::Model& model, const layers::CompileOptions& compile,
+                data::DatasetOptions& options);
+
+// `labels`: whether they are wanted. Throws kConfig, kData, kIo.
+std::shared_ptr<data::Dataset> open_data(const DataRequest& request, const layers::Model& model,
+                                         const layers::CompileOptions& compile, bool labels,
+                                         Listener& listener, const data::Dataset* like = nullptr);
+
+// What training and its plan have in common.
+struct TrainingDataRequest {
+  const DataRequest& data;
+  const DataRequest& validation;
+  double validation_split = 0;
+  const std::string& class_weights;
+  uint64_t seed = 0;
+};
+// Tells `compile` of sample weights where there are any.
+OpenedData open_training(const TrainingDataRequest& request, const layers::Model& model,
+                         layers::CompileOptions& compile, Listener& listener);
+
+// Tells the programs of the data's sample weights and their shapes.
+void weigh_samples(const data::Dataset& dataset, layers::CompileOptions& compile);
+
+}  // namespace plimsoll::run

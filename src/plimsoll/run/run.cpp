@@ -1,0 +1,347 @@
+#include "run/run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/accounted.h"
+#include "base/error.h"
+#include "base/spill_folder.h"
+#include "data/dataset_stages.h"
+#include "formats/model_file.h"
+#include "layers/training/batch_norm_groups.h"
+#include "run/fitting.h"
+#include "run/settings.h"
+
+namespace plimsoll::run {
+namespace {
+
+class NoTensors final : public TensorSource {
+ public:
+  std::span<const TensorInfo> tensors() const override { return {}; }
+  void read(size_t, int64_t, std::span<std::byte>) override {}
+};
+
+layers::CompileOptions with_precision(layers::CompileOptions compile, const Settings& settings) {
+  if (!settings.precision.empty()) {
+    compile.precision = layers::parse_precision(settings.precision);
+  }
+  return compile;
+}
+
+std::string what_is_planned(std::optional<Bytes> limit) {
+  return limit ? "planning within " + to_string(*limit) : "planning";
+}
+
+train::DataMemory memory_of(const data::Dataset& dataset, int64_t batch) {
+  return {dataset.resident_bytes(), dataset.wants_ahead(batch, data::Shuffle::kNone),
+          train::opening_of(dataset)};
+}
+
+}  // namespace
+
+void fill_memory(const train::Session& session, report::RunSummary& summary) {
+  const train::MemoryReport memory = session.memory();
+  summary.planned_arena = memory.planned_arena;
+  summary.measured_arena = memory.measured_arena;
+  summary.arena_values = memory.arena_values;
+  summary.predicted_process = memory.predicted_process;
+  summary.measured_process = memory.measured_process;
+  summary.limit = memory.limit;
+  summary.passed_limit = memory.passed_limit;
+  for (const report::MemoryPart& part : session.summary().accounted) {
+    summary.accounted.emplace_back(part.name, part.bytes);
+  }
+  summary.block_set = session.summary().block_set;
+  summary.kernel_set = session.summary().kernel_set;
+}
+
+// Whom a session tells of a passed limit, for as long as a call lasts, which is what a stop ends.
+class Run::Telling {
+ public:
+  Telling(Run& run, Listener& listener) : run_(run) { run_.listener_ = &listener; }
+  ~Telling() {
+    run_.listener_ = nullptr;
+    run_.stop_ = false;
+  }
+  Telling(const Telling&) = delete;
+  Telling& operator=(const Telling&) = delete;
+
+ private:
+  Run& run_;
+};
+
+Run::Run(LoadedModel loaded)
+    : model_(std::move(loaded.file.model)),
+      compile_(std::move(loaded.compile)),
+      left_out_metrics_(std::move(loaded.left_out_metrics)),
+      once_(true) {
+  store_.adopt(std::move(loaded.file.weights));
+}
+
+Run::Run(layers::Model model, std::optional<layers::CompileOptions> compile,
+         std::unique_ptr<TensorSource> weights)
+    : model_(std::move(model)), compile_(std::move(compile)) {
+  store_.adopt(std::move(weights));
+  if (compile_ && !compile_->losses.empty()) {
+    left_out_metrics_ = layers::left_out_metrics(model_, *compile_);
+  }
+}
+
+Run::~Run() = default;
+
+const layers::CompileOptions& Run::need_compile(const char* what) const {
+  if (compile_ && !(compile_->losses.empty() && compile_->unread_loss.empty())) return *compile_;
+  throw Error(ErrorKind::kConfig, "[" + model_.name() + "] " + what +
+                                      ": expected a model that is compiled, received one without "
+                                      "a loss. Call compile(optimizer, loss) first.");
+}
+
+void Run::refuse_no_rows(int64_t batch, int64_t rows) const {
+  if (batch < 1) {
+    throw Error(ErrorKind::kConfig,
+                "[batch] expected 1 or more, received " + std::to_string(batch) + ".");
+  }
+  if (rows < 1) throw Error(ErrorKind::kData, "[dataset] expected samples, received none.");
+}
+
+void Run::set_trainable(const std::string& layer, bool trainable) {
+  park();
+  model_.set_trainable(layer, trainable);
+}
+
+void Run::compile(layers::CompileOptions compile) {
+  layers::BatchSizes one;
+  one.train = 1;
+  layers::build_programs(model_, compile, one);  // refuses what does not fit the outputs
+  park();
+  store_.drop_optimizer();
+  if (compile_) compile.batch_norm_group = compile_->batch_norm_group;
+  compile_ = std::move(compile);
+  left_out_metrics_ = layers::left_out_metrics(model_, *compile_);
+}
+
+void Run::set_batch_norm(const std::string& statistics) {
+  const int64_t group = layers::parse_batch_norm(statistics);
+  need_compile("set_batch_norm");
+  park();
+  compile_->batch_norm_group = group;
+}
+
+std::string Run::batch_norm() const {
+  return layers::batch_norm_text(compile_ ? compile_->batch_norm_group : 0);
+}
+
+planning::PlannedRun Run::plan(const PlanQuestion& question, Listener& listener) const {
+  const Settings& settings = question.settings;
+  refuse_no_rows(settings.batch, 1);
+  layers::CompileOptions compile = with_precision(need_compile("plan"), settings);
+  planning::PlanRequest request = plan_request(settings);
+  request.why = question.why;
+  request.tell = [&](const std::string& what) { listener.planning(what); };
+  planning::RowCounts rows;
+  rows.train = settings.batch;
+  std::string description;
+  if (!question.data.empty()) {
+    const OpenedData data =
+        open_training({question.data, question.validation, question.validation_split,
+                       question.class_weights, settings.seed},
+                      model_, compile, listener);
+    rows = data.rows;
+    request.data = data.memory.held;
+    request.data_opening = data.memory.opening;
+    request.data_ahead = data.train->wants_ahead(settings.batch, data.train->usual_shuffle());
+    description = data::describe(*data.train);
+  }
+  const layers::BatchSizes batches = planning::batch_sizes(settings.batch, rows);
+  listener.planning(what_is_planned(settings.memory));
+  planning::PlannedRun planned = planning::plan_run(model_, compile, batches, request);
+  listener.planned();
+  planned.summary.data = description;
+  return planned;
+}
+
+std::unique_ptr<train::Session> Run::make_session(const layers::CompileOptions& compile,
+                                                  const SessionKey& key, Listener& listener) {
+  train::SessionOptions options = session_options(key.settings);
+  options.on_passed_limit = [this](Bytes measured, Bytes limit) {
+    if (listener_ != nullptr) listener_->passed_limit(measured, limit);
+  };
+  options.plan.tell = [&](const std::string& what) { listener.planning(what); };
+  if (!once_ && !compile.losses.empty()) {
+    for (const std::string& line : left_out_metrics_) {
+      listener.notice("[" + model_.name() + "] " + line);
+    }
+  }
+  listener.planning(what_is_planned(key.settings.memory));
+  auto session = std::make_unique<train::Session>(model_, with_precision(compile, key.settings),
+                                                  options, key.rows, key.data);
+  listener.planned();
+  return session;
+}
+
+void Run::close() {
+  session_state_.reset();
+  session_.reset();
+}
+
+void Run::park() {
+  if (session_ == nullptr) return;
+  store_.capture(*session_->state());
+  close();
+}
+
+bool Run::start(const SessionKey& key, Listener& listener) {
+  if (session_ != nullptr && key == key_) return false;
+  park();
+  layers::CompileOptions compile = need_compile("fit");
+  compile.sample_weights = key.sample_weights;
+  compile.weight_shapes = key.weight_shapes;
+  compile.accumulates = key.accumulates;
+  session_ = make_session(compile, key, listener);
+  key_ = key;
+  return true;
+}
+
+void Run::keep_initial(train::Session& session) {
+  if (!once_ && store_.source() == nullptr) store_.capture(*session.state());
+}
+
+void Run::follow(train::Session* session) {
+  running_ = session;
+  if (session != nullptr && stop_) session->request_stop();
+}
+
+void Run::request_stop() {
+  stop_ = true;
+  if (train::Session* const session = running_) session->request_stop();
+}
+
+FitResult Run::fit(const FitRequest& request, Listener& listener) {
+  need_compile("fit");
+  refuse_no_rows(request.settings.batch, 1);
+  const Telling telling(*this, listener);
+  return Fitting(*this, request, listener).run();
+}
+
+Evaluation Run::evaluate(const EvaluateRequest& request, Listener& listener) {
+  const Telling telling(*this, listener);
+  const Settings& settings = request.settings;
+  layers::CompileOptions compile = need_compile("evaluate");
+  const std::shared_ptr<data::Dataset> dataset =
+      open_data(request.data, model_, compile, true, listener);
+  refuse_no_rows(settings.batch, dataset->row_count());
+  park();
+  compile.optimizer = layers::Config();
+  weigh_samples(*dataset, compile);
+  SessionKey key;
+  key.settings = settings;
+  key.rows.evaluate = dataset->row_count();
+  key.data = memory_of(*dataset, settings.batch);
+  const auto session = make_session(compile, key, listener);
+  session->initialize(store_.source());
+  keep_initial(*session);
+  Evaluation result;
+  result.metrics = session->evaluate(*dataset);
+  result.summary.metrics = result.metrics;
+  result.summary.steps = (key.rows.evaluate + settings.batch - 1) / settings.batch;
+  fill_memory(*session, result.summary);
+  result.summary.left_out_metrics = left_out_metrics_;
+  return result;
+}
+
+train::MemoryReport Run::predict(const PredictRequest& request, const OpenSink& open, Bytes held,
+                                 Listener& listener) {
+  const Telling telling(*this, listener);
+  const Settings& settings = request.settings;
+  const std::shared_ptr<data::Dataset> dataset =
+      open_data(request.data, model_, compile_.value_or(layers::CompileOptions{}), false, listener);
+  dataset->targets.clear();
+  dataset->weights.clear();
+  refuse_no_rows(settings.batch, dataset->row_count());
+  park();
+  SessionKey key;
+  key.settings = settings;
+  key.rows.predict = dataset->row_count();
+  key.data = memory_of(*dataset, settings.batch);
+  key.data.held += held * key.rows.predict;
+  layers::CompileOptions compile;
+  if (compile_) compile.precision = compile_->precision;
+  const auto session = make_session(compile, key, listener);
+  OutputSink& sink = open(key.rows.predict);
+  session->initialize(store_.source());
+  keep_initial(*session);
+  session->predict(*dataset, sink);
+  return session->memory();
+}
+
+std::shared_ptr<data::Dataset> Run::open(const DataRequest& request, Listener& listener) const {
+  return open_data(request, model_, need_compile("accumulate"), true, listener);
+}
+
+train::Session& Run::steps(const StepsRequest& request) {
+  SessionKey key;
+  key.settings = request.settings;
+  key.rows.train = key.rows.evaluate = request.settings.batch + request.short_batch;
+  key.data.held = request.data;
+  key.sample_weights = request.sample_weights;
+  key.accumulates = true;
+  Listener nobody;
+  if (start(key, nobody)) session_->initialize(store_.source());
+  return *session_;
+}
+
+void Run::ensure_state() {
+  if (session_ != nullptr || store_.source() != nullptr) return;
+  SessionKey key;
+  key.settings.batch = 1;
+  key.rows.predict = 1;
+  Listener nobody;
+  const auto session = make_session({}, key, nobody);
+  session->initialize(nullptr);
+  store_.capture(*session->state());
+}
+
+TensorSource& Run::state() {
+  ensure_state();
+  if (session_ == nullptr) return *store_.source();
+  session_state_ = session_->state();
+  return *session_state_;
+}
+
+void Run::set_weight(const std::string& name, std::span<const std::byte> bytes) {
+  ensure_state();
+  park();
+  store_.write(name, bytes);
+}
+
+void Run::save(const std::string& path) {
+  const AccountedScope scope(MemoryPart::kFiles);
+  formats::check_output_name(path);
+  const layers::CompileOptions* compile = compile_ ? &*compile_ : nullptr;
+  NoTensors none;  // a structure needs no weights
+  TensorSource& tensors = path.ends_with(".json") ? static_cast<TensorSource&>(none) : state();
+  formats::save_model(path, model_, compile, tensors);
+}
+
+void Run::save_or_elsewhere(const std::string& path, const std::string& spill_directory) {
+  try {
+    save(path);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kIo) throw;
+    std::string other = "/plimsoll-" + std::to_string(::getpid()) + "-" +
+                        std::filesystem::path(path).filename().string();
+    try {
+      other.insert(0, choose_spill_folder(spill_directory));
+      save(other);
+    } catch (const Error&) {
+      throw error;
+    }
+    throw Error(ErrorKind::kIo,
+                std::string(error.what()) + " The trained model is in " + other + " instead.");
+  }
+}
+
+}  // namespace plimsoll::run

@@ -1,0 +1,157 @@
+#pragma once
+
+// A model and all that runs on it: the one way in for every face.
+//
+//   run::Run run(run::load(model_request, settings, needs, listener));
+//   run::FitResult result = run.fit(request, listener);
+//   run.save("trained.keras");
+//
+// Between calls the weights and the optimizer's state are kept: in the arena of the last fit, which
+// is used again when the next fit is alike, or in a nameless temporary file.
+//
+//   state in the store ──fit──▶ state in the session ──next call that is not alike──▶ store
+//
+// At most one session exists at any time, so that limits hold for the process. One thread at a
+// time, but for request_stop and change_limit. Errors: kConfig, kModel, kData, kIo, and kBudget
+// where a limit cannot be met; then nothing has changed.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/tensor_io.h"
+#include "layers/model/model.h"
+#include "layers/training/programs.h"
+#include "planning/planning.h"
+#include "report/profile.h"
+#include "report/run_summary.h"
+#include "run/listener.h"
+#include "run/model.h"
+#include "run/open_data.h"
+#include "run/request.h"
+#include "run/state_store.h"
+#include "train/session.h"
+
+namespace plimsoll::run {
+
+struct FitResult {
+  train::History history;
+  report::RunSummary summary;
+  report::Profile profile;      // empty where the settings do not ask for it
+  bool logs_whole = true;       // every log that was asked for was written to its end
+  bool checkpoint_kept = true;  // where it ended is on disk, or no checkpoints were asked for
+};
+
+struct Evaluation {
+  train::Metrics metrics;  // the loss first
+  report::RunSummary summary;
+};
+
+// A training loop of somebody's own (train/accumulator.h).
+struct StepsRequest {
+  Settings settings;
+  int64_t short_batch = 0;  // samples of a call with less than settings.batch; 0: there are none
+  bool sample_weights = false;
+  Bytes data;  // what data sets may hold
+};
+
+// What the session planned and took, into what is told of a run.
+void fill_memory(const train::Session& session, report::RunSummary& summary);
+
+class Run {
+ public:
+  // Of a command that ends behind one call: initial weights need not be kept for another.
+  explicit Run(LoadedModel loaded);
+  // `compile` none: not compiled yet; `weights` null: they are made when they are needed.
+  explicit Run(layers::Model model, std::optional<layers::CompileOptions> compile = {},
+               std::unique_ptr<TensorSource> weights = nullptr);
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  const layers::Model& model() const { return model_; }
+  void set_trainable(const std::string& layer, bool trainable);
+  // The optimizer's state starts anew. Throws kModel where it does not fit the outputs.
+  void compile(layers::CompileOptions compile);
+  // "full" or "slice:N".
+  void set_batch_norm(const std::string& statistics);
+  std::string batch_norm() const;
+
+  planning::PlannedRun plan(const PlanQuestion& question, Listener& listener) const;
+  FitResult fit(const FitRequest& request, Listener& listener);
+  Evaluation evaluate(const EvaluateRequest& request, Listener& listener);
+  // Predictions go to the sink that `open` returns for so many rows, row by row, in order; it is
+  // asked for when there is a plan. `held` is what it holds in memory for each row.
+  using OpenSink = std::function<OutputSink&(int64_t rows)>;
+  train::MemoryReport predict(const PredictRequest& request, const OpenSink& open, Bytes held,
+                              Listener& listener);
+  // Data as the model takes them, for loops of somebody's own.
+  std::shared_ptr<data::Dataset> open(const DataRequest& request, Listener& listener) const;
+  // The session of a loop of somebody's own, made anew where another call took its place.
+  train::Session& steps(const StepsRequest& request);
+
+  // Writes the model as it is now (formats/model_file.h).
+  void save(const std::string& path);
+  // Where the file cannot be written it is written to the folder for spill files (empty: the first
+  // that will do), and the error (kIo) says where.
+  void save_or_elsewhere(const std::string& path, const std::string& spill_directory);
+  // The weights where they are now, made where there were none; valid until the next call.
+  TensorSource& state();
+  // There is a tensor of that name and size.
+  void set_weight(const std::string& name, std::span<const std::byte> bytes);
+  // Ends the session without keeping its state: its memory is free.
+  void close();
+
+  // Ends the fit that runs, or else the next one, after the current step. May be called from any
+  // thread and from a signal handler.
+  void request_stop();
+  // Takes the fit that runs to a plan within another limit after the current step. From any thread.
+  void change_limit(Bytes limit) { asked_limit_.store(limit.count()); }
+
+ private:
+  friend class Fitting;
+  class Telling;
+
+  // What two calls must share for the second to go on in the first one's session.
+  struct SessionKey {
+    Settings settings;
+    planning::RowCounts rows;
+    train::DataMemory data;
+    bool sample_weights = false;
+    std::vector<std::vector<int64_t>> weight_shapes{};  // as CompileOptions has them
+    bool accumulates = false;
+    friend bool operator==(const SessionKey&, const SessionKey&) = default;
+  };
+
+  const layers::CompileOptions& need_compile(const char* what) const;
+  void refuse_no_rows(int64_t batch, int64_t rows) const;
+  // A session by the key, without weights.
+  std::unique_ptr<train::Session> make_session(const layers::CompileOptions& compile,
+                                               const SessionKey& key, Listener& listener);
+  // The training session; whether it is a new one, which has no weights yet.
+  bool start(const SessionKey& key, Listener& listener);
+  // Moves the state from the session to the store and ends the session.
+  void park();
+  void ensure_state();
+  void keep_initial(train::Session& session);
+  void follow(train::Session* session);
+
+  layers::Model model_;
+  std::optional<layers::CompileOptions> compile_;
+  std::vector<std::string> left_out_metrics_;
+  StateStore store_;
+  bool once_ = false;
+  std::unique_ptr<train::Session> session_;
+  std::unique_ptr<TensorSource> session_state_;  // a view of session_, where state() made one
+  SessionKey key_;                               // of session_
+  Listener* listener_ = nullptr;                 // of the call that runs
+  std::atomic<train::Session*> running_ = nullptr;
+  std::atomic<bool> stop_ = false;
+  std::atomic<int64_t> asked_limit_ = 0;  // bytes; 0: none
+};
+
+}  // namespace plimsoll::run

@@ -1,0 +1,90 @@
+#include "run/settings.h"
+
+#include <charconv>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/process_memory.h"
+#include "base/spill_folder.h"
+
+namespace plimsoll::run {
+namespace {
+
+// What is wrong with a size is told of the option that it was given to.
+Bytes read_size(const std::string& option, const std::string& text, Bytes whole) {
+  try {
+    return parse_bytes(text, whole);
+  } catch (const Error& error) {
+    constexpr std::string_view kPlace = "size: ";
+    std::string_view message = error.message();
+    if (message.starts_with(kPlace)) message.remove_prefix(kPlace.size());
+    throw Error(error.kind(), option + ": " + std::string(message));
+  }
+}
+
+// Steps of the search that the time for planning stands for: a constant a second, so that equal
+// requests give equal plans on any machine.
+int64_t plan_steps(const Settings& settings) {
+  constexpr double kStepsPerSecond = 100'000;
+  constexpr double kDefault = 2;
+  return static_cast<int64_t>(settings.plan_time.value_or(kDefault) * kStepsPerSecond);
+}
+
+}  // namespace
+
+std::optional<Bytes> parse_memory(const std::string& option, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text == "auto") return memory_safe_for_process();
+  return read_size(option, text, memory_available_to_process());
+}
+
+std::optional<Bytes> parse_spill_limit(const std::string& option, const std::string& text,
+                                       const std::string& spill_directory) {
+  if (text.empty()) return std::nullopt;
+  return read_size(option, text, free_space(choose_spill_folder(spill_directory)));
+}
+
+std::optional<double> parse_slowdown(const std::string& option, std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  std::string_view number = text;
+  if (number.ends_with('x')) number.remove_suffix(1);
+  double factor = 0;
+  const char* const last = number.data() + number.size();
+  const auto [end, error] = std::from_chars(number.data(), last, factor);
+  if (error != std::errc() || end != last || !(factor >= 1)) {
+    throw Error(ErrorKind::kConfig, option + ": expected a factor from 1 on, as 1.5x, received \"" +
+                                        std::string(text) + "\".");
+  }
+  return factor;
+}
+
+planning::PlanRequest plan_request(const Settings& settings) {
+  constexpr int64_t kMostPlanBytes = int64_t{1} << 28;
+  planning::PlanRequest request;
+  request.limit = settings.memory;
+  request.backend = settings.backend;
+  request.threads = settings.threads;
+  request.seed = settings.seed;
+  request.plan_steps = plan_steps(settings);
+  request.extends = !settings.plan_time;
+  request.max_slowdown = settings.max_slowdown;
+  request.without = settings.without;
+  if (!settings.plan.empty()) request.saved_plan = read_text_file(settings.plan, kMostPlanBytes);
+  request.spill = settings.spill;
+  request.spill_directory = settings.spill_directory;
+  request.spill_limit = settings.spill_limit;
+  request.times = planning::named_times(settings.times, settings.tune);
+  return request;
+}
+
+train::SessionOptions session_options(const Settings& settings) {
+  train::SessionOptions session;
+  session.batch = settings.batch;
+  session.plan = plan_request(settings);
+  session.profile = settings.profile;
+  session.whole_process = settings.whole_process;
+  return session;
+}
+
+}  // namespace plimsoll::run
