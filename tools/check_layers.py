@@ -28,10 +28,11 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "report": ("plan", "trace", "codec"),
     "planning": ("exec", "formats", "data", "report"),
     "train": ("planning",),
-    "api": ("train",),
+    "run": ("train",),
+    "api": ("run",),
     "explain": ("formats",),
     "watch": ("explain", "report"),
-    "cli": ("api", "watch"),
+    "cli": ("run", "watch"),
 }
 
 # folder -> its rooms, and the rooms that each may include; what those may include comes with them.
