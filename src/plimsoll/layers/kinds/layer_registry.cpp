@@ -69,6 +69,7 @@ constexpr std::array kLayers = {
     Entry{"Operation", make_operation},
     Entry{"PReLU", make_p_re_lu, {.masks = kPasses}},
     Entry{"Permute", make_permute},
+    Entry{"RMSNormalization", make_rms_normalization},
     Entry{"ReLU", make_re_lu, {.masks = kPasses}},
     Entry{"RepeatVector", make_repeat_vector},
     Entry{"Rescaling", make_rescaling, {.masks = kPasses}},
@@ -112,7 +113,7 @@ constexpr std::array kRefusals = {
 };
 
 // Keras's own, of any version, of which there is no more to say.
-constexpr std::array<std::string_view, 46> kNotTrained = {
+constexpr std::array<std::string_view, 45> kNotTrained = {
     "Conv3D",
     "Conv3DTranspose",
     "AveragePooling3D",
@@ -143,7 +144,6 @@ constexpr std::array<std::string_view, 46> kNotTrained = {
     "GroupedQueryAttention",
     "EinsumDense",
     "ReversibleEmbedding",
-    "RMSNormalization",
     "SpectralNormalization",
     "CategoryEncoding",
     "Discretization",

@@ -1,4 +1,4 @@
-// What goes row by row: layer normalization, softmax, and softmax cross-entropy on class
+// What goes row by row: layer and RMS normalization, softmax, and softmax cross-entropy on class
 // numbers, which may be cut along the classes. Threads share out rows, or columns where rows are
 // summed up.
 
@@ -68,6 +68,43 @@ CpuKernel make_layer_norm_grad(const NodeFacts& facts, const CpuOptions& options
 CpuKernel make_layer_norm_sums(const NodeFacts& facts, const CpuOptions& options) {
   const Rows r = normalized_rows(facts);
   const auto loop = PLIMSOLL_PICK(options.isa, layer_norm_column_sums);
+  const int parts = parts_for(r.rows * r.columns * 2 * kFloat, options.threads);
+  return kernel_of([=](const KernelCall& call) {
+    for_each_range(r.columns, kColumnGrain, parts, [&](int64_t begin, int64_t end) {
+      loop(input_floats(call, 0), input_floats(call, 1), input_floats(call, 2), r.rows, r.columns,
+           output_floats(call, 0), !call.first, begin, end);
+    });
+  });
+}
+
+CpuKernel make_rms_norm(const NodeFacts& facts, const CpuOptions& options) {
+  const Rows r = normalized_rows(facts);
+  const auto epsilon = static_cast<float>(facts.attributes.get_double("epsilon"));
+  const auto loop = PLIMSOLL_PICK(options.isa, rms_norm_rows);
+  const int parts = parts_for(r.rows * r.columns * 3 * kFloat, options.threads);
+  return kernel_of([=](const KernelCall& call) {
+    for_each_range(r.rows, 1, parts, [&](int64_t begin, int64_t end) {
+      loop(input_floats(call, 0), input_floats(call, 1), epsilon, r.columns, output_floats(call, 0),
+           output_floats(call, 1), begin, end);
+    });
+  });
+}
+
+CpuKernel make_rms_norm_grad(const NodeFacts& facts, const CpuOptions& options) {
+  const Rows r = normalized_rows(facts);
+  const auto loop = PLIMSOLL_PICK(options.isa, rms_norm_grad_rows);
+  const int parts = parts_for(r.rows * r.columns * 5 * kFloat, options.threads);
+  return kernel_of([=](const KernelCall& call) {
+    for_each_range(r.rows, 1, parts, [&](int64_t begin, int64_t end) {
+      loop(input_floats(call, 0), input_floats(call, 1), input_floats(call, 2),
+           input_floats(call, 3), r.columns, output_floats(call, 0), begin, end);
+    });
+  });
+}
+
+CpuKernel make_rms_norm_sums(const NodeFacts& facts, const CpuOptions& options) {
+  const Rows r = normalized_rows(facts);
+  const auto loop = PLIMSOLL_PICK(options.isa, rms_norm_column_sums);
   const int parts = parts_for(r.rows * r.columns * 2 * kFloat, options.threads);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(r.columns, kColumnGrain, parts, [&](int64_t begin, int64_t end) {
@@ -183,6 +220,9 @@ bool is_float32(const NodeFacts& facts) {
 }
 
 constexpr CpuEntry kEntries[] = {
+    {"rms_norm", make_rms_norm},
+    {"rms_norm_grad", make_rms_norm_grad},
+    {"rms_norm_sums", make_rms_norm_sums},
     {"layer_norm", make_layer_norm},
     {"layer_norm_grad", make_layer_norm_grad},
     {"softmax", make_softmax},
