@@ -17,10 +17,22 @@ Case layer_norm(const std::string& name, Shape shape, int dims, bool scale, bool
       }};
 }
 
+Case rms_norm(const std::string& name, Shape shape, int dims) {
+  return {.name = name, .build = [=](CaseBuilder& c) {
+            const Shape parameter(std::vector<Dim>(shape.dims().end() - dims, shape.dims().end()));
+            c.result(c.call("rms_norm",
+                            {c.input("x", shape), c.input("scale", parameter, Fill::kPositive)},
+                            {{"dims", dims}, {"epsilon", 1e-6}}));
+          }};
+}
+
 }  // namespace
 
 std::vector<Case> layer_norm_cases() {
   return {
+      rms_norm("rms_norm", {Dim::batch(), of(3), of(7)}, 1),
+      rms_norm("rms_norm_of_two_dimensions", {Dim::batch(), of(3), of(4), of(5)}, 2),
+      rms_norm("rms_norm_of_long_rows", {Dim::batch(), of(33)}, 1),
       layer_norm("layer_norm", {Dim::batch(), of(3), of(7)}, 1, true, true),
       layer_norm("layer_norm_of_two_dimensions", {Dim::batch(), of(3), of(4), of(5)}, 2, true,
                  true),

@@ -180,6 +180,15 @@ def normalization_cases() -> dict[str, Case]:
         "layer normalization masked": on_tokens(
             lazy(L.LayerNormalization), lazy(L.LSTM, 3), mask_zero=True
         ),
+        "rms normalization": on_floats(lazy(L.RMSNormalization)),
+        "rms normalization of two axes": on_floats(
+            lazy(L.RMSNormalization, axis=[1, 2], epsilon=1e-3)
+        ),
+        "rms normalization between layers": on_tokens(
+            lazy(L.RMSNormalization),
+            lazy(L.LSTM, 3, return_sequences=True),
+            lazy(L.RMSNormalization),
+        ),
         "group normalization": on_floats(lazy(L.GroupNormalization, groups=2), shape=(5, 3, 6)),
         "group normalization of all": on_floats(
             lazy(L.GroupNormalization, groups=-1, scale=False), shape=(STEPS, 6)

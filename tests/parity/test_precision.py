@@ -58,6 +58,15 @@ def sequences() -> keras.Model:
     return keras.Model(x, ending(L.GlobalMaxPooling1D()(y), 3))
 
 
+def scaled() -> keras.Model:
+    """A residual block between normalizations by the root mean square."""
+    x = keras.Input((24, 32))
+    y = L.Dense(48)(x)
+    y = L.Add()([y, L.Dense(48, activation="gelu")(L.RMSNormalization()(y))])
+    y = L.RMSNormalization(axis=[1, 2], epsilon=1e-5)(y)
+    return keras.Model(x, ending(L.GlobalAveragePooling1D()(y), 4))
+
+
 def dense() -> keras.Model:
     x = keras.Input((40,))
     y = L.Dense(96, activation="relu")(x)
@@ -69,6 +78,7 @@ NETWORKS: dict[str, Callable[[], keras.Model]] = {
     "pooled": pooled,
     "normalized": normalized,
     "sequences": sequences,
+    "scaled": scaled,
     "dense": dense,
 }
 
@@ -137,7 +147,7 @@ def same_bits(one: tuple[dict, dict, list], other: tuple[dict, dict, list]) -> b
     )
 
 
-@pytest.mark.parametrize("name", ["pooled", "normalized"])
+@pytest.mark.parametrize("name", ["pooled", "normalized", "scaled"])
 def test_a_limit_changes_no_bit(name: str, tmp_path: Path) -> None:
     case = case_of(name, samples=150)
     weights = shaken_weights(build_in("float32", case, None), case.noise)

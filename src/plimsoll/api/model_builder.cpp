@@ -3,6 +3,7 @@
 
 #include "api/spec_impl.h"
 #include "base/error.h"
+#include "layers/model/layer_traits.h"
 
 namespace plimsoll::api {
 namespace {
@@ -21,7 +22,7 @@ class GraphBuilder {
   explicit GraphBuilder(const std::string& name) : model_(name, layers::ModelKind::kFunctional) {}
 
   void add_input(const Node& node) {
-    if (node->layer->class_name != "InputLayer" || tensors_.contains(node.get())) {
+    if (node->layer->class_name != layers::kInputLayer || tensors_.contains(node.get())) {
       throw Error(ErrorKind::kModel, "[" + name_of(*node->layer) +
                                          "] expected different Inputs as a model's inputs, "
                                          "received " +
@@ -62,7 +63,7 @@ class GraphBuilder {
   };
 
   layers::Tensor call(const TensorNode& node) {
-    if (node.layer->class_name == "InputLayer") {
+    if (node.layer->class_name == layers::kInputLayer) {
       throw Error(ErrorKind::kModel, "[" + model_.name() +
                                          "] expected every Input that an output depends on among "
                                          "the model's inputs, received one more: " +

@@ -2,6 +2,7 @@
 
 #include "api/spec_impl.h"
 #include "formats/json_text.h"
+#include "layers/model/layer_traits.h"
 
 namespace plimsoll {
 namespace {
@@ -18,7 +19,8 @@ std::shared_ptr<const LayerSpec> input_spec(const std::vector<int64_t>& shape,
   config.set("batch_shape", std::move(dims));
   config.set("dtype", options.dtype);
   if (!options.name.empty()) config.set("name", options.name);
-  return std::make_shared<LayerSpec>(LayerSpec{"InputLayer", std::move(config)});
+  return std::make_shared<LayerSpec>(
+      LayerSpec{std::string(layers::kInputLayer), std::move(config)});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "layers/model/layer_traits.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -19,7 +20,7 @@ Config::Array shape_of(const std::vector<int64_t>& shape) {
 
 Model sequential(const std::vector<int64_t>& shape, const char* dtype = "float32") {
   Model model("sequential", layers::ModelKind::kSequential);
-  model.append("InputLayer",
+  model.append(layers::kInputLayer,
                Config::Object{{"batch_shape", shape_of(shape)}, {"dtype", Config(dtype)}});
   return model;
 }

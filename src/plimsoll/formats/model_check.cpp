@@ -8,6 +8,7 @@
 #include "formats/keras/tensorflow_functions.h"
 #include "formats/model_document.h"
 #include "layers/model/layer.h"
+#include "layers/model/layer_traits.h"
 #include "layers/training/losses.h"
 #include "layers/training/metrics.h"
 #include "layers/training/optimizers.h"
@@ -54,7 +55,7 @@ class Checker {
     const bool read = attempt([&] {
       LayerEntry entry = scope.read_entry(json, position);
       if (entry.kind == EntryKind::kModel) good = check_layers(json, scope, depth + 1);
-      if (entry.kind != EntryKind::kLayer || entry.class_name == "InputLayer") return;
+      if (entry.kind != EntryKind::kLayer || entry.class_name == layers::kInputLayer) return;
       if (is_tensorflow_function(entry.class_name)) {
         check_tensorflow_function(entry, scope);
         return;

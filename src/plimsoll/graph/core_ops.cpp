@@ -86,7 +86,7 @@ class Pack final : public Op {
     return {{DType::kOpaque, Shape({Dim::constant(bytes)})}};
   }
 
-  OpTraits traits() const override { return {.cheap = true}; }
+  OpTraits traits() const override { return {.cheap = true, .pack = true}; }
 };
 
 class StateWrite final : public Op {

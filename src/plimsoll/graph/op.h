@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "graph/ir.h"
+#include "graph/op_traits.h"
 
 namespace plimsoll::graph {
 
@@ -84,16 +85,6 @@ struct Alias {
   friend bool operator==(const Alias&, const Alias&) = default;
 };
 
-// How an operator behaves, for decisions that must not know operators by name.
-struct OpTraits {
-  bool elementwise = false;   // same shape in and out, element by element
-  bool view = false;          // output is the input's bytes under another shape
-  bool random = false;        // draws from Philox keyed by call site
-  bool state_write = false;   // stores its input into Node::writes
-  bool cheap = false;         // recomputing it costs little more than reading its input
-  bool form_encoder = false;  // encodes a saved form; planned by items, never stands in a graph
-};
-
 class GradientContext;
 
 class Op {
@@ -121,6 +112,9 @@ class Op {
   virtual std::vector<std::string> saved_forms(const NodeTypes&, int /*input*/) const { return {}; }
 
   virtual OpTraits traits() const { return {}; }
+
+  // Of operators that move elements of samples and compute nothing.
+  virtual ElementMoves element_moves(const NodeTypes&) const { return {}; }
 
   // Floating-point operations of a call that covers `elements_out` … of the whole node per sample
   // (or in all where it has no batch axis): a cost model's raw material, never exact.

@@ -54,6 +54,9 @@ class ActivationOp final : public ElementwiseOp {
                                                    {dy, reference}, std::move(attributes)));
   }
 
+  OpTraits traits() const override {
+    return {.elementwise = true, .cheap = true, .bf16 = graph::kFollowsFirst};
+  }
   double flops_per_sample(const NodeTypes& node) const override {
     return flops_per_element(read_activation(node.attributes).kind) *
            static_cast<double>(node.inputs[0].shape.elements_per_sample());

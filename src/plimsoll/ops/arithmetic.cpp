@@ -45,6 +45,10 @@ class Add final : public Arithmetic {
     if (context.wants(0)) context.set_gradient(0, dy);
     if (context.wants(1)) set_right(context, dy);
   }
+
+  OpTraits traits() const override {
+    return {.elementwise = true, .cheap = true, .bf16 = graph::kFollowsAll};
+  }
 };
 
 class Subtract final : public Arithmetic {
@@ -57,6 +61,10 @@ class Subtract final : public Arithmetic {
     if (!context.wants(1)) return;
     set_right(context, context.builder().call("scale_shift", context.name("negate"), {dy},
                                               {{"scale", -1.0}, {"offset", 0.0}}));
+  }
+
+  OpTraits traits() const override {
+    return {.elementwise = true, .cheap = true, .bf16 = graph::kFollowsAll};
   }
 };
 
@@ -74,6 +82,10 @@ class Multiply final : public Arithmetic {
     if (!context.wants(1)) return;
     set_right(context,
               builder.call("multiply", context.name("grad_right"), {dy, context.input(0)}));
+  }
+
+  OpTraits traits() const override {
+    return {.elementwise = true, .cheap = true, .bf16 = graph::kFollowsAll};
   }
 };
 

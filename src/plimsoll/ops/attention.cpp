@@ -115,6 +115,7 @@ class Attention final : public NamedOp {
     if (context.wants(2)) context.set_gradient(2, outputs[1]);
   }
 
+  OpTraits traits() const override { return {.work = {OpFamily::kAttention, OpPass::kForward}}; }
   double flops_per_sample(const NodeTypes& node) const override { return pair_flops(node, 4.0); }
 };
 
@@ -148,6 +149,7 @@ class AttentionGradQuery final : public NamedOp {
     return axes;
   }
 
+  OpTraits traits() const override { return {.work = {OpFamily::kAttention, OpPass::kGradients}}; }
   double flops_per_sample(const NodeTypes& node) const override { return pair_flops(node, 6.0); }
 };
 
@@ -170,6 +172,7 @@ class AttentionGradKeys final : public NamedOp {
     return axes;
   }
 
+  OpTraits traits() const override { return {.work = {OpFamily::kAttention, OpPass::kGradients}}; }
   double flops_per_sample(const NodeTypes& node) const override { return pair_flops(node, 8.0); }
 };
 

@@ -26,6 +26,10 @@ class BiasAdd final : public ElementwiseOp {
     }
     if (context.wants(0)) context.set_gradient(0, dy);
   }
+
+  OpTraits traits() const override {
+    return {.elementwise = true, .cheap = true, .bf16 = graph::kFollowsFirst};
+  }
 };
 
 class BiasGrad final : public ImageReduceOp {

@@ -43,6 +43,9 @@ class Cast final : public ImageMapOp {
   }
 
   OpTraits traits() const override { return {.cheap = true}; }
+  ElementMoves element_moves(const NodeTypes&) const override {
+    return {.kind = ElementMoves::Kind::kInOrder};
+  }
 };
 
 }  // namespace

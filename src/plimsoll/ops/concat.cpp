@@ -50,6 +50,12 @@ class Concat final : public BatchMapOp {
       begin += count;
     }
   }
+
+  OpTraits traits() const override { return {.bf16 = graph::kFollowsAll}; }
+  ElementMoves element_moves(const NodeTypes& node) const override {
+    const int axis = read_axis(node, node.inputs[0].shape.rank());
+    return {.kind = ElementMoves::Kind::kJoined, .axis = static_cast<size_t>(axis - 1)};
+  }
 };
 
 class Slice final : public BatchMapOp {
@@ -85,6 +91,14 @@ class Slice final : public BatchMapOp {
                                 "pad_axis", context.name("grad"), {context.output_gradient(0)},
                                 {{"axis", int64_t{counted}}, {"before", begin}, {"after", after}}));
   }
+
+  OpTraits traits() const override { return {.bf16 = graph::kFollowsFirst}; }
+  ElementMoves element_moves(const NodeTypes& node) const override {
+    ElementMoves moves = moves_in_place(node);
+    const int axis = read_axis(node, node.inputs[0].shape.rank());
+    moves.dims[static_cast<size_t>(axis - 1)].begin = read_int(node, "begin", 0);
+    return moves;
+  }
 };
 
 class PadAxis final : public BatchMapOp {
@@ -113,6 +127,8 @@ class PadAxis final : public BatchMapOp {
                                    {"begin", context.attributes().get_int("before")},
                                    {"count", x[counted].count}}));
   }
+
+  OpTraits traits() const override { return {.bf16 = graph::kFollowsFirst}; }
 };
 
 }  // namespace

@@ -78,6 +78,9 @@ class Dense final : public NamedOp {
     }
   }
 
+  OpTraits traits() const override {
+    return {.work = {OpFamily::kDense, OpPass::kForward}, .bf16 = graph::kAsksForFactors};
+  }
   double flops_per_sample(const NodeTypes& node) const override {
     return multiply_flops(node.inputs[0], node.attributes.get_int("units"));
   }
@@ -113,6 +116,7 @@ class DenseGradInput final : public NamedOp {
     return axes;
   }
 
+  OpTraits traits() const override { return {.work = {OpFamily::kDense, OpPass::kGradInput}}; }
   double flops_per_sample(const NodeTypes& node) const override {
     return multiply_flops(node.inputs[0], node.attributes.get_int("input_dim"));
   }
@@ -151,6 +155,7 @@ class DenseGradKernel final : public NamedOp {
     return axes;
   }
 
+  OpTraits traits() const override { return {.work = {OpFamily::kDense, OpPass::kGradKernel}}; }
   double flops_per_sample(const NodeTypes& node) const override {
     const ValueType& dy = node.inputs[1];
     return multiply_flops(node.inputs[0], dy.shape[last_dimension(dy)].count);

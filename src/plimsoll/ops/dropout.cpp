@@ -27,7 +27,9 @@ class Dropout final : public ElementwiseOp {
                                   {context.output_gradient(0)}, context.attributes()));
   }
 
-  OpTraits traits() const override { return {.elementwise = true, .random = true, .cheap = true}; }
+  OpTraits traits() const override {
+    return {.elementwise = true, .random = true, .cheap = true, .bf16 = graph::kFollowsFirst};
+  }
 
   double flops_per_sample(const NodeTypes& node) const override {
     return 12.0 * static_cast<double>(node.inputs[0].shape.elements_per_sample());

@@ -42,6 +42,7 @@ class Embedding final : public BatchMapOp {
                                   {{"input_dim", context.input_type(1).shape[0].count}}));
   }
 
+  OpTraits traits() const override { return {.lookup = {.rows = 0, .table = 1}}; }
   double flops_per_sample(const NodeTypes& node) const override {
     return static_cast<double>(node.outputs[0].shape.elements_per_sample());
   }

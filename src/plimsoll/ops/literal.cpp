@@ -38,6 +38,8 @@ class Literal final : public NamedOp {
     }
     return {{dtype, shape}};
   }
+
+  OpTraits traits() const override { return {.literal = true}; }
 };
 
 }  // namespace

@@ -103,6 +103,14 @@ class Reverse final : public BatchMapOp {
   }
 
   OpTraits traits() const override { return {.cheap = true}; }
+  ElementMoves element_moves(const NodeTypes& node) const override {
+    ElementMoves moves = moves_in_place(node);
+    const int axis = read_axis(node, node.inputs[0].shape.rank());
+    ElementMoves::Dimension& turned = moves.dims[static_cast<size_t>(axis - 1)];
+    turned.begin = node.inputs[0].shape[axis].count - 1;
+    turned.reversed = true;
+    return moves;
+  }
 };
 
 }  // namespace

@@ -90,6 +90,7 @@ class Recurrent final : public BatchMapOp {
     return {{layout.z, layout.kind == CellKind::kLstm ? 2 : 1}};
   }
 
+  OpTraits traits() const override { return {.work = {OpFamily::kRecurrent, OpPass::kForward}}; }
   double flops_per_sample(const NodeTypes& node) const override {
     const int64_t units = node.attributes.get_int("units");
     return (2.0 * static_cast<double>(units) + 30.0) *
@@ -214,6 +215,7 @@ class RecurrentGrad final : public BatchMapOp {
     return {{layout.z, 0}};
   }
 
+  OpTraits traits() const override { return {.work = {OpFamily::kRecurrent, OpPass::kGradients}}; }
   double flops_per_sample(const NodeTypes& node) const override {
     const int64_t units = node.attributes.get_int("units");
     return (2.0 * static_cast<double>(units) + 30.0) *

@@ -56,6 +56,7 @@ void register_recurrent(graph::OpRegistry& registry);
 void register_regression_loss(graph::OpRegistry& registry);
 void register_regularizer(graph::OpRegistry& registry);
 void register_reshape(graph::OpRegistry& registry);
+void register_rms_norm(graph::OpRegistry& registry);
 void register_rmsprop(graph::OpRegistry& registry);
 void register_scale_shift(graph::OpRegistry& registry);
 void register_schedule(graph::OpRegistry& registry);

@@ -59,6 +59,7 @@ graph::OpRegistry make_registry() {
   register_regression_loss(registry);
   register_regularizer(registry);
   register_reshape(registry);
+  register_rms_norm(registry);
   register_rmsprop(registry);
   register_scale_shift(registry);
   register_schedule(registry);

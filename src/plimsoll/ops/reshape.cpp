@@ -33,7 +33,12 @@ class Reshape final : public BatchMapOp {
   }
 
   std::vector<Alias> aliases(const NodeTypes&) const override { return {{0, 0}}; }
-  OpTraits traits() const override { return {.view = true, .cheap = true}; }
+  OpTraits traits() const override {
+    return {.view = true, .cheap = true, .bf16 = graph::kFollowsFirst};
+  }
+  ElementMoves element_moves(const NodeTypes&) const override {
+    return {.kind = ElementMoves::Kind::kInOrder};
+  }
   double flops_per_sample(const NodeTypes&) const override { return 0; }
 };
 

@@ -163,4 +163,11 @@ int64_t rows_per_sample(const Shape& shape) {
   return rows;
 }
 
+ElementMoves moves_in_place(const NodeTypes& node) {
+  ElementMoves moves{.kind = ElementMoves::Kind::kByIndex};
+  const auto rank = static_cast<size_t>(node.inputs[0].shape.rank());
+  for (size_t d = 0; d + 1 < rank; ++d) moves.dims.push_back({.source = d});
+  return moves;
+}
+
 }  // namespace plimsoll::ops

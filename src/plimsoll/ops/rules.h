@@ -26,8 +26,12 @@ using graph::Attributes;
 using graph::Axis;
 using graph::AxisKind;
 using graph::AxisUse;
+using graph::ElementMoves;
 using graph::GradientContext;
 using graph::NodeTypes;
+using graph::OpFamily;
+using graph::OpFusion;
+using graph::OpPass;
 using graph::OpRegistry;
 using graph::OpTraits;
 using graph::ValueId;
@@ -137,6 +141,9 @@ Shape without_last(const Shape& shape);
 std::vector<int64_t> sample_dims(const Shape& shape);
 // Rows of the last dimension in one sample: its elements divided by the last extent.
 int64_t rows_per_sample(const Shape& shape);
+
+// Each element of a sample where it is in input 0: what an operator that moves them starts from.
+ElementMoves moves_in_place(const NodeTypes& node);
 
 // Adds an operator constructed from these arguments.
 template <typename T, typename... Arguments>

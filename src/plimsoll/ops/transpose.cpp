@@ -49,7 +49,15 @@ class Transpose final : public BatchMapOp {
                                   {{"permutation", back}}));
   }
 
-  OpTraits traits() const override { return {.cheap = true}; }
+  OpTraits traits() const override { return {.cheap = true, .bf16 = graph::kFollowsFirst}; }
+  ElementMoves element_moves(const NodeTypes& node) const override {
+    ElementMoves moves = moves_in_place(node);
+    const std::vector<int64_t>& order = node.attributes.get_ints("permutation");
+    for (size_t d = 0; d < moves.dims.size(); ++d) {
+      moves.dims[d].source = static_cast<size_t>(order[d] - 1);
+    }
+    return moves;
+  }
   double flops_per_sample(const NodeTypes&) const override { return 0; }
 
  private:

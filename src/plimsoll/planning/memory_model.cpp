@@ -22,9 +22,9 @@ constexpr Bytes kBytesPerLiteral{112};
 constexpr int64_t kUsualName = 48;
 constexpr int64_t kCopiesOfName = 2;
 constexpr int64_t kCopiesInSearch = 3;
-// Of a curve that a metric integrates: the counts as they are read, sums of them, and what is put
-// aside while validation counts in the same states.
-constexpr Bytes kBytesPerThreshold{32};
+// Of each number that a metric counts and the program reads back: the counts as they are read, sums
+// of them, and what is put aside while validation counts in the same states.
+constexpr Bytes kBytesPerCount{16};
 constexpr Bytes kFirstSearch = 1_MiB + 512_KiB;
 constexpr Bytes kFurtherSearch = 512_KiB;
 constexpr Bytes kStructuresBase = 512_KiB;
@@ -50,7 +50,7 @@ Bytes structure_bytes(const graph::ProgramSet& programs, Bytes per_literal) {
     total += kBytesPerValue * static_cast<int64_t>(program.graph.values.size());
     total += kBytesPerNode * static_cast<int64_t>(program.graph.nodes.size());
     for (const graph::Node& node : program.graph.nodes) {
-      if (node.op->name() != "literal") continue;
+      if (!node.op->traits().literal) continue;
       total += per_literal *
                program.graph.value(node.outputs[0]).type.shape.element_count(program.batch);
     }
@@ -80,8 +80,9 @@ Bytes curve_bytes(const graph::ProgramSet& programs) {
   for (const graph::Program& program : programs.programs) {
     Bytes total;
     for (const graph::Node& node : program.graph.nodes) {
-      if (node.op->name() != "confusion_histogram") continue;
-      total += kBytesPerThreshold * node.attributes.get_int("thresholds");
+      if (!node.op->traits().read_back) continue;
+      total += kBytesPerCount *
+               program.graph.value(node.outputs[0]).type.shape.element_count(program.batch);
     }
     most = max(most, total);
   }
@@ -94,7 +95,7 @@ Bytes search_bytes(const graph::ProgramSet& programs) {
   for (const graph::Program& program : programs.programs) {
     nodes += std::ssize(program.graph.nodes);
     phases = phases || std::ranges::any_of(program.graph.nodes, [](const graph::Node& node) {
-               return node.op->name() == "batch_norm_sums";
+               return node.op->traits().sums_for_rows;
              });
   }
   Bytes total = kSearchBase + kSearchPerNode * nodes;

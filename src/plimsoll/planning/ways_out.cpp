@@ -129,7 +129,7 @@ class Ways {
 bool has_statistics(const layers::Model& model) {
   for (size_t i = 0; i < model.layer_count(); ++i) {
     const layers::Layer& layer = model.layer(layers::LayerId(i));
-    if (layer.class_name() == "BatchNormalization" && layer.trainable()) return true;
+    if (layer.mixes_samples()) return true;
   }
   return false;
 }

@@ -1,8 +1,21 @@
 #include "backend/cpu/cpu_kernels.h"
 
+#include <algorithm>
+
 #include "backend/cpu/families.h"
 
 namespace plimsoll::backend::cpu {
+
+const CpuEntry* find_entry(std::span<const CpuEntry> entries, std::string_view op) {
+  const auto found = std::ranges::find(entries, op, &CpuEntry::op);
+  return found == entries.end() ? nullptr : &*found;
+}
+
+CpuKernel make_listed(std::span<const CpuEntry> entries, const NodeFacts& facts,
+                      const CpuOptions& options) {
+  const CpuEntry* entry = find_entry(entries, facts.op());
+  return entry == nullptr ? CpuKernel() : entry->make(facts, options);
+}
 
 CpuKernel make_cpu_kernel(const NodeFacts& facts, const CpuOptions& options) {
   for (const auto make : {make_attention, make_class_rows, make_packed_dense}) {

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string_view>
 
 #include "backend/cpu/node_facts.h"
 #include "backend/cpu/simd/isa.h"
@@ -29,6 +31,18 @@ struct CpuKernel {
   Bytes scratch;
   bool strided = false;  // operands may have gaps
 };
+
+// One line of a kernel file's table: an operator, and what makes its kernel. Nothing else here
+// knows operators by name.
+struct CpuEntry {
+  std::string_view op;
+  CpuKernel (*make)(const NodeFacts& facts, const CpuOptions& options);
+};
+// The operator's line; nullptr: there is none.
+const CpuEntry* find_entry(std::span<const CpuEntry> entries, std::string_view op);
+// The kernel of the operator's line; none where there is no line.
+CpuKernel make_listed(std::span<const CpuEntry> entries, const NodeFacts& facts,
+                      const CpuOptions& options);
 
 CpuKernel make_cpu_kernel(const NodeFacts& facts, const CpuOptions& options);
 // Over dense rows; no kernel: not ours.

@@ -18,12 +18,22 @@
 
 namespace plimsoll::backend::cpu {
 
+using graph::OpFamily;
+using graph::OpFusion;
+using graph::OpPass;
+
 struct NodeFacts : NodeProblem {
   const graph::Node* node = nullptr;
   int64_t batch = 1;
   std::vector<std::string> forms;  // one per input; "" plain
 
   std::string_view op() const { return node->op->name(); }
+  // What is multiplied, and whether it is just that.
+  graph::OpWork work() const { return node->op->traits().work; }
+  bool computes(graph::OpFamily family, graph::OpPass pass,
+                graph::OpFusion fusion = graph::OpFusion::kNone) const {
+    return work() == graph::OpWork{family, pass, fusion};
+  }
   graph::NodeTypes types() const { return {attributes, inputs, outputs}; }
   // Samples in the call; 1 where the node has no batch axis.
   int64_t samples() const;

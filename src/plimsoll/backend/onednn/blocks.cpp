@@ -15,6 +15,9 @@ namespace {
 
 using graph::Graph;
 using graph::NodeId;
+using graph::OpFamily;
+using graph::OpFusion;
+using graph::OpPass;
 
 // Work that makes the start of a call, about a microsecond for each thread, less than 2 % of it.
 constexpr double kFlopsPerThread = 4e6;
@@ -50,13 +53,16 @@ constexpr int kMostTileThreads = 4;
 enum class Weight : uint8_t { kLight, kDense, kConvolution, kRecurrent };
 
 Weight weight_of(const graph::Node& node) {
-  const std::string_view op = node.op->name();
-  if (op.starts_with("conv2d")) return Weight::kConvolution;
-  if (op.starts_with("lstm") || op.starts_with("gru") || op.starts_with("simple_rnn")) {
-    return Weight::kRecurrent;
-  }
-  if (op == "dense" || op.starts_with("dense_grad") || op.starts_with("dense_crossentropy")) {
-    return Weight::kDense;
+  switch (node.op->traits().work.family) {
+    case OpFamily::kConvolution:
+      return Weight::kConvolution;
+    case OpFamily::kDense:
+      return Weight::kDense;
+    case OpFamily::kRecurrent:
+      return Weight::kRecurrent;
+    case OpFamily::kAttention:
+    case OpFamily::kOther:
+      break;
   }
   return Weight::kLight;
 }
@@ -86,10 +92,10 @@ double sample_flops(const Graph& graph, NodeId id) {
 // Of a dense layer or one of its gradients.
 int64_t units_of(const Graph& graph, NodeId id) {
   const graph::Node& node = graph.node(id);
-  const std::string_view op = node.op->name();
-  const graph::ValueId y = op == "dense"              ? node.outputs[0]
-                           : op == "dense_grad_input" ? node.inputs[0]
-                                                      : node.inputs[1];
+  const OpPass pass = node.op->traits().work.pass;
+  const graph::ValueId y = pass == OpPass::kForward     ? node.outputs[0]
+                           : pass == OpPass::kGradInput ? node.inputs[0]
+                                                        : node.inputs[1];
   const Shape& shape = graph.value(y).type.shape;
   return shape[shape.rank() - 1].count;
 }
@@ -122,7 +128,7 @@ int64_t Blocks::preferred_convolution(const Graph& graph, NodeId node) const {
   int64_t extent = power_from(kFlopsPerThread * options_.threads / flops);
   extent = power_within(extent, bytes, caches_bytes_ / 2);
   extent = std::max(extent, winograd_samples(graph, node));
-  if (!graph.node(node).op->name().ends_with("_grad_kernel")) return extent;
+  if (graph.node(node).op->traits().work.pass != OpPass::kGradKernel) return extent;
   const graph::ValueType& kernel = graph.value(graph.node(node).outputs[0]).type;
   const auto sum_bytes = static_cast<double>(tensor_bytes(kernel.dtype, kernel.shape, 1).count());
   const double bandwidth =
@@ -134,8 +140,9 @@ int64_t Blocks::preferred_convolution(const Graph& graph, NodeId node) const {
 }
 
 int64_t Blocks::winograd_samples(const Graph& graph, NodeId node) const {
-  const std::string_view op = graph.node(node).op->name();
-  if (op != "conv2d" && op != "conv2d_pool" && op != "conv2d_grad_input") return 1;
+  const graph::OpWork work = graph.node(node).op->traits().work;
+  const bool to_source = work.pass == OpPass::kGradInput && work.fusion == OpFusion::kNone;
+  if (work.pass != OpPass::kForward && !to_source) return 1;
   std::vector<int64_t> extents;
   for (const graph::Axis& axis : axes_of(graph, node)) {
     extents.push_back(axis.extent.of_batch ? 1 : axis.extent.count);
@@ -149,7 +156,7 @@ int64_t Blocks::winograd_samples(const Graph& graph, NodeId node) const {
 
 int64_t Blocks::preferred_dense(const Graph& graph, NodeId node) const {
   const double bytes = sample_bytes(graph, node);
-  if (graph.node(node).op->name().starts_with("dense_crossentropy")) {
+  if (graph.node(node).op->traits().work.fusion == OpFusion::kLoss) {
     const Shape& x = graph.value(graph.node(node).inputs[0]).type.shape;
     const int64_t rows = x.elements_per_sample() / x[x.rank() - 1].count;
     const double samples = static_cast<double>(kClassifierRows) / static_cast<double>(rows);

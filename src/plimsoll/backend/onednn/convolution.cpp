@@ -461,26 +461,23 @@ bool overruns(const Convolution& c) {
 
 std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t block_samples,
                                             bool narrow) {
+  const graph::OpWork work = facts.work();
+  const bool pools = work.fusion == graph::OpFusion::kPool;
+  if (work.family != graph::OpFamily::kConvolution) return std::nullopt;
+  if (pools && work.pass != graph::OpPass::kForward) return std::nullopt;
   Convolution c;
-  const std::string_view op = facts.op();
-  if (op == "conv2d" || op == "conv2d_pool") {
-    c.kind = ConvolutionKind::kForward;
-  } else if (op == "conv2d_grad_input") {
-    c.kind = ConvolutionKind::kGradInput;
-  } else if (op == "conv2d_grad_kernel") {
-    c.kind = ConvolutionKind::kGradKernel;
-  } else {
-    return std::nullopt;
-  }
+  c.kind = work.pass == graph::OpPass::kForward     ? ConvolutionKind::kForward
+           : work.pass == graph::OpPass::kGradInput ? ConvolutionKind::kGradInput
+                                                    : ConvolutionKind::kGradKernel;
   c.narrow = facts.inputs[0].dtype == DType::kBFloat16;
   if (c.narrow ? !narrow : facts.inputs[0].dtype != DType::kFloat32) return std::nullopt;
-  if (op == "conv2d_pool") {
-    const ops::Conv2dPoolGeometry g = ops::conv2d_pool_geometry(op, facts.types());
+  if (pools) {
+    const ops::Conv2dPoolGeometry g = ops::conv2d_pool_geometry(facts.op(), facts.types());
     c.geometry = g.conv;
     c.pool_rows = g.pool_rows;
     c.pool_columns = g.pool_columns;
   } else {
-    c.geometry = ops::conv2d_geometry(op, facts.types());
+    c.geometry = ops::conv2d_geometry(facts.op(), facts.types());
   }
   if (overruns(c)) return std::nullopt;
   c.samples = facts.samples() * facts.inputs[0].shape[0].count;

@@ -10,6 +10,10 @@
 namespace plimsoll::backend::onednn {
 namespace {
 
+using graph::OpFamily;
+using graph::OpFusion;
+using graph::OpPass;
+
 struct IsaRate {
   std::string_view isa;
   double flops_per_second;  // of one thread, in a large convolution
@@ -38,19 +42,25 @@ constexpr double kSpillBytesPerSecond = 4e8;
 constexpr double kSecondsPerSpill = 1e-4;
 
 // Share of the peak rate that a family reaches.
-double efficiency(std::string_view op, double channels) {
+double efficiency(const graph::OpWork& work, double channels) {
   const bool few = channels < 16;
-  if (op == "conv2d") return few ? 0.9 : 1.0;
-  if (op == "conv2d_pool") return 0.85;
-  if (op == "conv2d_pool_grad_input") return 0.6;
-  if (op == "conv2d_pool_grad_kernel") return few ? 0.2 : 0.8;
-  if (op == "conv2d_grad_input") return 1.0;
-  if (op == "conv2d_grad_kernel") return few ? 0.58 : 0.92;
-  if (op == "dense") return 0.97;
-  if (op.starts_with("dense_crossentropy")) return 0.8;
-  if (op == "attention" || op.starts_with("attention_grad")) return 0.6;
-  if (op.starts_with("lstm") || op.starts_with("gru") || op.starts_with("simple_rnn")) return 0.5;
-  if (op.starts_with("dense_grad")) return 0.9;
+  const bool pools = work.fusion == OpFusion::kPool;
+  switch (work.family) {
+    case OpFamily::kConvolution:
+      if (work.pass == OpPass::kForward) return pools ? 0.85 : few ? 0.9 : 1.0;
+      if (work.pass == OpPass::kGradInput) return pools ? 0.6 : 1.0;
+      if (pools) return few ? 0.2 : 0.8;
+      return few ? 0.58 : 0.92;
+    case OpFamily::kDense:
+      if (work.fusion == OpFusion::kLoss) return 0.8;
+      return work.pass == OpPass::kForward ? 0.97 : 0.9;
+    case OpFamily::kAttention:
+      return 0.6;
+    case OpFamily::kRecurrent:
+      return 0.5;
+    case OpFamily::kOther:
+      break;
+  }
   return 0.05;  // maps and sums: traffic decides, but for functions such as tanh
 }
 
@@ -60,7 +70,8 @@ constexpr double kWinogradRate = 1.65;
 
 // Dense layers, convolutions and their gradients, whose first two operands are the factors.
 bool multiplies_bfloat16(const cpu::NodeFacts& facts) {
-  if (!facts.op().starts_with("conv2d") && !facts.op().starts_with("dense")) return false;
+  const OpFamily family = facts.work().family;
+  if (family != OpFamily::kConvolution && family != OpFamily::kDense) return false;
   return facts.inputs.size() > 1 && facts.inputs[0].dtype == DType::kBFloat16;
 }
 
@@ -111,7 +122,7 @@ double CostModel::seconds(const graph::Graph& graph, graph::NodeId node, int64_t
   const double bandwidth = bytes > kCachedShare * last_cache_bytes_
                                ? kMemoryBytesPerSecond
                                : kCacheBytesPerSecond * threads;
-  double rate = flops_per_thread_ * efficiency(facts.op(), channels) * threads;
+  double rate = flops_per_thread_ * efficiency(facts.work(), channels) * threads;
   if (multiplies_bfloat16(facts)) rate *= narrow_;
   if (is_winograd(graph, node, batch, extents)) rate *= kWinogradRate;
   const double arithmetic = flops / rate;
@@ -120,7 +131,7 @@ double CostModel::seconds(const graph::Graph& graph, graph::NodeId node, int64_t
 
 bool CostModel::is_winograd(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                             std::span<const int64_t> extents) const {
-  if (!graph.node(node).op->name().starts_with("conv2d")) return false;
+  if (graph.node(node).op->traits().work.family != OpFamily::kConvolution) return false;
   return cpu::becomes_winograd_node(cpu::block_facts(graph, node, batch, extents, {}, {}),
                                     options_);
 }

@@ -105,7 +105,12 @@ bool sums_rows_of_several(std::span<const graph::Axis> axes, std::span<const int
          axes[static_cast<size_t>(rows)].kind == graph::AxisKind::kReduce;
 }
 
-bool is_pack(const cpu::NodeFacts& facts) { return facts.op() == "pack"; }
+bool is_pack(const cpu::NodeFacts& facts) { return facts.node->op->traits().pack; }
+
+bool is_convolution(const cpu::NodeFacts& facts) {
+  return facts.work().family == graph::OpFamily::kConvolution;
+}
+bool pools(const cpu::NodeFacts& facts) { return facts.work().fusion == graph::OpFusion::kPool; }
 
 // Throws kModel unless the node packs so many elements to so many bytes.
 void check_pack(const cpu::NodeFacts& facts, int64_t elements, Bytes bytes, DType dtype) {
@@ -180,7 +185,7 @@ KernelLibrary::KernelLibrary(const CpuInfo& cpu, const KernelSetOptions& options
 
 std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId node,
                                                       const cpu::NodeFacts& facts) const {
-  if (!facts.op().starts_with("conv2d") || facts.op().starts_with("conv2d_pool_grad")) {
+  if (!is_convolution(facts) || (pools(facts) && facts.work().pass != graph::OpPass::kForward)) {
     return std::nullopt;
   }
   if (facts.cut_inside_samples() || cpu::read_packed_dense(facts, options_) ||
@@ -188,7 +193,7 @@ std::optional<Convolution> KernelLibrary::convolution(const Graph& graph, NodeId
     return std::nullopt;
   }
   // Of bfloat16 the vendor's are faster, but where tiles find a first layer's few numbers too few.
-  if (facts.op() == "conv2d_pool" && (facts.inputs[0].dtype == DType::kFloat32 || options_.tiles) &&
+  if (pools(facts) && (facts.inputs[0].dtype == DType::kFloat32 || options_.tiles) &&
       cpu::pools_few_channels(ops::conv2d_pool_geometry(facts.op(), facts.types()), options_.isa)) {
     return std::nullopt;
   }
@@ -288,7 +293,7 @@ std::optional<KernelLibrary::WantedLayout> KernelLibrary::wanted_layout(const Gr
   const int64_t batch = block.empty() || block[0] == graph::kWholeAxis ? 1 : block[0];
   const std::vector<int64_t> extents = concrete_block(graph, node, block, batch);
   const cpu::NodeFacts facts = cpu::block_facts(graph, node, batch, extents, {}, {});
-  if (facts.op() != "conv2d_grad_kernel" && cpu::is_winograd_node(facts, options_)) {
+  if (facts.work().pass != graph::OpPass::kGradKernel && cpu::is_winograd_node(facts, options_)) {
     const cpu::WinogradWeights weights = cpu::winograd_weights(facts, options_);
     return WantedLayout{print(weights), weights.bytes()};
   }
@@ -364,7 +369,7 @@ std::unique_ptr<Kernel> KernelLibrary::make_dense(const KernelRequest& request) 
 
 // The weight of a graph that was read lies as this kernel set wants it, or is plain.
 void KernelLibrary::check_packed(const KernelRequest& request, const cpu::NodeFacts& facts) const {
-  if (!facts.op().starts_with("conv2d") || facts.inputs.size() < 2 ||
+  if (!is_convolution(facts) || facts.inputs.size() < 2 ||
       facts.inputs[1].dtype != DType::kOpaque) {
     return;
   }

@@ -40,7 +40,7 @@ constexpr Row kRows[] = {
     {"conv0point", 60_KiB, {}},     {"conv1point", 100_KiB, {}},    {"conv2point", 100_KiB, {}},
     {"conv0channel", 50_KiB, {}},   {"conv1channel", 60_KiB, {}},   {"conv2channel", 50_KiB, {}},
     {"conv0", 160_KiB, Bytes(100)}, {"conv1", 150_KiB, Bytes(100)}, {"conv2", 80_KiB, Bytes(690)},
-    {"dense0", 300_KiB, {}},        {"dense", 150_KiB, {}}};
+    {"matmul0", 300_KiB, {}},       {"matmul", 150_KiB, {}}};
 // Of one that multiplies matrices, dense layer or convolution: at most 21 KiB over 500 shapes, its
 // code is everybody's.
 constexpr Bytes kByProductsBytes = 32_KiB;
@@ -59,9 +59,10 @@ constexpr Bytes kOffsetsInRows = 64_KiB;
 constexpr int64_t kMoversOfNode = 2;  // at block and tail
 Bytes offset_bytes(const graph::Graph& graph, graph::NodeId id) {
   const graph::Node& node = graph.node(id);
-  const std::string_view op = node.op->name();
-  const bool gradient = op == "conv2d_grad_kernel";
-  if (!gradient && op != "pack") return {};
+  const graph::OpTraits traits = node.op->traits();
+  const bool gradient =
+      traits.work == graph::OpWork{graph::OpFamily::kConvolution, graph::OpPass::kGradKernel};
+  if (!gradient && !traits.pack) return {};
   const graph::ValueId weight = gradient ? node.outputs[0] : node.inputs[0];
   const Shape& shape = graph.value(weight).type.shape;
   if (shape.rank() == 0) return {};

@@ -56,7 +56,7 @@ std::unique_ptr<Kernel> make_activation_grad(const Problem& problem) {
   const Activation activation = ops::read_activation(problem.attributes);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    if (problem.forms.size() > 1 && problem.forms[1] == "positive_bits") {
+    if (problem.forms.size() > 1 && !problem.forms[1].empty()) {
       return relu_grad_from_bits<T>(problem);
     }
     return std::unique_ptr<Kernel>(kernel_of([activation](const KernelCall& call) {
@@ -87,27 +87,15 @@ constexpr KernelEntry kEntries[] = {
     {"activation_grad", make_activation_grad},
 };
 
-}  // namespace
-
-std::span<const KernelEntry> activation_kernels() { return kEntries; }
-
-}  // namespace reference
-
-std::unique_ptr<Kernel> make_reference_encoder(const EncoderRequest& request) {
-  if (request.form != "positive_bits") {
-    throw Error(ErrorKind::kBackend,
-                "reference: expected the saved form \"positive_bits\", "
-                "received \"" +
-                    request.form + "\". Keep the plain value.");
-  }
+std::unique_ptr<Kernel> make_positive_bits(const EncoderRequest& request) {
   const Shape& shape = request.type.shape;
   const int64_t per_sample = shape.elements_per_sample();
   const int64_t row = row_bytes(DType::kBits, shape).count();
   const int64_t samples = shape.has_batch() ? request.rows / shape[0].count : 1;
   const auto encode = [&]<typename T>(T, auto is_positive) {
-    return reference::kernel_of([per_sample, row, samples, is_positive](const KernelCall& call) {
-      const T* x = reference::data_of<T>(call.inputs[0]);
-      auto* bits = reference::data_of<uint8_t>(call.outputs[0]);
+    return kernel_of([per_sample, row, samples, is_positive](const KernelCall& call) {
+      const T* x = data_of<T>(call.inputs[0]);
+      auto* bits = data_of<uint8_t>(call.outputs[0]);
       for (int64_t sample = 0; sample < samples; ++sample) {
         for (int64_t byte = 0; byte < row; ++byte) {
           unsigned value = 0;
@@ -123,10 +111,30 @@ std::unique_ptr<Kernel> make_reference_encoder(const EncoderRequest& request) {
   if (request.type.dtype == DType::kBFloat16) {
     return encode(uint16_t(), [](uint16_t bits) { return float_of_bfloat16(bits) > 0.0f; });
   }
-  return reference::for_float(request.type.dtype, [&](auto zero) {
+  return for_float(request.type.dtype, [&](auto zero) {
     using T = decltype(zero);
     return encode(zero, [](T x) { return x > T(0); });
   });
+}
+
+struct EncoderEntry {
+  std::string_view form;
+  std::unique_ptr<Kernel> (*make)(const EncoderRequest& request);
+};
+constexpr EncoderEntry kEncoders[] = {{"positive_bits", make_positive_bits}};
+
+}  // namespace
+
+std::span<const KernelEntry> activation_kernels() { return kEntries; }
+
+}  // namespace reference
+
+std::unique_ptr<Kernel> make_reference_encoder(const EncoderRequest& request) {
+  for (const reference::EncoderEntry& entry : reference::kEncoders) {
+    if (entry.form == request.form) return entry.make(request);
+  }
+  throw Error(ErrorKind::kBackend, "reference: expected the name of a saved form, received \"" +
+                                       request.form + "\". Keep the plain value.");
 }
 
 }  // namespace plimsoll::backend

@@ -18,14 +18,14 @@ struct Element {
 // Runs update(Element&) on each element of a node with `kSlots` slots, after the weight's decay.
 // begin(lr, t) makes the update from the learning rate and the step's number (0: not counted).
 template <typename T, int kSlots, typename Begin>
-std::unique_ptr<Kernel> update_kernel(const Problem& problem, Begin begin) {
+std::unique_ptr<Kernel> update_kernel(const Problem& problem, Begin begin,
+                                      bool magnitudes = false) {
   const T decay = static_cast<T>(problem.attributes.get_double("weight_decay", 0.0));
   // Only where there is one may another operand stand behind.
   const bool counts =
       problem.inputs.size() > 3 + kSlots && problem.inputs[3 + kSlots].dtype == DType::kInt64;
   const size_t behind = 3 + kSlots + (counts ? 1 : 0);
   const bool given = problem.inputs.size() > behind;
-  const bool magnitudes = problem.node.op->name() == "adamax";
   return kernel_of([=](const KernelCall& call) {
     const T* squares = given ? data_of<T>(call.inputs[behind]) : nullptr;
     const T lr = *data_of<T>(call.inputs[2 + kSlots]);
@@ -99,15 +99,17 @@ std::unique_ptr<Kernel> make_adamax(const Problem& problem) {
     using T = decltype(zero);
     const Numbers<T> number(problem);
     return update_kernel<T, 2>(
-        problem, [beta_1 = number("beta_1"), take = number.rest("beta_1"),
-                  beta_2 = number("beta_2"), eps = number("epsilon")](T lr, int64_t t) {
+        problem,
+        [beta_1 = number("beta_1"), take = number.rest("beta_1"), beta_2 = number("beta_2"),
+         eps = number("epsilon")](T lr, int64_t t) {
           const T rest = T(1) - std::pow(beta_1, static_cast<T>(t));
           return [=](Element<T>& e) {
             e.a += (e.g - e.a) * take;
             e.b = std::max(beta_2 * e.b, e.square);
             e.w -= lr * e.a / (rest * (e.b + eps));
           };
-        });
+        },
+        true);
   });
 }
 

@@ -364,10 +364,9 @@ class KeyGradient final : Backward<T> {
   }
 };
 
-template <template <typename> typename Pass>
+template <template <typename> typename Pass, bool kGradient>
 std::unique_ptr<Kernel> make_pass(const Problem& problem) {
-  const bool gradient = problem.node.op->name() != "attention";
-  const Facts facts = read_facts(problem, gradient);
+  const Facts facts = read_facts(problem, kGradient);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([facts](const KernelCall& call) { Pass<T>(facts, call).run(); });
@@ -418,10 +417,10 @@ std::unique_ptr<Kernel> make_dot(const Problem& problem) {
 }
 
 constexpr KernelEntry kEntries[] = {
-    {"attention", make_pass<Forward>, forward_scratch},
+    {"attention", make_pass<Forward, false>, forward_scratch},
     {"attention_dot", make_dot},
-    {"attention_grad_keys", make_pass<KeyGradient>, keys_scratch},
-    {"attention_grad_query", make_pass<QueryGradient>, query_scratch},
+    {"attention_grad_keys", make_pass<KeyGradient, true>, keys_scratch},
+    {"attention_grad_query", make_pass<QueryGradient, true>, query_scratch},
 };
 
 }  // namespace

@@ -34,7 +34,8 @@ ReferenceCatalog::ReferenceCatalog(std::string_view backend, const KernelSetOpti
 
 graph::Block ReferenceCatalog::block(const graph::Graph& graph, graph::NodeId node) const {
   BoxRule rule;
-  rule.batch = graph.node(node).op->name().starts_with("conv2d") ? kConvolutionBatch : kOtherBatch;
+  const graph::OpFamily family = graph.node(node).op->traits().work.family;
+  rule.batch = family == graph::OpFamily::kConvolution ? kConvolutionBatch : kOtherBatch;
   rule.any_rows = rows_are_exact(graph, node);
   return choose_box(graph, node, rule, options_);
 }

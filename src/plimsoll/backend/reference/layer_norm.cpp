@@ -1,4 +1,4 @@
-// layer_norm, its gradient, and the sums for its parameters.
+// layer_norm and rms_norm, their gradients, and the sums for their parameters.
 //
 // A row is `dims` trailing dimensions, dense in every operand; sums over a row are in double.
 
@@ -145,6 +145,94 @@ std::unique_ptr<Kernel> make_layer_norm_sums(const Problem& problem) {
   });
 }
 
+// By the root mean square: y = x · inverse · scale.
+std::unique_ptr<Kernel> make_rms_norm(const Problem& problem) {
+  const RowShape shape = row_shape(problem);
+  const double epsilon = problem.attributes.get_double("epsilon");
+  return for_float(problem.inputs[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return kernel_of([=](const KernelCall& call) {
+      const Operand& x = call.inputs[0];
+      const Operand& y = call.outputs[0];
+      const Operand& inverses = call.outputs[1];
+      const T* scale = data_of<const T>(call.inputs[1]);
+      const bool keeps = inverses.data != nullptr;
+      const bool wanted = y.data != nullptr;
+      for_each_row(shape, x, wanted ? y : x, x, keeps ? inverses : x,
+                   [&](int64_t from, int64_t to, int64_t, int64_t row) {
+                     const T* in = data_of<const T>(x) + from;
+                     double squares = 0;
+                     for (int64_t i = 0; i < shape.columns; ++i) {
+                       squares += square(static_cast<double>(in[i]));
+                     }
+                     const double mean = squares / static_cast<double>(shape.columns);
+                     const T inverse = static_cast<T>(1.0 / std::sqrt(mean + epsilon));
+                     if (keeps) data_of<T>(inverses)[row] = inverse;
+                     if (!wanted) return;
+                     T* out = data_of<T>(y) + to;
+                     for (int64_t i = 0; i < shape.columns; ++i) {
+                       out[i] = in[i] * inverse * scale[i];
+                     }
+                   });
+    });
+  });
+}
+
+// dx = (g − x̂ · mean(g · x̂)) · inverse with g = dy · scale and x̂ = x · inverse
+std::unique_ptr<Kernel> make_rms_norm_grad(const Problem& problem) {
+  const RowShape shape = row_shape(problem);
+  return for_float(problem.inputs[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return kernel_of([=](const KernelCall& call) {
+      const Operand& inverses = call.inputs[2];
+      const T* scale = data_of<const T>(call.inputs[3]);
+      for_each_row(shape, call.inputs[0], call.inputs[1], call.outputs[0], inverses,
+                   [&](int64_t gradient, int64_t from, int64_t to, int64_t row) {
+                     const T* dy = data_of<const T>(call.inputs[0]) + gradient;
+                     const T* x = data_of<const T>(call.inputs[1]) + from;
+                     T* dx = data_of<T>(call.outputs[0]) + to;
+                     const T inverse = data_of<const T>(inverses)[row];
+                     double product = 0;
+                     for (int64_t i = 0; i < shape.columns; ++i) {
+                       product += static_cast<double>(dy[i] * scale[i]) *
+                                  static_cast<double>(x[i] * inverse);
+                     }
+                     const T mean = static_cast<T>(product / static_cast<double>(shape.columns));
+                     for (int64_t i = 0; i < shape.columns; ++i) {
+                       dx[i] = (dy[i] * scale[i] - x[i] * inverse * mean) * inverse;
+                     }
+                   });
+    });
+  });
+}
+
+std::unique_ptr<Kernel> make_rms_norm_sums(const Problem& problem) {
+  const RowShape shape = row_shape(problem);
+  return for_float(problem.inputs[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return kernel_of([=](const KernelCall& call) {
+      const Operand& inverses = call.inputs[2];
+      auto* sums = reinterpret_cast<double*>(call.scratch);
+      std::fill_n(sums, shape.columns, 0.0);
+      for_each_row(shape, call.inputs[0], call.inputs[1], call.inputs[1], inverses,
+                   [&](int64_t gradient, int64_t from, int64_t, int64_t row) {
+                     const T* dy = data_of<const T>(call.inputs[0]) + gradient;
+                     const T* x = data_of<const T>(call.inputs[1]) + from;
+                     const T inverse = data_of<const T>(inverses)[row];
+                     for (int64_t i = 0; i < shape.columns; ++i) {
+                       sums[i] += static_cast<double>(dy[i]) * static_cast<double>(x[i] * inverse);
+                     }
+                   });
+      T* out = data_of<T>(call.outputs[0]);
+      for (int64_t i = 0; i < shape.columns; ++i) fold(out[i], sums[i], call.first);
+    });
+  });
+}
+
+Bytes rms_sums_scratch(const Problem& problem) {
+  return Bytes(row_shape(problem).columns * int64_t{sizeof(double)});
+}
+
 Bytes sums_scratch(const Problem& problem) {
   return Bytes(2 * row_shape(problem).columns * int64_t{sizeof(double)});
 }
@@ -153,6 +241,9 @@ constexpr KernelEntry kEntries[] = {
     {"layer_norm", make_layer_norm},
     {"layer_norm_grad", make_layer_norm_grad},
     {"layer_norm_sums", make_layer_norm_sums, sums_scratch},
+    {"rms_norm", make_rms_norm},
+    {"rms_norm_grad", make_rms_norm_grad},
+    {"rms_norm_sums", make_rms_norm_sums, rms_sums_scratch},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "base/suggest.h"
 #include "formats/keras/keras_json.h"
 #include "layers/kinds/sequence/call_numbers.h"
+#include "layers/model/layer_traits.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -42,7 +43,7 @@ void CallReader::add_node(size_t node, const Config* inbound) {
   if (inbound != nullptr && inbound->is_array()) {
     for (const Config& call : inbound->as_array()) calls.push_back(&call);
   }
-  const bool is_input = entry.class_name == "InputLayer";
+  const bool is_input = entry.class_name == layers::kInputLayer;
   if (calls.empty() && !is_input) {
     scope_.refuse(entry.name, "a layer that is called", "one without \"inbound_nodes\"",
                   "It is no part of the graph: save the model again.");

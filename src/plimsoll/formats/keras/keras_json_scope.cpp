@@ -7,6 +7,7 @@
 #include "formats/keras/keras_json.h"
 #include "formats/keras/keras_json_impl.h"
 #include "formats/keras/keras_operators.h"
+#include "layers/model/layer_traits.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -143,7 +144,7 @@ EntryKind JsonScope::check_origin_of_class(const Config& entry, const LayerEntry
 
 void JsonScope::check_precision(const LayerEntry& read) const {
   const Config* dtype = read.config.find("dtype");
-  if (dtype == nullptr || dtype->is_null() || read.class_name == "InputLayer") return;
+  if (dtype == nullptr || dtype->is_null() || read.class_name == layers::kInputLayer) return;
   const std::string precision = precision_of(*dtype);
   // What an operator makes may be of other types.
   const bool made = read.kind == EntryKind::kOperator &&

@@ -5,6 +5,7 @@
 #include "formats/keras/keras_operators.h"
 #include "formats/keras/keras_order.h"
 #include "formats/keras/keras_tree.h"
+#include "layers/model/layer_traits.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -70,7 +71,7 @@ class TreeWriter {
     Config::Array layers;
     for (const TreeNode& node : tree.nodes) layers.push_back(write_node(node));
     config.set("layers", std::move(layers));
-    if (!tree.nodes.empty() && tree.nodes.front().class_name == "InputLayer") {
+    if (!tree.nodes.empty() && tree.nodes.front().class_name == layers::kInputLayer) {
       config.set("build_input_shape", config_of(tree.nodes.front()).at("batch_shape"));
     } else if (tree.input_structure.is_array()) {
       config.set("build_input_shape", tree.input_structure);
@@ -155,7 +156,7 @@ class TreeWriter {
     if (is_operator(node) || node.layer.empty()) return node.config;
     Config config = layers_.at(node.layer)->config();
     config.set("name", node.name);
-    if (node.class_name == "InputLayer") {
+    if (node.class_name == layers::kInputLayer) {
       if (const Config* shape = node.config.find("batch_shape")) config.set("batch_shape", *shape);
     }
     return config;

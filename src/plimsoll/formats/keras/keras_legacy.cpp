@@ -8,6 +8,7 @@
 #include "formats/keras/config_edit.h"
 #include "formats/keras/keras_operators.h"
 #include "layers/kinds/sequence/inner_model.h"
+#include "layers/model/layer_traits.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -337,7 +338,7 @@ std::string common_ordering(const Config::Array& entries) {
 
 void modernize(LayerEntry& entry, const JsonScope& scope, const std::string& ordering) {
   const std::string where = entry.name.empty() ? entry.class_name : entry.name;
-  if (entry.class_name == "InputLayer") {
+  if (entry.class_name == layers::kInputLayer) {
     modernize_input(entry.config);
     return;
   }

@@ -13,8 +13,6 @@
 
 namespace plimsoll::formats {
 
-inline constexpr std::string_view kOperatorClass = "Operation";
-
 // By the node's module: keras.src.ops or keras.ops, or keras.src.activations, whose functions are
 // operators where they have no other layer.
 bool is_operator(const layers::TreeNode& node);

@@ -6,6 +6,7 @@
 
 #include "formats/keras/keras_operators.h"
 #include "layers/config/names.h"
+#include "layers/model/layer_traits.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -165,7 +166,7 @@ std::vector<std::string> weight_groups(const ModelTree& tree, const KerasOrder& 
   std::map<std::string, int64_t> used;
   for (const size_t index : order.nodes) {
     const layers::TreeNode& node = tree.nodes[index];
-    if (is_operator(node) || (tree.sequential && node.class_name == "InputLayer")) {
+    if (is_operator(node) || (tree.sequential && node.class_name == layers::kInputLayer)) {
       groups.emplace_back();
       continue;
     }

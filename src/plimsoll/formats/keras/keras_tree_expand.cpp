@@ -8,10 +8,12 @@
 #include "formats/keras/keras_operators.h"
 #include "formats/keras/keras_order.h"
 #include "formats/keras/keras_tree.h"
+#include "layers/model/layer_traits.h"
 
 namespace plimsoll::formats {
 namespace {
 
+using layers::CallForm;
 using layers::Config;
 using layers::LayerId;
 using layers::Model;
@@ -23,15 +25,6 @@ using layers::TreeTensor;
 
 constexpr std::array<std::string_view, 4> kShapeKeys = {"batch_shape", "batch_input_shape",
                                                         "input_shape", "input_dim"};
-// Layers that say more to a call than its inputs; all others refuse keyword arguments.
-constexpr std::array<std::string_view, 8> kCalledWithMore = {
-    "MultiHeadAttention", "GroupQueryAttention", "Attention", "AdditiveAttention", "LSTM", "GRU",
-    "SimpleRNN",          "Bidirectional"};
-
-// Layers that are called with a mask beside their input, or with the input alone.
-constexpr std::array<std::string_view, 4> kCalledWithMask = {
-    "BatchNormalization", "GlobalAveragePooling1D", "Softmax", "TimeDistributed"};
-
 // One model of the tree, with what expanding it once needs.
 struct Level {
   ModelTree tree;
@@ -41,7 +34,11 @@ struct Level {
   std::vector<TreeStep> steps{};                 // of a Functional
 };
 
-bool is_input(const TreeNode& node) { return node.class_name == "InputLayer"; }
+bool is_input(const TreeNode& node) { return node.class_name == layers::kInputLayer; }
+
+bool reads_numbers(const TreeNode& node) {
+  return layers::layer_traits(node.class_name).reads_numbers;
+}
 
 // A call on one input, or on one list of inputs, and nothing else.
 bool is_plain(const TreeCall& call) {
@@ -130,7 +127,7 @@ class TreeExpander {
 
   LayerId add_layer(const TreeNode& node) {
     return with_context("while reading " + scope_.origin(), [&] {
-      if (is_operator(node)) return model_.add_layer(kOperatorClass, operator_config(node));
+      if (is_operator(node)) return model_.add_layer(layers::kOperation, operator_config(node));
       Config config = is_input(node) ? fixed_input(node) : node.config;
       config.set("name", node.layer);
       return model_.add_layer(node.class_name, config);
@@ -193,10 +190,10 @@ class TreeExpander {
                          [&](const TreeNode& node) { return node.name == input.name; });
     };
     for (int i = 1; taken(); ++i) input.name = "input_layer_" + std::to_string(i);
-    input.class_name = "InputLayer";
+    input.class_name = layers::kInputLayer;
     input.module = "keras.layers";
     input.config = Config::Object{{"batch_shape", std::move(shape)}};
-    if (!tree.nodes.empty() && tree.nodes.front().class_name == "Embedding") {
+    if (!tree.nodes.empty() && reads_numbers(tree.nodes.front())) {
       input.config.set("dtype", "int32");
     }
     input.config.set("name", input.name);
@@ -215,8 +212,8 @@ class TreeExpander {
       const Config* value = node.config.find(key);
       if (value == nullptr || value->is_null()) continue;
       if (key.starts_with("batch")) return *value;
-      // The input of an Embedding has no dimension of that size.
-      if (key == "input_dim" && node.class_name == "Embedding") continue;
+      // Where it bounds numbers, no dimension has that size.
+      if (key == "input_dim" && reads_numbers(node)) continue;
       Config::Array dims = {Config()};
       if (value->is_array()) {
         dims.insert(dims.end(), value->as_array().begin(), value->as_array().end());
@@ -363,7 +360,7 @@ class TreeExpander {
       if (tensor == nullptr) continue;
       const Config config = Config::Object{{"operation", "WithMask"}};
       const LayerId id = with_context("while reading " + scope_.origin(),
-                                      [&] { return model_.add_layer(kOperatorClass, config); });
+                                      [&] { return model_.add_layer(layers::kOperation, config); });
       masked[i] = model_.call(id, {masked[i], inputs[static_cast<size_t>(tensor->as_int())]})[0];
     }
     return arranged(tree, call, masked);
@@ -377,11 +374,9 @@ class TreeExpander {
     for (const auto& [key, value] : call.kwargs.as_object()) {
       if (key != "training") kwargs.set(key, value);
     }
-    const bool masked =
-        std::ranges::find(kCalledWithMask, node.class_name) != kCalledWithMask.end() &&
-        is_plain_but_for_mask(call);
-    const bool more = is_operator(node) || masked ||
-                      std::ranges::find(kCalledWithMore, node.class_name) != kCalledWithMore.end();
+    const CallForm form = layers::layer_traits(node.class_name).calls;
+    const bool masked = form == CallForm::kWithMask && is_plain_but_for_mask(call);
+    const bool more = is_operator(node) || masked || form == CallForm::kWithMore;
     const bool plain = is_plain(call);
     if (plain && kwargs.as_object().empty() && !is_operator(node)) return {};
     if (!more && !kwargs.as_object().empty()) {
@@ -421,8 +416,9 @@ namespace {
 std::vector<size_t> turns(const ModelTree& tree, const std::vector<size_t>& first, size_t count) {
   std::vector<size_t> turn(count);
   for (size_t i = 0; i < count; ++i) turn[i] = i;
-  const bool takes_masks = std::ranges::any_of(
-      tree.nodes, [](const TreeNode& node) { return node.class_name == "MultiHeadAttention"; });
+  const bool takes_masks = std::ranges::any_of(tree.nodes, [](const TreeNode& node) {
+    return layers::layer_traits(node.class_name).takes_masks_off;
+  });
   if (!takes_masks) return turn;
   for (size_t& each : turn) each += count;
   size_t next = 0;

@@ -60,6 +60,7 @@ std::shared_ptr<const Layer> make_re_lu(const Config& config);
 std::shared_ptr<const Layer> make_repeat_vector(const Config& config);
 std::shared_ptr<const Layer> make_rescaling(const Config& config);
 std::shared_ptr<const Layer> make_reshape(const Config& config);
+std::shared_ptr<const Layer> make_rms_normalization(const Config& config);
 std::shared_ptr<const Layer> make_separable_conv1d(const Config& config);
 std::shared_ptr<const Layer> make_separable_conv2d(const Config& config);
 std::shared_ptr<const Layer> make_simple_rnn(const Config& config);

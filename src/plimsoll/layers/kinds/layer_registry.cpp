@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "layers/kinds/all_layers.h"
+#include "layers/model/layer_traits.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -10,19 +11,23 @@ namespace {
 struct Entry {
   std::string_view class_name;
   LayerMaker make;
+  LayerTraits traits{};
 };
+
+using enum CallForm;
+using enum MaskUse;
 
 // Sorted by class name.
 constexpr std::array kLayers = {
-    Entry{"Activation", make_activation},
-    Entry{"ActivityRegularization", make_activity_regularization},
-    Entry{"Add", make_add},
-    Entry{"Attention", make_attention},
-    Entry{"Average", make_average},
+    Entry{"Activation", make_activation, {.masks = kPasses}},
+    Entry{"ActivityRegularization", make_activity_regularization, {.masks = kPasses}},
+    Entry{"Add", make_add, {.masks = kMerges}},
+    Entry{"Attention", make_attention, {.calls = kWithMore}},
+    Entry{"Average", make_average, {.masks = kMerges}},
     Entry{"AveragePooling1D", make_average_pooling1d},
     Entry{"AveragePooling2D", make_average_pooling2d},
-    Entry{"BatchNormalization", make_batch_normalization},
-    Entry{"Bidirectional", make_bidirectional},
+    Entry{"BatchNormalization", make_batch_normalization, {.masks = kPasses, .calls = kWithMask}},
+    Entry{"Bidirectional", make_bidirectional, {.calls = kWithMore}},
     Entry{"Concatenate", make_concatenate},
     Entry{"Conv1D", make_conv1d},
     Entry{"Conv1DTranspose", make_conv1d_transpose},
@@ -30,51 +35,54 @@ constexpr std::array kLayers = {
     Entry{"Conv2DTranspose", make_conv2d_transpose},
     Entry{"Cropping1D", make_cropping1d},
     Entry{"Cropping2D", make_cropping2d},
-    Entry{"Dense", make_dense},
+    Entry{"Dense", make_dense, {.masks = kPasses}},
     Entry{"DepthwiseConv1D", make_depthwise_conv1d},
     Entry{"DepthwiseConv2D", make_depthwise_conv2d},
     Entry{"Dot", make_dot},
-    Entry{"Dropout", make_dropout},
-    Entry{"ELU", make_elu},
-    Entry{"Embedding", make_embedding},
+    Entry{"Dropout", make_dropout, {.masks = kPasses}},
+    Entry{"ELU", make_elu, {.masks = kPasses}},
+    Entry{"Embedding", make_embedding, {.reads_numbers = true}},
     Entry{"Flatten", make_flatten},
-    Entry{"GRU", make_gru},
-    Entry{"GaussianDropout", make_gaussian_dropout},
-    Entry{"GaussianNoise", make_gaussian_noise},
-    Entry{"GlobalAveragePooling1D", make_global_average_pooling1d},
+    Entry{"GRU", make_gru, {.calls = kWithMore}},
+    Entry{"GaussianDropout", make_gaussian_dropout, {.masks = kPasses}},
+    Entry{"GaussianNoise", make_gaussian_noise, {.masks = kPasses}},
+    Entry{"GlobalAveragePooling1D", make_global_average_pooling1d, {.calls = kWithMask}},
     Entry{"GlobalAveragePooling2D", make_global_average_pooling2d},
     Entry{"GlobalMaxPooling1D", make_global_max_pooling1d},
     Entry{"GlobalMaxPooling2D", make_global_max_pooling2d},
-    Entry{"GroupNormalization", make_group_normalization},
-    Entry{"Identity", make_identity},
+    Entry{"GroupNormalization", make_group_normalization, {.masks = kPasses}},
+    Entry{"Identity", make_identity, {.masks = kPasses}},
     Entry{"InputLayer", make_input_layer},
-    Entry{"LSTM", make_lstm},
-    Entry{"LayerNormalization", make_layer_normalization},
-    Entry{"LeakyReLU", make_leaky_re_lu},
+    Entry{"LSTM", make_lstm, {.calls = kWithMore}},
+    Entry{"LayerNormalization", make_layer_normalization, {.masks = kPasses}},
+    Entry{"LeakyReLU", make_leaky_re_lu, {.masks = kPasses}},
     Entry{"Masking", make_masking},
     Entry{"MaxPooling1D", make_max_pooling1d},
     Entry{"MaxPooling2D", make_max_pooling2d},
-    Entry{"Maximum", make_maximum},
-    Entry{"Minimum", make_minimum},
-    Entry{"MultiHeadAttention", make_multi_head_attention},
-    Entry{"Multiply", make_multiply},
-    Entry{"Normalization", make_normalization},
+    Entry{"Maximum", make_maximum, {.masks = kMerges}},
+    Entry{"Minimum", make_minimum, {.masks = kMerges}},
+    Entry{"MultiHeadAttention",
+          make_multi_head_attention,
+          {.masks = kPasses, .calls = kWithMore, .takes_masks_off = true}},
+    Entry{"Multiply", make_multiply, {.masks = kMerges}},
+    Entry{"Normalization", make_normalization, {.masks = kPasses}},
     Entry{"Operation", make_operation},
-    Entry{"PReLU", make_p_re_lu},
+    Entry{"PReLU", make_p_re_lu, {.masks = kPasses}},
     Entry{"Permute", make_permute},
-    Entry{"ReLU", make_re_lu},
+    Entry{"RMSNormalization", make_rms_normalization},
+    Entry{"ReLU", make_re_lu, {.masks = kPasses}},
     Entry{"RepeatVector", make_repeat_vector},
-    Entry{"Rescaling", make_rescaling},
+    Entry{"Rescaling", make_rescaling, {.masks = kPasses}},
     Entry{"Reshape", make_reshape},
     Entry{"SeparableConv1D", make_separable_conv1d},
     Entry{"SeparableConv2D", make_separable_conv2d},
-    Entry{"SimpleRNN", make_simple_rnn},
-    Entry{"Softmax", make_softmax},
-    Entry{"SpatialDropout1D", make_spatial_dropout1d},
-    Entry{"SpatialDropout2D", make_spatial_dropout2d},
-    Entry{"Subtract", make_subtract},
-    Entry{"TimeDistributed", make_time_distributed},
-    Entry{"UnitNormalization", make_unit_normalization},
+    Entry{"SimpleRNN", make_simple_rnn, {.calls = kWithMore}},
+    Entry{"Softmax", make_softmax, {.masks = kPasses, .calls = kWithMask}},
+    Entry{"SpatialDropout1D", make_spatial_dropout1d, {.masks = kPasses}},
+    Entry{"SpatialDropout2D", make_spatial_dropout2d, {.masks = kPasses}},
+    Entry{"Subtract", make_subtract, {.masks = kMerges}},
+    Entry{"TimeDistributed", make_time_distributed, {.masks = kPasses, .calls = kWithMask}},
+    Entry{"UnitNormalization", make_unit_normalization, {.masks = kPasses}},
     Entry{"UpSampling1D", make_up_sampling1d},
     Entry{"UpSampling2D", make_up_sampling2d},
     Entry{"ZeroPadding1D", make_zero_padding1d},
@@ -105,7 +113,7 @@ constexpr std::array kRefusals = {
 };
 
 // Keras's own, of any version, of which there is no more to say.
-constexpr std::array<std::string_view, 46> kNotTrained = {
+constexpr std::array<std::string_view, 45> kNotTrained = {
     "Conv3D",
     "Conv3DTranspose",
     "AveragePooling3D",
@@ -136,7 +144,6 @@ constexpr std::array<std::string_view, 46> kNotTrained = {
     "GroupedQueryAttention",
     "EinsumDense",
     "ReversibleEmbedding",
-    "RMSNormalization",
     "SpectralNormalization",
     "CategoryEncoding",
     "Discretization",
@@ -166,6 +173,13 @@ std::vector<std::string> layer_class_names() {
   names.reserve(kLayers.size());
   for (const Entry& entry : kLayers) names.emplace_back(entry.class_name);
   return names;
+}
+
+LayerTraits layer_traits(std::string_view class_name) {
+  for (const Entry& entry : kLayers) {
+    if (entry.class_name == class_name) return entry.traits;
+  }
+  return {};
 }
 
 std::vector<RefusedLayer> refused_layers() {

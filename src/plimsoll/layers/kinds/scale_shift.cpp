@@ -31,8 +31,8 @@ std::vector<Weight> ScaleShift::weights(const std::vector<int64_t>& dims) const 
   return weights;
 }
 
-double read_epsilon(ConfigReader& reader) {
-  const double epsilon = reader.number("epsilon", 1e-3);
+double read_epsilon(ConfigReader& reader, double fallback) {
+  const double epsilon = reader.number("epsilon", fallback);
   if (!(epsilon >= 0 && epsilon <= 1)) reader.refuse("epsilon", "0 to 1", std::to_string(epsilon));
   return epsilon;
 }

@@ -26,6 +26,6 @@ struct ScaleShift {
 };
 
 // `epsilon`, from 0 to 1.
-double read_epsilon(ConfigReader& reader);
+double read_epsilon(ConfigReader& reader, double fallback = 1e-3);
 
 }  // namespace plimsoll::layers

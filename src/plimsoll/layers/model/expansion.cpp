@@ -158,7 +158,9 @@ std::vector<ValueId> Expansion::operands(const Layer& layer, std::string_view op
   std::vector<ValueType> types;
   types.reserve(inputs.size());
   for (ValueId input : inputs) types.push_back(builder_.type(input));
-  const std::vector<DType> wanted = wanted_dtypes(op, types, narrow);
+  const graph::Op* known = builder_.registry().find(op);  // the builder refuses an unknown one
+  const graph::Bf16Rule rule = known == nullptr ? graph::Bf16Rule() : known->traits().bf16;
+  const std::vector<DType> wanted = wanted_dtypes(rule, types, narrow);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (wanted[i] != DType::kOpaque) inputs[i] = cast(inputs[i], wanted[i]);
   }

@@ -1,47 +1,12 @@
 #include "layers/model/masking.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
+#include "layers/model/layer_traits.h"
 #include "ops/rules.h"
 
 namespace plimsoll::layers {
-namespace {
-
-// Sorted.
-constexpr std::array<std::string_view, 21> kPassing = {"Activation",
-                                                       "ActivityRegularization",
-                                                       "AlphaDropout",
-                                                       "BatchNormalization",
-                                                       "Dense",
-                                                       "Dropout",
-                                                       "ELU",
-                                                       "GaussianDropout",
-                                                       "GaussianNoise",
-                                                       "GroupNormalization",
-                                                       "Identity",
-                                                       "LayerNormalization",
-                                                       "LeakyReLU",
-                                                       "MultiHeadAttention",
-                                                       "Normalization",
-                                                       "PReLU",
-                                                       "ReLU",
-                                                       "Rescaling",
-                                                       "Softmax",
-                                                       "SpatialDropout1D",
-                                                       "SpatialDropout2D"};
-constexpr std::array<std::string_view, 2> kPassingToo = {"TimeDistributed", "UnitNormalization"};
-// keras.src.layers.merging.base_merge.Merge.compute_mask
-constexpr std::array<std::string_view, 6> kMerging = {"Add",     "Average",  "Maximum",
-                                                      "Minimum", "Multiply", "Subtract"};
-
-}  // namespace
-
-bool passes_mask_on(std::string_view class_name) {
-  return std::ranges::find(kPassing, class_name) != kPassing.end() ||
-         std::ranges::find(kPassingToo, class_name) != kPassingToo.end();
-}
 
 ValueId without_last_one(graph::GraphBuilder& builder, const std::string& name, ValueId mask,
                          const Shape& shape) {
@@ -78,8 +43,10 @@ ValueId either_mask(graph::GraphBuilder& builder, const std::string& name, Value
 ValueId default_mask(graph::GraphBuilder& builder, const Layer& layer,
                      std::span<const ValueId> masks) {
   if (masks.empty()) return ValueId();
-  if (passes_mask_on(layer.class_name())) return masks[0];
-  if (std::ranges::find(kMerging, layer.class_name()) == kMerging.end()) return ValueId();
+  const MaskUse use = layer_traits(layer.class_name()).masks;
+  if (use == MaskUse::kPasses) return masks[0];
+  // keras.src.layers.merging.base_merge.Merge.compute_mask
+  if (use != MaskUse::kMerges) return ValueId();
   if (!std::ranges::all_of(masks, [](ValueId mask) { return mask.valid(); })) return ValueId();
   ValueId merged = masks[0];
   for (ValueId mask : masks.subspan(1)) {

@@ -10,11 +10,8 @@
 
 namespace plimsoll::layers {
 
-// Keras's Layer.supports_masking without a compute_mask of its own.
-bool passes_mask_on(std::string_view class_name);
-
-// The mask of a call's output where the call said nothing: the first input's where the layer passes
-// it on; the union of all where it merges its inputs by elements; invalid elsewhere.
+// The mask of a call's output where the call said nothing, as the layer's traits say
+// (layer_traits.h); invalid: none.
 ValueId default_mask(graph::GraphBuilder& builder, const Layer& layer,
                      std::span<const ValueId> masks);
 

@@ -7,6 +7,7 @@
 #include "layers/config/names.h"
 #include "layers/model/call_arguments.h"
 #include "layers/model/expansion.h"
+#include "layers/model/layer_traits.h"
 #include "ops/registry.h"
 
 namespace plimsoll::layers {
@@ -142,11 +143,11 @@ std::vector<Tensor> Model::call(LayerId id, const std::vector<Tensor>& inputs,
 }
 
 Tensor Model::add_input(const Config& config) {
-  return call(add_layer("InputLayer", config), {})[0];
+  return call(add_layer(kInputLayer, config), {})[0];
 }
 
 LayerId Model::append(std::string_view class_name, const Config& config) {
-  if (calls_.empty() && class_name != "InputLayer") {
+  if (calls_.empty() && class_name != kInputLayer) {
     const Config input = input_config_of(config);
     if (input.is_null()) {
       const Config* name = config.find("name");

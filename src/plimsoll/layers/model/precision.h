@@ -4,12 +4,12 @@
 //
 // Mixed precision as Keras's mixed_bfloat16: weights, statistics, sums, losses and the optimizer
 // stay float32; activations, their gradients and the factors of products are bfloat16. Layers do
-// not know of it. Each operator that a layer adds is of one of three kinds, and what it is called
-// on is cast to fit:
+// not know of it. What each operator that a layer adds is called on is cast to fit the operator's
+// rule (graph/op_traits.h):
 //
-//   product    its values and weights become bfloat16                       conv2d, dense
-//   follower   bfloat16 where one of its values is; weights stay float32    bias_add, max_pool2d
-//   other      float32: what has no bfloat16 form, and what must not        softmax, layer_norm
+//   asks       its values and weights become bfloat16                       conv2d, dense
+//   follows    bfloat16 where one of its values is; weights stay float32    bias_add, max_pool2d
+//   never      float32: what has no bfloat16 form, and what must not        softmax, layer_norm
 //
 // Autodiff does the rest: gradients of bfloat16 values are bfloat16, of weights float32. Casts are
 // nodes like any other, so a value is rounded once and has the same bits in every plan.
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "graph/ir.h"
+#include "graph/op_traits.h"
 #include "graph/program.h"
 
 namespace plimsoll::layers {
@@ -32,9 +33,9 @@ std::string_view to_string(Precision precision);
 // What programs compute in: kBFloat16 where any value is stored in it, else kFloat32.
 Precision precision_of(const graph::ProgramSet& programs);
 
-// The dtype that each of an operator's inputs is cast to where it is of floating point and another
-// one; kOpaque: it stays as it is. `narrow`: the layer computes in bfloat16.
-std::vector<DType> wanted_dtypes(std::string_view op, std::span<const graph::ValueType> inputs,
+// The dtype that each input of an operator of that rule is cast to where it is of floating point
+// and another one; kOpaque: it stays as it is. `narrow`: the layer computes in bfloat16.
+std::vector<DType> wanted_dtypes(graph::Bf16Rule rule, std::span<const graph::ValueType> inputs,
                                  bool narrow);
 
 }  // namespace plimsoll::layers

@@ -39,8 +39,10 @@ std::string batch_norm_text(int64_t group) {
 
 int64_t batch_norm_group_of(const graph::ProgramSet& programs) {
   for (const graph::Program& program : programs.programs) {
-    for (const graph::Node& node : program.graph.nodes) {
-      if (node.op->name() == "moving_moments") return node.attributes.get_int("group");
+    for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
+      for (const graph::Axis& axis : graph::axes_of(program.graph, graph::NodeId(n))) {
+        if (axis.group > 0) return axis.group;
+      }
     }
   }
   return 0;

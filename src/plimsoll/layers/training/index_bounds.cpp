@@ -10,6 +10,7 @@
 namespace plimsoll::layers {
 namespace {
 
+using graph::ElementMoves;
 using graph::Node;
 using graph::Value;
 using graph::ValueId;
@@ -164,14 +165,19 @@ class Tracer {
     }
     if (value.kind != graph::ValueKind::kNode || !value.type.shape.has_batch()) return;
     const Node& node = graph_.nodes[value.producer.index()];
-    const std::string_view op = node.op->name();
-    // Folding the batch leaves the elements of a sample in their order.
-    if (op == "cast" || op == "reshape" || op == "fold_batch" || op == "unfold_batch") {
-      follow(node.inputs[0], runs, table);
-    } else if (op == "slice" || op == "transpose" || op == "reverse" || op == "crop2d") {
-      follow(node.inputs[0], moved(node, value.type.shape, runs, table), table);
-    } else if (op == "concat") {
-      follow_parts(node, value.type.shape, runs, table);
+    const std::vector<graph::ValueType> inputs = graph::input_types(graph_, value.producer);
+    const std::vector<graph::ValueType> outputs = graph::output_types(graph_, value.producer);
+    const ElementMoves moves = node.op->element_moves({node.attributes, inputs, outputs});
+    switch (moves.kind) {
+      case ElementMoves::Kind::kNone:
+        return;
+      case ElementMoves::Kind::kInOrder:
+        return follow(node.inputs[0], runs, table);
+      case ElementMoves::Kind::kByIndex:
+        return follow(node.inputs[0], moved(moves, node.inputs[0], value.type.shape, runs, table),
+                      table);
+      case ElementMoves::Kind::kJoined:
+        return follow_parts(node, moves.axis, value.type.shape, runs, table);
     }
   }
 
@@ -256,66 +262,49 @@ class Tracer {
     }
   }
 
-  // Attribute "axis" among the dimensions behind the batch.
-  static size_t axis_of(const Node& node, const Shape& shape) {
-    const int64_t axis = node.attributes.get_int("axis", -1);
-    return static_cast<size_t>((axis < 0 ? axis + shape.rank() : axis) - 1);
+  // From the last dimension outwards, those that stay in place whole.
+  static size_t whole_from(const ElementMoves& moves, const std::vector<int64_t>& to,
+                           const std::vector<int64_t>& from) {
+    size_t d = to.size();
+    while (d > 0 && stays(moves, d - 1) && to[d - 1] == from[d - 1]) --d;
+    return d;
   }
-
-  // Of the output of a slice, transpose, reverse or crop2d: as many elements from a multiple of
-  // that lie side by side in its input, too.
-  static int64_t elements_together(const Node& node, const Shape& shape,
-                                   const std::vector<int64_t>& to) {
-    const std::string_view op = node.op->name();
-    if (op == "slice") return stride_of(to, axis_of(node, shape));
-    if (op == "crop2d") return stride_of(to, 1);
-    if (op == "reverse") return stride_of(to, axis_of(node, shape) + 1);
-    const std::vector<int64_t>& order = node.attributes.get_ints("permutation");
-    size_t kept = to.size();
-    while (kept > 0 && order[kept - 1] == static_cast<int64_t>(kept)) --kept;
-    return stride_of(to, kept);
+  static bool stays(const ElementMoves& moves, size_t d) {
+    return moves.dims[d].source == d && !moves.dims[d].reversed;
   }
 
   // Where an element of such an output comes from.
-  static int64_t source_of(const Node& node, const Shape& shape, std::vector<int64_t> index,
-                           const std::vector<int64_t>& to, const std::vector<int64_t>& from) {
-    const std::string_view op = node.op->name();
-    if (op == "slice") {
-      index[axis_of(node, shape)] += node.attributes.get_int("begin");
-    } else if (op == "crop2d") {
-      const std::vector<int64_t>& cropping = node.attributes.get_ints("cropping");
-      index[0] += cropping[0];
-      index[1] += cropping[2];
-    } else if (op == "reverse") {
-      int64_t& at = index[axis_of(node, shape)];
-      at = to[axis_of(node, shape)] - 1 - at;
-    } else {
-      const std::vector<int64_t>& order = node.attributes.get_ints("permutation");
-      const std::vector<int64_t> turned = index;
-      for (size_t d = 0; d < turned.size(); ++d) {
-        index[static_cast<size_t>(order[d] - 1)] = turned[d];
-      }
+  static int64_t source_of(const ElementMoves& moves, const std::vector<int64_t>& index,
+                           const std::vector<int64_t>& from) {
+    std::vector<int64_t> source(from.size());
+    for (size_t d = 0; d < index.size(); ++d) {
+      const ElementMoves::Dimension& dim = moves.dims[d];
+      source[dim.source] = dim.begin + (dim.reversed ? -index[d] : index[d]);
     }
-    return element_at(index, from);
+    return element_at(source, from);
   }
 
-  Runs moved(const Node& node, const Shape& shape, const Runs& runs, const Table& table) const {
+  Runs moved(const ElementMoves& moves, ValueId input, const Shape& shape, const Runs& runs,
+             const Table& table) const {
     const std::vector<int64_t> to = dims_of(shape);
-    const std::vector<int64_t> from = dims_of(shape_of(node.inputs[0]));
+    const std::vector<int64_t> from = dims_of(shape_of(input));
     // Turned as a whole.
     if (is_all(runs, to) && stride_of(from, 0) == stride_of(to, 0)) return all_of(from);
-    const int64_t together = elements_together(node, shape, to);
-    if (is_all(runs, to) && node.op->name() == "slice") {
-      const size_t axis = axis_of(node, shape);
-      const int64_t begin = node.attributes.get_int("begin") * stride_of(from, axis + 1);
+    // So many elements from a multiple of that on lie side by side in the input, too: whole
+    // dimensions, and a part of the one around them.
+    const size_t whole = whole_from(moves, to, from);
+    const size_t cut = whole > 0 && stays(moves, whole - 1) ? whole - 1 : whole;
+    const int64_t together = stride_of(to, cut);
+    if (is_all(runs, to) && cut < whole && whole_around(moves, cut, to, from)) {
+      const int64_t begin = moves.dims[cut].begin * stride_of(from, whole);
       return in_order(
-          {{begin, begin + together, stride_of(from, axis), stride_of(to, 0) / together}});
+          {{begin, begin + together, stride_of(from, cut), stride_of(to, 0) / together}});
     }
     Runs result;
     for (const Run& run : one_by_one(runs, table)) {
       for (int64_t at = run.begin; at < run.end;) {
         const int64_t end = std::min(run.end, (at / together + 1) * together);
-        const int64_t source = source_of(node, shape, index_of(at, to), to, from);
+        const int64_t source = source_of(moves, index_of(at, to), from);
         result.push_back({source, source + end - at});
         if (static_cast<int64_t>(result.size()) > kMostPieces) refuse_pieces(table);
         at = end;
@@ -324,9 +313,18 @@ class Tracer {
     return in_order(std::move(result));
   }
 
-  void follow_parts(const Node& node, const Shape& shape, const Runs& runs, const Table& table) {
+  // Whether all dimensions in front of `cut` stay in place whole.
+  static bool whole_around(const ElementMoves& moves, size_t cut, const std::vector<int64_t>& to,
+                           const std::vector<int64_t>& from) {
+    for (size_t d = 0; d < cut; ++d) {
+      if (!stays(moves, d) || to[d] != from[d]) return false;
+    }
+    return true;
+  }
+
+  void follow_parts(const Node& node, size_t axis, const Shape& shape, const Runs& runs,
+                    const Table& table) {
     const std::vector<int64_t> to = dims_of(shape);
-    const size_t axis = axis_of(node, shape);
     const int64_t step = stride_of(to, axis);  // from one piece of a part to the next
     int64_t begin = 0;                         // of the part's first piece
     for (ValueId part : node.inputs) {
@@ -364,14 +362,16 @@ std::vector<IndexBound> index_bounds(const graph::Graph& graph, int input) {
   std::deque<Table> tables;
   Tracer tracer(graph, input);
   for (const Node& node : graph.nodes) {
-    if (node.op->name() != "embedding") continue;
-    const Value& table = graph.values[node.inputs[1].index()];
-    const Shape& ids = graph.values[node.inputs[0].index()].type.shape;
+    const graph::RowLookup lookup = node.op->traits().lookup;
+    if (lookup.table < 0) continue;
+    const ValueId rows = node.inputs[static_cast<size_t>(lookup.rows)];
+    const Value& table = graph.values[node.inputs[static_cast<size_t>(lookup.table)].index()];
+    const Shape& ids = graph.values[rows.index()].type.shape;
     const std::string name = table.kind == graph::ValueKind::kState
                                  ? graph.states[table.state.index()].name
                                  : node.layer;
     tables.push_back({table.type.shape[0].count, name});
-    tracer.follow(node.inputs[0], {{0, ids.elements_per_sample()}}, tables.back());
+    tracer.follow(rows, {{0, ids.elements_per_sample()}}, tables.back());
   }
   return tracer.bounds();
 }

@@ -34,6 +34,7 @@ class AvgPool2d final : public BatchMapOp {
     return window_axes(node, pool2d_window(node.attributes, x[1].count, x[2].count)[0]);
   }
 
+  OpTraits traits() const override { return {.bf16 = graph::kFollowsFirst}; }
   double flops_per_sample(const NodeTypes& node) const override {
     const Shape& x = node.inputs[0].shape;
     const Window2d w = pool2d_window(node.attributes, x[1].count, x[2].count);

@@ -118,6 +118,10 @@ class Conv2d final : public Conv2dFamily {
                                            {dy, context.input(1)}, attributes));
     }
   }
+
+  OpTraits traits() const override {
+    return {.work = {OpFamily::kConvolution, OpPass::kForward}, .bf16 = graph::kAsksForFactors};
+  }
 };
 
 class Conv2dGradInput final : public Conv2dFamily {
@@ -158,6 +162,10 @@ class Conv2dGradInput final : public Conv2dFamily {
                                            {dx, context.input(1)}, attributes));
     }
   }
+
+  OpTraits traits() const override {
+    return {.work = {OpFamily::kConvolution, OpPass::kGradInput}, .bf16 = graph::kAsksForFactors};
+  }
 };
 
 class Conv2dGradKernel final : public Conv2dFamily {
@@ -181,6 +189,10 @@ class Conv2dGradKernel final : public Conv2dFamily {
 
   std::vector<Axis> axes(const NodeTypes& node) const override {
     return window_reduce_axes(node, conv2d_geometry(name(), node).rows());
+  }
+
+  OpTraits traits() const override {
+    return {.work = {OpFamily::kConvolution, OpPass::kGradKernel}};
   }
 };
 

@@ -111,6 +111,9 @@ class Conv2dPool final : public Conv2dPoolFamily {
     }
   }
 
+  OpTraits traits() const override {
+    return {.work = {OpFamily::kConvolution, OpPass::kForward, OpFusion::kPool}};
+  }
   double flops_per_sample(const NodeTypes& node) const override {
     return flops_of_all(conv2d_pool_geometry(kForward, node)) *
            static_cast<double>(node.inputs[0].shape[0].count);
@@ -138,6 +141,9 @@ class Conv2dPoolGradInput final : public Conv2dPoolFamily {
   }
   std::vector<Axis> axes(const NodeTypes& node) const override {
     return graph::batch_map_axis(node);
+  }
+  OpTraits traits() const override {
+    return {.work = {OpFamily::kConvolution, OpPass::kGradInput, OpFusion::kPool}};
   }
   double flops_per_sample(const NodeTypes& node) const override {
     const Conv2dPoolGeometry g = conv2d_pool_geometry(kGradInput, node);
@@ -167,6 +173,9 @@ class Conv2dPoolGradKernel final : public Conv2dPoolFamily {
   }
   std::vector<Axis> axes(const NodeTypes& node) const override {
     return graph::batch_reduce_axis(node);
+  }
+  OpTraits traits() const override {
+    return {.work = {OpFamily::kConvolution, OpPass::kGradKernel, OpFusion::kPool}};
   }
   double flops_per_sample(const NodeTypes& node) const override {
     const Conv2dPoolGeometry g = conv2d_pool_geometry(kGradKernel, node);

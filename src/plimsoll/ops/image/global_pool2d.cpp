@@ -52,6 +52,7 @@ class GlobalPool2d final : public BatchMapOp {
                          context.builder().call(grad_, context.name("grad"), inputs, attributes));
   }
 
+  OpTraits traits() const override { return {.bf16 = graph::kFollowsFirst}; }
   double flops_per_sample(const NodeTypes& node) const override {
     return static_cast<double>(node.inputs[0].shape.elements_per_sample());
   }

@@ -37,6 +37,16 @@ class Pad2d final : public BatchMapOp {
                {{std::string(grad_key_), context.attributes().get_ints(std::string(key_))}}));
   }
 
+  OpTraits traits() const override { return {.bf16 = graph::kFollowsFirst}; }
+  ElementMoves element_moves(const NodeTypes& node) const override {
+    if (sign_ > 0) return {};  // zeros are nobody's elements
+    ElementMoves moves = moves_in_place(node);
+    const std::vector<int64_t>& cropping = node.attributes.get_ints(std::string(key_));
+    moves.dims[0].begin = cropping[0];
+    moves.dims[1].begin = cropping[2];
+    return moves;
+  }
+
  private:
   std::string_view key_;
   std::string_view grad_;

@@ -21,7 +21,9 @@ class SpatialDropout final : public BatchMapOp {
   }
 
   std::vector<Alias> aliases(const NodeTypes&) const override { return {{0, 0}}; }
-  OpTraits traits() const override { return {.random = true, .cheap = true}; }
+  OpTraits traits() const override {
+    return {.random = true, .cheap = true, .bf16 = graph::kFollowsFirst};
+  }
 
   void gradient(GradientContext& context) const override {
     if (!context.wants(0)) return;

@@ -39,6 +39,8 @@ class Upsample2d final : public BatchMapOp {
         0, context.builder().call("upsample2d_grad", context.name("grad"),
                                   {context.output_gradient(0)}, context.attributes()));
   }
+
+  OpTraits traits() const override { return {.bf16 = graph::kFollowsFirst}; }
 };
 
 class Upsample2dGrad final : public BatchMapOp {

@@ -41,6 +41,7 @@ class ChannelMoments final : public ImageReduceOp {
     return {pair_type(node.inputs[0])};
   }
 
+  OpTraits traits() const override { return {.bf16 = graph::kFollowsFirst}; }
   double flops_per_sample(const NodeTypes& node) const override {
     return 4.0 * static_cast<double>(node.inputs[0].shape.elements_per_sample());
   }
@@ -64,7 +65,7 @@ class BatchNorm final : public ImageMapOp {
   }
 
   std::vector<Alias> aliases(const NodeTypes&) const override { return {{0, 0}}; }
-  OpTraits traits() const override { return {.cheap = true}; }
+  OpTraits traits() const override { return {.cheap = true, .bf16 = graph::kFollowsFirst}; }
 
   void gradient(GradientContext& context) const override {
     graph::GraphBuilder& builder = context.builder();
@@ -107,6 +108,7 @@ class BatchNormSums final : public ImageReduceOp {
     return {pair_type(node.inputs[0])};
   }
 
+  OpTraits traits() const override { return {.sums_for_rows = true}; }
   double flops_per_sample(const NodeTypes& node) const override {
     return 4.0 * static_cast<double>(node.inputs[0].shape.elements_per_sample());
   }

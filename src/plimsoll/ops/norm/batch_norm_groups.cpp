@@ -58,7 +58,7 @@ class BatchNormGroups final : public NamedOp {
     return in_groups(graph::batch_map_axis(node), node);
   }
   std::vector<Alias> aliases(const NodeTypes&) const override { return {{0, 0}}; }
-  OpTraits traits() const override { return {.cheap = true}; }
+  OpTraits traits() const override { return {.cheap = true, .bf16 = graph::kFollowsFirst}; }
   double flops_per_sample(const NodeTypes& node) const override {
     return 6.0 * static_cast<double>(node.inputs[0].shape.elements_per_sample());
   }
@@ -132,6 +132,7 @@ class MovingMoments final : public NamedOp {
   std::vector<Axis> axes(const NodeTypes& node) const override {
     return in_groups(graph::batch_reduce_axis(node), node);
   }
+  OpTraits traits() const override { return {.bf16 = graph::kFollowsFirst}; }
   double flops_per_sample(const NodeTypes& node) const override {
     return 4.0 * static_cast<double>(node.inputs[0].shape.elements_per_sample());
   }

@@ -36,7 +36,7 @@ class BatchNormInference final : public ImageMapOp {
   }
 
   std::vector<Alias> aliases(const NodeTypes&) const override { return {{0, 0}}; }
-  OpTraits traits() const override { return {.cheap = true}; }
+  OpTraits traits() const override { return {.cheap = true, .bf16 = graph::kFollowsFirst}; }
 
   void gradient(GradientContext& context) const override {
     graph::GraphBuilder& builder = context.builder();

@@ -24,6 +24,10 @@ class ScaleShift final : public ElementwiseOp {
                "scale_shift", context.name("grad"), {context.output_gradient(0)},
                {{"scale", context.attributes().get_double("scale")}, {"offset", 0.0}}));
   }
+
+  OpTraits traits() const override {
+    return {.elementwise = true, .cheap = true, .bf16 = graph::kFollowsFirst};
+  }
 };
 
 }  // namespace

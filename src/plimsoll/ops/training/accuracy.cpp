@@ -69,6 +69,7 @@ class ConfusionHistogram final : public BatchReduceOp {
     return {{node.inputs[1].dtype, Shape{Dim::constant(2), Dim::constant(thresholds)}}};
   }
 
+  OpTraits traits() const override { return {.read_back = true}; }
   double flops_per_sample(const NodeTypes& node) const override {
     return 4.0 * static_cast<double>(node.inputs[1].shape.elements_per_sample());
   }

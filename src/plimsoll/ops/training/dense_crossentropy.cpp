@@ -70,6 +70,9 @@ class DenseCrossentropy final : public BatchMapOp {
     }
   }
 
+  OpTraits traits() const override {
+    return {.work = {OpFamily::kDense, OpPass::kForward, OpFusion::kLoss}};
+  }
   double flops_per_sample(const NodeTypes& node) const override { return product_flops(node, 1); }
 };
 
@@ -86,6 +89,9 @@ class DenseCrossentropyGrad final : public BatchReduceOp {
     return {node.inputs.begin(), node.inputs.begin() + static_cast<std::ptrdiff_t>(labels)};
   }
 
+  OpTraits traits() const override {
+    return {.work = {OpFamily::kDense, OpPass::kGradients, OpFusion::kLoss}};
+  }
   double flops_per_sample(const NodeTypes& node) const override { return product_flops(node, 3); }
 };
 

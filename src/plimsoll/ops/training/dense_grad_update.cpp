@@ -64,6 +64,9 @@ class DenseGradUpdate final : public NamedOp {
     return aliases;
   }
 
+  OpTraits traits() const override {
+    return {.work = {OpFamily::kDense, OpPass::kGradKernel, OpFusion::kUpdate}};
+  }
   double flops_per_sample(const NodeTypes& node) const override {
     return 2.0 * static_cast<double>(node.inputs[0].shape.elements_per_sample()) *
            static_cast<double>(node.inputs[kWeight].shape[1].count);

@@ -11,7 +11,7 @@ namespace plimsoll::plan {
 namespace {
 
 bool packs_constant(const graph::Graph& graph, const graph::Node& node) {
-  if (node.op->name() != "pack") return false;
+  if (!node.op->traits().pack) return false;
   const graph::Value& source = graph.value(node.inputs[0]);
   return source.kind == graph::ValueKind::kState && !graph.state(source.state).write.valid();
 }

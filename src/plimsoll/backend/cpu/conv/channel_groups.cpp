@@ -183,7 +183,8 @@ CpuKernel make_gradient(const NodeFacts& facts, const CpuOptions& options) {
 }
 
 template <typename T>
-CpuKernel make_moving(const NodeFacts& facts, const CpuOptions& options, double momentum) {
+CpuKernel make_moving(const NodeFacts& facts, const CpuOptions& options) {
+  const double momentum = facts.attributes.get_double("momentum");
   const Group<T> g(facts, options, 2);
   const int64_t channels = facts.input_elements(1);
   return kernel_of(
@@ -216,21 +217,18 @@ bool is_ours(const NodeFacts& facts) {
 }
 
 template <typename T>
-CpuKernel make_of(const NodeFacts& facts, const CpuOptions& options) {
-  const std::string_view op = facts.op();
-  if (op == "batch_norm_groups") return make_forward<T>(facts, options);
-  if (op == "batch_norm_groups_grad") return make_gradient<T>(facts, options);
-  return make_moving<T>(facts, options, facts.attributes.get_double("momentum"));
-}
+constexpr CpuEntry kEntries[] = {
+    {"batch_norm_groups", make_forward<T>},
+    {"batch_norm_groups_grad", make_gradient<T>},
+    {"moving_moments", make_moving<T>},
+};
 
 }  // namespace
 
 CpuKernel make_channel_groups(const NodeFacts& facts, const CpuOptions& options) {
-  const std::string_view op = facts.op();
-  const bool norm = op == "batch_norm_groups" || op == "batch_norm_groups_grad";
-  if ((!norm && op != "moving_moments") || !is_ours(facts)) return {};
-  return facts.inputs[0].dtype == DType::kFloat32 ? make_of<float>(facts, options)
-                                                  : make_of<uint16_t>(facts, options);
+  if (find_entry(kEntries<float>, facts.op()) == nullptr || !is_ours(facts)) return {};
+  return facts.inputs[0].dtype == DType::kFloat32 ? make_listed(kEntries<float>, facts, options)
+                                                  : make_listed(kEntries<uint16_t>, facts, options);
 }
 
 }  // namespace plimsoll::backend::cpu

@@ -153,7 +153,7 @@ struct Statistics {
 };
 
 Statistics read_statistics(const NodeFacts& facts, const Channels& c, bool given, size_t first,
-                           size_t gamma) {
+                           size_t gamma, bool forward = false) {
   Statistics s;
   s.given = given;
   s.first = first;
@@ -162,9 +162,7 @@ Statistics read_statistics(const NodeFacts& facts, const Channels& c, bool given
   s.channels = c.channels;
   size_t next = gamma;
   if (facts.attributes.get_bool("scale", true) && gamma != 0) s.gamma = next++;
-  if (facts.op() == "batch_norm" || facts.op() == "batch_norm_inference") {
-    if (facts.attributes.get_bool("center", true)) s.beta = next;
-  }
+  if (forward && facts.attributes.get_bool("center", true)) s.beta = next;
   return s;
 }
 
@@ -173,7 +171,7 @@ Bytes floats_per_channel(const Channels& c, int64_t count) { return Bytes(c.chan
 template <typename T>
 CpuKernel make_batch_norm(const NodeFacts& facts, const CpuOptions& options, bool given) {
   const Channels c = read_channels(facts, options, 2);
-  const Statistics s = read_statistics(facts, c, given, 1, given ? 3 : 2);
+  const Statistics s = read_statistics(facts, c, given, 1, given ? 3 : 2, true);
   const auto loop = PLIMSOLL_PICK(options.isa, normalize_rows<T>);
   return kernel_of(
       [=](const KernelCall& call) {
@@ -292,21 +290,29 @@ CpuKernel make_global_average_grad(const NodeFacts& facts, const CpuOptions& opt
   });
 }
 
-template <typename T>
-CpuKernel make_of(const NodeFacts& facts, const CpuOptions& options) {
-  const std::string_view op = facts.op();
-  if (op == "bias_grad") return make_bias_grad<T>(facts, options);
-  if (op == "channel_moments") return make_channel_moments<T>(facts, options);
-  if (op == "batch_norm") return make_batch_norm<T>(facts, options, false);
-  if (op == "batch_norm_inference") return make_batch_norm<T>(facts, options, true);
-  if (op == "batch_norm_sums") return make_batch_norm_sums<T>(facts, options, false);
-  if (op == "batch_norm_inference_sums") return make_batch_norm_sums<T>(facts, options, true);
-  if (op == "batch_norm_grad") return make_batch_norm_grad<T>(facts, options);
-  if (op == "batch_norm_inference_grad") return make_batch_norm_inference_grad<T>(facts, options);
-  if (op == "global_average_pool2d") return make_global_average<T>(facts, options);
-  if (op == "global_average_pool2d_grad") return make_global_average_grad<T>(facts, options);
-  return {};
+template <typename T, bool kGiven>
+CpuKernel make_norm(const NodeFacts& facts, const CpuOptions& options) {
+  return make_batch_norm<T>(facts, options, kGiven);
 }
+
+template <typename T, bool kGiven>
+CpuKernel make_sums(const NodeFacts& facts, const CpuOptions& options) {
+  return make_batch_norm_sums<T>(facts, options, kGiven);
+}
+
+template <typename T>
+constexpr CpuEntry kEntries[] = {
+    {"bias_grad", make_bias_grad<T>},
+    {"channel_moments", make_channel_moments<T>},
+    {"batch_norm", make_norm<T, false>},
+    {"batch_norm_inference", make_norm<T, true>},
+    {"batch_norm_sums", make_sums<T, false>},
+    {"batch_norm_inference_sums", make_sums<T, true>},
+    {"batch_norm_grad", make_batch_norm_grad<T>},
+    {"batch_norm_inference_grad", make_batch_norm_inference_grad<T>},
+    {"global_average_pool2d", make_global_average<T>},
+    {"global_average_pool2d_grad", make_global_average_grad<T>},
+};
 
 }  // namespace
 
@@ -320,8 +326,8 @@ template ChannelLoops<float> channel_loops(Isa isa);
 template ChannelLoops<uint16_t> channel_loops(Isa isa);
 
 CpuKernel make_channels(const NodeFacts& facts, const CpuOptions& options) {
-  if (facts.all_float32()) return make_of<float>(facts, options);
-  if (facts.leads_with_bfloat16()) return make_of<uint16_t>(facts, options);
+  if (facts.all_float32()) return make_listed(kEntries<float>, facts, options);
+  if (facts.leads_with_bfloat16()) return make_listed(kEntries<uint16_t>, facts, options);
   return {};
 }
 

@@ -337,12 +337,12 @@ void ConvPooling::run(const float* result, int64_t rows, float* y,
 }
 
 CpuKernel make_conv_pool(const NodeFacts& facts, const CpuOptions& options) {
-  const std::string_view op = facts.op();
-  const bool to_kernel = op == "conv2d_pool_grad_kernel";
-  if (!to_kernel && op != "conv2d_pool_grad_input") return {};
+  constexpr OpFamily kFamily = OpFamily::kConvolution;
+  const bool to_kernel = facts.computes(kFamily, OpPass::kGradKernel, OpFusion::kPool);
+  if (!to_kernel && !facts.computes(kFamily, OpPass::kGradInput, OpFusion::kPool)) return {};
   const DType dtype = facts.inputs[0].dtype;
   if (dtype != DType::kFloat32 && dtype != DType::kBFloat16) return {};
-  const ops::Conv2dPoolGeometry g = ops::conv2d_pool_geometry(op, facts.types());
+  const ops::Conv2dPoolGeometry g = ops::conv2d_pool_geometry(facts.op(), facts.types());
   if (g.conv.rows().dilation != 1 || g.conv.columns().dilation != 1) return {};
   if (CpuKernel tiled = make_tiled_conv_pool(facts, options); tiled.kernel != nullptr) return tiled;
   if (to_kernel) return gradient_kernel(KernelGradient(facts, options));

@@ -70,7 +70,8 @@ bool pools_few_channels(const ops::Conv2dPoolGeometry& g, Isa isa) {
 }
 
 CpuKernel make_few_channels(const NodeFacts& facts, const CpuOptions& options) {
-  if (facts.op() != "conv2d_pool" || facts.inputs[0].dtype != DType::kFloat32) return {};
+  if (!facts.computes(OpFamily::kConvolution, OpPass::kForward, OpFusion::kPool)) return {};
+  if (facts.inputs[0].dtype != DType::kFloat32) return {};
   if (!pools_few_channels(ops::conv2d_pool_geometry(facts.op(), facts.types()), options.isa)) {
     return {};
   }

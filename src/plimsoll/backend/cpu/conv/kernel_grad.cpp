@@ -94,7 +94,8 @@ class KernelGrad {
 
 std::optional<ops::Conv2dGeometry> read_kernel_grad(const NodeFacts& facts,
                                                     const CpuOptions& options) {
-  if (facts.op() != "conv2d_grad_kernel" || facts.cut_inside_samples()) return std::nullopt;
+  if (!facts.computes(OpFamily::kConvolution, OpPass::kGradKernel)) return std::nullopt;
+  if (facts.cut_inside_samples()) return std::nullopt;
   const bool narrow = facts.inputs[0].dtype == DType::kBFloat16;
   if (narrow ? facts.inputs[1].dtype != DType::kBFloat16 || pick_paired_piece(options) == nullptr
              : !facts.all_float32() || (options.isa == Isa::kAvx512 && !kHasVariants)) {

@@ -102,24 +102,22 @@ CpuKernel make_avg_pool_grad(const NodeFacts& facts, const CpuOptions& options) 
 }
 
 template <typename T>
-CpuKernel make_of(const NodeFacts& facts, const CpuOptions& options) {
-  const std::string_view op = facts.op();
-  if (op == "max_pool2d") return make_max_pool<T>(facts, options);
-  if (op == "max_pool2d_grad") return make_max_pool_grad<T>(facts, options);
-  if (op == "avg_pool2d") return make_avg_pool<T>(facts, options);
-  return make_avg_pool_grad<T>(facts, options);
-}
+constexpr CpuEntry kEntries[] = {
+    {"max_pool2d", make_max_pool<T>},
+    {"max_pool2d_grad", make_max_pool_grad<T>},
+    {"avg_pool2d", make_avg_pool<T>},
+    {"avg_pool2d_grad", make_avg_pool_grad<T>},
+};
 
 }  // namespace
 
 CpuKernel make_pooling(const NodeFacts& facts, const CpuOptions& options) {
-  const std::string_view op = facts.op();
-  if (!op.starts_with("max_pool2d") && !op.starts_with("avg_pool2d")) return {};
+  if (find_entry(kEntries<float>, facts.op()) == nullptr) return {};
   const std::vector<int64_t>& size = facts.attributes.get_ints("pool_size");
   if (size[0] * size[1] > kMostTaps) return {};
   const DType values = facts.inputs[0].dtype;
-  if (values == DType::kFloat32) return make_of<float>(facts, options);
-  if (values == DType::kBFloat16) return make_of<uint16_t>(facts, options);
+  if (values == DType::kFloat32) return make_listed(kEntries<float>, facts, options);
+  if (values == DType::kBFloat16) return make_listed(kEntries<uint16_t>, facts, options);
   return {};
 }
 

@@ -238,8 +238,9 @@ bool fits_tiles(const ops::Conv2dPoolGeometry& g, bool to_kernel) {
 }  // namespace
 
 CpuKernel make_tiled_conv_pool(const NodeFacts& facts, const CpuOptions& options) {
-  const bool to_kernel = facts.op() == "conv2d_pool_grad_kernel";
-  if (!to_kernel && facts.op() != "conv2d_pool_grad_input") return {};
+  constexpr OpFamily kFamily = OpFamily::kConvolution;
+  const bool to_kernel = facts.computes(kFamily, OpPass::kGradKernel, OpFusion::kPool);
+  if (!to_kernel && !facts.computes(kFamily, OpPass::kGradInput, OpFusion::kPool)) return {};
   if (tiled_pool_loops(options) == nullptr || facts.inputs[0].dtype != DType::kBFloat16) return {};
   const ops::Conv2dPoolGeometry g = ops::conv2d_pool_geometry(facts.op(), facts.types());
   if (!fits_tiles(g, to_kernel)) return {};

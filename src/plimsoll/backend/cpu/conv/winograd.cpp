@@ -23,9 +23,18 @@ constexpr double kFlopsWorthATeam = 1e6;
 
 bool is_3x3(const ops::Window& w) { return w.size == 3 && w.stride == 1 && w.dilation == 1; }
 
-bool pools(const NodeFacts& facts) { return facts.op() == "conv2d_pool"; }
-bool goes_forward(const NodeFacts& facts) { return facts.op() == "conv2d" || pools(facts); }
-bool goes_to_source(const NodeFacts& facts) { return facts.op() == "conv2d_grad_input"; }
+bool pools(const NodeFacts& facts) {
+  return facts.computes(OpFamily::kConvolution, OpPass::kForward, OpFusion::kPool);
+}
+bool goes_forward(const NodeFacts& facts) {
+  return facts.computes(OpFamily::kConvolution, OpPass::kForward) || pools(facts);
+}
+bool goes_to_source(const NodeFacts& facts) {
+  return facts.computes(OpFamily::kConvolution, OpPass::kGradInput);
+}
+bool goes_to_kernel(const NodeFacts& facts) {
+  return facts.computes(OpFamily::kConvolution, OpPass::kGradKernel);
+}
 
 ops::Conv2dGeometry geometry_of(const NodeFacts& facts) {
   if (pools(facts)) return ops::conv2d_pool_geometry(facts.op(), facts.types()).conv;
@@ -141,7 +150,7 @@ bool is_winograd_node(const NodeFacts& facts, const CpuOptions& options) {
   if (!kHasVariants || options.isa == Isa::kGeneric || facts.cut_inside_samples()) {
     return false;
   }
-  const bool to_kernel = facts.op() == "conv2d_grad_kernel";
+  const bool to_kernel = goes_to_kernel(facts);
   if (!goes_forward(facts) && !goes_to_source(facts) && !to_kernel) return false;
   if (facts.inputs[0].dtype != DType::kFloat32) return false;
   const DType second = facts.inputs[1].dtype;
@@ -234,7 +243,7 @@ CpuKernel make_winograd_pack(const WinogradWeights& weights, const CpuOptions& o
 }
 
 CpuKernel make_winograd(const NodeFacts& facts, const CpuOptions& options) {
-  if (facts.op() == "conv2d_grad_kernel") return {};
+  if (goes_to_kernel(facts)) return {};
   if (!is_winograd_node(facts, options)) return {};
   const WinogradConvolution kernel(facts, options);
   return kernel_of([kernel](const KernelCall& call) { kernel.run(call); }, kernel.scratch());

@@ -192,7 +192,8 @@ class WinogradKernelGrad {
 }  // namespace
 
 CpuKernel make_winograd_kernel_grad(const NodeFacts& facts, const CpuOptions& options) {
-  if (facts.op() != "conv2d_grad_kernel" || !is_winograd_node(facts, options)) return {};
+  if (!facts.computes(OpFamily::kConvolution, OpPass::kGradKernel)) return {};
+  if (!is_winograd_node(facts, options)) return {};
   const WinogradKernelGrad kernel(facts, options);
   return kernel_of([kernel](const KernelCall& call) { kernel.run(call); }, kernel.scratch());
 }

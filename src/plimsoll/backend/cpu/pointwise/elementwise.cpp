@@ -123,33 +123,44 @@ CpuKernel make_cast(const NodeFacts& facts, const CpuOptions& options) {
 }
 
 template <typename T>
-CpuKernel make_arithmetic(const NodeFacts& facts, const CpuOptions& options) {
-  const std::string_view op = facts.op();
-  const Isa isa = options.isa;
-  if (op == "add" || op == "accumulate") {
-    return make_binary<T>(facts, options, PLIMSOLL_PICK(isa, add_values<T>),
-                          PLIMSOLL_PICK(isa, add_scalar<T>));
-  }
-  if (op == "subtract") {
-    return make_binary<T>(facts, options, PLIMSOLL_PICK(isa, subtract_values<T>),
-                          PLIMSOLL_PICK(isa, subtract_scalar<T>));
-  }
-  if (op == "multiply") {
-    return make_binary<T>(facts, options, PLIMSOLL_PICK(isa, multiply_values<T>),
-                          PLIMSOLL_PICK(isa, multiply_scalar<T>));
-  }
-  if (op == "scale_shift") return make_scale_shift<T>(facts, options);
-  if (op == "bias_add") return make_bias_add<T>(facts, options);
-  if (op == "dropout" || op == "dropout_grad") return make_dropout<T>(facts, options);
-  return {};
+CpuKernel make_add(const NodeFacts& facts, const CpuOptions& options) {
+  return make_binary<T>(facts, options, PLIMSOLL_PICK(options.isa, add_values<T>),
+                        PLIMSOLL_PICK(options.isa, add_scalar<T>));
 }
+
+template <typename T>
+CpuKernel make_subtract(const NodeFacts& facts, const CpuOptions& options) {
+  return make_binary<T>(facts, options, PLIMSOLL_PICK(options.isa, subtract_values<T>),
+                        PLIMSOLL_PICK(options.isa, subtract_scalar<T>));
+}
+
+template <typename T>
+CpuKernel make_multiply(const NodeFacts& facts, const CpuOptions& options) {
+  return make_binary<T>(facts, options, PLIMSOLL_PICK(options.isa, multiply_values<T>),
+                        PLIMSOLL_PICK(options.isa, multiply_scalar<T>));
+}
+
+template <typename T>
+constexpr CpuEntry kEntries[] = {
+    {"add", make_add<T>},
+    {"accumulate", make_add<T>},
+    {"subtract", make_subtract<T>},
+    {"multiply", make_multiply<T>},
+    {"scale_shift", make_scale_shift<T>},
+    {"bias_add", make_bias_add<T>},
+    {"dropout", make_dropout<T>},
+    {"dropout_grad", make_dropout<T>},
+};
+constexpr CpuEntry kConversions[] = {{"cast", make_cast}};
 
 }  // namespace
 
 CpuKernel make_elementwise(const NodeFacts& facts, const CpuOptions& options) {
-  if (facts.op() == "cast") return make_cast(facts, options);
-  if (facts.all_float32()) return make_arithmetic<float>(facts, options);
-  if (facts.leads_with_bfloat16()) return make_arithmetic<uint16_t>(facts, options);
+  if (find_entry(kConversions, facts.op()) != nullptr) {
+    return make_listed(kConversions, facts, options);
+  }
+  if (facts.all_float32()) return make_listed(kEntries<float>, facts, options);
+  if (facts.leads_with_bfloat16()) return make_listed(kEntries<uint16_t>, facts, options);
   return {};
 }
 

@@ -221,14 +221,16 @@ CpuKernel make_adam(const NodeFacts& facts, const CpuOptions& options) {
       rows.t.scratch());
 }
 
+constexpr CpuEntry kEntries[] = {
+    {"embedding", make_gather},
+    {"embedding_grad", make_gradient},
+    {"adam_rows", make_adam},
+};
+
 }  // namespace
 
 CpuKernel make_embedding(const NodeFacts& facts, const CpuOptions& options) {
-  const std::string_view op = facts.op();
-  if (op == "embedding") return make_gather(facts, options);
-  if (op == "embedding_grad") return make_gradient(facts, options);
-  if (op == "adam_rows") return make_adam(facts, options);
-  return {};
+  return make_listed(kEntries, facts, options);
 }
 
 }  // namespace plimsoll::backend::cpu

@@ -131,15 +131,17 @@ CpuKernel make_crop2d(const NodeFacts& facts, const CpuOptions& options) {
   });
 }
 
+constexpr CpuEntry kEntries[] = {
+    {"concat", make_concat},
+    {"slice", make_slice},
+    {"zero_pad2d", make_zero_pad2d},
+    {"crop2d", make_crop2d},
+};
+
 }  // namespace
 
 CpuKernel make_moving(const NodeFacts& facts, const CpuOptions& options) {
-  const std::string_view op = facts.op();
-  if (op == "concat") return make_concat(facts, options);
-  if (op == "slice") return make_slice(facts, options);
-  if (op == "zero_pad2d") return make_zero_pad2d(facts, options);
-  if (op == "crop2d") return make_crop2d(facts, options);
-  return {};
+  return make_listed(kEntries, facts, options);
 }
 
 }  // namespace plimsoll::backend::cpu

@@ -156,17 +156,17 @@ CpuKernel make_rmsprop(const NodeFacts& facts, const CpuOptions& options) {
   });
 }
 
+constexpr CpuEntry kEntries[] = {
+    {"sgd", make_sgd},         {"sgd_momentum", make_sgd_momentum},
+    {"adam", make_adam},       {"adam_amsgrad", make_amsgrad},
+    {"rmsprop", make_rmsprop},
+};
+
 }  // namespace
 
 CpuKernel make_optimizer(const NodeFacts& facts, const CpuOptions& options) {
   if (facts.inputs.empty() || facts.inputs[0].dtype != DType::kFloat32) return {};
-  const std::string_view op = facts.op();
-  if (op == "sgd") return make_sgd(facts, options);
-  if (op == "sgd_momentum") return make_sgd_momentum(facts, options);
-  if (op == "adam") return make_adam(facts, options);
-  if (op == "adam_amsgrad") return make_amsgrad(facts, options);
-  if (op == "rmsprop") return make_rmsprop(facts, options);
-  return {};
+  return make_listed(kEntries, facts, options);
 }
 
 }  // namespace plimsoll::backend::cpu

@@ -1,5 +1,6 @@
-// What goes row by row: layer normalization, softmax, and softmax cross-entropy on class numbers,
-// which may be cut along the classes. Threads share out rows, or columns where rows are summed up.
+// What goes row by row: layer and RMS normalization, softmax, and softmax cross-entropy on class
+// numbers, which may be cut along the classes. Threads share out rows, or columns where rows are
+// summed up.
 
 #include <algorithm>
 
@@ -22,7 +23,20 @@ struct Rows {
   int64_t columns = 1;
 };
 
-CpuKernel make_layer_norm(const NodeFacts& facts, const Rows& r, const CpuOptions& options) {
+// Rows of the last `dims` dimensions together.
+Rows read_rows(const NodeFacts& facts, int64_t dims) {
+  Rows r;
+  const Shape& x = facts.inputs[0].shape;
+  for (int64_t d = x.rank() - dims; d < x.rank(); ++d) r.columns *= x[static_cast<int>(d)].count;
+  r.rows = facts.input_elements(0) / r.columns;
+  return r;
+}
+Rows normalized_rows(const NodeFacts& facts) {
+  return read_rows(facts, facts.attributes.get_int("dims"));
+}
+
+CpuKernel make_layer_norm(const NodeFacts& facts, const CpuOptions& options) {
+  const Rows r = normalized_rows(facts);
   const bool scale = facts.attributes.get_bool("scale", true);
   const bool center = facts.attributes.get_bool("center", true);
   const auto epsilon = static_cast<float>(facts.attributes.get_double("epsilon"));
@@ -38,7 +52,8 @@ CpuKernel make_layer_norm(const NodeFacts& facts, const Rows& r, const CpuOption
   });
 }
 
-CpuKernel make_layer_norm_grad(const NodeFacts& facts, const Rows& r, const CpuOptions& options) {
+CpuKernel make_layer_norm_grad(const NodeFacts& facts, const CpuOptions& options) {
+  const Rows r = normalized_rows(facts);
   const bool scale = facts.attributes.get_bool("scale", true);
   const auto loop = PLIMSOLL_PICK(options.isa, layer_norm_grad_rows);
   const int parts = parts_for(r.rows * r.columns * 6 * kFloat, options.threads);
@@ -50,7 +65,8 @@ CpuKernel make_layer_norm_grad(const NodeFacts& facts, const Rows& r, const CpuO
   });
 }
 
-CpuKernel make_layer_norm_sums(const Rows& r, const CpuOptions& options) {
+CpuKernel make_layer_norm_sums(const NodeFacts& facts, const CpuOptions& options) {
+  const Rows r = normalized_rows(facts);
   const auto loop = PLIMSOLL_PICK(options.isa, layer_norm_column_sums);
   const int parts = parts_for(r.rows * r.columns * 2 * kFloat, options.threads);
   return kernel_of([=](const KernelCall& call) {
@@ -61,7 +77,45 @@ CpuKernel make_layer_norm_sums(const Rows& r, const CpuOptions& options) {
   });
 }
 
-CpuKernel make_softmax(const Rows& r, const CpuOptions& options) {
+CpuKernel make_rms_norm(const NodeFacts& facts, const CpuOptions& options) {
+  const Rows r = normalized_rows(facts);
+  const auto epsilon = static_cast<float>(facts.attributes.get_double("epsilon"));
+  const auto loop = PLIMSOLL_PICK(options.isa, rms_norm_rows);
+  const int parts = parts_for(r.rows * r.columns * 3 * kFloat, options.threads);
+  return kernel_of([=](const KernelCall& call) {
+    for_each_range(r.rows, 1, parts, [&](int64_t begin, int64_t end) {
+      loop(input_floats(call, 0), input_floats(call, 1), epsilon, r.columns, output_floats(call, 0),
+           output_floats(call, 1), begin, end);
+    });
+  });
+}
+
+CpuKernel make_rms_norm_grad(const NodeFacts& facts, const CpuOptions& options) {
+  const Rows r = normalized_rows(facts);
+  const auto loop = PLIMSOLL_PICK(options.isa, rms_norm_grad_rows);
+  const int parts = parts_for(r.rows * r.columns * 5 * kFloat, options.threads);
+  return kernel_of([=](const KernelCall& call) {
+    for_each_range(r.rows, 1, parts, [&](int64_t begin, int64_t end) {
+      loop(input_floats(call, 0), input_floats(call, 1), input_floats(call, 2),
+           input_floats(call, 3), r.columns, output_floats(call, 0), begin, end);
+    });
+  });
+}
+
+CpuKernel make_rms_norm_sums(const NodeFacts& facts, const CpuOptions& options) {
+  const Rows r = normalized_rows(facts);
+  const auto loop = PLIMSOLL_PICK(options.isa, rms_norm_column_sums);
+  const int parts = parts_for(r.rows * r.columns * 2 * kFloat, options.threads);
+  return kernel_of([=](const KernelCall& call) {
+    for_each_range(r.columns, kColumnGrain, parts, [&](int64_t begin, int64_t end) {
+      loop(input_floats(call, 0), input_floats(call, 1), input_floats(call, 2), r.rows, r.columns,
+           output_floats(call, 0), !call.first, begin, end);
+    });
+  });
+}
+
+CpuKernel make_softmax(const NodeFacts& facts, const CpuOptions& options) {
+  const Rows r = read_rows(facts, 1);
   const auto loop = PLIMSOLL_PICK(options.isa, softmax_row);
   const int parts = parts_for(r.rows * r.columns * 2 * kExponentialBytes, options.threads);
   return kernel_of([=](const KernelCall& call) {
@@ -74,7 +128,8 @@ CpuKernel make_softmax(const Rows& r, const CpuOptions& options) {
   });
 }
 
-CpuKernel make_softmax_grad(const Rows& r, const CpuOptions& options) {
+CpuKernel make_softmax_grad(const NodeFacts& facts, const CpuOptions& options) {
+  const Rows r = read_rows(facts, 1);
   const auto loop = PLIMSOLL_PICK(options.isa, softmax_grad_row);
   const int parts = parts_for(r.rows * r.columns * 3 * kFloat, options.threads);
   return kernel_of([=](const KernelCall& call) {
@@ -164,6 +219,21 @@ bool is_float32(const NodeFacts& facts) {
   return !facts.inputs.empty() && facts.inputs[0].dtype == DType::kFloat32;
 }
 
+constexpr CpuEntry kEntries[] = {
+    {"rms_norm", make_rms_norm},
+    {"rms_norm_grad", make_rms_norm_grad},
+    {"rms_norm_sums", make_rms_norm_sums},
+    {"layer_norm", make_layer_norm},
+    {"layer_norm_grad", make_layer_norm_grad},
+    {"softmax", make_softmax},
+    {"softmax_grad", make_softmax_grad},
+    {"layer_norm_sums", make_layer_norm_sums},
+};
+constexpr CpuEntry kClassEntries[] = {
+    {"log_sum_exp", make_log_sum_exp},
+    {"softmax_crossentropy_grad", make_crossentropy_grad},
+};
+
 }  // namespace
 
 ClassRowLoops pick_class_rows(Isa isa) {
@@ -172,28 +242,11 @@ ClassRowLoops pick_class_rows(Isa isa) {
 }
 
 CpuKernel make_class_rows(const NodeFacts& facts, const CpuOptions& options) {
-  const std::string_view op = facts.op();
-  if (!is_float32(facts)) return {};
-  if (op == "log_sum_exp") return make_log_sum_exp(facts, options);
-  if (op == "softmax_crossentropy_grad") return make_crossentropy_grad(facts, options);
-  return {};
+  return is_float32(facts) ? make_listed(kClassEntries, facts, options) : CpuKernel();
 }
 
 CpuKernel make_rows(const NodeFacts& facts, const CpuOptions& options) {
-  const std::string_view op = facts.op();
-  if (!is_float32(facts)) return {};
-  if (!op.starts_with("layer_norm") && !op.starts_with("softmax")) return {};
-  Rows r;
-  const Shape& x = facts.inputs[0].shape;
-  const int64_t dims = op.starts_with("layer_norm") ? facts.attributes.get_int("dims") : 1;
-  for (int64_t d = x.rank() - dims; d < x.rank(); ++d) r.columns *= x[static_cast<int>(d)].count;
-  r.rows = facts.input_elements(0) / r.columns;
-  if (op == "layer_norm") return make_layer_norm(facts, r, options);
-  if (op == "layer_norm_grad") return make_layer_norm_grad(facts, r, options);
-  if (op == "layer_norm_sums") return make_layer_norm_sums(r, options);
-  if (op == "softmax") return make_softmax(r, options);
-  if (op == "softmax_grad") return make_softmax_grad(r, options);
-  return {};
+  return is_float32(facts) ? make_listed(kEntries, facts, options) : CpuKernel();
 }
 
 }  // namespace plimsoll::backend::cpu

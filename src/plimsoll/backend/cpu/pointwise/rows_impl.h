@@ -144,3 +144,59 @@ void layer_norm_column_sums(const float* dy, const float* x, const float* stats,
     lanes.put(to + columns, product_total);
   });
 }
+
+// Rows [begin, end) by their root mean square; y and inverses may be null.
+void rms_norm_rows(const float* x, const float* scale, float epsilon, int64_t columns, float* y,
+                   float* inverses, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float* from = x + row * columns;
+    const float squares =
+        sum_over(columns, [&](auto lanes) { return lanes.get(from) * lanes.get(from); });
+    const float inverse = 1.0f / __builtin_sqrtf(squares / static_cast<float>(columns) + epsilon);
+    if (inverses != nullptr) inverses[row] = inverse;
+    if (y == nullptr) continue;
+    float* to = y + row * columns;
+    for_each_vector(
+        columns, [&](auto lanes) { lanes.put(to, lanes.get(from) * inverse * lanes.get(scale)); });
+  }
+}
+
+// dx = (g − x̂ · mean(g · x̂)) · inverse with g = dy · scale and x̂ = x · inverse.
+void rms_norm_grad_rows(const float* dy, const float* x, const float* inverses, const float* scale,
+                        int64_t columns, float* dx, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float* d = dy + row * columns;
+    const float* from = x + row * columns;
+    float* to = dx + row * columns;
+    const float inverse = inverses[row];
+    const auto scaled = [&](auto lanes) { return lanes.get(d) * lanes.get(scale); };
+    const auto normal = [&](auto lanes) { return lanes.get(from) * inverse; };
+    const float mean =
+        sum_over(columns, [&](auto lanes) { return scaled(lanes) * normal(lanes); }) /
+        static_cast<float>(columns);
+    for_each_vector(columns, [&](auto lanes) {
+      lanes.put(to, (scaled(lanes) - normal(lanes) * mean) * inverse);
+    });
+  }
+}
+
+// sums[c] (+)= Σ dy · x̂ for columns [begin, end), as layer_norm_column_sums.
+void rms_norm_column_sums(const float* dy, const float* x, const float* inverses, int64_t rows,
+                          int64_t columns, float* sums, bool add, int64_t begin, int64_t end) {
+  constexpr int64_t kGroup = 64;
+  for_each_vector(end - begin, [&](auto lanes) {
+    Floats total = {};
+    for (int64_t first = 0; first < rows; first += kGroup) {
+      const int64_t last = first + kGroup < rows ? first + kGroup : rows;
+      Floats sum = {};
+      for (int64_t row = first; row < last; ++row) {
+        sum += lanes.get(dy + row * columns + begin) *
+               (lanes.get(x + row * columns + begin) * inverses[row]);
+      }
+      total += sum;
+    }
+    float* to = sums + begin;
+    if (add) total = lanes.get(to) + total;
+    lanes.put(to, total);
+  });
+}

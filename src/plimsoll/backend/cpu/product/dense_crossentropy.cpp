@@ -241,9 +241,8 @@ CpuKernel make_pass(const Classifier& c) {
 }  // namespace
 
 CpuKernel make_dense_crossentropy(const NodeFacts& facts, const CpuOptions& options) {
-  const std::string_view op = facts.op();
-  const bool forward = op == "dense_crossentropy";
-  if (!forward && op != "dense_crossentropy_grad") return {};
+  const bool forward = facts.computes(OpFamily::kDense, OpPass::kForward, OpFusion::kLoss);
+  if (!forward && !facts.computes(OpFamily::kDense, OpPass::kGradients, OpFusion::kLoss)) return {};
   Classifier c;
   c.bias = facts.attributes.get_bool("use_bias", false);
   const DType labels = facts.inputs[c.label_input()].dtype;

@@ -95,7 +95,8 @@ class DenseGradUpdate final {
 }  // namespace
 
 CpuKernel make_dense_grad_update(const NodeFacts& facts, const CpuOptions& options) {
-  if (facts.op() != "dense_grad_update" || facts.inputs[0].dtype != DType::kFloat32) return {};
+  if (!facts.computes(OpFamily::kDense, OpPass::kGradKernel, OpFusion::kUpdate)) return {};
+  if (facts.inputs[0].dtype != DType::kFloat32) return {};
   const int axis = graph::find_axis(facts.axes, graph::kStateRowsAxis);
   const int64_t rows = facts.extents[static_cast<size_t>(axis)];
   auto kernel = std::make_shared<const DenseGradUpdate>(facts, options, rows);

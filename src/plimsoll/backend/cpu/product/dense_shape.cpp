@@ -8,6 +8,22 @@
 namespace plimsoll::backend::cpu {
 namespace {
 
+// What it computes where it is a plain product of that family.
+std::optional<DenseKind> kind_of(const graph::OpWork& work, OpFamily family) {
+  if (work.family != family || work.fusion != OpFusion::kNone) return std::nullopt;
+  switch (work.pass) {
+    case OpPass::kForward:
+      return DenseKind::kForward;
+    case OpPass::kGradInput:
+      return DenseKind::kGradInput;
+    case OpPass::kGradKernel:
+      return DenseKind::kGradKernel;
+    case OpPass::kGradients:
+      break;
+  }
+  return std::nullopt;
+}
+
 void read_attributes(const NodeFacts& facts, DenseShape& d) {
   d.bias = facts.attributes.get_bool("use_bias", false) && d.kind != DenseKind::kGradInput;
   d.relu = d.kind == DenseKind::kForward &&
@@ -39,17 +55,10 @@ int64_t row_stride(std::span<const int64_t> dims, std::span<const int64_t> strid
 }
 
 std::optional<DenseShape> read_dense_shape(const NodeFacts& facts) {
+  const std::optional<DenseKind> kind = kind_of(facts.work(), OpFamily::kDense);
+  if (!kind) return std::nullopt;
   DenseShape d;
-  const std::string_view op = facts.op();
-  if (op == "dense") {
-    d.kind = DenseKind::kForward;
-  } else if (op == "dense_grad_input") {
-    d.kind = DenseKind::kGradInput;
-  } else if (op == "dense_grad_kernel") {
-    d.kind = DenseKind::kGradKernel;
-  } else {
-    return std::nullopt;
-  }
+  d.kind = *kind;
   const graph::ValueType& x = d.kind == DenseKind::kGradInput ? facts.outputs[0] : facts.inputs[0];
   const graph::ValueType& y = d.kind == DenseKind::kForward     ? facts.outputs[0]
                               : d.kind == DenseKind::kGradInput ? facts.inputs[0]
@@ -69,23 +78,16 @@ std::optional<DenseShape> read_dense_shape(const NodeFacts& facts) {
 }
 
 std::optional<DenseShape> read_point_convolution(const NodeFacts& facts) {
+  const std::optional<DenseKind> kind = kind_of(facts.work(), OpFamily::kConvolution);
+  if (!kind) return std::nullopt;
   DenseShape d;
-  const std::string_view op = facts.op();
-  if (op == "conv2d") {
-    d.kind = DenseKind::kForward;
-  } else if (op == "conv2d_grad_input") {
-    d.kind = DenseKind::kGradInput;
-  } else if (op == "conv2d_grad_kernel") {
-    d.kind = DenseKind::kGradKernel;
-  } else {
-    return std::nullopt;
-  }
+  d.kind = *kind;
   d.narrow = facts.inputs[0].dtype == DType::kBFloat16;
   if (d.narrow ? facts.inputs[1].dtype != DType::kBFloat16 : !facts.all_float32()) {
     return std::nullopt;
   }
   if (facts.cut_inside_samples()) return std::nullopt;
-  const ops::Conv2dGeometry g = ops::conv2d_geometry(op, facts.types());
+  const ops::Conv2dGeometry g = ops::conv2d_geometry(facts.op(), facts.types());
   if (g.groups != 1 || !is_point(g.rows()) || !is_point(g.columns())) return std::nullopt;
   if (!keeps_positions(g.rows()) || !keeps_positions(g.columns())) {
     if (d.kind != DenseKind::kGradInput) return std::nullopt;

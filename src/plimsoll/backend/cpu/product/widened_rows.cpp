@@ -22,7 +22,6 @@ struct Pieces {
 };
 
 bool is_ours(const NodeFacts& facts) {
-  if (facts.op() != "activation" && facts.op() != "activation_grad") return false;
   const bool forms = std::ranges::any_of(facts.forms, [](const auto& f) { return !f.empty(); });
   return facts.outputs[0].dtype == DType::kBFloat16 && !forms;
 }
@@ -102,9 +101,7 @@ class WidenedRows final : public Kernel {
   int parts_ = 1;
 };
 
-}  // namespace
-
-CpuKernel make_widened_rows(const NodeFacts& facts, const CpuOptions& options) {
+CpuKernel make_in_pieces(const NodeFacts& facts, const CpuOptions& options) {
   if (!is_ours(facts) || facts.output_elements(0) == 0) return {};
   Pieces pieces;
   pieces.count = facts.output_elements(0);
@@ -120,6 +117,17 @@ CpuKernel make_widened_rows(const NodeFacts& facts, const CpuOptions& options) {
                                               facts.inputs.size(), options);
   const Bytes scratch = kernel->scratch();
   return {std::move(kernel), scratch, false};
+}
+
+constexpr CpuEntry kEntries[] = {
+    {"activation", make_in_pieces},
+    {"activation_grad", make_in_pieces},
+};
+
+}  // namespace
+
+CpuKernel make_widened_rows(const NodeFacts& facts, const CpuOptions& options) {
+  return make_listed(kEntries, facts, options);
 }
 
 }  // namespace plimsoll::backend::cpu

@@ -354,16 +354,10 @@ CpuKernel make_dot(const NodeFacts& facts, const CpuOptions& options) {
   });
 }
 
-}  // namespace
-
-CpuKernel make_attention(const NodeFacts& facts, const CpuOptions& options) {
-  const std::string_view op = facts.op();
-  if (!op.starts_with("attention") || facts.outputs[0].dtype != DType::kFloat32) return {};
-  if (op == "attention_dot") return make_dot(facts, options);
+template <Pass kPass>
+CpuKernel make_pass(const NodeFacts& facts, const CpuOptions& options) {
   AttentionFacts f;
-  f.pass = op == "attention"              ? Pass::kForward
-           : op == "attention_grad_query" ? Pass::kQueries
-                                          : Pass::kKeys;
+  f.pass = kPass;
   f.operands = ops::read_attention(facts.attributes, f.pass != Pass::kForward);
   f.scale = static_cast<float>(facts.attributes.get_double("scale"));
   f.causal = facts.attributes.get_bool("causal", false);
@@ -388,6 +382,21 @@ CpuKernel make_attention(const NodeFacts& facts, const CpuOptions& options) {
                              Bytes(f.parts * Places::floats(f) * kFloat));
   made.strided = true;
   return made;
+}
+
+constexpr CpuEntry kEntries[] = {
+    {"attention", make_pass<Pass::kForward>},
+    {"attention_dot", make_dot},
+    {"attention_grad_keys", make_pass<Pass::kKeys>},
+    {"attention_grad_query", make_pass<Pass::kQueries>},
+};
+
+}  // namespace
+
+CpuKernel make_attention(const NodeFacts& facts, const CpuOptions& options) {
+  const CpuEntry* entry = find_entry(kEntries, facts.op());
+  if (entry == nullptr || facts.outputs[0].dtype != DType::kFloat32) return {};
+  return entry->make(facts, options);
 }
 
 }  // namespace plimsoll::backend::cpu

@@ -179,13 +179,10 @@ bool is_float32(const NodeFacts& facts) { return facts.outputs[0].dtype == DType
 }  // namespace
 
 CpuKernel make_recurrent(const NodeFacts& facts, const CpuOptions& options) {
-  const std::string_view op = facts.op();
-  const bool backward = op.ends_with("_grad");
-  const std::string_view cell = backward ? op.substr(0, op.size() - 5) : op;
-  if (cell != "lstm" && cell != "gru" && cell != "simple_rnn") return {};
-  if (!is_float32(facts)) return {};
+  if (facts.work().family != OpFamily::kRecurrent || !is_float32(facts)) return {};
+  const bool backward = facts.work().pass != OpPass::kForward;
   Recurrence r;
-  r.layout = ops::read_recurrent(op, facts.attributes);
+  r.layout = ops::read_recurrent(facts.op(), facts.attributes);
   if (!is_ours(r.layout)) return {};
   r.run = functions_of(r.layout.kind, options.isa);
   r.multiply = pick_multiply(options.isa);

@@ -2,6 +2,8 @@
 
 #include "backend/cpu/simd/activations.h"
 
+#include <algorithm>
+
 #include "backend/cpu/families.h"
 #include "ops/activation_functions.h"
 
@@ -130,7 +132,7 @@ template <typename T>
 CpuKernel make_activation_grad(const NodeFacts& facts, const CpuOptions& options) {
   const ops::Activation activation = ops::read_activation(facts.attributes);
   const int64_t count = facts.output_elements(0);
-  if (facts.forms[1] == "positive_bits") return make_relu_grad_from_bits<T>(facts, options);
+  if (!facts.forms[1].empty()) return make_relu_grad_from_bits<T>(facts, options);
   if (const auto loop = loops_of<T>(activation.kind, options.isa).slopes; loop != nullptr) {
     const ActivationNumbers numbers = numbers_of(activation);
     const int parts = parts_for(count * 12, options.threads);
@@ -156,14 +158,14 @@ CpuKernel make_activation_grad(const NodeFacts& facts, const CpuOptions& options
 }
 
 template <typename T>
-CpuKernel make_of(const NodeFacts& facts, const CpuOptions& options) {
-  if (facts.op() == "activation") return make_activation<T>(facts, options);
-  if (facts.op() == "activation_grad") return make_activation_grad<T>(facts, options);
-  return {};
-}
+constexpr CpuEntry kEntries[] = {
+    {"activation", make_activation<T>},
+    {"activation_grad", make_activation_grad<T>},
+};
 
 template <typename T>
-std::unique_ptr<Kernel> make_encoder_of(const EncoderRequest& request, const CpuOptions& options) {
+std::unique_ptr<Kernel> make_positive_bits_of(const EncoderRequest& request,
+                                              const CpuOptions& options) {
   const Shape& shape = request.type.shape;
   const auto loop = PLIMSOLL_PICK(options.isa, encode_positive_bits<T>);
   const int64_t samples = shape.has_batch() ? request.rows / shape[0].count : 1;
@@ -181,19 +183,31 @@ std::unique_ptr<Kernel> make_encoder_of(const EncoderRequest& request, const Cpu
       .kernel;
 }
 
+std::unique_ptr<Kernel> make_positive_bits(const EncoderRequest& request,
+                                           const CpuOptions& options) {
+  const DType dtype = request.type.dtype;
+  if (dtype == DType::kFloat32) return make_positive_bits_of<float>(request, options);
+  if (dtype == DType::kBFloat16) return make_positive_bits_of<uint16_t>(request, options);
+  return nullptr;
+}
+
+struct EncoderEntry {
+  std::string_view form;
+  std::unique_ptr<Kernel> (*make)(const EncoderRequest& request, const CpuOptions& options);
+};
+constexpr EncoderEntry kEncoders[] = {{"positive_bits", make_positive_bits}};
+
 }  // namespace
 
 CpuKernel make_activations(const NodeFacts& facts, const CpuOptions& options) {
-  if (facts.all_float32()) return make_of<float>(facts, options);
-  if (facts.leads_with_bfloat16()) return make_of<uint16_t>(facts, options);
+  if (facts.all_float32()) return make_listed(kEntries<float>, facts, options);
+  if (facts.leads_with_bfloat16()) return make_listed(kEntries<uint16_t>, facts, options);
   return {};
 }
 
 std::unique_ptr<Kernel> make_cpu_encoder(const EncoderRequest& request, const CpuOptions& options) {
-  if (request.form != "positive_bits") return nullptr;
-  if (request.type.dtype == DType::kFloat32) return make_encoder_of<float>(request, options);
-  if (request.type.dtype == DType::kBFloat16) return make_encoder_of<uint16_t>(request, options);
-  return nullptr;
+  const auto* entry = std::ranges::find(kEncoders, request.form, &EncoderEntry::form);
+  return entry == std::end(kEncoders) ? nullptr : entry->make(request, options);
 }
 
 }  // namespace plimsoll::backend::cpu

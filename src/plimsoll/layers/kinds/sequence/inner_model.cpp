@@ -10,6 +10,7 @@
 #include "layers/kinds/sequence/call_numbers.h"
 #include "layers/model/call_arguments.h"
 #include "layers/model/expansion.h"
+#include "layers/model/layer_traits.h"
 #include "layers/model/model.h"
 #include "ops/registry.h"
 
@@ -185,12 +186,12 @@ class InnerModel final : public Layer {
       Config options = *config;
       options.set("name", inner.name);
       options.set("operation", class_name->as_string());
-      inner.layer = make_layer("Operation", options);
+      inner.layer = make_layer(kOperation, options);
     } else {
       const std::string base = snake_case(class_name->as_string());
       const int64_t count = counts[base]++;
       inner.path = "layers/" + base + (count == 0 ? "" : "_" + std::to_string(count)) + "/";
-      if (class_name->as_string() == "InputLayer") {
+      if (class_name->as_string() == kInputLayer) {
         // A Sequential does not count its InputLayer, and nobody else is called so.
       } else {
         Config options = *config;
@@ -256,7 +257,7 @@ class InnerModel final : public Layer {
             if (!says_nothing(value) && key != "training") taken.set(key, take(value, call, 0));
           }
         }
-        const bool plain = taken.as_object().empty() && inner.layer->class_name() != "Operation";
+        const bool plain = taken.as_object().empty() && inner.layer->class_name() != kOperation;
         if (!plain) call.arguments = Config::Object{{"args", given}, {"kwargs", taken}};
       } else if (is_history(node)) {
         call.inputs.push_back(read_source(node));

@@ -1,0 +1,40 @@
+#pragma once
+
+// What must be known of a layer by its class alone, while models are read: before it is made, or of
+// all layers alike. layers/kinds/layer_registry.cpp says it beside the layer's maker; nobody else
+// tells layers apart by their names.
+
+#include <cstdint>
+#include <string_view>
+
+namespace plimsoll::layers {
+
+// The class that feeds a value into a model, and that of an operator node (kinds/operation.h).
+inline constexpr std::string_view kInputLayer = "InputLayer";
+inline constexpr std::string_view kOperation = "Operation";
+
+// What a call may say in a file.
+enum class CallForm : uint8_t {
+  kInputs,    // its inputs and nothing else
+  kWithMask,  // or one input and the mask that another layer made
+  kWithMore,  // arguments of its own
+};
+
+// What becomes of masks where the call says nothing of them (masking.h).
+enum class MaskUse : uint8_t {
+  kEnds,    // the output has none
+  kPasses,  // the output has the first input's: Keras's Layer.supports_masking
+  kMerges,  // the output has the union of all
+};
+
+struct LayerTraits {
+  MaskUse masks = MaskUse::kEnds;
+  CallForm calls = CallForm::kInputs;
+  bool takes_masks_off = false;  // a call takes masks off the values that it is called on
+  bool reads_numbers = false;    // its input is integers, and "input_dim" bounds them
+};
+
+// Of a class that make_layer accepts; the defaults of any other.
+LayerTraits layer_traits(std::string_view class_name);
+
+}  // namespace plimsoll::layers
