@@ -1,6 +1,6 @@
 // Which boxes the kernel set has, on the shapes that they were chosen for.
 
-#include "backend/onednn/blocks.h"
+#include "backend/cpu/blocks.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace plimsoll::backend_test {
 namespace {
 
-using backend::onednn::Blocks;
+using backend::cpu::Blocks;
 using graph::Graph;
 using graph::GraphBuilder;
 using graph::NodeId;
