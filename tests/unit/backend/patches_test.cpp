@@ -30,7 +30,6 @@ TEST(Patches, HoldWhatTheirWindowsDo) {
   const Patches patches = {.rows = window(6, 3, 2, 1, 1, 0),
                            .columns = window(7, 2, 1, 3, 2, 1),
                            .channels = 5,
-                           .first = 1,
                            .count = 3};
   constexpr int64_t kImages = 2;
   std::vector<float> images(kImages * 6 * 7 * 5);
@@ -38,8 +37,8 @@ TEST(Patches, HoldWhatTheirWindowsDo) {
   const int64_t all = kImages * patches.positions();
   std::vector<float> held(static_cast<size_t>(all * patches.numbers()), -1.0f);
   // In two parts, as threads do.
-  patches.copy(images.data(), 0, 5, held.data());
-  patches.copy(images.data(), 5, all, held.data() + 5 * patches.numbers());
+  patches.copy(images.data() + 1, 0, 5, held.data());
+  patches.copy(images.data() + 1, 5, all, held.data() + 5 * patches.numbers());
   size_t i = 0;
   for (int64_t p = 0; p < all; ++p) {
     const int64_t image = p / patches.positions();

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "backend/cpu/conv/conv_pool.h"
@@ -41,19 +42,7 @@ Patches patches_of(const ops::Conv2dGeometry& g) {
   return {.rows = g.rows(),
           .columns = g.columns(),
           .channels = g.channels,
-          .first = 0,
           .count = g.group_channels()};
-}
-
-// The product of each group.
-std::vector<PatchProduct> products_of(Patches patches, int64_t groups, int64_t columns, bool turned,
-                                      Isa isa) {
-  std::vector<PatchProduct> products;
-  for (int64_t group = 0; group < groups; ++group) {
-    patches.first = group * patches.count;
-    products.emplace_back(patches, columns, turned, isa);
-  }
-  return products;
 }
 
 class Forward {
@@ -64,12 +53,12 @@ class Forward {
         images_(images),
         bias_(bias),
         relu_(relu),
-        products_(products_of(patches_of(g), g.groups, g.group_filters(), false, options.isa)) {
+        product_(patches_of(g), g.group_filters(), false, options.isa) {
     const int64_t positions = images * g.rows().output * g.columns().output;
     parts_ = parts_of(g, images, divided(positions, kPositionGrain), options.threads);
   }
 
-  int64_t part_floats() const { return products_[0].scratch_floats(); }
+  int64_t part_floats() const { return product_.scratch_floats(); }
   Bytes scratch() const {
     return Bytes(parts_ * part_floats() * static_cast<int64_t>(sizeof(float)));
   }
@@ -86,16 +75,16 @@ class Forward {
   // `y`: of the first.
   void run_positions(const KernelCall& call, const Range& range, float* y,
                      float* scratch) const noexcept {
-    for (size_t i = 0; i < products_.size(); ++i) {
-      const int64_t first = static_cast<int64_t>(i) * g_.group_filters();
-      products_[i].run(input_floats(call, 0), range.begin, range.end,
-                       {.kernel = input_floats(call, 1) + first,
-                        .kernel_row = g_.filters,
-                        .bias = bias_ ? input_floats(call, 2) + first : nullptr,
-                        .relu = relu_,
-                        .y = y + first,
-                        .y_row = g_.filters},
-                       scratch);
+    for (int64_t group = 0; group < g_.groups; ++group) {
+      const int64_t first = group * g_.group_filters();
+      product_.run(input_floats(call, 0) + group * g_.group_channels(), range.begin, range.end,
+                   {.kernel = input_floats(call, 1) + first,
+                    .kernel_row = g_.filters,
+                    .bias = bias_ ? input_floats(call, 2) + first : nullptr,
+                    .relu = relu_,
+                    .y = y + first,
+                    .y_row = g_.filters},
+                   scratch);
     }
   }
 
@@ -103,7 +92,7 @@ class Forward {
   ops::Conv2dGeometry g_;
   int64_t images_;
   bool bias_, relu_;
-  std::vector<PatchProduct> products_;
+  PatchProduct product_;
   int parts_ = 1;
 };
 
@@ -204,8 +193,8 @@ class GradInput {
  private:
   struct Phase {
     GradientPhase rows, columns;
-    std::vector<PatchProduct> products;  // of each group; none: nothing reaches it
-    int64_t kernel = 0;                  // where its part begins
+    std::optional<PatchProduct> product;  // of a group; none: nothing reaches it
+    int64_t kernel = 0;                   // where its part begins
     int64_t numbers() const {
       return rows.window.size * columns.window.size;  // points of the kernel
     }
@@ -215,7 +204,7 @@ class GradInput {
   bool strides() const { return g_.rows().stride > 1 || g_.columns().stride > 1; }
 
   void add_phase(const GradientPhase& rows, const GradientPhase& columns, Isa isa) {
-    Phase phase{.rows = rows, .columns = columns, .products = {}, .kernel = 0};
+    Phase phase{.rows = rows, .columns = columns, .product = {}, .kernel = 0};
     if (!phases_.empty()) {
       const Phase& last = phases_.back();
       phase.kernel = last.kernel + last.numbers() * g_.group_filters() * g_.channels;
@@ -224,10 +213,9 @@ class GradInput {
       const Patches patches = {.rows = rows.window,
                                .columns = columns.window,
                                .channels = g_.filters,
-                               .first = 0,
                                .count = g_.group_filters()};
-      phase.products = products_of(patches, g_.groups, g_.group_channels(), true, isa);
-      product_floats_ = std::max(product_floats_, phase.products[0].scratch_floats());
+      phase.product.emplace(patches, g_.group_channels(), true, isa);
+      product_floats_ = std::max(product_floats_, phase.product->scratch_floats());
       if (strides()) {
         result_floats_ =
             std::max(result_floats_, patch_positions(patches.numbers()) * g_.group_channels());
@@ -256,11 +244,12 @@ class GradInput {
 
   void run_phase(const KernelCall& call, const Phase& phase, const Range& range,
                  const float* kernel, float* scratch) const noexcept {
-    if (phase.products.empty()) return fill_zeros(call, phase, range);
+    if (!phase.product) return fill_zeros(call, phase, range);
     const int64_t row = phase.numbers() * g_.group_filters();
     const int64_t channels = g_.group_channels();
-    for (size_t i = 0; i < phase.products.size(); ++i) {
-      const int64_t first = static_cast<int64_t>(i) * channels;
+    for (int64_t group = 0; group < g_.groups; ++group) {
+      const int64_t first = group * channels;
+      const float* dy = input_floats(call, 0) + group * g_.group_filters();
       PatchProduct::Target target = {
           .kernel = kernel + phase.kernel + first * row,
           .kernel_row = row,
@@ -269,7 +258,7 @@ class GradInput {
           .y = output_floats(call, 0) + range.begin * g_.channels + first,
           .y_row = g_.channels};
       if (!strides()) {
-        phase.products[i].run(input_floats(call, 0), range.begin, range.end, target, scratch);
+        phase.product->run(dy, range.begin, range.end, target, scratch);
         continue;
       }
       target.y = scratch + product_floats_;
@@ -277,7 +266,7 @@ class GradInput {
       const int64_t each = patch_positions(row);
       for (int64_t from = range.begin; from < range.end; from += each) {
         const int64_t to = std::min(from + each, range.end);
-        phase.products[i].run(input_floats(call, 0), from, to, target, scratch);
+        phase.product->run(dy, from, to, target, scratch);
         for (int64_t p = from; p < to; ++p) {
           std::memcpy(place_of(call, phase, p) + first, target.y + (p - from) * channels,
                       static_cast<size_t>(channels) * sizeof(float));
@@ -344,10 +333,8 @@ class GradKernel {
   void run(const KernelCall& call) const noexcept {
     if (call.outputs[0].data != nullptr) {
       for (int64_t group = 0; group < g_.groups; ++group) {
-        Patches patches = patches_;
-        patches.first = group * patches.count;
         for (int64_t at = 0; at < all_; at += at_once_) {
-          add_positions(call, patches, group, at, std::min(at_once_, all_ - at));
+          add_positions(call, group, at, std::min(at_once_, all_ - at));
         }
       }
     }
@@ -356,21 +343,21 @@ class GradKernel {
   }
 
  private:
-  void add_positions(const KernelCall& call, const Patches& patches, int64_t group, int64_t at,
+  void add_positions(const KernelCall& call, int64_t group, int64_t at,
                      int64_t count) const noexcept {
     auto* scratch = reinterpret_cast<float*>(call.scratch);
     for_each_range(count, 1, threads_, [&](int64_t begin, int64_t end) {
-      patches.copy(input_floats(call, 0), at + begin, at + end,
-                   scratch + begin * patches.numbers());
+      patches_.copy(input_floats(call, 0) + group * patches_.count, at + begin, at + end,
+                    scratch + begin * patches_.numbers());
     });
     const int64_t first = group * g_.group_filters();
     PackedProduct whole;
-    whole.rows = patches.numbers();
+    whole.rows = patches_.numbers();
     whole.inner = count;
     whole.columns = g_.group_filters();
     whole.x = scratch;
     whole.x_row = 1;
-    whole.x_step = patches.numbers();
+    whole.x_step = patches_.numbers();
     whole.turned_x = true;
     whole.w = input_floats(call, 1) + at * g_.filters + first;
     whole.w_row = g_.filters;

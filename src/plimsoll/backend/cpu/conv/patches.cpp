@@ -40,7 +40,7 @@ void Patches::copy(const float* images, int64_t begin, int64_t end, float* to) c
         std::memset(to, 0, static_cast<size_t>(run) * sizeof(float));
         continue;
       }
-      const float* from = image + at * columns.input * channels + first;
+      const float* from = image + at * columns.input * channels;
       if (together && inside) {
         copy_numbers(from + left * channels, run, to);
         continue;

@@ -22,15 +22,16 @@
 
 namespace plimsoll::backend::cpu {
 
-// Windows over images, channels last, of which `count` channels from `first` on are looked at.
+// Windows over images, channels last, of which `count` neighbouring channels are looked at.
 struct Patches {
   ops::Window rows, columns;
   int64_t channels = 1;
-  int64_t first = 0, count = 1;
+  int64_t count = 1;
 
   int64_t numbers() const { return rows.size * columns.size * count; }  // of a patch
   int64_t positions() const { return rows.output * columns.output; }    // of an image
-  // Positions [begin, end), counted through all images. Padding is zeros.
+  // Positions [begin, end), counted through all images. Padding is zeros. `images`: of the first
+  // channel that is looked at.
   void copy(const float* images, int64_t begin, int64_t end, float* to) const noexcept;
 };
 
