@@ -333,7 +333,7 @@ Command add_bench(CLI::App& app) {
   command->add_option("--optimizer", model.optimizer,
                       "As fit's; default: the workload's or file's");
   command->add_option("--loss", model.loss, "Of a model file, as fit's");
-  command->add_option("--backend", model.backend, "onednn, reference, null");
+  command->add_option("--backend", model.backend, "onednn, cpu, reference, null");
   command
       ->add_option("--data", options->data.data,
                    "Samples of a model file; default: random numbers of its shapes")

@@ -56,7 +56,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_option("--threads", options.threads, "Threads; default: what the process may use")
       ->check(CLI::Range(1, 1024));
   command.add_option("--seed", options.seed, "Seed of weights, dropout and shuffling");
-  command.add_option("--backend", options.backend, "onednn, reference, null");
+  command.add_option("--backend", options.backend, "onednn, cpu, reference, null");
   command
       .add_option("--plan-time", options.plan_time,
                   "Effort of the search for a plan, about so many seconds; default 2, and more "
