@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -214,6 +215,26 @@ def test_what_makes_it_another_run_is_refused(training: Training) -> None:
         "c.keras", checkpoint=training.folder / "c", **{"checkpoint-every": "5cows"}
     )
     assert wrong.returncode == USAGE and "5cows" in wrong.stderr
+
+
+def test_another_backend_goes_on_and_says_so(training: Training) -> None:
+    """Named are the backend and revision that wrote the checkpoint, and those that go on."""
+
+    def notice(backend: str, epochs: int) -> str:
+        resumed = training.run(
+            "out.keras", "--resume", checkpoint=training.checkpoints, backend=backend, epochs=epochs
+        )
+        assert resumed.returncode == 0, resumed.stderr
+        return next(line for line in resumed.stderr.splitlines() if "resumed from" in line)
+
+    first = training.run("a.keras", checkpoint=training.checkpoints, backend="cpu", epochs=1)
+    assert first.returncode == 0, first.stderr
+    assert "bit for bit" in notice("cpu", 2) and "wrote it" not in notice("cpu", 2)
+    assert re.search(
+        r"backend cpu/r\d+ wrote it, reference goes on", crossed := notice("reference", 3)
+    )
+    assert "not bit for bit what an uninterrupted run gives" in crossed
+    assert re.search(r"backend reference wrote it, cpu/r\d+ goes on", notice("cpu", 4))
 
 
 def test_nothing_to_resume_starts_at_the_beginning(training: Training) -> None:

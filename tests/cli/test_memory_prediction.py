@@ -64,7 +64,10 @@ def test_more_threads_than_processors(plimsoll: Path, source_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
-def test_convolutions_and_wide_dense_layers(plimsoll: Path, tmp_path: Path, precision: str) -> None:
+@pytest.mark.parametrize("backend", [None, "cpu"])
+def test_convolutions_and_wide_dense_layers(
+    plimsoll: Path, tmp_path: Path, precision: str, backend: str | None
+) -> None:
     """Of kernels that take their weights in other layouts, or pack them, nothing is left out."""
     import keras
 
@@ -81,6 +84,7 @@ def test_convolutions_and_wide_dense_layers(plimsoll: Path, tmp_path: Path, prec
     run_fit(
         plimsoll, tmp_path / "model.json", "--data", tmp_path / "x.npy",
         "--labels", tmp_path / "y.npy", "--batch", "32", "--precision", precision,
+        *(["--backend", backend] if backend else []),
         "--loss", "sparse_categorical_crossentropy", "--steps", "4",
     )  # fmt: skip
 
@@ -101,8 +105,9 @@ def test_bf16_says_where_it_saves_no_time(plimsoll: Path, source_dir: Path) -> N
     assert ("has no AVX512-BF16" in done.stdout) == (not has_pairs)
 
 
-def test_reference_backend(plimsoll: Path, source_dir: Path) -> None:
-    run_fashion(plimsoll, source_dir, "--backend", "reference", "--steps", "1")
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+def test_other_backends(plimsoll: Path, source_dir: Path, backend: str) -> None:
+    run_fashion(plimsoll, source_dir, "--backend", backend, "--steps", "1")
 
 
 def test_writing_a_model_with_a_large_constant(plimsoll: Path, tmp_path: Path) -> None:
@@ -141,7 +146,7 @@ def conv1d(filters: int, size: int, dilation: int = 1) -> tuple[str, dict[str, o
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
-@pytest.mark.parametrize("backend", ["", "reference"])
+@pytest.mark.parametrize("backend", ["", "cpu", "reference"])
 def test_upsampling_to_a_long_axis(
     plimsoll: Path, tmp_path: Path, interpolation: str, backend: str
 ) -> None:

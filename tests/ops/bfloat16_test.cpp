@@ -272,13 +272,7 @@ TEST_P(BFloat16Test, ReluIsTheSameFromBits) {
   EXPECT_EQ(plain.as<uint16_t>()[3], 0);
 }
 
-std::vector<std::string> computing_backends() {
-  std::vector<std::string> names = {"reference"};
-  if (backend::default_backend() != names[0]) names.emplace_back(backend::default_backend());
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(Backends, BFloat16Test, testing::ValuesIn(computing_backends()));
+INSTANTIATE_TEST_SUITE_P(Backends, BFloat16Test, testing::ValuesIn(backend::computing_backends()));
 
 TEST(BFloat16, RoundsToNearestAndTiesToEven) {
   const auto rounded = [](float x) { return float_of_bfloat16(bfloat16_of_float(x)); };

@@ -26,13 +26,6 @@ std::unique_ptr<Backend> reference(const backend::KernelSetOptions& options = {}
   return backend::make_backend("reference", options);
 }
 
-// All backends of this build that compute.
-std::vector<std::string> computing_backends() {
-  std::vector<std::string> names = {"reference"};
-  if (backend::default_backend() != "reference") names.emplace_back(backend::default_backend());
-  return names;
-}
-
 double largest_magnitude(const std::vector<double>& numbers) {
   double most = 0;
   for (double x : numbers) most = std::max(most, std::abs(x));
@@ -209,7 +202,7 @@ bool known_to(const Case& test_case, std::string_view backend) {
 // without a loss are updates, which are never computed again.
 TEST_P(CaseTest, OutputsMayBeDropped) {
   if (!built_.loss.valid()) return;
-  for (const std::string& name : computing_backends()) {
+  for (const std::string& name : backend::computing_backends()) {
     if (!known_to(GetParam(), name)) continue;
     const std::unique_ptr<Backend> backend = backend::make_backend(name, {});
     for (size_t n = 0; n < graph().nodes.size(); ++n) {
@@ -236,7 +229,7 @@ TEST_P(CaseTest, OutputsMayBeDropped) {
 
 // Row-exact kernels give the same bits in any blocks; sums are close.
 TEST_P(CaseTest, BlocksDoNotChangeRows) {
-  for (const std::string& name : computing_backends()) {
+  for (const std::string& name : backend::computing_backends()) {
     if (!known_to(GetParam(), name)) continue;
     const std::unique_ptr<Backend> backend = backend::make_backend(name, {});
     for (size_t n = 0; n < graph().nodes.size(); ++n) {
@@ -303,7 +296,7 @@ TEST_P(CaseTest, SumsAreFoldsOfBlocks) {
 
 // The same bits at other addresses, and when run again.
 TEST_P(CaseTest, AddressesAndRepetitionDoNotMatter) {
-  for (const std::string& name : computing_backends()) {
+  for (const std::string& name : backend::computing_backends()) {
     if (!known_to(GetParam(), name)) continue;
     const std::unique_ptr<Backend> backend = backend::make_backend(name, {});
     for (size_t n = 0; n < graph().nodes.size(); ++n) {
@@ -329,7 +322,7 @@ TEST_P(CaseTest, AddressesAndRepetitionDoNotMatter) {
 
 // An output in the memory of an input that the operator allows to take over.
 TEST_P(CaseTest, OutputsMayTakeOverInputs) {
-  for (const std::string& name : computing_backends()) {
+  for (const std::string& name : backend::computing_backends()) {
     if (!known_to(GetParam(), name)) continue;
     const std::unique_ptr<Backend> backend = backend::make_backend(name, {});
     for (size_t n = 0; n < graph().nodes.size(); ++n) {
@@ -410,7 +403,7 @@ void expect_same_from(const std::string& form, size_t i, NodeRun run,
 
 // A saved form leads to the same bits as the plain value, whatever stands in it.
 TEST_P(CaseTest, SavedFormsGiveTheSameBits) {
-  for (const std::string& name : computing_backends()) {
+  for (const std::string& name : backend::computing_backends()) {
     if (!known_to(GetParam(), name)) continue;
     SCOPED_TRACE(name);
     const std::unique_ptr<Backend> backend = backend::make_backend(name, {});
@@ -443,7 +436,7 @@ TEST_P(CaseTest, BackendsAgree) {
   const BuiltCase wide = build_case(GetParam(), DType::kFloat64);
   std::vector<Buffer> expected = fill_values(wide, batch());
   evaluate(*backend_, wide.graph, batch(), Blocks::kWhole, wide.graph.nodes.size(), expected);
-  for (const std::string& name : computing_backends()) {
+  for (const std::string& name : backend::computing_backends()) {
     if (!known_to(GetParam(), name)) continue;
     const std::unique_ptr<Backend> backend = backend::make_backend(name, {});
     const Graph fused = ops::fuse(graph(), ops::registry(), backend->offers(), 1);

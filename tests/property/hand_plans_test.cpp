@@ -15,12 +15,6 @@
 namespace plimsoll::property {
 namespace {
 
-std::vector<std::string> backends() {
-  std::vector<std::string> names = {"reference"};
-  if (backend::default_backend() != "reference") names.emplace_back(backend::default_backend());
-  return names;
-}
-
 using Parameter = std::tuple<std::string, std::string>;
 
 std::string test_name(const ::testing::TestParamInfo<Parameter>& info) {
@@ -73,11 +67,11 @@ TEST_P(WrongPlans, AreRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Hand, RightPlans,
-                         ::testing::Combine(::testing::ValuesIn(backends()),
+                         ::testing::Combine(::testing::ValuesIn(backend::computing_backends()),
                                             ::testing::ValuesIn(hand_plan_names(false))),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Hand, WrongPlans,
-                         ::testing::Combine(::testing::ValuesIn(backends()),
+                         ::testing::Combine(::testing::ValuesIn(backend::computing_backends()),
                                             ::testing::ValuesIn(hand_plan_names(true))),
                          test_name);
 

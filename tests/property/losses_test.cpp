@@ -130,10 +130,8 @@ TEST_P(Losses, SlicesGiveTheBitsOfTheWholeBatch) {
 }
 
 std::vector<Setting> all_settings() {
-  std::vector<std::string> backends = {"reference"};
-  if (backend::default_backend() == "onednn") backends.emplace_back("onednn");
   std::vector<Setting> settings;
-  for (const std::string& backend : backends) {
+  for (const std::string& backend : backend::computing_backends()) {
     for (bool weights : {false, true}) {
       for (bool mask : {false, true}) settings.push_back({backend, weights, mask});
     }

@@ -110,13 +110,7 @@ TEST_P(MixedGraphs, EveryValidPlanGivesTheSameBits) {
 }
 
 // Those of this build that compute.
-std::vector<std::string> backends() {
-  std::vector<std::string> names = {"reference"};
-  if (backend::default_backend() != names[0]) names.emplace_back(backend::default_backend());
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(Backends, MixedGraphs, ::testing::ValuesIn(backends()));
+INSTANTIATE_TEST_SUITE_P(Backends, MixedGraphs, ::testing::ValuesIn(backend::computing_backends()));
 
 }  // namespace
 }  // namespace plimsoll::property

@@ -233,8 +233,7 @@ void check_spilled(Setting& setting, Techniques& techniques, int broken = 0) {
 
 TEST(SpilledGraphs, PlansWithASpillFileGiveTheSameBits) {
   Techniques techniques;
-  for (const std::string& backend :
-       {std::string("reference"), std::string(backend::default_backend())}) {
+  for (const std::string& backend : backend::computing_backends()) {
     for (uint64_t seed = 9000; seed < 9024; ++seed) {
       SCOPED_TRACE("seed " + std::to_string(seed) + " on " + backend);
       Setting setting(backend, seed);
@@ -251,8 +250,7 @@ TEST(SpilledGraphs, PlansWithASpillFileGiveTheSameBits) {
 // Loops over the rows of one image, with windows that read rows of other turns.
 TEST(ImageRows, EveryPlanGivesTheSameBits) {
   Techniques techniques;
-  for (const std::string& backend :
-       {std::string("reference"), std::string(backend::default_backend())}) {
+  for (const std::string& backend : backend::computing_backends()) {
     for (uint64_t seed = 20000; seed < 20040; ++seed) {
       SCOPED_TRACE("seed " + std::to_string(seed) + " on " + backend);
       Setting setting(backend, seed, {.one_image = true});
@@ -273,8 +271,7 @@ TEST(BatchNormGroups, EveryPlanGivesTheSameBits) {
   int64_t sliced = 0;
   int64_t finite = 0;
   constexpr int64_t kSeeds = 40;
-  for (const std::string& backend :
-       {std::string("reference"), std::string(backend::default_backend())}) {
+  for (const std::string& backend : backend::computing_backends()) {
     for (uint64_t seed = 30000; seed < 30000 + kSeeds; ++seed) {
       SCOPED_TRACE("seed " + std::to_string(seed) + " on " + backend);
       Setting setting(backend, seed, {.groups = true});
@@ -342,8 +339,9 @@ TEST_P(RandomGraphs, AWrongPlanIsNeverAccepted) {
 std::vector<Shard> shards() {
   std::vector<Shard> result;
   for (uint64_t first = 0; first < 1000; first += 50) result.push_back({"reference", first, 50});
-  if (backend::default_backend() == "onednn") {
-    for (uint64_t first = 0; first < 200; first += 20) result.push_back({"onednn", first, 20});
+  for (const std::string& backend : backend::computing_backends()) {
+    if (backend == "reference") continue;
+    for (uint64_t first = 0; first < 200; first += 20) result.push_back({backend, first, 20});
   }
   return result;
 }

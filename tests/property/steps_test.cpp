@@ -227,11 +227,7 @@ TEST_P(Steps, MakeFirstValuesInTheirPlaces) {
   EXPECT_GT(written, 20u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Steps, ::testing::ValuesIn([] {
-                           std::vector<std::string> names = {"reference"};
-                           if (backend::default_backend() == "onednn") names.emplace_back("onednn");
-                           return names;
-                         }()),
+INSTANTIATE_TEST_SUITE_P(Backends, Steps, ::testing::ValuesIn(backend::computing_backends()),
                          [](const ::testing::TestParamInfo<std::string>& info) {
                            return info.param;
                          });

@@ -27,7 +27,7 @@ struct RunOptions {
   std::optional<Bytes> memory{};  // none: the fastest plan, below 80 % of what may be used
   int threads = 0;                // 0: what the process may use
   uint64_t seed = 0;              // of initial weights
-  std::string backend{};          // "onednn", "reference", "null"; empty: the default
+  std::string backend{};          // "onednn", "cpu", "reference", "null"; empty: the default
   std::string times{};            // as in FitOptions
   bool tune = false;
   std::string precision{};  // "f32", or "bf16": mixed precision; empty: as the model's layers say

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "backend/cpu/cpu.h"
 #include "backend/null/null.h"
 #include "backend/onednn/onednn.h"
 #include "backend/reference/reference.h"
@@ -12,7 +13,7 @@
 namespace plimsoll::backend {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames = {"reference", "null", "onednn"};
+constexpr std::array<std::string_view, 4> kNames = {"cpu", "reference", "null", "onednn"};
 // What the vendor's library takes where it is linked and not called, measured as
 // tests/cli/test_memory_prediction.py does.
 constexpr Bytes kLinkedLibraryBytes = 15_MiB + 256_KiB;
@@ -39,13 +40,20 @@ std::unique_ptr<Backend> make_backend(std::string_view name, const KernelSetOpti
   const AccountedScope scope(MemoryPart::kEngine);
   check(options);
   const Bytes linked = has_onednn() ? kLinkedLibraryBytes : Bytes();
+  if (name == "cpu") return make_cpu_backend(options, linked);
   if (name == "reference") return make_reference_backend(options, linked);
   if (name == "null") return make_null_backend(options, linked);
   if (name == "onednn") return make_onednn_backend(options);
-  throw Error(ErrorKind::kConfig, "backend: expected reference, null or onednn, received \"" +
+  throw Error(ErrorKind::kConfig, "backend: expected onednn, cpu, reference or null, received \"" +
                                       std::string(name) + "\"." + did_you_mean(name, kNames));
 }
 
-std::string_view default_backend() { return has_onednn() ? "onednn" : "reference"; }
+std::string_view default_backend() { return has_onednn() ? "onednn" : "cpu"; }
+
+std::vector<std::string> computing_backends() {
+  std::vector<std::string> names = {"reference", "cpu"};
+  if (has_onednn()) names.emplace_back("onednn");
+  return names;
+}
 
 }  // namespace plimsoll::backend

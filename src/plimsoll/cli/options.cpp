@@ -29,7 +29,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "Threads; default: what the process may use")
       ->check(CLI::Range(1, 1024));
   command.add_option("--seed", options.settings.seed, "Seed of weights, dropout and shuffling");
-  command.add_option("--backend", options.settings.backend, "onednn, reference, null");
+  command.add_option("--backend", options.settings.backend, "onednn, cpu, reference, null");
   command
       .add_option("--plan-time", options.settings.plan_time,
                   "Effort of the search for a plan, about so many seconds; default 2, and more "

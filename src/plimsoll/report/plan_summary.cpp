@@ -184,7 +184,10 @@ std::string batch_norm_line(const PlanSummary& summary) {
 
 std::string precision_note(const PlanSummary& summary) {
   const std::string& kernels = summary.kernel_set;
-  if (summary.precision != "bf16" || !kernels.starts_with("onednn")) return "";
+  if (summary.precision != "bf16" ||
+      !(kernels.starts_with("onednn") || kernels.starts_with("cpu/"))) {
+    return "";
+  }
   for (const char* isa : {"/avx512_bf16", "/avx512_amx"}) {
     if (kernels.find(isa) != std::string::npos) return "";
   }

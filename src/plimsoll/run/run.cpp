@@ -284,7 +284,7 @@ train::MemoryReport Run::predict(const PredictRequest& request, const OpenSink& 
 
 std::shared_ptr<data::Dataset> Run::open(const DataRequest& request, Listener& listener) const {
   refuse_in_child("open");
-  return open_data(request, model_, need_compile("accumulate"), true, listener);
+  return open_data(request, model_, need_compile("open"), true, listener);
 }
 
 train::Session& Run::steps(const StepsRequest& request) {

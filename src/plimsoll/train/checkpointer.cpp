@@ -24,6 +24,21 @@ std::string difference(const char* what, const std::string& stored, const std::s
   return stored == here ? "" : std::string(what) + " was " + stored + ", is " + here + "; ";
 }
 
+// A backend and its revision, which a kernel set's id begins with: "onednn-3.2/r9" of
+// "onednn-3.2/r9/avx512/t2", "reference" of "reference/t1".
+std::string backend_of(const std::string& kernel_set) {
+  const size_t name = kernel_set.find('/');
+  if (name == std::string::npos || name + 2 >= kernel_set.size()) return kernel_set;
+  const bool revised =
+      kernel_set[name + 1] == 'r' && kernel_set[name + 2] >= '0' && kernel_set[name + 2] <= '9';
+  return kernel_set.substr(0, revised ? kernel_set.find('/', name + 1) : name);
+}
+
+std::string crossing(const std::string& stored, const std::string& here) {
+  const std::string was = backend_of(stored), is = backend_of(here);
+  return was == is ? "" : "backend " + was + " wrote it, " + is + " goes on; ";
+}
+
 }  // namespace
 
 Checkpointer::Checkpointer(const CheckpointOptions& options,
@@ -68,14 +83,17 @@ Position Checkpointer::restore(Session& session, int64_t rows, data::Shuffle shu
   if (callbacks_ != nullptr) callbacks_->restore(was.callbacks);
   found_->tensors.reset();
   std::string other =
+      crossing(was.kernel_set, head_.kernel_set) +
       difference("the kernel set", was.kernel_set, head_.kernel_set) +
       difference("the block set", std::to_string(was.block_set), std::to_string(head_.block_set)) +
       difference("the number of threads", std::to_string(was.threads),
                  std::to_string(head_.threads));
   if (!other.empty()) other.resize(other.size() - 2);
   say_("resumed from " + found_->path + ", step " + std::to_string(was.position.steps) +
-       (other.empty() ? ": goes on bit for bit"
-                      : ": equal within rounding, not bit for bit (" + other + ")"));
+       (other.empty()
+            ? ": goes on bit for bit"
+            : ": equal within rounding, not bit for bit what an uninterrupted run gives (" + other +
+                  ")"));
   written_ = was.position;
   return was.position;
 }

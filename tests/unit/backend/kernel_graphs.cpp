@@ -316,12 +316,19 @@ std::vector<KernelGraph> all_kernel_graphs() {
   return graphs;
 }
 
-std::unique_ptr<backend::Backend> make_onednn(int threads, int64_t batch_cap, int64_t units_cap) {
+std::unique_ptr<backend::Backend> make_vectorized(const std::string& name, int threads,
+                                                  int64_t batch_cap, int64_t units_cap) {
   backend::KernelSetOptions options;
   options.threads = threads;
   if (batch_cap > 0) options.caps.emplace_back("batch", batch_cap);
   if (units_cap > 0) options.caps.emplace_back("units", units_cap);
-  return backend::make_backend("onednn", options);
+  return backend::make_backend(name, options);
+}
+
+std::vector<std::string> vectorized_backends() {
+  std::vector<std::string> names = backend::computing_backends();
+  std::erase(names, "reference");
+  return names;
 }
 
 Graph prepared(const backend::Backend& backend, const Graph& graph) {

@@ -30,8 +30,14 @@ std::vector<KernelGraph> mixed_pooled_graphs();
 std::vector<KernelGraph> loop_graphs();
 std::vector<KernelGraph> all_kernel_graphs();
 
-std::unique_ptr<backend::Backend> make_onednn(int threads, int64_t batch_cap = 0,
-                                              int64_t units_cap = 0);
+std::unique_ptr<backend::Backend> make_vectorized(const std::string& name, int threads,
+                                                  int64_t batch_cap = 0, int64_t units_cap = 0);
+// Those that are not the reference.
+std::vector<std::string> vectorized_backends();
+inline std::unique_ptr<backend::Backend> make_onednn(int threads, int64_t batch_cap = 0,
+                                                     int64_t units_cap = 0) {
+  return make_vectorized("onednn", threads, batch_cap, units_cap);
+}
 // Fused and with packs, as a program would be planned for that backend.
 graph::Graph prepared(const backend::Backend& backend, const graph::Graph& graph);
 

@@ -55,8 +55,19 @@ TEST(Backends, ABuildWithoutOnednnSaysSo) {
   if (default_backend() == "onednn") {
     EXPECT_EQ(make_backend("onednn", {})->name(), "onednn");
   } else {
+    EXPECT_EQ(default_backend(), "cpu");
     expect_error(ErrorKind::kBackend, "-DPLIMSOLL_ONEDNN=ON", [] { make_backend("onednn", {}); });
   }
+}
+
+TEST(Backends, CpuIsInEveryBuildAndNoOtherBackendsName) {
+  const auto cpu = make_backend("cpu", {.threads = 2});
+  EXPECT_EQ(cpu->name(), "cpu");
+  EXPECT_TRUE(cpu->computes());
+  EXPECT_EQ(cpu->catalog().kernel_set().rfind("cpu/r", 0), 0u);
+  const auto best = make_backend(default_backend(), {.threads = 2});
+  EXPECT_EQ(best->catalog().kernel_set() == cpu->catalog().kernel_set(),
+            default_backend() == "cpu");
 }
 
 }  // namespace

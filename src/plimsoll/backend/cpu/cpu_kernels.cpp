@@ -29,7 +29,8 @@ CpuKernel make_cpu_kernel(const NodeFacts& facts, const CpuOptions& options) {
                           make_kernel_grad,      make_few_channels, make_narrow_dense,
                           make_transposed_dense, make_rows,         make_dense_crossentropy,
                           make_embedding,        make_recurrent,    make_dense_grad_update,
-                          make_optimizer,        make_widened_rows}) {
+                          make_optimizer,        make_widened_rows, make_depthwise,
+                          make_patch_convolution}) {
     CpuKernel made = make(facts, options);
     if (made.kernel != nullptr) return made;
   }

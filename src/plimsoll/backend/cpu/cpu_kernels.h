@@ -23,6 +23,8 @@ struct CpuOptions {
   int threads = 1;
   bool pairs = false;  // the processor multiplies pairs of bfloat16 numbers
   bool tiles = false;  // and has tiles that sum such products
+  // No other backend adds products to ours, so that these compute what theirs would.
+  bool alone = false;
 };
 
 // A kernel and the scratch that each call of it wants; no kernel: not ours.

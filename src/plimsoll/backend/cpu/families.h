@@ -28,6 +28,10 @@ CpuKernel make_winograd(const NodeFacts& facts, const CpuOptions& options);
 CpuKernel make_winograd_kernel_grad(const NodeFacts& facts, const CpuOptions& options);
 // conv2d_grad_kernel (kernel_grad.h).
 CpuKernel make_kernel_grad(const NodeFacts& facts, const CpuOptions& options);
+// conv2d and its gradients of single channels, where these kernels are alone (depthwise.h).
+CpuKernel make_depthwise(const NodeFacts& facts, const CpuOptions& options);
+// conv2d and its gradients and conv2d_pool of any shape, where these kernels are alone (patches.h).
+CpuKernel make_patch_convolution(const NodeFacts& facts, const CpuOptions& options);
 // lstm, gru, simple_rnn and their gradients.
 CpuKernel make_recurrent(const NodeFacts& facts, const CpuOptions& options);
 // embedding, the gradient of its table, adam_rows.

@@ -20,10 +20,12 @@ struct KernelSetOptions {
   friend bool operator==(const KernelSetOptions&, const KernelSetOptions&) = default;
 };
 
-// "reference", "null", "onednn"; throws kConfig with a did-you-mean.
+// "onednn", "cpu", "reference", "null"; throws kConfig with a did-you-mean.
 std::unique_ptr<Backend> make_backend(std::string_view name, const KernelSetOptions& options);
-// The best backend of this build: onednn, or reference.
+// The best backend of this build: onednn, or cpu.
 std::string_view default_backend();
+// Those of this build that compute, the reference first.
+std::vector<std::string> computing_backends();
 
 // "reference/t1;batch<=4;units<=8;block_set=1": the options that a kernel-set id spells, and the id
 // that options spell. `backend` names the backend and all that its kernels depend on beside the

@@ -8,7 +8,7 @@ bool has_onednn() { return false; }
 std::unique_ptr<Backend> make_onednn_backend(const KernelSetOptions&) {
   throw Error(ErrorKind::kBackend,
               "backend onednn: expected a build with oneDNN, received one without. Configure with "
-              "-DPLIMSOLL_ONEDNN=ON, or use --backend reference.");
+              "-DPLIMSOLL_ONEDNN=ON, or use --backend cpu.");
 }
 
 }  // namespace plimsoll::backend

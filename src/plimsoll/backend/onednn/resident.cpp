@@ -89,7 +89,7 @@ Bytes most_described(std::vector<Bytes> described) {
 
 }  // namespace
 
-ResidentBytes estimate_resident_bytes(const KernelLibrary& library,
+ResidentBytes estimate_resident_bytes(const PrimitiveLibrary& library,
                                       const graph::ProgramSet& programs, int threads) {
   std::map<std::string, PrimitiveUse> uses;
   int64_t nodes = 0;

@@ -7,12 +7,12 @@
 // and of one more primitive of each family, code and heap overhead included.
 
 #include "backend/kernel/kernel.h"
-#include "backend/onednn/kernel_library.h"
+#include "backend/onednn/primitives.h"
 #include "graph/program.h"
 
 namespace plimsoll::backend::onednn {
 
-ResidentBytes estimate_resident_bytes(const KernelLibrary& library,
+ResidentBytes estimate_resident_bytes(const PrimitiveLibrary& library,
                                       const graph::ProgramSet& programs, int threads);
 
 }  // namespace plimsoll::backend::onednn

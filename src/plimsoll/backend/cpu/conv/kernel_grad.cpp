@@ -103,7 +103,7 @@ std::optional<ops::Conv2dGeometry> read_kernel_grad(const NodeFacts& facts,
   }
   const ops::Conv2dGeometry g = ops::conv2d_geometry(facts.op(), facts.types());
   const int64_t least_channels =
-      options.isa == Isa::kAvx512 ? kLeastChannelsWithAvx512 : kLeastChannels;
+      options.isa == Isa::kAvx512 && !options.alone ? kLeastChannelsWithAvx512 : kLeastChannels;
   if (g.groups != 1 || g.channels < least_channels || g.filters < kLeastFilters ||
       g.rows().output * g.columns().output == 0 || read_packed_dense(facts, options)) {
     return std::nullopt;

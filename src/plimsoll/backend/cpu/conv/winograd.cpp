@@ -167,7 +167,10 @@ bool is_winograd_node(const NodeFacts& facts, const CpuOptions& options) {
 }
 
 bool becomes_winograd_node(const NodeFacts& facts, const CpuOptions& options) {
-  if (options.pairs || !has_bfloat16(facts.inputs, facts.outputs)) {
+  const bool pairs =
+      options.pairs &&
+      (!options.alone || facts.computes(graph::OpFamily::kConvolution, graph::OpPass::kGradKernel));
+  if (pairs || !has_bfloat16(facts.inputs, facts.outputs)) {
     return is_winograd_node(facts, options);
   }
   NodeFacts widened = facts;

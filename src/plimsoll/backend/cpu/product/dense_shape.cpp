@@ -103,14 +103,16 @@ std::optional<DenseShape> read_point_convolution(const NodeFacts& facts) {
 std::optional<DenseShape> read_packed_dense(const NodeFacts& facts, const CpuOptions& options) {
   const auto dense = read_dense_shape(facts);
   const auto d = dense ? dense : read_point_convolution(facts);
-  if (!d || (!d->cut() && d->units <= most_units(options.isa))) return std::nullopt;
+  if (!d) return std::nullopt;
+  const bool few = !d->cut() && d->units <= most_units(options.isa);
+  if (few && (dense || !options.alone)) return std::nullopt;
   // With AVX-512 the vendor's are as fast, but for gradients to weights, those through strides, and
   // pairs of dense layers.
   const bool pairs = pick_paired_multiply(options) != nullptr;
   const bool gradient =
       kHasVariants && ((d->kind == DenseKind::kGradKernel && !dense) || d->spread);
-  const bool ours =
-      d->narrow ? pairs && (dense || gradient) : options.isa != Isa::kAvx512 || gradient;
+  const bool ours = d->narrow ? pairs && (dense || gradient || options.alone)
+                              : options.isa != Isa::kAvx512 || gradient || options.alone;
   return ours ? d : std::nullopt;
 }
 

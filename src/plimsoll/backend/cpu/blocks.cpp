@@ -1,4 +1,4 @@
-#include "backend/onednn/blocks.h"
+#include "backend/cpu/blocks.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +10,7 @@
 #include "backend/reference/reference.h"
 #include "graph/op.h"
 
-namespace plimsoll::backend::onednn {
+namespace plimsoll::backend::cpu {
 namespace {
 
 using graph::Graph;
@@ -113,14 +113,16 @@ int64_t power_within(int64_t extent, double bytes_each, double limit) {
 
 }  // namespace
 
-Blocks::Blocks(const CpuInfo& cpu, const KernelSetOptions& options)
+Blocks::Blocks(const CpuInfo& cpu, const KernelSetOptions& options, bool alone)
     : options_(options),
-      cpu_options_{cpu::isa_of(cpu.isa), options.threads, cpu::has_pairs(cpu.isa)},
+      cpu_options_{.isa = isa_of(cpu.isa),
+                   .threads = options.threads,
+                   .pairs = has_pairs(cpu.isa),
+                   .alone = alone},
       caches_bytes_(static_cast<double>(cpu.l2_bytes.count()) * options.threads),
       last_cache_bytes_(static_cast<double>(cpu.l3_bytes.count())),
-      pieces_from_(cpu::isa_of(cpu.isa) == cpu::Isa::kAvx512
-                       ? 0
-                       : cpu::most_units(cpu::isa_of(cpu.isa)) + 1) {}
+      pieces_from_(isa_of(cpu.isa) == Isa::kAvx512 && !alone ? 0
+                                                             : most_units(isa_of(cpu.isa)) + 1) {}
 
 int64_t Blocks::preferred_convolution(const Graph& graph, NodeId node) const {
   const double flops = sample_flops(graph, node);
@@ -147,10 +149,10 @@ int64_t Blocks::winograd_samples(const Graph& graph, NodeId node) const {
   for (const graph::Axis& axis : axes_of(graph, node)) {
     extents.push_back(axis.extent.of_batch ? 1 : axis.extent.count);
   }
-  const cpu::NodeFacts facts = cpu::node_facts(graph, node, 1, extents, {});
-  if (!cpu::becomes_winograd_node(facts, cpu_options_)) return 1;
+  const NodeFacts facts = node_facts(graph, node, 1, extents, {});
+  if (!becomes_winograd_node(facts, cpu_options_)) return 1;
   const int threads = std::min(options_.threads, kMostTileThreads);
-  const auto tiles = static_cast<double>(cpu::winograd_images(facts).tiles());
+  const auto tiles = static_cast<double>(winograd_images(facts).tiles());
   return power_from(static_cast<double>(kTilesPerThread * threads) / tiles);
 }
 
@@ -286,4 +288,4 @@ graph::Block Blocks::find_block(const Graph& graph, NodeId node) const {
   return choose_box(graph, node, rule, options_);
 }
 
-}  // namespace plimsoll::backend::onednn
+}  // namespace plimsoll::backend::cpu

@@ -1,4 +1,4 @@
-#include "backend/onednn/cost_model.h"
+#include "backend/cpu/cost_model.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "backend/cpu/node_facts.h"
 #include "backend/cpu/threads/threads.h"
 
-namespace plimsoll::backend::onednn {
+namespace plimsoll::backend::cpu {
 namespace {
 
 using graph::OpFamily;
@@ -69,7 +69,7 @@ double efficiency(const graph::OpWork& work, double channels) {
 constexpr double kWinogradRate = 1.65;
 
 // Dense layers, convolutions and their gradients, whose first two operands are the factors.
-bool multiplies_bfloat16(const cpu::NodeFacts& facts) {
+bool multiplies_bfloat16(const NodeFacts& facts) {
   const OpFamily family = facts.work().family;
   if (family != OpFamily::kConvolution && family != OpFamily::kDense) return false;
   return facts.inputs.size() > 1 && facts.inputs[0].dtype == DType::kBFloat16;
@@ -77,12 +77,13 @@ bool multiplies_bfloat16(const cpu::NodeFacts& facts) {
 
 }  // namespace
 
-CostModel::CostModel(const CpuInfo& cpu, int threads)
+CostModel::CostModel(const CpuInfo& cpu, int threads, bool alone)
     : flops_per_thread_(kOtherFlopsPerSecond),
       last_cache_bytes_(
           static_cast<double>(std::max(cpu.l3_bytes, cpu.l2_bytes * threads).count())),
       threads_(threads),
-      options_{cpu::isa_of(cpu.isa), threads, cpu::has_pairs(cpu.isa)} {
+      options_{
+          .isa = isa_of(cpu.isa), .threads = threads, .pairs = has_pairs(cpu.isa), .alone = alone} {
   for (const IsaRate& rate : kIsaRates) {
     if (rate.isa != cpu.isa) continue;
     flops_per_thread_ = rate.flops_per_second;
@@ -92,7 +93,7 @@ CostModel::CostModel(const CpuInfo& cpu, int threads)
 
 double CostModel::seconds(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                           std::span<const int64_t> extents, bool own) const {
-  const cpu::NodeFacts facts = cpu::node_facts(graph, node, batch, extents, {});
+  const NodeFacts facts = node_facts(graph, node, batch, extents, {});
   double flops = facts.node->op->flops_per_sample(facts.types());
   for (size_t i = 0; i < facts.axes.size(); ++i) {
     // A batch axis counts samples; the others are shares of a sample's work.
@@ -117,7 +118,7 @@ double CostModel::seconds(const graph::Graph& graph, graph::NodeId node, int64_t
       facts.inputs.empty() || facts.inputs[0].shape.rank() == 0
           ? 1.0
           : static_cast<double>(facts.inputs[0].shape[facts.inputs[0].shape.rank() - 1].count);
-  const bool team = threads_ > 1 && (bytes >= cpu::kBytesWorthATeam || flops >= 1e6);
+  const bool team = threads_ > 1 && (bytes >= kBytesWorthATeam || flops >= 1e6);
   const double threads = team ? threads_ : 1;
   const double bandwidth = bytes > kCachedShare * last_cache_bytes_
                                ? kMemoryBytesPerSecond
@@ -132,8 +133,7 @@ double CostModel::seconds(const graph::Graph& graph, graph::NodeId node, int64_t
 bool CostModel::is_winograd(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                             std::span<const int64_t> extents) const {
   if (graph.node(node).op->traits().work.family != OpFamily::kConvolution) return false;
-  return cpu::becomes_winograd_node(cpu::block_facts(graph, node, batch, extents, {}, {}),
-                                    options_);
+  return becomes_winograd_node(block_facts(graph, node, batch, extents, {}, {}), options_);
 }
 
 double CostModel::copy_seconds(Bytes bytes) const {
@@ -144,4 +144,4 @@ double CostModel::spill_seconds(Bytes bytes) {
   return kSecondsPerSpill + static_cast<double>(bytes.count()) / kSpillBytesPerSecond;
 }
 
-}  // namespace plimsoll::backend::onednn
+}  // namespace plimsoll::backend::cpu

@@ -9,11 +9,11 @@
 #include "base/cpu.h"
 #include "graph/kernel_catalog.h"
 
-namespace plimsoll::backend::onednn {
+namespace plimsoll::backend::cpu {
 
 class CostModel {
  public:
-  CostModel(const CpuInfo& cpu, int threads);
+  CostModel(const CpuInfo& cpu, int threads, bool alone);
 
   // Of a call with these extents; `own` says that it runs on our kernels or the vendor's, and not
   // on the reference's plain loops.
@@ -30,7 +30,7 @@ class CostModel {
   double narrow_ = 1.0;
   double last_cache_bytes_;
   int threads_;
-  cpu::CpuOptions options_;
+  CpuOptions options_;
 };
 
-}  // namespace plimsoll::backend::onednn
+}  // namespace plimsoll::backend::cpu

@@ -1,6 +1,6 @@
 // Which boxes the kernel set has, on the shapes that they were chosen for.
 
-#include "backend/onednn/blocks.h"
+#include "backend/cpu/blocks.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace plimsoll::backend_test {
 namespace {
 
-using backend::onednn::Blocks;
+using backend::cpu::Blocks;
 using graph::Graph;
 using graph::GraphBuilder;
 using graph::NodeId;
@@ -84,7 +84,7 @@ int64_t batch_extent(const Blocks& blocks, const Graph& graph, std::string_view 
   return blocks.block(graph, id)[0];
 }
 
-TEST(OnednnBlocks, LargeImagesGoOneByOne) {
+TEST(KernelBlocks, LargeImagesGoOneByOne) {
   const Blocks blocks(two_cores(), options());
   const Graph s0a = network(256, 3, {32, 64}, {1});
   for (const char* node : {"conv0", "pool0", "conv1", "pool1", "flatten", "dense0", "loss"}) {
@@ -92,7 +92,7 @@ TEST(OnednnBlocks, LargeImagesGoOneByOne) {
   }
 }
 
-TEST(OnednnBlocks, SmallImagesGoInGroups) {
+TEST(KernelBlocks, SmallImagesGoInGroups) {
   const Blocks blocks(two_cores(), options());
   const Graph s1a = network(28, 3, {32}, {10});
   EXPECT_EQ(batch_extent(blocks, s1a, "conv0"), 8);
@@ -102,7 +102,7 @@ TEST(OnednnBlocks, SmallImagesGoInGroups) {
   EXPECT_EQ(batch_extent(blocks, s1a, "loss"), 16);
 }
 
-TEST(OnednnBlocks, DenseLayersBehindALongOneTakeItsRows) {
+TEST(KernelBlocks, DenseLayersBehindALongOneTakeItsRows) {
   const Blocks blocks(two_cores(), options());
   const Graph s1c = network(64, 3, {64, 128}, {256, 10});
   EXPECT_EQ(batch_extent(blocks, s1c, "conv1"), 1);
@@ -114,7 +114,7 @@ TEST(OnednnBlocks, DenseLayersBehindALongOneTakeItsRows) {
   EXPECT_EQ(batch_extent(blocks, s4, "loss"), 64);
 }
 
-TEST(OnednnBlocks, WithoutAvx512MoreRowsMeetTheWeights) {
+TEST(KernelBlocks, WithoutAvx512MoreRowsMeetTheWeights) {
   CpuInfo cpu = two_cores();
   cpu.isa = "avx2";
   cpu.l2_bytes = 512_KiB;
@@ -129,7 +129,7 @@ TEST(OnednnBlocks, WithoutAvx512MoreRowsMeetTheWeights) {
   EXPECT_EQ(batch_extent(Blocks(cpu, options()), network(25088, 1, {}, {256}), "dense0"), 8);
 }
 
-TEST(OnednnBlocks, WideLayersAreCutAlongTheirUnits) {
+TEST(KernelBlocks, WideLayersAreCutAlongTheirUnits) {
   const Blocks blocks(two_cores(), options());
   const Graph vgg = network(25088, 1, {}, {4096});
   const graph::Block block = blocks.block(vgg, find_node(vgg, "dense0"));
@@ -139,7 +139,7 @@ TEST(OnednnBlocks, WideLayersAreCutAlongTheirUnits) {
   EXPECT_EQ(blocks.block(s1c, find_node(s1c, "dense0"))[1], graph::kWholeAxis);
 }
 
-TEST(OnednnBlocks, CapsAndBlockSetsHalve) {
+TEST(KernelBlocks, CapsAndBlockSetsHalve) {
   const Graph s4 = network(1000, 1, {}, {128, 1});
   EXPECT_EQ(batch_extent(Blocks(two_cores(), options(4)), s4, "dense0"), 4);
   EXPECT_EQ(batch_extent(Blocks(two_cores(), options(0, 1)), s4, "dense0"), 32);
@@ -149,7 +149,7 @@ TEST(OnednnBlocks, CapsAndBlockSetsHalve) {
 
 // While a graph is remembered, each of its nodes is looked at a fixed number of times, however long
 // the chain is: its time would else grow with the square of the layers.
-TEST(OnednnBlocks, LooksAtEachNodeOfAChainOnce) {
+TEST(KernelBlocks, LooksAtEachNodeOfAChainOnce) {
   const auto visits = [](size_t layers, int rounds) {
     const Blocks blocks(two_cores(), options());
     const Graph chain = network(64, 1, {}, std::vector<int64_t>(layers, 64));
@@ -164,7 +164,7 @@ TEST(OnednnBlocks, LooksAtEachNodeOfAChainOnce) {
   EXPECT_EQ(visits(100, 3), visits(100, 1));
 }
 
-TEST(OnednnBlocks, AreAlikeWhetherAGraphIsRememberedOrNot) {
+TEST(KernelBlocks, AreAlikeWhetherAGraphIsRememberedOrNot) {
   const Blocks blocks(two_cores(), options());
   for (const KernelGraph& candidate : all_kernel_graphs()) {
     std::vector<graph::Block> forgotten;
@@ -179,7 +179,7 @@ TEST(OnednnBlocks, AreAlikeWhetherAGraphIsRememberedOrNot) {
 }
 
 // Another graph at the place of one that was remembered is looked at anew.
-TEST(OnednnBlocks, ForgetAGraphThatNobodyHolds) {
+TEST(KernelBlocks, ForgetAGraphThatNobodyHolds) {
   const Blocks blocks(two_cores(), options());
   Graph graph = network(1000, 1, {}, {128, 1});
   {
@@ -194,7 +194,7 @@ TEST(OnednnBlocks, ForgetAGraphThatNobodyHolds) {
 }
 
 // Powers of two, at least one, whatever the graph.
-TEST(OnednnBlocks, ArePowersOfTwo) {
+TEST(KernelBlocks, ArePowersOfTwo) {
   const Blocks blocks(two_cores(), options());
   for (const KernelGraph& candidate : all_kernel_graphs()) {
     for (size_t n = 0; n < candidate.graph.nodes.size(); ++n) {
@@ -205,22 +205,26 @@ TEST(OnednnBlocks, ArePowersOfTwo) {
   }
 }
 
-TEST(OnednnKernelSet, NamesWhatKernelsDependOnAndParses) {
-  const auto backend = make_onednn(2, 4);
-  const std::string id = backend->catalog().kernel_set();
-  EXPECT_EQ(id.rfind("onednn-", 0), 0u) << id;
-  EXPECT_NE(id.find("/l2="), std::string::npos) << id;
-  EXPECT_EQ(id.find(' '), std::string::npos) << id;
-  backend::KernelSetOptions expected;
-  expected.threads = 2;
-  expected.caps = {{"batch", 4}};
-  EXPECT_EQ(backend::parse_kernel_set(id), expected);
-  EXPECT_EQ(backend->catalog().thread_count(), 2);
+TEST(VectorizedKernelSet, NamesWhatKernelsDependOnAndParses) {
+  for (const std::string& name : vectorized_backends()) {
+    const auto backend = make_vectorized(name, 2, 4);
+    const std::string id = backend->catalog().kernel_set();
+    EXPECT_EQ(id.rfind(name == "cpu" ? "cpu/r" : "onednn-", 0), 0u) << id;
+    EXPECT_NE(id.find("/l2="), std::string::npos) << id;
+    EXPECT_EQ(id.find(' '), std::string::npos) << id;
+    backend::KernelSetOptions expected;
+    expected.threads = 2;
+    expected.caps = {{"batch", 4}};
+    EXPECT_EQ(backend::parse_kernel_set(id), expected);
+    EXPECT_EQ(backend->catalog().thread_count(), 2);
+  }
 }
 
-TEST(OnednnCosts, GrowWithWorkAndFallWithThreads) {
-  const auto one = make_onednn(1);
-  const auto two = make_onednn(2);
+class VectorizedCosts : public testing::TestWithParam<std::string> {};
+
+TEST_P(VectorizedCosts, GrowWithWorkAndFallWithThreads) {
+  const auto one = make_vectorized(GetParam(), 1);
+  const auto two = make_vectorized(GetParam(), 2);
   for (const KernelGraph& candidate : all_kernel_graphs()) {
     for (size_t n = 0; n < candidate.graph.nodes.size(); ++n) {
       const std::vector<graph::Axis> axes = axes_of(candidate.graph, NodeId(n));
@@ -237,6 +241,8 @@ TEST(OnednnCosts, GrowWithWorkAndFallWithThreads) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Backends, VectorizedCosts, testing::ValuesIn(vectorized_backends()));
 
 }  // namespace
 }  // namespace plimsoll::backend_test

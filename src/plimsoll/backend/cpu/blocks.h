@@ -25,12 +25,12 @@
 #include "base/cpu.h"
 #include "graph/kernel_catalog.h"
 
-namespace plimsoll::backend::onednn {
+namespace plimsoll::backend::cpu {
 
 class Blocks {
  public:
-  // `options.threads` is the resolved count.
-  Blocks(const CpuInfo& cpu, const KernelSetOptions& options);
+  // `options.threads` is the resolved count; `alone`: no other backend's products beside ours.
+  Blocks(const CpuInfo& cpu, const KernelSetOptions& options, bool alone = false);
 
   graph::Block block(const graph::Graph& graph, graph::NodeId node) const;
   // See graph/graph_memory.h.
@@ -66,7 +66,7 @@ class Blocks {
                        Ceilings& known) const;
 
   KernelSetOptions options_;
-  cpu::CpuOptions cpu_options_;
+  CpuOptions cpu_options_;
   double caches_bytes_;      // L2 of all threads together
   double last_cache_bytes_;  // L3
   int64_t pieces_from_;      // units from which dense layers are packed_dense's; 0: none
@@ -75,4 +75,4 @@ class Blocks {
   mutable std::map<const graph::Graph*, std::weak_ptr<Memory>> remembered_;
 };
 
-}  // namespace plimsoll::backend::onednn
+}  // namespace plimsoll::backend::cpu

@@ -1,0 +1,79 @@
+#pragma once
+
+// Convolutions of any shape as products of matrices: what the windows of some positions hold is
+// copied to the rows of a matrix, which stays in a cache while it meets the kernel.
+//
+//   y[position][f] = Σ over (i, j, c) of patch[position][(i, j, c)] · kernel[(i, j, c)][f]
+//
+// The gradient to the source is a convolution of dy with the kernel turned by half a turn. Under
+// strides it is one for each phase: the positions of the source that are as far behind the last
+// position of a window's first point meet the same points of the kernel, no others, and among
+// themselves there are no strides.
+//
+// An element is the sum of a patch in its order, whatever the other positions are
+// (product/packed_product.h).
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/product/packed_product.h"
+#include "ops/image/conv2d.h"
+
+namespace plimsoll::backend::cpu {
+
+// Windows over images, channels last, of which `count` neighbouring channels are looked at.
+struct Patches {
+  ops::Window rows, columns;
+  int64_t channels = 1;
+  int64_t count = 1;
+
+  int64_t numbers() const { return rows.size * columns.size * count; }  // of a patch
+  int64_t positions() const { return rows.output * columns.output; }    // of an image
+  // Positions [begin, end), counted through all images. Padding is zeros. `images`: of the first
+  // channel that is looked at.
+  void copy(const float* images, int64_t begin, int64_t end, float* to) const noexcept;
+};
+
+// Positions that are copied at once.
+int64_t patch_positions(int64_t numbers);
+
+// The products of patches with a kernel, `turned` as PackedProduct says.
+class PatchProduct {
+ public:
+  PatchProduct(const Patches& patches, int64_t columns, bool turned, Isa isa);
+
+  // Of one thread.
+  int64_t scratch_floats() const { return patch_floats_ + packed_floats_; }
+
+  struct Target {
+    const float* kernel = nullptr;
+    int64_t kernel_row = 0;
+    const float* bias = nullptr;
+    bool relu = false;
+    float* y = nullptr;  // of position `begin`
+    int64_t y_row = 0;
+  };
+  void run(const float* images, int64_t begin, int64_t end, const Target& target,
+           float* scratch) const noexcept;
+
+ private:
+  Patches patches_;
+  int64_t columns_;
+  bool turned_;
+  int64_t at_once_;
+  int64_t patch_floats_;
+  int64_t packed_floats_;
+  PackedMultiplyFunction multiply_;
+};
+
+// Rows or columns of a source that meet the same points of a kernel.
+struct GradientPhase {
+  int64_t first = 0, step = 1;    // positions of the source: first, first + step, …
+  int64_t tap = 0, tap_step = 1;  // points of the kernel, as the window has them: its last first
+  ops::Window window;             // over dy; `size` of 0: nothing reaches them
+};
+// Of a dimension of a convolution; one for each that has positions.
+std::vector<GradientPhase> gradient_phases(const ops::Window& window);
+
+}  // namespace plimsoll::backend::cpu
