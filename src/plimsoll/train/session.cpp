@@ -480,9 +480,11 @@ void Session::end_epoch(Loop& loop, const FitOptions& options, double start) {
   if (loop.validation && !stopped) {
     // Validation counts in the same states: an epoch that a resumed run ends needs its own again.
     const std::vector<std::byte> counted = whole ? std::vector<std::byte>{} : save_metrics();
+    if (options.on_validation) options.on_validation(true);
     for (auto& [name, value] : evaluate_batches(*loop.validation)) {
       result.metrics.emplace_back("val_" + name, value);
     }
+    if (options.on_validation) options.on_validation(false);
     if (!whole) restore_metrics(counted);
   }
   result.seconds = loop.clock.seconds() - start;

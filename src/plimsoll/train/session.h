@@ -71,6 +71,7 @@ struct FitOptions {
   // Called behind every step and epoch; either may be empty.
   std::function<void(int64_t step, double loss)> on_step;
   std::function<void(const EpochResult&)> on_epoch;
+  std::function<void(bool begins)> on_validation = {};  // around it; may be empty
   // Called behind every whole epoch, before on_position; true: training ends here. May be empty.
   std::function<bool(const EpochResult&)> ends;
   bool keep_epochs = true;  // in History; false: the last one alone, however many there are
