@@ -127,9 +127,9 @@ std::shared_ptr<data::Dataset> open_told(const data::DatasetOptions& set, Listen
 std::shared_ptr<data::Dataset> open_paths(const DataPaths& paths, const layers::Model& model,
                                           const layers::CompileOptions& compile, bool labels,
                                           Listener& listener, const data::Dataset* like) {
-  const data::DatasetOptions shapes = with_shapes(paths, model, compile);
+  data::DatasetOptions shapes = with_shapes(paths, model, compile);
+  shapes.labels_wanted = labels;
   data::DatasetOptions set = shapes;
-  set.labels_wanted = labels;
   set.data = place_paths(paths.data_option, paths.data, set.inputs);
   set.labels = place_paths(paths.labels_option, paths.labels, set.outputs);
   if (paths.like.empty()) return open_told(set, listener, like);
