@@ -199,7 +199,8 @@ def permutation(rows: int, shuffle: bool) -> Iterator[np.ndarray[Any, Any] | Non
         adapter = ArrayDataAdapter(np.arange(rows, dtype="int64"), batch_size=rows, shuffle=True)
         dataset = adapter.get_tf_dataset()
         while True:
-            for (positions,) in dataset:
+            for batch in dataset:
+                positions = batch[0] if isinstance(batch, tuple) else batch
                 yield np.ascontiguousarray(positions.numpy(), "int64")
     generator = np.random.default_rng(np.random.randint(2**31))
     while True:

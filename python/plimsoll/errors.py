@@ -32,8 +32,8 @@ def _exhausted(message: str) -> BaseException:
 
     def init(self: BaseException, text: str) -> None:
         Exception.__init__(self, text)
-        self.message = text  # what TensorFlow's errors have
-        self.node_def = self.op = None
+        # What properties of TensorFlow's errors read.
+        self._message, self._op, self._node_def, self._error_code = text, None, None, 8
 
     raised = type("ResourceExhausted", tuple(bases), {
         "__init__": init,

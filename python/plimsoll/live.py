@@ -150,6 +150,9 @@ def variables_by_path(model: Any) -> dict[str, Any]:
 
             return Entry()
 
+        def __bool__(self) -> bool:
+            return True
+
         def close(self) -> None:
             pass
 
@@ -179,6 +182,7 @@ class Live:
         self.weight_count = self.engine.weight_count
         found = variables_by_path(model)
         self._weights: list[Any] = []
+        self.stepped = False  # since adopt(), on batches that came one by one
         for path, name, _dtype, shape in self.variables[: self.weight_count]:
             variable = found.get(path)
             if variable is None or not hasattr(variable, "assign"):
@@ -194,20 +198,29 @@ class Live:
         return self._model()
 
     def _slots(self, build: bool) -> list[Any]:
-        """The optimizer's variables in the engine's order; empty where it has none yet."""
+        """The optimizer's variables in the engine's order; not built: count and rate alone."""
         wanted = len(self.variables) - self.weight_count
         if wanted == 0:
             return []
         optimizer = self.model.optimizer
         if not optimizer.built:
             if not build:
-                return []
+                return list(optimizer.variables)[:wanted]
             optimizer.build(self.model.trainable_variables)
         variables = list(optimizer.variables)
         return variables if len(variables) == wanted else []
 
     def adopt(self) -> None:
         """The engine takes what Keras's variables hold now."""
+        self.stepped = False
+        self.take()
+
+    def trains(self) -> bool:
+        """Whether the engine holds anything that Keras's variables do not."""
+        return bool(self.engine.trains) or self.stepped
+
+    def take(self) -> None:
+        """The same in the middle of an epoch."""
         variables = self._weights + self._slots(build=False)
         described = self.variables
         convert = keras_module().ops.convert_to_numpy

@@ -12,6 +12,10 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -99,9 +103,11 @@ class ArraySink final : public OutputSink {
     nb::list arrays;
     for (Output& output : outputs_) {
       float* const values = output.values.release();
-      const nb::capsule owner(values, [](void* held) noexcept { delete[] static_cast<float*>(held); });
+      const nb::capsule owner(values,
+                              [](void* held) noexcept { delete[] static_cast<float*>(held); });
       const std::vector<size_t> shape(output.shape.begin(), output.shape.end());
-      arrays.append(nb::cast(nb::ndarray<nb::numpy, float>(values, shape.size(), shape.data(), owner)));
+      arrays.append(
+          nb::cast(nb::ndarray<nb::numpy, float>(values, shape.size(), shape.data(), owner)));
     }
     return arrays;
   }
@@ -159,8 +165,8 @@ class Engine {
 
   // Takes the first `count` variables by `read(index)`.
   void adopt(const nb::object& read, size_t count) {
-    std::vector<TensorInfo> infos(infos_.begin(),
-                                  infos_.begin() + static_cast<ptrdiff_t>(std::min(count, infos_.size())));
+    std::vector<TensorInfo> infos(
+        infos_.begin(), infos_.begin() + static_cast<ptrdiff_t>(std::min(count, infos_.size())));
     auto tensors = std::make_unique<PythonTensors>(std::move(infos), read);
     const nb::gil_scoped_release release;
     run_.adopt(std::move(tensors));
@@ -270,6 +276,7 @@ class Engine {
   nb::dict metrics() { return to_dict(run_.metrics()); }
   nb::dict memory() { return memory_of(run_.memory()); }
   void set_learning_rate(double rate) { run_.set_learning_rate(rate); }
+  bool trains() const { return run_.has_session(); }
   void request_stop() { run_.request_stop(); }
   void close() {
     const nb::gil_scoped_release release;
@@ -292,7 +299,8 @@ class Engine {
       state.read(index, 0, std::span(values.get(), bytes));
     }
     std::byte* const held = values.release();
-    const nb::capsule owner(held, [](void* data) noexcept { delete[] static_cast<std::byte*>(data); });
+    const nb::capsule owner(held,
+                            [](void* data) noexcept { delete[] static_cast<std::byte*>(data); });
     const std::vector<size_t> shape(info.shape.begin(), info.shape.end());
     const nb::dlpack::dtype type = info.dtype == DType::kInt64   ? nb::dtype<int64_t>()
                                    : info.dtype == DType::kInt32 ? nb::dtype<int32_t>()
@@ -341,12 +349,13 @@ void bind_settings(nb::module_& module) {
 
 void bind_engine(nb::module_& module) {
   nb::class_<Arrays>(module, "Arrays")
-      .def("__init__",
-           [](Arrays* arrays, std::vector<Array> x, std::vector<Array> y,
-              std::vector<Array> weights) {
-             new (arrays) Arrays{std::move(x), std::move(y), std::move(weights)};
-           },
-           "x"_a, "y"_a, "weights"_a);
+      .def(
+          "__init__",
+          [](Arrays* arrays, std::vector<Array> x, std::vector<Array> y,
+             std::vector<Array> weights) {
+            new (arrays) Arrays{std::move(x), std::move(y), std::move(weights)};
+          },
+          "x"_a, "y"_a, "weights"_a);
   nb::class_<Engine>(module, "Engine")
       .def(nb::init<const std::string&, const std::string&>(), "config"_a, "origin"_a)
       .def("variables", &Engine::variables)
@@ -366,6 +375,7 @@ void bind_engine(nb::module_& module) {
       .def("metrics", &Engine::metrics)
       .def("memory", &Engine::memory)
       .def("set_learning_rate", &Engine::set_learning_rate, "rate"_a)
+      .def_prop_ro("trains", &Engine::trains)
       .def("request_stop", &Engine::request_stop)
       .def("close", &Engine::close);
 }
@@ -379,8 +389,8 @@ void bind_errors(nb::module_& module) {
     try {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
-      const nb::object arguments = nb::make_tuple(std::string(to_string(error.kind())),
-                                                  std::string(error.what()));
+      const nb::object arguments =
+          nb::make_tuple(std::string(to_string(error.kind())), std::string(error.what()));
       PyErr_SetObject(engine_error.ptr(), arguments.ptr());
     }
   });
@@ -391,26 +401,29 @@ void bind_errors(nb::module_& module) {
 
 NB_MODULE(_core, module) {
   using namespace plimsoll;
+  module.attr("__version__") = PLIMSOLL_VERSION;
   module.doc() = "The engine of Plimsoll for models that live in a Python program.";
   python::bind_errors(module);
   python::bind_settings(module);
   python::bind_engine(module);
-  module.def("parse_memory",
-             [](const std::string& text) -> std::optional<int64_t> {
-               const std::optional<Bytes> bytes = run::parse_memory("memory", text);
-               if (!bytes) return std::nullopt;
-               return bytes->count();
-             },
-             "text"_a, "Bytes of a size as the command line takes it: 512MiB, 75%, auto.");
-  module.def("process_memory", [] { return read_process_memory().now().count(); },
-             "Bytes that this process takes now, as the kernel counts them.");
-  module.def("process_memory_peak", [] { return process_memory_peak().count(); },
-             "The highest so far.");
+  module.def(
+      "parse_memory",
+      [](const std::string& text) -> std::optional<int64_t> {
+        const std::optional<Bytes> bytes = run::parse_memory("memory", text);
+        if (!bytes) return std::nullopt;
+        return bytes->count();
+      },
+      "text"_a, "Bytes of a size as the command line takes it: 512MiB, 75%, auto.");
+  module.def(
+      "process_memory", [] { return read_process_memory().now().count(); },
+      "Bytes that this process takes now, as the kernel counts them.");
+  module.def(
+      "process_memory_peak", [] { return process_memory_peak().count(); }, "The highest so far.");
   module.def("error_kinds", [] {
     std::vector<std::string> kinds;
-    for (const ErrorKind kind : {ErrorKind::kConfig, ErrorKind::kBudget, ErrorKind::kModel,
-                                 ErrorKind::kData, ErrorKind::kIo, ErrorKind::kBackend,
-                                 ErrorKind::kInternal}) {
+    for (const ErrorKind kind :
+         {ErrorKind::kConfig, ErrorKind::kBudget, ErrorKind::kModel, ErrorKind::kData,
+          ErrorKind::kIo, ErrorKind::kBackend, ErrorKind::kInternal}) {
       kinds.emplace_back(to_string(kind));
     }
     return kinds;

@@ -53,8 +53,9 @@ class ArrayRows final : public data::RowSource {
  public:
   ArrayRows(Array array, const std::string& origin) : array_(new Array(std::move(array))) {
     if (array_->ndim() == 0) {
-      throw Error(ErrorKind::kData, "[" + origin + "] expected an array of samples, received a "
-                                                   "single number.");
+      throw Error(ErrorKind::kData, "[" + origin +
+                                        "] expected an array of samples, received a "
+                                        "single number.");
     }
     std::vector<int64_t> shape;
     for (size_t i = 1; i < array_->ndim(); ++i) {
@@ -107,8 +108,10 @@ DType dtype_of(const Array& array, const std::string& origin) {
   if (type == nb::dtype<uint8_t>()) return DType::kUInt8;
   if (type == nb::dtype<bool>()) return DType::kBool;
   throw Error(ErrorKind::kData,
-              "[" + origin + "] expected float32, float64, int8, uint8, int32 or int64, received "
-                             "another type of " + std::to_string(type.bits) + " bits.");
+              "[" + origin +
+                  "] expected float32, float64, int8, uint8, int32 or int64, received "
+                  "another type of " +
+                  std::to_string(type.bits) + " bits.");
 }
 
 PythonTensors::PythonTensors(std::vector<TensorInfo> infos, nb::object read)
@@ -129,8 +132,8 @@ void PythonTensors::read(size_t index, int64_t byte_begin, std::span<std::byte> 
   }
   const auto end = static_cast<size_t>(byte_begin) + destination.size();
   if (end > held_->nbytes()) {
-    throw Error(ErrorKind::kModel, "[" + infos_[index].name + "] expected " +
-                                       std::to_string(end) + " bytes or more, received " +
+    throw Error(ErrorKind::kModel, "[" + infos_[index].name + "] expected " + std::to_string(end) +
+                                       " bytes or more, received " +
                                        std::to_string(held_->nbytes()) + ".");
   }
   std::memcpy(destination.data(), static_cast<const std::byte*>(held_->data()) + byte_begin,

@@ -16,8 +16,8 @@
 namespace plimsoll::python {
 
 // Any C-contiguous array of NumPy's.
-using Array = nanobind::ndarray<nanobind::numpy, nanobind::ro, nanobind::c_contig,
-                                nanobind::device::cpu>;
+using Array =
+    nanobind::ndarray<nanobind::numpy, nanobind::ro, nanobind::c_contig, nanobind::device::cpu>;
 
 // The element type of an array. Throws kData naming `origin` where the engine has none like it.
 DType dtype_of(const Array& array, const std::string& origin);

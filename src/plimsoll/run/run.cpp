@@ -320,7 +320,7 @@ void Run::reset_metrics() { need_session().reset_metrics(); }
 
 void Run::adopt(std::unique_ptr<TensorSource> state) {
   if (session_ != nullptr) {
-    session_->initialize(state.get());
+    session_->take_state(*state);
   } else {
     store_.adopt(std::move(state));
   }

@@ -108,9 +108,10 @@ class Run {
   TensorSource& state();
   // There is a tensor of that name and size.
   void set_weight(const std::string& name, std::span<const std::byte> bytes);
-  // Takes tensors in place of the ones that it has; variables of the optimizer that are not among
-  // them start anew.
+  // Takes tensors in place of the ones that it has. Without a session these are all that there is:
+  // variables of the optimizer that are not among them start anew.
   void adopt(std::unique_ptr<TensorSource> state);
+  bool has_session() const { return session_ != nullptr; }
   // Ends the session without keeping its state: its memory is free.
   void close();
 

@@ -181,15 +181,19 @@ void Session::initialize(TensorSource* weights) {
     context.seed = options_.plan.seed;
     executor_->run(program_for("initialize", 0), context, nullptr, nullptr);
   }
-  if (weights == nullptr) return;
+  if (weights != nullptr) take_state(*weights);
+}
+
+void Session::take_state(TensorSource& tensors) {
+  const AccountedScope scope(MemoryPart::kFiles);
   const std::vector<graph::StateVariable> states = graph::states_of(programs().set);
-  const std::span<const TensorInfo> tensors = weights->tensors();
-  for (size_t i = 0; i < tensors.size(); ++i) {
+  const std::span<const TensorInfo> infos = tensors.tensors();
+  for (size_t i = 0; i < infos.size(); ++i) {
     const auto state = std::find_if(states.begin(), states.end(), [&](const auto& variable) {
-      return variable.name == tensors[i].name;
+      return variable.name == infos[i].name;
     });
     if (state == states.end()) continue;  // slots of another optimizer, layers of other programs
-    take(*weights, i, *state);
+    take(tensors, i, *state);
   }
 }
 

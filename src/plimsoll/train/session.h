@@ -116,6 +116,9 @@ class Session {
   // `weights` has (null: nothing). Throws kModel naming the tensor where a shape differs.
   void initialize(TensorSource* weights);
 
+  // Takes the tensors that this run has variables for, between steps; metrics count on.
+  void take_state(TensorSource& tensors);
+
   // What a checkpoint says of this run, but for where it stands; `rows` of training data.
   CheckpointHead describe(int64_t rows, data::Shuffle shuffle) const;
   // Takes every state variable from a checkpoint written behind `steps` steps. Throws kModel naming
