@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -118,7 +119,13 @@ class Listener:
         print(text, file=sys.stderr)
 
     def begin(self, plan: str) -> None:
-        pass
+        """The plan that is about to run, as JSON."""
+        smaller = json.loads(plan)["block_set"]
+        if smaller:
+            self.notice(
+                "plimsoll: the limit is met with smaller blocks only (block set "
+                f"{smaller}): results differ from those without a limit by rounding."
+            )
 
     def step(self, step: int, loss: float) -> None:
         pass
@@ -364,7 +371,9 @@ class Fit:
         return {f"val_{name}": value for name, value in stepper.logs().items()}
 
 
-def _validation_batches(engine: _core.Engine, validation: Any, batch: int) -> Iterator[data.Samples]:
+def _validation_batches(
+    engine: _core.Engine, validation: Any, batch: int
+) -> Iterator[data.Samples]:
     x, y, weights = data.unpacked(validation) if isinstance(validation, tuple) else (
         validation, None, None)  # fmt: skip
     if data.is_iterated(x):

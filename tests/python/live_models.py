@@ -21,6 +21,7 @@ class Case:
     metrics: Any = None
 
     def compiled(self) -> keras.Model:
+        keras.backend.clear_session()  # layers are called alike each time: draws go by names
         keras.utils.set_random_seed(SEED)
         model = self.model()
         model.compile(self.optimizer(), self.loss, metrics=self.metrics)

@@ -78,15 +78,15 @@ def test_a_second_fit_goes_on() -> None:
 def test_every_limit_gives_the_same_bits() -> None:
     case = Case(
         lambda: keras.Sequential([
-            keras.Input((48, 48, 3)), L.Conv2D(16, 3, activation="relu"), L.BatchNormalization(),
+            keras.Input((64, 64, 3)), L.Conv2D(16, 3, activation="relu"), L.BatchNormalization(),
             L.Conv2D(16, 3, activation="relu"), L.GlobalAveragePooling2D(), L.Dropout(0.3),
             L.Dense(4),
         ]),
-        normal(128, 48, 48, 3), normal(128, 4, seed=2), "mse",
+        normal(128, 64, 64, 3), normal(128, 4, seed=2), "mse",
     )  # fmt: skip
     answer = plimsoll.plan(case.compiled(), 64, reserve=0)
-    smallest = answer.details["smallest_same_bits_bytes"] + 2**20
-    assert smallest < 0.8 * answer.details["free_plan_bytes"]
+    smallest = answer.details["smallest_same_bits_bytes"] + 6 * 2**20
+    assert smallest < 0.9 * answer.details["free_plan_bytes"]
     kept = []
     for limited in (False, True):
         model = case.compiled()
@@ -124,8 +124,8 @@ def test_evaluate_and_predict() -> None:
         assert list(expected) == list(received)
         np.testing.assert_allclose(list(received.values()), list(expected.values()), rtol=1e-4)
         theirs, ours = model.predict(case.x, verbose=0), plimsoll.predict(model, case.x)
-        for one, other in zip(np.atleast_1d(theirs) if isinstance(theirs, list) else [theirs],
-                              ours if isinstance(ours, list) else [ours], strict=True):  # fmt: skip
+        pairs = zip(theirs, ours, strict=True) if isinstance(theirs, list) else [(theirs, ours)]
+        for one, other in pairs:
             np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-5)
 
 
@@ -193,6 +193,7 @@ def trace(fit: Any, case: Case, **arguments: Any) -> list[tuple[str, Any]]:
     names = [name for name in dir(keras.callbacks.Callback) if name.startswith("on_")
              and "predict" not in name and "_batch" not in name]  # fmt: skip
     for name in names:
+
         def hook(self: Any, *given: Any, name: str = name, **logs: Any) -> None:
             events.append((name, [sorted(one) if isinstance(one, dict) else one
                                   for one in given if one]))  # fmt: skip
@@ -231,28 +232,33 @@ def test_batch_events() -> None:
     assert counts[0] == counts[1]
 
 
+def _fit_with_callbacks(fit: Any, case: Case, folder: Path) -> None:
+    """Leaves what callbacks wrote and saw in `folder`."""
+    folder.mkdir()
+    model = case.compiled()
+    keras.utils.set_random_seed(8)
+    looks: list[float] = []
+
+    def look(epoch: int, logs: Any) -> None:
+        looks.append(float(model.predict(case.x[:4], verbose=0).sum()))
+
+    history = fit(model, case.x, case.y, batch_size=32, epochs=12, verbose=0, validation_split=0.3,
+        callbacks=[
+            keras.callbacks.EarlyStopping(patience=2, restore_best_weights=True),
+            keras.callbacks.ReduceLROnPlateau(patience=1, factor=0.5),
+            keras.callbacks.ModelCheckpoint(folder / "{epoch}.weights.h5", save_weights_only=True),
+            keras.callbacks.CSVLogger(folder / "log.csv"),
+            keras.callbacks.LambdaCallback(on_epoch_end=look),
+        ])  # fmt: skip
+    (folder / "seen.json").write_text(json.dumps([history.history, looks]))
+    model.save_weights(folder / "last.weights.h5")
+
+
 def test_callbacks_of_keras(tmp_path: Path) -> None:
     """What looks at the model sees it trained; what changes it is obeyed."""
     case = CASES["image"]
-    x = case.x
-    for fit, folder in ((keras.Model.fit, tmp_path / "theirs"), (plimsoll.fit, tmp_path / "ours")):
-        folder.mkdir()
-        model = case.compiled()
-        keras.utils.set_random_seed(8)
-        looks: list[float] = []
-        history = fit(model, x, case.y, batch_size=32, epochs=12, verbose=0, validation_split=0.3,
-            callbacks=[
-                keras.callbacks.EarlyStopping(patience=2, restore_best_weights=True),
-                keras.callbacks.ReduceLROnPlateau(patience=1, factor=0.5),
-                keras.callbacks.ModelCheckpoint(folder / "{epoch}.weights.h5",
-                                                save_weights_only=True),
-                keras.callbacks.CSVLogger(folder / "log.csv"),
-                keras.callbacks.LambdaCallback(
-                    on_epoch_end=lambda epoch, logs: looks.append(
-                        float(model.predict(x[:4], verbose=0).sum()))),  # noqa: B023
-            ])  # fmt: skip
-        (folder / "seen.json").write_text(json.dumps([history.history, looks]))
-        model.save_weights(folder / "last.weights.h5")
+    _fit_with_callbacks(keras.Model.fit, case, tmp_path / "theirs")
+    _fit_with_callbacks(plimsoll.fit, case, tmp_path / "ours")
     seen = [json.loads((tmp_path / who / "seen.json").read_text()) for who in ("theirs", "ours")]
     assert list(seen[0][0]) == list(seen[1][0])
     for name, values in seen[0][0].items():
@@ -273,8 +279,8 @@ def test_a_rate_that_a_callback_sets() -> None:
     for fit in (keras.Model.fit, plimsoll.fit):
         model = case.compiled()
         keras.utils.set_random_seed(8)
-        fit(model, case.x, case.y, epochs=3, verbose=0, callbacks=[
-            keras.callbacks.LearningRateScheduler(lambda epoch, rate: 0.01 / (epoch + 1))])  # fmt: skip
+        schedule = keras.callbacks.LearningRateScheduler(lambda epoch, rate: 0.01 / (epoch + 1))
+        fit(model, case.x, case.y, epochs=3, verbose=0, callbacks=[schedule])
         models.append(model)
     assert_like(*models)
 
@@ -355,7 +361,8 @@ def small(*layers: Any, loss: Any = "mse", metrics: Any = None) -> keras.Model:
     (lambda: small(L.Dense(3, kernel_initializer=lambda shape, dtype=None: keras.ops.ones(shape))),
      "initializer"),
     (lambda: small(L.Lambda(lambda x: x)), "function"),
-], ids=["activation", "Activation", "class", "loss", "metric", "initializer", "Lambda"])  # fmt: skip
+], ids=["activation", "Activation", "class", "loss", "metric", "initializer",
+        "Lambda"])  # fmt: skip
 def test_what_is_the_programs_own_is_named(make: Any, named: str) -> None:
     """It serializes like Keras's: only the live object tells."""
     model = make()
