@@ -23,7 +23,6 @@
 #include "base/error.h"
 #include "base/process_memory.h"
 #include "formats/keras/live_model.h"
-#include "plan/tree/text.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
 #include "run/run.h"
