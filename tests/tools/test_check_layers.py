@@ -182,7 +182,7 @@ def test_no_folder_is_a_pile():
     assert {str(folder): n for folder, n in files.items() if n > MOST_FILES} == {}
 
 
-def test_the_python_module_stands_on_run(tmp_path: Path) -> None:
+def test_the_python_module_stands_on_run(tmp_path: pathlib.Path) -> None:
     source, module = tmp_path / "src", tmp_path / "python"
     for name in ("run/run.h", "cli/options.h", "base/bytes.h"):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
