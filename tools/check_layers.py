@@ -303,7 +303,7 @@ def main() -> int:
     if not source.is_dir():
         print(f"{source}: no such folder", file=sys.stderr)
         return 2
-    findings = check_tree(source) + check_python(source, root / "python" / "src")
+    findings = check_tree(source) + check_python(source, source.parent.parent / "python" / "src")
     for finding in findings:
         print(finding)
     files = sum(1 for p in source.rglob("*") if p.suffix in (".h", ".cpp", ".cu"))
