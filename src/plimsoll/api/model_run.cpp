@@ -122,10 +122,22 @@ EpochReport to_epoch(const train::EpochResult& result) {
   return {result.epoch, result.metrics, result.seconds};
 }
 
-// Without callbacks of the user's own, notices are logged.
-class LoggingListener : public run::Listener {
+void notice(const std::function<void(const std::string&)>& on_notice, const std::string& text) {
+  if (on_notice) {
+    on_notice(text);
+  } else {
+    log(LogLevel::kWarning, text);
+  }
+}
+
+class NoticeListener final : public run::Listener {
  public:
-  void notice(const std::string& text) override { log(LogLevel::kWarning, text); }
+  explicit NoticeListener(const RunOptions& options) : options_(options) {}
+
+  void notice(const std::string& text) override { plimsoll::notice(options_.on_notice, text); }
+
+ private:
+  const RunOptions& options_;
 };
 
 // Calls the user's callbacks; draws progress on standard error where it is asked to.
@@ -133,13 +145,7 @@ class FitListener final : public run::Listener {
  public:
   explicit FitListener(const FitOptions& options) : options_(options), progress_(stderr) {}
 
-  void notice(const std::string& text) override {
-    if (options_.on_notice) {
-      options_.on_notice(text);
-    } else {
-      log(LogLevel::kWarning, text);
-    }
-  }
+  void notice(const std::string& text) override { plimsoll::notice(options_.on_notice, text); }
   void begin(const report::PlanSummary& plan) override {
     if (options_.on_plan) options_.on_plan(report::to_text(plan, false));
   }
@@ -198,7 +204,7 @@ PlanAnswer Model::plan(const RunOptions& options) const {
   run::PlanQuestion question;
   question.settings = settings_of(options);
   question.why = options.why;
-  LoggingListener listener;
+  NoticeListener listener(options);
   return to_answer(impl_->run.plan(question, listener));
 }
 
@@ -209,7 +215,7 @@ PlanAnswer Model::plan(const Dataset& dataset, const Dataset* validation,
   question.data = request_of(&dataset);
   question.validation = validation_of(validation);
   question.why = options.why;
-  LoggingListener listener;
+  NoticeListener listener(options);
   return to_answer(impl_->run.plan(question, listener));
 }
 
@@ -239,12 +245,12 @@ void Model::request_stop() { impl_->run.request_stop(); }
 void Model::change_limit(Bytes limit) { impl_->run.change_limit(limit); }
 
 MetricValues Model::evaluate(const Dataset& dataset, const RunOptions& options) {
-  LoggingListener listener;
+  NoticeListener listener(options);
   return impl_->run.evaluate({settings_of(options), request_of(&dataset)}, listener).metrics;
 }
 
 std::vector<Predictions> Model::predict(const Dataset& dataset, const RunOptions& options) {
-  LoggingListener listener;
+  NoticeListener listener(options);
   std::optional<PredictionsSink> sink;
   const auto open = [&](int64_t rows) -> OutputSink& {
     return sink.emplace(impl_->run.model(), rows);
@@ -257,7 +263,7 @@ std::vector<Predictions> Model::predict(const Dataset& dataset, const RunOptions
 std::vector<std::string> Model::predict_to(const std::string& path, const Dataset& dataset,
                                            const RunOptions& options) {
   run::check_predictions_name("path", path);
-  LoggingListener listener;
+  NoticeListener listener(options);
   std::optional<run::PredictionFiles> files;
   const auto open = [&](int64_t rows) -> OutputSink& {
     return files.emplace(path, impl_->run.model(), rows);

@@ -44,6 +44,7 @@ struct RunOptions {
   std::optional<Bytes> spill_limit{};
   std::string spill_dir{};
   std::string why{};  // plan: a layer whose values in the chosen plan are told of
+  std::function<void(const std::string&)> on_notice{};  // a sentence or more; empty: the log
 };
 
 struct FitOptions {
@@ -102,7 +103,7 @@ struct FitOptions {
   std::string checkpoint_every{};
   int checkpoint_keep = 3;
   bool resume = false;
-  std::function<void(const std::string&)> on_notice{};  // a sentence or more for the user
+  std::function<void(const std::string&)> on_notice{};  // a sentence or more; empty: the log
   std::function<void(int64_t step, double loss)> on_step{};
   std::function<void(const EpochReport&)> on_epoch{};
   // Before the first step, with what `plimsoll plan` prints of the plan.

@@ -38,11 +38,10 @@ std::string_view prefix(LogLevel level) {
 void log(LogLevel level, std::string_view line) {
   LogState& log_state = state();
   const std::lock_guard lock(log_state.mutex);
-  if (level < log_state.level) return;
-  if (log_state.sink) {
-    log_state.sink(level, line);
-    return;
-  }
+  if (level >= log_state.level && log_state.sink) log_state.sink(level, line);
+}
+
+void log_to_standard_error(LogLevel level, std::string_view line) {
   std::string text(prefix(level));
   text += line;
   text += '\n';

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/heap.h"
+#include "base/log.h"
 #include "base/suggest.h"
 #include "cli/exit_code.h"
 
@@ -83,10 +85,16 @@ int run(int argc, char** argv, const AddCommands& add_commands) {
 
 }  // namespace
 
-int run_program(int argc, char** argv, const AddCommands& add_commands) {
+void own_the_process() {
   // One malloc arena and early trimming: what is freed goes back to the system.
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_TRIM_THRESHOLD, kTrimThresholdBytes);
+  own_heap();
+  set_log_sink(log_to_standard_error);
+}
+
+int run_program(int argc, char** argv, const AddCommands& add_commands) {
+  own_the_process();
   try {
     return run(argc, argv, add_commands);
   } catch (const Error& error) {

@@ -20,7 +20,10 @@ namespace plimsoll::cli {
 using AddCommands =
     std::function<std::map<std::string, Command>(CLI::App& app, std::vector<std::string> tail)>;
 
-// The exit code; never throws.
+// What only a program may do, a library never: settings of the heap, and lines on standard error.
+void own_the_process();
+
+// Owns the process; the exit code; never throws.
 int run_program(int argc, char** argv, const AddCommands& add_commands);
 
 }  // namespace plimsoll::cli

@@ -7,6 +7,7 @@
 #include "backend/cpu/threads/threads.h"
 #include "base/accounted.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/suggest.h"
 #include "exec/arena.h"
 #include "exec/float_mode.h"
@@ -178,21 +179,24 @@ class Executor::Impl {
 
 Executor::Executor(const graph::ProgramSet& programs, const plan::Plan& plan,
                    backend::Backend& backend, const ExecutorOptions& options)
-    : impl_(std::make_unique<Impl>(programs, plan, backend, options)) {}
+    : impl_((refuse_in_child("run"), std::make_unique<Impl>(programs, plan, backend, options))) {}
 
 Executor::~Executor() = default;
 
 void Executor::run(size_t program, const backend::StepContext& step, InputSource* source,
                    OutputSink* sink) {
+  refuse_in_child("run");
   impl_->run(program, step, source, sink);
 }
 
 std::span<std::byte> Executor::state(std::string_view name) { return impl_->state(name); }
 void Executor::read_state(std::string_view name, int64_t begin, std::span<std::byte> destination) {
+  refuse_in_child("read_state");
   impl_->read_state(name, begin, destination);
 }
 void Executor::write_state(std::string_view name, int64_t begin,
                            std::span<const std::byte> source) {
+  refuse_in_child("write_state");
   impl_->write_state(name, begin, source);
 }
 std::span<const std::byte> Executor::arena() const {

@@ -56,18 +56,18 @@ SpillQueue::SpillQueue(const std::string& folder, const Shape& shape)
     region.file_strides.reserve(shape.rank);
     transfers_[t].walk.reserve(shape.rank);
   }
-  reader_ = std::thread([this] { serve_reads(); });
-  writer_ = std::thread([this] { serve_writes(); });
+  threads_.start([this] { serve_reads(); });
+  threads_.start([this] { serve_writes(); });
 }
 
 SpillQueue::~SpillQueue() {
+  if (is_child_without_threads()) return;
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
   changed_.notify_all();
-  reader_.join();
-  writer_.join();
+  threads_.join();
 }
 
 bool SpillQueue::has_room() {
@@ -131,6 +131,7 @@ void SpillQueue::finish() {
 }
 
 void SpillQueue::abandon() noexcept {
+  if (is_child_without_threads()) return;
   Lock lock(mutex_);
   free_.insert(free_.end(), live_.begin(), live_.end());
   live_.clear();  // nothing is left to take up

@@ -17,15 +17,14 @@
 // Whoever waits helps with the copying. Nothing is allocated after construction. Errors are kept
 // and thrown by the waits that follow, and by finish(). One caller thread.
 
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/fork.h"
 #include "exec/spill_file.h"
 #include "exec/spill_region.h"
 
@@ -161,9 +160,8 @@ class SpillQueue {
   bool stop_ = false;
   std::exception_ptr error_;
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::thread reader_;
-  std::thread writer_;
+  Condition changed_;
+  Threads threads_;
 };
 
 }  // namespace plimsoll::exec

@@ -1,10 +1,9 @@
 #include "planning/tuning.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/heap.h"
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "exec/tuning.h"
@@ -87,7 +86,7 @@ TimesOptions find_times(const layers::Model& model, const layers::CompileOptions
     const KernelTimes known = times.known ? *times.known : KernelTimes{};
     times.known = std::make_shared<const KernelTimes>(measure(lowered, request, known));
   }
-  malloc_trim(0);
+  give_back_free_heap();
   save_times(times.folder, fingerprint, *times.known);
   return times;
 }

@@ -8,6 +8,7 @@
 
 #include "base/accounted.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/spill_folder.h"
 #include "data/dataset_stages.h"
 #include "formats/model_file.h"
@@ -135,6 +136,7 @@ std::string Run::batch_norm() const {
 }
 
 planning::PlannedRun Run::plan(const PlanQuestion& question, Listener& listener) const {
+  refuse_in_child("plan");
   const Settings& settings = question.settings;
   refuse_no_rows(settings.batch, 1);
   layers::CompileOptions compile = with_precision(need_compile("plan"), settings);
@@ -220,6 +222,7 @@ void Run::request_stop() {
 }
 
 FitResult Run::fit(const FitRequest& request, Listener& listener) {
+  refuse_in_child("fit");
   need_compile("fit");
   refuse_no_rows(request.settings.batch, 1);
   const Telling telling(*this, listener);
@@ -227,6 +230,7 @@ FitResult Run::fit(const FitRequest& request, Listener& listener) {
 }
 
 Evaluation Run::evaluate(const EvaluateRequest& request, Listener& listener) {
+  refuse_in_child("evaluate");
   const Telling telling(*this, listener);
   const Settings& settings = request.settings;
   layers::CompileOptions compile = need_compile("evaluate");
@@ -254,6 +258,7 @@ Evaluation Run::evaluate(const EvaluateRequest& request, Listener& listener) {
 
 train::MemoryReport Run::predict(const PredictRequest& request, const OpenSink& open, Bytes held,
                                  Listener& listener) {
+  refuse_in_child("predict");
   const Telling telling(*this, listener);
   const Settings& settings = request.settings;
   const std::shared_ptr<data::Dataset> dataset =
@@ -278,10 +283,12 @@ train::MemoryReport Run::predict(const PredictRequest& request, const OpenSink& 
 }
 
 std::shared_ptr<data::Dataset> Run::open(const DataRequest& request, Listener& listener) const {
+  refuse_in_child("open");
   return open_data(request, model_, need_compile("accumulate"), true, listener);
 }
 
 train::Session& Run::steps(const StepsRequest& request) {
+  refuse_in_child("steps");
   SessionKey key;
   key.settings = request.settings;
   key.rows.train = key.rows.evaluate = request.settings.batch + request.short_batch;
@@ -351,6 +358,7 @@ void Run::ensure_state() {
 }
 
 TensorSource& Run::state() {
+  refuse_in_child("state");
   ensure_state();
   if (session_ == nullptr) return *store_.source();
   session_state_ = session_->state();

@@ -1,7 +1,5 @@
 #include "train/session.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -12,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/heap.h"
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "exec/spill_queue.h"
@@ -127,7 +126,7 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
                             plan_request(options, data, Bytes(held_by_sessions.load())));
   options_.plan.tell = {};  // whoever listened listens while it is planned
   if (!run_.plan) throw Error(ErrorKind::kBudget, run_.summary.reason);
-  malloc_trim(0);  // the search is over: its memory goes back before the arena is touched
+  give_back_free_heap();  // the search is over, and the arena not touched yet
   if (!options.plan.limit) {
     const Bytes guard = planning::guard_without_limit();
     if (run_.summary.predicted_process > guard) {

@@ -70,6 +70,20 @@ TEST(Log, GoesThroughOneSinkAboveTheLevel) {
   EXPECT_EQ(lines, std::vector<std::string>{"seen"});
 }
 
+TEST(Log, WithoutASinkNothingIsWritten) {
+  testing::internal::CaptureStderr();
+  log(LogLevel::kError, "a host's terminal is the host's");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Log, ProgramsHaveStandardErrorForASink) {
+  const LogSink before = set_log_sink(log_to_standard_error);
+  testing::internal::CaptureStderr();
+  log(LogLevel::kWarning, "seen");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "warning: seen\n");
+  set_log_sink(before);
+}
+
 TEST(Clock, FakeTimeMovesOnlyWhenMoved) {
   FakeClock clock;
   EXPECT_EQ(clock.seconds(), 0.0);

@@ -1,7 +1,6 @@
 #include "data/rows/decoded_rows.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -10,6 +9,7 @@
 #include "base/accounted.h"
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/shape.h"
 #include "codec/image/image.h"
 #include "codec/number_format.h"
@@ -45,12 +45,13 @@ class DecodedRows final : public RowSource {
     for (int i = 0; i <= decoding.threads; ++i) decoders_.push_back(make());
   }
   ~DecodedRows() override {
+    if (is_child_without_threads()) return;
     {
       const std::lock_guard lock(mutex_);
       stop_ = true;
     }
     work_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
+    threads_.join();
   }
 
   int64_t row_count() const override { return files_->count(); }
@@ -72,6 +73,7 @@ class DecodedRows final : public RowSource {
   int64_t lookahead() const override { return static_cast<int64_t>(slots_.size()) - 1; }
 
   void announce(std::span<const int64_t> rows) override {
+    refuse_in_child("read");
     {
       const std::lock_guard lock(mutex_);
       const size_t count = std::min(rows.size(), slots_.size() - 1);
@@ -82,6 +84,7 @@ class DecodedRows final : public RowSource {
   }
 
   void read(int64_t first, int64_t count, DType dtype, void* destination) override {
+    refuse_in_child("read");
     auto* out = static_cast<std::byte*>(destination);
     const int64_t bytes = elements_ * element_bytes(dtype).count();
     for (int64_t i = 0; i < count; ++i) read_row(first + i, dtype, out + i * bytes);
@@ -158,7 +161,7 @@ class DecodedRows final : public RowSource {
 
   void start_workers() {
     for (size_t i = 0; i + 1 < decoders_.size(); ++i) {
-      threads_.emplace_back([this, i] { work(*decoders_[i]); });
+      threads_.start([this, i] { work(*decoders_[i]); });
     }
   }
 
@@ -187,13 +190,13 @@ class DecodedRows final : public RowSource {
       decoders_;  // of the workers; the reader's own is the last
 
   std::mutex mutex_;
-  std::condition_variable work_;  // a new announcement
-  std::condition_variable done_;  // a slot was filled
-  std::vector<Slot> slots_;       // the last one is the reader's
+  Condition work_;           // a new announcement
+  Condition done_;           // a slot was filled
+  std::vector<Slot> slots_;  // the last one is the reader's
   std::vector<int64_t> announced_;
   int64_t reading_ = -1;
   bool stop_ = false;
-  std::vector<std::thread> threads_;
+  Threads threads_;
 };
 
 // Runs `body` for every image, on as many threads as there are decoders; the first error in the
@@ -212,10 +215,10 @@ void for_all_images(const SampleFiles& files, int threads, Body&& body) {
       }
     }
   };
-  std::vector<std::thread> others;
-  for (int thread = 1; thread < threads; ++thread) others.emplace_back(run, thread);
+  Threads others;
+  for (int thread = 1; thread < threads; ++thread) others.start([&run, thread] { run(thread); });
   run(0);
-  for (std::thread& other : others) other.join();
+  others.join();
   std::erase_if(failures, [](const auto& failure) { return failure.second == nullptr; });
   if (failures.empty()) return;
   std::rethrow_exception(

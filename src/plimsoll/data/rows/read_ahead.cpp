@@ -65,23 +65,25 @@ ReadAhead::ReadAhead(const File& file, const Shape& shape)
   requests_.reserve(kMostRequests);
   for (int slot = 0; slot < shape.slots; ++slot) free_.push_back(slot);
   for (int i = 0; i < kThreads && direct_.is_open(); ++i)
-    threads_.emplace_back([this] {
+    threads_.start([this] {
       const AccountedScope scope(MemoryPart::kAhead);
       work();
     });
 }
 
 ReadAhead::~ReadAhead() {
+  if (is_child_without_threads()) return;
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
   changed_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  threads_.join();
 }
 
 void ReadAhead::ask(int64_t begin, int64_t end) {
   if (threads_.empty()) return;
+  refuse_in_child("read");
   {
     const std::lock_guard lock(mutex_);
     // Pieces of one size, so that none is a rest of a few bytes.
@@ -133,6 +135,7 @@ void ReadAhead::erase(const Request& request) {
 }
 
 ReadAhead::Lease ReadAhead::take(int64_t begin, int64_t end) {
+  refuse_in_child("read");
   std::unique_lock lock(mutex_);
   while (Request* request = containing(begin)) {
     if (request->state == State::kReady) {
@@ -154,6 +157,7 @@ ReadAhead::Lease ReadAhead::take(int64_t begin, int64_t end) {
 }
 
 void ReadAhead::give_back(int64_t number, int64_t bytes) {
+  if (is_child_without_threads()) return;
   {
     const std::lock_guard lock(mutex_);
     Request* request = find(number);

@@ -13,17 +13,16 @@
 // Nothing here is an error: what cannot be read ahead is not there to take, and the reader reads it
 // by itself, and meets the error.
 
-#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/fork.h"
 
 namespace plimsoll::data {
 
@@ -107,12 +106,12 @@ class ReadAhead {
   File direct_;
   std::unique_ptr<std::byte[], Free> buffers_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  Condition changed_;
   std::vector<Request> requests_;  // in the order of their use
   std::vector<int> free_;
   int64_t numbers_ = 0;
   bool stop_ = false;
-  std::vector<std::thread> threads_;
+  Threads threads_;
 };
 
 }  // namespace plimsoll::data

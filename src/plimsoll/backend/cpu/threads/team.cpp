@@ -65,7 +65,7 @@ Team::~Team() {
   stops_ = true;
   ++generation_;
   generation_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  threads_.join();
 }
 
 void Team::grow(size_t others) noexcept {
@@ -74,7 +74,7 @@ void Team::grow(size_t others) noexcept {
   try {
     while (threads_.size() < others) {
       const int member = static_cast<int>(threads_.size()) + 1;
-      threads_.emplace_back([this, member] { serve(member); });
+      threads_.start([this, member] { serve(member); });
     }
   } catch (const std::system_error&) {
     // The first member does what nobody else claims.

@@ -19,8 +19,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <thread>
-#include <vector>
+
+#include "base/fork.h"
 
 namespace plimsoll::backend::cpu {
 
@@ -61,7 +61,7 @@ class Team {
   std::atomic<bool> stops_{false};
   alignas(kLine) std::array<std::atomic<uint64_t>, kWords> open_{};
   alignas(kLine) std::atomic<int> left_{0};  // parts that are not done
-  std::vector<std::thread> threads_;
+  Threads threads_;
 };
 
 }  // namespace plimsoll::backend::cpu

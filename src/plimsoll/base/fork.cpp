@@ -1,0 +1,49 @@
+#include "base/fork.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <string>
+
+#include "base/error.h"
+
+namespace plimsoll {
+namespace {
+
+std::atomic<bool> started{false};
+std::atomic<bool> lost{false};
+
+void enter_child() { lost.store(started.load()); }
+
+}  // namespace
+
+void note_thread() {
+  static const int registered = ::pthread_atfork(nullptr, nullptr, enter_child);
+  static_cast<void>(registered);
+  started = true;
+}
+
+bool is_child_without_threads() noexcept { return lost.load(std::memory_order_relaxed); }
+
+void refuse_in_child(const char* what) {
+  if (!is_child_without_threads()) return;
+  throw Error(
+      ErrorKind::kConfig,
+      "[" + std::string(what) +
+          "] expected the process in which Plimsoll started its threads, received a call in "
+          "one that was forked from it, where they do not run. Fork before the first call, "
+          "or start the process anew (multiprocessing: the start method \"spawn\").");
+}
+
+void Threads::join() {
+  if (is_child_without_threads()) {
+    // Nobody is there to be joined, and a thread that was not joined may not be destroyed.
+    new std::vector<std::thread>(std::move(threads_));
+    threads_.clear();
+    return;
+  }
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+}  // namespace plimsoll
