@@ -276,6 +276,25 @@ def check_tree(source: pathlib.Path) -> list[str]:
     return findings + find_cycles(edges) + check_cmake(source, included)
 
 
+# What the module of the Python package may include, and what those may.
+PYTHON = ("run", "report", "explain", "watch")
+
+
+def check_python(source: pathlib.Path, module: pathlib.Path) -> list[str]:
+    """Includes of the package's C++: of its own, or from the folders that it stands on."""
+    allowed = {folder for first in PYTHON for folder in reach(ARROWS, first) | {first}}
+    findings = []
+    for path in sorted(module.glob("*.h")) + sorted(module.glob("*.cpp")):
+        for match in INCLUDE.finditer(path.read_text()):
+            ours = match.group(1)
+            if ours is None or (module / ours).is_file():
+                continue
+            folder = ours.split("/")[0]
+            if folder not in allowed or not (source / ours).is_file():
+                findings.append(f'{path}: python may not include {folder} ("{ours}")')
+    return findings
+
+
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -284,7 +303,7 @@ def main() -> int:
     if not source.is_dir():
         print(f"{source}: no such folder", file=sys.stderr)
         return 2
-    findings = check_tree(source)
+    findings = check_tree(source) + check_python(source, source.parent.parent / "python" / "src")
     for finding in findings:
         print(finding)
     files = sum(1 for p in source.rglob("*") if p.suffix in (".h", ".cpp", ".cu"))

@@ -180,3 +180,16 @@ def test_no_folder_is_a_pile():
     source = SCRIPT.parents[1] / "src" / "plimsoll"
     files = Counter(p.parent for p in source.rglob("*") if p.suffix in (".h", ".cpp"))
     assert {str(folder): n for folder, n in files.items() if n > MOST_FILES} == {}
+
+
+def test_the_python_module_stands_on_run(tmp_path: pathlib.Path) -> None:
+    source, module = tmp_path / "src", tmp_path / "python"
+    for name in ("run/run.h", "cli/options.h", "base/bytes.h"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).touch()
+    module.mkdir()
+    (module / "own.h").write_text('#include "run/run.h"\n#include "base/bytes.h"\n')
+    (module / "own.cpp").write_text('#include "own.h"\n')
+    assert check_layers.check_python(source, module) == []
+    (module / "own.cpp").write_text('#include "cli/options.h"\n')
+    assert "python may not include cli" in check_layers.check_python(source, module)[0]

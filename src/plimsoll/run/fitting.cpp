@@ -116,6 +116,7 @@ train::FitOptions Fitting::options(const train::Position& start) {
       if (listener_.wants_steps()) listener_.step(step, loss);
     };
   }
+  options.on_validation = [this](bool begins) { listener_.validation(begins); };
   options.on_epoch = [this](const train::EpochResult& result) {
     logs_->epoch(result, session());
     listener_.epoch(result);
@@ -180,7 +181,8 @@ train::History Fitting::train(train::FitOptions options) {
   while (true) {
     session().forget_stop();
     run_.follow(&session());
-    train::History history = session().fit(*data_.train, data_.validation.get(), options);
+    train::History history = session().fit(
+        *data_.train, request_.skip_validation ? nullptr : data_.validation.get(), options);
     run_.follow(nullptr);
     const bool more = !options.steps || history.steps < *options.steps;
     if (!limit || run_.stop_ || !more) return history;

@@ -34,6 +34,8 @@ class Listener {
     static_cast<void>(step);
     static_cast<void>(loss);
   }
+  // Around the validation of an epoch.
+  virtual void validation(bool begins) { static_cast<void>(begins); }
   virtual void epoch(const train::EpochResult& result) { static_cast<void>(result); }
   // The process has taken more than its limit: a fault of the engine. Once a session.
   virtual void passed_limit(Bytes measured, Bytes limit) {

@@ -189,9 +189,9 @@ void Run::close() {
   session_.reset();
 }
 
-void Run::park() {
+void Run::park(bool with_metrics) {
   if (session_ == nullptr) return;
-  store_.capture(*session_->state());
+  store_.capture(*session_->state(), with_metrics);
   close();
 }
 
@@ -298,6 +298,52 @@ train::Session& Run::steps(const StepsRequest& request) {
   Listener nobody;
   if (start(key, nobody)) session_->initialize(store_.source());
   return *session_;
+}
+
+double Run::step(const StepsRequest& request, data::Dataset& dataset, bool train,
+                 Listener& listener) {
+  const Telling telling(*this, listener);
+  SessionKey key;
+  key.settings = request.settings;
+  key.rows.train = key.rows.evaluate = request.settings.batch + request.short_batch;
+  key.data.held = request.data;
+  key.sample_weights = request.sample_weights;
+  key.weight_shapes = data::weight_shapes(dataset);
+  if (session_ == nullptr || key != key_) {
+    // Another size of batch in the middle of an epoch: its metrics and draws go on.
+    const int64_t steps = session_ == nullptr ? 0 : session_->steps();
+    park(true);
+    start(key, listener);
+    session_->initialize(store_.source());
+    session_->set_steps(steps);
+  }
+  const double loss =
+      session_->run_rows(train ? "train" : "evaluate", dataset, 0, dataset.row_count());
+  if (train) session_->set_steps(session_->steps() + 1);
+  return loss;
+}
+
+void Run::reset_metrics() { need_session().reset_metrics(); }
+
+void Run::adopt(std::unique_ptr<TensorSource> state) {
+  if (session_ != nullptr) {
+    session_->take_state(*state);
+  } else {
+    store_.adopt(std::move(state));
+  }
+}
+
+train::Session& Run::need_session() const {
+  if (session_ != nullptr) return *session_;
+  throw Error(ErrorKind::kConfig,
+              "[" + model_.name() + "] expected a model that is being trained, received none.");
+}
+
+train::Metrics Run::metrics() { return need_session().read_metrics(); }
+train::MemoryReport Run::memory() { return need_session().memory(); }
+
+void Run::set_learning_rate(double rate) {
+  if (session_ != nullptr && session_->learning_rate()) session_->set_learning_rate(rate);
 }
 
 void Run::ensure_state() {

@@ -91,6 +91,11 @@ class Run {
                               Listener& listener);
   // Data as the model takes them, for loops of somebody's own.
   std::shared_ptr<data::Dataset> open(const DataRequest& request, Listener& listener) const;
+  // One step on all rows of `dataset`, which are as many as settings.batch or short_batch, of
+  // training or (`train` false) of evaluation; returns its loss. Metrics count on until they are
+  // reset. The session is kept for the next one.
+  double step(const StepsRequest& request, data::Dataset& dataset, bool train, Listener& listener);
+  void reset_metrics();
   // The session of a loop of somebody's own, made anew where another call took its place.
   train::Session& steps(const StepsRequest& request);
 
@@ -103,8 +108,19 @@ class Run {
   TensorSource& state();
   // There is a tensor of that name and size.
   void set_weight(const std::string& name, std::span<const std::byte> bytes);
+  // Takes tensors in place of the ones that it has. Without a session these are all that there is:
+  // variables of the optimizer that are not among them start anew.
+  void adopt(std::unique_ptr<TensorSource> state);
+  bool has_session() const { return session_ != nullptr; }
   // Ends the session without keeping its state: its memory is free.
   void close();
+
+  // Of the session that trains, between its steps and in calls of the listener; kConfig where there
+  // is none. What was counted since the epoch began, the loss first.
+  train::Metrics metrics();
+  train::MemoryReport memory();
+  // Without effect where the rate follows a schedule.
+  void set_learning_rate(double rate);
 
   // Ends the fit that runs, or else the next one, after the current step. May be called from any
   // thread and from a signal handler.
@@ -134,8 +150,9 @@ class Run {
                                                const SessionKey& key, Listener& listener);
   // The training session; whether it is a new one, which has no weights yet.
   bool start(const SessionKey& key, Listener& listener);
+  train::Session& need_session() const;
   // Moves the state from the session to the store and ends the session.
-  void park();
+  void park(bool with_metrics = false);
   void ensure_state();
   void keep_initial(train::Session& session);
   void follow(train::Session* session);

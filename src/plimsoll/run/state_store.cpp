@@ -19,11 +19,12 @@ int64_t bytes_of(const TensorInfo& info) {
 
 class FileState final : public TensorSource {
  public:
-  explicit FileState(TensorSource& state) : file_(File::unlinked(choose_spill_folder(""))) {
+  FileState(TensorSource& state, bool with_metrics)
+      : file_(File::unlinked(choose_spill_folder(""))) {
     std::vector<std::byte> piece(kPieceBytes);
     for (size_t i = 0; i < state.tensors().size(); ++i) {
       const TensorInfo& info = state.tensors()[i];
-      if (info.name.starts_with("metrics/")) continue;
+      if (!with_metrics && info.name.starts_with("metrics/")) continue;
       infos_.push_back(info);
       offsets_.push_back(end_);
       for (int64_t begin = 0, left = bytes_of(info); left > 0;) {
@@ -60,14 +61,16 @@ StateStore::StateStore(StateStore&&) noexcept = default;
 StateStore& StateStore::operator=(StateStore&&) noexcept = default;
 StateStore::~StateStore() = default;
 
-void StateStore::capture(TensorSource& state) { source_ = std::make_unique<FileState>(state); }
+void StateStore::capture(TensorSource& state, bool with_metrics) {
+  source_ = std::make_unique<FileState>(state, with_metrics);
+}
 
 void StateStore::drop_optimizer() {
   if (source_ != nullptr) source_ = formats::without_optimizer(std::move(source_));
 }
 
 void StateStore::write(const std::string& name, std::span<const std::byte> bytes) {
-  auto copy = std::make_unique<FileState>(*source_);
+  auto copy = std::make_unique<FileState>(*source_, false);
   const int64_t index = find_tensor(*copy, name);
   PLIMSOLL_CHECK(index >= 0, name + ": not in the state");
   copy->write(static_cast<size_t>(index), bytes);

@@ -26,8 +26,8 @@ class StateStore {
 
   // Takes tensors where they are (a model file).
   void adopt(std::unique_ptr<TensorSource> source) { source_ = std::move(source); }
-  // Copies tensors, all but metrics. Throws kIo; then nothing has changed.
-  void capture(TensorSource& state);
+  // Copies tensors, with or without what metrics have counted. Throws kIo; then nothing has changed.
+  void capture(TensorSource& state, bool with_metrics = false);
   // Leaves out the optimizer's variables.
   void drop_optimizer();
   // Replaces the bytes of one tensor; there is one of that name and size.

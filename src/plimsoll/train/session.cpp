@@ -180,15 +180,19 @@ void Session::initialize(TensorSource* weights) {
     context.seed = options_.plan.seed;
     executor_->run(program_for("initialize", 0), context, nullptr, nullptr);
   }
-  if (weights == nullptr) return;
+  if (weights != nullptr) take_state(*weights);
+}
+
+void Session::take_state(TensorSource& tensors) {
+  const AccountedScope scope(MemoryPart::kFiles);
   const std::vector<graph::StateVariable> states = graph::states_of(programs().set);
-  const std::span<const TensorInfo> tensors = weights->tensors();
-  for (size_t i = 0; i < tensors.size(); ++i) {
+  const std::span<const TensorInfo> infos = tensors.tensors();
+  for (size_t i = 0; i < infos.size(); ++i) {
     const auto state = std::find_if(states.begin(), states.end(), [&](const auto& variable) {
-      return variable.name == tensors[i].name;
+      return variable.name == infos[i].name;
     });
     if (state == states.end()) continue;  // slots of another optimizer, layers of other programs
-    take(*weights, i, *state);
+    take(tensors, i, *state);
   }
 }
 
@@ -479,9 +483,11 @@ void Session::end_epoch(Loop& loop, const FitOptions& options, double start) {
   if (loop.validation && !stopped) {
     // Validation counts in the same states: an epoch that a resumed run ends needs its own again.
     const std::vector<std::byte> counted = whole ? std::vector<std::byte>{} : save_metrics();
+    if (options.on_validation) options.on_validation(true);
     for (auto& [name, value] : evaluate_batches(*loop.validation)) {
       result.metrics.emplace_back("val_" + name, value);
     }
+    if (options.on_validation) options.on_validation(false);
     if (!whole) restore_metrics(counted);
   }
   result.seconds = loop.clock.seconds() - start;

@@ -71,6 +71,7 @@ struct FitOptions {
   // Called behind every step and epoch; either may be empty.
   std::function<void(int64_t step, double loss)> on_step;
   std::function<void(const EpochResult&)> on_epoch;
+  std::function<void(bool begins)> on_validation = {};  // around it; may be empty
   // Called behind every whole epoch, before on_position; true: training ends here. May be empty.
   std::function<bool(const EpochResult&)> ends;
   bool keep_epochs = true;  // in History; false: the last one alone, however many there are
@@ -114,6 +115,9 @@ class Session {
   // Runs the `initialize` program, unless `weights` has all that it would write, and takes what
   // `weights` has (null: nothing). Throws kModel naming the tensor where a shape differs.
   void initialize(TensorSource* weights);
+
+  // Takes the tensors that this run has variables for, between steps; metrics count on.
+  void take_state(TensorSource& tensors);
 
   // What a checkpoint says of this run, but for where it stands; `rows` of training data.
   CheckpointHead describe(int64_t rows, data::Shuffle shuffle) const;

@@ -106,7 +106,6 @@ bool is_pack(const NodeFacts& facts) { return facts.node->op->traits().pack; }
 bool is_convolution(const NodeFacts& facts) {
   return facts.work().family == graph::OpFamily::kConvolution;
 }
-bool pools(const NodeFacts& facts) { return facts.work().fusion == graph::OpFusion::kPool; }
 
 // The layout of the pack node that makes operand `input`; empty where another node does.
 std::string layout_of(const Graph& graph, NodeId node, size_t input) {

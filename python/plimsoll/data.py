@@ -1,0 +1,207 @@
+"""Data as Keras takes them, as the engine takes them.
+
+Arrays are used in place where they are C-contiguous and of a type that the engine reads (float32,
+float64, int8, uint8, int32, int64, bool); others are converted once, which is a copy that the
+process holds. Everything else that can be iterated over is taken batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from plimsoll import _core
+
+_WIDER = {"float16": "float32", "uint16": "int32", "uint32": "int64", "int16": "int32",
+          "uint64": "int64", "bfloat16": "float32", "bool": "uint8"}  # fmt: skip
+
+
+def as_array(value: Any, what: str) -> np.ndarray[Any, Any]:
+    """A C-contiguous array of a type that the engine reads; the same memory where it can be."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{what}: expected numbers, received an array of {array.dtype}.")
+    wider = _WIDER.get(array.dtype.name)
+    if wider is not None:
+        array = array.view("uint8") if array.dtype == np.bool_ else array.astype(wider)
+    if array.dtype.byteorder not in "=|<":
+        array = array.astype(array.dtype.newbyteorder("="))
+    return np.ascontiguousarray(array)
+
+
+def _is_array(value: Any) -> bool:
+    if isinstance(value, (np.ndarray, list, tuple, dict)):
+        return True
+    if hasattr(value, "iloc"):  # pandas
+        return True
+    return hasattr(value, "__array__") and hasattr(value, "shape")
+
+
+def is_iterated(x: Any) -> bool:
+    """Whether `x` yields batches: a tf.data.Dataset, a PyDataset, a generator, a DataLoader."""
+    return x is not None and not _is_array(x)
+
+
+def _as_list(value: Any, names: list[str], what: str) -> list[np.ndarray[Any, Any]]:
+    if value is None:
+        return []
+    if isinstance(value, dict):
+        missing = [name for name in names if name not in value]
+        if missing:
+            raise ValueError(f"{what}: expected arrays for {', '.join(names)}, received "
+                             f"{', '.join(map(str, value))}.")  # fmt: skip
+        return [as_array(value[name], f"{what}[{name!r}]") for name in names]
+    if isinstance(value, (list, tuple)) and value and _is_array(value[0]) and (
+        len(names) > 1 or isinstance(value, tuple) or hasattr(value[0], "shape")
+    ) and len(value) == len(names):  # fmt: skip
+        return [as_array(item, f"{what}[{i}]") for i, item in enumerate(value)]
+    if len(names) > 1:
+        received = len(value) if isinstance(value, (list, tuple)) else "one array"
+        raise ValueError(f"{what}: expected {len(names)} arrays, for {', '.join(names)}, received "
+                         f"{received}.")  # fmt: skip
+    return [as_array(value, what)]
+
+
+@dataclass
+class Samples:
+    """Arrays of one data set: one for each input, output and weighted output."""
+
+    x: list[np.ndarray[Any, Any]]
+    y: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    weights: list[np.ndarray[Any, Any]] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        return len(self.x[0]) if self.x else 0
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in [*self.x, *self.y, *self.weights])
+
+    def arrays(self) -> _core.Arrays:
+        return _core.Arrays(self.x, self.y, self.weights)
+
+    def part(self, begin: int, end: int) -> Samples:
+        def cut(arrays: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+            return [array[begin:end] for array in arrays]
+
+        return Samples(cut(self.x), cut(self.y), cut(self.weights))
+
+
+def _with_classes(samples: Samples, class_weight: dict[int, float]) -> None:
+    """Weights of classes as weights of samples, as Keras makes them of labels."""
+    if samples.weights:
+        raise ValueError("class_weight: expected no sample_weight beside it, received both.")
+    if len(samples.y) != 1:
+        raise ValueError("class_weight: expected a model of one output, received one of "
+                         f"{len(samples.y)}.")  # fmt: skip
+    labels = samples.y[0]
+    if labels.ndim > 1 and labels.shape[-1] > 1:
+        labels = labels.argmax(-1)
+    labels = np.rint(labels.reshape(len(labels), -1)[:, 0]).astype("int64")
+    weights = np.ones(len(labels), "float32")
+    for number, weight in class_weight.items():
+        weights[labels == number] = weight
+    samples.weights = [weights]
+
+
+def samples_of(
+    engine: _core.Engine,
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    class_weight: dict[int, float] | None = None,
+    outputs: list[str] | None = None,
+) -> Samples:
+    """Arrays by the model's inputs and outputs. Raises ValueError and TypeError."""
+    names = engine.output_names if outputs is None else outputs
+    samples = Samples(_as_list(x, engine.input_names, "x"))
+    if y is not None:
+        samples.y = _as_list(y, names, "y")
+    if sample_weight is not None:
+        samples.weights = _as_list(sample_weight, names if isinstance(sample_weight, (dict, list))
+                                   else names[:1], "sample_weight")  # fmt: skip
+        if len(samples.weights) == 1 and len(names) > 1:
+            samples.weights = samples.weights * len(names)
+    counts = {len(array) for array in [*samples.x, *samples.y, *samples.weights]}
+    if len(counts) > 1:
+        raise ValueError("data: expected as many samples in each array, received "
+                         f"{', '.join(map(str, sorted(counts)))}.")  # fmt: skip
+    if class_weight:
+        _with_classes(samples, class_weight)
+    return samples
+
+
+def split(samples: Samples, part: float) -> tuple[Samples, Samples]:
+    """Keras's validation_split: the last part, before any shuffling."""
+    at = int(samples.rows * (1.0 - part))
+    if at == 0 or at == samples.rows:
+        raise ValueError(f"validation_split: expected a part of the {samples.rows} samples, "
+                         f"received {part}.")  # fmt: skip
+    return samples.part(0, at), samples.part(at, samples.rows)
+
+
+def batches_of(x: Any) -> tuple[Iterable[Any], int | None]:
+    """What yields batches, once an epoch, and how many; None: not known."""
+    count: int | None = None
+    if hasattr(x, "cardinality"):
+        known = int(x.cardinality())
+        count = known if known >= 0 else None
+    elif hasattr(x, "num_batches"):  # keras.utils.PyDataset
+        count = x.num_batches
+        return _Indexed(x, count), count
+    elif hasattr(x, "__len__"):
+        count = len(x)
+    return x, count
+
+
+class _Indexed:
+    """A PyDataset's batches in its order, shuffled by nobody but itself."""
+
+    def __init__(self, dataset: Any, count: int | None) -> None:
+        self.dataset, self.count = dataset, count
+
+    def __iter__(self) -> Iterator[Any]:
+        index = 0
+        while self.count is None or index < self.count:
+            yield self.dataset[index]
+            index += 1
+        if hasattr(self.dataset, "on_epoch_end"):
+            self.dataset.on_epoch_end()
+
+
+def unpacked(batch: Any) -> tuple[Any, Any, Any]:
+    """x, y and weights of what an iteration yields."""
+    if isinstance(batch, (tuple, list)):
+        if len(batch) == 1:
+            return batch[0], None, None
+        if len(batch) == 2:
+            return batch[0], batch[1], None
+        if len(batch) == 3:
+            return batch[0], batch[1], batch[2]
+    return batch, None, None
+
+
+def permutation(rows: int, shuffle: bool) -> Iterator[np.ndarray[Any, Any] | None]:
+    """The order of samples of each epoch: Keras's own, by its own adapter and seeds."""
+    if not shuffle:
+        while True:
+            yield None
+    from plimsoll.live import keras_module
+
+    keras = keras_module()
+    if keras.backend.backend() == "tensorflow":
+        from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
+
+        adapter = ArrayDataAdapter(np.arange(rows, dtype="int64"), batch_size=rows, shuffle=True)
+        dataset = adapter.get_tf_dataset()
+        while True:
+            for batch in dataset:
+                positions = batch[0] if isinstance(batch, tuple) else batch
+                yield np.ascontiguousarray(positions.numpy(), "int64")
+    generator = np.random.default_rng(np.random.randint(2**31))
+    while True:
+        yield generator.permutation(rows).astype("int64")

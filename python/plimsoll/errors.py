@@ -1,0 +1,63 @@
+"""What calls raise: classes that existing `except` blocks catch."""
+
+from __future__ import annotations
+
+import sys
+
+from plimsoll import _core
+
+
+class ResourceExhausted(MemoryError):
+    """A memory limit that cannot be met; the text says why, and what would do.
+
+    The class that is raised is also a subclass of the loaded framework's own error
+    (`tf.errors.ResourceExhaustedError`, `torch.OutOfMemoryError`), whichever was imported first.
+    """
+
+
+class Refused(ValueError):
+    """A model or a part of one that the engine does not take over; the text names it."""
+
+
+def _exhausted(message: str) -> BaseException:
+    bases: list[type] = [ResourceExhausted]
+    tensorflow = sys.modules.get("tensorflow")
+    torch = sys.modules.get("torch")
+    if tensorflow is not None and hasattr(tensorflow, "errors"):
+        bases.append(tensorflow.errors.ResourceExhaustedError)
+    if torch is not None and hasattr(torch, "OutOfMemoryError"):
+        bases.append(torch.OutOfMemoryError)
+    if len(bases) == 1:
+        return ResourceExhausted(message)
+
+    def init(self: BaseException, text: str) -> None:
+        Exception.__init__(self, text)
+        # What properties of TensorFlow's errors read.
+        self._message, self._op, self._node_def, self._error_code = text, None, None, 8
+
+    raised = type("ResourceExhausted", tuple(bases), {
+        "__init__": init,
+        "__str__": lambda self: str(self.args[0]),
+        "__module__": "plimsoll",
+        "__doc__": ResourceExhausted.__doc__,
+    })  # fmt: skip
+    return raised(message)
+
+
+def exhausted(message: str) -> BaseException:
+    """The error for a limit that cannot be met."""
+    return _exhausted(message)
+
+
+def translate(error: _core.EngineError) -> BaseException:
+    """The engine's error as what Keras would raise, or Python."""
+    kind, message = error.args
+    if kind == "budget":
+        return _exhausted(message)
+    if kind == "io":
+        return OSError(message)
+    if kind == "model":
+        return Refused(message)
+    if kind in ("config", "data"):
+        return ValueError(message)
+    return RuntimeError(message)

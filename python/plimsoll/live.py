@@ -1,0 +1,279 @@
+"""A Keras model that lives in this program, and the engine that trains it.
+
+The engine reads the structure as Keras serializes it; each variable is found by walking the model
+as Keras does when it saves, so that models inside models, shared layers and wrappers need no rules
+of their own. Whether a layer, activation, loss, metric or optimizer is Keras's own is decided on
+the live object, never on its name: a program's own `relu` serializes like Keras's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from plimsoll import _core
+from plimsoll.errors import Refused, translate
+
+
+def keras_module() -> Any:
+    import keras
+
+    return keras
+
+
+def _keras_folder() -> str:
+    return os.path.dirname(os.path.abspath(keras_module().__file__)) + os.sep
+
+
+def _is_of_keras(value: Any) -> bool:
+    """Whether a function, or the class of an object, is code of Keras's own."""
+    function = value if isinstance(value, types.FunctionType) else None
+    if function is not None:
+        while hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        return os.path.abspath(function.__code__.co_filename).startswith(_keras_folder())
+    cls = value if isinstance(value, type) else type(value)
+    module = cls.__module__ or ""
+    return module == "keras" or module.startswith("keras.")
+
+
+def _method_is_of_keras(cls: type, name: str) -> bool:
+    method = getattr(cls, name, None)
+    return not isinstance(method, types.FunctionType) or _is_of_keras(method)
+
+
+def _where(value: Any) -> str:
+    function = isinstance(value, types.FunctionType)
+    name = value.__qualname__ if function else type(value).__qualname__
+    return f"{getattr(value, '__module__', '?')}.{name}"
+
+
+_PARTS = ("initializer", "regularizer", "constraint")
+
+
+def _foreign_parts(layer: Any) -> Iterator[str]:
+    """What of a layer is not Keras's own, as texts."""
+    cls = type(layer)
+    if not _is_of_keras(cls):
+        yield f"its class {_where(layer)} is the program's own"
+        return
+    for method in ("call", "build", "__call__", "compute_mask"):
+        if not _method_is_of_keras(cls, method):
+            yield f"{cls.__name__}.{method} was replaced"
+        own = vars(layer).get(method)
+        function = getattr(own, "__func__", own)
+        if isinstance(function, types.FunctionType) and not _is_of_keras(function):
+            yield f"its {method} was replaced"
+    for name, value in vars(layer).items():
+        if isinstance(value, types.FunctionType):
+            if name not in ("call", "build", "__call__") and not _is_of_keras(value):
+                yield f"its {name.lstrip('_')} {_where(value)} is the program's own"
+        elif any(name.endswith(part) for part in _PARTS) and value is not None:
+            if not isinstance(value, str) and not _is_of_keras(value):
+                yield f"its {name.lstrip('_')} {_where(value)} is the program's own"
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _flat(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _flat(item)
+    elif value is not None:
+        yield value
+
+
+def _foreign_training(model: Any) -> Iterator[str]:
+    if not model.compiled:
+        return
+    asked = model._compile_config.config if model._compile_config is not None else {}
+    for what in ("optimizer", "loss", "metrics", "weighted_metrics"):
+        for value in _flat(asked.get(what)):
+            if isinstance(value, (str, int, float)):
+                continue
+            own = value if isinstance(value, types.FunctionType) else type(value)
+            if not _is_of_keras(own):
+                yield f"{what.rstrip('s') if what != 'loss' else what} {_where(value)}"
+            elif not isinstance(value, types.FunctionType):
+                inner = getattr(value, "fn", getattr(value, "_fn", None))
+                if isinstance(inner, types.FunctionType) and not _is_of_keras(inner):
+                    yield f"{what} {_where(inner)}"
+
+
+def check_identity(model: Any) -> None:
+    """Raises Refused, naming everything in the model that is not Keras's own."""
+    if type(model).__name__ not in ("Sequential", "Functional", "Model") or not _is_of_keras(model):
+        raise Refused(
+            f"{model.name}: expected a Sequential or functional model of Keras, received "
+            f"{_where(model)}. Its own call is Python code, which the engine does not run."
+        )
+    for method in ("train_step", "test_step", "predict_step", "compute_loss"):
+        if not _method_is_of_keras(type(model), method):
+            raise Refused(f"{model.name}: {method} was replaced: expected Keras's own.")
+    found = [
+        f"layer {layer.name}: {text}"
+        for layer in model._flatten_layers(include_self=False, recursive=True)
+        for text in _foreign_parts(layer)
+    ]
+    found += [f"{text} is the program's own" for text in _foreign_training(model)]
+    if found:
+        raise Refused(
+            f"{model.name}: expected layers, losses and metrics of Keras's own, received "
+            + "; ".join(found)
+            + ". What is the program's own is Python code, which the engine does not run."
+        )
+
+
+def variables_by_path(model: Any) -> dict[str, Any]:
+    """Keras's variables by where a .keras file keeps them ("layers/dense/vars/0")."""
+    from keras.src.saving import saving_lib
+
+    class Paths(saving_lib.H5IOStore):  # type: ignore[misc]
+        """Stands in for a file: notes what is written where."""
+
+        def __init__(self) -> None:
+            self.found: dict[str, Any] = {}
+
+        def make(self, path: str, metadata: Any = None) -> dict[str, Any]:
+            found = self.found
+
+            class Entry(dict):  # type: ignore[type-arg]
+                def __setitem__(self, key: str, value: Any) -> None:
+                    found[f"{path}/vars/{key}" if path else f"vars/{key}"] = value
+
+            return Entry()
+
+        def __bool__(self) -> bool:
+            return True
+
+        def close(self) -> None:
+            pass
+
+    store = Paths()
+    visited: set[int] = {id(model.optimizer)} if model.compiled else set()
+    saving_lib._save_state(
+        model, weights_store=store, assets_store=None, inner_path="", visited_saveables=visited
+    )
+    return {path.replace("\\", "/"): value for path, value in store.found.items()}
+
+
+def _number(dtype: str) -> np.dtype[Any]:
+    return np.dtype({"int64": "int64", "int32": "int32"}.get(dtype, "float32"))
+
+
+class Live:
+    """An engine and the Keras variables that its state belongs to."""
+
+    def __init__(self, model: Any, config: str) -> None:
+        self.config = config
+        self._model = weakref.ref(model)
+        try:
+            self.engine = _core.Engine(config, model.name)
+        except _core.EngineError as error:
+            raise translate(error) from None
+        self.variables = self.engine.variables()
+        self.weight_count = self.engine.weight_count
+        found = variables_by_path(model)
+        self._weights: list[Any] = []
+        self.stepped = False  # since adopt(), on batches that came one by one
+        for path, name, _dtype, shape in self.variables[: self.weight_count]:
+            variable = found.get(path)
+            if variable is None or not hasattr(variable, "assign"):
+                raise Refused(f"{model.name}: expected a variable at {path} for {name}, "
+                              "received none.")  # fmt: skip
+            if tuple(variable.shape) != tuple(shape):
+                raise Refused(f"{name}: expected the shape {tuple(shape)}, received "
+                              f"{tuple(variable.shape)}.")  # fmt: skip
+            self._weights.append(variable)
+
+    @property
+    def model(self) -> Any:
+        return self._model()
+
+    def _slots(self, build: bool) -> list[Any]:
+        """The optimizer's variables in the engine's order; not built: count and rate alone."""
+        wanted = len(self.variables) - self.weight_count
+        if wanted == 0:
+            return []
+        optimizer = self.model.optimizer
+        if not optimizer.built:
+            if not build:
+                return list(optimizer.variables)[:wanted]
+            optimizer.build(self.model.trainable_variables)
+        variables = list(optimizer.variables)
+        return variables if len(variables) == wanted else []
+
+    def adopt(self) -> None:
+        """The engine takes what Keras's variables hold now."""
+        self.stepped = False
+        self.take()
+
+    def trains(self) -> bool:
+        """Whether the engine holds anything that Keras's variables do not."""
+        return bool(self.engine.trains) or self.stepped
+
+    def take(self) -> None:
+        """The same in the middle of an epoch."""
+        variables = self._weights + self._slots(build=False)
+        described = self.variables
+        convert = keras_module().ops.convert_to_numpy
+
+        def read(index: int) -> np.ndarray[Any, Any]:
+            value = np.asarray(convert(variables[index]))
+            return np.ascontiguousarray(value, _number(described[index][2]))
+
+        self.engine.adopt(read, len(variables))
+
+    def give(self) -> None:
+        """Keras's variables take what the engine holds now; the optimizer's are built for it."""
+        variables = self._weights + self._slots(build=True)
+
+        def take(index: int, value: np.ndarray[Any, Any]) -> None:
+            if index < len(variables):
+                variables[index].assign(value)
+
+        self.engine.give(take, len(variables) == self.weight_count)
+
+    def iterations(self) -> int:
+        optimizer = self.model.optimizer
+        return int(optimizer.iterations.numpy()) if hasattr(optimizer.iterations, "numpy") else int(
+            np.asarray(keras_module().ops.convert_to_numpy(optimizer.iterations)))  # fmt: skip
+
+
+_known: weakref.WeakKeyDictionary[Any, Live] = weakref.WeakKeyDictionary()
+
+
+def serialized(model: Any) -> str:
+    """What Keras writes of a model's structure and training."""
+    keras = keras_module()
+    return json.dumps(keras.saving.serialize_keras_object(model))
+
+
+def live_model(model: Any) -> Live:
+    """The engine of a model; made anew where its structure or training changed."""
+    if not model.built:
+        raise Refused(f"{model.name}: expected a model whose input shapes are known, received one "
+                      "that is not built. Add an Input, or call model.build(…).")  # fmt: skip
+    check_identity(model)
+    config = serialized(model)
+    known = _known.get(model)
+    if known is not None and known.config == config:
+        return known
+    live = Live(model, config)
+    _known[model] = live
+    return live
+
+
+def guarded(call: Callable[[], Any]) -> Any:
+    """Runs a call of the engine, with its errors as Python's."""
+    try:
+        return call()
+    except _core.EngineError as error:
+        raise translate(error) from None

@@ -1,0 +1,435 @@
+// plimsoll._core: the engine for a model that lives in a Python program.
+//
+// Arguments are checked and completed in Python (plimsoll/live.py, data.py); here they become the
+// requests that every face makes (run/request.h). The interpreter's lock is given back while the
+// engine works and taken for each call into Python.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/process_memory.h"
+#include "formats/keras/live_model.h"
+#include "report/plan_page.h"
+#include "report/plan_summary.h"
+#include "run/run.h"
+#include "run/settings.h"
+#include "state.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace plimsoll::python {
+namespace {
+
+using Variable = std::tuple<std::string, std::string, std::string, std::vector<int64_t>>;
+
+Variable describe(const std::string& path, const TensorInfo& info) {
+  return {path, info.name, std::string(to_string(info.dtype)), info.shape};
+}
+
+// Calls the methods of a Python object (plimsoll/loop.py says which). Steps are told of only so
+// often: what a step costs beside them is a look at the clock.
+class Caller final : public run::Listener {
+ public:
+  static constexpr double kEverySeconds = 0.05;
+
+  // `every_step`: whether each step is told.
+  Caller(nb::object listener, bool every_step)
+      : listener_(std::move(listener)), every_step_(every_step) {}
+
+  void notice(const std::string& text) override { call("notice", text); }
+  void begin(const report::PlanSummary& plan) override { call("begin", report::to_json(plan)); }
+  bool wants_steps() const override { return true; }
+  void step(int64_t step, double loss) override {
+    const double now = clock_.seconds();
+    if (!every_step_ && now < next_) return;
+    next_ = now + kEverySeconds;
+    const nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    listener_.attr("step")(step, loss);
+  }
+  void validation(bool begins) override { call("validation", begins); }
+  void passed_limit(Bytes measured, Bytes limit) override {
+    call("passed_limit", measured.count(), limit.count());
+  }
+
+ private:
+  template <typename... Arguments>
+  void call(const char* method, const Arguments&... arguments) {
+    const nb::gil_scoped_acquire lock;
+    listener_.attr(method)(arguments...);
+  }
+
+  nb::object listener_;
+  bool every_step_;
+  SteadyClock clock_;
+  double next_ = 0;
+};
+
+// Every output of the model for all rows, in arrays that are given to Python.
+class ArraySink final : public OutputSink {
+ public:
+  ArraySink(const layers::Model& model, int64_t rows) {
+    for (const layers::ModelPort& port : model.outputs()) {
+      Output output;
+      output.shape = port.type.shape.at(rows);
+      output.row_elements = port.type.shape.elements_per_sample();
+      output.values = std::make_unique<float[]>(static_cast<size_t>(output.row_elements * rows));
+      outputs_.push_back(std::move(output));
+    }
+  }
+  void take(int output, int64_t row_begin, int64_t row_count, const void* rows) override {
+    const Output& one = outputs_[static_cast<size_t>(output)];
+    const auto* values = static_cast<const float*>(rows);
+    std::copy(values, values + row_count * one.row_elements,
+              one.values.get() + row_begin * one.row_elements);
+  }
+  nb::list give() {
+    nb::list arrays;
+    for (Output& output : outputs_) {
+      float* const values = output.values.release();
+      const nb::capsule owner(values,
+                              [](void* held) noexcept { delete[] static_cast<float*>(held); });
+      const std::vector<size_t> shape(output.shape.begin(), output.shape.end());
+      arrays.append(
+          nb::cast(nb::ndarray<nb::numpy, float>(values, shape.size(), shape.data(), owner)));
+    }
+    return arrays;
+  }
+
+ private:
+  struct Output {
+    std::vector<int64_t> shape;
+    int64_t row_elements = 0;
+    std::unique_ptr<float[]> values;
+  };
+  std::vector<Output> outputs_;
+};
+
+nb::dict memory_of(const train::MemoryReport& report) {
+  nb::dict memory;
+  memory["planned_arena"] = report.planned_arena.count();
+  memory["measured_arena"] = report.measured_arena.count();
+  memory["predicted"] = report.predicted_process.count();
+  memory["passed_limit"] = report.passed_limit;
+  return memory;
+}
+
+nb::dict to_dict(const train::Metrics& metrics) {
+  nb::dict values;
+  for (const auto& [name, value] : metrics) values[name.c_str()] = value;
+  return values;
+}
+
+class Engine {
+ public:
+  Engine(const std::string& config, const std::string& origin)
+      : live_(formats::read_live_model(config, origin)), run_(live_.model, live_.compile) {
+    for (const formats::LiveVariable& weight : formats::live_weights(live_.model)) {
+      paths_.push_back(weight.path);
+      infos_.push_back(weight.tensor);
+    }
+    weight_count_ = infos_.size();
+    if (!live_.compile) return;
+    for (TensorInfo& info : formats::live_optimizer_variables(live_.model, *live_.compile)) {
+      paths_.push_back("optimizer/vars/" + std::to_string(infos_.size() - weight_count_));
+      infos_.push_back(std::move(info));
+    }
+  }
+
+  // (path, state, dtype, shape) of every weight, then of every variable of the optimizer.
+  std::vector<Variable> variables() const {
+    std::vector<Variable> all;
+    for (size_t i = 0; i < infos_.size(); ++i) all.push_back(describe(paths_[i], infos_[i]));
+    return all;
+  }
+  size_t weight_count() const { return weight_count_; }
+  size_t input_count() const { return live_.model.inputs().size(); }
+  std::vector<std::string> input_names() const { return names_of(live_.model.inputs()); }
+  std::vector<std::string> output_names() const { return names_of(live_.model.outputs()); }
+
+  // Takes the first `count` variables by `read(index)`.
+  void adopt(const nb::object& read, size_t count) {
+    std::vector<TensorInfo> infos(
+        infos_.begin(), infos_.begin() + static_cast<ptrdiff_t>(std::min(count, infos_.size())));
+    auto tensors = std::make_unique<PythonTensors>(std::move(infos), read);
+    const nb::gil_scoped_release release;
+    run_.adopt(std::move(tensors));
+  }
+
+  // Calls `take(index, array)` for each variable as it is now; the array is that call's alone.
+  void give(const nb::object& take, bool weights_only) {
+    TensorSource& state = run_.state();
+    std::map<std::string_view, size_t> known;
+    for (size_t i = 0; i < state.tensors().size(); ++i) known[state.tensors()[i].name] = i;
+    const size_t end = weights_only ? weight_count_ : infos_.size();
+    for (size_t i = 0; i < end; ++i) {
+      const auto found = known.find(infos_[i].name);
+      if (found == known.end()) continue;
+      take(i, read_array(state, found->second));
+    }
+  }
+
+  nb::dict fit(const run::Settings& settings, const Arrays& arrays, const Arrays& validation,
+               const std::optional<Array>& order, bool skip_validation, bool every_step,
+               nb::object listener) {
+    run::FitRequest request;
+    request.settings = settings;
+    request.data.opened = dataset_of(arrays, order);
+    if (!validation.x.empty()) request.validation.opened = dataset_of(validation, std::nullopt);
+    request.skip_validation = skip_validation;
+    request.shuffle = "none";
+    Caller caller(std::move(listener), every_step);
+    run::FitResult result;
+    {
+      const nb::gil_scoped_release release;
+      result = run_.fit(request, caller);
+    }
+    nb::dict ended;
+    ended["logs"] = to_dict(result.summary.metrics);
+    ended["steps"] = result.history.steps;
+    ended["interrupted"] = result.history.interrupted;
+    ended["seconds_per_step"] = result.history.seconds_per_step;
+    return ended;
+  }
+
+  nb::dict evaluate(const run::Settings& settings, const Arrays& arrays, nb::object listener) {
+    run::EvaluateRequest request;
+    request.settings = settings;
+    request.data.opened = dataset_of(arrays, std::nullopt);
+    Caller caller(std::move(listener), false);
+    run::Evaluation result;
+    {
+      const nb::gil_scoped_release release;
+      result = run_.evaluate(request, caller);
+    }
+    return to_dict(result.metrics);
+  }
+
+  nb::list predict(const run::Settings& settings, const Arrays& arrays, nb::object listener) {
+    run::PredictRequest request;
+    request.settings = settings;
+    request.data.opened = dataset_of(arrays, std::nullopt);
+    Caller caller(std::move(listener), false);
+    std::optional<ArraySink> sink;
+    {
+      const nb::gil_scoped_release release;
+      Bytes held;
+      for (const layers::ModelPort& port : live_.model.outputs()) {
+        held += element_bytes(DType::kFloat32) * port.type.shape.elements_per_sample();
+      }
+      const auto open = [&](int64_t rows) -> OutputSink& {
+        return sink.emplace(live_.model, rows);
+      };
+      run_.predict(request, open, held, caller);
+    }
+    return sink->give();
+  }
+
+  // The loss of one step; `short_batch` as in run::StepsRequest.
+  double step(const run::Settings& settings, const Arrays& arrays, int64_t short_batch, bool train,
+              nb::object listener) {
+    run::StepsRequest request;
+    request.settings = settings;
+    request.short_batch = short_batch;
+    request.sample_weights = !arrays.weights.empty();
+    request.data = 1_MiB;
+    const std::shared_ptr<data::Dataset> dataset = dataset_of(arrays, std::nullopt);
+    Caller caller(std::move(listener), false);
+    const nb::gil_scoped_release release;
+    return run_.step(request, *dataset, train, caller);
+  }
+
+  nb::dict plan(const run::Settings& settings, nb::object listener) {
+    run::PlanQuestion question;
+    question.settings = settings;
+    Caller caller(std::move(listener), false);
+    planning::PlannedRun planned;
+    {
+      const nb::gil_scoped_release release;
+      planned = run_.plan(question, caller);
+    }
+    nb::dict answer;
+    answer["json"] = report::to_json(planned.summary);
+    answer["text"] = report::to_text(planned.summary, !settings.memory);
+    answer["html"] = report::to_html(planned.summary);
+    answer["fits"] = planned.plan.has_value();
+    return answer;
+  }
+
+  void reset_metrics() { run_.reset_metrics(); }
+  nb::dict metrics() { return to_dict(run_.metrics()); }
+  nb::dict memory() { return memory_of(run_.memory()); }
+  void set_learning_rate(double rate) { run_.set_learning_rate(rate); }
+  bool trains() const { return run_.has_session(); }
+  void request_stop() { run_.request_stop(); }
+  void close() {
+    const nb::gil_scoped_release release;
+    run_.close();
+  }
+
+ private:
+  static std::vector<std::string> names_of(const std::vector<layers::ModelPort>& ports) {
+    std::vector<std::string> names;
+    for (const layers::ModelPort& port : ports) names.push_back(port.name);
+    return names;
+  }
+
+  static nb::object read_array(TensorSource& state, size_t index) {
+    const TensorInfo& info = state.tensors()[index];
+    const size_t bytes = tensor_bytes(info.dtype, fixed_shape(info.shape), 1).size();
+    auto values = std::make_unique<std::byte[]>(std::max<size_t>(bytes, 1));
+    {
+      const nb::gil_scoped_release release;
+      state.read(index, 0, std::span(values.get(), bytes));
+    }
+    std::byte* const held = values.release();
+    const nb::capsule owner(held,
+                            [](void* data) noexcept { delete[] static_cast<std::byte*>(data); });
+    const std::vector<size_t> shape(info.shape.begin(), info.shape.end());
+    const nb::dlpack::dtype type = info.dtype == DType::kInt64   ? nb::dtype<int64_t>()
+                                   : info.dtype == DType::kInt32 ? nb::dtype<int32_t>()
+                                                                 : nb::dtype<float>();
+    return nb::cast(nb::ndarray<nb::numpy>(held, shape.size(), shape.data(), owner, nullptr, type));
+  }
+
+  formats::LiveModel live_;
+  run::Run run_;
+  std::vector<std::string> paths_;
+  std::vector<TensorInfo> infos_;  // weights, then the optimizer's
+  size_t weight_count_ = 0;
+};
+
+void bind_settings(nb::module_& module) {
+  nb::enum_<planning::SpillUse>(module, "Spill")
+      .value("IF_NEEDED", planning::SpillUse::kIfNeeded)
+      .value("NEVER", planning::SpillUse::kNever)
+      .value("ALWAYS", planning::SpillUse::kAlways);
+  nb::class_<run::Settings>(module, "Settings")
+      .def(nb::init<>())
+      .def_rw("batch", &run::Settings::batch)
+      .def_prop_rw(
+          "memory",
+          [](const run::Settings& settings) -> std::optional<int64_t> {
+            if (!settings.memory) return std::nullopt;
+            return settings.memory->count();
+          },
+          [](run::Settings& settings, std::optional<int64_t> bytes) {
+            settings.memory.reset();
+            if (bytes) settings.memory = Bytes(*bytes);
+          },
+          nb::arg().none())
+      .def_rw("precision", &run::Settings::precision)
+      .def_rw("threads", &run::Settings::threads)
+      .def_rw("seed", &run::Settings::seed)
+      .def_rw("backend", &run::Settings::backend)
+      .def_rw("plan_time", &run::Settings::plan_time, nb::arg().none())
+      .def_rw("max_slowdown", &run::Settings::max_slowdown, nb::arg().none())
+      .def_rw("without", &run::Settings::without)
+      .def_rw("times", &run::Settings::times)
+      .def_rw("tune", &run::Settings::tune)
+      .def_rw("spill", &run::Settings::spill)
+      .def_rw("spill_directory", &run::Settings::spill_directory);
+}
+
+void bind_engine(nb::module_& module) {
+  nb::class_<Arrays>(module, "Arrays")
+      .def(
+          "__init__",
+          [](Arrays* arrays, std::vector<Array> x, std::vector<Array> y,
+             std::vector<Array> weights) {
+            new (arrays) Arrays{std::move(x), std::move(y), std::move(weights)};
+          },
+          "x"_a, "y"_a, "weights"_a);
+  nb::class_<Engine>(module, "Engine")
+      .def(nb::init<const std::string&, const std::string&>(), "config"_a, "origin"_a)
+      .def("variables", &Engine::variables)
+      .def_prop_ro("weight_count", &Engine::weight_count)
+      .def_prop_ro("input_names", &Engine::input_names)
+      .def_prop_ro("output_names", &Engine::output_names)
+      .def("adopt", &Engine::adopt, "read"_a, "count"_a)
+      .def("give", &Engine::give, "take"_a, "weights_only"_a)
+      .def("fit", &Engine::fit, "settings"_a, "arrays"_a, "validation"_a, "order"_a.none(),
+           "skip_validation"_a, "every_step"_a, "listener"_a)
+      .def("evaluate", &Engine::evaluate, "settings"_a, "arrays"_a, "listener"_a)
+      .def("predict", &Engine::predict, "settings"_a, "arrays"_a, "listener"_a)
+      .def("step", &Engine::step, "settings"_a, "arrays"_a, "short_batch"_a, "train"_a,
+           "listener"_a)
+      .def("reset_metrics", &Engine::reset_metrics)
+      .def("plan", &Engine::plan, "settings"_a, "listener"_a)
+      .def("metrics", &Engine::metrics)
+      .def("memory", &Engine::memory)
+      .def("set_learning_rate", &Engine::set_learning_rate, "rate"_a)
+      .def_prop_ro("trains", &Engine::trains)
+      .def("request_stop", &Engine::request_stop)
+      .def("close", &Engine::close);
+}
+
+// Raised with (kind, message); plimsoll/errors.py turns it into what users catch.
+void bind_errors(nb::module_& module) {
+  static nb::object engine_error =
+      nb::steal(PyErr_NewException("plimsoll._core.EngineError", PyExc_RuntimeError, nullptr));
+  module.attr("EngineError") = engine_error;
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Error& error) {
+      const nb::object arguments =
+          nb::make_tuple(std::string(to_string(error.kind())), std::string(error.what()));
+      PyErr_SetObject(engine_error.ptr(), arguments.ptr());
+    }
+  });
+}
+
+}  // namespace
+}  // namespace plimsoll::python
+
+NB_MODULE(_core, module) {
+  using namespace plimsoll;
+  module.attr("__version__") = PLIMSOLL_VERSION;
+  module.doc() = "The engine of Plimsoll for models that live in a Python program.";
+  set_log_sink([](LogLevel, std::string_view line) {
+    const nb::gil_scoped_acquire lock;
+    PySys_FormatStderr("plimsoll: %s\n", std::string(line).c_str());
+  });
+  python::bind_errors(module);
+  python::bind_settings(module);
+  python::bind_engine(module);
+  module.def(
+      "parse_memory",
+      [](const std::string& text) -> std::optional<int64_t> {
+        const std::optional<Bytes> bytes = run::parse_memory("memory", text);
+        if (!bytes) return std::nullopt;
+        return bytes->count();
+      },
+      "text"_a, "Bytes of a size as the command line takes it: 512MiB, 75%, auto.");
+  module.def(
+      "process_memory", [] { return read_process_memory().now().count(); },
+      "Bytes that this process takes now, as the kernel counts them.");
+  module.def(
+      "process_memory_peak", [] { return process_memory_peak().count(); }, "The highest so far.");
+  module.def("error_kinds", [] {
+    std::vector<std::string> kinds;
+    for (const ErrorKind kind :
+         {ErrorKind::kConfig, ErrorKind::kBudget, ErrorKind::kModel, ErrorKind::kData,
+          ErrorKind::kIo, ErrorKind::kBackend, ErrorKind::kInternal}) {
+      kinds.emplace_back(to_string(kind));
+    }
+    return kinds;
+  });
+}

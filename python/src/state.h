@@ -1,0 +1,52 @@
+#pragma once
+
+// Arrays of a Python program as the engine's tensors and rows, and the other way round.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/tensor_io.h"
+#include "data/dataset.h"
+
+namespace plimsoll::python {
+
+// Any C-contiguous array of NumPy's.
+using Array =
+    nanobind::ndarray<nanobind::numpy, nanobind::ro, nanobind::c_contig, nanobind::device::cpu>;
+
+// The element type of an array. Throws kData naming `origin` where the engine has none like it.
+DType dtype_of(const Array& array, const std::string& origin);
+
+// Tensors that a Python function hands out one by one: `read(index)` gives an array of the tensor's
+// shape and type. At most one of them is held. Called without the interpreter's lock.
+class PythonTensors final : public TensorSource {
+ public:
+  PythonTensors(std::vector<TensorInfo> infos, nanobind::object read);
+  ~PythonTensors() override;
+  std::span<const TensorInfo> tensors() const override { return infos_; }
+  void read(size_t index, int64_t byte_begin, std::span<std::byte> destination) override;
+
+ private:
+  std::vector<TensorInfo> infos_;
+  nanobind::object read_;
+  std::optional<Array> held_;
+  size_t held_index_ = 0;
+};
+
+// The arrays of one data set, used in place; they are kept alive by it.
+struct Arrays {
+  std::vector<Array> x;
+  std::vector<Array> y;
+  std::vector<Array> weights;
+};
+
+// `order`: rows by their positions, as int64; none: as they lie. Throws kData where numbers of rows
+// differ or a position is not a row.
+std::shared_ptr<data::Dataset> dataset_of(const Arrays& arrays, const std::optional<Array>& order);
+
+}  // namespace plimsoll::python

@@ -1,0 +1,35 @@
+#include "formats/keras/live_model.h"
+
+#include "formats/json_text.h"
+#include "formats/keras/keras_compile.h"
+#include "formats/keras/keras_json.h"
+#include "formats/keras/keras_tree.h"
+#include "formats/keras/weight_groups.h"
+
+namespace plimsoll::formats {
+
+LiveModel read_live_model(const std::string& config, const std::string& origin) {
+  const layers::Config parsed = parse_json(config, origin);
+  LiveModel live{read_architecture(parsed, origin), std::nullopt};
+  if (const layers::Config* compile = parsed.find("compile_config")) {
+    live.compile = read_compile(*compile, live.model, origin);
+  }
+  return live;
+}
+
+std::vector<LiveVariable> live_weights(const layers::Model& model) {
+  std::vector<LiveVariable> variables;
+  for (const WeightGroup& group : archive_groups(model, keras_tree(model))) {
+    for (size_t i = 0; i < group.weights.size(); ++i) {
+      variables.push_back({group.path + "/vars/" + std::to_string(i), group.weights[i]});
+    }
+  }
+  return variables;
+}
+
+std::vector<TensorInfo> live_optimizer_variables(const layers::Model& model,
+                                                 const layers::CompileOptions& compile) {
+  return known_optimizer_tensors(compile.optimizer, archive_groups(model, keras_tree(model)));
+}
+
+}  // namespace plimsoll::formats

@@ -1,0 +1,39 @@
+"""The page about Python: its example is run as it stands."""
+
+import re
+import subprocess
+import sys
+from os import environ
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "python.md"
+
+
+def test_the_example(package: Path, tmp_path: Path) -> None:
+    examples = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.S | re.M)
+    assert len(examples) == 1
+    data = (
+        "import numpy as np\n"
+        "x = np.random.default_rng(0).normal(size=(40, 96, 96, 3)).astype('float32')\n"
+        "y = np.arange(40) % 10\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", data + examples[0]], capture_output=True, text=True, cwd=tmp_path,
+        env=environ | {"PYTHONPATH": str(package), "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "trained.keras").is_file()
+
+
+def test_importing_is_cheap(package: Path) -> None:
+    """Without Keras: it is imported when a model comes."""
+    script = (
+        "import sys, time, plimsoll; "
+        "print('keras' in sys.modules, plimsoll._core.process_memory() / 2**20)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          env=environ | {"PYTHONPATH": str(package)})  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    loaded, mib = done.stdout.split()
+    assert loaded == "False"
+    assert float(mib) < 64

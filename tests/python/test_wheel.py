@@ -1,0 +1,59 @@
+"""The wheel: built from this build's objects, installed in an environment of its own, used."""
+
+import re
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*words: object, **options: object) -> str:
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)  # type: ignore[call-overload]
+    assert done.returncode == 0, (words, done.stdout[-3000:], done.stderr[-3000:])
+    return str(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def wheel(build_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What differs from a build for users is the folder of objects alone: it is this one."""
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir",
+        folder, "--config-settings", f"build-dir={build_dir}", "--config-settings",
+        "cmake.define.PLIMSOLL_DEVELOPER=ON", ROOT / "python")  # fmt: skip
+    return next(folder.glob("plimsoll_train-*.whl"))
+
+
+def test_what_is_in_it(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert any(re.fullmatch(r"plimsoll/_core\.\S+\.so", name) for name in names), names
+    for wanted in ("plimsoll/__init__.py", "plimsoll/_core.pyi", "plimsoll/py.typed",
+                   "plimsoll/_program_files/bin/plimsoll",
+                   "plimsoll/_program_files/libexec/plimsoll/plimsoll-engine"):  # fmt: skip
+        assert wanted in names
+    assert not [name for name in names if name.startswith(("lib/", "include/", "bin/"))]
+
+
+def test_it_trains_where_nothing_else_is(wheel: Path, tmp_path: Path) -> None:
+    """NumPy comes from this environment; Keras too, since it is the user's own."""
+    venv.create(tmp_path / "env", with_pip=False, symlinks=True)
+    python = tmp_path / "env" / "bin" / "python"
+    site = run(python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])").strip()
+    run(sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", site, wheel)
+    ours = run(sys.executable, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])")
+    (Path(site) / "others.pth").write_text(ours)
+    script = (
+        "import numpy as np, keras, plimsoll; "
+        "m = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]); "
+        "m.compile('sgd', 'mse'); "
+        "h = plimsoll.fit(m, np.ones((8, 4)), np.ones((8, 1)), verbose=0, epochs=30); "
+        "print(plimsoll.__file__, h.history['loss'][-1] < h.history['loss'][0])"
+    )
+    told = run(python, "-c", script, env={"TF_CPP_MIN_LOG_LEVEL": "3", "PATH": "/usr/bin:/bin"})
+    assert told.split()[-1] == "True" and str(tmp_path) in told
+    version = run(python, "-m", "plimsoll._program", "--version")
+    assert version.startswith("plimsoll ")
