@@ -26,6 +26,7 @@
 #include "formats/keras/live_model.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
+#include "run/predictions.h"
 #include "run/run.h"
 #include "run/settings.h"
 #include "state.h"
@@ -86,6 +87,7 @@ class ArraySink final : public OutputSink {
  public:
   ArraySink(const layers::Model& model, int64_t rows) {
     for (const layers::ModelPort& port : model.outputs()) {
+      run::check_float_output(port);
       Output output;
       output.shape = port.type.shape.at(rows);
       output.row_elements = port.type.shape.elements_per_sample();

@@ -166,6 +166,7 @@ class PredictionsSink final : public OutputSink {
  public:
   PredictionsSink(const layers::Model& model, int64_t row_count) {
     for (const layers::ModelPort& output : model.outputs()) {
+      run::check_float_output(output);
       Predictions predictions;
       predictions.shape = output.type.shape.at(row_count);
       row_elements_.push_back(output.type.shape.elements_per_sample());

@@ -36,9 +36,13 @@ std::string_view prefix(LogLevel level) {
 }  // namespace
 
 void log(LogLevel level, std::string_view line) {
-  LogState& log_state = state();
-  const std::lock_guard lock(log_state.mutex);
-  if (level >= log_state.level && log_state.sink) log_state.sink(level, line);
+  LogSink sink;  // called outside of the lock: it may wait for a lock of its own, or log
+  {
+    LogState& log_state = state();
+    const std::lock_guard lock(log_state.mutex);
+    if (level >= log_state.level) sink = log_state.sink;
+  }
+  if (sink) sink(level, line);
 }
 
 void log_to_standard_error(LogLevel level, std::string_view line) {

@@ -38,12 +38,7 @@ extern "C" void stop_running(int) {
 class StoppablePrinter final : public Printer {
  public:
   StoppablePrinter(run::Run& run, bool quiet) : Printer(quiet), run_(run) {}
-  ~StoppablePrinter() override {
-    if (running == nullptr) return;
-    std::signal(SIGINT, SIG_DFL);
-    std::signal(SIGTERM, SIG_DFL);
-    running = nullptr;
-  }
+  ~StoppablePrinter() override { disarm(); }
   StoppablePrinter(const StoppablePrinter&) = delete;
   StoppablePrinter& operator=(const StoppablePrinter&) = delete;
 
@@ -53,8 +48,17 @@ class StoppablePrinter final : public Printer {
     std::signal(SIGINT, stop_running);
     std::signal(SIGTERM, stop_running);
   }
+  // A second Ctrl-C ends the program, whatever it writes.
+  void trained() override { disarm(); }
 
  private:
+  static void disarm() {
+    if (running == nullptr) return;
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGTERM, SIG_DFL);
+    running = nullptr;
+  }
+
   run::Run& run_;
 };
 

@@ -8,7 +8,6 @@
 #include "data/dataset_stages.h"
 #include "formats/model_file.h"
 #include "report/plan_summary.h"
-#include "train/best_weights.h"
 
 namespace plimsoll::run {
 
@@ -29,6 +28,13 @@ void check(const FitRequest& request) {
   if (checkpoint.folder.empty() && (checkpoint.resume || !checkpoint.every.empty())) {
     throw Error(ErrorKind::kConfig,
                 "--resume and --checkpoint-every: expected --checkpoint FOLDER beside them.");
+  }
+  if (!checkpoint.every.empty()) train::parse_schedule(checkpoint.every);
+  if (request.callbacks.early_stopping) {
+    train::parse_early_stopping(*request.callbacks.early_stopping);
+  }
+  if (request.callbacks.reduce_on_plateau) {
+    train::parse_reduce_on_plateau(*request.callbacks.reduce_on_plateau);
   }
 }
 
@@ -96,8 +102,8 @@ void Fitting::open_callbacks() {
   if (options.any()) callbacks_ = std::make_unique<train::Callbacks>(std::move(options), session());
 }
 
-report::PlanSummary Fitting::describe() const {
-  report::PlanSummary plan = session().summary();
+report::PlanSummary Fitting::describe(const train::Session& session) const {
+  report::PlanSummary plan = session.summary();
   plan.data = data::describe(*data_.train) + ", shuffle " + request_.shuffle;
   return plan;
 }
@@ -110,6 +116,7 @@ train::FitOptions Fitting::options(const train::Position& start) {
   options.shuffle = shuffle();
   options.progress = listener_.progress();
   options.start = start;
+  options.stop = &run_.stop_;
   if (logs_->wants_steps() || listener_.wants_steps()) {
     options.on_step = [this](int64_t step, double loss) {
       if (logs_->wants_steps()) logs_->step(step, loss);
@@ -130,31 +137,35 @@ train::FitOptions Fitting::options(const train::Position& start) {
   return options;
 }
 
+// A session by the key, with the state that the run is in.
+void Fitting::go_on(int64_t steps) {
+  auto session = run_.prepare(key_, listener_);
+  session->initialize(nullptr);
+  session->restore(*run_.store_.source(), steps);
+  run_.take_over(std::move(session), key_);
+}
+
 // Takes the run's state to a session within another limit. Where there is none, the run goes on in
-// one like that before.
+// one like that before. The state is in the store meanwhile, and stays there where both fail.
 void Fitting::plan_anew(Bytes limit, const train::Position& position) {
-  train::BestWeights kept("", request_.settings.spill_directory);
-  kept.save(*session().state(), 0);
   passed_limit_ = passed_limit_ || session().memory().passed_limit;
   Settings before = run_.key_.settings;
   before.whole_process = false;
   before.tune = false;  // once a run
   before.threads = session().plan().threads;
-  run_.close();
+  run_.park(true, request_.settings.spill_directory);
   key_.settings = before;
   key_.settings.memory = limit;
   key_.settings.plan.clear();
   std::string what = "planned anew at step " + std::to_string(position.steps);
   try {
-    run_.start(key_, listener_);
+    go_on(position.steps);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kBudget) throw;
     key_.settings = before;
-    run_.start(key_, listener_);
+    go_on(position.steps);
     what = "not enough, the run goes on as planned before (" + std::string(error.what()) + ")";
   }
-  session().initialize(nullptr);
-  session().restore(*kept.load(0), position.steps);
   if (checkpoints_) checkpoints_->go_on_in(session());
   const report::PlanSummary& plan = session().summary();
   listener_.notice("the limit is now " + to_string(limit) + ": " + what + "; predicted peak " +
@@ -180,10 +191,8 @@ train::History Fitting::train(train::FitOptions options) {
   };
   while (true) {
     session().forget_stop();
-    run_.follow(&session());
     train::History history = session().fit(
         *data_.train, request_.skip_validation ? nullptr : data_.validation.get(), options);
-    run_.follow(nullptr);
     const bool more = !options.steps || history.steps < *options.steps;
     if (!limit || run_.stop_ || !more) return history;
     plan_anew(*limit, history.position);
@@ -194,6 +203,7 @@ train::History Fitting::train(train::FitOptions options) {
 
 // Files and figures after the last step.
 FitResult Fitting::finish(train::History history) {
+  listener_.trained();
   FitResult result;
   if (checkpoints_) {
     result.checkpoint_kept = checkpoints_->finish(session(), history.position);
@@ -220,10 +230,13 @@ FitResult Fitting::run() {
   check(request_);
   open_checkpoints();
   open_data();
-  const bool fresh = run_.start(key_, listener_);
-  const report::PlanSummary plan = describe();
+  auto session_made = run_.prepare(key_, listener_);
+  const report::PlanSummary plan = describe(session_made ? *session_made : session());
   listener_.begin(plan);
-  if (fresh) session().initialize(run_.store_.source());
+  if (session_made) {
+    session_made->initialize(run_.store_.source());
+    run_.take_over(std::move(session_made), key_);
+  }
   open_callbacks();
   if (checkpoints_ && callbacks_) checkpoints_->attach(*callbacks_);
   train::Position start;

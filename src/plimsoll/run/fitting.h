@@ -27,9 +27,10 @@ class Fitting {
   void open_checkpoints();
   void open_data();
   void open_callbacks();
-  report::PlanSummary describe() const;
+  report::PlanSummary describe(const train::Session& session) const;
   train::FitOptions options(const train::Position& start);
   train::History train(train::FitOptions options);
+  void go_on(int64_t steps);
   void plan_anew(Bytes limit, const train::Position& position);
   FitResult finish(train::History history);
   train::Session& session() const { return *run_.session_; }

@@ -36,6 +36,8 @@ class Listener {
   }
   // Around the validation of an epoch.
   virtual void validation(bool begins) { static_cast<void>(begins); }
+  // After the last step, before files are written: a stop ends nothing any more.
+  virtual void trained() {}
   virtual void epoch(const train::EpochResult& result) { static_cast<void>(result); }
   // The process has taken more than its limit: a fault of the engine. Once a session.
   virtual void passed_limit(Bytes measured, Bytes limit) {

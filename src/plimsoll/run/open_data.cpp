@@ -199,6 +199,9 @@ OpenedData open_training(const TrainingDataRequest& request, const layers::Model
     const bool class_numbers = set.outputs.size() == 1 && set.outputs.front().class_numbers;
     data::weight_classes(train, request.class_weights, class_numbers);
   }
+  if (opened.validation && !opened.validation->weights.empty() && train.weights.empty()) {
+    data::add_unit_weights(train, *opened.validation);
+  }
   weigh_samples(train, compile);
   opened.rows.train = train.row_count();
   opened.memory.held = train.resident_bytes();

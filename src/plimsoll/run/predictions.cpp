@@ -35,6 +35,13 @@ void check_predictions_name(const std::string& option, const std::string& path) 
               option + ": expected a name ending in .npy, .csv or .jsonl, received " + path);
 }
 
+void check_float_output(const layers::ModelPort& output) {
+  if (output.type.dtype == DType::kFloat32) return;
+  throw Error(ErrorKind::kModel, "[" + output.name + "] expected an output of float32, received " +
+                                     std::string(to_string(output.type.dtype)) +
+                                     ". Write predictions to a file.");
+}
+
 PredictionFiles::PredictionFiles(const std::string& path, const layers::Model& model,
                                  int64_t rows) {
   const AccountedScope scope(MemoryPart::kFiles);
@@ -57,11 +64,13 @@ PredictionFiles::PredictionFiles(const std::string& path, const layers::Model& m
 PredictionFiles::~PredictionFiles() = default;
 
 void PredictionFiles::take(int output, int64_t row_begin, int64_t row_count, const void* rows) {
+  const AccountedScope scope(MemoryPart::kFiles);
   std::visit([&](auto& file) { file.take(0, row_begin, row_count, rows); },
              sinks_[static_cast<size_t>(output)]->file);
 }
 
 void PredictionFiles::finish() {
+  const AccountedScope scope(MemoryPart::kFiles);
   for (const std::unique_ptr<Sink>& sink : sinks_) {
     std::visit([](auto& file) { file.finish(); }, sink->file);
   }

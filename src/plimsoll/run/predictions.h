@@ -14,6 +14,9 @@ namespace plimsoll::run {
 // Throws kConfig where the name does not end in .npy, .csv or .jsonl.
 void check_predictions_name(const std::string& option, const std::string& path);
 
+// Of outputs that are kept as float32 in memory: throws kModel naming one that is not.
+void check_float_output(const layers::ModelPort& output);
+
 // A file for each output of a model: the path itself, or for several outputs p.npy's neighbours
 // p-left.npy and p-right.npy. They appear whole or not at all.
 class PredictionFiles final : public OutputSink {

@@ -59,16 +59,20 @@ void fill_memory(const train::Session& session, report::RunSummary& summary) {
   summary.kernel_set = session.summary().kernel_set;
 }
 
-// Whom a session tells of a passed limit, for as long as a call lasts, which is what a stop ends.
-class Run::Telling {
+// A call that runs sessions: one at a time, which its listener may not break into by another.
+class Run::Busy {
  public:
-  Telling(Run& run, Listener& listener) : run_(run) { run_.listener_ = &listener; }
-  ~Telling() {
-    run_.listener_ = nullptr;
-    run_.stop_ = false;
+  Busy(Run& run, Listener& listener, const char* what) : run_(run) {
+    run_.refuse_while_running(what);
+    if (run_.busy_.exchange(true)) run_.refuse_while_running(what);  // by another thread, just now
+    run_.listener_ = &listener;
   }
-  Telling(const Telling&) = delete;
-  Telling& operator=(const Telling&) = delete;
+  ~Busy() {
+    run_.listener_ = nullptr;
+    run_.busy_ = false;
+  }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
 
  private:
   Run& run_;
@@ -100,6 +104,14 @@ const layers::CompileOptions& Run::need_compile(const char* what) const {
                                       "a loss. Call compile(optimizer, loss) first.");
 }
 
+void Run::refuse_while_running(const char* what) const {
+  refuse_in_child(what);
+  if (!busy_) return;
+  throw Error(ErrorKind::kConfig, "[" + model_.name() + "] " + what +
+                                      ": expected a model that is not being run, received one in "
+                                      "the middle of another call. Call it afterwards.");
+}
+
 void Run::refuse_no_rows(int64_t batch, int64_t rows) const {
   if (batch < 1) {
     throw Error(ErrorKind::kConfig,
@@ -109,11 +121,13 @@ void Run::refuse_no_rows(int64_t batch, int64_t rows) const {
 }
 
 void Run::set_trainable(const std::string& layer, bool trainable) {
+  refuse_while_running("set_trainable");
   park();
   model_.set_trainable(layer, trainable);
 }
 
 void Run::compile(layers::CompileOptions compile) {
+  refuse_while_running("compile");
   layers::BatchSizes one;
   one.train = 1;
   layers::build_programs(model_, compile, one);  // refuses what does not fit the outputs
@@ -126,6 +140,7 @@ void Run::compile(layers::CompileOptions compile) {
 
 void Run::set_batch_norm(const std::string& statistics) {
   const int64_t group = layers::parse_batch_norm(statistics);
+  refuse_while_running("set_batch_norm");
   need_compile("set_batch_norm");
   park();
   compile_->batch_norm_group = group;
@@ -189,49 +204,48 @@ void Run::close() {
   session_.reset();
 }
 
-void Run::park(bool with_metrics) {
+void Run::park(bool with_metrics, const std::string& folder) {
   if (session_ == nullptr) return;
-  store_.capture(*session_->state(), with_metrics);
+  store_.capture(*session_->state(), with_metrics, folder);
   close();
 }
 
-bool Run::start(const SessionKey& key, Listener& listener) {
-  if (session_ != nullptr && key == key_) return false;
+std::unique_ptr<train::Session> Run::prepare(const SessionKey& key, Listener& listener) {
+  if (session_ != nullptr && key == key_) return nullptr;
   park();
   layers::CompileOptions compile = need_compile("fit");
   compile.sample_weights = key.sample_weights;
   compile.weight_shapes = key.weight_shapes;
   compile.accumulates = key.accumulates;
-  session_ = make_session(compile, key, listener);
+  return make_session(compile, key, listener);
+}
+
+void Run::take_over(std::unique_ptr<train::Session> session, const SessionKey& key) {
+  session_ = std::move(session);
   key_ = key;
-  return true;
 }
 
 void Run::keep_initial(train::Session& session) {
   if (!once_ && store_.source() == nullptr) store_.capture(*session.state());
 }
 
-void Run::follow(train::Session* session) {
-  running_ = session;
-  if (session != nullptr && stop_) session->request_stop();
-}
-
-void Run::request_stop() {
-  stop_ = true;
-  if (train::Session* const session = running_) session->request_stop();
-}
-
 FitResult Run::fit(const FitRequest& request, Listener& listener) {
-  refuse_in_child("fit");
+  const Busy busy(*this, listener, "fit");
+  // What was asked of this run is no matter of the next one.
+  struct Answered {
+    Run& run;
+    ~Answered() {
+      run.stop_ = false;
+      run.asked_limit_ = 0;
+    }
+  } const answered{*this};
   need_compile("fit");
   refuse_no_rows(request.settings.batch, 1);
-  const Telling telling(*this, listener);
   return Fitting(*this, request, listener).run();
 }
 
 Evaluation Run::evaluate(const EvaluateRequest& request, Listener& listener) {
-  refuse_in_child("evaluate");
-  const Telling telling(*this, listener);
+  const Busy busy(*this, listener, "evaluate");
   const Settings& settings = request.settings;
   layers::CompileOptions compile = need_compile("evaluate");
   const std::shared_ptr<data::Dataset> dataset =
@@ -258,8 +272,7 @@ Evaluation Run::evaluate(const EvaluateRequest& request, Listener& listener) {
 
 train::MemoryReport Run::predict(const PredictRequest& request, const OpenSink& open, Bytes held,
                                  Listener& listener) {
-  refuse_in_child("predict");
-  const Telling telling(*this, listener);
+  const Busy busy(*this, listener, "predict");
   const Settings& settings = request.settings;
   const std::shared_ptr<data::Dataset> dataset =
       open_data(request.data, model_, compile_.value_or(layers::CompileOptions{}), false, listener);
@@ -288,7 +301,7 @@ std::shared_ptr<data::Dataset> Run::open(const DataRequest& request, Listener& l
 }
 
 train::Session& Run::steps(const StepsRequest& request) {
-  refuse_in_child("steps");
+  refuse_while_running("steps");
   SessionKey key;
   key.settings = request.settings;
   key.rows.train = key.rows.evaluate = request.settings.batch + request.short_batch;
@@ -296,13 +309,16 @@ train::Session& Run::steps(const StepsRequest& request) {
   key.sample_weights = request.sample_weights;
   key.accumulates = true;
   Listener nobody;
-  if (start(key, nobody)) session_->initialize(store_.source());
+  if (auto session = prepare(key, nobody)) {
+    session->initialize(store_.source());
+    take_over(std::move(session), key);
+  }
   return *session_;
 }
 
 double Run::step(const StepsRequest& request, data::Dataset& dataset, bool train,
                  Listener& listener) {
-  const Telling telling(*this, listener);
+  const Busy busy(*this, listener, train ? "a step of training" : "a step of evaluation");
   SessionKey key;
   key.settings = request.settings;
   key.rows.train = key.rows.evaluate = request.settings.batch + request.short_batch;
@@ -313,9 +329,11 @@ double Run::step(const StepsRequest& request, data::Dataset& dataset, bool train
     // Another size of batch in the middle of an epoch: its metrics and draws go on.
     const int64_t steps = session_ == nullptr ? 0 : session_->steps();
     park(true);
-    start(key, listener);
-    session_->initialize(store_.source());
-    session_->set_steps(steps);
+    auto session = prepare(key, listener);
+    listener.begin(session->summary());
+    session->initialize(store_.source());
+    session->set_steps(steps);
+    take_over(std::move(session), key);
   }
   const double loss =
       session_->run_rows(train ? "train" : "evaluate", dataset, 0, dataset.row_count());
@@ -366,6 +384,7 @@ TensorSource& Run::state() {
 }
 
 void Run::set_weight(const std::string& name, std::span<const std::byte> bytes) {
+  refuse_while_running("set_weight");
   ensure_state();
   park();
   store_.write(name, bytes);

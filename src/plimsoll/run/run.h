@@ -111,6 +111,7 @@ class Run {
   // Takes tensors in place of the ones that it has. Without a session these are all that there is:
   // variables of the optimizer that are not among them start anew.
   void adopt(std::unique_ptr<TensorSource> state);
+  // Whether a session holds what was trained; otherwise it is in the store.
   bool has_session() const { return session_ != nullptr; }
   // Ends the session without keeping its state: its memory is free.
   void close();
@@ -124,9 +125,9 @@ class Run {
 
   // Ends the fit that runs, or else the next one, after the current step. May be called from any
   // thread and from a signal handler.
-  void request_stop();
+  void request_stop() { stop_ = true; }
   // Takes the fit that runs to a plan within another limit after the current step. From any thread.
-  void change_limit(Bytes limit) { asked_limit_.store(limit.count()); }
+  void change_limit(Bytes limit) { asked_limit_ = limit.count(); }
 
  private:
   friend class Fitting;
@@ -144,18 +145,21 @@ class Run {
   };
 
   const layers::CompileOptions& need_compile(const char* what) const;
+  void refuse_while_running(const char* what) const;
   void refuse_no_rows(int64_t batch, int64_t rows) const;
   // A session by the key, without weights.
   std::unique_ptr<train::Session> make_session(const layers::CompileOptions& compile,
                                                const SessionKey& key, Listener& listener);
-  // The training session; whether it is a new one, which has no weights yet.
-  bool start(const SessionKey& key, Listener& listener);
+  class Busy;
+  // The training session by the key, without weights; null: the one that there is goes on.
+  std::unique_ptr<train::Session> prepare(const SessionKey& key, Listener& listener);
+  // A session that has its weights becomes the training session.
+  void take_over(std::unique_ptr<train::Session> session, const SessionKey& key);
   train::Session& need_session() const;
   // Moves the state from the session to the store and ends the session.
-  void park(bool with_metrics = false);
+  void park(bool with_metrics = false, const std::string& folder = "");
   void ensure_state();
   void keep_initial(train::Session& session);
-  void follow(train::Session* session);
 
   layers::Model model_;
   std::optional<layers::CompileOptions> compile_;
@@ -166,7 +170,7 @@ class Run {
   std::unique_ptr<TensorSource> session_state_;  // a view of session_, where state() made one
   SessionKey key_;                               // of session_
   Listener* listener_ = nullptr;                 // of the call that runs
-  std::atomic<train::Session*> running_ = nullptr;
+  std::atomic<bool> busy_ = false;               // a call runs
   std::atomic<bool> stop_ = false;
   std::atomic<int64_t> asked_limit_ = 0;  // bytes; 0: none
 };

@@ -19,8 +19,8 @@ int64_t bytes_of(const TensorInfo& info) {
 
 class FileState final : public TensorSource {
  public:
-  FileState(TensorSource& state, bool with_metrics)
-      : file_(File::unlinked(choose_spill_folder(""))) {
+  FileState(TensorSource& state, bool with_metrics, const std::string& folder)
+      : file_(File::unlinked(choose_spill_folder(folder))) {
     std::vector<std::byte> piece(kPieceBytes);
     for (size_t i = 0; i < state.tensors().size(); ++i) {
       const TensorInfo& info = state.tensors()[i];
@@ -61,8 +61,8 @@ StateStore::StateStore(StateStore&&) noexcept = default;
 StateStore& StateStore::operator=(StateStore&&) noexcept = default;
 StateStore::~StateStore() = default;
 
-void StateStore::capture(TensorSource& state, bool with_metrics) {
-  source_ = std::make_unique<FileState>(state, with_metrics);
+void StateStore::capture(TensorSource& state, bool with_metrics, const std::string& folder) {
+  source_ = std::make_unique<FileState>(state, with_metrics, folder);
 }
 
 void StateStore::drop_optimizer() {
@@ -70,7 +70,7 @@ void StateStore::drop_optimizer() {
 }
 
 void StateStore::write(const std::string& name, std::span<const std::byte> bytes) {
-  auto copy = std::make_unique<FileState>(*source_, false);
+  auto copy = std::make_unique<FileState>(*source_, false, "");
   const int64_t index = find_tensor(*copy, name);
   PLIMSOLL_CHECK(index >= 0, name + ": not in the state");
   copy->write(static_cast<size_t>(index), bytes);

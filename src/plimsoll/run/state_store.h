@@ -26,8 +26,9 @@ class StateStore {
 
   // Takes tensors where they are (a model file).
   void adopt(std::unique_ptr<TensorSource> source) { source_ = std::move(source); }
-  // Copies tensors, with or without what metrics have counted. Throws kIo; then nothing has changed.
-  void capture(TensorSource& state, bool with_metrics = false);
+  // Copies tensors, with or without what metrics have counted. Throws kIo; then nothing has
+  // changed. `folder`: for the file; empty: the first that will do (base/spill_folder.h).
+  void capture(TensorSource& state, bool with_metrics = false, const std::string& folder = "");
   // Leaves out the optimizer's variables.
   void drop_optimizer();
   // Replaces the bytes of one tensor; there is one of that name and size.

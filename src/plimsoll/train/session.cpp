@@ -433,8 +433,13 @@ struct Session::Loop {
   bool ended = false;  // by options.ends
 };
 
+bool Session::stopped(const FitOptions& options) const {
+  return stop_.load(std::memory_order_relaxed) ||
+         (options.stop != nullptr && options.stop->load(std::memory_order_relaxed));
+}
+
 bool Session::done(const Loop& loop, const FitOptions& options) const {
-  return loop.ended || stop_.load(std::memory_order_relaxed) ||
+  return loop.ended || stopped(options) ||
          (options.steps && loop.history.steps >= *options.steps);
 }
 
@@ -475,7 +480,7 @@ void Session::run_epoch(Loop& loop, const FitOptions& options) {
 }
 
 void Session::end_epoch(Loop& loop, const FitOptions& options, double start) {
-  const bool stopped = stop_.load(std::memory_order_relaxed);
+  const bool stopped = this->stopped(options);
   const bool whole = loop.state.step == loop.state.step_count;
   EpochResult result;
   result.epoch = loop.history.position.epoch + 1;
@@ -528,7 +533,7 @@ History Session::fit(data::Dataset& train, data::Dataset* validation, const FitO
     run_epoch(loop, options);
     if (loop.history.position.batches > 0) break;  // stopped within an epoch
   }
-  loop.history.interrupted = stop_.load(std::memory_order_relaxed);
+  loop.history.interrupted = stopped(options);
   loop.history.seconds_per_step = loop.times.median();
   return std::move(loop.history);
 }

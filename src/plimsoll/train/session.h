@@ -75,6 +75,8 @@ struct FitOptions {
   // Called behind every whole epoch, before on_position; true: training ends here. May be empty.
   std::function<bool(const EpochResult&)> ends;
   bool keep_epochs = true;  // in History; false: the last one alone, however many there are
+  // Set from anywhere, it ends training after the current step, as request_stop does; null: none.
+  const std::atomic<bool>* stop = nullptr;
   // Where a resumed run goes on.
   Position start;
   // Called behind every step, and behind every epoch with its validation (`epoch_ended`).
@@ -86,7 +88,7 @@ struct History {
   int64_t steps = 0;
   Position position;            // where it ended
   double seconds_per_step = 0;  // median
-  bool interrupted = false;     // by request_stop()
+  bool interrupted = false;     // by request_stop() or FitOptions::stop
 };
 
 // What the kernel says now, beside what was planned.
@@ -182,6 +184,7 @@ class Session {
   struct Loop;
   void run_epoch(Loop& loop, const FitOptions& options);
   void end_epoch(Loop& loop, const FitOptions& options, double start);
+  bool stopped(const FitOptions& options) const;
   bool done(const Loop& loop, const FitOptions& options) const;
   void take(TensorSource& tensors, size_t index, const graph::StateVariable& state);
   double run_step(data::BatchSource& batches, int64_t epoch, int64_t index, const char* program,
