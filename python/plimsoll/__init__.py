@@ -10,6 +10,7 @@ Results do not depend on the limit.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from plimsoll import _core, data, live, loop
@@ -21,6 +22,11 @@ __all__ = ["PlanAnswer", "Refused", "ResourceExhausted", "evaluate", "fit", "pla
 __version__ = _core.__version__
 
 _BATCH = 32  # Keras's
+
+
+def _check_batch_size(batch_size: int | None) -> None:
+    if batch_size is not None and batch_size < 1:
+        raise ValueError(f"batch_size: expected 1 or more, received {batch_size}.")
 
 
 def fit(
@@ -39,6 +45,7 @@ def fit(
     initial_epoch: int = 0,
     steps_per_epoch: int | None = None,
     validation_steps: int | None = None,
+    validation_batch_size: int | None = None,
     validation_freq: Any = 1,
     **options: Any,
 ) -> Any:
@@ -59,15 +66,21 @@ def fit(
     """
     if not model.compiled:
         raise ValueError(f"{model.name}: expected a compiled model. Call model.compile(…) first.")
+    _check_batch_size(batch_size)
+    if shuffle not in (True, False):
+        raise ValueError(f"shuffle: expected True or False, received {shuffle!r}.")
     known = live.live_model(model)
     how = Options(**options)
     events = Callbacks(known, callbacks, epochs, verbose)
     run = Fit(known, how, events, epochs, initial_epoch, validation_freq)
     if data.is_iterated(x):
+        for name, given in (("y", y), ("sample_weight", sample_weight)):
+            if given is not None:
+                raise ValueError(f"{name}: expected it in the batches of x, received it beside.")
         if validation_split:
             raise ValueError("validation_split: expected arrays, received batches.")
         return run.run(run.batches(x, validation_data, steps_per_epoch, class_weight,
-                                   validation_steps))  # fmt: skip
+                                   validation_steps, shuffle))  # fmt: skip
     if steps_per_epoch is not None:
         raise ValueError("steps_per_epoch: expected data that yield batches, received arrays.")
     samples = data.samples_of(known.engine, x, y, sample_weight, class_weight)
@@ -82,11 +95,18 @@ def evaluate(
     x: Any = None,
     y: Any = None,
     batch_size: int | None = None,
+    verbose: Any = "auto",
     sample_weight: Any = None,
+    steps: int | None = None,
     return_dict: bool = False,
     **options: Any,
 ) -> Any:
-    """Loss and metrics as `model.evaluate` gives them. Further options as in `fit`."""
+    """Loss and metrics as `model.evaluate` gives them. Further options as in `fit`.
+
+    `steps`: of what yields batches, so many. Nothing is printed, whatever `verbose` is.
+    """
+    del verbose
+    _check_batch_size(batch_size)
     if not model.compiled:
         raise ValueError(f"{model.name}: expected a compiled model. Call model.compile(…) first.")
     known = live.live_model(model)
@@ -95,7 +115,7 @@ def evaluate(
     try:
         if data.is_iterated(x):
             stepper = Stepper(known, how, Listener())
-            for batch in data.batches_of(x)[0]:
+            for batch in itertools.islice(data.batches_of(x)[0], steps):
                 stepper.step(data.samples_of(known.engine, *data.unpacked(batch)), train=False)
             logs = stepper.logs()
         else:
@@ -108,12 +128,17 @@ def evaluate(
         known.engine.close()
     if return_dict:
         return dict(sorted(logs.items()))  # Keras's order
-    return next(iter(logs.values())) if len(logs) == 1 else list(logs.values())
+    return model._flatten_metrics_in_order(logs)
 
 
-def predict(model: Any, x: Any, batch_size: int | None = None, **options: Any) -> Any:
+def predict(
+    model: Any, x: Any, batch_size: int | None = None, verbose: Any = "auto", **options: Any
+) -> Any:
     """The model's outputs, as `model.predict` gives them. Further options as in `fit`."""
     import numpy as np
+
+    del verbose
+    _check_batch_size(batch_size)
 
     known = live.live_model(model)
     how = Options(**options)
@@ -130,6 +155,9 @@ def predict(model: Any, x: Any, batch_size: int | None = None, **options: Any) -
     finally:
         known.engine.close()
     outputs = parts[0] if len(parts) == 1 else [np.concatenate(all) for all in zip(*parts)]
+    structure = getattr(model, "_outputs_struct", None)
+    if isinstance(structure, (dict, list, tuple)):
+        return live.keras_module().tree.pack_sequence_as(structure, outputs)
     return outputs[0] if len(outputs) == 1 else outputs
 
 
@@ -143,6 +171,7 @@ def plan(model: Any, batch_size: int = _BATCH, **options: Any) -> PlanAnswer:
         raise ValueError(f"{model.name}: expected a compiled model. Call model.compile(…) first.")
     known = live.live_model(model)
     how = Options(**options)
+    how.refuses = False
     settings = how.settings(batch_size)
     held = _core.process_memory()
     answer = live.guarded(lambda: known.engine.plan(settings, Listener()))

@@ -7,6 +7,7 @@ process holds. Everything else that can be iterated over is taken batch by batch
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,13 +17,13 @@ import numpy as np
 from plimsoll import _core
 
 _WIDER = {"float16": "float32", "uint16": "int32", "uint32": "int64", "int16": "int32",
-          "uint64": "int64", "bfloat16": "float32", "bool": "uint8"}  # fmt: skip
+          "uint64": "float64", "bfloat16": "float32", "bool": "uint8"}  # fmt: skip
 
 
 def as_array(value: Any, what: str) -> np.ndarray[Any, Any]:
     """A C-contiguous array of a type that the engine reads; the same memory where it can be."""
     array = np.asarray(value)
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiub" and array.dtype.name != "bfloat16":
         raise TypeError(f"{what}: expected numbers, received an array of {array.dtype}.")
     wider = _WIDER.get(array.dtype.name)
     if wider is not None:
@@ -99,12 +100,18 @@ def _with_classes(samples: Samples, class_weight: dict[int, float]) -> None:
         raise ValueError("class_weight: expected a model of one output, received one of "
                          f"{len(samples.y)}.")  # fmt: skip
     labels = samples.y[0]
+    if labels.ndim > 2 or (labels.ndim == 2 and labels.shape[-1] > 1 and labels.dtype.kind != "f"
+                           and not (labels.sum(-1) == 1).all()):  # fmt: skip
+        raise ValueError("class_weight: expected a class for each sample, as a number or one-hot, "
+                         f"received labels of shape {labels.shape}.")  # fmt: skip
     if labels.ndim > 1 and labels.shape[-1] > 1:
         labels = labels.argmax(-1)
     labels = np.rint(labels.reshape(len(labels), -1)[:, 0]).astype("int64")
     weights = np.ones(len(labels), "float32")
     for number, weight in class_weight.items():
-        weights[labels == number] = weight
+        if not isinstance(number, (int, np.integer)):
+            raise ValueError(f"class_weight: expected class numbers, received {number!r}.")
+        weights[labels == int(number)] = weight
     samples.weights = [weights]
 
 
@@ -130,6 +137,8 @@ def samples_of(
     if len(counts) > 1:
         raise ValueError("data: expected as many samples in each array, received "
                          f"{', '.join(map(str, sorted(counts)))}.")  # fmt: skip
+    if samples.rows == 0:
+        raise ValueError("x: expected samples, received none.")
     if class_weight:
         _with_classes(samples, class_weight)
     return samples
@@ -137,38 +146,47 @@ def samples_of(
 
 def split(samples: Samples, part: float) -> tuple[Samples, Samples]:
     """Keras's validation_split: the last part, before any shuffling."""
-    at = int(samples.rows * (1.0 - part))
+    at = int(samples.rows * (1.0 - part)) if 0 < part < 1 else 0
     if at == 0 or at == samples.rows:
         raise ValueError(f"validation_split: expected a part of the {samples.rows} samples, "
                          f"received {part}.")  # fmt: skip
     return samples.part(0, at), samples.part(at, samples.rows)
 
 
-def batches_of(x: Any) -> tuple[Iterable[Any], int | None]:
-    """What yields batches, once an epoch, and how many; None: not known."""
+def batches_of(x: Any, shuffle: bool = False) -> tuple[Iterable[Any], int | None]:
+    """What yields batches, once an epoch, and how many; None: not known.
+
+    `shuffle`: as Keras does, of a PyDataset's batches alone.
+    """
     count: int | None = None
     if hasattr(x, "cardinality"):
         known = int(x.cardinality())
         count = known if known >= 0 else None
     elif hasattr(x, "num_batches"):  # keras.utils.PyDataset
         count = x.num_batches
-        return _Indexed(x, count), count
+        return _Indexed(x, count, shuffle), count
     elif hasattr(x, "__len__"):
         count = len(x)
     return x, count
 
 
 class _Indexed:
-    """A PyDataset's batches in its order, shuffled by nobody but itself."""
+    """A PyDataset's batches, shuffled as Keras does it."""
 
-    def __init__(self, dataset: Any, count: int | None) -> None:
-        self.dataset, self.count = dataset, count
+    def __init__(self, dataset: Any, count: int | None, shuffle: bool) -> None:
+        self.dataset, self.count, self.shuffle = dataset, count, shuffle
 
     def __iter__(self) -> Iterator[Any]:
-        index = 0
-        while self.count is None or index < self.count:
+        if self.count is None:
+            index = 0
+            while True:
+                yield self.dataset[index]
+                index += 1
+        order = list(range(self.count))
+        if self.shuffle:
+            random.shuffle(order)
+        for index in order:
             yield self.dataset[index]
-            index += 1
         if hasattr(self.dataset, "on_epoch_end"):
             self.dataset.on_epoch_end()
 

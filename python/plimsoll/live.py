@@ -33,11 +33,15 @@ def _keras_folder() -> str:
 
 def _is_of_keras(value: Any) -> bool:
     """Whether a function, or the class of an object, is code of Keras's own."""
-    function = value if isinstance(value, types.FunctionType) else None
+    function: Any = value if isinstance(value, types.FunctionType) else None
     if function is not None:
-        while hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
-        return os.path.abspath(function.__code__.co_filename).startswith(_keras_folder())
+        while function is not None:  # a wrapper is code too
+            if isinstance(function, types.FunctionType):
+                file = os.path.abspath(function.__code__.co_filename)
+                if not file.startswith(_keras_folder()):
+                    return False
+            function = getattr(function, "__wrapped__", None)
+        return True
     cls = value if isinstance(value, type) else type(value)
     module = cls.__module__ or ""
     return module == "keras" or module.startswith("keras.")
@@ -90,6 +94,23 @@ def _flat(value: Any) -> Iterator[Any]:
         yield value
 
 
+def _replaced(value: Any, methods: tuple[str, ...]) -> Iterator[str]:
+    """Methods of an object of Keras's that are somebody else's, on the object or its class."""
+    for name in methods:
+        own = vars(value).get(name) if hasattr(value, "__dict__") else None
+        function = getattr(own, "__func__", own)
+        if isinstance(function, types.FunctionType) and not _is_of_keras(function):
+            yield name
+        elif not _method_is_of_keras(type(value), name):
+            yield name
+
+
+_OF_TRAINING = ("call", "__call__", "update_state", "result", "reset_state", "apply",
+                "apply_gradients", "update_step", "build")  # fmt: skip
+_OF_MODEL = ("train_step", "test_step", "predict_step", "compute_loss", "compute_metrics",
+             "train_function", "make_train_function", "make_test_function", "call")  # fmt: skip
+
+
 def _foreign_training(model: Any) -> Iterator[str]:
     if not model.compiled:
         return
@@ -105,6 +126,8 @@ def _foreign_training(model: Any) -> Iterator[str]:
                 inner = getattr(value, "fn", getattr(value, "_fn", None))
                 if isinstance(inner, types.FunctionType) and not _is_of_keras(inner):
                     yield f"{what} {_where(inner)}"
+                for name in _replaced(value, _OF_TRAINING):
+                    yield f"{what} {type(value).__name__}, whose {name} was replaced,"
 
 
 def check_identity(model: Any) -> None:
@@ -114,9 +137,8 @@ def check_identity(model: Any) -> None:
             f"{model.name}: expected a Sequential or functional model of Keras, received "
             f"{_where(model)}. Its own call is Python code, which the engine does not run."
         )
-    for method in ("train_step", "test_step", "predict_step", "compute_loss"):
-        if not _method_is_of_keras(type(model), method):
-            raise Refused(f"{model.name}: {method} was replaced: expected Keras's own.")
+    for method in _replaced(model, _OF_MODEL):
+        raise Refused(f"{model.name}: {method} was replaced: expected Keras's own.")
     found = [
         f"layer {layer.name}: {text}"
         for layer in model._flatten_layers(include_self=False, recursive=True)
@@ -208,7 +230,13 @@ class Live:
                 return list(optimizer.variables)[:wanted]
             optimizer.build(self.model.trainable_variables)
         variables = list(optimizer.variables)
-        return variables if len(variables) == wanted else []
+        if len(variables) != wanted:
+            raise Refused(
+                f"{self.model.name}: expected an optimizer with {wanted} variables, received one "
+                f"with {len(variables)}: what is trained has changed since compile(). Compile the "
+                "model again."
+            )
+        return variables
 
     def adopt(self) -> None:
         """The engine takes what Keras's variables hold now."""

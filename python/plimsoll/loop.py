@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import numbers
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -32,13 +34,17 @@ class Limits:
 
 def size(value: int | str | None) -> int | None:
     """Bytes of "2GiB", "75%", "auto" or a number."""
-    if value is None or isinstance(value, int):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, numbers.Real):
+        return int(value)
+    if not isinstance(value, str):
+        raise TypeError(f'memory: expected bytes or a text such as "2GiB", received {value!r}.')
     return live.guarded(lambda: _core.parse_memory(value))
 
 
-def limits_of(memory: int | str | None, reserve: int | str | None) -> Limits:
-    """Raises ResourceExhausted where the process holds more than the limit already."""
+def limits_of(memory: int | str | None, reserve: int | str | None, refuses: bool = True) -> Limits:
+    """With `refuses`, ResourceExhausted where the process holds more than the limit already."""
     whole = size(memory)
     if whole is None:
         return Limits(None)
@@ -46,7 +52,7 @@ def limits_of(memory: int | str | None, reserve: int | str | None) -> Limits:
     limits = Limits(whole, _core.process_memory(),
                     max(64 * MIB, whole // 10) if kept is None else kept)  # fmt: skip
     assert limits.ours is not None
-    if limits.ours <= 0:
+    if limits.ours <= 0 and refuses:
         raise exhausted(
             f"memory={_mib(whole)}: the process holds {_mib(limits.held)} already (interpreter, "
             f"framework and the program's arrays), and {_mib(limits.reserve)} are kept in reserve "
@@ -77,14 +83,25 @@ class Options:
     tune: bool = False
     spill: bool | None = None  # None: only where nothing fits without a spill file
     spill_dir: str = ""
-    limits: Limits = field(default_factory=lambda: Limits(None))
+    refuses: bool = field(default=True, init=False)  # a limit that the process has passed already
+    limits: Limits = field(default_factory=lambda: Limits(None), init=False)
+
+    def __post_init__(self) -> None:
+        if self.plan_time is not None and not self.plan_time > 0:
+            raise ValueError(f"plan_time: expected seconds, received {self.plan_time}.")
+        if self.max_slowdown is not None and not self.max_slowdown >= 1:
+            raise ValueError(f"max_slowdown: expected 1 or more, received {self.max_slowdown}.")
+        if not 0 <= self.threads <= 1024:
+            raise ValueError(f"threads: expected 1 to 1024, received {self.threads}.")
 
     def settings(self, batch: int, iterations: int = 0) -> _core.Settings:
         """`iterations`: steps that the model has seen, so that draws do not begin again."""
-        self.limits = limits_of(self.memory, self.reserve)
+        if self.limits.memory is None:  # once a call: what the engine takes is not held by others
+            self.limits = limits_of(self.memory, self.reserve, self.refuses)
+        ours = self.limits.ours
         settings = _core.Settings()
         settings.batch = batch
-        settings.memory = self.limits.ours
+        settings.memory = None if ours is None else max(ours, 1)
         settings.threads = self.threads
         settings.seed = (self.seed + 1_000_003 * iterations) % _MOST_SEED
         settings.precision = self.precision
@@ -151,12 +168,21 @@ def _is_blind(callback: Any) -> bool:
     return type(callback).__name__ in _BLIND and type(callback).__module__.startswith("keras.")
 
 
+def _has_batch_hooks(callback: Any) -> bool:
+    base = live.keras_module().callbacks.Callback
+    if _is_blind(callback):
+        return False
+    return any(
+        getattr(getattr(callback, hook), "__func__", None) is not getattr(base, hook)
+        for hook in _BATCH_HOOKS
+    )
+
+
 class Callbacks(Listener):
     """A CallbackList of Keras's, told of the engine's progress, and the model it may look at."""
 
     def __init__(self, known: live.Live, callbacks: Any, epochs: int, verbose: Any) -> None:
         keras = live.keras_module()
-        base = keras.callbacks.Callback
         self.known, self.model, self.epochs = known, known.model, epochs
         if isinstance(callbacks, keras.callbacks.CallbackList):
             self.list = callbacks
@@ -167,11 +193,10 @@ class Callbacks(Listener):
             )  # fmt: skip
         own = [one for one in self.list.callbacks if not _is_blind(one)]
         self.look = bool(own)
-        self.batches = [
-            one for one in self.list.callbacks
-            if any(getattr(type(one), hook) is not getattr(base, hook) for hook in _BATCH_HOOKS)
-            and type(one).__name__ not in ("History", "ProgbarLogger", "TerminateOnNaN")
-        ]  # fmt: skip
+        self.batches = [one for one in self.list.callbacks if _has_batch_hooks(one)]
+        self.ends_on_nan = any(type(one).__name__ == "TerminateOnNaN" and _is_blind(one)
+                               for one in self.list.callbacks)  # fmt: skip
+        self.whole_epochs = False  # the engine runs them
         self.verbose = 1 if verbose == "auto" else int(verbose)
         self.bar: Any = None
         self.first_step = 0
@@ -187,6 +212,8 @@ class Callbacks(Listener):
 
     def begin_epoch(self, epoch: int) -> None:
         self.list.on_epoch_begin(epoch)
+        if self.look and self.known.trains():
+            self.known.take()
         self.push_rate()
         self.first_step = 0
         if self.verbose:
@@ -211,7 +238,8 @@ class Callbacks(Listener):
             self.known.give()
             self.list.on_train_batch_end(step - 1, logs)
             if self.model.stop_training:
-                self.known.engine.request_stop()
+                if self.whole_epochs:
+                    self.known.engine.request_stop()
             elif self.steps is None or step < self.steps:
                 self.list.on_train_batch_begin(step)
             self.known.take()
@@ -223,7 +251,7 @@ class Callbacks(Listener):
         if begins:
             self.list.on_test_begin()
         else:
-            self.list.on_test_end({})
+            self.list.on_test_end(self.known.engine.metrics())
 
     def end_epoch(self, epoch: int, logs: dict[str, float], steps: int) -> None:
         if self.bar is not None:
@@ -311,21 +339,34 @@ class Fit:
         arrays = samples.arrays()
         held = (validation or data.Samples([])).arrays()
         steps = -(-samples.rows // batch)
+        self.callbacks.whole_epochs = True
         for epoch in range(self.initial_epoch, self.epochs):
             self.callbacks.begin_epoch(epoch)
             skip = validation is None or not _due(epoch, self.validation_freq)
-            ended = engine.fit(settings, arrays, held, next(orders), skip,
-                               self.callbacks.every_step, self.callbacks)  # fmt: skip
+            try:
+                ended = engine.fit(settings, arrays, held, next(orders), skip,
+                                   self.callbacks.every_step, self.callbacks)  # fmt: skip
+            except _core.EngineError as error:
+                if not self.callbacks.ends_on_nan or "finite loss" not in error.args[1]:
+                    raise
+                print(f"{error.args[1]} Terminating training.")
+                self.known.model.stop_training = True
+                yield epoch, dict(engine.metrics()), steps
+                return
             settings.tune = False
-            yield epoch, dict(ended["logs"]), steps
+            logs = dict(ended["logs"])
+            if ended["interrupted"] and not skip:  # Keras validates what it stops
+                for name, value in engine.evaluate(settings, held, self.callbacks).items():
+                    logs[f"val_{name}"] = value
+            yield epoch, logs, steps
 
     def batches(
         self, source: Any, validation: Any, steps_per_epoch: int | None,
-        class_weight: dict[int, float] | None, validation_steps: int | None,
+        class_weight: dict[int, float] | None, validation_steps: int | None, shuffle: bool,
     ) -> Iterator[tuple[int, dict[str, float], int]]:  # fmt: skip
         """Epochs over what yields batches."""
         stepper = Stepper(self.known, self.options, self.callbacks)
-        batches, count = data.batches_of(source)
+        batches, count = data.batches_of(source, shuffle)
         iterator = iter(batches)
         for epoch in range(self.initial_epoch, self.epochs):
             self.callbacks.set_steps(steps_per_epoch or count)
@@ -334,13 +375,12 @@ class Fit:
             done = 0
             while steps_per_epoch is None or done < steps_per_epoch:
                 batch = next(iterator, None)
+                if batch is None and (steps_per_epoch is not None or done == 0):
+                    iterator = iter(batches)  # a generator does not begin anew
+                    batch = next(iterator, None)
                 if batch is None:
                     iterator = iter(batches)
-                    if steps_per_epoch is None or done == 0:
-                        break
-                    batch = next(iterator, None)
-                    if batch is None:
-                        break
+                    break
                 x, y, weights = data.unpacked(batch)
                 loss = stepper.step(
                     data.samples_of(self.known.engine, x, y, weights, class_weight), train=True
@@ -349,8 +389,13 @@ class Fit:
                 self.callbacks.step(done, loss)
                 if self.callbacks.model.stop_training:
                     break
-            if done == 0:
+            if done == 0 and epoch == self.initial_epoch:
                 raise ValueError("x: expected batches, received none.")
+            if done == 0:
+                raise ValueError(
+                    f"x: expected batches for epoch {epoch + 1}, received none: a generator yields "
+                    "each of its batches once. Give steps_per_epoch, or a PyDataset."
+                )
             count = count or done
             logs = stepper.logs()
             if validation is not None and _due(epoch, self.validation_freq):
@@ -362,10 +407,8 @@ class Fit:
     ) -> dict[str, float]:  # fmt: skip
         self.callbacks.validation(True)
         stepper.begin()
-        for i, samples in enumerate(_validation_batches(self.known.engine, validation,
-                                                        stepper.batch)):  # fmt: skip
-            if most is not None and i >= most:
-                break
+        every = _validation_batches(self.known.engine, validation, stepper.batch)
+        for samples in itertools.islice(every, most):
             stepper.step(samples, train=False)
         self.callbacks.validation(False)
         return {f"val_{name}": value for name, value in stepper.logs().items()}
@@ -374,8 +417,7 @@ class Fit:
 def _validation_batches(
     engine: _core.Engine, validation: Any, batch: int
 ) -> Iterator[data.Samples]:
-    x, y, weights = data.unpacked(validation) if isinstance(validation, tuple) else (
-        validation, None, None)  # fmt: skip
+    x, y, weights = data.unpacked(validation)
     if data.is_iterated(x):
         for one in data.batches_of(x)[0]:
             yield data.samples_of(engine, *data.unpacked(one))
@@ -396,7 +438,7 @@ class Stepper:
 
     def begin(self) -> None:
         """Metrics begin anew."""
-        if self.settings is not None:
+        if self.settings is not None and self.known.engine.trains:
             self.known.engine.reset_metrics()
 
     def step(self, samples: data.Samples, train: bool) -> float:

@@ -61,9 +61,15 @@ class Caller final : public run::Listener {
     if (!every_step_ && now < next_) return;
     next_ = now + kEverySeconds;
     const nb::gil_scoped_acquire lock;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
     listener_.attr("step")(step, loss);
   }
+  void between_steps() override {
+    const double now = clock_.seconds();
+    if (now < next_look_) return;
+    next_look_ = now + kEverySeconds;
+    look_for_signals();
+  }
+  void planning(const std::string&) override { look_for_signals(); }
   void validation(bool begins) override { call("validation", begins); }
   void passed_limit(Bytes measured, Bytes limit) override {
     call("passed_limit", measured.count(), limit.count());
@@ -78,8 +84,15 @@ class Caller final : public run::Listener {
 
   nb::object listener_;
   bool every_step_;
+  // Ctrl-C, as an exception.
+  static void look_for_signals() {
+    const nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+
   SteadyClock clock_;
   double next_ = 0;
+  double next_look_ = 0;
 };
 
 // Every output of the model for all rows, in arrays that are given to Python.

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -331,7 +330,6 @@ def test_ctrl_c_leaves_a_consistent_model(package: Path, tmp_path: Path) -> None
     assert int(done.stdout.split()[1]) > 10
     model = keras.saving.load_model(tmp_path / "m.keras")
     assert np.isfinite(numbers(model.variables[0])).all()
-    assert signal.SIGINT  # the module is what the script uses
 
 
 def relu(x: Any) -> Any:

@@ -34,6 +34,8 @@ class Listener {
     static_cast<void>(step);
     static_cast<void>(loss);
   }
+  // Between any two steps, of evaluation and prediction too: cheap, or seldom.
+  virtual void between_steps() {}
   // Around the validation of an epoch.
   virtual void validation(bool begins) { static_cast<void>(begins); }
   // After the last step, before files are written: a stop ends nothing any more.

@@ -186,6 +186,9 @@ std::unique_ptr<train::Session> Run::make_session(const layers::CompileOptions& 
   options.on_passed_limit = [this](Bytes measured, Bytes limit) {
     if (listener_ != nullptr) listener_->passed_limit(measured, limit);
   };
+  options.between_steps = [this] {
+    if (listener_ != nullptr) listener_->between_steps();
+  };
   options.plan.tell = [&](const std::string& what) { listener.planning(what); };
   if (!once_ && !compile.losses.empty()) {
     for (const std::string& line : left_out_metrics_) {

@@ -439,8 +439,7 @@ bool Session::stopped(const FitOptions& options) const {
 }
 
 bool Session::done(const Loop& loop, const FitOptions& options) const {
-  return loop.ended || stopped(options) ||
-         (options.steps && loop.history.steps >= *options.steps);
+  return loop.ended || stopped(options) || (options.steps && loop.history.steps >= *options.steps);
 }
 
 void Session::run_epoch(Loop& loop, const FitOptions& options) {
@@ -593,6 +592,7 @@ std::unique_ptr<TensorSource> Session::state() {
 }
 
 void Session::check_limit(bool closely) const {
+  if (!closely && options_.between_steps) options_.between_steps();
   const bool found = closely ? limit_check_->look_closely() : limit_check_->look();
   if (found && options_.on_passed_limit) {
     options_.on_passed_limit(limit_check_->measured(), *options_.plan.limit);

@@ -39,6 +39,8 @@ struct SessionOptions {
   // Whether what the process took before counts towards the limit too, or only what it takes from
   // now on (limit_check.h).
   bool whole_process = false;
+  // Called between two steps, of whatever program; may throw, which ends the call.
+  std::function<void()> between_steps = {};
   // Called once, between two steps or by memory(), where the process has passed the limit.
   std::function<void(Bytes measured, Bytes limit)> on_passed_limit = {};
 };
