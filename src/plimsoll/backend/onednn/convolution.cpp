@@ -526,6 +526,7 @@ struct Convolutions::Prepared {
   Shares shares;
   AllCompiled all;
   Repack repack;
+  AllCompiled rejected;  // whose place others take
 };
 
 // Every weight gradient has the layout of the first share, every packed weight that of the first
@@ -562,6 +563,7 @@ Convolutions::Prepared Convolutions::prepare(const Convolution& c) const {
       const auto own = compiled_with(p.shares.works[i], any_weights(c), "any");
       if (is_slow(*own)) continue;
       p.all[i]->forget_description();
+      p.rejected.push_back(p.all[i]);
       p.all[i] = own;
     }
   }
@@ -594,15 +596,34 @@ std::optional<PackedLayout> Convolutions::wanted_layout(const Convolution& c) co
   return pays ? std::optional(packed_layout(liked->weights)) : std::nullopt;
 }
 
+// Of those that are only described to be compared: by wanted_layout() too, where both live at once.
+Bytes Convolutions::passing(const Convolution& c, const Prepared& p) const {
+  if (c.kind == ConvolutionKind::kGradKernel) return {};
+  AllCompiled rejected = p.rejected;
+  const Convolution block = share_out(full_block(c), threads_).works[0];
+  rejected.push_back(compiled_with(block, any_weights(c), "any"));
+  rejected.push_back(compiled_with(block, plain_weights(c), "plain"));
+  std::ranges::sort(rejected);
+  rejected.erase(std::unique(rejected.begin(), rejected.end()), rejected.end());
+  Bytes total;
+  for (const auto& each : rejected) {
+    if (std::ranges::find(p.all, each) != p.all.end()) continue;
+    each->forget_description();
+    total += each->most_tables();
+  }
+  return total;
+}
+
 std::vector<PrimitiveUse> Convolutions::uses(const Convolution& c, cpu::Isa isa) const {
   const Prepared p = prepare(c);
+  const Bytes passing = this->passing(c, p);
   std::vector<PrimitiveUse> uses;
   for (size_t w = 0; w < p.shares.works.size(); ++w) {
     const Compiled& compiled = *p.all[w];
     uses.push_back({key_of(p.shares.works[w], c.packed ? "packed" : "plain"),
                     compiled.multiplies_matrices(), compiled.tables,
                     table_bytes(p.shares.works[w], compiled, isa == cpu::Isa::kAvx512),
-                    passing_bytes(p.shares.works[w])});
+                    passing});
   }
   return uses;
 }
