@@ -84,6 +84,7 @@ struct Compiled {
   std::string implementation;
   Bytes scratch;
   Bytes tables;                // that the description holds, beyond what a usual one does
+  Bytes tried;                 // of implementations that it tries first; see take_tried()
   dnnl::memory::desc weights;  // as the primitive wants them; set by who described it
   dnnl::primitive primitive;   // empty until compile()
 
@@ -99,8 +100,12 @@ struct Compiled {
   // described as one forward twice, with its window as it is and turned around (128 bytes a column
   // were met where 64 stayed, and 2,470 where 1,240 did).
   Bytes most_tables() const {
-    return implementation.starts_with("brg_fwd") ? tables * 2 : tables;
+    return max(tried, implementation.starts_with("brg_fwd") ? tables * 2 : tables);
   }
+  // Fills tried, for a convolution towards the input. The library asks each of its forward
+  // implementations whether a wider instruction set has it, and describes those of narrower ones on
+  // the way: up to 2,440 bytes a column, of which none may stay.
+  void take_tried(int64_t columns);
 
  private:
   std::function<dnnl::primitive_desc_base()> describe_;
