@@ -457,6 +457,15 @@ bool overruns(const Convolution& c) {
          (g.rows().stride > 1 || g.columns().stride > 1) && g.group_channels() % kVector != 0;
 }
 
+// What is tried weighs up to 2.4 KiB a column, which a start has room for where rows are short. It
+// was met for weights in a layout of its own choice, unless channel and filter are single.
+bool tries_much(const Convolution& c) {
+  constexpr int64_t kLongRow = 512;
+  const ops::Conv2dGeometry& g = c.geometry;
+  return c.kind == ConvolutionKind::kGradInput && g.columns().input >= kLongRow &&
+         g.rows().stride == 1 && g.columns().stride == 1 && (g.channels > 1 || g.filters > 1);
+}
+
 }  // namespace
 
 std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t block_samples,
@@ -513,6 +522,9 @@ std::shared_ptr<Compiled> Convolutions::compiled_with(const Convolution& c,
       const bool gradient = c.kind == ConvolutionKind::kGradKernel;
       result->weights = queried(result->description,
                                 gradient ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
+      if (weights_key != "plain" && tries_much(c)) {
+        result->take_tried(c.geometry.columns().input);
+      }
     });
     return result;
   });
@@ -523,6 +535,7 @@ struct Convolutions::Prepared {
   Shares shares;
   AllCompiled all;
   Repack repack;
+  AllCompiled rejected;  // whose place others take
 };
 
 // Every weight gradient has the layout of the first share, every packed weight that of the first
@@ -559,6 +572,7 @@ Convolutions::Prepared Convolutions::prepare(const Convolution& c) const {
       const auto own = compiled_with(p.shares.works[i], any_weights(c), "any");
       if (is_slow(*own)) continue;
       p.all[i]->forget_description();
+      p.rejected.push_back(p.all[i]);
       p.all[i] = own;
     }
   }
@@ -591,15 +605,35 @@ std::optional<PackedLayout> Convolutions::wanted_layout(const Convolution& c) co
   return pays ? std::optional(packed_layout(liked->weights)) : std::nullopt;
 }
 
+// Of those that are only described to be compared: by wanted_layout() too, where both live at once.
+Bytes Convolutions::passing(const Convolution& c, const Prepared& p) const {
+  if (c.kind == ConvolutionKind::kGradKernel) return {};
+  AllCompiled rejected = p.rejected;
+  const Convolution block = share_out(full_block(c), threads_).works[0];
+  rejected.push_back(compiled_with(block, any_weights(c), "any"));
+  rejected.push_back(compiled_with(block, plain_weights(c), "plain"));
+  std::ranges::sort(rejected);
+  rejected.erase(std::unique(rejected.begin(), rejected.end()), rejected.end());
+  Bytes total;
+  for (const auto& each : rejected) {
+    if (std::ranges::find(p.all, each) != p.all.end()) continue;
+    each->forget_description();
+    total += each->most_tables();
+  }
+  return total;
+}
+
 std::vector<PrimitiveUse> Convolutions::uses(const Convolution& c, cpu::Isa isa) const {
   const Prepared p = prepare(c);
+  const Bytes passing = this->passing(c, p);
   std::vector<PrimitiveUse> uses;
   for (size_t w = 0; w < p.shares.works.size(); ++w) {
     const Compiled& compiled = *p.all[w];
+    const Bytes tables = table_bytes(p.shares.works[w], compiled, isa == cpu::Isa::kAvx512);
+    // What is tried is gone before its own tables are there.
     uses.push_back({key_of(p.shares.works[w], c.packed ? "packed" : "plain"),
-                    compiled.multiplies_matrices(), compiled.tables,
-                    table_bytes(p.shares.works[w], compiled, isa == cpu::Isa::kAvx512),
-                    passing_bytes(p.shares.works[w])});
+                    compiled.multiplies_matrices(), compiled.tables, tables,
+                    max(passing, compiled.tried - tables)});
   }
   return uses;
 }

@@ -85,6 +85,7 @@ class Convolutions {
   Prepared prepare(const Convolution& convolution) const;
   // Of all shares, without the weights laid out anew.
   Bytes share_scratch(const Convolution& convolution, const Prepared& prepared) const;
+  Bytes passing(const Convolution& convolution, const Prepared& prepared) const;
   std::unique_ptr<Kernel> make_pooled(const Convolution& convolution, cpu::Isa isa) const;
   std::shared_ptr<Compiled> compiled_with(const Convolution& convolution,
                                           const dnnl::memory::desc& weights,

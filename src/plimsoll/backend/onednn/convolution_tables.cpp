@@ -18,11 +18,6 @@ constexpr Bytes kVectorColumn{156};
 constexpr Bytes kHalfVectorColumn{208};
 constexpr int64_t kVector = 16;  // of float32 with AVX-512
 
-// Of a single channel and a single filter, towards the input: 2,430 bytes a column were met from
-// 9,000 to 40,000 columns, and none where either are more, or the window is dilated or a single
-// point.
-constexpr Bytes kPassingColumn{2560};
-
 bool has_tables(std::string_view implementation) {
   return implementation.find("brgconv") != std::string_view::npos &&
          implementation.find("brgconv_1x1") == std::string_view::npos;
@@ -48,16 +43,6 @@ Bytes table_bytes(const Convolution& c, const Compiled& compiled, bool wide_vect
                (wide_vectors ? kVectorColumn : kHalfVectorColumn) * ((made + vector - 1) / vector));
   }
   return compiled.tables + (kAddedColumn + code) * at_once;
-}
-
-Bytes passing_bytes(const Convolution& c) {
-  const bool single = c.geometry.channels == 1 && c.geometry.filters == 1;
-  const ops::Window& columns = c.geometry.columns();
-  if (c.kind != ConvolutionKind::kGradInput || !single || columns.dilation != 1 ||
-      columns.size == 1) {
-    return {};
-  }
-  return kPassingColumn * columns.input;
 }
 
 }  // namespace plimsoll::backend::onednn

@@ -16,7 +16,4 @@ namespace plimsoll::backend::onednn {
 // Beside what short rows take (resident.cpp); `convolution` is that of the primitive.
 Bytes table_bytes(const Convolution& convolution, const Compiled& compiled, bool wide_vectors);
 
-// What the library lays out for a while to describe it, for an implementation that it then rejects.
-Bytes passing_bytes(const Convolution& convolution);
-
 }  // namespace plimsoll::backend::onednn

@@ -48,8 +48,12 @@ constexpr Bytes kByProductsBytes = 32_KiB;
 constexpr Bytes kProductsBytes = 4_MiB;
 constexpr Bytes kProductsOfThread = 512_KiB;
 // What the library lays out for a while to describe a convolution: so many bytes a column, of which
-// sequences have millions.
+// sequences have millions. Nothing for single points but towards the input: at most 300 KiB were
+// met, whatever their number.
 constexpr Bytes kDescribingColumn{64};
+bool lays_out_columns(std::string_view key) {
+  return !key.starts_with("conv0point") && !key.starts_with("conv2point");
+}
 // Objects of a node's own kernels at block and tail.
 constexpr Bytes kNodeBytes(2 << 10);
 
@@ -111,8 +115,8 @@ ResidentBytes estimate_resident_bytes(const PrimitiveLibrary& library,
   std::vector<Bytes> described;
   for (const auto& [key, use] : uses) {
     kernels += primitive_bytes(use, unrolled) + use.tables;
-    describing = max(describing,
-                     max(kDescribingColumn * columns_of_key(key), max(use.described, use.passing)));
+    const int64_t columns = lays_out_columns(key) ? columns_of_key(key) : 0;
+    describing = max(describing, max(kDescribingColumn * columns, max(use.described, use.passing)));
     described.push_back(use.described);
     products = products || use.products;
   }

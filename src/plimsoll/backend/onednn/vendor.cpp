@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "backend/onednn/library_pages.h"
@@ -130,6 +131,22 @@ void Compiled::take(std::function<dnnl::primitive_desc_base()> describes) {
   const const_dnnl_memory_desc_t scratchpad =
       dnnl_primitive_desc_query_md(description.get(), dnnl_query_scratchpad_md, 0);
   scratch = Bytes(static_cast<int64_t>(dnnl_memory_desc_get_size(scratchpad)));
+}
+
+void Compiled::take_tried(int64_t columns) {
+  constexpr Bytes kManyOfColumn{512};
+  constexpr Bytes kMostOfColumn{2560};
+  if (tables > kManyOfColumn * columns) {
+    tried = kMostOfColumn * columns;  // which these are near to
+    return;
+  }
+  description = {};  // not to be held beside
+  const int64_t before = bytes_in_use();
+  const dnnl::primitive_desc_base other = describe_();
+  while (dnnl_primitive_desc_next_impl(other.get()) == dnnl_success) {
+    if (!std::string_view(other.impl_info_str()).starts_with("brg_fwd")) continue;
+    tried = max(tried, tables + tables_within(Bytes(bytes_in_use() - before)) * 2);
+  }
 }
 
 void Compiled::forget_description() { description = {}; }

@@ -75,7 +75,7 @@ struct PrimitiveUse {
   bool products = false;  // multiplies matrices (Compiled::multiplies_matrices)
   Bytes described{};      // of `tables`, what its description holds already
   Bytes tables{};         // that grow with the operands
-  Bytes passing{};        // laid out for a while to describe it
+  Bytes passing{};        // of descriptions that are only compared with its own
 };
 
 // A primitive description and, once somebody wants to run it, the primitive in its place.
@@ -84,6 +84,7 @@ struct Compiled {
   std::string implementation;
   Bytes scratch;
   Bytes tables;                // that the description holds, beyond what a usual one does
+  Bytes tried;                 // of implementations that it tries first; see take_tried()
   dnnl::memory::desc weights;  // as the primitive wants them; set by who described it
   dnnl::primitive primitive;   // empty until compile()
 
@@ -95,6 +96,16 @@ struct Compiled {
   // Whether it lays its operands out for products of matrices: for those the library generates code
   // of its own once a process, and takes buffers while they run.
   bool multiplies_matrices() const { return implementation.find("gemm") != std::string::npos; }
+  // The tables that are there at once while it is described: a convolution towards the input is
+  // described as one forward twice, with its window as it is and turned around (128 bytes a column
+  // were met where 64 stayed, and 2,470 where 1,240 did).
+  Bytes most_tables() const {
+    return max(tried, implementation.starts_with("brg_fwd") ? tables * 2 : tables);
+  }
+  // Fills tried, for a convolution towards the input. The library asks each of its forward
+  // implementations whether a wider instruction set has it, and describes those of narrower ones on
+  // the way: up to 2,440 bytes a column, of which none may stay.
+  void take_tried(int64_t columns);
 
  private:
   std::function<dnnl::primitive_desc_base()> describe_;

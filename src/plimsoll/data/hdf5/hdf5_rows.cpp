@@ -11,8 +11,9 @@ namespace plimsoll::data {
 namespace {
 
 constexpr int64_t kStagingBytes = 128 << 10;
-// The decoder's own.
+// The decoder's own, where there are chunks to be decoded, and what else belongs to an array.
 constexpr Bytes kReaderBytes = 64_KiB;
+constexpr Bytes kArrayBytes = 4_KiB;
 
 class Hdf5Rows final : public RowSource {
  public:
@@ -22,14 +23,18 @@ class Hdf5Rows final : public RowSource {
         row_count_(dataset_->info().shape.front()),
         row_shape_(dataset_->info().shape.begin() + 1, dataset_->info().shape.end()),
         row_elements_(fixed_shape(row_shape_).element_count(1)),
-        staging_(kStagingBytes) {}
+        // A file may hold hundreds of small arrays.
+        staging_(static_cast<size_t>(
+            std::min(kStagingBytes, row_count_ * row_elements_ * format().bytes))) {}
 
   int64_t row_count() const override { return row_count_; }
   const std::vector<int64_t>& row_shape() const override { return row_shape_; }
   DType stored_dtype() const override { return nearest_dtype(format()); }
   const std::string& origin() const override { return origin_; }
   Bytes resident_bytes() const override {
-    return Bytes(kStagingBytes) + kReaderBytes + Bytes(dataset_->resident_bytes());
+    const Bytes chunks(dataset_->resident_bytes());
+    return Bytes(std::ssize(staging_)) + kArrayBytes + chunks +
+           (chunks > Bytes() ? kReaderBytes : Bytes());
   }
   Bytes opened_bytes() const override { return Bytes(dataset_->table_bytes()); }
   bool can_read_as(DType dtype) const override { return codec::can_convert(format(), dtype); }

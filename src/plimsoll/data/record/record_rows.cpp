@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "base/suggest.h"
 #include "codec/image/image.h"
@@ -78,7 +79,7 @@ class Column {
   virtual ~Column() = default;
   virtual void add(codec::TfRecordReader& reader, const std::vector<Feature>& record) = 0;
   virtual std::unique_ptr<RowSource> finish(const std::string& origin) = 0;
-  virtual Bytes held_bytes() const = 0;  // at most, until then
+  virtual Bytes held_bytes() const = 0;  // at most, so far
 };
 
 // Features side by side, as an array in a file: numbers of their own kind, or float32 where they
@@ -131,12 +132,16 @@ class ArrayColumn final : public Column {
     place.file = std::make_shared<const codec::FileReader>(std::move(file_), 0, written_, origin);
     return make_array_rows(place);
   }
-  Bytes held_bytes() const override { return Bytes(kWriteBytes); }
+  // What was never written to takes no memory: a page more, since it begins anywhere in one.
+  Bytes held_bytes() const override {
+    return round_up(Bytes(std::max(most_, std::ssize(buffer_))), page_size()) + page_size();
+  }
 
  private:
   static constexpr int64_t kWriteBytes = 512 << 10;  // a piece of bytes as float32, twice
 
   void flush() {
+    most_ = std::max(most_, std::ssize(buffer_));
     file_->write_at(written_, buffer_);
     written_ += std::ssize(buffer_);
     buffer_.clear();
@@ -148,6 +153,7 @@ class ArrayColumn final : public Column {
   std::shared_ptr<File> file_;
   int64_t rows_ = 0;
   int64_t written_ = 0;
+  int64_t most_ = 0;  // bytes of the buffer that were used before
   std::vector<std::byte> buffer_;
 };
 
@@ -399,8 +405,6 @@ RecordSources open_records(const std::vector<RecordFile>& files, const DatasetOp
       if (columns.empty()) {
         choice = choose(record, options, options.data, sources.notes);
         columns = columns_of(choice, reader, record, options);
-        sources.opening_peak = Bytes(codec::TfRecordReader::kResidentBytes);
-        for (const auto& column : columns) sources.opening_peak += column->held_bytes();
       }
       for (const auto& column : columns) column->add(reader, record);
     }
@@ -408,6 +412,8 @@ RecordSources open_records(const std::vector<RecordFile>& files, const DatasetOp
   if (columns.empty()) {
     throw Error(ErrorKind::kData, options.data + ": expected records, received an empty file.");
   }
+  sources.opening_peak = Bytes(codec::TfRecordReader::kResidentBytes);
+  for (const auto& column : columns) sources.opening_peak += column->held_bytes();
   for (size_t i = 0; i < columns.size(); ++i) {
     (i < choice.inputs.size() ? sources.features : sources.labels)
         .push_back(columns[i]->finish(options.data));
