@@ -15,7 +15,6 @@
 #include "exec/float_mode.h"
 #include "exec/spill_file.h"
 #include "graph/graph_memory.h"
-#include "graph/state_rows.h"
 #include "plan/core/extents.h"
 
 namespace plimsoll::exec {
@@ -104,9 +103,8 @@ class TimedCall {
     const graph::ValueType& type = request_.graph.value(value).type;
     std::vector<int64_t> held = request_.extents;
     for (size_t a = 0; a < axes_.size(); ++a) {
-      const bool sliced =
-          axes_[a].name == graph::kBatchAxis || axes_[a].name == graph::kStateRowsAxis;
-      if (!sliced) held[a] = axes_[a].extent.at(request_.batch);
+      const plan::LoopAxis axis = axes_[a].name;
+      if (!axis.of_samples() && !axis.of_states()) held[a] = axes_[a].extent.at(request_.batch);
     }
     const std::vector<int64_t> zeros(axes_.size(), 0);
     const std::vector<int64_t> whole =
