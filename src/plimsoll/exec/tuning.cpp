@@ -14,7 +14,6 @@
 #include "base/process_memory.h"
 #include "exec/float_mode.h"
 #include "exec/spill_file.h"
-#include "graph/graph_memory.h"
 #include "plan/core/extents.h"
 
 namespace plimsoll::exec {
@@ -202,8 +201,7 @@ std::vector<Wanted> find_wanted(const graph::ProgramSet& programs,
   std::set<uint64_t> seen;
   for (const graph::Program& program : programs.programs) {
     if (program.name == "initialize") continue;
-    const std::shared_ptr<const void> remembered =
-        graph::remember(backend.catalog(), program.graph);
+    const std::shared_ptr<const void> remembered = backend.catalog().remember(program.graph);
     for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
       const graph::OpTraits traits = program.graph.nodes[n].op->traits();
       if (traits.view || traits.state_write) continue;

@@ -5,7 +5,6 @@
 #include "backend/onednn/library_pages.h"
 #include "backend/onednn/resident.h"
 #include "backend/reference/reference.h"
-#include "graph/graph_memory.h"
 
 namespace plimsoll::backend {
 namespace onednn {
@@ -33,7 +32,7 @@ std::string backend_id(const CpuInfo& cpu) {
          "K/l3=" + std::to_string(cpu.l3_bytes.count() >> 10) + "K";
 }
 
-class Catalog final : public graph::KernelCatalog, public graph::GraphMemory {
+class Catalog final : public graph::KernelCatalog {
  public:
   Catalog(const KernelLibrary& library, const CpuInfo& cpu, const KernelSetOptions& options)
       : library_(library),
