@@ -1,6 +1,7 @@
 #include "toys/toy_backend.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/error.h"
@@ -10,6 +11,8 @@ namespace {
 
 using backend::KernelCall;
 using backend::Operand;
+
+constexpr size_t kMostDimensions = 6;
 
 // Element (i, j) of an operand of at most two dimensions; further ones are folded into the second,
 // which is right for dense samples.
@@ -29,6 +32,7 @@ struct Facts {
   double factor = 1;
   bool bits = false;
   int64_t height = 0;
+  std::vector<int64_t> whole;  // extents of input 0 behind its batch
 };
 using Function = void (*)(const Facts&, const KernelCall&);
 
@@ -183,6 +187,88 @@ void encode_bits(const Facts&, const KernelCall& call) {
   });
 }
 
+// Visits every index of a region of any rank.
+template <typename Body>
+void for_each_index(std::span<const int64_t> dims, Body body) {
+  std::array<int64_t, kMostDimensions> at{};
+  for (int64_t dim : dims) {
+    if (dim == 0) return;
+  }
+  while (true) {
+    body(std::span<int64_t>(at).first(dims.size()));
+    size_t d = dims.size();
+    while (d > 0 && ++at[d - 1] == dims[d - 1]) at[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+float& element(const Operand& operand, std::span<const int64_t> index) {
+  int64_t place = 0;
+  for (size_t d = 0; d < index.size(); ++d) place += index[d] * operand.strides[d];
+  return reinterpret_cast<float*>(operand.data)[place];
+}
+
+void lift(const Facts& facts, const KernelCall& call) {
+  for_each_index(call.outputs[0].dims, [&](std::span<const int64_t> at) {
+    element(call.outputs[0], at) =
+        static_cast<float>(facts.factor) * element(call.inputs[0], at) + 1.0F;
+  });
+}
+
+// Axes 1 and, where there is one, 2 are windows; what the input holds of them begins a row earlier.
+void blur(const Facts& facts, const KernelCall& call) {
+  const size_t axes = std::min<size_t>(2, facts.whole.size());
+  for_each_index(call.outputs[0].dims, [&](std::span<const int64_t> at) {
+    std::array<int64_t, kMostDimensions> from{};
+    std::ranges::copy(at, from.begin());
+    float sum = 0;
+    for (int64_t i = -1; i <= 1; ++i) {
+      for (int64_t j = axes > 1 ? -1 : 0; j <= (axes > 1 ? 1 : 0); ++j) {
+        bool inside = true;
+        for (size_t a = 0; a < axes; ++a) {
+          const int64_t row = call.begin[a + 1] + at[a + 1] + (a == 0 ? i : j);
+          inside = inside && row >= 0 && row < facts.whole[a];
+          from[a + 1] = row - std::max<int64_t>(call.begin[a + 1] - 1, 0);
+        }
+        if (inside) sum += element(call.inputs[0], std::span(from).first(at.size()));
+      }
+    }
+    element(call.outputs[0], at) = sum;
+  });
+}
+
+void halve(const Facts&, const KernelCall& call) {
+  for_each_index(call.outputs[0].dims, [&](std::span<const int64_t> at) {
+    std::array<int64_t, kMostDimensions> from{};
+    std::ranges::copy(at, from.begin());
+    const auto pair = std::span(from).first(at.size());
+    pair[1] = 2 * at[1];
+    const float first = element(call.inputs[0], pair);
+    ++pair[1];
+    element(call.outputs[0], at) = first + 3.0F * element(call.inputs[0], pair);
+  });
+}
+
+// Over dimension 1 alone, or over all others.
+void sum_over(const KernelCall& call, bool depth_only) {
+  const Operand& x = call.inputs[0];
+  if (call.first) {
+    for_each_index(call.outputs[0].dims,
+                   [&](std::span<const int64_t> at) { element(call.outputs[0], at) = 0; });
+  }
+  for_each_index(x.dims, [&](std::span<const int64_t> at) {
+    std::array<int64_t, kMostDimensions> to{};
+    size_t rank = 0;
+    for (size_t d = 0; d < at.size(); ++d) {
+      if (depth_only ? d != 1 : d == 1) to[rank++] = at[d];
+    }
+    element(call.outputs[0], std::span(to).first(rank)) += element(x, at);
+  });
+}
+
+void depth_sum(const Facts&, const KernelCall& call) { sum_over(call, true); }
+void slab_sum(const Facts&, const KernelCall& call) { sum_over(call, false); }
+
 Function function_of(std::string_view op) {
   static const std::map<std::string_view, Function> kFunctions = {{"scale", scale},
                                                                   {"gate", gate},
@@ -197,7 +283,12 @@ Function function_of(std::string_view op) {
                                                                   {"lines", lines},
                                                                   {"lines_grad", lines_grad},
                                                                   {"smooth", smooth},
-                                                                  {"descend", descend}};
+                                                                  {"descend", descend},
+                                                                  {"lift", lift},
+                                                                  {"blur", blur},
+                                                                  {"halve", halve},
+                                                                  {"depth_sum", depth_sum},
+                                                                  {"slab_sum", slab_sum}};
   const auto found = kFunctions.find(op);
   PLIMSOLL_CHECK(found != kFunctions.end(), "no toy kernel for " + std::string(op));
   return found->second;
@@ -210,6 +301,9 @@ std::unique_ptr<backend::Kernel> ToyBackend::make_kernel(const backend::KernelRe
   Facts facts;
   facts.factor = node.attributes.get_double("factor", 1.0);
   facts.bits = request.forms.size() > 1 && !request.forms[1].empty();
+  const std::vector<int64_t> dims = request.graph.value(node.inputs[0]).type.shape.at(1);
+  PLIMSOLL_CHECK(dims.size() <= kMostDimensions, "toys have few dimensions");
+  if (!dims.empty()) facts.whole.assign(dims.begin() + 1, dims.end());
   if (node.op->name() == "smooth") {
     facts.height = request.graph.value(node.inputs[0]).type.shape[1].count;
   }

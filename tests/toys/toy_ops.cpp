@@ -1,5 +1,7 @@
 #include "toys/toy_ops.h"
 
+#include <array>
+
 #include "graph/core_ops.h"
 
 namespace plimsoll::toys {
@@ -152,6 +154,66 @@ void add_sums(graph::OpRegistry& registry) {
       });
 }
 
+constexpr std::array<std::string_view, 3> kVolumeAxes = {"depth", "rows", "columns"};
+
+// The first `count` axes of operand 0 behind its batch, each of which the outputs have too.
+std::vector<Axis> volume_axes(const NodeTypes& node, AxisKind kind, int64_t halo, size_t count) {
+  std::vector<Axis> axes = {batch(AxisKind::kMap, {kRows}, {kRows})};
+  for (size_t a = 0; a < count; ++a) {
+    const int d = static_cast<int>(a) + 1;
+    if (d >= node.inputs[0].shape.rank()) break;
+    const AxisUse window{.dimension = d, .stride = 1, .before = halo, .after = halo};
+    axes.push_back(
+        other(std::string(kVolumeAxes[a]), kind, dim(node, 0, d), {window}, {{.dimension = d}}));
+  }
+  return axes;
+}
+
+Shape without_dimension(const Shape& shape, int dropped) {
+  std::vector<Dim> dims(shape.dims().begin(), shape.dims().end());
+  dims.erase(dims.begin() + dropped);
+  return Shape(std::move(dims));
+}
+
+void add_volumes(graph::OpRegistry& registry) {
+  add(
+      registry, "lift", like_first,
+      [](const NodeTypes& node) { return volume_axes(node, AxisKind::kMap, 0, 3); }, true);
+  add(registry, "blur", like_first,
+      [](const NodeTypes& node) { return volume_axes(node, AxisKind::kWindow, 1, 2); });
+  add(
+      registry, "halve",
+      [](const NodeTypes& node) -> std::vector<ValueType> {
+        ValueType half = node.inputs[0];
+        half.shape[1].count /= 2;
+        return {half};
+      },
+      [](const NodeTypes& node) -> std::vector<Axis> {
+        const AxisUse pair{.dimension = 1, .stride = 2, .before = 0, .after = 1};
+        const Dim half = Dim::constant(dim(node, 0, 1).count / 2);
+        return {batch(AxisKind::kMap, {kRows}, {kRows}),
+                other("depth", AxisKind::kWindow, half, {pair}, {kColumns})};
+      });
+  add(
+      registry, "depth_sum",
+      [](const NodeTypes& node) -> std::vector<ValueType> {
+        return {{DType::kFloat32, without_dimension(node.inputs[0].shape, 1)}};
+      },
+      [](const NodeTypes& node) -> std::vector<Axis> {
+        return {batch(AxisKind::kMap, {kRows}, {kRows}),
+                other("depth", AxisKind::kReduce, dim(node, 0, 1), {kColumns}, {kNone})};
+      });
+  add(
+      registry, "slab_sum",
+      [](const NodeTypes& node) -> std::vector<ValueType> {
+        return {{DType::kFloat32, Shape({dim(node, 0, 1)})}};
+      },
+      [](const NodeTypes& node) -> std::vector<Axis> {
+        return {batch(AxisKind::kReduce, {kRows}, {kNone}),
+                other("depth", AxisKind::kMap, dim(node, 0, 1), {kColumns}, {kRows})};
+      });
+}
+
 void add_lines(graph::OpRegistry& registry) {
   add(
       registry, "lines",
@@ -182,6 +244,7 @@ const graph::OpRegistry& registry() {
     add_maps(*registry);
     add_sums(*registry);
     add_lines(*registry);
+    add_volumes(*registry);
     return registry;
   }();
   return *kRegistry;

@@ -61,6 +61,62 @@ call w2 (%1 %11) -> (%12)
 call write (%12) -> ()
 )";
 
+const std::string_view kVolumeProgram = R"(program train batch 2
+input %x float32 (B, 8, 6, 3)
+node a lift (%x) -> (%a float32 (B, 8, 6, 3)) {factor=2.0} forward
+node b blur (%a) -> (%b float32 (B, 8, 6, 3)) {} forward
+node c halve (%b) -> (%c float32 (B, 4, 6, 3)) {} forward
+node d lift (%c) -> (%d float32 (B, 4, 6, 3)) {factor=0.25} forward
+node s depth_sum (%d) -> (%s float32 (B, 6, 3)) {} forward
+node t slab_sum (%b) -> (%t float32 (8)) {} forward
+output %s
+output %t
+)";
+
+const std::string_view kVolumePlan = R"(program train batch=2
+instance %0 x
+instance %1 a
+instance %2 a space=spill
+instance %3 a
+instance %4 b
+instance %5 b space=spill
+instance %6 b
+instance %7 c
+instance %8 d in_place=%7
+instance %9 s
+instance %10 b
+instance %11 t
+feed %0
+loop L0 depth extent=8 slice=2
+  call a (%0) -> (%1)
+  begin t0 %1 -> %2
+  wait t0
+end
+loop L1 depth extent=8 slice=2
+  loop L2 rows extent=6 slice=2
+    begin t1 %2 -> %3 depth=1:1:1:1 rows=2:1:1:1
+    wait t1
+    call b (%3) -> (%4)
+    begin t2 %4 -> %5
+    wait t2
+  end
+end
+loop L3 depth extent=4 slice=1
+  begin t3 %5 -> %6 depth=1:2:0:1
+  wait t3
+  call c (%6) -> (%7)
+  call d (%7) -> (%8)
+  call s (%8) -> (%9)
+end
+drain %9
+loop L4 depth extent=8 slice=4
+  begin t4 %5 -> %10
+  wait t4
+  call t (%10) -> (%11)
+end
+drain %11
+)";
+
 graph::ProgramSet parse_programs(std::string_view text) {
   return graph::parse_programs(text, registry());
 }

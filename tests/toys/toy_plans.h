@@ -23,6 +23,11 @@ plan::Plan parse_plan(std::string_view text, const graph::ProgramSet& programs,
 extern const std::string_view kTwoPhaseProgram;
 extern const std::string_view kTwoPhasePlan;
 
+// A volume in loops over its depth, one with a loop over rows inside: windows with a halo in both
+// are read from the spill file, a window of stride 2 as well, and a sum over the depth.
+extern const std::string_view kVolumeProgram;
+extern const std::string_view kVolumePlan;
+
 // Input rows that are a function of input, row and column: half integers from -8 to 8.
 class ToySource final : public InputSource {
  public:

@@ -4,7 +4,7 @@
 #include "base/accounted.h"
 #include "base/error.h"
 #include "exec/build_tables.h"
-#include "graph/state_rows.h"
+#include "graph/value_axes.h"
 
 // Tables of feeds, drains, encodes and transfers: this turn's rows of one value.
 
@@ -16,53 +16,47 @@ using plan::LoopId;
 
 }  // namespace
 
-// Which rows of each dimension the loops around cover: as the axes of the value's producer say, by
-// name; of an input the samples, of a state variable its rows.
+// Which rows of each dimension the loops around cover, by the names of the value's own axes.
 std::vector<CutTerm> TableBuilder::turn_rows_of(InstanceId id) const {
-  const graph::Value& value = graph().value(plan_.instances[id.index()].value);
+  const graph::ValueId value_id = plan_.instances[id.index()].value;
+  const graph::Value& value = graph().value(value_id);
   std::vector<CutTerm> rows;
   for (int64_t extent : value.type.shape.at(plan_.batch)) rows.push_back({-1, {}, extent, 1, 0});
-  const LoopId around = open_.empty() ? LoopId() : open_.back();
-  if (value.kind == graph::ValueKind::kInput && value.type.shape.has_batch()) {
-    LoopId loop = around;
-    while (loop.valid() && plan_.loops[loop.index()].axis != graph::kBatchAxis) {
-      loop = parents_[loop.index()];
-    }
-    const int64_t sample = value.type.shape[0].count;
-    if (loop.valid()) {
-      rows[0].source = loop.raw();
-      rows[0].use = {.dimension = 0, .stride = sample, .before = 0, .after = sample - 1};
-    }
-  } else if (value.kind == graph::ValueKind::kState && !rows.empty()) {
-    LoopId loop = around;
-    while (loop.valid() && plan_.loops[loop.index()].axis != graph::kStateRowsAxis) {
-      loop = parents_[loop.index()];
-    }
-    if (loop.valid()) {
-      rows[0].source = loop.raw();
-      rows[0].use = {.dimension = 0};
-    }
-  } else if (value.kind == graph::ValueKind::kNode) {
-    const std::vector<graph::Axis>& axes = axes_[value.producer.index()];
-    const std::vector<LoopId> loops = plan::bind_loops(plan_, parents_, around, plan::Call{}, axes);
-    for (size_t a = 0; a < axes.size(); ++a) {
-      const graph::AxisUse& use = axes[a].outputs[static_cast<size_t>(value.output)];
-      if (use.dimension < 0 || !loops[a].valid()) continue;
-      rows[static_cast<size_t>(use.dimension)].source = loops[a].raw();
-      rows[static_cast<size_t>(use.dimension)].use = use;
-    }
+  const auto own = value.kind == graph::ValueKind::kNode
+                       ? graph::value_axes(graph(), value_id, axes_[value.producer.index()])
+                       : graph::value_axes(graph(), value_id, {});
+  for (const graph::ValueAxis& axis : own) {
+    const LoopId loop = innermost_loop(axis.name);
+    if (!loop.valid()) continue;
+    CutTerm& term = rows[static_cast<size_t>(axis.use.dimension)];
+    term.source = loop.raw();
+    term.use = axis.use;
   }
   return rows;
 }
 
-// The rows that a transfer asks for, of the innermost loop over rows around it.
-void TableBuilder::narrow(const graph::AxisUse& use, std::vector<CutTerm>& rows) const {
-  if (use.dimension < 0) return;
-  LoopId loop = open_.back();
-  while (plan_.loops[loop.index()].axis != graph::kRowsAxis) loop = parents_[loop.index()];
-  CutTerm& term = rows[static_cast<size_t>(use.dimension)];
-  term.source = loop.raw();
-  term.use = use;
+// The innermost loop around over that axis; invalid: none.
+LoopId TableBuilder::innermost_loop(const plan::LoopAxis& axis) const {
+  for (auto loop = open_.rbegin(); loop != open_.rend(); ++loop) {
+    if (plan_.loops[loop->index()].axis == axis) return *loop;
+  }
+  return {};
+}
+
+// The rows that a transfer asks for.
+void TableBuilder::narrow(const std::vector<plan::TurnRows>& asked,
+                          std::vector<CutTerm>& rows) const {
+  for (const plan::TurnRows& turn : asked) {
+    const LoopId loop = innermost_loop(turn.axis);
+    for (CutTerm& term : rows) {
+      if (term.source == loop.raw()) term.source = -1;
+    }
+  }
+  for (const plan::TurnRows& turn : asked) {
+    CutTerm& term = rows[static_cast<size_t>(turn.use.dimension)];
+    term.source = innermost_loop(turn.axis).raw();
+    term.use = turn.use;
+  }
 }
 
 OperandTable TableBuilder::copy_operand(InstanceId id, const std::vector<CutTerm>& rows) const {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "graph/graph_memory.h"
 #include "plan/tree/lasting_packs.h"
 
 namespace plimsoll::exec {
@@ -25,7 +24,7 @@ TableBuilder::TableBuilder(const TableContext& context)
 
 ProgramTables TableBuilder::build() {
   const std::shared_ptr<const void> remembered =
-      graph::remember(context_.backend.catalog(), context_.program.graph);
+      context_.backend.catalog().remember(context_.program.graph);
   for (size_t l = 0; l < plan_.loops.size(); ++l) {
     const plan::Loop& loop = plan_.loops[l];
     const LoopId outer = plan::find_outer_loop(plan_, parents_, LoopId(l));

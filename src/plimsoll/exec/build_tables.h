@@ -47,7 +47,8 @@ class TableBuilder {
   // build_copies.cpp
   OperandTable copy_operand(plan::InstanceId id, const std::vector<CutTerm>& rows) const;
   std::vector<CutTerm> turn_rows_of(plan::InstanceId id) const;
-  void narrow(const graph::AxisUse& use, std::vector<CutTerm>& rows) const;
+  plan::LoopId innermost_loop(const plan::LoopAxis& axis) const;
+  void narrow(const std::vector<plan::TurnRows>& asked, std::vector<CutTerm>& rows) const;
   void make_encoders(CopyTable& table) const;
   SpillRegion spill_layout(const CopyTable& table) const;
 

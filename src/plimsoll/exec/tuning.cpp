@@ -14,8 +14,6 @@
 #include "base/process_memory.h"
 #include "exec/float_mode.h"
 #include "exec/spill_file.h"
-#include "graph/graph_memory.h"
-#include "graph/state_rows.h"
 #include "plan/core/extents.h"
 
 namespace plimsoll::exec {
@@ -104,9 +102,8 @@ class TimedCall {
     const graph::ValueType& type = request_.graph.value(value).type;
     std::vector<int64_t> held = request_.extents;
     for (size_t a = 0; a < axes_.size(); ++a) {
-      const bool sliced =
-          axes_[a].name == graph::kBatchAxis || axes_[a].name == graph::kStateRowsAxis;
-      if (!sliced) held[a] = axes_[a].extent.at(request_.batch);
+      const plan::LoopAxis axis = axes_[a].name;
+      if (!axis.of_samples() && !axis.of_states()) held[a] = axes_[a].extent.at(request_.batch);
     }
     const std::vector<int64_t> zeros(axes_.size(), 0);
     const std::vector<int64_t> whole =
@@ -204,8 +201,7 @@ std::vector<Wanted> find_wanted(const graph::ProgramSet& programs,
   std::set<uint64_t> seen;
   for (const graph::Program& program : programs.programs) {
     if (program.name == "initialize") continue;
-    const std::shared_ptr<const void> remembered =
-        graph::remember(backend.catalog(), program.graph);
+    const std::shared_ptr<const void> remembered = backend.catalog().remember(program.graph);
     for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
       const graph::OpTraits traits = program.graph.nodes[n].op->traits();
       if (traits.view || traits.state_write) continue;

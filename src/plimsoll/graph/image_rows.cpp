@@ -5,8 +5,7 @@
 namespace plimsoll::graph {
 
 bool is_image(const ValueType& type, int rank) {
-  return type.shape.rank() >= rank && type.shape.rank() <= kImageRank && type.shape.has_batch() &&
-         type.shape[0].count == 1;
+  return type.shape.rank() >= rank && type.shape.has_batch() && type.shape[0].count == 1;
 }
 
 namespace {
@@ -19,7 +18,8 @@ std::vector<Axis> same_rows(const NodeTypes& node, AxisKind kind, int rank) {
   int64_t height = 0;
   for (const auto* types : {&node.inputs, &node.outputs}) {
     for (const ValueType& type : *types) {
-      if (is_image(type, rank)) height = std::max(height, height_of(type));
+      const bool mapped = is_image(type, rank) && type.shape.rank() <= kMostMapped;
+      if (mapped) height = std::max(height, height_of(type));
     }
   }
   if (height < 2) return {};

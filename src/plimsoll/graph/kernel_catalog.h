@@ -11,6 +11,7 @@
 // that decide between plans and never change a result.
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,12 @@ class KernelCatalog {
   virtual int thread_count() const = 0;
 
   virtual Block block(const Graph& graph, NodeId node) const = 0;
+
+  // A node's box may depend on all that comes before it. Who asks about all nodes of a graph holds
+  // what this returns meanwhile, so that this catalog looks at every node once and not at each
+  // again for every other; the graph neither changes nor moves as long. No answer changes by it.
+  // Null: there is nothing to hold.
+  virtual std::shared_ptr<const void> remember(const Graph&) const { return nullptr; }
 
   // Scratch of one call of these concrete extents (one per axis; the whole axis spelled out).
   // `forms` names the saved form of each input, "" for the plain value; empty: all plain.

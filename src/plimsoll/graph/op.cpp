@@ -5,15 +5,10 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "graph/autodiff.h"
+#include "graph/value_axes.h"
 
 namespace plimsoll::graph {
 namespace {
-
-AxisUse batch_use(const ValueType& type) {
-  if (!type.shape.has_batch()) return {};
-  const int64_t rows = type.shape[0].count;
-  return {.dimension = 0, .stride = rows, .before = 0, .after = rows - 1};
-}
 
 std::vector<Axis> batch_axis(const NodeTypes& node, AxisKind kind) {
   Axis axis{.name = std::string(kBatchAxis), .kind = kind, .extent = Dim::batch()};

@@ -7,7 +7,6 @@
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "exec/spill_queue.h"
-#include "graph/graph_memory.h"
 #include "plan/search/techniques.h"
 #include "planning/tuning.h"
 
@@ -86,7 +85,7 @@ Question prepare(const Lowering& lowering, const PlanRequest& request, int block
   answer.timed = timed_catalog(*answer.lowered.backend, request);
   const graph::ProgramSet& set = answer.lowered.built.set;
   for (const graph::Program& program : set.programs) {
-    question.remembered.push_back(graph::remember(answer.catalog(), program.graph));
+    question.remembered.push_back(answer.catalog().remember(program.graph));
   }
   answer.overhead = overhead_of(answer.lowered, request);
   add_searches_before(block_set, answer.overhead);

@@ -6,7 +6,6 @@
 
 #include "base/accounted.h"
 #include "base/error.h"
-#include "graph/graph_memory.h"
 #include "graph/op.h"
 #include "graph/verify.h"
 #include "layers/training/batch_norm_groups.h"
@@ -25,7 +24,7 @@ backend::KernelSetOptions kernel_options(const PlanRequest& request, int block_s
 
 // The graph with packed weights where the backend wants them.
 graph::Graph with_packs(const graph::Graph& graph, const backend::Backend& backend) {
-  const std::shared_ptr<const void> remembered = graph::remember(backend.catalog(), graph);
+  const std::shared_ptr<const void> remembered = backend.catalog().remember(graph);
   std::vector<std::vector<ops::PackOffer>> offers(graph.nodes.size());
   bool any = false;
   for (size_t n = 0; n < offers.size(); ++n) {
@@ -76,7 +75,7 @@ std::unique_ptr<backend::Backend> Lowering::make_backend(int block_set) const {
 
 bool all_ones(const graph::ProgramSet& set, const graph::KernelCatalog& catalog) {
   for (const graph::Program& program : set.programs) {
-    const std::shared_ptr<const void> remembered = graph::remember(catalog, program.graph);
+    const std::shared_ptr<const void> remembered = catalog.remember(program.graph);
     for (size_t i = 0; i < program.graph.nodes.size(); ++i) {
       const graph::Block block = catalog.block(program.graph, graph::NodeId(i));
       if (std::any_of(block.begin(), block.end(), [](int64_t n) { return n > 1; })) return false;

@@ -74,8 +74,9 @@ std::vector<Point> try_everything(const graph::ProgramSet& programs,
       recipe.reread = way % 2 != 0;
       const ProgramPlan plan = trials.build(recipe);
       const Bytes load = find_load(find_buffers(plan), kAlways);
-      points.push_back({base.state_bytes + load, estimate_seconds(plan, facts),
-                        describe_shapes(recipe.shapes, facts.batch()) + describe_cuts(plan)});
+      points.push_back(
+          {base.state_bytes + load, estimate_seconds(plan, facts),
+           describe_shapes(recipe.shapes, graph::kBatchAxis, facts.batch()) + describe_cuts(plan)});
     }
   }
   return points;

@@ -33,7 +33,7 @@ class Blocks {
   Blocks(const CpuInfo& cpu, const KernelSetOptions& options, bool alone = false);
 
   graph::Block block(const graph::Graph& graph, graph::NodeId node) const;
-  // See graph/graph_memory.h.
+  // See KernelCatalog::remember.
   std::shared_ptr<const void> remember(const graph::Graph& graph) const;
   // Nodes that were looked at above others, in all.
   int64_t visits() const { return visits_; }

@@ -6,7 +6,6 @@
 
 #include "backend/cpu/cost_model.h"
 #include "backend/cpu/kernel_library.h"
-#include "graph/graph_memory.h"
 #include "graph/kernel_catalog.h"
 
 namespace plimsoll::backend::cpu {
@@ -22,7 +21,7 @@ ops::Offers offers();
 std::vector<ops::PackOffer> packs(const KernelLibrary& library, const graph::Graph& graph,
                                   graph::NodeId node);
 
-class Catalog final : public graph::KernelCatalog, public graph::GraphMemory {
+class Catalog final : public graph::KernelCatalog {
  public:
   // `backend`: as backend_id says it. Keeps a reference to the library.
   Catalog(const KernelLibrary& library, const CpuInfo& cpu, const KernelSetOptions& options,

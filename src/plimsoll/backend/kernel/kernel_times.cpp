@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/hash.h"
-#include "graph/graph_memory.h"
 #include "graph/op.h"
 #include "graph/text.h"
 
@@ -27,7 +26,7 @@ void add(const std::vector<graph::ValueType>& types, Fingerprint& key) {
   }
 }
 
-class TimedCatalog final : public graph::KernelCatalog, public graph::GraphMemory {
+class TimedCatalog final : public graph::KernelCatalog {
  public:
   TimedCatalog(const KernelCatalog& catalog, std::shared_ptr<const KernelTimes> times,
                const std::string& spill_folder)
@@ -45,7 +44,7 @@ class TimedCatalog final : public graph::KernelCatalog, public graph::GraphMemor
     return catalog_.block(graph, node);
   }
   std::shared_ptr<const void> remember(const Graph& graph) const override {
-    return graph::remember(catalog_, graph);
+    return catalog_.remember(graph);
   }
   Bytes scratch(const Graph& graph, NodeId node, int64_t batch, std::span<const int64_t> extents,
                 std::span<const std::string> forms) const override {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph/state_rows.h"
+#include "graph/value_axes.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -11,8 +11,8 @@ namespace {
 struct InstanceLinks {
   const Call* writer = nullptr;
   int output = 0;
-  InstanceId copied_from;  // source of an encode or a transfer
-  graph::AxisUse rows;     // that the transfer asks for
+  InstanceId copied_from;                       // source of an encode or a transfer
+  const std::vector<TurnRows>* rows = nullptr;  // that the transfer asks for
   std::vector<std::pair<const Call*, int>> readers;
 };
 
@@ -32,7 +32,7 @@ std::vector<InstanceLinks> find_links(const ProgramPlan& plan) {
       links[encode->target.index()].copied_from = encode->source;
     } else if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
       links[begin->target.index()].copied_from = begin->source;
-      links[begin->target.index()].rows = begin->rows;
+      links[begin->target.index()].rows = &begin->rows;
     }
   };
   for (const Item& item : plan.items) visit(item);
@@ -60,26 +60,36 @@ class RuleFinder {
     }
     if (instance.space == Space::kState) return rule;
     const InstanceLinks& origin = links_[trace(id).index()];
-    const graph::AxisUse& rows = links_[id.index()].rows;
     for (LoopId loop = instance.home; loop.valid(); loop = parents_[loop.index()]) {
-      if (rows.dimension >= 0 && plan_.loops[loop.index()].axis == graph::kRowsAxis) {
-        cut(loop, rows, rule);
-      } else if (value.kind == graph::ValueKind::kInput) {
-        cut_input(loop, origin, rule);
-      } else if (value.kind == graph::ValueKind::kState) {
-        const bool rows = plan_.loops[loop.index()].axis == graph::kStateRowsAxis && !rule.empty();
-        if (rows) cut(loop, {.dimension = 0}, rule);
-      } else {
-        const std::vector<graph::Axis>& axes = axes_[value.producer.index()];
-        const int axis = graph::find_axis(axes, find_bound_axis(plan_, loop, origin.writer));
-        if (axis >= 0) cut(loop, axes[static_cast<size_t>(axis)].outputs[output_of(value)], rule);
-      }
+      const graph::AxisUse* asked = find_asked(id, loop);
+      cut(loop, asked != nullptr ? *asked : find_use(loop, instance.value, origin), rule);
     }
     return rule;
   }
 
  private:
-  static size_t output_of(const graph::Value& value) { return static_cast<size_t>(value.output); }
+  // What the transfer that writes the instance asks for; null: nothing along this loop's axis.
+  const graph::AxisUse* find_asked(InstanceId id, LoopId loop) const {
+    const std::vector<TurnRows>* rows = links_[id.index()].rows;
+    if (rows == nullptr) return nullptr;
+    const auto found = std::ranges::find(*rows, plan_.loops[loop.index()].axis, &TurnRows::axis);
+    return found == rows->end() ? nullptr : &found->use;
+  }
+
+  // How rows of the loop meet the value.
+  graph::AxisUse find_use(LoopId loop, graph::ValueId id, const InstanceLinks& origin) const {
+    const graph::Value& value = graph_.value(id);
+    if (value.kind == graph::ValueKind::kNode) {
+      const std::vector<graph::Axis>& axes = axes_[value.producer.index()];
+      const int axis = graph::find_axis(axes, find_bound_axis(plan_, loop, origin.writer));
+      if (axis < 0) return {};
+      return axes[static_cast<size_t>(axis)].outputs[static_cast<size_t>(value.output)];
+    }
+    for (const graph::ValueAxis& own : graph::value_axes(graph_, id, {})) {
+      if (plan_.loops[loop.index()].axis.name() == own.name) return own.use;
+    }
+    return value.kind == graph::ValueKind::kInput ? widest_window(loop, origin) : graph::AxisUse{};
+  }
 
   static void cut(LoopId loop, const graph::AxisUse& use, InstanceRule& rule) {
     if (use.dimension < 0) return;
@@ -87,31 +97,21 @@ class RuleFinder {
     if (!dimension.loop.valid()) dimension = {loop, use, dimension.extent};
   }
 
-  // An input has the rows that its readers need: along the batch always its own samples, along
-  // other axes the widest window; whole where a reader does not have the axis.
-  void cut_input(LoopId loop, const InstanceLinks& origin, InstanceRule& rule) const {
-    if (plan_.loops[loop.index()].axis == graph::kBatchAxis) {
-      const graph::Value& value = graph_.value(plan_.instances[origin_id(origin)].value);
-      const Shape& shape = value.type.shape;
-      if (shape.has_batch()) cut(loop, {0, shape[0].count, 0, shape[0].count - 1}, rule);
-      return;
-    }
+  // The rows that all readers need together; dimension −1: all of them.
+  graph::AxisUse widest_window(LoopId loop, const InstanceLinks& origin) const {
     graph::AxisUse widest;
     for (const auto& [call, input] : origin.readers) {
       const std::vector<graph::Axis>& axes = axes_[call->node.index()];
       const int axis = graph::find_axis(axes, find_bound_axis(plan_, loop, call));
-      if (axis < 0) return;
+      if (axis < 0) return {};
       const graph::AxisUse& use =
           axes[static_cast<size_t>(axis)].inputs[static_cast<size_t>(input)];
-      if (use.dimension < 0 || (widest.dimension >= 0 && widest.dimension != use.dimension)) return;
+      const bool other = widest.dimension >= 0 && widest.dimension != use.dimension;
+      if (use.dimension < 0 || other) return {};
       widest = {use.dimension, use.stride, std::max(widest.before, use.before),
                 std::max(widest.after, use.after)};
     }
-    cut(loop, widest, rule);
-  }
-
-  size_t origin_id(const InstanceLinks& origin) const {
-    return static_cast<size_t>(&origin - links_.data());
+    return widest;
   }
 
   // From a saved form or a moved copy back to the instance that was computed or fed.
@@ -150,7 +150,7 @@ std::vector<LoopId> find_parents(const ProgramPlan& plan) {
 }
 
 LoopId find_outer_loop(const ProgramPlan& plan, std::span<const LoopId> parents, LoopId loop) {
-  const std::string& axis = plan.loops[loop.index()].axis;
+  const LoopAxis& axis = plan.loops[loop.index()].axis;
   LoopId outer = parents[loop.index()];
   while (outer.valid() && plan.loops[outer.index()].axis != axis) outer = parents[outer.index()];
   return outer;
@@ -162,7 +162,7 @@ std::string_view find_bound_axis(const ProgramPlan& plan, LoopId loop, const Cal
       if (bound == loop) return axis;
     }
   }
-  return plan.loops[loop.index()].axis;
+  return plan.loops[loop.index()].axis.name();
 }
 
 RowRange rows_of(const graph::AxisUse& use, RowRange rows, int64_t extent) {

@@ -14,10 +14,10 @@
 //     end
 //     %2 home=L0  (4B, 10)              rows   [0,32)           [32,64) [64,76)
 //
-// An instance follows the node that computes its value, an input the nodes that read it, a copy of
-// a state variable from the spill file the loops over kStateRowsAxis. Saved forms and copies in the
-// spill file have the rows of the value that they stand for. It does not ask whether a plan is
-// right, but ids must exist (the validator's first question).
+// An instance follows the node that computes its value, or its own axes where no node does
+// (graph/value_axes.h); an input follows along others the nodes that read it. Saved forms and
+// copies in the spill file have the rows of the value that they stand for. It does not ask whether
+// a plan is right, but ids must exist (the validator's first question).
 
 #include <cstdint>
 #include <span>

@@ -33,6 +33,7 @@
 #include "graph/ir.h"
 #include "graph/kernel_catalog.h"
 #include "graph/op.h"
+#include "plan/core/loop_axis.h"
 
 namespace plimsoll::plan {
 
@@ -94,15 +95,22 @@ struct Drain {
   friend bool operator==(const Drain&, const Drain&) = default;
 };
 
+// The rows of a value that a turn of the loops over this axis needs.
+struct TurnRows {
+  LoopAxis axis;
+  graph::AxisUse use;  // of a loop's rows; it names the value's dimension
+  friend bool operator==(const TurnRows&, const TurnRows&) = default;
+};
+
 // Starts a copy between memory and the spill file of this turn's rows; both ends live until the
 // wait of the same number, which stands later in the same loop body.
 struct BeginTransfer {
   int number = 0;
   InstanceId source;
   InstanceId target;
-  // In a loop over the rows of images: the rows that a turn needs where those are others than its
-  // producer's axes say, for readers with windows or of another height. Dimension −1: as they say.
-  graph::AxisUse rows = {};
+  // Along axes where a turn needs other rows than its producer's axes say: for readers with windows
+  // or of another extent. One for each such axis, each of a dimension of its own.
+  std::vector<TurnRows> rows = {};
   friend bool operator==(const BeginTransfer&, const BeginTransfer&) = default;
 };
 struct WaitTransfer {
@@ -121,7 +129,7 @@ using Item = std::variant<Call, Encode, Feed, Drain, BeginTransfer, WaitTransfer
 // Turns cover [0, slice), [slice, 2 slice), … of the rows of the loop around it on this axis (all
 // rows where none is around it); the last turn may be shorter.
 struct Loop {
-  std::string axis;    // the name that calls bind by
+  LoopAxis axis;       // calls bind by its name
   int64_t extent = 0;  // rows in all: the axis's whole extent, or the slice of the loop around it
   int64_t slice = 0;
   std::vector<Item> items;

@@ -11,59 +11,51 @@ namespace {
 using graph::NodeId;
 using graph::ValueId;
 
-bool follows_rows(const graph::AxisUse& use) {
-  return use.dimension == 0 && use.before == 0 && use.after == use.stride - 1;
-}
-
-// A node may be sliced when each operand with a batch has just its own samples' rows in a slice,
-// and each result has them too, or is a sum over the batch.
-bool can_slice(const ProgramFacts& facts, NodeId id, const graph::Axis& axis) {
-  const bool reduce = axis.kind == graph::AxisKind::kReduce;
-  if (!reduce && axis.kind != graph::AxisKind::kMap) return false;
-  if (axis.extent != Dim::batch()) return false;
+// Whether each operand with samples has just those of a slice in it, and nothing else is cut.
+bool keeps_samples(const ProgramFacts& facts, NodeId id, const graph::Axis& axis,
+                   const LoopAxis& loop) {
   const graph::Node& node = facts.graph().node(id);
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const bool batched = facts.graph().value(node.inputs[i]).type.shape.has_batch();
-    if (batched ? !follows_rows(axis.inputs[i]) : axis.inputs[i].dimension >= 0) return false;
-  }
-  for (size_t o = 0; o < node.outputs.size(); ++o) {
-    const bool batched = facts.graph().value(node.outputs[o]).type.shape.has_batch();
-    if (batched ? !follows_rows(axis.outputs[o]) : !reduce || axis.outputs[o].dimension >= 0) {
-      return false;
+  const auto alike = [&](const std::vector<ValueId>& values,
+                         const std::vector<graph::AxisUse>& uses) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (uses[i] != loop.use_in(facts.graph().value(values[i]).type)) return false;
     }
-  }
-  return true;
+    return true;
+  };
+  return alike(node.inputs, axis.inputs) && alike(node.outputs, axis.outputs);
 }
 
-// The same for the rows of images. Sums go over the batch first: its images are in one block.
-bool can_slice_rows(const ProgramFacts& facts, NodeId id, const graph::Axis& axis) {
+// A node may be sliced when each result has the rows of the slice or is a sum over them. Sums go
+// over the axes in front first: each of those is then in one block.
+bool can_slice(const ProgramFacts& facts, NodeId id, size_t position, const LoopAxis& loop) {
+  const graph::Axis& axis = facts.axes(id)[position];
   const bool reduce = axis.kind == graph::AxisKind::kReduce;
   if (!reduce && axis.kind != graph::AxisKind::kMap && axis.kind != graph::AxisKind::kWindow) {
     return false;
   }
-  const int batch = graph::find_axis(facts.axes(id), graph::kBatchAxis);
-  const auto b = static_cast<size_t>(batch);
-  if (batch >= 0 && facts.block(id)[b] < facts.extent(id, b)) return false;
-  return std::ranges::all_of(axis.outputs, [&](const graph::AxisUse& use) {
-    return reduce ? use.dimension < 0 : use.dimension >= 0;
-  });
+  if (loop.of_samples() && !keeps_samples(facts, id, axis, loop)) return false;
+  for (size_t a = 0; reduce && a < position; ++a) {
+    if (facts.block(id)[a] < facts.extent(id, a)) return false;
+  }
+  return reduce || std::ranges::all_of(
+                       axis.outputs, [&](const graph::AxisUse& use) { return use.dimension >= 0; });
 }
 
-BatchRole find_role(const ProgramFacts& facts, NodeId id, std::string_view name) {
-  BatchRole role;
+AxisRole find_role(const ProgramFacts& facts, NodeId id, const LoopAxis& loop) {
+  AxisRole role;
   const std::vector<graph::Axis>& axes = facts.axes(id);
-  role.axis = graph::find_axis(axes, name);
+  role.axis = graph::find_axis(axes, loop.name());
   if (role.axis < 0) return role;
   const graph::Axis& axis = axes[static_cast<size_t>(role.axis)];
   role.extent = facts.extent(id, static_cast<size_t>(role.axis));
-  role.sliced =
-      name == graph::kBatchAxis ? can_slice(facts, id, axis) : can_slice_rows(facts, id, axis);
+  role.sliced = can_slice(facts, id, static_cast<size_t>(role.axis), loop);
   if (!role.sliced) return role;
   const bool any_rows =
       axis.kind == graph::AxisKind::kMap && facts.catalog().row_exact(facts.graph(), id, role.axis);
   role.unit = any_rows ? 1 : facts.block(id)[static_cast<size_t>(role.axis)];
-  // Rows that one call takes whole would keep all that stands beside it in one turn.
-  if (name != graph::kBatchAxis && role.unit >= role.extent) role.sliced = false;
+  // Nearly all nodes have samples. Of another axis what one call takes whole would keep all that
+  // stands beside it in one turn.
+  if (!loop.of_samples() && role.unit >= role.extent) role.sliced = false;
   return role;
 }
 
@@ -89,7 +81,7 @@ ValueId find_update(const ProgramFacts& facts, const graph::StateVariable& state
 
 class DependencyFinder {
  public:
-  DependencyFinder(const ProgramFacts& facts, std::string_view axis) : facts_(facts) {
+  DependencyFinder(const ProgramFacts& facts, const LoopAxis& axis) : facts_(facts) {
     result_.axis = axis;
     result_.before.resize(facts.graph().nodes.size());
     result_.after.resize(facts.graph().nodes.size());
@@ -153,7 +145,7 @@ class DependencyFinder {
     const graph::Node& node = facts_.graph().node(v.producer);
     if (node.op->traits().state_write) return false;
     if (!result_.roles[v.producer.index()].sliced) return true;
-    const BatchRole& role = result_.roles[v.producer.index()];
+    const AxisRole& role = result_.roles[v.producer.index()];
     const graph::Axis& axis = facts_.axes(v.producer)[static_cast<size_t>(role.axis)];
     return std::ranges::all_of(axis.outputs,
                                [](const graph::AxisUse& use) { return use.dimension >= 0; });
@@ -198,16 +190,15 @@ class DependencyFinder {
 
 }  // namespace
 
-Dependencies find_dependencies(const ProgramFacts& facts, std::string_view axis) {
+Dependencies find_dependencies(const ProgramFacts& facts, const LoopAxis& axis) {
   return DependencyFinder(facts, axis).find();
 }
 
 bool is_carried(const ProgramFacts& facts, const Dependencies& dependencies, ValueId value) {
   const graph::Value& v = facts.graph().value(value);
-  if (!v.type.shape.has_batch()) return false;
-  if (v.kind == graph::ValueKind::kInput) return dependencies.axis == graph::kBatchAxis;
+  if (v.kind == graph::ValueKind::kInput) return dependencies.axis.use_in(v.type).dimension >= 0;
   if (v.kind != graph::ValueKind::kNode) return false;
-  const BatchRole& role = dependencies.roles[v.producer.index()];
+  const AxisRole& role = dependencies.roles[v.producer.index()];
   if (!role.sliced) return false;
   const graph::Axis& axis = facts.axes(v.producer)[static_cast<size_t>(role.axis)];
   return axis.outputs[static_cast<size_t>(v.output)].dimension >= 0;
@@ -217,10 +208,10 @@ bool shares_turns(const ProgramFacts& facts, const Dependencies& dependencies, N
                   size_t input) {
   const ValueId value = facts.graph().node(reader).inputs[input];
   if (!is_carried(facts, dependencies, value)) return false;
-  if (dependencies.axis == graph::kBatchAxis) return true;
   const graph::Value& v = facts.graph().value(value);
-  const BatchRole& made = dependencies.roles[v.producer.index()];
-  const BatchRole& read = dependencies.roles[reader.index()];
+  if (v.kind != graph::ValueKind::kNode) return true;
+  const AxisRole& made = dependencies.roles[v.producer.index()];
+  const AxisRole& read = dependencies.roles[reader.index()];
   if (!read.sliced || made.extent != read.extent) return false;
   const graph::Axis& maker = facts.axes(v.producer)[static_cast<size_t>(made.axis)];
   const graph::Axis& axis = facts.axes(reader)[static_cast<size_t>(read.axis)];
@@ -230,26 +221,24 @@ bool shares_turns(const ProgramFacts& facts, const Dependencies& dependencies, N
 int64_t turn_bytes(const ProgramFacts& facts, const Dependencies& dependencies, ValueId value,
                    int64_t rows) {
   const graph::Value& v = facts.graph().value(value);
-  if (!v.type.shape.has_batch()) return row_bytes(v.type.dtype, v.type.shape).count();
-  if (dependencies.axis == graph::kBatchAxis) {
-    return row_bytes(v.type.dtype, v.type.shape).count() * std::min(rows, facts.batch());
-  }
-  const int64_t whole = row_bytes(v.type.dtype, v.type.shape).count() * facts.batch();
+  const int64_t whole = tensor_bytes(v.type.dtype, v.type.shape, facts.batch()).count();
   if (!is_carried(facts, dependencies, value)) return whole;
-  const int64_t extent = dependencies.roles[v.producer.index()].extent;
+  const int64_t extent = v.kind == graph::ValueKind::kInput
+                             ? facts.batch()
+                             : dependencies.roles[v.producer.index()].extent;
   return whole / extent * std::min(rows, extent);
 }
 
 int64_t find_extent(const ProgramFacts& facts, const Dependencies& dependencies,
                     std::span<const NodeId> nodes) {
-  if (dependencies.axis == graph::kBatchAxis || nodes.empty()) return facts.batch();
+  if (nodes.empty()) return facts.batch();
   return dependencies.roles[nodes.front().index()].extent;
 }
 
-bool cuts_images(const ProgramFacts& facts) {
+bool cuts_samples(const ProgramFacts& facts, const LoopAxis& axis) {
   if (facts.batch() != 1) return false;
   for (size_t n = 0; n < facts.graph().nodes.size(); ++n) {
-    const BatchRole role = find_role(facts, NodeId(n), graph::kRowsAxis);
+    const AxisRole role = find_role(facts, NodeId(n), axis);
     if (role.sliced && role.unit > 1 && role.unit < role.extent) return true;
   }
   return false;

@@ -1,7 +1,6 @@
 #pragma once
 
-// What must come before what, and which nodes a loop over the batch may hold; or, where all images
-// of the batch are in one block, a loop over their rows.
+// What must come before what, and which nodes loops over an axis may hold.
 //
 // Besides the flow of values there are the states: every reader of a variable's incoming value
 // comes before the node that writes it, and, where that closes no circle, before the node whose
@@ -17,19 +16,19 @@
 
 namespace plimsoll::plan {
 
-// How a node stands to loops over the batch (or the rows).
-struct BatchRole {
-  int axis = -1;        // its batch axis; −1: none
-  bool sliced = false;  // may stand in a loop over the batch
+// How a node stands to loops over an axis.
+struct AxisRole {
+  int axis = -1;        // its own of that name; −1: none
+  bool sliced = false;  // may stand in such a loop
   int64_t extent = 0;   // of the axis: loops around it have so many rows in all
   // Slices around it are multiples of this: its block, 1 where rows may be called in any number.
   int64_t unit = 1;
-  friend bool operator==(const BatchRole&, const BatchRole&) = default;
+  friend bool operator==(const AxisRole&, const AxisRole&) = default;
 };
 
 struct Dependencies {
-  std::string axis{graph::kBatchAxis};             // that loops go over
-  std::vector<BatchRole> roles;                    // per node
+  LoopAxis axis = graph::kBatchAxis;               // that loops go over
+  std::vector<AxisRole> roles;                     // per node
   std::vector<std::vector<graph::NodeId>> before;  // per node, by rising number
   std::vector<std::vector<graph::NodeId>> after;   // the same the other way round
   std::vector<graph::NodeId> order;                // one order that holds all of them
@@ -39,16 +38,14 @@ struct Dependencies {
   std::vector<bool> repeatable;
 };
 
-Dependencies find_dependencies(const ProgramFacts& facts,
-                               std::string_view axis = graph::kBatchAxis);
+Dependencies find_dependencies(const ProgramFacts& facts, const LoopAxis& axis = graph::kBatchAxis);
 
-// Whether rows of the value are made slice by slice when its producer stands in a loop over the
-// batch. Inputs with a batch dimension are.
-// Inputs are fed whole in front of loops over rows.
+// Whether rows of the value are made slice by slice when its producer stands in a loop. Inputs that
+// have samples are in loops over them; in front of all others they are fed whole.
 bool is_carried(const ProgramFacts& facts, const Dependencies& dependencies, graph::ValueId value);
 
 // Whether the rows of its operand that `reader` needs in a turn of a loop are those that a turn
-// makes: of samples always, of images unless it is a window or the heights differ.
+// makes: not where it is a window or the extents differ.
 bool shares_turns(const ProgramFacts& facts, const Dependencies& dependencies, graph::NodeId reader,
                   size_t input);
 
@@ -60,7 +57,8 @@ int64_t turn_bytes(const ProgramFacts& facts, const Dependencies& dependencies,
 int64_t find_extent(const ProgramFacts& facts, const Dependencies& dependencies,
                     std::span<const graph::NodeId> nodes);
 
-// Whether loops over rows may help: one image is in the batch, and a block is less than it.
-bool cuts_images(const ProgramFacts& facts);
+// Whether loops over that axis instead of the batch may help: one sample is in the batch, and a
+// block is less than it.
+bool cuts_samples(const ProgramFacts& facts, const LoopAxis& axis);
 
 }  // namespace plimsoll::plan

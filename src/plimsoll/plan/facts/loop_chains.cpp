@@ -2,15 +2,13 @@
 
 #include <algorithm>
 
-#include "graph/op.h"
 #include "plan/core/extents.h"
 #include "plan/core/walk.h"
 
 namespace plimsoll::plan {
 
-bool LoopChains::over_batch(const ProgramPlan& plan) {
-  return std::ranges::all_of(plan.loops,
-                             [](const Loop& loop) { return loop.axis == graph::kBatchAxis; });
+bool LoopChains::decide_bytes(const ProgramPlan& plan) {
+  return std::ranges::all_of(plan.loops, [](const Loop& loop) { return loop.axis.of_samples(); });
 }
 
 std::optional<std::vector<ChainId>> LoopChains::number(const ProgramPlan& plan) {

@@ -6,8 +6,8 @@
 // many bytes an instance has follows from the node or value and from the loops around it: axes,
 // extents and slices, outermost first. Such a chain gets a number when it is first seen, so that
 // answers can be remembered by number. Plans that bind loops to axes of other names have no
-// numbers: they are worked out anew. So are the bytes of instances where loops are not all over the
-// batch: in loops over rows they follow from the readers' windows, too.
+// numbers: they are worked out anew. So are the bytes of instances where some loop's axis is not of
+// samples: there they follow from the readers' windows, too.
 
 #include <cstdint>
 #include <map>
@@ -28,8 +28,8 @@ class LoopChains {
   // Per loop of the plan; nullopt where calls bind loops to axes of other names.
   std::optional<std::vector<ChainId>> number(const ProgramPlan& plan);
 
-  // Whether all loops are over the batch.
-  static bool over_batch(const ProgramPlan& plan);
+  // Whether the bytes of an instance follow from its value and its chain, whoever reads it.
+  static bool decide_bytes(const ProgramPlan& plan);
 
   // The number at `home`.
   static ChainId at(const std::vector<ChainId>& chains, LoopId home) {
@@ -38,7 +38,7 @@ class LoopChains {
 
  private:
   // Around, axis, extent, slice.
-  std::map<std::tuple<ChainId, std::string, int64_t, int64_t>, ChainId> known_;
+  std::map<std::tuple<ChainId, LoopAxis, int64_t, int64_t>, ChainId> known_;
 };
 
 // Answers by something's index and a chain.

@@ -22,8 +22,7 @@ enum class OrderRule : uint8_t {
 };
 std::string_view to_string(OrderRule rule);
 
-// A stretch of nodes: outside of loops (slice 0), or a loop over the batch (or over rows: `extent`
-// of them, else 0).
+// A stretch of nodes: outside of loops (slice and extent 0), or in a loop over `extent` rows.
 struct Stretch {
   std::vector<graph::NodeId> nodes;
   int64_t slice = 0;

@@ -2,7 +2,6 @@
 #include <set>
 #include <utility>
 
-#include "graph/graph_memory.h"
 #include "plan/core/extents.h"
 #include "plan/search/all_facts.h"
 
@@ -122,7 +121,7 @@ std::string prove(Bytes state, bool spill, const graph::Program& program, NodeId
 
 AllFacts::AllFacts(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog) {
   for (const graph::Program& program : programs.programs) {
-    remembered_.push_back(graph::remember(catalog, program.graph));
+    remembered_.push_back(catalog.remember(program.graph));
     all_.push_back(std::make_unique<ProgramFacts>(program, catalog));
   }
 }

@@ -30,11 +30,11 @@ class SlotFinder {
       if (slot >= result.size()) result.resize(slot + 1);
       result[slot].push_back(node);
     }
-    return dependencies_.axis == graph::kBatchAxis ? result : split_by_extent(result);
+    return split_by_extent(result);
   }
 
  private:
-  // Phases of images of several heights fall apart: nothing in one needs another of the same slot.
+  // Phases of several extents fall apart: nothing in one needs another of the same slot.
   std::vector<std::vector<NodeId>> split_by_extent(
       const std::vector<std::vector<NodeId>>& slots) const {
     std::vector<std::vector<NodeId>> result;

@@ -43,7 +43,7 @@ std::vector<Shapes> make_flat_shapes(const ProgramFacts& facts, const Dependenci
 
 std::vector<Shapes> make_nested_shapes(const ProgramFacts& facts, const Dependencies& dependencies,
                                        Slots slots) {
-  if (dependencies.axis != graph::kBatchAxis) return {};
+  if (!dependencies.axis.of_samples()) return {};
   const Shapes smallest = smallest_shapes(facts, dependencies, slots);
   std::set<int64_t> inner;
   for (size_t s = 1; s < slots.size(); s += 2) {
@@ -267,7 +267,23 @@ size_t count_root_segments(const ProgramFacts& facts) {
   return std::max<size_t>(1, static_cast<size_t>(std::lround(std::sqrt(count_forward(facts)))));
 }
 
-std::string describe_shapes(const Shapes& shapes, int64_t batch) {
+namespace {
+
+std::string describe_other_shapes(const Shapes& shapes, const LoopAxis& axis) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  int64_t most = 0;
+  for (const PhaseShape& shape : shapes) {
+    least = std::min(least, shape.slice);
+    most = std::max(most, shape.slice);
+  }
+  const std::string range = least >= most ? "" : std::to_string(least) + " to ";
+  return "images in slices of " + range + std::to_string(most) + " " + axis.name();
+}
+
+}  // namespace
+
+std::string describe_shapes(const Shapes& shapes, const LoopAxis& axis, int64_t batch) {
+  if (!axis.of_samples()) return describe_other_shapes(shapes, axis);
   int64_t least = batch;
   int64_t most = 0;
   std::set<int64_t> inner;
@@ -285,17 +301,6 @@ std::string describe_shapes(const Shapes& shapes, int64_t batch) {
   if (inner.empty()) return text;
   const bool one = inner.size() == 1 && *inner.begin() != kNestFully;
   return text + (one ? ", inside " + std::to_string(*inner.begin()) : ", nested");
-}
-
-std::string describe_row_shapes(const Shapes& shapes) {
-  int64_t least = std::numeric_limits<int64_t>::max();
-  int64_t most = 0;
-  for (const PhaseShape& shape : shapes) {
-    least = std::min(least, shape.slice);
-    most = std::max(most, shape.slice);
-  }
-  const std::string range = least >= most ? "" : std::to_string(least) + " to ";
-  return "images in slices of " + range + std::to_string(most) + " rows";
 }
 
 std::string describe_cuts(const ProgramPlan& plan) {

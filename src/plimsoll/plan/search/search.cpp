@@ -71,6 +71,9 @@ constexpr double kLateMost = 2;
 constexpr double kLateLeast = 0.35;
 constexpr double kMostGradients = 0.2;
 
+// Axes that are tried besides the batch where samples are large.
+constexpr std::array<std::string_view, 1> kOtherAxes = {graph::kRowsAxis};
+
 struct Score {
   Recipe recipe;  // without cuts
   Bytes load;
@@ -350,7 +353,7 @@ class Search {
   // Where totals cut loops over the batch, on a ladder of loads: from nothing given up on every few
   // rungs, in between from the last rung on.
   bool has_phases() const {
-    return !phasing_.rows && !options_.move && effort() > kMediumProgram &&
+    return phasing_.axis.of_samples() && !options_.move && effort() > kMediumProgram &&
            trials_.phase_count() > 1;
   }
   void choose_in_phases(PhaseLadder ladder) {
@@ -396,7 +399,7 @@ class Search {
 
   // From the smallest candidate on, by single cuts.
   void refine_all() {
-    if (effort() > kMediumProgram || phasing_.rows || options_.move) return;
+    if (effort() > kMediumProgram || !phasing_.axis.of_samples() || options_.move) return;
     const Bytes load = find_frontier().front()->load;
     Recipe recipe = find_frontier().front()->recipe;
     recipe.cuts = {};
@@ -432,7 +435,7 @@ class Search {
   }
 
   bool is_allowed(const Cut& cut) const {
-    return cut.kind == CutKind::kForm ? options_.saved_forms && !phasing_.rows : options_.recompute;
+    return cut.kind == CutKind::kForm ? how_to_evict().forms : options_.recompute;
   }
 
   // On a ladder of loads from the smallest one up: what there is room for is kept again, in the
@@ -540,11 +543,12 @@ class Search {
     }
   }
 
-  // Bits have no rows of their own; beside moves, clones of whole images in front of loops do not
+  // Bits have no rows but samples; beside moves, clones of whole samples in front of loops do not
   // pay.
   EvictOptions how_to_evict() const {
-    return {.forms = options_.saved_forms && !phasing_.rows,
-            .recompute = options_.recompute && !(phasing_.rows && options_.move),
+    const bool samples = phasing_.axis.of_samples();
+    return {.forms = options_.saved_forms && samples,
+            .recompute = options_.recompute && (samples || !options_.move),
             .reread = options_.reread_inputs,
             .move = options_.move};
   }
@@ -601,8 +605,7 @@ class Search {
     Candidate candidate{recipe_of(score), {}, {}, score.seconds, {}};
     ProgramPlan plan = trials_.build(candidate.recipe);
     candidate.recipe.phasing = phasing_;
-    candidate.what = phasing_.rows ? describe_row_shapes(score.recipe.shapes)
-                                   : describe_shapes(score.recipe.shapes, facts_.batch());
+    candidate.what = describe_shapes(score.recipe.shapes, phasing_.axis, facts_.batch());
     if (score.recipe.reread) candidate.what += ", inputs read again";
     candidate.what += describe_cuts(plan);
     if (phasing_.late_updates) candidate.what += ", updates last";
@@ -663,11 +666,12 @@ Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> sta
     add(late.run_late(wanted, searched));
     searched.cut_short = searched.cut_short || late.cut_short();
   }
-  // Loops over rows for what does not fit otherwise, or is as fast in less.
-  if (options.slices && cuts_images(facts)) {
-    Searched rows = Search(facts, states, options, {.rows = true}).run(wanted);
-    add(std::move(rows.candidates));
-    searched.cut_short = searched.cut_short || rows.cut_short;
+  // Loops over another axis for what does not fit otherwise, or is as fast in less.
+  for (const LoopAxis axis : kOtherAxes) {
+    if (!options.slices || !cuts_samples(facts, axis)) continue;
+    Searched other = Search(facts, states, options, {.axis = axis}).run(wanted);
+    add(std::move(other.candidates));
+    searched.cut_short = searched.cut_short || other.cut_short;
   }
   Bytes most = free_bytes;
   if (options.keep_packs && !wanted.smallest_alone && !options.move) {

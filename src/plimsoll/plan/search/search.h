@@ -71,8 +71,8 @@ struct Wanted {
 };
 
 // `states` says where state variables lie. Effort is counted in nodes scored and buffers placed, up
-// to options.max_steps, up to half of it more for late updates and as much again for rows of
-// images; the first candidate is scored and placed whatever it costs.
+// to options.max_steps, up to half of it more for late updates and as much again for each
+// other axis; the first candidate is scored and placed whatever it costs.
 Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
                         const PlanOptions& options, const Wanted& wanted = {});
 

@@ -18,7 +18,7 @@ Trials::Trials(ProgramFacts& facts, std::span<const StatePlacement> states,
       states_(states),
       spilled_(has_spilled_states(facts.graph(), states)),
       options_(options),
-      dependencies_(find_dependencies(facts, phasing.rows ? graph::kRowsAxis : graph::kBatchAxis)),
+      dependencies_(find_dependencies(facts, phasing.axis)),
       slots_(find_slots(facts, dependencies_, phasing.late_updates)),
       phase_of_(facts.graph().nodes.size(), -1) {
   for (size_t s = 1; s < slots_.size(); s += 2) {

@@ -22,7 +22,7 @@ inline constexpr Interval kAlways{0, std::numeric_limits<int64_t>::max()};
 
 // How a program's phases are found (plan/search/phases.h).
 struct Phasing {
-  bool rows = false;          // over the rows of images instead of the batch
+  LoopAxis axis = graph::kBatchAxis;
   bool late_updates = false;  // updates of weights stand behind everything else
   friend bool operator==(const Phasing&, const Phasing&) = default;
 };

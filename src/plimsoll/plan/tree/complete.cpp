@@ -213,7 +213,7 @@ void complete_sizes(ProgramPlan& plan, ProgramFacts& facts) {
   find_state_instances(plan, facts.graph());
   find_homes(plan, facts.axes());
   const Chains chains = facts.chains().number(plan);
-  complete_bytes(plan, LoopChains::over_batch(plan) ? chains : std::nullopt, facts);
+  complete_bytes(plan, LoopChains::decide_bytes(plan) ? chains : std::nullopt, facts);
   complete_scratch(plan, chains, facts);
 }
 

@@ -91,7 +91,6 @@ class CutMaker {
     }
   }
 
-  bool over_batch() const { return dependencies_.axis == graph::kBatchAxis; }
   size_t value_of(InstanceId id) const { return plan_.instances[id.index()].value.index(); }
   // Where a reader stands. A clone reads for the one that it was made for: it stands behind the
   // anchor like that, though its place is before.
@@ -252,7 +251,7 @@ class CutMaker {
       editor_.insert_behind(maker, BeginTransfer{transfers_++, plain, file});
     }
     const int number = plan_.instances[plain.index()].copy;
-    if (!over_batch()) return load_rows(request, file, number);
+    if (!dependencies_.axis.of_samples()) return load_rows(request, file, number);
     const InstanceId copy = load_before(request.uses.front().item, file, number);
     for (const Use& use : request.uses) redirect(use, copy);
   }
@@ -262,21 +261,21 @@ class CutMaker {
     std::map<LoopId, std::vector<Use>> bodies;
     for (const Use& use : request.uses) bodies[editor_.entry(use.item).body].push_back(use);
     for (const auto& [body, uses] : bodies) {
-      const graph::AxisUse rows = rows_of_turn(body, uses);
+      const std::vector<TurnRows> rows = rows_of_turn(body, uses);
       Index where = uses.front().item;
-      if (rows.dimension < 0 && body.valid()) where = editor_.item_in(where, LoopId());
+      if (rows.empty() && body.valid()) where = editor_.item_in(where, LoopId());
       const InstanceId copy = load_before(where, file, number, rows);
       for (const Use& use : uses) redirect(use, copy);
     }
   }
 
-  // The widest window of the readers; dimension −1: they need all rows, or others than windows.
-  graph::AxisUse rows_of_turn(LoopId body, const std::vector<Use>& uses) const {
+  // The widest window of the readers; empty: they need all rows, or others than windows.
+  std::vector<TurnRows> rows_of_turn(LoopId body, const std::vector<Use>& uses) const {
     graph::AxisUse widest;
-    if (!body.valid()) return widest;
+    if (!body.valid()) return {};
     for (const Use& use : uses) {
       const auto& call = std::get<Call>(editor_.entry(use.item).item);
-      const BatchRole& role = dependencies_.roles[call.node.index()];
+      const AxisRole& role = dependencies_.roles[call.node.index()];
       if (!role.sliced) return {};
       const graph::AxisUse& rows = facts_.axes(call.node)[static_cast<size_t>(role.axis)]
                                        .inputs[static_cast<size_t>(use.operand)];
@@ -286,15 +285,16 @@ class CutMaker {
       widest = {rows.dimension, rows.stride, std::max(widest.before, rows.before),
                 std::max(widest.after, rows.after)};
     }
-    return widest;
+    return {{dependencies_.axis, widest}};
   }
 
   // A copy that is loaded from the file in the body of `where`.
-  InstanceId load_before(Index where, InstanceId file, int number, graph::AxisUse rows = {}) {
+  InstanceId load_before(Index where, InstanceId file, int number,
+                         std::vector<TurnRows> rows = {}) {
     const InstanceId copy = add_instance(plan_.instances[file.index()].value, number, "");
     loaded_from_[copy] = file;
     makers_[copy.index()] =
-        editor_.insert_before(where, BeginTransfer{transfers_, file, copy, rows});
+        editor_.insert_before(where, BeginTransfer{transfers_, file, copy, std::move(rows)});
     editor_.insert_before(where, WaitTransfer{transfers_++});
     return copy;
   }
@@ -383,7 +383,7 @@ class CutMaker {
 
   bool fits_into(NodeId node, LoopId body) const {
     if (!body.valid()) return true;
-    const BatchRole& role = dependencies_.roles[node.index()];
+    const AxisRole& role = dependencies_.roles[node.index()];
     if (!role.sliced) return false;
     for (LoopId loop = body; loop.valid(); loop = editor_.parent(loop)) {
       const Loop& around = plan_.loops[loop.index()];
@@ -401,7 +401,7 @@ class CutMaker {
 
   // Whether what is made in a turn of `body` is all that its readers there need.
   bool serves_turns(const Request& request, LoopId body) const {
-    if (!body.valid() || over_batch()) return true;
+    if (!body.valid()) return true;
     return std::ranges::all_of(request.uses, [&](const Use& use) {
       if (!editor_.holds(body, use.item) || use.operand < 0) return true;
       const auto* call = std::get_if<Call>(&editor_.entry(use.item).item);
@@ -434,9 +434,9 @@ class CutMaker {
 
   void feed_again(const Request& request, const Use& first) {
     if (request.kind != CutKind::kRecompute || key(first) >= request.anchor) return;
-    const bool batched = graph_.value(request.value).type.shape.has_batch();
+    const bool by_turns = is_carried(facts_, dependencies_, request.value);
     Index where = request.uses.front().item;
-    while (!(batched && over_batch()) && editor_.entry(where).body.valid()) {
+    while (!by_turns && editor_.entry(where).body.valid()) {
       where = editor_.enter(editor_.entry(where).body);
     }
     if (reading_key(where) < request.anchor) return;

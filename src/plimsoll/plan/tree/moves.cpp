@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "graph/state_rows.h"
 #include "plan/facts/estimate.h"
 #include "plan/facts/liveness.h"
 
@@ -59,7 +58,7 @@ class Mover {
       }
     }
     body.numbers.push_back(number);
-    const bool updates = loop.valid() && plan_.loops[loop.index()].axis == graph::kStateRowsAxis;
+    const bool updates = loop.valid() && plan_.loops[loop.index()].axis.of_states();
     if (any && !updates) draw_apart_in(body, loop);
     return number;
   }

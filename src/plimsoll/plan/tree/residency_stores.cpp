@@ -152,7 +152,7 @@ class StoreMaker {
   LoopId add_update_loop(Call call, int axis) {
     const graph::Node& node = graph_.node(call.node);
     const graph::Axis& rows = facts_.axes(call.node)[static_cast<size_t>(axis)];
-    Loop loop{std::string(graph::kStateRowsAxis), rows.extent.count, 0, {}};
+    Loop loop{rows.name, rows.extent.count, 0, {}};
     loop.slice = find_slice(graph_.value(node.outputs.front()).type, loop.extent);
     std::vector<Item> waits;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -373,7 +373,7 @@ std::vector<NodeId> find_whole_updates(const ProgramPlan& plan) {
   profile.resize(static_cast<size_t>(numbers.back().end));
   for (size_t i = 0; i < plan.items.size(); ++i) {
     const auto* enter = std::get_if<Enter>(&plan.items[i]);
-    if (enter == nullptr || plan.loops[enter->loop.index()].axis != graph::kStateRowsAxis) continue;
+    if (enter == nullptr || !plan.loops[enter->loop.index()].axis.of_states()) continue;
     const Loop& loop = plan.loops[enter->loop.index()];
     const int64_t turns = turn_count(loop, {0, loop.extent});
     const auto begin = profile.begin() + numbers[i].begin;

@@ -45,7 +45,7 @@ class ScheduleMaker {
     return {NodeId(), static_cast<int32_t>(schedule_.loops.size() - 1)};
   }
 
-  const BatchRole& role(NodeId node) const { return dependencies_.roles[node.index()]; }
+  const AxisRole& role(NodeId node) const { return dependencies_.roles[node.index()]; }
 
   // Appends the nodes of a body that has so many rows, runs of small ones inside inner loops.
   void nest(std::span<const NodeId> nodes, int64_t rows, std::vector<ScheduleItem>& items) {
@@ -130,8 +130,7 @@ Schedule make_schedule(const ProgramFacts& facts, const Dependencies& dependenci
     const int64_t extent = find_extent(facts, dependencies, slots[s]);
     const bool looped = s % 2 == 1 && shapes[s / 2].slice < extent;
     if (looped || stretches.empty() || stretches.back().slice != 0) {
-      const bool rows = looped && dependencies.axis != graph::kBatchAxis;
-      stretches.push_back({{}, looped ? shapes[s / 2].slice : 0, rows ? extent : 0});
+      stretches.push_back({{}, looped ? shapes[s / 2].slice : 0, looped ? extent : 0});
     }
     std::vector<NodeId>& nodes = stretches.back().nodes;
     nodes.insert(nodes.end(), slots[s].begin(), slots[s].end());

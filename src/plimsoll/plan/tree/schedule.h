@@ -1,7 +1,7 @@
 #pragma once
 
 // The planner's own picture of a program: which nodes run in which order inside which loops over
-// the batch. Everything else of a plan's tree follows from it.
+// one axis. Everything else of a plan's tree follows from it.
 //
 // Nested loops. In a loop whose slice the largest block inside asks for, neighbouring nodes of
 // smaller blocks may run in inner loops of smaller slices: what lives between them alone then has
@@ -40,7 +40,7 @@ struct ScheduleLoop {
 struct Schedule {
   std::vector<ScheduleLoop> loops;
   std::vector<ScheduleItem> items;  // the root
-  std::string axis{graph::kBatchAxis};
+  LoopAxis axis = graph::kBatchAxis;
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 

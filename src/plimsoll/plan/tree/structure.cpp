@@ -221,7 +221,7 @@ void find_loop_extents(ProgramPlan& plan, const ProgramFacts& facts) {
     throw Error(ErrorKind::kConfig,
                 "plan, program " + plan.name + ", loop L" + std::to_string(l) +
                     ": expected its extent, or a call inside that has the axis " +
-                    plan.loops[l].axis + ".");
+                    plan.loops[l].axis.name() + ".");
   }
 }
 

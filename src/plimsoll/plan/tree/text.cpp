@@ -109,10 +109,10 @@ class ProgramPrinter {
   void print_item(const BeginTransfer& begin, int) {
     text_ += "begin t" + std::to_string(begin.number) + " " + number(begin.source) + " -> " +
              number(begin.target);
-    if (begin.rows.dimension >= 0) {
-      text_ += " rows=" + std::to_string(begin.rows.dimension) + ":" +
-               std::to_string(begin.rows.stride) + ":" + std::to_string(begin.rows.before) + ":" +
-               std::to_string(begin.rows.after);
+    for (const auto& [axis, use] : begin.rows) {
+      text_ += " " + quote_name(axis.name()) + "=" + std::to_string(use.dimension) + ":" +
+               std::to_string(use.stride) + ":" + std::to_string(use.before) + ":" +
+               std::to_string(use.after);
     }
     text_ += "\n";
   }
@@ -124,7 +124,7 @@ class ProgramPrinter {
                    "loops are numbered in the order in which they are entered");
     ++entered_;
     const Loop& loop = plan_.loops[enter.loop.index()];
-    text_ += "loop " + number(enter.loop) + " " + quote_name(loop.axis) +
+    text_ += "loop " + number(enter.loop) + " " + quote_name(loop.axis.name()) +
              " extent=" + std::to_string(loop.extent) + " slice=" + std::to_string(loop.slice) +
              "\n";
     print_items(loop.items, depth + 1);

@@ -77,6 +77,7 @@ class ProgramParser {
                         const TextLine& line);
   void parse_encode(TextLine& line);
   void parse_begin(TextLine& line);
+  void expect_loop_around(const std::string& axis, const TextLine& line) const;
   void parse_loop(TextLine& line);
   void parse_end(TextLine& line);
   std::vector<InstanceId> parse_operands(TextLine& line, bool droppable);
@@ -243,8 +244,9 @@ void ProgramParser::parse_encode(TextLine& line) {
   append(encode);
 }
 
-// "dimension:stride:before:after"
-static graph::AxisUse parse_rows(const TextLine& line, const std::string& text) {
+// "dimension:stride:before:after" of an axis
+static graph::AxisUse parse_rows(const TextLine& line, const std::string& axis,
+                                 const std::string& text) {
   constexpr size_t kNumbers = 4;
   std::vector<int64_t> numbers;
   for (size_t from = 0; from <= text.size() && numbers.size() <= kNumbers;) {
@@ -253,9 +255,21 @@ static graph::AxisUse parse_rows(const TextLine& line, const std::string& text) 
     from = end + 1;
   }
   if (numbers.size() != kNumbers || numbers[1] < 1) {
-    line.fail("expected rows=DIMENSION:STRIDE:BEFORE:AFTER, received rows=" + text + ".");
+    line.fail("expected " + axis + "=DIMENSION:STRIDE:BEFORE:AFTER, received " + axis + "=" + text +
+              ".");
   }
   return {static_cast<int>(numbers[0]), numbers[1], numbers[2], numbers[3]};
+}
+
+void ProgramParser::expect_loop_around(const std::string& axis, const TextLine& line) const {
+  std::string known;
+  for (LoopId loop : open_) {
+    const LoopAxis& around = plan_.loops[loop.index()].axis;
+    if (around.name() == axis) return;
+    known += (known.empty() ? "" : ", ") + around.name();
+  }
+  line.fail("expected the axis of a loop around the transfer (" + (known.empty() ? "none" : known) +
+            "), received \"" + axis + "\".");
 }
 
 void ProgramParser::parse_begin(TextLine& line) {
@@ -265,11 +279,11 @@ void ProgramParser::parse_begin(TextLine& line) {
   line.take_mark("->");
   begin.target = take_instance(line);
   while (!line.empty()) {
-    std::string key;
+    std::string axis;
     std::string value;
-    line.take_field(key, value);
-    if (key != "rows") line.fail_field(key, "rows");
-    begin.rows = parse_rows(line, value);
+    line.take_field(axis, value);
+    expect_loop_around(axis, line);
+    begin.rows.push_back({axis, parse_rows(line, axis, value)});
   }
   append(begin);
 }

@@ -103,12 +103,11 @@ class TreeBuilder {
     const std::vector<NodeId>& readers = facts_.users()[value.index()];
     int copies = 0;
     if (readers.empty()) return;
-    over_batch() ? split_feed(value, readers, copies) : feed_whole(value, readers, copies);
+    schedule_.axis.of_samples() ? split_feed(value, readers, copies)
+                                : feed_whole(value, readers, copies);
   }
 
-  bool over_batch() const { return schedule_.axis == graph::kBatchAxis; }
-
-  // In front of loops over rows; with `reread` for each of them anew.
+  // In front of loops; with `reread` for each of them anew.
   void feed_whole(ValueId value, const std::vector<NodeId>& readers, int& copies) {
     std::map<Place, std::vector<NodeId>> parts;
     for (NodeId reader : readers) parts[place_in(reader, -1)].push_back(reader);
@@ -151,7 +150,7 @@ class TreeBuilder {
         continue;
       }
       Place place = nodes_[value.producer.index()];
-      const bool carried = over_batch() && value.type.shape.has_batch();
+      const bool carried = schedule_.axis.use_in(value.type).dimension >= 0;
       while (!carried && place.body >= 0) {
         place = loops_[static_cast<size_t>(place.body)];
       }

@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "base/shape.h"
-#include "graph/graph_memory.h"
 #include "plan/validate/validator_impl.h"
 
 // The plan as a whole: whose plan it is, its boxes, its state region and its totals.
@@ -308,7 +307,7 @@ Validation validate(const Plan& plan, const graph::ProgramSet& programs,
   if (Validation v = referee::check_state_region(plan, programs); !v.ok()) return v;
   for (size_t p = 0; p < plan.programs.size(); ++p) {
     const graph::Graph& graph = programs.programs[p].graph;
-    const std::shared_ptr<const void> remembered = graph::remember(catalog, graph);
+    const std::shared_ptr<const void> remembered = catalog.remember(graph);
     const referee::StateTable states = referee::find_states(plan, graph);
     const Subject subject{plan, plan.programs[p], programs.programs[p], catalog, states};
     if (Validation v = referee::check_program(subject); !v.ok()) return v;

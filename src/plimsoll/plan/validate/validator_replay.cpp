@@ -251,12 +251,18 @@ Validation Replay::run_drain(const Site& site, InstanceId source) {
   const SiteOperand& operand = site.reads[0];
   const Box rows = region(operand, windows);
   if (Validation v = read(site, operand, rows); !v.ok()) return v;
-  for (size_t d = 1; d < rows.size(); ++d) {
-    if (rows[d] == Range{0, operand.dims[d]}) continue;
-    return {Verdict::kNotCuttable,
-            at(subject_, site) + "an output is handed out in whole rows, received " + text(rows)};
+  const graph::ValueId value = subject_.program.instances[source.index()].value;
+  const Shape& shape = subject_.source.graph.value(value).type.shape;
+  for (size_t d = 0; d < rows.size(); ++d) {
+    const int64_t sample = shape[0].count;
+    const bool samples =
+        d == 0 && shape.has_batch() && rows[0].begin % sample == 0 && rows[0].end % sample == 0;
+    if (samples || rows[d] == Range{0, operand.dims[d]}) continue;
+    return {
+        Verdict::kNotCuttable,
+        at(subject_, site) + "an output is handed out in whole samples, received " + text(rows)};
   }
-  int64_t& next = drained_[subject_.program.instances[source.index()].value.index()];
+  int64_t& next = drained_[value.index()];
   const Range row = rows.empty() ? Range{0, 1} : rows[0];
   const int64_t expected = std::max<int64_t>(next, 0);
   if (row.begin == expected) {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <set>
 
-#include "graph/state_rows.h"
+#include "graph/value_axes.h"
 #include "plan/validate/validator_impl.h"
 
 // Sites of single items: axes, bindings, and the rows that operands touch.
@@ -26,7 +26,7 @@ bool is_sum(AxisKind kind) { return kind == AxisKind::kReduce || kind == AxisKin
 Validation bind_loops(const Subject& subject, const Call* call, Site& site) {
   std::set<LoopId> bound;
   for (LoopId loop : site.around) {
-    std::string name = subject.program.loops[loop.index()].axis;
+    std::string name = subject.program.loops[loop.index()].axis.name();
     bool explicit_binding = false;
     if (call != nullptr) {
       for (const auto& [id, axis] : call->bindings) {
@@ -65,8 +65,8 @@ Validation check_bound_loops(const Subject& subject, const Site& site) {
       const Loop& loop = subject.program.loops[id.index()];
       if (loop.axis != outermost.axis) {
         return {Verdict::kBadSlice, at(subject, site) + "axis " + axis.name +
-                                        " is bound to loops of two axes, " + outermost.axis +
-                                        " and " + loop.axis};
+                                        " is bound to loops of two axes, " + outermost.axis.name() +
+                                        " and " + loop.axis.name()};
       }
       const bool cut = loop.slice < loop.extent;
       if (cut && (axis.kind == AxisKind::kWhole || axis.kind == AxisKind::kNormalize)) {
@@ -80,26 +80,26 @@ Validation check_bound_loops(const Subject& subject, const Site& site) {
   return ok();
 }
 
-// A loop over the batch around a node that has no batch axis although its operands have a batch.
-Validation check_unbound_batch(const Subject& subject, const Call& call, const Site& site) {
+// A loop around a node that does not declare its axis although its operands' types have it.
+Validation check_undeclared(const Subject& subject, const Call& call, const Site& site) {
+  if (call.clone != 0) return ok();
   const graph::Node& node = subject.source.graph.node(call.node);
-  const auto batched = [&](graph::ValueId value) {
-    return subject.source.graph.value(value).type.shape.has_batch();
-  };
-  const bool has_batch = std::any_of(node.inputs.begin(), node.inputs.end(), batched) ||
-                         std::any_of(node.outputs.begin(), node.outputs.end(), batched);
-  const bool has_axis = std::any_of(site.axes.begin(), site.axes.end(), [](const SiteAxis& axis) {
-    return axis.name == graph::kBatchAxis;
-  });
-  if (!has_batch || has_axis || call.clone != 0) return ok();
   for (LoopId id : site.around) {
     const Loop& loop = subject.program.loops[id.index()];
+    const auto has_it = [&](graph::ValueId value) {
+      return loop.axis.use_in(subject.source.graph.value(value).type).dimension >= 0;
+    };
+    const bool declared =
+        std::any_of(site.axes.begin(), site.axes.end(),
+                    [&](const SiteAxis& axis) { return loop.axis.name() == axis.name; });
     const bool rebound = std::any_of(call.bindings.begin(), call.bindings.end(),
                                      [&](const auto& binding) { return binding.first == id; });
-    if (loop.axis == graph::kBatchAxis && loop.slice < loop.extent && !rebound) {
-      return {Verdict::kNotCuttable, at(subject, site) +
-                                         "the node declares no batch axis, expected it outside of "
-                                         "loops over the batch, received L" +
+    if (declared || rebound || loop.slice >= loop.extent) continue;
+    if (std::any_of(node.inputs.begin(), node.inputs.end(), has_it) ||
+        std::any_of(node.outputs.begin(), node.outputs.end(), has_it)) {
+      return {Verdict::kNotCuttable, at(subject, site) + "the node declares no axis " +
+                                         loop.axis.name() +
+                                         ", expected it outside of loops over that, received L" +
                                          std::to_string(id.raw())};
     }
   }
@@ -187,34 +187,20 @@ Validation make_call(const Subject& subject, const Call& call, Site& site) {
   }
   if (Validation v = check_output_folds(subject, site); !v.ok()) return v;
   if (Validation v = bind_loops(subject, &call, site); !v.ok()) return v;
-  if (Validation v = check_unbound_batch(subject, call, site); !v.ok()) return v;
+  if (Validation v = check_undeclared(subject, call, site); !v.ok()) return v;
   return check_bound_loops(subject, site);
 }
 
-// This turn's rows of a value outside of any call: cut as its producer's axes say, by the loops of
-// their names; an input of the program along the batch, a state variable along its rows.
+// This turn's rows of a value outside of any call: cut along its own axes, by the loops of their
+// names.
 SiteOperand value_operand(const Subject& subject, InstanceId id, Site& site) {
   const graph::Graph& graph = subject.source.graph;
   const graph::ValueId value_id = subject.program.instances[id.index()].value;
-  const graph::Value& value = graph.value(value_id);
   SiteOperand operand{id, dims_of(subject, value_id), {}, {}};
-  const auto cut_by = [&](const std::string& name, const Dim& extent, const graph::AxisUse& use) {
-    const int64_t rows = extent.at(subject.source.batch);
-    operand.cuts.push_back({use.dimension, static_cast<int>(site.axes.size()), use});
-    site.axes.push_back({.name = name, .extent = rows, .block = rows, .loops = {}});
-  };
-  if (value.kind == graph::ValueKind::kInput && value.type.shape.has_batch()) {
-    const int64_t rows = value.type.shape[0].count;
-    cut_by(std::string(graph::kBatchAxis), Dim::batch(),
-           {.dimension = 0, .stride = rows, .before = 0, .after = rows - 1});
-  } else if (value.kind == graph::ValueKind::kState && value.type.shape.rank() > 0) {
-    cut_by(std::string(graph::kStateRowsAxis), value.type.shape[0], {.dimension = 0});
-  } else if (value.kind == graph::ValueKind::kNode) {
-    for (const Axis& axis : graph::axes_of(graph, value.producer)) {
-      const graph::AxisUse& use = axis.outputs[static_cast<size_t>(value.output)];
-      const bool cuttable = axis.kind != AxisKind::kWhole && axis.kind != AxisKind::kNormalize;
-      if (use.dimension >= 0 && cuttable) cut_by(axis.name, axis.extent, use);
-    }
+  for (const graph::ValueAxis& axis : graph::value_axes(graph, value_id)) {
+    const int64_t rows = axis.extent.at(subject.source.batch);
+    operand.cuts.push_back({axis.use.dimension, static_cast<int>(site.axes.size()), axis.use});
+    site.axes.push_back({.name = axis.name, .extent = rows, .block = rows, .loops = {}});
   }
   return operand;
 }
@@ -224,40 +210,58 @@ Validation finish_copy(const Subject& subject, Site& site) {
   return check_bound_loops(subject, site);
 }
 
-// A transfer that says which rows a turn of a loop over rows moves, whatever its producer's axes
-// say.
-Validation cut_by_rows(const Subject& subject, const graph::AxisUse& rows, Site& site) {
+// A transfer that says which rows a turn moves, whatever its producer's axes say: along one axis.
+Validation cut_by_rows(const Subject& subject, const TurnRows& rows, Site& site) {
   SiteOperand& operand = site.reads.front();
   const auto loop = std::find_if(site.around.begin(), site.around.end(), [&](LoopId id) {
-    return subject.program.loops[id.index()].axis == graph::kRowsAxis;
+    return subject.program.loops[id.index()].axis == rows.axis;
   });
-  const bool dimension = rows.dimension < static_cast<int>(operand.dims.size());
+  const graph::AxisUse& use = rows.use;
+  const bool dimension =
+      use.dimension >= 0 && use.dimension < static_cast<int>(operand.dims.size());
   constexpr int64_t kMostRows = 1 << 20;  // of a window, or between two
-  const bool window = rows.stride >= 1 && rows.before >= 0 && rows.after >= 0 &&
-                      std::max({rows.stride, rows.before, rows.after}) <= kMostRows;
+  const bool window = use.stride >= 1 && use.before >= 0 && use.after >= 0 &&
+                      std::max({use.stride, use.before, use.after}) <= kMostRows;
   if (loop == site.around.end() || !dimension || !window) {
     return bad_reference(subject, site,
-                         "expected a loop over rows around a transfer of such rows, and numbers "
-                         "that a window of its value can have");
+                         "expected a loop over " + rows.axis.name() +
+                             " around a transfer of such rows, and numbers that a window of its "
+                             "value can have");
   }
   std::erase_if(operand.cuts, [&](const Cut& cut) {
-    return cut.dimension == rows.dimension ||
-           site.axes[static_cast<size_t>(cut.axis)].name == graph::kRowsAxis;
+    return cut.dimension == use.dimension ||
+           rows.axis.name() == site.axes[static_cast<size_t>(cut.axis)].name;
   });
-  // The axis of this name that may be there already would be bound to loops of another height.
+  // The axis of this name that may be there already would be bound to loops of another extent.
   for (SiteAxis& axis : site.axes) {
-    if (axis.name == graph::kRowsAxis) axis.name += " of its producer";
+    if (rows.axis.name() == axis.name) axis.name += " of its producer";
   }
   const int64_t extent = subject.program.loops[loop->index()].extent;
-  operand.cuts.push_back({rows.dimension, static_cast<int>(site.axes.size()), rows});
-  site.axes.push_back(
-      {.name = std::string(graph::kRowsAxis), .extent = extent, .block = extent, .loops = {}});
+  operand.cuts.push_back({use.dimension, static_cast<int>(site.axes.size()), use});
+  site.axes.push_back({.name = rows.axis.name(), .extent = extent, .block = extent, .loops = {}});
+  return ok();
+}
+
+Validation cut_by_rows(const Subject& subject, const std::vector<TurnRows>& rows, Site& site) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (rows[i].axis != rows[j].axis && rows[i].use.dimension != rows[j].use.dimension) continue;
+      return bad_reference(subject, site,
+                           "expected each axis and each dimension once among the rows of a turn, "
+                           "received axis " +
+                               rows[i].axis.name() + " of dimension " +
+                               std::to_string(rows[i].use.dimension) + " behind axis " +
+                               rows[j].axis.name() + " of dimension " +
+                               std::to_string(rows[j].use.dimension));
+    }
+    if (Validation v = cut_by_rows(subject, rows[i], site); !v.ok()) return v;
+  }
   return ok();
 }
 
 // Encode and BeginTransfer: the same rows of two instances of one value.
 Validation make_copy(const Subject& subject, InstanceId source, InstanceId target,
-                     const graph::AxisUse& rows, Site& site) {
+                     const std::vector<TurnRows>& rows, Site& site) {
   if (!exists(subject.program, source) || !exists(subject.program, target)) {
     return bad_reference(subject, site, "no such instance");
   }
@@ -269,9 +273,7 @@ Validation make_copy(const Subject& subject, InstanceId source, InstanceId targe
                              name_of(subject, source) + " and " + name_of(subject, target));
   }
   site.reads.push_back(value_operand(subject, source, site));
-  if (rows.dimension >= 0) {
-    if (Validation v = cut_by_rows(subject, rows, site); !v.ok()) return v;
-  }
+  if (Validation v = cut_by_rows(subject, rows, site); !v.ok()) return v;
   site.writes.push_back(site.reads.front());
   site.writes.front().instance = target;
   return finish_copy(subject, site);
