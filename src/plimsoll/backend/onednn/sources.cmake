@@ -55,9 +55,11 @@ set(onednn_sources
     onednn/resident.cpp
     onednn/vendor.cpp
     ${onednn_loops})
-set(onednn_libs DNNL::dnnl OpenMP::OpenMP_CXX)
+include("${PROJECT_SOURCE_DIR}/cmake/onednn.cmake")
+set(onednn_libs ${onednn_way} OpenMP::OpenMP_CXX)
 
 # Loops are vectorized in every build. Neither flag changes a result: there are no traps and nobody
 # reads errno.
 set_source_files_properties(${onednn_loops} PROPERTIES
-                            COMPILE_OPTIONS "-O3;-fno-math-errno;-fno-trapping-math")
+                            COMPILE_OPTIONS "-O3;-fno-math-errno;-fno-trapping-math"
+                            SKIP_PRECOMPILE_HEADERS ON)
