@@ -50,6 +50,9 @@ add_library(Plimsoll::plimsoll ALIAS plimsoll_package)
 
 plimsoll_linked_folders(folders api)
 list(TRANSFORM folders PREPEND plimsoll_ OUTPUT_VARIABLE targets)
+if(PLIMSOLL_ONEDNN)
+  list(APPEND targets plimsoll_onednn_linked plimsoll_onednn_private)
+endif()
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Plimsoll")
 install(TARGETS plimsoll_package ${targets} EXPORT PlimsollTargets
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")

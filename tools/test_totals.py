@@ -2,7 +2,7 @@
 """Adds up the JUnit reports in folders and prints one line: 'N passed, M failed'.
 
 Exits with 1 if a test failed or if there is no test at all. What was skipped is printed before,
-with its reason.
+with its reason, and how many tests wait for the data of PLIMSOLL_TEST_DATA.
 """
 
 import pathlib
@@ -39,6 +39,9 @@ def main(folders: list[str]) -> int:
             skipped += more_skipped
     for line in skipped:
         print(f"skipped: {line}")
+    waiting = sum("PLIMSOLL_TEST_DATA" in line for line in skipped)
+    if waiting:
+        print(f"{waiting} tests need the data of PLIMSOLL_TEST_DATA")
     print(f"{passed} passed, {failed} failed")
     return 0 if passed > 0 and failed == 0 else 1
 

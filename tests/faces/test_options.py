@@ -32,7 +32,7 @@ OF_COMMAND = {
     ("predict", "--output"): "Model::predict_to",
 }
 # Fields that no command line has: calls of the host's own.
-OF_CPLUSPLUS = {"on_notice", "on_step", "on_epoch", "on_plan", "progress", "follow_limits"}
+OF_CPLUSPLUS = {"given", "on_notice", "on_step", "on_epoch", "on_plan", "progress", "follow_limits"}
 
 
 def fields(header: str, structure: str) -> set[str]:

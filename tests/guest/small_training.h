@@ -16,9 +16,9 @@ class SmallTraining {
   static constexpr int64_t kRows = 48;
   static constexpr int64_t kSide = 16;
 
-  SmallTraining()
+  explicit SmallTraining(int64_t units = 64)
       : model_({Input({kSide, kSide, 1}), Conv2D(8, {3, 3}, relu), MaxPooling2D({2, 2}), Flatten(),
-                Dense(64, relu), Dense(1, sigmoid)},
+                Dense(units, relu), Dense(1, sigmoid)},
                "small") {
     for (int64_t row = 0; row < kRows; ++row) {
       const int64_t label = row % 2;

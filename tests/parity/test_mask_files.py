@@ -1,21 +1,15 @@
 """Files of Keras with masks, steps and operators, and the losses of two steps there.
 
-The files are those of PLIMSOLL_TEST_DATA; each has its inputs and targets beside it. Models of the
+The files are those of tests/data/masks; each has its inputs and targets beside it. Models of the
 same kinds that are built here are in test_masks_table.py and test_layer_options.py.
 """
 
-import os
 from pathlib import Path
 
 import pytest
 from harness import read_log, run_plimsoll
 
-DATA = Path(os.environ.get("PLIMSOLL_TEST_DATA", "/nowhere"))
-FOLDERS = [folder for folder in DATA.glob("*/*") if (folder / "masked_multiply.keras").is_file()]
-
-pytestmark = pytest.mark.skipif(
-    not FOLDERS, reason="PLIMSOLL_TEST_DATA does not name a folder with masked_multiply.keras"
-)
+FOLDER = Path(__file__).parents[1] / "data" / "masks"
 
 LOSSES = {
     "td_bn": (1.793436, 4.346334),
@@ -34,11 +28,10 @@ LOSSES = {
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_two_steps(name: str, tmp_path: Path) -> None:
-    folder = FOLDERS[0]
-    data = [part for x in sorted(folder.glob(f"{name}-x*.npy")) for part in ("--data", x)]
-    labels = [part for y in sorted(folder.glob(f"{name}-y*.npy")) for part in ("--labels", y)]
+    data = [part for x in sorted(FOLDER.glob(f"{name}-x*.npy")) for part in ("--data", x)]
+    labels = [part for y in sorted(FOLDER.glob(f"{name}-y*.npy")) for part in ("--labels", y)]
     run_plimsoll(
-        "fit", folder / f"{name}.keras", *data, *labels, "--batch", 4, "--steps", 2, "--no-shuffle",
+        "fit", FOLDER / f"{name}.keras", *data, *labels, "--batch", 4, "--steps", 2, "--no-shuffle",
         "--log-steps", "--log", tmp_path / "l.jsonl",
     )  # fmt: skip
     losses = [row["loss"] for row in read_log(tmp_path / "l.jsonl") if "step" in row]
@@ -46,7 +39,7 @@ def test_two_steps(name: str, tmp_path: Path) -> None:
 
 
 def test_a_metric_counts_what_the_mask_shows(tmp_path: Path) -> None:
-    file = FOLDERS[0] / "masked_metric"
+    file = FOLDER / "masked_metric"
     result = run_plimsoll(
         "evaluate", f"{file}.keras", "--data", f"{file}-x.npy", "--labels", f"{file}-y.npy",
         "--batch", 4,

@@ -25,6 +25,7 @@ run::Settings common_settings(const Options& options) {
   run::Settings settings;
   settings.batch = options.batch;
   settings.memory = options.memory;
+  settings.given = options.given;
   settings.threads = options.threads;
   settings.seed = options.seed;
   settings.backend = options.backend;

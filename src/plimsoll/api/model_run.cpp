@@ -196,6 +196,8 @@ class PredictionsSink final : public OutputSink {
 
 }  // namespace
 
+Bytes held_by_process() { return planning::read_given(); }
+
 MemoryUse api::to_memory(const train::MemoryReport& report) {
   return {report.planned_arena,    report.measured_arena, report.predicted_process,
           report.measured_process, report.limit,          report.passed_limit};

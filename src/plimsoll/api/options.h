@@ -3,6 +3,10 @@
 // How a model is run: the options of the command line by the same names (docs/reference/cli.md).
 //
 // Sizes are of the whole process; what is left out comes from the model, the data or the machine.
+// In a process that holds much that is not ours (a Python interpreter with its arrays, say) the
+// host reads held_by_process() once, before the first call, and passes it to each as `given`:
+// `memory` is then the limit of the process all the same, plans are made for what is left of it,
+// and the prediction is `given` and our share.
 
 #include <cstdint>
 #include <functional>
@@ -17,6 +21,10 @@ namespace plimsoll {
 
 class Dataset;
 
+// Process memory now (resident pages, page tables, kernel stacks), but for the pages of our own
+// code.
+Bytes held_by_process();
+
 // Whether values may wait in a file: only where nothing fits without it, never, or wherever that is
 // faster.
 enum class Spill { kIfNeeded, kNever, kAlways };
@@ -25,6 +33,7 @@ enum class Spill { kIfNeeded, kNever, kAlways };
 struct RunOptions {
   int64_t batch = 32;
   std::optional<Bytes> memory{};  // none: the fastest plan, below 80 % of what may be used
+  Bytes given{};                  // in a process that is not ours: held_by_process(), once
   int threads = 0;                // 0: what the process may use
   uint64_t seed = 0;              // of initial weights
   std::string backend{};          // "onednn", "cpu", "reference", "null"; empty: the default
@@ -52,6 +61,7 @@ struct FitOptions {
   int64_t epochs = 1;
   std::optional<int64_t> steps{};  // stop after so many in all
   std::optional<Bytes> memory{};   // none: the fastest plan, below 80 % of what may be used
+  Bytes given{};                   // in a process that is not ours: held_by_process(), once
   const Dataset* validation = nullptr;
   double validation_split = 0;  // the last part of the data to evaluate on instead
   std::string class_weights{};  // "balanced", or "0:1,1:3.5"

@@ -26,7 +26,9 @@ struct MemoryUse {
   Bytes planned_arena{};
   Bytes measured_arena{};
   Bytes predicted_process{};
-  Bytes measured_process{};  // the highest so far, of everything that this process did
+  // The highest so far, of everything that this process did; with `given`, since the run was
+  // planned.
+  Bytes measured_process{};
   std::optional<Bytes> limit{};
   bool passed_limit = false;  // the process took more than its limit: a fault of Plimsoll
 };

@@ -30,6 +30,7 @@ struct TrainerOptions {
   int64_t batch = 32;             // samples of a call
   int64_t short_batch = 0;        // of a call with less, where there are such; 0: there are none
   std::optional<Bytes> memory{};  // of the process; none: the fastest plan
+  Bytes given{};                  // as in FitOptions
   Reduce reduce = Reduce::kMean;  // of calls
   bool sample_weights = false;    // whether data sets bring them
   uint64_t seed = 0;              // of initial weights and dropout

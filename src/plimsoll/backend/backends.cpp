@@ -48,6 +48,8 @@ std::unique_ptr<Backend> make_backend(std::string_view name, const KernelSetOpti
                                       std::string(name) + "\"." + did_you_mean(name, kNames));
 }
 
+const void* vendor_code() { return onednn_code(); }
+
 std::string_view default_backend() { return has_onednn() ? "onednn" : "cpu"; }
 
 std::vector<std::string> computing_backends() {

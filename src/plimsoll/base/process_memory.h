@@ -10,6 +10,7 @@
 // peak_resident_at_most() allocate nothing.)
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,10 @@ Bytes page_size();
 // page there). Throws kIo.
 std::vector<bool> resident_pages(const void* address, Bytes length);
 Bytes resident_bytes(const void* address, Bytes length);
+
+// Of this process, resident pages of the binaries or libraries in which the addresses lie, each
+// counted once, code and data. Throws kIo.
+Bytes resident_of_objects(std::span<const void* const> addresses);
 
 // Whether a fault on this process's code maps little, because the program cut its mappings when it
 // started (cli/text_pages.cpp). What the kernel maps at once is otherwise up to 2 MiB.

@@ -126,8 +126,8 @@ Bytes clone_bytes(const graph::ProgramSet& set) {
 }
 
 ProcessOverhead overhead_of(const Lowered& lowered, const PlanRequest& request) {
-  ProcessOverhead overhead =
-      process_overhead(lowered.built.set, *lowered.backend, request.data, request.data_opening);
+  ProcessOverhead overhead = process_overhead(lowered.built.set, *lowered.backend, request.data,
+                                              request.data_opening, request.given);
   if (request.times.known) overhead.start_up += held_bytes(*request.times.known);
   return overhead;
 }

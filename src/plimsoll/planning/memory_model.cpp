@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "backend/kernel/backends.h"
 #include "base/accounted.h"
 #include "base/process_memory.h"
 #include "exec/spill_queue.h"
@@ -41,6 +42,8 @@ constexpr Bytes kTouchedByOpening = 1_MiB;
 // What the program has touched less of while data are opened than at its start's peak.
 constexpr Bytes kLessWhileOpening = 1_MiB;
 constexpr int64_t kPageTableEntryBytes = 8;
+// What any process of C++ has, a host too: what the engine's constants count of it is given.
+constexpr Bytes kBareProcess = 5_MiB;
 // Each state variable is loaded and stored a few times.
 constexpr Bytes kTransfersPerState = 2_KiB;
 
@@ -106,7 +109,7 @@ Bytes search_bytes(const graph::ProgramSet& programs) {
 }  // namespace
 
 ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
-                                 Bytes data, const DataOpening& opening) {
+                                 Bytes data, const DataOpening& opening, Bytes given) {
   ProcessOverhead overhead;
   const backend::ResidentBytes resident = backend.resident_bytes(programs);
   overhead.engine = resident.engine;
@@ -117,11 +120,22 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   overhead.data = data;
   overhead.search = structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs) +
                     names * kCopiesInSearch;
-  overhead.start_up =
-      max(resident.start_up, resident.engine + overhead.search + resident.describing) +
-      max(min(data, kTouchedByOpening), opening.held);
-  overhead.start_up = max(overhead.start_up, resident.start_up - kLessWhileOpening + opening.peak);
+  const Bytes start_up = given > Bytes() ? resident.making : resident.start_up;
+  overhead.start_up = max(start_up, resident.engine + overhead.search + resident.describing) +
+                      max(min(data, kTouchedByOpening), opening.held);
+  overhead.start_up = max(overhead.start_up, start_up - kLessWhileOpening + opening.peak);
+  if (given > Bytes()) {
+    overhead.given = given;
+    overhead.engine -= kBareProcess;
+    overhead.start_up -= kBareProcess;
+    overhead.structures = max(overhead.structures, overhead.search);
+  }
   return overhead;
+}
+
+Bytes read_given() {
+  const void* const ours[] = {reinterpret_cast<const void*>(&read_given), backend::vendor_code()};
+  return read_process_memory().now() - resident_of_objects(ours);
 }
 
 void add_searches_before(int block_set, ProcessOverhead& overhead) {
@@ -147,13 +161,14 @@ Bytes page_tables_of(Bytes arena) {
 
 Bytes process_bytes(const ProcessOverhead& overhead, Bytes arena) {
   const Bytes rounded = round_up(arena, page_size());
-  return max(overhead.start_up, overhead.total() + rounded + page_tables_of(rounded));
+  return overhead.given +
+         max(overhead.start_up, overhead.total() + rounded + page_tables_of(rounded));
 }
 
 Bytes arena_within(const ProcessOverhead& overhead, Bytes limit) {
-  if (limit < overhead.start_up) return Bytes(0);
+  if (limit < overhead.given + overhead.start_up) return Bytes(0);
   const Bytes page = page_size();
-  Bytes arena = limit - overhead.total();
+  Bytes arena = limit - overhead.given - overhead.total();
   arena = page * (arena.count() / page.count());
   while (arena > Bytes(0) && process_bytes(overhead, arena) > limit) arena -= page;
   return arena;
@@ -180,6 +195,8 @@ std::vector<report::MemoryPart> memory_parts(const ProcessOverhead& overhead, By
                                            {"arena: weights and state", state},
                                            {"arena: step", rounded - state},
                                            {"page tables of the arena", page_tables_of(rounded)}};
+  if (overhead.given > Bytes())
+    parts.insert(parts.begin(), {"held before by the process", overhead.given});
   if (overhead.spill > Bytes()) parts.push_back({"spill file's buffer", overhead.spill});
   if (overhead.ahead > Bytes()) parts.push_back({"reading ahead", overhead.ahead});
   const Bytes steady = overhead.total() + rounded + page_tables_of(rounded);

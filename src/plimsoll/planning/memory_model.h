@@ -11,12 +11,23 @@
 //   page tables   of the arena
 //   arena         state + everything that the plan placed (exact)
 //
+// In a process that is somebody else's there is one part more:
+//
+//   given         what the process held before us: a reading that the host makes once and passes in
+//
+// The limit is then for what is left of it, and that the limit holds and the prediction is true is
+// said of our share, the rest (at most 2 % and 7 MiB too high: code of a host is mapped in larger
+// pieces, text_pages.cpp). Nobody trims a host's heap: what the search for a plan has freed counts
+// among the structures for as long as we are there. What is given is not ours to watch: if the host
+// takes more later on, or gives some back, so does the process.
+//
 // Start-up has a peak of its own, before the arena is touched, where the program is loaded, the
 // plan searched or the kernels made: a small run never takes less.
 //
 // All but the arena is a deterministic function of programs and data, never of the limit or of a
-// reading, so that equal questions get equal answers; the constants are upper bounds, measured with
-// tests/cli/test_memory_prediction.py, which fails when one of them is passed or is too generous.
+// reading of ours, so that equal questions get equal answers; the constants are upper bounds,
+// measured with tests/cli/test_memory_prediction.py, which fails when one of them is passed or is
+// too generous.
 
 #include <vector>
 
@@ -37,6 +48,7 @@ struct ProcessOverhead {
   Bytes spill;     // of the spill file, where the plan has one: its buffer, and spill_tables()
   Bytes start_up;  // not part of the total: the peak is the larger of the two
   Bytes search;    // of start_up: what the search for a plan holds
+  Bytes given;     // not part of the total, and no part of ours
   Bytes total() const { return engine + kernels + structures + data + ahead + spill; }
   friend bool operator==(const ProcessOverhead&, const ProcessOverhead&) = default;
 };
@@ -55,9 +67,14 @@ struct DataOpening {
   friend bool operator==(const DataOpening&, const DataOpening&) = default;
 };
 
-// `data` is what the bound data sources hold.
+// `data` is what the bound data sources hold; `given` what the process held before (zero: it is
+// ours).
 ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
-                                 Bytes data, const DataOpening& opening = {});
+                                 Bytes data, const DataOpening& opening = {}, Bytes given = {});
+
+// What to pass as given: process memory now, but for the pages of our code and of the vendor's
+// library, which count as the engine. For a host, once, before the first session. Throws kIo.
+Bytes read_given();
 
 // What asking for the block sets before this one leaves in heap and library pages.
 void add_searches_before(int block_set, ProcessOverhead& overhead);

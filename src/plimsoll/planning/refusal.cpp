@@ -10,7 +10,7 @@ ProcessBound find_bound(const SetAnswer& answer, bool spill) {
   std::string proof;
   const Bytes arena = plan::lower_bound(answer.lowered.built.set, answer.catalog(), &proof, spill);
   bound.bytes = answer.process(arena);
-  if (bound.bytes == answer.overhead.start_up) {
+  if (bound.bytes == answer.overhead.given + answer.overhead.start_up) {
     bound.words = "so much is taken while the process starts, whatever is planned";
   } else {
     bound.words =

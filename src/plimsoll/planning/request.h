@@ -27,7 +27,8 @@ struct PlanRequest {
   std::string backend;         // empty: the default
   int threads = 0;             // 0: from affinity and quota
   uint64_t seed = 0;
-  Bytes data;                  // buffers of the data sources
+  Bytes given;  // what the process held before, where it is not ours (memory_model.h)
+  Bytes data;   // buffers of the data sources
   DataOpening data_opening{};  // what opening them took
   Bytes data_ahead;            // what they want beyond that where the limit leaves it over
   int64_t plan_steps = 200'000;

@@ -47,6 +47,10 @@ struct Settings {
   std::optional<Bytes> spill_limit;  // none: half of what is free
   std::string spill_directory;       // empty: the first that will do (base/spill_folder.h)
   bool profile = false;              // measures every step of the plan
+  // What a process that is somebody else's held before the first call; `memory` is the limit of
+  // all that it holds, and the run's is what is left (planning/memory_model.h). Zero: the process
+  // is the run's.
+  Bytes given;
   // Whether what the process took before counts towards `memory` too, or only what it takes from
   // now on.
   bool whole_process = false;

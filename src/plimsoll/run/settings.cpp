@@ -63,6 +63,7 @@ planning::PlanRequest plan_request(const Settings& settings) {
   constexpr int64_t kMostPlanBytes = int64_t{1} << 28;
   planning::PlanRequest request;
   request.limit = settings.memory;
+  request.given = settings.given;
   request.backend = settings.backend;
   request.threads = settings.threads;
   request.seed = settings.seed;

@@ -11,7 +11,6 @@ constexpr double kReadAgainSeconds = 0.05;
 
 LimitCheck::LimitCheck(std::optional<Bytes> limit, Bytes arena, bool whole_process)
     : limit_(limit) {
-  if (!limit_) return;
   const ProcessMemory memory = read_process_memory();
   if (!whole_process) before_ = memory.peak_resident;
   beside_ = memory.page_tables + memory.kernel_stacks + planning::page_tables_of(arena);
@@ -27,10 +26,14 @@ bool LimitCheck::look() {
 
 bool LimitCheck::look_closely() {
   if (!limit_ || passed_) return false;
-  const ProcessMemory memory = read_process_memory();
-  const Bytes peak = memory.peak_resident > before_ ? memory.peak() : memory.now();
-  if (peak > *limit_) passed_ = peak;
+  const Bytes most = peak();
+  if (most > *limit_) passed_ = most;
   return passed();
+}
+
+Bytes LimitCheck::peak() const {
+  const ProcessMemory memory = read_process_memory();
+  return memory.peak_resident > before_ ? memory.peak() : memory.now();
 }
 
 }  // namespace plimsoll::train

@@ -28,6 +28,9 @@ class LimitCheck {
   // The same with an exact reading, whatever the cheap figure is.
   bool look_closely();
 
+  // The most that the process has had, but for a peak that does not count. Reads the system.
+  Bytes peak() const;
+
   bool passed() const { return passed_.has_value(); }
   // What was measured when it was found.
   Bytes measured() const { return passed_.value_or(Bytes()); }

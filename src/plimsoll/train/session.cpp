@@ -606,7 +606,8 @@ MemoryReport Session::memory() const {
   report.measured_arena = executor_->measured_arena_bytes();
   report.arena_values = executor_->arena_values_bytes();
   report.predicted_process = run_.summary.predicted_process;
-  report.measured_process = process_memory_peak();
+  report.measured_process =
+      options_.plan.given > Bytes() ? limit_check_->peak() : process_memory_peak();
   report.limit = options_.plan.limit;
   report.passed_limit = limit_check_->passed();
   return report;

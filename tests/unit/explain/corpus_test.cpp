@@ -1,10 +1,8 @@
 // Real failures with their truth: how often each field is right.
 //
-// The file is looked for in $PLIMSOLL_TEST_DATA/facts/failures.jsonl; without it the test is
-// skipped with that reason. evidence.json marks, case by case, where an excerpt holds the evidence
-// of its cause and which fields it does not hold.
+// evidence.json marks, case by case, where an excerpt holds the evidence of its cause and which
+// fields it does not hold.
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -32,12 +30,6 @@ struct Rate {
     if (!is_right) wrong += "\n    " + what;
   }
 };
-
-std::filesystem::path corpus_path() {
-  const char* root = std::getenv("PLIMSOLL_TEST_DATA");
-  return root == nullptr ? std::filesystem::path()
-                         : std::filesystem::path(root) / "facts" / "failures.jsonl";
-}
 
 std::vector<Json> read_lines(const std::filesystem::path& path) {
   std::vector<Json> cases;
@@ -83,11 +75,7 @@ void expect_nothing_forbidden(const Json& truth, const Json& answer, const std::
 }
 
 TEST(Corpus, RatesAreAboveTheirThresholds) {
-  const std::filesystem::path path = corpus_path();
-  if (path.empty() || !std::filesystem::exists(path)) {
-    GTEST_SKIP() << "PLIMSOLL_TEST_DATA names no folder with facts/failures.jsonl";
-  }
-  const std::vector<Json> cases = read_lines(path);
+  const std::vector<Json> cases = read_lines("data/failures/failures.jsonl");
   ASSERT_GE(cases.size(), 90u);
   const Json evidence = Json::parse(std::ifstream("unit/explain/evidence.json"));
   std::map<std::string, Rate> rates;

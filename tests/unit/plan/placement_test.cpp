@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -138,14 +137,9 @@ std::vector<Buffer> read_minimalloc(const std::filesystem::path& path) {
 
 // Published instances of a TPU compiler; each can be placed in 1 MiB.
 TEST(PlacementTest, PublishedInstances) {
-  const char* data = std::getenv("PLIMSOLL_TEST_DATA");
-  if (data == nullptr) {
-    GTEST_SKIP() << "PLIMSOLL_TEST_DATA names no folder with data/minimalloc/*.csv";
-  }
   for (char name = 'A'; name <= 'F'; ++name) {
     SCOPED_TRACE(name);
-    const auto path = std::filesystem::path(data) / "data" / "minimalloc" /
-                      (std::string(1, name) + ".1048576.csv");
+    const std::filesystem::path path = "data/placement/" + std::string(1, name) + ".1048576.csv";
     const std::vector<Buffer> buffers = read_minimalloc(path);
     ASSERT_FALSE(buffers.empty()) << path;
     std::vector<Piece> pieces;

@@ -55,4 +55,5 @@ set(cpu_sources
 # Loops are vectorized in every build, and where they say so without threads or a library of
 # OpenMP's. No flag changes a result: there are no traps and nobody reads errno.
 set_source_files_properties(${cpu_loops} PROPERTIES
-                            COMPILE_OPTIONS "-O3;-fno-math-errno;-fno-trapping-math;-fopenmp-simd")
+                            COMPILE_OPTIONS "-O3;-fno-math-errno;-fno-trapping-math;-fopenmp-simd"
+                            SKIP_PRECOMPILE_HEADERS ON)

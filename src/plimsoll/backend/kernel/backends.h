@@ -26,6 +26,8 @@ std::unique_ptr<Backend> make_backend(std::string_view name, const KernelSetOpti
 std::string_view default_backend();
 // Those of this build that compute, the reference first.
 std::vector<std::string> computing_backends();
+// An address in the vendor's library; null: this build has none.
+const void* vendor_code();
 
 // "reference/t1;batch<=4;units<=8;block_set=1": the options that a kernel-set id spells, and the id
 // that options spell. `backend` names the backend and all that its kernels depend on beside the

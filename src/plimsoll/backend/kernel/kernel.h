@@ -88,6 +88,8 @@ struct ResidentBytes {
   // The most that the process held while it loaded and made kernels, before the arena was touched:
   // library pages that are given back afterwards count here and not in `engine`.
   Bytes start_up;
+  // The same in a process that had loaded what the engine consists of before.
+  Bytes making;
   // What describing one kernel takes for a while, while the plan is searched or kernels are made.
   // Part of start_up.
   Bytes describing{};

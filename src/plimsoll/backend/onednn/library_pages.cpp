@@ -1,11 +1,12 @@
 #include "backend/onednn/library_pages.h"
 
-#include <dnnl.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdint>
+
+#include "backend/onednn/vendor_api.h"
 
 namespace plimsoll::backend::onednn {
 namespace {
@@ -36,7 +37,7 @@ bool has_text_relocations(const dl_phdr_info& object) {
 }
 
 int drop_object(dl_phdr_info* object, size_t, void* own_code) {
-  const auto vendor = reinterpret_cast<uintptr_t>(&dnnl_version);
+  const auto vendor = reinterpret_cast<uintptr_t>(library_code());
   if (!holds(*object, vendor)) return 0;
   // Linked into our own binary: its pages are in use.
   const bool shared = !holds(*object, reinterpret_cast<uintptr_t>(own_code));
@@ -54,6 +55,8 @@ int drop_object(dl_phdr_info* object, size_t, void* own_code) {
 }
 
 }  // namespace
+
+const void* library_code() { return reinterpret_cast<const void*>(vendor_api().dnnl_version); }
 
 void drop_library_pages() noexcept {
   ::dl_iterate_phdr(drop_object, reinterpret_cast<void*>(&drop_library_pages));

@@ -14,4 +14,7 @@ namespace plimsoll::backend::onednn {
 // own.
 void drop_library_pages() noexcept;
 
+// An address in the library.
+const void* library_code();
+
 }  // namespace plimsoll::backend::onednn

@@ -4,6 +4,7 @@
 namespace plimsoll::backend {
 
 bool has_onednn() { return false; }
+const void* onednn_code() { return nullptr; }
 
 std::unique_ptr<Backend> make_onednn_backend(const KernelSetOptions&) {
   throw Error(ErrorKind::kBackend,

@@ -55,6 +55,7 @@ class Onednn final : public Backend {
 }  // namespace onednn
 
 bool has_onednn() { return true; }
+const void* onednn_code() { return onednn::library_code(); }
 
 std::unique_ptr<Backend> make_onednn_backend(const KernelSetOptions& options) {
   const CpuInfo cpu = read_cpu_info();

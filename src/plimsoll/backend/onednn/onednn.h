@@ -10,6 +10,8 @@
 namespace plimsoll::backend {
 
 bool has_onednn();
+// An address in the vendor's library; null: it was not built.
+const void* onednn_code();
 // Throws kBackend where it was not built.
 std::unique_ptr<Backend> make_onednn_backend(const KernelSetOptions& options);
 

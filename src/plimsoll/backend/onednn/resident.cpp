@@ -125,9 +125,11 @@ ResidentBytes estimate_resident_bytes(const PrimitiveLibrary& library,
   const Bytes engine =
       kEngineBytes + (cut ? Bytes() : kUncutEngineBytes) + kThreadBytes * (threads - 1);
   const Bytes loading = kLoadingBytes + (cut ? Bytes() : kUncutLoadingBytes);
+  const Bytes making = engine + kMakingBytes + kernels + describing;
   return {.engine = engine,
           .kernels = kernels,
-          .start_up = max(loading, engine + kMakingBytes + kernels + describing),
+          .start_up = max(loading, making),
+          .making = making,
           .describing = describing + most_described(std::move(described))};
 }
 

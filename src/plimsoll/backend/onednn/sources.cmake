@@ -12,4 +12,5 @@ set(onednn_sources
     onednn/repack.cpp
     onednn/resident.cpp
     onednn/vendor.cpp)
-set(onednn_libs DNNL::dnnl OpenMP::OpenMP_CXX)
+include("${PROJECT_SOURCE_DIR}/cmake/onednn.cmake")
+set(onednn_libs ${onednn_way} OpenMP::OpenMP_CXX)

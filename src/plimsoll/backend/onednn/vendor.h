@@ -15,9 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include <dnnl.hpp>
-
 #include "backend/cpu/threads/threads.h"
+#include "backend/onednn/vendor_calls.h"
 #include "base/accounted.h"
 #include "base/bytes.h"
 

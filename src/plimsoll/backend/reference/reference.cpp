@@ -57,7 +57,7 @@ ResidentBytes reference_resident_bytes(const graph::ProgramSet& programs, Bytes 
   for (const graph::Program& program : programs.programs) {
     nodes += static_cast<int64_t>(program.graph.nodes.size());
   }
-  return {.engine = engine, .kernels = kNodeBytes * nodes, .start_up = engine};
+  return {.engine = engine, .kernels = kNodeBytes * nodes, .start_up = engine, .making = engine};
 }
 
 }  // namespace plimsoll::backend
