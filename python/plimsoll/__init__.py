@@ -173,6 +173,6 @@ def plan(model: Any, batch_size: int = _BATCH, **options: Any) -> PlanAnswer:
     how = Options(**options)
     how.refuses = False
     settings = how.settings(batch_size)
-    held = _core.process_memory()
+    held = how.limits.held
     answer = live.guarded(lambda: known.engine.plan(settings, Listener()))
     return PlanAnswer(answer, held, how.limits.reserve, how.limits.memory)

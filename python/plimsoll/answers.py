@@ -23,7 +23,7 @@ class PlanAnswer:
     @property
     def predicted(self) -> int:
         """Bytes that the whole process will take at its peak."""
-        return int(self.details["predicted_process_bytes"]) + self.held
+        return int(self.details["predicted_process_bytes"])
 
     def frontier(self) -> list[tuple[int, float, str]]:
         """Limits of the engine's share against seconds a step, by rising memory."""

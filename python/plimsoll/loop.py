@@ -31,6 +31,11 @@ class Limits:
     def ours(self) -> int | None:
         return None if self.memory is None else self.memory - self.held - self.reserve
 
+    @property
+    def run(self) -> int | None:
+        """The limit of the process while the engine runs."""
+        return None if self.memory is None else max(self.memory - self.reserve, 1)
+
 
 def size(value: int | str | None) -> int | None:
     """Bytes of "2GiB", "75%", "auto" or a number."""
@@ -46,11 +51,11 @@ def size(value: int | str | None) -> int | None:
 def limits_of(memory: int | str | None, reserve: int | str | None, refuses: bool = True) -> Limits:
     """With `refuses`, ResourceExhausted where the process holds more than the limit already."""
     whole = size(memory)
+    held = _core.held_by_process()
     if whole is None:
-        return Limits(None)
+        return Limits(None, held)
     kept = size(reserve)
-    limits = Limits(whole, _core.process_memory(),
-                    max(64 * MIB, whole // 10) if kept is None else kept)  # fmt: skip
+    limits = Limits(whole, held, max(64 * MIB, whole // 10) if kept is None else kept)
     assert limits.ours is not None
     if limits.ours <= 0 and refuses:
         raise exhausted(
@@ -96,12 +101,12 @@ class Options:
 
     def settings(self, batch: int, iterations: int = 0) -> _core.Settings:
         """`iterations`: steps that the model has seen, so that draws do not begin again."""
-        if self.limits.memory is None:  # once a call: what the engine takes is not held by others
+        if self.limits.held == 0:  # once a call: what the engine takes is not held by others
             self.limits = limits_of(self.memory, self.reserve, self.refuses)
-        ours = self.limits.ours
         settings = _core.Settings()
         settings.batch = batch
-        settings.memory = None if ours is None else max(ours, 1)
+        settings.memory = self.limits.run
+        settings.given = self.limits.held
         settings.threads = self.threads
         settings.seed = (self.seed + 1_000_003 * iterations) % _MOST_SEED
         settings.precision = self.precision
@@ -152,8 +157,9 @@ class Listener:
 
     def passed_limit(self, measured: int, limit: int) -> None:
         print(
-            f"plimsoll: the process has taken {_mib(measured)}, above the {_mib(limit)} that are "
-            "the engine's. Please report it with the model and this line.",
+            f"plimsoll: the process has taken {_mib(measured)}, above its limit of {_mib(limit)} "
+            "(without the reserve). Where nothing else of the program has grown, this is a fault "
+            "of Plimsoll: please report it with the model and this line.",
             file=sys.stderr,
         )
 

@@ -349,6 +349,9 @@ void bind_settings(nb::module_& module) {
             if (bytes) settings.memory = Bytes(*bytes);
           },
           nb::arg().none())
+      .def_prop_rw(
+          "given", [](const run::Settings& settings) { return settings.given.count(); },
+          [](run::Settings& settings, int64_t bytes) { settings.given = Bytes(bytes); })
       .def_rw("precision", &run::Settings::precision)
       .def_rw("threads", &run::Settings::threads)
       .def_rw("seed", &run::Settings::seed)
@@ -433,6 +436,9 @@ NB_MODULE(_core, module) {
         return bytes->count();
       },
       "text"_a, "Bytes of a size as the command line takes it: 512MiB, 75%, auto.");
+  module.def(
+      "held_by_process", [] { return planning::read_given().count(); },
+      "Bytes that this process holds now beside the engine's own code.");
   module.def(
       "process_memory", [] { return read_process_memory().now().count(); },
       "Bytes that this process takes now, as the kernel counts them.");
