@@ -53,7 +53,8 @@ class Forward {
         images_(images),
         bias_(bias),
         relu_(relu),
-        product_(patches_of(g), g.group_filters(), false, options.isa) {
+        product_(patches_of(g), images * g.rows().output * g.columns().output, g.group_filters(),
+                 false, options.isa) {
     const int64_t positions = images * g.rows().output * g.columns().output;
     parts_ = parts_of(g, images, divided(positions, kPositionGrain), options.threads);
   }
@@ -214,11 +215,13 @@ class GradInput {
                                .columns = columns.window,
                                .channels = g_.filters,
                                .count = g_.group_filters()};
-      phase.product.emplace(patches, g_.group_channels(), true, isa);
+      const int64_t positions = images_ * patches.positions();
+      phase.product.emplace(patches, positions, g_.group_channels(), true, isa);
       product_floats_ = std::max(product_floats_, phase.product->scratch_floats());
       if (strides()) {
         result_floats_ =
-            std::max(result_floats_, patch_positions(patches.numbers()) * g_.group_channels());
+            std::max(result_floats_,
+                     std::min(patch_positions(patches.numbers()), positions) * g_.group_channels());
       }
     }
     phases_.push_back(std::move(phase));
@@ -320,7 +323,7 @@ class GradKernel {
     patch_floats_ = in_whole(std::min(at_once_, all_) * patches_.numbers(), kLineFloats);
     PackedProduct p;
     p.rows = patches_.numbers();
-    p.inner = at_once_;
+    p.inner = std::min(at_once_, all_);
     p.columns = g.group_filters();
     p.turned_x = true;
     panel_floats_ = in_whole(packed_floats(options.isa, p), kLineFloats);

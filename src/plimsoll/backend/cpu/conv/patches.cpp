@@ -57,11 +57,12 @@ void Patches::copy(const float* images, int64_t begin, int64_t end, float* to) c
   }
 }
 
-PatchProduct::PatchProduct(const Patches& patches, int64_t columns, bool turned, Isa isa)
+PatchProduct::PatchProduct(const Patches& patches, int64_t positions, int64_t columns, bool turned,
+                           Isa isa)
     : patches_(patches),
       columns_(columns),
       turned_(turned),
-      at_once_(patch_positions(patches.numbers())),
+      at_once_(std::min(patch_positions(patches.numbers()), positions)),
       patch_floats_(in_whole(at_once_ * patches.numbers(), kLineFloats)),
       multiply_(pick_packed_multiply(isa)) {
   PackedProduct product;

@@ -41,7 +41,8 @@ int64_t patch_positions(int64_t numbers);
 // The products of patches with a kernel, `turned` as PackedProduct says.
 class PatchProduct {
  public:
-  PatchProduct(const Patches& patches, int64_t columns, bool turned, Isa isa);
+  // Of `positions` in all.
+  PatchProduct(const Patches& patches, int64_t positions, int64_t columns, bool turned, Isa isa);
 
   // Of one thread.
   int64_t scratch_floats() const { return patch_floats_ + packed_floats_; }
