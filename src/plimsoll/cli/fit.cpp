@@ -14,6 +14,7 @@
 #include "cli/options.h"
 #include "cli/printer.h"
 #include "cli/profile_file.h"
+#include "cli/refusal.h"
 #include "run/fitting.h"
 #include "run/run.h"
 
@@ -89,7 +90,36 @@ int exit_code(const run::FitResult& result) {
   return result.summary.passed_limit ? kPassedLimit : kDone;
 }
 
-int run(const FitCommand& command) {
+// Where a run was stopped, and how it goes on.
+void tell_interrupted(const FitCommand& command, const run::FitResult& result,
+                      const TypedCommand& typed) {
+  const std::string& folder = command.fit.checkpoint.folder;
+  std::fprintf(stderr, "interrupted after step %lld", static_cast<long long>(result.history.steps));
+  if (folder.empty()) {
+    const bool kept = !command.fit.output.empty();
+    std::fprintf(stderr,
+                 "; %s. A run with --checkpoint FOLDER can go on where it was stopped.\n",
+                 kept ? "the model as it was then is in --output" : "nothing of it was kept");
+  } else if (result.checkpoint_kept) {
+    std::fprintf(stderr, "; it is kept in %s. To go on:\n  %s\n", folder.c_str(),
+                 changed_line(typed, {.option = "--resume"}).c_str());
+  } else {
+    std::fprintf(stderr, "; no checkpoint of that step could be written to %s.\n",
+                 folder.c_str());
+  }
+}
+
+void tell_end(const FitCommand& command, const run::FitResult& result, const TypedCommand& typed) {
+  std::fputs(report::to_text(result.summary).c_str(), stderr);
+  if (!command.fit.output.empty()) std::fprintf(stderr, "wrote %s\n", command.fit.output.c_str());
+  if (result.history.interrupted) {
+    tell_interrupted(command, result, typed);
+  } else if (command.fit.checkpoint.resume && result.summary.seconds_per_step == 0) {
+    std::fputs("nothing was left to train: raise --epochs to train on\n", stderr);
+  }
+}
+
+int run(const FitCommand& command, const TypedCommand& typed) {
   const bool quiet = command.model.json;
   const run::FitRequest request = fit_request(command);
   run::check(request);
@@ -101,8 +131,7 @@ int run(const FitCommand& command) {
   if (quiet) {
     std::fputs((report::to_json(result.summary) + "\n").c_str(), stdout);
   } else {
-    std::fputs(report::to_text(result.summary).c_str(), stderr);
-    if (!request.output.empty()) std::fprintf(stderr, "wrote %s\n", request.output.c_str());
+    tell_end(command, result, typed);
   }
   report_profile(command, request, run, result.profile);
   return exit_code(result);
@@ -110,7 +139,7 @@ int run(const FitCommand& command) {
 
 }  // namespace
 
-Command add_fit(CLI::App& app) {
+Command add_fit(CLI::App& app, const TypedCommand& typed) {
   auto options = std::make_shared<FitCommand>();
   CLI::App* command = app.add_subcommand("fit", "Train a model within a memory limit");
   add_model_options(*command, options->model);
@@ -140,7 +169,10 @@ Command add_fit(CLI::App& app) {
   command->add_option(
       "--profile-output", options->profile_output,
       "File for that as JSON; .html: a page; .trace.json: for viewers of Chrome's traces");
-  return [options] { return run(*options); };
+  return [options, &app, &typed] {
+    const auto plan = [&] { return other_command(typed, app, "plan"); };
+    return or_refusal(typed, plan, [&] { return run(*options, typed); });
+  };
 }
 
 }  // namespace plimsoll::cli

@@ -10,6 +10,7 @@
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/printer.h"
+#include "cli/refusal.h"
 #include "run/predictions.h"
 #include "run/run.h"
 
@@ -45,13 +46,15 @@ int run(const PredictCommand& command) {
 
 }  // namespace
 
-Command add_predict(CLI::App& app) {
+Command add_predict(CLI::App& app, const TypedCommand& typed) {
   auto options = std::make_shared<PredictCommand>();
   CLI::App* command = app.add_subcommand("predict", "Write a model's outputs on data");
   add_model_options(*command, options->model);
   add_data_options(*command, options->data, DataNeed::kSamples);
   command->add_option("--output", options->output, "Predictions: .npy, .csv or .jsonl")->required();
-  return [options] { return run(*options); };
+  return [options, &typed] {
+    return or_refusal(typed, nullptr, [&] { return run(*options); });
+  };
 }
 
 }  // namespace plimsoll::cli

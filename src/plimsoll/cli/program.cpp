@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -27,8 +28,58 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+// The words of `typed` that would do, where there are any to name.
+std::string example(const CLI::App& command, const TypedCommand& typed, const std::string& missing) {
+  if (missing == "MODEL") return command_line(typed, {"model.keras"});
+  if (missing == "--data") {
+    std::vector<std::string> more = {"--data", "x.npy"};
+    if (command.get_option_no_throw("--labels") != nullptr) {
+      more.insert(more.end(), {"--labels", "y.npy"});
+    }
+    return command_line(typed, more);
+  }
+  if (missing == "--output") return command_line(typed, {"--output", "predictions.npy"});
+  return "";
+}
+
+std::string missing_message(const CLI::App& command, const TypedCommand& typed,
+                            const std::string& missing) {
+  const CLI::Option* option = command.get_option_no_throw(missing);
+  std::string message = command.get_name() + ": expected " + missing;
+  if (option != nullptr) message += " (" + option->get_description() + ")";
+  message += ", received none.";
+  const std::string better = example(command, typed, missing);
+  return better.empty() ? message : message + " For example:\n  " + better;
+}
+
+// The option that an error is about: "--batch: Value abc not in range …".
+const CLI::Option* find_blamed(const CLI::App& command, const std::string& message) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (message.starts_with(name + ":") || message.ends_with(": " + name)) return option;
+    if (message.find(": " + name + " = ") != std::string::npos) return option;
+  }
+  return nullptr;
+}
+
+std::string value_message(const CLI::App& command, const TypedCommand& typed,
+                          const CLI::ParseError& error) {
+  const std::string message = error.what();
+  const CLI::Option* option = find_blamed(command, message);
+  if (option == nullptr) return message;
+  std::string text = option->get_name() + ": expected " + option->get_description();
+  const std::string kind = option->get_type_name();
+  if (const size_t range = kind.find(" in ["); range != std::string::npos) {
+    text += " (a number" + kind.substr(range) + ")";
+  }
+  const auto at = std::find(typed.words.begin(), typed.words.end(), option->get_name());
+  const bool none = at == typed.words.end() || at + 1 == typed.words.end();
+  return text + ", received " + (none ? "none" : *(at + 1)) + ".";
+}
+
 // What the parser did not understand, with the nearest thing that it would have.
-std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
+std::string usage_message(const CLI::App& app, const TypedCommand& typed,
+                          const CLI::ParseError& error) {
   const CLI::App* command = &app;
   std::vector<std::string> known;
   for (const CLI::App* subcommand : app.get_subcommands({})) {
@@ -36,7 +87,20 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     if (subcommand->parsed()) command = subcommand;
   }
   std::string message = error.what();
-  if (command != &app) known = option_names(*command);
+  constexpr std::string_view kRequired = " is required";
+  if (command == &app) {
+    std::string names;
+    for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+    if (typed.words.empty()) message = "expected a command, received none: " + names + ".";
+  } else {
+    known = option_names(*command);
+    if (message.ends_with(kRequired)) {
+      message = missing_message(*command, typed,
+                                message.substr(0, message.size() - kRequired.size()));
+    } else {
+      message = value_message(*command, typed, error);
+    }
+  }
   std::vector<std::string> left = app.remaining(true);
   if (!left.empty()) {
     const std::string meant = did_you_mean(left.front(), known);
@@ -45,7 +109,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
               ", received " + left.front() + "." + meant;
     // Options of a command that was not set apart.
     if (meant.empty() && command->get_name() == "watch") {
-      message += " Put the command to be watched behind --: plimsoll watch -- COMMAND...";
+      message += " Put the command to be watched after --: plimsoll watch -- COMMAND...";
     }
   }
   return message + "\nTry: plimsoll " + (command == &app ? "" : command->get_name() + " ") +
@@ -68,14 +132,16 @@ int run(int argc, char** argv, const AddCommands& add_commands) {
   app.set_version_flag("--version", kVersion);
   app.require_subcommand(1);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  std::map<std::string, Command> commands = add_commands(app, cut_tail(arguments));
+  TypedCommand typed{app.get_name(), {}, cut_tail(arguments)};
+  typed.words = arguments;
+  std::map<std::string, Command> commands = add_commands(app, typed);
   try {
     std::reverse(arguments.begin(), arguments.end());  // the parser takes from the back
     app.parse(std::move(arguments));
   } catch (const CLI::Success& done) {
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "plimsoll: %s\n", usage_message(app, error).c_str());
+    std::fprintf(stderr, "plimsoll: %s\n", usage_message(app, typed, error).c_str());
     return kUsage;
   }
   return commands.at(app.get_subcommands().front()->get_name())();
@@ -93,7 +159,8 @@ int run_program(int argc, char** argv, const AddCommands& add_commands) {
     std::fprintf(stderr, "plimsoll: %s\n", error.what());
     return exit_code_of(error.kind());
   } catch (const std::bad_alloc&) {
-    std::fputs("plimsoll: the system refused memory outside of the plan\n", stderr);
+    std::fputs("plimsoll: the system refused memory outside of the plan. Close other programs, or name a "
+        "lower --memory.\n", stderr);
     return kFileFailure;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "plimsoll: internal error: %s\n", error.what());

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/table.h"
+#include "report/units.h"
 
 namespace plimsoll::report {
 
@@ -36,18 +37,18 @@ std::string to_json(const RunSummary& summary) {
 }
 
 std::string to_text(const RunSummary& summary) {
-  std::string text = "memory: predicted " + to_string(summary.predicted_process) + ", measured " +
-                     to_string(summary.measured_process);
-  if (summary.limit) text += ", limit " + to_string(*summary.limit);
-  text += "; arena: planned " + to_string(summary.planned_arena) + ", touched " +
-          to_string(summary.measured_arena) + "\n";
-  text += "time: " + format_seconds(summary.seconds_per_step) + " a step (median of " +
-          format_count(summary.steps) + ")";
-  if (summary.estimated_seconds_per_step > 0) {
-    text += ", estimated " + format_seconds(summary.estimated_seconds_per_step);
+  std::string text = "done: " + format_count(summary.steps) + " steps";
+  if (summary.seconds_per_step > 0) {
+    text += ", " + format_seconds(summary.seconds_per_step) + " each";
+    if (summary.estimated_seconds_per_step > 0) {
+      text += " (estimated " + format_seconds(summary.estimated_seconds_per_step) + ")";
+    }
   }
-  text += "\n";
-  return text;
+  const Bytes peak = summary.measured_process;
+  const Unit unit = size_unit(summary.limit.value_or(peak));
+  text += "; peak " + in_unit(peak, unit);
+  if (summary.limit) text += " of " + in_unit(*summary.limit, unit);
+  return text + " " + unit.name + " (predicted " + amount(summary.predicted_process, unit) + ")\n";
 }
 
 }  // namespace plimsoll::report

@@ -31,7 +31,7 @@ struct RunSummary {
 
 // One JSON object, indented by two; metrics that are not finite are null.
 std::string to_json(const RunSummary& summary);
-// Two lines: memory planned and measured, time.
+// One line: steps and their time, the peak against limit and prediction.
 std::string to_text(const RunSummary& summary);
 
 }  // namespace plimsoll::report
