@@ -47,7 +47,7 @@ def write_files(folder: Path) -> None:
     rng = np.random.default_rng(3)
     np.save(folder / "x.npy", rng.normal(size=(600, 16, 16, 3)).astype("float32"))
     np.save(folder / "y.npy", rng.integers(0, 4, 600))
-    np.save(folder / "gray.npy", rng.normal(size=(72, 28, 28)).astype("float32"))
+    np.save(folder / "gray.npy", rng.normal(size=(600, 28, 28)).astype("float32"))
     ends = [layer("GlobalAveragePooling2D", "mean"),
             layer("Dense", "classes", units=4, activation="softmax")]  # fmt: skip
     filters = {"filters": 32, "kernel_size": [3, 3], "padding": "same", "activation": "relu"}
@@ -59,6 +59,10 @@ def write_files(folder: Path) -> None:
         layers.append(layer("Conv2D", f"filters{i}", **filters))
         layers.append(layer("BatchNormalization", f"norm{i}"))
     write_model(folder / "normalized.json", "normalized", layers + ends)
+    write_model(folder / "large.json", "large", [
+        layer("InputLayer", "image", batch_shape=[None, 128, 128, 3]),
+        layer("Conv2D", "filters0", **filters), layer("Conv2D", "filters1", **filters),
+        *ends])  # fmt: skip
     wide = [layer("InputLayer", "x", batch_shape=[None, 1024])]
     wide += [layer("Dense", f"wide{i}", units=1024, activation="relu") for i in range(6)]
     write_model(folder / "wide.json", "wide", [*wide, layer("Dense", "out", units=1)])
@@ -135,7 +139,7 @@ def cases(teller: Teller) -> dict[str, Callable[[], list[Told]]]:
         "spill": lambda: teller.plan("wide", "64MiB", *short),
         "not_found": lambda: teller.plan("normalized", "39MiB", "--no-spill", *short),
         "impossible": lambda: teller.plan("plain", "10MiB", *short),
-        "smaller_blocks": lambda: teller.plan("normalized", "44MiB", "--no-spill", *short),
+        "smaller_blocks": lambda: teller.plan("large", "50MiB", "--no-spill", *short),
         "remedies": lambda: teller.plan("normalized", "32MiB", "--no-spill", *short),
         "no_data": teller.no_data,
         "wrong_shape": lambda: [teller.tell(*shape)],

@@ -29,6 +29,7 @@ int run(const EvaluateCommand& command) {
     std::fputs((report::to_json(result.summary) + "\n").c_str(), stdout);
   } else {
     for (const auto& [name, value] : result.metrics) std::printf("%s %.6g\n", name.c_str(), value);
+    std::fputs(report::to_text(result.summary).c_str(), stderr);
   }
   return result.summary.passed_limit ? kPassedLimit : kDone;
 }
@@ -40,9 +41,7 @@ Command add_evaluate(CLI::App& app, const TypedCommand& typed) {
   CLI::App* command = app.add_subcommand("evaluate", "Loss and metrics of a model on data");
   add_model_options(*command, options->model);
   add_data_options(*command, options->data, DataNeed::kLabelled);
-  return [options, &typed] {
-    return or_refusal(typed, nullptr, [&] { return run(*options); });
-  };
+  return [options, &typed] { return or_refusal(typed, nullptr, [&] { return run(*options); }); };
 }
 
 }  // namespace plimsoll::cli

@@ -97,15 +97,13 @@ void tell_interrupted(const FitCommand& command, const run::FitResult& result,
   std::fprintf(stderr, "interrupted after step %lld", static_cast<long long>(result.history.steps));
   if (folder.empty()) {
     const bool kept = !command.fit.output.empty();
-    std::fprintf(stderr,
-                 "; %s. A run with --checkpoint FOLDER can go on where it was stopped.\n",
+    std::fprintf(stderr, "; %s. A run with --checkpoint FOLDER can go on where it was stopped.\n",
                  kept ? "the model as it was then is in --output" : "nothing of it was kept");
   } else if (result.checkpoint_kept) {
     std::fprintf(stderr, "; it is kept in %s. To go on:\n  %s\n", folder.c_str(),
                  changed_line(typed, {.option = "--resume"}).c_str());
   } else {
-    std::fprintf(stderr, "; no checkpoint of that step could be written to %s.\n",
-                 folder.c_str());
+    std::fprintf(stderr, "; no checkpoint of that step could be written to %s.\n", folder.c_str());
   }
 }
 
@@ -148,27 +146,37 @@ Command add_fit(CLI::App& app, const TypedCommand& typed) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command->add_option("--steps", options->fit.steps, "Stop after so many steps")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 50));
-  command->add_option("--shuffle", options->fit.shuffle,
-                      "full, block (local reads) or none; default: block beyond 1 GiB, else full");
+  command
+      ->add_option("--shuffle", options->fit.shuffle,
+                   "full, block (local reads) or none; default: block beyond 1 GiB, else full")
+      ->type_name("HOW");
   command->add_flag_callback(
       "--no-shuffle", [options] { options->fit.shuffle = "none"; },
       "Take samples in the file's order");
-  command->add_option("--output", options->fit.output,
-                      "Trained model: .keras, or .json for structure");
-  command->add_option("--log", options->fit.logs.lines, "JSON lines: one object per epoch");
+  command
+      ->add_option("--output", options->fit.output, "Trained model: .keras, or .json for structure")
+      ->type_name("FILE");
+  command->add_option("--log", options->fit.logs.lines, "JSON lines: one object per epoch")
+      ->type_name("FILE");
   command->add_flag("--log-steps", options->fit.logs.steps, "… and one per step");
   add_callback_options(*command, options->fit.callbacks, options->fit.logs);
-  command->add_option("--checkpoint", options->fit.checkpoint.folder,
-                      "Folder for checkpoints of the run");
-  command->add_option("--checkpoint-every", options->fit.checkpoint.every,
-                      "epoch, 500steps, 10min …; default: every epoch and every 10 minutes");
+  command
+      ->add_option("--checkpoint", options->fit.checkpoint.folder,
+                   "Folder for checkpoints of the run")
+      ->type_name("FOLDER");
+  command
+      ->add_option("--checkpoint-every", options->fit.checkpoint.every,
+                   "epoch, 500steps, 10min …; default: every epoch and every 10 minutes")
+      ->type_name("WHEN");
   command->add_option("--checkpoint-keep", options->fit.checkpoint.keep, "Checkpoints that stay")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--resume", options->fit.checkpoint.resume, "Go on from the newest checkpoint");
   command->add_flag("--profile", options->profile, "Print where the time of a step goes");
-  command->add_option(
-      "--profile-output", options->profile_output,
-      "File for that as JSON; .html: a page; .trace.json: for viewers of Chrome's traces");
+  command
+      ->add_option(
+          "--profile-output", options->profile_output,
+          "File for that as JSON; .html: a page; .trace.json: for viewers of Chrome's traces")
+      ->type_name("FILE");
   return [options, &app, &typed] {
     const auto plan = [&] { return other_command(typed, app, "plan"); };
     return or_refusal(typed, plan, [&] { return run(*options, typed); });

@@ -10,11 +10,16 @@ int main(int argc, char** argv) {
   using namespace plimsoll::cli;  // NOLINT(google-build-using-namespace): the commands
   return run_program(argc, argv, [](CLI::App& app, const TypedCommand& typed) {
     return std::map<std::string, Command>{
-        {"plan", add_plan(app, typed)},         {"fit", add_fit(app, typed)},
-        {"evaluate", add_evaluate(app, typed)}, {"predict", add_predict(app, typed)},
-        {"show", add_show(app)},         {"convert", add_convert(app)},
-        {"check", add_check(app)},       {"bench", add_bench(app)},
-        {"explain", add_explain(app)},   {"watch", add_watch(app, typed)},
+        {"plan", add_plan(app, typed)},
+        {"fit", add_fit(app, typed)},
+        {"evaluate", add_evaluate(app, typed)},
+        {"predict", add_predict(app, typed)},
+        {"show", add_show(app)},
+        {"convert", add_convert(app)},
+        {"check", add_check(app)},
+        {"bench", add_bench(app)},
+        {"explain", add_explain(app)},
+        {"watch", add_watch(app, typed)},
     };
   });
 }

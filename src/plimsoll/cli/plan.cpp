@@ -84,10 +84,13 @@ Command add_plan(CLI::App& app, const TypedCommand& typed) {
   add_model_options(*command, options->model);
   add_training_data_options(*command, options->data, DataNeed::kOptional);
   command->add_flag("--frontier", options->frontier, "Limits against time, down to the smallest");
-  command->add_option("--why", options->why,
-                      "A layer: what became of each of its values, what that saves and costs");
-  command->add_option("--output", options->output, "File for the chosen plan as text");
-  command->add_option("--html", options->html, "Write a page there");
+  command
+      ->add_option("--why", options->why,
+                   "A layer: what became of each of its values, what that saves and costs")
+      ->type_name("LAYER");
+  command->add_option("--output", options->output, "File for the chosen plan as text")
+      ->type_name("FILE");
+  command->add_option("--html", options->html, "Write a page there")->type_name("FILE");
   return [options, &app, &typed] { return run(*options, app, typed); };
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "cli/exit_code.h"
+#include "cli/help.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -29,7 +31,8 @@ std::vector<std::string> option_names(const CLI::App& app) {
 }
 
 // The words of `typed` that would do, where there are any to name.
-std::string example(const CLI::App& command, const TypedCommand& typed, const std::string& missing) {
+std::string example(const CLI::App& command, const TypedCommand& typed,
+                    const std::string& missing) {
   if (missing == "MODEL") return command_line(typed, {"model.keras"});
   if (missing == "--data") {
     std::vector<std::string> more = {"--data", "x.npy"};
@@ -46,7 +49,10 @@ std::string missing_message(const CLI::App& command, const TypedCommand& typed,
                             const std::string& missing) {
   const CLI::Option* option = command.get_option_no_throw(missing);
   std::string message = command.get_name() + ": expected " + missing;
-  if (option != nullptr) message += " (" + option->get_description() + ")";
+  if (option != nullptr) {
+    const std::string what = option->get_description();
+    message += " (" + what.substr(0, what.find(';')) + ")";
+  }
   message += ", received none.";
   const std::string better = example(command, typed, missing);
   return better.empty() ? message : message + " For example:\n  " + better;
@@ -68,9 +74,8 @@ std::string value_message(const CLI::App& command, const TypedCommand& typed,
   const CLI::Option* option = find_blamed(command, message);
   if (option == nullptr) return message;
   std::string text = option->get_name() + ": expected " + option->get_description();
-  const std::string kind = option->get_type_name();
-  if (const size_t range = kind.find(" in ["); range != std::string::npos) {
-    text += " (a number" + kind.substr(range) + ")";
+  if (const std::string range = value_range(*option); !range.empty()) {
+    text += ", a number " + range;
   }
   const auto at = std::find(typed.words.begin(), typed.words.end(), option->get_name());
   const bool none = at == typed.words.end() || at + 1 == typed.words.end();
@@ -95,8 +100,8 @@ std::string usage_message(const CLI::App& app, const TypedCommand& typed,
   } else {
     known = option_names(*command);
     if (message.ends_with(kRequired)) {
-      message = missing_message(*command, typed,
-                                message.substr(0, message.size() - kRequired.size()));
+      message =
+          missing_message(*command, typed, message.substr(0, message.size() - kRequired.size()));
     } else {
       message = value_message(*command, typed, error);
     }
@@ -128,13 +133,24 @@ std::vector<std::string> cut_tail(std::vector<std::string>& arguments) {
 
 int run(int argc, char** argv, const AddCommands& add_commands) {
   CLI::App app{"Plimsoll trains neural networks inside a memory limit that you name."};
+  app.formatter(std::make_shared<HelpFormatter>());
   app.name(argc > 0 ? argv[0] : "plimsoll");
-  app.set_version_flag("--version", kVersion);
+  app.set_help_flag("--help,-h", "This text");
+  app.set_version_flag("--version", kVersion, "The program's version");
+  app.footer(
+      "plimsoll COMMAND --help tells the options of one. A training run was killed:\n"
+      "  plimsoll explain train.log                   what the log says of it\n"
+      "  plimsoll watch -- python train.py            run it again, under watch\n"
+      "  plimsoll plan model.keras --memory 4GiB      whether it fits, and what would do");
   app.require_subcommand(1);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   TypedCommand typed{app.get_name(), {}, cut_tail(arguments)};
   typed.words = arguments;
   std::map<std::string, Command> commands = add_commands(app, typed);
+  for (CLI::App* command : app.get_subcommands({})) {
+    // Of those that take a model and data.
+    if (command->get_option_no_throw("--spill-dir") != nullptr) group_options(*command);
+  }
   try {
     std::reverse(arguments.begin(), arguments.end());  // the parser takes from the back
     app.parse(std::move(arguments));
@@ -159,8 +175,10 @@ int run_program(int argc, char** argv, const AddCommands& add_commands) {
     std::fprintf(stderr, "plimsoll: %s\n", error.what());
     return exit_code_of(error.kind());
   } catch (const std::bad_alloc&) {
-    std::fputs("plimsoll: the system refused memory outside of the plan. Close other programs, or name a "
-        "lower --memory.\n", stderr);
+    std::fputs(
+        "plimsoll: the system refused memory outside of the plan. Close other programs, or name a "
+        "lower --memory.\n",
+        stderr);
     return kFileFailure;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "plimsoll: internal error: %s\n", error.what());

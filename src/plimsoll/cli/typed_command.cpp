@@ -64,8 +64,8 @@ std::string changed_line(const TypedCommand& command, const report::OptionChange
   return join(command.program, words);
 }
 
-std::string other_command(const TypedCommand& command, const CLI::App& app,
-                          const std::string& name, const std::vector<std::string>& more) {
+std::string other_command(const TypedCommand& command, const CLI::App& app, const std::string& name,
+                          const std::vector<std::string>& more) {
   const CLI::App& from = *app.get_subcommands().front();
   const CLI::App& to = *app.get_subcommand(name);
   std::vector<std::string> words = {name};
@@ -80,7 +80,8 @@ std::string other_command(const TypedCommand& command, const CLI::App& app,
     }
     const bool kept = to.get_option_no_throw(word.substr(0, word.find('='))) != nullptr;
     if (kept) words.push_back(word);
-    const bool has_value = option->get_items_expected_max() > 0 && word.find('=') == std::string::npos;
+    const bool has_value =
+        option->get_items_expected_max() > 0 && word.find('=') == std::string::npos;
     takes = kept || !has_value;
   }
   words.insert(words.end(), more.begin(), more.end());

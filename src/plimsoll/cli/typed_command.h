@@ -27,8 +27,8 @@ std::string command_line(const TypedCommand& command, const std::vector<std::str
 std::string changed_line(const TypedCommand& command, const report::OptionChange& change);
 // Another command with those of the options that it takes too: `plan` of what `fit` was to train.
 // `app` has both commands and has parsed the typed one.
-std::string other_command(const TypedCommand& command, const CLI::App& app,
-                          const std::string& name, const std::vector<std::string>& more = {});
+std::string other_command(const TypedCommand& command, const CLI::App& app, const std::string& name,
+                          const std::vector<std::string>& more = {});
 
 // A summary's options spelled as the command that was typed, with one of them changed.
 report::Spelling spelling(const TypedCommand& command);

@@ -155,9 +155,9 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   if (request.full_answer && request.limit) {
     PlanRequest same = request;
     if (summary.spill == Bytes()) same.spill = SpillUse::kNever;
-    summary.largest_feasible_batch = largest_batch(
-        model, compile, same, fits ? chosen.catalog().block_set() : 0, fits ? summary.batch : 0,
-        state);
+    summary.largest_feasible_batch =
+        largest_batch(model, compile, same, fits ? chosen.catalog().block_set() : 0,
+                      fits ? summary.batch : 0, state);
   }
   if (!fits) {
     tell(request, state + "; planning what else would do");

@@ -31,7 +31,9 @@ struct Proposal {
 
 // Exact in what scripts read, rounded up for people.
 Proposal more_memory(Bytes bytes, std::string effect, Changes changes) {
-  return {"--memory " + std::to_string(bytes.count()), std::move(effect), changes,
+  return {"--memory " + std::to_string(bytes.count()),
+          std::move(effect),
+          changes,
           {"--memory", report::size_option(bytes)}};
 }
 
@@ -128,9 +130,7 @@ class Remedies {
   }
 
   // As it was found, unplanned: no time.
-  void add(const Proposal& proposal, Bytes bytes) {
-    add(proposal, bytes, Bytes(), 0);
-  }
+  void add(const Proposal& proposal, Bytes bytes) { add(proposal, bytes, Bytes(), 0); }
 
   // Of a step for as many samples; the plan without a limit is the frontier's last.
   double most_seconds() const {

@@ -58,7 +58,7 @@ struct PlanSummary {
   std::string data;  // how large the data are, of what, how much is resident; empty: not told
 
   Answer answer = Answer::kFits;
-  std::string reason;          // the proof, or what closes the gap; empty when it fits
+  std::string reason;  // the proof, or what closes the gap; empty when it fits
   // Where it does not fit: what no plan can be below, and why; empty: that was not looked for.
   Bytes bound;
   std::string proof;

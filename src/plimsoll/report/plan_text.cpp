@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -124,8 +125,8 @@ class ByteTable {
     }
     for (const Row* row : told) {
       // The last is the sum.
-      if (with_rest && row == told.back() && rest > Bytes()) {
-        table.add({"  less than that each", in_unit(rest, unit), ""});
+      if (with_rest && row == told.back() && !in_unit(rest, unit).starts_with('<')) {
+        table.add({"  small parts", in_unit(rest, unit), ""});
       }
       table.add({"  " + row->name, in_unit(row->bytes, unit), row->note});
     }
@@ -161,12 +162,12 @@ std::string limits_table(const PlanSummary& summary) {
   ByteTable table("limits");
   const Bytes same = summary.smallest_same_bits;
   table.add("the fastest plan takes", summary.free_plan);
-  table.add("smallest, same bits", same, certainty(summary));
+  table.add("smallest, same result", same, certainty(summary));
   if (summary.smallest_feasible > Bytes() && summary.smallest_feasible < same) {
     table.add("smallest, equal to rounding", summary.smallest_feasible, "smaller blocks");
   }
   if (summary.smallest_with_spill && *summary.smallest_with_spill < same) {
-    table.add("smallest, with a spill file", *summary.smallest_with_spill, "same bits");
+    table.add("smallest, with a spill file", *summary.smallest_with_spill, "same result");
   }
   if (summary.lower_bound_with_spill && *summary.lower_bound_with_spill < summary.lower_bound) {
     table.add("lower bound, with a spill file", *summary.lower_bound_with_spill, "proved");
@@ -174,8 +175,8 @@ std::string limits_table(const PlanSummary& summary) {
   table.add("lower bound", summary.lower_bound, "proved");
   std::string text = table.print(false);
   if (summary.largest_feasible_batch) {
-    text += "  largest batch within the limit: " +
-            std::to_string(*summary.largest_feasible_batch) + "\n";
+    text += "  largest batch within the limit: " + std::to_string(*summary.largest_feasible_batch) +
+            "\n";
   }
   return text;
 }
@@ -271,6 +272,23 @@ std::vector<const Remedy*> cheapest_first(const PlanSummary& summary) {
   return sorted;
 }
 
+// As people say it; scripts know the other.
+std::string effect_words(const Remedy& remedy) {
+  constexpr std::string_view kSame = "the same bits";
+  if (!remedy.effect.starts_with(kSame)) return remedy.effect;
+  return "the same result" + remedy.effect.substr(kSame.size()) +
+         (remedy.option.option == "--memory" ? ", with more memory" : "");
+}
+
+// "38.4 MiB, 31.1 s for 64 samples".
+std::string costs(const PlanSummary& summary, const Remedy& remedy) {
+  std::string text = amount(remedy.smallest, size_unit(remedy.smallest));
+  if (remedy.seconds_per_step == 0) return text;  // not planned yet
+  text += ", " + format_seconds(remedy.seconds_per_step);
+  if (remedy.option.option != "--batch") return text + " a step";
+  return text + " for " + std::to_string(summary.batch) + " samples";
+}
+
 std::string command_lines(const PlanSummary& summary, const std::vector<const Remedy*>& remedies,
                           const Spelling& spell) {
   if (remedies.empty()) return "";
@@ -279,13 +297,8 @@ std::string command_lines(const PlanSummary& summary, const std::vector<const Re
   text += "):\n";
   int number = 0;
   for (const Remedy* remedy : remedies) {
-    text += "  " + std::to_string(++number) + ". " +
-            amount(remedy->smallest, size_unit(remedy->smallest)) + ", " +
-            format_seconds(remedy->seconds_per_step) +
-            (remedy->changes == Changes::kSteps && remedy->option.option == "--batch"
-                 ? " for " + std::to_string(summary.batch) + " samples: "
-                 : " a step: ") +
-            remedy->effect + "\n     " +
+    text += "  " + std::to_string(++number) + ". " + effect_words(*remedy) + " (" +
+            costs(summary, *remedy) + ")\n     " +
             (spell ? spell(remedy->option) : field_spelling(remedy->option)) + "\n";
   }
   return text;
@@ -304,7 +317,7 @@ std::string more_remedies(const std::vector<const Remedy*>& remedies) {
   Table table({"more remedies", size.name, with_unit("step, ", time), "result"});
   for (const Remedy* remedy : remedies) {
     table.add({"  " + remedy->change, in_unit(remedy->smallest, size),
-               in_unit(remedy->seconds_per_step, time), remedy->effect});
+               in_unit(remedy->seconds_per_step, time), effect_words(*remedy)});
   }
   return "\n" + table.print();
 }
@@ -315,8 +328,8 @@ std::string why_refused(const PlanSummary& summary) {
   if (summary.answer == Answer::kImpossible) {
     return "proved, no plan can need less than " + least + ": " + summary.proof;
   }
-  return "no plan was found within the limit, but only less than " + least +
-         " is proved impossible: a longer search (--plan-time) may find one";
+  return "no plan was found within the limit. None can need less than " + least +
+         " (proved); above that a longer search may find one, with --plan-time 60";
 }
 
 }  // namespace

@@ -36,6 +36,13 @@ std::string to_json(const RunSummary& summary) {
   return json.dump(2);
 }
 
+std::string peak_words(Bytes measured, Bytes predicted, std::optional<Bytes> limit) {
+  const Unit unit = size_unit(limit.value_or(measured));
+  const std::string of = limit ? " of " + in_unit(*limit, unit) : "";
+  return "peak " + in_unit(measured, unit) + of + " " + unit.name + " (predicted " +
+         amount(predicted, unit) + ")";
+}
+
 std::string to_text(const RunSummary& summary) {
   std::string text = "done: " + format_count(summary.steps) + " steps";
   if (summary.seconds_per_step > 0) {
@@ -44,11 +51,8 @@ std::string to_text(const RunSummary& summary) {
       text += " (estimated " + format_seconds(summary.estimated_seconds_per_step) + ")";
     }
   }
-  const Bytes peak = summary.measured_process;
-  const Unit unit = size_unit(summary.limit.value_or(peak));
-  text += "; peak " + in_unit(peak, unit);
-  if (summary.limit) text += " of " + in_unit(*summary.limit, unit);
-  return text + " " + unit.name + " (predicted " + amount(summary.predicted_process, unit) + ")\n";
+  return text + "; " +
+         peak_words(summary.measured_process, summary.predicted_process, summary.limit) + "\n";
 }
 
 }  // namespace plimsoll::report

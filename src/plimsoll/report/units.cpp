@@ -19,6 +19,9 @@ constexpr std::array<Unit, 6> kTimes = {{{"ns", 1e-9, 0},
                                          {"min", 60, 1},
                                          {"h", 3600, 1}}};
 
+constexpr std::array<Unit, 4> kCounts = {
+    {{"", 1, 0}, {"thousand", 1e3, 1}, {"million", 1e6, 1}, {"billion", 1e9, 2}}};
+
 // The largest unit of which there is at least one.
 template <size_t count>
 Unit choose(const std::array<Unit, count>& units, double largest) {
@@ -40,6 +43,8 @@ Unit size_unit(Bytes largest) {
 }
 
 Unit time_unit(double largest_seconds) { return choose(kTimes, largest_seconds); }
+
+Unit count_unit(double largest) { return choose(kCounts, largest); }
 
 std::string in_unit(double value, const Unit& unit) {
   if (!std::isfinite(value)) return "?";

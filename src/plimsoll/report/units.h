@@ -16,6 +16,7 @@ struct Unit {
 
 Unit size_unit(Bytes largest);
 Unit time_unit(double largest_seconds);
+Unit count_unit(double largest);  // "thousand", "million", …
 
 // "58.1"; "<0.1" for what is not nothing and would read as such.
 std::string in_unit(double value, const Unit& unit);

@@ -140,15 +140,15 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
   if (!options.plan.limit) {
     const Bytes guard = planning::guard_without_limit();
     if (run_.summary.predicted_process > guard) {
-      throw Error(ErrorKind::kBudget,
-                  "does not fit: " +
-                      std::string(options.plan.max_slowdown
-                                      ? "the smallest plan within the time allowed"
-                                      : "the fastest plan") +
-                      " needs " + to_string(run_.summary.predicted_process) + ", above the guard of " +
-                      to_string(guard) + " (" + std::to_string(planning::kGuardPercent) +
-                      " % of what this process may use). Name a limit with --memory, such as " +
-                      report::size_option(guard) + ".");
+      throw Error(
+          ErrorKind::kBudget,
+          "does not fit: " +
+              std::string(options.plan.max_slowdown ? "the smallest plan within the time allowed"
+                                                    : "the fastest plan") +
+              " needs " + to_string(run_.summary.predicted_process) + ", above the guard of " +
+              to_string(guard) + " (" + std::to_string(planning::kGuardPercent) +
+              " % of what this process may use). Name a limit with --memory, such as " +
+              report::size_option(guard) + ".");
     }
   }
   limit_check_.emplace(options.plan.limit, run_.plan->arena_bytes, options.whole_process);
