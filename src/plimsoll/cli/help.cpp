@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace plimsoll::cli {
@@ -114,6 +115,13 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
   std::string text = option->get_description();
   if (option->get_required()) text += " (required)";
   return entry(option->get_name(false, true) + (value.empty() ? "" : " " + value), text);
+}
+
+std::string HelpFormatter::make_help(const CLI::App* command, std::string name,
+                                     CLI::AppFormatMode mode) const {
+  std::string text = Formatter::make_help(command, std::move(name), mode);
+  for (size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
+  return text;
 }
 
 std::string HelpFormatter::make_subcommand(const CLI::App* command) const {

@@ -53,7 +53,8 @@ run::PlanQuestion question_of(const PlanOptions& options) {
 std::string next_step(const PlanOptions& options, const CLI::App& app, const TypedCommand& typed) {
   std::vector<std::string> more;
   if (options.data.data.empty()) more = {"--data", "x.npy", "--labels", "y.npy"};
-  return "\nto train it: " + other_command(typed, app, "fit", more) + "\n";
+  return std::string("\nto train it") + (more.empty() ? "" : ", with your data") + ":\n  " +
+         other_command(typed, app, "fit", more) + "\n";
 }
 
 int run(const PlanOptions& options, const CLI::App& app, const TypedCommand& typed) {

@@ -30,6 +30,13 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+// "Samples per step" within a sentence; "CSV: …" stays.
+std::string in_sentence(std::string text) {
+  const auto upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+  if (text.size() > 1 && upper(text[0]) && !upper(text[1])) text[0] += 'a' - 'A';
+  return text;
+}
+
 // The words of `typed` that would do, where there are any to name.
 std::string example(const CLI::App& command, const TypedCommand& typed,
                     const std::string& missing) {
@@ -51,7 +58,7 @@ std::string missing_message(const CLI::App& command, const TypedCommand& typed,
   std::string message = command.get_name() + ": expected " + missing;
   if (option != nullptr) {
     const std::string what = option->get_description();
-    message += " (" + what.substr(0, what.find(';')) + ")";
+    message += " (" + in_sentence(what.substr(0, what.find(';'))) + ")";
   }
   message += ", received none.";
   const std::string better = example(command, typed, missing);
@@ -73,7 +80,7 @@ std::string value_message(const CLI::App& command, const TypedCommand& typed,
   const std::string message = error.what();
   const CLI::Option* option = find_blamed(command, message);
   if (option == nullptr) return message;
-  std::string text = option->get_name() + ": expected " + option->get_description();
+  std::string text = option->get_name() + ": expected " + in_sentence(option->get_description());
   if (const std::string range = value_range(*option); !range.empty()) {
     text += ", a number " + range;
   }
@@ -137,11 +144,6 @@ int run(int argc, char** argv, const AddCommands& add_commands) {
   app.name(argc > 0 ? argv[0] : "plimsoll");
   app.set_help_flag("--help,-h", "This text");
   app.set_version_flag("--version", kVersion, "The program's version");
-  app.footer(
-      "plimsoll COMMAND --help tells the options of one. A training run was killed:\n"
-      "  plimsoll explain train.log                   what the log says of it\n"
-      "  plimsoll watch -- python train.py            run it again, under watch\n"
-      "  plimsoll plan model.keras --memory 4GiB      whether it fits, and what would do");
   app.require_subcommand(1);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   TypedCommand typed{app.get_name(), {}, cut_tail(arguments)};
@@ -151,6 +153,11 @@ int run(int argc, char** argv, const AddCommands& add_commands) {
     // Of those that take a model and data.
     if (command->get_option_no_throw("--spill-dir") != nullptr) group_options(*command);
   }
+  app.footer(
+      "plimsoll COMMAND --help tells the options of one. A training run was killed:\n"
+      "  plimsoll explain train.log                   what the log says of it\n"
+      "  plimsoll watch -- python train.py            run it again, under watch\n"
+      "  plimsoll plan model.keras --memory 4GiB      whether it fits, and what would do");
   try {
     std::reverse(arguments.begin(), arguments.end());  // the parser takes from the back
     app.parse(std::move(arguments));

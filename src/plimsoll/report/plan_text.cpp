@@ -20,6 +20,12 @@ std::string with_unit(const char* title, const Unit& unit) {
   return std::string(title) + unit.name;
 }
 
+// "24.3 MiB" that are not less.
+std::string enough(Bytes bytes) {
+  const Unit unit = size_unit(bytes);
+  return in_unit(round_up(bytes, unit), unit) + " " + unit.name;
+}
+
 // "58.1 of 64.0 MiB".
 std::string of_limit(Bytes bytes, Bytes limit, const Unit& unit) {
   return in_unit(bytes, unit) + " of " + in_unit(limit, unit) + " " + unit.name;
@@ -40,7 +46,7 @@ std::string fits_sentence(const PlanSummary& summary) {
   }
   std::string text = needs + " without a limit";
   if (summary.smallest_same_bits > Bytes() && summary.smallest_same_bits < peak) {
-    text += "; with one, fits from " + size_option(summary.smallest_same_bits) + " on";
+    text += "; with one, fits from " + enough(summary.smallest_same_bits) + " on";
   }
   return text;
 }
@@ -86,14 +92,14 @@ std::string notes(const PlanSummary& summary) {
     text += "note: only smaller blocks fit (block set " + std::to_string(summary.block_set) +
             "): results equal to rounding, not bit for bit";
     if (summary.smallest_same_bits > Bytes()) {
-      text += "; the same bits from " + size_option(summary.smallest_same_bits) + " on";
+      text += "; the same bits from " + enough(summary.smallest_same_bits) + " on";
     }
     text += "\n";
   }
   if (summary.spill > Bytes()) {
     text += "spill file: " + to_string(summary.spill) + " on disk";
     if (summary.smallest_same_bits > summary.predicted_process) {
-      text += "; without one it would need " + to_string(summary.smallest_same_bits);
+      text += "; without one it would need " + enough(summary.smallest_same_bits);
     }
     text += "\n";
   }
@@ -125,7 +131,8 @@ class ByteTable {
     }
     for (const Row* row : told) {
       // The last is the sum.
-      if (with_rest && row == told.back() && !in_unit(rest, unit).starts_with('<')) {
+      if (with_rest && row == told.back() && rest > Bytes() &&
+          !in_unit(rest, unit).starts_with('<')) {
         table.add({"  small parts", in_unit(rest, unit), ""});
       }
       table.add({"  " + row->name, in_unit(row->bytes, unit), row->note});
@@ -276,13 +283,15 @@ std::vector<const Remedy*> cheapest_first(const PlanSummary& summary) {
 std::string effect_words(const Remedy& remedy) {
   constexpr std::string_view kSame = "the same bits";
   if (!remedy.effect.starts_with(kSame)) return remedy.effect;
-  return "the same result" + remedy.effect.substr(kSame.size()) +
-         (remedy.option.option == "--memory" ? ", with more memory" : "");
+  if (remedy.option.option != "--memory")
+    return "the same result" + remedy.effect.substr(kSame.size());
+  const bool file = remedy.effect.find("spill file") != std::string::npos;
+  return std::string("the same result, with more memory") + (file ? " and a spill file" : "");
 }
 
 // "38.4 MiB, 31.1 s for 64 samples".
 std::string costs(const PlanSummary& summary, const Remedy& remedy) {
-  std::string text = amount(remedy.smallest, size_unit(remedy.smallest));
+  std::string text = enough(remedy.smallest);
   if (remedy.seconds_per_step == 0) return text;  // not planned yet
   text += ", " + format_seconds(remedy.seconds_per_step);
   if (remedy.option.option != "--batch") return text + " a step";
@@ -343,8 +352,8 @@ std::string format_factor(double factor) {
 std::string answer_sentence(const PlanSummary& summary) {
   if (summary.answer == Answer::kFits || !summary.limit) return fits_sentence(summary);
   const Bytes limit = *summary.limit;
-  const Bytes needs = needed(summary);
-  const Unit unit = size_unit(max(limit, needs));
+  const Unit unit = size_unit(max(limit, needed(summary)));
+  const Bytes needs = round_up(needed(summary), unit);
   const std::string within = in_unit(limit, unit) + " " + unit.name;
   if (needs <= limit) return "does not fit: no plan found within the limit of " + within;
   return "does not fit: needs " + amount(needs, unit) + ", " + amount(needs - limit, unit) +

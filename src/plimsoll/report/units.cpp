@@ -59,14 +59,15 @@ std::string amount(Bytes bytes, const Unit& unit) {
   return in_unit(bytes, fine) + " " + fine.name;
 }
 
+Bytes round_up(Bytes bytes, const Unit& unit) {
+  const double step = unit.size / std::pow(10.0, unit.decimals);
+  return Bytes(static_cast<int64_t>(
+      std::floor(std::ceil(static_cast<double>(bytes.count()) / step) * step + 0.5)));
+}
+
 std::string size_option(Bytes bytes) {
-  const auto count = static_cast<double>(bytes.count());
-  if (count < kMiB) return std::to_string(bytes.count());
-  const Unit unit = count < 100 * kMiB  ? Unit{"MiB", kMiB, 1}
-                    : count < 10 * kGiB ? Unit{"MiB", kMiB, 0}
-                                        : Unit{"GiB", kGiB, 1};
-  const double step = std::pow(10.0, unit.decimals);
-  return print(std::ceil(count / unit.size * step) / step, unit.decimals) + unit.name;
+  const Unit unit = size_unit(bytes);
+  return in_unit(round_up(bytes, unit), unit) + unit.name;
 }
 
 }  // namespace plimsoll::report
