@@ -156,8 +156,7 @@ def write_all(plimsoll: Path, work: Path, output: Path) -> None:
     for name, case in cases(Teller(plimsoll, work)).items():
         began = time.monotonic()
         text = "".join(
-            f"$ {' '.join(told.words)}\n{told.output}[exit code {told.code}]\n\n"
-            for told in case()
+            f"$ {' '.join(told.words)}\n{told.output}[exit code {told.code}]\n\n" for told in case()
         )
         (output / f"{name}.txt").write_text(text)
         print(f"{name}: {time.monotonic() - began:.1f} s")

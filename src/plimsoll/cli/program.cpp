@@ -154,10 +154,10 @@ int run(int argc, char** argv, const AddCommands& add_commands) {
     if (command->get_option_no_throw("--spill-dir") != nullptr) group_options(*command);
   }
   app.footer(
-      "plimsoll COMMAND --help tells the options of one. A training run was killed:\n"
-      "  plimsoll explain train.log                   what the log says of it\n"
-      "  plimsoll watch -- python train.py            run it again, under watch\n"
-      "  plimsoll plan model.keras --memory 4GiB      whether it fits, and what would do");
+      "plimsoll COMMAND --help tells the options of one. Was your training killed?\n"
+      "  plimsoll explain train.log                what its log says of that\n"
+      "  plimsoll watch -- python train.py         run it again, under watch\n"
+      "  plimsoll plan model.keras --memory 4GiB   whether it fits, and what would do");
   try {
     std::reverse(arguments.begin(), arguments.end());  // the parser takes from the back
     app.parse(std::move(arguments));

@@ -166,8 +166,8 @@ Command add_watch(CLI::App& app, const TypedCommand& typed) {
   command->add_flag("--quiet", options->quiet, "Print nothing but what the command prints");
   command->add_flag("--no-gpu", options->no_gpu, "Do not look for NVIDIA's library");
   command->footer(
-      "Exit code: the command's own; 128 + N when signal N ended it; 127 or 126 when it could not\n"
-      "be started; 3 with --fail-over when the limit was passed.\n"
+      "Exit code: the command's own; 128 + N when signal N ended it; 127 or 126 when it\n"
+      "could not be started; 3 with --fail-over when the limit was passed.\n"
       "For example: plimsoll watch --memory 2GiB --html run.html -- python train.py");
   return [options, &typed] {
     options->command.insert(options->command.end(), typed.tail.begin(), typed.tail.end());
