@@ -26,6 +26,7 @@
 #include "formats/keras/live_model.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
+#include "report/plan_text.h"
 #include "run/predictions.h"
 #include "run/run.h"
 #include "run/settings.h"

@@ -135,7 +135,7 @@ def test_a_plan_of_other_groups_is_refused(job: Job) -> None:
     job.done(*plan, *GROUPS, "--plan", job.folder / "plan.txt")
 
 
-def test_groups_are_a_way_out_that_holds(job: Job) -> None:
+def test_groups_are_a_remedy_that_holds(job: Job) -> None:
     plan = ["plan", job.model, *job.training, "--batch", 64, "--plan-time", "0.1", "--no-spill"]
     plan += ["--backend", "reference", "--json"]
     free = json.loads(job.done(*plan).stdout)

@@ -66,7 +66,7 @@ def test_options_behind_the_marks_are_the_commands(watch):
 def test_without_a_command_it_says_how(plimsoll):
     done = subprocess.run([plimsoll, "watch"], capture_output=True, text=True)
     assert done.returncode == 2
-    assert "behind --" in done.stderr
+    assert "after --" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_without_a_command_it_says_how(plimsoll):
         (("--memory", "auto", "--", "true"), "--memory: expected a limit such as 2GiB"),
         (("--memory", "auto", "--", "true"), "auto is for plimsoll fit and plan"),
         (("--memory", "much", "--", "true"), "--memory: expected a limit such as 2GiB, 512MiB"),
-        (("python3", "-c", "print(1)"), "behind --: plimsoll watch -- COMMAND"),
+        (("python3", "-c", "print(1)"), "after --: plimsoll watch -- COMMAND"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_way_out(plimsoll, words, said):

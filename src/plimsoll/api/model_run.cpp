@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "plan/tree/text.h"
 #include "report/plan_page.h"
+#include "report/plan_text.h"
 #include "report/progress.h"
 #include "run/predictions.h"
 

@@ -9,6 +9,7 @@
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/printer.h"
+#include "cli/refusal.h"
 #include "run/run.h"
 
 namespace plimsoll::cli {
@@ -28,18 +29,19 @@ int run(const EvaluateCommand& command) {
     std::fputs((report::to_json(result.summary) + "\n").c_str(), stdout);
   } else {
     for (const auto& [name, value] : result.metrics) std::printf("%s %.6g\n", name.c_str(), value);
+    std::fputs(report::to_text(result.summary).c_str(), stderr);
   }
   return result.summary.passed_limit ? kPassedLimit : kDone;
 }
 
 }  // namespace
 
-Command add_evaluate(CLI::App& app) {
+Command add_evaluate(CLI::App& app, const TypedCommand& typed) {
   auto options = std::make_shared<EvaluateCommand>();
   CLI::App* command = app.add_subcommand("evaluate", "Loss and metrics of a model on data");
   add_model_options(*command, options->model);
   add_data_options(*command, options->data, DataNeed::kLabelled);
-  return [options] { return run(*options); };
+  return [options, &typed] { return or_refusal(typed, nullptr, [&] { return run(*options); }); };
 }
 
 }  // namespace plimsoll::cli

@@ -198,7 +198,8 @@ Command add_explain(CLI::App& app) {
   command->add_flag("--json", options->json, "One JSON object per log");
   command->footer(
       "Exit code: 0 nothing failed, 10 device memory, 11 host memory, 12 shared memory,\n"
-      "13 descriptors, 14 disk, 15 message size, 16 not memory, 17 not said, 18 warnings only.\n"
+      "13 descriptors, 14 disk, 15 message size, 16 not memory, 17 not said,\n"
+      "18 warnings only.\n"
       "For example: python train.py 2>&1 | tee train.log; plimsoll explain train.log");
   return [options] { return run(*options); };
 }

@@ -33,11 +33,14 @@ std::vector<int64_t> parse_shape(const std::string& text) {
 }  // namespace
 
 void add_file_options(CLI::App& command, FileOptions& options) {
-  command.add_option("--weights", options.weights,
-                     "Weights to load in place of the model file's own: .weights.h5, .h5, .keras");
+  command
+      .add_option("--weights", options.weights,
+                  "Weights to load in place of the model file's own: .weights.h5, .h5, .keras")
+      ->type_name("FILE");
   command
       .add_option("--input-shape", options.input_shapes,
                   "Sizes that the file leaves open, without the batch: 128,128,3; once per input")
+      ->type_name("SIZES")
       ->allow_extra_args(false);
 }
 

@@ -14,6 +14,7 @@
 #include "cli/options.h"
 #include "cli/printer.h"
 #include "cli/profile_file.h"
+#include "cli/refusal.h"
 #include "run/fitting.h"
 #include "run/run.h"
 
@@ -93,7 +94,34 @@ int exit_code(const run::FitResult& result) {
   return result.summary.passed_limit ? kPassedLimit : kDone;
 }
 
-int run(const FitCommand& command) {
+// Where a run was stopped, and how it goes on.
+void tell_interrupted(const FitCommand& command, const run::FitResult& result,
+                      const TypedCommand& typed) {
+  const std::string& folder = command.fit.checkpoint.folder;
+  std::fprintf(stderr, "interrupted after step %lld", static_cast<long long>(result.history.steps));
+  if (folder.empty()) {
+    const bool kept = !command.fit.output.empty();
+    std::fprintf(stderr, "; %s. A run with --checkpoint FOLDER can go on where it was stopped.\n",
+                 kept ? "the model as it was then is in --output" : "nothing of it was kept");
+  } else if (result.checkpoint_kept) {
+    std::fprintf(stderr, "; all of it is kept in %s. To go on:\n  %s\n", folder.c_str(),
+                 changed_line(typed, {.option = "--resume"}).c_str());
+  } else {
+    std::fprintf(stderr, "; no checkpoint of that step could be written to %s.\n", folder.c_str());
+  }
+}
+
+void tell_end(const FitCommand& command, const run::FitResult& result, const TypedCommand& typed) {
+  std::fputs(report::to_text(result.summary).c_str(), stderr);
+  if (!command.fit.output.empty()) std::fprintf(stderr, "wrote %s\n", command.fit.output.c_str());
+  if (result.history.interrupted) {
+    tell_interrupted(command, result, typed);
+  } else if (command.fit.checkpoint.resume && result.summary.seconds_per_step == 0) {
+    std::fputs("nothing was left to train: raise --epochs to train on\n", stderr);
+  }
+}
+
+int run(const FitCommand& command, const TypedCommand& typed) {
   const bool quiet = command.model.json;
   const run::FitRequest request = fit_request(command);
   run::check(request);
@@ -105,8 +133,7 @@ int run(const FitCommand& command) {
   if (quiet) {
     std::fputs((report::to_json(result.summary) + "\n").c_str(), stdout);
   } else {
-    std::fputs(report::to_text(result.summary).c_str(), stderr);
-    if (!request.output.empty()) std::fprintf(stderr, "wrote %s\n", request.output.c_str());
+    tell_end(command, result, typed);
   }
   report_profile(command, request, run, result.profile);
   return exit_code(result);
@@ -114,7 +141,7 @@ int run(const FitCommand& command) {
 
 }  // namespace
 
-Command add_fit(CLI::App& app) {
+Command add_fit(CLI::App& app, const TypedCommand& typed) {
   auto options = std::make_shared<FitCommand>();
   CLI::App* command = app.add_subcommand("fit", "Train a model within a memory limit");
   add_model_options(*command, options->model);
@@ -123,28 +150,41 @@ Command add_fit(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command->add_option("--steps", options->fit.steps, "Stop after so many steps")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 50));
-  command->add_option("--shuffle", options->fit.shuffle,
-                      "full, block (local reads) or none; default: block beyond 1 GiB, else full");
+  command
+      ->add_option("--shuffle", options->fit.shuffle,
+                   "full, block (local reads) or none; default: block beyond 1 GiB, else full")
+      ->type_name("HOW");
   command->add_flag_callback(
       "--no-shuffle", [options] { options->fit.shuffle = "none"; },
       "Take samples in the file's order");
-  command->add_option("--output", options->fit.output,
-                      "Trained model: .keras, or .json for structure");
-  command->add_option("--log", options->fit.logs.lines, "JSON lines: one object per epoch");
+  command
+      ->add_option("--output", options->fit.output, "Trained model: .keras, or .json for structure")
+      ->type_name("FILE");
+  command->add_option("--log", options->fit.logs.lines, "JSON lines: one object per epoch")
+      ->type_name("FILE");
   command->add_flag("--log-steps", options->fit.logs.steps, "… and one per step");
   add_callback_options(*command, options->fit.callbacks, options->fit.logs);
-  command->add_option("--checkpoint", options->fit.checkpoint.folder,
-                      "Folder for checkpoints of the run");
-  command->add_option("--checkpoint-every", options->fit.checkpoint.every,
-                      "epoch, 500steps, 10min …; default: every epoch and every 10 minutes");
+  command
+      ->add_option("--checkpoint", options->fit.checkpoint.folder,
+                   "Folder for checkpoints of the run")
+      ->type_name("FOLDER");
+  command
+      ->add_option("--checkpoint-every", options->fit.checkpoint.every,
+                   "epoch, 500steps, 10min …; default: every epoch and every 10 minutes")
+      ->type_name("WHEN");
   command->add_option("--checkpoint-keep", options->fit.checkpoint.keep, "Checkpoints that stay")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--resume", options->fit.checkpoint.resume, "Go on from the newest checkpoint");
   command->add_flag("--profile", options->profile, "Print where the time of a step goes");
-  command->add_option(
-      "--profile-output", options->profile_output,
-      "File for that as JSON; .html: a page; .trace.json: for viewers of Chrome's traces");
-  return [options] { return run(*options); };
+  command
+      ->add_option(
+          "--profile-output", options->profile_output,
+          "File for that as JSON; .html: a page; .trace.json: for viewers of Chrome's traces")
+      ->type_name("FILE");
+  return [options, &app, &typed] {
+    const auto plan = [&] { return other_command(typed, app, "plan"); };
+    return or_refusal(typed, plan, [&] { return run(*options, typed); });
+  };
 }
 
 }  // namespace plimsoll::cli

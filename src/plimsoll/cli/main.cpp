@@ -2,21 +2,24 @@
 
 #include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "cli/commands.h"
 #include "cli/program.h"
 
 int main(int argc, char** argv) {
   using namespace plimsoll::cli;  // NOLINT(google-build-using-namespace): the commands
-  return run_program(argc, argv, [](CLI::App& app, std::vector<std::string> tail) {
+  return run_program(argc, argv, [](CLI::App& app, const TypedCommand& typed) {
     return std::map<std::string, Command>{
-        {"plan", add_plan(app)},         {"fit", add_fit(app)},
-        {"evaluate", add_evaluate(app)}, {"predict", add_predict(app)},
-        {"show", add_show(app)},         {"convert", add_convert(app)},
-        {"check", add_check(app)},       {"bench", add_bench(app)},
-        {"explain", add_explain(app)},   {"watch", add_watch(app, std::move(tail))},
+        {"plan", add_plan(app, typed)},
+        {"fit", add_fit(app, typed)},
+        {"evaluate", add_evaluate(app, typed)},
+        {"predict", add_predict(app, typed)},
+        {"show", add_show(app)},
+        {"convert", add_convert(app)},
+        {"check", add_check(app)},
+        {"bench", add_bench(app)},
+        {"explain", add_explain(app)},
+        {"watch", add_watch(app, typed)},
     };
   });
 }

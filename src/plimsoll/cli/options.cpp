@@ -12,47 +12,69 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   add_file_options(command, options.file);
   command.add_option("--batch", options.settings.batch, "Samples per step")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
-  command.add_option("--memory", options.memory,
-                     "Limit of process memory: 512MiB, 2GB, 75%, auto (what others leave now)");
-  command.add_option("--optimizer", options.model.optimizer,
-                     "adam, sgd, rmsprop, adamw; 'adam(learning_rate=0.001)'");
-  command.add_option("--loss", options.model.loss,
-                     "binary_crossentropy, 'sparse_categorical_crossentropy(from_logits=true)', …");
-  command.add_option("--metrics", options.model.metrics, "accuracy,mse,…");
-  command.add_option("--precision", options.settings.precision,
-                     "f32, or bf16: mixed precision; default: what the file's layers say");
-  command.add_option("--batch-norm", options.model.batch_norm,
-                     "Statistics in training: full (of the whole batch, the default), or slice:N: "
-                     "of groups of N samples, another model");
+  command
+      .add_option("--memory", options.memory,
+                  "Limit of process memory: 512MiB, 2GB, 75%, auto (what others leave now)")
+      ->type_name("SIZE");
+  command
+      .add_option("--optimizer", options.model.optimizer,
+                  "adam, sgd, rmsprop, adamw; 'adam(learning_rate=0.001)'")
+      ->type_name("NAME");
+  command
+      .add_option("--loss", options.model.loss,
+                  "binary_crossentropy, 'sparse_categorical_crossentropy(from_logits=true)', …")
+      ->type_name("NAME");
+  command.add_option("--metrics", options.model.metrics, "accuracy,mse,…")->type_name("NAMES");
+  command
+      .add_option("--precision", options.settings.precision,
+                  "f32, or bf16: mixed precision; default: what the file's layers say")
+      ->type_name("f32|bf16");
+  command
+      .add_option("--batch-norm", options.model.batch_norm,
+                  "Statistics in training: full (of the whole batch, the default), or slice:N: "
+                  "of groups of N samples, another model")
+      ->type_name("full|slice:N");
   command
       .add_option("--threads", options.settings.threads,
                   "Threads; default: what the process may use")
       ->check(CLI::Range(1, 1024));
   command.add_option("--seed", options.settings.seed, "Seed of weights, dropout and shuffling");
-  command.add_option("--backend", options.settings.backend, "onednn, cpu, reference, null");
+  command.add_option("--backend", options.settings.backend, "onednn, cpu, reference, null")
+      ->type_name("NAME");
   command
       .add_option("--plan-time", options.settings.plan_time,
                   "Effort of the search for a plan, about so many seconds; default 2, and more "
                   "where nothing fits")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.01, 1e6));
-  command.add_option("--max-slowdown", options.max_slowdown,
-                     "The most time against that of the plan without a limit, as 1.5x");
-  command.add_option("--without", options.settings.without,
-                     "Techniques of the planner to do without, separated by commas");
-  command.add_option("--plan", options.settings.plan,
-                     "A plan that `plan --output` wrote, to run as it is");
+  command
+      .add_option("--max-slowdown", options.max_slowdown,
+                  "The most time against that of the plan without a limit, as 1.5x")
+      ->type_name("FACTOR");
+  command
+      .add_option("--without", options.settings.without,
+                  "Techniques of the planner to do without, separated by commas")
+      ->type_name("NAMES");
+  command
+      .add_option("--plan", options.settings.plan,
+                  "A plan that `plan --output` wrote, to run as it is")
+      ->type_name("FILE");
   command.add_flag("--tune", options.settings.tune,
                    "Time this model's kernels and the disk first, and keep the times for later "
                    "plans on this machine");
-  command.add_option("--times", options.settings.times,
-                     "Folder of such times, or none: take those of a model of processors; default "
-                     "$XDG_CACHE_HOME/plimsoll");
+  command
+      .add_option("--times", options.settings.times,
+                  "Folder of such times, or none: take those of a model of processors; default "
+                  "$XDG_CACHE_HOME/plimsoll")
+      ->type_name("FOLDER");
   CLI::Option* spill = command.add_flag("--spill", options.spill,
                                         "A spill file wherever that is faster, not only where "
                                         "nothing fits without one");
   command.add_flag("--no-spill", options.no_spill, "Never a spill file")->excludes(spill);
-  command.add_option("--spill-limit", options.spill_limit,
-                     "Largest spill file: 20GiB, 50% of the free space (the default)");
+  command
+      .add_option("--spill-limit", options.spill_limit,
+                  "Largest spill file: 20GiB, 50% of the free space (the default)")
+      ->type_name("SIZE");
   command.add_flag("--json", options.json, "One JSON object on standard output, no progress");
 }
 

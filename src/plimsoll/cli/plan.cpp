@@ -12,6 +12,7 @@
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/printer.h"
+#include "cli/typed_command.h"
 #include "plan/tree/text.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
@@ -48,7 +49,15 @@ run::PlanQuestion question_of(const PlanOptions& options) {
   return question;
 }
 
-int run(const PlanOptions& options) {
+// What to do with a plan that fits.
+std::string next_step(const PlanOptions& options, const CLI::App& app, const TypedCommand& typed) {
+  std::vector<std::string> more;
+  if (options.data.data.empty()) more = {"--data", "x.npy", "--labels", "y.npy"};
+  return std::string("\nto train it") + (more.empty() ? "" : ", with your data") + ":\n  " +
+         other_command(typed, app, "fit", more) + "\n";
+}
+
+int run(const PlanOptions& options, const CLI::App& app, const TypedCommand& typed) {
   keep_freed_memory();
   Printer printer(options.model.json);
   const run::PlanQuestion question = question_of(options);
@@ -56,8 +65,10 @@ int run(const PlanOptions& options) {
                                {.optimizer = true, .loss = true}, printer));
   const planning::PlannedRun planned = run.plan(question, printer);
   const bool frontier = options.frontier || !question.settings.memory;
-  const std::string text = options.model.json ? report::to_json(planned.summary) + "\n"
-                                              : report::to_text(planned.summary, frontier);
+  std::string text = options.model.json
+                         ? report::to_json(planned.summary) + "\n"
+                         : report::to_text(planned.summary, frontier, spelling(typed));
+  if (!options.model.json && planned.plan) text += next_step(options, app, typed);
   std::fputs(text.c_str(), stdout);
   if (!options.html.empty()) write_text_file(options.html, report::to_html(planned.summary));
   if (!options.output.empty() && planned.plan) {
@@ -68,17 +79,20 @@ int run(const PlanOptions& options) {
 
 }  // namespace
 
-Command add_plan(CLI::App& app) {
+Command add_plan(CLI::App& app, const TypedCommand& typed) {
   auto options = std::make_shared<PlanOptions>();
   CLI::App* command = app.add_subcommand("plan", "Predict memory and time of a training step");
   add_model_options(*command, options->model);
   add_training_data_options(*command, options->data, DataNeed::kOptional);
   command->add_flag("--frontier", options->frontier, "Limits against time, down to the smallest");
-  command->add_option("--why", options->why,
-                      "A layer: what became of each of its values, what that saves and costs");
-  command->add_option("--output", options->output, "File for the chosen plan as text");
-  command->add_option("--html", options->html, "Write a page there");
-  return [options] { return run(*options); };
+  command
+      ->add_option("--why", options->why,
+                   "A layer: what became of each of its values, what that saves and costs")
+      ->type_name("LAYER");
+  command->add_option("--output", options->output, "File for the chosen plan as text")
+      ->type_name("FILE");
+  command->add_option("--html", options->html, "Write a page there")->type_name("FILE");
+  return [options, &app, &typed] { return run(*options, app, typed); };
 }
 
 }  // namespace plimsoll::cli

@@ -10,6 +10,8 @@
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/printer.h"
+#include "cli/refusal.h"
+#include "report/run_summary.h"
 #include "run/predictions.h"
 #include "run/run.h"
 
@@ -40,18 +42,25 @@ int run(const PredictCommand& command) {
     std::fprintf(stderr, "wrote %lld predictions to %s\n", static_cast<long long>(predicted),
                  path.c_str());
   }
+  if (!command.model.json) {
+    const std::string peak =
+        report::peak_words(memory.measured_process, memory.predicted_process, memory.limit);
+    std::fprintf(stderr, "%s\n", peak.c_str());
+  }
   return memory.passed_limit ? kPassedLimit : kDone;
 }
 
 }  // namespace
 
-Command add_predict(CLI::App& app) {
+Command add_predict(CLI::App& app, const TypedCommand& typed) {
   auto options = std::make_shared<PredictCommand>();
   CLI::App* command = app.add_subcommand("predict", "Write a model's outputs on data");
   add_model_options(*command, options->model);
   add_data_options(*command, options->data, DataNeed::kSamples);
-  command->add_option("--output", options->output, "Predictions: .npy, .csv or .jsonl")->required();
-  return [options] { return run(*options); };
+  command->add_option("--output", options->output, "Predictions: .npy, .csv or .jsonl")
+      ->type_name("FILE")
+      ->required();
+  return [options, &typed] { return or_refusal(typed, nullptr, [&] { return run(*options); }); };
 }
 
 }  // namespace plimsoll::cli

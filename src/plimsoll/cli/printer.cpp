@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cli/exit_code.h"
+#include "report/plan_text.h"
 
 namespace plimsoll::cli {
 
@@ -21,7 +22,9 @@ void Printer::planning(const std::string& what) {
 void Printer::planned() { waiting_.reset(); }
 
 void Printer::begin(const report::PlanSummary& plan) {
-  if (!quiet_) std::fputs((report::to_text(plan, false) + "\n").c_str(), stderr);
+  if (!quiet_) {
+    std::fputs((report::to_head(plan) + "guard: " + plan.guard + "\n\n").c_str(), stderr);
+  }
 }
 
 report::ProgressView* Printer::progress() { return quiet_ ? nullptr : &progress_; }

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -14,6 +16,7 @@
 #include "base/log.h"
 #include "base/suggest.h"
 #include "cli/exit_code.h"
+#include "cli/help.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -29,8 +32,68 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+// "Samples per step" within a sentence; "CSV: …" stays.
+std::string in_sentence(std::string text) {
+  const auto upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+  if (text.size() > 1 && upper(text[0]) && !upper(text[1])) text[0] += 'a' - 'A';
+  return text;
+}
+
+// The words of `typed` that would do, where there are any to name.
+std::string example(const CLI::App& command, const TypedCommand& typed,
+                    const std::string& missing) {
+  if (missing == "MODEL") return command_line(typed, {"model.keras"});
+  if (missing == "--data") {
+    std::vector<std::string> more = {"--data", "x.npy"};
+    if (command.get_option_no_throw("--labels") != nullptr) {
+      more.insert(more.end(), {"--labels", "y.npy"});
+    }
+    return command_line(typed, more);
+  }
+  if (missing == "--output") return command_line(typed, {"--output", "predictions.npy"});
+  return "";
+}
+
+std::string missing_message(const CLI::App& command, const TypedCommand& typed,
+                            const std::string& missing) {
+  const CLI::Option* option = command.get_option_no_throw(missing);
+  std::string message = command.get_name() + ": expected " + missing;
+  if (option != nullptr) {
+    const std::string what = option->get_description();
+    message += " (" + in_sentence(what.substr(0, what.find(';'))) + ")";
+  }
+  message += ", received none.";
+  const std::string better = example(command, typed, missing);
+  return better.empty() ? message : message + " For example:\n  " + better;
+}
+
+// The option that an error is about: "--batch: Value abc not in range …".
+const CLI::Option* find_blamed(const CLI::App& command, const std::string& message) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (message.starts_with(name + ":") || message.ends_with(": " + name)) return option;
+    if (message.find(": " + name + " = ") != std::string::npos) return option;
+  }
+  return nullptr;
+}
+
+std::string value_message(const CLI::App& command, const TypedCommand& typed,
+                          const CLI::ParseError& error) {
+  const std::string message = error.what();
+  const CLI::Option* option = find_blamed(command, message);
+  if (option == nullptr) return message;
+  std::string text = option->get_name() + ": expected " + in_sentence(option->get_description());
+  if (const std::string range = value_range(*option); !range.empty()) {
+    text += ", a number " + range;
+  }
+  const auto at = std::find(typed.words.begin(), typed.words.end(), option->get_name());
+  const bool none = at == typed.words.end() || at + 1 == typed.words.end();
+  return text + ", received " + (none ? "none" : *(at + 1)) + ".";
+}
+
 // What the parser did not understand, with the nearest thing that it would have.
-std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
+std::string usage_message(const CLI::App& app, const TypedCommand& typed,
+                          const CLI::ParseError& error) {
   const CLI::App* command = &app;
   std::vector<std::string> known;
   for (const CLI::App* subcommand : app.get_subcommands({})) {
@@ -38,7 +101,20 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     if (subcommand->parsed()) command = subcommand;
   }
   std::string message = error.what();
-  if (command != &app) known = option_names(*command);
+  constexpr std::string_view kRequired = " is required";
+  if (command == &app) {
+    std::string names;
+    for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+    if (typed.words.empty()) message = "expected a command, received none: " + names + ".";
+  } else {
+    known = option_names(*command);
+    if (message.ends_with(kRequired)) {
+      message =
+          missing_message(*command, typed, message.substr(0, message.size() - kRequired.size()));
+    } else {
+      message = value_message(*command, typed, error);
+    }
+  }
   std::vector<std::string> left = app.remaining(true);
   if (!left.empty()) {
     const std::string meant = did_you_mean(left.front(), known);
@@ -47,7 +123,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
               ", received " + left.front() + "." + meant;
     // Options of a command that was not set apart.
     if (meant.empty() && command->get_name() == "watch") {
-      message += " Put the command to be watched behind --: plimsoll watch -- COMMAND...";
+      message += " Put the command to be watched after --: plimsoll watch -- COMMAND...";
     }
   }
   return message + "\nTry: plimsoll " + (command == &app ? "" : command->get_name() + " ") +
@@ -66,18 +142,31 @@ std::vector<std::string> cut_tail(std::vector<std::string>& arguments) {
 
 int run(int argc, char** argv, const AddCommands& add_commands) {
   CLI::App app{"Plimsoll trains neural networks inside a memory limit that you name."};
+  app.formatter(std::make_shared<HelpFormatter>());
   app.name(argc > 0 ? argv[0] : "plimsoll");
-  app.set_version_flag("--version", kVersion);
+  app.set_help_flag("--help,-h", "This text");
+  app.set_version_flag("--version", kVersion, "The program's version");
   app.require_subcommand(1);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-  std::map<std::string, Command> commands = add_commands(app, cut_tail(arguments));
+  TypedCommand typed{app.get_name(), {}, cut_tail(arguments)};
+  typed.words = arguments;
+  std::map<std::string, Command> commands = add_commands(app, typed);
+  for (CLI::App* command : app.get_subcommands({})) {
+    // Of those that take a model and data.
+    if (command->get_option_no_throw("--spill-dir") != nullptr) group_options(*command);
+  }
+  app.footer(
+      "plimsoll COMMAND --help tells the options of one. Was your training killed?\n"
+      "  plimsoll explain train.log                what its log says of that\n"
+      "  plimsoll watch -- python train.py         run it again, under watch\n"
+      "  plimsoll plan model.keras --memory 4GiB   whether it fits, and what would do");
   try {
     std::reverse(arguments.begin(), arguments.end());  // the parser takes from the back
     app.parse(std::move(arguments));
   } catch (const CLI::Success& done) {
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "plimsoll: %s\n", usage_message(app, error).c_str());
+    std::fprintf(stderr, "plimsoll: %s\n", usage_message(app, typed, error).c_str());
     return kUsage;
   }
   return commands.at(app.get_subcommands().front()->get_name())();
@@ -101,7 +190,10 @@ int run_program(int argc, char** argv, const AddCommands& add_commands) {
     std::fprintf(stderr, "plimsoll: %s\n", error.what());
     return exit_code_of(error.kind());
   } catch (const std::bad_alloc&) {
-    std::fputs("plimsoll: the system refused memory outside of the plan\n", stderr);
+    std::fputs(
+        "plimsoll: the system refused memory outside of the plan. Close other programs, or name a "
+        "lower --memory.\n",
+        stderr);
     return kFileFailure;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "plimsoll: internal error: %s\n", error.what());

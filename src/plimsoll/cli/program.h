@@ -9,16 +9,16 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "cli/commands.h"
+#include "cli/typed_command.h"
 
 namespace plimsoll::cli {
 
-// Adds commands to the app. `tail` is what stands behind the first `--` of `watch`: another
-// program's command line, in which nothing is an option of ours.
+// Adds commands to the app. Of `watch`, what stands after the first `--` is another program's
+// command line, in which nothing is an option of ours.
 using AddCommands =
-    std::function<std::map<std::string, Command>(CLI::App& app, std::vector<std::string> tail)>;
+    std::function<std::map<std::string, Command>(CLI::App& app, const TypedCommand& typed)>;
 
 // What only a program may do, a library never: settings of the heap, and lines on standard error.
 void own_the_process();

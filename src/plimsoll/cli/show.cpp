@@ -1,7 +1,7 @@
 // plimsoll show: layers, shapes, parameters, work and memory per sample.
 
 #include <CLI/CLI.hpp>
-#include <cmath>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -13,6 +13,7 @@
 #include "layers/training/batch_norm_groups.h"
 #include "layers/training/layer_costs.h"
 #include "report/table.h"
+#include "report/units.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -42,10 +43,6 @@ std::string trainable_of(const layers::ParameterCounts& parameters) {
   return parameters.trainable == 0 ? "no" : "partly";
 }
 
-std::string operations(double flops) {
-  return report::format_count(static_cast<int64_t>(std::llround(flops)));
-}
-
 void print_totals(const layers::Model& model, double flops, Bytes activations) {
   const layers::ParameterCounts counts = model.parameters();
   std::printf("parameters: %s, trainable %s, frozen %s (%s)\n",
@@ -53,8 +50,9 @@ void print_totals(const layers::Model& model, double flops, Bytes activations) {
               report::format_count(counts.trainable).c_str(),
               report::format_count(counts.frozen).c_str(),
               to_string(Bytes(counts.total() * element_bytes(DType::kFloat32).count())).c_str());
-  std::printf("per sample, forward: %s operations, activations of %s\n", operations(flops).c_str(),
-              to_string(activations).c_str());
+  const report::Unit count = report::count_unit(flops);
+  std::printf("per sample, forward: %s %s operations, activations of %s\n",
+              report::in_unit(flops, count).c_str(), count.name, to_string(activations).c_str());
 }
 
 int run(const ShowCommand& command) {
@@ -62,21 +60,30 @@ int run(const ShowCommand& command) {
       formats::load_model(command.model, load_options(command.file));
   const layers::Model& model = loaded.model;
   const auto costs = layers::layer_costs(model);
-  report::Table table({"layer", "output", "dtype", "parameters", "trainable", "operations",
-                       "activation bytes", "from"});
   double flops = 0;
   Bytes activations;
+  double most_flops = 0;
+  Bytes most_bytes;
+  for (const auto& [name, cost] : costs) {
+    flops += cost.flops_per_sample;
+    activations += cost.activation_bytes_per_sample;
+    most_flops = std::max(most_flops, cost.flops_per_sample);
+    most_bytes = max(most_bytes, cost.activation_bytes_per_sample);
+  }
+  const report::Unit count = report::count_unit(most_flops);
+  const report::Unit size = report::size_unit(most_bytes);
+  const std::string operations = std::string("operations") + (*count.name ? ", " : "") + count.name;
+  report::Table table({"layer", "output", "dtype", "parameters", "trainable", operations,
+                       std::string("activations, ") + size.name, "from"});
   const std::vector<layers::LayerRow> rows = layers::summarize(model);
   for (size_t i = 0; i < rows.size(); ++i) {
     const layers::LayerRow& row = rows[i];
     const auto found = costs.find(row.name);
     const layers::LayerCost cost = found == costs.end() ? layers::LayerCost{} : found->second;
-    flops += cost.flops_per_sample;
-    activations += cost.activation_bytes_per_sample;
     table.add({row.name + " (" + row.class_name + ")", row.output_shape,
                dtype_of(model, layers::LayerId(i)), report::format_count(row.parameters.total()),
-               trainable_of(row.parameters), operations(cost.flops_per_sample),
-               report::format_count(cost.activation_bytes_per_sample.count()), join(row.inputs)});
+               trainable_of(row.parameters), report::in_unit(cost.flops_per_sample, count),
+               report::in_unit(cost.activation_bytes_per_sample, size), join(row.inputs)});
   }
   std::printf("%s\n%s\n", model.name().c_str(), table.print().c_str());
   print_totals(model, flops, activations);

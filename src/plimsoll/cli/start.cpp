@@ -9,8 +9,6 @@
 #include <cstring>
 #include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "cli/commands.h"
 #include "cli/exit_code.h"
@@ -47,8 +45,8 @@ int become_engine(char** argv) {
 int main(int argc, char** argv) {
   using namespace plimsoll::cli;  // NOLINT(google-build-using-namespace): the commands
   if (!is_light(argc, argv)) return become_engine(argv);
-  return run_program(argc, argv, [](CLI::App& app, std::vector<std::string> tail) {
+  return run_program(argc, argv, [](CLI::App& app, const TypedCommand& typed) {
     return std::map<std::string, Command>{{"explain", add_explain(app)},
-                                          {"watch", add_watch(app, std::move(tail))}};
+                                          {"watch", add_watch(app, typed)}};
   });
 }

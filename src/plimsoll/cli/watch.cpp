@@ -17,6 +17,7 @@
 #include "base/process_memory.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/typed_command.h"
 #include "watch/restart.h"
 #include "watch/run.h"
 #include "watch/tell/page.h"
@@ -95,7 +96,7 @@ watch::WatchOptions watch_options(const WatchCommand& command) {
 int run(const WatchCommand& command) {
   if (command.command.empty()) {
     throw Error(ErrorKind::kConfig,
-                "watch: expected a command behind --, received none. For example: plimsoll watch "
+                "watch: expected a command after --, received none. For example: plimsoll watch "
                 "--memory 2GiB -- python train.py");
   }
   const bool changes = !command.restart.halve.empty() ||
@@ -142,11 +143,11 @@ void add_restart_options(CLI::App& app, WatchCommand& command) {
 
 }  // namespace
 
-Command add_watch(CLI::App& app, std::vector<std::string> tail) {
+Command add_watch(CLI::App& app, const TypedCommand& typed) {
   auto options = std::make_shared<WatchCommand>();
   CLI::App* command =
       app.add_subcommand("watch", "Run a command, follow its memory, say how it ended and why");
-  command->add_option("COMMAND", options->command, "What to run, behind --");
+  command->add_option("COMMAND", options->command, "What to run, after --");
   command->add_option("--memory", options->memory, "Limit of the command's memory: 2GiB, 75%");
   command->add_option("--guard", options->guard, "auto, cgroup or sampling")
       ->check(CLI::IsMember({"auto", "cgroup", "sampling"}));
@@ -165,11 +166,11 @@ Command add_watch(CLI::App& app, std::vector<std::string> tail) {
   command->add_flag("--quiet", options->quiet, "Print nothing but what the command prints");
   command->add_flag("--no-gpu", options->no_gpu, "Do not look for NVIDIA's library");
   command->footer(
-      "Exit code: the command's own; 128 + N when signal N ended it; 127 or 126 when it could not\n"
-      "be started; 3 with --fail-over when the limit was passed.\n"
+      "Exit code: the command's own; 128 + N when signal N ended it; 127 or 126 when it\n"
+      "could not be started; 3 with --fail-over when the limit was passed.\n"
       "For example: plimsoll watch --memory 2GiB --html run.html -- python train.py");
-  return [options, tail = std::move(tail)] {
-    options->command.insert(options->command.end(), tail.begin(), tail.end());
+  return [options, &typed] {
+    options->command.insert(options->command.end(), typed.tail.begin(), typed.tail.end());
     return run(*options);
   };
 }

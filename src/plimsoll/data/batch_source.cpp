@@ -108,11 +108,13 @@ void check_source(const InputBinding& input, const RowSource& source) {
   check_target(input, source);
   const Shape shape = fixed_shape(source.row_shape());
   if (shape.element_count(1) != input.row_elements) {
-    throw Error(ErrorKind::kData, "[" + input.name + "] " + source.origin() +
-                                      ": expected samples of " +
-                                      std::to_string(input.row_elements) +
-                                      " elements, as the model says, received samples of shape " +
-                                      to_string(shape) + ".");
+    throw Error(ErrorKind::kData,
+                "[" + input.name + "] " + source.origin() + ": expected samples of " +
+                    std::to_string(input.row_elements) +
+                    " numbers, as the model says, received samples of shape " + to_string(shape) +
+                    ", " + std::to_string(shape.element_count(1)) +
+                    " numbers. Resize the data, or give the model that input: "
+                    "plimsoll show tells its shape.");
   }
   if (!source.can_read_as(input.dtype)) {
     throw Error(ErrorKind::kData, "[" + input.name + "] " + source.origin() +

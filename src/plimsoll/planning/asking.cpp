@@ -38,14 +38,19 @@ std::optional<Bytes> arena_limit(const ProcessOverhead& overhead, std::optional<
 }
 
 // Plans with a spill file, where they are wanted.
-void ask_spilled(const PlanRequest& request, plan::PlanOptions options, SetAnswer& answer) {
+void ask_spilled(PlanRequest request, plan::PlanOptions options, SetAnswer& answer) {
   const bool fits = answer.outcome.fits() != nullptr;
   const bool own = answer.catalog().block_set() == 0;
   const bool wanted = !fits || (own && (request.full_answer || request.spill == SpillUse::kAlways));
   const Bytes most = wanted ? most_spilled(request) : Bytes();
   if (most == Bytes()) return;
-  tell(request, fits ? "planning with a spill file, for its smallest limit"
-                     : "no plan without a spill file: planning with one");
+  const Bytes smallest = answer.process(answer.outcome.smallest);
+  request.found = min(request.found.value_or(smallest), smallest);
+  if (fits) {
+    tell(request, "it fits; searching for the smallest limit with a spill file");
+  } else {
+    tell_search(request, ", now with a spill file");
+  }
   const graph::ProgramSet& set = answer.lowered.built.set;
   const graph::KernelCatalog& catalog = answer.catalog();
   if (fits && request.spill != SpillUse::kAlways) {
@@ -132,6 +137,11 @@ ProcessOverhead overhead_of(const Lowered& lowered, const PlanRequest& request) 
   return overhead;
 }
 
+Bytes smallest_of(const SetAnswer& answer) {
+  const Bytes plain = answer.process(answer.outcome.smallest);
+  return answer.spilled ? min(plain, answer.process_with_file(answer.spilled->smallest)) : plain;
+}
+
 SetAnswer ask(const Lowering& lowering, const PlanRequest& request, int block_set,
               double free_seconds) {
   auto [answer, options, remembered] = prepare(lowering, request, block_set);
@@ -160,7 +170,6 @@ bool ask_fits(const Lowering& lowering, const PlanRequest& request, int block_se
   if (found.smallest && *found.smallest <= *options.arena_limit) return true;
   const Bytes most = most_spilled(request);
   if (most == Bytes()) return false;
-  tell(request, "no plan without a spill file: planning with one");
   options.arena_limit = arena_limit(answer.with_file(), request.limit);
   found = plan::find_smallest_spilled_arena(set, catalog, options, most);
   return found.smallest && *found.smallest <= *options.arena_limit;
@@ -181,8 +190,8 @@ SetAnswer ask_own(const Lowering& lowering, PlanRequest request) {
       break;
     }
     request.plan_steps *= kMoreEffort;
-    tell(request, "no plan within the limit yet: searching " + std::to_string(kMoreEffort) +
-                      " times as long");
+    request.found = smallest_of(answer);
+    tell_search(request, ", " + std::to_string(kMoreEffort) + " times as long");
     SetAnswer longer = ask(lowering, request, 0);
     // More effort takes other ways, which may end higher.
     const bool better = longer.fits() != nullptr ||
@@ -198,8 +207,9 @@ SetAnswer ask_own(const Lowering& lowering, PlanRequest request) {
 SetAnswer ask_by_either(const Lowering& lowering, PlanRequest& request) {
   SetAnswer answer = ask_own(lowering, request);
   if (answer.fits() != nullptr || !request.times.known || request.max_slowdown) return answer;
-  tell(request, "no plan by measured times: planning by the model's");
   PlanRequest other = request;
+  other.found = smallest_of(answer);
+  tell_search(other, ", by estimated times");
   other.times = {};
   SetAnswer found = ask_own(lowering, other);
   if (found.fits() == nullptr) return answer;

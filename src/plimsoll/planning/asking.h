@@ -45,6 +45,9 @@ struct SetAnswer {
   ProcessOverhead with_file() const;
 };
 
+// The least that a found plan needs, with a spill file where one may be used.
+Bytes smallest_of(const SetAnswer& answer);
+
 // What the process takes outside of the arena of these programs.
 ProcessOverhead overhead_of(const Lowered& lowered, const PlanRequest& request);
 

@@ -87,7 +87,7 @@ void add_optimizers(const Model& model, const layers::CompileOptions& compile,
     if (layers::read_optimizer(other.optimizer).slots.size() >= slots) continue;
     variants.push_back({std::string("--optimizer '") + text + "'",
                         "other steps; its learning rate is to be chosen anew", model,
-                        std::move(other)});
+                        std::move(other), text});
   }
 }
 

@@ -20,6 +20,7 @@ struct ModelVariant {
   std::string effect;  // what becomes of the result
   layers::Model model;
   layers::CompileOptions compile;
+  std::string optimizer{};  // as the option spells it; empty: the model's own
 };
 
 // Optimizers with fewer slots a weight, frozen layers, half the units and filters (outputs stay),

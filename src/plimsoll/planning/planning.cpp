@@ -12,10 +12,10 @@
 #include "planning/asking.h"
 #include "planning/batch_search.h"
 #include "planning/refusal.h"
+#include "planning/remedies.h"
 #include "planning/saved_plan.h"
 #include "planning/summary.h"
 #include "planning/tuning.h"
-#include "planning/ways_out.h"
 
 namespace plimsoll::planning {
 namespace {
@@ -27,19 +27,33 @@ constexpr int64_t kBatchShare = 3;
 constexpr int64_t kLargestBatchTried = int64_t{1} << 20;
 
 // Largest batch whose plan meets the limit with the kernel set's own blocks or smaller ones.
-// `known` fits; 0: none is known to.
+// `known` fits; 0: none is known to. `state`: what is known by then, for who waits.
 std::optional<int64_t> largest_batch(const layers::Model& model,
                                      const layers::CompileOptions& compile, PlanRequest request,
-                                     int block_set, int64_t known) {
+                                     int block_set, int64_t known, const std::string& state) {
+  int64_t largest = known;
   request.full_answer = false;
   request.plan_steps = std::max<int64_t>(1, request.plan_steps / kBatchShare);
   return find_largest_batch(known, kLargestBatchTried, [&](int64_t batch) {
     layers::BatchSizes sizes;
     sizes.train = batch;
-    tell(request, "looking for the largest batch within the limit: " + std::to_string(batch));
+    tell(request, state + "; searching for the largest batch" +
+                      (largest > 0 ? ": so far " + std::to_string(largest) : ""));
     const Lowering lowering(model, compile, sizes, request);
-    return ask_fits(lowering, request, block_set);
+    const bool fits = ask_fits(lowering, request, block_set);
+    if (fits) largest = std::max(largest, batch);
+    return fits;
   });
+}
+
+void tell_smaller_blocks(PlanRequest request, const report::PlanSummary& summary, bool fits) {
+  if (fits) {
+    tell(request, "it fits; searching for the smallest limit: so far " +
+                      to_string(summary.smallest_feasible));
+  } else {
+    request.found = report::needed(summary);
+    tell_search(request, ", now with smaller blocks");
+  }
 }
 
 void tell_why(const PlanRequest& request, const SetAnswer& chosen, PlannedRun& run) {
@@ -95,6 +109,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   const Lowering lowering(model, compile, batches, request);
   SetAnswer own = ask_by_either(lowering, request);
   summary.times = describe(request.times);
+  summary.times_measured = request.times.known != nullptr;
   fill_own_set(own, summary);
   summary.smallest_feasible = summary.smallest_same_bits;
   summary.lower_bound = own.process(own.outcome.lower_bound);
@@ -107,9 +122,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   for (int set = 1; set < kMostBlockSets && (request.full_answer || !fits); ++set) {
     if (request.own_blocks_only) break;
     if (all_ones(chosen.lowered.built.set, chosen.catalog()) && !fits) break;
-    tell(request, std::string(fits ? "asking how far smaller blocks would reach"
-                                   : "no plan with the usual blocks: trying smaller ones") +
-                      " (block set " + std::to_string(set) + ")");
+    tell_smaller_blocks(request, summary, fits);
     SetAnswer smaller =
         fits ? ask_smallest(lowering, request, set) : ask(lowering, request, set, free_seconds);
     summary.smallest_feasible =
@@ -137,15 +150,18 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   } else {
     explain_refusal(*bound, request, summary);
   }
+  const std::string state = fits ? std::string("it fits")
+                                 : "it does not fit, but in " + to_string(report::needed(summary));
   if (request.full_answer && request.limit) {
     PlanRequest same = request;
     if (summary.spill == Bytes()) same.spill = SpillUse::kNever;
-    summary.largest_feasible_batch = largest_batch(
-        model, compile, same, fits ? chosen.catalog().block_set() : 0, fits ? summary.batch : 0);
+    summary.largest_feasible_batch =
+        largest_batch(model, compile, same, fits ? chosen.catalog().block_set() : 0,
+                      fits ? summary.batch : 0, state);
   }
-  if (request.full_answer && !fits) {
-    tell(request, "planning ways out of the limit");
-    summary.ways_out = find_ways_out(model, compile, batches, request, summary);
+  if (!fits) {
+    tell(request, state + "; planning what else would do");
+    summary.remedies = find_remedies(model, compile, batches, request, summary);
   }
   run.lowered = std::move(chosen.lowered);
   return run;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "report/plan_text.h"
+
 namespace plimsoll::planning {
 namespace {
 
@@ -62,12 +64,14 @@ void explain_refusal(const ProcessBound& bound, const PlanRequest& request,
                      report::PlanSummary& summary) {
   const bool spill = request.spill != SpillUse::kNever;
   const Bytes limit = *summary.limit;
-  const std::string which = spill ? " of plans that may use a spill file" : "";
+  const std::string which = spill ? " that may use a spill file" : "";
   if (spill) summary.lower_bound_with_spill = bound.bytes;
+  summary.bound = bound.bytes;
+  summary.proof = bound.words;
   if (limit < bound.bytes) {
     summary.answer = report::Answer::kImpossible;
-    summary.reason = "the limit " + exactly(limit) + " is below the lower bound " +
-                     exactly(bound.bytes) + which + ": " + bound.words;
+    summary.reason = "proved: no plan" + which + " can need less than " + exactly(bound.bytes) +
+                     ", and the limit is " + exactly(limit) + ": " + bound.words;
   } else {
     summary.answer = report::Answer::kNotFound;
     const std::string slowdown = request.max_slowdown
@@ -76,7 +80,7 @@ void explain_refusal(const ProcessBound& bound, const PlanRequest& request,
                                            " the time of the plan without a limit"
                                      : "";
     summary.reason = "no plan" + slowdown + " found within " + exactly(limit) + "; " +
-                     describe_smallest(summary) + ", the lower bound" + which + " is " +
+                     describe_smallest(summary) + ", no plan" + which + " can need less than " +
                      exactly(bound.bytes) + ", and a longer search (--plan-time) may close the gap";
   }
 }

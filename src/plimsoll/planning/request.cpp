@@ -20,8 +20,19 @@ layers::BatchSizes batch_sizes(int64_t batch, const RowCounts& rows) {
   return sizes;
 }
 
+std::string searching(std::optional<Bytes> limit) {
+  return limit ? "searching for a plan within " + to_string(*limit)
+               : "searching for the fastest plan";
+}
+
 void tell(const PlanRequest& request, const std::string& what) {
   if (request.tell) request.tell(what);
+}
+
+void tell_search(const PlanRequest& request, const std::string& how) {
+  if (!request.tell) return;
+  request.tell(searching(request.limit) + how +
+               (request.found ? ": smallest found so far " + to_string(*request.found) : ""));
 }
 
 }  // namespace plimsoll::planning

@@ -48,8 +48,10 @@ struct PlanRequest {
   TimesOptions times;            // of kernels, that plans are chosen by
   bool estimate = false;         // whether PlannedRun::estimates are wanted
   std::string why;               // a layer whose values in the chosen plan are told of; empty: none
-  // Called with what is planned beside the one plan, and why, whenever that begins. May be empty.
+  // Called with what is searched for and what has been found so far, whenever that changes. May be
+  // empty.
   std::function<void(const std::string&)> tell = {};
+  std::optional<Bytes> found = {};  // the smallest found so far, for that
 };
 
 // Rows that the run will see; 0: no such program.
@@ -63,7 +65,12 @@ struct RowCounts {
 // The programs that such a run needs: full batches, and the short last one.
 layers::BatchSizes batch_sizes(int64_t batch, const RowCounts& rows);
 
-// Says what is planned beside the one plan, where anybody listens.
+// "searching for a plan within 64 MiB".
+std::string searching(std::optional<Bytes> limit);
+// Says what is done, where anybody listens.
 void tell(const PlanRequest& request, const std::string& what);
+// How the search goes on: "searching for a plan within 64 MiB, with smaller blocks: smallest found
+// so far 71.3 MiB".
+void tell_search(const PlanRequest& request, const std::string& how);
 
 }  // namespace plimsoll::planning

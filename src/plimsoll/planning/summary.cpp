@@ -56,6 +56,7 @@ void describe(const layers::Model& model, const layers::CompileOptions& compile,
   summary.max_slowdown = request.max_slowdown;
   summary.guard = guard_text();
   summary.times = describe(request.times);
+  summary.times_measured = request.times.known != nullptr;
 }
 
 void fill_own_set(const SetAnswer& own, report::PlanSummary& summary) {

@@ -6,6 +6,7 @@
 
 #include "report/chart.h"
 #include "report/html.h"
+#include "report/plan_text.h"
 #include "report/table.h"
 
 namespace plimsoll::report {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What `plimsoll plan` answers, as data, and its two views: text for people, JSON for scripts.
+// What `plimsoll plan` answers, as data and as JSON for scripts (plan_text.h: as people read it).
 //
 // All sizes are of the whole process (base/process_memory.h says what counts) unless the name says
 // arena. The field names of the JSON form are fixed; docs/reference/cli.md lists them. Everything
@@ -23,14 +23,27 @@ struct MemoryPart {
   friend bool operator==(const MemoryPart&, const MemoryPart&) = default;
 };
 
+// An option that is given another value, or first given: --memory and 24.3MiB.
+struct OptionChange {
+  std::string option{};  // empty: no option does it
+  std::string value{};
+  bool left_out = false;  // a flag that was given and must not be
+  friend bool operator==(const OptionChange&, const OptionChange&) = default;
+};
+
+// What a remedy changes, the cheapest first.
+enum class Changes : uint8_t { kNothing, kRounding, kSteps, kModel };
+
 // A change that would meet the limit, as it was planned.
-struct WayOut {
+struct Remedy {
   std::string change;
   Bytes smallest;               // that the process needs then
   Bytes saved;                  // against the smallest with the same bits; zero: none
   double seconds_per_step = 0;  // within the limit, for as many samples as before
   std::string effect;           // what becomes of the result
-  friend bool operator==(const WayOut&, const WayOut&) = default;
+  Changes changes = Changes::kNothing;
+  OptionChange option{};
+  friend bool operator==(const Remedy&, const Remedy&) = default;
 };
 
 // What a limit is answered with: a plan, the proof that there is none, or neither.
@@ -45,11 +58,15 @@ struct PlanSummary {
   std::string data;  // how large the data are, of what, how much is resident; empty: not told
 
   Answer answer = Answer::kFits;
-  std::string reason;          // the proof, or what closes the gap; empty when it fits
+  std::string reason;  // the proof, or what closes the gap; empty when it fits
+  // Where it does not fit: what no plan can be below, and why; empty: that was not looked for.
+  Bytes bound;
+  std::string proof;
   std::optional<Bytes> limit;  // none: the free plan was asked for
   // The most time, against that of the plan without a limit; none: any.
   std::optional<double> max_slowdown;
   std::string times;  // "measured here on …", "of the model"; empty: not told
+  bool times_measured = false;
   std::string guard;  // "memory cgroup v2, limit 64 MiB", "none: …"
 
   // Of the chosen plan; of the smallest one where nothing fits.
@@ -81,19 +98,15 @@ struct PlanSummary {
   std::vector<plan::FrontierPoint> frontier;  // arena_bytes here: of the whole process
   std::vector<plan::FrontierPoint> plain;     // plans that anyone would make, alike
   std::vector<plan::Culprit> culprits;
-  std::vector<WayOut> ways_out;       // where the limit is not met
+  std::vector<Remedy> remedies;       // where the limit is not met
   std::string why_layer;              // that was asked about; empty: none
   std::vector<plan::ValueStory> why;  // its values in the chosen plan
 };
 
-// "fits: predicted 190 MiB of 256 MiB", or what stands in the way.
-std::string answer_sentence(const PlanSummary& summary);
-// Where bf16 is asked of a processor that multiplies no bfloat16; empty otherwise.
-std::string precision_note(const PlanSummary& summary);
-// "1.5x".
-std::string format_factor(double factor);
-// Plain text, at most 80 columns; the frontier table only where `with_frontier`.
-std::string to_text(const PlanSummary& summary, bool with_frontier);
+// "full", "slice:4": as the option spells what was asked for.
+std::string batch_norm_name(const PlanSummary& summary);
+// The least memory that would do: what the first line of a refusal names.
+Bytes needed(const PlanSummary& summary);
 // One JSON object, indented by two.
 std::string to_json(const PlanSummary& summary);
 

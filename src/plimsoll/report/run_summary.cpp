@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/table.h"
+#include "report/units.h"
 
 namespace plimsoll::report {
 
@@ -35,19 +36,23 @@ std::string to_json(const RunSummary& summary) {
   return json.dump(2);
 }
 
+std::string peak_words(Bytes measured, Bytes predicted, std::optional<Bytes> limit) {
+  const Unit unit = size_unit(limit.value_or(measured));
+  const std::string of = limit ? " of " + in_unit(*limit, unit) : "";
+  return "peak " + in_unit(measured, unit) + of + " " + unit.name + " (predicted " +
+         amount(predicted, unit) + ")";
+}
+
 std::string to_text(const RunSummary& summary) {
-  std::string text = "memory: predicted " + to_string(summary.predicted_process) + ", measured " +
-                     to_string(summary.measured_process);
-  if (summary.limit) text += ", limit " + to_string(*summary.limit);
-  text += "; arena: planned " + to_string(summary.planned_arena) + ", touched " +
-          to_string(summary.measured_arena) + "\n";
-  text += "time: " + format_seconds(summary.seconds_per_step) + " a step (median of " +
-          format_count(summary.steps) + ")";
-  if (summary.estimated_seconds_per_step > 0) {
-    text += ", estimated " + format_seconds(summary.estimated_seconds_per_step);
+  std::string text = "done: " + format_count(summary.steps) + " steps";
+  if (summary.seconds_per_step > 0) {
+    text += ", " + format_seconds(summary.seconds_per_step) + " each";
+    if (summary.estimated_seconds_per_step > 0) {
+      text += " (estimated " + format_seconds(summary.estimated_seconds_per_step) + ")";
+    }
   }
-  text += "\n";
-  return text;
+  return text + "; " +
+         peak_words(summary.measured_process, summary.predicted_process, summary.limit) + "\n";
 }
 
 }  // namespace plimsoll::report

@@ -31,7 +31,9 @@ struct RunSummary {
 
 // One JSON object, indented by two; metrics that are not finite are null.
 std::string to_json(const RunSummary& summary);
-// Two lines: memory planned and measured, time.
+// "peak 22.8 of 64.0 MiB (predicted 28.0 MiB)".
+std::string peak_words(Bytes measured, Bytes predicted, std::optional<Bytes> limit);
+// One line: steps and their time, the peak against limit and prediction.
 std::string to_text(const RunSummary& summary);
 
 }  // namespace plimsoll::report

@@ -1,5 +1,6 @@
 #include "report/waiting.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -13,6 +14,15 @@ using std::chrono::seconds;
 
 constexpr seconds kPatience{1};      // of whoever sits at a terminal
 constexpr seconds kLogPatience{10};  // of whoever reads a log
+constexpr size_t kSecondsWidth = 10;
+
+// A line that is redrawn must not wrap.
+std::string fitting(const std::string& what) {
+  winsize size{};
+  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  const size_t width = known ? size.ws_col : 80;
+  return width > kSecondsWidth ? what.substr(0, width - kSecondsWidth) : what;
+}
 
 }  // namespace
 
@@ -32,7 +42,10 @@ Waiting::~Waiting() {
 void Waiting::go_on(std::string what) {
   const std::lock_guard lock(mutex_);
   what_ = std::move(what);
-  ended_.notify_all();
+}
+
+long long Waiting::seconds_passed() const {
+  return std::chrono::duration_cast<seconds>(std::chrono::steady_clock::now() - began_).count();
 }
 
 void Waiting::tell() {
@@ -43,18 +56,14 @@ void Waiting::tell() {
     return;
   }
   if (ended_.wait_for(lock, kLogPatience, over)) return;
-  std::fprintf(stderr, "%s takes longer than %d s\n", what_.c_str(),
-               static_cast<int>(kLogPatience.count()));
-  while (!done_) {
-    const std::string told = what_;
-    ended_.wait(lock, [&] { return done_ || what_ != told; });
-    if (!done_) std::fprintf(stderr, "%s\n", what_.c_str());
-  }
+  std::fprintf(stderr, "%s, %lld s\n", what_.c_str(), seconds_passed());
+  ended_.wait(lock, over);
+  std::fprintf(stderr, "searched for %lld s\n", seconds_passed());
 }
 
 void Waiting::draw(std::unique_lock<std::mutex>& lock) {
-  for (auto now = kPatience; !done_; now += seconds(1)) {
-    std::fprintf(stderr, "\r\x1b[K%s … %d s", what_.c_str(), static_cast<int>(now.count()));
+  while (!done_) {
+    std::fprintf(stderr, "\r\x1b[K%s, %lld s", fitting(what_).c_str(), seconds_passed());
     std::fflush(stderr);
     ended_.wait_for(lock, seconds(1), [this] { return done_; });
   }

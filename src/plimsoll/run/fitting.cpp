@@ -7,7 +7,7 @@
 #include "base/output_place.h"
 #include "data/dataset_stages.h"
 #include "formats/model_file.h"
-#include "report/plan_summary.h"
+#include "report/plan_text.h"
 
 namespace plimsoll::run {
 

@@ -32,10 +32,6 @@ layers::CompileOptions with_precision(layers::CompileOptions compile, const Sett
   return compile;
 }
 
-std::string what_is_planned(std::optional<Bytes> limit) {
-  return limit ? "planning within " + to_string(*limit) : "planning";
-}
-
 train::DataMemory memory_of(const data::Dataset& dataset, int64_t batch) {
   return {dataset.resident_bytes(), dataset.wants_ahead(batch, data::Shuffle::kNone),
           train::opening_of(dataset)};
@@ -173,7 +169,7 @@ planning::PlannedRun Run::plan(const PlanQuestion& question, Listener& listener)
     description = data::describe(*data.train);
   }
   const layers::BatchSizes batches = planning::batch_sizes(settings.batch, rows);
-  listener.planning(what_is_planned(settings.memory));
+  listener.planning(planning::searching(settings.memory));
   planning::PlannedRun planned = planning::plan_run(model_, compile, batches, request);
   listener.planned();
   planned.summary.data = description;
@@ -195,7 +191,7 @@ std::unique_ptr<train::Session> Run::make_session(const layers::CompileOptions& 
       listener.notice("[" + model_.name() + "] " + line);
     }
   }
-  listener.planning(what_is_planned(key.settings.memory));
+  listener.planning(planning::searching(key.settings.memory));
   auto session = std::make_unique<train::Session>(model_, with_precision(compile, key.settings),
                                                   options, key.rows, key.data);
   listener.planned();

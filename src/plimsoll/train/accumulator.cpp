@@ -78,7 +78,7 @@ double Accumulator::accumulate(Session& session, data::Dataset& dataset, int64_t
   check_rows(session, dataset, first, count);
   if (settled_) {
     throw Error(ErrorKind::kConfig,
-                "accumulate: expected no more samples behind set_gradient, received some. Call "
+                "accumulate: expected no more samples after set_gradient, received some. Call "
                 "apply first.");
   }
   if (!std::isfinite(weight)) {

@@ -17,6 +17,8 @@
 #include "layers/model/precision.h"
 #include "layers/training/batch_norm_groups.h"
 #include "layers/training/curve_area.h"
+#include "report/plan_text.h"
+#include "report/units.h"
 #include "train/profile.h"
 
 namespace plimsoll::train {
@@ -102,6 +104,13 @@ class StateSource : public TensorSource {
 
 }  // namespace
 
+DoesNotFit::DoesNotFit(report::PlanSummary summary)
+    : Error(ErrorKind::kBudget,
+            report::refusal_sentence(summary) + ". Name a limit of at least " +
+                to_string(report::needed(summary)) +
+                ", or ask for a plan of the same run, which tells what else would do."),
+      summary_(std::make_shared<report::PlanSummary>(std::move(summary))) {}
+
 // The last steps' times, in a fixed ring: long runs keep no more.
 struct Session::StepTimes {
   std::array<double, kTimedSteps> seconds{};
@@ -125,17 +134,20 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
   run_ = planning::plan_run(model, compile, planning::batch_sizes(options.batch, rows),
                             plan_request(options, data, Bytes(held_by_sessions.load())));
   options_.plan.tell = {};  // whoever listened listens while it is planned
-  if (!run_.plan) throw Error(ErrorKind::kBudget, run_.summary.reason);
+  if (!run_.plan) throw DoesNotFit(std::move(run_.summary));
   give_back_free_heap();  // the search is over, and the arena not touched yet
   if (!options.plan.limit) {
     const Bytes guard = planning::guard_without_limit();
     if (run_.summary.predicted_process > guard) {
-      throw Error(ErrorKind::kBudget,
-                  (options.plan.max_slowdown ? "the smallest plan within the time allowed needs "
-                                             : "the free plan needs ") +
-                      to_string(run_.summary.predicted_process) + ", above the guard of " +
-                      to_string(guard) + " (" + std::to_string(planning::kGuardPercent) +
-                      " % of what this process may use); name a limit with --memory");
+      throw Error(
+          ErrorKind::kBudget,
+          "does not fit: " +
+              std::string(options.plan.max_slowdown ? "the smallest plan within the time allowed"
+                                                    : "the fastest plan") +
+              " needs " + to_string(run_.summary.predicted_process) + ", above the guard of " +
+              to_string(guard) + " (" + std::to_string(planning::kGuardPercent) +
+              " % of what this process may use). Name a limit with --memory, such as " +
+              report::size_option(guard) + ".");
     }
   }
   limit_check_.emplace(options.plan.limit, run_.plan->arena_bytes, options.whole_process);

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/tensor_io.h"
 #include "data/dataset.h"
 #include "exec/executor.h"
@@ -56,6 +57,16 @@ struct DataMemory {
 // Tells what opening took: a run's data, and after them those that are evaluated on.
 planning::DataOpening opening_of(const data::Dataset& dataset,
                                  const data::Dataset* validation = nullptr);
+
+// No plan within the limit, with the whole answer for who has more room than an error's sentence.
+class DoesNotFit final : public Error {
+ public:
+  explicit DoesNotFit(report::PlanSummary summary);
+  const report::PlanSummary& summary() const { return *summary_; }
+
+ private:
+  std::shared_ptr<const report::PlanSummary> summary_;
+};
 
 using Metrics = std::vector<std::pair<std::string, double>>;
 

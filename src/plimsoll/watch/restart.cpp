@@ -106,7 +106,7 @@ NextAttempt next_attempt(const WatchOptions& options, const RestartOptions& rest
   const auto none = [](std::string why) { return NextAttempt{std::nullopt, std::move(why)}; };
   if (!restart.halve.empty()) {
     auto command = change_argument(next.command, restart.halve, half);
-    if (!command) return none("the number behind " + restart.halve + " cannot be halved");
+    if (!command) return none("the number after " + restart.halve + " cannot be halved");
     next.command = std::move(*command);
     text += "; " + restart.halve + " halved";
   }
@@ -119,7 +119,7 @@ NextAttempt next_attempt(const WatchOptions& options, const RestartOptions& rest
   }
   if (!restart.accumulate.empty()) {
     auto command = change_argument(next.command, restart.accumulate, doubled);
-    if (!command) return none("the number behind " + restart.accumulate + " cannot be doubled");
+    if (!command) return none("the number after " + restart.accumulate + " cannot be doubled");
     next.command = std::move(*command);
     text += "; " + restart.accumulate + " doubled";
   }

@@ -261,7 +261,7 @@ TEST(Endings, TheErrorBehindWhatWasSurvivedEndedTheProgram) {
   EXPECT_EQ(explanation.evidence[0].text, "ValueError: bad shape");
   EXPECT_EQ(explanation.evidence[0].line, 12);
   EXPECT_EQ(explanation.evidence[1].text, "File \"net.py\", line 31, in step");
-  EXPECT_EQ(explanation.when_text, "behind step 103 (line 5)");
+  EXPECT_EQ(explanation.when_text, "after step 103 (line 5)");
   EXPECT_TRUE(explanation.plimsoll_command.empty());
 }
 

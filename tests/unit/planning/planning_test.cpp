@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "report/plan_text.h"
+
 namespace plimsoll::planning {
 namespace {
 
@@ -100,7 +102,7 @@ TEST(Planning, BoundsOfPlansWithAndWithoutAFileAreApart) {
   EXPECT_FALSE(without.lower_bound_with_spill.has_value());
 }
 
-TEST(Planning, WaysOutKeepToTheTimeAllowed) {
+TEST(Planning, RemediesKeepToTheTimeAllowed) {
   PlanRequest request;
   request.backend = "reference";
   request.plan_steps = 20'000;
@@ -130,12 +132,12 @@ TEST(Planning, WaysOutKeepToTheTimeAllowed) {
       << refused.reason;
   std::string enough;
   bool larger = false;
-  for (const report::WayOut& way : refused.ways_out) {
-    larger |= way.change == "--memory " + std::to_string(in_time.arena_bytes.count());
-    if (way.change.starts_with("--max-slowdown ")) {
-      enough = way.change.substr(way.change.find(' ') + 1);
+  for (const report::Remedy& remedy : refused.remedies) {
+    larger |= remedy.change == "--memory " + std::to_string(in_time.arena_bytes.count());
+    if (remedy.change.starts_with("--max-slowdown ")) {
+      enough = remedy.change.substr(remedy.change.find(' ') + 1);
     } else {
-      EXPECT_LE(way.seconds_per_step, *request.max_slowdown * fastest) << way.change;
+      EXPECT_LE(remedy.seconds_per_step, *request.max_slowdown * fastest) << remedy.change;
     }
   }
   EXPECT_TRUE(larger);

@@ -378,7 +378,7 @@ void plimsoll_limit(const Case& found, Explanation& explanation) {
              "Give it more: the lower bound is the least, a little above it is faster.",
              size_words(found.main.amounts.limit) + " given, " + size_words(least) + " needed",
              "--memory " + std::to_string(least + least / 4));
-  add_advice(explanation, "Or let plimsoll plan say what each way out needs.", "",
+  add_advice(explanation, "Or let plimsoll plan say what each remedy needs.", "",
              "plimsoll plan MODEL --batch N");
 }
 

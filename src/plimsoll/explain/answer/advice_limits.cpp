@@ -351,7 +351,7 @@ void ask_for_more(const Case& found, Explanation& explanation) {
   }
   if (unknown && device && found.framework == "tensorflow" && !found.pool.limit) {
     collect.push_back(
-        "The allocator's dump behind the message (lines with \"Limit:\", \"InUse:\", "
+        "The allocator's dump after the message (lines with \"Limit:\", \"InUse:\", "
         "\"Chunks of size\"): it tells a full pool from one in pieces.");
   }
   if (unknown && device && found.framework == "pytorch" && !explanation.amounts.capacity) {
@@ -362,7 +362,7 @@ void ask_for_more(const Case& found, Explanation& explanation) {
   if (unknown && device && found.framework == "jax") {
     collect.push_back(
         "The program's own need: compiled.memory_analysis(), or the \"Peak buffers\" "
-        "lines behind the message; and jax.devices()[0].memory_stats().");
+        "lines after the message; and jax.devices()[0].memory_stats().");
   }
   if (unknown && device) {
     collect.push_back(

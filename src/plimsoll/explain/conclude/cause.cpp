@@ -109,7 +109,7 @@ std::optional<Diagnosis> files(const Case& found) {
     case Family::kDiskFull:
       if (found.main.note == "path") {
         return say(found, Cause::kDiskOrFdAmbiguous, 0.8,
-                   "ResourceExhausted with only a path behind it comes from the file system: no "
+                   "ResourceExhausted with only a path after it comes from the file system: no "
                    "space, no quota, or no descriptor left. The message does not say which.");
       }
       if (found.main.note == "ephemeral") {
@@ -227,7 +227,7 @@ void tell_overcome(const Case& found, Diagnosis& diagnosis) {
   if (!found.overcome) return;
   diagnosis.sentence += " A refusal before it (line " +
                         std::to_string(found.document.number_at(found.overcome->at)) +
-                        ") was survived: the program went on behind it.";
+                        ") was survived: the program went on after it.";
   diagnosis.evidence.push_back(found.overcome->at);
 }
 

@@ -262,7 +262,7 @@ std::optional<Diagnosis> autotuning(const Case& found) {
   return reading(found, Cause::kConvWorkspace, 0.75,
                  "XLA's search for the fastest kernel wanted " + size_words(found.main.bytes) +
                      " of scratch memory beside the program and was refused: the pool had been "
-                     "filled before, and the error behind it is the search that got no result.");
+                     "filled before, and the error after it is the search that got no result.");
 }
 
 constexpr Rule kXlaRules[] = {autotuning, xla_program, xla_buffers};

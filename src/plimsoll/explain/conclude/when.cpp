@@ -76,12 +76,12 @@ bool told_by_progress(const Case& found, Explanation& explanation) {
   const bool in_epochs = std::any_of(
       all.begin(), all.end(), [](const Progress& progress) { return progress.epoch.has_value(); });
   if (found.main.family >= Family::kDeviceFault) {  // no memory that a step may need more of
-    set(explanation, last->validation ? When::kValidation : When::kTraining, "behind " + where);
+    set(explanation, last->validation ? When::kValidation : When::kTraining, "after " + where);
   } else if (last->validation) {
-    set(explanation, When::kValidation, "in validation, behind " + where);
+    set(explanation, When::kValidation, "in validation, after " + where);
   } else if (found.facts.context.first_epoch_restarts >= 2) {
     set(explanation, When::kSecondFit,
-        "in a further training within the same process, behind " + where);
+        "in a further training within the same process, after " + where);
   } else if (in_epochs && last->step && last->steps && *last->step + 1 >= *last->steps &&
              *last->steps > 2) {
     set(explanation, When::kNewShape,
@@ -89,10 +89,10 @@ bool told_by_progress(const Case& found, Explanation& explanation) {
             where);
   } else if (last->step.value_or(0) == 1 && last->epoch.value_or(1) <= 1) {
     set(explanation, When::kSecondStep,
-        "behind the first step, whose results may still have been alive: " + where);
+        "after the first step, whose results may still have been alive: " + where);
   } else if (last->step.value_or(0) > 1 || last->epoch.value_or(0) > 1) {
     set(explanation, When::kTraining,
-        "behind " + where + ": earlier steps fitted, so something was larger or had grown");
+        "after " + where + ": earlier steps fitted, so something was larger or had grown");
   } else {
     set(explanation, When::kFirstStep, "before the first step was done: " + where);
   }
@@ -123,7 +123,7 @@ void tell_when(const Case& found, Explanation& explanation) {
     return;
   }
   if (found.survived) {
-    set(explanation, When::kTraining, "the program went on behind it, to " + farthest(found));
+    set(explanation, When::kTraining, "the program went on after it, to " + farthest(found));
     return;
   }
   if (told_by_place(found, explanation)) return;

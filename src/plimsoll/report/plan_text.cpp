@@ -1,0 +1,409 @@
+#include "report/plan_text.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "report/table.h"
+#include "report/units.h"
+
+namespace plimsoll::report {
+namespace {
+
+// As commands; what is left is a table.
+constexpr size_t kMostCommands = 3;
+constexpr size_t kMostCulprits = 5;
+
+std::string with_unit(const char* title, const Unit& unit) {
+  return std::string(title) + unit.name;
+}
+
+// "24.3 MiB" that are not less.
+std::string enough(Bytes bytes) {
+  const Unit unit = size_unit(bytes);
+  return in_unit(round_up(bytes, unit), unit) + " " + unit.name;
+}
+
+// "58.1 of 64.0 MiB".
+std::string of_limit(Bytes bytes, Bytes limit, const Unit& unit) {
+  return in_unit(bytes, unit) + " of " + in_unit(limit, unit) + " " + unit.name;
+}
+
+std::string fits_sentence(const PlanSummary& summary) {
+  const Bytes peak = summary.predicted_process;
+  if (summary.limit) {
+    const Unit unit = size_unit(*summary.limit);
+    const Bytes left = *summary.limit - peak;
+    return "fits: " + of_limit(peak, *summary.limit, unit) + " (" +
+           (left > Bytes() ? amount(left, unit) : "nothing") + " to spare)";
+  }
+  const std::string needs = "needs " + amount(peak, size_unit(peak));
+  if (summary.max_slowdown) {
+    return needs + ": the smallest plan found within " + format_factor(*summary.max_slowdown) +
+           " the time of the plan without a limit";
+  }
+  std::string text = needs + " without a limit";
+  if (summary.smallest_same_bits > Bytes() && summary.smallest_same_bits < peak) {
+    text += "; with one, fits from " + enough(summary.smallest_same_bits) + " on";
+  }
+  return text;
+}
+
+std::string step_time(const PlanSummary& summary) {
+  return "about " + format_seconds(summary.seconds_per_step) + " a step (" +
+         (summary.times_measured ? "kernels measured here" : "estimated") + ")";
+}
+
+std::string batch_norm_line(const PlanSummary& summary) {
+  if (summary.batch_norm_asked == 0) return "";
+  const std::string asked = "batch normalization: " + batch_norm_name(summary);
+  if (summary.batch_norm_group > 0) {
+    return asked + ", statistics of groups of " + std::to_string(summary.batch_norm_group) +
+           " samples, part of the model\n";
+  }
+  if (summary.batch_norm_asked >= summary.batch) {
+    return asked + ", the whole batch is one group: the same as full\n";
+  }
+  return asked + ", but no layer of this model has statistics of its batch\n";
+}
+
+std::string about_model(const PlanSummary& summary) {
+  std::string text = summary.model + ": " + format_count(summary.parameter_count) +
+                     " parameters, batch " + std::to_string(summary.batch) + ", " +
+                     summary.optimizer;
+  if (summary.answer == Answer::kFits) text += "; " + step_time(summary);
+  text += "\n";
+  return summary.data.empty() ? text : text + "data: " + summary.data + "\n";
+}
+
+// What is to be known of the result of a plan that fits.
+std::string notes(const PlanSummary& summary) {
+  std::string text;
+  if (summary.precision != "f32") {
+    text += "precision: " + summary.precision + " activations, float32 weights and sums\n";
+  }
+  if (const std::string note = precision_note(summary); !note.empty()) {
+    text += "note: " + note + "\n";
+  }
+  text += batch_norm_line(summary);
+  if (summary.block_set > 0) {
+    text += "note: only smaller blocks fit (block set " + std::to_string(summary.block_set) +
+            "): results equal to rounding, not bit for bit";
+    if (summary.smallest_same_bits > Bytes()) {
+      text += "; the same bits from " + enough(summary.smallest_same_bits) + " on";
+    }
+    text += "\n";
+  }
+  if (summary.spill > Bytes()) {
+    text += "spill file: " + to_string(summary.spill) + " on disk";
+    if (summary.smallest_same_bits > summary.predicted_process) {
+      text += "; without one it would need " + enough(summary.smallest_same_bits);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+// Rows of a name and bytes each, in one unit; what would read as nothing goes into one row.
+class ByteTable {
+ public:
+  explicit ByteTable(std::string title) : title_(std::move(title)) {}
+  void add(std::string name, Bytes bytes, std::string note = "") {
+    rows_.push_back({std::move(name), bytes, std::move(note)});
+  }
+  bool empty() const { return rows_.empty(); }
+
+  // Empty where there are no rows.
+  std::string print(bool with_rest) const {
+    if (rows_.empty()) return "";
+    const Unit unit = size_unit(std::ranges::max_element(rows_, {}, &Row::bytes)->bytes);
+    Table table({title_, unit.name, ""});
+    Bytes rest;
+    std::vector<const Row*> told;
+    for (const Row& row : rows_) {
+      if (in_unit(row.bytes, unit).starts_with('<')) {
+        rest += row.bytes;
+      } else if (row.bytes > Bytes()) {
+        told.push_back(&row);
+      }
+    }
+    for (const Row* row : told) {
+      // The last is the sum.
+      if (with_rest && row == told.back() && rest > Bytes() &&
+          !in_unit(rest, unit).starts_with('<')) {
+        table.add({"  small parts", in_unit(rest, unit), ""});
+      }
+      table.add({"  " + row->name, in_unit(row->bytes, unit), row->note});
+    }
+    return "\n" + table.print();
+  }
+
+ private:
+  struct Row {
+    std::string name;
+    Bytes bytes;
+    std::string note;
+  };
+  std::string title_;
+  std::vector<Row> rows_;
+};
+
+std::string parts_table(const PlanSummary& summary) {
+  ByteTable table("peak memory");
+  for (const MemoryPart& part : summary.parts) table.add(part.name, part.bytes);
+  table.add("predicted peak", summary.predicted_process);
+  return table.print(true);
+}
+
+// Of the smallest with the same bits: whether smaller ones are out of the question, or were not
+// found.
+std::string certainty(const PlanSummary& summary) {
+  if (summary.smallest_is_proved) return "proved";
+  return summary.searched_all ? "found" : "found at this effort";
+}
+
+std::string limits_table(const PlanSummary& summary) {
+  if (summary.free_plan == Bytes()) return "";  // a saved plan
+  ByteTable table("limits");
+  const Bytes same = summary.smallest_same_bits;
+  table.add("the fastest plan takes", summary.free_plan);
+  table.add("smallest, same result", same, certainty(summary));
+  if (summary.smallest_feasible > Bytes() && summary.smallest_feasible < same) {
+    table.add("smallest, equal to rounding", summary.smallest_feasible, "smaller blocks");
+  }
+  if (summary.smallest_with_spill && *summary.smallest_with_spill < same) {
+    table.add("smallest, with a spill file", *summary.smallest_with_spill, "same result");
+  }
+  if (summary.lower_bound_with_spill && *summary.lower_bound_with_spill < summary.lower_bound) {
+    table.add("lower bound, with a spill file", *summary.lower_bound_with_spill, "proved");
+  }
+  table.add("lower bound", summary.lower_bound, "proved");
+  std::string text = table.print(false);
+  if (summary.largest_feasible_batch) {
+    text += "  largest batch within the limit: " + std::to_string(*summary.largest_feasible_batch) +
+            "\n";
+  }
+  return text;
+}
+
+std::string points_table(const char* title, const std::vector<plan::FrontierPoint>& points) {
+  if (points.empty()) return "";
+  Bytes most;
+  double longest = 0;
+  for (const plan::FrontierPoint& point : points) {
+    most = max(most, point.arena_bytes);
+    longest = std::max(longest, point.seconds);
+  }
+  const Unit size = size_unit(most);
+  const Unit time = time_unit(longest);
+  Table table({with_unit(title, size), with_unit("step, ", time), "plan"});
+  for (const plan::FrontierPoint& point : points) {
+    table.add({in_unit(point.arena_bytes, size), in_unit(point.seconds, time), point.what});
+  }
+  return "\n" + table.print();
+}
+
+std::string culprits_table(const PlanSummary& summary) {
+  const bool fits = summary.answer == Answer::kFits && !summary.limit;
+  ByteTable table(fits ? "largest at the peak" : "largest at the peak without a limit");
+  for (size_t i = 0; i < std::min(summary.culprits.size(), kMostCulprits); ++i) {
+    const plan::Culprit& culprit = summary.culprits[i];
+    table.add((culprit.layer.empty() ? "the step" : culprit.layer) + ", " + culprit.what,
+              culprit.bytes);
+  }
+  return table.print(false);
+}
+
+std::string join(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+std::string why_table(const PlanSummary& summary) {
+  if (summary.why_layer.empty()) return "";
+  Bytes most;
+  double longest = 0;
+  for (const plan::ValueStory& story : summary.why) {
+    most = max(most, story.whole);
+    longest = std::max(longest, story.seconds);
+  }
+  const Unit size = size_unit(most);
+  const Unit time = time_unit(longest);
+  const auto bytes = [&](Bytes value) { return value > Bytes() ? in_unit(value, size) : "-"; };
+  Table table({"value of " + summary.why_layer, with_unit("whole, ", size), "at the peak", "saves",
+               with_unit("costs, ", time), "how"});
+  for (const plan::ValueStory& story : summary.why) {
+    table.add({story.value, bytes(story.whole), bytes(story.at_peak), bytes(story.saved),
+               story.seconds > 0 ? in_unit(story.seconds, time) : "-", join(story.treatment)});
+  }
+  return "\n" + table.print();
+}
+
+std::string placement_words(const PlanSummary& summary) {
+  const Bytes above = summary.planned_arena - summary.arena_load;
+  if (above <= Bytes()) return "placed as tightly as these values allow";
+  char percent[32];
+  std::snprintf(
+      percent, sizeof percent, "%.2f %%",
+      100.0 * static_cast<double>(above.count()) / static_cast<double>(summary.arena_load.count()));
+  return "placed " + to_string(above) + " (" + percent + ") above what is alive at once";
+}
+
+// How it is done, for those who ask.
+std::string details(const PlanSummary& summary) {
+  std::string text = "\nplan: " + summary.strategy;
+  if (summary.arena_load > Bytes()) text += "; " + placement_words(summary);
+  text += "\nkernels: " + summary.kernel_set;
+  if (!summary.times.empty()) text += "; times: " + summary.times;
+  return text + "\nguard: " + summary.guard + "\n";
+}
+
+std::string field_spelling(const OptionChange& change) {
+  std::string name = change.option.substr(std::min<size_t>(2, change.option.size()));
+  std::ranges::replace(name, '-', '_');
+  if (change.left_out) return name + " left out";
+  return change.value.empty() ? name : name + " = " + change.value;
+}
+
+// The cheapest first: what changes least, then what takes the least time.
+std::vector<const Remedy*> cheapest_first(const PlanSummary& summary) {
+  std::vector<const Remedy*> sorted;
+  for (const Remedy& remedy : summary.remedies) sorted.push_back(&remedy);
+  std::ranges::stable_sort(sorted, [](const Remedy* a, const Remedy* b) {
+    if (a->changes != b->changes) return a->changes < b->changes;
+    return a->seconds_per_step < b->seconds_per_step;
+  });
+  return sorted;
+}
+
+// As people say it; scripts know the other.
+std::string effect_words(const Remedy& remedy) {
+  constexpr std::string_view kSame = "the same bits";
+  if (!remedy.effect.starts_with(kSame)) return remedy.effect;
+  if (remedy.option.option != "--memory")
+    return "the same result" + remedy.effect.substr(kSame.size());
+  const bool file = remedy.effect.find("spill file") != std::string::npos;
+  return std::string("the same result, with more memory") + (file ? " and a spill file" : "");
+}
+
+// "38.4 MiB, 31.1 s for 64 samples".
+std::string costs(const PlanSummary& summary, const Remedy& remedy) {
+  std::string text = enough(remedy.smallest);
+  if (remedy.seconds_per_step == 0) return text;  // not planned yet
+  text += ", " + format_seconds(remedy.seconds_per_step);
+  if (remedy.option.option != "--batch") return text + " a step";
+  return text + " for " + std::to_string(summary.batch) + " samples";
+}
+
+std::string command_lines(const PlanSummary& summary, const std::vector<const Remedy*>& remedies,
+                          const Spelling& spell) {
+  if (remedies.empty()) return "";
+  std::string text = "\nremedies, the cheapest first (times ";
+  text += summary.times_measured ? "by kernels measured here" : "estimated";
+  text += "):\n";
+  int number = 0;
+  for (const Remedy* remedy : remedies) {
+    text += "  " + std::to_string(++number) + ". " + effect_words(*remedy) + " (" +
+            costs(summary, *remedy) + ")\n     " +
+            (spell ? spell(remedy->option) : field_spelling(remedy->option)) + "\n";
+  }
+  return text;
+}
+
+std::string more_remedies(const std::vector<const Remedy*>& remedies) {
+  if (remedies.empty()) return "";
+  Bytes most;
+  double longest = 0;
+  for (const Remedy* remedy : remedies) {
+    most = max(most, remedy->smallest);
+    longest = std::max(longest, remedy->seconds_per_step);
+  }
+  const Unit size = size_unit(most);
+  const Unit time = time_unit(longest);
+  Table table({"more remedies", size.name, with_unit("step, ", time), "result"});
+  for (const Remedy* remedy : remedies) {
+    table.add({"  " + remedy->change, in_unit(remedy->smallest, size),
+               in_unit(remedy->seconds_per_step, time), effect_words(*remedy)});
+  }
+  return "\n" + table.print();
+}
+
+std::string why_refused(const PlanSummary& summary) {
+  if (summary.proof.empty()) return summary.reason;
+  const std::string least = amount(summary.bound, size_unit(summary.bound));
+  if (summary.answer == Answer::kImpossible) {
+    return "proved, no plan can need less than " + least + ": " + summary.proof;
+  }
+  return "no plan was found within the limit. None can need less than " + least +
+         " (proved); above that a longer search may find one, with --plan-time 60";
+}
+
+}  // namespace
+
+std::string format_factor(double factor) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4gx", factor);
+  return text;
+}
+
+std::string answer_sentence(const PlanSummary& summary) {
+  if (summary.answer == Answer::kFits || !summary.limit) return fits_sentence(summary);
+  const Bytes limit = *summary.limit;
+  const Unit unit = size_unit(max(limit, needed(summary)));
+  const Bytes needs = round_up(needed(summary), unit);
+  const std::string within = in_unit(limit, unit) + " " + unit.name;
+  if (needs <= limit) return "does not fit: no plan found within the limit of " + within;
+  return "does not fit: needs " + amount(needs, unit) + ", " + amount(needs - limit, unit) +
+         " above the limit of " + within;
+}
+
+std::string refusal_sentence(const PlanSummary& summary) {
+  return answer_sentence(summary) + "; " + summary.reason;
+}
+
+std::string precision_note(const PlanSummary& summary) {
+  const std::string& kernels = summary.kernel_set;
+  if (summary.precision != "bf16" ||
+      !(kernels.starts_with("onednn") || kernels.starts_with("cpu/"))) {
+    return "";
+  }
+  for (const char* isa : {"/avx512_bf16", "/avx512_amx"}) {
+    if (kernels.find(isa) != std::string::npos) return "";
+  }
+  return "this processor has no AVX512-BF16: bf16 saves memory here, but no time";
+}
+
+std::string to_head(const PlanSummary& summary) {
+  return answer_sentence(summary) + "\n" + about_model(summary) + notes(summary);
+}
+
+std::string to_refusal(const PlanSummary& summary, const Spelling& spell) {
+  std::vector<const Remedy*> commands;
+  std::vector<const Remedy*> more;
+  for (const Remedy* remedy : cheapest_first(summary)) {
+    const bool told = commands.size() < kMostCommands && !remedy->option.option.empty();
+    (told ? commands : more).push_back(remedy);
+  }
+  return answer_sentence(summary) + "\n" + command_lines(summary, commands, spell) +
+         more_remedies(more) + "\nwhy: " + why_refused(summary) + "\n";
+}
+
+std::string to_text(const PlanSummary& summary, bool with_frontier, const Spelling& spell) {
+  const bool fits = summary.answer == Answer::kFits;
+  std::string text =
+      fits ? to_head(summary) : to_refusal(summary, spell) + "\n" + about_model(summary);
+  if (fits) text += parts_table(summary);
+  text += limits_table(summary);
+  if (with_frontier) {
+    text += points_table("limit, ", summary.frontier);
+    text += points_table("for comparison, ", summary.plain);
+  }
+  text += culprits_table(summary) + why_table(summary);
+  if (fits) text += details(summary);
+  return text;
+}
+
+}  // namespace plimsoll::report

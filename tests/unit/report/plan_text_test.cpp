@@ -1,0 +1,105 @@
+#include "report/plan_text.h"
+
+#include <gtest/gtest.h>
+
+namespace plimsoll::report {
+namespace {
+
+PlanSummary fitting() {
+  PlanSummary summary;
+  summary.model = "net";
+  summary.batch = 64;
+  summary.optimizer = "Adam";
+  summary.limit = 64_MiB;
+  summary.predicted_process = 58_MiB;
+  summary.smallest_same_bits = 40_MiB;
+  summary.smallest_feasible = 40_MiB;
+  summary.free_plan = 80_MiB;
+  summary.lower_bound = 30_MiB;
+  return summary;
+}
+
+PlanSummary refused() {
+  PlanSummary summary = fitting();
+  summary.answer = Answer::kNotFound;
+  summary.limit = 32_MiB;
+  summary.remedies = {
+      {"--memory 41943040",
+       40_MiB,
+       Bytes(),
+       0.5,
+       "the same bits",
+       Changes::kNothing,
+       {"--memory", "40.0MiB"}},
+      {"half the units", 20_MiB, Bytes(), 0.1, "another model", Changes::kModel, {}},
+      {"--optimizer 'sgd'",
+       30_MiB,
+       Bytes(),
+       0.4,
+       "other steps",
+       Changes::kSteps,
+       {"--optimizer", "sgd"}},
+      {"--batch 8",
+       30_MiB,
+       Bytes(),
+       0.3,
+       "other steps: more of them",
+       Changes::kSteps,
+       {"--batch", "8"}}};
+  return summary;
+}
+
+size_t place(const std::string& text, const std::string& words) {
+  const size_t at = text.find(words);
+  EXPECT_NE(at, std::string::npos) << words << "\n" << text;
+  return at;
+}
+
+TEST(PlanText, TheFirstLineSaysByHowMuchItFits) {
+  EXPECT_EQ(answer_sentence(fitting()), "fits: 58.0 of 64.0 MiB (6.0 MiB to spare)");
+  PlanSummary exact = fitting();
+  exact.predicted_process = *exact.limit - Bytes(8);
+  EXPECT_EQ(answer_sentence(exact), "fits: 64.0 of 64.0 MiB (8 B to spare)");
+}
+
+TEST(PlanText, TheFirstLineSaysByHowMuchItDoesNot) {
+  PlanSummary summary = refused();
+  EXPECT_EQ(answer_sentence(summary),
+            "does not fit: needs 40.0 MiB, 8.0 MiB above the limit of 32.0 MiB");
+  summary.smallest_with_spill = 33_MiB;
+  EXPECT_EQ(answer_sentence(summary),
+            "does not fit: needs 33.0 MiB, 1.0 MiB above the limit of 32.0 MiB");
+  // Up, so that what is named is enough.
+  summary.smallest_with_spill = 33_MiB + Bytes(1);
+  EXPECT_EQ(answer_sentence(summary),
+            "does not fit: needs 33.1 MiB, 1.1 MiB above the limit of 32.0 MiB");
+}
+
+TEST(PlanText, RemediesComeNextTheCheapestFirst) {
+  const std::string text = to_text(refused(), false);
+  const size_t memory = place(text, "memory = 40.0MiB");
+  const size_t batch = place(text, "batch = 8");
+  const size_t optimizer = place(text, "optimizer = sgd");
+  EXPECT_LT(memory, batch);
+  EXPECT_LT(batch, optimizer);
+  EXPECT_LT(optimizer, place(text, "half the units"));
+  EXPECT_LT(place(text, "half the units"), place(text, "limits"));
+}
+
+TEST(PlanText, AFaceSpellsItsOwnOptions) {
+  const std::string text = to_refusal(refused(), [](const OptionChange& change) {
+    return "run " + change.option + " " + change.value;
+  });
+  place(text, "run --batch 8\n");
+  EXPECT_EQ(text.find("batch = 8"), std::string::npos);
+}
+
+TEST(PlanText, TablesHaveOneUnitAndNoBytes) {
+  const std::string text = to_text(fitting(), false);
+  place(text, "MiB\n");
+  EXPECT_EQ(text.find(" B)"), std::string::npos);
+  EXPECT_EQ(text.find("41943040"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace plimsoll::report
