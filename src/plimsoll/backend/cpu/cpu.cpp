@@ -46,7 +46,8 @@ class Cpu final : public Backend {
       nodes += std::ssize(program.graph.nodes);
     const Bytes engine = kEngineBytes + linked_ + kThreadBytes * (catalog_.thread_count() - 1);
     const Bytes kernels = kNodeBytes * nodes;
-    return {.engine = engine, .kernels = kernels, .start_up = engine + kernels};
+    const Bytes making = engine + kernels;
+    return {.engine = engine, .kernels = kernels, .start_up = making, .making = making};
   }
 
  private:
