@@ -411,8 +411,8 @@ TEST(Plimsoll, ItsOwnRefusalIsALimitThatIsTooSmall) {
 }
 
 TEST(Plimsoll, ItsFirstLineTellsWhatIsNeeded) {
-  const Explanation explanation = explain_text(
-      "plimsoll: does not fit: needs 24.0 MiB, 9.0 MiB above the limit of 15.0 MiB\n");
+  const Explanation explanation =
+      explain_text("plimsoll: does not fit: needs 24.0 MiB, 9.0 MiB above the limit of 15.0 MiB\n");
   EXPECT_EQ(explanation.family, "plimsoll_limit");
   EXPECT_EQ(exit_code(explanation), 11);
   EXPECT_EQ(explanation.amounts.limit, 15 << 20);

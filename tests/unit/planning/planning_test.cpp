@@ -77,8 +77,9 @@ PlanRequest within(std::optional<Bytes> limit, SpillUse spill = SpillUse::kIfNee
 TEST(Planning, TellsWhatItPlansBesideTheOnePlanAndWhy) {
   const Told refused = plan(within(1_MiB));
   EXPECT_FALSE(refused.run.plan.has_value());
-  EXPECT_TRUE(refused.says("searching for a plan within 1 MiB, now with a spill file: smallest "
-                           "found so far "));
+  EXPECT_TRUE(
+      refused.says("searching for a plan within 1 MiB, now with a spill file: smallest "
+                   "found so far "));
   EXPECT_TRUE(refused.says(", now with smaller blocks: smallest found so far "));
   EXPECT_TRUE(refused.says("; searching for the largest batch"));
   EXPECT_TRUE(refused.says("it does not fit, but in "));
