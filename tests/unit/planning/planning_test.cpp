@@ -77,10 +77,12 @@ PlanRequest within(std::optional<Bytes> limit, SpillUse spill = SpillUse::kIfNee
 TEST(Planning, TellsWhatItPlansBesideTheOnePlanAndWhy) {
   const Told refused = plan(within(1_MiB));
   EXPECT_FALSE(refused.run.plan.has_value());
-  EXPECT_TRUE(refused.says("no plan without a spill file: planning with one"));
-  EXPECT_TRUE(refused.says("no plan with the usual blocks: trying smaller ones (block set 1)"));
-  EXPECT_TRUE(refused.says("largest batch within the limit: 1"));
-  EXPECT_TRUE(refused.says("planning ways out of the limit"));
+  EXPECT_TRUE(
+      refused.says("searching for a plan within 1 MiB, now with a spill file: smallest "
+                   "found so far "));
+  EXPECT_TRUE(refused.says(", now with smaller blocks: smallest found so far "));
+  EXPECT_TRUE(refused.says("; searching for the largest batch"));
+  EXPECT_TRUE(refused.says("it does not fit, but in "));
 }
 
 TEST(Planning, TellsNothingWhereOnePlanIsAllThatIsAsked) {

@@ -55,14 +55,14 @@ size_t place(const std::string& text, const std::string& words) {
   return at;
 }
 
-TEST(PlanText, TheFirstLineSaysByHowMuchItFits) {
+TEST(AnswerText, TheFirstLineSaysByHowMuchItFits) {
   EXPECT_EQ(answer_sentence(fitting()), "fits: 58.0 of 64.0 MiB (6.0 MiB to spare)");
   PlanSummary exact = fitting();
   exact.predicted_process = *exact.limit - Bytes(8);
   EXPECT_EQ(answer_sentence(exact), "fits: 64.0 of 64.0 MiB (8 B to spare)");
 }
 
-TEST(PlanText, TheFirstLineSaysByHowMuchItDoesNot) {
+TEST(AnswerText, TheFirstLineSaysByHowMuchItDoesNot) {
   PlanSummary summary = refused();
   EXPECT_EQ(answer_sentence(summary),
             "does not fit: needs 40.0 MiB, 8.0 MiB above the limit of 32.0 MiB");
@@ -75,7 +75,7 @@ TEST(PlanText, TheFirstLineSaysByHowMuchItDoesNot) {
             "does not fit: needs 33.1 MiB, 1.1 MiB above the limit of 32.0 MiB");
 }
 
-TEST(PlanText, RemediesComeNextTheCheapestFirst) {
+TEST(AnswerText, RemediesComeNextTheCheapestFirst) {
   const std::string text = to_text(refused(), false);
   const size_t memory = place(text, "memory = 40.0MiB");
   const size_t batch = place(text, "batch = 8");
@@ -86,7 +86,7 @@ TEST(PlanText, RemediesComeNextTheCheapestFirst) {
   EXPECT_LT(place(text, "half the units"), place(text, "limits"));
 }
 
-TEST(PlanText, AFaceSpellsItsOwnOptions) {
+TEST(AnswerText, AFaceSpellsItsOwnOptions) {
   const std::string text = to_refusal(refused(), [](const OptionChange& change) {
     return "run " + change.option + " " + change.value;
   });
@@ -94,7 +94,7 @@ TEST(PlanText, AFaceSpellsItsOwnOptions) {
   EXPECT_EQ(text.find("batch = 8"), std::string::npos);
 }
 
-TEST(PlanText, TablesHaveOneUnitAndNoBytes) {
+TEST(AnswerText, TablesHaveOneUnitAndNoBytes) {
   const std::string text = to_text(fitting(), false);
   place(text, "MiB\n");
   EXPECT_EQ(text.find(" B)"), std::string::npos);

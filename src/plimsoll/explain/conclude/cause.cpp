@@ -270,7 +270,7 @@ std::optional<Diagnosis> plimsoll_limit(const Case& found) {
   if (found.main.family != Family::kPlimsollLimit) return std::nullopt;
   return say(found, Cause::kMemoryLimitTooSmall, 0.95,
              "Plimsoll was given a memory limit of " + size_words(found.main.amounts.limit) +
-                 ", which is too small: this model at this batch cannot run in less than " +
+                 ", which is too small: this model at this batch needs " +
                  size_words(found.main.amounts.program) +
                  ". It refused before anything was trained; nothing ran out.");
 }

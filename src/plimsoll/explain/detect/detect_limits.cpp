@@ -226,6 +226,23 @@ void detect_plimsoll(const Document& document, Facts& facts) {
   }
 }
 
+// plimsoll: does not fit: needs 23.9 MiB, 8.9 MiB above the limit of 15.0 MiB
+void detect_plimsoll_answer(const Document& document, Facts& facts) {
+  constexpr std::string_view kPhrase = "does not fit: needs ";
+  constexpr std::string_view kLimit = " above the limit of ";
+  for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
+    const size_t limit = document.find(kLimit, at, at + 80);
+    if (limit == npos) continue;
+    const std::optional<Size> needed = Cursor(document, document.match(kPhrase, at)).size();
+    const std::optional<Size> given = Cursor(document, document.match(kLimit, limit)).size();
+    if (!needed || !given) continue;
+    Sighting sighting = limit_sighting(document, Family::kPlimsollLimit, Resource::kHostMemory, at);
+    sighting.amounts.limit = given->bytes;
+    sighting.amounts.program = needed->bytes;
+    add_sighting(facts, std::move(sighting));
+  }
+}
+
 }  // namespace
 
 void detect_limits(const Document& document, Facts& facts) {
@@ -236,6 +253,7 @@ void detect_limits(const Document& document, Facts& facts) {
   detect_proto(document, facts);
   detect_windows(document, facts);
   detect_plimsoll(document, facts);
+  detect_plimsoll_answer(document, facts);
 }
 
 // ResourceExhausted with nothing but a path after it: a full disk or no descriptors, never memory.

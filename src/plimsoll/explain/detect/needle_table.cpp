@@ -52,6 +52,7 @@ constexpr Needle kNeedles[] = {
     {"reported by cuda", kFailure},
     {"more memory than is available", kFailure},
     {"is below the lower bound", kFailure},
+    {"does not fit: needs ", kFailure},
     {"buffer of size ", kFailure},
     {"buffer for kv cache", kFailure},
     {"stored in kv cache", kFailure},
