@@ -224,7 +224,7 @@ class GradInput {
                      std::min(patch_positions(patches.numbers()), positions) * g_.group_channels());
       }
     }
-    phases_.push_back(std::move(phase));
+    phases_.push_back(phase);
   }
 
   // What one channel of the source meets, phase by phase: (points, filters of its group).
