@@ -141,7 +141,7 @@ struct Techniques {
         over_rows += loop.axis == graph::kRowsAxis ? 1 : 0;
         for (const plan::Item& item : loop.items) {
           const auto* begin = std::get_if<plan::BeginTransfer>(&item);
-          rows_moved += begin != nullptr && begin->rows.dimension >= 0 ? 1 : 0;
+          rows_moved += begin != nullptr && !begin->rows.empty() ? 1 : 0;
         }
       }
       for (const plan::Instance& instance : program.instances) {

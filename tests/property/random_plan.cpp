@@ -184,14 +184,15 @@ std::vector<plan::BeginTransfer*> find_row_transfers(plan::ProgramPlan& program)
   for (plan::Loop& loop : program.loops) {
     for (Item& item : loop.items) {
       auto* begin = std::get_if<plan::BeginTransfer>(&item);
-      if (begin != nullptr && begin->rows.dimension >= 0) found.push_back(begin);
+      if (begin != nullptr && !begin->rows.empty()) found.push_back(begin);
     }
   }
   return found;
 }
 
 std::string break_rows(std::span<plan::BeginTransfer* const> transfers, Random& random) {
-  graph::AxisUse& rows = transfers[random_index(random, transfers.size())]->rows;
+  std::vector<plan::TurnRows>& axes = transfers[random_index(random, transfers.size())]->rows;
+  graph::AxisUse& rows = axes[random_index(random, axes.size())].use;
   switch (random.between(0, 3)) {
     case 0:
       rows.before += random.between(-1, 1);
@@ -203,7 +204,7 @@ std::string break_rows(std::span<plan::BeginTransfer* const> transfers, Random& 
       rows.stride += random.between(-1, 1);
       return "a transfer goes on by " + std::to_string(rows.stride);
     default:
-      rows = {};
+      axes.clear();
       return "a transfer moves the rows of its turn";
   }
 }

@@ -49,6 +49,7 @@ namespace plimsoll::backend::onednn {
   X(dnnl_primitive_attr_set_scratchpad_mode)                 \
   X(dnnl_primitive_create)                                   \
   X(dnnl_primitive_desc_destroy)                             \
+  X(dnnl_primitive_desc_next_impl)                           \
   X(dnnl_primitive_desc_query)                               \
   X(dnnl_primitive_desc_query_md)                            \
   X(dnnl_primitive_destroy)                                  \
