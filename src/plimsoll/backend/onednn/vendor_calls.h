@@ -40,6 +40,7 @@
   PLIMSOLL_CALL(dnnl_primitive_attr_set_scratchpad_mode)
 #define dnnl_primitive_create PLIMSOLL_CALL(dnnl_primitive_create)
 #define dnnl_primitive_desc_destroy PLIMSOLL_CALL(dnnl_primitive_desc_destroy)
+#define dnnl_primitive_desc_next_impl PLIMSOLL_CALL(dnnl_primitive_desc_next_impl)
 #define dnnl_primitive_desc_query PLIMSOLL_CALL(dnnl_primitive_desc_query)
 #define dnnl_primitive_desc_query_md PLIMSOLL_CALL(dnnl_primitive_desc_query_md)
 #define dnnl_primitive_destroy PLIMSOLL_CALL(dnnl_primitive_destroy)
