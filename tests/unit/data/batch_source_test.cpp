@@ -230,7 +230,7 @@ TEST(BatchSource, ChecksBindingsBeforeReading) {
                                   const InputBinding& binding) {
     expect_error(kind, part, [&] { BatchSource(data.dataset, {binding}, {}); });
   };
-  expect_refused(ErrorKind::kData, "[image] x: expected samples of 5 elements",
+  expect_refused(ErrorKind::kData, "[image] x: expected samples of 5 numbers",
                  {Role::kFeatures, 0, "image", DType::kFloat32, 5, 0});
   expect_refused(ErrorKind::kData, "received samples of shape (2, 2, 1)",
                  {Role::kFeatures, 0, "image", DType::kFloat32, 5, 0});

@@ -157,6 +157,7 @@ std::vector<std::pair<std::string, Object>> configurations() {
       {"GroupNormalization", {{"groups", 2}}},
       {"LSTM", {{"units", 3}, {"go_backwards", true}, {"dropout", 0.1}}},
       {"LayerNormalization", {{"axis", 2}, {"epsilon", 1e-5}}},
+      {"RMSNormalization", {{"axis", 2}, {"epsilon", 1e-5}}},
       {"Masking", {{"mask_value", -1.0}}},
       {"MultiHeadAttention", {{"num_heads", 2}, {"key_dim", 3}, {"output_shape", 5}}},
       {"Normalization", {{"axis", -1}, {"mean", Array{1.0, 2.0}}, {"variance", Array{3.0, 4.0}}}},
