@@ -13,6 +13,11 @@
 #include "exec/spill_queue.h"
 #include "guest/small_training.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+// What threads held on their stacks has nobody to free it in a forked child.
+extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
+#endif
+
 namespace plimsoll {
 namespace {
 

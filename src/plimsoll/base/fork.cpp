@@ -38,7 +38,8 @@ void refuse_in_child(const char* what) {
 void Threads::join() {
   if (is_child_without_threads()) {
     // Nobody is there to be joined, and a thread that was not joined may not be destroyed.
-    new std::vector<std::thread>(std::move(threads_));
+    static auto& left = *new std::vector<std::vector<std::thread>>;
+    left.push_back(std::move(threads_));
     threads_.clear();
     return;
   }

@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "backend/cpu/node_facts.h"
 #include "backend/cpu/threads/team.h"
 
 namespace plimsoll::backend::cpu {
@@ -155,15 +154,6 @@ TEST(Team, PartsThatAskForPartsGetThemInOrder) {
     for_each_part(3, [&](int inner) { order[static_cast<size_t>(part)].push_back(inner); });
   });
   for (const auto& mine : order) EXPECT_EQ(mine, (std::vector<int>{0, 1, 2}));
-}
-
-TEST(Dense, RowMajorWithoutGaps) {
-  const std::vector<int64_t> dims = {3, 4, 5};
-  EXPECT_TRUE(is_dense(dims, std::vector<int64_t>{20, 5, 1}));
-  EXPECT_FALSE(is_dense(dims, std::vector<int64_t>{40, 5, 1}));
-  EXPECT_FALSE(is_dense(dims, std::vector<int64_t>{20, 6, 1}));
-  EXPECT_TRUE(is_dense(std::vector<int64_t>{1, 4}, std::vector<int64_t>{99, 1}));
-  EXPECT_TRUE(is_dense(std::vector<int64_t>{}, std::vector<int64_t>{}));
 }
 
 }  // namespace
