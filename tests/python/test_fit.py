@@ -315,6 +315,7 @@ def test_ctrl_c_leaves_a_consistent_model(package: Path, tmp_path: Path) -> None
         model = keras.Sequential([keras.Input((400,)), keras.layers.Dense(300, "relu"),
                                   keras.layers.Dense(3)])
         model.compile("adam", "mse")
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
         x = np.ones((4000, 400), "float32"); y = np.ones((4000, 3), "float32")
         threading.Timer(3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
