@@ -294,7 +294,9 @@ class Engine {
   void set_learning_rate(double rate) { run_.set_learning_rate(rate); }
   bool trains() const { return run_.has_session(); }
   void request_stop() { run_.request_stop(); }
+  // Not what runs: a call inside of another one ends as if it had not been made.
   void close() {
+    if (run_.is_running()) return;
     const nb::gil_scoped_release release;
     run_.close();
   }

@@ -111,6 +111,8 @@ class Run {
   // Takes tensors in place of the ones that it has. Without a session these are all that there is:
   // variables of the optimizer that are not among them start anew.
   void adopt(std::unique_ptr<TensorSource> state);
+  // Whether a call runs, of this thread or another.
+  bool is_running() const { return busy_; }
   // Whether a session holds what was trained; otherwise it is in the store.
   bool has_session() const { return session_ != nullptr; }
   // Ends the session without keeping its state: its memory is free.
