@@ -47,7 +47,7 @@ def test_iris_trains_on_its_label_names(place: Workplace, corpus: Path) -> None:
         loss="sparse_categorical_crossentropy", metrics="accuracy",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    assert result.stderr.startswith("data: 150 samples of (4) float32 from 4.44 KiB of CSV")
+    assert "\ndata: 150 samples of (4) float32 from 4.44 KiB of CSV" in result.stderr
     sparse = place.epochs()[-1]
     assert sparse["accuracy"] > 0.95
     result = place.fit(

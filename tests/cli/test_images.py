@@ -202,7 +202,7 @@ def test_damaged_images(images: Images, cats_dogs: Path, how: str) -> None:
     assert "bee/damaged.jpg: expected" in result.stderr
     result = images.fit("--skip-damaged")
     assert result.returncode == 0, result.stderr
-    assert result.stderr.startswith("data: 4 samples of (12, 10, 3) float32")
+    assert "\ndata: 4 samples of (12, 10, 3) float32" in result.stderr
     assert "(1 damaged ones skipped)" in result.stderr
 
 
