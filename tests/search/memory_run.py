@@ -279,10 +279,10 @@ class _Trial:
             if smallest:
                 return smallest
             # The lower bound alone is told, which may do.
-            bounds = re.findall(r"lower bound [^()]*\((\d+) B\)", ending.errors)
+            bounds = re.findall(r"no plan can need less than ([\d.]+) MiB", ending.errors)
             if not bounds:
                 break
-            asked = max(int(bounds[-1]), asked + 1)
+            asked = max(int((float(bounds[-1]) + 0.1) * MIB), asked + 1)
         return Outcome(finding="no smallest limit told", detail=ending.errors[-500:])
 
     def ask(self, limit: int) -> Ending:
@@ -340,8 +340,9 @@ def told_smallest(ending: Ending) -> int | None:
     try:
         answer = json.loads(ending.output)
     except ValueError:
-        sizes = re.findall(r"needs [^()]*\((\d+) B\)", ending.errors)
-        return int(sizes[-1]) if sizes else None
+        # The remedy's size is rounded up, so that it is enough.
+        sizes = re.findall(r"with more memory \([^\n]*\n[^\n]*--memory ([\d.]+)MiB", ending.errors)
+        return int(float(sizes[-1]) * MIB) if sizes else None
     return answer["smallest_feasible_bytes"] or answer.get("smallest_spill_bytes")
 
 
