@@ -214,6 +214,7 @@ CONSUMERS: dict[str, Callable[[Made], Any]] = {
     "GroupNormalization": lambda m: L.GroupNormalization(2)(m.x),
     "Identity": lambda m: L.Identity()(m.x),
     "LayerNormalization": lambda m: L.LayerNormalization()(m.x),
+    "RMSNormalization": lambda m: L.RMSNormalization()(m.x),
     "LeakyReLU": lambda m: L.LeakyReLU()(m.x),
     "PReLU": lambda m: L.PReLU()(m.x),
     "ReLU": lambda m: L.ReLU()(m.x),

@@ -287,7 +287,7 @@ def test_show_counts_what_a_sample_costs(tmp_path: Path) -> None:
     shown = run_plimsoll("show", tmp_path / "m.keras").stdout
     rows = {line.split()[0]: line.split() for line in shown.splitlines() if "(" in line}
     # 6 × 6 × 4 outputs of 3 × 3 × 2 products each, the bias added.
-    assert rows["c"][6:10] == ["float32", "76", "yes", "5,328"]
+    assert rows["c"][6:10] == ["float32", "76", "yes", "5.3"]  # thousand operations
     assert rows["d"][4:7] == ["float32", "435", "yes"]
 
 
