@@ -214,7 +214,6 @@ CONSUMERS: dict[str, Callable[[Made], Any]] = {
     "GroupNormalization": lambda m: L.GroupNormalization(2)(m.x),
     "Identity": lambda m: L.Identity()(m.x),
     "LayerNormalization": lambda m: L.LayerNormalization()(m.x),
-    "RMSNormalization": lambda m: L.RMSNormalization()(m.x),
     "LeakyReLU": lambda m: L.LeakyReLU()(m.x),
     "PReLU": lambda m: L.PReLU()(m.x),
     "ReLU": lambda m: L.ReLU()(m.x),
@@ -226,6 +225,7 @@ CONSUMERS: dict[str, Callable[[Made], Any]] = {
     "TimeDistributed(Sequential)": lambda m: L.TimeDistributed(inner_model())(m.x),
     "TimeDistributed(Functional)": lambda m: L.TimeDistributed(inner_graph())(m.x),
     "TimeDistributed twice": two_dimensions,
+    "RMSNormalization": lambda m: L.RMSNormalization()(m.x),  # which ends it
     # Layers that look at it.
     "Softmax": lambda m: L.Softmax()(m.x),
     "GlobalAveragePooling1D": lambda m: L.GlobalAveragePooling1D()(m.x),
