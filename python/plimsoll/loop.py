@@ -239,6 +239,8 @@ class Callbacks(Listener):
             self.known.engine.set_learning_rate(float(np.asarray(value)))
 
     def step(self, step: int, loss: float) -> None:
+        if not self.every_step and self.bar is None:
+            return  # nobody looks
         logs = self.known.engine.metrics()
         if self.every_step:
             self.known.give()

@@ -16,7 +16,7 @@ from answer_cases import Teller, Told, cases
 GOLDEN = Path(__file__).parents[1] / "golden" / "answers"
 FIGURE = re.compile(r"<?\d+(?:[.,]\d+)*")
 COMMAND = re.compile(r"^(\$ |[a-z ]*: | *)plimsoll [a-z]+ ")
-# Of a table: two blanks, a name, and figures a column apart.
+# A line of a table has two blanks, a name, and figures a column apart.
 ROW = re.compile(r"^  \S.*?  +(?:<?[\d.,]+|-)(?:  .*)?$")
 # Where the machine has the word: what watch measured beside its verdict, and the guard.
 OF_THE_MACHINE = ("  because", "  peak", "  printed", "  growth", "  bound by", "  time", "step ")

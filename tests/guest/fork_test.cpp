@@ -82,11 +82,8 @@ TEST(Fork, AChildThatEndsAModelDoesNotHang) {
             0);
 }
 
-TEST(Fork, BetweenTwoStepsTheChildLeavesFit) {
-  SmallTraining alone;
-  alone.fit(2);
-  SmallTraining host;
-  FitOptions options = SmallTraining::options(2);
+// Fits with a fork after the second step; the child leaves by a refusal, or not at all.
+void fit_and_fork(SmallTraining& host, FitOptions options) {
   pid_t child = -1;
   options.on_step = [&](int64_t step, double) {
     if (step != 2) return;
@@ -99,6 +96,13 @@ TEST(Fork, BetweenTwoStepsTheChildLeavesFit) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST(Fork, BetweenTwoStepsTheChildLeavesFit) {
+  SmallTraining alone;
+  alone.fit(2);
+  SmallTraining host;
+  fit_and_fork(host, SmallTraining::options(2));
   EXPECT_EQ(host.weights(), alone.weights());
 }
 
@@ -106,18 +110,7 @@ TEST(Fork, WithASpillFile) {
   SmallTraining host;
   FitOptions options = SmallTraining::options(1);
   options.spill = Spill::kAlways;
-  pid_t child = -1;
-  options.on_step = [&](int64_t step, double) {
-    if (step != 2) return;
-    child = ::fork();
-    if (child == 0) ::alarm(kPatience);
-  };
-  if (const int code = refused([&] { host.fit(options); }); child == 0) {
-    std::exit(code);  // NOLINT(concurrency-mt-unsafe): one thread is left
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  fit_and_fork(host, options);
 }
 
 TEST(Fork, AQueueWhoseThreadsWaitIsLeftAlone) {

@@ -32,7 +32,7 @@ struct Facts {
   double factor = 1;
   bool bits = false;
   int64_t height = 0;
-  std::vector<int64_t> whole;  // extents of input 0 behind its batch
+  std::vector<int64_t> whole;  // extents of input 0 after its batch
 };
 using Function = void (*)(const Facts&, const KernelCall&);
 

@@ -156,7 +156,7 @@ void add_sums(graph::OpRegistry& registry) {
 
 constexpr std::array<std::string_view, 3> kVolumeAxes = {"depth", "rows", "columns"};
 
-// The first `count` axes of operand 0 behind its batch, each of which the outputs have too.
+// The first `count` axes of operand 0 after its batch, each of which the outputs have too.
 std::vector<Axis> volume_axes(const NodeTypes& node, AxisKind kind, int64_t halo, size_t count) {
   std::vector<Axis> axes = {batch(AxisKind::kMap, {kRows}, {kRows})};
   for (size_t a = 0; a < count; ++a) {

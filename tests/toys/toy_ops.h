@@ -15,7 +15,8 @@
 //   mix(x (B, C)) → (B, C)               no axis at all: x[b] - x[B-1-b]
 //   flat(x (B, …)) → (B, rest)           a view
 //   descend(w, g)                        w - g / 16, in place of w
-// Of volumes (B, D, H, W), or of any other rank from (B, D) on, with axes depth, rows and columns:
+// They take volumes (B, D, H, W), or of any other rank from (B, D) on, with axes depth, rows and
+// columns:
 //
 //   lift(x){factor}                      factor · x + 1, in place; map over all axes
 //   blur(x) → like x                     the sum over x[d-1 … d+1, h-1 … h+1]; batch map, windows

@@ -17,7 +17,7 @@ using MetricValues = std::vector<std::pair<std::string, double>>;
 
 struct EpochReport {
   int64_t epoch = 0;       // from 1
-  MetricValues metrics{};  // those of validation behind, with "val_"
+  MetricValues metrics{};  // then those of validation, with "val_"
   double seconds = 0;
 };
 

@@ -5,9 +5,9 @@
 // A forked child has one thread, the one that called fork. Whoever waits there for another thread,
 // for a lock that it held, or even destroys a condition that it waited for, waits for ever. So once
 // a thread of ours has started, children of the process are told apart: every way in refuses
-// (refuse_in_child), and what is left behind by destructors is left alone
+// (refuse_in_child), and destructors leave alone what is left
 // (is_child_without_threads). A fork before the first thread is like any other start, and so is one
-// with exec behind it.
+// that exec follows.
 //
 //   Threads    threads that are joined, but in such a child
 //   Condition  a condition variable that is destroyed, but in such a child

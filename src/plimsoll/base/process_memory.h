@@ -72,7 +72,7 @@ Bytes page_size();
 std::vector<bool> resident_pages(const void* address, Bytes length);
 Bytes resident_bytes(const void* address, Bytes length);
 
-// Of this process, resident pages of the binaries or libraries in which the addresses lie, each
+// Resident pages in this process of the binaries or libraries in which the addresses lie, each
 // counted once, code and data. Throws kIo.
 Bytes resident_of_objects(std::span<const void* const> addresses);
 

@@ -57,6 +57,13 @@ class TensorSource {
   virtual void read(size_t index, int64_t byte_begin, std::span<std::byte> destination) = 0;
 };
 
+// Has none: for structures that are written without weights.
+class NoTensors final : public TensorSource {
+ public:
+  std::span<const TensorInfo> tensors() const override { return {}; }
+  void read(size_t, int64_t, std::span<std::byte>) override {}
+};
+
 class TensorSink {
  public:
   virtual ~TensorSink() = default;

@@ -23,12 +23,6 @@ struct ConvertCommand {
   std::string self_test;  // samples
 };
 
-class NoTensors final : public TensorSource {
- public:
-  std::span<const TensorInfo> tensors() const override { return {}; }
-  void read(size_t, int64_t, std::span<std::byte>) override {}
-};
-
 void check_self_test_output(const ConvertCommand& command, const formats::LoadedModel& loaded) {
   const bool kept = command.out.ends_with(".keras") ||
                     (command.out.ends_with(".h5") && !command.out.ends_with(".weights.h5"));

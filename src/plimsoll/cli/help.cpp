@@ -47,7 +47,7 @@ std::string entry(const std::string& head, const std::string& text) {
   return out + "\n";
 }
 
-// Of the commands that train or run a model.
+// The groups of the commands that train or run a model.
 struct Group {
   const char* title;
   std::vector<std::string_view> options;

@@ -152,7 +152,7 @@ int run(int argc, char** argv, const AddCommands& add_commands) {
   typed.words = arguments;
   std::map<std::string, Command> commands = add_commands(app, typed);
   for (CLI::App* command : app.get_subcommands({})) {
-    // Of those that take a model and data.
+    // It takes a model and data.
     if (command->get_option_no_throw("--spill-dir") != nullptr) group_options(*command);
   }
   app.footer(

@@ -7,7 +7,7 @@
 // batch counts as an image from rank 4 on, or, where a node asks for it, from rank 3 on (losses of
 // pixels have lost their channels). Maps and sums cut values of the ranks that windows move over
 // (kMostMapped); where no window keeps a value large, other axes serve it as well. The axis stands
-// behind the batch, so sums go over the rows of one sample after the other. Windows, which need
+// after the batch, so sums go over the rows of one sample after the other. Windows, which need
 // rows above and below, are the operators' own business.
 
 #include <vector>

@@ -113,7 +113,7 @@ class Op {
 
   virtual OpTraits traits() const { return {}; }
 
-  // Of operators that move elements of samples and compute nothing.
+  // Operators that move elements of samples and compute nothing say here which.
   virtual ElementMoves element_moves(const NodeTypes&) const { return {}; }
 
   // Floating-point operations of a call that covers `elements_out` … of the whole node per sample

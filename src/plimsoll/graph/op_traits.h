@@ -96,7 +96,7 @@ struct ElementMoves {
     kJoined,   // of all inputs, side by side along `axis`
   };
   // Index i of a dimension of the output is this index of dimension `source` of the input:
-  // begin + i, or begin − i. Dimensions count from 0 behind the batch.
+  // begin + i, or begin − i. Dimensions count from 0 after the batch.
   struct Dimension {
     size_t source = 0;
     int64_t begin = 0;
@@ -104,7 +104,7 @@ struct ElementMoves {
   };
   Kind kind = Kind::kNone;
   std::vector<Dimension> dims{};  // one per dimension of the output
-  size_t axis = 0;                // from 0 behind the batch
+  size_t axis = 0;                // from 0 after the batch
 };
 
 }  // namespace plimsoll::graph

@@ -23,8 +23,8 @@ constexpr Bytes kBytesPerLiteral{112};
 constexpr int64_t kUsualName = 48;
 constexpr int64_t kCopiesOfName = 2;
 constexpr int64_t kCopiesInSearch = 3;
-// Of each number that a metric counts and the program reads back: the counts as they are read, sums
-// of them, and what is put aside while validation counts in the same states.
+// What each number takes that a metric counts and the program reads back: the counts as they are
+// read, sums of them, and what is put aside while validation counts in the same states.
 constexpr Bytes kBytesPerCount{16};
 constexpr Bytes kFirstSearch = 1_MiB + 512_KiB;
 constexpr Bytes kFurtherSearch = 512_KiB;

@@ -15,7 +15,7 @@
 namespace plimsoll::planning {
 namespace {
 
-// Of the effort goes into each remedy.
+// Each remedy gets this part of the effort.
 constexpr int64_t kRemedyShare = 3;
 
 using report::Changes;
@@ -132,7 +132,8 @@ class Remedies {
   // As it was found, unplanned: no time.
   void add(const Proposal& proposal, Bytes bytes) { add(proposal, bytes, Bytes(), 0); }
 
-  // Of a step for as many samples; the plan without a limit is the frontier's last.
+  // The most that a step for as many samples may take; the plan without a limit is the frontier's
+  // last.
   double most_seconds() const {
     if (!summary_.max_slowdown || summary_.frontier.empty()) {
       return std::numeric_limits<double>::infinity();

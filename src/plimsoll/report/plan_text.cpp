@@ -157,7 +157,7 @@ std::string parts_table(const PlanSummary& summary) {
   return table.print(true);
 }
 
-// Of the smallest with the same bits: whether smaller ones are out of the question, or were not
+// Says of the smallest with the same bits whether smaller ones are out of the question, or were not
 // found.
 std::string certainty(const PlanSummary& summary) {
   if (summary.smallest_is_proved) return "proved";

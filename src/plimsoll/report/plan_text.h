@@ -26,9 +26,9 @@ std::string precision_note(const PlanSummary& summary);
 // "1.5x".
 std::string format_factor(double factor);
 
-// Of a plan that fits: answer, model, data and what is to be known of the result. No tables.
+// For a plan that fits: answer, model, data and what is to be known of the result. No tables.
 std::string to_head(const PlanSummary& summary);
-// Of one that does not: answer, remedies and why.
+// For one that does not: answer, remedies and why.
 std::string to_refusal(const PlanSummary& summary, const Spelling& spell);
 // Either, and the tables; the frontier's only where `with_frontier`.
 std::string to_text(const PlanSummary& summary, bool with_frontier, const Spelling& spell = {});

@@ -14,7 +14,7 @@ namespace plimsoll::run {
 // Throws kConfig where the name does not end in .npy, .csv or .jsonl.
 void check_predictions_name(const std::string& option, const std::string& path);
 
-// Of outputs that are kept as float32 in memory: throws kModel naming one that is not.
+// Outputs that are kept in memory are float32: throws kModel naming one that is not.
 void check_float_output(const layers::ModelPort& output);
 
 // A file for each output of a model: the path itself, or for several outputs p.npy's neighbours

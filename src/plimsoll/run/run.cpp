@@ -19,12 +19,6 @@
 namespace plimsoll::run {
 namespace {
 
-class NoTensors final : public TensorSource {
- public:
-  std::span<const TensorInfo> tensors() const override { return {}; }
-  void read(size_t, int64_t, std::span<std::byte>) override {}
-};
-
 layers::CompileOptions with_precision(layers::CompileOptions compile, const Settings& settings) {
   if (!settings.precision.empty()) {
     compile.precision = layers::parse_precision(settings.precision);

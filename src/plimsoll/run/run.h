@@ -64,7 +64,7 @@ void fill_memory(const train::Session& session, report::RunSummary& summary);
 
 class Run {
  public:
-  // Of a command that ends behind one call: initial weights need not be kept for another.
+  // For a command that ends after one call: initial weights need not be kept for another.
   explicit Run(LoadedModel loaded);
   // `compile` none: not compiled yet; `weights` null: they are made when they are needed.
   explicit Run(layers::Model model, std::optional<layers::CompileOptions> compile = {},
@@ -118,8 +118,8 @@ class Run {
   // Ends the session without keeping its state: its memory is free.
   void close();
 
-  // Of the session that trains, between its steps and in calls of the listener; kConfig where there
-  // is none. What was counted since the epoch began, the loss first.
+  // These ask the session that trains, between its steps and in calls of the listener; kConfig
+  // where there is none. What was counted since the epoch began, the loss first.
   train::Metrics metrics();
   train::MemoryReport memory();
   // Without effect where the rate follows a schedule.

@@ -358,7 +358,7 @@ double Session::run_step(data::BatchSource& batches, int64_t epoch, int64_t inde
   context.training = training;
   LossSink sink;
   executor_->run(program_for(program, batches.rows_in(index)), context, &batches, &sink);
-  check_limit(false);
+  end_run();
   return sink.loss();
 }
 
@@ -392,7 +392,7 @@ double Session::run_rows(const char* program, data::Dataset& dataset, int64_t fi
   context.training = std::string_view(program) == "train";
   LossSink sink;
   executor_->run(program_for(program, count), context, &rows, &sink);
-  check_limit(false);
+  end_run();
   return sink.loss();
 }
 
@@ -422,7 +422,7 @@ void Session::predict(data::Dataset& dataset, OutputSink& sink) {
     batches.select(0, i);
     shifted.set_first_row(i * options_.batch);
     executor_->run(program_for("predict", batches.rows_in(i)), context, &batches, &shifted);
-    check_limit(false);
+    end_run();
   }
 }
 
@@ -604,11 +604,15 @@ std::unique_ptr<TensorSource> Session::state() {
 }
 
 void Session::check_limit(bool closely) const {
-  if (!closely && options_.between_steps) options_.between_steps();
   const bool found = closely ? limit_check_->look_closely() : limit_check_->look();
   if (found && options_.on_passed_limit) {
     options_.on_passed_limit(limit_check_->measured(), *options_.plan.limit);
   }
+}
+
+void Session::end_run() const {
+  check_limit(false);
+  if (options_.between_steps) options_.between_steps();
 }
 
 MemoryReport Session::memory() const {

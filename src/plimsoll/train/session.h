@@ -181,6 +181,8 @@ class Session {
  private:
   struct StepTimes;
   void check_limit(bool closely) const;
+  // What follows every run of a program.
+  void end_run() const;
   data::BatchSource bind(data::Dataset& dataset, const std::vector<layers::ProgramInput>& inputs,
                          data::Shuffle shuffle) const;
   size_t program_for(const char* name, int64_t rows) const;

@@ -186,7 +186,7 @@ TEST(VectorizedDense, GradientsThroughStridedPointsAreProducts) {
 constexpr const char* kTiled[] = {"tiled_pieces", "tiled_odd",    "tiled_unevenly",  "tiled_small",
                                   "tiled_large",  "pooled_tiles", "pooled_odd_tiles"};
 
-// Of values that have samples, or of gradients to kernels.
+// These have samples, or are gradients to kernels.
 void expect_same_bytes(const Graph& graph, bool batched, const std::vector<Buffer>& actual,
                        const std::vector<Buffer>& expected) {
   for (size_t i = 0; i < graph.values.size(); ++i) {

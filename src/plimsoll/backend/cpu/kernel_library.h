@@ -75,7 +75,7 @@ class KernelLibrary {
 
  protected:
   const CpuOptions& options() const { return options_; }
-  // Of a kernel that is not the reference's; none: there is none for these types.
+  // What a kernel that is not the reference's needs; none: there is none for these types.
   std::optional<Bytes> own_scratch(const graph::Graph& graph, graph::NodeId node,
                                    const NodeFacts& facts) const;
 
@@ -88,7 +88,7 @@ class KernelLibrary {
   virtual std::unique_ptr<Kernel> make_added(const KernelRequest&, const NodeFacts&) const {
     return nullptr;
   }
-  // Of a full block at the smallest batch that holds one.
+  // This is asked for a full block at the smallest batch that holds one.
   virtual std::optional<WantedLayout> added_layout(const graph::Graph&, graph::NodeId,
                                                    const NodeFacts&) const {
     return std::nullopt;
@@ -97,7 +97,7 @@ class KernelLibrary {
   virtual std::unique_ptr<Kernel> make_added_pack(const NodeFacts&) const { return nullptr; }
 
  private:
-  // Of operands without gaps.
+  // The operands have no gaps.
   std::unique_ptr<Kernel> make_dense(const KernelRequest& request) const;
   std::unique_ptr<Kernel> make_pack(const NodeFacts& facts) const;
   // A kernel that is not the reference's; null: there is none for these types.

@@ -605,7 +605,8 @@ std::optional<PackedLayout> Convolutions::wanted_layout(const Convolution& c) co
   return pays ? std::optional(packed_layout(liked->weights)) : std::nullopt;
 }
 
-// Of those that are only described to be compared: by wanted_layout() too, where both live at once.
+// Counts those that are only described to be compared, by wanted_layout() too where both live at
+// once.
 Bytes Convolutions::passing(const Convolution& c, const Prepared& p) const {
   if (c.kind == ConvolutionKind::kGradKernel) return {};
   AllCompiled rejected = p.rejected;

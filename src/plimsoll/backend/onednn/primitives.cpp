@@ -33,7 +33,7 @@ std::optional<Convolution> PrimitiveLibrary::convolution(const Graph& graph, Nod
       cpu::read_kernel_grad(facts, options()) || cpu::is_winograd_node(facts, options())) {
     return std::nullopt;
   }
-  // Of bfloat16 the vendor's are faster, but where tiles find a first layer's few numbers too few.
+  // The vendor's are faster in bfloat16, but where tiles find a first layer's few numbers too few.
   if (pools && (facts.inputs[0].dtype == DType::kFloat32 || options().tiles) &&
       cpu::pools_few_channels(ops::conv2d_pool_geometry(facts.op(), facts.types()),
                               options().isa)) {
@@ -47,8 +47,8 @@ std::optional<Convolution> PrimitiveLibrary::convolution(const Graph& graph, Nod
   return c;
 }
 
-// Of the first block that lies inside of its image, or else of the first: packed weights lie as it
-// likes them.
+// The rows of the first block that lies inside of its image, or else of the first: packed weights
+// lie as it likes them.
 std::optional<ops::Window> PrimitiveLibrary::model_rows(const Graph& graph, NodeId node,
                                                         int64_t batch) const {
   const std::vector<graph::Axis> axes = axes_of(graph, node);

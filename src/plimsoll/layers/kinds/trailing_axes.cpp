@@ -26,7 +26,7 @@ int64_t OverTrailingAxes::count_axes(const Shape& shape) const {
            "Permute the axes to normalize to the end first.");
   }
   if (count >= shape.rank()) {
-    refuse("axes behind the batch of " + to_string(shape), as_config().to_json(), "");
+    refuse("axes after the batch of " + to_string(shape), as_config().to_json(), "");
   }
   return count;
 }

@@ -34,7 +34,7 @@ struct LayerTraits {
   bool reads_numbers = false;    // its input is integers, and "input_dim" bounds them
 };
 
-// Of a class that make_layer accepts; the defaults of any other.
+// What a class is that make_layer accepts; the defaults for any other.
 LayerTraits layer_traits(std::string_view class_name);
 
 }  // namespace plimsoll::layers

@@ -250,7 +250,7 @@ Validation cut_by_rows(const Subject& subject, const std::vector<TurnRows>& rows
                            "expected each axis and each dimension once among the rows of a turn, "
                            "received axis " +
                                rows[i].axis.name() + " of dimension " +
-                               std::to_string(rows[i].use.dimension) + " behind axis " +
+                               std::to_string(rows[i].use.dimension) + " after axis " +
                                rows[j].axis.name() + " of dimension " +
                                std::to_string(rows[j].use.dimension));
     }

@@ -284,7 +284,7 @@ class GradInput {
     }
   }
 
-  // Of a position of a phase, in dx.
+  // Where a position of a phase lies in dx.
   float* place_of(const KernelCall& call, const Phase& phase, int64_t position) const noexcept {
     const int64_t columns = phase.columns.window.output;
     const int64_t image = position / (phase.rows.window.output * columns);

@@ -6,7 +6,7 @@
 //   y[position][f] = Σ over (i, j, c) of patch[position][(i, j, c)] · kernel[(i, j, c)][f]
 //
 // The gradient to the source is a convolution of dy with the kernel turned by half a turn. Under
-// strides it is one for each phase: the positions of the source that are as far behind the last
+// strides it is one for each phase: the positions of the source that are as far past the last
 // position of a window's first point meet the same points of the kernel, no others, and among
 // themselves there are no strides.
 //
@@ -41,10 +41,10 @@ int64_t patch_positions(int64_t numbers);
 // The products of patches with a kernel, `turned` as PackedProduct says.
 class PatchProduct {
  public:
-  // Of `positions` in all.
+  // `positions` are all that there are.
   PatchProduct(const Patches& patches, int64_t positions, int64_t columns, bool turned, Isa isa);
 
-  // Of one thread.
+  // What one thread needs.
   int64_t scratch_floats() const { return patch_floats_ + packed_floats_; }
 
   struct Target {
@@ -74,7 +74,7 @@ struct GradientPhase {
   int64_t tap = 0, tap_step = 1;  // points of the kernel, as the window has them: its last first
   ops::Window window;             // over dy; `size` of 0: nothing reaches them
 };
-// Of a dimension of a convolution; one for each that has positions.
+// The phases of a dimension of a convolution: one for each that has positions.
 std::vector<GradientPhase> gradient_phases(const ops::Window& window);
 
 }  // namespace plimsoll::backend::cpu

@@ -38,7 +38,7 @@ namespace plimsoll::backend::cpu::avx2 {
 #define PLIMSOLL_PICK(isa, name) \
   ((isa) == Isa::kAvx512 ? &avx512::name : (isa) == Isa::kAvx2 ? &avx2::name : &generic::name)
 #else
-// A choice too: behind a comma GCC does not find which function of a template is meant.
+// A choice too: after a comma GCC does not find which function of a template is meant.
 #define PLIMSOLL_PICK(isa, name) ((isa) == Isa::kGeneric ? &generic::name : &generic::name)
 #endif
 
