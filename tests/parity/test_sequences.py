@@ -32,8 +32,9 @@ CASES = (
 @pytest.mark.parametrize("name", CASES)
 def test_layer(name: str, tmp_path: Path) -> None:
     # The gradient of attention's key bias is 0: what is left of terms as large as all gradients is
-    # a rounding of them, in Keras's float32 too (1.0e-8 of all there, 1.5e-8 here).
-    zero = 2.0**-25 if "attention" in name else ROUNDED_ZERO
+    # a rounding of them, half a unit in the last place at most, in Keras's float32 too (1.0e-8 of
+    # all there, 1.5e-8 to 3.1e-8 here: it depends on the processor).
+    zero = 2.0**-24 if "attention" in name else ROUNDED_ZERO
     assert_one_step(tmp_path, CASES[name], zero=zero)
 
 
