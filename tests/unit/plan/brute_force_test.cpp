@@ -9,6 +9,7 @@
 #include "plan/search/planner.h"
 #include "plan/search/trial.h"
 #include "plan/tree/complete.h"
+#include "toys/sanitized.h"
 #include "toys/toy_ops.h"
 #include "unit/plan/toy_networks.h"
 
@@ -109,7 +110,7 @@ toys::ToyCatalog random_blocks(const graph::Graph& graph, std::mt19937& random) 
 // The free plan is the smallest of those within 2 % of the fastest, so nothing is asked of faster
 // ones.
 TEST(BruteForceTest, NoRecipeBeatsTheSearch) {
-  constexpr int kGraphs = 500;
+  constexpr int kGraphs = toys::kSanitized ? 50 : 500;
   int graphs = 0;
   for (uint32_t seed = 0; graphs < kGraphs; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

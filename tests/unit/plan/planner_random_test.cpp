@@ -10,6 +10,7 @@
 #include "plan/search/planner.h"
 #include "plan/tree/text.h"
 #include "plan/validate/validator.h"
+#include "toys/sanitized.h"
 #include "toys/toy_ops.h"
 
 namespace plimsoll::plan {
@@ -153,7 +154,7 @@ void choose_blocks(const graph::Graph& graph, std::mt19937& random, toys::ToyCat
 }
 
 TEST(PlannerRandomTest, PlansOfRandomGraphsAreValid) {
-  for (uint32_t seed = 0; seed < 400; ++seed) {
+  for (uint32_t seed = 0; seed < (toys::kSanitized ? 100 : 400); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const auto batch = static_cast<int64_t>(1 + random() % 40);

@@ -10,6 +10,7 @@
 #include "plan/search/techniques.h"
 #include "plan/tree/text.h"
 #include "plan/validate/validator.h"
+#include "toys/sanitized.h"
 #include "toys/toy_ops.h"
 #include "toys/toy_plans.h"
 #include "unit/plan/toy_networks.h"
@@ -123,7 +124,8 @@ TEST(PlannerTest, SwitchesInAllCombinationsGiveValidPlans) {
   toys::ToyCatalog catalog;
   catalog.blocks["h2"] = {8, graph::kWholeAxis};
   catalog.row_exact_nodes = {"y1", "n1"};
-  for (int switches = 0; switches < 1 << techniques().size(); ++switches) {
+  constexpr int kStride = toys::kSanitized ? 11 : 1;  // odd: each switch comes on and off
+  for (int switches = 0; switches < 1 << techniques().size(); switches += kStride) {
     PlanOptions options;
     for (size_t t = 0; t < techniques().size(); ++t) {
       options.*(techniques()[t].on) = (switches >> t & 1) != 0;
@@ -326,7 +328,8 @@ TEST(PlannerTest, MoreMemoryIsNeverSlower) {
   const toys::ToyCatalog catalog;
   const PlanOutcome free = make_plan(programs, catalog, {});
   double slowest = std::numeric_limits<double>::infinity();
-  for (Bytes limit = free.smallest; limit <= free.free_plan * 2; limit += 512_B) {
+  constexpr Bytes kStride = toys::kSanitized ? 8_KiB : 512_B;
+  for (Bytes limit = free.smallest; limit <= free.free_plan * 2; limit += kStride) {
     const PlanOutcome outcome = make_plan(programs, catalog, {.arena_limit = limit});
     EXPECT_LE(plan_of(outcome).arena_bytes, limit);
     EXPECT_LE(outcome.fits()->seconds, slowest);
@@ -397,13 +400,6 @@ TEST(PlannerTest, EffortIsCountedInSteps) {
   EXPECT_GE(little.smallest, enough.smallest);
 }
 
-// Sanitizers make everything many times slower.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
 TEST(PlannerTest, LongChainsArePlanned) {
   const graph::ProgramSet programs =
       toy_network({.batch = 64, .widths = std::vector<int64_t>(1001, 16)});
@@ -415,7 +411,7 @@ TEST(PlannerTest, LongChainsArePlanned) {
   RecordProperty("seconds", std::to_string(seconds));
   EXPECT_NE(outcome.fits(), nullptr);
   EXPECT_LT(outcome.smallest, outcome.free_plan);
-  if (!kSanitized) {
+  if (!toys::kSanitized) {
     EXPECT_LT(seconds, 20);
   }
 }

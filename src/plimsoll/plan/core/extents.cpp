@@ -91,8 +91,9 @@ class RuleFinder {
     return value.kind == graph::ValueKind::kInput ? widest_window(loop, origin) : graph::AxisUse{};
   }
 
+  // A transfer may ask for a dimension that the value does not have: the validator refuses it.
   static void cut(LoopId loop, const graph::AxisUse& use, InstanceRule& rule) {
-    if (use.dimension < 0) return;
+    if (use.dimension < 0 || use.dimension >= std::ssize(rule)) return;
     DimensionRule& dimension = rule[static_cast<size_t>(use.dimension)];
     if (!dimension.loop.valid()) dimension = {loop, use, dimension.extent};
   }
