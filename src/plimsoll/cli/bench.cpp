@@ -16,9 +16,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/suggest.h"
-#include "cli/bench_data.h"
-#include "cli/bench_machine.h"
-#include "cli/bench_workloads.h"
+#include "bench/machine.h"
+#include "bench/random_data.h"
+#include "bench/workloads.h"
 #include "cli/commands.h"
 #include "cli/data_options.h"
 #include "cli/exit_code.h"
@@ -50,7 +50,7 @@ struct BenchCommand {
 
 // What is measured: a built-in workload, or a user's model.
 struct Subject {
-  Workload workload;
+  bench::Workload workload;
   std::unique_ptr<TensorSource> weights;  // null: initial ones
 };
 
@@ -62,7 +62,7 @@ bool is_model_file(const std::string& name) {
 Subject find_subject(const BenchCommand& command, const std::string& name) {
   const bool train = command.program == "train";
   if (!is_model_file(name)) {
-    Subject subject{make_workload(name), nullptr};
+    Subject subject{bench::make_workload(name), nullptr};
     subject.workload.compile.precision = layers::parse_precision(command.model.settings.precision);
     const run::ModelRequest& asked = command.model.model;
     if (!asked.batch_norm.empty()) {
@@ -80,13 +80,13 @@ Subject find_subject(const BenchCommand& command, const std::string& name) {
   run::LoadedModel loaded =
       run::load(request, settings_of(command.model, command.data.set.spill_directory),
                 {.optimizer = train, .loss = command.program != "predict"}, printer);
-  Workload workload{std::filesystem::path(name).filename().string(), loaded.file.model,
-                    loaded.compile};
+  bench::Workload workload{std::filesystem::path(name).filename().string(), loaded.file.model,
+                           loaded.compile};
   if (command.batch > 0) workload.batch = command.batch;
   return {std::move(workload), std::move(loaded.file.weights)};
 }
 
-layers::CompileOptions compile_for(const std::string& program, const Workload& workload) {
+layers::CompileOptions compile_for(const std::string& program, const bench::Workload& workload) {
   layers::CompileOptions compile;
   compile.precision = workload.compile.precision;
   if (program == "predict") return compile;
@@ -105,7 +105,7 @@ layers::BatchSizes sizes_for(const std::string& program, int64_t batch) {
 
 // A file's samples where one is named, else random ones for so many whole batches.
 data::Dataset samples_for(const BenchCommand& command, const Subject& subject, int64_t batches) {
-  const Workload& workload = subject.workload;
+  const bench::Workload& workload = subject.workload;
   const layers::CompileOptions compile = compile_for(command.program, workload);
   if (!command.data.data.empty()) {
     Printer printer(command.model.json);
@@ -117,8 +117,9 @@ data::Dataset samples_for(const BenchCommand& command, const Subject& subject, i
   }
   const layers::BuiltPrograms built =
       layers::build_programs(workload.model, compile, sizes_for(command.program, workload.batch));
-  return make_random_data(command.program == "predict" ? built.predict_inputs : built.train_inputs,
-                          workload.stored, batches * workload.batch);
+  return bench::make_random_data(
+      command.program == "predict" ? built.predict_inputs : built.train_inputs, workload.stored,
+      batches * workload.batch);
 }
 
 // Predictions that nobody wants.
@@ -187,7 +188,7 @@ train::SessionOptions choices(const BenchCommand& command, int64_t batch) {
   return run::session_options(settings);
 }
 
-report::Speed describe(const BenchCommand& command, const Workload& workload,
+report::Speed describe(const BenchCommand& command, const bench::Workload& workload,
                        const train::Session& session, std::vector<double> seconds) {
   const CpuInfo cpu = read_cpu_info();
   const train::MemoryReport memory = session.memory();
@@ -214,7 +215,7 @@ report::Speed describe(const BenchCommand& command, const Workload& workload,
 report::Speed measure(const BenchCommand& command, const std::string& name) {
   constexpr Bytes kHeldBeside = 2_MiB;  // times, and the model that programs were made of twice
   const Subject subject = find_subject(command, name);
-  const Workload& workload = subject.workload;
+  const bench::Workload& workload = subject.workload;
   const int64_t steps = command.steps > 0 ? command.steps : workload.steps;
   data::Dataset dataset = samples_for(command, subject, steps);
   const int64_t row_count = dataset.row_count();
@@ -274,9 +275,9 @@ int show_apart(const BenchCommand& command, const std::string& name,
 
 std::vector<std::string> chosen(const BenchCommand& command) {
   constexpr size_t kSmall = 11;  // workloads that take a second or two
-  if (command.all) return workload_names();
+  if (command.all) return bench::workload_names();
   if (!command.names.empty()) return command.names;
-  const std::vector<std::string>& names = workload_names();
+  const std::vector<std::string>& names = bench::workload_names();
   return {names.begin(), names.begin() + kSmall};
 }
 
@@ -289,15 +290,16 @@ void check_program(const std::string& program) {
 
 int run(const BenchCommand& command) {
   if (command.list) {
-    for (const std::string& name : workload_names()) std::puts(name.c_str());
+    for (const std::string& name : bench::workload_names()) std::puts(name.c_str());
     return kDone;
   }
   check_program(command.program);
   const std::vector<std::string> names = chosen(command);
   std::optional<report::MachineSpeed> machine;
   if (command.roofline || !command.profile_output.empty()) {
-    machine = measure_machine(command.model.settings.threads,
-                              room_within(run::parse_memory("--memory", command.model.memory)));
+    machine = bench::measure_machine(
+        command.model.settings.threads,
+        bench::room_within(run::parse_memory("--memory", command.model.memory)));
   }
   if (!command.model.json) {
     if (command.roofline) std::printf("%s\n\n", report::to_text(*machine).c_str());
