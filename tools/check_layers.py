@@ -32,7 +32,8 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "api": ("run",),
     "explain": ("formats",),
     "watch": ("explain", "report"),
-    "cli": ("run", "watch"),
+    "bench": ("run",),
+    "cli": ("bench", "watch"),
 }
 
 # folder -> its rooms, and the rooms that each may include; what those may include comes with them.

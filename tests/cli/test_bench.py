@@ -123,7 +123,7 @@ def test_no_room_for_memory_beside_a_limit(plimsoll: Path) -> None:
         (["S1b", "--program", "predct"], 'Did you mean "predict"?'),
         (["S1b", "--precision", "bf8"], "--precision"),
         (["S1b", "--precision", "f16"], "bf16 is as small"),
-        (["S1b", "--memory", "1MiB"], "lower bound"),
+        (["S1b", "--memory", "1MiB"], "can need less than"),
     ],
 )
 def test_refusals(plimsoll: Path, words: list[str], says: str) -> None:

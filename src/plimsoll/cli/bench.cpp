@@ -7,30 +7,20 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
-#include "base/cpu.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/suggest.h"
-#include "cli/bench_data.h"
-#include "cli/bench_machine.h"
-#include "cli/bench_workloads.h"
+#include "bench/machine.h"
+#include "bench/measure.h"
+#include "bench/workloads.h"
 #include "cli/commands.h"
-#include "cli/data_options.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/printer.h"
 #include "cli/profile_file.h"
-#include "layers/training/batch_norm_groups.h"
 #include "report/speed.h"
-#include "run/model.h"
-#include "run/open_data.h"
 #include "run/settings.h"
-#include "train/session.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -48,199 +38,24 @@ struct BenchCommand {
   std::string profile_output;
 };
 
-// What is measured: a built-in workload, or a user's model.
-struct Subject {
-  Workload workload;
-  std::unique_ptr<TensorSource> weights;  // null: initial ones
-};
-
-bool is_model_file(const std::string& name) {
-  return name.find('/') != std::string::npos || name.ends_with(".keras") ||
-         name.ends_with(".json") || name.ends_with(".h5");
-}
-
-Subject find_subject(const BenchCommand& command, const std::string& name) {
-  const bool train = command.program == "train";
-  if (!is_model_file(name)) {
-    Subject subject{make_workload(name), nullptr};
-    subject.workload.compile.precision = layers::parse_precision(command.model.settings.precision);
-    const run::ModelRequest& asked = command.model.model;
-    if (!asked.batch_norm.empty()) {
-      subject.workload.compile.batch_norm_group = layers::parse_batch_norm(asked.batch_norm);
-    }
-    if (!asked.optimizer.empty()) {
-      subject.workload.compile.optimizer = layers::parse_optimizer(asked.optimizer);
-    }
-    if (command.batch > 0) subject.workload.batch = command.batch;
-    return subject;
-  }
-  run::ModelRequest request = model_request(command.model);
-  request.path = name;
-  Printer printer(command.model.json);
-  run::LoadedModel loaded =
-      run::load(request, settings_of(command.model, command.data.set.spill_directory),
-                {.optimizer = train, .loss = command.program != "predict"}, printer);
-  Workload workload{std::filesystem::path(name).filename().string(), loaded.file.model,
-                    loaded.compile};
-  if (command.batch > 0) workload.batch = command.batch;
-  return {std::move(workload), std::move(loaded.file.weights)};
-}
-
-layers::CompileOptions compile_for(const std::string& program, const Workload& workload) {
-  layers::CompileOptions compile;
-  compile.precision = workload.compile.precision;
-  if (program == "predict") return compile;
-  compile = workload.compile;
-  if (program == "evaluate") compile.optimizer = layers::Config();
-  return compile;
-}
-
-layers::BatchSizes sizes_for(const std::string& program, int64_t batch) {
-  layers::BatchSizes sizes;
-  (program == "train"      ? sizes.train
-   : program == "evaluate" ? sizes.evaluate
-                           : sizes.predict) = batch;
-  return sizes;
-}
-
-// A file's samples where one is named, else random ones for so many whole batches.
-data::Dataset samples_for(const BenchCommand& command, const Subject& subject, int64_t batches) {
-  const Workload& workload = subject.workload;
-  const layers::CompileOptions compile = compile_for(command.program, workload);
-  if (!command.data.data.empty()) {
-    Printer printer(command.model.json);
-    data::Dataset dataset =
-        *run::open_data({command.data, nullptr}, workload.model, compile, true, printer);
-    if (command.program == "predict") dataset.targets.clear();
-    dataset.weights.clear();
-    return dataset;
-  }
-  const layers::BuiltPrograms built =
-      layers::build_programs(workload.model, compile, sizes_for(command.program, workload.batch));
-  return make_random_data(command.program == "predict" ? built.predict_inputs : built.train_inputs,
-                          workload.stored, batches * workload.batch);
-}
-
-// Predictions that nobody wants.
-class NoSink : public OutputSink {
- public:
-  void take(int, int64_t, int64_t, const void*) override {}
-};
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Seconds of single steps of training. The first ones, which meet memory that is not there yet,
-// are left out where there are others, in the profile too.
-std::vector<double> train_steps(train::Session& session, data::Dataset& dataset, int64_t steps) {
-  constexpr size_t kWarmUp = 2;
-  std::vector<double> seconds;
-  seconds.reserve(static_cast<size_t>(steps));
-  train::FitOptions options;
-  options.epochs = int64_t{1} << 40;
-  options.steps = steps;
-  options.shuffle = data::Shuffle::kNone;
-  double before = seconds_now();
-  options.on_step = [&](int64_t, double) {
-    const double now = seconds_now();
-    seconds.push_back(now - before);
-    if (seconds.size() == kWarmUp && steps > static_cast<int64_t>(kWarmUp)) {
-      session.forget_profile();
-    }
-    before = now;
-  };
-  session.fit(dataset, nullptr, options);
-  if (seconds.size() > kWarmUp) {
-    seconds.erase(seconds.begin(), seconds.begin() + static_cast<int64_t>(kWarmUp));
-  }
-  return seconds;
-}
-
-// Seconds a step of whole passes over the data, of which the first does not count.
-std::vector<double> pass_steps(train::Session& session, data::Dataset& dataset, bool evaluate,
-                               int64_t batches) {
-  constexpr int kPasses = 6;
-  std::vector<double> seconds;
-  for (int pass = 0; pass < kPasses; ++pass) {
-    const double begin = seconds_now();
-    if (evaluate) {
-      session.evaluate(dataset);
-    } else {
-      NoSink sink;
-      session.predict(dataset, sink);
-    }
-    const double end = seconds_now();
-    if (pass > 0) {
-      seconds.push_back((end - begin) / static_cast<double>(batches));
-    } else {
-      session.forget_profile();
-    }
-  }
-  return seconds;
-}
-
-train::SessionOptions choices(const BenchCommand& command, int64_t batch) {
-  run::Settings settings = settings_of(command.model, command.data.set.spill_directory);
-  settings.batch = batch;
-  settings.profile = command.roofline || !command.profile_output.empty();
-  return run::session_options(settings);
-}
-
-report::Speed describe(const BenchCommand& command, const Workload& workload,
-                       const train::Session& session, std::vector<double> seconds) {
-  const CpuInfo cpu = read_cpu_info();
-  const train::MemoryReport memory = session.memory();
-  std::ranges::sort(seconds);
-  report::Speed speed;
-  speed.name = workload.name;
-  speed.program = command.program;
-  speed.precision = session.summary().precision;
-  speed.isa = cpu.isa;
-  speed.threads = session.plan().threads;
-  speed.parameters = workload.model.parameters().total();
-  speed.batch = workload.batch;
-  speed.steps = static_cast<int64_t>(seconds.size());
-  speed.median_seconds = seconds[seconds.size() / 2];
-  speed.least_seconds = seconds.front();
-  speed.predicted_process = memory.predicted_process;
-  speed.measured_process = memory.measured_process;
-  speed.limit = memory.limit;
-  speed.block_set = session.summary().block_set;
-  speed.kernel_set = session.summary().kernel_set;
-  return speed;
-}
-
-report::Speed measure(const BenchCommand& command, const std::string& name) {
-  constexpr Bytes kHeldBeside = 2_MiB;  // times, and the model that programs were made of twice
-  const Subject subject = find_subject(command, name);
-  const Workload& workload = subject.workload;
-  const int64_t steps = command.steps > 0 ? command.steps : workload.steps;
-  data::Dataset dataset = samples_for(command, subject, steps);
-  const int64_t row_count = dataset.row_count();
-  planning::RowCounts rows;
-  (command.program == "train"      ? rows.train
-   : command.program == "evaluate" ? rows.evaluate
-                                   : rows.predict) = row_count;
-  train::Session session(workload.model, compile_for(command.program, workload),
-                         choices(command, workload.batch), rows,
-                         {dataset.resident_bytes() + kHeldBeside,
-                          dataset.wants_ahead(workload.batch, data::Shuffle::kNone)});
-  session.initialize(subject.weights.get());
-  const int64_t batches = (row_count + workload.batch - 1) / workload.batch;
-  std::vector<double> seconds =
-      command.program == "train"
-          ? train_steps(session, dataset, steps)
-          : pass_steps(session, dataset, command.program == "evaluate", batches);
-  report::Speed speed = describe(command, workload, session, std::move(seconds));
-  if (command.roofline || !command.profile_output.empty()) speed.profile = session.profile();
-  return speed;
+bench::Request request_for(const BenchCommand& command, const std::string& name) {
+  bench::Request request;
+  request.name = name;
+  request.model = model_request(command.model);
+  request.settings = settings_of(command.model, command.data.set.spill_directory);
+  request.profile = command.roofline || !command.profile_output.empty();
+  request.data = command.data;
+  request.program = bench::parse_program("--program", command.program);
+  request.batch = command.batch;
+  request.steps = command.steps;
+  return request;
 }
 
 // Prints what was measured of one workload; in the roofline, below its name.
 int show(const BenchCommand& command, const std::string& name,
          const std::optional<report::MachineSpeed>& machine) {
-  report::Speed speed = measure(command, name);
+  Printer printer(command.model.json);
+  report::Speed speed = bench::measure(request_for(command, name), printer);
   if (speed.profile) speed.profile->machine = machine;
   if (!command.profile_output.empty()) write_profile(command.profile_output, *speed.profile);
   if (command.model.json) {
@@ -274,30 +89,24 @@ int show_apart(const BenchCommand& command, const std::string& name,
 
 std::vector<std::string> chosen(const BenchCommand& command) {
   constexpr size_t kSmall = 11;  // workloads that take a second or two
-  if (command.all) return workload_names();
+  if (command.all) return bench::workload_names();
   if (!command.names.empty()) return command.names;
-  const std::vector<std::string>& names = workload_names();
+  const std::vector<std::string>& names = bench::workload_names();
   return {names.begin(), names.begin() + kSmall};
-}
-
-void check_program(const std::string& program) {
-  const std::vector<std::string> known = {"train", "evaluate", "predict"};
-  if (std::ranges::find(known, program) != known.end()) return;
-  throw Error(ErrorKind::kConfig, "--program: expected train, evaluate or predict, received \"" +
-                                      program + "\"." + did_you_mean(program, known));
 }
 
 int run(const BenchCommand& command) {
   if (command.list) {
-    for (const std::string& name : workload_names()) std::puts(name.c_str());
+    for (const std::string& name : bench::workload_names()) std::puts(name.c_str());
     return kDone;
   }
-  check_program(command.program);
+  bench::parse_program("--program", command.program);  // said once, not of every workload
   const std::vector<std::string> names = chosen(command);
   std::optional<report::MachineSpeed> machine;
   if (command.roofline || !command.profile_output.empty()) {
-    machine = measure_machine(command.model.settings.threads,
-                              room_within(run::parse_memory("--memory", command.model.memory)));
+    machine = bench::measure_machine(
+        command.model.settings.threads,
+        bench::room_within(run::parse_memory("--memory", command.model.memory)));
   }
   if (!command.model.json) {
     if (command.roofline) std::printf("%s\n\n", report::to_text(*machine).c_str());

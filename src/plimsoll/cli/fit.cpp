@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/bench_machine.h"
+#include "bench/machine.h"
 #include "cli/commands.h"
 #include "cli/data_options.h"
 #include "cli/exit_code.h"
@@ -82,8 +82,8 @@ void report_profile(const FitCommand& command, const run::FitRequest& request, r
                     report::Profile profile) {
   if (!request.settings.profile) return;
   run.close();
-  profile.machine =
-      measure_machine(command.model.settings.threads, room_within(request.settings.memory));
+  profile.machine = bench::measure_machine(command.model.settings.threads,
+                                           bench::room_within(request.settings.memory));
   if (command.profile) std::fputs(("\n" + report::to_text(profile) + "\n").c_str(), stderr);
   if (!command.profile_output.empty()) write_profile(command.profile_output, profile);
 }

@@ -1,8 +1,8 @@
 // The larger networks, as Keras's applications and papers have them.
 
-#include "cli/bench_workloads.h"
+#include "bench/workloads.h"
 
-namespace plimsoll::cli {
+namespace plimsoll::bench {
 namespace {
 
 using layers::Config;
@@ -179,4 +179,4 @@ Model gpt(int64_t blocks, int64_t width, int64_t heads, int64_t length, int64_t 
   return net.finish(net.call("Dense", {x}, {{"units", vocabulary}, {"use_bias", false}}));
 }
 
-}  // namespace plimsoll::cli
+}  // namespace plimsoll::bench

@@ -1,4 +1,4 @@
-#include "cli/bench_workloads.h"
+#include "bench/workloads.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "base/suggest.h"
 #include "layers/model/layer_traits.h"
 
-namespace plimsoll::cli {
+namespace plimsoll::bench {
 namespace {
 
 using layers::Config;
@@ -155,4 +155,4 @@ Workload make_workload(std::string_view name) {
   return workload;
 }
 
-}  // namespace plimsoll::cli
+}  // namespace plimsoll::bench

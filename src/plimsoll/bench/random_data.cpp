@@ -1,4 +1,4 @@
-#include "cli/bench_data.h"
+#include "bench/random_data.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/philox.h"
 
-namespace plimsoll::cli {
+namespace plimsoll::bench {
 namespace {
 
 using layers::ProgramInput;
@@ -136,4 +136,4 @@ data::Dataset make_random_data(const std::vector<ProgramInput>& inputs, DType st
   return dataset;
 }
 
-}  // namespace plimsoll::cli
+}  // namespace plimsoll::bench

@@ -11,11 +11,11 @@
 #include "data/dataset.h"
 #include "layers/training/programs.h"
 
-namespace plimsoll::cli {
+namespace plimsoll::bench {
 
 // `inputs` as in BuiltPrograms; real-valued features are stored as `stored`. Labels are classes
 // where the loss takes classes, else zeros and ones; tokens are rows that their tables have.
 data::Dataset make_random_data(const std::vector<layers::ProgramInput>& inputs, DType stored,
                                int64_t row_count);
 
-}  // namespace plimsoll::cli
+}  // namespace plimsoll::bench

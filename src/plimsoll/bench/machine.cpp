@@ -1,4 +1,4 @@
-#include "cli/bench_machine.h"
+#include "bench/machine.h"
 
 #include <sys/mman.h>
 
@@ -16,7 +16,7 @@
 #include <immintrin.h>
 #endif
 
-namespace plimsoll::cli {
+namespace plimsoll::bench {
 namespace {
 
 using Time = std::chrono::steady_clock;
@@ -256,4 +256,4 @@ Bytes room_within(std::optional<Bytes> limit) {
   return most > used ? most - used : Bytes(0);
 }
 
-}  // namespace plimsoll::cli
+}  // namespace plimsoll::bench

@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "report/profile.h"
 
-namespace plimsoll::cli {
+namespace plimsoll::bench {
 
 // With `threads` threads (0: what the process may use). The bandwidth needs memory several times as
 // large as the last cache; where `room` is less than twice that cache it is left out (0).
@@ -20,4 +20,4 @@ report::MachineSpeed measure_machine(int threads, std::optional<Bytes> room);
 // What this process may still take: below its limit, or below 80 % of what the system lets it have.
 Bytes room_within(std::optional<Bytes> limit);
 
-}  // namespace plimsoll::cli
+}  // namespace plimsoll::bench

@@ -11,7 +11,7 @@
 #include "layers/model/model.h"
 #include "layers/training/programs.h"
 
-namespace plimsoll::cli {
+namespace plimsoll::bench {
 
 struct Workload {
   std::string name;
@@ -27,11 +27,11 @@ const std::vector<std::string>& workload_names();
 // Throws kConfig with a did-you-mean.
 Workload make_workload(std::string_view name);
 
-// bench_networks.cpp: with Keras's own sizes. GPT-small's and GPT's positions, which the Keras
+// networks.cpp: with Keras's own sizes. GPT-small's and GPT's positions, which the Keras
 // networks hold as constants, are left out: one addition.
 layers::Model resnet50();
 layers::Model mobilenet_v2();
 layers::Model unet(int64_t side, int64_t filters);
 layers::Model gpt(int64_t blocks, int64_t width, int64_t heads, int64_t length, int64_t vocabulary);
 
-}  // namespace plimsoll::cli
+}  // namespace plimsoll::bench
