@@ -14,8 +14,8 @@
 #include "guest/small_training.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-// What threads held on their stacks has nobody to free it in a forked child. The sanitizer's library
-// looks this function up, so it must not be hidden.
+// What threads held on their stacks has nobody to free it in a forked child. The sanitizer's
+// library looks this function up, so it must not be hidden.
 extern "C" [[gnu::visibility("default")]] const char* __asan_default_options() {
   return "detect_leaks=0";
 }
