@@ -272,19 +272,19 @@ class Engine {
   }
 
   nb::dict plan(const run::Settings& settings, nb::object listener) {
-    run::PlanQuestion question;
-    question.settings = settings;
+    run::FitRequest request;
+    request.settings = settings;
     Caller caller(std::move(listener), false);
     planning::PlannedRun planned;
     {
       const nb::gil_scoped_release release;
-      planned = run_.plan(question, caller);
+      planned = run_.plan(request, "", caller);
     }
     nb::dict answer;
     answer["json"] = report::to_json(planned.summary);
     answer["text"] = report::to_text(planned.summary, !settings.memory);
     answer["html"] = report::to_html(planned.summary);
-    answer["fits"] = planned.plan.has_value();
+    answer["fits"] = planned.summary.fits();
     return answer;
   }
 

@@ -79,23 +79,11 @@ run::FitRequest fit_request(const Dataset& dataset, const FitOptions& options) {
   return request;
 }
 
-PlanAnswer::Answer answer_of(report::Answer answer) {
-  switch (answer) {
-    case report::Answer::kFits:
-      return PlanAnswer::Answer::kFits;
-    case report::Answer::kImpossible:
-      return PlanAnswer::Answer::kImpossible;
-    case report::Answer::kNotFound:
-      break;
-  }
-  return PlanAnswer::Answer::kNotFound;
-}
-
 PlanAnswer to_answer(const planning::PlannedRun& planned) {
   const report::PlanSummary& summary = planned.summary;
   PlanAnswer answer;
-  answer.answer = answer_of(summary.answer);
-  answer.reason = summary.reason;
+  answer.answer = summary.verdict();
+  if (summary.refusal) answer.reason = summary.refusal->reason;
   answer.planned_arena = summary.planned_arena;
   answer.predicted_process = summary.predicted_process;
   answer.seconds_per_step = summary.seconds_per_step;
@@ -115,7 +103,9 @@ PlanAnswer to_answer(const planning::PlannedRun& planned) {
   answer.text = report::to_text(summary, !summary.limit);
   answer.json = report::to_json(summary);
   answer.html = report::to_html(summary);
-  if (planned.plan) answer.plan = plan::print(*planned.plan, planned.lowered.built.set);
+  if (planned.runnable) {
+    answer.plan = plan::print(planned.runnable->plan, planned.runnable->lowered.built.set);
+  }
   return answer;
 }
 
@@ -205,22 +195,20 @@ MemoryUse api::to_memory(const train::MemoryReport& report) {
 }
 
 PlanAnswer Model::plan(const RunOptions& options) const {
-  run::PlanQuestion question;
-  question.settings = settings_of(options);
-  question.why = options.why;
+  run::FitRequest request;
+  request.settings = settings_of(options);
   NoticeListener listener(options);
-  return to_answer(impl_->run.plan(question, listener));
+  return to_answer(impl_->run.plan(request, options.why, listener));
 }
 
 PlanAnswer Model::plan(const Dataset& dataset, const Dataset* validation,
                        const RunOptions& options) const {
-  run::PlanQuestion question;
-  question.settings = settings_of(options);
-  question.data = request_of(&dataset);
-  question.validation = validation_of(validation);
-  question.why = options.why;
+  run::FitRequest request;
+  request.settings = settings_of(options);
+  request.data = request_of(&dataset);
+  request.validation = validation_of(validation);
   NoticeListener listener(options);
-  return to_answer(impl_->run.plan(question, listener));
+  return to_answer(impl_->run.plan(request, options.why, listener));
 }
 
 History Model::fit(const Dataset& dataset, const FitOptions& options) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/verdict.h"
 
 namespace plimsoll {
 
@@ -45,9 +46,9 @@ struct History {
   std::string profile_json{};
 };
 
-// An answer of plan(). Sizes are of the whole process unless the name says arena.
+// What plan() answers. Sizes are of the whole process unless the name says arena.
 struct PlanAnswer {
-  enum class Answer { kFits, kImpossible, kNotFound };
+  using Answer = Verdict;
   struct Point {
     Bytes memory{};
     double seconds_per_step = 0;  // estimated

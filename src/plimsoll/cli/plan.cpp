@@ -21,7 +21,7 @@
 namespace plimsoll::cli {
 namespace {
 
-struct PlanOptions {
+struct PlanCommand {
   ModelOptions model;
   TrainingDataOptions data;
   bool frontier = false;
@@ -38,49 +38,49 @@ void keep_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, 2 * kLargest);
 }
 
-run::PlanQuestion question_of(const PlanOptions& options) {
-  run::PlanQuestion question;
-  question.settings = settings_of(options.model, options.data.data.set.spill_directory);
-  question.data = data_request(options.data);
-  question.validation = validation_request(options.data);
-  question.validation_split = options.data.validation_split;
-  question.class_weights = options.data.class_weights;
-  question.why = options.why;
-  return question;
+run::FitRequest request_of(const PlanCommand& options) {
+  run::FitRequest request;
+  request.settings = settings_of(options.model, options.data.data.set.spill_directory);
+  request.data = data_request(options.data);
+  request.validation = validation_request(options.data);
+  request.validation_split = options.data.validation_split;
+  request.class_weights = options.data.class_weights;
+  return request;
 }
 
 // What to do with a plan that fits.
-std::string next_step(const PlanOptions& options, const CLI::App& app, const TypedCommand& typed) {
+std::string next_step(const PlanCommand& options, const CLI::App& app, const TypedCommand& typed) {
   std::vector<std::string> more;
   if (options.data.data.empty()) more = {"--data", "x.npy", "--labels", "y.npy"};
   return std::string("\nto train it") + (more.empty() ? "" : ", with your data") + ":\n  " +
          other_command(typed, app, "fit", more) + "\n";
 }
 
-int run(const PlanOptions& options, const CLI::App& app, const TypedCommand& typed) {
+int run(const PlanCommand& options, const CLI::App& app, const TypedCommand& typed) {
   keep_freed_memory();
   Printer printer(options.model.json);
-  const run::PlanQuestion question = question_of(options);
-  const run::Run run(run::load(model_request(options.model), question.settings,
+  const run::FitRequest request = request_of(options);
+  const run::Run run(run::load(model_request(options.model), request.settings,
                                {.optimizer = true, .loss = true}, printer));
-  const planning::PlannedRun planned = run.plan(question, printer);
-  const bool frontier = options.frontier || !question.settings.memory;
+  const planning::PlannedRun planned = run.plan(request, options.why, printer);
+  const bool frontier = options.frontier || !request.settings.memory;
   std::string text = options.model.json
                          ? report::to_json(planned.summary) + "\n"
                          : report::to_text(planned.summary, frontier, spelling(typed));
-  if (!options.model.json && planned.plan) text += next_step(options, app, typed);
+  if (!options.model.json && planned.runnable) text += next_step(options, app, typed);
   std::fputs(text.c_str(), stdout);
   if (!options.html.empty()) write_text_file(options.html, report::to_html(planned.summary));
-  if (!options.output.empty() && planned.plan) {
-    write_text_file(options.output, plan::print(*planned.plan, planned.lowered.built.set));
+  if (!options.output.empty() && planned.runnable) {
+    const planning::RunnablePlan& chosen = *planned.runnable;
+    write_text_file(options.output, plan::print(chosen.plan, chosen.lowered.built.set));
   }
-  return planned.plan ? kDone : kDoesNotFit;
+  return planned.runnable ? kDone : kDoesNotFit;
 }
 
 }  // namespace
 
 Command add_plan(CLI::App& app, const TypedCommand& typed) {
-  auto options = std::make_shared<PlanOptions>();
+  auto options = std::make_shared<PlanCommand>();
   CLI::App* command = app.add_subcommand("plan", "Predict memory and time of a training step");
   add_model_options(*command, options->model);
   add_training_data_options(*command, options->data, DataNeed::kOptional);

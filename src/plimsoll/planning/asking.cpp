@@ -76,6 +76,19 @@ void ask_spilled(PlanRequest request, plan::PlanOptions options, SetAnswer& answ
   if (file.plan.spill_bytes > Bytes()) answer.overhead = answer.with_file();
 }
 
+// What the search is told of a request: the only place where one becomes the other. `answer` has
+// the set's programs and overhead.
+plan::PlanOptions search_options(const PlanRequest& request, const SetAnswer& answer,
+                                 int block_set) {
+  plan::PlanOptions options;
+  options.max_steps = block_set > 0 ? request.plan_steps / kSmallerSetShare : request.plan_steps;
+  options.max_slowdown = request.max_slowdown;
+  options.clone_bytes = clone_bytes(answer.lowered.built.set);
+  plan::switch_off(request.without, options);
+  options.arena_limit = arena_limit(answer.overhead, request.limit);
+  return options;
+}
+
 // A set's programs, and what to ask the planner.
 struct Question {
   SetAnswer answer;
@@ -94,12 +107,7 @@ Question prepare(const Lowering& lowering, const PlanRequest& request, int block
   }
   answer.overhead = overhead_of(answer.lowered, request);
   add_searches_before(block_set, answer.overhead);
-  plan::PlanOptions& options = question.options;
-  options.max_steps = block_set > 0 ? request.plan_steps / kSmallerSetShare : request.plan_steps;
-  options.max_slowdown = request.max_slowdown;
-  options.clone_bytes = clone_bytes(set);
-  plan::switch_off(request.without, options);
-  options.arena_limit = arena_limit(answer.overhead, request.limit);
+  question.options = search_options(request, answer, block_set);
   return question;
 }
 
@@ -131,8 +139,8 @@ Bytes clone_bytes(const graph::ProgramSet& set) {
 }
 
 ProcessOverhead overhead_of(const Lowered& lowered, const PlanRequest& request) {
-  ProcessOverhead overhead = process_overhead(lowered.built.set, *lowered.backend, request.data,
-                                              request.data_opening, request.given);
+  ProcessOverhead overhead =
+      process_overhead(lowered.built.set, *lowered.backend, request.data, request.given);
   if (request.times.known) overhead.start_up += held_bytes(*request.times.known);
   return overhead;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The planner asked with one block set after another, by the memory of the whole process.
+// The planner asked about one block set, by the memory of the whole process.
 
 #include <memory>
 #include <optional>

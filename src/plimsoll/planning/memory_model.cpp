@@ -109,7 +109,7 @@ Bytes search_bytes(const graph::ProgramSet& programs) {
 }  // namespace
 
 ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
-                                 Bytes data, const DataOpening& opening, Bytes given) {
+                                 const DataMemory& data, Bytes given) {
   ProcessOverhead overhead;
   const backend::ResidentBytes resident = backend.resident_bytes(programs);
   overhead.engine = resident.engine;
@@ -117,13 +117,13 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   const Bytes names = long_name_bytes(programs);
   overhead.structures =
       structure_bytes(programs, kBytesPerLiteral) + curve_bytes(programs) + names * kCopiesOfName;
-  overhead.data = data;
+  overhead.data = data.held;
   overhead.search = structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs) +
                     names * kCopiesInSearch;
   const Bytes start_up = given > Bytes() ? resident.making : resident.start_up;
   overhead.start_up = max(start_up, resident.engine + overhead.search + resident.describing) +
-                      max(min(data, kTouchedByOpening), opening.held);
-  overhead.start_up = max(overhead.start_up, start_up - kLessWhileOpening + opening.peak);
+                      max(min(data.held, kTouchedByOpening), data.opening.held);
+  overhead.start_up = max(overhead.start_up, start_up - kLessWhileOpening + data.opening.peak);
   if (given > Bytes()) {
     overhead.given = given;
     overhead.engine -= kBareProcess;

@@ -67,10 +67,17 @@ struct DataOpening {
   friend bool operator==(const DataOpening&, const DataOpening&) = default;
 };
 
-// `data` is what the bound data sources hold; `given` what the process held before (zero: it is
-// ours).
+// Buffers of a run's data sources.
+struct DataMemory {
+  Bytes held;
+  Bytes ahead{};          // that they want beyond it to read ahead, where the limit leaves it over
+  DataOpening opening{};  // what opening them took
+  friend bool operator==(const DataMemory&, const DataMemory&) = default;
+};
+
+// `given` is what the process held before (zero: it is ours). Without reading ahead.
 ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
-                                 Bytes data, const DataOpening& opening = {}, Bytes given = {});
+                                 const DataMemory& data, Bytes given = {});
 
 // What to pass as given: process memory now, but for the pages of our code and of the vendor's
 // library, which count as the engine. For a host, once, before the first session. Throws kIo.

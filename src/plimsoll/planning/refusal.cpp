@@ -7,15 +7,15 @@
 namespace plimsoll::planning {
 namespace {
 
-ProcessBound find_bound(const SetAnswer& answer, bool spill) {
-  ProcessBound bound;
+report::ProvedBound find_bound(const SetAnswer& answer, bool spill) {
+  report::ProvedBound bound;
   std::string proof;
   const Bytes arena = plan::lower_bound(answer.lowered.built.set, answer.catalog(), &proof, spill);
   bound.bytes = answer.process(arena);
   if (bound.bytes == answer.overhead.given + answer.overhead.start_up) {
-    bound.words = "so much is taken while the process starts, whatever is planned";
+    bound.proof = "so much is taken while the process starts, whatever is planned";
   } else {
-    bound.words =
+    bound.proof =
         to_string(answer.overhead.total()) + " for the process outside of the arena, and " + proof;
   }
   return bound;
@@ -31,13 +31,10 @@ std::optional<Bytes> smallest_in_time(const report::PlanSummary& summary) {
   return std::nullopt;
 }
 
-}  // namespace
-
+// "31.5 MiB (33030144 B)": rounded figures may look alike where bytes decide.
 std::string exactly(Bytes bytes) {
   return to_string(bytes) + " (" + std::to_string(bytes.count()) + " B)";
 }
-
-namespace {
 
 std::string describe_smallest(const report::PlanSummary& summary) {
   const std::optional<Bytes> in_time = smallest_in_time(summary);
@@ -54,35 +51,34 @@ std::string describe_smallest(const report::PlanSummary& summary) {
 }  // namespace
 
 void note_bound(const SetAnswer& answer, const PlanRequest& request,
-                std::optional<ProcessBound>& least) {
+                std::optional<report::ProvedBound>& least) {
   if (!request.limit) return;
-  ProcessBound bound = find_bound(answer, request.spill != SpillUse::kNever);
+  report::ProvedBound bound = find_bound(answer, request.spill != SpillUse::kNever);
   if (!least || bound.bytes < least->bytes) least = std::move(bound);
 }
 
-void explain_refusal(const ProcessBound& bound, const PlanRequest& request,
-                     report::PlanSummary& summary) {
-  const bool spill = request.spill != SpillUse::kNever;
+report::Refusal refuse(const report::ProvedBound& bound, const PlanRequest& request,
+                       const report::PlanSummary& summary) {
   const Bytes limit = *summary.limit;
-  const std::string which = spill ? " that may use a spill file" : "";
-  if (spill) summary.lower_bound_with_spill = bound.bytes;
-  summary.bound = bound.bytes;
-  summary.proof = bound.words;
+  const std::string which = request.spill != SpillUse::kNever ? " that may use a spill file" : "";
   if (limit < bound.bytes) {
-    summary.answer = report::Answer::kImpossible;
-    summary.reason = "proved: no plan" + which + " can need less than " + exactly(bound.bytes) +
-                     ", and the limit is " + exactly(limit) + ": " + bound.words;
-  } else {
-    summary.answer = report::Answer::kNotFound;
-    const std::string slowdown = request.max_slowdown
-                                     ? " that takes at most " +
-                                           report::format_factor(*request.max_slowdown) +
-                                           " the time of the plan without a limit"
-                                     : "";
-    summary.reason = "no plan" + slowdown + " found within " + exactly(limit) + "; " +
-                     describe_smallest(summary) + ", no plan" + which + " can need less than " +
-                     exactly(bound.bytes) + ", and a longer search (--plan-time) may close the gap";
+    return {"proved: no plan" + which + " can need less than " + exactly(bound.bytes) +
+                ", and the limit is " + exactly(limit) + ": " + bound.proof,
+            bound, true};
   }
+  const std::string slowdown =
+      request.max_slowdown ? " that takes at most " + report::format_factor(*request.max_slowdown) +
+                                 " the time of the plan without a limit"
+                           : "";
+  return {"no plan" + slowdown + " found within " + exactly(limit) + "; " +
+              describe_smallest(summary) + ", no plan" + which + " can need less than " +
+              exactly(bound.bytes) + ", and a longer search (--plan-time) may close the gap",
+          bound, false};
+}
+
+report::Refusal refuse_saved_plan(Bytes needed, Bytes limit) {
+  return {"the saved plan needs " + exactly(needed) + " and the limit is " + exactly(limit) +
+          ". Leave --plan out, or give it that limit"};
 }
 
 }  // namespace plimsoll::planning

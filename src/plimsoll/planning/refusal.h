@@ -10,22 +10,15 @@
 
 namespace plimsoll::planning {
 
-// "31.5 MiB (33030144 B)": rounded figures may look alike where bytes decide.
-std::string exactly(Bytes bytes);
-
-// What no plan with these blocks can undercut, in bytes of the whole process, and why.
-struct ProcessBound {
-  Bytes bytes;
-  std::string words;
-};
-
 // Puts the bound of one block set into `least` where it is lower: the least of all blocks that were
 // asked for, of plans that may use a file where one is allowed.
 void note_bound(const SetAnswer& answer, const PlanRequest& request,
-                std::optional<ProcessBound>& least);
+                std::optional<report::ProvedBound>& least);
 
-// Fills answer and reason: impossible where the limit is below the bound, otherwise not found.
-void explain_refusal(const ProcessBound& bound, const PlanRequest& request,
-                     report::PlanSummary& summary);
+// Proved where the limit is below the bound, otherwise not found; without remedies.
+report::Refusal refuse(const report::ProvedBound& bound, const PlanRequest& request,
+                       const report::PlanSummary& summary);
+// Of a saved plan that needs more than the limit.
+report::Refusal refuse_saved_plan(Bytes needed, Bytes limit);
 
 }  // namespace plimsoll::planning

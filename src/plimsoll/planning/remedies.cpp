@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kRemedyShare = 3;
 
 using report::Changes;
+using report::Means;
 using report::OptionChange;
 
 // A change and what it does to the result.
@@ -27,14 +28,17 @@ struct Proposal {
   std::string effect;
   Changes changes = Changes::kNothing;
   OptionChange option{};
+  Means means = Means::kOther;
 };
 
 // Exact in what scripts read, rounded up for people.
-Proposal more_memory(Bytes bytes, std::string effect, Changes changes) {
+Proposal more_memory(Bytes bytes, std::string effect, Changes changes,
+                     Means means = Means::kMemory) {
   return {"--memory " + std::to_string(bytes.count()),
           std::move(effect),
           changes,
-          {"--memory", report::size_option(bytes)}};
+          {"--memory", report::size_option(bytes)},
+          means};
 }
 
 class Remedies {
@@ -64,20 +68,21 @@ class Remedies {
   std::vector<std::pair<Proposal, PlanRequest>> smaller_limits() const {
     std::vector<std::pair<Proposal, PlanRequest>> limits;
     const Bytes same = summary_.smallest_same_bits;
-    const auto add = [&](Bytes bytes, const char* effect, Changes changes, bool own_blocks) {
+    const auto add = [&](Bytes bytes, const char* effect, Changes changes, Means means,
+                         bool own_blocks) {
       PlanRequest larger = request_;
       larger.own_blocks_only = own_blocks;
       larger.limit = bytes;
       larger.plan_steps *= kRemedyShare;
-      limits.emplace_back(more_memory(bytes, effect, changes), larger);
+      limits.emplace_back(more_memory(bytes, effect, changes, means), larger);
     };
     if (summary_.smallest_with_spill && *summary_.smallest_with_spill < same) {
       add(*summary_.smallest_with_spill, "the same bits, with a spill file", Changes::kNothing,
-          true);
+          Means::kMemoryAndFile, true);
     }
     if (summary_.smallest_feasible > Bytes() && summary_.smallest_feasible < same) {
       add(summary_.smallest_feasible, "equal to rounding, with smaller blocks", Changes::kRounding,
-          false);
+          Means::kMemory, false);
     }
     return limits;
   }
@@ -103,7 +108,7 @@ class Remedies {
       const int middle = low + (high - low) / 2;
       compile.batch_norm_group = int64_t{1} << middle;
       PlannedRun run = plan_run(model, compile, batches, request_);
-      if (!run.plan) {
+      if (!run.summary.fits()) {
         high = middle;
         continue;
       }
@@ -120,7 +125,7 @@ class Remedies {
   }
 
   void add(const Proposal& proposal, const report::PlanSummary& found, double times = 1) {
-    if (found.answer != report::Answer::kFits) return;
+    if (!found.fits()) return;
     // A variant is as fast as it is against its own plan without a limit, and against this model's.
     if (times * found.seconds_per_step > most_seconds()) return;
     const Bytes bytes = found.predicted_process;
@@ -147,7 +152,7 @@ class Remedies {
  private:
   void add(const Proposal& proposal, Bytes smallest, Bytes saved, double seconds) {
     found_.push_back({proposal.change, smallest, saved, seconds, proposal.effect, proposal.changes,
-                      proposal.option});
+                      proposal.option, proposal.means});
   }
 
   // Where the time alone stands in the way: the least that is enough.
@@ -161,7 +166,11 @@ class Remedies {
     // Up, so that what is told is enough.
     const double factor = fastest->seconds / summary_.frontier.back().seconds;
     const std::string text = report::format_factor(std::ceil(factor * 100) / 100);
-    add({"--max-slowdown " + text, "the same bits", Changes::kNothing, {"--max-slowdown", text}},
+    add({"--max-slowdown " + text,
+         "the same bits",
+         Changes::kNothing,
+         {"--max-slowdown", text},
+         Means::kTime},
         fastest->arena_bytes, Bytes(), fastest->seconds);
   }
 
@@ -202,7 +211,8 @@ std::vector<report::Remedy> find_remedies(const layers::Model& model,
     found.add({"a spill file (without --no-spill)",
                "the same bits",
                Changes::kNothing,
-               {.option = "--no-spill", .left_out = true}},
+               {.option = "--no-spill", .left_out = true},
+               Means::kFile},
               model, compile, batches, with_file);
   }
   const int64_t batch = summary.largest_feasible_batch.value_or(0);
@@ -212,7 +222,8 @@ std::vector<report::Remedy> find_remedies(const layers::Model& model,
     found.add({"--batch " + std::to_string(batch),
                "other steps: more of them, with less in each",
                Changes::kSteps,
-               {"--batch", std::to_string(batch)}},
+               {"--batch", std::to_string(batch)},
+               Means::kBatch},
               model, compile, smaller, found.request(),
               static_cast<double>(batches.train) / static_cast<double>(batch));
   }

@@ -1,6 +1,11 @@
 #pragma once
 
-// What is asked of a plan.
+// The one question: what is asked of a plan, whoever asks.
+//
+// A face's own words (run/request.h) become one in run/settings.cpp; what the search is told of it
+// (plan::PlanOptions) is made from it in asking.cpp. The second half is not a person's: how far an
+// answer goes, for a session that needs no more than a plan, and for plans that are made on the way
+// to another one's answer.
 
 #include <functional>
 #include <optional>
@@ -27,13 +32,9 @@ struct PlanRequest {
   std::string backend;         // empty: the default
   int threads = 0;             // 0: from affinity and quota
   uint64_t seed = 0;
-  Bytes given;  // what the process held before, where it is not ours (memory_model.h)
-  Bytes data;   // buffers of the data sources
-  DataOpening data_opening{};  // what opening them took
-  Bytes data_ahead;            // what they want beyond that where the limit leaves it over
+  Bytes given;      // what the process held before, where it is not ours (memory_model.h)
+  DataMemory data;  // of the data sources
   int64_t plan_steps = 200'000;
-  // Where nothing fits, the search goes on with several times the steps.
-  bool extends = true;
   std::optional<double> max_slowdown;  // the most time against that of the plan without a limit
   std::string without;  // techniques that are switched off (plan/search/techniques.h)
   // A plan's text (plan/tree/text.h) to be run as it is. It is refused where model, optimizer,
@@ -42,12 +43,14 @@ struct PlanRequest {
   SpillUse spill = SpillUse::kIfNeeded;
   std::string spill_directory;       // empty: the first that will do
   std::optional<Bytes> spill_limit;  // none: half of what is free there
+  TimesOptions times;                // of kernels, that plans are chosen by
+  std::string why;  // a layer whose values in the chosen plan are told of; empty: none
+
   // Whether smallest_feasible and largest_feasible_batch are wanted where the limit is met anyway.
   bool full_answer = true;
   bool own_blocks_only = false;  // no smaller blocks where nothing fits
-  TimesOptions times;            // of kernels, that plans are chosen by
-  bool estimate = false;         // whether PlannedRun::estimates are wanted
-  std::string why;               // a layer whose values in the chosen plan are told of; empty: none
+  bool extends = true;    // where nothing fits, the search goes on with several times the steps
+  bool estimate = false;  // whether RunnablePlan::estimates are wanted
   // Called with what is searched for and what has been found so far, whenever that changes. May be
   // empty.
   std::function<void(const std::string&)> tell = {};

@@ -9,6 +9,7 @@
 #include "layers/training/batch_norm_groups.h"
 #include "layers/training/optimizers.h"
 #include "plan/facts/liveness.h"
+#include "plan/search/why.h"
 #include "planning/tuning.h"
 
 namespace plimsoll::planning {
@@ -25,10 +26,10 @@ std::string guard_text() {
 Bytes left_for_reading_ahead(const PlanRequest& request, Bytes process) {
   // A time allowed without a limit asks for the least memory.
   if (request.max_slowdown && !request.limit) return {};
-  const Bytes least = min(request.data_ahead, 2_MiB);
+  const Bytes least = min(request.data.ahead, 2_MiB);
   const Bytes limit = request.limit ? *request.limit : guard_without_limit();
   if (limit < process + least) return {};
-  return min(request.data_ahead, limit - process);
+  return min(request.data.ahead, limit - process);
 }
 
 // The same for transfers on their way, beyond the least buffer.
@@ -77,7 +78,7 @@ void fill_own_set(const SetAnswer& own, report::PlanSummary& summary) {
   }
 }
 
-ProcessOverhead fill_chosen(const SetAnswer& chosen, bool fits, const PlanRequest& request,
+ProcessOverhead fill_chosen(const SetAnswer& chosen, const PlanRequest& request,
                             report::PlanSummary& summary) {
   const graph::KernelCatalog& catalog = chosen.catalog();
   summary.kernel_set = catalog.kernel_set();
@@ -88,7 +89,7 @@ ProcessOverhead fill_chosen(const SetAnswer& chosen, bool fits, const PlanReques
   const plan::Fits* plan = chosen.fits();
   Bytes state;
   ProcessOverhead overhead = chosen.overhead;
-  if (fits && plan != nullptr) {
+  if (plan != nullptr) {
     overhead = chosen.overhead_taken();
     summary.spill = plan->plan.spill_bytes;
     summary.planned_arena = plan->plan.arena_bytes;
@@ -112,11 +113,18 @@ ProcessOverhead fill_chosen(const SetAnswer& chosen, bool fits, const PlanReques
     overhead.spill += left_for_transfers(request, summary.predicted_process);
     summary.predicted_process = process_bytes(overhead, summary.planned_arena);
   }
-  if (fits) overhead.ahead = left_for_reading_ahead(request, summary.predicted_process);
+  if (plan != nullptr) overhead.ahead = left_for_reading_ahead(request, summary.predicted_process);
   summary.predicted_process = process_bytes(overhead, summary.planned_arena);
   summary.parts = memory_parts(overhead, state, summary.planned_arena);
   summary.accounted = accounted_parts(overhead, summary.planned_arena);
   return overhead;
+}
+
+void fill_why(const SetAnswer& chosen, const PlanRequest& request, report::PlanSummary& summary) {
+  if (request.why.empty()) return;
+  summary.why_layer = request.why;
+  summary.why = plan::explain_layer(chosen.fits()->plan, chosen.lowered.built.set, chosen.catalog(),
+                                    request.why);
 }
 
 }  // namespace plimsoll::planning

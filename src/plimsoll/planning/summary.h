@@ -16,7 +16,9 @@ void describe(const layers::Model& model, const layers::CompileOptions& compile,
 void fill_own_set(const SetAnswer& own, report::PlanSummary& summary);
 // What is run, or would be where nothing fits; returns its overhead with what the limit leaves for
 // reading ahead and for transfers.
-ProcessOverhead fill_chosen(const SetAnswer& chosen, bool fits, const PlanRequest& request,
+ProcessOverhead fill_chosen(const SetAnswer& chosen, const PlanRequest& request,
                             report::PlanSummary& summary);
+// What became of the values of a layer that was asked about; something fits.
+void fill_why(const SetAnswer& chosen, const PlanRequest& request, report::PlanSummary& summary);
 
 }  // namespace plimsoll::planning

@@ -141,11 +141,11 @@ void add_culprits(const PlanSummary& summary, Page& page) {
 }  // namespace
 
 std::string to_html(const PlanSummary& summary) {
-  const bool fits = summary.answer == Answer::kFits;
   Page page("plimsoll plan: " + summary.model);
-  std::string answer(to_string(summary.answer));
+  std::string answer(to_string(summary.verdict()));
   std::replace(answer.begin(), answer.end(), '_', ' ');
-  page.headline(fits ? Tone::kGood : Tone::kBad, answer, answer_sentence(summary), about(summary));
+  page.headline(summary.fits() ? Tone::kGood : Tone::kBad, answer, answer_sentence(summary),
+                about(summary));
   page.tiles(tiles_of(summary));
   if (summary.block_set > 0) {
     page.paragraph("Smaller blocks (block set " + std::to_string(summary.block_set) +

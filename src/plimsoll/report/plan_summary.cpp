@@ -21,19 +21,19 @@ Json points_to_json(const std::vector<plan::FrontierPoint>& points) {
   return json;
 }
 
-}  // namespace
-
-std::string_view to_string(Answer answer) {
-  switch (answer) {
-    case Answer::kFits:
-      return "fits";
-    case Answer::kImpossible:
-      return "impossible";
-    case Answer::kNotFound:
-      return "not_found";
+Json remedies_to_json(const std::vector<Remedy>& remedies) {
+  Json json = Json::array();
+  for (const Remedy& remedy : remedies) {
+    json.push_back({{"change", remedy.change},
+                    {"smallest_bytes", remedy.smallest.count()},
+                    {"saved_bytes", remedy.saved.count()},
+                    {"seconds_per_step", remedy.seconds_per_step},
+                    {"effect", remedy.effect}});
   }
-  return "";
+  return json;
 }
+
+}  // namespace
 
 Bytes needed(const PlanSummary& summary) {
   if (summary.smallest_same_bits == Bytes()) return summary.predicted_process;
@@ -61,8 +61,8 @@ std::string to_json(const PlanSummary& summary) {
   json["parameters"] = summary.parameter_count;
   json["optimizer"] = summary.optimizer;
   json["data"] = summary.data.empty() ? Json(nullptr) : Json(summary.data);
-  json["answer"] = to_string(summary.answer);
-  json["reason"] = summary.reason;
+  json["answer"] = to_string(summary.verdict());
+  json["reason"] = summary.refusal ? summary.refusal->reason : "";
   json["limit_bytes"] = optional_bytes(summary.limit);
   json["max_slowdown"] = summary.max_slowdown ? Json(*summary.max_slowdown) : Json(nullptr);
   json["guard"] = summary.guard;
@@ -103,14 +103,8 @@ std::string to_json(const PlanSummary& summary) {
     json["culprits"].push_back(
         {{"layer", culprit.layer}, {"what", culprit.what}, {"bytes", culprit.bytes.count()}});
   }
-  json["ways_out"] = Json::array();
-  for (const Remedy& remedy : summary.remedies) {
-    json["ways_out"].push_back({{"change", remedy.change},
-                                {"smallest_bytes", remedy.smallest.count()},
-                                {"saved_bytes", remedy.saved.count()},
-                                {"seconds_per_step", remedy.seconds_per_step},
-                                {"effect", remedy.effect}});
-  }
+  json["ways_out"] =
+      remedies_to_json(summary.refusal ? summary.refusal->remedies : std::vector<Remedy>{});
   if (!summary.why_layer.empty()) {
     json["why"] = Json::array();
     for (const plan::ValueStory& story : summary.why) {

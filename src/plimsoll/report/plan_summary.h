@@ -4,13 +4,14 @@
 //
 // All sizes are of the whole process (base/process_memory.h says what counts) unless the name says
 // arena. The field names of the JSON form are fixed; docs/reference/cli.md lists them. Everything
-// but limit, answer and the chosen plan is independent of the limit that was asked about.
+// but limit, verdict and the chosen plan is independent of the limit that was asked about.
 
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/verdict.h"
 #include "plan/search/planner.h"
 #include "plan/search/why.h"
 
@@ -34,6 +35,9 @@ struct OptionChange {
 // What a remedy changes, the cheapest first.
 enum class Changes : uint8_t { kNothing, kRounding, kSteps, kModel };
 
+// By what a remedy meets the limit.
+enum class Means : uint8_t { kMemory, kMemoryAndFile, kFile, kTime, kBatch, kOther };
+
 // A change that would meet the limit, as it was planned.
 struct Remedy {
   std::string change;
@@ -43,13 +47,27 @@ struct Remedy {
   std::string effect;           // what becomes of the result
   Changes changes = Changes::kNothing;
   OptionChange option{};
+  Means means = Means::kOther;
   friend bool operator==(const Remedy&, const Remedy&) = default;
 };
 
-// What a limit is answered with: a plan, the proof that there is none, or neither.
-enum class Answer : uint8_t { kFits, kImpossible, kNotFound };
-std::string_view to_string(Answer answer);  // "fits", "impossible", "not_found"
+// What no plan can need less than, and why.
+struct ProvedBound {
+  Bytes bytes;
+  std::string proof;
+  friend bool operator==(const ProvedBound&, const ProvedBound&) = default;
+};
 
+// Why the limit is not met, and what would do.
+struct Refusal {
+  std::string reason;  // the proof, or what closes the gap
+  // Of all plans that were looked for; none: a saved plan was asked for, and nothing was searched.
+  std::optional<ProvedBound> bound{};
+  bool proved = false;  // the limit is below the bound
+  std::vector<Remedy> remedies{};
+};
+
+// The answer for one run, as it is printed.
 struct PlanSummary {
   std::string model;
   int64_t batch = 0;
@@ -57,12 +75,8 @@ struct PlanSummary {
   std::string optimizer;
   std::string data;  // how large the data are, of what, how much is resident; empty: not told
 
-  Answer answer = Answer::kFits;
-  std::string reason;  // the proof, or what closes the gap; empty when it fits
-  // Where it does not fit: what no plan can be below, and why; empty: that was not looked for.
-  Bytes bound;
-  std::string proof;
-  std::optional<Bytes> limit;  // none: the free plan was asked for
+  std::optional<Refusal> refusal{};  // none: it fits
+  std::optional<Bytes> limit;        // none: the free plan was asked for
   // The most time, against that of the plan without a limit; none: any.
   std::optional<double> max_slowdown;
   std::string times;  // "measured here on …", "of the model"; empty: not told
@@ -98,9 +112,14 @@ struct PlanSummary {
   std::vector<plan::FrontierPoint> frontier;  // arena_bytes here: of the whole process
   std::vector<plan::FrontierPoint> plain;     // plans that anyone would make, alike
   std::vector<plan::Culprit> culprits;
-  std::vector<Remedy> remedies;       // where the limit is not met
   std::string why_layer;              // that was asked about; empty: none
   std::vector<plan::ValueStory> why;  // its values in the chosen plan
+
+  bool fits() const { return !refusal; }
+  Verdict verdict() const {
+    if (fits()) return Verdict::kFits;
+    return refusal->proved ? Verdict::kImpossible : Verdict::kNotFound;
+  }
 };
 
 // "full", "slice:4": as the option spells what was asked for.

@@ -73,7 +73,7 @@ std::string about_model(const PlanSummary& summary) {
   std::string text = summary.model + ": " + format_count(summary.parameter_count) +
                      " parameters, batch " + std::to_string(summary.batch) + ", " +
                      summary.optimizer;
-  if (summary.answer == Answer::kFits) text += "; " + step_time(summary);
+  if (summary.fits()) text += "; " + step_time(summary);
   text += "\n";
   return summary.data.empty() ? text : text + "data: " + summary.data + "\n";
 }
@@ -206,7 +206,7 @@ std::string points_table(const char* title, const std::vector<plan::FrontierPoin
 }
 
 std::string culprits_table(const PlanSummary& summary) {
-  const bool fits = summary.answer == Answer::kFits && !summary.limit;
+  const bool fits = summary.fits() && !summary.limit;
   ByteTable table(fits ? "largest at the peak" : "largest at the peak without a limit");
   for (size_t i = 0; i < std::min(summary.culprits.size(), kMostCulprits); ++i) {
     const plan::Culprit& culprit = summary.culprits[i];
@@ -271,7 +271,8 @@ std::string field_spelling(const OptionChange& change) {
 // The cheapest first: what changes least, then what takes the least time.
 std::vector<const Remedy*> cheapest_first(const PlanSummary& summary) {
   std::vector<const Remedy*> sorted;
-  for (const Remedy& remedy : summary.remedies) sorted.push_back(&remedy);
+  if (!summary.refusal) return sorted;
+  for (const Remedy& remedy : summary.refusal->remedies) sorted.push_back(&remedy);
   std::ranges::stable_sort(sorted, [](const Remedy* a, const Remedy* b) {
     if (a->changes != b->changes) return a->changes < b->changes;
     return a->seconds_per_step < b->seconds_per_step;
@@ -281,12 +282,15 @@ std::vector<const Remedy*> cheapest_first(const PlanSummary& summary) {
 
 // As people say it; scripts know the other.
 std::string effect_words(const Remedy& remedy) {
-  constexpr std::string_view kSame = "the same bits";
-  if (!remedy.effect.starts_with(kSame)) return remedy.effect;
-  if (remedy.option.option != "--memory")
-    return "the same result" + remedy.effect.substr(kSame.size());
-  const bool file = remedy.effect.find("spill file") != std::string::npos;
-  return std::string("the same result, with more memory") + (file ? " and a spill file" : "");
+  if (remedy.changes != Changes::kNothing) return remedy.effect;
+  switch (remedy.means) {
+    case Means::kMemory:
+      return "the same result, with more memory";
+    case Means::kMemoryAndFile:
+      return "the same result, with more memory and a spill file";
+    default:
+      return "the same result";
+  }
 }
 
 // "38.4 MiB, 31.1 s for 64 samples".
@@ -294,7 +298,7 @@ std::string costs(const PlanSummary& summary, const Remedy& remedy) {
   std::string text = enough(remedy.smallest);
   if (remedy.seconds_per_step == 0) return text;  // not planned yet
   text += ", " + format_seconds(remedy.seconds_per_step);
-  if (remedy.option.option != "--batch") return text + " a step";
+  if (remedy.means != Means::kBatch) return text + " a step";
   return text + " for " + std::to_string(summary.batch) + " samples";
 }
 
@@ -332,10 +336,12 @@ std::string more_remedies(const std::vector<const Remedy*>& remedies) {
 }
 
 std::string why_refused(const PlanSummary& summary) {
-  if (summary.proof.empty()) return summary.reason;
-  const std::string least = amount(summary.bound, size_unit(summary.bound));
-  if (summary.answer == Answer::kImpossible) {
-    return "proved, no plan can need less than " + least + ": " + summary.proof;
+  if (!summary.refusal) return "";
+  const Refusal& refusal = *summary.refusal;
+  if (!refusal.bound) return refusal.reason;
+  const std::string least = amount(refusal.bound->bytes, size_unit(refusal.bound->bytes));
+  if (refusal.proved) {
+    return "proved, no plan can need less than " + least + ": " + refusal.bound->proof;
   }
   return "no plan was found within the limit. None can need less than " + least +
          " (proved); above that a longer search may find one, with --plan-time 60";
@@ -350,7 +356,7 @@ std::string format_factor(double factor) {
 }
 
 std::string answer_sentence(const PlanSummary& summary) {
-  if (summary.answer == Answer::kFits || !summary.limit) return fits_sentence(summary);
+  if (summary.fits() || !summary.limit) return fits_sentence(summary);
   const Bytes limit = *summary.limit;
   const Unit unit = size_unit(max(limit, needed(summary)));
   const Bytes needs = round_up(needed(summary), unit);
@@ -361,7 +367,7 @@ std::string answer_sentence(const PlanSummary& summary) {
 }
 
 std::string refusal_sentence(const PlanSummary& summary) {
-  return answer_sentence(summary) + "; " + summary.reason;
+  return answer_sentence(summary) + "; " + (summary.refusal ? summary.refusal->reason : "");
 }
 
 std::string precision_note(const PlanSummary& summary) {
@@ -392,7 +398,7 @@ std::string to_refusal(const PlanSummary& summary, const Spelling& spell) {
 }
 
 std::string to_text(const PlanSummary& summary, bool with_frontier, const Spelling& spell) {
-  const bool fits = summary.answer == Answer::kFits;
+  const bool fits = summary.fits();
   std::string text =
       fits ? to_head(summary) : to_refusal(summary, spell) + "\n" + about_model(summary);
   if (fits) text += parts_table(summary);

@@ -19,7 +19,7 @@ struct OpenedData {
   std::shared_ptr<data::Dataset> train;
   std::shared_ptr<data::Dataset> validation;  // null: none
   planning::RowCounts rows;
-  train::DataMemory memory;  // but for reading ahead
+  planning::DataMemory memory;  // but for reading ahead
 };
 
 // The model's inputs, and its outputs that have a loss, as data are told apart by.

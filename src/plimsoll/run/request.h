@@ -136,14 +136,4 @@ struct PredictRequest {
   DataRequest data;
 };
 
-// What a training step would take. Without data the answer is for full batches.
-struct PlanQuestion {
-  Settings settings;
-  DataRequest data;
-  DataRequest validation;
-  double validation_split = 0;
-  std::string class_weights;
-  std::string why;  // a layer whose values in the chosen plan are told of; empty: none
-};
-
 }  // namespace plimsoll::run

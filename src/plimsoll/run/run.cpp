@@ -26,7 +26,7 @@ layers::CompileOptions with_precision(layers::CompileOptions compile, const Sett
   return compile;
 }
 
-train::DataMemory memory_of(const data::Dataset& dataset, int64_t batch) {
+planning::DataMemory memory_of(const data::Dataset& dataset, int64_t batch) {
   return {dataset.resident_bytes(), dataset.wants_ahead(batch, data::Shuffle::kNone),
           train::opening_of(dataset)};
 }
@@ -140,26 +140,25 @@ std::string Run::batch_norm() const {
   return layers::batch_norm_text(compile_ ? compile_->batch_norm_group : 0);
 }
 
-planning::PlannedRun Run::plan(const PlanQuestion& question, Listener& listener) const {
+planning::PlannedRun Run::plan(const FitRequest& asked, const std::string& why,
+                               Listener& listener) const {
   refuse_in_child("plan");
-  const Settings& settings = question.settings;
+  const Settings& settings = asked.settings;
   refuse_no_rows(settings.batch, 1);
   layers::CompileOptions compile = with_precision(need_compile("plan"), settings);
   planning::PlanRequest request = plan_request(settings);
-  request.why = question.why;
+  request.why = why;
   request.tell = [&](const std::string& what) { listener.planning(what); };
   planning::RowCounts rows;
   rows.train = settings.batch;
   std::string description;
-  if (!question.data.empty()) {
-    const OpenedData data =
-        open_training({question.data, question.validation, question.validation_split,
-                       question.class_weights, settings.seed},
-                      model_, compile, listener);
+  if (!asked.data.empty()) {
+    const OpenedData data = open_training(
+        {asked.data, asked.validation, asked.validation_split, asked.class_weights, settings.seed},
+        model_, compile, listener);
     rows = data.rows;
-    request.data = data.memory.held;
-    request.data_opening = data.memory.opening;
-    request.data_ahead = data.train->wants_ahead(settings.batch, data.train->usual_shuffle());
+    request.data = data.memory;
+    request.data.ahead = data.train->wants_ahead(settings.batch, data.train->usual_shuffle());
     description = data::describe(*data.train);
   }
   const layers::BatchSizes batches = planning::batch_sizes(settings.batch, rows);

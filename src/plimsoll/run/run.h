@@ -81,7 +81,10 @@ class Run {
   void set_batch_norm(const std::string& statistics);
   std::string batch_norm() const;
 
-  planning::PlannedRun plan(const PlanQuestion& question, Listener& listener) const;
+  // What that fit would take; nothing is taken. Without data the answer is for full batches.
+  // `why`: a layer whose values in the chosen plan are told of; empty: none.
+  planning::PlannedRun plan(const FitRequest& request, const std::string& why,
+                            Listener& listener) const;
   FitResult fit(const FitRequest& request, Listener& listener);
   Evaluation evaluate(const EvaluateRequest& request, Listener& listener);
   // Predictions go to the sink that `open` returns for so many rows, row by row, in order; it is
@@ -139,7 +142,7 @@ class Run {
   struct SessionKey {
     Settings settings;
     planning::RowCounts rows;
-    train::DataMemory data;
+    planning::DataMemory data;
     bool sample_weights = false;
     std::vector<std::vector<int64_t>> weight_shapes{};  // as CompileOptions has them
     bool accumulates = false;

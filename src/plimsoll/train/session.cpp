@@ -29,12 +29,11 @@ constexpr size_t kTimedSteps = 1024;
 // Of all sessions that live.
 std::atomic<int64_t> held_by_sessions{0};
 
-planning::PlanRequest plan_request(const SessionOptions& options, const DataMemory& data,
+planning::PlanRequest plan_request(const SessionOptions& options, const planning::DataMemory& data,
                                    Bytes others) {
   planning::PlanRequest request = options.plan;
-  request.data = data.held + others + (options.profile ? kProfileBytes : Bytes(0));
-  request.data_ahead = data.ahead;
-  request.data_opening = data.opening;
+  request.data = data;
+  request.data.held += others + (options.profile ? kProfileBytes : Bytes(0));
   request.full_answer = false;
   request.estimate = options.profile;
   return request;
@@ -129,37 +128,40 @@ struct Session::StepTimes {
 
 Session::Session(const layers::Model& model, const layers::CompileOptions& compile,
                  const SessionOptions& options, const planning::RowCounts& rows,
-                 const DataMemory& data)
+                 const planning::DataMemory& data)
     : options_(options) {
-  run_ = planning::plan_run(model, compile, planning::batch_sizes(options.batch, rows),
-                            plan_request(options, data, Bytes(held_by_sessions.load())));
+  planning::PlannedRun planned =
+      planning::plan_run(model, compile, planning::batch_sizes(options.batch, rows),
+                         plan_request(options, data, Bytes(held_by_sessions.load())));
   options_.plan.tell = {};  // whoever listened listens while it is planned
-  if (!run_.plan) throw DoesNotFit(std::move(run_.summary));
+  if (!planned.runnable) throw DoesNotFit(std::move(planned.summary));
+  summary_ = std::move(planned.summary);
+  run_ = std::move(*planned.runnable);
   give_back_free_heap();  // the search is over, and the arena not touched yet
   if (!options.plan.limit) {
     const Bytes guard = planning::guard_without_limit();
-    if (run_.summary.predicted_process > guard) {
+    if (summary_.predicted_process > guard) {
       throw Error(
           ErrorKind::kBudget,
           "does not fit: " +
               std::string(options.plan.max_slowdown ? "the smallest plan within the time allowed"
                                                     : "the fastest plan") +
-              " needs " + to_string(run_.summary.predicted_process) + ", above the guard of " +
+              " needs " + to_string(summary_.predicted_process) + ", above the guard of " +
               to_string(guard) + " (" + std::to_string(planning::kGuardPercent) +
               " % of what this process may use). Name a limit with --memory, such as " +
               report::size_option(guard) + ".");
     }
   }
-  limit_check_.emplace(options.plan.limit, run_.plan->arena_bytes, options.whole_process);
+  limit_check_.emplace(options.plan.limit, run_.plan.arena_bytes, options.whole_process);
   exec::ExecutorOptions how;
   how.times = options.profile;
-  if (run_.plan->spill_bytes > Bytes()) {
+  if (run_.plan.spill_bytes > Bytes()) {
     how.spill_directory = choose_spill_folder(options.plan.spill_directory);
     how.spill_buffer = run_.overhead.spill - planning::spill_tables(run_.lowered.built.set);
   }
-  executor_ = std::make_unique<exec::Executor>(run_.lowered.built.set, *run_.plan,
+  executor_ = std::make_unique<exec::Executor>(run_.lowered.built.set, run_.plan,
                                                *run_.lowered.backend, how);
-  held_ = run_.plan->arena_bytes + run_.overhead.structures + run_.overhead.kernels + data.held +
+  held_ = run_.plan.arena_bytes + run_.overhead.structures + run_.overhead.kernels + data.held +
           run_.overhead.ahead + run_.overhead.spill;
   held_by_sessions += held_.count();
 }
@@ -217,7 +219,7 @@ void Session::take(TensorSource& tensors, size_t index, const graph::StateVariab
                     std::string(to_string(info.dtype)) + " " + to_string(fixed_shape(info.shape)) +
                     ". The weights belong to another model.");
   }
-  const auto place = std::ranges::find(run_.plan->states, info.name, &plan::StatePlacement::name);
+  const auto place = std::ranges::find(run_.plan.states, info.name, &plan::StatePlacement::name);
   if (place->space == plan::Space::kState) {
     tensors.read(index, 0, executor_->state(info.name));
     return;
@@ -618,10 +620,10 @@ void Session::end_run() const {
 MemoryReport Session::memory() const {
   check_limit(true);
   MemoryReport report;
-  report.planned_arena = run_.plan->arena_bytes;
+  report.planned_arena = run_.plan.arena_bytes;
   report.measured_arena = executor_->measured_arena_bytes();
   report.arena_values = executor_->arena_values_bytes();
-  report.predicted_process = run_.summary.predicted_process;
+  report.predicted_process = summary_.predicted_process;
   report.measured_process =
       options_.plan.given > Bytes() ? limit_check_->peak() : process_memory_peak();
   report.limit = options_.plan.limit;

@@ -46,14 +46,6 @@ struct SessionOptions {
   std::function<void(Bytes measured, Bytes limit)> on_passed_limit = {};
 };
 
-// Buffers of the run's data sources: what they hold, and what they want beyond it to read ahead.
-struct DataMemory {
-  Bytes held;
-  Bytes ahead{};
-  planning::DataOpening opening{};
-  friend bool operator==(const DataMemory&, const DataMemory&) = default;
-};
-
 // Tells what opening took: a run's data, and after them those that are evaluated on.
 planning::DataOpening opening_of(const data::Dataset& dataset,
                                  const data::Dataset* validation = nullptr);
@@ -120,12 +112,13 @@ class Session {
   // Throws kBudget with the numbers of the answer where
   // the limit cannot be met.
   Session(const layers::Model& model, const layers::CompileOptions& compile,
-          const SessionOptions& options, const planning::RowCounts& rows, const DataMemory& data);
+          const SessionOptions& options, const planning::RowCounts& rows,
+          const planning::DataMemory& data);
   ~Session();
 
-  const report::PlanSummary& summary() const { return run_.summary; }
+  const report::PlanSummary& summary() const { return summary_; }
   const layers::BuiltPrograms& programs() const { return run_.lowered.built; }
-  const plan::Plan& plan() const { return *run_.plan; }
+  const plan::Plan& plan() const { return run_.plan; }
 
   // Runs the `initialize` program, unless `weights` has all that it would write, and takes what
   // `weights` has (null: nothing). Throws kModel naming the tensor where a shape differs.
@@ -208,7 +201,8 @@ class Session {
   report::ProgressState progress_state(const data::BatchSource& batches) const;
 
   SessionOptions options_;
-  planning::PlannedRun run_;
+  report::PlanSummary summary_;
+  planning::RunnablePlan run_;
   std::unique_ptr<exec::Executor> executor_;
   mutable std::optional<LimitCheck> limit_check_;  // a look changes what was seen, not the run
   Bytes held_;                                     // beside the engine, which all sessions share

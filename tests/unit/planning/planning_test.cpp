@@ -76,7 +76,7 @@ PlanRequest within(std::optional<Bytes> limit, SpillUse spill = SpillUse::kIfNee
 
 TEST(Planning, TellsWhatItPlansBesideTheOnePlanAndWhy) {
   const Told refused = plan(within(1_MiB));
-  EXPECT_FALSE(refused.run.plan.has_value());
+  EXPECT_FALSE(refused.run.runnable.has_value());
   EXPECT_TRUE(
       refused.says("searching for a plan within 1 MiB, now with a spill file: smallest "
                    "found so far "));
@@ -89,15 +89,15 @@ TEST(Planning, TellsNothingWhereOnePlanIsAllThatIsAsked) {
   PlanRequest request;
   request.full_answer = false;
   const Told told = plan(request);
-  EXPECT_TRUE(told.run.plan.has_value());
+  EXPECT_TRUE(told.run.runnable.has_value());
   EXPECT_TRUE(told.lines.empty());
 }
 
 TEST(Planning, BoundsOfPlansWithAndWithoutAFileAreApart) {
   const report::PlanSummary either = plan(within(1_MiB)).run.summary;
   const report::PlanSummary without = plan(within(1_MiB, SpillUse::kNever)).run.summary;
-  EXPECT_EQ(either.answer, report::Answer::kImpossible);
-  EXPECT_EQ(without.answer, report::Answer::kImpossible);
+  EXPECT_EQ(either.verdict(), Verdict::kImpossible);
+  EXPECT_EQ(without.verdict(), Verdict::kImpossible);
   EXPECT_EQ(either.lower_bound, without.lower_bound);
   ASSERT_TRUE(either.lower_bound_with_spill.has_value());
   EXPECT_LE(*either.lower_bound_with_spill, either.lower_bound);
@@ -126,15 +126,16 @@ TEST(Planning, RemediesKeepToTheTimeAllowed) {
   request.limit = points[0].arena_bytes;
   ASSERT_LT(*request.limit, in_time.arena_bytes);
   const report::PlanSummary refused = ask();
-  EXPECT_EQ(refused.answer, report::Answer::kNotFound);
-  EXPECT_NE(refused.reason.find("the time of the plan without a limit"), std::string::npos);
-  EXPECT_NE(refused.reason.find("found at this effort in that time needs " +
-                                to_string(in_time.arena_bytes)),
-            std::string::npos)
-      << refused.reason;
+  ASSERT_EQ(refused.verdict(), Verdict::kNotFound);
+  const std::string& reason = refused.refusal->reason;
+  EXPECT_NE(reason.find("the time of the plan without a limit"), std::string::npos);
+  EXPECT_NE(
+      reason.find("found at this effort in that time needs " + to_string(in_time.arena_bytes)),
+      std::string::npos)
+      << reason;
   std::string enough;
   bool larger = false;
-  for (const report::Remedy& remedy : refused.remedies) {
+  for (const report::Remedy& remedy : refused.refusal->remedies) {
     larger |= remedy.change == "--memory " + std::to_string(in_time.arena_bytes.count());
     if (remedy.change.starts_with("--max-slowdown ")) {
       enough = remedy.change.substr(remedy.change.find(' ') + 1);
@@ -145,7 +146,7 @@ TEST(Planning, RemediesKeepToTheTimeAllowed) {
   EXPECT_TRUE(larger);
   ASSERT_FALSE(enough.empty());
   request.max_slowdown = std::stod(enough);
-  EXPECT_EQ(ask().answer, report::Answer::kFits);
+  EXPECT_TRUE(ask().fits());
 }
 
 TEST(Planning, WithATimeAllowedTheFreePlanIsCalledByWhatItIs) {

@@ -21,16 +21,17 @@ PlanSummary fitting() {
 
 PlanSummary refused() {
   PlanSummary summary = fitting();
-  summary.answer = Answer::kNotFound;
   summary.limit = 32_MiB;
-  summary.remedies = {
+  summary.refusal = Refusal{"no plan found"};
+  summary.refusal->remedies = {
       {"--memory 41943040",
        40_MiB,
        Bytes(),
        0.5,
        "the same bits",
        Changes::kNothing,
-       {"--memory", "40.0MiB"}},
+       {"--memory", "40.0MiB"},
+       Means::kMemory},
       {"half the units", 20_MiB, Bytes(), 0.1, "another model", Changes::kModel, {}},
       {"--optimizer 'sgd'",
        30_MiB,
@@ -45,7 +46,8 @@ PlanSummary refused() {
        0.3,
        "other steps: more of them",
        Changes::kSteps,
-       {"--batch", "8"}}};
+       {"--batch", "8"},
+       Means::kBatch}};
   return summary;
 }
 
@@ -84,6 +86,39 @@ TEST(AnswerText, RemediesComeNextTheCheapestFirst) {
   EXPECT_LT(batch, optimizer);
   EXPECT_LT(optimizer, place(text, "half the units"));
   EXPECT_LT(place(text, "half the units"), place(text, "limits"));
+}
+
+TEST(AnswerText, ARemedyIsToldByItsMeans) {
+  PlanSummary summary = refused();
+  Remedy& remedy = summary.refusal->remedies.front();
+  remedy.effect = "words for scripts";
+  place(to_text(summary, false), "the same result, with more memory (");
+  remedy.means = Means::kMemoryAndFile;
+  place(to_text(summary, false), "the same result, with more memory and a spill file (");
+  remedy.means = Means::kFile;
+  place(to_text(summary, false), "the same result (");
+  remedy.changes = Changes::kRounding;
+  place(to_text(summary, false), "words for scripts (");
+}
+
+TEST(PlanSummary, TheVerdictIsThatOfTheRefusal) {
+  EXPECT_EQ(fitting().verdict(), Verdict::kFits);
+  PlanSummary summary = refused();
+  EXPECT_EQ(summary.verdict(), Verdict::kNotFound);
+  place(to_json(summary), R"("answer": "not_found")");
+  summary.refusal->proved = true;
+  EXPECT_EQ(summary.verdict(), Verdict::kImpossible);
+  place(to_json(summary), R"("answer": "impossible")");
+}
+
+// Nothing was searched for a saved plan: there is no bound to tell of.
+TEST(AnswerText, ARefusalWithoutABoundGivesItsReason) {
+  PlanSummary summary = refused();
+  summary.refusal->reason = "the saved plan needs more";
+  place(to_text(summary, false), "why: the saved plan needs more\n");
+  summary.refusal->bound = ProvedBound{20_MiB, "the weights"};
+  EXPECT_EQ(to_text(summary, false).find("the saved plan needs more"), std::string::npos);
+  place(to_text(summary, false), "None can need less than 20.0 MiB (proved)");
 }
 
 TEST(AnswerText, AFaceSpellsItsOwnOptions) {
