@@ -109,23 +109,24 @@ Bytes search_bytes(const graph::ProgramSet& programs) {
 }  // namespace
 
 ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
-                                 Bytes data, const DataOpening& opening, Bytes given) {
+                                 const HeldBeside& held) {
   ProcessOverhead overhead;
   const backend::ResidentBytes resident = backend.resident_bytes(programs);
   overhead.engine = resident.engine;
   overhead.kernels = resident.kernels;
   const Bytes names = long_name_bytes(programs);
-  overhead.structures =
-      structure_bytes(programs, kBytesPerLiteral) + curve_bytes(programs) + names * kCopiesOfName;
-  overhead.data = data;
+  const Bytes saved_plan = round_up(held.saved_plan, page_size());
+  overhead.structures = structure_bytes(programs, kBytesPerLiteral) + curve_bytes(programs) +
+                        names * kCopiesOfName + saved_plan;
+  overhead.data = held.data;
   overhead.search = structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs) +
-                    names * kCopiesInSearch;
-  const Bytes start_up = given > Bytes() ? resident.making : resident.start_up;
+                    names * (saved_plan > Bytes() ? kCopiesOfName : kCopiesInSearch) + saved_plan;
+  const Bytes start_up = held.given > Bytes() ? resident.making : resident.start_up;
   overhead.start_up = max(start_up, resident.engine + overhead.search + resident.describing) +
-                      max(min(data, kTouchedByOpening), opening.held);
-  overhead.start_up = max(overhead.start_up, start_up - kLessWhileOpening + opening.peak);
-  if (given > Bytes()) {
-    overhead.given = given;
+                      max(min(held.data, kTouchedByOpening), held.opening.held);
+  overhead.start_up = max(overhead.start_up, start_up - kLessWhileOpening + held.opening.peak);
+  if (held.given > Bytes()) {
+    overhead.given = held.given;
     overhead.engine -= kBareProcess;
     overhead.start_up -= kBareProcess;
     overhead.structures = max(overhead.structures, overhead.search);
@@ -136,6 +137,15 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
 Bytes read_given() {
   const void* const ours[] = {reinterpret_cast<const void*>(&read_given), backend::vendor_code()};
   return read_process_memory().now() - resident_of_objects(ours);
+}
+
+ProcessOverhead with_clones(ProcessOverhead overhead, Bytes arena, Bytes counted) {
+  const auto mapped = [](Bytes bytes) {
+    const Bytes rounded = round_up(bytes, page_size());
+    return rounded + page_tables_of(rounded);
+  };
+  overhead.structures += mapped(counted) - mapped(arena);
+  return overhead;
 }
 
 void add_searches_before(int block_set, ProcessOverhead& overhead) {

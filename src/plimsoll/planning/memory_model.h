@@ -67,14 +67,24 @@ struct DataOpening {
   friend bool operator==(const DataOpening&, const DataOpening&) = default;
 };
 
-// `data` is what the bound data sources hold; `given` what the process held before (zero: it is
-// ours).
+// What is held by others than programs and backend.
+struct HeldBeside {
+  Bytes data;  // what the bound data sources hold
+  DataOpening opening;
+  Bytes given;       // what the process held before (zero: it is ours)
+  Bytes saved_plan;  // the text of a plan that is read and not searched for (zero: none)
+};
+
 ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
-                                 Bytes data, const DataOpening& opening = {}, Bytes given = {});
+                                 const HeldBeside& held);
 
 // What to pass as given: process memory now, but for the pages of our code and of the vendor's
 // library, which count as the engine. For a host, once, before the first session. Throws kIo.
 Bytes read_given();
+
+// With the clones of a plan, which the search counts as part of the arena: what it asks for with
+// `counted` and the run with `arena` is one size.
+ProcessOverhead with_clones(ProcessOverhead overhead, Bytes arena, Bytes counted);
 
 // What asking for the block sets before this one leaves in heap and library pages.
 void add_searches_before(int block_set, ProcessOverhead& overhead);
