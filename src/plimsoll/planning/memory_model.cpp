@@ -18,11 +18,12 @@ constexpr Bytes kBytesPerNode{1792};
 // A number of a constant that the model file holds: in the text of file and graph, in the layers'
 // configuration, which all copies share, in the kernel, and in what is read or written of it.
 constexpr Bytes kBytesPerLiteral{112};
-// Long names: how often they are held in graphs, plan and tables, and while a plan is searched.
-// Usual ones are part of the above.
+// Long names: how often they are held in graphs, plan and tables, and twice that while a plan is
+// searched or a saved one is read, beside its text. Usual ones are part of the above.
 constexpr int64_t kUsualName = 48;
 constexpr int64_t kCopiesOfName = 2;
-constexpr int64_t kCopiesInSearch = 3;
+constexpr int64_t kHalfCopiesInSearch = 6;
+constexpr int64_t kHalfCopiesInReading = 5;
 // What each number takes that a metric counts and the program reads back: the counts as they are
 // read, sums of them, and what is put aside while validation counts in the same states.
 constexpr Bytes kBytesPerCount{16};
@@ -116,11 +117,12 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   overhead.kernels = resident.kernels;
   const Bytes names = long_name_bytes(programs);
   const Bytes saved_plan = round_up(held.saved_plan, page_size());
+  const int64_t half_copies = saved_plan > Bytes() ? kHalfCopiesInReading : kHalfCopiesInSearch;
   overhead.structures = structure_bytes(programs, kBytesPerLiteral) + curve_bytes(programs) +
                         names * kCopiesOfName + saved_plan;
   overhead.data = held.data;
   overhead.search = structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs) +
-                    names * (saved_plan > Bytes() ? kCopiesOfName : kCopiesInSearch) + saved_plan;
+                    Bytes(names.count() * half_copies / 2) + saved_plan;
   const Bytes start_up = held.given > Bytes() ? resident.making : resident.start_up;
   overhead.start_up = max(start_up, resident.engine + overhead.search + resident.describing) +
                       max(min(held.data, kTouchedByOpening), held.opening.held);
