@@ -371,6 +371,7 @@ CHOICES: dict[str, Choice] = {
         },
     ),
     "Permute": Choice((2, 3), {"dims": permutation}),
+    "RMSNormalization": Choice(ANY, {}, {"axis": axes_with_last, "epsilon": number(1e-4, 0.1)}),
     "ReLU": Choice(
         ANY,
         {},

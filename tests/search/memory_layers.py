@@ -293,6 +293,11 @@ def permute(draw: Draw, shape: Shape) -> Options:
     return {"dims": dims}
 
 
+def trailing(draw: Draw, shape: Shape) -> Options:
+    """The last axis, or some of the last."""
+    return {"axis": list(range(draw.random.randint(1, len(shape)), len(shape) + 1))}
+
+
 def reshape(draw: Draw, shape: Shape) -> Options:
     """The same elements in another shape, of axes of length 1 among others."""
     return {"target_shape": split(draw, math.prod(shape), draw.random.randint(1, 3))}
@@ -416,6 +421,7 @@ KINDS: dict[str, Kind] = {
     "Operation": Kind(0, operator, same),
     "PReLU": Kind(0, prelu, same),
     "Permute": Kind(0, permute, lambda s, o: [s[d - 1] for d in o["dims"]]),
+    "RMSNormalization": Kind(0, trailing, same),
     "ReLU": Kind(0, fixed(max_value=6.0), same),
     "RepeatVector": Kind(1, lambda draw, s: {"n": draw.grow(1, s[0])}, lambda s, o: [o["n"], *s]),
     "Rescaling": Kind(0, fixed(scale=0.01, offset=0.1), same),

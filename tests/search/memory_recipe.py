@@ -40,7 +40,7 @@ PROFILE_FORMS = {
     "vocabulary": ("npy", "text_words", "text_characters", "csv", "npz", "csv_categories"),
 }
 DEEP = ("Dense", "Activation", "Add", "LayerNormalization", "BatchNormalization", "Identity",
-        "Multiply", "Dropout", "Concatenate", "ReLU", "Rescaling")  # fmt: skip
+        "Multiply", "Dropout", "Concatenate", "ReLU", "Rescaling", "RMSNormalization")  # fmt: skip
 
 
 def draw_recipe(seed: int, quick: bool = False) -> Recipe:
@@ -120,7 +120,7 @@ class _Network:
         if kind == "Concatenate" and self.shape[-1] > (16 if self.profile == "deep" else 50_000):
             return
         if (
-            kind in ("Dense", "LayerNormalization")
+            kind in ("Dense", "LayerNormalization", "RMSNormalization")
             and self.profile == "deep"
             and self.shape[-1] > 16
         ):

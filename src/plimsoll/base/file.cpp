@@ -280,7 +280,8 @@ std::string read_text_file(const std::string& path, int64_t max_bytes) {
   const File file = File::open_read(path);
   constexpr size_t kPiece = 16 * 1024;
   std::string text;
-  // By pieces, not by size: files under /proc and pipes tell none.
+  // By pieces, not by size: files under /proc and pipes tell none. What others tell spares copies.
+  text.reserve(static_cast<size_t>(std::min(file.size(), max_bytes)) + kPiece);
   while (true) {
     const size_t before = text.size();
     text.resize(before + kPiece);

@@ -114,13 +114,10 @@ Question prepare(const Lowering& lowering, const PlanRequest& request, int block
 }  // namespace
 
 ProcessOverhead SetAnswer::overhead_taken() const {
-  ProcessOverhead taken = overhead;
-  if (const plan::Fits* plan = fits()) {
-    const Bytes counted = plan::counted_bytes(plan->plan, clone_bytes(lowered.built.set));
-    taken.structures +=
-        round_up(counted, page_size()) - round_up(plan->plan.arena_bytes, page_size());
-  }
-  return taken;
+  const plan::Fits* plan = fits();
+  if (plan == nullptr) return overhead;
+  return with_clones(overhead, plan->plan.arena_bytes,
+                     plan::counted_bytes(plan->plan, clone_bytes(lowered.built.set)));
 }
 
 ProcessOverhead SetAnswer::with_file() const {
@@ -140,7 +137,7 @@ Bytes clone_bytes(const graph::ProgramSet& set) {
 
 ProcessOverhead overhead_of(const Lowered& lowered, const PlanRequest& request) {
   ProcessOverhead overhead =
-      process_overhead(lowered.built.set, *lowered.backend, request.data, request.given);
+      process_overhead(lowered.built.set, *lowered.backend, held_beside(request));
   if (request.times.known) overhead.start_up += held_bytes(*request.times.known);
   return overhead;
 }

@@ -18,11 +18,12 @@ constexpr Bytes kBytesPerNode{1792};
 // A number of a constant that the model file holds: in the text of file and graph, in the layers'
 // configuration, which all copies share, in the kernel, and in what is read or written of it.
 constexpr Bytes kBytesPerLiteral{112};
-// Long names: how often they are held in graphs, plan and tables, and while a plan is searched.
-// Usual ones are part of the above.
+// Long names: how often they are held in graphs, plan and tables, and twice that while a plan is
+// searched or a saved one is read, beside its text. Usual ones are part of the above.
 constexpr int64_t kUsualName = 48;
 constexpr int64_t kCopiesOfName = 2;
-constexpr int64_t kCopiesInSearch = 3;
+constexpr int64_t kHalfCopiesInSearch = 6;
+constexpr int64_t kHalfCopiesInReading = 5;
 // What each number takes that a metric counts and the program reads back: the counts as they are
 // read, sums of them, and what is put aside while validation counts in the same states.
 constexpr Bytes kBytesPerCount{16};
@@ -109,23 +110,25 @@ Bytes search_bytes(const graph::ProgramSet& programs) {
 }  // namespace
 
 ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
-                                 const DataMemory& data, Bytes given) {
+                                 const HeldBeside& held) {
   ProcessOverhead overhead;
   const backend::ResidentBytes resident = backend.resident_bytes(programs);
   overhead.engine = resident.engine;
   overhead.kernels = resident.kernels;
   const Bytes names = long_name_bytes(programs);
-  overhead.structures =
-      structure_bytes(programs, kBytesPerLiteral) + curve_bytes(programs) + names * kCopiesOfName;
-  overhead.data = data.held;
+  const Bytes saved_plan = round_up(held.saved_plan, page_size());
+  const int64_t half_copies = saved_plan > Bytes() ? kHalfCopiesInReading : kHalfCopiesInSearch;
+  overhead.structures = structure_bytes(programs, kBytesPerLiteral) + curve_bytes(programs) +
+                        names * kCopiesOfName + saved_plan;
+  overhead.data = held.data.held;
   overhead.search = structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs) +
-                    names * kCopiesInSearch;
-  const Bytes start_up = given > Bytes() ? resident.making : resident.start_up;
+                    Bytes(names.count() * half_copies / 2) + saved_plan;
+  const Bytes start_up = held.given > Bytes() ? resident.making : resident.start_up;
   overhead.start_up = max(start_up, resident.engine + overhead.search + resident.describing) +
-                      max(min(data.held, kTouchedByOpening), data.opening.held);
-  overhead.start_up = max(overhead.start_up, start_up - kLessWhileOpening + data.opening.peak);
-  if (given > Bytes()) {
-    overhead.given = given;
+                      max(min(held.data.held, kTouchedByOpening), held.data.opening.held);
+  overhead.start_up = max(overhead.start_up, start_up - kLessWhileOpening + held.data.opening.peak);
+  if (held.given > Bytes()) {
+    overhead.given = held.given;
     overhead.engine -= kBareProcess;
     overhead.start_up -= kBareProcess;
     overhead.structures = max(overhead.structures, overhead.search);
@@ -136,6 +139,15 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
 Bytes read_given() {
   const void* const ours[] = {reinterpret_cast<const void*>(&read_given), backend::vendor_code()};
   return read_process_memory().now() - resident_of_objects(ours);
+}
+
+ProcessOverhead with_clones(ProcessOverhead overhead, Bytes arena, Bytes counted) {
+  const auto mapped = [](Bytes bytes) {
+    const Bytes rounded = round_up(bytes, page_size());
+    return rounded + page_tables_of(rounded);
+  };
+  overhead.structures += mapped(counted) - mapped(arena);
+  return overhead;
 }
 
 void add_searches_before(int block_set, ProcessOverhead& overhead) {

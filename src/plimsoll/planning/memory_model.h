@@ -75,13 +75,24 @@ struct DataMemory {
   friend bool operator==(const DataMemory&, const DataMemory&) = default;
 };
 
-// `given` is what the process held before (zero: it is ours). Without reading ahead.
+// What is held by others than programs and backend.
+struct HeldBeside {
+  DataMemory data{};
+  Bytes given{};       // what the process held before (zero: it is ours)
+  Bytes saved_plan{};  // the text of a plan that is read and not searched for (zero: none)
+};
+
+// Without reading ahead.
 ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backend::Backend& backend,
-                                 const DataMemory& data, Bytes given = {});
+                                 const HeldBeside& held);
 
 // What to pass as given: process memory now, but for the pages of our code and of the vendor's
 // library, which count as the engine. For a host, once, before the first session. Throws kIo.
 Bytes read_given();
+
+// With the clones of a plan, which the search counts as part of the arena: what it asks for with
+// `counted` and the run with `arena` is one size.
+ProcessOverhead with_clones(ProcessOverhead overhead, Bytes arena, Bytes counted);
 
 // What asking for the block sets before this one leaves in heap and library pages.
 void add_searches_before(int block_set, ProcessOverhead& overhead);

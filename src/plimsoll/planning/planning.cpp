@@ -58,7 +58,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   const AccountedScope scope(MemoryPart::kSearch);
   PlanRequest request = asked;
   request.times = find_times(model, compile, batches, asked);
-  if (!request.saved_plan.empty()) return run_saved_plan(model, compile, batches, request);
+  if (request.saved_plan) return run_saved_plan(model, compile, batches, request);
   PlannedRun run;
   report::PlanSummary& summary = run.summary;
   describe(model, compile, batches, request, summary);

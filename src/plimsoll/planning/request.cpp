@@ -8,6 +8,12 @@ Bytes guard_without_limit() {
   return Bytes(memory_available_to_process().count() / 100 * kGuardPercent);
 }
 
+HeldBeside held_beside(const PlanRequest& request) {
+  return {.data = request.data,
+          .given = request.given,
+          .saved_plan = request.saved_plan ? Bytes(std::ssize(*request.saved_plan)) : Bytes()};
+}
+
 layers::BatchSizes batch_sizes(int64_t batch, const RowCounts& rows) {
   layers::BatchSizes sizes;
   const auto split = [batch](int64_t count, int64_t& full, int64_t& tail) {

@@ -8,6 +8,7 @@
 // to another one's answer.
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -37,9 +38,10 @@ struct PlanRequest {
   int64_t plan_steps = 200'000;
   std::optional<double> max_slowdown;  // the most time against that of the plan without a limit
   std::string without;  // techniques that are switched off (plan/search/techniques.h)
-  // A plan's text (plan/tree/text.h) to be run as it is. It is refused where model, optimizer,
-  // batch or rows are not those that it was made for, or the machine's kernels differ.
-  std::string saved_plan;
+  // A plan's text (plan/tree/text.h) to be run as it is; none: a plan is searched for. It is refused
+  // where model, optimizer, batch or rows are not those that it was made for, or the machine's
+  // kernels differ. Long names make it long: copies of the request share it.
+  std::shared_ptr<const std::string> saved_plan;
   SpillUse spill = SpillUse::kIfNeeded;
   std::string spill_directory;       // empty: the first that will do
   std::optional<Bytes> spill_limit;  // none: half of what is free there
@@ -56,6 +58,8 @@ struct PlanRequest {
   std::function<void(const std::string&)> tell = {};
   std::optional<Bytes> found = {};  // the smallest found so far, for that
 };
+
+HeldBeside held_beside(const PlanRequest& request);
 
 // Rows that the run will see; 0: no such program.
 struct RowCounts {

@@ -17,7 +17,7 @@ SetAnswer read_saved_plan(const layers::Model& model, const layers::CompileOptio
   plan::Plan saved;
   for (int set = 0;; set = saved.block_set) {
     answer.lowered = lower(model, compile, batches, request, set);
-    saved = plan::parse(request.saved_plan, answer.lowered.built.set);
+    saved = plan::parse(*request.saved_plan, answer.lowered.built.set);
     if (saved.block_set == set || set != 0) break;
   }
   answer.timed = timed_catalog(*answer.lowered.backend, request);

@@ -31,7 +31,7 @@ std::string spill_folder(const PlanRequest& request) {
 // What one kernel's operands may take.
 Bytes find_room(const Lowered& lowered, const PlanRequest& request) {
   const ProcessOverhead overhead =
-      process_overhead(lowered.built.set, *lowered.backend, request.data, request.given);
+      process_overhead(lowered.built.set, *lowered.backend, held_beside(request));
   const Bytes limit = request.limit.value_or(guard_without_limit());
   const Bytes most = arena_within(overhead, limit);
   const auto bound = [&](bool spill) {

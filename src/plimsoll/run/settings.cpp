@@ -3,6 +3,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "base/accounted.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process_memory.h"
@@ -71,7 +72,11 @@ planning::PlanRequest plan_request(const Settings& settings) {
   request.extends = !settings.plan_time;
   request.max_slowdown = settings.max_slowdown;
   request.without = settings.without;
-  if (!settings.plan.empty()) request.saved_plan = read_text_file(settings.plan, kMostPlanBytes);
+  if (!settings.plan.empty()) {
+    const AccountedScope scope(MemoryPart::kStructures);
+    request.saved_plan =
+        std::make_shared<const std::string>(read_text_file(settings.plan, kMostPlanBytes));
+  }
   request.spill = settings.spill;
   request.spill_directory = settings.spill_directory;
   request.spill_limit = settings.spill_limit;

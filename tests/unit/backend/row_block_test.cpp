@@ -7,6 +7,8 @@
 #include <random>
 #include <set>
 
+#include "backend/kernel/tail.h"
+
 namespace plimsoll::backend {
 namespace {
 
@@ -42,6 +44,18 @@ std::vector<std::vector<int64_t>> look_at_all(const graph::Axis& axis, int64_t b
     if (seen.insert(missing_at(axis, begin, rows)).second) found.push_back({begin});
   }
   return found;
+}
+
+TEST(Tails, AreWhereBlocksDoNotDivideOrEdgesDiffer) {
+  graph::Axis batch;
+  batch.name = graph::kBatchAxis;
+  batch.extent = Dim::batch();
+  const std::vector<graph::Axis> samples = {batch};
+  EXPECT_FALSE(has_tail(samples, std::vector<int64_t>{4}, 8));
+  EXPECT_TRUE(has_tail(samples, std::vector<int64_t>{4}, 9));
+  const std::vector<graph::Axis> images = {batch, rows_axis(12, {1, 1, 1, 1})};
+  EXPECT_FALSE(has_tail(images, std::vector<int64_t>{4, 12}, 8));
+  EXPECT_TRUE(has_tail(images, std::vector<int64_t>{4, 6}, 8));
 }
 
 TEST(RowPositions, AreThoseOfAllBlocks) {

@@ -20,5 +20,19 @@ TEST(MemoryModel, BelowWhatStartingTakesTheFasterPlanCounts) {
   EXPECT_TRUE(process_frontier(overhead, {}).empty());
 }
 
+// The last clones may need one page of tables more than the arena by itself.
+TEST(MemoryModel, ClonesAreOneSizeForSearchAndRun) {
+  ProcessOverhead overhead;
+  overhead.engine = 10_MiB;
+  for (Bytes arena = 1_MiB; arena < 5_MiB; arena += Bytes(50'001)) {
+    for (const Bytes clones : {0_KiB, 8_KiB, 100_KiB, 3_MiB}) {
+      const ProcessOverhead with = with_clones(overhead, arena, arena + clones);
+      const Bytes limit = process_bytes(with, arena);
+      EXPECT_EQ(limit, process_bytes(overhead, arena + clones)) << to_string(arena);
+      EXPECT_GE(arena_within(overhead, limit), arena + clones) << to_string(arena);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll::planning

@@ -634,7 +634,7 @@ std::vector<PrimitiveUse> Convolutions::uses(const Convolution& c, cpu::Isa isa)
     // What is tried is gone before its own tables are there.
     uses.push_back({key_of(p.shares.works[w], c.packed ? "packed" : "plain"),
                     compiled.multiplies_matrices(), compiled.tables, tables,
-                    max(passing, compiled.tried - tables)});
+                    max(passing, compiled.tried - tables), compiled.making(tables)});
   }
   return uses;
 }

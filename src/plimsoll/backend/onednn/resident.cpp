@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "backend/kernel/tail.h"
 #include "base/process_memory.h"
+#include "graph/op.h"
 
 namespace plimsoll::backend::onednn {
 namespace {
@@ -54,8 +56,19 @@ constexpr Bytes kDescribingColumn{64};
 bool lays_out_columns(std::string_view key) {
   return !key.starts_with("conv0point") && !key.starts_with("conv2point");
 }
-// Objects of a node's own kernels at block and tail.
-constexpr Bytes kNodeBytes(2 << 10);
+// Objects of one of a node's kernels: of what is the vendor's, of our own and the reference's.
+constexpr Bytes kAddedKernel = 2_KiB;
+constexpr Bytes kOwnKernel = 1_KiB;
+
+// Objects of a node's kernels, whose primitives are `uses`.
+Bytes object_bytes(const PrimitiveLibrary& library, const graph::Program& program,
+                   graph::NodeId node, const std::vector<PrimitiveUse>& uses) {
+  if (!uses.empty()) return kAddedKernel * std::ssize(uses);
+  const std::vector<int64_t> block = graph::concrete_block(
+      program.graph, node, library.blocks().block(program.graph, node), program.batch);
+  const bool tail = has_tail(graph::axes_of(program.graph, node), block, program.batch);
+  return kOwnKernel * (tail ? 2 : 1);
+}
 
 // Where the elements of a convolution's packed weight lie (packed_layout.h): a number for each
 // filter, and one for each element of a filter. What usual ones take is part of kRows.
@@ -96,27 +109,28 @@ Bytes most_described(std::vector<Bytes> described) {
 ResidentBytes estimate_resident_bytes(const PrimitiveLibrary& library,
                                       const graph::ProgramSet& programs, int threads) {
   std::map<std::string, PrimitiveUse> uses;
-  int64_t nodes = 0;
   Bytes kernels;
   for (const graph::Program& program : programs.programs) {
     const std::shared_ptr<const void> remembered = library.blocks().remember(program.graph);
     for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
       const std::vector<PrimitiveUse> own =
           library.primitives(program.graph, graph::NodeId(n), program.batch);
-      nodes += std::max<int64_t>(std::ssize(own), 1);
+      kernels += object_bytes(library, program, graph::NodeId(n), own) +
+                 offset_bytes(program.graph, graph::NodeId(n));
       for (const PrimitiveUse& use : own) uses.emplace(use.key, use);
-      kernels += offset_bytes(program.graph, graph::NodeId(n));
     }
   }
-  kernels += kNodeBytes * nodes;
   const bool unrolled = library.isa() != cpu::Isa::kAvx512;
-  Bytes describing;
+  Bytes describing;  // while a plan is searched
+  Bytes passing;     // while kernels are made
   bool products = false;
   std::vector<Bytes> described;
   for (const auto& [key, use] : uses) {
     kernels += primitive_bytes(use, unrolled) + use.tables;
     const int64_t columns = lays_out_columns(key) ? columns_of_key(key) : 0;
-    describing = max(describing, max(kDescribingColumn * columns, max(use.described, use.passing)));
+    const Bytes laid_out = max(kDescribingColumn * columns, use.passing);
+    describing = max(describing, max(laid_out, use.described));
+    passing = max(passing, max(laid_out, use.making));
     described.push_back(use.described);
     products = products || use.products;
   }
@@ -125,7 +139,7 @@ ResidentBytes estimate_resident_bytes(const PrimitiveLibrary& library,
   const Bytes engine =
       kEngineBytes + (cut ? Bytes() : kUncutEngineBytes) + kThreadBytes * (threads - 1);
   const Bytes loading = kLoadingBytes + (cut ? Bytes() : kUncutLoadingBytes);
-  const Bytes making = engine + kMakingBytes + kernels + describing;
+  const Bytes making = engine + kMakingBytes + kernels + passing;
   return {.engine = engine,
           .kernels = kernels,
           .start_up = max(loading, making),

@@ -75,6 +75,7 @@ struct PrimitiveUse {
   Bytes described{};      // of `tables`, what its description holds already
   Bytes tables{};         // that grow with the operands
   Bytes passing{};        // of descriptions that are only compared with its own
+  Bytes making{};         // beyond `tables`, while it is described and made
 };
 
 // A primitive description and, once somebody wants to run it, the primitive in its place.
@@ -100,6 +101,11 @@ struct Compiled {
   // were met where 64 stayed, and 2,470 where 1,240 did).
   Bytes most_tables() const {
     return max(tried, implementation.starts_with("brg_fwd") ? tables * 2 : tables);
+  }
+  // Beyond `made`, the tables of the primitive, while it is described and made: what describing it
+  // takes is gone by then; one whose description takes no more than stays may be described anew.
+  Bytes making(Bytes made) const {
+    return most_tables() > tables ? max(most_tables() - made, Bytes()) : tables;
   }
   // Fills tried, for a convolution towards the input. The library asks each of its forward
   // implementations whether a wider instruction set has it, and describes those of narrower ones on
