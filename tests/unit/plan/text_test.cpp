@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "base/error.h"
 #include "plan/search/planner.h"
 #include "plan/tree/complete.h"
@@ -87,6 +89,41 @@ TEST(PlanTextTest, LeavesWhatIsMissingToBeCompleted) {
   EXPECT_EQ(plan.programs[0].instances[0].bytes, 0_B);
   EXPECT_EQ(plan.programs[0].batch, 8);
   EXPECT_TRUE(plan.kernel_set.empty());
+}
+
+// The text of a golden file (golden_test.cpp) between one heading and the next.
+std::string section_of(const std::string& path, std::string_view heading) {
+  std::ifstream file(path);
+  std::string text;
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("== ")) {
+      inside = line.substr(3) == heading;
+    } else if (inside) {
+      text += line + "\n";
+    }
+  }
+  return text;
+}
+
+// Plans that were written with the words of before are the same plans.
+TEST(PlanTextTest, ReadsOlderWords) {
+  const std::string older = "golden/older_plans/nested_loops.txt";
+  const graph::ProgramSet programs = toys::parse_programs(section_of(older, "graph"));
+  const auto plan_of = [&](const std::string& path) {
+    const std::string answer = section_of(path, "answer");  // its first line says what was chosen
+    return parse(answer.substr(answer.find('\n')), programs);
+  };
+  EXPECT_EQ(plan_of(older).programs[0].instances.size(), 8U);
+  EXPECT_EQ(plan_of(older), plan_of("golden/plan/nested_loops.txt"));
+}
+
+TEST(PlanTextTest, ReadsTheWordsOfThePages) {
+  const graph::ProgramSet programs = toys::parse_programs(toys::kTwoPhaseProgram);
+  const auto with = [&](const std::string& field, const std::string& item) {
+    return parse("program train\ninstance %0 x " + field + "\n" + item + " %0\n", programs);
+  };
+  EXPECT_EQ(with("scope=root", "output"), with("home=root", "drain"));
 }
 
 TEST(PlanTextTest, CommentsAndBlankLinesMeanNothing) {

@@ -112,7 +112,7 @@ bool ProgramParser::parse(const std::string& word, TextLine& line) {
     parse_encode(line);
   } else if (word == "feed") {
     append(Feed{take_instance(line)});
-  } else if (word == "drain") {
+  } else if (word == "output" || word == "drain") {  // in plans written before
     append(Drain{take_instance(line)});
   } else if (word == "begin") {
     parse_begin(line);
@@ -174,7 +174,7 @@ void ProgramParser::parse_instance_field(Instance& instance, const std::string& 
     instance.space = value == "arena"   ? Space::kArena
                      : value == "state" ? Space::kState
                                         : Space::kSpill;
-  } else if (key == "home") {
+  } else if (key == "scope" || key == "home") {  // in plans written before
     instance.home = value == "root" ? LoopId() : LoopId(line.parse_number(value, 'L', "a loop"));
   } else if (key == "offset") {
     instance.offset = Bytes(line.parse_count(value, "an offset"));
