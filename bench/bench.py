@@ -209,7 +209,7 @@ def wrong_results(rows: list[Row]) -> list[str]:
 
 
 def unused_stamp(folder: Path) -> str:
-    """The time to the minute, and a letter behind it where results of that minute are there."""
+    """The time to the minute, and a letter after it where results of that minute are there."""
     minute = time.strftime("%Y-%m-%d-%H%M", time.gmtime())
     stamps = [minute, *(minute + letter for letter in string.ascii_lowercase)]
     return next(stamp for stamp in stamps if not list(folder.glob(f"{stamp}-*")))

@@ -1,7 +1,7 @@
 """Training from a file that is in page cache, and from disk inside a memory group of 64 MiB.
 
 The disk's own rate is measured in the same run: the same file read past the page cache, in large
-pieces, right before and behind each cold run.
+pieces, right before and after each cold run.
 """
 
 import argparse

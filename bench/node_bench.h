@@ -2,9 +2,9 @@
 
 // Runs single nodes of a graph on a backend's kernels, outside of any plan, and times them.
 //
-// Operands are dense and have the extent of one block: what a plan keeps for one turn of a loop of
-// that slice. Weights and accumulators are whole. Contents are small pseudo-random numbers, of
-// int64 up to 4098.
+// Operands are dense and have the extent of one block: what a plan keeps for one iteration of a
+// loop of that slice. Weights and accumulators are whole. Contents are small pseudo-random numbers,
+// of int64 up to 4098.
 
 #include <cstddef>
 #include <memory>

@@ -14,19 +14,20 @@
 
 namespace {
 
-std::vector<plimsoll::plan::Piece> read_pieces(const char* path) {
+std::vector<plimsoll::plan::Rectangle> read_rectangles(const char* path) {
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
-  std::vector<plimsoll::plan::Piece> pieces;
+  std::vector<plimsoll::plan::Rectangle> rectangles;
   while (std::getline(file, line)) {
     std::ranges::replace(line, ',', ' ');
     std::istringstream words(line);
     int64_t id = 0;
-    plimsoll::plan::Piece piece;
-    if (words >> id >> piece.begin >> piece.end >> piece.bytes) pieces.push_back(piece);
+    plimsoll::plan::Rectangle rectangle;
+    if (words >> id >> rectangle.begin >> rectangle.end >> rectangle.bytes)
+      rectangles.push_back(rectangle);
   }
-  return pieces;
+  return rectangles;
 }
 
 const char* name_of(plimsoll::plan::PackVerdict verdict) {
@@ -51,15 +52,15 @@ int main(int count, char** arguments) {
   const int64_t capacity = std::atoll(arguments[1]);
   constexpr int64_t kMostWork = 4'000'000'000;
   for (int a = 2; a < count; ++a) {
-    const std::vector<plimsoll::plan::Piece> pieces = read_pieces(arguments[a]);
+    const std::vector<plimsoll::plan::Rectangle> rectangles = read_rectangles(arguments[a]);
     const auto start = std::chrono::steady_clock::now();
     const plimsoll::plan::PackResult result =
-        plimsoll::plan::pack_within(pieces, capacity, kMostWork);
+        plimsoll::plan::pack_within(rectangles, capacity, kMostWork);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     std::printf(
         "{\"file\": \"%s\", \"pieces\": %zu, \"verdict\": \"%s\", \"seconds\": %.3f, "
         "\"work\": %lld}\n",
-        arguments[a], pieces.size(), name_of(result.verdict), seconds.count(),
+        arguments[a], rectangles.size(), name_of(result.verdict), seconds.count(),
         static_cast<long long>(result.work));
   }
   return 0;

@@ -13,7 +13,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 
 # Starts the command from a small process, whose own memory does not count as the command's, and
-# writes what is known of it behind its end to a file.
+# writes what is known of it after its end to a file.
 MEASURE = """
 import json, resource, subprocess, sys, time
 began = time.monotonic()

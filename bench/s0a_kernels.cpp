@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     runners.emplace_back(*backend, graph, NodeId(n), images, 1, values);
   }
-  // The first turn warms up.
+  // The first iteration warms up.
   double total = 0;
   for (int turn = 0; turn < 2; ++turn) {
     std::fill(seconds.begin(), seconds.end(), 0.0);

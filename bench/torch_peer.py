@@ -38,7 +38,7 @@ def refuse(what: str) -> NoReturn:
 
 
 def same_padding(x: Tensor, kernel: list[int], stride: list[int]) -> Tensor:
-    """Zeros as TensorFlow's `same` puts them: the odd one behind."""
+    """Zeros as TensorFlow's `same` puts them: the odd one last."""
     total = [max(0, (-(-n // s) - 1) * s + k - n) for n, k, s in zip(x.shape[2:], kernel, stride)]
     if not any(total):
         return x
@@ -246,7 +246,7 @@ def train(model: Network, x: np.ndarray, y: np.ndarray, options: argparse.Namesp
             result = model(tensor(x[begin:end]))
         loss = model.loss(result, tensor(y[begin:end]))
         loss.backward()
-        # Keras adds its epsilon before the second moment's correction, PyTorch behind it.
+        # Keras adds its epsilon before the second moment's correction, PyTorch after it.
         for group in optimizer.param_groups:
             group["eps"] = about["epsilon"] / (1 - group["betas"][1] ** (len(losses) + 1)) ** 0.5
         optimizer.step()

@@ -25,7 +25,7 @@ endfunction()
 function(plimsoll_included_headers result folder)
   file(GLOB found RELATIVE "${PLIMSOLL_SOURCE_ROOT}" CONFIGURE_DEPENDS
        "${PLIMSOLL_SOURCE_ROOT}/${folder}/*.h")
-  list(FILTER found EXCLUDE REGEX "_impl\\.h$")
+  list(FILTER found EXCLUDE REGEX "_(impl|inl)\\.h$")
   set(queue ${found})
   while(queue)
     list(POP_FRONT queue current)

@@ -44,7 +44,7 @@ if(PLIMSOLL_SANITIZE)
   add_compile_options($<IF:$<BOOL:${PLIMSOLL_FUZZ}>,-O1,-O0>)
   set(PLIMSOLL_OPTIMIZED base graph ops plan exec backend)
   # GCC 12 sees uninitialised temporaries in instrumented code that are none, and without
-  # optimisation ends of functions behind a check that always fails. Plain builds look for both.
+  # optimisation ends of functions after a check that always fails. Plain builds look for both.
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
                       $<$<CXX_COMPILER_ID:GNU>:-Wno-return-type>)
   add_link_options(-fsanitize=${PLIMSOLL_SANITIZE})

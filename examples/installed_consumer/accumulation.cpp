@@ -6,7 +6,7 @@
 //      those of the whole batch.
 //   2  Four calls of 16 samples, gradients averaged over samples, are a batch of 64.
 //   3  The loop that tutorials print is something else: it adds the means of calls up without
-//      dividing, and forgets the samples behind the last whole group of calls.
+//      dividing, and forgets the samples after the last whole group of calls.
 //
 // The network: 32×32×3 · Conv2D 32 · pool · Conv2D 64 · pool · Dense 10, mean squared error.
 
@@ -91,7 +91,7 @@ void train_any_batch(const Samples& samples) {
   }
 }
 
-// One epoch of groups of four calls; `rest`: the calls behind the last whole group count too.
+// One epoch of groups of four calls; `rest`: the calls after the last whole group count too.
 Weights accumulate(const Samples& samples, pl::Reduce reduce, bool rest) {
   pl::Sequential model = network();
   pl::Trainer trainer(

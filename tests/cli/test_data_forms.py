@@ -134,7 +134,7 @@ def test_characters_of_shakespeare(place: Workplace, corpus: Path) -> None:
         loss="sparse_categorical_crossentropy", optimizer="adam(learning_rate=0.01)",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    # 1,115,394 characters: windows of 64 with a target behind the last
+    # 1,115,394 characters: windows of 64 with a target after the last
     assert "data: 17,428 samples of (64) uint8" in result.stderr
     assert "characters (65 different)" in result.stderr
     assert place.epochs()[-1]["loss"] < 2.9

@@ -18,7 +18,7 @@ def documents() -> list[Path]:
 
 
 def commands(text: str) -> Iterator[str]:
-    """The lines behind `$ ` of console blocks; a backslash joins the next line."""
+    """The lines after `$ ` of console blocks; a backslash joins the next line."""
     for block in re.findall(r"^```console\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         for line in block.replace("\\\n", " ").splitlines():
             if line.startswith("$ "):

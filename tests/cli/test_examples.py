@@ -16,7 +16,7 @@ FOLDER = ROOT / "examples" / "data_sets"
 
 
 def commands() -> dict[str, list[str]]:
-    """Lines behind `$ ` of console blocks that train, by the name of their network."""
+    """Lines after `$ ` of console blocks that train, by the name of their network."""
     found = {}
     for block in re.findall(
         r"^```console\n(.*?)^```", (FOLDER / "README.md").read_text(), re.S | re.M

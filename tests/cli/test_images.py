@@ -27,7 +27,7 @@ def write_model(path: Path, shape: list[int], *layers: dict[str, Any]) -> Path:
 
 
 def png(pixels: np.ndarray, colour_type: int, depth: int = 8, extra: bytes = b"") -> bytes:
-    """A PNG of rows of bytes (height, row bytes), each behind filter 0."""
+    """A PNG of rows of bytes (height, row bytes), each after filter 0."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         sum_ = zlib.crc32(kind + content)

@@ -63,7 +63,7 @@ def test_decimal_commas(place: Workplace) -> None:
     assert 'column "a"' in said and '"2,041" in line 2' in said
 
 
-def test_decimal_commas_behind_tabs(place: Workplace) -> None:
+def test_decimal_commas_after_tabs(place: Workplace) -> None:
     same_as_plain(place, table(separator="\t").replace(".", ","))
 
 

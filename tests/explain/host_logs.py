@@ -203,7 +203,7 @@ def killed_alone(rng: random.Random) -> Failure:
 
 
 @family
-def killed_behind_bar(rng: random.Random) -> Failure:
+def killed_after_bar(rng: random.Random) -> Failure:
     return Failure(
         [
             rng.choice(

@@ -44,14 +44,14 @@ std::optional<Graph> node_alone(const graph::Node& node, std::span<const graph::
 
 // The first way that the operator takes to have some of its inputs in bfloat16, the first among
 // them: all, or the first so many of one type.
-std::optional<Graph> narrowed(const graph::Node& node, std::vector<graph::ValueType> types) {
+std::optional<Graph> in_bf16(const graph::Node& node, std::vector<graph::ValueType> types) {
   std::vector<size_t> floats;
   for (size_t i = 0; i < types.size(); ++i) {
     if (types[i].dtype == DType::kFloat32) floats.push_back(i);
   }
   if (floats.empty() || floats[0] != 0 || types[0].shape.rank() == 0) return std::nullopt;
   for (size_t count = floats.size(); count > 0; --count) {
-    // The last of them may be a weight behind operands that stay what they are.
+    // The last of them may be a weight after operands that stay what they are.
     std::vector<graph::ValueType> tried = types;
     for (size_t i = 0; i < count; ++i) tried[floats[i]].dtype = DType::kBFloat16;
     if (auto alone = node_alone(node, tried)) return alone;
@@ -118,10 +118,10 @@ class BFloat16Test : public testing::TestWithParam<std::string> {};
 
 // Outputs of one node: bfloat16 within its rounding of what float32 gives, float32 as close as
 // ever.
-void expect_close(const Graph& narrow, const std::vector<Buffer>& got, const Graph& wide,
+void expect_close(const Graph& bf16, const std::vector<Buffer>& got, const Graph& wide,
                   const std::vector<Buffer>& expected, int64_t batch) {
-  for (ValueId output : narrow.nodes[0].outputs) {
-    const graph::ValueType& type = narrow.value(output).type;
+  for (ValueId output : bf16.nodes[0].outputs) {
+    const graph::ValueType& type = bf16.value(output).type;
     if (!is_floating(type.dtype)) {
       // Winners may differ where rounding made a tie; the gradients' tests see what they do.
       continue;
@@ -134,7 +134,7 @@ void expect_close(const Graph& narrow, const std::vector<Buffer>& got, const Gra
     const double rounding = type.dtype == DType::kBFloat16 ? kRounding : 0.0;
     for (size_t i = 0; i < a.size(); ++i) {
       ASSERT_NEAR(a[i], e[i], rounding * std::abs(e[i]) + kSums * most)
-          << narrow.nodes[0].op->name() << " element " << i;
+          << bf16.nodes[0].op->name() << " element " << i;
     }
   }
 }
@@ -203,26 +203,26 @@ TEST_P(BFloat16Test, IsFloat32OnRoundedInputsRoundedOnce) {
     for (size_t n = 0; n < built.graph.nodes.size(); ++n) {
       const graph::Node& node = built.graph.nodes[n];
       const std::vector<graph::ValueType> types = graph::input_types(built.graph, NodeId(n));
-      const std::optional<Graph> narrow = narrowed(node, types);
-      if (!narrow) continue;
+      const std::optional<Graph> bf16 = in_bf16(node, types);
+      if (!bf16) continue;
       met.emplace(node.op->name());
-      std::vector<Buffer> values = fill_values(*narrow, {}, batch);
+      std::vector<Buffer> values = fill_values(*bf16, {}, batch);
       const std::optional<Graph> wide = node_alone(node, types);
       ASSERT_TRUE(wide.has_value());
       std::vector<Buffer> expected = fill_values(*wide, {}, batch);
       for (size_t i = 0; i < types.size(); ++i) {
-        const graph::ValueType& type = narrow->values[i].type;
+        const graph::ValueType& type = bf16->values[i].type;
         values[i] = converted(all[node.inputs[i].index()], type, types[i].dtype, batch);
         expected[i] = converted(values[i], types[i], type.dtype, batch);
       }
       evaluate(*reference, *wide, batch, Blocks::kWhole, 1, expected);
-      evaluate(*tested, *narrow, batch, Blocks::kCatalog, 1, values);
-      expect_close(*narrow, values, *wide, expected, batch);
+      evaluate(*tested, *bf16, batch, Blocks::kCatalog, 1, values);
+      expect_close(*bf16, values, *wide, expected, batch);
       if (HasFatalFailure()) return;
       // Twice the same bits.
       std::vector<Buffer> again = values;
-      evaluate(*tested, *narrow, batch, Blocks::kCatalog, 1, again);
-      for (ValueId output : narrow->nodes[0].outputs) {
+      evaluate(*tested, *bf16, batch, Blocks::kCatalog, 1, again);
+      for (ValueId output : bf16->nodes[0].outputs) {
         EXPECT_TRUE(again[output.index()].same_contents(values[output.index()])) << node.op->name();
       }
     }

@@ -114,7 +114,7 @@ TEST_P(CaseTest, GradientsMatchFiniteDifferences) {
   }
 }
 
-// Bytes behind a multiple of 64 where an operand may begin: so many elements where the node's axes
+// Bytes after a multiple of 64 where an operand may begin: so many elements where the node's axes
 // cut the value, whole lines of 64 bytes elsewhere (a plan aligns what it does not cut).
 size_t shift_of(const Graph& graph, ValueId value, const std::vector<graph::AxisUse>& uses,
                 size_t elements) {
@@ -154,7 +154,7 @@ std::vector<Buffer*> pointers_to(std::vector<Buffer>& buffers) {
 }
 
 // Runs one node of the float32 graph on operands that the reference computed; outputs begin so many
-// elements behind a multiple of 64.
+// elements after a multiple of 64.
 std::vector<Buffer> run_node(const NodeRun& run, std::span<const BlockCall> calls,
                              std::span<Buffer* const> inputs, std::span<Buffer* const> outputs,
                              size_t elements = 0) {
@@ -320,8 +320,8 @@ TEST_P(CaseTest, AddressesAndRepetitionDoNotMatter) {
   }
 }
 
-// An output in the memory of an input that the operator allows to take over.
-TEST_P(CaseTest, OutputsMayTakeOverInputs) {
+// An output in the memory of an input that the operator allows to reuse.
+TEST_P(CaseTest, OutputsMayReuseInputs) {
   for (const std::string& name : backend::computing_backends()) {
     if (!known_to(GetParam(), name)) continue;
     const std::unique_ptr<Backend> backend = backend::make_backend(name, {});

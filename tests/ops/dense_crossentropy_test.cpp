@@ -35,7 +35,7 @@ Case head(bool fused, bool bias) {
       .batch = 3};
 }
 
-// Loss and gradients, one behind the other.
+// Loss and gradients, one after the other.
 std::vector<double> results(bool fused, bool bias) {
   const auto backend = backend::make_backend("reference", {});
   const Case test_case = head(fused, bias);

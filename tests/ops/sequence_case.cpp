@@ -55,7 +55,7 @@ Case divide(const std::string& op) {
           }};
 }
 
-// (5, 6) by (6, 3), either as it is or turned.
+// (5, 6) by (6, 3), either as it is or transposed.
 Case product(const std::string& name, bool turned_left, bool turned_right) {
   return {.name = name, .build = [=](CaseBuilder& c) {
             const ValueId a =

@@ -137,7 +137,7 @@ def loss_cases() -> dict[str, Case]:
     )
     logits = lazy(L.Dense, 5)
     cases = {
-        "binary behind sigmoid": case(sigmoid, classes(2), "binary_crossentropy"),
+        "binary after sigmoid": case(sigmoid, classes(2), "binary_crossentropy"),
         "binary labels in a column": case(
             sigmoid, classes(2, "int64")[:, None], "binary_crossentropy"
         ),
@@ -152,7 +152,7 @@ def loss_cases() -> dict[str, Case]:
         "binary on probabilities": case(
             lazy(L.Dense, 1, activation="hard_sigmoid"), classes(2), "binary_crossentropy"
         ),
-        "sparse behind softmax": case(softmax, classes(5), "sparse_categorical_crossentropy"),
+        "sparse after softmax": case(softmax, classes(5), "sparse_categorical_crossentropy"),
         "sparse labels in a column": case(
             softmax, classes(5)[:, None], "sparse_categorical_crossentropy"
         ),
@@ -164,7 +164,7 @@ def loss_cases() -> dict[str, Case]:
             classes(5),
             "sparse_categorical_crossentropy",
         ),
-        "categorical behind softmax": case(softmax, one_hot(5), "categorical_crossentropy"),
+        "categorical after softmax": case(softmax, one_hot(5), "categorical_crossentropy"),
         "categorical from logits": case(
             logits, one_hot(5), losses.CategoricalCrossentropy(from_logits=True)
         ),

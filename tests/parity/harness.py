@@ -170,7 +170,7 @@ def plimsoll_gradients(
     )  # fmt: skip
     _, slots = read_keras(folder / "out.keras")
     loss = next(row["loss"] for row in read_log(folder / "log.jsonl") if "step" in row)
-    return loss, [-s for s in slots[2:]]  # behind iterations and learning rate
+    return loss, [-s for s in slots[2:]]  # after iterations and learning rate
 
 
 def permuted(case: Case, seed: int) -> Case:

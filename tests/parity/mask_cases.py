@@ -39,7 +39,7 @@ class MaskCase:
 
 
 def word_data(seed: int) -> np.ndarray:
-    """Numbers of words with zeros behind, in between, and in front."""
+    """Numbers of words with zeros after, in between, and in front."""
     rng = np.random.default_rng(seed)
     words = rng.integers(1, WORDS, (BATCH, STEPS)).astype("int32")
     words[0, 4:] = 0

@@ -3,7 +3,7 @@
 //   plimsoll_model_tool convert IN OUT    loads IN and saves it as OUT, weights and training state
 //                                         included
 //   plimsoll_model_tool check FILE…       one line per file: "ok" or the kind and reason of refusal
-//   plimsoll_model_tool survey            the same for lines of standard input: FILE, and behind
+//   plimsoll_model_tool survey            the same for lines of standard input: FILE, and after
 //                                         tabs a file of weights and input shapes (3x4;5), each
 //                                         perhaps empty; every tensor is read
 //   plimsoll_model_tool tensors FILE      one line per tensor: name, dtype, shape, CRC-32

@@ -19,7 +19,7 @@ def floats(*shape: int) -> np.ndarray:
 
 
 def tokens(length: int, count: int, padded: bool = True) -> np.ndarray:
-    """Class numbers from 1; with `padded`, zeros behind, before and between them."""
+    """Class numbers from 1; with `padded`, zeros after, before and between them."""
     numbers = RNG.integers(1, count, (BATCH, length)).astype("int32")
     if padded:
         for row, used in zip(numbers, RNG.integers(1, length + 1, BATCH)):
@@ -46,7 +46,7 @@ def on_floats(
 
 
 def on_tokens(*make: Callable[[], L.Layer], mask_zero: bool = True, steps: bool = False) -> Case:
-    """Layers behind an embedding; with `steps`, one label for each of them."""
+    """Layers after an embedding; with `steps`, one label for each of them."""
 
     def build() -> keras.Model:
         head = [] if steps else [L.Flatten()]

@@ -109,7 +109,7 @@ def channels_first_cases() -> dict[str, Case]:
         "first up sampling": on(L.UpSampling2D, (2, 3)),
         "first flatten": regress(image, lazy(L.Flatten, **FIRST)),
         "first batch normalization": regress(image, lazy(L.BatchNormalization, axis=1)),
-        # Without a bias: behind it the batch's mean goes, and its gradient is rounding alone.
+        # Without a bias: after it the batch's mean goes, and its gradient is rounding alone.
         "first chain": regress(
             image, lazy(L.DepthwiseConv2D, 3, use_bias=False, **FIRST),
             lazy(L.BatchNormalization, axis=1),
@@ -174,7 +174,7 @@ def further_loss_cases() -> dict[str, Case]:
         "kl divergence": case("softmax", 5, simplex, "kl_divergence"),
         "poisson": case("softplus", 5, positive, "poisson"),
         "cosine similarity": case("linear", 5, images(5), "cosine_similarity"),
-        "focal behind sigmoid": case("sigmoid", 5, binary, focal()),
+        "focal after sigmoid": case("sigmoid", 5, binary, focal()),
         "focal on probabilities": case("hard_sigmoid", 5, binary, focal(gamma=1.5)),
         "focal from logits": case(
             "linear", 5, binary, focal(True, alpha=0.4, from_logits=True, label_smoothing=0.1)

@@ -240,7 +240,7 @@ BEHIND_SIGMOID: dict[str, Callable[[], L.Layer]] = {
 
 @pytest.mark.parametrize("activation", ["sigmoid", "softmax"])
 @pytest.mark.parametrize("name", BEHIND_SIGMOID)
-def test_logits_behind_layers_that_change_nothing(
+def test_logits_after_layers_that_change_nothing(
     name: str, activation: str, tmp_path: Path
 ) -> None:
     x = keras.Input((5,))

@@ -234,7 +234,7 @@ def recurrences() -> dict[str, Case]:
 
 
 def in_other_places() -> dict[str, Case]:
-    """Small layers behind others, over time, under masks."""
+    """Small layers after others, over time, under masks."""
 
     def over_time(layer: Callable[..., L.Layer], *args: Any, **kwargs: Any) -> Case:
         return regress((11, 4), lazy(L.Conv1D, 6, 3), lazy(layer, *args, **kwargs))
@@ -257,7 +257,7 @@ def in_other_places() -> dict[str, Case]:
         "up sampling1d of a convolution": over_time(L.UpSampling1D, 4),
         "spatial dropout1d of nothing, masked": masked(L.SpatialDropout1D, 0.0),
         "first spatial dropout of nothing": on(L.SpatialDropout2D, 0.0, **first),
-        "spatial dropout of nothing behind a convolution": regress(
+        "spatial dropout of nothing after a convolution": regress(
             IMAGE, lazy(L.Conv2D, 5, 3), lazy(L.SpatialDropout2D, 0.0), lazy(L.MaxPooling2D, 2)
         ),
         "gaussian noise of nothing, masked": masked(L.GaussianNoise, 0.0),
@@ -272,7 +272,7 @@ def in_other_places() -> dict[str, Case]:
         "normalization over time": over_time(
             L.Normalization, mean=[0.1, 0.2, 0, -0.1, 1, 2], variance=[1, 2, 0.5, 4, 1, 3]
         ),
-        "identity behind a convolution": over_time(L.Identity),
+        "identity after a convolution": over_time(L.Identity),
     }
 
 

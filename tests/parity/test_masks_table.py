@@ -1,6 +1,6 @@
 """Every layer that a mask meets, crossed with everything that makes one: one step against Keras.
 
-Loss, metrics and all weights behind one step of SGD are equal, or the model is refused with a
+Loss, metrics and all weights after one step of SGD are equal, or the model is refused with a
 reason that is listed here. By default each consumer meets one producer, and a few meet all;
 PLIMSOLL_MASKS=all crosses them all (with -s it prints the table).
 """

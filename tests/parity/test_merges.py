@@ -90,7 +90,7 @@ def test_layer(name: str, tmp_path: Path) -> None:
 def kept_by(folder: Path, layer: Callable[[], L.Layer], shape: tuple[int, ...]) -> np.ndarray:
     """Which elements of a sample a layer that drops keeps.
 
-    The gradient of a dense layer behind the dropout is zero exactly where its input was dropped.
+    The gradient of a dense layer after the dropout is zero exactly where its input was dropped.
     """
 
     def build() -> keras.Model:

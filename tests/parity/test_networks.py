@@ -105,7 +105,7 @@ SMOOTH = {
 }
 
 
-# Logits: behind softmax, weights off their initial values make one class certain in all of them.
+# Logits: after softmax, weights off their initial values make one class certain in all of them.
 PREDICTED = {
     name: classify(application(getattr(APPLICATIONS, name), None))
     for name in ("ResNet50", "MobileNetV2", "VGG16", "DenseNet121")

@@ -5,7 +5,7 @@ stage any earlier node may be computed again.
 
     R[t,i]     node i is computed in stage t
     S[t,i]     the result of node i is in memory at the start of stage t
-    FREE[t,i,k]  the result of node i is given up in stage t behind node k
+    FREE[t,i,k]  the result of node i is given up in stage t after node k
     U[t,k]     bytes in memory when node k has just been computed (or passed over) in stage t
 
     minimize   sum of cost[i] R[t,i]
@@ -37,7 +37,7 @@ class Node:
 
 
 def with_gradients(forward: list[Node]) -> list[Node]:
-    """A training step: behind the forward nodes, in reverse, the gradient of each one's result.
+    """A training step: after the forward nodes, in reverse, the gradient of each one's result.
 
     It is as large as the result. It reads, for each reader of the result, the gradient of that
     one's result and all that one read, and takes as long as those readers did, twice (as a layer's

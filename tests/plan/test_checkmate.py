@@ -1,7 +1,7 @@
 """The planner against the optimum of Checkmate's formulation (checkmate.py), which CBC finds.
 
 Both plan the same training steps, at the same budgets, in the same order of nodes, and count
-alike: a node's inputs and its result are in memory while it runs, results are given up behind their
+alike: a node's inputs and its result are in memory while it runs, results are given up after their
 last reader, and nothing else takes memory (no scratch, no work in place, weights left out). The
 planner's bytes are those of the arena with every result at its offset, so gaps between them count
 against it.

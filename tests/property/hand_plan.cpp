@@ -21,10 +21,10 @@ const std::string kFolder = "golden/hand_plans/";
 
 using Boxes = std::map<std::string, graph::Block>;  // by program and node
 
-// Another backend's catalog, with some boxes of its own.
-class BoxedCatalog final : public graph::KernelCatalog {
+// Another backend's catalog, with some blocks of its own.
+class BlockedCatalog final : public graph::KernelCatalog {
  public:
-  BoxedCatalog(const graph::KernelCatalog& inner, std::map<std::string, graph::Block> boxes)
+  BlockedCatalog(const graph::KernelCatalog& inner, std::map<std::string, graph::Block> boxes)
       : inner_(inner), boxes_(std::move(boxes)) {}
   std::string kernel_set() const override {
     return inner_.kernel_set() + (boxes_.empty() ? "" : ";by_hand");
@@ -55,9 +55,9 @@ class BoxedCatalog final : public graph::KernelCatalog {
   std::map<std::string, graph::Block> boxes_;
 };
 
-class BoxedBackend final : public backend::Backend {
+class BlockedBackend final : public backend::Backend {
  public:
-  BoxedBackend(std::unique_ptr<backend::Backend> inner, std::map<std::string, graph::Block> boxes)
+  BlockedBackend(std::unique_ptr<backend::Backend> inner, std::map<std::string, graph::Block> boxes)
       : inner_(std::move(inner)), catalog_(inner_->catalog(), std::move(boxes)) {}
   std::string_view name() const override { return inner_->name(); }
   const graph::KernelCatalog& catalog() const override { return catalog_; }
@@ -73,7 +73,7 @@ class BoxedBackend final : public backend::Backend {
 
  private:
   std::unique_ptr<backend::Backend> inner_;
-  BoxedCatalog catalog_;
+  BlockedCatalog catalog_;
 };
 
 // A file as read: its own lines by their first word, and the plan's.
@@ -220,10 +220,10 @@ HandPlan load_hand_plan(const std::string& name, std::string_view backend) {
   for (const std::string& line : file.lines) text += line + "\n";
   result.plan = plan::parse(text, result.programs);
   const std::string named = result.plan.kernel_set;
-  result.backend = std::make_unique<BoxedBackend>(make_inner(toy, backend, named),
-                                                  boxes_of(result.plan, result.programs));
+  result.backend = std::make_unique<BlockedBackend>(make_inner(toy, backend, named),
+                                                    boxes_of(result.plan, result.programs));
   if (backend != "reference") result.plan.kernel_set.clear();
-  // Room behind every buffer where something is to be noticed there.
+  // Room after every buffer where something is to be noticed there.
   plan::complete_plan(result.plan, result.programs, result.backend->catalog(),
                       {.gap = Bytes(result.expected == "scratch" ? 64 : 0)});
   change_numbers(file, result);

@@ -14,7 +14,7 @@
 //   poison                         running it is noticed, too
 //
 // The plan's kernel set is named as the reference backend spells it; another backend runs with the
-// same caps. `block` lines in the text go before the backend's own boxes.
+// same caps. `block` lines in the text go before the backend's own blocks.
 
 #include <memory>
 #include <string>

@@ -85,9 +85,9 @@ plan::Plan sliced_plan(const graph::ProgramSet& programs, const graph::KernelCat
     plan::ProgramFacts facts(program, catalog);
     plan::Trials trials(facts, plan.states, options);
     const auto flat = plan::make_flat_shapes(facts, trials.dependencies(), trials.slots());
-    plan::Recipe recipe;
-    recipe.shapes = flat[std::min(k, flat.size() - 1)];
-    plan::ProgramPlan tree = trials.build(recipe);
+    plan::Schedule schedule;
+    schedule.shapes = flat[std::min(k, flat.size() - 1)];
+    plan::ProgramPlan tree = trials.build(schedule);
     plan::complete_offsets(tree, facts.graph(), plan.states, plan::find_buffers(tree), {});
     loops += tree.loops.size();
     plan.programs.push_back(std::move(tree));

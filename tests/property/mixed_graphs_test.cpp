@@ -47,7 +47,7 @@ Setting make_setting(const std::string& name, uint64_t seed, Random& random) {
   return setting;
 }
 
-int64_t count_narrow(const graph::ProgramSet& programs) {
+int64_t count_bf16(const graph::ProgramSet& programs) {
   int64_t count = 0;
   for (const graph::Program& program : programs.programs) {
     for (const graph::Value& value : program.graph.values) {
@@ -79,7 +79,7 @@ TEST_P(MixedGraphs, EveryValidPlanGivesTheSameBits) {
     Random random(seed + 77);
     const Setting setting = make_setting(GetParam(), seed, random);
     ASSERT_EQ(graph::verify(setting.programs), std::nullopt);
-    EXPECT_GT(count_narrow(setting.programs), 4);
+    EXPECT_GT(count_bf16(setting.programs), 4);
     const graph::KernelCatalog& catalog = setting.backend->catalog();
     const auto run = [&](const plan::Plan& plan) {
       return run_programs(setting.programs, plan, *setting.backend, usual_order(setting.programs),

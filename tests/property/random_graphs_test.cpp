@@ -106,7 +106,7 @@ struct Techniques {
   int64_t merged = 0;      // of those, with the gradient
   int64_t moved = 0;       // other values in the file
   int64_t over_rows = 0;   // loops over the rows of images
-  int64_t rows_moved = 0;  // transfers that say which rows a turn needs
+  int64_t rows_moved = 0;  // transfers that say which rows an iteration needs
   int64_t refused = 0;     // of broken plans
   int64_t accepted = 0;
 
@@ -247,7 +247,7 @@ TEST(SpilledGraphs, PlansWithASpillFileGiveTheSameBits) {
   EXPECT_GT(techniques.moved, 0);
 }
 
-// Loops over the rows of one image, with windows that read rows of other turns.
+// Loops over the rows of one image, with windows that read rows of other iterations.
 TEST(ImageRows, EveryPlanGivesTheSameBits) {
   Techniques techniques;
   for (const std::string& backend : backend::computing_backends()) {

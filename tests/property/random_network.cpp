@@ -49,7 +49,7 @@ class NetworkMaker {
     } else {
       shape = {random.between(2, 12)};
     }
-    ValueId x = narrowed(builder_.input("x", {DType::kFloat32, batch_shape(shape)}));
+    ValueId x = in_bf16(builder_.input("x", {DType::kFloat32, batch_shape(shape)}));
     const int64_t layers = one_image_ ? random.between(3, 8) : random.between(1, 6);
     for (int64_t layer = 0; layer < layers; ++layer) {
       builder_.set_layer("layer" + std::to_string(layer));
@@ -75,7 +75,7 @@ class NetworkMaker {
     const std::string to(to_string(dtype));
     return builder_.call("cast", builder_.graph().value(x).name + "/" + to, {x}, {{"dtype", to}});
   }
-  ValueId narrowed(ValueId x) { return cast(x, DType::kBFloat16); }
+  ValueId in_bf16(ValueId x) { return cast(x, DType::kBFloat16); }
 
   ValueId weight(const std::string& name, const Ints& dims, bool trainable = true) {
     const StateId id = builder_.state({.name = name,
@@ -118,8 +118,8 @@ class NetworkMaker {
     const int64_t after = same ? kernel - 1 - before : 0;
     const bool bias = random.chance(60);
     std::vector<ValueId> inputs = {
-        x, narrowed(weight(named("kernel"), {kernel, kernel, last(x) / groups, filters},
-                           random.chance(85)))};
+        x, in_bf16(weight(named("kernel"), {kernel, kernel, last(x) / groups, filters},
+                          random.chance(85)))};
     if (bias) inputs.push_back(weight(named("bias"), {filters}));
     return builder_.call("conv2d", named("conv2d"), inputs,
                          {{"filters", filters},
@@ -149,7 +149,7 @@ class NetworkMaker {
   }
 
   ValueId dense(ValueId x, int64_t units, bool bias, const std::string& name) {
-    std::vector<ValueId> inputs = {x, narrowed(weight(name + "/kernel", {last(x), units}))};
+    std::vector<ValueId> inputs = {x, in_bf16(weight(name + "/kernel", {last(x), units}))};
     if (bias) inputs.push_back(weight(name + "/bias", {units}));
     return builder_.call("dense", name, inputs,
                          {{"units", units}, {"use_bias", bias}, {"activation", "linear"}});
@@ -159,7 +159,7 @@ class NetworkMaker {
   ValueId shared_dense(Random& random, ValueId x) {
     x = flatten(x);
     const int64_t units = last(x);
-    const ValueId kernel = narrowed(weight(named("kernel"), {units, units}));
+    const ValueId kernel = in_bf16(weight(named("kernel"), {units, units}));
     const Attributes attributes = {{"units", units}, {"use_bias", false}, {"activation", "linear"}};
     const ValueId first = builder_.call("dense", named("first"), {x, kernel}, attributes);
     const ValueId middle = activation(random, first);

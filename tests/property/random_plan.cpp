@@ -35,8 +35,8 @@ class LoopMaker {
     if (const auto* feed = std::get_if<plan::Feed>(&item)) {
       return graph_.value(value_of(feed->target)).type.shape.has_batch() ? 1 : 0;
     }
-    if (const auto* drain = std::get_if<plan::Drain>(&item)) {
-      const graph::Value& value = graph_.value(value_of(drain->source));
+    if (const auto* output = std::get_if<plan::Output>(&item)) {
+      const graph::Value& value = graph_.value(value_of(output->source));
       return value.type.shape.has_batch() && value.kind == graph::ValueKind::kNode ? 1 : 0;
     }
     const auto* call = std::get_if<Call>(&item);
@@ -52,9 +52,9 @@ class LoopMaker {
 
   graph::ValueId value_of(InstanceId id) const { return plan_.instances[id.index()].value; }
 
-  // Whether the item reads a sum that is finished only behind the run.
+  // Whether the item reads a sum that is finished only after the run.
   bool reads_one_of(const Item& item, const std::set<InstanceId>& sums) const {
-    if (const auto* drain = std::get_if<plan::Drain>(&item)) return sums.contains(drain->source);
+    if (const auto* output = std::get_if<plan::Output>(&item)) return sums.contains(output->source);
     const auto* call = std::get_if<Call>(&item);
     return call != nullptr &&
            std::ranges::any_of(call->inputs, [&](InstanceId id) { return sums.contains(id); });
@@ -95,7 +95,8 @@ class LoopMaker {
                 std::vector<Item>& result) {
     const int64_t slice =
         std::min(rows, step * random_.between(1, std::max<int64_t>(1, rows / step)));
-    // A whole-batch block divides only whole loops; an inner slice must keep to the outer turns.
+    // A whole-batch block divides only whole loops; an inner slice must keep to the outer
+    // iterations.
     if ((slice % step != 0 && slice != rows) || (depth > 0 && rows % slice != 0 && step > 1)) {
       result.insert(result.end(), items.begin(), items.end());
       return;
@@ -191,7 +192,7 @@ std::vector<plan::BeginTransfer*> find_row_transfers(plan::ProgramPlan& program)
 }
 
 std::string break_rows(std::span<plan::BeginTransfer* const> transfers, Random& random) {
-  std::vector<plan::TurnRows>& axes = transfers[random_index(random, transfers.size())]->rows;
+  std::vector<plan::IterationRows>& axes = transfers[random_index(random, transfers.size())]->rows;
   graph::AxisUse& rows = axes[random_index(random, axes.size())].use;
   switch (random.between(0, 3)) {
     case 0:
@@ -205,16 +206,16 @@ std::string break_rows(std::span<plan::BeginTransfer* const> transfers, Random& 
       return "a transfer goes on by " + std::to_string(rows.stride);
     default:
       axes.clear();
-      return "a transfer moves the rows of its turn";
+      return "a transfer moves the rows of its iteration";
   }
 }
 
 std::string break_instance(plan::ProgramPlan& program, Random& random) {
   plan::Instance& instance = program.instances[random_index(random, program.instances.size())];
   if (random.chance(20) && !program.loops.empty()) {
-    instance.home =
+    instance.scope =
         random.chance(50) ? LoopId() : LoopId(random_index(random, program.loops.size()));
-    return "another home";
+    return "another scope";
   }
   const Bytes room = program.arena_bytes - instance.bytes;
   if (instance.space != plan::Space::kArena || room < plan::kAlignment) return "nothing";
@@ -233,7 +234,7 @@ plan::Plan random_loops(const plan::Plan& flat, const graph::ProgramSet& program
     const plan::ProgramFacts facts(programs.programs[p], catalog);
     plan::apply_cuts(random_cuts(facts.graph(), random), facts, plan::find_dependencies(facts),
                      program);
-    for (plan::Instance& instance : program.instances) instance.home = plan::kAutoHome;
+    for (plan::Instance& instance : program.instances) instance.scope = plan::kAutoScope;
   }
   plan::complete_plan(plan, programs, catalog, {.gap = gap});
   return plan;

@@ -68,7 +68,7 @@ def draw_recipe(seed: int, quick: bool = False) -> Recipe:
 
 
 class _Network:
-    """Layers one behind another, each led to the rank that it takes."""
+    """Layers one after another, each led to the rank that it takes."""
 
     def __init__(self, recipe: Recipe, draw: Draw, form: Form, profile: str, quick: bool) -> None:
         self.recipe, self.draw, self.form = recipe, draw, form

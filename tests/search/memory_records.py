@@ -40,7 +40,7 @@ def _apply(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def crc32c(data: bytes) -> int:
-    """Lanes of equal length side by side, then the lanes one behind another."""
+    """Lanes of equal length side by side, then the lanes one after another."""
     table = _table()
     whole = np.frombuffer(data, np.uint8)
     length = len(whole) // _LANES

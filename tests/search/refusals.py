@@ -16,7 +16,7 @@ RIGHT = (
     (r"attention_axes", "attention over other axes than those between batch and channels"),
     (r"shared_axes: expected axes", "PReLU along an axis that is none"),
     (r"the channels, received .* Put the channels last", "channels in front of the places"),
-    (r"expected one axis behind the batch, received \[", "unit length along several axes"),
+    (r"expected one axis after the batch, received \[", "unit length along several axes"),
     (r"expected a slice in steps of", "every second element"),
     (r"expected an operator that Plimsoll trains, received (Max|Absolute)", "operators"),
     (r"sum_over_batch_size or sum together with sample weights", "a mean over weights"),

@@ -8,7 +8,7 @@
 // sum. A large call
 // without a part is an orphan: it is kept with the code addresses that led to it, the first few of
 // them; orphans before main() are counted only. The report is one JSON object, written at exit by
-// processes that have the program's scopes. PLIMSOLL_ACCOUNT_HOLD=N takes N MiB that belong to no
+// processes that have the program's tags. PLIMSOLL_ACCOUNT_HOLD=N takes N MiB that belong to no
 // part, touched, when main() begins, so that a process passes its limit.
 //
 // What it keeps is static, and allocates nothing. Mappings of shared libraries and thread stacks,

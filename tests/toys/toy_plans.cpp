@@ -52,7 +52,7 @@ call k (%3) -> (_)
 loop L1 batch extent=8 slice=4
   feed %8
   call z (%6 %7) -> (%9)
-  drain %9
+  output %9
   call spare (%9) -> (_)
   call dz (%9 %5) -> (%10)
   call g (%8 %10) -> (%11)
@@ -108,13 +108,13 @@ loop L3 depth extent=4 slice=1
   call d (%7) -> (%8)
   call s (%8) -> (%9)
 end
-drain %9
+output %9
 loop L4 depth extent=8 slice=4
   begin t4 %5 -> %10
   wait t4
   call t (%10) -> (%11)
 end
-drain %11
+output %11
 )";
 
 graph::ProgramSet parse_programs(std::string_view text) {

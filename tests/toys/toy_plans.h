@@ -14,7 +14,7 @@
 namespace plimsoll::toys {
 
 graph::ProgramSet parse_programs(std::string_view text);
-// Parsed and completed; a gap in bytes behind each buffer.
+// Parsed and completed; a gap in bytes after each buffer.
 plan::Plan parse_plan(std::string_view text, const graph::ProgramSet& programs,
                       const graph::KernelCatalog& catalog, Bytes gap = Bytes());
 

@@ -13,7 +13,7 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDTHS = {"narrow": (390, 2400), "wide": (1280, 1600)}
 SCHEMES = {"dark": 0, "light": 1}  # as Chromium numbers them
 
-# Pages have no script; this one is put behind a copy of the page and writes down what it sees.
+# Pages have no script; this one is put after a copy of the page and writes down what it sees.
 PROBE = """<script>
 const seen = {overflow: document.documentElement.scrollWidth - innerWidth,
               outside: [], overlaps: [], contrasts: [], labels: 0};

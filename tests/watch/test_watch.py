@@ -58,7 +58,7 @@ def test_a_command_that_is_not_there(watch):
     assert "no-such-command-anywhere" in done.stderr
 
 
-def test_options_behind_the_marks_are_the_commands(watch):
+def test_options_after_the_marks_are_the_commands(watch):
     done = watch("echo", "--json", "--", "--memory")
     assert done.stdout == b"--json -- --memory\n"
 

@@ -103,7 +103,7 @@ class Model {
   std::unique_ptr<Impl> impl_;
 };
 
-// Layers one behind the other; the first is an Input.
+// Layers one after the other; the first is an Input.
 class Sequential : public Model {
  public:
   explicit Sequential(const std::vector<Layer>& layers, const std::string& name = "sequential");

@@ -16,7 +16,7 @@ std::string name_of(const LayerSpec& spec) {
   return name != nullptr ? name->as_string() : spec.class_name;
 }
 
-// Makes each node's call behind those of its inputs; shared layers and shared values are made once.
+// Makes each node's call after those of its inputs; shared layers and shared values are made once.
 class GraphBuilder {
  public:
   explicit GraphBuilder(const std::string& name) : model_(name, layers::ModelKind::kFunctional) {}

@@ -63,7 +63,7 @@ class Trainer {
   // Forgets what was added up.
   void clear();
 
-  // By the weights' names (Model::weight_names): what apply takes. Behind set_gradient the next
+  // By the weights' names (Model::weight_names): what apply takes. After set_gradient the next
   // call is another of these, or apply. Throw kConfig with a did-you-mean.
   std::vector<float> gradient(const std::string& weight);
   void set_gradient(const std::string& weight, const std::vector<float>& values);
@@ -72,7 +72,7 @@ class Trainer {
   double learning_rate();
   void set_learning_rate(double rate);
 
-  // Of all samples since reset_metrics; the loss first.
+  // The metrics of all samples since reset_metrics; the loss first.
   MetricValues metrics();
   void reset_metrics();
 

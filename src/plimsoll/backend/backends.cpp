@@ -37,7 +37,7 @@ void check(const KernelSetOptions& options) {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(std::string_view name, const KernelSetOptions& options) {
-  const AccountedScope scope(MemoryPart::kEngine);
+  const MemoryTag tag(MemoryPart::kEngine);
   check(options);
   const Bytes linked = has_onednn() ? kLinkedLibraryBytes : Bytes();
   if (name == "cpu") return make_cpu_backend(options, linked);

@@ -17,9 +17,9 @@ std::string_view to_string(MemoryPart part) { return kNames[static_cast<size_t>(
 
 MemoryPart current_memory_part() noexcept { return current; }
 
-AccountedScope::AccountedScope(MemoryPart part) noexcept : before_(current) { current = part; }
+MemoryTag::MemoryTag(MemoryPart part) noexcept : before_(current) { current = part; }
 
-AccountedScope::~AccountedScope() { current = before_; }
+MemoryTag::~MemoryTag() { current = before_; }
 
 }  // namespace plimsoll
 

@@ -3,13 +3,13 @@
 // Which part of the predicted process memory an allocation outside of the arena belongs to.
 //
 // The prediction (planning/memory_model.h) names a bound for each part. Code that allocates a
-// buffer which can reach 64 KiB outside of the arena opens a scope that names the part whose bound
-// covers it; the scope covers everything that its thread allocates until it ends, calls into
-// vendors' libraries included. A scope costs two stores and allocates nothing. It enforces nothing
+// buffer which can reach 64 KiB outside of the arena sets a tag that names the part whose bound
+// covers it; the tag covers everything that its thread allocates until it ends, calls into
+// vendors' libraries included. A tag costs two stores and allocates nothing. It enforces nothing
 // by itself: tests put an allocator in between (tests/toys/account_allocations.cpp), which fails on
-// a large allocation without a scope, and on a part that passes its predicted bound.
+// a large allocation without a tag, and on a part that passes its predicted bound.
 //
-//   { AccountedScope scope(MemoryPart::kData); chunk_.resize(bytes); }
+//   { MemoryTag tag(MemoryPart::kData); chunk_.resize(bytes); }
 
 #include <cstdint>
 #include <string_view>
@@ -36,12 +36,12 @@ std::string_view to_string(MemoryPart part);
 // The part that allocations of this thread belong to now.
 MemoryPart current_memory_part() noexcept;
 
-class AccountedScope {
+class MemoryTag {
  public:
-  explicit AccountedScope(MemoryPart part) noexcept;
-  ~AccountedScope();
-  AccountedScope(const AccountedScope&) = delete;
-  AccountedScope& operator=(const AccountedScope&) = delete;
+  explicit MemoryTag(MemoryPart part) noexcept;
+  ~MemoryTag();
+  MemoryTag(const MemoryTag&) = delete;
+  MemoryTag& operator=(const MemoryTag&) = delete;
 
  private:
   MemoryPart before_;

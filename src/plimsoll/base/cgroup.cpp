@@ -53,7 +53,7 @@ std::optional<int64_t> read_number(const std::string& path) {
   return text ? parse_number(*text) : std::nullopt;
 }
 
-// The number behind `key` in lines of "key value".
+// The number after `key` in lines of "key value".
 std::optional<int64_t> read_keyed(const std::string& path, std::string_view key) {
   const std::optional<std::string> text = read_optional(path);
   if (!text) return std::nullopt;
@@ -76,7 +76,7 @@ std::optional<Bytes> read_sum(const std::string& path,
   return sum;
 }
 
-// Of "full avg10=1.25 avg60=…" (Documentation/accounting/psi.rst).
+// Reads "full avg10=1.25 avg60=…" (Documentation/accounting/psi.rst).
 std::optional<double> read_stalls(const std::string& path) {
   constexpr std::string_view kBefore = "full avg10=";
   const std::optional<std::string> text = read_optional(path);

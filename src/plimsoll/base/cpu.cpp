@@ -174,7 +174,7 @@ std::string read_processor_name(const std::string& root) {
   } catch (const Error&) {
     return "";
   }
-  // Of the first processor.
+  // What is said of the first processor.
   const auto find = [&](std::string_view name) {
     size_t at = 0;
     while (at < text.size()) {

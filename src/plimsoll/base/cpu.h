@@ -2,8 +2,8 @@
 
 // The processor as far as kernels and thread counts depend on it.
 //
-// The kernel set (which kernels, which boxes) is a function of these facts, so everything here is a
-// property of the machine and of what the process may use of it, never of its load.
+// The kernel set (which kernels, which blocks) is a function of these facts, so everything here is
+// a property of the machine and of what the process may use of it, never of its load.
 //
 // PLIMSOLL_PROCESSOR in the environment lets a machine compute as another one does:
 // "avx2/l2=512K/l3=32768K", as a kernel set's id spells it. The instruction set must be one that

@@ -13,7 +13,7 @@ class HashStream {
  public:
   explicit HashStream(uint64_t seed = 0);
   void add(std::string_view piece);
-  // Of all that was added.
+  // The hash of all that was added.
   uint64_t value() const;
 
  private:

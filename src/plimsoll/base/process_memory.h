@@ -61,7 +61,7 @@ struct PageFaults {
   int64_t minor = 0;
   friend bool operator==(const PageFaults&, const PageFaults&) = default;
 };
-// Of this process since its start, all threads.
+// Those of this process since its start, all threads.
 PageFaults page_faults();
 
 Bytes page_size();

@@ -114,7 +114,7 @@ Loop bf16_loop_of(const std::string& isa) {
   return {};
 }
 
-// Where all threads meet before and behind each go; when the last one came.
+// Where all threads meet before and after each go; when the last one came.
 class Meeting {
  public:
   explicit Meeting(int threads) : barrier_(threads, Arrival{&last_}) {}

@@ -46,8 +46,8 @@ class Network {
     return call("BatchNormalization", {x}, {{"epsilon", epsilon}, {"momentum", momentum}});
   }
   Tensor relu(Tensor x) { return call("ReLU", {x}); }
-  Tensor pad(Tensor x, int64_t before, int64_t behind) {
-    const Config::Array sides = {before, behind};
+  Tensor pad(Tensor x, int64_t before, int64_t after) {
+    const Config::Array sides = {before, after};
     return call("ZeroPadding2D", {x}, {{"padding", Config::Array{sides, sides}}});
   }
   Tensor classify(Tensor x, int64_t classes) {

@@ -29,7 +29,7 @@ void add_dense(Model& model, int64_t units, const char* activation) {
   model.append("Dense", Config::Object{{"units", units}, {"activation", activation}});
 }
 
-// Convolutions of 3×3 and ReLU with a pooling of 2×2 behind each, flattened.
+// Convolutions of 3×3 and ReLU with a pooling of 2×2 after each, flattened.
 Model conv_pool(const std::vector<int64_t>& filters, const std::vector<int64_t>& shape) {
   Model model = sequential(shape);
   for (const int64_t count : filters) {

@@ -93,7 +93,7 @@ bool CsvReader::next() {
   }
 }
 
-// The content of a field that begins with a quote at `at`; moves `at` behind it.
+// The content of a field that begins with a quote at `at`; moves `at` after it.
 std::string_view CsvReader::take_quoted(std::string_view record, size_t& at, char*& out) {
   const char* const first = out;
   for (++at; at < record.size(); ++at) {

@@ -43,7 +43,7 @@ class CsvReader {
   // Moves to the next record; false after the last one. Throws kData naming the line where a quote
   // is not closed or a record is too long.
   bool next();
-  // Of the current record; valid until the next one.
+  // They are the current record's, valid until the next one.
   std::span<const std::string_view> fields() const { return fields_; }
   // Line of the file on which the record begins, from 1.
   int64_t line() const { return line_; }
@@ -64,7 +64,7 @@ class CsvReader {
 
   std::shared_ptr<const ByteReader> file_;
   char delimiter_;
-  int64_t offset_ = 0;  // of the file's bytes behind the buffer
+  int64_t offset_ = 0;  // of the file's bytes after the buffer
   std::vector<char> buffer_;
   size_t begin_ = 0;  // of what is not yet handed out
   size_t end_ = 0;

@@ -112,11 +112,11 @@ int64_t inflate_stream(const ByteReader& source, DeflateForm form, const Inflate
     if (count > 0) consumer(std::span(output).first(count));
     if (status == Z_STREAM_END) {
       if (form != DeflateForm::kGzip) {
-        if (!input.at_end(stream)) refuse(source, bounds, "bytes behind its end");
+        if (!input.at_end(stream)) refuse(source, bounds, "bytes after its end");
         return total;
       }
       if (input.skip_zeros(stream)) return total;
-      if (inflateReset(&stream) != Z_OK) refuse(source, bounds, "bytes behind its end");
+      if (inflateReset(&stream) != Z_OK) refuse(source, bounds, "bytes after its end");
       continue;
     }
     if (status == Z_BUF_ERROR || (status == Z_OK && count == 0)) {

@@ -28,7 +28,7 @@ struct InflateBounds {
 using ByteConsumer = std::function<void(std::span<const std::byte>)>;
 
 // Hands the inflated bytes of all of `source` to `consumer`, in pieces of at most 64 KiB; returns
-// their number. Gzip files of several members are read as one; zero padding behind them is skipped.
+// their number. Gzip files of several members are read as one; zero padding after them is skipped.
 int64_t inflate_stream(const ByteReader& source, DeflateForm form, const InflateBounds& bounds,
                        const ByteConsumer& consumer);
 

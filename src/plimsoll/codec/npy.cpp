@@ -186,7 +186,7 @@ void Dictionary::take_format() {
   if (!format_) refuse(file_, "an array of numbers", describe_unknown(descr));
 }
 
-// Length of the dictionary, from the two or four bytes behind the version.
+// Length of the dictionary, from the two or four bytes after the version.
 int64_t take_header_length(const ByteReader& file, int major, int64_t& offset) {
   const int width = major == 1 ? 2 : 4;
   std::array<std::byte, 4> field = {};

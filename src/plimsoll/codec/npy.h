@@ -2,8 +2,8 @@
 
 // The header of NumPy's .npy files (versions 1 to 3), read and written.
 //
-// An .npy file is a header, one Python dictionary in text, and the elements behind it. Only arrays
-// of numbers are read: pickled objects, records and text are refused with a way out, and nothing is
+// An .npy file is a header, one Python dictionary in text, and the elements after it. Only arrays
+// of numbers are read: pickled objects, records and text are refused with a remedy, and nothing is
 // ever unpickled. Format: numpy/lib/format.py.
 
 #include <cstdint>

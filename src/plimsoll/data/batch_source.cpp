@@ -216,7 +216,7 @@ BatchSource::BatchSource(Dataset& dataset, std::vector<InputBinding> inputs,
       row_count_(dataset.row_count()),
       resident_bytes_(dataset.resident_bytes()),
       order_(row_count_) {
-  const AccountedScope scope(MemoryPart::kData);
+  const MemoryTag tag(MemoryPart::kData);
   if (options_.batch < 1) {
     throw Error(ErrorKind::kConfig, "--batch: expected a number of samples above 0, received " +
                                         std::to_string(options_.batch) + ".");
@@ -246,7 +246,7 @@ int64_t BatchSource::rows_in(int64_t batch_index) const {
 Bytes BatchSource::resident_bytes() const { return resident_bytes_; }
 
 void BatchSource::select(int64_t epoch, int64_t batch_index) {
-  const AccountedScope scope(MemoryPart::kData);
+  const MemoryTag tag(MemoryPart::kData);
   PLIMSOLL_CHECK(batch_index >= 0 && batch_index < batch_count(), "a batch beyond the data");
   first_position_ = batch_index * options_.batch;
   if (options_.shuffle == Shuffle::kNone) {
@@ -277,7 +277,7 @@ void BatchSource::read_next_ahead(int64_t batch_index) {
 }
 
 void BatchSource::select_rows(int64_t first, int64_t count) {
-  const AccountedScope scope(MemoryPart::kData);
+  const MemoryTag tag(MemoryPart::kData);
   PLIMSOLL_CHECK(options_.shuffle == Shuffle::kNone && first >= 0 && count <= row_count_ - first,
                  "rows beyond the data");
   first_position_ = first;
@@ -338,7 +338,7 @@ void BatchSource::fill(int input, int64_t row_begin, int64_t row_count, void* de
 }
 
 void BatchSource::refuse_not_finite() {
-  const AccountedScope scope(MemoryPart::kData);
+  const MemoryTag tag(MemoryPart::kData);
   const bool checked = options_.check_finite;
   options_.check_finite = true;
   const int64_t count = std::min(options_.batch, row_count_ - first_position_);
@@ -363,7 +363,7 @@ int BatchSource::parts_for(const RowSource& source, int64_t row_count) const {
 
 void BatchSource::fill_range(size_t input, const RowOrder& order, int64_t first, int64_t count,
                              std::byte* destination) const {
-  const AccountedScope scope(MemoryPart::kData);
+  const MemoryTag tag(MemoryPart::kData);
   const InputBinding& binding = inputs_[input];
   RowSource& source = *sources_[input];
   const int64_t row_bytes = binding.row_elements * element_bytes(binding.dtype).count();

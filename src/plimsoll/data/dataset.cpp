@@ -15,7 +15,8 @@
 namespace plimsoll::data {
 namespace {
 
-// Of one source; 8 MiB of blocks that are read, as many that are read next, and their edges.
+// The most of one source: 8 MiB of blocks that are read, as many that are read next, and their
+// edges.
 constexpr Bytes kMostAhead = 19_MiB;
 // Buffers of one source that are filled when they are made; those for reading chunks and images
 // come later.
@@ -143,7 +144,7 @@ Bytes Dataset::wants_ahead(int64_t batch, Shuffle shuffle) const {
 }
 
 void Dataset::grant_ahead(Bytes bytes, int64_t batch, Shuffle shuffle) {
-  const AccountedScope scope(MemoryPart::kAhead);
+  const MemoryTag tag(MemoryPart::kAhead);
   std::vector<RowSource*> sources = all_sources(*this);
   std::ranges::sort(sources, {}, [](RowSource* source) { return row_bytes(*source); });
   for (RowSource* source : sources) {
@@ -173,7 +174,7 @@ void Dataset::check_rows() const {
 }
 
 Dataset open_dataset(const DatasetOptions& options, const Dataset* like) {
-  const AccountedScope scope(MemoryPart::kData);
+  const MemoryTag tag(MemoryPart::kData);
   Dataset dataset;
   if (has_input_paths(options)) {
     open_inputs(options, like, dataset);

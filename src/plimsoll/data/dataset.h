@@ -53,7 +53,7 @@ struct Dataset {
 
   int64_t row_count() const;  // of the first; 0 where there is nothing
   Bytes resident_bytes() const;
-  // Of that, what is there since it was opened.
+  // So much of that is there since it was opened.
   Bytes opened_bytes() const;
   // What it holds once it is open: tables and dictionaries, and buffers as they are made.
   Bytes held_bytes() const;
@@ -104,8 +104,8 @@ struct InputBinding {
     friend bool operator==(const Bound&, const Bound&) = default;
   };
   std::vector<Bound> bounds{};
-  // Of a sample's target as the loss takes it, which labels must have but for dimensions of 1;
-  // none: only the number of elements counts.
+  // The shape of a sample's target as the loss takes it, which labels must have but for dimensions
+  // of 1; none: only the number of elements counts.
   std::optional<std::vector<int64_t>> target_shape{};
   friend bool operator==(const InputBinding&, const InputBinding&) = default;
 };
@@ -135,7 +135,7 @@ class BatchSource : public InputSource {
   void select(int64_t epoch, int64_t batch_index);
   // Makes rows [first, first + count) current, of data that are not shuffled.
   void select_rows(int64_t first, int64_t count);
-  // Of the permutation and conversion buffers, the dataset's own included.
+  // The bytes of the permutation and conversion buffers, the dataset's own included.
   Bytes resident_bytes() const;
 
   // Threads that large reads are shared out to; none until it is called. Bits and errors are those

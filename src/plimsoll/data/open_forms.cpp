@@ -65,7 +65,7 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
-// Of bytes, or of text in UTF-8 whatever it is stored as.
+// Gives bytes, or text in UTF-8 whatever it is stored as.
 std::shared_ptr<const codec::FileReader> open_text(const std::string& path,
                                                    const std::string& spill_directory) {
   const auto file = without_gzip(codec::open_reader(path), spill_directory);

@@ -23,7 +23,7 @@ std::unique_ptr<RowSource> open_column(const std::string& path, const std::strin
 
 // Puts windows in the place of the rows of a text, and of any data where options.window is above 0.
 // Targets are the labels, or the data themselves where there are none: one for every row of the
-// window where the model gives as many, else the one behind it. Windows of a text with a target for
+// window where the model gives as many, else the one after it. Windows of a text with a target for
 // every row follow each other without overlap; others begin at every row.
 void open_windows(const DatasetOptions& options, Dataset& dataset);
 

@@ -2,7 +2,7 @@
 
 // Arrays from standard input, so that any program can generate the data.
 //
-// What comes is what np.save writes, one array behind another: x alone, or x, y, x, y, … in chunks
+// What comes is what np.save writes, one array after another: x alone, or x, y, x, y, … in chunks
 // of any number of rows; or one .npz. All of it is copied to an unlinked file first (an epoch needs
 // it again), up to half of the free space there; nothing but a buffer is held in memory.
 //

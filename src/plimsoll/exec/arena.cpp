@@ -14,7 +14,7 @@ namespace plimsoll::exec {
 
 Arena::Arena(Bytes bytes) : bytes_(bytes), mapped_(round_up(max(bytes, Bytes(1)), page_size())) {
   const Bytes guard = page_size();
-  const AccountedScope scope(MemoryPart::kArena);
+  const MemoryTag tag(MemoryPart::kArena);
   void* address = ::mmap(nullptr, (mapped_ + 2 * guard).size(), PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED) {

@@ -53,7 +53,7 @@ OperandTable TableBuilder::call_operand(InstanceId id, const std::vector<graph::
   if (!id.valid()) return operand;
   const InstanceLayout& layout = layouts_[id.index()];
   operand.offset = layout.offset;
-  operand.home = home_terms(id);
+  operand.scope = scope_terms(id);
   for (size_t a = 0; a < axes.size(); ++a) {
     const graph::AxisUse& use = (output ? axes[a].outputs : axes[a].inputs)[position];
     if (use.dimension < 0) continue;
@@ -64,8 +64,8 @@ OperandTable TableBuilder::call_operand(InstanceId id, const std::vector<graph::
   return operand;
 }
 
-// Calls body(rows) for every range of rows that a turn of `loop` covers; with the whole axis where
-// there is no loop. A long axis has very many: no list of them is made.
+// Calls body(rows) for every range of rows that an iteration of `loop` covers; with the whole axis
+// where there is no loop. A long axis has very many: no list of them is made.
 void TableBuilder::for_each_window(LoopId loop, int64_t extent, const WindowBody& body) const {
   if (!loop.valid()) {
     body({0, extent});
@@ -74,8 +74,9 @@ void TableBuilder::for_each_window(LoopId loop, int64_t extent, const WindowBody
   const LoopId outer = plan::find_outer_loop(plan_, parents_, loop);
   const plan::Loop& table = plan_.loops[loop.index()];
   for_each_window(outer, table.extent, [&](RowRange around) {
-    const int64_t turns = plan::turn_count(table, around);
-    for (int64_t turn = 0; turn < turns; ++turn) body(plan::turn_rows(table, around, turn));
+    const int64_t iterations = plan::iteration_count(table, around);
+    for (int64_t iteration = 0; iteration < iterations; ++iteration)
+      body(plan::iteration_rows(table, around, iteration));
   });
 }
 
@@ -183,7 +184,7 @@ KernelTable TableBuilder::make_kernel(const plan::Call& call, const std::vector<
   }
   kernel.kernel = with_context(
       "while making the kernel of " + node.name + " (" + std::string(node.op->name()) + ")", [&] {
-        const AccountedScope scope(MemoryPart::kKernels);
+        const MemoryTag tag(MemoryPart::kKernels);
         return context_.backend.make_kernel(request);
       });
   for (size_t o = 0; o < kernel.dims.size(); ++o) {

@@ -6,7 +6,7 @@
 #include "exec/build_tables.h"
 #include "graph/value_axes.h"
 
-// Tables of feeds, drains, encodes and transfers: this turn's rows of one value.
+// Tables of feeds, output items, encodes and transfers: this iteration's rows of one value.
 
 namespace plimsoll::exec {
 namespace {
@@ -17,7 +17,7 @@ using plan::LoopId;
 }  // namespace
 
 // Which rows of each dimension the loops around cover, by the names of the value's own axes.
-std::vector<CutTerm> TableBuilder::turn_rows_of(InstanceId id) const {
+std::vector<CutTerm> TableBuilder::iteration_rows_of(InstanceId id) const {
   const graph::ValueId value_id = plan_.instances[id.index()].value;
   const graph::Value& value = graph().value(value_id);
   std::vector<CutTerm> rows;
@@ -44,18 +44,18 @@ LoopId TableBuilder::innermost_loop(const plan::LoopAxis& axis) const {
 }
 
 // The rows that a transfer asks for.
-void TableBuilder::narrow(const std::vector<plan::TurnRows>& asked,
+void TableBuilder::narrow(const std::vector<plan::IterationRows>& asked,
                           std::vector<CutTerm>& rows) const {
-  for (const plan::TurnRows& turn : asked) {
-    const LoopId loop = innermost_loop(turn.axis);
+  for (const plan::IterationRows& iteration : asked) {
+    const LoopId loop = innermost_loop(iteration.axis);
     for (CutTerm& term : rows) {
       if (term.source == loop.raw()) term.source = -1;
     }
   }
-  for (const plan::TurnRows& turn : asked) {
-    CutTerm& term = rows[static_cast<size_t>(turn.use.dimension)];
-    term.source = innermost_loop(turn.axis).raw();
-    term.use = turn.use;
+  for (const plan::IterationRows& iteration : asked) {
+    CutTerm& term = rows[static_cast<size_t>(iteration.use.dimension)];
+    term.source = innermost_loop(iteration.axis).raw();
+    term.use = iteration.use;
   }
 }
 
@@ -64,7 +64,7 @@ OperandTable TableBuilder::copy_operand(InstanceId id, const std::vector<CutTerm
   OperandTable operand;
   operand.instance = id;
   operand.offset = layout.offset;
-  operand.home = home_terms(id);
+  operand.scope = scope_terms(id);
   for (size_t d = 0; d < rows.size(); ++d) {
     if (rows[d].source < 0) continue;
     operand.cuts.push_back(rows[d]);
@@ -88,9 +88,9 @@ void TableBuilder::add_copy(const plan::Item& item) {
   if (const auto* feed = std::get_if<plan::Feed>(&item)) {
     target = feed->target;
     table.ends = {graph().value(plan_.instances[target.index()].value).input};
-  } else if (const auto* drain = std::get_if<plan::Drain>(&item)) {
-    kind = StepKind::kDrain;
-    source = drain->source;
+  } else if (const auto* output = std::get_if<plan::Output>(&item)) {
+    kind = StepKind::kOutput;
+    source = output->source;
     const graph::ValueId value = plan_.instances[source.index()].value;
     for (size_t o = 0; o < graph().outputs.size(); ++o) {
       if (graph().outputs[o] == value) table.ends.push_back(static_cast<int>(o));
@@ -107,7 +107,7 @@ void TableBuilder::add_copy(const plan::Item& item) {
     transfers_.emplace_back(begin->number, tables_.copies.size());
   }
   const InstanceId any = source.valid() ? source : target;
-  table.rows = turn_rows_of(any);
+  table.rows = iteration_rows_of(any);
   if (const auto* begin = std::get_if<plan::BeginTransfer>(&item)) narrow(begin->rows, table.rows);
   table.region.resize(table.rows.size());
   if (source.valid()) table.source = copy_operand(source, table.rows);
@@ -124,7 +124,7 @@ void TableBuilder::add_copy(const plan::Item& item) {
   tables_.copies.push_back(std::move(table));
 }
 
-// A kernel for each number of rows that a turn may have.
+// A kernel for each number of rows that an iteration may have.
 void TableBuilder::make_encoders(CopyTable& table) const {
   const graph::ValueType& type = type_of(table.source.instance);
   const InstanceLayout& layout = layouts_[table.source.instance.index()];
@@ -143,7 +143,7 @@ void TableBuilder::make_encoders(CopyTable& table) const {
   }
   for (int64_t rows : counts) {
     KernelTable encoder;
-    const AccountedScope scope(MemoryPart::kKernels);
+    const MemoryTag tag(MemoryPart::kKernels);
     encoder.kernel = context_.backend.make_encoder(
         {plan_.instances[table.target.instance.index()].form, type, rows});
     std::vector<int64_t> dims = type.shape.at(plan_.batch);

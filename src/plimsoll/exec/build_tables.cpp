@@ -30,7 +30,7 @@ ProgramTables TableBuilder::build() {
     const LoopId outer = plan::find_outer_loop(plan_, parents_, LoopId(l));
     tables_.loops.push_back({outer.raw() < 0 ? -1 : outer.raw(), loop.extent, loop.slice});
   }
-  tables_.turns.resize(plan_.loops.size());
+  tables_.iterations.resize(plan_.loops.size());
   add_items(plan_.items);
   const std::vector<int64_t> lasting = plan::find_lasting_packs(plan_, graph());
   for (Step& step : tables_.steps) {
@@ -69,7 +69,7 @@ InstanceLayout TableBuilder::lay_out(InstanceId id) const {
   return layout;
 }
 
-std::vector<CutTerm> TableBuilder::home_terms(InstanceId id) const {
+std::vector<CutTerm> TableBuilder::scope_terms(InstanceId id) const {
   const InstanceLayout& layout = layouts_[id.index()];
   std::vector<CutTerm> terms;
   for (size_t d = 0; d < layout.rule.size(); ++d) {
@@ -119,7 +119,7 @@ void TableBuilder::add_call(const plan::Call& call) {
     const auto& states = context_.plan.states;
     const auto place = std::ranges::find(states, name, &plan::StatePlacement::name);
     PLIMSOLL_CHECK(place != states.end(), "the plan has no place for state " + name);
-    // What lies in the spill file is stored by the transfer behind the call.
+    // What lies in the spill file is stored by the transfer after the call.
     const bool in_file = place->space == plan::Space::kSpill;
     table.kind = in_file ? CallTable::Kind::kView : CallTable::Kind::kStateWrite;
     table.state = place->offset.count();
@@ -148,7 +148,7 @@ Bytes ProgramTables::overhead() const {
     bytes += (call.origins.size() + 5 * call.axes.size()) * sizeof(int64_t);
     for (const auto* operands : {&call.inputs, &call.outputs}) {
       for (const OperandTable& operand : *operands)
-        bytes += size(operand.home) + size(operand.cuts);
+        bytes += size(operand.scope) + size(operand.cuts);
     }
     for (const CallAxis& axis : call.axes) {
       for (const CallAxis::Shape& shape : axis.shapes) {

@@ -11,7 +11,7 @@ namespace plimsoll::exec {
 // How an instance's rows lie in its memory.
 struct InstanceLayout {
   plan::InstanceRule rule;
-  std::vector<int64_t> dims;     // the most rows of any turn
+  std::vector<int64_t> dims;     // the most rows of any iteration
   std::vector<int64_t> strides;  // in elements
   std::vector<int64_t> steps;    // bytes per stride of each dimension
   int64_t unit = 1;              // rows of dimension 0 per step
@@ -46,14 +46,14 @@ class TableBuilder {
 
   // build_copies.cpp
   OperandTable copy_operand(plan::InstanceId id, const std::vector<CutTerm>& rows) const;
-  std::vector<CutTerm> turn_rows_of(plan::InstanceId id) const;
+  std::vector<CutTerm> iteration_rows_of(plan::InstanceId id) const;
   plan::LoopId innermost_loop(const plan::LoopAxis& axis) const;
-  void narrow(const std::vector<plan::TurnRows>& asked, std::vector<CutTerm>& rows) const;
+  void narrow(const std::vector<plan::IterationRows>& asked, std::vector<CutTerm>& rows) const;
   void make_encoders(CopyTable& table) const;
   SpillRegion spill_layout(const CopyTable& table) const;
 
   InstanceLayout lay_out(plan::InstanceId id) const;
-  std::vector<CutTerm> home_terms(plan::InstanceId id) const;
+  std::vector<CutTerm> scope_terms(plan::InstanceId id) const;
   const graph::Graph& graph() const { return context_.program.graph; }
   const graph::ValueType& type_of(plan::InstanceId id) const;
 

@@ -11,6 +11,7 @@
 #include "base/suggest.h"
 #include "exec/arena.h"
 #include "exec/float_mode.h"
+#include "exec/iterations.h"
 #include "exec/lookahead.h"
 #include "exec/measure.h"
 #include "exec/poison.h"
@@ -18,7 +19,6 @@
 #include "exec/spill_queue.h"
 #include "exec/step_times.h"
 #include "exec/tables.h"
-#include "exec/turns.h"
 
 namespace plimsoll::exec {
 
@@ -36,7 +36,7 @@ class Executor::Impl {
         backend_(backend),
         arena_(plan.arena_bytes),
         ran_(plan.programs.size(), false) {
-    const AccountedScope scope(MemoryPart::kStructures);
+    const MemoryTag tag(MemoryPart::kStructures);
     PLIMSOLL_CHECK(programs.programs.size() == plan.programs.size(), "a plan of other programs");
     for (size_t p = 0; p < programs.programs.size(); ++p) {
       const TableContext context{programs.programs[p], plan, plan.programs[p], backend};
@@ -54,7 +54,7 @@ class Executor::Impl {
   void run(size_t program, const backend::StepContext& step, InputSource* source,
            OutputSink* sink) {
     PLIMSOLL_CHECK(program < tables_.size(), "a program that the plan does not have");
-    const FloatModeScope mode;
+    const FloatModeGuard mode;
     Poison* poison = poisons_.empty() ? nullptr : poisons_[program].get();
     if (poison != nullptr) poison->start();
     StepTimes* times = times_.empty() ? nullptr : times_[program].get();
@@ -145,7 +145,7 @@ class Executor::Impl {
   }
 
   void open_spill(const ExecutorOptions& options) {
-    const AccountedScope scope(MemoryPart::kSpill);
+    const MemoryTag tag(MemoryPart::kSpill);
     if (options.spill_directory.empty()) {
       throw Error(ErrorKind::kConfig,
                   "executor: the plan moves " + to_string(plan_.spill_bytes) +

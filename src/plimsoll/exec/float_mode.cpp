@@ -29,8 +29,8 @@ void write_mode(uint64_t) {}
 
 }  // namespace
 
-FloatModeScope::FloatModeScope() : mode_(read_mode()) { write_mode(mode_ | kFlush); }
+FloatModeGuard::FloatModeGuard() : mode_(read_mode()) { write_mode(mode_ | kFlush); }
 
-FloatModeScope::~FloatModeScope() { write_mode(mode_); }
+FloatModeGuard::~FloatModeGuard() { write_mode(mode_); }
 
 }  // namespace plimsoll::exec

@@ -10,12 +10,12 @@
 
 namespace plimsoll::exec {
 
-class FloatModeScope {
+class FloatModeGuard {
  public:
-  FloatModeScope();
-  ~FloatModeScope();
-  FloatModeScope(const FloatModeScope&) = delete;
-  FloatModeScope& operator=(const FloatModeScope&) = delete;
+  FloatModeGuard();
+  ~FloatModeGuard();
+  FloatModeGuard(const FloatModeGuard&) = delete;
+  FloatModeGuard& operator=(const FloatModeGuard&) = delete;
 
  private:
   uint64_t mode_ = 0;

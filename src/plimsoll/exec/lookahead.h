@@ -7,8 +7,8 @@
 
 #include <vector>
 
+#include "exec/iterations.h"
 #include "exec/spill_queue.h"
-#include "exec/turns.h"
 
 namespace plimsoll::exec {
 

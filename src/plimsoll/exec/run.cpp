@@ -19,7 +19,7 @@ void Run::run() {
   while (position < tables_.steps.size()) {
     const Step& step = tables_.steps[position];
     if (step.kind == StepKind::kLoopBegin || step.kind == StepKind::kLoopEnd) {
-      const size_t next = advance(tables_, tables_.turns, step, position);
+      const size_t next = advance(tables_, tables_.iterations, step, position);
       const bool left = step.kind == StepKind::kLoopEnd && next == position + 1;
       if (left && context_.poison != nullptr) context_.poison->after(step, tables_);
       position = next;
@@ -47,8 +47,8 @@ void Run::work(const Step& step) {
     case StepKind::kFeed:
       feed(tables_.copies[step.index]);
       break;
-    case StepKind::kDrain:
-      drain(tables_.copies[step.index]);
+    case StepKind::kOutput:
+      output(tables_.copies[step.index]);
       break;
     case StepKind::kEncode:
       encode(tables_.copies[step.index]);
@@ -72,14 +72,15 @@ void Run::run_call(CallTable& call) {
   }
   for (size_t a = 0; a < call.axes.size(); ++a) {
     const CallAxis& axis = call.axes[a];
-    call.windows[a] =
-        axis.loop < 0 ? RowRange{0, axis.extent} : tables_.turns[static_cast<size_t>(axis.loop)];
+    call.windows[a] = axis.loop < 0 ? RowRange{0, axis.extent}
+                                    : tables_.iterations[static_cast<size_t>(axis.loop)];
     call.block[a] = 0;
   }
   size_t o = 0;
-  for (const OperandTable& operand : call.inputs) call.origins[o++] = operand.origin(tables_.turns);
+  for (const OperandTable& operand : call.inputs)
+    call.origins[o++] = operand.origin(tables_.iterations);
   for (const OperandTable& operand : call.outputs) {
-    call.origins[o++] = operand.origin(tables_.turns);
+    call.origins[o++] = operand.origin(tables_.iterations);
   }
   run_blocks(call);
 }
@@ -163,7 +164,7 @@ void Run::run_block(CallTable& call) {
 }
 
 void Run::write_state(const CallTable& call) {
-  const int64_t source = call.inputs[0].origin(tables_.turns);
+  const int64_t source = call.inputs[0].origin(tables_.iterations);
   if (!context_.computes || source == call.state) return;
   std::memcpy(context_.arena + call.state, context_.arena + source, call.state_bytes.size());
 }

@@ -2,17 +2,17 @@
 
 // One run of a program's steps.
 //
-// Walks the flat list, keeping every loop's current turn. Allocates nothing and throws nothing of
-// its own; what the input source, the output sink, the spill file or the poison throw passes
+// Walks the flat list, keeping every loop's current iteration. Allocates nothing and throws nothing
+// of its own; what the input source, the output sink, the spill file or the poison throw passes
 // through, after transfers under way have ended.
 
 #include "backend/kernel/kernel.h"
 #include "base/tensor_io.h"
+#include "exec/iterations.h"
 #include "exec/lookahead.h"
 #include "exec/poison.h"
 #include "exec/step_times.h"
 #include "exec/tables.h"
-#include "exec/turns.h"
 
 namespace plimsoll::exec {
 
@@ -49,7 +49,7 @@ class Run {
 
   int64_t locate(const OperandTable& operand) const;
   void feed(CopyTable& copy);
-  void drain(CopyTable& copy);
+  void output(CopyTable& copy);
   void encode(CopyTable& copy);
   void begin_transfer(CopyTable& copy);
   void wait_transfer(const CopyTable& copy);

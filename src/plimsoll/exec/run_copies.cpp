@@ -2,28 +2,28 @@
 
 #include "exec/run.h"
 
-// Feeds, drains, encodes and transfers.
+// Feeds, output items, encodes and transfers.
 
 namespace plimsoll::exec {
 
 using plan::RowRange;
 
 int64_t Run::locate(const OperandTable& operand) const {
-  return exec::locate(operand, tables_.turns);
+  return exec::locate(operand, tables_.iterations);
 }
 
 void Run::feed(CopyTable& copy) {
   if (!context_.computes) return;
-  find_region(copy, tables_.turns, copy.region);
+  find_region(copy, tables_.iterations, copy.region);
   const bool batched = copy.sample_rows > 0;
   const int64_t begin = batched ? copy.region[0].begin / copy.sample_rows : 0;
   const int64_t count = batched ? copy.region[0].size() / copy.sample_rows : 1;
   context_.source->fill(copy.ends[0], begin, count, context_.arena + locate(copy.target));
 }
 
-void Run::drain(CopyTable& copy) {
+void Run::output(CopyTable& copy) {
   if (!context_.computes || context_.sink == nullptr) return;
-  find_region(copy, tables_.turns, copy.region);
+  find_region(copy, tables_.iterations, copy.region);
   const bool batched = copy.sample_rows > 0;
   const int64_t begin = batched ? copy.region[0].begin / copy.sample_rows : 0;
   const int64_t count = batched ? copy.region[0].size() / copy.sample_rows : 1;
@@ -33,7 +33,7 @@ void Run::drain(CopyTable& copy) {
 }
 
 void Run::encode(CopyTable& copy) {
-  find_region(copy, tables_.turns, copy.region);
+  find_region(copy, tables_.iterations, copy.region);
   const RowRange rows = copy.region.empty() ? RowRange{0, 1} : copy.region[0];
   auto encoder = copy.encoders.begin();
   while (!encoder->dims[0].empty() && encoder->dims[0][0] != rows.size()) ++encoder;

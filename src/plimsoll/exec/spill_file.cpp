@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/ceil_div.h"
 #include "base/error.h"
 #include "base/process_memory.h"
 
@@ -34,7 +35,7 @@ SpillFile::SpillFile(const std::string& folder, Bytes bytes)
 
 void SpillFile::read_pages(std::byte* pages, int64_t offset, int64_t bytes) const {
   const int64_t first = offset / page_ * page_;
-  const int64_t whole = (offset + bytes + page_ - 1) / page_ * page_ - first;
+  const int64_t whole = round_up(offset + bytes, page_) - first;
   if (move_directly(false, pages, first, whole)) return;
   file_.read_at(offset, {pages + (offset - first), static_cast<size_t>(bytes)});
   file_.drop_cache(offset, bytes);
@@ -42,7 +43,7 @@ void SpillFile::read_pages(std::byte* pages, int64_t offset, int64_t bytes) cons
 
 void SpillFile::write_pages(std::byte* pages, int64_t offset, int64_t bytes) {
   const int64_t first = offset / page_ * page_;
-  const int64_t whole = (offset + bytes + page_ - 1) / page_ * page_ - first;
+  const int64_t whole = round_up(offset + bytes, page_) - first;
   if (fill_edges(pages, offset, bytes) && move_directly(true, pages, first, whole)) return;
   file_.write_at(offset, {pages + (offset - first), static_cast<size_t>(bytes)});
   // Only pages that are clean leave the cache.

@@ -1,4 +1,5 @@
 #include "exec/spill_queue.h"
+#include "base/ceil_div.h"
 
 #include <algorithm>
 #include <cstring>
@@ -21,7 +22,7 @@ PieceRing::PieceRing(Bytes bytes, int64_t page)
 
 PieceRing::Slot* PieceRing::add(const SpillPiece& piece, size_t transfer) {
   const int64_t before = piece.offset % page_;
-  const int64_t whole = (before + piece.bytes + page_ - 1) / page_ * page_;
+  const int64_t whole = round_up(before + piece.bytes, page_);
   int64_t begin = head_;
   if (begin % bytes() + whole > bytes()) begin += bytes() - begin % bytes();
   if (begin + whole - tail_ > bytes() || next_ - first_ == std::ssize(slots_)) return nullptr;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Transfers to and from the spill file, by two threads that run ahead of and behind the steps.
+// Transfers to and from the spill file, by two threads that run ahead of and after the steps.
 //
 // The caller announces transfers in the order in which it will begin them, before it does; reading
 // starts then, into a buffer of this class, and goes into the caller's memory once the transfer has
@@ -113,7 +113,7 @@ class SpillQueue {
   void read(int64_t offset, std::span<std::byte> destination);
   void write(int64_t offset, std::span<const std::byte> source);
 
-  // Of all transfers so far.
+  // What all transfers so far have moved.
   struct Moved {
     int64_t read = 0;
     int64_t written = 0;

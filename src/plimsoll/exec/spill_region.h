@@ -21,7 +21,7 @@ struct SpillRegion {
   std::vector<int64_t> memory_strides;  // in bytes
   std::vector<int64_t> file_strides;
 
-  // Behind the last byte in the file.
+  // After the last byte in the file.
   int64_t file_end() const;
 };
 

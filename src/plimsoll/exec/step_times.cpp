@@ -31,7 +31,7 @@ StepTime describe(const Step& step, const ProgramTables& tables, const graph::Pr
       time.kind = StepTime::Kind::kTransfer;
       time.name = "wait for a transfer";
       break;
-    case StepKind::kDrain:
+    case StepKind::kOutput:
       time.name = "hand out results";
       break;
     case StepKind::kEncode:

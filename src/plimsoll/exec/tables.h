@@ -3,8 +3,8 @@
 // A program's plan flattened for running: a list of steps and tables that the steps point into.
 //
 // Everything that a step needs is worked out once: kernels for every shape of call that occurs,
-// where each operand's rows lie as a function of the loops' turns, and room for all that a call
-// hands to its kernel. Running the list allocates nothing.
+// where each operand's rows lie as a function of the loops' iterations, and room for all that a
+// call hands to its kernel. Running the list allocates nothing.
 //
 //   steps   loop L0 ─ feed 0 ─ call 0 ─ call 1 ─ end L0 (back to feed 0) ─ call 2
 
@@ -35,18 +35,18 @@ struct CutTerm {
   }
 };
 
-// An operand: instance memory, and how to find the rows of a turn in it.
+// An operand: instance memory, and how to find the rows of an iteration in it.
 struct OperandTable {
-  plan::InstanceId instance;  // invalid: dropped
-  int64_t offset = 0;         // of the instance, from the start of the arena or of the spill file
-  std::vector<CutTerm> home;  // by loop: the first rows that the instance holds in this turn
-  std::vector<CutTerm> cuts;  // by axis of the call, or by loop where there is no call
+  plan::InstanceId instance;   // invalid: dropped
+  int64_t offset = 0;          // of the instance, from the start of the arena or of the spill file
+  std::vector<CutTerm> scope;  // by loop: the first rows that the instance holds in this iteration
+  std::vector<CutTerm> cuts;   // by axis of the call, or by loop where there is no call
 
-  // Where row 0 of the value would lie in this turn.
-  int64_t origin(const std::vector<plan::RowRange>& turns) const {
+  // Where row 0 of the value would lie in this iteration.
+  int64_t origin(const std::vector<plan::RowRange>& iterations) const {
     int64_t at = offset;
-    for (const CutTerm& term : home) {
-      at -= term.offset(turns[static_cast<size_t>(term.source)].begin);
+    for (const CutTerm& term : scope) {
+      at -= term.offset(iterations[static_cast<size_t>(term.source)].begin);
     }
     return at;
   }
@@ -94,7 +94,7 @@ struct CallTable {
   int64_t scratch = 0;  // from the start of the arena
   int64_t state = 0;    // kStateWrite: the variable's memory, from the start of the arena
   Bytes state_bytes;
-  // Of the call under way.
+  // These are of the call under way.
   std::vector<int64_t> origins;  // inputs, then outputs
   std::vector<plan::RowRange> windows;
   std::vector<int64_t> block;  // position of the block on each axis, from the window's first
@@ -102,19 +102,19 @@ struct CallTable {
   std::vector<int64_t> extents;
 };
 
-// This turn's rows of a value, outside of any call: feed, drain, encode, transfer.
+// This iteration's rows of a value, outside of any call: feed, output item, encode, transfer.
 struct CopyTable {
   OperandTable source;
   OperandTable target;
-  // Rows of dimension d that this turn covers follow loop rows[d].source (−1: all of them).
+  // Rows of dimension d that this iteration covers follow loop rows[d].source (−1: all of them).
   std::vector<CutTerm> rows;
-  std::vector<int> ends;    // of the program: the input that is fed, the outputs that are drained
-  int64_t sample_rows = 0;  // rows of dimension 0 in one sample; 0: no batch dimension
-  bool bits = false;        // of the target
-  size_t transfer = 0;      // in ProgramTables::layouts
-  size_t queued = 0;        // what the spill queue calls the one under way
+  std::vector<int> ends;  // of the program: the input that is fed, the outputs that are handed out
+  int64_t sample_rows = 0;             // rows of dimension 0 in one sample; 0: no batch dimension
+  bool bits = false;                   // of the target
+  size_t transfer = 0;                 // in ProgramTables::layouts
+  size_t queued = 0;                   // what the spill queue calls the one under way
   std::vector<KernelTable> encoders;   // one per number of rows
-  std::vector<plan::RowRange> region;  // of the turn under way
+  std::vector<plan::RowRange> region;  // of the iteration under way
 };
 
 struct LoopTable {
@@ -127,7 +127,7 @@ struct LoopTable {
 enum class StepKind : uint8_t {
   kCall,
   kFeed,
-  kDrain,
+  kOutput,
   kEncode,
   kBeginTransfer,
   kWaitTransfer,
@@ -138,7 +138,7 @@ enum class StepKind : uint8_t {
 struct Step {
   StepKind kind = StepKind::kCall;
   size_t index = 0;      // in calls, copies or loops
-  size_t jump = 0;       // kLoopBegin: behind the loop's end; kLoopEnd: the first step of the body
+  size_t jump = 0;       // kLoopBegin: after the loop's end; kLoopEnd: the first step of the body
   int64_t number = 0;    // on the line of time (plan/facts/liveness.h)
   bool lasting = false;  // what it makes is there still in the next run (plan/tree/lasting_packs.h)
 };
@@ -148,8 +148,8 @@ struct ProgramTables {
   std::vector<CallTable> calls;
   std::vector<CopyTable> copies;
   std::vector<LoopTable> loops;
-  std::vector<plan::RowRange> turns;  // of each loop, while it runs
-  std::vector<SpillRegion> layouts;   // per transfer of the program
+  std::vector<plan::RowRange> iterations;  // of each loop, while it runs
+  std::vector<SpillRegion> layouts;        // per transfer of the program
   Bytes overhead() const;
 };
 

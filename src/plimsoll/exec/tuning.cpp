@@ -227,7 +227,7 @@ struct Sums {
 
 void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
                   const TuningOptions& options, backend::KernelTimes& times) {
-  const FloatModeScope mode;
+  const FloatModeGuard mode;
   const std::vector<Wanted> wanted = find_wanted(programs, backend);
   const CpuInfo cpu = read_cpu_info();
   const Bytes caches = std::max(cpu.l3_bytes, cpu.l2_bytes) * 2;

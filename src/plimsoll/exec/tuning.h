@@ -6,7 +6,7 @@
 // Contents are small positive numbers in floating operands and zeros in all others, so that no
 // index leaves its table. Each call runs a few times and the least is taken. Operands of nodes that
 // have no batch (optimizer updates) are out of the caches, as they are in a step; those of the
-// others were touched just before, as the turn of a loop has them.
+// others were touched just before, as the iteration of a loop has them.
 
 #include <functional>
 #include <string>

@@ -11,8 +11,8 @@
 #include "explain/read/envelope.h"
 #include "explain/read/exception_line.h"
 #include "explain/read/excerpt.h"
-#include "explain/read/headway.h"
-#include "explain/read/needles.h"
+#include "explain/read/further_progress.h"
+#include "explain/read/patterns.h"
 #include "explain/read/task_table.h"
 #include "explain/read/utf16.h"
 
@@ -21,7 +21,7 @@ namespace plimsoll::explain {
 namespace {
 
 ClassMask fresh_hits(std::string_view text) {
-  return NeedleScanner(NeedleAutomaton::shared()).scan(text);
+  return PatternScanner(PatternAutomaton::shared()).scan(text);
 }
 
 // The classes of the clean line too, where blanks or escapes may stand within a word or between
@@ -42,7 +42,7 @@ ClassMask hits_undisguised(std::string_view text, ClassMask hits) {
 }
 
 constexpr size_t kScanBytes = size_t{1} << 16;
-// No needle of a counted class is as long.
+// No pattern of a counted class is as long.
 constexpr size_t kFront = 64;
 
 // What may be part of the report of a refusal, and so is no progress.
@@ -57,7 +57,7 @@ constexpr ClassMask kReport =
 
 struct Explainer::State {
   explicit State(ModelShapes shapes)
-      : model(std::move(shapes)), scanner(NeedleAutomaton::shared()) {}
+      : model(std::move(shapes)), scanner(PatternAutomaton::shared()) {}
 
   void feed_text(std::string_view bytes);
   void feed_block(std::string_view block);
@@ -72,15 +72,15 @@ struct Explainer::State {
   // What the sieve found in the segment that is being put together.
   struct Found {
     ClassMask hits = 0;
-    bool chunk_within = false;  // a needle that cannot have begun in the line before
+    bool chunk_within = false;  // a pattern that cannot have begun in the line before
   };
 
-  NeedleScanner scanner;
+  PatternScanner scanner;
   Found found;
   Excerpt excerpt;
   ChunkCounter chunks;
   MemorySeries series;
-  HeadwayReader headway;
+  FurtherProgressReader further_progress;
   TaskTableReader tasks;
   std::optional<TorchSnapshotReader> snapshot;
   std::optional<Utf16Decoder> wide;  // what PowerShell writes with ">"
@@ -122,11 +122,11 @@ void Explainer::State::take_segment(std::string_view piece, bool ends_line) {
   } else if (tasks.waits()) {
     tasks.add(plain_text(text));
   }
-  // An exception's name amid headway that is followed is part of neither.
-  const bool error = (hits & mask_of(LineClass::kError)) != 0 && !headway.waits();
+  // An exception's name amid further progress that is followed is part of neither.
+  const bool error = (hits & mask_of(LineClass::kError)) != 0 && !further_progress.waits();
   if (error && (hits & kReport) == 0) {
-    headway.refuse(line);
-  } else if (headway.waits() || (hits & kReport) != 0) {
+    further_progress.refuse(line);
+  } else if (further_progress.waits() || (hits & kReport) != 0) {
     follow(text, hits);
   }
   excerpt.add(line, segment, ends_line, text, hits);
@@ -146,9 +146,9 @@ void Explainer::State::follow(std::string_view text, ClassMask hits) {
     const std::string_view part = text.substr(0, text.find('\r'));
     text.remove_prefix(std::min(part.size() + 1, text.size()));
     if (((one_line ? hits : fresh_hits(part)) & kReport) != 0) {
-      headway.refuse(line);
+      further_progress.refuse(line);
     } else {
-      headway.read(line, part);
+      further_progress.read(line, part);
     }
   }
 }
@@ -162,7 +162,7 @@ void Explainer::State::feed_text(std::string_view bytes) {
 }
 
 void Explainer::State::feed_block(std::string_view block) {
-  const std::span<const NeedleHit> hits = scanner.scan_block(block);
+  const std::span<const PatternHit> hits = scanner.scan_block(block);
   auto hit = hits.begin();
   for (size_t at = 0; at < block.size();) {
     const size_t room = kSegmentBytes - pending.size();
@@ -223,8 +223,8 @@ Explanation Explainer::finish() {
     state.chunks.finish();
     const Document document(state.excerpt.collect(), cut_line);
     const Facts facts =
-        detect(document, {state.chunks.counts(), state.series.trend(), state.headway.found(),
-                          state.tasks.table(), state.line - 1});
+        detect(document, {state.chunks.counts(), state.series.trend(),
+                          state.further_progress.found(), state.tasks.table(), state.line - 1});
     explanation = conclude(document, facts, state.model);
     explanation.lines_read = state.line - 1;
   }

@@ -6,7 +6,7 @@
 //   while (read(block)) explainer.feed(block);
 //   Explanation explanation = explainer.finish();
 //
-// Memory stays below a few MiB whatever is fed: lines are sieved (needles.h), counted (counters.h)
+// Memory stays below a few MiB whatever is fed: lines are sieved (patterns.h), counted (counters.h)
 // or kept within budgets (excerpt.h), and only what was kept is parsed, in finish(). Input need not
 // be text; nothing in it makes feed() or finish() throw. A memory snapshot of PyTorch (a pickle) is
 // recognised by its first bytes and read by a machine that executes nothing (torch_snapshot.h).

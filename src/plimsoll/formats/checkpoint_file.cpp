@@ -40,7 +40,7 @@ void copy_tensor(TensorSource& state, size_t index, codec::ByteSink& sink,
   }
 }
 
-// Tensors in place, behind their headers.
+// Tensors in place, after their headers.
 class CheckpointTensors final : public TensorSource {
  public:
   void add(TensorInfo info, std::shared_ptr<const codec::FileReader> member, int64_t offset) {

@@ -52,7 +52,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(size_t position, const std::string&,
                    const nlohmann::json::exception& error) override {
     std::string what = error.what();
-    const size_t start = what.find("] ");  // behind the library's own prefix
+    const size_t start = what.find("] ");  // after the library's own prefix
     if (start != std::string::npos) what.erase(0, start + 2);
     refuse("text that is no JSON at byte " + std::to_string(position) + " (" + what + ")");
   }

@@ -37,30 +37,30 @@ class Checker {
   }
 
   // Each layer of a model's configuration by itself.
-  bool check_layers(const Config& json, const JsonScope& scope, int depth) {
+  bool check_layers(const Config& json, const JsonSource& source, int depth) {
     const Config* config = json.find("config");
     const Config& body = config == nullptr ? json : *config;
     const Config* list = body.is_array() ? &body : body.find("layers");
     if (list == nullptr || !list->is_array() || depth > kMaxDepth) return true;
     bool good = true;
     for (size_t i = 0; i < list->as_array().size(); ++i) {
-      good = check_layer(list->as_array()[i], i, scope, depth) && good;
+      good = check_layer(list->as_array()[i], i, source, depth) && good;
     }
     return good;
   }
 
  private:
-  bool check_layer(const Config& json, size_t position, const JsonScope& scope, int depth) {
+  bool check_layer(const Config& json, size_t position, const JsonSource& source, int depth) {
     bool good = true;
     const bool read = attempt([&] {
-      LayerEntry entry = scope.read_entry(json, position);
-      if (entry.kind == EntryKind::kModel) good = check_layers(json, scope, depth + 1);
+      LayerEntry entry = source.read_entry(json, position);
+      if (entry.kind == EntryKind::kModel) good = check_layers(json, source, depth + 1);
       if (entry.kind != EntryKind::kLayer || entry.class_name == layers::kInputLayer) return;
       if (is_tensorflow_function(entry.class_name)) {
-        check_tensorflow_function(entry, scope);
+        check_tensorflow_function(entry, source);
         return;
       }
-      modernize(entry, scope);
+      modernize(entry, source);
       if (entry.name.empty()) entry.config.set("name", "layer " + std::to_string(position));
       layers::make_layer(entry.class_name, entry.config);
     });
@@ -99,8 +99,8 @@ CheckReport check_model(const std::string& path, const LoadOptions& options) {
   Config document;
   const std::string origin = path;
   if (!checker.attempt([&] { document = read_document(path); })) return report;
-  const JsonScope scope(origin);
-  if (!checker.check_layers(document, scope, 0)) return report;
+  const JsonSource source(origin);
+  if (!checker.check_layers(document, source, 0)) return report;
   checker.attempt([&] {
     const LoadedModel loaded = load_model(path, options);
     report.has_weights = loaded.weights != nullptr;

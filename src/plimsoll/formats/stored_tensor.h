@@ -20,8 +20,8 @@ struct StoredPiece {
   std::string path;
   std::vector<int> axes{};   // axis i of the tensor is axis axes[i] of the file; empty: the same
   std::vector<int> flips{};  // axes of the tensor that run backwards
-  // Of the elements, for as many equal blocks of columns of the last axis; empty: as they are.
-  // Float32 tensors only.
+  // Factors of the elements, for as many equal blocks of columns of the last axis; empty: as they
+  // are. Float32 tensors only.
   std::vector<float> scales{};
   friend bool operator==(const StoredPiece&, const StoredPiece&) = default;
 };

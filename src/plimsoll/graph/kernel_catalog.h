@@ -5,8 +5,8 @@
 // A kernel call computes exactly one block: a box with one extent per declared axis of the node
 // (op.h, same order). Extents are powers of two or kWholeAxis; block k covers rows
 // [k * extent, (k + 1) * extent) counted from the start of the axis (falling axes too), the last
-// one is shorter. On an axis with groups the extent is theirs, a power of two or not. The box is a
-// pure function of operator, shapes per sample, dtype, instruction set, cache sizes and thread
+// one is shorter. On an axis with groups the extent is theirs, a power of two or not. The block is
+// a pure function of operator, shapes per sample, dtype, instruction set, cache sizes and thread
 // count: never of the batch size, the limit or the clock. Scratch is exact; times are estimates
 // that decide between plans and never change a result.
 
@@ -31,16 +31,16 @@ class KernelCatalog {
 
   // Names backend, instruction set, threads and caps: equal ids, equal bits.
   virtual std::string kernel_set() const = 0;
-  // 0: the boxes of the kernel set; k: all extents above 1 halved k times.
+  // 0: the blocks of the kernel set; k: all extents above 1 halved k times.
   virtual int block_set() const = 0;
   virtual int thread_count() const = 0;
 
   virtual Block block(const Graph& graph, NodeId node) const = 0;
 
-  // A node's box may depend on all that comes before it. Who asks about all nodes of a graph holds
-  // what this returns meanwhile, so that this catalog looks at every node once and not at each
-  // again for every other; the graph neither changes nor moves as long. No answer changes by it.
-  // Null: there is nothing to hold.
+  // A node's block may depend on all that comes before it. Who asks about all nodes of a graph
+  // holds what this returns meanwhile, so that this catalog looks at every node once and not at
+  // each again for every other; the graph neither changes nor moves as long. No answer changes by
+  // it. Null: there is nothing to hold.
   virtual std::shared_ptr<const void> remember(const Graph&) const { return nullptr; }
 
   // Scratch of one call of these concrete extents (one per axis; the whole axis spelled out).

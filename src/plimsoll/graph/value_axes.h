@@ -1,7 +1,7 @@
 #pragma once
 
 // Along which axes a value is cut where it stands alone: fed, handed out, encoded or moved in the
-// turns of loops, outside of any call.
+// iterations of loops, outside of any call.
 //
 //   an input            the batch
 //   a state variable    its rows (graph/state_rows.h)

@@ -16,7 +16,7 @@ struct AttentionOperands {
   int key_mask = -1;
   int query_mask = -1;
   int mask = -1;
-  int stats = -1;  // and the two behind it: gradients only
+  int stats = -1;  // and the two after it: gradients only
   int dout = -1;
   int dot = -1;
   int count = 3;

@@ -2,7 +2,7 @@
 // N).
 //
 // With {transpose_left} the left operand lies as (B, K, M), with {transpose_right} the right one as
-// (B, N, K): nothing is turned for a gradient. Sums run over K in order, in double.
+// (B, N, K): nothing is transposed for a gradient. Sums run over K in order, in double.
 
 #include "ops/register.h"
 #include "ops/rules.h"
@@ -22,17 +22,17 @@ class BatchMatmul final : public BatchMapOp {
     }
     const ValueType& left = node.inputs[0];
     const ValueType& right = node.inputs[1];
-    const bool turned_left = node.attributes.get_bool("transpose_left", false);
-    const bool turned_right = node.attributes.get_bool("transpose_right", false);
-    const Dim inner = left.shape[turned_left ? 1 : 2];
+    const bool transposed_left = node.attributes.get_bool("transpose_left", false);
+    const bool transposed_right = node.attributes.get_bool("transpose_right", false);
+    const Dim inner = left.shape[transposed_left ? 1 : 2];
     if (left.dtype != right.dtype || left.shape[0] != right.shape[0] ||
-        right.shape[turned_right ? 2 : 1] != inner) {
+        right.shape[transposed_right ? 2 : 1] != inner) {
       refuse("matrices that agree in batch and inner extent",
              to_string(left.shape) + " and " + to_string(right.shape),
              "Check which axes are summed over.");
     }
-    return {{left.dtype, Shape{left.shape[0], left.shape[turned_left ? 2 : 1],
-                               right.shape[turned_right ? 1 : 2]}}};
+    return {{left.dtype, Shape{left.shape[0], left.shape[transposed_left ? 2 : 1],
+                               right.shape[transposed_right ? 1 : 2]}}};
   }
 
   void gradient(GradientContext& context) const override {
@@ -58,8 +58,8 @@ class BatchMatmul final : public BatchMapOp {
   }
 
   double flops_per_sample(const NodeTypes& node) const override {
-    const bool turned = node.attributes.get_bool("transpose_left", false);
-    return 2.0 * static_cast<double>(node.inputs[0].shape[turned ? 1 : 2].count) *
+    const bool transposed = node.attributes.get_bool("transpose_left", false);
+    return 2.0 * static_cast<double>(node.inputs[0].shape[transposed ? 1 : 2].count) *
            static_cast<double>(node.outputs[0].shape.elements_per_sample());
   }
 };

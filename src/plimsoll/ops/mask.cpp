@@ -106,9 +106,9 @@ class Reverse final : public BatchMapOp {
   ElementMoves element_moves(const NodeTypes& node) const override {
     ElementMoves moves = moves_in_place(node);
     const int axis = read_axis(node, node.inputs[0].shape.rank());
-    ElementMoves::Dimension& turned = moves.dims[static_cast<size_t>(axis - 1)];
-    turned.begin = node.inputs[0].shape[axis].count - 1;
-    turned.reversed = true;
+    ElementMoves::Dimension& reversed = moves.dims[static_cast<size_t>(axis - 1)];
+    reversed.begin = node.inputs[0].shape[axis].count - 1;
+    reversed.reversed = true;
     return moves;
   }
 };

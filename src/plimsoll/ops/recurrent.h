@@ -18,7 +18,7 @@
 // last step to the first and keeps results at the places of their inputs.
 //
 // `gates` is what the gradient needs: a gate's activated value, or its sum where the slope of the
-// activation is computed from that (activation_kinds.h); for gru behind them the fourth block,
+// activation is computed from that (activation_kinds.h); for gru after them the fourth block,
 // h·R + bias of the candidate with reset_after, r·h without.
 //
 //   <cell>_grad (d hidden?, d h?, d c?, gates, cells | hidden, R, first state?, factors?, mask?)
@@ -59,7 +59,7 @@ struct RecurrentLayout {
   int operands = 0;
 };
 
-// Of a node of operator lstm, gru, simple_rnn, or one with _grad behind it. Throws kModel.
+// Reads a node of operator lstm, gru, simple_rnn, or one with _grad after it. Throws kModel.
 RecurrentLayout read_recurrent(std::string_view op, const graph::Attributes& attributes);
 
 }  // namespace plimsoll::ops

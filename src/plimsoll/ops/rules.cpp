@@ -134,7 +134,7 @@ int read_axis(const NodeTypes& node, int rank) {
   const int64_t given = node.attributes.get_int("axis", -1);
   const int64_t counted = given < 0 ? given + rank : given;
   if (counted < 1 || counted >= rank) {
-    refuse("an axis behind the batch of a value of rank " + std::to_string(rank),
+    refuse("an axis after the batch of a value of rank " + std::to_string(rank),
            std::to_string(given), kCheckAttributes);
   }
   return static_cast<int>(counted);

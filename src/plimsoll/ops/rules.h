@@ -105,7 +105,8 @@ void expect_operands(const NodeTypes& node, size_t least, size_t most);
 void expect_floating(const NodeTypes& node, size_t input);  // float32 or float64
 // The same, or bfloat16: of operators whose kernels compute in float32 and round what they write.
 void expect_real(const NodeTypes& node, size_t input);
-// Of sums, statistics and weights beside values of this type: float32 where those are bfloat16.
+// The type of sums, statistics and weights beside values of this type: float32 where those are
+// bfloat16.
 DType wide_dtype(DType dtype);
 void expect_integer(const NodeTypes& node, size_t input);
 void expect_rank(const NodeTypes& node, size_t input, int least, int most);
@@ -137,7 +138,7 @@ void expect_unwanted(const GradientContext& context, int input, std::string_view
 
 // The shape without its last dimension; of rank ≥ 1.
 Shape without_last(const Shape& shape);
-// Constant dimensions behind the batch dimension.
+// Constant dimensions after the batch dimension.
 std::vector<int64_t> sample_dims(const Shape& shape);
 // Rows of the last dimension in one sample: its elements divided by the last extent.
 int64_t rows_per_sample(const Shape& shape);

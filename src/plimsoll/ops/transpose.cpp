@@ -1,6 +1,6 @@
 // transpose: the dimensions of each sample in another order.
 //
-// {permutation}: which dimension of the input each one of the output is, counted from 1 behind the
+// {permutation}: which dimension of the input each one of the output is, counted from 1 after the
 // batch, as Keras's Permute counts them. The batch stays in front.
 
 #include <algorithm>

@@ -13,7 +13,7 @@
 namespace plimsoll::planning {
 namespace {
 
-// Of the effort goes into each set of smaller blocks.
+// One part in so many of the effort goes into each set of smaller blocks.
 constexpr int64_t kSmallerSetShare = 4;
 // Times the effort before, and how often, where a search that was cut short finds nothing.
 constexpr int64_t kMoreEffort = 4;

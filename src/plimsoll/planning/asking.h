@@ -14,7 +14,8 @@
 
 namespace plimsoll::planning {
 
-// Of a clone in the plan of a training step, and of the one in that of the short last batch.
+// What a clone takes in the plan of a training step, and in the one in that of the short last
+// batch.
 Bytes clone_bytes(const graph::ProgramSet& set);
 
 // One block set's answer, in bytes of the whole process.
@@ -54,7 +55,7 @@ ProcessOverhead overhead_of(const Lowered& lowered, const PlanRequest& request);
 // `free_seconds`: of the plan without a limit with the kernel set's own blocks; 0: this set's.
 SetAnswer ask(const Lowering& lowering, const PlanRequest& request, int block_set,
               double free_seconds = 0);
-// Of its outcome the smallest arena and the lower bound alone, whatever the limit is.
+// The answer has the smallest arena and the lower bound alone, whatever the limit is.
 SetAnswer ask_smallest(const Lowering& lowering, const PlanRequest& request, int block_set);
 // Whether there is a plan within the limit, with a spill file where one may be used.
 bool ask_fits(const Lowering& lowering, const PlanRequest& request, int block_set);

@@ -61,7 +61,7 @@ bool is_date(std::string_view text) {
   return true;
 }
 
-// One line behind the head; false: it says nothing that is known.
+// One line after the head; false: it says nothing that is known.
 bool read_line(std::string_view line, KernelTimes& times) {
   const std::string_view kind = take_word(line);
   if (kind == "date") {
@@ -156,7 +156,7 @@ std::optional<KernelTimes> parse_times(const std::string& text, const std::strin
     return std::nullopt;
   }
   if (rest.empty()) return times;
-  reason = "there is more behind its last line";
+  reason = "there is more after its last line";
   return std::nullopt;
 }
 

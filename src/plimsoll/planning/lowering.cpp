@@ -86,7 +86,7 @@ bool all_ones(const graph::ProgramSet& set, const graph::KernelCatalog& catalog)
 
 Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,
               const layers::BatchSizes& batches, const PlanRequest& request, int block_set) {
-  const AccountedScope scope(MemoryPart::kSearch);
+  const MemoryTag tag(MemoryPart::kSearch);
   return Lowering(model, compile, batches, request).lower(block_set);
 }
 

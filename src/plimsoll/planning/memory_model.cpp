@@ -6,6 +6,7 @@
 
 #include "backend/kernel/backends.h"
 #include "base/accounted.h"
+#include "base/ceil_div.h"
 #include "base/process_memory.h"
 #include "exec/spill_queue.h"
 
@@ -38,7 +39,7 @@ constexpr Bytes kSearchPerNode{1024};
 constexpr Bytes kSearchPerLiteral{84};  // nothing has been written of it yet
 constexpr Bytes kPhasesPerNode = 2_KiB;
 constexpr Bytes kMostForPhases = 28_MiB;
-// Of the data's buffers, what opening them has touched before the engine starts.
+// The data's buffers: what opening them has touched before the engine starts.
 constexpr Bytes kTouchedByOpening = 1_MiB;
 // What the program has touched less of while data are opened than at its start's peak.
 constexpr Bytes kLessWhileOpening = 1_MiB;
@@ -168,7 +169,7 @@ Bytes page_tables_of(Bytes arena) {
   const Bytes page = page_size();
   const int64_t pages = (arena.count() + page.count() - 1) / page.count();
   const int64_t per_table = page.count() / kPageTableEntryBytes;
-  return page * ((pages + per_table - 1) / per_table + 2);
+  return page * (ceil_div(pages, per_table) + 2);
 }
 
 Bytes process_bytes(const ProcessOverhead& overhead, Bytes arena) {

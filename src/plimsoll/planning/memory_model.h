@@ -97,7 +97,7 @@ ProcessOverhead with_clones(ProcessOverhead overhead, Bytes arena, Bytes counted
 // What asking for the block sets before this one leaves in heap and library pages.
 void add_searches_before(int block_set, ProcessOverhead& overhead);
 
-// Of a spill file beside its buffer: threads, and the tables of transfers of state.
+// What a spill file takes beside its buffer: threads, and the tables of transfers of state.
 Bytes spill_tables(const graph::ProgramSet& programs);
 
 // Page tables and rounding of an arena of that size.

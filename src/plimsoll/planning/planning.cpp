@@ -55,7 +55,7 @@ PlannedRun run_saved_plan(const layers::Model& model, const layers::CompileOptio
 
 PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& compile,
                     const layers::BatchSizes& batches, const PlanRequest& asked) {
-  const AccountedScope scope(MemoryPart::kSearch);
+  const MemoryTag tag(MemoryPart::kSearch);
   PlanRequest request = asked;
   request.times = find_times(model, compile, batches, asked);
   if (request.saved_plan) return run_saved_plan(model, compile, batches, request);

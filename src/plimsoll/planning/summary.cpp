@@ -22,7 +22,8 @@ std::string guard_text() {
   return group.limit ? name + ", limit " + to_string(*group.limit) : name + ", no limit";
 }
 
-// Of what the limit leaves over: as much as the data want, or what is worth having.
+// What is taken of that which the limit leaves over: as much as the data want, or what is worth
+// having.
 Bytes left_for_reading_ahead(const PlanRequest& request, Bytes process) {
   // A time allowed without a limit asks for the least memory.
   if (request.max_slowdown && !request.limit) return {};

@@ -22,12 +22,12 @@ struct Histogram {
   double least = 0;
   double largest = 0;
   std::array<int64_t, kBuckets> counts{};
-  // Of bucket `i`; edge(kBuckets) is the end of the last one.
+  // Where bucket `i` begins; edge(kBuckets) is the end of the last one.
   double edge(int i) const { return least + (largest - least) * i / kBuckets; }
   friend bool operator==(const Histogram&, const Histogram&) = default;
 };
 
-// Of a tensor of float32. Throws what reading throws.
+// Takes a tensor of float32. Throws what reading throws.
 Histogram make_histogram(TensorSource& tensors, size_t index);
 
 }  // namespace plimsoll::report

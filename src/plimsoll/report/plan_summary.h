@@ -83,7 +83,7 @@ struct PlanSummary {
   bool times_measured = false;
   std::string guard;  // "memory cgroup v2, limit 64 MiB", "none: …"
 
-  // Of the chosen plan; of the smallest one where nothing fits.
+  // The chosen plan's; that of the smallest one where nothing fits.
   Bytes planned_arena;
   Bytes arena_load;  // of these, what no placement could undercut; zero where nothing fits
   Bytes predicted_process;

@@ -23,7 +23,7 @@ std::string with_unit(const char* title, const Unit& unit) {
 // "24.3 MiB" that are not less.
 std::string enough(Bytes bytes) {
   const Unit unit = size_unit(bytes);
-  return in_unit(round_up(bytes, unit), unit) + " " + unit.name;
+  return in_unit(round_up_to_unit(bytes, unit), unit) + " " + unit.name;
 }
 
 // "58.1 of 64.0 MiB".
@@ -359,7 +359,7 @@ std::string answer_sentence(const PlanSummary& summary) {
   if (summary.fits() || !summary.limit) return fits_sentence(summary);
   const Bytes limit = *summary.limit;
   const Unit unit = size_unit(max(limit, needed(summary)));
-  const Bytes needs = round_up(needed(summary), unit);
+  const Bytes needs = round_up_to_unit(needed(summary), unit);
   const std::string within = in_unit(limit, unit) + " " + unit.name;
   if (needs <= limit) return "does not fit: no plan found within the limit of " + within;
   return "does not fit: needs " + amount(needs, unit) + ", " + amount(needs - limit, unit) +

@@ -37,7 +37,7 @@ struct Speed {
 // as in profile.h}
 std::string to_json(const Speed& speed);
 
-// Of a table of fixed widths, so that each line can be printed when it is known.
+// The head of a table of fixed widths, so that each line can be printed when it is known.
 std::string speed_header();
 std::string to_line(const Speed& speed);
 

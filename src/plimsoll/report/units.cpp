@@ -59,7 +59,7 @@ std::string amount(Bytes bytes, const Unit& unit) {
   return in_unit(bytes, fine) + " " + fine.name;
 }
 
-Bytes round_up(Bytes bytes, const Unit& unit) {
+Bytes round_up_to_unit(Bytes bytes, const Unit& unit) {
   const double step = unit.size / std::pow(10.0, unit.decimals);
   return Bytes(static_cast<int64_t>(
       std::floor(std::ceil(static_cast<double>(bytes.count()) / step) * step + 0.5)));
@@ -67,7 +67,7 @@ Bytes round_up(Bytes bytes, const Unit& unit) {
 
 std::string size_option(Bytes bytes) {
   const Unit unit = size_unit(bytes);
-  return in_unit(round_up(bytes, unit), unit) + unit.name;
+  return in_unit(round_up_to_unit(bytes, unit), unit) + unit.name;
 }
 
 }  // namespace plimsoll::report

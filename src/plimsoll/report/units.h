@@ -26,7 +26,7 @@ inline std::string in_unit(Bytes bytes, const Unit& unit) {
 // "58.1 MiB", or in a smaller unit where that would say nothing: "12 B".
 std::string amount(Bytes bytes, const Unit& unit);
 // The next amount up that reads so in that unit: what is named as enough is.
-Bytes round_up(Bytes bytes, const Unit& unit);
+Bytes round_up_to_unit(Bytes bytes, const Unit& unit);
 // As an option's value that is not below it: "24.3MiB".
 std::string size_option(Bytes bytes);
 

@@ -64,7 +64,7 @@ void refuse_what_lacks(const std::string& path, const layers::CompileOptions& co
 
 LoadedModel load(const ModelRequest& request, const Settings& settings, Needs needs,
                  Listener& listener) {
-  const AccountedScope scope(MemoryPart::kFiles);
+  const MemoryTag tag(MemoryPart::kFiles);
   const layers::Precision precision = layers::parse_precision(settings.precision);
   std::optional<int64_t> group;
   if (!request.batch_norm.empty()) group = layers::parse_batch_norm(request.batch_norm);

@@ -174,7 +174,7 @@ void weigh_samples(const data::Dataset& dataset, layers::CompileOptions& compile
 std::shared_ptr<data::Dataset> open_data(const DataRequest& request, const layers::Model& model,
                                          const layers::CompileOptions& compile, bool labels,
                                          Listener& listener, const data::Dataset* like) {
-  const AccountedScope scope(MemoryPart::kData);
+  const MemoryTag tag(MemoryPart::kData);
   // A copy shares the sources: what this run adds to it, weights and parts, is its own.
   if (request.opened != nullptr) return std::make_shared<data::Dataset>(*request.opened);
   return open_paths(request.paths, model, compile, labels, listener, like);
@@ -182,7 +182,7 @@ std::shared_ptr<data::Dataset> open_data(const DataRequest& request, const layer
 
 OpenedData open_training(const TrainingDataRequest& request, const layers::Model& model,
                          layers::CompileOptions& compile, Listener& listener) {
-  const AccountedScope scope(MemoryPart::kData);
+  const MemoryTag tag(MemoryPart::kData);
   OpenedData opened;
   opened.train = open_data(request.data, model, compile, true, listener);
   data::Dataset& train = *opened.train;

@@ -44,7 +44,7 @@ void check_float_output(const layers::ModelPort& output) {
 
 PredictionFiles::PredictionFiles(const std::string& path, const layers::Model& model,
                                  int64_t rows) {
-  const AccountedScope scope(MemoryPart::kFiles);
+  const MemoryTag tag(MemoryPart::kFiles);
   const auto form =
       path.ends_with(".csv") ? data::TextSink::Form::kCsv : data::TextSink::Form::kJsonLines;
   for (const layers::ModelPort& port : model.outputs()) {
@@ -64,13 +64,13 @@ PredictionFiles::PredictionFiles(const std::string& path, const layers::Model& m
 PredictionFiles::~PredictionFiles() = default;
 
 void PredictionFiles::take(int output, int64_t row_begin, int64_t row_count, const void* rows) {
-  const AccountedScope scope(MemoryPart::kFiles);
+  const MemoryTag tag(MemoryPart::kFiles);
   std::visit([&](auto& file) { file.take(0, row_begin, row_count, rows); },
              sinks_[static_cast<size_t>(output)]->file);
 }
 
 void PredictionFiles::finish() {
-  const AccountedScope scope(MemoryPart::kFiles);
+  const MemoryTag tag(MemoryPart::kFiles);
   for (const std::unique_ptr<Sink>& sink : sinks_) {
     std::visit([](auto& file) { file.finish(); }, sink->file);
   }

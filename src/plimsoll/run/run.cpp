@@ -383,7 +383,7 @@ void Run::set_weight(const std::string& name, std::span<const std::byte> bytes) 
 }
 
 void Run::save(const std::string& path) {
-  const AccountedScope scope(MemoryPart::kFiles);
+  const MemoryTag tag(MemoryPart::kFiles);
   formats::check_output_name(path);
   const layers::CompileOptions* compile = compile_ ? &*compile_ : nullptr;
   NoTensors none;  // a structure needs no weights

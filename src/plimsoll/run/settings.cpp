@@ -73,7 +73,7 @@ planning::PlanRequest plan_request(const Settings& settings) {
   request.max_slowdown = settings.max_slowdown;
   request.without = settings.without;
   if (!settings.plan.empty()) {
-    const AccountedScope scope(MemoryPart::kStructures);
+    const MemoryTag tag(MemoryPart::kStructures);
     request.saved_plan =
         std::make_shared<const std::string>(read_text_file(settings.plan, kMostPlanBytes));
   }

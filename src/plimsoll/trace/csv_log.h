@@ -17,7 +17,7 @@ namespace plimsoll::trace {
 class CsvLog {
  public:
   // Creates or empties the file; `epochs` above 0 goes on with the log of a run that is resumed
-  // behind so many epochs, and cuts off what will happen again. Throws kIo.
+  // after so many epochs, and cuts off what will happen again. Throws kIo.
   CsvLog(const std::string& path, int64_t epochs);
 
   void epoch(int64_t epoch, const std::vector<std::pair<std::string, double>>& metrics,

@@ -52,7 +52,7 @@ struct EpochEvent {
   friend bool operator==(const EpochEvent&, const EpochEvent&) = default;
 };
 
-// Readings behind a step (see base/process_memory.h).
+// Readings after a step (see base/process_memory.h).
 struct MemoryEvent {
   int64_t step = 0;
   Bytes process;
@@ -64,7 +64,7 @@ struct MemoryEvent {
 using Event = std::variant<RunEvent, StepEvent, EpochEvent, MemoryEvent>;
 
 // One line, its end included. The metric names "epoch" and "seconds" are taken: such a metric gets
-// an underscore behind it.
+// an underscore after it.
 std::string to_line(const Event& event);
 // Throws kData with the text where it is no event.
 Event parse_line(std::string_view line);

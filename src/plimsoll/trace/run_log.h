@@ -19,7 +19,7 @@ class RunLog {
  public:
   // Creates or truncates the file. Throws kIo.
   explicit RunLog(const std::string& path);
-  // Goes on with the log of a run that is resumed behind `steps` steps and `epochs` whole epochs:
+  // Goes on with the log of a run that is resumed after `steps` steps and `epochs` whole epochs:
   // what was logged beyond that will happen again, and is cut off. Creates the file where there is
   // none. Throws kIo.
   RunLog(const std::string& path, int64_t steps, int64_t epochs);

@@ -18,7 +18,7 @@ int64_t bytes_of(const TensorInfo& info) {
   return tensor_bytes(info.dtype, fixed_shape(info.shape), 1).count();
 }
 
-// Tensors one behind another in a file.
+// Tensors one after another in a file.
 class PackedTensors final : public TensorSource {
  public:
   PackedTensors(std::shared_ptr<const File> file, std::vector<TensorInfo> infos)
@@ -46,7 +46,7 @@ BestWeights::BestWeights(std::string path, std::string spill_directory)
     : path_(std::move(path)), spill_directory_(std::move(spill_directory)) {}
 
 void BestWeights::save(TensorSource& state, int64_t epoch) {
-  const AccountedScope scope(MemoryPart::kFiles);
+  const MemoryTag tag(MemoryPart::kFiles);
   if (path_.empty()) {
     save_unlinked(state);
   } else {
@@ -75,7 +75,7 @@ void BestWeights::save_unlinked(TensorSource& state) {
 }
 
 std::unique_ptr<TensorSource> BestWeights::load(int64_t epoch) const {
-  const AccountedScope scope(MemoryPart::kFiles);
+  const MemoryTag tag(MemoryPart::kFiles);
   if (path_.empty()) {
     if (file_ == nullptr || epoch_ != epoch) return nullptr;
     return std::make_unique<PackedTensors>(file_, infos_);

@@ -30,7 +30,7 @@ class BestWeights {
   std::string path_;
   std::string spill_directory_;
   std::shared_ptr<File> file_;
-  std::vector<TensorInfo> infos_;  // of what is in file_, one behind another
+  std::vector<TensorInfo> infos_;  // of what is in file_, one after another
   int64_t epoch_ = 0;
 };
 

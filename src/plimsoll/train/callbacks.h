@@ -32,7 +32,7 @@ struct ReduceOnPlateau {
   double factor = 0.1;
   int64_t patience = 10;
   double min_delta = 1e-4;
-  int64_t cooldown = 0;  // epochs behind a reduction that do not count
+  int64_t cooldown = 0;  // epochs after a reduction that do not count
   double min_lr = 0;
   friend bool operator==(const ReduceOnPlateau&, const ReduceOnPlateau&) = default;
 };
@@ -60,9 +60,9 @@ class Callbacks {
   // Throws kConfig where a plateau cannot be acted on: the learning rate follows a schedule.
   Callbacks(CallbackOptions options, const Session& session);
 
-  // Behind a whole epoch; true: training ends here. Throws kConfig where there is no such metric.
+  // After a whole epoch; true: training ends here. Throws kConfig where there is no such metric.
   bool end_epoch(Session& session, const EpochResult& result);
-  // Behind the last epoch: the best weights, where they are wanted.
+  // After the last epoch: the best weights, where they are wanted.
   void finish(Session& session);
 
   const CallbackState& state() const { return state_; }

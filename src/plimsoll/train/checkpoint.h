@@ -20,7 +20,7 @@
 
 namespace plimsoll::train {
 
-// Where a run stands: behind `batches` batches of epoch `epoch` (from 0) and `steps` steps in all.
+// Where a run stands: after `batches` batches of epoch `epoch` (from 0) and `steps` steps in all.
 struct Position {
   int64_t steps = 0;
   int64_t epoch = 0;

@@ -47,7 +47,7 @@ Checkpointer::Checkpointer(const CheckpointOptions& options,
       say_(std::move(say)),
       folder_(options.folder, options.keep),
       last_seconds_(SteadyClock().seconds()) {
-  const AccountedScope scope(MemoryPart::kFiles);
+  const MemoryTag tag(MemoryPart::kFiles);
   std::vector<std::string> damaged;
   found_ = folder_.newest(&damaged);
   if (!options_.resume && (found_ || !damaged.empty())) {
@@ -131,7 +131,7 @@ bool Checkpointer::try_write(Session& session, const Position& position) {
 
 void Checkpointer::write(Session& session, const Position& position) {
   if (written_ == position) return;
-  const AccountedScope scope(MemoryPart::kFiles);
+  const MemoryTag tag(MemoryPart::kFiles);
   CheckpointHead head = head_;
   head.position = position;
   if (callbacks_ != nullptr) head.callbacks = callbacks_->state();

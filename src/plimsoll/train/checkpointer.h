@@ -42,9 +42,9 @@ class Checkpointer {
   // Their state is written with every checkpoint and given back by restore. Outlive this.
   void attach(Callbacks& callbacks) { callbacks_ = &callbacks; }
 
-  // Behind every step and, with `epoch_ended`, every epoch: writes when one is due.
+  // After every step and, with `epoch_ended`, every epoch: writes when one is due.
   void pass(Session& session, const Position& position, bool epoch_ended);
-  // Behind the last step: writes unless this position was written. Whether it is on disk.
+  // After the last step: writes unless this position was written. Whether it is on disk.
   bool finish(Session& session, const Position& position);
 
  private:

@@ -13,7 +13,7 @@ namespace {
 constexpr double kReadEverySeconds = 1;
 // For the pages of the plan before to be gone, and the average to fall.
 constexpr double kPressureEverySeconds = 30;
-// Of the last ten seconds: what page cache that is taken back costs stays far below.
+// The share of the last ten seconds: what page cache that is taken back costs stays far below.
 constexpr double kStalledPercent = 10;
 // Less than this share of what the run takes, and of what was told before, is worth a new plan.
 constexpr double kWorthPlanning = 0.95;

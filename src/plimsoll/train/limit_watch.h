@@ -8,7 +8,7 @@
 // others hold is less than that. Or somebody sent SIGUSR1: its value, where it has one, is the new
 // limit in MiB (`kill -USR1 -q 256 PID`); without one the group's limit is read. The watch only
 // tells: who asks, between two steps, stops the session, plans anew and restores the state. One
-// watch at a time; the signal has its old meaning again behind it. What it does not tell: that
+// watch at a time; the signal has its old meaning again after it. What it does not tell: that
 // there is more memory than before.
 
 #include <csignal>

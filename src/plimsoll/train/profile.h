@@ -15,8 +15,8 @@ namespace plimsoll::train {
 // What measuring holds outside of the arena, at most.
 inline constexpr Bytes kProfileBytes = 2_MiB;
 
-// Of the programs that ran on an executor that was asked for times. `estimates`: seconds of a run
-// by program and item (plan/facts/estimate.h), or nothing.
+// Takes the programs that ran on an executor that was asked for times. `estimates`: seconds of a
+// run by program and item (plan/facts/estimate.h), or nothing.
 report::Profile make_profile(const exec::Executor& executor, const graph::ProgramSet& programs,
                              std::span<const std::vector<double>> estimates);
 

@@ -26,7 +26,7 @@ namespace {
 
 constexpr size_t kTimedSteps = 1024;
 
-// Of all sessions that live.
+// What all sessions that live hold.
 std::atomic<int64_t> held_by_sessions{0};
 
 planning::PlanRequest plan_request(const SessionOptions& options, const planning::DataMemory& data,
@@ -44,7 +44,7 @@ class AheadGrant {
  public:
   AheadGrant(data::Dataset& dataset, Bytes bytes, int64_t batch, data::Shuffle shuffle)
       : dataset_(dataset), batch_(batch), shuffle_(shuffle) {
-    const AccountedScope scope(MemoryPart::kAhead);
+    const MemoryTag tag(MemoryPart::kAhead);
     dataset_.grant_ahead(bytes, batch_, shuffle_);
   }
   ~AheadGrant() { dataset_.grant_ahead(Bytes(), batch_, shuffle_); }
@@ -186,7 +186,7 @@ bool Session::has_whole_state(TensorSource* weights) const {
 }
 
 void Session::initialize(TensorSource* weights) {
-  const AccountedScope scope(MemoryPart::kFiles);
+  const MemoryTag tag(MemoryPart::kFiles);
   if (has_whole_state(weights)) {
     reset_metrics();
   } else {
@@ -198,7 +198,7 @@ void Session::initialize(TensorSource* weights) {
 }
 
 void Session::take_state(TensorSource& tensors) {
-  const AccountedScope scope(MemoryPart::kFiles);
+  const MemoryTag tag(MemoryPart::kFiles);
   const std::vector<graph::StateVariable> states = graph::states_of(programs().set);
   const std::span<const TensorInfo> infos = tensors.tensors();
   for (size_t i = 0; i < infos.size(); ++i) {
@@ -308,7 +308,7 @@ void Session::reset_metrics() {
 }
 
 std::vector<std::byte> Session::save_metrics() const {
-  const AccountedScope scope(MemoryPart::kStructures);
+  const MemoryTag tag(MemoryPart::kStructures);
   std::vector<std::byte> saved;
   for (const NamedBytes& state : metric_states()) {
     saved.resize(saved.size() + state.bytes.size());
@@ -335,7 +335,7 @@ std::vector<float> Session::read_floats(const std::string& state) const {
 }
 
 Metrics Session::read_metrics() const {
-  const AccountedScope scope(MemoryPart::kStructures);
+  const MemoryTag tag(MemoryPart::kStructures);
   Metrics metrics;
   for (const layers::MetricState& metric : programs().metrics) {
     const std::vector<float> totals = read_floats(metric.total);
@@ -371,7 +371,7 @@ Metrics Session::evaluate_batches(data::BatchSource& batches) {
 }
 
 Metrics Session::evaluate(data::Dataset& dataset) {
-  const AccountedScope scope(MemoryPart::kData);
+  const MemoryTag tag(MemoryPart::kData);
   const AheadGrant grant(dataset, run_.overhead.ahead, options_.batch, data::Shuffle::kNone);
   data::BatchSource batches = bind(dataset, programs().train_inputs, data::Shuffle::kNone);
   return evaluate_batches(batches);
@@ -385,7 +385,7 @@ bool Session::has_program(std::string_view program, int64_t rows) const {
 
 double Session::run_rows(const char* program, data::Dataset& dataset, int64_t first,
                          int64_t count) {
-  const AccountedScope scope(MemoryPart::kData);
+  const MemoryTag tag(MemoryPart::kData);
   data::BatchSource rows = bind(dataset, programs().train_inputs, data::Shuffle::kNone);
   rows.select_rows(first, count);
   backend::StepContext context;
@@ -414,7 +414,7 @@ void Session::write_state(const std::string& name, std::span<const std::byte> so
 }
 
 void Session::predict(data::Dataset& dataset, OutputSink& sink) {
-  const AccountedScope scope(MemoryPart::kData);
+  const MemoryTag tag(MemoryPart::kData);
   const AheadGrant grant(dataset, run_.overhead.ahead, options_.batch, data::Shuffle::kNone);
   data::BatchSource batches = bind(dataset, programs().predict_inputs, data::Shuffle::kNone);
   ShiftedSink shifted(sink);
@@ -525,7 +525,7 @@ void Session::end_epoch(Loop& loop, const FitOptions& options, double start) {
 
 // What data sources allocate as rows are asked for is the data's, here and below.
 History Session::fit(data::Dataset& train, data::Dataset* validation, const FitOptions& options) {
-  const AccountedScope scope(MemoryPart::kData);
+  const MemoryTag tag(MemoryPart::kData);
   const AheadGrant grant(train, run_.overhead.ahead, options_.batch, options.shuffle);
   Loop loop{.batches = bind(train, programs().train_inputs, options.shuffle),
             .validation = std::nullopt,
@@ -565,7 +565,7 @@ void Session::set_learning_rate(double rate) {
 }
 
 CheckpointHead Session::describe(int64_t rows, data::Shuffle shuffle) const {
-  const AccountedScope scope(MemoryPart::kStructures);
+  const MemoryTag tag(MemoryPart::kStructures);
   CheckpointHead head;
   head.batch = options_.batch;
   head.rows = rows;
@@ -585,7 +585,7 @@ CheckpointHead Session::describe(int64_t rows, data::Shuffle shuffle) const {
 }
 
 void Session::restore(TensorSource& tensors, int64_t steps) {
-  const AccountedScope scope(MemoryPart::kFiles);
+  const MemoryTag tag(MemoryPart::kFiles);
   for (const graph::StateVariable& variable : graph::states_of(programs().set)) {
     const auto infos = tensors.tensors();
     const auto found = std::find_if(infos.begin(), infos.end(), [&](const TensorInfo& info) {

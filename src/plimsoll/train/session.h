@@ -64,7 +64,7 @@ using Metrics = std::vector<std::pair<std::string, double>>;
 
 struct EpochResult {
   int64_t epoch = 0;  // from 1
-  Metrics metrics;    // loss first; validation's behind, with "val_"
+  Metrics metrics;    // loss first; validation's after them, with "val_"
   double seconds = 0;
 };
 
@@ -73,18 +73,18 @@ struct FitOptions {
   std::optional<int64_t> steps;  // stop after so many in all, those before `start` included
   data::Shuffle shuffle = data::Shuffle::kFull;
   report::ProgressView* progress = nullptr;  // null: nobody looks
-  // Called behind every step and epoch; either may be empty.
+  // Called after every step and epoch; either may be empty.
   std::function<void(int64_t step, double loss)> on_step;
   std::function<void(const EpochResult&)> on_epoch;
   std::function<void(bool begins)> on_validation = {};  // around it; may be empty
-  // Called behind every whole epoch, before on_position; true: training ends here. May be empty.
+  // Called after every whole epoch, before on_position; true: training ends here. May be empty.
   std::function<bool(const EpochResult&)> ends;
   bool keep_epochs = true;  // in History; false: the last one alone, however many there are
   // Set from anywhere, it ends training after the current step, as request_stop does; null: none.
   const std::atomic<bool>* stop = nullptr;
   // Where a resumed run goes on.
   Position start;
-  // Called behind every step, and behind every epoch with its validation (`epoch_ended`).
+  // Called after every step, and after every epoch with its validation (`epoch_ended`).
   std::function<void(const Position&, bool epoch_ended)> on_position;
 };
 
@@ -129,7 +129,7 @@ class Session {
 
   // What a checkpoint says of this run, but for where it stands; `rows` of training data.
   CheckpointHead describe(int64_t rows, data::Shuffle shuffle) const;
-  // Takes every state variable from a checkpoint written behind `steps` steps. Throws kModel naming
+  // Takes every state variable from a checkpoint written after `steps` steps. Throws kModel naming
   // the variable that is missing or of another shape.
   void restore(TensorSource& tensors, int64_t steps);
 
@@ -154,7 +154,7 @@ class Session {
   // The whole of a state variable. Throw kConfig for an unknown name.
   void read_state(const std::string& name, std::span<std::byte> destination) const;
   void write_state(const std::string& name, std::span<const std::byte> source);
-  // Of what ran since reset_metrics; the loss first.
+  // The metrics of what ran since reset_metrics; the loss first.
   Metrics read_metrics() const;
   void reset_metrics();
 
@@ -163,7 +163,7 @@ class Session {
   MemoryReport memory() const;
   // Empty where the options did not ask for it.
   report::Profile profile() const;
-  // The profile begins anew, behind first runs that are not like the others. Between steps.
+  // The profile begins anew, after first runs that are not like the others. Between steps.
   void forget_profile();
 
   // Ends fit after the current step; may be called from any thread and from a signal handler.

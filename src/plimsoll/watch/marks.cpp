@@ -42,8 +42,8 @@ std::optional<Number> number_at(std::string_view line, size_t at) {
   return number;
 }
 
-// The number behind a word: "Epoch 3", "epoch: 3", "epoch=3", "[Epoch #3", "Epoch [3/5]".
-std::optional<int64_t> number_behind(std::string_view line, std::string_view word) {
+// The number after a word: "Epoch 3", "epoch: 3", "epoch=3", "[Epoch #3", "Epoch [3/5]".
+std::optional<int64_t> number_after(std::string_view line, std::string_view word) {
   const size_t at = find_word(line, word);
   if (at == kNone) return std::nullopt;
   size_t place = at + word.size();
@@ -67,14 +67,14 @@ void ProgressMarks::read(std::string_view line) {
 }
 
 void ProgressMarks::read_epoch(std::string_view line) {
-  const std::optional<int64_t> epoch = number_behind(line, "epoch");
+  const std::optional<int64_t> epoch = number_after(line, "epoch");
   if (!epoch || *epoch == last_epoch_) return;
   if (*epoch < last_epoch_ || last_epoch_ < 0) ++fits_;
   last_epoch_ = *epoch;
   ++epochs_;
 }
 
-// "12/63 " at the beginning, or behind a bar: "|####   | 12/938 [00:03".
+// "12/63 " at the beginning, or after a bar: "|####   | 12/938 [00:03".
 bool ProgressMarks::read_bar(std::string_view line) {
   const size_t bar = line.rfind('|');
   size_t at = bar == kNone ? 0 : bar + 1;
@@ -93,7 +93,7 @@ bool ProgressMarks::read_bar(std::string_view line) {
 void ProgressMarks::read_word(std::string_view line) {
   for (const std::string_view word :
        {"global_step", "global step", "step", "steps", "iteration", "iter", "batch"}) {
-    const std::optional<int64_t> value = number_behind(line, word);
+    const std::optional<int64_t> value = number_after(line, word);
     if (!value) continue;
     count_steps(StepForm::kWord, *value);
     return;

@@ -25,7 +25,7 @@ size_t sequence_length(std::string_view text, size_t at) {
   return length;
 }
 
-// Behind the escape sequence that starts at `at`.
+// After the escape sequence that starts at `at`.
 size_t skip_escape(std::string_view raw, size_t at) {
   size_t next = at + 1;
   if (next >= raw.size()) return next;

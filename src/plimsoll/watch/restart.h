@@ -2,8 +2,8 @@
 
 // Running again after a death for want of memory, with a smaller batch.
 //
-// The value behind an argument (`--batch-size 64`, `--batch-size=64`, `batch_size=64`) is halved,
-// never below 1; that behind another is doubled, so that the effective batch stays. Only numbers
+// The value after an argument (`--batch-size 64`, `--batch-size=64`, `batch_size=64`) is halved,
+// never below 1; that after another is doubled, so that the effective batch stays. Only numbers
 // are touched, only the argument that is named, and every change is said and written down: nothing
 // is adapted in silence.
 
@@ -28,7 +28,7 @@ struct RestartOptions {
   std::string history;                        // file that gets one JSON line an attempt; "": none
 };
 
-// Replaces the number behind `name` in the command by `change` of it. Nothing when the command has
+// Replaces the number after `name` in the command by `change` of it. Nothing when the command has
 // no such argument, or it is no positive whole number, or the change refuses it.
 using NumberChange = std::optional<int64_t> (*)(int64_t value);
 std::optional<std::vector<std::string>> change_argument(const std::vector<std::string>& command,

@@ -27,7 +27,7 @@ constexpr double kFastest = 0.02;        // seconds between light looks near the
 constexpr double kUsual = 0.1;           // … elsewhere
 constexpr double kCostShare = 0.005;     // of the time may go into samples, far from the limit
 constexpr double kNearCostShare = 0.05;  // … near it
-constexpr double kDrainSeconds = 0.25;   // output is waited for behind the end of the command
+constexpr double kDrainSeconds = 0.25;   // output is waited for after the end of the command
 constexpr size_t kMostEvents = 500;
 constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 

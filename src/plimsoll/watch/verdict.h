@@ -52,7 +52,7 @@ struct Ending {
   std::string group_name;           // last part of its path
   int64_t peak_held = 0;
   DataCopies copies;
-  // Of memory that rises with the steps to the end, surely; 0: it does not.
+  // How fast memory rises that surely rises with the steps to the end; 0: it does not.
   double leak_per_step = 0;
   double leaked = 0;  // over the steps that were judged
 

@@ -11,7 +11,7 @@ namespace {
 using api::ModelBuilder;
 using test::expect_error;
 
-// The configuration that a layer gets behind an image of 8×8×4.
+// The configuration that a layer gets after an image of 8×8×4.
 layers::Config config_of(const Layer& layer) {
   const layers::Model model = ModelBuilder::sequential({Input({8, 8, 4}), layer}, "m");
   return model.layer(layers::LayerId(size_t{1})).config();

@@ -62,7 +62,7 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
   return largest;
 }
 
-// Weights behind one epoch of updates, each from `calls` calls of `batch` samples.
+// Weights after one epoch of updates, each from `calls` calls of `batch` samples.
 std::vector<float> trained(const Samples& samples, int64_t batch, int64_t calls,
                            const Optimizer& optimizer) {
   Sequential model = small_model(optimizer);

@@ -1,4 +1,4 @@
-// Which boxes the kernel set has, on the shapes that they were chosen for.
+// Which blocks the kernel set has, on the shapes that they were chosen for.
 
 #include "backend/cpu/blocks.h"
 
@@ -102,7 +102,7 @@ TEST(KernelBlocks, SmallImagesGoInGroups) {
   EXPECT_EQ(batch_extent(blocks, s1a, "loss"), 16);
 }
 
-TEST(KernelBlocks, DenseLayersBehindALongOneTakeItsRows) {
+TEST(KernelBlocks, DenseLayersAfterALongOneTakeItsRows) {
   const Blocks blocks(two_cores(), options());
   const Graph s1c = network(64, 3, {64, 128}, {256, 10});
   EXPECT_EQ(batch_extent(blocks, s1c, "conv1"), 1);

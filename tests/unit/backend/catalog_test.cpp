@@ -80,7 +80,7 @@ TEST(Catalog, ConvolutionsHaveSmallerBlocksThanDenseLayers) {
             (graph::Block{2, graph::kWholeAxis}));
 }
 
-// Rows of an image whose call passes 32 MiB, of one image at a time; maps need no box for that.
+// Rows of an image whose call passes 32 MiB, of one image at a time; maps need no block for that.
 TEST(Catalog, LargeImagesAreCutOverTheirRows) {
   graph::GraphBuilder builder(ops::registry());
   const ValueId x = builder.input("x", {DType::kFloat32, {Dim::batch(), of(512), of(512), of(32)}});

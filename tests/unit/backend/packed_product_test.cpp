@@ -49,13 +49,13 @@ struct Operands {
 };
 
 struct Form {
-  bool turned = false;    // w lies (columns, inner)
-  bool by_steps = false;  // x lies (inner, rows)
+  bool transposed = false;  // w lies (columns, inner)
+  bool by_steps = false;    // x lies (inner, rows)
   bool add = false;
   bool finish = false;  // bias and relu
 };
 constexpr Form kForms[] = {
-    {}, {.turned = true}, {.by_steps = true, .add = true}, {.add = true}, {.finish = true}};
+    {}, {.transposed = true}, {.by_steps = true, .add = true}, {.add = true}, {.finish = true}};
 
 PackedProduct product_of(const Operands& o, const Form& form, std::vector<float>& y) {
   const Size& s = o.size;
@@ -65,10 +65,10 @@ PackedProduct product_of(const Operands& o, const Form& form, std::vector<float>
           .x = o.x.data(),
           .x_row = form.by_steps ? 1 : s.inner,
           .x_step = form.by_steps ? s.rows : 1,
-          .turned_x = form.by_steps,
+          .transposed_x = form.by_steps,
           .w = o.w.data(),
-          .w_row = form.turned ? s.inner : s.columns,
-          .turned = form.turned,
+          .w_row = form.transposed ? s.inner : s.columns,
+          .transposed = form.transposed,
           .y = y.data(),
           .y_row = s.columns,
           .add = form.add,
@@ -90,7 +90,7 @@ double exact(const Operands& o, const Form& form, int64_t r, int64_t c) {
   double sum = form.add ? o.start[static_cast<size_t>(r * s.columns + c)] : 0.0;
   for (int64_t k = 0; k < s.inner; ++k) {
     const int64_t x = form.by_steps ? k * s.rows + r : r * s.inner + k;
-    const int64_t w = form.turned ? c * s.inner + k : k * s.columns + c;
+    const int64_t w = form.transposed ? c * s.inner + k : k * s.columns + c;
     sum += static_cast<double>(o.x[static_cast<size_t>(x)]) * o.w[static_cast<size_t>(w)];
   }
   if (form.finish) sum = std::max(sum + o.bias[static_cast<size_t>(c)], 0.0);
@@ -129,7 +129,7 @@ void expect_same_in_parts(Isa isa, const Operands& operands, const Form& form) {
       p.rows = (row == 0 ? 5 : row == 5 ? 16 : size.rows) - row;
       p.columns = (column == 0 ? 16 : column == 16 ? 64 : size.columns) - column;
       p.x += row * p.x_row;
-      p.w += column * (form.turned ? p.w_row : 1);
+      p.w += column * (form.transposed ? p.w_row : 1);
       p.y += row * p.y_row + column;
       if (p.bias != nullptr) p.bias += column;
       multiply(isa, p, parts);

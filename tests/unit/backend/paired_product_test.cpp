@@ -45,29 +45,29 @@ struct Operands {
 };
 
 struct Form {
-  bool turned = false;    // w lies (columns, inner)
-  bool by_steps = false;  // x lies (inner, rows)
-  bool narrow = false;    // y is bfloat16
+  bool transposed = false;  // w lies (columns, inner)
+  bool by_steps = false;    // x lies (inner, rows)
+  bool bf16 = false;        // y is bfloat16
   bool add = false;
   bool finish = false;  // bias and relu
 };
 constexpr Form kForms[] = {{},
                            {.by_steps = true, .add = true},
-                           {.narrow = true},
-                           {.turned = true, .narrow = true, .add = true},
-                           {.narrow = true, .finish = true},
-                           {.narrow = true, .add = true, .finish = true},
+                           {.bf16 = true},
+                           {.transposed = true, .bf16 = true, .add = true},
+                           {.bf16 = true, .finish = true},
+                           {.bf16 = true, .add = true, .finish = true},
                            {.add = true, .finish = true}};
 
 // y as floats.
 struct Result {
   std::vector<float> y;
-  std::vector<uint16_t> narrow;
+  std::vector<uint16_t> bf16;
   explicit Result(const Operands& o) : y(o.start) {
-    for (float v : y) narrow.push_back(bfloat16_of_float(v));
+    for (float v : y) bf16.push_back(bfloat16_of_float(v));
   }
   double at(const Form& form, size_t i) const {
-    return form.narrow ? float_of_bfloat16(narrow[i]) : y[i];
+    return form.bf16 ? float_of_bfloat16(bf16[i]) : y[i];
   }
 };
 
@@ -79,14 +79,14 @@ PairedProduct product_of(const Operands& o, const Form& form, Result& result) {
           .x = o.x.data(),
           .x_row = form.by_steps ? 1 : s.inner,
           .x_step = form.by_steps ? s.rows : 1,
-          .turned_x = form.by_steps,
+          .transposed_x = form.by_steps,
           .w = o.w.data(),
-          .w_row = form.turned ? s.inner : s.columns,
-          .turned = form.turned,
-          .y = form.narrow ? nullptr : result.y.data(),
-          .narrow_y = form.narrow ? result.narrow.data() : nullptr,
+          .w_row = form.transposed ? s.inner : s.columns,
+          .transposed = form.transposed,
+          .y = form.bf16 ? nullptr : result.y.data(),
+          .bf16_y = form.bf16 ? result.bf16.data() : nullptr,
           .y_row = o.y_row(),
-          .narrow = form.narrow,
+          .bf16 = form.bf16,
           .add = form.add,
           .bias = form.finish ? o.bias.data() : nullptr,
           .relu = form.finish};
@@ -119,7 +119,7 @@ double exact(const Operands& o, const Form& form, int64_t r, int64_t c) {
   double sum = form.add ? o.start[static_cast<size_t>(r * o.y_row() + c)] : 0.0;
   for (int64_t k = 0; k < s.inner; ++k) {
     const int64_t x = form.by_steps ? k * s.rows + r : r * s.inner + k;
-    const int64_t w = form.turned ? c * s.inner + k : k * s.columns + c;
+    const int64_t w = form.transposed ? c * s.inner + k : k * s.columns + c;
     sum += static_cast<double>(float_of_bfloat16(o.x[static_cast<size_t>(x)])) *
            float_of_bfloat16(o.w[static_cast<size_t>(w)]);
   }
@@ -139,7 +139,7 @@ TEST_P(PairedProducts, AreTheSums) {
           const auto at = static_cast<size_t>(r * operands.y_row() + c);
           const bool between = c >= size.columns;
           const double expected = between ? operands.start[at] : exact(operands, form, r, c);
-          const double rounding = form.narrow ? std::abs(expected) / 256 : 0;
+          const double rounding = form.bf16 ? std::abs(expected) / 256 : 0;
           ASSERT_NEAR(result.at(form, at), expected, between ? 0 : bound + rounding)
               << size.rows << " " << size.inner << " " << size.columns << " at " << r << " " << c;
         }
@@ -161,9 +161,9 @@ TEST_P(PairedProducts, RowsAndColumnsAroundChangeNoBit) {
           p.rows = (row == 0 ? 5 : row == 5 ? 16 : size.rows) - row;
           p.columns = (column == 0 ? 16 : column == 16 ? 64 : size.columns) - column;
           p.x += row * p.x_row;
-          p.w += column * (form.turned ? p.w_row : 1);
-          if (p.narrow) {
-            p.narrow_y += row * p.y_row + column;
+          p.w += column * (form.transposed ? p.w_row : 1);
+          if (p.bf16) {
+            p.bf16_y += row * p.y_row + column;
           } else {
             p.y += row * p.y_row + column;
           }
@@ -172,7 +172,7 @@ TEST_P(PairedProducts, RowsAndColumnsAroundChangeNoBit) {
         }
       }
       EXPECT_EQ(std::memcmp(whole.y.data(), parts.y.data(), whole.y.size() * sizeof(float)), 0);
-      EXPECT_EQ(whole.narrow, parts.narrow);
+      EXPECT_EQ(whole.bf16, parts.bf16);
     }
   }
 }
@@ -180,8 +180,8 @@ TEST_P(PairedProducts, RowsAndColumnsAroundChangeNoBit) {
 TEST_P(PairedProducts, NotANumberStays) {
   Operands operands({4, 301, 20});
   operands.x[7] = bfloat16_of_float(NAN);
-  for (bool narrow : {false, true}) {
-    const Form form{.narrow = narrow, .finish = true};
+  for (bool bf16 : {false, true}) {
+    const Form form{.bf16 = bf16, .finish = true};
     Result result(operands);
     multiply(product_of(operands, form, result));
     for (size_t i = 0; i < result.y.size(); ++i) {

@@ -27,8 +27,8 @@ std::vector<int64_t> missing_at(const graph::Axis& axis, int64_t begin, int64_t 
   for (const auto* uses : {&axis.inputs, &axis.outputs}) {
     for (const graph::AxisUse& use : *uses) {
       missing.push_back(std::max<int64_t>(use.before - begin * use.stride, 0));
-      const int64_t behind = (axis.extent.count - begin - rows) * use.stride;
-      missing.push_back(std::max<int64_t>(use.after + use.before - behind, 0));
+      const int64_t after = (axis.extent.count - begin - rows) * use.stride;
+      missing.push_back(std::max<int64_t>(use.after + use.before - after, 0));
     }
   }
   return missing;

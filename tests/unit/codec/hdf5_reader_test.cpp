@@ -133,7 +133,7 @@ TEST(Hdf5Reader, ReadsGroupsOfManyNodes) {
   EXPECT_TRUE(reader.is_group("many/member_999"));
 }
 
-TEST(Hdf5Reader, AFileBehindAUserBlockIsFound) {
+TEST(Hdf5Reader, AFileAfterAUserBlockIsFound) {
   std::vector<std::byte> bytes = oracle::make_sample();
   EXPECT_TRUE(looks_like_hdf5(MemoryReader(bytes, "x")));
   EXPECT_FALSE(looks_like_hdf5(MemoryReader(bytes_of("version https://git-lfs"), "x")));

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-// Behind <cstdio>, whose types it takes for granted.
+// After <cstdio>, whose types it takes for granted.
 #include <jpeglib.h>
 
 namespace plimsoll::codec {

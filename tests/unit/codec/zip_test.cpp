@@ -180,7 +180,7 @@ TEST(Zip, MembersBeyond4GiBAreReadBack) {
     writer.add("small", "x");
     writer.finish();
   }
-  // By hand: the same archive with its directory behind a hole, found through zip64 fields.
+  // By hand: the same archive with its directory after a hole, found through zip64 fields.
   std::vector<std::byte> bytes(static_cast<size_t>(file.size()));
   file.read_at(0, bytes);
   const size_t directory = text_of(bytes).rfind("PK\x01\x02");

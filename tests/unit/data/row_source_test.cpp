@@ -168,7 +168,7 @@ TEST(RowSource, ValuesThatDoNotFitNameTheirRow) {
   EXPECT_FALSE(source->can_read_as(DType::kUInt8));
   expect_error(ErrorKind::kData, "can be read as uint8, received float64",
                [&] { read<uint8_t>(*source, DType::kUInt8); });
-  // The same behind the staging buffer, in a later piece.
+  // The same after the staging buffer, in a later piece.
   std::vector<double> many(40000, 1.0);
   many[39999] = 1e10;
   const auto large = open_rows(folder.write("z.npy", npy_text<double>({40000}, many)), "");

@@ -43,7 +43,7 @@ end
 loop L1 batch extent=4 slice=1
   begin t1 %1 -> %2
   wait t1
-  drain %2
+  output %2
 end
 )",
                                            programs, backend.catalog());
@@ -63,7 +63,7 @@ TEST(FloatMode, FlushesDenormalsWhileItLasts) {
   volatile float smallest = 1.17549435e-38F;  // the smallest normal number
   EXPECT_NE(halve(&smallest), 0.0F);
   {
-    const FloatModeScope scope;
+    const FloatModeGuard guard;
     EXPECT_EQ(halve(&smallest), 0.0F);
   }
   EXPECT_NE(halve(&smallest), 0.0F);

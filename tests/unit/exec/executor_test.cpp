@@ -106,7 +106,7 @@ loop L0 batch extent=8 slice=4
       call s (%2) -> (%3)
     end
   end
-  drain %3
+  output %3
   call y (%0 %1) -> (%5) clone=1
   loop L3 batch extent=4 slice=2
     loop L4 units extent=6 slice=4
@@ -114,7 +114,7 @@ loop L0 batch extent=8 slice=4
     end
   end
 end
-drain %4
+output %4
 )");
 }
 
@@ -137,8 +137,8 @@ loop L0 columns extent=6 slice=2
   call s (%0) -> (%1) bind=L0:units
 end
 call b (%0) -> (%2)
-drain %1
-drain %2
+output %1
+output %2
 )");
 }
 
@@ -161,7 +161,7 @@ loop L1 batch extent=3 slice=1
   loop L2 rows extent=8 slice=2
     call b (%1) -> (%2)
   end
-  drain %2
+  output %2
 end
 )";
   for (const auto& [slice, exact] : {std::pair<const char*, bool>{"4", false}, {"3", true}}) {
@@ -200,8 +200,8 @@ instance %6 b
 instance %7 y form=positive_bits
 instance %8 y form=positive_bits space=spill
 instance %9 y form=positive_bits
-instance %10 c home=root in_place=%6
-instance %11 d home=root in_place=%10
+instance %10 c scope=root in_place=%6
+instance %11 d scope=root in_place=%10
 loop L0 batch extent=6 slice=4
   feed %0
   call a (%0) -> (%1)
@@ -222,7 +222,7 @@ loop L2 batch extent=6 slice=3
   wait t2
   call c (%6 %5) -> (%10)
   call d (%10 %9) -> (%11)
-  drain %11
+  output %11
 end
 )",
                     {.poison = true, .spill_directory = ::testing::TempDir()});
@@ -243,7 +243,7 @@ begin t0 %0 -> %1
 wait t0
 begin t1 %1 -> %2
 wait t1
-drain %2
+output %2
 )",
                                            programs, backend.catalog());
   ASSERT_TRUE(plan::validate(plan, programs, backend.catalog()).ok());
@@ -278,7 +278,7 @@ loop L0 batch extent=4 slice=2
   call v (%1) -> (%2)
   call s (%2) -> (%3)
 end
-drain %3
+output %3
 )");
   }
 }
@@ -350,7 +350,7 @@ TEST(Executor, ErrorsOfTheSourceComeOutOfRun) {
 }
 
 TEST(Executor, TouchesThePagesOfItsIntervalsAndNoOthers) {
-  // Wide rows, so that buffers have pages of their own; a gap of two pages behind each.
+  // Wide rows, so that buffers have pages of their own; a gap of two pages after each.
   std::string program(toys::kTwoPhaseProgram);
   for (size_t at = 0; (at = program.find("6)", at)) != std::string::npos;) {
     program.replace(at, 2, "3000)");

@@ -209,7 +209,7 @@ std::string joined(std::initializer_list<std::string_view> parts) {
   return text;
 }
 
-TEST(Survived, ARefusalBehindWhichTheProgramWentOn) {
+TEST(Survived, ARefusalAfterWhichTheProgramWentOn) {
   const Explanation explanation = explain_text(joined({kRefused, "retrying\n", kWentOn}));
   EXPECT_EQ(explanation.verdict, Verdict::kWarning);
   EXPECT_TRUE(explanation.survived);
@@ -247,7 +247,7 @@ constexpr std::string_view kUncaught =
     "~~~~~~~~~^^^^^^^\n"
     "ValueError: bad shape\n";
 
-TEST(Endings, TheErrorBehindWhatWasSurvivedEndedTheProgram) {
+TEST(Endings, TheErrorAfterWhatWasSurvivedEndedTheProgram) {
   const std::string log = joined({"step 100\n", kRefused, "step 101\nstep 102\nstep 103\n"});
   const Explanation survived = explain_text(log);
   EXPECT_TRUE(survived.survived);

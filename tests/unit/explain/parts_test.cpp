@@ -8,8 +8,8 @@
 #include "explain/read/counters.h"
 #include "explain/read/cursor.h"
 #include "explain/read/document.h"
-#include "explain/read/needles.h"
 #include "explain/read/number.h"
+#include "explain/read/patterns.h"
 #include "gtest/gtest.h"
 
 namespace plimsoll::explain {
@@ -23,25 +23,25 @@ Document document_of(const std::vector<std::string>& lines) {
   return Document(segments);
 }
 
-TEST(NeedleScanner, FindsEveryNeedleInAnyCase) {
-  for (const Needle& needle : all_needles()) {
-    NeedleScanner scanner(NeedleAutomaton::shared());
-    std::string text = "xx " + std::string(needle.text) + " yy";
+TEST(PatternScanner, FindsEveryPatternInAnyCase) {
+  for (const Pattern& pattern : all_patterns()) {
+    PatternScanner scanner(PatternAutomaton::shared());
+    std::string text = "xx " + std::string(pattern.text) + " yy";
     for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-    EXPECT_TRUE(scanner.scan(text) & mask_of(needle.line_class)) << needle.text;
+    EXPECT_TRUE(scanner.scan(text) & mask_of(pattern.line_class)) << pattern.text;
   }
 }
 
-TEST(NeedleScanner, FindsANeedleThatALineEndBreaks) {
-  NeedleScanner scanner(NeedleAutomaton::shared());
+TEST(PatternScanner, FindsAPatternThatALineEndBreaks) {
+  PatternScanner scanner(PatternAutomaton::shared());
   EXPECT_EQ(scanner.scan("CUDA out of mem"), 0u);
   EXPECT_TRUE(scanner.scan("ory.") & mask_of(LineClass::kFailure));
   EXPECT_EQ(scanner.scan(" nothing here"), 0u);
 }
 
 // Blocks are scanned at several places at once; one byte after another tells what that must find.
-TEST(NeedleScanner, FindsTheSameInBlocksOfAnyLength) {
-  const std::span<const Needle> needles = all_needles();
+TEST(PatternScanner, FindsTheSameInBlocksOfAnyLength) {
+  const std::span<const Pattern> patterns = all_patterns();
   uint64_t seed = 1;
   const auto random = [&seed](size_t below) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -49,23 +49,23 @@ TEST(NeedleScanner, FindsTheSameInBlocksOfAnyLength) {
   };
   std::string text;
   while (text.size() < 40000) {
-    const std::string_view needle = needles[random(needles.size())].text;
-    text += needle.substr(0, 1 + random(needle.size()));
+    const std::string_view pattern = patterns[random(patterns.size())].text;
+    text += pattern.substr(0, 1 + random(pattern.size()));
     constexpr std::string_view kBetween[] = {"", "", "\n", "\r\n", "\n\n\n\n\n\n\n\n", " ", "x"};
     text += kBetween[random(std::size(kBetween))];
   }
-  NeedleScanner slow(NeedleAutomaton::shared());
-  NeedleScanner quick(NeedleAutomaton::shared());
+  PatternScanner slow(PatternAutomaton::shared());
+  PatternScanner quick(PatternAutomaton::shared());
   for (size_t begin = 0; begin < text.size();) {
     const std::string_view block = std::string_view(text).substr(begin, random(700));
-    std::vector<NeedleHit> expected;
+    std::vector<PatternHit> expected;
     for (size_t i = 0; i < block.size(); ++i) {
       const ClassMask classes = slow.scan(block.substr(i, 1));
       const bool is_break = block[i] == '\n' || block[i] == '\r';
       if (classes != 0 && !is_break) expected.push_back({static_cast<uint32_t>(i), classes});
     }
-    const std::span<const NeedleHit> hits = quick.scan_block(block);
-    ASSERT_EQ(std::vector<NeedleHit>(hits.begin(), hits.end()), expected) << begin;
+    const std::span<const PatternHit> hits = quick.scan_block(block);
+    ASSERT_EQ(std::vector<PatternHit>(hits.begin(), hits.end()), expected) << begin;
     begin += block.size();
   }
 }

@@ -120,7 +120,7 @@ TEST(Variants, AreUnderstoodCutIntoLines) {
   }
 }
 
-// The same behind what a cluster's log puts in front of each line, and amid other output.
+// The same after what a cluster's log puts in front of each line, and amid other output.
 TEST(Variants, AreUnderstoodAmidOtherOutput) {
   for (const Json& variant : read_variants()) {
     SCOPED_TRACE(variant["name"].get<std::string>());

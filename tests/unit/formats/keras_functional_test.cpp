@@ -91,7 +91,7 @@ std::string inner(const std::string& nodes, const std::string& class_name = "Fun
 // The calls whose outputs are the model's.
 std::vector<size_t> output_calls(const std::string& json) {
   std::vector<size_t> calls;
-  const layers::ModelTree tree = read_tree(parse_json(json, "m.json"), JsonScope("m"));
+  const layers::ModelTree tree = read_tree(parse_json(json, "m.json"), JsonSource("m"));
   for (const layers::TreeTensor& port : tree.outputs) calls.push_back(port.call);
   return calls;
 }

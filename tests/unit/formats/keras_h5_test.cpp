@@ -179,12 +179,12 @@ TEST(KerasH5, TurnsKernelsOfKeras1Round) {
   codec::Hdf5Reader file = made.write("1.2.2");
   check_stored(file, tensor);
   const auto source = make_stored_source(std::move(file), {tensor});
-  const std::vector<float> turned = floats(*source, "k");
+  const std::vector<float> transposed = floats(*source, "k");
   // Element (row, 0, channel, filter) was (filter, channel, row, 0).
   for (int r = 0; r < 2; ++r) {
     for (int c = 0; c < 3; ++c) {
       for (int f = 0; f < 2; ++f) {
-        EXPECT_EQ(turned[static_cast<size_t>((r * 3 + c) * 2 + f)],
+        EXPECT_EQ(transposed[static_cast<size_t>((r * 3 + c) * 2 + f)],
                   static_cast<float>((f * 3 + c) * 2 + r));
       }
     }

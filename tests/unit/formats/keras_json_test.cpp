@@ -13,7 +13,7 @@ using test::expect_error;
 
 Model read(const std::string& json) { return read_architecture(parse_json(json, "m.json"), "m"); }
 
-// A Sequential of Keras 3 around the given entries behind an input of 4 values.
+// A Sequential of Keras 3 around the given entries after an input of 4 values.
 std::string sequential(const std::string& layers) {
   return R"({"module": "keras", "class_name": "Sequential", "config": {"name": "s", "layers": [
     {"module": "keras.layers", "class_name": "InputLayer",

@@ -18,7 +18,7 @@ LayerEntry modern(const std::string& class_name, const std::string& config) {
   entry.name = "l";
   entry.config = parse_json(config, "m");
   static const std::string origin = "m";
-  modernize(entry, JsonScope(origin));
+  modernize(entry, JsonSource(origin));
   return entry;
 }
 

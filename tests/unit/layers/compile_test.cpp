@@ -32,7 +32,7 @@ TEST(SpellingTest, RefusesWhatIsBroken) {
   const std::string hint = ". Write it like 'adam(learning_rate=0.001,beta_1=0.9)'.";
   EXPECT_EQ(refusal(""), "--optimizer '': expected a name, received the end" + hint);
   EXPECT_EQ(refusal("adam(beta_1)"),
-            "--optimizer 'adam(beta_1)': expected \"=\" behind beta_1, received \")\"" + hint);
+            "--optimizer 'adam(beta_1)': expected \"=\" after beta_1, received \")\"" + hint);
   EXPECT_EQ(refusal("adam(beta_1=0.9"),
             "--optimizer 'adam(beta_1=0.9': expected \",\" or \")\", received the end" + hint);
   EXPECT_EQ(refusal("adam(beta_1=)"),

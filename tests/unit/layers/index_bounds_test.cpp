@@ -51,10 +51,10 @@ TEST_F(IndexBoundsTest, OfParts) {
 }
 
 TEST_F(IndexBoundsTest, OfWhatWasTurnedAndJoined) {
-  const ValueId turned =
+  const ValueId transposed =
       builder_.call("transpose", "turned", {ids_}, {{"permutation", Ints{2, 1}}});
   const ValueId first =
-      builder_.call("slice", "first", {turned}, {{"axis", 1}, {"begin", 0}, {"count", 1}});
+      builder_.call("slice", "first", {transposed}, {{"axis", 1}, {"begin", 0}, {"count", 1}});
   const ValueId back = builder_.call("reverse", "back", {first}, {{"axis", 2}});
   const ValueId end =
       builder_.call("slice", "end", {back}, {{"axis", 2}, {"begin", 0}, {"count", 1}});
@@ -90,10 +90,10 @@ TEST(IndexBounds, OfALongSample) {
   };
   const ValueId half = builder.call("slice", "half", {ids},
                                     {{"axis", 1}, {"begin", kLength / 2}, {"count", kLength / 2}});
-  const ValueId turned = builder.call("reverse", "turned", {half}, {{"axis", 2}});
+  const ValueId transposed = builder.call("reverse", "turned", {half}, {{"axis", 2}});
   look_up(ids, "words", 20);
   look_up(half, "fewer", 10);
-  look_up(turned, "many", 30);
+  look_up(transposed, "many", 30);
   EXPECT_EQ(
       index_bounds(builder.finish(), 0),
       (std::vector<IndexBound>{{0, kLength, 20, "words"}, {kLength, 2 * kLength, 10, "fewer"}}));

@@ -126,7 +126,7 @@ TEST(ModelTest, MergesCheckTheirInputs) {
   const LayerId batch = model.add_layer("Concatenate", Object{{"axis", 0}});
   EXPECT_NE(error_of([&] {
               model.call(batch, {a, b});
-            }).find("behind the batch"),
+            }).find("after the batch"),
             std::string::npos);
 }
 

@@ -139,7 +139,7 @@ TEST(ProgramsTest, TranspositionsBetweenChannelsFirstLayersFallAway) {
   EXPECT_EQ(to_string(model.type(model.outputs()[0].tensor).shape), "(B, 1)");
   const BuiltPrograms built =
       build_programs(model, compile_options("sgd", "mse"), {8, 0, 0, 0, 8, 0});
-  // Only the model's input is turned, and nobody wants its gradient.
+  // Only the model's input is transposed, and nobody wants its gradient.
   EXPECT_EQ(count_ops(graph_of(built, "train"), "transpose"), 1);
   EXPECT_EQ(count_ops(graph_of(built, "predict"), "transpose"), 1);
 }
@@ -324,7 +324,7 @@ std::string train_text(const Model& model, std::string_view loss) {
       graph_of(build_programs(model, compile_options("sgd", loss), {8, 0, 0, 0, 0, 0}), "train"));
 }
 
-TEST(ProgramsTest, LossesBehindSoftmaxOrSigmoidReadLogits) {
+TEST(ProgramsTest, LossesAfterSoftmaxOrSigmoidReadLogits) {
   Model sigmoid("m", ModelKind::kSequential);
   add_input(sigmoid, {3});
   sigmoid.append("Dense", Object{{"units", 2}, {"activation", "sigmoid"}});

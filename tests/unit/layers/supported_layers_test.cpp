@@ -136,7 +136,7 @@ std::string layers_text() {
       "`trainable`, "
       "`dtype` (float32)\nand `activity_regularizer`.\n`data_format=\"channels_first\"` is "
       "computed channels last; a value "
-      "is turned once where such layers\nbegin, and again where they end.\n\n| layer | options "
+      "is transposed once where such layers\nbegin, and again where they end.\n\n| layer | options "
       "|\n|---|---|\n";
   for (const std::string& name : layer_class_names()) text += describe_row(name);
   text += "\n## Layers that are refused\n\n| layer | why | instead |\n|---|---|---|\n";
@@ -146,7 +146,7 @@ std::string layers_text() {
   }
   text += "\nSo is everything that is not Keras's own.\n";
   return text + "\n## Operators of keras.ops between layers\n\n" + sentence(operation_names()) +
-         "\n\nSamples are not mixed: axes stand behind the batch.\n";
+         "\n\nSamples are not mixed: axes come after the batch.\n";
 }
 
 std::string losses_text() {

@@ -119,8 +119,8 @@ TEST_F(ShapeRules, Shapes) {
   EXPECT_EQ(shape_of("reshape", {x}, {{"shape", std::vector<int64_t>{24}}}),
             (Shape{Dim::batch(), of(24)}));
   refuses("24 elements per sample", "reshape", {x}, {{"shape", std::vector<int64_t>{23}}});
-  refuses("an axis behind the batch", "concat", {x, x}, {{"axis", 0}});
-  refuses("an axis behind the batch", "softmax", {x}, {{"axis", 3}});
+  refuses("an axis after the batch", "concat", {x, x}, {{"axis", 0}});
+  refuses("an axis after the batch", "softmax", {x}, {{"axis", 3}});
   refuses("expected the last axis, received axis=1", "softmax", {x}, {{"axis", 1}});
   refuses("a range inside", "slice", {x}, {{"axis", 1}, {"begin", 2}, {"count", 3}});
   refuses("an even extent", "glu", {input({Dim::batch(), of(3)})});

@@ -1,5 +1,5 @@
-// Small training steps: no recipe of the plan space that plan/search/search.h states beats what the
-// search finds, neither in bytes nor in time within them.
+// Small training steps: no schedule of the plan space that plan/search/search.h states beats what
+// the search finds, neither in bytes nor in time within them.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ struct Point {
   std::string what;
 };
 
-// All cuts that give up a value behind its first reader.
+// All cuts that give up a value after its first reader.
 std::vector<Cut> find_cuts(const ProgramFacts& facts, const Dependencies& dependencies) {
   std::vector<Cut> cuts;
   for (size_t v = 0; v < facts.graph().values.size(); ++v) {
@@ -46,11 +46,11 @@ std::vector<Cut> find_cuts(const ProgramFacts& facts, const Dependencies& depend
   return cuts;
 }
 
-// Steps with many cuts have too many recipes to try them all.
+// Steps with many cuts have too many schedules to try them all.
 constexpr size_t kMostCuts = 5;
 constexpr OrderRule kRules[] = {OrderRule::kGraph, OrderRule::kFreeFirst, OrderRule::kSmallest};
 
-// Empty where there are too many recipes.
+// Empty where there are too many schedules.
 std::vector<Point> try_everything(const graph::ProgramSet& programs,
                                   const toys::ToyCatalog& catalog) {
   const PlanOptions options;
@@ -66,18 +66,18 @@ std::vector<Point> try_everything(const graph::ProgramSet& programs,
     all.push_back(std::move(nested));
   }
   for (size_t choice = 0; choice < all.size() << cuts.size(); ++choice) {
-    Recipe recipe{all[choice >> cuts.size()], OrderRule::kGraph, false, {}};
+    Schedule schedule{all[choice >> cuts.size()], OrderRule::kGraph, false, {}};
     for (size_t c = 0; c < cuts.size(); ++c) {
-      if ((choice >> c & 1) != 0) recipe.cuts.push_back(cuts[c]);
+      if ((choice >> c & 1) != 0) schedule.cuts.push_back(cuts[c]);
     }
     for (size_t way = 0; way < 6; ++way) {
-      recipe.rule = kRules[way / 2];
-      recipe.reread = way % 2 != 0;
-      const ProgramPlan plan = trials.build(recipe);
+      schedule.rule = kRules[way / 2];
+      schedule.reread = way % 2 != 0;
+      const ProgramPlan plan = trials.build(schedule);
       const Bytes load = find_load(find_buffers(plan), kAlways);
-      points.push_back(
-          {base.state_bytes + load, estimate_seconds(plan, facts),
-           describe_shapes(recipe.shapes, graph::kBatchAxis, facts.batch()) + describe_cuts(plan)});
+      points.push_back({base.state_bytes + load, estimate_seconds(plan, facts),
+                        describe_shapes(schedule.shapes, graph::kBatchAxis, facts.batch()) +
+                            describe_cuts(plan)});
     }
   }
   return points;

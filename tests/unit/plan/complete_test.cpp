@@ -73,10 +73,10 @@ TEST_F(CompleteTest, GapsAndMemoryOfOnesOwn) {
   EXPECT_TRUE(validate(apart, programs_, catalog_).ok());
 }
 
-TEST_F(CompleteTest, GivenHomesStay) {
-  Plan plan = parse(changed("instance %2 h\n", "instance %2 h home=root\n"), programs_);
+TEST_F(CompleteTest, GivenScopesStay) {
+  Plan plan = parse(changed("instance %2 h\n", "instance %2 h scope=root\n"), programs_);
   complete_plan(plan, programs_, catalog_);
-  EXPECT_FALSE(plan.programs[0].instances[2].home.valid());
+  EXPECT_FALSE(plan.programs[0].instances[2].scope.valid());
   EXPECT_EQ(plan.programs[0].instances[2].bytes, Bytes(8 * 6 * 4));
 }
 
@@ -95,7 +95,7 @@ TEST_F(CompleteTest, SpillInstancesGetPlacesInTheFile) {
   const Validation validation = validate(plan, programs_, catalog_);
   EXPECT_TRUE(validation.ok()) << validation.message;
   EXPECT_EQ(plan.spill_bytes, kSpillAlignment);
-  EXPECT_EQ(plan.programs[0].instances[14].home, LoopId(1));
+  EXPECT_EQ(plan.programs[0].instances[14].scope, LoopId(1));
   EXPECT_EQ(plan.programs[0].instances[14].bytes, Bytes(4 * 6 * 4));
 }
 
@@ -105,9 +105,10 @@ TEST_F(CompleteTest, RefusesBrokenStructure) {
   EXPECT_EQ(error_of(changed("call y (%2 %3)", "call y (%3 %2)")),
             "plan, program train, call y: expected an instance of h, received %3, which is one of "
             "t.");
-  EXPECT_EQ(error_of(changed("drain %9", "drain %99")),
-            "plan, program train, drain: expected an instance, received %99, which does not exist. "
-            "Declare it.");
+  EXPECT_EQ(
+      error_of(changed("output %9", "output %99")),
+      "plan, program train, output: expected an instance, received %99, which does not exist. "
+      "Declare it.");
   EXPECT_EQ(error_of(changed("feed %0", "feed %2")),
             "plan, program train, feed: expected an input of the program, received h.");
   EXPECT_EQ(error_of("plan kernel_set=toy/t2\n" + std::string(toys::kTwoPhasePlan)),
@@ -118,8 +119,8 @@ TEST_F(CompleteTest, RefusesBrokenStructure) {
   EXPECT_EQ(error_of(changed("loop L0 batch extent=8", "loop L0 rows")),
             "plan, program train, loop L0: expected its extent, or a call inside that has the axis "
             "rows.");
-  EXPECT_EQ(error_of(changed("instance %6 r", "instance %6 r home=L9")),
-            "plan, program train, instance %6: expected its value, home and in_place to exist, "
+  EXPECT_EQ(error_of(changed("instance %6 r", "instance %6 r scope=L9")),
+            "plan, program train, instance %6: expected its value, scope and in_place to exist, "
             "received one that does not.");
 }
 

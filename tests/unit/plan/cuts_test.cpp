@@ -4,7 +4,7 @@
 
 #include "plan/core/tree_editor.h"
 #include "plan/tree/complete.h"
-#include "plan/tree/schedule.h"
+#include "plan/tree/loop_nest.h"
 #include "plan/tree/text.h"
 #include "plan/tree/tree.h"
 #include "plan/validate/validator.h"
@@ -45,7 +45,7 @@ struct CutPlan {
                       graph::find_node(program.graph, anchor),
                       form.empty() ? CutKind::kRecompute : CutKind::kForm, form});
     }
-    plan.programs.push_back(build_tree(make_flat_schedule(facts), facts, {}));
+    plan.programs.push_back(build_tree(make_flat_loop_nest(facts), facts, {}));
     apply_cuts(cuts, facts, dependencies, plan.programs.front());
     complete_plan(plan, programs, catalog);
   }
@@ -61,7 +61,7 @@ struct CutPlan {
       } else {
         text += std::holds_alternative<Feed>(item)     ? "feed "
                 : std::holds_alternative<Encode>(item) ? "encode "
-                                                       : "drain ";
+                                                       : "output ";
       }
     }
     return text;
@@ -73,35 +73,35 @@ struct CutPlan {
 };
 
 TEST(CutsTest, WithoutCutsNothingChanges) {
-  EXPECT_EQ(CutPlan({}).calls(), "feed h y t z loss drain dz dh g u write ");
+  EXPECT_EQ(CutPlan({}).calls(), "feed h y t z loss output dz dh g u write ");
 }
 
-TEST(CutsTest, ClonesStandBeforeTheFirstReaderBehindTheAnchor) {
+TEST(CutsTest, ClonesStandBeforeTheFirstReaderAfterTheAnchor) {
   const CutPlan cut({{"y", "loss", ""}});
   EXPECT_EQ(cut.judge(), "");
-  EXPECT_EQ(cut.calls(), "feed h y t z loss drain dz y'1 dh g u write ");
+  EXPECT_EQ(cut.calls(), "feed h y t z loss output dz y'1 dh g u write ");
 }
 
 TEST(CutsTest, OperandsOfClonesAreCutToo) {
   const CutPlan cut({{"y", "loss", ""}, {"h", "loss", ""}, {"x", "loss", ""}});
   EXPECT_EQ(cut.judge(), "");
-  EXPECT_EQ(cut.calls(), "feed h y t z loss drain dz feed h'1 y'1 dh g u write ");
+  EXPECT_EQ(cut.calls(), "feed h y t z loss output dz feed h'1 y'1 dh g u write ");
 }
 
 TEST(CutsTest, SeveralAnchorsMakeSeveralClones) {
   const CutPlan cut({{"y", "z", ""}, {"y", "dz", ""}});
   EXPECT_EQ(cut.judge(), "");
-  EXPECT_EQ(cut.calls(), "feed h y t y'1 z loss drain dz y'2 dh g u write ");
+  EXPECT_EQ(cut.calls(), "feed h y t y'1 z loss output dz y'2 dh g u write ");
 }
 
-TEST(CutsTest, FormsAreMadeBehindTheLastPlainReader) {
+TEST(CutsTest, FormsAreMadeAfterTheLastPlainReader) {
   const CutPlan cut({{"y", "loss", "positive_bits"}});
   EXPECT_EQ(cut.judge(), "");
-  EXPECT_EQ(cut.calls(), "feed h y t z encode loss drain dz dh g u write ");
+  EXPECT_EQ(cut.calls(), "feed h y t z encode loss output dz dh g u write ");
 }
 
 TEST(CutsTest, WhatCannotBeIsLeftOut) {
-  // A total has no clone; nobody reads h as bits; behind the update w is another.
+  // A total has no clone; nobody reads h as bits; after the update w is another.
   for (const auto& [value, anchor, form] :
        std::vector<std::tuple<const char*, const char*, const char*>>{
            {"t", "z", ""}, {"h", "y", "positive_bits"}, {"loss", "dz", ""}, {"u", "write", ""}}) {
@@ -114,16 +114,16 @@ TEST(CutsTest, WhatCannotBeIsLeftOut) {
 TEST(TreeEditorTest, KeepsOrderHoweverOftenItIsChanged) {
   ProgramPlan plan;
   plan.loops.push_back({"batch", 8, 2, {Feed{InstanceId(0)}}});
-  plan.items = {Enter{LoopId(0)}, Drain{InstanceId(1)}};
+  plan.items = {Enter{LoopId(0)}, Output{InstanceId(1)}};
   TreeEditor editor(plan);
   TreeEditor::Index inner = 1;
   for (int i = 0; i < 100; ++i) inner = editor.insert_before(inner, Feed{InstanceId(10 + i)});
-  editor.insert_behind(0, Drain{InstanceId(2)});
+  editor.insert_after(0, Output{InstanceId(2)});
   editor.write_back(plan);
   ASSERT_EQ(plan.loops[0].items.size(), 101u);
   EXPECT_EQ(plan.loops[0].items[0], Item(Feed{InstanceId(109)}));
   EXPECT_EQ(plan.loops[0].items[99], Item(Feed{InstanceId(10)}));
-  const std::vector<Item> root = {Enter{LoopId(0)}, Drain{InstanceId(2)}, Drain{InstanceId(1)}};
+  const std::vector<Item> root = {Enter{LoopId(0)}, Output{InstanceId(2)}, Output{InstanceId(1)}};
   EXPECT_EQ(plan.items, root);
 }
 

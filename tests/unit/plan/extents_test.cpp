@@ -21,12 +21,12 @@ TEST(ExtentsTest, RowsOfADimension) {
 TEST(ExtentsTest, TurnsOfNestedLoopsEndWithTheLoopAround) {
   const Loop outer{"batch", 19, 8, {}};
   const Loop inner{"batch", 8, 4, {}};
-  EXPECT_EQ(turn_count(outer, {0, 19}), 3);
-  const RowRange last = turn_rows(outer, {0, 19}, 2);
+  EXPECT_EQ(iteration_count(outer, {0, 19}), 3);
+  const RowRange last = iteration_rows(outer, {0, 19}, 2);
   EXPECT_EQ(last, (RowRange{16, 19}));
-  EXPECT_EQ(turn_count(inner, last), 1);
-  EXPECT_EQ(turn_rows(inner, last, 0), (RowRange{16, 19}));
-  EXPECT_EQ(turn_rows(inner, {8, 16}, 1), (RowRange{12, 16}));
+  EXPECT_EQ(iteration_count(inner, last), 1);
+  EXPECT_EQ(iteration_rows(inner, last, 0), (RowRange{16, 19}));
+  EXPECT_EQ(iteration_rows(inner, {8, 16}, 1), (RowRange{12, 16}));
 }
 
 TEST(ExtentsTest, BlocksCountFromTheStartOfTheAxis) {
@@ -65,7 +65,7 @@ class InstanceRowsTest : public ::testing::Test {
   std::vector<InstanceRule> rules_;
 };
 
-TEST_F(InstanceRowsTest, FollowTheLoopsAroundTheHome) {
+TEST_F(InstanceRowsTest, FollowTheLoopsAroundTheScope) {
   load(
       "program train batch 19\n"
       "input %x float32 (4B, 3)\n"
@@ -84,15 +84,15 @@ TEST_F(InstanceRowsTest, FollowTheLoopsAroundTheHome) {
       "  call b (%1) -> (%2)\n"
       "  call t (%2) -> (%3)\n"
       "end\n"
-      "drain %3\n");
-  EXPECT_EQ(plan_.programs[0].instances[0].home, LoopId(1));
-  EXPECT_EQ(plan_.programs[0].instances[1].home, LoopId(0));
-  EXPECT_FALSE(plan_.programs[0].instances[3].home.valid());
+      "output %3\n");
+  EXPECT_EQ(plan_.programs[0].instances[0].scope, LoopId(1));
+  EXPECT_EQ(plan_.programs[0].instances[1].scope, LoopId(0));
+  EXPECT_FALSE(plan_.programs[0].instances[3].scope.valid());
   EXPECT_EQ(largest(0), (std::vector<int64_t>{16, 3}));
   EXPECT_EQ(largest(1), (std::vector<int64_t>{32, 3}));
   EXPECT_EQ(largest(3), (std::vector<int64_t>{3}));
-  const std::vector<RowRange> turns = {{16, 19}, {16, 19}};
-  EXPECT_EQ(instance_rows(rules_[1], turns), (std::vector<RowRange>{{64, 76}, {0, 3}}));
+  const std::vector<RowRange> iterations = {{16, 19}, {16, 19}};
+  EXPECT_EQ(instance_rows(rules_[1], iterations), (std::vector<RowRange>{{64, 76}, {0, 3}}));
 }
 
 TEST_F(InstanceRowsTest, FollowOtherAxesWithBindings) {
@@ -111,10 +111,10 @@ TEST_F(InstanceRowsTest, FollowOtherAxesWithBindings) {
       "    call h (%0 %1) -> (%2) bind=L1:units\n"
       "    call s (%2) -> (%3) bind=L1:units\n"
       "  end\n"
-      "  drain %3\n"
+      "  output %3\n"
       "end\n");
   EXPECT_EQ(largest(2), (std::vector<int64_t>{4, 2}));
-  EXPECT_EQ(plan_.programs[0].instances[3].home, LoopId(0));
+  EXPECT_EQ(plan_.programs[0].instances[3].scope, LoopId(0));
   EXPECT_EQ(largest(3), (std::vector<int64_t>{4}));
   const Call& call = std::get<Call>(plan_.programs[0].loops[1].items[0]);
   const std::vector<LoopId> parents = find_parents(plan_.programs[0]);
@@ -129,12 +129,12 @@ TEST_F(InstanceRowsTest, AnInputHasTheWindowThatItsReadersNeed) {
       "node y smooth (%x) -> (%y float32 (B, 10)) {} forward\n"
       "output %y\n",
       "program train\n"
-      "instance %0 x\ninstance %1 y home=root\n"
+      "instance %0 x\ninstance %1 y scope=root\n"
       "loop L0 rows slice=4\n"
       "  feed %0\n"
       "  call y (%0) -> (%1)\n"
       "end\n"
-      "drain %1\n");
+      "output %1\n");
   EXPECT_EQ(plan_.programs[0].loops[0].extent, 10);
   EXPECT_EQ(largest(0), (std::vector<int64_t>{2, 6}));
   EXPECT_EQ(instance_rows(rules_[0], std::vector<RowRange>{{8, 10}}),

@@ -9,7 +9,7 @@
 namespace plimsoll::plan {
 namespace {
 
-// The loops, homes and uses of one value after the other, on the picture of liveness.h.
+// The loops, scopes and uses of one value after the other, on the picture of liveness.h.
 class LivenessTest : public ::testing::Test {
  protected:
   void load(std::string_view plan) {
@@ -29,19 +29,19 @@ class LivenessTest : public ::testing::Test {
 };
 
 constexpr std::string_view kLoop =
-    "instance %0 a home=root bytes=128\n"
-    "instance %1 b home=root bytes=128\n"
-    "instance %2 c home=L0 bytes=64\n"
-    "instance %3 d home=L0 bytes=64\n"
+    "instance %0 a scope=root bytes=128\n"
+    "instance %1 b scope=root bytes=128\n"
+    "instance %2 c scope=L0 bytes=64\n"
+    "instance %3 d scope=L0 bytes=64\n"
     "feed %0\n"                // 0
     "call b (%0) -> (%1)\n"    // 1
     "loop L0 batch slice=4\n"  // 2
     "  call c (%1) -> (%2)\n"  // 3
     "  call d (%2) -> (%3)\n"  // 4
-    "  drain %3\n"             // 5
+    "  output %3\n"            // 5
     "end\n";                   // 6
 
-TEST_F(LivenessTest, LivesFromFirstWriteToLastReadAndThroughLoopsBelowItsHome) {
+TEST_F(LivenessTest, LivesFromFirstWriteToLastReadAndThroughLoopsBelowItsScope) {
   load(kLoop);
   EXPECT_EQ(find_lives(program()), (std::vector<Interval>{{0, 2}, {1, 7}, {3, 5}, {4, 6}}));
   EXPECT_EQ(number_root_items(program()), (std::vector<Interval>{{0, 1}, {1, 2}, {2, 7}}));
@@ -65,7 +65,7 @@ TEST_F(LivenessTest, ScratchIsABufferDuringItsCall) {
   EXPECT_EQ(buffers[4], (Buffer{{3, 4}, 32_B, {}, 3}));
 }
 
-TEST_F(LivenessTest, TakeoversAreOneBuffer) {
+TEST_F(LivenessTest, InPlaceReuseMakesOneBuffer) {
   load(kLoop);
   program().instances[3].in_place = InstanceId(2);
   const std::vector<Buffer> buffers = find_buffers(program());
@@ -75,12 +75,12 @@ TEST_F(LivenessTest, TakeoversAreOneBuffer) {
 
 TEST_F(LivenessTest, BothEndsOfATransferLiveUntilTheWait) {
   load(
-      "instance %0 a home=root bytes=128\n"
-      "instance %1 b home=root bytes=128\n"
-      "instance %2 b home=root space=spill bytes=128\n"
-      "instance %3 b home=root copy=1 bytes=128\n"
-      "instance %4 c home=root bytes=128\n"
-      "instance %5 d home=root bytes=128\n"
+      "instance %0 a scope=root bytes=128\n"
+      "instance %1 b scope=root bytes=128\n"
+      "instance %2 b scope=root space=spill bytes=128\n"
+      "instance %3 b scope=root copy=1 bytes=128\n"
+      "instance %4 c scope=root bytes=128\n"
+      "instance %5 d scope=root bytes=128\n"
       "feed %0\n"
       "call b (%0) -> (%1)\n"
       "begin t0 %1 -> %2\n"
@@ -96,12 +96,12 @@ TEST_F(LivenessTest, BothEndsOfATransferLiveUntilTheWait) {
   EXPECT_EQ(find_buffers(program()).size(), 5u);
 }
 
-TEST_F(LivenessTest, UsesInNestedLoopsCountAsUsesByTheLoopBelowTheHome) {
+TEST_F(LivenessTest, UsesInNestedLoopsCountAsUsesByTheLoopBelowTheScope) {
   load(
-      "instance %0 a home=L0 bytes=64\n"
-      "instance %1 b home=L1 bytes=32\n"
-      "instance %2 c home=L0 bytes=64\n"
-      "instance %3 d home=L0 bytes=64\n"
+      "instance %0 a scope=L0 bytes=64\n"
+      "instance %1 b scope=L1 bytes=32\n"
+      "instance %2 c scope=L0 bytes=64\n"
+      "instance %3 d scope=L0 bytes=64\n"
       "loop L0 batch slice=4\n"    // 0
       "  feed %0\n"                // 1
       "  loop L1 batch slice=2\n"  // 2

@@ -104,7 +104,7 @@ call dh (%8 %5) -> (%9)
 call g (%0 %9) -> (%10)
 call u (%1 %10) -> (%11)
 call write (%11) -> ()
-drain %7
+output %7
 )",
                     8);
   EXPECT_EQ(drawn.items(), "h y z begin0 loss wait0 begin1 dz wait1 dh g u write ");
@@ -142,7 +142,7 @@ call u (%3 %10) -> (%11)
 call write (%11) -> ()
 begin t2 %11 -> %12
 wait t2
-drain %7
+output %7
 )";
 
 TEST(Moves, ALoadBeginsAsEarlyAsThereIsRoom) {
@@ -163,16 +163,16 @@ TEST(Moves, OverlapIsWhatTheEstimateCounts) {
   const Drawn drawn(kReadTwice, 64);
   ProgramFacts facts(drawn.programs.programs.front(), drawn.catalog);
   const ProgramPlan& program = drawn.plan.programs.front();
-  ProgramPlan behind = program;
-  const auto begin = std::ranges::find_if(behind.items, [](const Item& item) {
+  ProgramPlan after = program;
+  const auto begin = std::ranges::find_if(after.items, [](const Item& item) {
     const auto* transfer = std::get_if<BeginTransfer>(&item);
     return transfer != nullptr && transfer->number == 1;
   });
   ASSERT_TRUE(std::holds_alternative<Call>(*(begin + 1)));
-  const auto at = static_cast<size_t>(begin - behind.items.begin());
+  const auto at = static_cast<size_t>(begin - after.items.begin());
   const std::vector<double> seconds = estimate_items(program, facts);
   std::iter_swap(begin, begin + 1);
-  EXPECT_NEAR(estimate_seconds(behind, facts) - estimate_seconds(program, facts),
+  EXPECT_NEAR(estimate_seconds(after, facts) - estimate_seconds(program, facts),
               std::min(seconds[at], seconds[at + 1]), 2e-7);  // items cost 1e-7 each
 }
 

@@ -41,7 +41,7 @@ class PhaseSearchTest : public ::testing::Test {
   graph::ProgramSet programs_;
   ProgramFacts facts_;
   Trials trials_;
-  Recipe recipe_;
+  Schedule recipe_;
   ProgramPlan plan_;
   std::vector<Buffer> buffers_;
   PhaseModel model_;
@@ -67,7 +67,7 @@ TEST_F(PhaseSearchTest, PlansAreWhatTheModelSays) {
     EXPECT_NEAR(static_cast<double>(load()), static_cast<double>(search.peak()),
                 0.1 * static_cast<double>(free_));
     const double more = estimate_seconds(plan_, facts_) - free_seconds_;
-    // Encoding is an item of its own in each turn of a loop, which the model leaves out.
+    // Encoding is an item of its own in each iteration of a loop, which the model leaves out.
     const auto forms = static_cast<double>(std::ranges::count(cuts, CutKind::kForm, &Cut::kind));
     EXPECT_NEAR(more, 1e-9 * static_cast<double>(search.nanoseconds()),
                 0.1 * more + 32 * 1e-7 * forms);

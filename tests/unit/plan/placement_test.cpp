@@ -67,7 +67,7 @@ TEST(PlacementTest, ReusesMemoryOfWhatIsDead) {
 
 TEST(PlacementTest, NothingIsFine) { EXPECT_EQ(place_buffers({}, Bytes(), true).region, 0_B); }
 
-TEST(PlacementTest, GapsStayFreeBehindEveryBuffer) {
+TEST(PlacementTest, GapsStayFreeAfterEveryBuffer) {
   const std::vector<Buffer> buffers = random_buffers(200, 1);
   const PlacementResult result = place_buffers(buffers, 64_B, true);
   expect_sound(buffers, result, 64_B);
@@ -142,11 +142,11 @@ TEST(PlacementTest, PublishedInstances) {
     const std::filesystem::path path = "data/placement/" + std::string(1, name) + ".1048576.csv";
     const std::vector<Buffer> buffers = read_minimalloc(path);
     ASSERT_FALSE(buffers.empty()) << path;
-    std::vector<Piece> pieces;
+    std::vector<Rectangle> rectangles;
     for (const Buffer& each : buffers) {
-      pieces.push_back({each.live.begin, each.live.end, each.bytes.count()});
+      rectangles.push_back({each.live.begin, each.live.end, each.bytes.count()});
     }
-    const PackResult packed = pack_within(pieces, 1048576, 100'000'000);
+    const PackResult packed = pack_within(rectangles, 1048576, 100'000'000);
     ASSERT_EQ(packed.verdict, PackVerdict::kPacked);
     PlacementResult exact{{}, 1_MiB, Bytes()};
     for (int64_t offset : packed.offsets) exact.offsets.push_back(Bytes(offset));

@@ -268,13 +268,13 @@ TEST(PlannerTest, LoopsComputeAgainWhatTotalsKeepApart) {
 }
 
 // Weights that are updated early cannot make values again later.
-TEST(PlannerTest, LateUpdatesHelpWhereValuesAreLargerThanWeights) {
+TEST(PlannerTest, DeferredUpdatesHelpWhereValuesAreLargerThanWeights) {
   toys::ToyCatalog catalog;
   const auto programs =
       toy_network({.batch = 2048, .widths = std::vector<int64_t>(7, 16), .normalized = true});
   const PlanOutcome with = make_plan(programs, catalog, {.max_steps = 400'000});
   const PlanOutcome without =
-      make_plan(programs, catalog, {.max_steps = 400'000, .late_updates = false});
+      make_plan(programs, catalog, {.max_steps = 400'000, .deferred_updates = false});
   EXPECT_LT(with.smallest.count(), without.smallest.count() * 3 / 4);
   EXPECT_NE(with.frontier.front().what.find("updates last"), std::string::npos);
   for (const FrontierPoint& point : without.frontier) {
@@ -283,7 +283,7 @@ TEST(PlannerTest, LateUpdatesHelpWhereValuesAreLargerThanWeights) {
   expect_sound(programs, catalog, {.max_steps = 400'000});
 }
 
-TEST(PlannerTest, TakeoversHelpElementwiseChains) {
+TEST(PlannerTest, InPlaceReuseHelpsElementwiseChains) {
   const graph::ProgramSet programs = toy_network({.batch = 64, .widths = {512, 512}});
   const toys::ToyCatalog catalog;
   EXPECT_LT(make_plan(programs, catalog, {}).smallest,

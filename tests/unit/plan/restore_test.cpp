@@ -44,7 +44,7 @@ class RestoreTest : public ::testing::Test {
   graph::ProgramSet programs_;
   ProgramFacts facts_;
   Trials trials_;
-  Recipe recipe_;
+  Schedule recipe_;
   std::vector<Cut> all_;
 };
 

@@ -10,16 +10,17 @@ namespace {
 
 struct Placed {
   int64_t offset = 0;
-  Piece piece;
+  Rectangle rectangle;
 };
 
 // Looks at all that is placed, one by one.
-int64_t find_gap(const std::vector<Placed>& placed, const Piece& piece) {
+int64_t find_gap(const std::vector<Placed>& placed, const Rectangle& rectangle) {
   int64_t offset = 0;
   for (const Placed& other : placed) {
-    if (other.offset >= offset + piece.bytes) break;
-    const bool together = other.piece.begin < piece.end && piece.begin < other.piece.end;
-    if (together) offset = std::max(offset, other.offset + other.piece.bytes);
+    if (other.offset >= offset + rectangle.bytes) break;
+    const bool together =
+        other.rectangle.begin < rectangle.end && rectangle.begin < other.rectangle.end;
+    if (together) offset = std::max(offset, other.offset + other.rectangle.bytes);
   }
   return offset;
 }
@@ -32,17 +33,18 @@ TEST(Shelf, PutsPiecesWhereAPlainSearchDoesAndCountsAsMuchWork) {
     std::vector<Placed> placed;
     const int64_t longest = round % 2 == 0 ? 10 : 400;
     for (int k = 0; k < 700; ++k) {
-      Piece piece;
-      piece.begin = static_cast<int64_t>(random() % 400);
-      piece.end = piece.begin + static_cast<int64_t>(random() % static_cast<uint32_t>(longest));
-      piece.bytes = 64 * static_cast<int64_t>(random() % 50);
-      const int64_t offset = find_gap(placed, piece);
+      Rectangle rectangle;
+      rectangle.begin = static_cast<int64_t>(random() % 400);
+      rectangle.end =
+          rectangle.begin + static_cast<int64_t>(random() % static_cast<uint32_t>(longest));
+      rectangle.bytes = 64 * static_cast<int64_t>(random() % 50);
+      const int64_t offset = find_gap(placed, rectangle);
       const auto below = std::ranges::count_if(
-          placed, [&](const Placed& other) { return other.offset < offset + piece.bytes; });
-      ASSERT_EQ(shelf.put(piece), offset) << round << ", " << k;
+          placed, [&](const Placed& other) { return other.offset < offset + rectangle.bytes; });
+      ASSERT_EQ(shelf.put(rectangle), offset) << round << ", " << k;
       ASSERT_EQ(shelf.looks(), below + 1) << round << ", " << k;
       const auto at = std::ranges::upper_bound(placed, offset, {}, &Placed::offset);
-      placed.insert(at, {offset, piece});
+      placed.insert(at, {offset, rectangle});
     }
   }
 }

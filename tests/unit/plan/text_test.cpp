@@ -63,7 +63,7 @@ TEST(PlanTextTest, RoundTripsEverythingThatAPlanCanHold) {
       {graph::ValueId(0), "", 0, Space::kArena, LoopId(0), 0_B, 32_B, {}},
       {graph::ValueId(1), "", 0, Space::kState, LoopId(), 64_B, 16_B, {}},
       {graph::ValueId(2), "", 1, Space::kArena, LoopId(1), 128_B, 32_B, InstanceId(0)},
-      {graph::ValueId(2), "positive_bits", 1, Space::kSpill, kAutoHome, 4096_B, 4_B, {}}};
+      {graph::ValueId(2), "positive_bits", 1, Space::kSpill, kAutoScope, 4096_B, 4_B, {}}};
   program.loops = {{"batch", 4, 2, {}}, {"row s", 0, 1, {}}};
   program.loops[0].items = {Feed{InstanceId(0)}, Enter{LoopId(1)}, WaitTransfer{7}};
   program.loops[1].items = {Call{graph::NodeId(0),
@@ -77,7 +77,7 @@ TEST(PlanTextTest, RoundTripsEverythingThatAPlanCanHold) {
   program.items = {
       Enter{LoopId(0)}, BeginTransfer{7, InstanceId(3), InstanceId(3)},
       Call{graph::NodeId(1), 0, {InstanceId(0), InstanceId(3)}, {InstanceId()}, {}, 0_B, 0_B},
-      Drain{InstanceId(2)}};
+      Output{InstanceId(2)}};
   plan.programs.push_back(program);
   EXPECT_EQ(parse(print(plan, programs), programs), plan) << print(plan, programs);
 }
@@ -85,7 +85,7 @@ TEST(PlanTextTest, RoundTripsEverythingThatAPlanCanHold) {
 TEST(PlanTextTest, LeavesWhatIsMissingToBeCompleted) {
   const graph::ProgramSet programs = toys::parse_programs(toys::kTwoPhaseProgram);
   const Plan plan = parse(toys::kTwoPhasePlan, programs);
-  EXPECT_EQ(plan.programs[0].instances[0].home, kAutoHome);
+  EXPECT_EQ(plan.programs[0].instances[0].scope, kAutoScope);
   EXPECT_EQ(plan.programs[0].instances[0].bytes, 0_B);
   EXPECT_EQ(plan.programs[0].batch, 8);
   EXPECT_TRUE(plan.kernel_set.empty());
@@ -139,9 +139,10 @@ TEST(PlanTextTest, ErrorsNameTheLineAndWhatWasExpected) {
   };
   EXPECT_EQ(error("call hh (%0 %1) -> (%2)"),
             "plan text, line 2: expected the name of a node, received \"hh\". Did you mean \"h\"?");
-  EXPECT_EQ(error("instance %0 x byts=3"),
-            "plan text, line 2: expected one of the fields form, copy, space, home, offset, bytes, "
-            "in_place, received \"byts\". See docs/reference/plan-file.md.");
+  EXPECT_EQ(
+      error("instance %0 x byts=3"),
+      "plan text, line 2: expected one of the fields form, copy, space, scope, offset, bytes, "
+      "in_place, received \"byts\". See docs/reference/plan-file.md.");
   EXPECT_EQ(error("\ncal h (%0) -> (%1)"),
             "plan text, line 3: expected a line of a plan, received \"cal\". Did you mean "
             "\"call\"?");

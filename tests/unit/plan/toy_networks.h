@@ -1,7 +1,7 @@
 #pragma once
 
 // Training steps of toy operators, as the planner sees real ones: layers, activations, a loss,
-// gradients mirrored behind it, updates of state variables.
+// gradients mirrored after it, updates of state variables.
 
 #include <string>
 #include <vector>

@@ -46,11 +46,11 @@ loop L0 batch extent=8 slice=4
     call y (%0 %1) -> (%2)
     call s (%2) -> (%3)
   end
-  drain %3
+  output %3
 end
 call y (%0 %1) -> (%5) clone=1
 call all (%5) -> (%4)
-drain %4
+output %4
 )");
   EXPECT_TRUE(result.ok()) << result.message;
   // (4, 2) of %y live at once.
@@ -67,13 +67,13 @@ instance %4 all
 feed %0
 call y (%0 %1) -> (%2)
 call s (%2) -> (%3)
-drain %3
+output %3
 OUTER
   INNER
     call all (%2) -> (%4)
   end
 end
-drain %4
+output %4
 )";
   const auto with = [&](std::string outer, std::string inner) {
     std::string text(kOrder);
@@ -89,7 +89,7 @@ drain %4
   result =
       check(c, kUnits, with("loop L0 units extent=6 slice=2", "loop L1 batch extent=8 slice=4"));
   EXPECT_EQ(result.verdict, Verdict::kBlockOrder) << result.message;
-  // One turn of several batch blocks and a part of the units comes in another order, too.
+  // One iteration of several batch blocks and a part of the units comes in another order, too.
   result =
       check(c, kUnits, with("loop L0 batch extent=8 slice=8", "loop L1 units extent=6 slice=2"));
   EXPECT_EQ(result.verdict, Verdict::kBlockOrder) << result.message;
@@ -108,7 +108,7 @@ instance %0 x
 instance %1 s
 feed %0
 call s (%0) -> (%1)
-drain %1
+output %1
 )");
   EXPECT_TRUE(result.ok()) << result.message;
   result = check(c, kProgram, R"(program train batch=4
@@ -118,7 +118,7 @@ feed %0
 loop L0 time extent=6 slice=2
   call s (%0) -> (%1)
 end
-drain %1
+output %1
 )");
   EXPECT_EQ(result.verdict, Verdict::kBlockOrder) << result.message;
 }
@@ -144,20 +144,20 @@ end
 loop L1 rows extent=8 slice=2
   call b (%1) -> (%2)
 end
-drain %2
+output %2
 )");
   EXPECT_TRUE(result.ok()) << result.message;
-  // In one loop, b needs a row that a computes in the next turn only.
+  // In one loop, b needs a row that a computes in the next iteration only.
   result = check(c, kWindow, R"(program train batch=2
 instance %0 x
-instance %1 a home=root
+instance %1 a scope=root
 instance %2 b
 feed %0
 loop L0 rows extent=8 slice=4
   call a (%0) -> (%1)
   call b (%1) -> (%2)
 end
-drain %2
+output %2
 )");
   EXPECT_EQ(result.verdict, Verdict::kNotComputed) << result.message;
 }
@@ -174,7 +174,7 @@ loop L0 rows extent=8 slice=3
   call a (%0) -> (%1)
 end
 call b (%1) -> (%2)
-drain %2
+output %2
 )";
   EXPECT_EQ(check(c, kWindow, kPlan).verdict, Verdict::kBadSlice);
   c.catalog.row_exact_nodes = {"a"};
@@ -196,7 +196,7 @@ loop L0 batch extent=4 slice=2
   feed %0
   call m (%0) -> (%1)
 end
-drain %1
+output %1
 )");
   EXPECT_EQ(result.verdict, Verdict::kNotCuttable) << result.message;
 }
@@ -226,7 +226,7 @@ loop L1 batch extent=4 slice=1
   begin t1 %2 -> %4
   wait t1
   call c (%3 %4) -> (%5)
-  drain %5
+  output %5
 end
 )";
 
@@ -245,7 +245,7 @@ TEST(ValidatorTransfers, MissingWait) {
   items.erase(items.begin() + 1);
   Validation result = validate(c.plan, c.programs, c.catalog);
   EXPECT_EQ(result.verdict, Verdict::kMissingWait) << result.message;
-  // Waited for, but behind its use.
+  // Waited for, but after its use.
   items = whole;
   std::swap(items[1], items[2]);
   result = validate(c.plan, c.programs, c.catalog);
@@ -259,7 +259,7 @@ TEST(ValidatorTransfers, MissingWait) {
 
 TEST(ValidatorTransfers, SourceOverwrittenWhileItMoves) {
   std::string text(kMoved);
-  text.replace(text.find("instance %3 b\n"), 14, "instance %3 b home=L0 in_place=%1\n");
+  text.replace(text.find("instance %3 b\n"), 14, "instance %3 b scope=L0 in_place=%1\n");
   const size_t loop = text.find("loop L1");
   text.replace(loop, std::string::npos, R"(loop L1 batch extent=4 slice=1
   feed %6
@@ -268,7 +268,7 @@ TEST(ValidatorTransfers, SourceOverwrittenWhileItMoves) {
   begin t1 %2 -> %4
   wait t1
   call c (%8 %4) -> (%5)
-  drain %5
+  output %5
 end
 )");
   text.insert(text.find("loop L0"), "instance %6 x\ninstance %7 a copy=1\ninstance %8 b copy=1\n");
@@ -311,13 +311,13 @@ loop L1 batch extent=4 slice=1
   feed %3
   call a (%3) -> (%4) clone=1
   call c (%2 %4) -> (%5)
-  drain %5
+  output %5
 end
 )");
   EXPECT_TRUE(result.ok()) << result.message;
 }
 
-// A chain of many nodes at batch 64 in slices of 1: 1,000 calls, 64 turns.
+// A chain of many nodes at batch 64 in slices of 1: 1,000 calls, 64 iterations.
 TEST(ValidatorSpeed, ThousandsOfInstances) {
   std::string program = "program train batch 64\ninput %x float32 (B, 4)\n";
   std::string instances = "instance %0 x\n";
@@ -336,7 +336,7 @@ TEST(ValidatorSpeed, ThousandsOfInstances) {
   const Validation result =
       check(c, program,
             "program train batch=64\n" + instances + "loop L0 batch extent=64 slice=1\n" + body +
-                "  drain %2000\nend\n");
+                "  output %2000\nend\n");
   EXPECT_TRUE(result.ok()) << result.message;
 }
 

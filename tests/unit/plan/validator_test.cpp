@@ -117,7 +117,7 @@ TEST_F(ValidatorTest, IdsThatDoNotExist) {
   call("z").node = graph::NodeId(size_t{99});
   expect(Verdict::kBadReference);
   plan_ = whole;
-  instance(4).home = LoopId(size_t{7});
+  instance(4).scope = LoopId(size_t{7});
   expect(Verdict::kBadReference, "L7");
   plan_ = whole;
   instance(4).value = graph::ValueId(size_t{99});
@@ -162,8 +162,8 @@ TEST_F(ValidatorTest, MissingNode) {
   expect(Verdict::kMissingNode, "spare");
 }
 
-TEST_F(ValidatorTest, MissingDrain) {
-  std::erase(program().loops[1].items, Item(Drain{InstanceId(size_t{9})}));
+TEST_F(ValidatorTest, MissingOutput) {
+  std::erase(program().loops[1].items, Item(Output{InstanceId(size_t{9})}));
   expect(Verdict::kMissingNode, "output %z");
 }
 
@@ -181,8 +181,8 @@ TEST_F(ValidatorTest, NodeWithoutBatchInALoopOverIt) {
 
 TEST_F(ValidatorTest, RowsHandedOutTwice) {
   std::vector<Item>& items = program().loops[1].items;
-  items.insert(items.begin() + 2, Item(Drain{InstanceId(size_t{9})}));
-  expect(Verdict::kRepeatedNode, "drain");
+  items.insert(items.begin() + 2, Item(Output{InstanceId(size_t{9})}));
+  expect(Verdict::kRepeatedNode, "output");
 }
 
 TEST_F(ValidatorTest, SliceThatIsNoMultipleOfTheBlock) {
@@ -214,8 +214,8 @@ TEST_F(ValidatorTest, InstanceOfAnotherSize) {
   expect(Verdict::kWrongSize, "%6");
 }
 
-TEST_F(ValidatorTest, HomeThatIsNotAroundAllUses) {
-  instance(6).home = LoopId(size_t{0});
+TEST_F(ValidatorTest, ScopeThatIsNotAroundAllUses) {
+  instance(6).scope = LoopId(size_t{0});
   expect(Verdict::kWrongSize, "%6");
 }
 
@@ -238,25 +238,25 @@ TEST_F(ValidatorTest, RowsOfAnotherTurn) {
 }
 
 TEST_F(ValidatorTest, SumReadInsideOfItsLoop) {
-  std::string text = replaced(kTwoPhasePlan, "  call z (%6 %7) -> (%9)\n  drain %9\n", "");
+  std::string text = replaced(kTwoPhasePlan, "  call z (%6 %7) -> (%9)\n  output %9\n", "");
   text = replaced(text, "dz in_place=%9", "dz");
   text = replaced(text, "  call spare (%9) -> (_)\n  call dz (%9 %5) -> (%10)\n", "");
   text = replaced(text, "  call sums (%6) -> (%7)\n",
-                  "  call sums (%6) -> (%7)\n  call z (%6 %7) -> (%9)\n  drain %9\n"
+                  "  call sums (%6) -> (%7)\n  call z (%6 %7) -> (%9)\n  output %9\n"
                   "  call spare (%9) -> (_)\n  call dz (%9 %5) -> (%10)\n");
   load_plan(text);
   expect(Verdict::kIncompleteSum, "call z");
 }
 
-TEST_F(ValidatorTest, SumWhoseHomeIsInsideOfItsLoop) {
-  // %11 is summed in L1 and read behind it, so its home cannot be L1; a sum that nobody reads can.
-  load_plan(replaced(replaced(kTwoPhasePlan, "instance %11 g\n", "instance %11 g home=root\n"),
-                     "instance %7 sums\n", "instance %7 sums home=L0\n"));
+TEST_F(ValidatorTest, SumWhoseScopeIsInsideOfItsLoop) {
+  // %11 is summed in L1 and read after it, so its scope cannot be L1; a sum that nobody reads can.
+  load_plan(replaced(replaced(kTwoPhasePlan, "instance %11 g\n", "instance %11 g scope=root\n"),
+                     "instance %7 sums\n", "instance %7 sums scope=L0\n"));
   expect(Verdict::kWrongSize, "%7");
 }
 
 TEST_F(ValidatorTest, StateReadAfterItsWrite) {
-  // h is computed by a clone once more behind the update.
+  // h is computed by a clone once more after the update.
   std::string text = std::string(kTwoPhasePlan);
   text = replaced(text, "call w2 (%1 %11) -> (%12)\ncall write (%12) -> ()\n",
                   "call w2 (%1 %11) -> (%12)\ncall write (%12) -> ()\n"
@@ -316,7 +316,7 @@ TEST_F(ValidatorTest, OneShiftedOffset) {
         << result.message;
     instance(i).offset -= kAlignment;
   }
-  EXPECT_GE(caught, 4U);  // what has nothing behind it while it lives may be shifted
+  EXPECT_GE(caught, 4U);  // what has nothing after it while it lives may be shifted
 }
 
 TEST_F(ValidatorTest, StatesThatOverlap) {
@@ -338,7 +338,7 @@ TEST_F(ValidatorTest, InPlaceOfWhatIsReadLater) {
   text = replaced(text, "  call g (%8 %10) -> (%11)\n",
                   "  call spare (%9) -> (_)\n  call g (%8 %10) -> (%11)\n");
   load_plan(text);
-  expect(Verdict::kBadInPlace, "taken over");
+  expect(Verdict::kBadInPlace, "reused");
 }
 
 TEST_F(ValidatorTest, InPlaceInACircle) {
@@ -352,7 +352,7 @@ TEST_F(ValidatorTest, FormThatTheKernelDoesNotAccept) {
   std::get<Encode>(program().loops[0].items[3]).source = InstanceId(size_t{6});
   std::swap(program().loops[0].items[3], program().loops[0].items[4]);
   call("dz").inputs[1] = InstanceId(size_t{4});
-  instance(4).home = LoopId();
+  instance(4).scope = LoopId();
   expect(Verdict::kBadForm, "call z");
 }
 

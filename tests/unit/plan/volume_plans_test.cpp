@@ -40,7 +40,7 @@ TEST_F(VolumePlans, TurnsHoldWhatTheirAxesSay) {
   ASSERT_TRUE(result.ok()) << result.message;
   EXPECT_EQ(bytes(1), Bytes(4 * 2 * 2 * 6 * 3));   // two slabs
   EXPECT_EQ(bytes(3), Bytes(4 * 2 * 4 * 4 * 3));   // with a halo in depth and rows
-  EXPECT_EQ(bytes(4), Bytes(4 * 2 * 2 * 2 * 3));   // a turn of both loops
+  EXPECT_EQ(bytes(4), Bytes(4 * 2 * 2 * 2 * 3));   // an iteration of both loops
   EXPECT_EQ(bytes(6), Bytes(4 * 2 * 2 * 6 * 3));   // two slabs under one
   EXPECT_EQ(bytes(9), Bytes(4 * 2 * 6 * 3));       // the sum
   EXPECT_EQ(bytes(10), Bytes(4 * 2 * 4 * 6 * 3));  // four slabs
@@ -90,7 +90,7 @@ TEST_F(VolumePlans, SlicesAreMultiplesOfBlocks) {
 
 TEST_F(VolumePlans, ASumOverTheDepthIsReadWhenItIsWhole) {
   EXPECT_EQ(
-      check("  call s (%8) -> (%9)\nend\ndrain %9\n", "  call s (%8) -> (%9)\n  drain %9\nend\n")
+      check("  call s (%8) -> (%9)\nend\ndrain %9\n", "  call s (%8) -> (%9)\n  output %9\nend\n")
           .verdict,
       Verdict::kIncompleteSum);
 }
@@ -111,7 +111,7 @@ feed %0
 loop L0 units extent=4 slice=2
   call s (%0) -> (%1)
 end
-drain %1
+output %1
 )";
   catalog_.blocks = {{"s", {2, 2}}};
   EXPECT_TRUE(check(kPlan).ok());
@@ -129,14 +129,14 @@ output %b
   catalog_.blocks = {{"a", {2, 2, 0}}, {"b", {2, 2, 0}}};
   const Validation result = check(R"(program train batch=2
 instance %0 x
-instance %1 a home=root
-instance %2 b home=root
+instance %1 a scope=root
+instance %2 b scope=root
 feed %0
 loop L0 depth extent=8 slice=2
   call a (%0) -> (%1)
   call b (%1) -> (%2)
 end
-drain %2
+output %2
 )");
   EXPECT_EQ(result.verdict, Verdict::kNotComputed) << result.message;
 }
@@ -150,12 +150,12 @@ output %a
   catalog_.blocks = {};
   const Validation result = check(R"(program train batch=2
 instance %0 x
-instance %1 a home=root
+instance %1 a scope=root
 feed %0
 loop L0 depth extent=8 slice=2
   call a (%0) -> (%1)
 end
-drain %1
+output %1
 )");
   EXPECT_EQ(result.verdict, Verdict::kRepeatedNode) << result.message;
 }
@@ -163,7 +163,7 @@ drain %1
 // A sink is told of samples and of nothing else.
 TEST_F(VolumePlans, OutputsAreHandedOutInSamples) {
   const Validation result = check("  call t (%10) -> (%11)\nend\ndrain %11\n",
-                                  "  call t (%10) -> (%11)\n  drain %11\nend\n");
+                                  "  call t (%10) -> (%11)\n  output %11\nend\n");
   EXPECT_EQ(result.verdict, Verdict::kNotCuttable) << result.message;
 }
 

@@ -294,7 +294,7 @@ TEST(Copies, ThatCameWhileMemoryGrewWereLoadedOrLeaked) {
   // Loaded to the end of the run.
   EXPECT_EQ(told({20, 100, 240, 700, 1600, 2300, 2650, 2700}, found, rising),
             std::pair(int64_t{3}, CurveForm::kTooShort));
-  // Memory goes on rising behind them: something is kept.
+  // Memory goes on rising after them: something is kept.
   EXPECT_EQ(told({20, 100, 240, 700, 1600, 2300, 2650, 3000, 3600, 4200}, found, rising),
             std::pair(int64_t{0}, CurveForm::kGrowth));
   // One that was not compared came last.

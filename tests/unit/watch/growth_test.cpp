@@ -281,7 +281,7 @@ TEST(Growth, IsDividedByTheStepsThatTheOutputShowed) {
   EXPECT_EQ(growth.bytes_per_epoch, 0);
 }
 
-TEST(Growth, ALongEndBehindTheLastStepIsNotJudged) {
+TEST(Growth, ALongEndAfterTheLastStepIsNotJudged) {
   std::vector<Sample> samples;
   for (int i = 0; i < 60; ++i) samples.push_back(sample_at(i, 500 + 8 * i, i + 1));
   for (int i = 60; i < 100; ++i) samples.push_back(sample_at(i, 980, 60));

@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using Words = std::vector<std::string>;
 
-TEST(ChangeArgument, FindsTheNumberBehindItsName) {
+TEST(ChangeArgument, FindsTheNumberAfterItsName) {
   EXPECT_EQ(change_argument({"python", "t.py", "--batch-size", "64"}, "--batch-size", half),
             (Words{"python", "t.py", "--batch-size", "32"}));
   EXPECT_EQ(change_argument({"t", "--batch-size=65"}, "--batch-size", half),

@@ -6,7 +6,7 @@
 
 #include "backend/cpu/conv/winograd.h"
 #include "backend/cpu/families.h"
-#include "backend/kernel/box.h"
+#include "backend/kernel/block.h"
 #include "backend/reference/reference.h"
 #include "graph/op.h"
 
@@ -25,8 +25,8 @@ constexpr double kFlopsPerThread = 4e6;
 constexpr double kAddPasses = 3.0;
 // The part of a weight gradient's time that adding may take.
 constexpr double kAddShare = 0.04;
-// Of one thread's convolution, and of memory and the last cache; ratios of these matter, and they
-// differ little between machines.
+// The speed of one thread's convolution, and of memory and the last cache; ratios of these matter,
+// and they differ little between machines.
 constexpr double kFlopsPerSecond = 1.1e11;
 constexpr double kMemoryBytesPerSecond = 2e10;
 constexpr double kCacheBytesPerSecond = 5e10;
@@ -89,7 +89,7 @@ double sample_flops(const Graph& graph, NodeId id) {
   return std::max(node.op->flops_per_sample({node.attributes, inputs, outputs}), 1.0);
 }
 
-// Of a dense layer or one of its gradients.
+// The units of a dense layer or one of its gradients.
 int64_t units_of(const Graph& graph, NodeId id) {
   const graph::Node& node = graph.node(id);
   const OpPass pass = node.op->traits().work.pass;
@@ -276,7 +276,7 @@ graph::Block Blocks::block(const Graph& graph, NodeId node) const {
 }
 
 graph::Block Blocks::find_block(const Graph& graph, NodeId node) const {
-  BoxRule rule;
+  BlockRule rule;
   rule.batch = preferred(graph, node);
   const Weight weight = weight_of(graph.node(node));
   if (weight == Weight::kLight || weight == Weight::kDense) {
@@ -285,7 +285,7 @@ graph::Block Blocks::find_block(const Graph& graph, NodeId node) const {
   rule.call_bytes = Bytes(int64_t{1} << 60);  // the extent has been halved already
   const int rows = graph::find_axis(axes_of(graph, node), graph::kRowsAxis);
   rule.any_rows = weight == Weight::kLight && rows >= 0 && reference_row_exact(graph, node, rows);
-  return choose_box(graph, node, rule, options_);
+  return choose_block(graph, node, rule, options_);
 }
 
 }  // namespace plimsoll::backend::cpu

@@ -1,6 +1,6 @@
 #pragma once
 
-// The boxes of this backend's kernel set.
+// The blocks of this backend's kernel set.
 //
 // Four kinds of nodes, by what decides their batch extent (numbers: docs/design/0002-kernel-sets):
 //
@@ -11,7 +11,7 @@
 //   recurrences    8 samples a thread, which share each weight that a step reads, within 8 MiB
 //   all others     operands of a call within half of the L2 caches
 //
-// A slice of a loop is a multiple of every box in it, so a light node must not ask for more rows
+// A slice of a loop is a multiple of every block in it, so a light node must not ask for more rows
 // than the heavy nodes whose results it reads: its extent is at most theirs. In the same way a
 // dense layer asks for no more rows than the dense layers before it. That looks at the graph above
 // the node, and at nothing else: neither limit nor batch size nor other programs play a part.
@@ -39,7 +39,7 @@ class Blocks {
   int64_t visits() const { return visits_; }
 
  private:
-  // Of a node, all of it powers of two; 0: not known yet.
+  // What is known of a node, all of it powers of two; 0: not known yet.
   struct Ceiling {
     int16_t own = 0;       // what it prefers
     int16_t of_all = 0;    // the least among the heavy nodes above it
@@ -71,7 +71,7 @@ class Blocks {
   double last_cache_bytes_;  // L3
   int64_t pieces_from_;      // units from which dense layers are packed_dense's; 0: none
   mutable int64_t visits_ = 0;
-  // Of graphs that somebody holds. The backend is used from one host thread.
+  // Graphs that somebody holds are remembered. The backend is used from one host thread.
   mutable std::map<const graph::Graph*, std::weak_ptr<Memory>> remembered_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a backend of these kernels tells of them: boxes, scratch, times.
+// What a backend of these kernels tells of them: blocks, scratch, times.
 
 #include <string>
 
@@ -12,7 +12,7 @@ namespace plimsoll::backend::cpu {
 
 // The options with a count of threads.
 KernelSetOptions resolved(KernelSetOptions options, const CpuInfo& cpu);
-// All that kernels and boxes depend on beside the options; `backend` names it with its revision.
+// All that kernels and blocks depend on beside the options; `backend` names it with its revision.
 std::string backend_id(const std::string& backend, const CpuInfo& cpu);
 
 // What the fuse pass may merge.

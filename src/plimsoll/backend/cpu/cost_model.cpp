@@ -17,7 +17,7 @@ using graph::OpPass;
 struct IsaRate {
   std::string_view isa;
   double flops_per_second;  // of one thread, in a large convolution
-  double narrow = 1.0;      // how many times as fast products of bfloat16 factors are
+  double bf16 = 1.0;        // how many times as fast products of bfloat16 factors are
 };
 constexpr std::array<IsaRate, 7> kIsaRates = {{{"avx512_amx", 1.16e11, 6.0},
                                                {"avx512_bf16", 1.16e11, 1.7},
@@ -32,8 +32,8 @@ constexpr double kReferenceFlopsPerSecond = 1e9;
 // Operands that lie in the last cache, per thread; in memory, all threads together.
 constexpr double kCacheBytesPerSecond = 2.5e10;
 constexpr double kMemoryBytesPerSecond = 2.4e10;
-// A call's operands are in memory when they take more than this: the other calls of a loop's turn
-// use the cache too.
+// A call's operands are in memory when they take more than this: the other calls of a loop's
+// iteration use the cache too.
 constexpr double kCachedShare = 0.25;
 constexpr double kSecondsPerCall = 2e-7;
 constexpr double kSecondsPerTeam = 1.5e-6;  // waking the other threads and waiting for them
@@ -87,7 +87,7 @@ CostModel::CostModel(const CpuInfo& cpu, int threads, bool alone)
   for (const IsaRate& rate : kIsaRates) {
     if (rate.isa != cpu.isa) continue;
     flops_per_thread_ = rate.flops_per_second;
-    narrow_ = rate.narrow;
+    bf16_ = rate.bf16;
   }
 }
 
@@ -124,7 +124,7 @@ double CostModel::seconds(const graph::Graph& graph, graph::NodeId node, int64_t
                                ? kMemoryBytesPerSecond
                                : kCacheBytesPerSecond * threads;
   double rate = flops_per_thread_ * efficiency(facts.work(), channels) * threads;
-  if (multiplies_bfloat16(facts)) rate *= narrow_;
+  if (multiplies_bfloat16(facts)) rate *= bf16_;
   if (is_winograd(graph, node, batch, extents)) rate *= kWinogradRate;
   const double arithmetic = flops / rate;
   return kSecondsPerCall + (team ? kSecondsPerTeam : 0.0) + std::max(arithmetic, bytes / bandwidth);

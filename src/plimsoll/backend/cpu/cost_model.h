@@ -15,8 +15,8 @@ class CostModel {
  public:
   CostModel(const CpuInfo& cpu, int threads, bool alone);
 
-  // Of a call with these extents; `own` says that it runs on our kernels or the vendor's, and not
-  // on the reference's plain loops.
+  // The seconds of a call with these extents; `own` says that it runs on our kernels or the
+  // vendor's, and not on the reference's plain loops.
   double seconds(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                  std::span<const int64_t> extents, bool own) const;
   double copy_seconds(Bytes bytes) const;
@@ -27,7 +27,7 @@ class CostModel {
                    std::span<const int64_t> extents) const;
 
   double flops_per_thread_;
-  double narrow_ = 1.0;
+  double bf16_ = 1.0;
   double last_cache_bytes_;
   int threads_;
   CpuOptions options_;

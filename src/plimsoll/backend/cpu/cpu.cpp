@@ -6,7 +6,7 @@ namespace plimsoll::backend {
 namespace cpu {
 namespace {
 
-// Counts up with every change that gives other bits than before, of kernels or of their boxes.
+// Counts up with every change that gives other bits than before, of kernels or of their blocks.
 // Checkpoints and plans of another revision say so.
 constexpr int kRevision = 1;
 

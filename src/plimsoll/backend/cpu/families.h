@@ -50,7 +50,7 @@ CpuKernel make_dense_crossentropy(const NodeFacts& facts, const CpuOptions& opti
 CpuKernel make_few_channels(const NodeFacts& facts, const CpuOptions& options);
 // dense with at most so many units, not cut, and its gradients.
 int64_t most_units(Isa isa);
-CpuKernel make_narrow_dense(const NodeFacts& facts, const CpuOptions& options);
+CpuKernel make_few_units(const NodeFacts& facts, const CpuOptions& options);
 // dense with more units, or cut along them, convolutions of single points, and their gradients:
 // what read_packed_dense (dense_shape.h) says.
 CpuKernel make_packed_dense(const NodeFacts& facts, const CpuOptions& options);

@@ -92,7 +92,7 @@ class ImageByImage final : public Kernel {
   std::vector<int64_t> outputs_;
 };
 
-// No box of this kernel set is like that; sums over some rows of each of several images are the
+// No block of this kernel set is like that; sums over some rows of each of several images are the
 // reference's.
 bool sums_rows_of_several(std::span<const graph::Axis> axes, std::span<const int64_t> extents) {
   const int samples = graph::find_axis(axes, graph::kBatchAxis);

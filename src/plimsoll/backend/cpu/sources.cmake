@@ -19,7 +19,7 @@ set(cpu_loops
     cpu/pointwise/optimizers.cpp
     cpu/pointwise/rows.cpp
     cpu/product/column_sums.cpp
-    cpu/product/narrow_dense.cpp
+    cpu/product/few_units.cpp
     cpu/product/packed_product.cpp
     cpu/product/paired_product.cpp
     cpu/product/product.cpp

@@ -70,7 +70,7 @@ struct KernelRequest {
   std::vector<std::vector<int64_t>> output_dims;  // empty: dropped
   std::vector<std::vector<int64_t>> output_strides;
   // First row on each axis of a block that it is made for: others of these extents touch as many
-  // rows in front of and behind their own. Empty: the first block.
+  // rows before and after their own. Empty: the first block.
   std::vector<int64_t> begin = {};
 };
 

@@ -3,7 +3,7 @@
 // Seconds of kernel calls as they were measured on this machine, and a catalog that answers from
 // them.
 //
-// They stand in for a backend's estimates where plans are chosen, and nowhere else: boxes, kernels
+// They stand in for a backend's estimates where plans are chosen, and nowhere else: blocks, kernels
 // and scratch are the backend's own, so that no result depends on a measurement. What was not
 // measured is the backend's estimate times a factor: of the same node's other calls, or else of the
 // operator's; without either it is the estimate.

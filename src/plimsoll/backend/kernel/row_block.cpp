@@ -108,7 +108,7 @@ struct Inside {
   int64_t begin = 0;
   int64_t last = -1;
 
-  // The block behind the one at `at`, or the last one inside where that is one of them: a long axis
+  // The block after the one at `at`, or the last one inside where that is one of them: a long axis
   // has very many.
   int64_t after(int64_t at, int64_t block) const {
     const int64_t next = at + block;
@@ -144,13 +144,13 @@ std::vector<std::vector<int64_t>> find_row_positions(std::span<const graph::Axis
   std::set<std::vector<int64_t>> seen;
   std::vector<std::vector<int64_t>> found;
   const auto add = [&](int64_t begin) {
-    // By what is missing in front and behind: heights are multiples of strides, about.
+    // By what is missing before and after: heights are multiples of strides, about.
     std::vector<int64_t> missing;
     for (const auto* uses : {&axis.inputs, &axis.outputs}) {
       for (const AxisUse& use : *uses) {
         missing.push_back(std::max<int64_t>(use.before - begin * use.stride, 0));
-        const int64_t behind = (whole - begin - extents[a]) * use.stride;
-        missing.push_back(std::max<int64_t>(use.after + use.before - behind, 0));
+        const int64_t after = (whole - begin - extents[a]) * use.stride;
+        missing.push_back(std::max<int64_t>(use.after + use.before - after, 0));
       }
     }
     if (!seen.insert(missing).second) return;

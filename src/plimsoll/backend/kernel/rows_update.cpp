@@ -34,7 +34,7 @@ RowsUpdate::RowsUpdate(std::span<const graph::ValueType> inputs,
   };
   add(inputs[kWeight]);
   for (size_t i = kWeight; i < inputs.size(); ++i) add(inputs[i]);
-  // The weight's type stands for the gradient's, behind it.
+  // The weight's type stands for the gradient's, after it.
   PLIMSOLL_CHECK(operands.size() <= kMostOperands, "an update of many operands");
   const graph::NodeId node =
       builder.add(attributes.get_string("optimizer"), "update", std::move(operands), attributes);

@@ -14,7 +14,7 @@ constexpr Bytes kLine{64};
 constexpr size_t kMostOperands = 8;
 constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
 
-bool is_narrow(const graph::ValueType& type) { return type.dtype == DType::kBFloat16; }
+bool is_bf16(const graph::ValueType& type) { return type.dtype == DType::kBFloat16; }
 
 bool is_plain(std::span<const std::string> forms, size_t input) {
   return input >= forms.size() || forms[input].empty();
@@ -142,13 +142,13 @@ bool takes_sums(std::span<const graph::Axis> axes, size_t output) {
 
 bool has_bfloat16(std::span<const graph::ValueType> inputs,
                   std::span<const graph::ValueType> outputs) {
-  return std::ranges::any_of(inputs, is_narrow) || std::ranges::any_of(outputs, is_narrow);
+  return std::ranges::any_of(inputs, is_bf16) || std::ranges::any_of(outputs, is_bf16);
 }
 
 void widen(NodeProblem& problem) {
   for (auto* types : {&problem.inputs, &problem.outputs, &problem.whole_inputs}) {
     for (graph::ValueType& type : *types) {
-      if (is_narrow(type)) type.dtype = DType::kFloat32;
+      if (is_bf16(type)) type.dtype = DType::kFloat32;
     }
   }
 }
@@ -160,7 +160,7 @@ Bytes widened_scratch(const graph::Graph& graph, graph::NodeId node, int64_t bat
   const std::vector<graph::ValueType> outputs = output_types(graph, node);
   Bytes bytes;
   const auto add = [&](const graph::ValueType& type, const std::vector<graph::AxisUse>& uses) {
-    if (is_narrow(type)) bytes += wide_bytes(largest_region(type, batch, uses, extents));
+    if (is_bf16(type)) bytes += wide_bytes(largest_region(type, batch, uses, extents));
   };
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (is_plain(forms, i)) add(inputs[i], uses_of_input(axes, i));
@@ -184,12 +184,12 @@ std::unique_ptr<Kernel> make_widened(std::unique_ptr<Kernel> kernel, const Kerne
   };
   std::vector<WideOperand> wide_inputs;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!is_narrow(inputs[i]) || !is_plain(request.forms, i)) continue;
+    if (!is_bf16(inputs[i]) || !is_plain(request.forms, i)) continue;
     wide_inputs.push_back(place(i, request.input_dims[i], false));
   }
   std::vector<WideOperand> wide_outputs;
   for (size_t o = 0; o < outputs.size(); ++o) {
-    if (!is_narrow(outputs[o]) || request.output_dims[o].empty()) continue;
+    if (!is_bf16(outputs[o]) || request.output_dims[o].empty()) continue;
     wide_outputs.push_back(place(o, request.output_dims[o], takes_sums(axes, o)));
   }
   return std::make_unique<WidenedKernel>(std::move(kernel), std::move(wide_inputs),
@@ -202,11 +202,11 @@ KernelRequest widened_request(const KernelRequest& request) {
   const std::vector<graph::ValueType> inputs = input_types(request.graph, request.node);
   const std::vector<graph::ValueType> outputs = output_types(request.graph, request.node);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!is_narrow(inputs[i]) || !is_plain(request.forms, i)) continue;
+    if (!is_bf16(inputs[i]) || !is_plain(request.forms, i)) continue;
     wide.input_strides[i] = dense_strides(request.input_dims[i]);
   }
   for (size_t o = 0; o < outputs.size(); ++o) {
-    if (is_narrow(outputs[o])) wide.output_strides[o] = dense_strides(request.output_dims[o]);
+    if (is_bf16(outputs[o])) wide.output_strides[o] = dense_strides(request.output_dims[o]);
   }
   return wide;
 }

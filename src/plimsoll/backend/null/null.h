@@ -2,7 +2,7 @@
 
 // The null backend: the reference's catalog, with kernels that do nothing.
 //
-// It accounts for any plan (boxes, scratch, estimated times, every check of a kernel's request) at
+// It accounts for any plan (blocks, scratch, estimated times, every check of a kernel's request) at
 // no cost, so that plans of large models can be made and run as tests without computing.
 
 #include <memory>

@@ -25,13 +25,13 @@ memory::desc floats(const memory::dims& dims, memory::format_tag tag) {
 }
 
 memory::data_type factor_type(const Convolution& c) {
-  return c.narrow ? memory::data_type::bf16 : memory::data_type::f32;
+  return c.bf16 ? memory::data_type::bf16 : memory::data_type::f32;
 }
 // Weights, or their gradient.
 memory::data_type weight_type(const Convolution& c) {
   return c.kind == ConvolutionKind::kGradKernel ? memory::data_type::f32 : factor_type(c);
 }
-int64_t element_of(const Convolution& c) { return c.narrow ? 2 : kFloat; }
+int64_t element_of(const Convolution& c) { return c.bf16 ? 2 : kFloat; }
 
 memory::dims weight_dims(const ops::Conv2dGeometry& g) {
   memory::dims dims = {g.group_filters(), g.group_channels(), g.rows().size, g.columns().size};
@@ -86,7 +86,7 @@ std::string key_of(const Convolution& c, std::string_view weights) {
                         int64_t{c.bias}, int64_t{c.relu}}) {
     add(value);
   }
-  if (c.narrow) key += c.pools() ? ",bf16,f32" : ",bf16";
+  if (c.bf16) key += c.pools() ? ",bf16,f32" : ",bf16";
   key += ',';
   key += weights;
   return key;
@@ -146,8 +146,8 @@ memory::desc queried(const dnnl::primitive_desc_base& description, dnnl_query_t 
   return memory::desc(copy);
 }
 
-// Offset of the next piece of scratch behind `bytes`.
-Bytes behind(Bytes bytes) { return round_up(bytes, kLine); }
+// Offset of the next piece of scratch after `bytes`.
+Bytes aligned(Bytes bytes) { return round_up(bytes, kLine); }
 
 // The primitive of one share and where its operands begin, in bytes.
 struct ShareRun {
@@ -170,7 +170,7 @@ class MapKernel final : public Kernel {
             ConvolutionKind kind, bool bias)
       : shares_(std::move(shares)),
         repack_(std::move(repack)),
-        share_scratch_(behind(share_scratch).count()),
+        share_scratch_(aligned(share_scratch).count()),
         to_source_(kind == ConvolutionKind::kGradInput),
         bias_(bias) {}
 
@@ -207,12 +207,12 @@ class PaddedKernel final : public Kernel {
       : block_(std::move(block)), block_scratch_(block_scratch), sizes_(sizes) {}
 
   static Bytes scratch(Bytes block_scratch, const Sizes& sizes) {
-    return behind(block_scratch) + behind(sizes.padded_input) + sizes.padded_output;
+    return aligned(block_scratch) + aligned(sizes.padded_input) + sizes.padded_output;
   }
 
   void run(const KernelCall& call) const noexcept override {
-    std::byte* input = call.scratch + behind(block_scratch_).size();
-    std::byte* output = input + behind(sizes_.padded_input).size();
+    std::byte* input = call.scratch + aligned(block_scratch_).size();
+    std::byte* output = input + aligned(sizes_.padded_input).size();
     std::memcpy(input, call.inputs[0].data, sizes_.input.size());
     std::memset(input + sizes_.input.size(), 0, (sizes_.padded_input - sizes_.input).size());
     constexpr size_t kMostInputs = 3;
@@ -241,10 +241,10 @@ struct GradientScratch {
 GradientScratch gradient_scratch(const Convolution& c,
                                  const std::vector<std::shared_ptr<Compiled>>& compiled) {
   GradientScratch s;
-  s.kernel = behind(largest_scratch(compiled));
-  s.bias = behind(s.kernel + packed_layout(compiled[0]->weights).bytes());
+  s.kernel = aligned(largest_scratch(compiled));
+  s.bias = aligned(s.kernel + packed_layout(compiled[0]->weights).bytes());
   const int64_t bias_elements = c.bias ? c.geometry.filters : 0;
-  s.all = behind(s.bias + Bytes(bias_elements * kFloat));
+  s.all = aligned(s.bias + Bytes(bias_elements * kFloat));
   return s;
 }
 
@@ -267,7 +267,7 @@ class PooledKernel final : public Kernel {
         part_scratch_(part_scratch.count()),
         isa_(isa),
         element_(element_of(c)),
-        narrow_(c.narrow),
+        bf16_(c.bf16),
         bias_(c.bias) {}
 
   void run(const KernelCall& call) const noexcept override {
@@ -294,12 +294,12 @@ class PooledKernel final : public Kernel {
     std::byte* winners = call.outputs[1].data;
     float* pooled = nullptr;
     if (y != nullptr) {
-      pooled = narrow_ ? reinterpret_cast<float*>(scratch + pooled_scratch_)
-                       : reinterpret_cast<float*>(y) + share.result;
+      pooled = bf16_ ? reinterpret_cast<float*>(scratch + pooled_scratch_)
+                     : reinterpret_cast<float*>(y) + share.result;
     }
     pooling_.run(reinterpret_cast<const float*>(result), rows, pooled,
                  winners == nullptr ? nullptr : reinterpret_cast<uint8_t*>(winners) + share.result);
-    if (narrow_ && y != nullptr) {
+    if (bf16_ && y != nullptr) {
       cpu::round_numbers(pooled, reinterpret_cast<uint16_t*>(y) + share.result, rows * pooled_row_,
                          isa_);
     }
@@ -317,7 +317,7 @@ class PooledKernel final : public Kernel {
   int64_t part_scratch_;
   cpu::Isa isa_;
   int64_t element_;
-  bool narrow_;
+  bool bf16_;
   bool bias_;
 };
 
@@ -439,12 +439,12 @@ PooledScratch pooled_scratch(const Shares& shares,
   for (const Convolution& work : shares.works) {
     const Bytes bytes(static_cast<int64_t>(result_of(work).get_size()));
     result = max(result, bytes);
-    if (!work.narrow) continue;
+    if (!work.bf16) continue;
     pooled = max(pooled, Bytes(bytes.count() / (work.pool_rows * work.pool_columns)));
   }
   PooledScratch s;
-  s.pooled = behind(behind(largest_scratch(compiled)) + result);
-  s.all = s.pooled + behind(pooled);
+  s.pooled = aligned(aligned(largest_scratch(compiled)) + result);
+  s.all = s.pooled + aligned(pooled);
   return s;
 }
 
@@ -469,7 +469,7 @@ bool tries_much(const Convolution& c) {
 }  // namespace
 
 std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t block_samples,
-                                            bool narrow) {
+                                            bool bf16) {
   const graph::OpWork work = facts.work();
   const bool pools = work.fusion == graph::OpFusion::kPool;
   if (work.family != graph::OpFamily::kConvolution) return std::nullopt;
@@ -478,8 +478,8 @@ std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t
   c.kind = work.pass == graph::OpPass::kForward     ? ConvolutionKind::kForward
            : work.pass == graph::OpPass::kGradInput ? ConvolutionKind::kGradInput
                                                     : ConvolutionKind::kGradKernel;
-  c.narrow = facts.inputs[0].dtype == DType::kBFloat16;
-  if (c.narrow ? !narrow : facts.inputs[0].dtype != DType::kFloat32) return std::nullopt;
+  c.bf16 = facts.inputs[0].dtype == DType::kBFloat16;
+  if (c.bf16 ? !bf16 : facts.inputs[0].dtype != DType::kFloat32) return std::nullopt;
   if (pools) {
     const ops::Conv2dPoolGeometry g = ops::conv2d_pool_geometry(facts.op(), facts.types());
     c.geometry = g.conv;
@@ -566,7 +566,7 @@ Convolutions::Prepared Convolutions::prepare(const Convolution& c) const {
   p.shares = share_out(c, threads_);
   p.all = compiled(c, p.shares.works);
   const memory::desc given = p.all[0]->weights;
-  if (c.kind != ConvolutionKind::kGradKernel && !c.narrow) {
+  if (c.kind != ConvolutionKind::kGradKernel && !c.bf16) {
     for (size_t i = 0; i < p.all.size(); ++i) {
       if (!is_slow(*p.all[i])) continue;
       const auto own = compiled_with(p.shares.works[i], any_weights(c), "any");
@@ -650,7 +650,7 @@ Bytes Convolutions::scratch(const Convolution& c) const {
 
 Bytes Convolutions::share_scratch(const Convolution& c, const Prepared& p) const {
   if (c.pools()) return pooled_scratch(p.shares, p.all).all * pooled_parts(p.shares, threads_);
-  return behind(largest_scratch(p.all)) * static_cast<int64_t>(p.shares.shares.size());
+  return aligned(largest_scratch(p.all)) * static_cast<int64_t>(p.shares.shares.size());
 }
 
 std::unique_ptr<Kernel> Convolutions::make_pooled(const Convolution& c, cpu::Isa isa) const {
@@ -665,7 +665,7 @@ std::unique_ptr<Kernel> Convolutions::make_pooled(const Convolution& c, cpu::Isa
   const PooledScratch scratch = pooled_scratch(p.shares, p.all);
   return std::make_unique<PooledKernel>(
       std::move(runs), Repack::Run(p.repack, share_scratch(c, p), threads_), p.shares, c, parts,
-      behind(largest_scratch(p.all)), scratch.pooled, scratch.all, isa);
+      aligned(largest_scratch(p.all)), scratch.pooled, scratch.all, isa);
 }
 
 std::unique_ptr<Kernel> Convolutions::make(const Convolution& c, cpu::Isa isa) const {

@@ -8,7 +8,7 @@
 // the layout that the primitive likes runs on another implementation than the plain one does: that
 // is where packing pays (measured: first layers and data gradients; elsewhere plain weights are as
 // fast). The layout is that of a full block; tails use it too, and where the library has no fast
-// kernel for that, the tail runs as a full block with zero rows behind. Shares that would be slow
+// kernel for that, the tail runs as a full block with zero rows after it. Shares that would be slow
 // with it get theirs at the start of the call (repack.h).
 //
 // Threads share a call's work (convolution_shares.h), each with primitives for one thread.
@@ -48,8 +48,8 @@ struct Convolution {
   bool bias = false;
   bool relu = false;
   bool packed = false;
-  bool narrow = false;  // images and weights are bfloat16
-  // Of the pooling behind it; 0: none.
+  bool bf16 = false;  // images and weights are bfloat16
+  // Sizes of the pooling after it; 0: none.
   int64_t pool_rows = 0;
   int64_t pool_columns = 0;
 
@@ -59,9 +59,9 @@ struct Convolution {
   bool pools() const { return pool_rows > 0; }
 };
 
-// nullopt: another operator, or one of other operands (float64; bfloat16 unless `narrow`).
+// nullopt: another operator, or one of other operands (float64; bfloat16 unless `bf16`).
 std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t block_samples,
-                                            bool narrow);
+                                            bool bf16);
 
 // Columns of the source of a convolution's primitive, from its key; 0: another key.
 int64_t columns_of_key(std::string_view key);
@@ -78,12 +78,12 @@ class Convolutions {
   std::unique_ptr<Kernel> make(const Convolution& convolution, cpu::Isa isa) const;
 
  private:
-  // Of each size of share of a call.
+  // One for each size of share of a call.
   using AllCompiled = std::vector<std::shared_ptr<Compiled>>;
   AllCompiled compiled(const Convolution& convolution, const std::vector<Convolution>& works) const;
   struct Prepared;
   Prepared prepare(const Convolution& convolution) const;
-  // Of all shares, without the weights laid out anew.
+  // What all shares take, without the weights laid out anew.
   Bytes share_scratch(const Convolution& convolution, const Prepared& prepared) const;
   Bytes passing(const Convolution& convolution, const Prepared& prepared) const;
   std::unique_ptr<Kernel> make_pooled(const Convolution& convolution, cpu::Isa isa) const;

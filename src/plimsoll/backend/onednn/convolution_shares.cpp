@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cpu/threads/threads.h"
+#include "base/ceil_div.h"
 
 namespace plimsoll::backend::onednn {
 namespace {
@@ -16,7 +17,7 @@ constexpr double kFlopsWorthATeam = 1e6;
 // leaves two.
 constexpr int64_t kGradientBytes = 16 << 20;
 
-// Of a convolution's result that is about to be pooled: a part of one core's second cache.
+// Bytes of a convolution's result that is about to be pooled: a part of one core's second cache.
 constexpr int64_t kPooledBytes = 384 << 10;
 
 double flops_of(const Convolution& c) {
@@ -104,7 +105,7 @@ Shares by_pooled_rows(const Convolution& call, int threads) {
   const int64_t row_bytes =
       call.pool_rows * g.columns().output * g.filters * static_cast<int64_t>(sizeof(float));
   int64_t pieces = (rows * row_bytes + kPooledBytes - 1) / kPooledBytes;
-  if (pieces > 1) pieces = (pieces + threads - 1) / threads * threads;
+  if (pieces > 1) pieces = round_up(pieces, threads);
   if (call.samples == 1 && flops_of(call) >= kFlopsWorthATeam) {
     pieces = std::max<int64_t>(pieces, threads);
   }

@@ -23,8 +23,8 @@ namespace plimsoll::backend::onednn {
 
 struct Share {
   size_t work = 0;  // in Shares::works
-  // Of its first element in the call's operands: x (or dx), and y (or dy; pooled y in front of a
-  // pooling). In elements.
+  // Where its first element lies in the call's operands: x (or dx), and y (or dy; pooled y in front
+  // of a pooling). In elements.
   int64_t source = 0;
   int64_t result = 0;
 };

@@ -11,8 +11,8 @@ namespace {
 // adds.
 constexpr Bytes kDescribedColumn{64};
 constexpr Bytes kAddedColumn{160};
-// Of code that only stores (at most 37 were met), and, for each vector of filters, of code that
-// adds a bias, takes a maximum or rounds (135 and 180).
+// The bytes of code that only stores (at most 37 were met), and, for each vector of filters, of
+// code that adds a bias, takes a maximum or rounds (135 and 180).
 constexpr Bytes kStoringColumn{45};
 constexpr Bytes kVectorColumn{156};
 constexpr Bytes kHalfVectorColumn{208};
@@ -33,7 +33,7 @@ Bytes table_bytes(const Convolution& c, const Compiled& compiled, bool wide_vect
   const int64_t at_once = std::min(
       most, (compiled.tables.count() + kDescribedColumn.count() - 1) / kDescribedColumn.count());
   Bytes code = kStoringColumn;
-  if (c.bias || c.relu || c.narrow) {
+  if (c.bias || c.relu || c.bf16) {
     const int64_t vector = wide_vectors ? kVector : kVector / 2;
     const int64_t numbers = forward ? c.geometry.filters : c.geometry.channels;
     // The library takes up to 64 numbers at once, and makes code for those and for the rest.

@@ -258,7 +258,7 @@ std::string key_of(const Dense& d, const Share& share, bool add) {
 
 std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units) {
   const std::optional<Dense> d = cpu::read_dense_shape(facts);
-  if (!d || d->narrow || (!d->cut() && d->units <= own_units)) return std::nullopt;
+  if (!d || d->bf16 || (!d->cut() && d->units <= own_units)) return std::nullopt;
   if (d->kind == DenseKind::kGradInput && !d->cut() && d->rows <= cpu::kMostTransposedRows) {
     return std::nullopt;
   }

@@ -16,7 +16,7 @@
 //
 //   scratch  [primitive] [columns of x] a share, [w, or dw] [y, or dy] where the units are cut
 //
-// A single unit is no matrix product; cpu/narrow_dense has it.
+// A single unit is no matrix product; cpu/few_units has it.
 
 #include <memory>
 #include <optional>
@@ -49,7 +49,7 @@ class DenseLayers {
                                cpu::Isa isa) const;
 
  private:
-  // Of each share of a call.
+  // One for each share of a call.
   using AllCompiled = std::vector<std::shared_ptr<Compiled>>;
   AllCompiled compiled(const Dense& dense, bool add) const;
   Bytes primitive_scratch(const Dense& dense) const;

@@ -13,7 +13,7 @@ using graph::Graph;
 using graph::NodeId;
 
 // Counts up with every change that gives other bits than before: of our own kernels, of their
-// boxes, of what the vendor's primitives are asked for. Checkpoints and plans of another revision
+// blocks, of what the vendor's primitives are asked for. Checkpoints and plans of another revision
 // say so.
 constexpr int kRevision = 9;
 

@@ -102,7 +102,7 @@ int64_t common_run(const std::vector<int64_t>& offsets) {
   return std::gcd(common, length);
 }
 
-// Element offset behind the last one that the layout can address, in 128 bits' worth of care.
+// Element offset after the last one that the layout can address, in 128 bits' worth of care.
 bool is_sound(const PackedLayout& layout) {
   const size_t rank = layout.dims.size();
   if ((rank != 2 && rank != 4 && rank != 5) || layout.padded.size() != rank ||

@@ -103,11 +103,11 @@ std::unique_ptr<Kernel> PrimitiveLibrary::make_added_pack(const cpu::NodeFacts& 
   const PackedLayout layout = parse_packed_layout(facts.attributes.get_string("layout"));
   int64_t elements = 1;
   for (int64_t dim : layout.dims) elements *= dim;
-  const bool narrow = layout.element_bytes == 2;
-  cpu::check_pack(facts, elements, layout.bytes(), narrow ? DType::kBFloat16 : DType::kFloat32);
+  const bool bf16 = layout.element_bytes == 2;
+  cpu::check_pack(facts, elements, layout.bytes(), bf16 ? DType::kBFloat16 : DType::kFloat32);
   return cpu::kernel_of(
-             [mover = WeightMover(layout, options().threads), narrow](const KernelCall& call) {
-               if (narrow) {
+             [mover = WeightMover(layout, options().threads), bf16](const KernelCall& call) {
+               if (bf16) {
                  mover.pack(cpu::input_as<uint16_t>(call, 0), cpu::output_as<uint16_t>(call, 0));
                } else {
                  mover.pack(cpu::input_floats(call, 0), cpu::output_floats(call, 0));

@@ -16,8 +16,8 @@
 namespace plimsoll::backend::onednn {
 namespace {
 
-// Of a process whose code is mapped in small pieces (cli/text_pages.cpp), so that copies of the
-// files that the page cache holds otherwise differ by half a MiB.
+// What a process takes whose code is mapped in small pieces (cli/text_pages.cpp), so that copies of
+// the files that the page cache holds otherwise differ by half a MiB.
 constexpr Bytes kEngineBytes = 14_MiB + 384_KiB;
 // A thread that kernels share their work with: its stacks, and code that runs on it alone.
 constexpr Bytes kThreadBytes = 160_KiB;
@@ -25,14 +25,16 @@ constexpr Bytes kThreadBytes = 160_KiB;
 // kernels that might have been chosen. Starts of copies that were written and read in pieces of
 // 4 KiB to 2 MiB took 22.1 to 23.5 MiB, data that were opened included.
 constexpr Bytes kLoadingBytes = 24_MiB + 256_KiB;
-// Of a process that is not cut so: what faults map beyond, of the code that is met.
+// What a process takes in addition that is not cut so: what faults map beyond, of the code that is
+// met.
 constexpr Bytes kUncutEngineBytes = 2_MiB + 768_KiB;
 constexpr Bytes kUncutLoadingBytes = 2_MiB + 512_KiB;
 constexpr Bytes kMakingBytes = 7_MiB + 384_KiB;
 
-// Of one primitive, by the start of its key: convolutions forward, to the input, to the kernel, of
-// single points, of single channels, and others; dense layers forward and backward. Without
-// AVX-512 the code of some is unrolled along a row of the image: so many bytes more a column.
+// What one primitive takes, by the start of its key: convolutions forward, to the input, to the
+// kernel, of single points, of single channels, and others; dense layers forward and backward.
+// Without AVX-512 the code of some is unrolled along a row of the image: so many bytes more a
+// column.
 struct Row {
   std::string_view prefix;
   Bytes bytes;
@@ -43,8 +45,8 @@ constexpr Row kRows[] = {
     {"conv0channel", 50_KiB, {}},   {"conv1channel", 60_KiB, {}},   {"conv2channel", 50_KiB, {}},
     {"conv0", 160_KiB, Bytes(100)}, {"conv1", 150_KiB, Bytes(100)}, {"conv2", 80_KiB, Bytes(690)},
     {"matmul0", 300_KiB, {}},       {"matmul", 150_KiB, {}}};
-// Of one that multiplies matrices, dense layer or convolution: at most 21 KiB over 500 shapes, its
-// code is everybody's.
+// What one takes that multiplies matrices, dense layer or convolution: at most 21 KiB over 500
+// shapes, its code is everybody's.
 constexpr Bytes kByProductsBytes = 32_KiB;
 // Code of the library's products of matrices, once a process, and what a thread lays out for one.
 constexpr Bytes kProductsBytes = 4_MiB;

@@ -20,7 +20,7 @@ const dnnl::stream& stream() {
 }
 
 dnnl::engine make_engine() {
-  const AccountedScope scope(MemoryPart::kEngine);
+  const MemoryTag tag(MemoryPart::kEngine);
   dnnl::set_primitive_cache_capacity(0);
   dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   drop_library_pages();
@@ -187,7 +187,7 @@ void PrimitiveRun::run(std::span<std::byte* const> addresses, std::byte* scratch
   if (made_since_run.load(std::memory_order_relaxed) && made_since_run.exchange(false)) {
     drop_library_pages();
   }
-  const AccountedScope scope(MemoryPart::kKernels);
+  const MemoryTag tag(MemoryPart::kKernels);
   const OneThread one;
   const cpu::FlushDenormals flush;
   for (size_t i = 0; i < addresses.size(); ++i) {

@@ -47,7 +47,7 @@ class OneThread {
 // Runs a vendor call with denormals kept (alphas of post-ops may be denormal).
 template <typename Body>
 decltype(auto) guarded(std::string_view what, Body&& body) {
-  const AccountedScope scope(MemoryPart::kKernels);
+  const MemoryTag tag(MemoryPart::kKernels);
   try {
     const OneThread one;
     const cpu::KeepDenormals keep;
@@ -97,8 +97,8 @@ struct Compiled {
   // of its own once a process, and takes buffers while they run.
   bool multiplies_matrices() const { return implementation.find("gemm") != std::string::npos; }
   // The tables that are there at once while it is described: a convolution towards the input is
-  // described as one forward twice, with its window as it is and turned around (128 bytes a column
-  // were met where 64 stayed, and 2,470 where 1,240 did).
+  // described as one forward twice, with its window as it is and rotated by 180 degrees (128 bytes
+  // a column were met where 64 stayed, and 2,470 where 1,240 did).
   Bytes most_tables() const {
     return max(tried, implementation.starts_with("brg_fwd") ? tables * 2 : tables);
   }

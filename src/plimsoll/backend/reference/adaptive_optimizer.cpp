@@ -21,13 +21,13 @@ template <typename T, int kSlots, typename Begin>
 std::unique_ptr<Kernel> update_kernel(const Problem& problem, Begin begin,
                                       bool magnitudes = false) {
   const T decay = static_cast<T>(problem.attributes.get_double("weight_decay", 0.0));
-  // Only where there is one may another operand stand behind.
+  // Only where there is one may another operand follow.
   const bool counts =
       problem.inputs.size() > 3 + kSlots && problem.inputs[3 + kSlots].dtype == DType::kInt64;
-  const size_t behind = 3 + kSlots + (counts ? 1 : 0);
-  const bool given = problem.inputs.size() > behind;
+  const size_t after = 3 + kSlots + (counts ? 1 : 0);
+  const bool given = problem.inputs.size() > after;
   return kernel_of([=](const KernelCall& call) {
-    const T* squares = given ? data_of<T>(call.inputs[behind]) : nullptr;
+    const T* squares = given ? data_of<T>(call.inputs[after]) : nullptr;
     const T lr = *data_of<T>(call.inputs[2 + kSlots]);
     const int64_t t = counts ? *data_of<int64_t>(call.inputs[3 + kSlots]) + 1 : 0;
     const auto update = begin(lr, t);

@@ -203,7 +203,7 @@ class Forward final : Heads<T> {
   }
 
  private:
-  // Behind the tile: a row of values in double, then the stats.
+  // After the tile: a row of values in double, then the stats.
   double* mean_row() { return reinterpret_cast<double*>(this->tile_row(4, this->width_)); }
   T* stats_of(int64_t t) { return reinterpret_cast<T*>(mean_row() + this->values_) + 2 * t; }
 
@@ -250,7 +250,7 @@ class Backward : protected Heads<T> {
 
  protected:
   // probability[s] of the tile, and into `gradient` that of scale · score. Both tiles are
-  // transposed: keys of width_ columns, values behind them.
+  // transposed: keys of width_ columns, values after them.
   void score_gradient(int64_t b, int64_t h, int64_t t, int64_t first, int64_t count, const T* keys,
                       const T* values, T* probability, T* gradient) {
     const auto& at = this->facts_.operands;
@@ -270,7 +270,7 @@ class Backward : protected Heads<T> {
     }
   }
 
-  // Both tiles, one behind the other in scratch.
+  // Both tiles, one after the other in scratch.
   const T* load_tiles(int64_t b, int64_t h, int64_t first, int64_t count) {
     for (int64_t s = 0; s < count; ++s) {
       const T* key = this->in(1, b, first + s, h);

@@ -9,19 +9,19 @@ namespace plimsoll::backend::reference {
 namespace {
 
 std::unique_ptr<Kernel> make_batch_matmul(const Problem& problem) {
-  const bool turned_left = problem.attributes.get_bool("transpose_left", false);
-  const bool turned_right = problem.attributes.get_bool("transpose_right", false);
+  const bool transposed_left = problem.attributes.get_bool("transpose_left", false);
+  const bool transposed_right = problem.attributes.get_bool("transpose_right", false);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    return kernel_of([turned_left, turned_right](const KernelCall& call) {
+    return kernel_of([transposed_left, transposed_right](const KernelCall& call) {
       const Operand& a = call.inputs[0];
       const Operand& b = call.inputs[1];
       const Operand& y = call.outputs[0];
-      const int64_t inner = a.dims[turned_left ? 1 : 2];
-      const int64_t a_row = a.strides[turned_left ? 2 : 1];
-      const int64_t a_inner = a.strides[turned_left ? 1 : 2];
-      const int64_t b_column = b.strides[turned_right ? 1 : 2];
-      const int64_t b_inner = b.strides[turned_right ? 2 : 1];
+      const int64_t inner = a.dims[transposed_left ? 1 : 2];
+      const int64_t a_row = a.strides[transposed_left ? 2 : 1];
+      const int64_t a_inner = a.strides[transposed_left ? 1 : 2];
+      const int64_t b_column = b.strides[transposed_right ? 1 : 2];
+      const int64_t b_inner = b.strides[transposed_right ? 2 : 1];
       const std::array<int64_t, 3> a_strides = {a.strides[0], a_row, 0};
       const std::array<int64_t, 3> b_strides = {b.strides[0], 0, b_column};
       for_each_index<3>(y.dims, {Strides(a_strides), Strides(b_strides), y.strides},

@@ -1,6 +1,6 @@
 #include "backend/reference/catalog.h"
 
-#include "backend/kernel/box.h"
+#include "backend/kernel/block.h"
 #include "backend/kernel/region.h"
 #include "backend/reference/reference.h"
 #include "graph/op.h"
@@ -33,11 +33,11 @@ ReferenceCatalog::ReferenceCatalog(std::string_view backend, const KernelSetOpti
 }
 
 graph::Block ReferenceCatalog::block(const graph::Graph& graph, graph::NodeId node) const {
-  BoxRule rule;
+  BlockRule rule;
   const graph::OpFamily family = graph.node(node).op->traits().work.family;
   rule.batch = family == graph::OpFamily::kConvolution ? kConvolutionBatch : kOtherBatch;
   rule.any_rows = rows_are_exact(graph, node);
-  return choose_box(graph, node, rule, options_);
+  return choose_block(graph, node, rule, options_);
 }
 
 Bytes ReferenceCatalog::scratch(const graph::Graph& graph, graph::NodeId node, int64_t batch,

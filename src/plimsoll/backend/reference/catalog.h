@@ -1,6 +1,6 @@
 #pragma once
 
-// Boxes, scratch and estimated times of the reference kernels (and of null's).
+// Blocks, scratch and estimated times of the reference kernels (and of null's).
 
 #include <string>
 #include <string_view>

@@ -40,7 +40,7 @@ bool beats(T challenger, T best) {
   return challenger > best || (challenger != challenger && best == best);
 }
 
-// Of one window and filter, while its positions are visited.
+// The winner of one window and filter, while its positions are visited.
 struct Best {
   double value;
   int64_t tap;

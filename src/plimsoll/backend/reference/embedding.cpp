@@ -40,7 +40,7 @@ struct Mention {
   }
 };
 
-// Behind the mentions in scratch: one row of sums.
+// After the mentions in scratch: one row of sums.
 Bytes gradient_scratch(const Problem& problem) {
   const Shape& ids = problem.inputs[0].shape;
   const int64_t batch = problem.extent(graph::kBatchAxis, problem.batch);
@@ -154,7 +154,7 @@ struct RowUpdate {
   }
 };
 
-// Behind the mentions in scratch: a row of sums and one of sums of squares.
+// After the mentions in scratch: a row of sums and one of sums of squares.
 int64_t mention_bytes_of(const Problem& problem) {
   const Shape& ids = problem.inputs[1].shape;
   return ids.elements_per_sample() * (ids.has_batch() ? problem.batch : 1) *

@@ -8,9 +8,10 @@
 
 namespace plimsoll::codec {
 
-// Of version 2 structures: Bob Jenkins's lookup3 (hashlittle, start 0).
+// Version 2 structures have this one: Bob Jenkins's lookup3 (hashlittle, start 0).
 uint32_t hdf5_lookup3(std::span<const std::byte> bytes);
-// Of the fletcher32 filter; of pieces in order, all but the last one of an even size.
+// The fletcher32 filter has this one. It takes pieces in order, all but the last one of an even
+// size.
 class Hdf5Fletcher32 {
  public:
   void add(std::span<const std::byte> bytes);

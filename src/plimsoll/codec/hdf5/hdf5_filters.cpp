@@ -22,7 +22,7 @@ constexpr int64_t kMostPieceBytes = 192 << 10;  // two of them within kStreamByt
 constexpr int64_t kShortestRun = 16;            // of bytes that are read or written together
 constexpr size_t kChecksumBytes = 4;
 
-// Undoes the shuffle filter: byte j of all elements stands together; what is left over behind whole
+// Undoes the shuffle filter: byte j of all elements stands together; what is left over after whole
 // elements stays where it is.
 void unshuffle(std::span<const std::byte> bytes, size_t element_bytes, std::span<std::byte> out) {
   const size_t count = bytes.size() / element_bytes;

@@ -30,7 +30,7 @@ struct Hdf5StoredChunk {
 class Hdf5Filters {
  public:
   static constexpr uint64_t kMostInMemory = 1 << 20;
-  // Of the buffers that streams go through.
+  // Streams go through buffers of this size.
   static constexpr int64_t kStreamBytes = 512 << 10;
 
   // Refuses filters that are not known. `chunk_bytes` is the size of every decoded chunk.

@@ -85,7 +85,7 @@ class HeaderReader {
 
   void read_version_2(uint64_t address) {
     constexpr uint64_t kMaxPrefix = 34;
-    const uint64_t prefix_bytes = std::min(kMaxPrefix, source_.bytes_behind(address));
+    const uint64_t prefix_bytes = std::min(kMaxPrefix, source_.bytes_after(address));
     const std::vector<std::byte> prefix = source_.read(address, prefix_bytes);
     ByteCursor cursor(prefix, source_.fail());
     cursor.skip(4);

@@ -83,7 +83,7 @@ class Hdf5Dataset {
   void read_as(DType dtype, int64_t begin, int64_t count, void* destination);
   // The most that reading holds.
   virtual int64_t resident_bytes() const = 0;
-  // Of that, what is there since it was opened.
+  // So much of that is there since it was opened.
   virtual int64_t table_bytes() const = 0;
   // All strings of a string dataset, at most `max_bytes` together.
   virtual std::vector<std::string> read_strings(int64_t max_bytes) = 0;

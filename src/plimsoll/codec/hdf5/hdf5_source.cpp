@@ -49,7 +49,7 @@ bool Hdf5Source::is_undefined(uint64_t address) const {
   return address == (address_width_ == 8 ? UINT64_MAX : (uint64_t{1} << (8 * address_width_)) - 1);
 }
 
-uint64_t Hdf5Source::bytes_behind(uint64_t address) const {
+uint64_t Hdf5Source::bytes_after(uint64_t address) const {
   const auto size = static_cast<uint64_t>(file_->size());
   if (base_ > size || address > size - base_) return 0;
   return size - base_ - address;
@@ -97,7 +97,7 @@ void Hdf5Source::read_superblock_0(uint64_t at, int version) {
       refuse("addresses of " + std::to_string(width) + " bytes");
     }
   }
-  // Behind the sizes: group parameters and flags, then four addresses and the root's entry.
+  // After the sizes: group parameters and flags, then four addresses and the root's entry.
   const uint64_t fields = at + (version == 0 ? 24 : 28);
   const std::vector<std::byte> bytes = read(fields, 6 * address_width_);
   ByteCursor cursor(bytes, fail_);

@@ -36,7 +36,7 @@ class Hdf5Source {
   // Throws kModel unless the bytes [address, address + count) are in the file.
   void check_range(uint64_t address, uint64_t count) const;
   // Bytes from `address` to the end of the file.
-  uint64_t bytes_behind(uint64_t address) const;
+  uint64_t bytes_after(uint64_t address) const;
 
   // For cursors over what was read.
   const ByteCursor::Fail& fail() const { return fail_; }

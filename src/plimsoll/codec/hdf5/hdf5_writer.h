@@ -60,7 +60,7 @@ class Hdf5Tree {
   void add_dataset(std::string_view path, DType dtype, std::span<const int64_t> shape);
   void add_dataset(std::string_view path, const NumberFormat& format,
                    std::span<const int64_t> shape);
-  // Of an object that exists; "" is the root. Above kMaxHdf5AttributeBytes: kInternal.
+  // The object exists; "" is the root. Above kMaxHdf5AttributeBytes: kInternal.
   void set_attribute(std::string_view path, std::string_view name, Hdf5Value value);
 
   // The root first; then in the order of adding.

@@ -42,7 +42,7 @@ using ImageStart = std::function<void(const ImageInfo& info)>;
 using ImageRowConsumer = std::function<void(int64_t y, std::span<const uint8_t> row)>;
 
 // Decodes to 1 (grey), 3 (red, green, blue) or 4 (with alpha; opaque where there is none) channels,
-// rows in order behind one call of `start`. Throws kData naming the file.
+// rows in order after one call of `start`. Throws kData naming the file.
 void decode_image(const ByteReader& file, int channels, const ImageStart& start,
                   const ImageRowConsumer& consumer);
 

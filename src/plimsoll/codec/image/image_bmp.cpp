@@ -115,10 +115,10 @@ class BmpDecoder final : public ImageDecoder {
     upwards_ = info_.height > 0;
     info_.height = std::abs(info_.height);
     check(compression);
-    int64_t behind = kFileHeaderBytes + static_cast<int64_t>(header_bytes);
-    if (compression != kNone) read_masks(compression, behind);
+    int64_t after = kFileHeaderBytes + static_cast<int64_t>(header_bytes);
+    if (compression != kNone) read_masks(compression, after);
     if (compression == kNone && bits_ == 16) masks_ = {{{0x7C00}, {0x3E0}, {0x1F}, {0}}};
-    if (bits_ <= 8) read_palette(behind, colours, core ? 3 : 4);
+    if (bits_ <= 8) read_palette(after, colours, core ? 3 : 4);
   }
   static int64_t take_signed(ByteCursor& cursor) {
     return static_cast<int32_t>(static_cast<uint32_t>(cursor.take(4)));
@@ -143,8 +143,8 @@ class BmpDecoder final : public ImageDecoder {
   }
 
   // They lie where a longer header has them, too.
-  void read_masks(uint64_t compression, int64_t behind) {
-    const bool alpha = compression == kAlphaBitFields || behind >= kFileHeaderBytes + 56;
+  void read_masks(uint64_t compression, int64_t after) {
+    const bool alpha = compression == kAlphaBitFields || after >= kFileHeaderBytes + 56;
     const std::vector<std::byte> bytes =
         bytes_at(kFileHeaderBytes + static_cast<int64_t>(kInfoBytes), alpha ? 16 : 12);
     ByteCursor cursor(bytes, fail_);
@@ -153,13 +153,13 @@ class BmpDecoder final : public ImageDecoder {
     }
   }
 
-  void read_palette(int64_t behind, uint64_t colours, uint64_t entry_bytes) {
+  void read_palette(int64_t after, uint64_t colours, uint64_t entry_bytes) {
     const uint64_t most = uint64_t{1} << bits_;
     if (colours == 0 || colours > most) colours = most;
     // Fewer may be there than are announced.
-    const int64_t room = std::max<int64_t>(std::min(pixels_at_, file_.size()) - behind, 0);
+    const int64_t room = std::max<int64_t>(std::min(pixels_at_, file_.size()) - after, 0);
     colours = std::min(colours, static_cast<uint64_t>(room) / entry_bytes);
-    const std::vector<std::byte> bytes = bytes_at(behind, colours * entry_bytes);
+    const std::vector<std::byte> bytes = bytes_at(after, colours * entry_bytes);
     ByteCursor cursor(bytes, fail_);
     for (uint64_t i = 0; i < colours; ++i) {
       const auto blue = static_cast<uint8_t>(cursor.take(1));

@@ -3,7 +3,7 @@
 // What decode_image asks of a form's decoder. Internal to codec.
 //
 // libjpeg and libpng report errors by a jump out of their own code; the decoders turn it into kData
-// behind the call, where no object is left half-made.
+// after the call, where no object is left half-made.
 
 #include <cstdint>
 #include <memory>

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kWordsBytes = 224;  // of a column that keeps any
 
-// Of a value in a set, as the heap has it: a node, and its text where that is long.
+// The bytes of a value in a set, as the heap has it: a node, and its text where that is long.
 int64_t value_bytes(std::string_view value) {
   constexpr int64_t kNode = 80;
   constexpr size_t kInside = 15;

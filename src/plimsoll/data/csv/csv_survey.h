@@ -101,8 +101,8 @@ class StyleSurvey {
  public:
   explicit StyleSurvey(StyleSet styles) : styles_(styles) {}
   void add(int64_t line, std::string_view field);
-  // Of all values; 0 where none is left. A style with groups is not taken where a value may be a
-  // plain number as well and none shows that it is not.
+  // The styles of all values; 0 where none is left. A style with groups is not taken where a value
+  // may be a plain number as well and none shows that it is not.
   StyleSet styles() const;
   const Moments& numbers(NumberStyle style) const { return numbers_[static_cast<size_t>(style)]; }
   // A value that is in none of them, or one that may be in two; line 0: there is none.

@@ -17,7 +17,7 @@ enum class NumberStyle : uint8_t {
   kPlain,
   kDecimalComma,  // 1.234,5: dots between groups of three
   kThousands,     // 1,234.5
-  kPercent,       // each of them with a percent sign behind it
+  kPercent,       // each of them with a percent sign after it
   kDecimalCommaPercent,
   kThousandsPercent,
 };

@@ -26,8 +26,8 @@ struct Shard {
 
 // Takes digits off the end of `text`; none where there are none.
 std::optional<int64_t> take_number(std::string_view& text) {
-  const size_t behind = text.find_last_not_of("0123456789");
-  const size_t begin = behind == std::string_view::npos ? 0 : behind + 1;
+  const size_t after = text.find_last_not_of("0123456789");
+  const size_t begin = after == std::string_view::npos ? 0 : after + 1;
   int64_t number = 0;
   const auto read = std::from_chars(text.data() + begin, text.data() + text.size(), number);
   if (begin == text.size() || read.ec != std::errc()) return std::nullopt;

@@ -174,7 +174,7 @@ void check_shape(const ArrayPlace& array) {
                                     to_string(fixed_shape(array.shape)) + ".");
 }
 
-// What is turned from Fortran order at a time.
+// What is transposed from Fortran order at a time.
 struct Tile {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -212,7 +212,7 @@ ArrayPlace to_c_order(const ArrayPlace& array, const std::string& spill_director
   std::vector<std::byte> tile(static_cast<size_t>(tile_rows * tile_columns * element));
   auto file = std::make_shared<File>(File::unlinked(spill_directory));
   // Fills `tile` with rows from `first` on and columns from `left` on, and writes it.
-  const auto turn = [&](int64_t first, int64_t left) {
+  const auto transpose = [&](int64_t first, int64_t left) {
     const int64_t height = std::min(tile_rows, rows - first);
     const int64_t width = std::min(tile_columns, columns - left);
     for (int64_t j = 0; j < width; ++j) {
@@ -224,7 +224,7 @@ ArrayPlace to_c_order(const ArrayPlace& array, const std::string& spill_director
                     static_cast<size_t>(element));
       }
     }
-    const int64_t together = width == columns ? height : 1;  // rows that lie behind each other
+    const int64_t together = width == columns ? height : 1;  // rows that lie one after another
     const auto bytes = static_cast<size_t>(together * width * element);
     for (int64_t i = 0; i < height; i += together) {
       file->write_at(((first + i) * columns + left) * element,
@@ -232,7 +232,7 @@ ArrayPlace to_c_order(const ArrayPlace& array, const std::string& spill_director
     }
   };
   for (int64_t first = 0; first < rows; first += tile_rows) {
-    for (int64_t left = 0; left < columns; left += tile_columns) turn(first, left);
+    for (int64_t left = 0; left < columns; left += tile_columns) transpose(first, left);
   }
   ArrayPlace result = array;
   result.fortran_order = false;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kMostSlots = 64;
 constexpr int kMostWorkers = 16;
-// Of a worker: its stack and what the heap keeps between images.
+// What a worker takes: its stack and what the heap keeps between images.
 constexpr Bytes kPerWorker = 112_KiB;
 // Pages of the libraries that decode, those of errors, and what the heap loses between them: the
 // most that was measured.
@@ -166,7 +166,7 @@ class DecodedRows final : public RowSource {
   }
 
   void work(SampleDecoder& decoder) {
-    const AccountedScope scope(MemoryPart::kData);
+    const MemoryTag tag(MemoryPart::kData);
     std::unique_lock lock(mutex_);
     while (!stop_) {
       const auto row = std::find_if(announced_.begin(), announced_.end(),
@@ -205,7 +205,7 @@ template <typename Body>
 void for_all_images(const SampleFiles& files, int threads, Body&& body) {
   std::vector<std::pair<int64_t, std::exception_ptr>> failures(static_cast<size_t>(threads));
   const auto run = [&](int thread) {
-    const AccountedScope scope(MemoryPart::kData);
+    const MemoryTag tag(MemoryPart::kData);
     for (int64_t i = thread; i < files.count(); i += threads) {
       try {
         body(thread, i);

@@ -151,10 +151,10 @@ void ImageFolder::reorder(const std::vector<int64_t>& order) {
 }
 
 int64_t ImageFolder::class_of(int64_t index) const {
-  const auto behind =
+  const auto after =
       std::upper_bound(groups_.begin(), groups_.end(), index,
                        [](int64_t value, const Group& group) { return value < group.first; });
-  return std::prev(behind)->number;
+  return std::prev(after)->number;
 }
 
 void ImageFolder::retain(const std::vector<bool>& keep) {

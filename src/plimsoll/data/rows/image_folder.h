@@ -57,7 +57,7 @@ class ImageFolder final : public SampleFiles {
 
  private:
   struct Group {
-    int64_t first = 0;  // index of the first image behind those of the class before
+    int64_t first = 0;  // index of the first image after those of the class before
     int64_t number = 0;
   };
   void list_class(const std::string& name);

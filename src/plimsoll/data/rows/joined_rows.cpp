@@ -39,9 +39,9 @@ class JoinedRows final : public RowSource {
 
   void read_ahead(int64_t first, int64_t count) override {
     while (count > 0) {
-      const auto behind = std::upper_bound(begins_.begin(), begins_.end(), first);
-      const auto index = static_cast<size_t>(behind - begins_.begin()) - 1;
-      const int64_t now = std::min(count, *behind - first);
+      const auto after = std::upper_bound(begins_.begin(), begins_.end(), first);
+      const auto index = static_cast<size_t>(after - begins_.begin()) - 1;
+      const int64_t now = std::min(count, *after - first);
       chunk(index).read_ahead(first - begins_[index], now);
       first += now;
       count -= now;
@@ -51,9 +51,9 @@ class JoinedRows final : public RowSource {
   void read(int64_t first, int64_t count, DType dtype, void* destination) override {
     auto* out = static_cast<std::byte*>(destination);
     while (count > 0) {
-      const auto behind = std::upper_bound(begins_.begin(), begins_.end(), first);
-      const auto index = static_cast<size_t>(behind - begins_.begin()) - 1;
-      const int64_t now = std::min(count, *behind - first);
+      const auto after = std::upper_bound(begins_.begin(), begins_.end(), first);
+      const auto index = static_cast<size_t>(after - begins_.begin()) - 1;
+      const int64_t now = std::min(count, *after - first);
       chunk(index).read(first - begins_[index], now, dtype, out);
       out += now * row_elements_ * element_bytes(dtype).count();
       first += now;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/accounted.h"
+#include "base/ceil_div.h"
 #include "base/error.h"
 
 namespace plimsoll::data {
@@ -52,7 +53,7 @@ ReadAhead::Shape ReadAhead::shape_for(int64_t ranges, int64_t range_bytes, Bytes
   Shape shape;
   for (int64_t piece = kUsualPiece; piece >= kLeastPiece; piece /= 2) {
     const int64_t pieces = std::max<int64_t>((range_bytes + piece / 2) / piece, 1);
-    shape = {kTurns * ranges * pieces, (range_bytes + pieces - 1) / pieces};
+    shape = {kTurns * ranges * pieces, ceil_div(range_bytes, pieces)};
     const int64_t slots = most.count() / shape.slot_bytes();
     if (slots >= std::min(shape.slots, kLeastSlots)) break;
   }
@@ -66,7 +67,7 @@ ReadAhead::ReadAhead(const File& file, const Shape& shape)
   for (int slot = 0; slot < shape.slots; ++slot) free_.push_back(slot);
   for (int i = 0; i < kThreads && direct_.is_open(); ++i)
     threads_.start([this] {
-      const AccountedScope scope(MemoryPart::kAhead);
+      const MemoryTag tag(MemoryPart::kAhead);
       work();
     });
 }
@@ -199,7 +200,7 @@ bool ReadAhead::fill(int slot, int64_t begin, int64_t end) const {
     const ssize_t count = ::pread(direct_.descriptor(), to + (at - down(begin)),
                                   static_cast<size_t>(up(end) - at), static_cast<off_t>(at));
     if (count < 0 && errno == EINTR) continue;
-    // Behind a read that stopped inside of a sector there is the end of the file alone.
+    // After a read that stopped inside of a sector there is the end of the file alone.
     if (count <= 0 || (at + count < end && count % kSector != 0)) return false;
     at += count;
   }

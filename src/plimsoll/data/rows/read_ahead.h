@@ -48,7 +48,7 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // Bytes [begin, end) of the file, to be used behind all that was asked for before. Allocates
+  // Bytes [begin, end) of the file, to be used after all that was asked for before. Allocates
   // nothing.
   void ask(int64_t begin, int64_t end);
 

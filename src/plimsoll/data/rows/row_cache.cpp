@@ -118,7 +118,7 @@ void remove_stale(const std::string& folder, const std::string& source) {
   visit_entries(folder, [&](const fs::directory_entry& entry) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with(source)) stale.push_back(entry.path());
-    // A temporary name is the name behind a dot.
+    // A temporary name is the name after a dot.
     if (!name.starts_with("." + source)) return true;
     std::error_code unknown;
     const auto written = entry.last_write_time(unknown);
@@ -148,7 +148,7 @@ class Writing {
   std::string failure_;
 };
 
-// Asks for the rows behind `first` too.
+// Asks for the rows after `first` too.
 void announce(RowSource& rows, int64_t first) {
   std::array<int64_t, RowSource::kMostAhead> next;
   const int64_t count = std::min(rows.lookahead(), rows.row_count() - first);

@@ -25,7 +25,7 @@
 
 namespace plimsoll::data {
 
-// Of this program's own decoding and resizing, and of the libraries that decode.
+// The version of this program's own decoding and resizing, and of the libraries that decode.
 std::string decoding_version();
 
 struct CacheRequest {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ceil_div.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/suggest.h"
@@ -34,7 +35,7 @@ RowOrder::RowOrder(Shuffle shuffle, int64_t count, int64_t row_bytes, uint64_t s
       block_order_(0) {
   if (shuffle_ != Shuffle::kBlock) return;
   block_rows_ = std::min(rows_of_block(row_bytes), count);
-  blocks_ = (count + block_rows_ - 1) / block_rows_;
+  blocks_ = ceil_div(count, block_rows_);
   groups_ = (blocks_ + kGroupBlocks - 1) / kGroupBlocks;
   missing_ = blocks_ * block_rows_ - count;
   block_order_ = Permutation(blocks_, seed, epoch);
@@ -43,12 +44,12 @@ RowOrder::RowOrder(Shuffle shuffle, int64_t count, int64_t row_bytes, uint64_t s
 
 int64_t RowOrder::rows_of_block(int64_t row_bytes) {
   const int64_t bytes = std::max<int64_t>(row_bytes, 1);
-  return std::max<int64_t>((kBlockBytes + bytes - 1) / bytes, 1);
+  return std::max<int64_t>(ceil_div(kBlockBytes, bytes), 1);
 }
 
 int64_t RowOrder::padded(int64_t position, int64_t short_index) const {
-  const bool behind = position >= short_index * block_rows_ + (block_rows_ - missing_);
-  return behind ? position + missing_ : position;
+  const bool after = position >= short_index * block_rows_ + (block_rows_ - missing_);
+  return after ? position + missing_ : position;
 }
 
 int64_t RowOrder::group_of(int64_t position) const {
@@ -88,7 +89,7 @@ int64_t RowOrder::row_at(int64_t position) const {
   if (shuffle_ != Shuffle::kBlock) return rows_.row_at(position);
   const Group& group = open_group(group_of(position));
   const int64_t within = group.order.row_at(position - group.begin);
-  // Where the short block stands among the group's; behind it or before it nothing is missing.
+  // Where the short block stands among the group's; after it or before it nothing is missing.
   const int64_t short_index = short_at_ - group.number * kGroupBlocks;
   const bool here = short_index >= 0 && short_index < kGroupBlocks;
   const int64_t place = here ? padded(within, short_index) : within;

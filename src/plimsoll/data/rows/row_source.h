@@ -37,7 +37,7 @@ class RowSource {
   }
   // Bytes of buffers that this source holds or will hold while reading.
   virtual Bytes resident_bytes() const = 0;
-  // Of these, tables and dictionaries that are there since it was opened.
+  // Tables and dictionaries among these that are there since it was opened.
   virtual Bytes opened_bytes() const { return {}; }
 
   // Writes rows [first, first + count) as `dtype`, dense and row-major. Conversions that lose the

@@ -15,7 +15,7 @@ namespace plimsoll::data {
 class SampleFiles {
  public:
   virtual ~SampleFiles() = default;
-  // Of all of them, for messages.
+  // The path of all of them, for messages.
   virtual const std::string& path() const = 0;
   virtual int64_t count() const = 0;
   // What one is called, for messages.

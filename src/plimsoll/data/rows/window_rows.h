@@ -4,7 +4,7 @@
 //
 //   rows     0 1 2 3 4 5 6 7 …        window 4, stride 2, horizon 1
 //   x        [0 1 2 3] [2 3 4 5] …
-//   y, next        4         6  …     the row `horizon` behind the window's last
+//   y, next        4         6  …     the row `horizon` after the window's last
 //   y, shifted [1 2 3 4] [3 4 5 6] …  a target for every row of the window
 
 #include <cstdint>

@@ -30,7 +30,7 @@ bool is_space(char c) {
   throw Error(ErrorKind::kData, file.name() + ": byte " + std::to_string(offset) + ": " + what);
 }
 
-// Behind the byte order mark, where there is one.
+// After the byte order mark, where there is one.
 int64_t begin_of_text(const codec::FileReader& file) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   std::array<char, kMark.size()> start{};

@@ -25,7 +25,7 @@ struct Head {
 };
 constexpr size_t kHeadBytes = sizeof(uint32_t) + sizeof(int64_t);
 
-// Writes words behind each other.
+// Writes words one after another.
 class RunWriter {
  public:
   explicit RunWriter(File& file) : file_(file) { buffer_.reserve(kBufferBytes); }
@@ -81,7 +81,7 @@ class WordCounts::RunReader {
   int64_t count() const { return count_; }
 
  private:
-  // Whether so many bytes lie in the buffer behind what was used, reading on where they do not.
+  // Whether so many bytes lie in the buffer after what was used, reading on where they do not.
   bool have(size_t bytes) {
     if (filled_ - used_ >= bytes) return true;
     std::memmove(buffer_.data(), buffer_.data() + used_, filled_ - used_);
@@ -193,7 +193,7 @@ std::vector<std::string> most_frequent(WordCounts& counts, int64_t most) {
   std::vector<Ranked> heap;                        // the least frequent on top
   counts.for_each([&](std::string_view word, int64_t count) {
     if (std::ssize(heap) == most) {
-      // A later word of the same count is behind the earlier one.
+      // A later word of the same count is after the earlier one.
       if (most == 0 || -count >= heap.front().first) return;
       std::ranges::pop_heap(heap);
       heap.back() = {-count, std::string(word)};

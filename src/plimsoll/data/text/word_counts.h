@@ -29,8 +29,8 @@ struct TextHash {
 
 class WordCounts {
  public:
-  // Of the table and of what merging reads through. A longer word than 64 KiB is the caller's
-  // fault.
+  // The most of the table and of what merging reads through. A longer word than 64 KiB is the
+  // caller's fault.
   static constexpr int64_t kMostHeld = 4 << 20;
 
   // Runs go to unlinked files in `folder`, once there are any; "": see base/spill_folder.h.

@@ -219,11 +219,11 @@ void pipeline(Explanation& explanation) {
 }
 
 void leak(Explanation& explanation) {
-  add_advice(
-      explanation,
-      "Find what is kept: losses and outputs appended to lists, a model built anew per turn, a "
-      "function traced anew for every Python number.",
-      "", "history.append(float(loss))");
+  add_advice(explanation,
+             "Find what is kept: losses and outputs appended to lists, a model built anew per "
+             "iteration, a "
+             "function traced anew for every Python number.",
+             "", "history.append(float(loss))");
   add_advice(explanation,
              "Run each training in a process of its own; its end gives everything back.", "",
              "subprocess.run([sys.executable, \"train_one.py\", ...])");

@@ -29,7 +29,7 @@ void startup(const Case& found, Explanation& explanation) {
 }
 
 void vllm_cache(const Case& found, Explanation& explanation) {
-  const Sighting& main = found.main;
+  const Finding& main = found.main;
   if (main.tokens_fit && *main.tokens_fit > 0) {
     add_advice(
         explanation, "Limit the length of a sequence to what fits.",
@@ -55,7 +55,7 @@ void vllm_cache(const Case& found, Explanation& explanation) {
 }
 
 void ggml_cache(const Case& found, Explanation& explanation) {
-  const Sighting& main = found.main;
+  const Finding& main = found.main;
   const std::string halves = main.bytes
                                  ? size_words(main.bytes) + " -> " + size_words(*main.bytes / 2)
                                  : "half of the context, half of the cache";
@@ -68,7 +68,7 @@ void ggml_cache(const Case& found, Explanation& explanation) {
 }
 
 void ggml_device(const Case& found, Explanation& explanation) {
-  const Sighting& main = found.main;
+  const Finding& main = found.main;
   const bool compute = main.note == "ggml_compute";
   if (explanation.cause_label == Cause::kUnknown) {
     explanation.usual_reasons = {

@@ -167,7 +167,7 @@ std::optional<Diagnosis> workspace(const Case& found) {
       say(found, Cause::kConvWorkspace, 0.9,
           "The search for a convolution algorithm asked for scratch space, was refused and took a "
           "slower one. By the log's own words this is not a failure.");
-  if (const Sighting* warning = found.first(Family::kTfNonfatalWarning)) {
+  if (const Finding* warning = found.first(Family::kTfNonfatalWarning)) {
     result.evidence = {warning->at, found.main.at};
   }
   return result;

@@ -30,7 +30,7 @@ std::optional<Diagnosis> tpu_padding(const Case& found) {
 }
 
 std::optional<Diagnosis> xla_program(const Case& found) {
-  const Sighting& main = found.main;
+  const Finding& main = found.main;
   if (main.family == Family::kXlaRematWarning) {
     return reading(found, Cause::kTruePeak, 0.85,
                    "The compiled program needs " + size_words(main.amounts.program) +
@@ -184,7 +184,7 @@ std::optional<Diagnosis> live_tensors(const Case& found) {
 }
 
 std::optional<Diagnosis> small_request_refused(const Case& found) {
-  const Sighting* driver = found.first(Family::kTfDriverAlloc);
+  const Finding* driver = found.first(Family::kTfDriverAlloc);
   if (driver == nullptr || !driver->bytes) return std::nullopt;
   if (found.main.resource != Resource::kGpuMemory) return std::nullopt;
   const bool alone = found.main.family == Family::kTfDriverAlloc;
@@ -232,8 +232,8 @@ std::optional<Diagnosis> taken_at_start(const Case& found) {
 // A pool that takes its share at its start is refused, and asks for a tenth less until it has some.
 std::optional<Diagnosis> preallocation(const Case& found) {
   if (found.main.family != Family::kTfDriverAlloc || !found.main.bytes) return std::nullopt;
-  const std::vector<Sighting>& all = found.facts.sightings;
-  const auto next = std::find_if(all.begin(), all.end(), [&](const Sighting& other) {
+  const std::vector<Finding>& all = found.facts.findings;
+  const auto next = std::find_if(all.begin(), all.end(), [&](const Finding& other) {
     if (other.family != Family::kTfDriverAlloc || !other.bytes || other.at <= found.main.at) {
       return false;
     }

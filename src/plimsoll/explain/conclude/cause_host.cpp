@@ -101,8 +101,7 @@ std::optional<Diagnosis> killed_by_limit(const Case& found) {
                              "it had asked for." +
                                  (figures.empty() ? "" : figures + "."));
       result.inferred = false;
-      if (const Sighting* shell = found.first(Family::kKilled))
-        result.evidence.push_back(shell->at);
+      if (const Finding* shell = found.first(Family::kKilled)) result.evidence.push_back(shell->at);
       return result;
     }
     case Family::kK8s: {
@@ -363,7 +362,7 @@ std::optional<Diagnosis> cpu_tensor(const Case& found) {
 }
 
 std::optional<Diagnosis> announced(const Case& found) {
-  const Sighting* warning = found.first(Family::kTfCpuWarning);
+  const Finding* warning = found.first(Family::kTfCpuWarning);
   if (warning == nullptr || found.main.resource != Resource::kHostMemory) return std::nullopt;
   if (found.main.family == Family::kTfCpuWarning) {
     return say(found, Cause::kHostRamBatchOrDataset, 0.4,

@@ -8,7 +8,7 @@ namespace plimsoll::explain {
 namespace {
 
 std::string tokens_words(const Case& found) {
-  const Sighting& main = found.main;
+  const Finding& main = found.main;
   std::string words;
   if (main.tokens_wanted) words = std::to_string(*main.tokens_wanted) + " tokens were wanted";
   if (main.tokens_fit) {

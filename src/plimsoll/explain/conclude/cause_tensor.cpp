@@ -28,9 +28,9 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
 bool on_device(const Case& found) { return found.main.resource == Resource::kGpuMemory; }
 
 std::optional<Diagnosis> dataset_on_device(const Case& found) {
-  const Sighting* copy = nullptr;
-  for (const Sighting& sighting : found.facts.sightings) {
-    if (sighting.family == Family::kTfDisguised && sighting.note == "copy") copy = &sighting;
+  const Finding* copy = nullptr;
+  for (const Finding& finding : found.facts.findings) {
+    if (finding.family == Family::kTfDisguised && finding.note == "copy") copy = &finding;
   }
   const bool constant = found.main.op == "_EagerConst";
   if (!on_device(found) || (copy == nullptr && !constant)) return std::nullopt;

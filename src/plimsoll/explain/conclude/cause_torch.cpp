@@ -21,7 +21,7 @@ bool is_torch(const Case& found) {
 }
 
 std::optional<Diagnosis> allocation_limit(const Case& found) {
-  const Sighting& main = found.main;
+  const Finding& main = found.main;
   if (main.family != Family::kTorchXpu || !main.bytes) return std::nullopt;
   const bool stated = main.note == "driver_limit";
   const bool room = main.amounts.capacity && *main.amounts.capacity > *main.bytes &&

@@ -113,7 +113,7 @@ std::string_view family_name(const Case& found) {
 }
 
 void copy_fields(const Case& found, Explanation& explanation) {
-  const Sighting& main = found.main;
+  const Finding& main = found.main;
   explanation.framework = found.framework;
   explanation.family = family_name(found);
   explanation.resource = main.resource;

@@ -14,7 +14,7 @@ bool infers(const Case& found);
 bool saves(const Case& found);
 bool loads(const Case& found);
 
-// Of a line before the failure that says that a checkpoint is being written, with no progress
+// The line before the failure which says that a checkpoint is being written, with no progress
 // after it; npos without one.
 size_t line_that_saves(const Case& found);
 

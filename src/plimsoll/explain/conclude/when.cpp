@@ -104,15 +104,15 @@ std::string farthest(const Case& found) {
   const int64_t line = found.document.number_at(found.main.at);
   const std::vector<Progress>& progress = found.facts.context.progress;
   if (!progress.empty() && progress.back().line > line) return position_words(progress.back());
-  const std::vector<Headway>& headway = found.facts.headway;
-  if (headway.empty()) return "further work";
-  std::string_view text = headway.back().text;
+  const std::vector<FurtherProgress>& further_progress = found.facts.further_progress;
+  if (further_progress.empty()) return "further work";
+  std::string_view text = further_progress.back().text;
   constexpr size_t kLongest = 100;
   size_t length = std::min(text.size(), kLongest);
   // Never half a character at the end.
   while (length < text.size() && (static_cast<uint8_t>(text[length]) & 0xc0) == 0x80) --length;
   return "\"" + std::string(text.substr(0, length)) + "\" (line " +
-         std::to_string(headway.back().line) + ")";
+         std::to_string(further_progress.back().line) + ")";
 }
 
 }  // namespace

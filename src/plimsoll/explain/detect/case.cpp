@@ -18,34 +18,34 @@ bool contains(std::string_view text, std::string_view phrase) {
   return find_ignoring_case(text, phrase) != std::string_view::npos;
 }
 
-// Sightings further apart than this belong to different failures; the last one ended the run.
+// Findings further apart than this belong to different failures; the last one ended the run.
 constexpr int64_t kFarLines = 2000;
 
-bool is_aftermath(const Sighting& sighting) { return sighting.family >= Family::kKilled; }
+bool is_aftermath(const Finding& finding) { return finding.family >= Family::kKilled; }
 
-const Sighting* most_telling(const std::vector<const Sighting*>& sightings) {
+const Finding* most_telling(const std::vector<const Finding*>& findings) {
   const auto found =
-      std::min_element(sightings.begin(), sightings.end(),
-                       [](const Sighting* a, const Sighting* b) { return a->family < b->family; });
-  return found == sightings.end() ? nullptr : *found;
+      std::min_element(findings.begin(), findings.end(),
+                       [](const Finding* a, const Finding* b) { return a->family < b->family; });
+  return found == findings.end() ? nullptr : *found;
 }
 
 // Where Python says that the exception at `at` came while another was handled: what the other,
 // which is the cause, consists of.
-std::vector<const Sighting*> before_handling(const Document& document,
-                                             const std::vector<const Sighting*>& sightings,
-                                             size_t at) {
+std::vector<const Finding*> before_handling(const Document& document,
+                                            const std::vector<const Finding*>& findings,
+                                            size_t at) {
   constexpr std::string_view kPhrase = "during handling of the above exception";
   constexpr size_t kReach = 6000;
-  std::vector<const Sighting*> before;
+  std::vector<const Finding*> before;
   const size_t handling = document.find_back(kPhrase, at, kReach);
   if (handling == std::string::npos) return before;
-  for (const Sighting* sighting : sightings) {
+  for (const Finding* finding : findings) {
     const bool refused =
-        sighting->resource == Resource::kGpuMemory || sighting->resource == Resource::kHostMemory;
-    if (refused && !is_aftermath(*sighting) && sighting->at < handling &&
-        sighting->at + kReach > handling) {
-      before.push_back(sighting);
+        finding->resource == Resource::kGpuMemory || finding->resource == Resource::kHostMemory;
+    if (refused && !is_aftermath(*finding) && finding->at < handling &&
+        finding->at + kReach > handling) {
+      before.push_back(finding);
     }
   }
   return before;
@@ -54,8 +54,10 @@ std::vector<const Sighting*> before_handling(const Document& document,
 // Whether the program trained on between two lines: figures of its progress that advance, in the
 // usual words or in any form after a refusal.
 bool went_on(const Facts& facts, int64_t after, int64_t before) {
-  for (const Headway& headway : facts.headway) {
-    if (headway.after >= after && headway.after < before && headway.line <= before) return true;
+  for (const FurtherProgress& further_progress : facts.further_progress) {
+    if (further_progress.after >= after && further_progress.after < before &&
+        further_progress.line <= before)
+      return true;
   }
   constexpr int kEnough = 3;
   int advances = 0;
@@ -70,8 +72,8 @@ bool went_on(const Facts& facts, int64_t after, int64_t before) {
 }
 
 // Somebody else ended the process, so that what follows is another one.
-bool is_kill(const Sighting& sighting) {
-  switch (sighting.family) {
+bool is_kill(const Finding& finding) {
+  switch (finding.family) {
     case Family::kOomKiller:
     case Family::kSlurmOom:
     case Family::kSchedulerLimit:
@@ -91,7 +93,7 @@ bool serves(const Document& document, const Facts& facts, size_t after) {
       "listening on",   "startup complete", "server started", "model loaded",
       "slots are idle", "ready to accept",  "running on http"};
   const bool ended = std::any_of(facts.endings.begin(), facts.endings.end(),
-                                 [after](const Sighting& ending) { return ending.at > after; });
+                                 [after](const Finding& ending) { return ending.at > after; });
   if (ended) return false;
   return std::any_of(std::begin(kPhrases), std::end(kPhrases), [&](std::string_view phrase) {
     const size_t at = document.find(phrase, after);
@@ -115,7 +117,7 @@ bool finishes(const Document& document, const Facts& facts, size_t after) {
       "training complete",   "finished training", "training finished", "study finished",
       "finished with value", "'train_runtime'",   "\" 200 ok",         "status: succeeded"};
   const bool ended = std::any_of(facts.endings.begin(), facts.endings.end(),
-                                 [after](const Sighting& ending) { return ending.at > after; });
+                                 [after](const Finding& ending) { return ending.at > after; });
   if (ended) return false;
   if (std::any_of(std::begin(kSurely), std::end(kSurely), [&](std::string_view phrase) {
         return document.find(phrase, after) != std::string::npos;
@@ -140,25 +142,25 @@ bool finishes(const Document& document, const Facts& facts, size_t after) {
 }
 
 struct Choice {
-  const Sighting* main = nullptr;
+  const Finding* main = nullptr;
   bool survived = false;
   size_t last = 0;  // where the last refusal of its group stands
-  const Sighting* overcome = nullptr;
+  const Finding* overcome = nullptr;
   bool fatal = false;  // though such a refusal is often survived
 };
 
 Choice choose_refusal(const Document& document, const Facts& facts) {
-  std::vector<const Sighting*> fatal;
-  for (const Sighting& sighting : facts.sightings) {
-    if (!sighting.survivable) fatal.push_back(&sighting);
+  std::vector<const Finding*> fatal;
+  for (const Finding& finding : facts.findings) {
+    if (!finding.survivable) fatal.push_back(&finding);
   }
   const bool only_warnings = fatal.empty();
   if (only_warnings) {
-    for (const Sighting& sighting : facts.sightings) fatal.push_back(&sighting);
+    for (const Finding& finding : facts.findings) fatal.push_back(&finding);
   }
   if (fatal.empty()) return {};
   std::stable_sort(fatal.begin(), fatal.end(),
-                   [](const Sighting* a, const Sighting* b) { return a->at < b->at; });
+                   [](const Finding* a, const Finding* b) { return a->at < b->at; });
   // Where the last group begins: after progress, which shows that what came before was survived,
   // or far after. Exit codes alone are the end of what came before.
   size_t begin = 0;
@@ -167,15 +169,15 @@ Choice choose_refusal(const Document& document, const Facts& facts) {
     const int64_t before = document.number_at(fatal[i - 1]->at);
     const bool new_failure =
         std::any_of(fatal.begin() + static_cast<std::ptrdiff_t>(i), fatal.end(),
-                    [](const Sighting* s) { return !is_aftermath(*s); });
+                    [](const Finding* s) { return !is_aftermath(*s); });
     const bool far = line - before > kFarLines && new_failure;
     if (far || went_on(facts, before, line)) begin = i;
   }
   const size_t last = fatal.back()->at;
   const int64_t last_line = document.number_at(last);
   fatal.erase(fatal.begin(), fatal.begin() + static_cast<std::ptrdiff_t>(begin));
-  const Sighting* best = most_telling(fatal);
-  const Sighting* first = most_telling(before_handling(document, fatal, best->at));
+  const Finding* best = most_telling(fatal);
+  const Finding* first = most_telling(before_handling(document, fatal, best->at));
   if (first != nullptr && first->resource != best->resource) best = first;
   const bool killed = std::any_of(fatal.begin(), fatal.end(), [](auto* s) { return is_kill(*s); });
   // After a kill only the end of the run shows that it was another process that was killed.
@@ -188,20 +190,20 @@ Choice choose_refusal(const Document& document, const Facts& facts) {
 }
 
 // The last of the most telling ones; what others report of a process that failed comes after.
-const Sighting* last_ending(const Facts& facts) {
-  const Sighting* best = nullptr;
-  const auto rank = [](const Sighting& ending) {
+const Finding* last_ending(const Facts& facts) {
+  const Finding* best = nullptr;
+  const auto rank = [](const Finding& ending) {
     return std::pair(is_consequence(ending.note), ending.family);
   };
-  for (const Sighting& ending : facts.endings) {
+  for (const Finding& ending : facts.endings) {
     if (best == nullptr || rank(ending) <= rank(*best)) best = &ending;
   }
   return best;
 }
 
 // A driver refused memory and the program gave up at once: a check that failed.
-bool aborted_over(const Document& document, const Sighting& refusal, size_t last,
-                  const Sighting& ending) {
+bool aborted_over(const Document& document, const Finding& refusal, size_t last,
+                  const Finding& ending) {
   constexpr int64_t kAtOnce = 20;  // lines
   return refusal.family == Family::kTfDriverAlloc && ending.family == Family::kCrash &&
          ending.note == "SIGABRT" &&
@@ -212,7 +214,7 @@ bool aborted_over(const Document& document, const Sighting& refusal, size_t last
 // after it.
 Choice choose(const Document& document, const Facts& facts) {
   const Choice refusal = choose_refusal(document, facts);
-  const Sighting* ending = last_ending(facts);
+  const Finding* ending = last_ending(facts);
   if (ending == nullptr) return refusal;
   if (refusal.main == nullptr) return {ending, false, ending->at, nullptr, false};
   const bool harmless =
@@ -259,7 +261,7 @@ bool is_tensorflow_group(Family family) {
   }
 }
 
-void take_size(Sighting& main, const Sighting& other) {
+void take_size(Finding& main, const Finding& other) {
   main.bytes = other.bytes;
   main.bytes_exact = other.bytes_exact;
   main.bytes_text = other.bytes_text;
@@ -267,8 +269,8 @@ void take_size(Sighting& main, const Sighting& other) {
 
 // Gaps of one TensorFlow or XLA failure are filled from its other lines.
 void complete_tensorflow(Case& found) {
-  Sighting& main = found.main;
-  for (const Sighting& other : found.facts.sightings) {
+  Finding& main = found.main;
+  for (const Finding& other : found.facts.findings) {
     if (!is_tensorflow_group(other.family)) continue;
     const bool refusal =
         other.family == Family::kTfBfcDump || other.family == Family::kCudaMallocAsync ||
@@ -287,10 +289,10 @@ void complete_tensorflow(Case& found) {
     if (main.kernel_file.empty()) main.kernel_file = other.kernel_file;
   }
   if (!main.bytes && main.family != Family::kTfOomLine && main.family != Family::kTfBfcDump) {
-    if (const Sighting* driver = found.first(Family::kTfDriverAlloc)) take_size(main, *driver);
+    if (const Finding* driver = found.first(Family::kTfDriverAlloc)) take_size(main, *driver);
   }
   if (main.family == Family::kTfDriverAlloc || main.family == Family::kTfNonfatalWarning) {
-    if (const Sighting* warning = found.first(Family::kTfNonfatalWarning)) {
+    if (const Finding* warning = found.first(Family::kTfNonfatalWarning)) {
       if (main.allocator.empty()) main.allocator = warning->allocator;
     }
   }
@@ -298,8 +300,8 @@ void complete_tensorflow(Case& found) {
 
 // The same failure printed by several writers: one names the kernel, another the operator.
 void complete_from_twins(Case& found) {
-  Sighting& main = found.main;
-  for (const Sighting& other : found.facts.sightings) {
+  Finding& main = found.main;
+  for (const Finding& other : found.facts.findings) {
     if (other.family != main.family || other.resource != main.resource) continue;
     // "204800.00 MiB" of one writer and "214748364800" of the other.
     if (other.bytes && main.bytes && other.bytes_exact && !main.bytes_exact &&
@@ -379,7 +381,7 @@ bool is_filter_shape(const std::vector<int64_t>& shape) {
 }
 
 void judge_shape(Case& found) {
-  const Sighting& main = found.main;
+  const Finding& main = found.main;
   found.weights = is_weight_name(main.op) || contains(main.op_type, "apply") ||
                   contains(main.op_type, "varhandle") || contains(main.op_type, "assign");
   if (!main.shape) return;
@@ -431,9 +433,9 @@ std::optional<int64_t> tensor_bytes(const std::vector<int64_t>& shape, std::stri
 
 bool Case::has(Family family) const { return first(family) != nullptr; }
 
-const Sighting* Case::first(Family family) const {
-  for (const Sighting& sighting : facts.sightings) {
-    if (sighting.family == family) return &sighting;
+const Finding* Case::first(Family family) const {
+  for (const Finding& finding : facts.findings) {
+    if (finding.family == family) return &finding;
   }
   return nullptr;
 }
@@ -443,7 +445,7 @@ std::string Case::code_text() const { return code ? document.quote(code->at) : "
 Case build_case(const Document& document, const Facts& facts) {
   Case found{.document = document, .facts = facts};
   const Choice choice = choose(document, facts);
-  const Sighting* main = choice.main;
+  const Finding* main = choice.main;
   if (main == nullptr) return found;
   found.found = true;
   found.survived = choice.survived;
@@ -456,7 +458,7 @@ Case build_case(const Document& document, const Facts& facts) {
   complete_from_twins(found);
   if (is_tensorflow_group(main->family)) complete_tensorflow(found);
   if (main->family == Family::kKilled && !found.main.bytes) {
-    if (const Sighting* warning = found.first(Family::kTfCpuWarning)) {
+    if (const Finding* warning = found.first(Family::kTfCpuWarning)) {
       take_size(found.main, *warning);
     }
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// One failure, put together from all sightings of it: what the rules of cause.h, when.h and
-// advice.h look at. Building it decides which sighting is explained and fills its gaps from the
+// One failure, put together from all findings of it: what the rules of cause.h, when.h and
+// advice.h look at. Building it decides which finding is explained and fills its gaps from the
 // others; it concludes nothing.
 
 #include <optional>
@@ -19,8 +19,8 @@ struct Case {
   const Facts& facts;
   bool found = false;
   bool survived = false;  // the program's own progress goes on after the last refusal
-  Sighting main{};
-  std::optional<Sighting> overcome{};    // a refusal before it, after which the program went on
+  Finding main{};
+  std::optional<Finding> overcome{};     // a refusal before it, after which the program went on
   Pool pool{};                           // the dump that belongs to it; `seen` is false without one
   std::optional<CodeLine> code{};        // of the traceback above it
   const Traceback* traceback = nullptr;  // that it belongs to
@@ -32,7 +32,7 @@ struct Case {
   std::optional<int64_t> batch{};    // a dimension that may be the batch
 
   bool has(Family family) const;
-  const Sighting* first(Family family) const;
+  const Finding* first(Family family) const;
   // The code line's text, "" without one.
   std::string code_text() const;
 };

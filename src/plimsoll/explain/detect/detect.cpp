@@ -11,7 +11,7 @@
 namespace plimsoll::explain {
 namespace {
 
-constexpr size_t kMostSightings = 400;
+constexpr size_t kMostFindings = 400;
 
 constexpr std::array<std::string_view, 60> kFamilyNames = {
     "tf_zero_bytes",
@@ -76,7 +76,7 @@ constexpr std::array<std::string_view, 60> kFamilyNames = {
     "crash",
 };
 
-bool same_event(const Sighting& a, const Sighting& b) {
+bool same_event(const Finding& a, const Finding& b) {
   return a.family == b.family && a.bytes == b.bytes && a.device == b.device && a.shape == b.shape &&
          a.note == b.note && (a.op == b.op || b.op.empty());
 }
@@ -111,64 +111,63 @@ void drop_unlimited(Amounts& amounts) {
 }
 
 // Nothing is reckoned with such a size, and it is never called exact when it was cut.
-void set_bogus_size(const Document& document, Sighting& sighting) {
+void set_bogus_size(const Document& document, Finding& finding) {
   constexpr int64_t kLargestReal = int64_t{1} << 50;
-  if (!sighting.bytes || *sighting.bytes < kLargestReal) return;
-  const bool was_cut = *sighting.bytes >= kLargestNumber;
-  const std::string digits = long_number_near(document, sighting.at);
+  if (!finding.bytes || *finding.bytes < kLargestReal) return;
+  const bool was_cut = *finding.bytes >= kLargestNumber;
+  const std::string digits = long_number_near(document, finding.at);
   uint64_t value = 0;
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   const bool counted =
       !digits.empty() && error == std::errc() && value >= static_cast<uint64_t>(kLargestReal);
   if (counted && value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-    sighting.bogus_bytes = static_cast<int64_t>(value);
+    finding.bogus_bytes = static_cast<int64_t>(value);
   } else if (counted) {
-    sighting.negative_size = std::to_string(static_cast<int64_t>(value));
+    finding.negative_size = std::to_string(static_cast<int64_t>(value));
   } else if (!was_cut) {
-    sighting.bogus_bytes = sighting.bytes;
+    finding.bogus_bytes = finding.bytes;
   }
-  sighting.bogus_size = !digits.empty()                ? digits + " bytes"
-                        : !sighting.bytes_text.empty() ? sighting.bytes_text
-                                                       : std::to_string(*sighting.bytes) + " bytes";
-  sighting.bytes_text = sighting.bogus_size;
-  sighting.bytes.reset();
-  sighting.bytes_exact = false;
+  finding.bogus_size = !digits.empty()               ? digits + " bytes"
+                       : !finding.bytes_text.empty() ? finding.bytes_text
+                                                     : std::to_string(*finding.bytes) + " bytes";
+  finding.bytes_text = finding.bogus_size;
+  finding.bytes.reset();
+  finding.bytes_exact = false;
 }
 
 }  // namespace
 
 std::string_view to_string(Family family) { return kFamilyNames[static_cast<size_t>(family)]; }
 
-void add_sighting(Facts& facts, Sighting sighting) {
+void add_finding(Facts& facts, Finding finding) {
   // Both words of one message, or its line and the one that repeats it.
   constexpr size_t kClose = 60;
-  Sighting* again = nullptr;
+  Finding* again = nullptr;
   int seen = 0;
-  for (Sighting& known : facts.sightings) {
-    if (!same_event(known, sighting)) continue;
-    const size_t distance =
-        known.at > sighting.at ? known.at - sighting.at : sighting.at - known.at;
+  for (Finding& known : facts.findings) {
+    if (!same_event(known, finding)) continue;
+    const size_t distance = known.at > finding.at ? known.at - finding.at : finding.at - known.at;
     if (distance < kClose) return;
     again = &known;
     ++seen;
   }
   if (seen > 1) {
-    again->at = std::max(again->at, sighting.at);
+    again->at = std::max(again->at, finding.at);
     return;
   }
-  if (facts.sightings.size() < kMostSightings) facts.sightings.push_back(std::move(sighting));
+  if (facts.findings.size() < kMostFindings) facts.findings.push_back(std::move(finding));
 }
 
-void set_size(Sighting& sighting, const Size& size) {
-  sighting.bytes = size.bytes;
-  sighting.bytes_exact = size.exact;
-  sighting.bytes_text = size.exact ? "" : size.text;
+void set_size(Finding& finding, const Size& size) {
+  finding.bytes = size.bytes;
+  finding.bytes_exact = size.exact;
+  finding.bytes_text = size.exact ? "" : size.text;
 }
 
-void set_exact_bytes(Sighting& sighting, std::optional<int64_t> bytes) {
+void set_exact_bytes(Finding& finding, std::optional<int64_t> bytes) {
   if (!bytes) return;
-  sighting.bytes = bytes;
-  sighting.bytes_exact = true;
+  finding.bytes = bytes;
+  finding.bytes_exact = true;
 }
 
 Resource resource_of_device(std::string_view device, std::string_view allocator) {
@@ -189,7 +188,7 @@ Facts detect(const Document& document, Counts counts) {
   Facts facts;
   facts.chunks = counts.chunks;
   facts.series = counts.series;
-  facts.headway = std::move(counts.headway);
+  facts.further_progress = std::move(counts.further_progress);
   facts.kernel_tasks = std::move(counts.kernel_tasks);
   detect_context(document, facts);
   detect_counter_evidence(document, facts);
@@ -209,36 +208,36 @@ Facts detect(const Document& document, Counts counts) {
   complete_forms(document, facts);
   detect_jobs(document, facts);
   detect_generic(document, facts);
-  for (Sighting& sighting : facts.sightings) {
-    set_bogus_size(document, sighting);
-    drop_unlimited(sighting.amounts);
+  for (Finding& finding : facts.findings) {
+    set_bogus_size(document, finding);
+    drop_unlimited(finding.amounts);
   }
   // A message that somebody cites is no refusal of this program.
-  for (Sighting& sighting : facts.sightings) {
+  for (Finding& finding : facts.findings) {
     const bool memory =
-        sighting.resource == Resource::kGpuMemory || sighting.resource == Resource::kHostMemory;
+        finding.resource == Resource::kGpuMemory || finding.resource == Resource::kHostMemory;
     // Nor is what the program itself calls a warning and does without.
-    const size_t warning = document.find_back("warning: failed to ", sighting.at + 1, 200);
+    const size_t warning = document.find_back("warning: failed to ", finding.at + 1, 200);
     const bool warned =
-        warning != std::string::npos && warning >= document.record_start(sighting.at);
-    const size_t soft = document.find_back("warning: ", sighting.at + 1, 60);
-    const size_t record_end = document.record_end(sighting.at);
+        warning != std::string::npos && warning >= document.record_start(finding.at);
+    const size_t soft = document.find_back("warning: ", finding.at + 1, 60);
+    const size_t record_end = document.record_end(finding.at);
     const bool replaced =
-        soft != std::string::npos && soft >= document.record_start(sighting.at) &&
-        (document.find(" instead", sighting.at, record_end) != std::string::npos ||
-         document.find("falling back", sighting.at, record_end) != std::string::npos);
-    const bool advised = document.find_back("if you see ", sighting.at, 60) != std::string::npos;
-    if (memory && (warned || replaced || advised || document.is_quoted(sighting.at)))
-      sighting.survivable = true;
+        soft != std::string::npos && soft >= document.record_start(finding.at) &&
+        (document.find(" instead", finding.at, record_end) != std::string::npos ||
+         document.find("falling back", finding.at, record_end) != std::string::npos);
+    const bool advised = document.find_back("if you see ", finding.at, 60) != std::string::npos;
+    if (memory && (warned || replaced || advised || document.is_quoted(finding.at)))
+      finding.survivable = true;
   }
   if (facts.series.grows) {
-    Sighting sighting;
-    sighting.family = Family::kMemorySeries;
-    sighting.resource = Resource::kHostMemory;
+    Finding finding;
+    finding.family = Family::kMemorySeries;
+    finding.resource = Resource::kHostMemory;
     for (size_t i = 0; i < document.line_count(); ++i) {
-      if (document.number(i) == facts.series.last_line) sighting.at = document.start(i);
+      if (document.number(i) == facts.series.last_line) finding.at = document.start(i);
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
   detect_endings(document, counts.lines, facts);
   return facts;

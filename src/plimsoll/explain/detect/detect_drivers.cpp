@@ -11,13 +11,13 @@ namespace {
 
 constexpr size_t npos = std::string::npos;
 
-Sighting device_sighting(Family family, std::string_view framework, size_t at) {
-  Sighting sighting;
-  sighting.family = family;
-  sighting.framework = framework;
-  sighting.resource = Resource::kGpuMemory;
-  sighting.at = at;
-  return sighting;
+Finding device_finding(Family family, std::string_view framework, size_t at) {
+  Finding finding;
+  finding.family = family;
+  finding.framework = framework;
+  finding.resource = Resource::kGpuMemory;
+  finding.at = at;
+  return finding;
 }
 
 // failed to allocate 7.81G (8388608000 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY
@@ -31,11 +31,11 @@ void detect_pool_growth(const Document& document, Facts& facts) {
     if (!cursor.literal("(")) continue;
     const std::optional<Size> exact = cursor.size();
     if (!exact || !cursor.literal(")") || !cursor.seek("from device", 20)) continue;
-    Sighting sighting = device_sighting(Family::kTfDriverAlloc, "tensorflow", at);
-    sighting.survivable = true;
-    set_exact_bytes(sighting, exact->bytes);
-    sighting.bytes_text = shown->text;
-    add_sighting(facts, std::move(sighting));
+    Finding finding = device_finding(Family::kTfDriverAlloc, "tensorflow", at);
+    finding.survivable = true;
+    set_exact_bytes(finding, exact->bytes);
+    finding.bytes_text = shown->text;
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -48,10 +48,10 @@ void detect_pinned(const Document& document, Facts& facts) {
       Cursor cursor(document, document.match(phrase, at));
       const std::optional<int64_t> bytes = cursor.integer();
       if (!bytes || (phrase == kDriver && !cursor.literal(kBytes))) continue;
-      Sighting sighting = device_sighting(Family::kTfPinnedHost, "tensorflow", at);
-      sighting.resource = Resource::kHostMemory;
-      set_exact_bytes(sighting, bytes);
-      add_sighting(facts, std::move(sighting));
+      Finding finding = device_finding(Family::kTfPinnedHost, "tensorflow", at);
+      finding.resource = Resource::kHostMemory;
+      set_exact_bytes(finding, bytes);
+      add_finding(facts, std::move(finding));
     }
   }
 }
@@ -63,11 +63,11 @@ void detect_cpu_warning(const Document& document, Facts& facts) {
     Cursor cursor(document, document.match(kPhrase, at));
     const std::optional<int64_t> bytes = cursor.integer();
     if (!bytes || !cursor.literal(" exceeds ")) continue;
-    Sighting sighting = device_sighting(Family::kTfCpuWarning, "tensorflow", at);
-    sighting.survivable = true;
-    sighting.resource = Resource::kHostMemory;
-    set_exact_bytes(sighting, bytes);
-    add_sighting(facts, std::move(sighting));
+    Finding finding = device_finding(Family::kTfCpuWarning, "tensorflow", at);
+    finding.survivable = true;
+    finding.resource = Resource::kHostMemory;
+    set_exact_bytes(finding, bytes);
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -97,9 +97,9 @@ void detect_libraries(const Document& document, Facts& facts) {
   for (const Phrase& phrase : kLibraryPhrases) {
     const size_t at = document.find(phrase.text);
     if (at == npos) continue;
-    Sighting sighting = device_sighting(phrase.family, phrase.framework, at);
-    sighting.note = phrase.note;
-    add_sighting(facts, std::move(sighting));
+    Finding finding = device_finding(phrase.family, phrase.framework, at);
+    finding.note = phrase.note;
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -107,35 +107,35 @@ void detect_context_creation(const Document& document, Facts& facts) {
   constexpr std::string_view kImplicit = "cuda runtime implicit initialization on ";
   if (const size_t at = document.find(kImplicit); at != npos) {
     Cursor cursor(document, document.match(kImplicit, at));
-    Sighting sighting = device_sighting(Family::kCudaContext, "tensorflow", at);
-    sighting.device = cursor.until(" ");
-    add_sighting(facts, std::move(sighting));
+    Finding finding = device_finding(Family::kCudaContext, "tensorflow", at);
+    finding.device = cursor.until(" ");
+    add_finding(facts, std::move(finding));
   }
   constexpr std::string_view kRetain = "cudeviceprimaryctxretain: cuda_error_out_of_memory";
   if (const size_t at = document.find(kRetain); at != npos) {
-    Sighting sighting = device_sighting(Family::kCudaContext, "tensorflow", at);
+    Finding finding = device_finding(Family::kCudaContext, "tensorflow", at);
     constexpr std::string_view kTotal = "total memory reported: ";
     const size_t end = document.record_end(at);
     if (const size_t total = document.find(kTotal, at, end); total != npos) {
       Cursor cursor(document, document.match(kTotal, total));
       // The card, not the request; now and then a number that is none.
       const std::optional<int64_t> card = cursor.integer();
-      if (card && *card < (int64_t{1} << 50)) sighting.amounts.capacity = card;
+      if (card && *card < (int64_t{1} << 50)) finding.amounts.capacity = card;
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 
 void detect_cufft(const Document& document, Facts& facts) {
   const size_t at = document.find("failed to allocate work area");
   if (at == npos) return;
-  Sighting sighting = device_sighting(Family::kTfCufft, "tensorflow", at);
+  Finding finding = device_finding(Family::kTfCufft, "tensorflow", at);
   constexpr std::string_view kDistance = "input_distance: ";
   if (const size_t found = document.find(kDistance, at); found != npos) {
     Cursor cursor(document, document.match(kDistance, found));
-    sighting.line_limit = cursor.integer();  // elements of one transform
+    finding.line_limit = cursor.integer();  // elements of one transform
   }
-  add_sighting(facts, std::move(sighting));
+  add_finding(facts, std::move(finding));
 }
 
 // host:pid:tid [6] file:41 NCCL WARN Cuda failure 'out of memory'
@@ -143,15 +143,15 @@ void detect_nccl(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = "nccl warn cuda failure";
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
     if (document.find("out of memory", at, at + 60) == npos) continue;
-    Sighting sighting = device_sighting(Family::kNccl, "", at);
+    Finding finding = device_finding(Family::kNccl, "", at);
     const size_t begin = document.record_start(at);
     const size_t open = document.find("[", begin, at);
     if (open != npos) {
       Cursor cursor(document, open);
       const std::string rank = cursor.until("]", 8);
-      if (rank.size() > 1 && cursor.literal("]")) sighting.device = rank + "]";
+      if (rank.size() > 1 && cursor.literal("]")) finding.device = rank + "]";
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 

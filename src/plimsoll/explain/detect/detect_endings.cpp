@@ -23,10 +23,12 @@ bool contains(std::string_view text, std::string_view phrase) {
   return find_ignoring_case(text, phrase) != npos;
 }
 
-// Progress after `line` that is further than all before it, or headway of any form.
+// Progress after `line` that is further than all before it, or further progress of any form.
 bool goes_on(const Facts& facts, int64_t line) {
-  if (std::any_of(facts.headway.begin(), facts.headway.end(),
-                  [line](const Headway& headway) { return headway.line > line; })) {
+  if (std::any_of(facts.further_progress.begin(), facts.further_progress.end(),
+                  [line](const FurtherProgress& further_progress) {
+                    return further_progress.line > line;
+                  })) {
     return true;
   }
   std::pair<int64_t, int64_t> farthest{-1, -1};
@@ -38,20 +40,20 @@ bool goes_on(const Facts& facts, int64_t line) {
   return false;
 }
 
-Sighting ending(Family family, size_t at, std::string note) {
-  Sighting sighting;
-  sighting.family = family;
+Finding ending(Family family, size_t at, std::string note) {
+  Finding finding;
+  finding.family = family;
   const bool unsaid = family == Family::kCrash || is_consequence(note);
-  sighting.resource = unsaid ? Resource::kNone : Resource::kOther;
-  sighting.at = at;
-  sighting.note = std::move(note);
-  return sighting;
+  finding.resource = unsaid ? Resource::kNone : Resource::kOther;
+  finding.at = at;
+  finding.note = std::move(note);
+  return finding;
 }
 
 // Whether a refusal that another detector read is what `from` to `to` is about.
 bool is_refusal(const Facts& facts, size_t from, size_t to) {
-  return std::any_of(facts.sightings.begin(), facts.sightings.end(),
-                     [&](const Sighting& known) { return known.at >= from && known.at <= to; });
+  return std::any_of(facts.findings.begin(), facts.findings.end(),
+                     [&](const Finding& known) { return known.at >= from && known.at <= to; });
 }
 
 // Words beside a traceback that say that it was caught.
@@ -281,7 +283,7 @@ void detect_endings(const Document& document, int64_t lines, Facts& facts) {
   detect_terminate(document, facts);
   detect_crashes(document, facts);
   std::stable_sort(facts.endings.begin(), facts.endings.end(),
-                   [](const Sighting& a, const Sighting& b) { return a.at < b.at; });
+                   [](const Finding& a, const Finding& b) { return a.at < b.at; });
 }
 
 }  // namespace plimsoll::explain

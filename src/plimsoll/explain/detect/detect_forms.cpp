@@ -54,7 +54,7 @@ bool stands_near(const Document& document, std::string_view phrase, size_t at) {
 
 // What a table cannot ask for: messages that another detector has read already.
 bool is_read_elsewhere(const Facts& facts, const Form& form, size_t at) {
-  return std::any_of(facts.sightings.begin(), facts.sightings.end(), [&](const Sighting& known) {
+  return std::any_of(facts.findings.begin(), facts.findings.end(), [&](const Finding& known) {
     const size_t distance = known.at > at ? known.at - at : at - known.at;
     if (form.note == kDriverOnly) return distance < 2000;
     const bool locked = known.family == Family::kTfPinnedHost && form.resource != known.resource;
@@ -67,27 +67,27 @@ void detect_form(const Document& document, const Form& form, Facts& facts) {
   for (size_t at = document.find(form.phrase); at != npos;
        at = document.find(form.phrase, at + 1)) {
     if (!stands_near(document, form.with, at) || is_read_elsewhere(facts, form, at)) continue;
-    Sighting sighting;
-    sighting.family = form.family;
-    sighting.resource = form.resource;
-    sighting.framework = form.framework;
-    sighting.note = form.note;
-    sighting.at = at;
+    Finding finding;
+    finding.family = form.family;
+    finding.resource = form.resource;
+    finding.framework = form.framework;
+    finding.note = form.note;
+    finding.at = at;
     if (form.figure == "requested memory: ") {
       const std::optional<Size> free = figure_near(document, "free memory: ", at);
-      if (free) sighting.amounts.free = free->bytes;
+      if (free) finding.amounts.free = free->bytes;
     }
     if (!form.figure.empty()) {
       const std::optional<Size> size = figure_near(document, form.figure, at);
       if (size && form.note == kUsed) {
-        sighting.amounts.in_use = size->bytes;
+        finding.amounts.in_use = size->bytes;
         const std::optional<Size> limit = figure_near(document, kLimitLabel, at);
-        if (limit) sighting.amounts.limit = limit->bytes;
+        if (limit) finding.amounts.limit = limit->bytes;
       } else if (size) {
-        set_size(sighting, *size);
+        set_size(finding, *size);
       }
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 

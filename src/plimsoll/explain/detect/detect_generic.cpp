@@ -108,7 +108,7 @@ bool is_conditional(std::string_view line) {
 }
 
 // The figure that stands after the phrase in its line, with a unit: what was asked for.
-void read_request(const Document& document, size_t from, size_t to, Sighting& sighting) {
+void read_request(const Document& document, size_t from, size_t to, Finding& finding) {
   for (std::string_view label :
        {"requested ", "allocate ", "allocating ", "size ", "size: ", "need ", "asked for "}) {
     const size_t at = document.find(label, from, to);
@@ -116,13 +116,13 @@ void read_request(const Document& document, size_t from, size_t to, Sighting& si
     Cursor cursor(document, document.match(label, at));
     const std::optional<Size> size = cursor.size();
     if (!size) continue;
-    return set_size(sighting, *size);
+    return set_size(finding, *size);
   }
 }
 
 bool is_read(const Facts& facts, size_t at) {
   constexpr size_t kReach = 2000;
-  return std::any_of(facts.sightings.begin(), facts.sightings.end(), [at](const Sighting& known) {
+  return std::any_of(facts.findings.begin(), facts.findings.end(), [at](const Finding& known) {
     if (known.family >= Family::kKilled && known.family != Family::kTfCpuWarning) return false;
     return (known.at > at ? known.at - at : at - known.at) < kReach;
   });
@@ -141,18 +141,18 @@ bool is_new_refusal(const Document& document, const Facts& facts, size_t at) {
          !is_conditional(record_at(document, at));
 }
 
-Sighting refusal(const Document& document, size_t at) {
+Finding refusal(const Document& document, size_t at) {
   const size_t index = document.line_index(at);
   const bool next =
       index + 1 < document.line_count() && document.number(index + 1) - document.number(index) <= 1;
   const std::string_view record = record_at(document, at);
   const bool device = names_device(record) || contains(record, " on device ") ||
                       (next && names_device(document.line(index + 1)));
-  Sighting sighting;
-  sighting.at = at;
-  sighting.family = device ? Family::kOtherGpu : Family::kOtherHost;
-  sighting.resource = device ? Resource::kGpuMemory : Resource::kHostMemory;
-  return sighting;
+  Finding finding;
+  finding.at = at;
+  finding.family = device ? Family::kOtherGpu : Family::kOtherHost;
+  finding.resource = device ? Resource::kGpuMemory : Resource::kHostMemory;
+  return finding;
 }
 
 // "could not allocate 4294967296 bytes of …": the figure makes it one.
@@ -164,9 +164,9 @@ void detect_figures(const Document& document, Facts& facts) {
       Cursor cursor(document, document.match(phrase, at));
       const std::optional<Size> size = cursor.size();
       if (!size) continue;
-      Sighting sighting = refusal(document, at);
-      set_size(sighting, *size);
-      add_sighting(facts, std::move(sighting));
+      Finding finding = refusal(document, at);
+      set_size(finding, *size);
+      add_finding(facts, std::move(finding));
     }
   }
 }
@@ -181,9 +181,9 @@ void detect_generic(const Document& document, Facts& facts) {
       const size_t begin = document.start(document.line_index(at));
       const std::string_view line = document.line(document.line_index(at));
       if (!is_message(line, at - begin, document.match(phrase, at) - begin)) continue;
-      Sighting sighting = refusal(document, at);
-      read_request(document, begin, document.record_end(at), sighting);
-      add_sighting(facts, std::move(sighting));
+      Finding finding = refusal(document, at);
+      read_request(document, begin, document.record_end(at), finding);
+      add_finding(facts, std::move(finding));
     }
   }
 }

@@ -13,12 +13,12 @@ namespace {
 
 constexpr size_t npos = std::string::npos;
 
-Sighting host_sighting(Family family, size_t at) {
-  Sighting sighting;
-  sighting.family = family;
-  sighting.resource = Resource::kHostMemory;
-  sighting.at = at;
-  return sighting;
+Finding host_finding(Family family, size_t at) {
+  Finding finding;
+  finding.family = family;
+  finding.resource = Resource::kHostMemory;
+  finding.at = at;
+  return finding;
 }
 
 // Unable to allocate [41.2 GiB for ][an ]array with shape|form (172928, 32001) and data type
@@ -27,10 +27,10 @@ void detect_numpy(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = "unable to allocate ";
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
     Cursor cursor(document, document.match(kPhrase, at));
-    Sighting sighting = host_sighting(Family::kNumpyMemoryError, at);
-    sighting.framework = "numpy";
+    Finding finding = host_finding(Family::kNumpyMemoryError, at);
+    finding.framework = "numpy";
     const std::optional<Size> size = cursor.size();
-    if (size) set_size(sighting, *size);
+    if (size) set_size(finding, *size);
     const size_t end = document.record_end(at);
     const size_t array = document.find("array", cursor.at(), end);
     const bool numpy = array != npos && array < cursor.at() + 40;
@@ -38,22 +38,22 @@ void detect_numpy(const Document& document, Facts& facts) {
     // The shape stands in the first brackets, whatever the words in front of it are.
     if (const size_t open = document.find("(", cursor.at(), end); open != npos) {
       cursor.move_to(open);
-      sighting.shape = cursor.shape();
+      finding.shape = cursor.shape();
     }
     for (std::string_view label : {"data type ", "dtype "}) {
       const size_t type = document.find(label, cursor.at(), end);
       if (type == npos) continue;
       Cursor value(document, document.match(label, type));
-      sighting.dtype = value.word(" \"'`,.)", is_type_name);
+      finding.dtype = value.word(" \"'`,.)", is_type_name);
       break;
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 
 // "MemoryError" alone: the array expression above it is all there is.
 void detect_bare(const Document& document, Facts& facts) {
-  for (const Sighting& known : facts.sightings) {
+  for (const Finding& known : facts.findings) {
     if (known.family == Family::kNumpyMemoryError || known.family == Family::kTorchCpu) return;
   }
   constexpr std::string_view kName = "memoryerror";
@@ -71,17 +71,17 @@ void detect_bare(const Document& document, Facts& facts) {
     const std::string_view line = document.line(document.line_index(at));
     if (line.find("except") != npos || line.find("raise ") != npos) continue;  // code, not output
     if (document.is_after_words(at)) continue;
-    Sighting sighting = host_sighting(Family::kMemoryErrorBare, at);
+    Finding finding = host_finding(Family::kMemoryErrorBare, at);
     constexpr std::string_view kAsked = "allocate ";
     if (const size_t asked = document.find(kAsked, end, document.record_end(at)); asked != npos) {
       Cursor cursor(document, document.match(kAsked, asked));
-      if (const std::optional<Size> size = cursor.size()) set_size(sighting, *size);
+      if (const std::optional<Size> size = cursor.size()) set_size(finding, *size);
     }
     if (const std::optional<CodeLine> code = code_above(document, at)) {
-      sighting.shape = code->shape;
-      sighting.dtype = code->dtype;
+      finding.shape = code->shape;
+      finding.dtype = code->dtype;
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -98,21 +98,21 @@ void detect_bad_alloc(const Document& document, Facts& facts) {
                                   "c error: out of memory"}) {
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
       if (is_source(document, at, document.match(phrase, at))) continue;
-      add_sighting(facts, host_sighting(Family::kBadAlloc, at));
+      add_finding(facts, host_finding(Family::kBadAlloc, at));
     }
   }
 }
 
 // A mapping that is small where memory is counted is refused for the number of mappings: one file
 // per shared tensor fills vm.max_map_count with a few GiB in use.
-void tell_mapping(const Document& document, size_t at, Sighting& sighting) {
+void tell_mapping(const Document& document, size_t at, Finding& finding) {
   constexpr int64_t kSmall = int64_t{16} << 20;
   const bool shared = document.find_back("</torch_", at, 120) != npos;
-  sighting.note = "mmap";
-  if (!sighting.bytes || *sighting.bytes > (shared ? kSmall : kSmall >> 8)) return;
-  sighting.family = Family::kProcessLimit;
-  sighting.resource = Resource::kOther;
-  sighting.note = "map_count";
+  finding.note = "mmap";
+  if (!finding.bytes || *finding.bytes > (shared ? kSmall : kSmall >> 8)) return;
+  finding.family = Family::kProcessLimit;
+  finding.resource = Resource::kOther;
+  finding.note = "map_count";
 }
 
 void detect_errno12(const Document& document, Facts& facts) {
@@ -123,26 +123,26 @@ void detect_errno12(const Document& document, Facts& facts) {
       if (document.find("in static tls block", at, at + 60) != npos) continue;
       // Only the locking was refused; the program works without it.
       if (document.find_back("mlock", at, 120) != npos) continue;
-      Sighting sighting = host_sighting(Family::kErrno12, at);
+      Finding finding = host_finding(Family::kErrno12, at);
       const size_t fork = document.find_back("os.fork", at, 400);
       if (fork != npos || document.find_back("fork:", at, 20) != npos) {
-        sighting.op = "os.fork";
-        sighting.note = "fork";
+        finding.op = "os.fork";
+        finding.note = "fork";
       } else if (const size_t map = document.find_back("unable to mmap ", at, 200); map != npos) {
         Cursor cursor(document, document.match("unable to mmap ", map));
-        if (const std::optional<Size> size = cursor.size()) set_size(sighting, *size);
-        tell_mapping(document, at, sighting);
+        if (const std::optional<Size> size = cursor.size()) set_size(finding, *size);
+        tell_mapping(document, at, finding);
       } else if (document.find_back("map failed", at, 60) != npos) {
-        tell_mapping(document, at, sighting);
+        tell_mapping(document, at, finding);
       }
       // Whoever looked at the number of mappings, and put it into the log, had a reason.
-      if (sighting.note.empty() && document.find("vm.max_map_count") != npos &&
+      if (finding.note.empty() && document.find("vm.max_map_count") != npos &&
           document.find_back("mmap", at, 400) != npos) {
-        sighting.family = Family::kProcessLimit;
-        sighting.resource = Resource::kOther;
-        sighting.note = "map_count";
+        finding.family = Family::kProcessLimit;
+        finding.resource = Resource::kOther;
+        finding.note = "map_count";
       }
-      add_sighting(facts, std::move(sighting));
+      add_finding(facts, std::move(finding));
       return;
     }
   }
@@ -155,9 +155,9 @@ void detect_mapping(const Document& document, Facts& facts) {
     const size_t end = document.match(kPhrase, at);
     const bool reason = document.text().compare(std::min(end, document.text().size()), 1, ":") == 0;
     if (reason && document.match(": cannot allocate memory", end) == npos) continue;
-    Sighting sighting = host_sighting(Family::kErrno12, at);
-    sighting.note = "library";
-    add_sighting(facts, std::move(sighting));
+    Finding finding = host_finding(Family::kErrno12, at);
+    finding.note = "library";
+    add_finding(facts, std::move(finding));
     return;
   }
 }

@@ -99,10 +99,10 @@ void detect_jobs(const Document& document, Facts& facts) {
   JobMemory memory;
   read_accounting(document, memory);
   read_request(document, memory);
-  for (Sighting& sighting : facts.sightings) {
-    if (sighting.family != Family::kSlurmOom) continue;
-    if (!sighting.amounts.limit) sighting.amounts.limit = memory.asked;
-    if (!sighting.amounts.in_use) sighting.amounts.in_use = memory.used;
+  for (Finding& finding : facts.findings) {
+    if (finding.family != Family::kSlurmOom) continue;
+    if (!finding.amounts.limit) finding.amounts.limit = memory.asked;
+    if (!finding.amounts.in_use) finding.amounts.in_use = memory.used;
   }
 }
 

@@ -15,13 +15,13 @@ namespace {
 
 constexpr size_t npos = std::string::npos;
 
-Sighting host_sighting(Family family, size_t at, std::string_view note = "") {
-  Sighting sighting;
-  sighting.family = family;
-  sighting.resource = Resource::kHostMemory;
-  sighting.at = at;
-  sighting.note = note;
-  return sighting;
+Finding host_finding(Family family, size_t at, std::string_view note = "") {
+  Finding finding;
+  finding.family = family;
+  finding.resource = Resource::kHostMemory;
+  finding.at = at;
+  finding.note = note;
+  return finding;
 }
 
 std::optional<int64_t> kilobytes_after(const Document& document, std::string_view label,
@@ -72,8 +72,8 @@ bool is_of_group(const Document& document, const Report& report) {
 }
 
 // "memory: usage 131072kB, limit 131072kB", "16777116 pages RAM".
-void read_report_figures(const Document& document, const Report& report, Sighting& sighting) {
-  Amounts& amounts = sighting.amounts;
+void read_report_figures(const Document& document, const Report& report, Finding& finding) {
+  Amounts& amounts = finding.amounts;
   const size_t usage = document.find("memory: usage ", report.begin, report.end);
   if (usage != npos) {
     const size_t end = document.record_end(usage);
@@ -95,26 +95,26 @@ void read_report_figures(const Document& document, const Report& report, Sightin
 void detect_kernel_oom(const Document& document, Facts& facts) {
   const std::optional<Report> report = find_report(document);
   if (!report) return;
-  Sighting sighting = host_sighting(Family::kOomKiller, report->kill,
-                                    is_of_group(document, *report) ? "cgroup" : "global");
+  Finding finding = host_finding(Family::kOomKiller, report->kill,
+                                 is_of_group(document, *report) ? "cgroup" : "global");
   for (std::string_view policy : {"constraint_memory_policy", "constraint_cpuset"}) {
-    if (document.find(policy, report->begin, report->end) != npos) sighting.note = "nodes";
+    if (document.find(policy, report->begin, report->end) != npos) finding.note = "nodes";
   }
   const size_t end = document.record_end(report->kill);
   if (const size_t open = document.find("(", report->kill, end); open != npos) {
     Cursor cursor(document, open + 1);
     const std::string name = cursor.until(")", 64);
-    if (name.find('=') == npos) sighting.victim = name;
+    if (name.find('=') == npos) finding.victim = name;
   }
   if (const size_t task = document.find("task=", report->kill, end);
-      task != npos && sighting.victim.empty()) {
+      task != npos && finding.victim.empty()) {
     Cursor cursor(document, document.match("task=", task));
-    sighting.victim = cursor.until(", ", 64);
+    finding.victim = cursor.until(", ", 64);
   }
   const auto resident = kilobytes_after(document, "anon-rss:", report->kill, end);
-  if (resident && *resident > 0) sighting.amounts.in_use = resident;
-  read_report_figures(document, *report, sighting);
-  add_sighting(facts, std::move(sighting));
+  if (resident && *resident > 0) finding.amounts.in_use = resident;
+  read_report_figures(document, *report, finding);
+  add_finding(facts, std::move(finding));
 }
 
 // "oom_kill 3" of a control group's memory.events, with its memory.max beside it.
@@ -126,12 +126,12 @@ void detect_group_events(const Document& document, Facts& facts) {
     Cursor cursor(document, document.match(kKills, at));
     const std::optional<int64_t> kills = cursor.integer();
     if (!kills || *kills == 0 || document.find_back("memory.events", at, 400) == npos) continue;
-    Sighting sighting = host_sighting(Family::kOomKiller, at, "cgroup");
+    Finding finding = host_finding(Family::kOomKiller, at, "cgroup");
     if (const size_t limit = document.find_back("memory.max", at, 1000); limit != npos) {
       Cursor value(document, std::min(document.record_end(limit) + 1, document.text().size()));
-      sighting.amounts.limit = value.integer();
+      finding.amounts.limit = value.integer();
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -243,22 +243,22 @@ bool is_explained(const Document& document, size_t at) {
 
 void add_kill(const Document& document, Facts& facts, size_t at, std::string_view note) {
   if (is_explained(document, at)) return;
-  Sighting sighting = host_sighting(Family::kKilled, at, note);
+  Finding finding = host_finding(Family::kKilled, at, note);
   if (document.find("due to time limit") != npos) {
-    sighting.note = "time_limit";
-    sighting.resource = Resource::kOther;
+    finding.note = "time_limit";
+    finding.resource = Resource::kOther;
   }
-  add_sighting(facts, std::move(sighting));
+  add_finding(facts, std::move(finding));
 }
 
 void add_bus_error(const Document& document, Facts& facts, size_t at) {
-  for (const Sighting& known : facts.sightings) {
+  for (const Finding& known : facts.findings) {
     if (known.family == Family::kShmBusError) return;  // a worker's, or with its reason
   }
-  Sighting sighting = host_sighting(Family::kShmBusError, at, "bus_process");
-  sighting.resource = Resource::kShm;
-  if (document.find("torch") != npos) sighting.framework = "pytorch";
-  add_sighting(facts, std::move(sighting));
+  Finding finding = host_finding(Family::kShmBusError, at, "bus_process");
+  finding.resource = Resource::kShm;
+  if (document.find("torch") != npos) finding.framework = "pytorch";
+  add_finding(facts, std::move(finding));
 }
 
 // What Windows prints for its status codes, as they are and as numbers with a sign.
@@ -266,7 +266,7 @@ void add_windows_end(Facts& facts, size_t at, int64_t number) {
   constexpr int64_t kWrap = int64_t{1} << 32;
   constexpr int64_t kNoMemory = 0xC0000017;
   if (number != kNoMemory && number != kNoMemory - kWrap) return;
-  add_sighting(facts, host_sighting(Family::kOtherHost, at));
+  add_finding(facts, host_finding(Family::kOtherHost, at));
 }
 
 void detect_exit_numbers(const Document& document, Facts& facts) {
@@ -363,7 +363,7 @@ void detect_cluster(const Document& document, Facts& facts) {
   for (const Phrase& phrase : kSlurm) {
     const size_t at = document.find(phrase.text);
     if (at == npos) continue;
-    add_sighting(facts, host_sighting(Family::kSlurmOom, at, phrase.note));
+    add_finding(facts, host_finding(Family::kSlurmOom, at, phrase.note));
     break;
   }
   static constexpr Phrase kPods[] = {
@@ -379,9 +379,9 @@ void detect_cluster(const Document& document, Facts& facts) {
     // "OOMKilled: false" of `docker inspect` says the opposite.
     const std::string_view rest = std::string_view(document.text()).substr(end, 12);
     if (rest.find("false") != npos) continue;
-    Sighting sighting = host_sighting(Family::kK8s, at, phrase.note);
-    sighting.amounts.limit = limit_of_container(document, at);
-    add_sighting(facts, std::move(sighting));
+    Finding finding = host_finding(Family::kK8s, at, phrase.note);
+    finding.amounts.limit = limit_of_container(document, at);
+    add_finding(facts, std::move(finding));
     break;
   }
 }
@@ -391,39 +391,39 @@ void detect_ray(const Document& document, Facts& facts) {
   size_t at = document.find("memory on the node (");
   if (at == npos) at = document.find("due to the node running low on memory");
   if (at == npos) return;
-  Sighting sighting = host_sighting(Family::kRayOom, at);
-  sighting.framework = "ray";
+  Finding finding = host_finding(Family::kRayOom, at);
+  finding.framework = "ray";
   const size_t end = std::min(document.text().size(), document.record_end(at) + 1200);
   if (const size_t was = document.find("running was ", at, end); was != npos) {
     Cursor cursor(document, document.match("running was ", was));
     if (const std::optional<Size> used = cursor.size()) {
-      set_size(sighting, *used);
+      set_size(finding, *used);
       cursor.skip_blanks();
       if (cursor.literal("/")) {
         cursor.skip_blanks();
         if (const std::optional<Size> total = cursor.size()) {
-          sighting.amounts.capacity = total->bytes;
+          finding.amounts.capacity = total->bytes;
         }
       }
     }
   }
   if (const size_t name = document.find("name=", at, end); name != npos) {
     Cursor cursor(document, document.match("name=", name));
-    sighting.op = cursor.until(",) ");
+    finding.op = cursor.until(",) ");
   }
   if (const size_t used = document.find("memory used=", at, end); used != npos) {
     Cursor cursor(document, document.match("memory used=", used));
-    if (const std::optional<Size> own = cursor.size()) sighting.amounts.in_use = own->bytes;
+    if (const std::optional<Size> own = cursor.size()) finding.amounts.in_use = own->bytes;
   }
-  add_sighting(facts, std::move(sighting));
+  add_finding(facts, std::move(finding));
 }
 
 // RayOutOfMemoryError: More than 95% of the memory on node abc is used (60.1 / 62.8 GB).
 void detect_old_ray(const Document& document, Facts& facts) {
   const size_t at = document.find("% of the memory on node ");
   if (at == npos) return;
-  Sighting sighting = host_sighting(Family::kRayOom, at);
-  sighting.framework = "ray";
+  Finding finding = host_finding(Family::kRayOom, at);
+  finding.framework = "ray";
   Cursor cursor(document, at);
   if (cursor.seek("is used (", 200)) {
     const std::string used = cursor.until(" /", 12);
@@ -435,15 +435,15 @@ void detect_old_ray(const Document& document, Facts& facts) {
     const std::string whole = used + (unit == npos ? "" : total.substr(unit));
     size_t begin = 0;
     if (const std::optional<double> bytes = read_bytes(whole, begin)) {
-      sighting.bytes = round_to_bytes(*bytes);
-      sighting.bytes_text = whole;
+      finding.bytes = round_to_bytes(*bytes);
+      finding.bytes_text = whole;
     }
     begin = 0;
     if (const std::optional<double> bytes = read_bytes(total, begin)) {
-      sighting.amounts.capacity = round_to_bytes(*bytes);
+      finding.amounts.capacity = round_to_bytes(*bytes);
     }
   }
-  add_sighting(facts, std::move(sighting));
+  add_finding(facts, std::move(finding));
 }
 
 void detect_notebooks(const Document& document, Facts& facts) {
@@ -454,7 +454,7 @@ void detect_notebooks(const Document& document, Facts& facts) {
   for (const Phrase& phrase : kNotebooks) {
     const size_t at = document.find(phrase.text);
     if (at == npos) continue;
-    add_sighting(facts, host_sighting(Family::kColab, at, phrase.note));
+    add_finding(facts, host_finding(Family::kColab, at, phrase.note));
   }
 }
 

@@ -33,22 +33,22 @@ std::string path_before(const Document& document, size_t end) {
   return path.find('/') == npos && path.find('\\') == npos ? "" : path;
 }
 
-Sighting limit_sighting(const Document& document, Family family, Resource resource, size_t at) {
-  Sighting sighting;
-  sighting.family = family;
-  sighting.resource = resource;
-  sighting.at = at;
-  sighting.kernel_file = kernel_file_before(document, at);
+Finding limit_finding(const Document& document, Family family, Resource resource, size_t at) {
+  Finding finding;
+  finding.family = family;
+  finding.resource = resource;
+  finding.at = at;
+  finding.kernel_file = kernel_file_before(document, at);
   const std::string op = eager_tf_op(document, at);
   if (!op.empty()) {
-    sighting.op = op;
-    sighting.op_type = op;
+    finding.op = op;
+    finding.op_type = op;
   } else if (const std::optional<TfNode> node = next_tf_node(document, at)) {
-    sighting.op = node->name;
-    sighting.op_type = node->op_type;
-    sighting.device = node->device;
+    finding.op = node->name;
+    finding.op_type = node->op_type;
+    finding.device = node->device;
   }
-  return sighting;
+  return finding;
 }
 
 void detect_descriptors(const Document& document, Facts& facts) {
@@ -61,11 +61,11 @@ void detect_descriptors(const Document& document, Facts& facts) {
           document.find("no such file or directory", at, end) != npos) {
         continue;
       }
-      Sighting sighting =
-          limit_sighting(document, Family::kTooManyOpenFiles, Resource::kFileDescriptors, at);
-      sighting.path = path_before(document, at);
-      sighting.note = near(document, "ancdata", at, 80) ? "ancdata" : "";
-      add_sighting(facts, std::move(sighting));
+      Finding finding =
+          limit_finding(document, Family::kTooManyOpenFiles, Resource::kFileDescriptors, at);
+      finding.path = path_before(document, at);
+      finding.note = near(document, "ancdata", at, 80) ? "ancdata" : "";
+      add_finding(facts, std::move(finding));
     }
   }
 }
@@ -86,23 +86,23 @@ void detect_disk(const Document& document, Facts& facts) {
       }
       if (near(document, "inotify watch limit", at, 30)) continue;  // a count of watches
       if (!quota && is_shared_memory(document, at)) {
-        Sighting sighting = limit_sighting(document, Family::kShmBusError, Resource::kShm, at);
-        sighting.note = "full";
+        Finding finding = limit_finding(document, Family::kShmBusError, Resource::kShm, at);
+        finding.note = "full";
         if (const size_t segment =
                 document.find("shared memory segment", at > 400 ? at - 400 : 0, at + 400);
             segment != npos) {
           Cursor cursor(document, segment);
           if (cursor.seek("(size ", 200) || cursor.seek("\" to ", 200)) {
-            set_exact_bytes(sighting, cursor.inner_integer());
+            set_exact_bytes(finding, cursor.inner_integer());
           }
         }
-        add_sighting(facts, std::move(sighting));
+        add_finding(facts, std::move(finding));
         continue;
       }
-      Sighting sighting = limit_sighting(document, Family::kDiskFull, Resource::kDisk, at);
-      sighting.note = quota || phrase == "[errno 122]" ? "quota" : "full";
-      sighting.path = path_before(document, at);
-      add_sighting(facts, std::move(sighting));
+      Finding finding = limit_finding(document, Family::kDiskFull, Resource::kDisk, at);
+      finding.note = quota || phrase == "[errno 122]" ? "quota" : "full";
+      finding.path = path_before(document, at);
+      add_finding(facts, std::move(finding));
     }
   }
 }
@@ -116,48 +116,48 @@ void detect_bus_error(const Document& document, Facts& facts) {
         "unable to write to file </torch_"}) {
     const size_t at = document.find(phrase);
     if (at == npos) continue;
-    Sighting sighting = limit_sighting(document, Family::kShmBusError, Resource::kShm, at);
-    sighting.op.clear();
-    sighting.op_type.clear();
-    sighting.note = insufficient ? "full" : "bus";
-    if (sighting.framework.empty()) sighting.framework = "pytorch";
-    add_sighting(facts, std::move(sighting));
+    Finding finding = limit_finding(document, Family::kShmBusError, Resource::kShm, at);
+    finding.op.clear();
+    finding.op_type.clear();
+    finding.note = insufficient ? "full" : "bus";
+    if (finding.framework.empty()) finding.framework = "pytorch";
+    add_finding(facts, std::move(finding));
   }
 }
 
 void detect_message_size(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = "message larger than max ";
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
-    Sighting sighting;
-    sighting.family = Family::kGrpcMessageSize;
-    sighting.resource = Resource::kMessageSize;
-    sighting.at = at;
+    Finding finding;
+    finding.family = Family::kGrpcMessageSize;
+    finding.resource = Resource::kMessageSize;
+    finding.at = at;
     Cursor cursor(document, document.match(kPhrase, at));
     if (cursor.literal("(")) {
-      set_exact_bytes(sighting, cursor.inner_integer());
+      set_exact_bytes(finding, cursor.inner_integer());
       cursor.skip_blanks();
       if (cursor.literal("vs.")) {
         cursor.skip_blanks();
-        sighting.line_limit = cursor.inner_integer();
+        finding.line_limit = cursor.inner_integer();
       }
     }
     const size_t sent = document.find_back("sent", at, 6);
-    sighting.note = sent == npos ? "received" : "sent";
-    add_sighting(facts, std::move(sighting));
+    finding.note = sent == npos ? "received" : "sent";
+    add_finding(facts, std::move(finding));
   }
 }
 
 void add_proto(const Document& document, Facts& facts, size_t at, std::optional<int64_t> bytes,
                int64_t limit) {
-  Sighting sighting;
-  sighting.family = Family::kProtobuf2Gb;
-  sighting.resource = Resource::kMessageSize;
-  sighting.at = at;
-  set_exact_bytes(sighting, bytes);
-  sighting.line_limit = limit;
-  sighting.note =
+  Finding finding;
+  finding.family = Family::kProtobuf2Gb;
+  finding.resource = Resource::kMessageSize;
+  finding.at = at;
+  set_exact_bytes(finding, bytes);
+  finding.line_limit = limit;
+  finding.note =
       document.find("tensor proto", at > 60 ? at - 60 : 0, at + 20) != npos ? "tensor" : "";
-  add_sighting(facts, std::move(sighting));
+  add_finding(facts, std::move(finding));
 }
 
 void detect_proto(const Document& document, Facts& facts) {
@@ -193,11 +193,11 @@ void detect_windows(const Document& document, Facts& facts) {
                                   "paging file is too small"}) {
     const size_t at = document.find(phrase);
     if (at == npos) continue;
-    Sighting sighting;
-    sighting.family = Family::kWinPagefile;
-    sighting.resource = Resource::kHostMemory;
-    sighting.at = at;
-    add_sighting(facts, std::move(sighting));
+    Finding finding;
+    finding.family = Family::kWinPagefile;
+    finding.resource = Resource::kHostMemory;
+    finding.at = at;
+    add_finding(facts, std::move(finding));
     return;
   }
 }
@@ -218,11 +218,11 @@ void detect_plimsoll(const Document& document, Facts& facts) {
       const std::optional<int64_t> exact = cursor.inner_integer();
       return exact ? exact : bytes;
     };
-    Sighting sighting = limit_sighting(document, Family::kPlimsollLimit, Resource::kHostMemory, at);
-    sighting.amounts.limit = read(Cursor(document, document.match(kLimit, front)));
-    sighting.amounts.program = read(Cursor(document, document.match(kPhrase, at)));
-    if (!sighting.amounts.limit || !sighting.amounts.program) continue;
-    add_sighting(facts, std::move(sighting));
+    Finding finding = limit_finding(document, Family::kPlimsollLimit, Resource::kHostMemory, at);
+    finding.amounts.limit = read(Cursor(document, document.match(kLimit, front)));
+    finding.amounts.program = read(Cursor(document, document.match(kPhrase, at)));
+    if (!finding.amounts.limit || !finding.amounts.program) continue;
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -236,10 +236,10 @@ void detect_plimsoll_answer(const Document& document, Facts& facts) {
     const std::optional<Size> needed = Cursor(document, document.match(kPhrase, at)).size();
     const std::optional<Size> given = Cursor(document, document.match(kLimit, limit)).size();
     if (!needed || !given) continue;
-    Sighting sighting = limit_sighting(document, Family::kPlimsollLimit, Resource::kHostMemory, at);
-    sighting.amounts.limit = given->bytes;
-    sighting.amounts.program = needed->bytes;
-    add_sighting(facts, std::move(sighting));
+    Finding finding = limit_finding(document, Family::kPlimsollLimit, Resource::kHostMemory, at);
+    finding.amounts.limit = given->bytes;
+    finding.amounts.program = needed->bytes;
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -275,20 +275,20 @@ void detect_tensorflow_files(const Document& document, Facts& facts) {
     if (!(first == '/' || first == '.' || drive || relative)) continue;
     if (find_ignoring_case(path, "/job:") != npos) continue;
     if (cursor.peek() == ';') continue;  // a reason follows, read above
-    Sighting sighting = limit_sighting(document, Family::kDiskFull, Resource::kOther, path_at);
-    sighting.framework = "tensorflow";
-    sighting.note = "path";
-    sighting.path = path;
+    Finding finding = limit_finding(document, Family::kDiskFull, Resource::kOther, path_at);
+    finding.framework = "tensorflow";
+    finding.note = "path";
+    finding.path = path;
     const bool saves = find_ignoring_case(path, ".tempstate") != npos ||
-                       find_ignoring_case(sighting.op_type, "save") != npos ||
+                       find_ignoring_case(finding.op_type, "save") != npos ||
                        near(document, "events file", at, 200);
-    if (saves) sighting.resource = Resource::kDisk;
-    if (find_ignoring_case(sighting.op_type, "restore") != npos) {
-      sighting.family = Family::kTooManyOpenFiles;
-      sighting.resource = Resource::kFileDescriptors;
-      sighting.note = "restore";
+    if (saves) finding.resource = Resource::kDisk;
+    if (find_ignoring_case(finding.op_type, "restore") != npos) {
+      finding.family = Family::kTooManyOpenFiles;
+      finding.resource = Resource::kFileDescriptors;
+      finding.note = "restore";
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 

@@ -11,13 +11,13 @@ namespace {
 
 constexpr size_t npos = std::string::npos;
 
-Sighting gpu_sighting(Family family, std::string_view framework, size_t at) {
-  Sighting sighting;
-  sighting.family = family;
-  sighting.framework = framework;
-  sighting.resource = Resource::kGpuMemory;
-  sighting.at = at;
-  return sighting;
+Finding gpu_finding(Family family, std::string_view framework, size_t at) {
+  Finding finding;
+  finding.family = family;
+  finding.framework = framework;
+  finding.resource = Resource::kGpuMemory;
+  finding.at = at;
+  return finding;
 }
 
 // The word before "raises an exception": Paddle's operator.
@@ -37,32 +37,32 @@ void detect_paddle(const Document& document, Facts& facts) {
     Cursor cursor(document, document.match(kPhrase, at));
     const std::optional<Size> size = cursor.size();
     if (!size || !cursor.literal(" memory on ")) continue;
-    Sighting sighting = gpu_sighting(Family::kPaddle, "paddle", at);
-    set_size(sighting, *size);
-    sighting.device = cursor.until(",.");
+    Finding finding = gpu_finding(Family::kPaddle, "paddle", at);
+    set_size(finding, *size);
+    finding.device = cursor.until(",.");
     if (cursor.literal(",")) cursor.skip_blanks();
-    if (const std::optional<Size> held = cursor.size()) sighting.amounts.held = held->bytes;
+    if (const std::optional<Size> held = cursor.size()) finding.amounts.held = held->bytes;
     if (cursor.seek("available memory is only ", 120)) {
-      if (const std::optional<Size> free = cursor.size()) sighting.amounts.free = free->bytes;
+      if (const std::optional<Size> free = cursor.size()) finding.amounts.free = free->bytes;
     }
-    sighting.op = paddle_operator(document);
-    if (sighting.device.find("CPU") != npos || sighting.device.find("cpu") != npos) {
-      sighting.resource = Resource::kHostMemory;
+    finding.op = paddle_operator(document);
+    if (finding.device.find("CPU") != npos || finding.device.find("cpu") != npos) {
+      finding.resource = Resource::kHostMemory;
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
   constexpr std::string_view kEnforce = "enforce allocating <= available failed, ";
   if (const size_t at = document.find(kEnforce); at != npos) {
     Cursor cursor(document, document.match(kEnforce, at));
-    Sighting sighting = gpu_sighting(Family::kPaddle, "paddle", at);
-    set_exact_bytes(sighting, cursor.inner_integer());
+    Finding finding = gpu_finding(Family::kPaddle, "paddle", at);
+    set_exact_bytes(finding, cursor.inner_integer());
     cursor.skip_blanks();
     if (cursor.literal(">")) {
       cursor.skip_blanks();
-      sighting.amounts.free = cursor.inner_integer();
+      finding.amounts.free = cursor.inner_integer();
     }
-    sighting.op = paddle_operator(document);
-    add_sighting(facts, std::move(sighting));
+    finding.op = paddle_operator(document);
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -74,11 +74,11 @@ void detect_cupy(const Document& document, Facts& facts) {
     Cursor cursor(document, document.match(kPhrase, at));
     const std::optional<int64_t> bytes = cursor.inner_integer();
     if (!bytes) continue;
-    Sighting sighting = gpu_sighting(Family::kOtherGpu, "cupy", at);
-    set_exact_bytes(sighting, bytes);
-    if (cursor.seek("allocated so far: ", 40)) sighting.amounts.in_use = cursor.inner_integer();
-    if (cursor.seek("limit set to: ", 40)) sighting.amounts.limit = cursor.inner_integer();
-    add_sighting(facts, std::move(sighting));
+    Finding finding = gpu_finding(Family::kOtherGpu, "cupy", at);
+    set_exact_bytes(finding, bytes);
+    if (cursor.seek("allocated so far: ", 40)) finding.amounts.in_use = cursor.inner_integer();
+    if (cursor.seek("limit set to: ", 40)) finding.amounts.limit = cursor.inner_integer();
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -99,20 +99,20 @@ void detect_phrases(const Document& document, Facts& facts) {
   for (const Phrase& phrase : kPhrases) {
     for (size_t at = document.find(phrase.text); at != npos;
          at = document.find(phrase.text, at + 1)) {
-      Sighting sighting = gpu_sighting(Family::kOtherGpu, phrase.framework, at);
+      Finding finding = gpu_finding(Family::kOtherGpu, phrase.framework, at);
       if (!phrase.size_before) {
         Cursor cursor(document, document.match(phrase.text, at));
-        set_exact_bytes(sighting, cursor.integer());
+        set_exact_bytes(finding, cursor.integer());
       } else if (const size_t front = document.find_back("allocating ", at, 80); front != npos) {
         Cursor cursor(document, document.match("allocating ", front));
-        if (const std::optional<Size> size = cursor.size()) set_size(sighting, *size);
+        if (const std::optional<Size> size = cursor.size()) set_size(finding, *size);
         if (cursor.literal(" on device ")) {
           if (const auto index = cursor.integer()) {
-            sighting.device = "device " + std::to_string(*index);
+            finding.device = "device " + std::to_string(*index);
           }
         }
       }
-      add_sighting(facts, std::move(sighting));
+      add_finding(facts, std::move(finding));
     }
   }
 }

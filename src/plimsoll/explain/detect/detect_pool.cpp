@@ -69,42 +69,42 @@ std::optional<Request> read_request(const Document& document, size_t after) {
 }
 
 void add_nonfatal(const Document& document, Facts& facts, size_t at, const Request& request) {
-  Sighting sighting;
-  sighting.family = Family::kTfNonfatalWarning;
-  sighting.framework = "tensorflow";
-  sighting.survivable = true;
-  sighting.allocator = allocator_before(document, at);
-  sighting.resource = resource_of_device("", sighting.allocator);
-  if (sighting.resource == Resource::kNone) sighting.resource = Resource::kGpuMemory;
-  set_size(sighting, request.size);
-  sighting.at = at;
-  add_sighting(facts, std::move(sighting));
+  Finding finding;
+  finding.family = Family::kTfNonfatalWarning;
+  finding.framework = "tensorflow";
+  finding.survivable = true;
+  finding.allocator = allocator_before(document, at);
+  finding.resource = resource_of_device("", finding.allocator);
+  if (finding.resource == Resource::kNone) finding.resource = Resource::kGpuMemory;
+  set_size(finding, request.size);
+  finding.at = at;
+  add_finding(facts, std::move(finding));
 }
 
 void add_refusal(const Document& document, Facts& facts, size_t at, const Request& request) {
-  Sighting sighting;
+  Finding finding;
   const bool intel = document.find("itex", document.start(document.line_index(at)), at) != npos;
-  sighting.family = intel ? Family::kItexAlloc : Family::kTfBfcDump;
-  sighting.framework = "tensorflow";
-  sighting.allocator = allocator_before(document, at);
-  sighting.resource = resource_of_device("", sighting.allocator);
-  if (sighting.resource == Resource::kNone) sighting.resource = Resource::kGpuMemory;
-  set_size(sighting, request.size);
+  finding.family = intel ? Family::kItexAlloc : Family::kTfBfcDump;
+  finding.framework = "tensorflow";
+  finding.allocator = allocator_before(document, at);
+  finding.resource = resource_of_device("", finding.allocator);
+  if (finding.resource == Resource::kNone) finding.resource = Resource::kGpuMemory;
+  set_size(finding, request.size);
   if (request.rounded && !request.size.exact) {
-    sighting.bytes = request.rounded;
-    sighting.bytes_exact = true;
+    finding.bytes = request.rounded;
+    finding.bytes_exact = true;
   }
-  sighting.op = request.op;
-  sighting.at = at;
+  finding.op = request.op;
+  finding.at = at;
 
   Pool& pool = pool_for(facts, at, !facts.pools.empty() && facts.pools.back().request.has_value());
-  pool.allocator = sighting.allocator;
-  pool.request = sighting.bytes;
-  pool.request_exact = sighting.bytes_exact;
-  pool.request_text = sighting.bytes_text;
+  pool.allocator = finding.allocator;
+  pool.request = finding.bytes;
+  pool.request_exact = finding.bytes_exact;
+  pool.request_text = finding.bytes_text;
   pool.request_at = at;
   pool.request_op = request.op;
-  add_sighting(facts, std::move(sighting));
+  add_finding(facts, std::move(finding));
 }
 
 void detect_requests(const Document& document, Facts& facts) {
@@ -127,26 +127,26 @@ void detect_async(const Document& document, Facts& facts) {
     Cursor cursor(document, document.match(kPhrase, at));
     const std::optional<Size> size = cursor.size();
     if (!size) continue;
-    Sighting sighting;
-    sighting.family = Family::kCudaMallocAsync;
-    sighting.resource = Resource::kGpuMemory;
-    sighting.at = at;
-    set_size(sighting, *size);
-    sighting.allocator = word_before(document, at);
+    Finding finding;
+    finding.family = Family::kCudaMallocAsync;
+    finding.resource = Resource::kGpuMemory;
+    finding.at = at;
+    set_size(finding, *size);
+    finding.allocator = word_before(document, at);
     Pool& pool = pool_for(facts, at, true);
-    pool.request = sighting.bytes;
+    pool.request = finding.bytes;
     pool.request_exact = true;
     pool.request_at = at;
-    pool.allocator = sighting.allocator;
+    pool.allocator = finding.allocator;
     constexpr std::string_view kReport = "free memory/total memory: ";
     if (const size_t report = document.find(kReport, at, at + 600); report != npos) {
       Cursor figures(document, document.match(kReport, report));
       pool.device_free = figures.inner_integer();
       if (figures.literal("/")) pool.device_total = figures.integer();
-      sighting.amounts.free = pool.device_free;
-      sighting.amounts.capacity = pool.device_total;
+      finding.amounts.free = pool.device_free;
+      finding.amounts.capacity = pool.device_total;
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -276,35 +276,35 @@ void detect_tensor_list(const Document& document, Facts& facts) {
       list.largest = row.until(" ");
     }
   }
-  Sighting sighting;
-  sighting.family = Family::kTfTensorList;
-  sighting.framework = "tensorflow";
-  sighting.device = list.device;
-  sighting.allocator = list.allocator;
-  sighting.resource = resource_of_device(list.device, list.allocator);
-  sighting.at = at;
-  add_sighting(facts, std::move(sighting));
+  Finding finding;
+  finding.family = Family::kTfTensorList;
+  finding.framework = "tensorflow";
+  finding.device = list.device;
+  finding.allocator = list.allocator;
+  finding.resource = resource_of_device(list.device, list.allocator);
+  finding.at = at;
+  add_finding(facts, std::move(finding));
 }
 
 // A dump without the line that says what was refused.
-void add_dump_sighting(Facts& facts) {
+void add_dump_finding(Facts& facts) {
   const bool chunks = facts.chunks.first_line != 0;
   if (facts.pools.empty() && !chunks) return;
-  for (const Sighting& known : facts.sightings) {
+  for (const Finding& known : facts.findings) {
     if (known.family == Family::kTfBfcDump || known.family == Family::kCudaMallocAsync) return;
   }
   const Pool& pool = facts.pools.empty() ? pool_for(facts, 0, true) : facts.pools.back();
-  Sighting sighting;
-  sighting.family = Family::kTfBfcDump;
-  sighting.framework = "tensorflow";
-  sighting.bytes = pool.request;
-  sighting.bytes_exact = pool.request_exact;
-  sighting.bytes_text = pool.request_exact ? "" : pool.request_text;
-  sighting.at = pool.at;
-  sighting.allocator = pool.allocator;
-  sighting.resource = resource_of_device("", sighting.allocator);
-  if (sighting.resource == Resource::kNone) sighting.resource = Resource::kGpuMemory;
-  add_sighting(facts, std::move(sighting));
+  Finding finding;
+  finding.family = Family::kTfBfcDump;
+  finding.framework = "tensorflow";
+  finding.bytes = pool.request;
+  finding.bytes_exact = pool.request_exact;
+  finding.bytes_text = pool.request_exact ? "" : pool.request_text;
+  finding.at = pool.at;
+  finding.allocator = pool.allocator;
+  finding.resource = resource_of_device("", finding.allocator);
+  if (finding.resource == Resource::kNone) finding.resource = Resource::kGpuMemory;
+  add_finding(facts, std::move(finding));
 }
 
 }  // namespace
@@ -315,7 +315,7 @@ void detect_pool(const Document& document, Facts& facts) {
   detect_figures(document, facts);
   detect_dump_title(document, facts);
   detect_tensor_list(document, facts);
-  add_dump_sighting(facts);
+  add_dump_finding(facts);
 }
 
 }  // namespace plimsoll::explain

@@ -28,13 +28,13 @@ bool is_tried_again(const Document& document, size_t at) {
 }
 
 void add_quota(const Document& document, Facts& facts, size_t at) {
-  Sighting sighting;
-  sighting.family = Family::kTfExhausted;
-  sighting.resource = Resource::kOther;
-  sighting.note = "service_quota";
-  sighting.survivable = is_tried_again(document, at);
-  sighting.at = at;
-  add_sighting(facts, std::move(sighting));
+  Finding finding;
+  finding.family = Family::kTfExhausted;
+  finding.resource = Resource::kOther;
+  finding.note = "service_quota";
+  finding.survivable = is_tried_again(document, at);
+  finding.at = at;
+  add_finding(facts, std::move(finding));
 }
 
 void detect_service_quota(const Document& document, Facts& facts) {
@@ -86,19 +86,19 @@ void detect_inotify(const Document& document, Facts& facts) {
   for (const Phrase& phrase : kPhrases) {
     const size_t at = document.find(phrase.text);
     if (at == npos || (!phrase.with.empty() && !near(document, phrase.with, at, 120))) continue;
-    Sighting sighting;
-    sighting.family = Family::kProcessLimit;
-    sighting.resource = Resource::kOther;
-    sighting.note = phrase.note;
-    sighting.at = at;
+    Finding finding;
+    finding.family = Family::kProcessLimit;
+    finding.resource = Resource::kOther;
+    finding.note = phrase.note;
+    finding.at = at;
     // Its number has another meaning for files and disks.
-    std::erase_if(facts.sightings, [at](const Sighting& other) {
+    std::erase_if(facts.findings, [at](const Finding& other) {
       const size_t distance = other.at > at ? other.at - at : at - other.at;
       const bool files =
           other.family == Family::kDiskFull || other.family == Family::kTooManyOpenFiles;
       return files && distance < 200;
     });
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -114,9 +114,9 @@ std::optional<int64_t> size_near(const Document& document, std::string_view labe
 }
 
 // V8's last line: "Mark-Compact (reduce) 1998.1 (2091.1) -> 1998.1 (2091.1) MB, …"
-void complete_node(const Document& document, Sighting& sighting) {
+void complete_node(const Document& document, Finding& finding) {
   constexpr std::string_view kArrow = ") -> ";
-  const size_t arrow = document.find_back(kArrow, sighting.at, 4000);
+  const size_t arrow = document.find_back(kArrow, finding.at, 4000);
   if (arrow == npos) return;
   Cursor cursor(document, document.match(kArrow, arrow));
   const std::string used = cursor.until(" (\n", 12);
@@ -125,11 +125,11 @@ void complete_node(const Document& document, Sighting& sighting) {
   if (!cursor.literal(") mb")) return;
   size_t begin = 0;
   if (const auto bytes = read_bytes(used + " MB", begin)) {
-    sighting.amounts.in_use = round_to_bytes(*bytes);
+    finding.amounts.in_use = round_to_bytes(*bytes);
   }
   begin = 0;
   if (const auto bytes = read_bytes(limit + " MB", begin)) {
-    sighting.amounts.limit = round_to_bytes(*bytes);
+    finding.amounts.limit = round_to_bytes(*bytes);
   }
 }
 
@@ -142,17 +142,17 @@ void detect_quotas(const Document& document, Facts& facts) {
 
 void complete_forms(const Document& document, Facts& facts) {
   constexpr size_t kFar = 60000;
-  for (Sighting& sighting : facts.sightings) {
-    std::optional<int64_t>& limit = sighting.amounts.limit;
-    if (sighting.framework == "dask" && !limit) {
-      limit = size_near(document, "worker memory limit: ", sighting.at, kFar, 2000);
-    } else if (document.match("javascript heap", sighting.at) != npos) {
-      complete_node(document, sighting);
-    } else if (sighting.note == "buffer" && !limit) {
-      limit = size_near(document, "maximum allowed buffer size of ", sighting.at, 200, 300);
-    } else if (sighting.note == "ephemeral" && !limit) {
-      limit = size_near(document, "total limit of containers ", sighting.at, 200, 300);
-      if (!limit) limit = size_near(document, "exceeds the limit of ", sighting.at, 200, 300);
+  for (Finding& finding : facts.findings) {
+    std::optional<int64_t>& limit = finding.amounts.limit;
+    if (finding.framework == "dask" && !limit) {
+      limit = size_near(document, "worker memory limit: ", finding.at, kFar, 2000);
+    } else if (document.match("javascript heap", finding.at) != npos) {
+      complete_node(document, finding);
+    } else if (finding.note == "buffer" && !limit) {
+      limit = size_near(document, "maximum allowed buffer size of ", finding.at, 200, 300);
+    } else if (finding.note == "ephemeral" && !limit) {
+      limit = size_near(document, "total limit of containers ", finding.at, 200, 300);
+      if (!limit) limit = size_near(document, "exceeds the limit of ", finding.at, 200, 300);
     }
   }
 }

@@ -14,14 +14,14 @@ namespace {
 
 constexpr size_t npos = std::string::npos;
 
-Sighting server_sighting(std::string_view framework, std::string_view note, size_t at) {
-  Sighting sighting;
-  sighting.family = Family::kOtherGpu;
-  sighting.resource = Resource::kGpuMemory;
-  sighting.framework = framework;
-  sighting.note = note;
-  sighting.at = at;
-  return sighting;
+Finding server_finding(std::string_view framework, std::string_view note, size_t at) {
+  Finding finding;
+  finding.family = Family::kOtherGpu;
+  finding.resource = Resource::kGpuMemory;
+  finding.framework = framework;
+  finding.note = note;
+  finding.at = at;
+  return finding;
 }
 
 // The number in the brackets after the last `label` before `at`.
@@ -39,22 +39,21 @@ void detect_startup(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = "less than desired gpu memory utilization";
   constexpr std::string_view kFree = "free memory on device";
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
-    Sighting sighting = server_sighting("vllm", "startup", at);
+    Finding finding = server_finding("vllm", "startup", at);
     if (const size_t free = document.find_back(kFree, at, 120); free != npos) {
       Cursor cursor(document, document.match(kFree, free));
       cursor.seek("(", 20);
       const std::string first = cursor.until("/)", 16);
       if (cursor.literal("/")) {
         if (const std::optional<Size> capacity = cursor.size()) {
-          sighting.amounts.capacity = capacity->bytes;
+          finding.amounts.capacity = capacity->bytes;
           // The unit stands after the second figure only.
           const size_t unit = capacity->text.find_first_of("KMGTkmgt");
           size_t begin = 0;
           const std::string whole = first + (unit == npos ? "" : capacity->text.substr(unit));
           if (const std::optional<double> bytes = read_bytes(whole, begin)) {
-            sighting.amounts.free = round_to_bytes(*bytes);
-            sighting.amounts.others =
-                std::max<int64_t>(capacity->bytes - *sighting.amounts.free, 0);
+            finding.amounts.free = round_to_bytes(*bytes);
+            finding.amounts.others = std::max<int64_t>(capacity->bytes - *finding.amounts.free, 0);
           }
         }
       }
@@ -62,9 +61,9 @@ void detect_startup(const Document& document, Facts& facts) {
     Cursor wanted(document, document.match(kPhrase, at));
     wanted.skip_blanks();
     if (wanted.literal("(") && wanted.seek(", ", 12)) {
-      if (const std::optional<Size> size = wanted.size()) set_size(sighting, *size);
+      if (const std::optional<Size> size = wanted.size()) set_size(finding, *size);
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -73,12 +72,12 @@ void detect_startup(const Document& document, Facts& facts) {
 void detect_cache_tokens(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = "tokens that can be stored in kv cache";
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
-    Sighting sighting = server_sighting("vllm", "kv_cache", at);
+    Finding finding = server_finding("vllm", "kv_cache", at);
     Cursor cursor(document, document.match(kPhrase, at));
     cursor.skip_blanks();
-    if (cursor.literal("(")) sighting.tokens_fit = cursor.inner_integer();
-    sighting.tokens_wanted = bracketed_before(document, "max seq len (", at, 200);
-    add_sighting(facts, std::move(sighting));
+    if (cursor.literal("(")) finding.tokens_fit = cursor.inner_integer();
+    finding.tokens_wanted = bracketed_before(document, "max seq len (", at, 200);
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -90,32 +89,32 @@ void detect_cache_bytes(const Document& document, Facts& facts) {
   constexpr std::string_view kLength = "max seq len (";
   constexpr std::string_view kEstimate = "estimated maximum model length is ";
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
-    Sighting sighting = server_sighting("vllm", "kv_cache", at);
+    Finding finding = server_finding("vllm", "kv_cache", at);
     if (const size_t length = document.find_back(kLength, at, 200); length != npos) {
       Cursor cursor(document, document.match(kLength, length));
-      sighting.tokens_wanted = cursor.integer();
+      finding.tokens_wanted = cursor.integer();
       cursor.literal("),");
       cursor.skip_blanks();
       cursor.literal("(");
-      if (const std::optional<Size> need = cursor.size()) set_size(sighting, *need);
+      if (const std::optional<Size> need = cursor.size()) set_size(finding, *need);
     }
     Cursor cursor(document, document.match(kPhrase, at));
     cursor.skip_blanks();
     if (cursor.literal("(")) {
-      if (const std::optional<Size> free = cursor.size()) sighting.amounts.free = free->bytes;
+      if (const std::optional<Size> free = cursor.size()) finding.amounts.free = free->bytes;
     }
     const size_t estimate = document.find(kEstimate, at, at + 300);
     if (estimate != npos) {
       Cursor value(document, document.match(kEstimate, estimate));
-      sighting.tokens_fit = value.inner_integer();
-    } else if (sighting.tokens_wanted && sighting.bytes && sighting.amounts.free) {
+      finding.tokens_fit = value.inner_integer();
+    } else if (finding.tokens_wanted && finding.bytes && finding.amounts.free) {
       // The cache grows with the length.
-      const double part = static_cast<double>(*sighting.amounts.free) /
-                          static_cast<double>(std::max<int64_t>(*sighting.bytes, 1));
-      sighting.tokens_fit =
-          static_cast<int64_t>(std::min(part, 1.0) * static_cast<double>(*sighting.tokens_wanted));
+      const double part = static_cast<double>(*finding.amounts.free) /
+                          static_cast<double>(std::max<int64_t>(*finding.bytes, 1));
+      finding.tokens_fit =
+          static_cast<int64_t>(std::min(part, 1.0) * static_cast<double>(*finding.tokens_wanted));
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -169,12 +168,12 @@ std::optional<int64_t> layers_on_device(const Document& document) {
   return cursor.literal("/") && layers && *layers < 100000 ? layers : std::nullopt;
 }
 
-void tell_part(const Document& document, Sighting& sighting) {
-  sighting.note = part_after(document, sighting.at);
-  if (sighting.note == "ggml_cache") {
-    sighting.tokens_wanted = context_length(document, sighting.at + 400);
+void tell_part(const Document& document, Finding& finding) {
+  finding.note = part_after(document, finding.at);
+  if (finding.note == "ggml_cache") {
+    finding.tokens_wanted = context_length(document, finding.at + 400);
   }
-  sighting.layers = layers_on_device(document);
+  finding.layers = layers_on_device(document);
 }
 
 bool is_name_of_cpu(std::string_view name) {
@@ -200,17 +199,17 @@ void detect_ggml_buffers(const Document& document, Facts& facts) {
     if (!bytes) continue;
     const bool cpu_backend = document.find_back("ggml_backend_cpu", at, 60) != npos;
     if (name.empty() && !cpu_backend) continue;
-    Sighting sighting = server_sighting("", "", at);
-    set_exact_bytes(sighting, bytes);
-    tell_part(document, sighting);
+    Finding finding = server_finding("", "", at);
+    set_exact_bytes(finding, bytes);
+    tell_part(document, finding);
     if (name.empty() || is_name_of_cpu(name)) {
-      sighting.family = Family::kOtherHost;
-      sighting.resource = Resource::kHostMemory;
-      if (sighting.note.empty()) sighting.note = "ggml_model";
+      finding.family = Family::kOtherHost;
+      finding.resource = Resource::kHostMemory;
+      if (finding.note.empty()) finding.note = "ggml_model";
     } else {
-      sighting.device = name;
+      finding.device = name;
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -220,17 +219,17 @@ void detect_ggml_words(const Document& document, Facts& facts) {
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
       constexpr size_t kClose = 500;
       const bool known =
-          std::any_of(facts.sightings.begin(), facts.sightings.end(), [at](const Sighting& other) {
+          std::any_of(facts.findings.begin(), facts.findings.end(), [at](const Finding& other) {
             return other.at < at && at - other.at < kClose && other.bytes;
           });
       if (known) continue;
-      Sighting sighting = server_sighting("", "ggml_cache", at);
+      Finding finding = server_finding("", "ggml_cache", at);
       if (phrase.starts_with("unable")) {
-        sighting.family = Family::kOtherHost;
-        sighting.resource = Resource::kHostMemory;
-        sighting.note = "ggml_model";
+        finding.family = Family::kOtherHost;
+        finding.resource = Resource::kHostMemory;
+        finding.note = "ggml_model";
       }
-      add_sighting(facts, std::move(sighting));
+      add_finding(facts, std::move(finding));
     }
   }
 }
@@ -239,15 +238,15 @@ void detect_ggml_words(const Document& document, Facts& facts) {
 void detect_system_memory(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = "model requires more system memory (";
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
-    Sighting sighting = server_sighting("", "model", at);
-    sighting.family = Family::kOtherHost;
-    sighting.resource = Resource::kHostMemory;
+    Finding finding = server_finding("", "model", at);
+    finding.family = Family::kOtherHost;
+    finding.resource = Resource::kHostMemory;
     Cursor cursor(document, document.match(kPhrase, at));
-    if (const std::optional<Size> size = cursor.size()) set_size(sighting, *size);
+    if (const std::optional<Size> size = cursor.size()) set_size(finding, *size);
     if (cursor.seek("available (", 40)) {
-      if (const std::optional<Size> free = cursor.size()) sighting.amounts.free = free->bytes;
+      if (const std::optional<Size> free = cursor.size()) finding.amounts.free = free->bytes;
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -260,11 +259,11 @@ void detect_servers(const Document& document, Facts& facts) {
   detect_ggml_buffers(document, facts);
   detect_ggml_words(document, facts);
   detect_system_memory(document, facts);
-  for (Sighting& sighting : facts.sightings) {
-    const bool refused = document.match("cudamalloc failed", sighting.at) != npos;
-    if (refused && document.find("ggml", sighting.at > 300 ? sighting.at - 300 : 0,
-                                 sighting.at + 300) != npos) {
-      tell_part(document, sighting);
+  for (Finding& finding : facts.findings) {
+    const bool refused = document.match("cudamalloc failed", finding.at) != npos;
+    if (refused &&
+        document.find("ggml", finding.at > 300 ? finding.at - 300 : 0, finding.at + 300) != npos) {
+      tell_part(document, finding);
     }
   }
 }

@@ -11,16 +11,16 @@ namespace {
 
 constexpr size_t npos = std::string::npos;
 
-void add_node(const Document& document, Sighting& sighting, size_t from) {
+void add_node(const Document& document, Finding& finding, size_t from) {
   const std::string eager = eager_tf_op(document, from);
   if (const std::optional<TfNode> node = next_tf_node(document, from)) {
-    sighting.op = node->name;
-    sighting.op_type = node->op_type;
-    sighting.attribute_dtype = node->dtype;
-    if (sighting.device.empty()) sighting.device = node->device;
+    finding.op = node->name;
+    finding.op_type = node->op_type;
+    finding.attribute_dtype = node->dtype;
+    if (finding.device.empty()) finding.device = node->device;
   } else if (!eager.empty()) {
-    sighting.op = eager;
-    sighting.op_type = eager;
+    finding.op = eager;
+    finding.op_type = eager;
   }
 }
 
@@ -61,40 +61,40 @@ std::optional<std::vector<int64_t>> read_dim_list(Cursor& cursor) {
 }
 
 // and type float on /job:…/device:GPU:0 by allocator GPU_0_bfc
-void read_placement(Cursor& cursor, Sighting& sighting) {
+void read_placement(Cursor& cursor, Finding& finding) {
   cursor.skip_blanks();
-  if (cursor.literal("and type ")) sighting.dtype = cursor.word(" `\"',", is_type_name);
+  if (cursor.literal("and type ")) finding.dtype = cursor.word(" `\"',", is_type_name);
   cursor.skip_blanks();
-  if (cursor.literal("on ")) sighting.device = cursor.word(" `\"'", is_device_name);
+  if (cursor.literal("on ")) finding.device = cursor.word(" `\"'", is_device_name);
   cursor.skip_blanks();
   if (cursor.literal("by allocator ")) {
-    sighting.allocator = cursor.word(" `\"',[", is_allocator_name);
+    finding.allocator = cursor.word(" `\"',[", is_allocator_name);
   }
 }
 
 void read_oom_line(const Document& document, Facts& facts, size_t at, size_t after) {
-  Sighting sighting;
-  sighting.family = Family::kTfOomLine;
-  sighting.framework = "tensorflow";
-  sighting.at = at;
+  Finding finding;
+  finding.family = Family::kTfOomLine;
+  finding.framework = "tensorflow";
+  finding.at = at;
   Cursor cursor(document, after);
   cursor.skip_blanks();
   const bool constant = cursor.literal("of shape");
   if (constant || cursor.literal("with shape")) {
-    sighting.shape = read_dim_list(cursor);
-    if (!sighting.shape) {
+    finding.shape = read_dim_list(cursor);
+    if (!finding.shape) {
       cursor.skip_blanks();
-      sighting.shape = cursor.shape();
+      finding.shape = cursor.shape();
     }
   }
-  read_placement(cursor, sighting);
-  sighting.kernel_file = kernel_file_before(document, at);
-  add_node(document, sighting, at);
-  if (sighting.op.empty()) sighting.op = named_tf_node(document, at);
-  sighting.resource = resource_of_device(sighting.device, sighting.allocator);
-  if (sighting.resource == Resource::kNone && !constant) sighting.resource = Resource::kGpuMemory;
-  if (constant) sighting.note = "constant";
-  add_sighting(facts, std::move(sighting));
+  read_placement(cursor, finding);
+  finding.kernel_file = kernel_file_before(document, at);
+  add_node(document, finding, at);
+  if (finding.op.empty()) finding.op = named_tf_node(document, at);
+  finding.resource = resource_of_device(finding.device, finding.allocator);
+  if (finding.resource == Resource::kNone && !constant) finding.resource = Resource::kGpuMemory;
+  if (constant) finding.note = "constant";
+  add_finding(facts, std::move(finding));
 }
 
 // What is left where the shape's words are cut too: "8,64] and type float on … by allocator …".
@@ -105,19 +105,19 @@ void detect_oom_tails(const Document& document, Facts& facts) {
     const size_t begin = document.record_start(at);
     if (type == npos || type < begin) continue;
     if (document.find_back("cating ", type, type - begin) != npos) continue;
-    Sighting sighting;
-    sighting.family = Family::kTfOomLine;
-    sighting.framework = "tensorflow";
-    sighting.at = type;
+    Finding finding;
+    finding.family = Family::kTfOomLine;
+    finding.framework = "tensorflow";
+    finding.at = type;
     if (const size_t open = document.find_back("[", type, type - begin); open != npos) {
       Cursor cursor(document, open);
-      sighting.shape = cursor.shape();
+      finding.shape = cursor.shape();
     }
     Cursor cursor(document, type);
-    read_placement(cursor, sighting);
-    add_node(document, sighting, type);
-    sighting.resource = resource_of_device(sighting.device, sighting.allocator);
-    add_sighting(facts, std::move(sighting));
+    read_placement(cursor, finding);
+    add_node(document, finding, type);
+    finding.resource = resource_of_device(finding.device, finding.allocator);
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -138,15 +138,15 @@ void detect_oom_lines(const Document& document, Facts& facts) {
     const size_t status = document.find_back("resource", at, 60);
     if (op.empty() && status == npos) continue;
     if (document.match("failed to allocate memory for", at) != npos) continue;
-    Sighting sighting;
-    sighting.family = Family::kTfOomLine;
-    sighting.framework = "tensorflow";
-    sighting.note = "eager";
-    sighting.at = at;
-    sighting.kernel_file = kernel_file_before(document, at);
-    add_node(document, sighting, at);
-    sighting.resource = Resource::kGpuMemory;
-    add_sighting(facts, std::move(sighting));
+    Finding finding;
+    finding.family = Family::kTfOomLine;
+    finding.framework = "tensorflow";
+    finding.note = "eager";
+    finding.at = at;
+    finding.kernel_file = kernel_file_before(document, at);
+    add_node(document, finding, at);
+    finding.resource = Resource::kGpuMemory;
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -154,12 +154,12 @@ void detect_zero_bytes(const Document& document, Facts& facts) {
   for (std::string_view phrase : {"tried to allocate 0 bytes", "request to allocate 0 bytes"}) {
     const size_t at = document.find(phrase);
     if (at == npos) continue;
-    Sighting sighting;
-    sighting.family = Family::kTfZeroBytes;
-    sighting.framework = "tensorflow";
-    set_exact_bytes(sighting, 0);
-    sighting.at = at;
-    add_sighting(facts, std::move(sighting));
+    Finding finding;
+    finding.family = Family::kTfZeroBytes;
+    finding.framework = "tensorflow";
+    set_exact_bytes(finding, 0);
+    finding.at = at;
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -170,22 +170,22 @@ void detect_autotune_limit(const Document& document, Facts& facts) {
     Cursor cursor(document, document.match(kFront, at));
     const std::optional<int64_t> bytes = cursor.inner_integer();
     if (!bytes || !cursor.literal(kMiddle)) continue;
-    Sighting sighting;
-    sighting.family = Family::kTfAutotuneLimit;
-    sighting.framework = "tensorflow";
-    sighting.resource = Resource::kGpuMemory;
-    set_exact_bytes(sighting, bytes);
-    sighting.line_limit = cursor.inner_integer();
-    sighting.at = at;
+    Finding finding;
+    finding.family = Family::kTfAutotuneLimit;
+    finding.framework = "tensorflow";
+    finding.resource = Resource::kGpuMemory;
+    set_exact_bytes(finding, bytes);
+    finding.line_limit = cursor.inner_integer();
+    finding.at = at;
     for (size_t node_at = document.find("[[", at); node_at != npos;
          node_at = document.find("[[", node_at + 2)) {
       if (const std::optional<TfNode> node = read_tf_node(document, node_at)) {
-        sighting.op = node->name;
-        sighting.op_type = node->op_type;
+        finding.op = node->name;
+        finding.op_type = node->op_type;
         break;
       }
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -195,41 +195,41 @@ void detect_disguised(const Document& document, Facts& facts) {
   constexpr std::string_view kCopy = "failed copying input tensor";
   for (std::string_view phrase : {kCopy, kDst}) {
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
-      Sighting sighting;
-      sighting.family = Family::kTfDisguised;
-      sighting.framework = "tensorflow";
-      sighting.resource = Resource::kGpuMemory;
-      sighting.at = at;
-      sighting.note = phrase == kCopy ? "copy" : "dst";
+      Finding finding;
+      finding.family = Family::kTfDisguised;
+      finding.framework = "tensorflow";
+      finding.resource = Resource::kGpuMemory;
+      finding.at = at;
+      finding.note = phrase == kCopy ? "copy" : "dst";
       if (phrase == kCopy) {
         Cursor cursor(document, document.match(phrase, at));
-        if (cursor.seek(" to ", 300)) sighting.device = cursor.until(" :");
+        if (cursor.seek(" to ", 300)) finding.device = cursor.until(" :");
         // A device name holds colons of its own.
-        if (!sighting.device.empty() && cursor.peek() == ':') {
-          sighting.device += cursor.until(" ");
-          while (!sighting.device.empty() && sighting.device.back() == ':') {
-            sighting.device.pop_back();
+        if (!finding.device.empty() && cursor.peek() == ':') {
+          finding.device += cursor.until(" ");
+          while (!finding.device.empty() && finding.device.back() == ':') {
+            finding.device.pop_back();
           }
         }
         if (cursor.literal(" in order to run ")) {
-          sighting.op = cursor.until(": ");
+          finding.op = cursor.until(": ");
         }
-        if (find_ignoring_case(sighting.device, "device:") == npos) sighting.device.clear();
+        if (find_ignoring_case(finding.device, "device:") == npos) finding.device.clear();
       } else if (document.find_back(kCopy, at, 400) == npos) {
-        add_node(document, sighting, at);
+        add_node(document, finding, at);
       } else {
         continue;  // the end of a message that began with the copy
       }
-      add_sighting(facts, std::move(sighting));
+      add_finding(facts, std::move(finding));
     }
   }
 }
 
 // The status without any of the known reasons after it: cut, or the reason stands elsewhere.
 void detect_bare_status(const Document& document, Facts& facts) {
-  for (const Sighting& sighting : facts.sightings) {
-    if (sighting.survivable) continue;
-    if (sighting.framework == "tensorflow" || sighting.family <= Family::kDiskFull) return;
+  for (const Finding& finding : facts.findings) {
+    if (finding.survivable) continue;
+    if (finding.framework == "tensorflow" || finding.family <= Family::kDiskFull) return;
   }
   for (std::string_view phrase :
        {"resourceexhaustederror", ": resource exhausted", ": resource_exhausted"}) {
@@ -245,15 +245,15 @@ void detect_bare_status(const Document& document, Facts& facts) {
         npos) {
       continue;
     }
-    Sighting sighting;
-    sighting.family = Family::kTfExhausted;
-    sighting.framework = "tensorflow";
-    sighting.resource = Resource::kGpuMemory;
-    sighting.at = at;
-    sighting.kernel_file = kernel_file_before(document, at + 1);
-    add_node(document, sighting, at);
-    if (sighting.op.empty()) sighting.op = named_tf_node(document, at);
-    add_sighting(facts, std::move(sighting));
+    Finding finding;
+    finding.family = Family::kTfExhausted;
+    finding.framework = "tensorflow";
+    finding.resource = Resource::kGpuMemory;
+    finding.at = at;
+    finding.kernel_file = kernel_file_before(document, at + 1);
+    add_node(document, finding, at);
+    if (finding.op.empty()) finding.op = named_tf_node(document, at);
+    add_finding(facts, std::move(finding));
     return;
   }
 }

@@ -16,13 +16,13 @@ namespace {
 
 constexpr size_t npos = std::string::npos;
 
-Sighting torch_sighting(Family family, size_t at) {
-  Sighting sighting;
-  sighting.family = family;
-  sighting.framework = "pytorch";
-  sighting.resource = Resource::kGpuMemory;
-  sighting.at = at;
-  return sighting;
+Finding torch_finding(Family family, size_t at) {
+  Finding finding;
+  finding.family = family;
+  finding.framework = "pytorch";
+  finding.resource = Resource::kGpuMemory;
+  finding.at = at;
+  return finding;
 }
 
 // The size directly after or directly before `phrase` within [from, to).
@@ -80,16 +80,16 @@ Family family_of(const Document& document, size_t at, bool second_era) {
 }
 
 // (GPU 0; 10.92 GiB total capacity; 8.57 MiB already allocated; 9.28 GiB free; 4.68 MiB cached)
-void read_bracket(const Document& document, Sighting& sighting, size_t at, size_t end) {
+void read_bracket(const Document& document, Finding& finding, size_t at, size_t end) {
   Cursor cursor(document, at);
   cursor.literal("(");
   cursor.skip_blanks();
   const std::string kind = cursor.until(" 0123456789;", 8);
   cursor.skip_blanks();
   if (const std::optional<int64_t> index = cursor.integer(); index && !kind.empty()) {
-    sighting.device = kind + " " + std::to_string(*index);
+    finding.device = kind + " " + std::to_string(*index);
   }
-  Amounts& amounts = sighting.amounts;
+  Amounts& amounts = finding.amounts;
   amounts.capacity = size_before(document, " total capac", at, end);
   amounts.in_use = size_before(document, " already allocated", at, end);
   amounts.free = size_before(document, " free", at, end);
@@ -103,8 +103,8 @@ void read_bracket(const Document& document, Sighting& sighting, size_t at, size_
 }
 
 // GPU 0 has a total capacity of 15.77 GiB of which 514.19 MiB is free. Process 56 has …
-void read_sentences(const Document& document, Sighting& sighting, size_t at, size_t end) {
-  Amounts& amounts = sighting.amounts;
+void read_sentences(const Document& document, Finding& finding, size_t at, size_t end) {
+  Amounts& amounts = finding.amounts;
   const size_t has = document.find(" has a total capac", at, end);
   if (has != npos) {
     size_t begin = has;
@@ -114,7 +114,7 @@ void read_sentences(const Document& document, Sighting& sighting, size_t at, siz
     const std::string kind = cursor.until(" 0123456789", 8);
     cursor.skip_blanks();
     if (const std::optional<int64_t> index = cursor.integer(); index && !kind.empty()) {
-      sighting.device = kind + " " + std::to_string(*index);
+      finding.device = kind + " " + std::to_string(*index);
     }
     amounts.capacity = size_after(document, " of ", has, end);
     amounts.free = size_after(document, " of which ", has, end);
@@ -125,13 +125,13 @@ void read_sentences(const Document& document, Sighting& sighting, size_t at, siz
     const std::optional<int64_t> pid = cursor.integer();
     if (!pid || !cursor.literal(" has ")) continue;
     const std::optional<Size> size = cursor.size();
-    const bool known = std::any_of(sighting.processes.begin(), sighting.processes.end(),
+    const bool known = std::any_of(finding.processes.begin(), finding.processes.end(),
                                    [pid](const ProcessShare& share) { return share.pid == *pid; });
-    if (size && !known && sighting.processes.size() < 64) {
-      sighting.processes.push_back({*pid, size->bytes});
+    if (size && !known && finding.processes.size() < 64) {
+      finding.processes.push_back({*pid, size->bytes});
     }
   }
-  sighting.process_bytes = size_after(document, "this process has ", at, end);
+  finding.process_bytes = size_after(document, "this process has ", at, end);
   amounts.in_use = size_after(document, "of the allocated memory ", at, end);
   amounts.pool_free = size_before(document, " is reserved by pytorch but", at, end);
   if (!amounts.pool_free) {
@@ -164,27 +164,27 @@ Document paragraph_at(const Document& document, size_t at) {
 }
 
 // What the lines after "Tried to allocate 66.54 GiB." say; false where they are no part of it.
-bool read_paragraph(const Document& document, size_t at, Sighting& sighting) {
+bool read_paragraph(const Document& document, size_t at, Finding& finding) {
   const Document whole = paragraph_at(document, at);
   const size_t tried = whole.find("tried to allocate ");
   if (tried == npos || whole.find(" has a total capac", tried) == npos) return false;
   const size_t next = whole.find("tried to allocate ", tried + 1);
-  read_sentences(whole, sighting, tried, std::min(next, whole.text().size()));
+  read_sentences(whole, finding, tried, std::min(next, whole.text().size()));
   return true;
 }
 
 // "Exception encountered when calling Softmax.call()." of Keras, and after the message the
 // arguments: the one whose size is that of the request is what was refused.
-void read_keras_call(const Document& document, Sighting& sighting) {
+void read_keras_call(const Document& document, Finding& finding) {
   constexpr size_t kReach = 1500;
   constexpr std::string_view kCalling = "exception encountered when calling ";
-  const size_t calling = document.find_back(kCalling, sighting.at, kReach);
+  const size_t calling = document.find_back(kCalling, finding.at, kReach);
   if (calling == npos) return;
   Cursor name(document, document.match(kCalling, calling));
-  sighting.op = name.until("( \n'\"", 80);
-  const size_t end = std::min(document.text().size(), sighting.at + 4 * kReach);
+  finding.op = name.until("( \n'\"", 80);
+  const size_t end = std::min(document.text().size(), finding.at + 4 * kReach);
   constexpr std::string_view kShape = "shape=";
-  for (size_t at = document.find(kShape, sighting.at, end); at != npos;
+  for (size_t at = document.find(kShape, finding.at, end); at != npos;
        at = document.find(kShape, at + 1, end)) {
     Cursor cursor(document, document.match(kShape, at));
     cursor.literal("torch.size(");
@@ -192,9 +192,9 @@ void read_keras_call(const Document& document, Sighting& sighting) {
     if (!shape || !cursor.seek("dtype=", 12)) continue;
     const std::string dtype = cursor.until(",) \n", 20);
     const std::optional<int64_t> bytes = tensor_bytes(*shape, dtype);
-    if (!bytes || !sighting.bytes || std::llabs(*bytes - *sighting.bytes) > *bytes / 100) continue;
-    sighting.shape = shape;
-    sighting.dtype = dtype;
+    if (!bytes || !finding.bytes || std::llabs(*bytes - *finding.bytes) > *bytes / 100) continue;
+    finding.shape = shape;
+    finding.dtype = dtype;
     return;
   }
 }
@@ -214,52 +214,52 @@ void detect_tried(const Document& document, Facts& facts) {
     const size_t bracket = document.find("(", at, std::min(end, at + 60));
     const bool second = document.find(" has a total capac", at, end) != npos ||
                         document.find("of the allocated memory", at, end) != npos;
-    Sighting sighting = torch_sighting(family_of(document, at, second), at);
-    set_size(sighting, *size);
-    if (sighting.bytes_exact) sighting.bytes_text.clear();
+    Finding finding = torch_finding(family_of(document, at, second), at);
+    set_size(finding, *size);
+    if (finding.bytes_exact) finding.bytes_text.clear();
     if (second) {
-      read_sentences(document, sighting, cursor.at(), end);
-    } else if (bracket == npos && read_paragraph(document, at, sighting)) {
-      if (sighting.family == Family::kTorchCuda1x) sighting.family = Family::kTorchCuda2x;
+      read_sentences(document, finding, cursor.at(), end);
+    } else if (bracket == npos && read_paragraph(document, at, finding)) {
+      if (finding.family == Family::kTorchCuda1x) finding.family = Family::kTorchCuda2x;
     } else if (bracket != npos) {
-      read_bracket(document, sighting, bracket, end);
+      read_bracket(document, finding, bracket, end);
     } else if (document.find("out of memory", at > 200 ? at - 200 : 0, at) == npos) {
       continue;  // some other program's sentence
     }
-    read_keras_call(document, sighting);
-    sighting.note =
+    read_keras_call(document, finding);
+    finding.note =
         document.find("larger than 4gb", at > 120 ? at - 120 : 0, at) != npos ? "driver_limit" : "";
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 
 // A message whose beginning is cut: only "(GPU 0; …)" or the sentences are left.
 void detect_cut(const Document& document, Facts& facts) {
-  for (const Sighting& known : facts.sightings) {
+  for (const Finding& known : facts.findings) {
     if (known.framework == "pytorch" && known.resource == Resource::kGpuMemory) return;
   }
   if (const size_t at = document.find(" total capac"); at != npos) {
     const size_t line = document.start(document.line_index(at));
     const size_t end = std::min(document.record_end(at), at + 4000);
-    Sighting sighting = torch_sighting(Family::kTorchCuda1x, at);
+    Finding finding = torch_finding(Family::kTorchCuda1x, at);
     const size_t open = document.find_back("(", at, 40);
     if (open != npos) {
-      read_bracket(document, sighting, open, end);
+      read_bracket(document, finding, open, end);
     } else if (document.find(" has a total capac", line, end) != npos) {
-      sighting.family = Family::kTorchCuda2x;
-      read_sentences(document, sighting, line, end);
+      finding.family = Family::kTorchCuda2x;
+      read_sentences(document, finding, line, end);
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   } else if (const size_t held = document.find(" reserved in total by pytorch"); held != npos) {
     const size_t line = document.start(document.line_index(held));
     if (document.find(" already allocated", line, held) == npos) return;
-    Sighting sighting = torch_sighting(Family::kTorchCuda1x, held);
-    read_bracket(document, sighting, line, document.record_end(held));
-    add_sighting(facts, std::move(sighting));
+    Finding finding = torch_finding(Family::kTorchCuda1x, held);
+    read_bracket(document, finding, line, document.record_end(held));
+    add_finding(facts, std::move(finding));
   } else if (const size_t rest = document.find("of the allocated memory "); rest != npos) {
-    Sighting sighting = torch_sighting(Family::kTorchCuda2x, rest);
-    read_sentences(document, sighting, rest, document.record_end(rest));
-    add_sighting(facts, std::move(sighting));
+    Finding finding = torch_finding(Family::kTorchCuda2x, rest);
+    read_sentences(document, finding, rest, document.record_end(rest));
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -267,16 +267,16 @@ void detect_mps(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = "mps backend out of memory";
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
     const size_t end = document.record_end(at);
-    Sighting sighting = torch_sighting(Family::kTorchMps, at);
-    sighting.device = "MPS";
-    sighting.amounts.in_use = size_after(document, "mps allocated:", at, end);
-    sighting.amounts.others = size_after(document, "other allocations:", at, end);
-    sighting.amounts.limit = size_after(document, "max allowed:", at, end);
+    Finding finding = torch_finding(Family::kTorchMps, at);
+    finding.device = "MPS";
+    finding.amounts.in_use = size_after(document, "mps allocated:", at, end);
+    finding.amounts.others = size_after(document, "other allocations:", at, end);
+    finding.amounts.limit = size_after(document, "max allowed:", at, end);
     if (const size_t tried = document.find("tried to allocate ", at, end); tried != npos) {
       Cursor cursor(document, document.match("tried to allocate ", tried));
-      if (const std::optional<Size> size = cursor.size()) set_size(sighting, *size);
+      if (const std::optional<Size> size = cursor.size()) set_size(finding, *size);
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -289,8 +289,8 @@ void detect_async_backend(const Document& document, Facts& facts) {
     const bool plain = index && cursor.literal(" would exceed allowed memory");
     if (!plain) continue;
     const size_t end = at + 900;
-    Sighting sighting = torch_sighting(Family::kTorchCudaMallocAsync, at);
-    sighting.device = "device " + std::to_string(*index);
+    Finding finding = torch_finding(Family::kTorchCudaMallocAsync, at);
+    finding.device = "device " + std::to_string(*index);
     const auto figure = [&](std::string_view label) -> std::optional<Size> {
       const size_t found = document.find(label, at, end);
       if (found == npos) return std::nullopt;
@@ -300,12 +300,12 @@ void detect_async_backend(const Document& document, Facts& facts) {
       value.skip_blanks();
       return value.size();
     };
-    if (const std::optional<Size> asked = figure("requested")) set_size(sighting, *asked);
-    if (const auto size = figure("currently allocated")) sighting.amounts.in_use = size->bytes;
-    if (const auto size = figure("device limit")) sighting.amounts.capacity = size->bytes;
-    if (const auto size = figure("free (according to cuda)")) sighting.amounts.free = size->bytes;
-    sighting.amounts.held = sighting.amounts.in_use;
-    add_sighting(facts, std::move(sighting));
+    if (const std::optional<Size> asked = figure("requested")) set_size(finding, *asked);
+    if (const auto size = figure("currently allocated")) finding.amounts.in_use = size->bytes;
+    if (const auto size = figure("device limit")) finding.amounts.capacity = size->bytes;
+    if (const auto size = figure("free (according to cuda)")) finding.amounts.free = size->bytes;
+    finding.amounts.held = finding.amounts.in_use;
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -313,7 +313,7 @@ void detect_plain(const Document& document, Facts& facts) {
   for (std::string_view phrase : {"cuda runtime error (2)", "error=2 : out of memory"}) {
     const size_t at = document.find(phrase);
     if (at == npos) continue;
-    add_sighting(facts, torch_sighting(Family::kTorchThc, at));
+    add_finding(facts, torch_finding(Family::kTorchThc, at));
     break;
   }
   for (std::string_view phrase :
@@ -325,13 +325,13 @@ void detect_plain(const Document& document, Facts& facts) {
     while (at != npos && document.is_after_words(at)) at = document.find(phrase, at + 1);
     if (at == npos) continue;
     if (document.find("tried to allocate", at, at + 200) != npos) continue;
-    Sighting sighting = torch_sighting(Family::kTorchPlain, at);
+    Finding finding = torch_finding(Family::kTorchPlain, at);
     // Page-locked memory is the host's, whatever CUDA names the error.
     if (document.find("pin_memory", at > 1500 ? at - 1500 : 0, at + 600) != npos) {
-      sighting.resource = Resource::kHostMemory;
-      sighting.note = "pinned";
+      finding.resource = Resource::kHostMemory;
+      finding.note = "pinned";
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
     break;
   }
 }
@@ -342,15 +342,15 @@ void detect_cpu(const Document& document, Facts& facts) {
     Cursor cursor(document, document.match(kPhrase, at));
     const std::optional<Size> size = cursor.size();
     if (!size) continue;
-    Sighting sighting = torch_sighting(Family::kTorchCpu, at);
-    sighting.resource = Resource::kHostMemory;
+    Finding finding = torch_finding(Family::kTorchCpu, at);
+    finding.resource = Resource::kHostMemory;
     if (document.find("defaultcpuallocato", at > 200 ? at - 200 : 0, at) != npos) {
-      sighting.allocator = "DefaultCPUAllocator";
+      finding.allocator = "DefaultCPUAllocator";
     }
-    set_size(sighting, *size);
+    set_size(finding, *size);
     const bool windows = document.find("not enough memory", at > 60 ? at - 60 : 0, at) != npos;
-    if (windows) sighting.note = "windows";
-    add_sighting(facts, std::move(sighting));
+    if (windows) finding.note = "windows";
+    add_finding(facts, std::move(finding));
   }
 }
 

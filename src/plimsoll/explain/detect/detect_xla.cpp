@@ -81,18 +81,18 @@ void detect_peak_buffers(const Document& document, Facts& facts) {
       [](const ProgramBuffer& a, const ProgramBuffer& b) { return a.bytes > b.bytes; });
 }
 
-Sighting xla_sighting(const Document& document, const Facts& facts, size_t at) {
-  Sighting sighting;
+Finding xla_finding(const Document& document, const Facts& facts, size_t at) {
+  Finding finding;
   const bool assigned = facts.program.total.has_value() || !facts.program.buffers.empty();
-  sighting.family = assigned ? Family::kJaxBufferAssignment : Family::kJaxOomLine;
-  sighting.framework = "jax";
-  sighting.resource = Resource::kGpuMemory;
+  finding.family = assigned ? Family::kJaxBufferAssignment : Family::kJaxOomLine;
+  finding.framework = "jax";
+  finding.resource = Resource::kGpuMemory;
   for (std::string_view client : {"pjrt/cpu", "tfrt_cpu", "cpu_client", "xla/service/cpu"}) {
-    if (document.find(client) != npos) sighting.resource = Resource::kHostMemory;
+    if (document.find(client) != npos) finding.resource = Resource::kHostMemory;
   }
-  sighting.amounts.program = facts.program.total;
-  sighting.at = at;
-  return sighting;
+  finding.amounts.program = facts.program.total;
+  finding.at = at;
+  return finding;
 }
 
 void detect_refusals(const Document& document, Facts& facts) {
@@ -105,9 +105,9 @@ void detect_refusals(const Document& document, Facts& facts) {
       const std::optional<Size> size = cursor.size();
       if (!size) cursor.integer();
       if (!size && !document.is_cut_at(cursor.at())) continue;
-      Sighting sighting = xla_sighting(document, facts, at);
-      if (size) set_size(sighting, *size);
-      add_sighting(facts, std::move(sighting));
+      Finding finding = xla_finding(document, facts, at);
+      if (size) set_size(finding, *size);
+      add_finding(facts, std::move(finding));
     }
   }
   constexpr std::string_view kRequest = "failed to allocate request for ";
@@ -115,20 +115,20 @@ void detect_refusals(const Document& document, Facts& facts) {
     Cursor cursor(document, document.match(kRequest, at));
     const std::optional<Size> size = cursor.size();
     if (!size) continue;
-    Sighting sighting = xla_sighting(document, facts, at);
-    set_size(sighting, *size);
+    Finding finding = xla_finding(document, facts, at);
+    set_size(finding, *size);
     cursor.skip_blanks();
     if (cursor.literal("(")) {
       if (const std::optional<Size> exact = cursor.size(); exact && exact->exact) {
-        set_exact_bytes(sighting, exact->bytes);
+        set_exact_bytes(finding, exact->bytes);
       }
     }
     if (cursor.seek("on device ordinal ", 20)) {
       if (const auto index = cursor.integer()) {
-        sighting.device = "device ordinal " + std::to_string(*index);
+        finding.device = "device ordinal " + std::to_string(*index);
       }
     }
-    add_sighting(facts, std::move(sighting));
+    add_finding(facts, std::move(finding));
   }
 }
 
@@ -139,15 +139,15 @@ void detect_attempts(const Document& document, Facts& facts) {
       Cursor cursor(document, document.match(phrase, at));
       const std::optional<Size> size = cursor.size();
       if (!size || !cursor.seek("that was not possible", 80)) continue;
-      Sighting sighting = xla_sighting(document, facts, at);
-      sighting.family = Family::kXlaTpuHbm;
-      sighting.device = document.find("hbm", at, at + 300) != npos ? "hbm" : "";
-      sighting.note = "attempt";
-      set_size(sighting, *size);
+      Finding finding = xla_finding(document, facts, at);
+      finding.family = Family::kXlaTpuHbm;
+      finding.device = document.find("hbm", at, at + 300) != npos ? "hbm" : "";
+      finding.note = "attempt";
+      set_size(finding, *size);
       if (cursor.seek("there are ", 20)) {
-        if (const std::optional<Size> free = cursor.size()) sighting.amounts.free = free->bytes;
+        if (const std::optional<Size> free = cursor.size()) finding.amounts.free = free->bytes;
       }
-      add_sighting(facts, std::move(sighting));
+      add_finding(facts, std::move(finding));
     }
   }
 }
@@ -157,30 +157,30 @@ void detect_tpu(const Document& document, Facts& facts) {
   size_t at = document.find(kSpace);
   if (at == npos) at = document.find("exceeded hbm capacity by ");
   if (at == npos) return;
-  Sighting sighting = xla_sighting(document, facts, at);
-  sighting.family = Family::kXlaTpuHbm;
-  sighting.device = "hbm";
+  Finding finding = xla_finding(document, facts, at);
+  finding.family = Family::kXlaTpuHbm;
+  finding.device = "hbm";
   if (const size_t space = document.match(kSpace, at); space != npos) {
     Cursor cursor(document, space);
-    sighting.device = cursor.until(" .");
+    finding.device = cursor.until(" .");
     if (cursor.seek("used ", 40)) {
-      if (const std::optional<Size> used = cursor.size()) set_size(sighting, *used);
+      if (const std::optional<Size> used = cursor.size()) set_size(finding, *used);
       cursor.skip_blanks();
       if (cursor.literal("of ")) {
         if (const std::optional<Size> limit = cursor.size()) {
-          sighting.amounts.capacity = limit->bytes;
+          finding.amounts.capacity = limit->bytes;
         }
       }
     }
   }
-  sighting.amounts.program = sighting.bytes;
+  finding.amounts.program = finding.bytes;
   constexpr std::string_view kPadding = "extra memory due to padding:";
   if (const auto padding = labelled(document, kPadding, at, npos)) {
     facts.program.padding = padding;
     Cursor cursor(document, document.find(kPadding, at));
     if (cursor.seek(" (", 60)) facts.program.expansion = cursor.until(")", 24);
   }
-  add_sighting(facts, std::move(sighting));
+  add_finding(facts, std::move(finding));
 }
 
 // Can't reduce memory use below X by rematerialization; only reduced to Y, down from Z originally
@@ -200,37 +200,37 @@ void detect_rematerialization(const Document& document, Facts& facts) {
     if (!limit || !cursor.seek("only reduced to ", 80)) continue;
     const auto reached = pair();
     if (!reached) continue;
-    Sighting sighting = xla_sighting(document, facts, at);
-    sighting.family = Family::kXlaRematWarning;
-    sighting.survivable = true;
-    sighting.amounts.limit = limit->second;
-    sighting.bytes = reached->second;
-    sighting.bytes_exact = true;
-    sighting.bytes_text = reached->first.text;
-    sighting.amounts.program = reached->second;
-    add_sighting(facts, std::move(sighting));
+    Finding finding = xla_finding(document, facts, at);
+    finding.family = Family::kXlaRematWarning;
+    finding.survivable = true;
+    finding.amounts.limit = limit->second;
+    finding.bytes = reached->second;
+    finding.bytes_exact = true;
+    finding.bytes_text = reached->first.text;
+    finding.amounts.program = reached->second;
+    add_finding(facts, std::move(finding));
   }
 }
 
 // The search for kernels without scratch memory, and the error that it ends with.
 void detect_autotuning(const Document& document, Facts& facts) {
   constexpr std::string_view kScratch = "allocate autotuning scratch";
-  for (Sighting& sighting : facts.sightings) {
+  for (Finding& finding : facts.findings) {
     const bool xla =
-        sighting.family == Family::kJaxOomLine || sighting.family == Family::kJaxBufferAssignment;
-    if (!xla || document.find_back(kScratch, sighting.at, 200) == npos) continue;
-    sighting.note = "autotune";
-    sighting.allocator = "";
+        finding.family == Family::kJaxOomLine || finding.family == Family::kJaxBufferAssignment;
+    if (!xla || document.find_back(kScratch, finding.at, 200) == npos) continue;
+    finding.note = "autotune";
+    finding.allocator = "";
   }
   constexpr std::string_view kNoResult = "no reference output found";
   const size_t at = document.find(kNoResult);
-  const bool told = std::any_of(facts.sightings.begin(), facts.sightings.end(),
-                                [](const Sighting& other) { return other.note == "autotune"; });
+  const bool told = std::any_of(facts.findings.begin(), facts.findings.end(),
+                                [](const Finding& other) { return other.note == "autotune"; });
   if (at == npos || told) return;
-  Sighting sighting = xla_sighting(document, facts, at);
-  sighting.family = Family::kJaxOomLine;
-  sighting.note = "no_result";
-  add_sighting(facts, std::move(sighting));
+  Finding finding = xla_finding(document, facts, at);
+  finding.family = Family::kJaxOomLine;
+  finding.note = "no_result";
+  add_finding(facts, std::move(finding));
 }
 
 // The table of the largest buffers, or the account of the program, is printed when memory was
@@ -239,18 +239,18 @@ void detect_headless_table(const Document& document, Facts& facts) {
   const Program& program = facts.program;
   if (program.buffers.empty() && !program.total) return;
   const bool told =
-      std::any_of(facts.sightings.begin(), facts.sightings.end(),
-                  [](const Sighting& other) { return other.resource != Resource::kNone; });
+      std::any_of(facts.findings.begin(), facts.findings.end(),
+                  [](const Finding& other) { return other.resource != Resource::kNone; });
   if (told) return;
-  Sighting sighting =
-      xla_sighting(document, facts, program.total ? program.at : program.buffers.front().at);
-  sighting.note = "table";
+  Finding finding =
+      xla_finding(document, facts, program.total ? program.at : program.buffers.front().at);
+  finding.note = "table";
   if (program.temporaries) {
     // The temporaries are what such a program asks for in one piece.
-    sighting.bytes = program.temporaries;
-    sighting.bytes_text = size_words(program.temporaries);
+    finding.bytes = program.temporaries;
+    finding.bytes_text = size_words(program.temporaries);
   }
-  add_sighting(facts, std::move(sighting));
+  add_finding(facts, std::move(finding));
 }
 
 }  // namespace

@@ -2,9 +2,9 @@
 
 // What the parsers found in a log, before anything is concluded from it.
 //
-// A Sighting is one printed statement that something was refused, killed or announced, with the
+// A Finding is one printed statement that something was refused, killed or announced, with the
 // fields it holds. Pool, Program and Context gather figures that stand in lines of their own.
-// Parsers only read; which sighting counts and why it happened is decided by conclude.h and
+// Parsers only read; which finding counts and why it happened is decided by conclude.h and
 // cause.h.
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 #include "explain/read/context.h"
 #include "explain/read/counters.h"
 #include "explain/read/document.h"
-#include "explain/read/headway.h"
+#include "explain/read/further_progress.h"
 #include "explain/read/task_table.h"
 
 namespace plimsoll::explain {
@@ -81,7 +81,7 @@ enum class Family : uint8_t {
   kTfNonfatalWarning,
   kTfCpuWarning,
   kMemorySeries,
-  // How a program ended for no want of memory. These are kept apart from the sightings.
+  // How a program ended for no want of memory. These are kept apart from the findings.
   kDeviceFault,
   kProgramError,
   kCrash,
@@ -95,7 +95,7 @@ struct ProcessShare {
   int64_t bytes = 0;
 };
 
-struct Sighting {
+struct Finding {
   Family family = Family::kTfExhausted;
   bool survivable = false;  // a warning by its own words
   Resource resource = Resource::kNone;
@@ -122,8 +122,8 @@ struct Sighting {
   std::string bogus_size;
   std::optional<int64_t> bogus_bytes;  // where it is a count that fits
   std::string negative_size;           // what it is with a sign, where that is likely
-  // Of a server of language models: tokens of one sequence that were asked for and that would fit,
-  // and layers that were put on the device.
+  // What a server of language models says: tokens of one sequence that were asked for and that
+  // would fit, and layers that were put on the device.
   std::optional<int64_t> tokens_wanted, tokens_fit, layers;
   size_t at = 0;  // offset in the document
 };
@@ -173,25 +173,25 @@ struct TensorList {
 struct Counts {
   ChunkCounts chunks;
   SeriesTrend series;
-  std::vector<Headway> headway;
+  std::vector<FurtherProgress> further_progress;
   TaskTable kernel_tasks;
   int64_t lines = 0;  // of the whole log
 };
 
 struct Facts {
-  std::vector<Sighting> sightings;
-  std::vector<Sighting> endings;  // in the order of the log
+  std::vector<Finding> findings;
+  std::vector<Finding> endings;  // in the order of the log
   std::vector<Pool> pools;
   Program program;
   TensorList tensors;
   Context context;
   SeriesTrend series;
   ChunkCounts chunks;
-  std::vector<Headway> headway;
+  std::vector<FurtherProgress> further_progress;
   TaskTable kernel_tasks;
 };
 
-// One function per family of messages; each appends what it finds. Sightings are capped in number.
+// One function per family of messages; each appends what it finds. Findings are capped in number.
 void detect_limits(const Document& document, Facts& facts);
 void detect_tensorflow(const Document& document, Facts& facts);
 void detect_tensorflow_files(const Document& document, Facts& facts);
@@ -222,14 +222,14 @@ void detect_endings(const Document& document, int64_t lines, Facts& facts);
 // All of them, and the program's own memory figures.
 Facts detect(const Document& document, Counts counts);
 
-// Appends unless there are too many already. Of sightings that are equal in family, size, device
+// Appends unless there are too many already. Of findings that are equal in family, size, device
 // and operator, which is the same event printed again (two root errors, every rank, a retry), the
 // first and the last are kept: the program may have gone on between them.
-void add_sighting(Facts& facts, Sighting sighting);
+void add_finding(Facts& facts, Finding finding);
 
 // Helpers that several families share.
-void set_size(Sighting& sighting, const struct Size& size);
-void set_exact_bytes(Sighting& sighting, std::optional<int64_t> bytes);
+void set_size(Finding& finding, const struct Size& size);
+void set_exact_bytes(Finding& finding, std::optional<int64_t> bytes);
 Resource resource_of_device(std::string_view device, std::string_view allocator);
 
 }  // namespace plimsoll::explain

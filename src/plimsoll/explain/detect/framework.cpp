@@ -59,7 +59,7 @@ bool is_of_xla(std::string_view framework) {
 
 }  // namespace
 
-std::string framework_of(const Document& document, const Facts& facts, const Sighting& main) {
+std::string framework_of(const Document& document, const Facts& facts, const Finding& main) {
   const std::string& known = facts.context.framework;
   const std::string own = main.framework.empty() ? known : main.framework;
   if (is_of_xla(own)) {

@@ -11,6 +11,6 @@
 
 namespace plimsoll::explain {
 
-std::string framework_of(const Document& document, const Facts& facts, const Sighting& main);
+std::string framework_of(const Document& document, const Facts& facts, const Finding& main);
 
 }  // namespace plimsoll::explain

@@ -97,8 +97,8 @@ class Document {
   std::vector<int64_t> numbers_;
   std::vector<bool> quiet_;
   size_t wrap_width_ = 0;  // at which lines were cut, 0 if they were not
-  // Of the last line: as printed, and without its prefix, which is what a program that cuts its own
-  // lines sees.
+  // Widths of the last line: as printed, and without its prefix, which is what a program that cuts
+  // its own lines sees.
   size_t last_width_ = 0;
   size_t last_own_width_ = 0;
   // A record that is not complete yet, its first line and the last one read.

@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdint>
 
-#include "explain/read/needles.h"
 #include "explain/read/number.h"
+#include "explain/read/patterns.h"
 
 namespace plimsoll::explain {
 namespace {
@@ -28,7 +28,7 @@ bool is_telling(std::string_view text) {
   using enum LineClass;
   constexpr ClassMask kTelling = mask_of(kFailure) | mask_of(kTorch) | mask_of(kKernel) |
                                  mask_of(kLimits) | mask_of(kKilled) | mask_of(kHost);
-  NeedleScanner scanner(NeedleAutomaton::shared());
+  PatternScanner scanner(PatternAutomaton::shared());
   return (scanner.scan(text) & kTelling) != 0;
 }
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "explain/read/needles.h"
+#include "explain/read/patterns.h"
 
 namespace plimsoll::explain {
 

@@ -101,7 +101,7 @@ size_t level_length(std::string_view line, size_t at, bool dated) {
   return 0;
 }
 
-// Of the level that begins at `at`.
+// Whether the level that begins at `at` is one.
 bool is_quiet_level(std::string_view line, size_t at) {
   static constexpr std::array<std::string_view, 5> kQuiet = {"warn", "notice", "debug", "trace",
                                                              "info"};

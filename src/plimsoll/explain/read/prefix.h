@@ -21,7 +21,7 @@ struct Prefix {
   bool is_quiet = false;
 };
 
-// Of a line without control characters and terminal sequences.
+// Takes a line without control characters and terminal sequences.
 Prefix read_prefix(std::string_view line);
 
 }  // namespace plimsoll::explain

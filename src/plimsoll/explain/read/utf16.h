@@ -12,7 +12,7 @@ namespace plimsoll::explain {
 
 class Utf16Decoder {
  public:
-  // Of the first two bytes.
+  // Looks at the first two bytes.
   static bool recognizes(std::string_view head);
 
   explicit Utf16Decoder(std::string_view head);

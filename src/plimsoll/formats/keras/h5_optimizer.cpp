@@ -63,7 +63,7 @@ bool is_rate(const std::vector<std::string>& words) {
   return words.back() == "learning_rate" || words.back() == "current_learning_rate";
 }
 
-// The slot that a name tells: its last word, or the one behind the optimizer's. Empty: none.
+// The slot that a name tells: its last word, or the one after the optimizer's. Empty: none.
 std::string slot_of(const std::vector<std::string>& words) {
   if (words.size() < 3) return {};
   const std::string last = slot_of_word(words.back());
@@ -137,7 +137,7 @@ class OptimizerFinder {
     return false;
   }
 
-  // Keras 3's order, behind counter and learning rate.
+  // Keras 3's order, after counter and learning rate.
   bool in_order(const std::vector<std::string>& names) {
     if (variables_.size() != names.size() + 2) return false;
     for (size_t i = 0; i < names.size(); ++i) add(variables_[i + 2], names[i]);

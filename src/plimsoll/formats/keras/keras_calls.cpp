@@ -37,7 +37,7 @@ bool names_layer(const Config& value) {
 void CallReader::add_node(size_t node, const Config* inbound) {
   const layers::TreeNode& entry = tree_.nodes[node];
   if (!positions_.emplace(entry.name, node).second) {
-    scope_.refuse(entry.name, "a name of its own for each layer", "the same name twice");
+    source_.refuse(entry.name, "a name of its own for each layer", "the same name twice");
   }
   std::vector<const Config*> calls;
   if (inbound != nullptr && inbound->is_array()) {
@@ -45,8 +45,8 @@ void CallReader::add_node(size_t node, const Config* inbound) {
   }
   const bool is_input = entry.class_name == layers::kInputLayer;
   if (calls.empty() && !is_input) {
-    scope_.refuse(entry.name, "a layer that is called", "one without \"inbound_nodes\"",
-                  "It is no part of the graph: save the model again.");
+    source_.refuse(entry.name, "a layer that is called", "one without \"inbound_nodes\"",
+                   "It is no part of the graph: save the model again.");
   }
   if (is_input) calls.assign(1, nullptr);
   tree_.nodes[node].calls.resize(calls.size());
@@ -106,14 +106,14 @@ void CallReader::read_call(const Config& node, size_t index, TreeCall& call) {
   } else if (node.is_array()) {
     read_old_call(node, index, call);
   } else {
-    scope_.refuse(where, "a call in \"inbound_nodes\"", excerpt(node));
+    source_.refuse(where, "a call in \"inbound_nodes\"", excerpt(node));
   }
   tensor_count_ += static_cast<int64_t>(call.inputs.size());
   if (tensor_count_ > kMaxTensors) {
-    scope_.refuse(where, "at most " + std::to_string(kMaxTensors) + " tensors between layers",
-                  "more");
+    source_.refuse(where, "at most " + std::to_string(kMaxTensors) + " tensors between layers",
+                   "more");
   }
-  if (call.inputs.empty()) scope_.refuse(where, "a call on tensors", "a call without any");
+  if (call.inputs.empty()) source_.refuse(where, "a call on tensors", "a call without any");
 }
 
 // Keras 3: {"args": […], "kwargs": {…}}
@@ -121,7 +121,7 @@ void CallReader::read_arguments(const Config& node, size_t index, TreeCall& call
   const std::string& where = tree_.nodes[index].name;
   const Config* args = node.find("args");
   if (args == nullptr || !args->is_array()) {
-    scope_.refuse(where, "a call with \"args\"", excerpt(node));
+    source_.refuse(where, "a call with \"args\"", excerpt(node));
   }
   call.args = take_tensors(*args, where, 0, call);
   call.kwargs = take_keywords(node.find("kwargs"), where, call);
@@ -131,7 +131,7 @@ void CallReader::read_arguments(const Config& node, size_t index, TreeCall& call
 Config CallReader::take_tensors(const Config& value, const std::string& where, int depth,
                                 TreeCall& call) const {
   if (depth > kMaxArgumentDepth) {
-    scope_.refuse(where, "arguments " + std::to_string(kMaxArgumentDepth) + " lists deep", "more");
+    source_.refuse(where, "arguments " + std::to_string(kMaxArgumentDepth) + " lists deep", "more");
   }
   if (value.is_array()) {
     Config::Array items;
@@ -153,7 +153,7 @@ Config CallReader::take_tensors(const Config& value, const std::string& where, i
   const Config* config = value.find("config");
   const Config* history = config == nullptr ? nullptr : config->find("keras_history");
   if (history == nullptr) {
-    scope_.refuse(where, "a tensor with \"keras_history\"", excerpt(value));
+    source_.refuse(where, "a tensor with \"keras_history\"", excerpt(value));
   }
   return add_tensor(read_name(*history, where, Place::kArgument), call);
 }
@@ -192,7 +192,7 @@ void CallReader::read_old_tensor(const Config& tensor, size_t index, TreeCall& c
                                  Config::Array& args) {
   const std::string& where = tree_.nodes[index].name;
   if (!names_layer(tensor)) {
-    scope_.refuse(where, "tensors as [layer, call, output, arguments]", excerpt(tensor));
+    source_.refuse(where, "tensors as [layer, call, output, arguments]", excerpt(tensor));
   }
   const Config::Array& parts = tensor.as_array();
   const bool constant = parts[0].as_string() == kConstant && parts.size() >= 3;
@@ -219,26 +219,26 @@ Config CallReader::take_old_keyword(const Config& value, const std::string& wher
 TreeTensor CallReader::read_name(const Config& name, const std::string& where, Place place) const {
   if (!name.is_array() || name.as_array().size() < 3 || !name.as_array()[0].is_string() ||
       !name.as_array()[1].is_int() || !name.as_array()[2].is_int()) {
-    scope_.refuse(where, "a tensor as [layer, call, output]", excerpt(name));
+    source_.refuse(where, "a tensor as [layer, call, output]", excerpt(name));
   }
   const Config::Array& parts = name.as_array();
   const auto found = positions_.find(parts[0].as_string());
   if (found == positions_.end()) {
-    scope_.refuse(where, "the name of a layer", "\"" + parts[0].as_string() + "\"",
-                  suggestion(parts[0].as_string()));
+    source_.refuse(where, "the name of a layer", "\"" + parts[0].as_string() + "\"",
+                   suggestion(parts[0].as_string()));
   }
   const size_t count = inbound_[found->second].size();
   const int64_t first = first_call(found->second, place);
   const int64_t call = layers::call_place(parts[1].as_int(), first, keras_3_);
   if (call < 0 || call >= static_cast<int64_t>(count)) {
-    scope_.refuse(where,
-                  "a call of " + found->first + " between " + std::to_string(first) + " and " +
-                      std::to_string(static_cast<int64_t>(count) - 1 + first),
-                  std::to_string(parts[1].as_int()));
+    source_.refuse(where,
+                   "a call of " + found->first + " between " + std::to_string(first) + " and " +
+                       std::to_string(static_cast<int64_t>(count) - 1 + first),
+                   std::to_string(parts[1].as_int()));
   }
   const int64_t output = parts[2].as_int();
   if (output < 0 || output > kMaxTensors) {
-    scope_.refuse(where, "an output of " + found->first, std::to_string(output));
+    source_.refuse(where, "an output of " + found->first, std::to_string(output));
   }
   return {found->second, static_cast<size_t>(call), static_cast<int>(output)};
 }
@@ -254,7 +254,7 @@ std::string CallReader::suggestion(const std::string& name) const {
 Config CallReader::read_ports(const Config* ports, const char* key,
                               std::vector<TreeTensor>& tensors) const {
   if (ports == nullptr || !(ports->is_array() || ports->is_object())) {
-    scope_.refuse(key, "a list of tensors", ports == nullptr ? "none" : excerpt(*ports));
+    source_.refuse(key, "a list of tensors", ports == nullptr ? "none" : excerpt(*ports));
   }
   // Older Keras wraps a single port in a list; it stands for one array all the same.
   if (ports->is_array() && ports->as_array().size() == 1 && is_old_tensor(ports->as_array()[0])) {
@@ -265,7 +265,7 @@ Config CallReader::read_ports(const Config* ports, const char* key,
 
 Config CallReader::port_structure(const Config& ports, const char* key, int depth,
                                   std::vector<TreeTensor>& tensors) const {
-  if (depth > kMaxArgumentDepth) scope_.refuse(key, "a list of tensors", "lists too deep");
+  if (depth > kMaxArgumentDepth) source_.refuse(key, "a list of tensors", "lists too deep");
   if (names_layer(ports)) {
     tensors.push_back(read_name(ports, key, Place::kPort));
     return Config::Object{{"tensor", Config(static_cast<int64_t>(tensors.size() - 1))}};
@@ -277,7 +277,7 @@ Config CallReader::port_structure(const Config& ports, const char* key, int dept
     }
     return items;
   }
-  if (!ports.is_object()) scope_.refuse(key, "a list of tensors", excerpt(ports));
+  if (!ports.is_object()) source_.refuse(key, "a list of tensors", excerpt(ports));
   // Keras flattens outputs by their sorted names, whatever the file's order, and lists layers by
   // that; inputs are found by name.
   std::vector<const std::pair<std::string, Config>*> items;

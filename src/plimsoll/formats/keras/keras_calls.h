@@ -15,8 +15,8 @@ namespace plimsoll::formats {
 class CallReader {
  public:
   // `tensor_count` counts over all models of a file. Both references outlive the reader.
-  CallReader(layers::ModelTree& tree, const JsonScope& scope, int64_t& tensor_count)
-      : tree_(tree), scope_(scope), tensor_count_(tensor_count) {}
+  CallReader(layers::ModelTree& tree, const JsonSource& source, int64_t& tensor_count)
+      : tree_(tree), source_(source), tensor_count_(tensor_count) {}
 
   // Nodes in order, each with its "inbound_nodes"; nullptr: none.
   void add_node(size_t node, const layers::Config* inbound);
@@ -53,7 +53,7 @@ class CallReader {
   std::string suggestion(const std::string& name) const;
 
   layers::ModelTree& tree_;
-  const JsonScope& scope_;
+  const JsonSource& source_;
   int64_t& tensor_count_;
   std::map<std::string, size_t> positions_;                  // nodes by name
   std::vector<std::vector<const layers::Config*>> inbound_;  // per node; nullptr: an input's

@@ -39,7 +39,7 @@ bool is_single(const Config& value) {
 
 class CompileReader {
  public:
-  CompileReader(const Model& model, const JsonScope& scope) : model_(model), scope_(scope) {}
+  CompileReader(const Model& model, const JsonSource& source) : model_(model), source_(source) {}
 
   CompileOptions read(const Config& config) const {
     CompileOptions options;
@@ -90,7 +90,7 @@ class CompileReader {
     std::vector<double> weights;
     const auto add = [&](const Config* weight) {
       if (weight != nullptr && !weight->is_null() && !weight->is_number()) {
-        scope_.refuse("loss_weights", "numbers", excerpt(*weight));
+        source_.refuse("loss_weights", "numbers", excerpt(*weight));
       }
       weights.push_back(weight == nullptr || weight->is_null() ? 1.0 : weight->as_double());
     };
@@ -128,13 +128,13 @@ class CompileReader {
     std::vector<const Config*> entries(output_count(), nullptr);
     if (value.is_array()) {
       if (value.as_array().size() != output_count()) {
-        scope_.refuse(what, "one entry for each of " + std::to_string(output_count()) + " outputs",
-                      excerpt(value));
+        source_.refuse(what, "one entry for each of " + std::to_string(output_count()) + " outputs",
+                       excerpt(value));
       }
       for (size_t i = 0; i < output_count(); ++i) entries[i] = &value.as_array()[i];
       return entries;
     }
-    if (!value.is_object()) scope_.refuse(what, "names, a list or a dictionary", excerpt(value));
+    if (!value.is_object()) source_.refuse(what, "names, a list or a dictionary", excerpt(value));
     for (const auto& [name, entry] : value.as_object()) {
       for (size_t i : outputs_called(name, what)) entries[i] = &entry;
     }
@@ -158,7 +158,7 @@ class CompileReader {
     if (!called.empty()) return called;
     std::string hint = did_you_mean(name, names);
     if (!hint.empty()) hint.erase(0, 1);
-    scope_.refuse(what, "names of outputs", "\"" + name + "\"", hint);
+    source_.refuse(what, "names of outputs", "\"" + name + "\"", hint);
   }
 
   std::vector<Config> read_losses(const Config& value) const {
@@ -174,7 +174,7 @@ class CompileReader {
   // A list of one stands for what is in it.
   Config single(const Config& value, const char* what) const {
     if (value.is_array() && value.as_array().size() == 1) return single(value.as_array()[0], what);
-    if (!is_single(value)) scope_.refuse(what, "a name or a serialized object", excerpt(value));
+    if (!is_single(value)) source_.refuse(what, "a name or a serialized object", excerpt(value));
     return value;
   }
 
@@ -204,21 +204,21 @@ class CompileReader {
     } else if (value.is_object()) {
       for (const auto& [name, item] : value.as_object()) flatten(item, what, list);
     } else if (!value.is_null()) {
-      scope_.refuse(what, "a name or a serialized object", excerpt(value));
+      source_.refuse(what, "a name or a serialized object", excerpt(value));
     }
   }
 
   std::vector<Config> metric_list(const Config& value) const {
     if (value.is_null()) return {};
     if (is_single(value)) return {value};
-    if (!value.is_array()) scope_.refuse("metrics", "a list of metrics", excerpt(value));
+    if (!value.is_array()) source_.refuse("metrics", "a list of metrics", excerpt(value));
     std::vector<Config> list;
     for (const Config& item : value.as_array()) list.push_back(single(item, "metrics"));
     return list;
   }
 
   const Model& model_;
-  const JsonScope& scope_;
+  const JsonSource& source_;
 };
 
 // A name stays a name, and so does what is not known; an object gets Keras 3's class and module.
@@ -274,7 +274,7 @@ Config write_by_output(const std::vector<Entry>& entries, const Model& model, co
 std::optional<CompileOptions> read_compile(const Config& compile_config, const Model& model,
                                            const std::string& origin) {
   if (!compile_config.is_object() || compile_config.as_object().empty()) return std::nullopt;
-  return CompileReader(model, JsonScope(origin)).read(compile_config);
+  return CompileReader(model, JsonSource(origin)).read(compile_config);
 }
 
 void set_batch_norm(const std::string& text, const std::string& origin,

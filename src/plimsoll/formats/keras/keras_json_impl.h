@@ -23,9 +23,9 @@ struct LayerEntry {
 };
 
 // Where messages come from, and the checks that every layer passes.
-class JsonScope {
+class JsonSource {
  public:
-  explicit JsonScope(const std::string& origin) : origin_(origin) {}
+  explicit JsonSource(const std::string& origin) : origin_(origin) {}
   const std::string& origin() const { return origin_; }
 
   // "<file>: [<where>] expected …, received …. <next step>"; `where` may be empty.

@@ -6,8 +6,8 @@ namespace plimsoll::formats {
 
 layers::Model read_architecture(const layers::Config& json, const std::string& origin,
                                 const InputShapes& shapes) {
-  const JsonScope scope(origin);
-  layers::Model model = expand_tree(read_tree(json, scope), shapes, scope);
+  const JsonSource source(origin);
+  layers::Model model = expand_tree(read_tree(json, source), shapes, source);
   with_context("while reading " + origin, [&] { model.check_complete(); });
   return model;
 }

@@ -119,7 +119,7 @@ void modernize_data_format(ConfigEdit& config) {
 
 // Options of Keras 1 that say something else than a new name does.
 void modernize_keras_1(std::string& class_name, ConfigEdit& config, const std::string& where,
-                       const JsonScope& scope) {
+                       const JsonSource& source) {
   if (class_name == "Embedding") {
     config.rename("init", "embeddings_initializer");
     config.rename("W_regularizer", "embeddings_regularizer");
@@ -127,9 +127,9 @@ void modernize_keras_1(std::string& class_name, ConfigEdit& config, const std::s
     const Config dropout = config.take("dropout");
     if (!is_off(dropout)) {
       log(LogLevel::kWarning,
-          scope.origin() + ": [" + where + "] the dropout of whole words that Keras 1 did in " +
+          source.origin() + ": [" + where + "] the dropout of whole words that Keras 1 did in " +
               "Embedding (" + excerpt(dropout) +
-              ") is left out, as Keras 2 did. A SpatialDropout1D behind it does the same.");
+              ") is left out, as Keras 2 did. A SpatialDropout1D after it does the same.");
     }
   } else if (class_name == "PReLU") {
     config.rename("init", "alpha_initializer");
@@ -155,7 +155,7 @@ void modernize_keras_1(std::string& class_name, ConfigEdit& config, const std::s
 
 // Keras 1 had one layer for all ways of merging.
 void modernize_merge(std::string& class_name, ConfigEdit& config, const std::string& where,
-                     const JsonScope& scope) {
+                     const JsonSource& source) {
   const Config mode = config.take("mode");
   const Config axis = config.take("concat_axis");
   const Config dot_axes = config.take("dot_axes");
@@ -179,17 +179,17 @@ void modernize_merge(std::string& class_name, ConfigEdit& config, const std::str
       return;
     }
   }
-  scope.refuse(where, "a Merge of mode sum, mul, ave, max, concat or dot", name,
-               "Its code is not in the file, or Keras has no such layer any more: use one of "
-               "keras.layers.Add, Multiply, Average, Maximum, Concatenate or Dot.");
+  source.refuse(where, "a Merge of mode sum, mul, ave, max, concat or dot", name,
+                "Its code is not in the file, or Keras has no such layer any more: use one of "
+                "keras.layers.Add, Multiply, Average, Maximum, Concatenate or Dot.");
 }
 
 // Options of Keras 2 that Keras 3 has no more.
 void modernize_keras_2(const std::string& class_name, ConfigEdit& config, const std::string& where,
-                       const JsonScope& scope) {
+                       const JsonSource& source) {
   const Config time_major = config.take("time_major");
   if (!is_off(time_major)) {
-    scope.refuse(where, "samples first", "time_major=true", "Save the model without time_major.");
+    source.refuse(where, "samples first", "time_major=true", "Save the model without time_major.");
   }
   if (class_name == "Embedding") config.take("input_length");
   if (class_name == "DepthwiseConv2D" || class_name == "SeparableConv2D") {
@@ -209,8 +209,8 @@ void modernize_keras_2(const std::string& class_name, ConfigEdit& config, const 
   if (class_name == "BatchNormalization") {
     const Config mode = config.take("mode");
     if (!is_off(mode)) {
-      scope.refuse(where, "normalization by feature (mode 0)", "mode " + excerpt(mode),
-                   "Train the layer again with Keras 2 or 3, which have one mode.");
+      source.refuse(where, "normalization by feature (mode 0)", "mode " + excerpt(mode),
+                    "Train the layer again with Keras 2 or 3, which have one mode.");
     }
   }
   if (Config* axis = config.find("axis"); class_name == "BatchNormalization" && axis != nullptr &&
@@ -223,11 +223,11 @@ void modernize_keras_2(const std::string& class_name, ConfigEdit& config, const 
 // What Keras 1 and 2 called hard_sigmoid was a little steeper. The gates' weights make up for it
 // (legacy_weights.h); elsewhere Keras 3 reads the name as its own, and so does Plimsoll.
 void warn_of_hard_sigmoid(const ConfigEdit& config, const std::string& where,
-                          const JsonScope& scope) {
+                          const JsonSource& source) {
   const Config* name = config.find("activation");
   if (name == nullptr || *name != Config("hard_sigmoid")) return;
   log(LogLevel::kWarning,
-      scope.origin() + ": [" + where +
+      source.origin() + ": [" + where +
           "] activation is read as Keras 3's hard_sigmoid, clip(x / 6 + 0.5); " +
           "Keras 1 and 2 computed clip(0.2 x + 0.5).");
 }
@@ -247,14 +247,14 @@ void modernize_input(Config& given) {
   config.take("trainable");
 }
 
-void modernize_entry(Config& entry, const JsonScope& scope);
+void modernize_entry(Config& entry, const JsonSource& source);
 
 // The layers of a model that stands in a wrapper.
-void modernize_model(Config& model, const JsonScope& scope) {
+void modernize_model(Config& model, const JsonSource& source) {
   const Config* list = model.is_array() ? &model : model.find("layers");
   if (list == nullptr || !list->is_array()) return;
   Config::Array entries = list->as_array();
-  for (Config& entry : entries) modernize_entry(entry, scope);
+  for (Config& entry : entries) modernize_entry(entry, source);
   if (model.is_array()) {
     model = std::move(entries);
   } else {
@@ -263,13 +263,13 @@ void modernize_model(Config& model, const JsonScope& scope) {
 }
 
 // One of them; how it is called stays.
-void modernize_entry(Config& entry, const JsonScope& scope) {
+void modernize_entry(Config& entry, const JsonSource& source) {
   const Config* class_name = entry.find("class_name");
   const Config* config = entry.find("config");
   if (class_name == nullptr || !class_name->is_string() || config == nullptr) return;
   Config own = *config;
   if (layers::is_inner_model(class_name->as_string())) {
-    modernize_model(own, scope);
+    modernize_model(own, source);
     entry.set("config", std::move(own));
     return;
   }
@@ -284,12 +284,12 @@ void modernize_entry(Config& entry, const JsonScope& scope) {
   if (const Config* name = inner.config.find("name"); name != nullptr && name->is_string()) {
     inner.name = name->as_string();
   }
-  modernize(inner, scope);
+  modernize(inner, source);
   entry.set("class_name", inner.class_name);
   entry.set("config", std::move(inner.config));
 }
 
-void modernize_wrapped(Config& wrapped, const JsonScope& scope) {
+void modernize_wrapped(Config& wrapped, const JsonSource& source) {
   const Config* class_name = wrapped.find("class_name");
   const Config* config = wrapped.find("config");
   if (class_name == nullptr || !class_name->is_string() || config == nullptr ||
@@ -297,7 +297,7 @@ void modernize_wrapped(Config& wrapped, const JsonScope& scope) {
     return;
   }
   if (layers::is_inner_model(class_name->as_string())) {
-    modernize_entry(wrapped, scope);
+    modernize_entry(wrapped, source);
     return;
   }
   LayerEntry inner;
@@ -306,7 +306,7 @@ void modernize_wrapped(Config& wrapped, const JsonScope& scope) {
   if (const Config* name = config->find("name"); name != nullptr && name->is_string()) {
     inner.name = name->as_string();
   }
-  modernize(inner, scope);
+  modernize(inner, source);
   const Config* module = wrapped.find("module");
   wrapped = keras_object(
       module != nullptr && module->is_string() ? module->as_string() : std::string("keras.layers"),
@@ -336,7 +336,7 @@ std::string common_ordering(const Config::Array& entries) {
   return common;
 }
 
-void modernize(LayerEntry& entry, const JsonScope& scope, const std::string& ordering) {
+void modernize(LayerEntry& entry, const JsonSource& source, const std::string& ordering) {
   const std::string where = entry.name.empty() ? entry.class_name : entry.name;
   if (entry.class_name == layers::kInputLayer) {
     modernize_input(entry.config);
@@ -353,9 +353,9 @@ void modernize(LayerEntry& entry, const JsonScope& scope, const std::string& ord
       break;
     }
   }
-  if (entry.class_name == "Merge") modernize_merge(entry.class_name, config, where, scope);
+  if (entry.class_name == "Merge") modernize_merge(entry.class_name, config, where, source);
   if (first) {
-    modernize_keras_1(entry.class_name, config, where, scope);
+    modernize_keras_1(entry.class_name, config, where, source);
     for (const Renaming& option : kOptions) config.rename(option.from, option.to);
   } else {
     // Two short words that newer layers do not have.
@@ -372,11 +372,11 @@ void modernize(LayerEntry& entry, const JsonScope& scope, const std::string& ord
   modernize_data_format(config);
   for (const std::string_view key : kGone) config.take(key);
   modernize_regularizers(config);
-  modernize_keras_2(entry.class_name, config, where, scope);
+  modernize_keras_2(entry.class_name, config, where, source);
   complete_defaults(entry.class_name, config, first || keras_2);
-  if (first || keras_2) warn_of_hard_sigmoid(config, where, scope);
+  if (first || keras_2) warn_of_hard_sigmoid(config, where, source);
   for (const std::string_view key : {"layer", "backward_layer"}) {
-    if (Config* wrapped = config.find(key)) modernize_wrapped(*wrapped, scope);
+    if (Config* wrapped = config.find(key)) modernize_wrapped(*wrapped, source);
   }
 }
 

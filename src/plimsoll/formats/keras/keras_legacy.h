@@ -22,7 +22,7 @@ namespace plimsoll::formats {
 std::string common_ordering(const layers::Config::Array& entries);
 
 // Throws kModel. `entry.config` is an object. `ordering` is that of the list that it stands in.
-void modernize(LayerEntry& entry, const JsonScope& scope, const std::string& ordering = "");
+void modernize(LayerEntry& entry, const JsonSource& source, const std::string& ordering = "");
 
 // The version of Keras whose words a layer's configuration uses, as far as it can be told: 1, or 0
 // where it is no telling.

@@ -45,7 +45,7 @@ CallList list_calls(const ModelTree& tree) {
 
 // What Keras's walk from the outputs finds.
 struct Walk {
-  std::vector<size_t> calls;        // every call behind those that it needs
+  std::vector<size_t> calls;        // every call after those that it needs
   std::vector<int64_t> first_seen;  // per node: its turn in the walk; kUnseen: not met
   std::vector<bool> reached;        // per call
 };

@@ -25,7 +25,7 @@ struct KerasOrder {
   std::vector<std::vector<size_t>> calls;
 };
 
-// Of one level. The tree has no cycles.
+// The order of one level. The tree has no cycles.
 KerasOrder keras_order(const layers::ModelTree& tree);
 
 // (node, call) of each call that an output depends on, in the order in which Keras makes them when

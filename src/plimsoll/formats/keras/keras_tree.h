@@ -25,7 +25,7 @@ constexpr int kMaxNesting = 16;
 constexpr size_t kMaxCalls = 50'000;
 
 // `json` is a model's object or a bare configuration. Throws kModel.
-layers::ModelTree read_tree(const layers::Config& json, const JsonScope& scope);
+layers::ModelTree read_tree(const layers::Config& json, const JsonSource& source);
 
 // In which order the calls of a Functional can be made: (node, call), the file's order among those
 // that could be. Throws kModel for cycles.
@@ -33,11 +33,11 @@ struct TreeStep {
   size_t node = 0;
   size_t call = 0;
 };
-std::vector<TreeStep> tree_steps(const layers::ModelTree& tree, const JsonScope& scope);
+std::vector<TreeStep> tree_steps(const layers::ModelTree& tree, const JsonSource& source);
 
 // Fills in the flat layers' names and the types of calls; the model keeps the tree.
 layers::Model expand_tree(layers::ModelTree tree, const InputShapes& shapes,
-                          const JsonScope& scope);
+                          const JsonSource& source);
 
 // The tree of a model as its layers and calls stand.
 layers::ModelTree tree_of(const layers::Model& model);

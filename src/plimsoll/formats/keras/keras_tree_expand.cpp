@@ -85,9 +85,9 @@ std::vector<Tensor> arranged(const ModelTree& model, const TreeCall& call,
 
 class TreeExpander {
  public:
-  TreeExpander(ModelTree& tree, const InputShapes& shapes, const JsonScope& scope)
+  TreeExpander(ModelTree& tree, const InputShapes& shapes, const JsonSource& source)
       : shapes_(shapes),
-        scope_(scope),
+        source_(source),
         model_(tree.name,
                tree.sequential ? layers::ModelKind::kSequential : layers::ModelKind::kFunctional) {}
 
@@ -97,9 +97,9 @@ class TreeExpander {
     prepare(top, true, true);
     run_top(top);
     if (input_count_ < shapes_.size()) {
-      scope_.refuse("--input-shape",
-                    "at most one shape for each of " + std::to_string(input_count_) + " inputs",
-                    std::to_string(shapes_.size()));
+      source_.refuse("--input-shape",
+                     "at most one shape for each of " + std::to_string(input_count_) + " inputs",
+                     std::to_string(shapes_.size()));
     }
     model_.set_tree(std::make_shared<const ModelTree>(finish(top)));
     return std::move(model_);
@@ -122,11 +122,11 @@ class TreeExpander {
         if (!trainable) model_.set_trainable(node.layer, false);
       }
     }
-    if (!level.tree.sequential) level.steps = tree_steps(level.tree, scope_);
+    if (!level.tree.sequential) level.steps = tree_steps(level.tree, source_);
   }
 
   LayerId add_layer(const TreeNode& node) {
-    return with_context("while reading " + scope_.origin(), [&] {
+    return with_context("while reading " + source_.origin(), [&] {
       if (is_operator(node)) return model_.add_layer(layers::kOperation, operator_config(node));
       Config config = is_input(node) ? fixed_input(node) : node.config;
       config.set("name", node.layer);
@@ -149,14 +149,14 @@ class TreeExpander {
     }
     const std::vector<int64_t>& given = shapes_[position];
     if (given.size() + 1 != dims.size()) {
-      scope_.refuse(node.name,
-                    "--input-shape with " + std::to_string(dims.size() - 1) + " sizes, as in " +
-                        shape->to_json(),
-                    std::to_string(given.size()));
+      source_.refuse(node.name,
+                     "--input-shape with " + std::to_string(dims.size() - 1) + " sizes, as in " +
+                         shape->to_json(),
+                     std::to_string(given.size()));
     }
     for (size_t i = 0; i < given.size(); ++i) {
       if (!dims[i + 1].is_null() && dims[i + 1] != Config(given[i])) {
-        scope_.refuse(node.name, "sizes as in " + shape->to_json(), std::to_string(given[i]));
+        source_.refuse(node.name, "sizes as in " + shape->to_json(), std::to_string(given[i]));
       }
       dims[i + 1] = given[i];
     }
@@ -170,8 +170,8 @@ class TreeExpander {
       const Config& dim = shape.as_array()[i];
       example += (i == 1 ? "" : ",") + (dim.is_int() ? std::to_string(dim.as_int()) : "64");
     }
-    scope_.refuse(name, "an input shape with every size but the batch", shape.to_json(),
-                  "Say the sizes, for example --input-shape " + example + ".");
+    source_.refuse(name, "an input shape with every size but the batch", shape.to_json(),
+                   "Say the sizes, for example --input-shape " + example + ".");
   }
 
   // A Sequential that starts with another layer says its input there, or beside its layers.
@@ -180,8 +180,8 @@ class TreeExpander {
     Config shape = tree.nodes.empty() ? Config() : shape_of_first(tree.nodes.front());
     if (shape.is_null()) shape = tree.input_structure;  // "build_input_shape"
     if (!shape.is_array()) {
-      scope_.refuse(tree.name, "the shape of the model's input", "none",
-                    "Add keras.Input(shape) as its first layer and save it again.");
+      source_.refuse(tree.name, "the shape of the model's input", "none",
+                     "Add keras.Input(shape) as its first layer and save it again.");
     }
     TreeNode input;
     input.name = "input_layer";
@@ -250,8 +250,8 @@ class TreeExpander {
   Tensor input_tensor(const Level& level, const TreeTensor& port) const {
     const TreeNode& node = level.tree.nodes[port.node];
     if (!is_input(node)) {
-      scope_.refuse(level.tree.name, "InputLayers as inputs",
-                    node.name + " (" + node.class_name + ")");
+      source_.refuse(level.tree.name, "InputLayers as inputs",
+                     node.name + " (" + node.class_name + ")");
     }
     for (size_t i = 0; i < model_.calls().size(); ++i) {
       if (model_.calls()[i].layer == level.layers[port.node]) return {layers::CallId(i), 0};
@@ -271,8 +271,8 @@ class TreeExpander {
       plain.inputs.resize(values.size());
       values = call_node(level, i, plain, values);
       if (values.size() != 1 && i + 1 < level.tree.nodes.size()) {
-        scope_.refuse(level.tree.nodes[i].name, "one output inside a Sequential",
-                      std::to_string(values.size()));
+        source_.refuse(level.tree.nodes[i].name, "one output inside a Sequential",
+                       std::to_string(values.size()));
       }
     }
     return values;
@@ -281,8 +281,8 @@ class TreeExpander {
   std::vector<Tensor> run_functional(Level& level, const std::vector<Tensor>& inputs) {
     ModelTree& tree = level.tree;
     if (inputs.size() != tree.inputs.size()) {
-      scope_.refuse(tree.name, std::to_string(tree.inputs.size()) + " inputs",
-                    std::to_string(inputs.size()));
+      source_.refuse(tree.name, std::to_string(tree.inputs.size()) + " inputs",
+                     std::to_string(inputs.size()));
     }
     std::vector<std::vector<std::vector<Tensor>>> values(tree.nodes.size());
     for (size_t i = 0; i < tree.nodes.size(); ++i) values[i].resize(tree.nodes[i].calls.size());
@@ -292,10 +292,10 @@ class TreeExpander {
     const auto find = [&](const TreeTensor& name, const std::string& user) {
       const std::vector<Tensor>& outputs = values[name.node][name.call];
       if (static_cast<size_t>(name.output) >= outputs.size()) {
-        scope_.refuse(user,
-                      "one of the " + std::to_string(outputs.size()) + " outputs of " +
-                          tree.nodes[name.node].name,
-                      "output " + std::to_string(name.output));
+        source_.refuse(user,
+                       "one of the " + std::to_string(outputs.size()) + " outputs of " +
+                           tree.nodes[name.node].name,
+                       "output " + std::to_string(name.output));
       }
       return outputs[static_cast<size_t>(name.output)];
     };
@@ -320,7 +320,7 @@ class TreeExpander {
   std::vector<Tensor> call_node(Level& level, size_t index, const TreeCall& call,
                                 const std::vector<Tensor>& inputs) {
     if (level.models[index] != nullptr) {
-      if (++depth_ > kMaxNesting) scope_.refuse(level.tree.name, "fewer nested models", "more");
+      if (++depth_ > kMaxNesting) source_.refuse(level.tree.name, "fewer nested models", "more");
       std::vector<Tensor> outputs =
           run(*level.models[index], model_inputs(level, index, call, inputs));
       --depth_;
@@ -328,14 +328,14 @@ class TreeExpander {
     }
     const TreeNode& node = level.tree.nodes[index];
     if (model_.calls().size() >= kMaxCalls) {
-      scope_.refuse(node.name, "at most " + std::to_string(kMaxCalls) + " calls of layers",
-                    "more, once shared models are written out");
+      source_.refuse(node.name, "at most " + std::to_string(kMaxCalls) + " calls of layers",
+                     "more, once shared models are written out");
     }
     const LayerId id = level.layers[index];
-    std::vector<Tensor> outputs = with_context("while reading " + scope_.origin(), [&] {
+    std::vector<Tensor> outputs = with_context("while reading " + source_.origin(), [&] {
       return model_.call(id, inputs, arguments_of(node, call));
     });
-    scope_.check_sizes(model_, id, model_.calls().back().output_types);
+    source_.check_sizes(model_, id, model_.calls().back().output_types);
     return outputs;
   }
 
@@ -351,15 +351,15 @@ class TreeExpander {
     const size_t count = inputs.size() - given;
     const size_t expected = tree.sequential ? 1 : tree.inputs.size();
     if (masks.size() != count || count != expected) {
-      scope_.refuse(level.tree.nodes[index].name, "a mask for each input of the model",
-                    excerpt(*mask), "Build the model without this argument and save it again.");
+      source_.refuse(level.tree.nodes[index].name, "a mask for each input of the model",
+                     excerpt(*mask), "Build the model without this argument and save it again.");
     }
     std::vector<Tensor> masked(inputs.begin(), inputs.begin() + static_cast<int64_t>(count));
     for (size_t i = 0; i < count; ++i) {
       const Config* tensor = masks[i].find("tensor");
       if (tensor == nullptr) continue;
       const Config config = Config::Object{{"operation", "WithMask"}};
-      const LayerId id = with_context("while reading " + scope_.origin(),
+      const LayerId id = with_context("while reading " + source_.origin(),
                                       [&] { return model_.add_layer(layers::kOperation, config); });
       masked[i] = model_.call(id, {masked[i], inputs[static_cast<size_t>(tensor->as_int())]})[0];
     }
@@ -381,13 +381,13 @@ class TreeExpander {
     if (plain && kwargs.as_object().empty() && !is_operator(node)) return {};
     if (!more && !kwargs.as_object().empty()) {
       const auto& [key, value] = kwargs.as_object().front();
-      scope_.refuse(node.name, "a call without arguments", key + "=" + excerpt(value),
-                    "Build the model without this argument and save it again.");
+      source_.refuse(node.name, "a call without arguments", key + "=" + excerpt(value),
+                     "Build the model without this argument and save it again.");
     }
     if (!more && !plain) {
-      scope_.refuse(node.name, "tensors of other layers as inputs: one, or one list of them",
-                    excerpt(call.args),
-                    "A constant or a further argument is nothing that this layer takes.");
+      source_.refuse(node.name, "tensors of other layers as inputs: one, or one list of them",
+                     excerpt(call.args),
+                     "A constant or a further argument is nothing that this layer takes.");
     }
     return Config::Object{{"args", call.args}, {"kwargs", std::move(kwargs)}};
   }
@@ -401,7 +401,7 @@ class TreeExpander {
   }
 
   const InputShapes& shapes_;
-  const JsonScope& scope_;
+  const JsonSource& source_;
   Model model_;
   size_t input_count_ = 0;
   int depth_ = 0;
@@ -428,7 +428,7 @@ std::vector<size_t> turns(const ModelTree& tree, const std::vector<size_t>& firs
 
 }  // namespace
 
-std::vector<TreeStep> tree_steps(const ModelTree& tree, const JsonScope& scope) {
+std::vector<TreeStep> tree_steps(const ModelTree& tree, const JsonSource& source) {
   std::vector<size_t> first;  // call of each node
   std::vector<TreeStep> calls;
   for (size_t i = 0; i < tree.nodes.size(); ++i) {
@@ -464,14 +464,14 @@ std::vector<TreeStep> tree_steps(const ModelTree& tree, const JsonScope& scope) 
   }
   for (size_t i = 0; steps.size() < calls.size() && i < calls.size(); ++i) {
     if (missing[i] == 0) continue;
-    scope.refuse(tree.nodes[calls[i].node].name, "a graph without cycles",
-                 "a cycle through this layer or in front of it");
+    source.refuse(tree.nodes[calls[i].node].name, "a graph without cycles",
+                  "a cycle through this layer or in front of it");
   }
   return steps;
 }
 
-Model expand_tree(ModelTree tree, const InputShapes& shapes, const JsonScope& scope) {
-  TreeExpander expander(tree, shapes, scope);
+Model expand_tree(ModelTree tree, const InputShapes& shapes, const JsonSource& source) {
+  TreeExpander expander(tree, shapes, source);
   return expander.expand(std::move(tree));
 }
 

@@ -47,15 +47,15 @@ class LayerNames {
 
 class TreeReader {
  public:
-  explicit TreeReader(const JsonScope& scope) : scope_(scope) {}
+  explicit TreeReader(const JsonSource& source) : source_(source) {}
 
   ModelTree read(const Config& json, int depth) {
     if (depth > kMaxNesting) {
-      scope_.refuse("", "models inside models " + std::to_string(kMaxNesting) + " deep", "more");
+      source_.refuse("", "models inside models " + std::to_string(kMaxNesting) + " deep", "more");
     }
     if (json.is_string()) {
-      scope_.refuse("", "a JSON object", "JSON text inside a JSON string",
-                    "It was dumped twice: write model.to_json() as it is.");
+      source_.refuse("", "a JSON object", "JSON text inside a JSON string",
+                     "It was dumped twice: write model.to_json() as it is.");
     }
     if (json.is_array()) return read_sequential(json, depth);
     const Config* class_name = json.find("class_name");
@@ -63,23 +63,23 @@ class TreeReader {
     const std::string name =
         class_name->is_string() ? class_name->as_string() : excerpt(*class_name);
     const Config* config = json.find("config");
-    if (config == nullptr) scope_.refuse(name, "a \"config\"", excerpt(json));
+    if (config == nullptr) source_.refuse(name, "a \"config\"", excerpt(json));
     if (name == "Sequential") return read_sequential(*config, depth);
     const bool has_graph =
         config->find("layers") != nullptr && config->find("input_layers") != nullptr;
     if (has_graph && (name == "Functional" || name == "Model")) {
       return read_functional(*config, depth);
     }
-    scope_.refuse("", "a Sequential or Functional model",
-                  "the class " + name + (has_graph ? "" : ", whose file holds no graph of layers"),
-                  "Its code is not in the file and would not be run: build the model as "
-                  "keras.Sequential([…]) or keras.Model(inputs, outputs) and save that.");
+    source_.refuse("", "a Sequential or Functional model",
+                   "the class " + name + (has_graph ? "" : ", whose file holds no graph of layers"),
+                   "Its code is not in the file and would not be run: build the model as "
+                   "keras.Sequential([…]) or keras.Model(inputs, outputs) and save that.");
   }
 
  private:
   ModelTree read_bare(const Config& json, int depth) {
     if (json.find("layers") == nullptr) {
-      scope_.refuse("", "a Keras model with \"class_name\" and \"config\"", excerpt(json));
+      source_.refuse("", "a Keras model with \"class_name\" and \"config\"", excerpt(json));
     }
     return json.find("input_layers") != nullptr ? read_functional(json, depth)
                                                 : read_sequential(json, depth);
@@ -89,12 +89,12 @@ class TreeReader {
   std::vector<TreeNode> read_nodes(const Config::Array& list, int depth) {
     layer_count_ += static_cast<int64_t>(list.size());
     if (layer_count_ > kMaxLayers) {
-      scope_.refuse("layers", "at most " + std::to_string(kMaxLayers) + " layers in all", "more");
+      source_.refuse("layers", "at most " + std::to_string(kMaxLayers) + " layers in all", "more");
     }
     const std::string ordering = common_ordering(list);
     std::vector<TreeNode> nodes;
     for (size_t i = 0; i < list.size(); ++i) {
-      LayerEntry entry = scope_.read_entry(list[i], i);
+      LayerEntry entry = source_.read_entry(list[i], i);
       TreeNode node;
       if (entry.kind == EntryKind::kModel) {
         node.model = std::make_shared<ModelTree>(read(list[i], depth + 1));
@@ -102,7 +102,7 @@ class TreeReader {
         if (entry.class_name == "Model") entry.class_name = "Functional";
         entry.config = Config(Config::Object{});
       } else if (entry.kind == EntryKind::kLayer) {
-        modernize(entry, scope_, ordering);
+        modernize(entry, source_, ordering);
       }
       node.name = entry.name;
       node.class_name = entry.class_name;
@@ -120,9 +120,9 @@ class TreeReader {
     tree.trainable = flag_of(config, "trainable");
     const Config* list = config.is_array() ? &config : config.find("layers");
     if (list == nullptr) {
-      scope_.refuse(tree.name, "a Sequential configuration with \"layers\"", excerpt(config));
+      source_.refuse(tree.name, "a Sequential configuration with \"layers\"", excerpt(config));
     }
-    tree.nodes = read_nodes(scope_.layer_list(*list), depth);
+    tree.nodes = read_nodes(source_.layer_list(*list), depth);
     name_nodes(tree);
     if (const Config* shape = config.find("build_input_shape"); shape != nullptr) {
       tree.input_structure = *shape;
@@ -137,7 +137,7 @@ class TreeReader {
       if (node.name.empty()) continue;
       names.add(node.name);
       if (!seen.insert(node.name).second) {
-        scope_.refuse(node.name, "a name of its own for each layer", "the same name twice");
+        source_.refuse(node.name, "a name of its own for each layer", "the same name twice");
       }
     }
     for (TreeNode& node : tree.nodes) {
@@ -153,20 +153,20 @@ class TreeReader {
     tree.trainable = flag_of(config, "trainable");
     const Config* list = config.find("layers");
     if (list == nullptr) {
-      scope_.refuse(tree.name, "a Functional configuration with \"layers\"", excerpt(config));
+      source_.refuse(tree.name, "a Functional configuration with \"layers\"", excerpt(config));
     }
-    const Config::Array& entries = scope_.layer_list(*list);
+    const Config::Array& entries = source_.layer_list(*list);
     tree.nodes = read_nodes(entries, depth);
-    CallReader calls(tree, scope_, tensor_count_);
+    CallReader calls(tree, source_, tensor_count_);
     for (size_t i = 0; i < tree.nodes.size(); ++i) {
       if (tree.nodes[i].name.empty()) {
-        scope_.refuse("layer " + std::to_string(i), "a layer with a name", "none");
+        source_.refuse("layer " + std::to_string(i), "a layer with a name", "none");
       }
       calls.add_node(i, entries[i].find("inbound_nodes"));
     }
     calls.read(config.find("output_layers"));
     for (TreeNode& node : tree.nodes) {
-      if (is_tensorflow_function(node.class_name)) translate_tensorflow_function(node, scope_);
+      if (is_tensorflow_function(node.class_name)) translate_tensorflow_function(node, source_);
     }
     tree.input_structure =
         calls.read_ports(config.find("input_layers"), "input_layers", tree.inputs);
@@ -175,15 +175,15 @@ class TreeReader {
     return tree;
   }
 
-  const JsonScope& scope_;
+  const JsonSource& source_;
   int64_t layer_count_ = 0;
   int64_t tensor_count_ = 0;
 };
 
 }  // namespace
 
-ModelTree read_tree(const Config& json, const JsonScope& scope) {
-  return TreeReader(scope).read(json, 0);
+ModelTree read_tree(const Config& json, const JsonSource& source) {
+  return TreeReader(source).read(json, 0);
 }
 
 }  // namespace plimsoll::formats

@@ -27,7 +27,7 @@ struct Argument {
 };
 
 struct Function {
-  std::string_view name;  // behind "tf."
+  std::string_view name;  // after "tf."
   std::string_view operation;
   std::string_view module;
   std::array<Argument, 2> arguments{};
@@ -126,15 +126,15 @@ const Function* find_function(const Config& config) {
 }
 
 const Function& function_of(const std::string& where, const Config& config,
-                            const JsonScope& scope) {
+                            const JsonSource& source) {
   if (const Function* found = find_function(config)) return *found;
   const Config* name = config.find("function");
   const std::string given =
       name != nullptr && name->is_string() ? name->as_string() : std::string("none");
   std::vector<std::string> known;
   for (const Function& function : kFunctions) known.emplace_back(function.name);
-  scope.refuse(where, "a TensorFlow function that is an operator Plimsoll trains", "tf." + given,
-               "Build this part of the model with Keras's layers." + did_you_mean(given, known));
+  source.refuse(where, "a TensorFlow function that is an operator Plimsoll trains", "tf." + given,
+                "Build this part of the model with Keras's layers." + did_you_mean(given, known));
 }
 
 const Argument* find_argument(const Function& function, std::string_view given) {
@@ -195,8 +195,8 @@ bool holds_tensor(const Config& value) {
 
 class Translator {
  public:
-  Translator(TreeNode& node, const Function& function, const JsonScope& scope)
-      : node_(node), function_(function), scope_(scope) {}
+  Translator(TreeNode& node, const Function& function, const JsonSource& source)
+      : node_(node), function_(function), source_(source) {}
 
   void run() {
     Config options;
@@ -204,8 +204,8 @@ class Translator {
       Config own;
       translate(node_.calls[i], own);
       if (i > 0 && own != options) {
-        scope_.refuse(node_.name, "the same arguments in each call",
-                      "others in call " + std::to_string(i), "Call the function anew for each.");
+        source_.refuse(node_.name, "the same arguments in each call",
+                       "others in call " + std::to_string(i), "Call the function anew for each.");
       }
       options = std::move(own);
     }
@@ -225,15 +225,15 @@ class Translator {
       if (is_default(function_, key, value)) continue;
       const Argument* argument = find_argument(function_, key);
       if (argument == nullptr) {
-        scope_.refuse(node_.name, "arguments that are known of tf." + std::string(function_.name),
-                      key + "=" + excerpt(value), "Build this part of the model with layers.");
+        source_.refuse(node_.name, "arguments that are known of tf." + std::string(function_.name),
+                       key + "=" + excerpt(value), "Build this part of the model with layers.");
       }
       if (argument->option.empty()) {
         args.push_back(function_.operation == "GetItem" ? index_of(value) : operand_of(value));
       } else {
         if (holds_tensor(value)) {
-          scope_.refuse(node_.name, "a constant " + key, "one that is computed",
-                        "Give sizes and axes as numbers.");
+          source_.refuse(node_.name, "a constant " + key, "one that is computed",
+                         "Give sizes and axes as numbers.");
         }
         options.set(std::string(argument->option), only(key, value));
       }
@@ -250,7 +250,7 @@ class Translator {
 
   TreeNode& node_;
   const Function& function_;
-  const JsonScope& scope_;
+  const JsonSource& source_;
 };
 
 }  // namespace
@@ -259,12 +259,12 @@ bool is_tensorflow_function(const std::string& class_name) {
   return class_name == "TFOpLambda" || class_name == "SlicingOpLambda";
 }
 
-void check_tensorflow_function(const LayerEntry& entry, const JsonScope& scope) {
-  function_of(entry.name.empty() ? entry.class_name : entry.name, entry.config, scope);
+void check_tensorflow_function(const LayerEntry& entry, const JsonSource& source) {
+  function_of(entry.name.empty() ? entry.class_name : entry.name, entry.config, source);
 }
 
-void translate_tensorflow_function(TreeNode& node, const JsonScope& scope) {
-  Translator(node, function_of(node.name, node.config, scope), scope).run();
+void translate_tensorflow_function(TreeNode& node, const JsonSource& source) {
+  Translator(node, function_of(node.name, node.config, source), source).run();
 }
 
 }  // namespace plimsoll::formats

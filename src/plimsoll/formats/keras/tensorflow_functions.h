@@ -18,9 +18,9 @@ namespace plimsoll::formats {
 bool is_tensorflow_function(const std::string& class_name);
 
 // Throws kModel where the configuration names a function that is none of these.
-void check_tensorflow_function(const LayerEntry& entry, const JsonScope& scope);
+void check_tensorflow_function(const LayerEntry& entry, const JsonSource& source);
 
 // Makes the node an operator; its calls were read. Throws kModel.
-void translate_tensorflow_function(layers::TreeNode& node, const JsonScope& scope);
+void translate_tensorflow_function(layers::TreeNode& node, const JsonSource& source);
 
 }  // namespace plimsoll::formats

@@ -18,8 +18,8 @@ std::vector<std::string> initializer_class_names();
 // The same of a layer's key.
 Config read_initializer(ConfigReader& reader, std::string_view key, std::string_view fallback);
 
-// Of LSTM's bias, {"initializer": …}: ones for the forget gate, the given one for the others. No
-// file says it.
+// The initializer of LSTM's bias, {"initializer": …}: ones for the forget gate, the given one for
+// the others. No file says it.
 inline constexpr std::string_view kUnitForgetBias = "UnitForgetBias";
 
 // Appends the node that makes a weight of this shape. Throws kModel where the initializer cannot

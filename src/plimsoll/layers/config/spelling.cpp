@@ -29,7 +29,7 @@ class SpellingParser {
       for (const auto& [known, value] : spelling.arguments) {
         if (known == key) fail_with("expected each option once, received " + key + " twice");
       }
-      if (!take('=')) fail("\"=\" behind " + key);
+      if (!take('=')) fail("\"=\" after " + key);
       spelling.arguments.emplace_back(std::move(key), value());
     }
     expect_end();

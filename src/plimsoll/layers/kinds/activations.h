@@ -12,8 +12,8 @@ namespace plimsoll::layers {
 
 class Activation {
  public:
-  // Of a configuration's value: null (linear), a name, or Keras's description of a function or of
-  // a layer. Throws kModel with a did-you-mean.
+  // Takes a configuration's value: null (linear), a name, or Keras's description of a function or
+  // of a layer. Throws kModel with a did-you-mean.
   static Activation parse(const Config& value);
 
   // Empty where it is a layer.

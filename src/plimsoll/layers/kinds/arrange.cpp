@@ -41,7 +41,7 @@ class Permute final : public Layer {
     bool each = !sorted.empty() && dims.as_array().size() == sorted.size();
     for (size_t i = 0; i < sorted.size(); ++i) each &= sorted[i] == static_cast<int64_t>(i) + 1;
     if (!each) {
-      reader.refuse("dims", "each axis behind the batch once, from 1", dims.to_json());
+      reader.refuse("dims", "each axis after the batch once, from 1", dims.to_json());
     }
   }
 

@@ -80,7 +80,7 @@ class BatchNormalization final : public Layer {
   // gamma or beta, as many as there are channels.
   using Parameter = std::function<ValueId(std::string_view)>;
 
-  // Whether the channels of an input of that rank stand behind the batch and not last.
+  // Whether the channels of an input of that rank come after the batch and not last.
   bool channels_first(int rank) const { return rank > 2 && (axis_ == 1 || axis_ == 1 - rank); }
 
   void check_axis(const Shape& given) const {
@@ -117,7 +117,7 @@ class BatchNormalization final : public Layer {
     return context.emit("fold_batch", {x});
   }
 
-  // Of a value with its channels last.
+  // Takes a value with its channels last.
   ValueId normalize(LayerContext& context, ValueId x) const {
     const Parameter as_it_is = [&](std::string_view name) { return context.weight(name); };
     if (!context.training() || !trainable()) {

@@ -20,7 +20,7 @@ class Concatenate final : public Layer {
     const Shape first = context.type(inputs[0]).shape;
     const int64_t axis = axis_ < 0 ? axis_ + first.rank() : axis_;
     if (axis < 1 || axis >= first.rank()) {
-      refuse("an axis behind the batch", std::to_string(axis_) + " on " + to_string(first),
+      refuse("an axis after the batch", std::to_string(axis_) + " on " + to_string(first),
              "Samples are not joined along the batch.");
     }
     for (ValueId input : inputs) {

@@ -1,8 +1,8 @@
 // Dot and UnitNormalization: products of each sample's vectors, and vectors of length one.
 //
 // Dot sums over one axis of each of its two inputs; what is left of the first input's axes comes
-// before what is left of the second's, as in keras.layers.Dot. Both are turned so that the product
-// is one of matrices, where they do not lie so.
+// before what is left of the second's, as in keras.layers.Dot. Both are transposed so that the
+// product is one of matrices, where they do not lie so.
 
 #include <array>
 #include <functional>
@@ -77,7 +77,7 @@ class Dot final : public Layer {
     const Shape shape = one_input(context, std::span(&x, 1), 0);
     const int64_t counted = axis < 0 ? axis + shape.rank() : axis;
     if (counted < 1 || counted >= shape.rank()) {
-      refuse("axes behind the batch", std::to_string(axis) + " on " + to_string(shape),
+      refuse("axes after the batch", std::to_string(axis) + " on " + to_string(shape),
              "Samples are not mixed.");
     }
     if (normalize_) {
@@ -89,7 +89,7 @@ class Dot final : public Layer {
     result.rest.erase(result.rest.begin() + (counted - 1));
     result.summed_first = counted == 1;
     if (!result.summed_first && counted != shape.rank() - 1) {
-      x = context.emit("transpose", {x}, {{"permutation", last_behind(counted, shape.rank())}});
+      x = context.emit("transpose", {x}, {{"permutation", last_after(counted, shape.rank())}});
     }
     // One axis alone is a row on the left and a column on the right.
     if (result.rest.empty()) result.summed_first = !left;
@@ -102,7 +102,7 @@ class Dot final : public Layer {
   }
 
   // The order of axes in which `axis` comes last.
-  static std::vector<int64_t> last_behind(int64_t axis, int rank) {
+  static std::vector<int64_t> last_after(int64_t axis, int rank) {
     std::vector<int64_t> order;
     for (int64_t d = 1; d < rank; ++d) {
       if (d != axis) order.push_back(d);
@@ -123,7 +123,7 @@ class UnitNormalization final : public Layer {
     Config given = reader.value("axis", -1);
     if (given.is_array() && given.as_array().size() == 1) given = given.as_array()[0];
     if (!given.is_int()) {
-      reader.refuse("axis", "one axis behind the batch", given.to_json(),
+      reader.refuse("axis", "one axis after the batch", given.to_json(),
                     "Reshape the value so that one axis holds each vector.");
     }
     axis_ = given.as_int();
@@ -133,7 +133,7 @@ class UnitNormalization final : public Layer {
     const Shape shape = one_input(context, inputs, 0);
     const int64_t counted = axis_ < 0 ? axis_ + shape.rank() : axis_;
     if (counted < 1 || counted >= shape.rank()) {
-      refuse("an axis behind the batch", std::to_string(axis_) + " on " + to_string(shape),
+      refuse("an axis after the batch", std::to_string(axis_) + " on " + to_string(shape),
              "Samples are not mixed.");
     }
     return {context.emit("l2_normalize", {inputs[0]}, {{"axis", counted}, {"epsilon", kEpsilon}})};

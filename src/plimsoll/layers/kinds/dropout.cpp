@@ -1,8 +1,8 @@
 // Dropout: in training, a part of the elements becomes zero and the others grow to make up for it.
 //
-// Where noise_shape has a 1 behind the batch, all elements along that axis share one draw: (null,
-// 1, 1, 1) drops whole samples. Such values are turned so that the axes which draw for themselves
-// lie last, where spatial_dropout finds them.
+// Where noise_shape has a 1 after the batch, all elements along that axis share one draw: (null,
+// 1, 1, 1) drops whole samples. Such values are transposed so that the axes which draw for
+// themselves lie last, where spatial_dropout finds them.
 
 #include <algorithm>
 
@@ -45,7 +45,7 @@ class Dropout final : public Layer {
   bool elementwise() const override { return noise_shape_.is_null(); }
 
  private:
-  // For each axis behind the batch: whether its elements share a draw.
+  // For each axis after the batch: whether its elements share a draw.
   std::vector<bool> shared_axes(const LayerContext& context, ValueId x) const {
     const Shape shape = context.type(x).shape;
     std::vector<bool> shared(static_cast<size_t>(shape.rank() - 1));
@@ -54,7 +54,7 @@ class Dropout final : public Layer {
     const auto refuse_noise = [&] {
       context.refuse(
           "a noise_shape that is null for the batch, and null, 1 or the extent for each "
-          "of the dimensions behind it of " +
+          "of the dimensions after it of " +
               to_string(shape),
           noise_shape_.to_json(), "Samples never share a draw.");
     };
@@ -73,27 +73,27 @@ class Dropout final : public Layer {
   static ValueId drop_together(LayerContext& context, ValueId x, const std::vector<bool>& shared,
                                const Attributes& draws) {
     const std::vector<int64_t> dims = sample_dims(context.type(x).shape);
-    std::vector<int64_t> turned;  // axes that share first
+    std::vector<int64_t> transposed;  // axes that share first
     for (const bool which : {true, false}) {
       for (size_t d = 0; d < dims.size(); ++d) {
-        if (shared[d] == which) turned.push_back(static_cast<int64_t>(d) + 1);
+        if (shared[d] == which) transposed.push_back(static_cast<int64_t>(d) + 1);
       }
     }
-    std::vector<int64_t> back(turned.size());
-    std::vector<int64_t> turned_dims;
+    std::vector<int64_t> back(transposed.size());
+    std::vector<int64_t> transposed_dims;
     int64_t together = 1;
     int64_t alone = 1;
-    for (size_t d = 0; d < turned.size(); ++d) {
-      const auto axis = static_cast<size_t>(turned[d] - 1);
+    for (size_t d = 0; d < transposed.size(); ++d) {
+      const auto axis = static_cast<size_t>(transposed[d] - 1);
       back[axis] = static_cast<int64_t>(d) + 1;
-      turned_dims.push_back(dims[axis]);
+      transposed_dims.push_back(dims[axis]);
       (shared[axis] ? together : alone) *= dims[axis];
     }
-    const bool in_order = std::ranges::is_sorted(turned);
-    if (!in_order) x = context.emit("transpose", {x}, {{"permutation", turned}});
+    const bool in_order = std::ranges::is_sorted(transposed);
+    if (!in_order) x = context.emit("transpose", {x}, {{"permutation", transposed}});
     x = context.emit("reshape", {x}, {{"shape", std::vector<int64_t>{together, alone}}});
     x = context.emit("spatial_dropout", {x}, draws);
-    x = context.emit("reshape", {x}, {{"shape", turned_dims}});
+    x = context.emit("reshape", {x}, {{"shape", transposed_dims}});
     return in_order ? x : context.emit("transpose", {x}, {{"permutation", back}});
   }
 

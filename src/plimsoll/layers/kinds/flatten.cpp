@@ -1,4 +1,4 @@
-// Flatten: each sample as one row; channels that come first are moved behind the others before.
+// Flatten: each sample as one row; channels that come first are moved after the others before.
 
 #include "layers/kinds/all_layers.h"
 

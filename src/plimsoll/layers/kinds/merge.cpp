@@ -1,6 +1,6 @@
 // Add, Subtract, Multiply, Average, Maximum, Minimum: two or more values, element by element.
 //
-// As in Keras, values of fewer dimensions get ones behind the batch, and dimensions of extent 1
+// As in Keras, values of fewer dimensions get ones after the batch, and dimensions of extent 1
 // repeat: (batch, 1, 1, channels) scales the channels of (batch, height, width, channels).
 //
 // Masked places do not take part in a product, a maximum or a minimum: there a factor counts as 1,
@@ -134,7 +134,7 @@ class Merge final : public Layer {
     return context.emit("broadcast", {mask}, {{"shape", dims}});
   }
 
-  // The value with ones behind the batch up to that rank.
+  // The value with ones after the batch up to that rank.
   static ValueId with_rank(LayerContext& context, ValueId x, int rank) {
     const Shape shape = context.type(x).shape;
     if (shape.rank() == rank || !shape.has_batch()) return x;

@@ -438,7 +438,7 @@ class Operation final : public Layer {
     if (!given.is_int()) context.refuse("one axis", given.to_json(), "");
     const int64_t axis = given.as_int() < 0 ? given.as_int() + rank : given.as_int();
     if (axis < 1 || axis >= rank) {
-      context.refuse("an axis behind the batch", given.to_json(), "Samples are not mixed.");
+      context.refuse("an axis after the batch", given.to_json(), "Samples are not mixed.");
     }
     return axis;
   }
@@ -465,7 +465,7 @@ class Operation final : public Layer {
     if (option("axis").is_array()) given = option("axis").as_array();
     if (option("axis").is_int()) given.push_back(option("axis"));
     if (given.empty()) {
-      context.refuse("axes behind the batch", option("axis").to_json(),
+      context.refuse("axes after the batch", option("axis").to_json(),
                      "Samples are not mixed: name the axes to fold.");
     }
     std::vector<int64_t> axes;
@@ -481,7 +481,7 @@ class Operation final : public Layer {
     }
     if (static_cast<int>(permutation.size()) != rank || permutation[0] != 0) {
       context.refuse("axes that leave the batch first", option("axes").to_json(),
-                     "Permute the axes behind it.");
+                     "Permute the axes after it.");
     }
     permutation.erase(permutation.begin());
     return context.emit("transpose", {x}, {{"permutation", permutation}});
@@ -529,7 +529,7 @@ class Operation final : public Layer {
     if (unknown >= 0 && known > 0) dims[static_cast<size_t>(unknown)] = elements / known;
     const int64_t filled = unknown >= 0 ? elements / std::max<int64_t>(known, 1) * known : known;
     if (dims.empty() || filled != elements) {
-      context.refuse("a shape of " + std::to_string(elements) + " elements behind the batch",
+      context.refuse("a shape of " + std::to_string(elements) + " elements after the batch",
                      given.to_json(), "Samples are not mixed.");
     }
     return dims;

@@ -9,7 +9,7 @@
 
 namespace plimsoll::layers {
 
-// `kind` is sum, mean, maximum, minimum, any or all; axes count from the front, behind the batch.
+// `kind` is sum, mean, maximum, minimum, any or all; axes count from the front, after the batch.
 ValueId reduce_axes(LayerContext& context, ValueId x, std::span<const int64_t> axes, bool keepdims,
                     std::string_view kind);
 

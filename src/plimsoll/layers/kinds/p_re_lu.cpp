@@ -21,7 +21,7 @@ class PReLU final : public Layer {
     const Config::Array list = axes.is_array() ? axes.as_array() : Config::Array{axes};
     for (const Config& axis : list) {
       if (!axis.is_int() || axis.as_int() < 1) {
-        reader.refuse("shared_axes", "axes behind the batch", axes.to_json());
+        reader.refuse("shared_axes", "axes after the batch", axes.to_json());
       }
       shared_axes_.push_back(axis.as_int());
     }

@@ -5,7 +5,7 @@
 
 #include "layers/model/layer.h"
 
-// gamma and beta: the trained factor and summand behind a normalization, their options as Keras
+// gamma and beta: the trained factor and summand after a normalization, their options as Keras
 // spells them (`scale`, `center`, `gamma_…`, `beta_…`) and their weights. The layer applies them.
 namespace plimsoll::layers {
 

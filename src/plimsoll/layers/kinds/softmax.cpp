@@ -14,7 +14,7 @@ namespace {
 // What a masked place has for a logit, as in Keras.
 constexpr double kMaskedLogit = -1e9;
 
-std::vector<int64_t> turned_back(const std::vector<int64_t>& order) {
+std::vector<int64_t> inverse_of(const std::vector<int64_t>& order) {
   std::vector<int64_t> back(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
     back[static_cast<size_t>(order[i] - 1)] = static_cast<int64_t>(i) + 1;
@@ -71,20 +71,20 @@ ValueId softmax_along(LayerContext& context, ValueId x, std::span<const int64_t>
   for (int64_t axis : axes) {
     const int64_t counted = axis < 0 ? axis + rank : axis;
     if (counted < 1 || counted >= rank || std::ranges::find(last, counted) != last.end()) {
-      context.refuse("axes behind the batch, each once",
+      context.refuse("axes after the batch, each once",
                      std::to_string(axis) + " on " + to_string(shape), "Samples are not mixed.");
     }
     last.push_back(counted);
   }
   std::ranges::sort(last);
   const auto ours = static_cast<int64_t>(last.size());
-  const bool turned = last.front() != rank - ours;
+  const bool transposed = last.front() != rank - ours;
   std::vector<int64_t> order;
   for (int64_t d = 1; d < rank; ++d) {
     if (std::ranges::find(last, d) == last.end()) order.push_back(d);
   }
   order.insert(order.end(), last.begin(), last.end());
-  ValueId y = turned ? context.emit("transpose", {x}, {{"permutation", order}}) : x;
+  ValueId y = transposed ? context.emit("transpose", {x}, {{"permutation", order}}) : x;
   const std::vector<int64_t> dims = ops::sample_dims(context.type(y).shape);
   if (ours > 1) {
     std::vector<int64_t> flat(dims.begin(), dims.end() - ours);
@@ -95,7 +95,7 @@ ValueId softmax_along(LayerContext& context, ValueId x, std::span<const int64_t>
   }
   y = context.emit(op, {y}, {{"axis", -1}});
   if (ours > 1) y = context.emit("reshape", {y}, {{"shape", dims}});
-  if (turned) y = context.emit("transpose", {y}, {{"permutation", turned_back(order)}});
+  if (transposed) y = context.emit("transpose", {y}, {{"permutation", inverse_of(order)}});
   // Keras keeps the logits whatever the axis.
   if (ours == 1 && op == "softmax") context.remember_logits(y, x);
   return y;

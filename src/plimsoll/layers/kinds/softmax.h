@@ -1,6 +1,6 @@
 #pragma once
 
-// Softmax along any axes behind the batch, by way of the last one.
+// Softmax along any axes after the batch, by way of the last one.
 
 #include <span>
 

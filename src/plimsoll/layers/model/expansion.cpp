@@ -153,14 +153,14 @@ ValueId Expansion::logits_of(ValueId value) {
 
 std::vector<ValueId> Expansion::operands(const Layer& layer, std::string_view op,
                                          std::vector<ValueId> inputs) {
-  const bool narrow = precision_ == Precision::kBFloat16 ||
-                      (precision_ == Precision::kOfLayers && layer.computes_in_bfloat16());
+  const bool bf16 = precision_ == Precision::kBFloat16 ||
+                    (precision_ == Precision::kOfLayers && layer.computes_in_bfloat16());
   std::vector<ValueType> types;
   types.reserve(inputs.size());
   for (ValueId input : inputs) types.push_back(builder_.type(input));
   const graph::Op* known = builder_.registry().find(op);  // the builder refuses an unknown one
   const graph::Bf16Rule rule = known == nullptr ? graph::Bf16Rule() : known->traits().bf16;
-  const std::vector<DType> wanted = wanted_dtypes(rule, types, narrow);
+  const std::vector<DType> wanted = wanted_dtypes(rule, types, bf16);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (wanted[i] != DType::kOpaque) inputs[i] = cast(inputs[i], wanted[i]);
   }
@@ -168,8 +168,8 @@ std::vector<ValueId> Expansion::operands(const Layer& layer, std::string_view op
 }
 
 ValueId Expansion::as_float32(ValueId value) {
-  const bool narrow = builder_.type(value).dtype == DType::kBFloat16;
-  return narrow ? cast(value, DType::kFloat32) : value;
+  const bool bf16 = builder_.type(value).dtype == DType::kBFloat16;
+  return bf16 ? cast(value, DType::kFloat32) : value;
 }
 
 ValueId Expansion::cast(ValueId value, DType dtype) {

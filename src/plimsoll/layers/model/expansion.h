@@ -6,7 +6,7 @@
 // chains the moving statistics of a layer that is called several times, and remembers which values
 // are sigmoid or softmax of which logits. Nodes are stamped with their layer's name.
 //
-// Layers compute channels last. Where a model says channels_first, a value is transposed behind the
+// Layers compute channels last. Where a model says channels_first, a value is transposed after the
 // layer that made it and would be transposed back in front of the next; the expansion knows both
 // forms of such a value, hands the channels-last one to whoever wants it, and calls elementwise
 // layers on it. Transpositions that nobody reads are pruned.

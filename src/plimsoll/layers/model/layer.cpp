@@ -52,7 +52,7 @@ Shape Layer::one_input(const LayerContext& context, std::span<const ValueId> inp
            "Add a Reshape before it, or check the model's input shape.");
   }
   if (rank == 0 && received < 2) {
-    refuse("at least one dimension behind the batch", to_string(type.shape),
+    refuse("at least one dimension after the batch", to_string(type.shape),
            "Add a Reshape before it, or check the model's input shape.");
   }
   return type.shape;

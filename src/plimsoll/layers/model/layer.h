@@ -52,13 +52,13 @@ class Expansion;
 
 // What a call is made on besides the inputs, and what it says about its outputs besides values.
 struct CallScope {
-  // Of the inputs: which positions count, a bool value of the input's leading dimensions; invalid
+  // For each input, which positions count, a bool value of the input's leading dimensions; invalid
   // where all of them do.
   std::span<const ValueId> masks{};
   // Keras's {"args": […], "kwargs": {…}}, where {"tensor": i} stands for input i; null where the
   // call is on the inputs and nothing else.
   const Config* arguments = nullptr;
-  // Of the outputs, where the call says so itself.
+  // The masks of the outputs, where the call says so itself.
   std::vector<ValueId>* output_masks = nullptr;
 };
 
@@ -117,7 +117,7 @@ class LayerContext {
   ValueId statistic(std::string_view name);
   void set_statistic(std::string_view name, ValueId next);
 
-  // `output` is sigmoid or softmax of `logits`: losses behind it are computed from those.
+  // `output` is sigmoid or softmax of `logits`: losses after it are computed from those.
   void remember_logits(ValueId output, ValueId logits);
   // Invalid where `value` is neither.
   ValueId logits_of(ValueId value) const;
@@ -160,7 +160,8 @@ class Layer {
   // What InputLayer feeds into a model; no other layer has one.
   virtual std::optional<ValueType> input_type() const { return std::nullopt; }
 
-  // Of a layer that is called on values of these types; `call` has accepted them or will refuse.
+  // The weights of a layer that is called on values of these types; `call` has accepted them or
+  // will refuse.
   virtual std::vector<Weight> weights(std::span<const ValueType>) const { return {}; }
   virtual std::vector<ValueId> call(LayerContext& context,
                                     std::span<const ValueId> inputs) const = 0;

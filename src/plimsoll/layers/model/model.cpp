@@ -247,7 +247,7 @@ void Model::check_complete() const {
   }
   if (outputs_.empty()) {
     throw Error(ErrorKind::kModel,
-                "[" + name_ + "] expected an output, received none. Add a layer behind the input.");
+                "[" + name_ + "] expected an output, received none. Add a layer after the input.");
   }
 }
 

@@ -10,7 +10,7 @@
 namespace plimsoll::layers {
 namespace {
 
-bool is_narrow(const graph::ValueType& type) { return type.dtype == DType::kBFloat16; }
+bool is_bf16(const graph::ValueType& type) { return type.dtype == DType::kBFloat16; }
 
 }  // namespace
 
@@ -40,24 +40,24 @@ std::string_view to_string(Precision precision) {
 }
 
 Precision precision_of(const graph::ProgramSet& programs) {
-  const bool narrow = std::ranges::any_of(programs.programs, [](const graph::Program& program) {
+  const bool bf16 = std::ranges::any_of(programs.programs, [](const graph::Program& program) {
     return std::ranges::any_of(program.graph.values, [](const graph::Value& value) {
       return value.type.dtype == DType::kBFloat16;
     });
   });
-  return narrow ? Precision::kBFloat16 : Precision::kFloat32;
+  return bf16 ? Precision::kBFloat16 : Precision::kFloat32;
 }
 
 std::vector<DType> wanted_dtypes(graph::Bf16Rule rule, std::span<const graph::ValueType> inputs,
-                                 bool narrow) {
+                                 bool bf16) {
   std::vector<DType> wanted(inputs.size(), DType::kFloat32);
-  if (!narrow) rule = {};
+  if (!bf16) rule = {};
   const bool never = rule.use == graph::Bf16Use::kNever;
   const auto values = inputs.first(never ? 0 : std::min(rule.values, inputs.size()));
   // One number for a whole value is no value: it stays float32, and so does what it meets.
   const bool scalar = std::ranges::any_of(
       values, [](const graph::ValueType& type) { return type.shape.rank() == 0; });
-  const bool any = std::ranges::any_of(values, is_narrow);
+  const bool any = std::ranges::any_of(values, is_bf16);
   if (!never && !scalar && (rule.use == graph::Bf16Use::kAsks || any)) {
     std::fill_n(wanted.begin(), values.size(), DType::kBFloat16);
   }

@@ -34,8 +34,8 @@ std::string_view to_string(Precision precision);
 Precision precision_of(const graph::ProgramSet& programs);
 
 // The dtype that each input of an operator of that rule is cast to where it is of floating point
-// and another one; kOpaque: it stays as it is. `narrow`: the layer computes in bfloat16.
+// and another one; kOpaque: it stays as it is. `bf16`: the layer computes in bfloat16.
 std::vector<DType> wanted_dtypes(graph::Bf16Rule rule, std::span<const graph::ValueType> inputs,
-                                 bool narrow);
+                                 bool bf16);
 
 }  // namespace plimsoll::layers

@@ -34,10 +34,10 @@ double interpolated_precision(const std::vector<Counts>& at) {
   for (size_t i = 0; i + 1 < at.size(); ++i) {
     const double hits = at[i].true_positives - at[i + 1].true_positives;
     const double before = at[i].true_positives + at[i].false_positives;
-    const double behind = at[i + 1].true_positives + at[i + 1].false_positives;
-    const double slope = ratio(hits, std::max(before - behind, 0.0));
-    const double intercept = at[i + 1].true_positives - slope * behind;
-    const double widths = before > 0 && behind > 0 ? before / behind : 1.0;
+    const double after = at[i + 1].true_positives + at[i + 1].false_positives;
+    const double slope = ratio(hits, std::max(before - after, 0.0));
+    const double intercept = at[i + 1].true_positives - slope * after;
+    const double widths = before > 0 && after > 0 ? before / after : 1.0;
     area += slope * (hits + intercept * std::log(widths));
   }
   return ratio(area, at.empty() ? 0.0 : at[0].true_positives);

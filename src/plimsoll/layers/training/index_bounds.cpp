@@ -288,7 +288,7 @@ class Tracer {
              const Table& table) const {
     const std::vector<int64_t> to = dims_of(shape);
     const std::vector<int64_t> from = dims_of(shape_of(input));
-    // Turned as a whole.
+    // Transposed as a whole.
     if (is_all(runs, to) && stride_of(from, 0) == stride_of(to, 0)) return all_of(from);
     // So many elements from a multiple of that on lie side by side in the input, too: whole
     // dimensions, and a part of the one around them.

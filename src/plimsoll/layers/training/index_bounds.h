@@ -3,7 +3,7 @@
 // Which numbers of a program's input name rows of a table, and of how many.
 //
 // A number that an Embedding looks up must name a row that is there. Where the number comes
-// straight from an input, perhaps cut out, turned or put beside others on its way, that can be
+// straight from an input, perhaps cut out, transposed or put beside others on its way, that can be
 // checked when the data are read, and the error can name the sample. Numbers that a model computes
 // are not followed.
 

@@ -153,9 +153,9 @@ void read_own_options(OptionReader& options, const Row& row, const ValueType& ou
 void check_output(const Loss& loss, const ValueType& output) {
   const std::string where = "loss " + loss.name + ": ";
   if (output.shape.rank() < 2) {
-    throw Error(ErrorKind::kModel,
-                where + "expected an output with a dimension behind the batch, " + "received " +
-                    to_string(output.shape) + ". Add a Reshape behind it.");
+    throw Error(ErrorKind::kModel, where + "expected an output with a dimension after the batch, " +
+                                       "received " + to_string(output.shape) +
+                                       ". Add a Reshape after it.");
   }
   if (is_sparse(loss) && output.shape[output.shape.rank() - 1].count < 2) {
     throw Error(ErrorKind::kModel, where + "expected an output of two or more classes, received " +
@@ -200,7 +200,7 @@ ValueId add_row_losses(Expansion& expansion, const Loss& loss, const std::string
     }
     case LossKind::kCategoricalFocalCrossentropy: {
       const ValueId smoothed = smooth(builder, loss, name, target, shape[shape.rank() - 1].count);
-      // Of probabilities, even where their logits are known: Keras does the same.
+      // It is computed of probabilities, even where their logits are known: Keras does the same.
       const ValueId q =
           loss.from_logits ? builder.call("softmax", node + "/softmax", {prediction}) : prediction;
       return builder.call("categorical_focal_crossentropy", node, {q, smoothed}, loss.attributes);
@@ -278,7 +278,7 @@ ValueId repeat_weights(graph::GraphBuilder& builder, const std::string& name, Va
                       {{"shape", ops::sample_dims(shape)}});
 }
 
-// Of the loss's shape or (B); invalid where every row counts the same.
+// The weights have the loss's shape or (B); invalid where every row counts the same.
 ValueId add_row_weights(graph::GraphBuilder& builder, const Loss& loss, const std::string& name,
                         ValueId rows, const LossWeights& weights) {
   if (!weights.mask.valid()) {

@@ -45,7 +45,7 @@ struct Loss {
   friend bool operator==(const Loss&, const Loss&) = default;
 };
 
-// Of a name, or of Keras's object, for an output of that type. Throws kModel: unknown
+// Takes a name, or Keras's object, for an output of that type. Throws kModel: unknown
 // (did-you-mean), or options that are not done. `options` gets what the loss can be told.
 Loss read_loss(const Config& config, const ValueType& output,
                std::vector<Option>* options = nullptr);

@@ -23,7 +23,7 @@ struct Metric {
   std::string counted{};
   double factor = 1;  // of what is summed
   bool root = false;  // the square root of the mean
-  // Of an area under a curve (curve_area.h): its name, empty for all other metrics; and how it is
+  // The name of an area under a curve (curve_area.h), empty for all other metrics; and how it is
   // summed. What is counted is a histogram.
   std::string curve{};
   std::string summation{};
@@ -31,7 +31,7 @@ struct Metric {
   friend bool operator==(const Metric&, const Metric&) = default;
 };
 
-// Of a name, or of Keras's object, for an output of that type with that loss. Throws kModel:
+// Takes a name, or Keras's object, for an output of that type with that loss. Throws kModel:
 // unknown (did-you-mean), or unfit for the loss's labels. `options` gets what it can be told.
 Metric read_metric(const Config& config, const Loss& loss, const ValueType& output,
                    std::vector<Option>* options = nullptr);
@@ -51,7 +51,7 @@ std::string metric_title(const Config& config);
 void check_weighted(const Metric& metric, const ValueType& output);
 
 // Adds the metric's nodes and state writes, in stage kMetric. `name` is unique in the program.
-// Of the weights, samples are (B), or of the loss's rows up to dimensions of 1. As in Keras the
+// In the weights, samples are (B), or of the loss's rows up to dimensions of 1. As in Keras the
 // mask is looked at by the metrics that are a mean of a function (not by Precision, Recall, AUC,
 // and the root).
 void add_metric(graph::GraphBuilder& builder, const Metric& metric, const std::string& name,

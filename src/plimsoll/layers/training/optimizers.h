@@ -1,6 +1,6 @@
 #pragma once
 
-// Keras's optimizers as nodes: one update per weight, right behind its gradient.
+// Keras's optimizers as nodes: one update per weight, right after its gradient.
 //
 // State: "optimizer/learning_rate" (a float32 the host may write between steps; none with a
 // schedule, which computes the rate from the counter), "optimizer/iteration" (an int64 counter),
@@ -28,7 +28,7 @@ struct Optimizer {
   std::vector<std::string> slots{};  // per weight, in the operator's order
   bool counts = false;               // whether updates read the counter
   double accumulator = 0;            // where the slot "accumulator" starts; others start at 0
-  // Of a scheduled_rate node; none: the rate is a state.
+  // Attributes of a scheduled_rate node; none: the rate is a state.
   std::optional<graph::Attributes> schedule{};
   // "value", "norm" or "global": gradients are clipped to clip_limit; empty: they are not.
   std::string clip{};
@@ -36,7 +36,7 @@ struct Optimizer {
   friend bool operator==(const Optimizer&, const Optimizer&) = default;
 };
 
-// Of a name, or of Keras's object. Throws kModel: unknown (did-you-mean), or asked for something
+// Takes a name, or Keras's object. Throws kModel: unknown (did-you-mean), or asked for something
 // that is not done (averages of weights). `options` gets what it can be told.
 Optimizer read_optimizer(const Config& config, std::vector<Option>* options = nullptr);
 

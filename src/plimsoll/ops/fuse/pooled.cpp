@@ -61,7 +61,7 @@ class PooledMatcher : Matcher {
     }
     const bool has_relu = node(conv_).attributes.get_string("activation", "linear") == "relu";
     const bool has_bias = node(conv_).attributes.get_bool("use_bias", false);
-    // A bias or a ReLU behind a ReLU or a bias of the convolution's own is another function.
+    // A bias or a ReLU after a ReLU or a bias of the convolution's own is another function.
     if (has_relu && (bias_.valid() || relu_.valid())) return false;
     if (has_bias && bias_.valid()) return false;
     with_relu_ = has_relu || relu_.valid();

@@ -34,10 +34,10 @@ struct Conv2dGeometry {
   }
 };
 
-// Of a node that its shape rule accepted; `height`, `width` and `channels` are the input's.
+// Reads a node that its shape rule accepted; `height`, `width` and `channels` are the input's.
 Conv2dGeometry conv2d_geometry(const graph::Attributes& attributes, int64_t height, int64_t width,
                                int64_t channels);
-// Of a conv2d, conv2d_grad_input or conv2d_grad_kernel node.
+// Reads a conv2d, conv2d_grad_input or conv2d_grad_kernel node.
 Conv2dGeometry conv2d_geometry(std::string_view op, const graph::NodeTypes& node);
 
 }  // namespace plimsoll::ops

@@ -4,8 +4,8 @@
 //   (x, dy, winners)       conv2d_pool_grad_kernel → (dkernel [, dbias])
 //   (dy, winners, kernel)  conv2d_pool_grad_input → dx
 //
-// The result of the convolution is never kept, and neither is its gradient: behind the pooling only
-// one position of each window has one, and behind ReLU only where the maximum is positive. A winner
+// The result of the convolution is never kept, and neither is its gradient: after the pooling only
+// one position of each window has one, and after ReLU only where the maximum is positive. A winner
 // is that position in row-major order of the window, the first maximum, a NaN before all others; or
 // the number of positions where ReLU lets no gradient through. The gradients skip what is zero, so
 // they equal those of the separate nodes wherever x and kernel are finite.

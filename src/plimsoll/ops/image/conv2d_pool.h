@@ -1,6 +1,6 @@
 #pragma once
 
-// The geometry of a convolution with a maximum pooling behind it as one node (conv2d_pool.cpp).
+// The geometry of a convolution with a maximum pooling after it as one node (conv2d_pool.cpp).
 
 #include "ops/image/conv2d.h"
 
@@ -20,7 +20,7 @@ struct Conv2dPoolGeometry {
   int64_t taps() const { return pool_rows * pool_columns; }
 };
 
-// Of a conv2d_pool, conv2d_pool_grad_input or conv2d_pool_grad_kernel node.
+// Reads a conv2d_pool, conv2d_pool_grad_input or conv2d_pool_grad_kernel node.
 Conv2dPoolGeometry conv2d_pool_geometry(std::string_view op, const graph::NodeTypes& node);
 
 }  // namespace plimsoll::ops

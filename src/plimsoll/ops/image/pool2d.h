@@ -9,7 +9,7 @@
 
 namespace plimsoll::ops {
 
-// Of a node that its shape rule accepted; `height` and `width` are the input's.
+// Reads a node that its shape rule accepted; `height` and `width` are the input's.
 Window2d pool2d_window(const graph::Attributes& attributes, int64_t height, int64_t width);
 
 // What the shape rules of poolings share. Throws kModel: every window must meet the input.

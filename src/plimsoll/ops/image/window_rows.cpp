@@ -26,7 +26,7 @@ Axis rows_axis(AxisKind kind, int64_t extent) {
   return axis;
 }
 
-// Rows of x under rows of y; with the last one go those behind it that no window reaches, so that
+// Rows of x under rows of y; with the last one go those after it that no window reaches, so that
 // all rows of y need all of x.
 AxisUse rows_under(const Window& w) {
   const int64_t reached = (w.output - 1) * w.stride - w.before + reach(w);

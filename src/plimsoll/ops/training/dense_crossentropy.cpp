@@ -26,9 +26,9 @@ Shape pair_shape(const Shape& x) {
 }
 
 // The operands that both nodes begin with; the position of the labels.
-size_t check_operands(const NodeTypes& node, size_t behind_labels) {
+size_t check_operands(const NodeTypes& node, size_t after_labels) {
   const size_t labels = node.attributes.get_bool("use_bias", false) ? 3 : 2;
-  expect_operands(node, labels + 1 + behind_labels, labels + 1 + behind_labels);
+  expect_operands(node, labels + 1 + after_labels, labels + 1 + after_labels);
   expect_floating(node, 0);
   expect_rank(node, 0, 2, kAnyRank);
   expect_rank(node, 1, 2, 2);

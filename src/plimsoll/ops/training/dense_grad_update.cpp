@@ -75,7 +75,7 @@ class DenseGradUpdate final : public NamedOp {
  private:
   static constexpr size_t kAnyOperands = 16;
 
-  // Of the update alone: the gradient has the weight's type.
+  // The types of the update alone: the gradient has the weight's type.
   static std::vector<ValueType> update_inputs(const NodeTypes& node) {
     std::vector<ValueType> inputs = {node.inputs[kWeight], node.inputs[kWeight]};
     inputs.insert(inputs.end(), node.inputs.begin() + kWeight + 1, node.inputs.end());

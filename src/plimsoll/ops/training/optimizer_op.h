@@ -13,7 +13,7 @@ namespace plimsoll::ops {
 class OptimizerOp : public NamedOp {
  public:
   // Operands: w, g, `slots` slots, the learning rate, and the iterations where `counts`; where
-  // `squares`, perhaps what stands for g² (adamax: |g|) behind them: of a table's rows that were
+  // `squares`, perhaps what stands for g² (adamax: |g|) after them: of a table's rows that were
   // read several times it is the sum over the reads.
   OptimizerOp(std::string_view name, int slots, bool counts, bool squares = false)
       : NamedOp(name), slots_(slots), counts_(counts), squares_(squares) {}

@@ -11,8 +11,8 @@ namespace {
 struct InstanceLinks {
   const Call* writer = nullptr;
   int output = 0;
-  InstanceId copied_from;                       // source of an encode or a transfer
-  const std::vector<TurnRows>* rows = nullptr;  // that the transfer asks for
+  InstanceId copied_from;                            // source of an encode or a transfer
+  const std::vector<IterationRows>* rows = nullptr;  // that the transfer asks for
   std::vector<std::pair<const Call*, int>> readers;
 };
 
@@ -60,7 +60,7 @@ class RuleFinder {
     }
     if (instance.space == Space::kState) return rule;
     const InstanceLinks& origin = links_[trace(id).index()];
-    for (LoopId loop = instance.home; loop.valid(); loop = parents_[loop.index()]) {
+    for (LoopId loop = instance.scope; loop.valid(); loop = parents_[loop.index()]) {
       const graph::AxisUse* asked = find_asked(id, loop);
       cut(loop, asked != nullptr ? *asked : find_use(loop, instance.value, origin), rule);
     }
@@ -70,9 +70,10 @@ class RuleFinder {
  private:
   // What the transfer that writes the instance asks for; null: nothing along this loop's axis.
   const graph::AxisUse* find_asked(InstanceId id, LoopId loop) const {
-    const std::vector<TurnRows>* rows = links_[id.index()].rows;
+    const std::vector<IterationRows>* rows = links_[id.index()].rows;
     if (rows == nullptr) return nullptr;
-    const auto found = std::ranges::find(*rows, plan_.loops[loop.index()].axis, &TurnRows::axis);
+    const auto found =
+        std::ranges::find(*rows, plan_.loops[loop.index()].axis, &IterationRows::axis);
     return found == rows->end() ? nullptr : &found->use;
   }
 
@@ -172,12 +173,12 @@ RowRange rows_of(const graph::AxisUse& use, RowRange rows, int64_t extent) {
           std::clamp<int64_t>((rows.end - 1) * use.stride + use.after + 1, 0, extent)};
 }
 
-int64_t turn_count(const Loop& loop, RowRange around) {
+int64_t iteration_count(const Loop& loop, RowRange around) {
   return (around.size() + loop.slice - 1) / loop.slice;
 }
 
-RowRange turn_rows(const Loop& loop, RowRange around, int64_t turn) {
-  const int64_t begin = around.begin + turn * loop.slice;
+RowRange iteration_rows(const Loop& loop, RowRange around, int64_t iteration) {
+  const int64_t begin = around.begin + iteration * loop.slice;
   return {begin, std::min(begin + loop.slice, around.end)};
 }
 
@@ -190,13 +191,15 @@ std::vector<InstanceRule> find_instance_rules(const ProgramPlan& plan, const gra
   return rules;
 }
 
-std::vector<RowRange> instance_rows(const InstanceRule& rule, std::span<const RowRange> turns) {
+std::vector<RowRange> instance_rows(const InstanceRule& rule,
+                                    std::span<const RowRange> iterations) {
   std::vector<RowRange> rows;
   rows.reserve(rule.size());
   for (const DimensionRule& dimension : rule) {
-    rows.push_back(dimension.loop.valid()
-                       ? rows_of(dimension.use, turns[dimension.loop.index()], dimension.extent)
-                       : RowRange{0, dimension.extent});
+    rows.push_back(
+        dimension.loop.valid()
+            ? rows_of(dimension.use, iterations[dimension.loop.index()], dimension.extent)
+            : RowRange{0, dimension.extent});
   }
   return rows;
 }
@@ -208,9 +211,9 @@ std::vector<int64_t> largest_rows(const InstanceRule& rule, const ProgramPlan& p
     int64_t most = dimension.extent;
     if (dimension.loop.valid()) {
       const Loop& loop = plan.loops[dimension.loop.index()];
-      const int64_t turn = std::min(loop.slice, loop.extent);
+      const int64_t iteration = std::min(loop.slice, loop.extent);
       const graph::AxisUse& use = dimension.use;
-      most = std::min(most, (turn - 1) * use.stride + use.before + use.after + 1);
+      most = std::min(most, (iteration - 1) * use.stride + use.before + use.after + 1);
     }
     rows.push_back(most);
   }

@@ -1,18 +1,18 @@
 #pragma once
 
-// Which rows an instance holds in one turn of its home, and which rows and blocks a call covers in
-// one turn of the loops around it.
+// Which rows an instance holds in one iteration of its scope, and which rows and blocks a call
+// covers in one iteration of the loops around it.
 //
 // A loop binds to an axis of a node: to the one of the loop's name, or to the one that the call
-// says. Of several loops around it that bind to one axis only the innermost counts, since its turns
-// lie inside the turn of the others. Everything follows from two numbers per loop: the rows that
-// its current turn covers, counted from the start of the axis.
+// says. Of several loops around it that bind to one axis only the innermost counts, since its
+// iterations lie inside the iteration of the others. Everything follows from two numbers per loop:
+// the rows that its current iteration covers, counted from the start of the axis.
 //
-//   loop L0 batch extent=19 slice=8     turns  [0,8)            [8,16)  [16,19)
-//     loop L1 batch extent=8 slice=4    turns  [0,4) [4,8)      …       [16,19)
-//       %1 home=L1  (B, 10)             rows   [0,4) [4,8)      …       [16,19)
+//   loop L0 batch extent=19 slice=8     iterations  [0,8)            [8,16)  [16,19)
+//     loop L1 batch extent=8 slice=4    iterations  [0,4) [4,8)      …       [16,19)
+//       %1 scope=L1  (B, 10)            rows        [0,4) [4,8)      …       [16,19)
 //     end
-//     %2 home=L0  (4B, 10)              rows   [0,32)           [32,64) [64,76)
+//     %2 scope=L0  (4B, 10)             rows        [0,32)           [32,64) [64,76)
 //
 // An instance follows the node that computes its value, or its own axes where no node does
 // (graph/value_axes.h); an input follows along others the nodes that read it. Saved forms and
@@ -53,14 +53,14 @@ std::string_view find_bound_axis(const ProgramPlan& plan, LoopId loop, const Cal
 // Rows of a dimension that rows of an axis need or make, clipped to the dimension.
 RowRange rows_of(const graph::AxisUse& use, RowRange rows, int64_t extent);
 
-// Turns of a loop inside a turn of the loop around it of the same axis ([0, extent) where there is
-// none), in rising order.
-int64_t turn_count(const Loop& loop, RowRange around);
-RowRange turn_rows(const Loop& loop, RowRange around, int64_t turn);
+// Iterations of a loop inside an iteration of the loop around it of the same axis ([0, extent)
+// where there is none), in rising order.
+int64_t iteration_count(const Loop& loop, RowRange around);
+RowRange iteration_rows(const Loop& loop, RowRange around, int64_t iteration);
 
-// How one dimension of an instance follows the loops around its home.
+// How one dimension of an instance follows the loops around its scope.
 struct DimensionRule {
-  LoopId loop;         // invalid: whole at every turn
+  LoopId loop;         // invalid: whole at every iteration
   graph::AxisUse use;  // of the loop's rows
   int64_t extent = 0;  // of the whole dimension
   friend bool operator==(const DimensionRule&, const DimensionRule&) = default;
@@ -71,9 +71,9 @@ using InstanceRule = std::vector<DimensionRule>;
 std::vector<InstanceRule> find_instance_rules(const ProgramPlan& plan, const graph::Graph& graph,
                                               const AxisTable& axes);
 
-// Rows per dimension; `turns` holds the current rows of every loop of the plan.
-std::vector<RowRange> instance_rows(const InstanceRule& rule, std::span<const RowRange> turns);
-// The most rows per dimension that any turn has.
+// Rows per dimension; `iterations` holds the current rows of every loop of the plan.
+std::vector<RowRange> instance_rows(const InstanceRule& rule, std::span<const RowRange> iterations);
+// The most rows per dimension that any iteration has.
 std::vector<int64_t> largest_rows(const InstanceRule& rule, const ProgramPlan& plan);
 // Bytes of an instance of these rows. Saved forms hold one bit per element; a sample starts at a
 // byte.
@@ -85,8 +85,8 @@ Bytes instance_bytes(const graph::ValueType& type, std::string_view form,
 std::vector<LoopId> bind_loops(const ProgramPlan& plan, std::span<const LoopId> parents,
                                LoopId around, const Call& call, std::span<const graph::Axis> axes);
 
-// Blocks of an axis that meet `rows`, clipped to them. Where rows is a turn of a valid plan, it
-// starts at a block and only the axis's last block is shorter (row-exact axes aside).
+// Blocks of an axis that meet `rows`, clipped to them. Where rows is an iteration of a valid plan,
+// it starts at a block and only the axis's last block is shorter (row-exact axes aside).
 int64_t block_count(RowRange rows, int64_t block);
 RowRange block_rows(RowRange rows, int64_t block, int64_t index);
 

@@ -3,9 +3,9 @@
 // The axis that a loop goes over.
 //
 // Any axis that a node declares may be looped over: loop and node meet by its name (graph/op.h),
-// and the node says how it may be cut and which rows of each operand a turn touches. Values outside
-// of calls have axes too (graph/value_axes.h). What does not depend on any node is said here, so
-// that nobody has to ask which axis it is:
+// and the node says how it may be cut and which rows of each operand an iteration touches. Values
+// outside of calls have axes too (graph/value_axes.h). What does not depend on any node is said
+// here, so that nobody has to ask which axis it is:
 //
 //               samples   of states
 //   batch       yes       no         inputs are filled and outputs taken by it
@@ -28,11 +28,11 @@ class LoopAxis {
 
   const std::string& name() const { return name_; }
 
-  // A turn holds samples, and whatever has samples has those of the turn: readers need the rows
-  // that makers make, sources and sinks know them, bits are packed by them. Of other axes it takes
-  // the nodes to know the rows, and sources and sinks know nothing of them.
+  // An iteration holds samples, and whatever has samples has those of the iteration: readers need
+  // the rows that makers make, sources and sinks know them, bits are packed by them. Of other axes
+  // it takes the nodes to know the rows, and sources and sinks know nothing of them.
   bool of_samples() const { return of_samples_; }
-  // A turn holds a piece of each variable that it updates.
+  // An iteration holds a piece of each variable that it updates.
   bool of_states() const { return of_states_; }
   // How it meets values of that type, where types say it; dimension −1: not at all, or only nodes
   // know.

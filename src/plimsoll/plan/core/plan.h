@@ -3,9 +3,9 @@
 // A plan: for each program a tree of loops, and for each value in it a place in one arena.
 //
 //   program train batch=128                       time ──▶
-//     loop L0 batch extent=128 slice=4            items of a loop body, then the next turn
-//       feed %0                                   fills this turn's rows of an input
-//       call conv1 (%0 %1) -> (%5)                as many kernel calls as blocks fit the turn
+//     loop L0 batch extent=128 slice=4            items of a loop body, then the next iteration
+//       feed %0                                   fills this iteration's rows of an input
+//       call conv1 (%0 %1) -> (%5)                as many kernel calls as blocks fit the iteration
 //       encode positive_bits %5 -> %6             a smaller lossless form
 //       begin t0 %6 -> %7  …  wait t0             a transfer; %6 and %7 live in between
 //     end
@@ -14,11 +14,11 @@
 //
 // Everything is explicit, so that a validator needs no planner: each Call names the instances that
 // it reads and writes. An *instance* is one copy of a value in memory: the value itself, a clone's
-// recomputed copy, a saved form, a copy in the spill file. It lives in its *home*, the innermost
-// loop that holds all its uses (none: the program's root), and has the extent of one turn of that
-// loop on the axes that the loops around it cut: inside `loop batch slice=4` a (B, 10) value has 4
-// rows. Its memory is its own from the first item that writes it to the last that reads it; where
-// the home is outside of a loop that uses it, for the whole of that loop.
+// recomputed copy, a saved form, a copy in the spill file. It lives in its *scope*, the innermost
+// loop that holds all its uses (none: the program's root), and has the extent of one iteration of
+// that loop on the axes that the loops around it cut: inside `loop batch slice=4` a (B, 10) value
+// has 4 rows. Its memory is its own from the first item that writes it to the last that reads it;
+// where the scope is outside of a loop that uses it, for the whole of that loop.
 //
 // Plans are data: equal plans compare equal, print to equal text, and parse back
 // (plan/tree/text.h).
@@ -46,7 +46,7 @@ using LoopId = Id<LoopTag>;
 inline constexpr Bytes kAlignment{64};
 
 enum class Space : uint8_t {
-  kArena,  // offset counts from the arena's start, behind the state region
+  kArena,  // offset counts from the arena's start, after the state region
   kState,  // the memory of a state variable; offset and bytes are those of its StatePlacement
   kSpill,  // offset counts in the spill file; of a state variable that is placed there, its place
 };
@@ -56,14 +56,14 @@ struct Instance {
   std::string form;  // a form-encoding operator's name; empty: the plain value
   int copy = 0;      // 0: from the node itself; k: from the k-th clone
   Space space = Space::kArena;
-  LoopId home;  // invalid: the program's root
+  LoopId scope;  // invalid: the program's root
   Bytes offset;
   Bytes bytes;
-  InstanceId in_place;  // the dead instance whose memory this one takes over; invalid: none
+  InstanceId in_place;  // the dead instance whose memory this one reuses; invalid: none
   friend bool operator==(const Instance&, const Instance&) = default;
 };
 
-// One node's computation over the rows of the current turn, block by block.
+// One node's computation over the rows of the current iteration, block by block.
 struct Call {
   graph::NodeId node;
   int clone = 0;                    // 0: the node itself; k ≥ 1: its k-th recomputation
@@ -76,41 +76,41 @@ struct Call {
   friend bool operator==(const Call&, const Call&) = default;
 };
 
-// Encodes this turn's rows of `source` into a saved form.
+// Encodes this iteration's rows of `source` into a saved form.
 struct Encode {
   InstanceId source;
   InstanceId target;  // its `form` says how
   friend bool operator==(const Encode&, const Encode&) = default;
 };
 
-// Fills this turn's rows of an input value from the input source.
+// Fills this iteration's rows of an input value from the input source.
 struct Feed {
   InstanceId target;
   friend bool operator==(const Feed&, const Feed&) = default;
 };
 
-// Hands this turn's rows of a program output to the output sink.
-struct Drain {
+// Hands this iteration's rows of a program output to the output sink.
+struct Output {
   InstanceId source;
-  friend bool operator==(const Drain&, const Drain&) = default;
+  friend bool operator==(const Output&, const Output&) = default;
 };
 
-// The rows of a value that a turn of the loops over this axis needs.
-struct TurnRows {
+// The rows of a value that an iteration of the loops over this axis needs.
+struct IterationRows {
   LoopAxis axis;
   graph::AxisUse use;  // of a loop's rows; it names the value's dimension
-  friend bool operator==(const TurnRows&, const TurnRows&) = default;
+  friend bool operator==(const IterationRows&, const IterationRows&) = default;
 };
 
-// Starts a copy between memory and the spill file of this turn's rows; both ends live until the
-// wait of the same number, which stands later in the same loop body.
+// Starts a copy between memory and the spill file of this iteration's rows; both ends live until
+// the wait of the same number, which stands later in the same loop body.
 struct BeginTransfer {
   int number = 0;
   InstanceId source;
   InstanceId target;
-  // Along axes where a turn needs other rows than its producer's axes say: for readers with windows
-  // or of another extent. One for each such axis, each of a dimension of its own.
-  std::vector<TurnRows> rows = {};
+  // Along axes where an iteration needs other rows than its producer's axes say: for readers with
+  // windows or of another extent. One for each such axis, each of a dimension of its own.
+  std::vector<IterationRows> rows = {};
   friend bool operator==(const BeginTransfer&, const BeginTransfer&) = default;
 };
 struct WaitTransfer {
@@ -124,10 +124,10 @@ struct Enter {
   friend bool operator==(const Enter&, const Enter&) = default;
 };
 
-using Item = std::variant<Call, Encode, Feed, Drain, BeginTransfer, WaitTransfer, Enter>;
+using Item = std::variant<Call, Encode, Feed, Output, BeginTransfer, WaitTransfer, Enter>;
 
-// Turns cover [0, slice), [slice, 2 slice), … of the rows of the loop around it on this axis (all
-// rows where none is around it); the last turn may be shorter.
+// Iterations cover [0, slice), [slice, 2 slice), … of the rows of the loop around it on this axis
+// (all rows where none is around it); the last iteration may be shorter.
 struct Loop {
   LoopAxis axis;       // calls bind by its name
   int64_t extent = 0;  // rows in all: the axis's whole extent, or the slice of the loop around it
@@ -149,7 +149,7 @@ struct ProgramPlan {
 
 // State variables lie in one region at the arena's start or in one at the spill file's, common to
 // all programs. One in the file is brought in by transfers from an instance of its incoming value
-// in kSpill, which nobody writes, and stored, behind its state_write, into one of the value
+// in kSpill, which nobody writes, and stored, after its state_write, into one of the value
 // written:
 //
 //   begin t0 %0 -> %1     %0 w space=spill, %1 w: memory of its own

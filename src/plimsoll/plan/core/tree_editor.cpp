@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kRoom = int64_t{1} << 40;  // between neighbouring keys
 
-// Stands for a loop's end, so that what comes behind a loop has a place; never written back.
+// Stands for a loop's end, so that what comes after a loop has a place; never written back.
 Item end_mark() { return WaitTransfer{-1}; }
 bool is_end_mark(const Item& item) {
   const auto* wait = std::get_if<WaitTransfer>(&item);
@@ -38,7 +38,7 @@ TreeEditor::Index TreeEditor::add(Item item, LoopId body) {
   const auto index = static_cast<Index>(entries_.size());
   entries_.push_back({std::move(item), body, (index + 1) * kRoom, last_, -1});
   if (last_ >= 0) {
-    at(last_).behind = index;
+    at(last_).after = index;
   } else {
     first_ = index;
   }
@@ -62,31 +62,31 @@ TreeEditor::Index TreeEditor::insert_before(Index where, Item item) {
   return insert_between(entry(where).before, where, std::move(item), entry(where).body);
 }
 
-TreeEditor::Index TreeEditor::insert_behind(Index where, Item item) {
+TreeEditor::Index TreeEditor::insert_after(Index where, Item item) {
   const LoopId body = entry(where).body;
   const auto* enter = std::get_if<Enter>(&entry(where).item);
   const Index last = enter == nullptr ? where : ends_[enter->loop.index()];
-  return insert_between(last, entry(last).behind, std::move(item), body);
+  return insert_between(last, entry(last).after, std::move(item), body);
 }
 
-TreeEditor::Index TreeEditor::insert_between(Index before, Index behind, Item item, LoopId body) {
+TreeEditor::Index TreeEditor::insert_between(Index before, Index after, Item item, LoopId body) {
   const auto low = [&] { return before < 0 ? 0 : key(before); };
-  const auto high = [&] { return behind < 0 ? low() + 2 * kRoom : key(behind); };
+  const auto high = [&] { return after < 0 ? low() + 2 * kRoom : key(after); };
   if (high() - low() < 2) spread_keys();
   const auto index = static_cast<Index>(entries_.size());
-  entries_.push_back({std::move(item), body, low() + (high() - low()) / 2, before, behind});
-  (before < 0 ? first_ : at(before).behind) = index;
-  (behind < 0 ? last_ : at(behind).before) = index;
+  entries_.push_back({std::move(item), body, low() + (high() - low()) / 2, before, after});
+  (before < 0 ? first_ : at(before).after) = index;
+  (after < 0 ? last_ : at(after).before) = index;
   return index;
 }
 
 void TreeEditor::spread_keys() {
   int64_t next = 0;
-  for (Index index = first_; index >= 0; index = entry(index).behind) at(index).key = next += kRoom;
+  for (Index index = first_; index >= 0; index = entry(index).after) at(index).key = next += kRoom;
 }
 
 void TreeEditor::write_back(ProgramPlan& program) {
-  for (Index index = first_; index >= 0; index = entry(index).behind) {
+  for (Index index = first_; index >= 0; index = entry(index).after) {
     Entry& entry = at(index);
     if (is_end_mark(entry.item)) continue;
     std::vector<Item>& body =

@@ -3,7 +3,7 @@
 // A program's tree taken apart for changes: its items on one line of time, each with its body.
 //
 // Keys are numbers that rise along the walk of the tree, with room between them, so that items can
-// be put before and behind others without counting anew. Loops cannot be added or removed. Nothing
+// be put before and after others without counting anew. Loops cannot be added or removed. Nothing
 // here asks whether a change is right.
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class TreeEditor {
     LoopId body;  // whose body it stands in; invalid: the root
     int64_t key = 0;
     int32_t before = -1;  // its neighbours along the walk; −1: none
-    int32_t behind = -1;
+    int32_t after = -1;
   };
   using Index = int32_t;  // of an entry; stays the same over changes
 
@@ -41,7 +41,7 @@ class TreeEditor {
 
   // Into the same body as `where`.
   Index insert_before(Index where, Item item);
-  Index insert_behind(Index where, Item item);
+  Index insert_after(Index where, Item item);
 
   void write_back(ProgramPlan& program);
 
@@ -50,7 +50,7 @@ class TreeEditor {
   Entry& at(Index index) { return entries_[static_cast<size_t>(index)]; }
   Index add(Item item, LoopId body);
   // A new entry between two neighbours.
-  Index insert_between(Index before, Index behind, Item item, LoopId body);
+  Index insert_between(Index before, Index after, Item item, LoopId body);
   void spread_keys();
 
   std::vector<Entry> entries_;

@@ -54,7 +54,7 @@ AxisRole find_role(const ProgramFacts& facts, NodeId id, const LoopAxis& loop) {
       axis.kind == graph::AxisKind::kMap && facts.catalog().row_exact(facts.graph(), id, role.axis);
   role.unit = any_rows ? 1 : facts.block(id)[static_cast<size_t>(role.axis)];
   // Nearly all nodes have samples. Of another axis what one call takes whole would keep all that
-  // stands beside it in one turn.
+  // stands beside it in one iteration.
   if (!loop.of_samples() && role.unit >= role.extent) role.sliced = false;
   return role;
 }
@@ -204,8 +204,8 @@ bool is_carried(const ProgramFacts& facts, const Dependencies& dependencies, Val
   return axis.outputs[static_cast<size_t>(v.output)].dimension >= 0;
 }
 
-bool shares_turns(const ProgramFacts& facts, const Dependencies& dependencies, NodeId reader,
-                  size_t input) {
+bool shares_iterations(const ProgramFacts& facts, const Dependencies& dependencies, NodeId reader,
+                       size_t input) {
   const ValueId value = facts.graph().node(reader).inputs[input];
   if (!is_carried(facts, dependencies, value)) return false;
   const graph::Value& v = facts.graph().value(value);
@@ -218,8 +218,8 @@ bool shares_turns(const ProgramFacts& facts, const Dependencies& dependencies, N
   return maker.outputs[static_cast<size_t>(v.output)] == axis.inputs[input];
 }
 
-int64_t turn_bytes(const ProgramFacts& facts, const Dependencies& dependencies, ValueId value,
-                   int64_t rows) {
+int64_t iteration_bytes(const ProgramFacts& facts, const Dependencies& dependencies, ValueId value,
+                        int64_t rows) {
   const graph::Value& v = facts.graph().value(value);
   const int64_t whole = tensor_bytes(v.type.dtype, v.type.shape, facts.batch()).count();
   if (!is_carried(facts, dependencies, value)) return whole;

@@ -44,14 +44,14 @@ Dependencies find_dependencies(const ProgramFacts& facts, const LoopAxis& axis =
 // have samples are in loops over them; in front of all others they are fed whole.
 bool is_carried(const ProgramFacts& facts, const Dependencies& dependencies, graph::ValueId value);
 
-// Whether the rows of its operand that `reader` needs in a turn of a loop are those that a turn
-// makes: not where it is a window or the extents differ.
-bool shares_turns(const ProgramFacts& facts, const Dependencies& dependencies, graph::NodeId reader,
-                  size_t input);
+// Whether the rows of its operand that `reader` needs in an iteration of a loop are those that an
+// iteration makes: not where it is a window or the extents differ.
+bool shares_iterations(const ProgramFacts& facts, const Dependencies& dependencies,
+                       graph::NodeId reader, size_t input);
 
-// Bytes of a value in a turn of so many rows.
-int64_t turn_bytes(const ProgramFacts& facts, const Dependencies& dependencies,
-                   graph::ValueId value, int64_t rows);
+// Bytes of a value in an iteration of so many rows.
+int64_t iteration_bytes(const ProgramFacts& facts, const Dependencies& dependencies,
+                        graph::ValueId value, int64_t rows);
 
 // Rows of the loop around these nodes, which may share one.
 int64_t find_extent(const ProgramFacts& facts, const Dependencies& dependencies,

@@ -12,25 +12,27 @@ namespace {
 // What starting an item costs beside its work.
 constexpr double kItemSeconds = 1e-7;
 
-int64_t count_turns(const ProgramPlan& plan, LoopId loop) {
+int64_t count_iterations(const ProgramPlan& plan, LoopId loop) {
   const Loop& table = plan.loops[loop.index()];
-  return turn_count(table, {0, table.extent});
+  return iteration_count(table, {0, table.extent});
 }
 
-// Turns of all loops from `loop` outwards.
-int64_t count_all_turns(const ProgramPlan& plan, std::span<const LoopId> parents, LoopId loop) {
-  int64_t turns = 1;
-  for (; loop.valid(); loop = parents[loop.index()]) turns *= count_turns(plan, loop);
-  return turns;
+// Iterations of all loops from `loop` outwards.
+int64_t count_all_iterations(const ProgramPlan& plan, std::span<const LoopId> parents,
+                             LoopId loop) {
+  int64_t iterations = 1;
+  for (; loop.valid(); loop = parents[loop.index()]) iterations *= count_iterations(plan, loop);
+  return iterations;
 }
 
-// How often a call does all of its work: once for each turn of a loop that cuts none of its axes.
+// How often a call does all of its work: once for each iteration of a loop that cuts none of its
+// axes.
 int64_t count_repeats(const ProgramPlan& plan, std::span<const LoopId> parents, LoopId around,
                       const Call& call, const ProgramFacts& facts) {
   int64_t repeats = 1;
   for (LoopId loop = around; loop.valid(); loop = parents[loop.index()]) {
     const int axis = graph::find_axis(facts.axes(call.node), find_bound_axis(plan, loop, &call));
-    if (axis < 0) repeats *= count_turns(plan, loop);
+    if (axis < 0) repeats *= count_iterations(plan, loop);
   }
   return repeats;
 }
@@ -59,14 +61,14 @@ std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts)
   const std::vector<LoopId> parents = find_parents(plan);
   const std::optional<std::vector<ChainId>> chains = facts.chains().number(plan);
   std::vector<double> all;
-  // Over all turns: each has its own rows of what lives around the loop.
+  // Over all iterations: each has its own rows of what lives around the loop.
   const auto copy = [&](InstanceId id) {
     const Instance& instance = plan.instances[id.index()];
     return facts.catalog().copy_seconds(instance.bytes) *
-           static_cast<double>(count_all_turns(plan, parents, instance.home));
+           static_cast<double>(count_all_iterations(plan, parents, instance.scope));
   };
   walk_items(plan, [&](const Item& item, int64_t number, LoopId around) {
-    const auto times = static_cast<double>(count_all_turns(plan, parents, around));
+    const auto times = static_cast<double>(count_all_iterations(plan, parents, around));
     double seconds = kItemSeconds * times;
     if (const auto* call = std::get_if<Call>(&item)) {
       seconds += chains ? find_call_cost(plan, parents, around, *call,
@@ -78,7 +80,7 @@ std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts)
     } else if (const auto* encode = std::get_if<Encode>(&item)) {
       seconds += copy(encode->source);
     } else if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
-      // A turn moves its own rows of what lies whole at the other end.
+      // An iteration moves its own rows of what lies whole at the other end.
       const Bytes bytes = min(plan.instances[begin->source.index()].bytes,
                               plan.instances[begin->target.index()].bytes);
       seconds += facts.catalog().spill_seconds(bytes) * times;
@@ -92,7 +94,7 @@ std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts)
 namespace {
 
 // Follows two clocks: of the steps, and of the disk, which does one transfer after the other and
-// runs ahead of the turns of a loop.
+// runs ahead of the iterations of a loop.
 class Clocks {
  public:
   Clocks(const ProgramPlan& plan, std::span<const double> seconds)

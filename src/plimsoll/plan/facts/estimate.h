@@ -12,16 +12,17 @@
 
 namespace plimsoll::plan {
 
-// Of a call in the body of `around`, whose chain has that number, with all its inputs plain.
+// The cost of a call in the body of `around`, whose chain has that number, with all its inputs
+// plain.
 const ProgramFacts::CallCost& find_call_cost(const ProgramPlan& plan,
                                              std::span<const LoopId> parents, LoopId around,
                                              const Call& call, ChainId chain, ProgramFacts& facts);
 
-// By item number (plan/facts/liveness.h), over all turns; zero where a loop begins.
+// By item number (plan/facts/liveness.h), over all iterations; zero where a loop begins.
 std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts);
 
-// Estimated seconds of one run: calls, copies, and the turns of loops; transfers overlap with what
-// stands between their begin and their wait, and with the turns of their loop.
+// Estimated seconds of one run: calls, copies, and the iterations of loops; transfers overlap with
+// what stands between their begin and their wait, and with the iterations of their loop.
 double estimate_seconds(const ProgramPlan& plan, ProgramFacts& facts);
 
 }  // namespace plimsoll::plan

@@ -45,7 +45,7 @@ class Walker {
     }
   }
 
-  // Uses inside count, for instances whose home is outside, as uses by the whole loop.
+  // Uses inside count, for instances whose scope is outside, as uses by the whole loop.
   void walk_loop(LoopId loop, int64_t start) {
     open_.push_back(loop);
     const size_t first_use = uses_.size();
@@ -70,8 +70,8 @@ class Walker {
       add({encode->target, here});
     } else if (const auto* feed = std::get_if<Feed>(&item)) {
       add({feed->target, here});
-    } else if (const auto* drain = std::get_if<Drain>(&item)) {
-      add({drain->source, here});
+    } else if (const auto* output = std::get_if<Output>(&item)) {
+      add({output->source, here});
     } else if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
       begun[begin->number] = begin;
       add({begin->source, here});
@@ -84,13 +84,13 @@ class Walker {
     }
   }
 
-  // Widens the instance's interval; a use below its home is also remembered for the loops around.
+  // Widens the instance's interval; a use below its scope is also remembered for the loops around.
   void add(Use use) {
     const size_t index = use.instance.index();
-    const LoopId home = program_.instances[index].home;
+    const LoopId scope = program_.instances[index].scope;
     const LoopId here = open_.empty() ? LoopId() : open_.back();
-    const bool at_home = here == home || (!here.valid() && !home.valid());
-    if (at_home || !here.valid()) {
+    const bool in_scope = here == scope || (!here.valid() && !scope.valid());
+    if (in_scope || !here.valid()) {
       live_[index].begin = std::min(live_[index].begin, use.numbers.begin);
       live_[index].end = std::max(live_[index].end, use.numbers.end);
     } else {
@@ -107,7 +107,7 @@ class Walker {
   int64_t next_ = 0;
 };
 
-// The instance whose memory this one has, through any number of takeovers.
+// The instance whose memory this one has, through any number of in-place reuses.
 InstanceId find_owner(const ProgramPlan& program, InstanceId id) {
   for (size_t steps = 0; steps < program.instances.size(); ++steps) {
     const InstanceId from = program.instances[id.index()].in_place;

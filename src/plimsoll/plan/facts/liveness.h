@@ -4,13 +4,13 @@
 //
 // Items are numbered in the order in which they stand in the tree, a loop taking a number for its
 // start and one for its end. An instance is alive over the half-open interval from the item that
-// first writes it to behind the one that last reads it; where it is used inside a loop that is not
-// its home, over all of that loop. Two instances may share bytes only where their intervals do not
+// first writes it to after the one that last reads it; where it is used inside a loop that is not
+// its scope, over all of that loop. Two instances may share bytes only where their intervals do not
 // meet. Scratch is alive during its call.
 //
 //   items      0    1 [loop  2     3     4  loop] 5     6
-//   %1 home=root   ████████████████████████████      used at 0 and 3: until the loop's end
-//   %2 home=loop             ██████                   2 to 3
+//   %1 scope=root  ████████████████████████████      used at 0 and 3: until the loop's end
+//   %2 scope=loop            ██████                   2 to 3
 
 #include <cstdint>
 #include <span>
@@ -28,10 +28,10 @@ struct Interval {
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
-// By instance; begin == end: no item names it. Takeovers do not count here.
+// By instance; begin == end: no item names it. In-place reuse does not count here.
 std::vector<Interval> find_lives(const ProgramPlan& program);
 
-// A piece of memory to place: an instance (with all that take it over in place), or scratch.
+// Memory to place: an instance (with all that reuse it in place), or scratch.
 struct Buffer {
   Interval live;
   Bytes bytes;

@@ -31,9 +31,9 @@ class LoopChains {
   // Whether the bytes of an instance follow from its value and its chain, whoever reads it.
   static bool decide_bytes(const ProgramPlan& plan);
 
-  // The number at `home`.
-  static ChainId at(const std::vector<ChainId>& chains, LoopId home) {
-    return home.valid() ? chains[home.index()] : 0;
+  // The number at `scope`.
+  static ChainId at(const std::vector<ChainId>& chains, LoopId scope) {
+    return scope.valid() ? chains[scope.index()] : 0;
   }
 
  private:

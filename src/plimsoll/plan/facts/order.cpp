@@ -100,7 +100,8 @@ class ListScheduler {
     const bool carried = is_carried(facts_, dependencies_, id);
     if (stretch_->slice != 0 && !(carried && local_[id.index()])) return 0;
     constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
-    return turn_bytes(facts_, dependencies_, id, stretch_->slice == 0 ? kAllRows : stretch_->slice);
+    return iteration_bytes(facts_, dependencies_, id,
+                           stretch_->slice == 0 ? kAllRows : stretch_->slice);
   }
 
   int64_t delta(NodeId id) const {

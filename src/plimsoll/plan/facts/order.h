@@ -1,6 +1,6 @@
 #pragma once
 
-// Orders the nodes of a stretch of the schedule so that little is alive at once.
+// Orders the nodes of a stretch of the loop nest so that little is alive at once.
 //
 // A list scheduler: of the nodes whose predecessors are done one is taken by a rule, on the bytes
 // that it adds to and takes from what is alive. No rule is best everywhere, so the search tries all

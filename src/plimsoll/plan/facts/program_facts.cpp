@@ -30,16 +30,17 @@ void count_blocks(RowRange rows, int64_t block, std::map<int64_t, int64_t>& coun
     ++counts[block_rows(rows, block, k).size()];
 }
 
-// Turns of the innermost loop of a chain, one after the other.
-void count_turns(const ProgramPlan& plan, std::span<const LoopId> chain, RowRange around,
-                 int64_t block, std::map<int64_t, int64_t>& counts) {
+// Iterations of the innermost loop of a chain, one after the other.
+void count_iterations(const ProgramPlan& plan, std::span<const LoopId> chain, RowRange around,
+                      int64_t block, std::map<int64_t, int64_t>& counts) {
   if (chain.empty()) {
     count_blocks(around, block, counts);
     return;
   }
   const Loop& loop = plan.loops[chain.front().index()];
-  for (int64_t turn = 0; turn < turn_count(loop, around); ++turn) {
-    count_turns(plan, chain.subspan(1), turn_rows(loop, around, turn), block, counts);
+  for (int64_t iteration = 0; iteration < iteration_count(loop, around); ++iteration) {
+    count_iterations(plan, chain.subspan(1), iteration_rows(loop, around, iteration), block,
+                     counts);
   }
 }
 
@@ -109,7 +110,7 @@ double ProgramFacts::ask_seconds(graph::NodeId node, const std::vector<int64_t>&
 BlockLengths find_block_lengths(const ProgramPlan& plan, std::span<const LoopId> parents,
                                 LoopId loop, int64_t extent, int64_t block) {
   std::vector<LoopId> chain;  // outermost first
-  bool regular = true;        // every turn starts at a multiple of the step
+  bool regular = true;        // every iteration starts at a multiple of the step
   int64_t step = block;
   for (; loop.valid(); loop = find_outer_loop(plan, parents, loop)) {
     const int64_t slice = plan.loops[loop.index()].slice;
@@ -122,7 +123,7 @@ BlockLengths find_block_lengths(const ProgramPlan& plan, std::span<const LoopId>
     if (extent / step > 0) counts[step] = extent / step;
     if (extent % step > 0) counts[extent % step] = 1;
   } else {
-    count_turns(plan, chain, {0, extent}, block, counts);
+    count_iterations(plan, chain, {0, extent}, block, counts);
   }
   BlockLengths lengths;
   for (auto it = counts.rbegin(); it != counts.rend(); ++it)

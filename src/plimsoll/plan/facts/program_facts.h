@@ -63,11 +63,11 @@ class ProgramFacts {
   // Remembered for plans whose loops have numbers.
   struct CallCost {
     Bytes scratch;       // where all inputs are plain
-    double seconds = 0;  // of all its blocks, over all turns, once
+    double seconds = 0;  // of all its blocks, over all iterations, once
   };
   LoopChains& chains() { return chains_; }
   ChainMemo<CallCost>& call_costs() { return call_costs_; }  // by node
-  // By value, those in another form behind all plain ones: number × values.
+  // By value, those in another form after all plain ones: number × values.
   ChainMemo<Bytes>& value_bytes() { return value_bytes_; }
   size_t form_number(const std::string& form) {
     return form_numbers_.try_emplace(form, form_numbers_.size() + 1).first->second;
@@ -95,8 +95,8 @@ class ProgramFacts {
   std::vector<std::map<std::vector<int64_t>, double>> seconds_;  // per node
 };
 
-// Blocks of an axis of this extent when calls cover the turns of `loop` (invalid: the whole axis at
-// once), by falling length.
+// Blocks of an axis of this extent when calls cover the iterations of `loop` (invalid: the whole
+// axis at once), by falling length.
 BlockLengths find_block_lengths(const ProgramPlan& plan, std::span<const LoopId> parents,
                                 LoopId loop, int64_t extent, int64_t block);
 

@@ -39,14 +39,14 @@ class InPlacePass {
   }
 
   bool dies_at(InstanceId source, int64_t number, LoopId around) const {
-    return plan_.instances[source.index()].home == around &&
+    return plan_.instances[source.index()].scope == around &&
            live_[source.index()].end == number + 1;
   }
 
   bool fits(InstanceId source, InstanceId target, LoopId around) const {
     const Instance& from = plan_.instances[source.index()];
     const Instance& to = plan_.instances[target.index()];
-    if (to.home != around || from.bytes != to.bytes || !from.form.empty()) return false;
+    if (to.scope != around || from.bytes != to.bytes || !from.form.empty()) return false;
     if (from.space == Space::kArena) return true;
     // Of state memory only the incoming value is given away, and only to what is written there.
     const graph::Value& value = facts_.graph().value(from.value);
@@ -83,8 +83,8 @@ class InPlacePass {
 
 }  // namespace
 
-void take_over_in_place(const ProgramFacts& facts, const Dependencies& dependencies,
-                        ProgramPlan& plan) {
+void reuse_in_place(const ProgramFacts& facts, const Dependencies& dependencies,
+                    ProgramPlan& plan) {
   InPlacePass(facts, dependencies, plan).run();
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 
-// Lets results take over the memory of operands that die.
+// Lets results reuse the memory of operands that die.
 //
 // A result may overwrite an operand where the operator allows it (Op::aliases), the operand's last
-// use is this very call, both have one home and the same bytes, and no block reads rows that an
-// earlier block has overwritten. The memory of a state variable is taken over only by the value
+// use is this very call, both have one scope and the same bytes, and no block reads rows that an
+// earlier block has overwritten. The memory of a state variable is reused only by the value
 // that is written to it, so that its state_write has nothing left to do; any later reader of the
 // old value forbids it.
 
@@ -13,7 +13,6 @@
 namespace plimsoll::plan {
 
 // Sets in_place, and the space of what lies in a state's memory then. Sizes must be complete.
-void take_over_in_place(const ProgramFacts& facts, const Dependencies& dependencies,
-                        ProgramPlan& plan);
+void reuse_in_place(const ProgramFacts& facts, const Dependencies& dependencies, ProgramPlan& plan);
 
 }  // namespace plimsoll::plan

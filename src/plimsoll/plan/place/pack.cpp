@@ -22,20 +22,20 @@ struct Stretch {
   size_t end = 0;
 };
 
-// What is known of a piece besides itself.
+// What is known of a rectangle besides itself.
 struct Place {
   Stretch sections;
-  std::vector<uint32_t> neighbours;  // pieces alive with it
+  std::vector<uint32_t> neighbours;  // rectangles alive with it
 };
 
-// A part of the problem, its pieces in the order in which they are tried at equal offsets.
+// A part of the problem, its rectangles in the order in which they are tried at equal offsets.
 struct Part {
   Stretch sections;
-  std::vector<uint32_t> pieces;
+  std::vector<uint32_t> rectangles;
   uint64_t number = 0;  // names the order
 };
 
-// The last piece placed: what comes next lies higher, or as high and behind it in the order.
+// The last rectangle placed: what comes next lies higher, or as high and after it in the order.
 struct Last {
   int64_t offset = 0;
   uint32_t rank = 0;
@@ -59,19 +59,19 @@ struct StateHash {
 
 class Packer {
  public:
-  Packer(const std::vector<Piece>& pieces, int64_t capacity, int64_t work)
-      : pieces_(pieces), capacity_(capacity), work_(work), places_(pieces.size()) {
+  Packer(const std::vector<Rectangle>& rectangles, int64_t capacity, int64_t work)
+      : rectangles_(rectangles), capacity_(capacity), work_(work), places_(rectangles.size()) {
     find_sections();
     find_neighbours();
-    offsets_.resize(pieces.size());
-    least_.resize(pieces.size());
+    offsets_.resize(rectangles.size());
+    least_.resize(rectangles.size());
     floors_.resize(sections_.size());
     waiting_bytes_.resize(sections_.size());
     joins_.resize(sections_.size());
     seen_.resize(sections_.size());
-    for (uint32_t i = 0; i < pieces.size(); ++i) {
+    for (uint32_t i = 0; i < rectangles.size(); ++i) {
       const Stretch& at = places_[i].sections;
-      for (size_t s = at.begin; s < at.end; ++s) waiting_bytes_[s] += pieces[i].bytes;
+      for (size_t s = at.begin; s < at.end; ++s) waiting_bytes_[s] += rectangles[i].bytes;
       for (size_t s = at.begin; s + 1 < at.end; ++s) ++joins_[s];
     }
   }
@@ -80,7 +80,7 @@ class Packer {
     for (int64_t bytes : waiting_bytes_) {
       if (bytes > capacity_) return PackVerdict::kImpossible;
     }
-    std::vector<uint32_t> all(pieces_.size());
+    std::vector<uint32_t> all(rectangles_.size());
     std::iota(all.begin(), all.end(), 0u);
     for (const Part& part : split(all, {0, sections_.size()})) {
       const PackVerdict verdict = take_turns(part);
@@ -93,13 +93,13 @@ class Packer {
   const std::vector<int64_t>& offsets() const { return offsets_; }
 
  private:
-  // One section for each set of pieces alive at once that is within no other: where pieces begin
-  // and the next thing is that one ends.
+  // One section for each set of rectangles alive at once that is within no other: where rectangles
+  // begin and the next thing is that one ends.
   void find_sections() {
     std::vector<std::pair<int64_t, bool>> events;
-    for (const Piece& piece : pieces_) {
-      events.emplace_back(piece.begin, true);
-      events.emplace_back(piece.end, false);
+    for (const Rectangle& rectangle : rectangles_) {
+      events.emplace_back(rectangle.begin, true);
+      events.emplace_back(rectangle.end, false);
     }
     std::ranges::sort(events);
     for (size_t e = 0; e + 1 < events.size(); ++e) {
@@ -107,8 +107,8 @@ class Packer {
       const int64_t when = events[e].first;
       const size_t number = sections_.size();
       std::vector<uint32_t>& section = sections_.emplace_back();
-      for (uint32_t i = 0; i < pieces_.size(); ++i) {
-        if (pieces_[i].begin > when || when >= pieces_[i].end) continue;
+      for (uint32_t i = 0; i < rectangles_.size(); ++i) {
+        if (rectangles_[i].begin > when || when >= rectangles_[i].end) continue;
         section.push_back(i);
         Stretch& at = places_[i].sections;
         if (at.end == 0) at.begin = number;
@@ -118,15 +118,16 @@ class Packer {
   }
 
   void find_neighbours() {
-    for (uint32_t i = 0; i < pieces_.size(); ++i) {
-      for (uint32_t j = 0; j < pieces_.size(); ++j) {
-        const bool apart = pieces_[i].end <= pieces_[j].begin || pieces_[j].end <= pieces_[i].begin;
+    for (uint32_t i = 0; i < rectangles_.size(); ++i) {
+      for (uint32_t j = 0; j < rectangles_.size(); ++j) {
+        const bool apart = rectangles_[i].end <= rectangles_[j].begin ||
+                           rectangles_[j].end <= rectangles_[i].begin;
         if (i != j && !apart) places_[i].neighbours.push_back(j);
       }
     }
   }
 
-  // Cuts the stretch where no piece of `waiting` joins two sections; small parts first.
+  // Cuts the stretch where no rectangle of `waiting` joins two sections; small parts first.
   std::vector<Part> split(const std::vector<uint32_t>& waiting, Stretch stretch) const {
     std::vector<Part> parts;
     size_t begin = stretch.begin;
@@ -135,17 +136,17 @@ class Packer {
       Part part{{begin, s + 1}, {}, 0};
       for (uint32_t i : waiting) {
         const Stretch& at = places_[i].sections;
-        if (at.begin >= begin && at.end <= s + 1) part.pieces.push_back(i);
+        if (at.begin >= begin && at.end <= s + 1) part.rectangles.push_back(i);
       }
-      if (!part.pieces.empty()) parts.push_back(std::move(part));
+      if (!part.rectangles.empty()) parts.push_back(std::move(part));
       begin = s + 1;
     }
-    std::ranges::stable_sort(parts, {}, [](const Part& part) { return part.pieces.size(); });
+    std::ranges::stable_sort(parts, {}, [](const Part& part) { return part.rectangles.size(); });
     return parts;
   }
 
   PackVerdict take_turns(const Part& part) {
-    for (auto nodes = 2 * std::ssize(part.pieces);; nodes *= 2) {
+    for (auto nodes = 2 * std::ssize(part.rectangles);; nodes *= 2) {
       for (order_ = 0; order_ < kOrders; ++order_) {
         nodes_ = nodes;
         const PackVerdict verdict = solve(part);
@@ -157,32 +158,32 @@ class Packer {
 
   PackVerdict solve(Part part) {
     sort(part);
-    return search(part, std::ssize(part.pieces), {});
+    return search(part, std::ssize(part.rectangles), {});
   }
 
   // By length in time, area and the most bytes that wait at once, each first once.
   void sort(Part& part) {
     using Key = std::array<double, 3>;
     std::vector<std::pair<Key, uint32_t>> keyed;
-    for (uint32_t i : part.pieces) {
+    for (uint32_t i : part.rectangles) {
       part.number += mix_bits(i + 1);
       int64_t most = 0;
       const Stretch& at = places_[i].sections;
       for (size_t s = at.begin; s < at.end; ++s) most = std::max(most, waiting_bytes_[s]);
-      const auto length = static_cast<double>(pieces_[i].end - pieces_[i].begin);
-      const double area = length * static_cast<double>(pieces_[i].bytes);
+      const auto length = static_cast<double>(rectangles_[i].end - rectangles_[i].begin);
+      const double area = length * static_cast<double>(rectangles_[i].bytes);
       const auto total = static_cast<double>(most);
       const std::array<Key, kOrders> keys = {
           Key{-length, -area, -total}, {-total, -area, -length}, {-total, -length, -area}};
       keyed.emplace_back(keys[static_cast<size_t>(order_)], i);
     }
     std::ranges::sort(keyed);
-    for (size_t k = 0; k < keyed.size(); ++k) part.pieces[k] = keyed[k].second;
+    for (size_t k = 0; k < keyed.size(); ++k) part.rectangles[k] = keyed[k].second;
     part.number = mix_bits(part.number + static_cast<uint64_t>(order_));
   }
 
-  // `work`: how many waited before the last piece. What waits is found anew in each call: calls lie
-  // as deep as there are pieces, and each would hold as many.
+  // `work`: how many waited before the last rectangle. What waits is found anew in each call: calls
+  // lie as deep as there are rectangles, and each would hold as many.
   PackVerdict search(const Part& part, int64_t work, Last last) {
     if (nodes_ <= 0 || work_ <= 0) return PackVerdict::kSpent;
     --nodes_;
@@ -203,8 +204,8 @@ class Packer {
 
   void find_waiting(const Part& part) {
     waiting_.clear();
-    for (uint32_t rank = 0; rank < part.pieces.size(); ++rank) {
-      if (least_[part.pieces[rank]] != kPlaced) waiting_.push_back(rank);
+    for (uint32_t rank = 0; rank < part.rectangles.size(); ++rank) {
+      if (least_[part.rectangles[rank]] != kPlaced) waiting_.push_back(rank);
     }
   }
 
@@ -216,7 +217,7 @@ class Packer {
       state.high = mix_bits(state.low);
     }
     for (uint32_t rank : waiting_) {
-      const uint32_t i = part.pieces[rank];
+      const uint32_t i = part.rectangles[rank];
       const uint64_t one = mix_bits(mix_bits(i + 1) + static_cast<uint64_t>(least_[i]));
       state.low += one;
       state.high += mix_bits(one);
@@ -224,14 +225,15 @@ class Packer {
     return state;
   }
 
-  // By rising offset, behind what was tried: what may come next without a gap in which another one
+  // By rising offset, after what was tried: what may come next without a gap in which another one
   // fits. Each is looked for when it is its turn, so that nothing is held at any depth.
   std::optional<Last> find_next(const Part& part, Last last, std::optional<Last> tried) const {
     int64_t top = kPlaced;
-    for (uint32_t piece : part.pieces) top = std::min(top, least_[piece] + pieces_[piece].bytes);
+    for (uint32_t rectangle : part.rectangles)
+      top = std::min(top, least_[rectangle] + rectangles_[rectangle].bytes);
     std::optional<Last> next;
-    for (uint32_t rank = 0; rank < part.pieces.size(); ++rank) {
-      const Last here{least_[part.pieces[rank]], rank};
+    for (uint32_t rank = 0; rank < part.rectangles.size(); ++rank) {
+      const Last here{least_[part.rectangles[rank]], rank};
       if (here.offset >= top || here < last || (tried && here <= *tried)) continue;
       if (!next || here < *next) next = here;
     }
@@ -239,18 +241,18 @@ class Packer {
   }
 
   PackVerdict try_next(const Part& part, int64_t waiting, Last next) {
-    const uint32_t piece = part.pieces[next.rank];
-    const Stretch at = places_[piece].sections;
+    const uint32_t rectangle = part.rectangles[next.rank];
+    const Stretch at = places_[rectangle].sections;
     const size_t leasts = least_changes_.size();
     const size_t floors = floor_changes_.size();
     PackVerdict verdict = PackVerdict::kImpossible;
-    if (put(piece, part.sections)) {
+    if (put(rectangle, part.sections)) {
       bool apart = false;
       for (size_t s = at.begin; s + 1 < at.end; ++s) apart |= --joins_[s] == 0;
       verdict = apart ? solve_parts(part) : search(part, waiting, next);
       for (size_t s = at.begin; s + 1 < at.end; ++s) ++joins_[s];
     }
-    for (size_t s = at.begin; s < at.end; ++s) waiting_bytes_[s] += pieces_[piece].bytes;
+    for (size_t s = at.begin; s < at.end; ++s) waiting_bytes_[s] += rectangles_[rectangle].bytes;
     undo(least_changes_, leasts, least_);
     undo(floor_changes_, floors, floors_);
     return verdict;
@@ -258,8 +260,8 @@ class Packer {
 
   PackVerdict solve_parts(const Part& part) {
     std::vector<uint32_t> left;
-    for (uint32_t piece : part.pieces) {
-      if (least_[piece] != kPlaced) left.push_back(piece);
+    for (uint32_t rectangle : part.rectangles) {
+      if (least_[rectangle] != kPlaced) left.push_back(rectangle);
     }
     for (Part& each : split(left, part.sections)) {
       const PackVerdict verdict = solve(std::move(each));
@@ -268,21 +270,21 @@ class Packer {
     return PackVerdict::kPacked;
   }
 
-  // Places the piece as low as it may lie; false: what waits does not fit any more.
-  bool put(uint32_t piece, Stretch part) {
-    const int64_t offset = least_[piece];
-    const int64_t top = offset + pieces_[piece].bytes;
-    const Place& place = places_[piece];
+  // Places the rectangle as low as it may lie; false: what waits does not fit any more.
+  bool put(uint32_t rectangle, Stretch part) {
+    const int64_t offset = least_[rectangle];
+    const int64_t top = offset + rectangles_[rectangle].bytes;
+    const Place& place = places_[rectangle];
     const size_t changes = least_changes_.size();
-    offsets_[piece] = offset;
-    set_least(piece, kPlaced);
+    offsets_[rectangle] = offset;
+    set_least(rectangle, kPlaced);
     for (size_t s = place.sections.begin; s < place.sections.end; ++s) {
-      waiting_bytes_[s] -= pieces_[piece].bytes;
+      waiting_bytes_[s] -= rectangles_[rectangle].bytes;
     }
     work_ -= std::ssize(place.neighbours);
     for (uint32_t other : place.neighbours) {
       if (least_[other] >= top) continue;
-      if (top + pieces_[other].bytes > capacity_) return false;
+      if (top + rectangles_[other].bytes > capacity_) return false;
       set_least(other, top);
     }
     if (!raise_floors(changes)) return false;
@@ -292,12 +294,12 @@ class Packer {
     return true;
   }
 
-  void set_least(uint32_t piece, int64_t offset) {
-    least_changes_.push_back({piece, least_[piece]});
-    least_[piece] = offset;
+  void set_least(uint32_t rectangle, int64_t offset) {
+    least_changes_.push_back({rectangle, least_[rectangle]});
+    least_[rectangle] = offset;
   }
 
-  // Looks again at the sections whose lowest piece is among the changes from `first` on.
+  // Looks again at the sections whose lowest rectangle is among the changes from `first` on.
   bool raise_floors(size_t first) {
     ++stamp_;
     for (size_t c = first; c < least_changes_.size(); ++c) {
@@ -315,7 +317,7 @@ class Packer {
     return true;
   }
 
-  // Of offsets that are at least `known`: no look at the rest where one is just that.
+  // The least of offsets that are at least `known`: no look at the rest where one is just that.
   int64_t find_floor(const std::vector<uint32_t>& section, int64_t known) const {
     int64_t floor = kPlaced;
     for (uint32_t i : section) {
@@ -331,18 +333,18 @@ class Packer {
     }
   }
 
-  const std::vector<Piece>& pieces_;
+  const std::vector<Rectangle>& rectangles_;
   int64_t capacity_;
   int64_t work_;
-  int64_t nodes_ = 0;  // left in this turn
+  int64_t nodes_ = 0;  // left in this round
   int order_ = 0;
   std::vector<Place> places_;
   std::vector<std::vector<uint32_t>> sections_;
   std::vector<int64_t> offsets_;
-  std::vector<int64_t> least_;          // by piece: the lowest offset that is left; or kPlaced
+  std::vector<int64_t> least_;          // by rectangle: the lowest offset that is left; or kPlaced
   std::vector<int64_t> floors_;         // by section: the least of those
   std::vector<int64_t> waiting_bytes_;  // by section
-  std::vector<int64_t> joins_;          // by section: pieces that wait there and in the next
+  std::vector<int64_t> joins_;          // by section: rectangles that wait there and in the next
   std::vector<Change> least_changes_;
   std::vector<Change> floor_changes_;
   std::vector<uint32_t> waiting_;  // places in the order of the part that is searched
@@ -353,21 +355,22 @@ class Packer {
 
 }  // namespace
 
-PackResult pack_within(const std::vector<Piece>& pieces, int64_t capacity, int64_t most_work) {
+PackResult pack_within(const std::vector<Rectangle>& rectangles, int64_t capacity,
+                       int64_t most_work) {
   // What has no bytes or no time lies anywhere.
   std::vector<uint32_t> numbers;
-  std::vector<Piece> solid;
-  for (uint32_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].bytes <= 0 || pieces[i].begin >= pieces[i].end) continue;
+  std::vector<Rectangle> solid;
+  for (uint32_t i = 0; i < rectangles.size(); ++i) {
+    if (rectangles[i].bytes <= 0 || rectangles[i].begin >= rectangles[i].end) continue;
     numbers.push_back(i);
-    solid.push_back(pieces[i]);
+    solid.push_back(rectangles[i]);
   }
   Packer packer(solid, capacity, most_work);
   PackResult result;
   result.verdict = packer.run();
   result.work = most_work - packer.work_left();
   if (result.verdict != PackVerdict::kPacked) return result;
-  result.offsets.resize(pieces.size());
+  result.offsets.resize(rectangles.size());
   for (size_t k = 0; k < numbers.size(); ++k) result.offsets[numbers[k]] = packer.offsets()[k];
   return result;
 }

@@ -2,14 +2,16 @@
 
 // Exact placement: finds offsets within a capacity, or proves that there are none, or gives up.
 //
-// Depth-first search over canonical placements. Where pieces fit at all, they fit such that each
-// lies at the bottom or on top of another, and such a placement is built by placing pieces by
-// rising offset, each at the lowest offset that those placed before leave it. So a node of the
-// search only chooses which piece comes next; equal offsets come in one order. Branches end where
-//   - over some section (a moment at which most pieces are alive at once) the lowest waiting piece
+// Depth-first search over canonical placements. Where rectangles fit at all, they fit such that
+// each lies at the bottom or on top of another, and such a placement is built by placing rectangles
+// by rising offset, each at the lowest offset that those placed before leave it. So a node of the
+// search only chooses which rectangle comes next; equal offsets come in one order. Branches end
+// where
+//   - over some section (a moment at which most rectangles are alive at once) the lowest waiting
+//   rectangle
 //     and all bytes that wait there pass the capacity,
-//   - a piece would leave a gap in which another one that waits fits whole,
-//   - the same pieces waited at the same offsets before.
+//   - a rectangle would leave a gap in which another one that waits fits whole,
+//   - the same rectangles waited at the same offsets before.
 // Parts that nothing waiting joins any more are solved one by one.
 //
 //   offset ▲ ┌──┐          sections: the time in which a, b and c live together is one, that of
@@ -20,8 +22,8 @@
 //          │ │    a    │
 //          └─┴─────────┴──▶ time
 //
-// Three orders of pieces take turns, each with more nodes from round to round. Effort is counted in
-// looks at a piece and never in seconds, so that equal pieces get equal places.
+// Three orders of rectangles take turns, each with more nodes from round to round. Effort is
+// counted in looks at a rectangle and never in seconds, so that equal rectangles get equal places.
 // The search is that of Moffitt's MiniMalloc (ASPLOS 2023), with states remembered.
 
 #include <cstdint>
@@ -39,11 +41,12 @@ enum class PackVerdict : uint8_t {
 
 struct PackResult {
   PackVerdict verdict = PackVerdict::kSpent;
-  std::vector<int64_t> offsets;  // one per piece where it is packed
-  int64_t work = 0;              // looks at a piece
+  std::vector<int64_t> offsets;  // one per rectangle where it is packed
+  int64_t work = 0;              // looks at a rectangle
 };
 
-// `most_work`: looks at a piece, about 50 million a second.
-PackResult pack_within(const std::vector<Piece>& pieces, int64_t capacity, int64_t most_work);
+// `most_work`: looks at a rectangle, about 50 million a second.
+PackResult pack_within(const std::vector<Rectangle>& rectangles, int64_t capacity,
+                       int64_t most_work);
 
 }  // namespace plimsoll::plan

@@ -31,10 +31,10 @@ struct PlacementResult {
   Bytes load;    // lower bound: the most bytes alive at once, each buffer rounded up alike
 };
 
-// `gap` bytes stay free behind each buffer. `several` off: the first placer only, once.
+// `gap` bytes stay free after each buffer. `several` off: the first placer only, once.
 PlacementResult place_buffers(std::span<const Buffer> buffers, Bytes gap, bool several);
 
-// Every buffer has bytes of its own, one behind the other.
+// Every buffer has bytes of its own, one after the other.
 PlacementResult place_apart(std::span<const Buffer> buffers, Bytes gap);
 
 // Writes the offsets into the program's instances and calls.

@@ -29,9 +29,9 @@ Shelf::Block& Shelf::add_block(size_t at) {
   return block;
 }
 
-void Shelf::raise_above(const Block& block, const Piece& piece, int64_t& offset) {
-  const auto begin = static_cast<int32_t>(piece.begin);
-  const auto end = static_cast<int32_t>(piece.end);
+void Shelf::raise_above(const Block& block, const Rectangle& rectangle, int64_t& offset) {
+  const auto begin = static_cast<int32_t>(rectangle.begin);
+  const auto end = static_cast<int32_t>(rectangle.end);
   std::array<uint8_t, kBlock> together;
   for (size_t k = 0; k < kBlock; ++k) {
     const int starts = block.begin[k] < end ? 1 : 0;  // no branches: they would not be vectorized
@@ -44,34 +44,34 @@ void Shelf::raise_above(const Block& block, const Piece& piece, int64_t& offset)
     if (any == 0) continue;
     for (size_t k = word; k < word + sizeof(any); ++k) {
       if (together[k] == 0) continue;
-      if (block.offset[k] >= offset + piece.bytes) return;
+      if (block.offset[k] >= offset + rectangle.bytes) return;
       offset = std::max(offset, block.top[k]);
     }
   }
 }
 
-int64_t Shelf::put(const Piece& piece) {
-  PLIMSOLL_CHECK(piece.begin >= 0 && piece.end < kLatest, "times are numbers of items");
+int64_t Shelf::put(const Rectangle& rectangle) {
+  PLIMSOLL_CHECK(rectangle.begin >= 0 && rectangle.end < kLatest, "times are numbers of items");
   int64_t offset = 0;
   for (uint32_t number : order_) {
     const Block& block = pool_[number];
-    if (block.offset[0] >= offset + piece.bytes) break;
-    raise_above(block, piece, offset);
+    if (block.offset[0] >= offset + rectangle.bytes) break;
+    raise_above(block, rectangle, offset);
   }
-  insert(piece, offset);
+  insert(rectangle, offset);
   return offset;
 }
 
-void Shelf::insert(const Piece& piece, int64_t offset) {
+void Shelf::insert(const Rectangle& rectangle, int64_t offset) {
   looks_ = 1;
   size_t at = 0;  // the block: the last one that begins no higher
   for (size_t b = 0; b < order_.size(); ++b) {
     const Block& block = pool_[order_[b]];
     const auto last = block.offset.begin() + static_cast<int64_t>(block.size);
     if (block.offset[0] <= offset) at = b;
-    if (block.offset[0] >= offset + piece.bytes) break;
-    looks_ +=
-        std::lower_bound(block.offset.begin(), last, offset + piece.bytes) - block.offset.begin();
+    if (block.offset[0] >= offset + rectangle.bytes) break;
+    looks_ += std::lower_bound(block.offset.begin(), last, offset + rectangle.bytes) -
+              block.offset.begin();
   }
   if (order_.empty()) add_block(0);
   if (pool_[order_[at]].size == kBlock) {
@@ -98,10 +98,10 @@ void Shelf::insert(const Piece& piece, int64_t offset) {
                        values.begin() + static_cast<int64_t>(block.size) + 1);
     values[static_cast<size_t>(place)] = value;
   };
-  put_in(block.begin, static_cast<int32_t>(piece.begin));
-  put_in(block.end, static_cast<int32_t>(piece.end));
+  put_in(block.begin, static_cast<int32_t>(rectangle.begin));
+  put_in(block.end, static_cast<int32_t>(rectangle.end));
   put_in(block.offset, offset);
-  put_in(block.top, offset + piece.bytes);
+  put_in(block.top, offset + rectangle.bytes);
   ++block.size;
 }
 

@@ -19,9 +19,9 @@ namespace plimsoll::plan {
 class Shelf {
  public:
   void clear();
-  // Puts the piece into the lowest gap that holds it; returns its offset.
-  int64_t put(const Piece& piece);
-  // What lay below the top of the piece that was put last, and 1: a measure of work.
+  // Puts the rectangle into the lowest gap that holds it; returns its offset.
+  int64_t put(const Rectangle& rectangle);
+  // What lay below the top of the rectangle that was put last, and 1: a measure of work.
   int64_t looks() const { return looks_; }
 
  private:
@@ -35,9 +35,10 @@ class Shelf {
   };
 
   Block& add_block(size_t at);
-  // Of the block's pieces those that live with this one, in order: raises `offset` above them.
-  static void raise_above(const Block& block, const Piece& piece, int64_t& offset);
-  void insert(const Piece& piece, int64_t offset);
+  // Looks at the block's rectangles that live with this one, in order, and raises `offset` above
+  // them.
+  static void raise_above(const Block& block, const Rectangle& rectangle, int64_t& offset);
+  void insert(const Rectangle& rectangle, int64_t offset);
 
   std::vector<Block> pool_;
   size_t used_ = 0;              // of the pool

@@ -12,17 +12,18 @@ constexpr int64_t kWall = std::numeric_limits<int64_t>::max();
 
 class Skyline {
  public:
-  Skyline(const std::vector<Piece>& pieces, SkylineRule rule) : pieces_(pieces), rule_(rule) {
-    waiting_.resize(pieces.size());
+  Skyline(const std::vector<Rectangle>& rectangles, SkylineRule rule)
+      : rectangles_(rectangles), rule_(rule) {
+    waiting_.resize(rectangles.size());
     std::iota(waiting_.begin(), waiting_.end(), 0u);
-    std::ranges::stable_sort(waiting_, {}, [&](uint32_t i) { return pieces_[i].begin; });
+    std::ranges::stable_sort(waiting_, {}, [&](uint32_t i) { return rectangles_[i].begin; });
     Stretch all;
-    for (const Piece& piece : pieces) all.end = std::max(all.end, piece.end);
+    for (const Rectangle& rectangle : rectangles) all.end = std::max(all.end, rectangle.end);
     line_.push_back(all);
   }
 
   std::vector<int64_t> place() {
-    std::vector<int64_t> offsets(pieces_.size());
+    std::vector<int64_t> offsets(rectangles_.size());
     while (!waiting_.empty()) {
       const size_t lowest = find_lowest();
       const auto best = find_best(line_[lowest]);
@@ -31,7 +32,7 @@ class Skyline {
         continue;
       }
       offsets[*best] = line_[lowest].height;
-      cover(lowest, pieces_[*best]);
+      cover(lowest, rectangles_[*best]);
       waiting_.erase(best);
     }
     return offsets;
@@ -49,26 +50,26 @@ class Skyline {
     return static_cast<size_t>(lowest - line_.begin());
   }
 
-  std::tuple<double, int64_t> value(const Piece& piece) const {
-    const int64_t length = piece.end - piece.begin;
+  std::tuple<double, int64_t> value(const Rectangle& rectangle) const {
+    const int64_t length = rectangle.end - rectangle.begin;
     switch (rule_) {
       case SkylineRule::kLongest:
-        return {static_cast<double>(length), piece.bytes};
+        return {static_cast<double>(length), rectangle.bytes};
       case SkylineRule::kLargest:
-        return {static_cast<double>(piece.bytes), length};
+        return {static_cast<double>(rectangle.bytes), length};
       case SkylineRule::kMostArea:
         break;
     }
-    return {static_cast<double>(length) * static_cast<double>(piece.bytes), length};
+    return {static_cast<double>(length) * static_cast<double>(rectangle.bytes), length};
   }
 
   std::vector<uint32_t>::iterator find_best(const Stretch& stretch) {
     auto at = std::ranges::lower_bound(waiting_, stretch.begin, {},
-                                       [&](uint32_t i) { return pieces_[i].begin; });
+                                       [&](uint32_t i) { return rectangles_[i].begin; });
     auto best = waiting_.end();
-    for (; at != waiting_.end() && pieces_[*at].begin < stretch.end; ++at) {
-      if (pieces_[*at].end > stretch.end) continue;
-      if (best == waiting_.end() || value(pieces_[*at]) > value(pieces_[*best])) best = at;
+    for (; at != waiting_.end() && rectangles_[*at].begin < stretch.end; ++at) {
+      if (rectangles_[*at].end > stretch.end) continue;
+      if (best == waiting_.end() || value(rectangles_[*at]) > value(rectangles_[*best])) best = at;
     }
     return best;
   }
@@ -89,17 +90,17 @@ class Skyline {
     line_.erase(line_.begin() + static_cast<int64_t>(at) + 1);
   }
 
-  void cover(size_t at, const Piece& piece) {
+  void cover(size_t at, const Rectangle& rectangle) {
     const Stretch old = line_[at];
     std::vector<Stretch> parts;
-    if (old.begin < piece.begin) parts.push_back({old.begin, piece.begin, old.height});
-    parts.push_back({piece.begin, piece.end, old.height + piece.bytes});
-    if (piece.end < old.end) parts.push_back({piece.end, old.end, old.height});
+    if (old.begin < rectangle.begin) parts.push_back({old.begin, rectangle.begin, old.height});
+    parts.push_back({rectangle.begin, rectangle.end, old.height + rectangle.bytes});
+    if (rectangle.end < old.end) parts.push_back({rectangle.end, old.end, old.height});
     line_.erase(line_.begin() + static_cast<int64_t>(at));
     line_.insert(line_.begin() + static_cast<int64_t>(at), parts.begin(), parts.end());
   }
 
-  const std::vector<Piece>& pieces_;
+  const std::vector<Rectangle>& rectangles_;
   SkylineRule rule_;
   std::vector<uint32_t> waiting_;  // by rising begin
   std::vector<Stretch> line_;      // by time, without holes
@@ -107,8 +108,8 @@ class Skyline {
 
 }  // namespace
 
-std::vector<int64_t> place_on_skyline(const std::vector<Piece>& pieces, SkylineRule rule) {
-  return Skyline(pieces, rule).place();
+std::vector<int64_t> place_on_skyline(const std::vector<Rectangle>& rectangles, SkylineRule rule) {
+  return Skyline(rectangles, rule).place();
 }
 
 }  // namespace plimsoll::plan

@@ -18,7 +18,7 @@
 namespace plimsoll::plan {
 
 // A buffer to place; times are half-open.
-struct Piece {
+struct Rectangle {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t bytes = 0;
@@ -26,7 +26,7 @@ struct Piece {
 
 enum class SkylineRule : uint8_t { kLongest, kLargest, kMostArea };
 
-// Offsets, one per piece.
-std::vector<int64_t> place_on_skyline(const std::vector<Piece>& pieces, SkylineRule rule);
+// Offsets, one per rectangle.
+std::vector<int64_t> place_on_skyline(const std::vector<Rectangle>& rectangles, SkylineRule rule);
 
 }  // namespace plimsoll::plan

@@ -170,7 +170,7 @@ class ModelMaker {
     for (const Buffer& buffer : buffers_) {
       const auto is_chosen = [&](InstanceId id) {
         const Instance& instance = tree_.instances[id.index()];
-        return !instance.home.valid() && index_[instance.value.index()] >= 0;
+        return !instance.scope.valid() && index_[instance.value.index()] >= 0;
       };
       if (std::ranges::none_of(buffer.instances, is_chosen)) fixed.push_back(buffer);
     }

@@ -13,8 +13,9 @@
 //   c1           m ────────── r        kept: all rows from 0 to 9
 //   relu1           m         a  a     again at 9 and 10: needs c1 at 9 and at 10
 //
-// What lives inside of one loop alone counts as nothing, scratch as in the tree, takeovers not at
-// all: the caller builds the plan of a choice, scores it, and corrects `fixed` by the difference.
+// What lives inside of one loop alone counts as nothing, scratch as in the tree, in-place reuse not
+// at all: the caller builds the plan of a choice, scores it, and corrects `fixed` by the
+// difference.
 
 #include <cstdint>
 #include <string>
@@ -67,7 +68,7 @@ struct PhaseOptions {
   bool reread = true;  // inputs may be fed again
 };
 
-// Of a sized tree without cuts, in which all loops go over the batch, and its buffers.
+// Takes a sized tree without cuts, in which all loops go over the batch, and its buffers.
 PhaseModel make_phase_model(const Occupied& tree, ProgramFacts& facts,
                             const Dependencies& dependencies, const PhaseOptions& options);
 

@@ -15,7 +15,7 @@ constexpr int64_t kPriceStep = 256;
 // What does not come within the limit is searched on at so many times the price, so many times.
 constexpr double kRaise = 4;
 constexpr int kRaises = 4;
-// Of values times places.
+// The most of values times places.
 constexpr size_t kMostCells = size_t{1} << 22;
 
 }  // namespace
@@ -183,7 +183,7 @@ bool PhaseSearch::try_change(int64_t threshold) {
     flip_form(value);
     return false;
   }
-  // The next place behind a random one that needs it.
+  // The next place after a random one that needs it.
   const int span = places_ - entry.made - 1;
   int place = entry.made + 1 + static_cast<int>(draw(static_cast<size_t>(span)));
   int looked = 0;

@@ -12,17 +12,17 @@ using graph::ValueId;
 
 class SlotFinder {
  public:
-  SlotFinder(const ProgramFacts& facts, const Dependencies& dependencies, bool late_updates)
+  SlotFinder(const ProgramFacts& facts, const Dependencies& dependencies, bool deferred_updates)
       : facts_(facts),
         graph_(facts.graph()),
         dependencies_(dependencies),
-        late_updates_(late_updates),
+        deferred_updates_(deferred_updates),
         slots_(graph_.nodes.size()),
         free_(graph_.nodes.size()) {}
 
   std::vector<std::vector<NodeId>> find() {
     for (NodeId node : dependencies_.order) find_earliest(node);
-    if (late_updates_) move_updates();
+    if (deferred_updates_) move_updates();
     for (size_t i = dependencies_.order.size(); i-- > 0;) move_later(dependencies_.order[i]);
     std::vector<std::vector<NodeId>> result(1);
     for (NodeId node : dependencies_.order) {
@@ -73,7 +73,7 @@ class SlotFinder {
       const graph::Value& value = graph_.value(inputs[i]);
       if (value.kind != graph::ValueKind::kNode || value.producer != first) continue;
       reads = true;
-      if (!shares_turns(facts_, dependencies_, second, i)) return true;
+      if (!shares_iterations(facts_, dependencies_, second, i)) return true;
     }
     return !reads;
   }
@@ -143,7 +143,7 @@ class SlotFinder {
   const ProgramFacts& facts_;
   const graph::Graph& graph_;
   const Dependencies& dependencies_;
-  bool late_updates_;
+  bool deferred_updates_;
   std::vector<int> slots_;
   std::vector<bool> free_;  // depends on inputs, states and constants alone, not on any total
 };
@@ -151,8 +151,9 @@ class SlotFinder {
 }  // namespace
 
 std::vector<std::vector<NodeId>> find_slots(const ProgramFacts& facts,
-                                            const Dependencies& dependencies, bool late_updates) {
-  return SlotFinder(facts, dependencies, late_updates).find();
+                                            const Dependencies& dependencies,
+                                            bool deferred_updates) {
+  return SlotFinder(facts, dependencies, deferred_updates).find();
 }
 
 }  // namespace plimsoll::plan

@@ -15,7 +15,7 @@
 // depends on inputs and constants alone is computed where it is needed first, and so is what would
 // cross to a later phase with more bytes than what it is made from.
 //
-// `late_updates`: what belongs to the optimizer stands behind everything else instead, so that
+// `deferred_updates`: what belongs to the optimizer comes after everything else instead, so that
 // values that were made from weights can be made again up to the end. A weight's gradient then is
 // summed in the last phase where it is larger than one sample of what it is made from, and lives
 // from its own phase to the end elsewhere. (Measured against the rule by all samples, under which
@@ -34,6 +34,6 @@ namespace plimsoll::plan {
 // The nodes of each slot in a valid order; slot 2k+1 holds phase k. At least one slot.
 std::vector<std::vector<graph::NodeId>> find_slots(const ProgramFacts& facts,
                                                    const Dependencies& dependencies,
-                                                   bool late_updates = false);
+                                                   bool deferred_updates = false);
 
 }  // namespace plimsoll::plan

@@ -164,7 +164,7 @@ Plan naive_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& c
   place_states(programs, Bytes(), {}, plan);
   for (const graph::Program& program : programs.programs) {
     ProgramFacts facts(program, catalog);
-    ProgramPlan tree = build_tree(make_flat_schedule(facts), facts, {});
+    ProgramPlan tree = build_tree(make_flat_loop_nest(facts), facts, {});
     complete_sizes(tree, facts);
     complete_offsets(tree, facts.graph(), plan.states, find_buffers(tree),
                      {.gap = {}, .several_placers = false, .share_memory = false});

@@ -33,7 +33,7 @@ struct PlanOptions {
   bool in_place = true;
   bool saved_forms = true;
   bool recompute = true;
-  bool late_updates = true;
+  bool deferred_updates = true;
   bool keep_packs = true;
   bool several_placers = true;
   bool move = false;  // values to the spill file and back: plan/search/spilled.h asks for it

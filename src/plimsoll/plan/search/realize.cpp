@@ -4,17 +4,17 @@
 #include "plan/core/walk.h"
 #include "plan/search/candidates.h"
 #include "plan/tree/lasting_packs.h"
-#include "plan/tree/residency.h"
+#include "plan/tree/spill_placement.h"
 
 namespace plimsoll::plan {
 namespace {
 
-// Completes the plan of a recipe, which was built and sized.
-Bytes place_recipe(const Recipe& recipe, const ProgramFacts& facts,
-                   std::span<const StatePlacement> states, const PlanOptions& options,
-                   ProgramPlan& plan) {
+// Completes the plan of a schedule, which was built and sized.
+Bytes place_schedule(const Schedule& schedule, const ProgramFacts& facts,
+                     std::span<const StatePlacement> states, const PlanOptions& options,
+                     ProgramPlan& plan) {
   std::vector<Buffer> buffers = find_buffers(plan);
-  if (recipe.keep_packs) {
+  if (schedule.keep_packs) {
     keep_packs(plan, find_constant_packs(plan, facts.graph()), buffers);
   }
   const CompleteOptions how{.gap = options.gap, .several_placers = options.several_placers};
@@ -39,16 +39,16 @@ std::vector<Candidate> keep_packs_of(std::span<const Candidate> candidates, Prog
   if (!packs_constants(facts.graph()) || has_spilled_states(facts.graph(), states)) return kept;
   Trials trials(facts, states, options);
   for (const Candidate& candidate : candidates) {
-    if (candidate.recipe.phasing != Phasing()) continue;
-    ProgramPlan plan = trials.build(candidate.recipe);
+    if (candidate.schedule.phasing != Phasing()) continue;
+    ProgramPlan plan = trials.build(candidate.schedule);
     const std::vector<int64_t> packs = find_constant_packs(plan, facts.graph());
     if (packs.empty()) continue;
     const std::vector<double> seconds = estimate_items(plan, facts);
     Candidate twin = candidate;
-    twin.recipe.keep_packs = true;
+    twin.schedule.keep_packs = true;
     for (int64_t pack : packs) twin.seconds -= seconds[static_cast<size_t>(pack)];
     twin.what += ", packed weights kept";
-    twin.spill = place_recipe(twin.recipe, facts, states, options, plan);
+    twin.spill = place_schedule(twin.schedule, facts, states, options, plan);
     twin.arena_bytes = plan.arena_bytes + options.clone_bytes * count_clones(plan);
     kept.push_back(std::move(twin));
   }
@@ -57,12 +57,12 @@ std::vector<Candidate> keep_packs_of(std::span<const Candidate> candidates, Prog
 
 ProgramPlan realize(const Candidate& candidate, ProgramFacts& facts,
                     std::span<const StatePlacement> states, const PlanOptions& options) {
-  Trials trials(facts, states, options, candidate.recipe.phasing);
-  ProgramPlan plan = trials.build(candidate.recipe);
-  place_recipe(candidate.recipe, facts, states, options, plan);
+  Trials trials(facts, states, options, candidate.schedule.phasing);
+  ProgramPlan plan = trials.build(candidate.schedule);
+  place_schedule(candidate.schedule, facts, states, options, plan);
   PLIMSOLL_CHECK(
       plan.arena_bytes + options.clone_bytes * count_clones(plan) == candidate.arena_bytes,
-      "a recipe gives one plan");
+      "a schedule gives one plan");
   return plan;
 }
 

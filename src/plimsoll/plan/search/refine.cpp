@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include "plan/search/recipes.h"
+#include "plan/search/schedules.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -143,7 +143,7 @@ class Refiner {
   std::mt19937 random_;
 };
 
-// The nodes behind the first reader of the value that read it or something made from it.
+// The nodes after the first reader of the value that read it or something made from it.
 std::vector<NodeId> find_anchors(const ProgramFacts& facts, const Dependencies& dependencies,
                                  ValueId value) {
   const graph::Graph& graph = facts.graph();

@@ -28,8 +28,8 @@ struct CutChoice {
 using ScoreCuts = std::function<void(CutChoice&)>;
 
 // The cuts that may pay of values that `tree`, a sized plan without cuts, holds in at least `least`
-// bytes: each for each node, behind its first reader, that reads it or something made from it; and
-// what find_all_cuts (plan/search/recipes.h) has.
+// bytes: each for each node, after its first reader, that reads it or something made from it; and
+// what find_all_cuts (plan/search/schedules.h) has.
 std::vector<Cut> find_universe(const ProgramPlan& tree, Bytes least, const ProgramFacts& facts,
                                const Dependencies& dependencies);
 

@@ -15,8 +15,8 @@
 #include "plan/search/phase_model.h"
 #include "plan/search/refine.h"
 #include "plan/tree/evict.h"
-#include "plan/tree/residency.h"
 #include "plan/tree/restore.h"
+#include "plan/tree/spill_placement.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -39,7 +39,7 @@ constexpr double kRefineShare = 0.15;
 constexpr double kUnslicedRefineShare = 0.6;
 constexpr double kLeastRefined = 0.01;
 constexpr size_t kMostRefined = 512;
-// Of checkpointing.
+// Segments and shares that checkpointing tries.
 constexpr size_t kMostSegments = 32;
 constexpr std::array<double, 5> kCheckpointShares = {1.0, 0.95, 0.9, 0.85, 0.8};
 // So many changes may fail to make a plan smaller before the next base is taken.
@@ -49,7 +49,7 @@ constexpr int kPatience = 6;
 constexpr double kLeastShare = 0.01;
 constexpr double kTenthInLogs = 2.3;
 
-// Of the effort, for taking cuts back: on so many loads, in so many rounds each.
+// The share of the effort for taking cuts back: on so many loads, in so many rounds each.
 constexpr double kRestoreShare = 0.5;
 constexpr size_t kRestoreRungs = 16;
 constexpr int kRestoreRounds = 5;
@@ -60,9 +60,9 @@ constexpr std::array<double, 3> kExchanges = {0.1, 0.05, 0.2};
 constexpr double kPhaseShare = 0.75;
 constexpr int64_t kPhaseRungs = 40;
 constexpr double kBelowSmallest = 0.7;
-// With late updates, around and below the smallest load that is known without them, with so much of
-// all effort besides, once for slices and once for the ladder, where that is enough for so many
-// rungs; not where gradients would take more than such a share of the load.
+// With deferred updates, around and below the smallest load that is known without them, with so
+// much of all effort besides, once for slices and once for the ladder, where that is enough for so
+// many rungs; not where gradients would take more than such a share of the load.
 constexpr double kLateEffort = 0.2;
 constexpr int64_t kLateRungs = 40;
 constexpr int64_t kLeastLateRungs = 20;
@@ -75,7 +75,7 @@ constexpr double kMostGradients = 0.2;
 constexpr std::array<std::string_view, 1> kOtherAxes = {graph::kRowsAxis};
 
 struct Score {
-  Recipe recipe;  // without cuts
+  Schedule schedule;  // without cuts
   Bytes load;
   double seconds = 0;
   std::vector<Bytes> phase_loads;
@@ -106,18 +106,18 @@ class Search {
     return {std::move(placed), std::move(plain_), std::move(scored), cut_short_};
   }
 
-  // Of a program that is cut into phases, with values that are made again; nothing of any other.
-  // `early`: what was found without late updates.
+  // Candidates of a program that is cut into phases, with values that are made again; nothing of
+  // any other. `early`: what was found without deferred updates.
   std::vector<Candidate> run_late(const Wanted& wanted, const Searched& early) {
     const Bytes smallest = early.scored.front().load;
     const Bytes gradients = find_gradient_bytes(facts_);
     const Bytes most(static_cast<int64_t>(kMostGradients * smallest.size()));
     if (trials_.phase_count() < 2 || gradients == Bytes() || gradients > most) return {};
-    const auto late = static_cast<int64_t>(kLateEffort * static_cast<double>(steps_));
-    steps_ = late;
+    const auto deferred = static_cast<int64_t>(kLateEffort * static_cast<double>(steps_));
+    steps_ = deferred;
     score_all();
     refine_all();
-    if (late >= kLeastLateRungs * effort()) steps_ = std::max(steps_, late);
+    if (deferred >= kLeastLateRungs * effort()) steps_ = std::max(steps_, deferred);
     const auto load = static_cast<double>(smallest.count());
     choose_in_phases({.most = static_cast<int64_t>(kLateMost * load),
                       .least = static_cast<int64_t>(kLateLeast * load),
@@ -131,7 +131,7 @@ class Search {
  private:
   Bytes smallest_load() const { return find_frontier().front()->load; }
 
-  // Of one plan: 1 at least, since a program may hand its inputs out as they are.
+  // The effort of one plan: 1 at least, since a program may hand its inputs out as they are.
   int64_t effort() const {
     return std::max<int64_t>(1, static_cast<int64_t>(facts_.graph().nodes.size()));
   }
@@ -143,16 +143,16 @@ class Search {
     return steps_ <= 0;
   }
 
-  // Scores a recipe unless it is known or the effort is spent. Returns its score's place.
-  size_t score(const Recipe& recipe) {
+  // Scores a schedule unless it is known or the effort is spent. Returns its score's place.
+  size_t score(const Schedule& schedule) {
     for (size_t i = 0; i < scores_.size(); ++i) {
-      if (scores_[i].recipe == recipe) return i;
+      if (scores_[i].schedule == schedule) return i;
     }
     if (spent() && !scores_.empty()) return 0;
     steps_ -= effort();
-    const ProgramPlan plan = trials_.build(recipe);
+    const ProgramPlan plan = trials_.build(schedule);
     const std::vector<Buffer> buffers = find_buffers(plan);
-    scores_.push_back({recipe, find_load(buffers, kAlways), estimate_seconds(plan, facts_),
+    scores_.push_back({schedule, find_load(buffers, kAlways), estimate_seconds(plan, facts_),
                        trials_.find_phase_loads(plan, buffers)});
     return scores_.size() - 1;
   }
@@ -181,9 +181,9 @@ class Search {
     std::vector<Shapes> nested;
     if (options_.nested_loops && options_.slices)
       nested = make_nested_shapes(facts_, dependencies, trials_.slots());
-    const OrderRule flat_rule = scores_[score_rules(flat.front())].recipe.rule;
+    const OrderRule flat_rule = scores_[score_rules(flat.front())].schedule.rule;
     OrderRule nested_rule = flat_rule;
-    if (!nested.empty()) nested_rule = scores_[score_rules(nested.front())].recipe.rule;
+    if (!nested.empty()) nested_rule = scores_[score_rules(nested.front())].schedule.rule;
     whole_ = score_rules(flat.back());
     note_plain(whole_, "whole batch, all kept");
     for (const Shapes& shapes : nested) score_both(shapes, nested_rule);
@@ -236,14 +236,14 @@ class Search {
     const size_t phases = trials_.phase_count();
     if (phases < 2) return;
     for (bool reread : {false, true}) {
-      Recipe mixed{Shapes(phases), rule, reread, {}};
+      Schedule mixed{Shapes(phases), rule, reread, {}};
       std::vector<Bytes> least(phases, Bytes(std::numeric_limits<int64_t>::max()));
       for (const Score& score : scores_) {
-        if (score.recipe.rule != rule || score.recipe.reread != reread) continue;
+        if (score.schedule.rule != rule || score.schedule.reread != reread) continue;
         for (size_t p = 0; p < least.size(); ++p) {
           if (score.phase_loads[p] >= least[p]) continue;
           least[p] = score.phase_loads[p];
-          mixed.shapes[p] = score.recipe.shapes[p];
+          mixed.shapes[p] = score.schedule.shapes[p];
         }
       }
       if (least.front() != Bytes(std::numeric_limits<int64_t>::max())) score(mixed);
@@ -252,20 +252,20 @@ class Search {
 
   // Where giving up starts: the smallest slices, which leave least inside of loops, the smallest
   // and the fastest candidate, and what lies between them.
-  std::vector<Recipe> find_bases() {
-    std::vector<Recipe> bases;
-    const auto add = [&](const Recipe& recipe) {
-      if (std::ranges::find(bases, recipe) == bases.end()) bases.push_back(recipe);
+  std::vector<Schedule> find_bases() {
+    std::vector<Schedule> bases;
+    const auto add = [&](const Schedule& schedule) {
+      if (std::ranges::find(bases, schedule) == bases.end()) bases.push_back(schedule);
     };
     const std::vector<const Score*> frontier = find_frontier();
-    add(frontier.front()->recipe);
-    add({find_flat_shapes().front(), frontier.front()->recipe.rule, false, {}});
-    add(scores_[whole_].recipe);
+    add(frontier.front()->schedule);
+    add({find_flat_shapes().front(), frontier.front()->schedule.rule, false, {}});
+    add(scores_[whole_].schedule);
     for (size_t i = 1; i < kMostBases; ++i) {
-      add(frontier[i * (frontier.size() - 1) / (kMostBases - 1)]->recipe);
+      add(frontier[i * (frontier.size() - 1) / (kMostBases - 1)]->schedule);
     }
     if (small()) {
-      for (const Score& score : scores_) add(score.recipe);
+      for (const Score& score : scores_) add(score.schedule);
       return bases;
     }
     const int64_t affordable = std::max<int64_t>(1, steps_ / (kChangesPerBase * effort()));
@@ -278,54 +278,54 @@ class Search {
   }
 
   // Checkpointing: 2, 4, 8, … segments, and √n.
-  void score_checkpoints(Recipe recipe) {
+  void score_checkpoints(Schedule schedule) {
     std::set<size_t> counts;
     for (size_t segments = 2; segments <= kMostSegments; segments *= 2) counts.insert(segments);
     counts.insert(count_root_segments(facts_));
     for (size_t segments : counts) {
       if (spent()) return;
-      recipe.cuts = make_checkpoints(facts_, trials_.dependencies(), segments);
-      if (recipe.cuts.empty()) return;
+      schedule.cuts = make_checkpoints(facts_, trials_.dependencies(), segments);
+      if (schedule.cuts.empty()) return;
       steps_ -= effort();
-      const ProgramPlan plan = trials_.build(recipe);
-      add_score(recipe, plan, find_load(find_buffers(plan), kAlways), chains_.size());
-      chains_.push_back(std::move(recipe.cuts));
+      const ProgramPlan plan = trials_.build(schedule);
+      add_score(schedule, plan, find_load(find_buffers(plan), kAlways), chains_.size());
+      chains_.push_back(std::move(schedule.cuts));
     }
   }
 
   // Checkpointing with every loop on the way back computing its own again: few and many segments,
   // of all values and of the larger ones alone.
-  void score_loop_checkpoints(Recipe recipe) {
-    const ProgramPlan tree = trials_.build(recipe);
+  void score_loop_checkpoints(Schedule schedule) {
+    const ProgramPlan tree = trials_.build(schedule);
     const size_t most = std::min(kMostSegments, count_forward(facts_) / 2);
     for (size_t segments = 2; segments <= most; segments *= 2) {
       for (double share : kCheckpointShares) {
         if (spent()) return;
-        recipe.cuts =
+        schedule.cuts =
             make_loop_checkpoints(tree, facts_, trials_.dependencies(), {segments, share});
-        if (recipe.cuts.empty()) return;
+        if (schedule.cuts.empty()) return;
         steps_ -= effort();
-        const ProgramPlan plan = trials_.build(recipe);
-        add_score(recipe, plan, find_load(find_buffers(plan), kAlways), chains_.size());
+        const ProgramPlan plan = trials_.build(schedule);
+        add_score(schedule, plan, find_load(find_buffers(plan), kAlways), chains_.size());
         checkpoints_.push_back(scores_.size() - 1);
-        chains_.push_back(recipe.cuts);
+        chains_.push_back(schedule.cuts);
       }
     }
   }
 
-  void add_score(const Recipe& recipe, const ProgramPlan& plan, Bytes load, size_t chain) {
-    scores_.push_back({{recipe.shapes, recipe.rule, recipe.reread, {}, recipe.reload},
+  void add_score(const Schedule& schedule, const ProgramPlan& plan, Bytes load, size_t chain) {
+    scores_.push_back({{schedule.shapes, schedule.rule, schedule.reread, {}, schedule.reload},
                        load,
                        estimate_seconds(plan, facts_),
                        {},
                        chain,
-                       recipe.cuts.size(),
+                       schedule.cuts.size(),
                        count_clones(plan)});
   }
 
   void evict_all() {
-    const std::vector<Recipe> bases = find_bases();
-    const Recipe whole = scores_[whole_].recipe;
+    const std::vector<Schedule> bases = find_bases();
+    const Schedule whole = scores_[whole_].schedule;
     const size_t uncut = scores_.size();
     size_t first = uncut;
     if (options_.recompute) score_checkpoints(whole);
@@ -358,8 +358,8 @@ class Search {
   }
   void choose_in_phases(PhaseLadder ladder) {
     if (!has_phases()) return;
-    Recipe recipe{find_phase_shapes(), find_frontier().front()->recipe.rule, false, {}};
-    const ProgramPlan tree = trials_.build(recipe);
+    Schedule schedule{find_phase_shapes(), find_frontier().front()->schedule.rule, false, {}};
+    const ProgramPlan tree = trials_.build(schedule);
     const std::vector<Buffer> buffers = find_buffers(tree);
     const PhaseModel model =
         make_phase_model({tree, buffers}, facts_, trials_.dependencies(),
@@ -368,8 +368,8 @@ class Search {
     ladder.steps = steps_;
     ladder.scoring = effort();
     steps_ = descend(model, ladder, [&](const PhaseSearch& search) {
-      recipe.cuts = search.cuts();
-      return score_phases(model, search, recipe);
+      schedule.cuts = search.cuts();
+      return score_phases(model, search, schedule);
     });
   }
 
@@ -384,13 +384,13 @@ class Search {
 
   // Scores the choice; what each place holds beyond what the model says.
   std::vector<int64_t> score_phases(const PhaseModel& model, const PhaseSearch& search,
-                                    const Recipe& recipe) {
-    const ProgramPlan plan = trials_.build(recipe);
+                                    const Schedule& schedule) {
+    const ProgramPlan plan = trials_.build(schedule);
     const std::vector<Buffer> buffers = find_buffers(plan);
     const Bytes load = find_load(buffers, kAlways);
     if (!is_outdone(load, estimate_seconds(plan, facts_))) {
-      add_score(recipe, plan, load, chains_.size());
-      chains_.push_back(recipe.cuts);
+      add_score(schedule, plan, load, chains_.size());
+      chains_.push_back(schedule.cuts);
     }
     std::vector<int64_t> more = find_place_loads(model, {plan, buffers});
     for (size_t p = 0; p < more.size(); ++p) more[p] -= search.profile()[p];
@@ -401,35 +401,35 @@ class Search {
   void refine_all() {
     if (effort() > kMediumProgram || !phasing_.axis.of_samples() || options_.move) return;
     const Bytes load = find_frontier().front()->load;
-    Recipe recipe = find_frontier().front()->recipe;
-    recipe.cuts = {};
+    Schedule schedule = find_frontier().front()->schedule;
+    schedule.cuts = {};
     const Bytes least(static_cast<int64_t>(kLeastRefined * load.size()));
     std::vector<Cut> universe =
-        find_universe(trials_.build(recipe), least, facts_, trials_.dependencies());
+        find_universe(trials_.build(schedule), least, facts_, trials_.dependencies());
     std::erase_if(universe, [&](const Cut& cut) { return !is_allowed(cut); });
     if (universe.empty() || universe.size() > kMostRefined) return;
     const bool unsliced = find_flat_shapes().size() == 1;
     const double share = unsliced ? kUnslicedRefineShare : kRefineShare;
     const auto steps = static_cast<int64_t>(share * static_cast<double>(options_.max_steps));
-    refine_from(std::move(recipe), universe, std::min(steps, steps_) / effort());
+    refine_from(std::move(schedule), universe, std::min(steps, steps_) / effort());
   }
 
-  void refine_from(Recipe recipe, const std::vector<Cut>& universe, int64_t trials) {
+  void refine_from(Schedule schedule, const std::vector<Cut>& universe, int64_t trials) {
     std::vector<std::vector<Cut>> known;
     for (const Score* score : find_frontier()) {
-      if (score->recipe == recipe && score->cuts > 0) known.push_back(recipe_of(*score).cuts);
+      if (score->schedule == schedule && score->cuts > 0) known.push_back(schedule_of(*score).cuts);
     }
     const auto score = [&](CutChoice& choice) {
       steps_ -= effort();
-      recipe.cuts = choice.cuts;
-      const ProgramPlan plan = trials_.build(recipe);
+      schedule.cuts = choice.cuts;
+      const ProgramPlan plan = trials_.build(schedule);
       choice.load = find_load(find_buffers(plan), kAlways);
       choice.seconds = estimate_seconds(plan, facts_);
     };
     for (CutChoice& choice : refine_cuts(known, universe, score, trials)) {
-      recipe.cuts = {};
+      schedule.cuts = {};
       scores_.push_back(
-          {recipe, choice.load, choice.seconds, {}, chains_.size(), choice.cuts.size()});
+          {schedule, choice.load, choice.seconds, {}, chains_.size(), choice.cuts.size()});
       chains_.push_back(std::move(choice.cuts));
     }
   }
@@ -456,14 +456,15 @@ class Search {
 
   void restore_within(Bytes most) {
     std::optional<size_t> checkpoints = find_fastest(checkpoints_, most);
-    if (checkpoints) restore_from(recipe_of(scores_[*checkpoints]), most);
-    for (int64_t turn = 0; turn <= std::ssize(kExchanges) && steps_ > 0; ++turn) {
+    if (checkpoints) restore_from(schedule_of(scores_[*checkpoints]), most);
+    for (int64_t iteration = 0; iteration <= std::ssize(kExchanges) && steps_ > 0; ++iteration) {
       const std::optional<size_t> fastest = find_fastest(all_places(), most);
       if (!fastest) return;
-      if (turn == 0) {
-        restore_from(recipe_of(scores_[*fastest]), most);
+      if (iteration == 0) {
+        restore_from(schedule_of(scores_[*fastest]), most);
       } else {
-        exchange_in(recipe_of(scores_[*fastest]), most, kExchanges[static_cast<size_t>(turn - 1)]);
+        exchange_in(schedule_of(scores_[*fastest]), most,
+                    kExchanges[static_cast<size_t>(iteration - 1)]);
       }
     }
   }
@@ -485,15 +486,15 @@ class Search {
   }
 
   // Gives up some more, and then keeps what there is room for.
-  void exchange_in(Recipe recipe, Bytes most, double share) {
-    const ProgramPlan plan = trials_.build(recipe);
+  void exchange_in(Schedule schedule, Bytes most, double share) {
+    const ProgramPlan plan = trials_.build(schedule);
     steps_ -= effort();
     const std::vector<Buffer> buffers = find_buffers(plan);
     const Bytes goal(static_cast<int64_t>(share * find_load(buffers, kAlways).size()));
-    const std::vector<Cut> more = find_evictions({plan, buffers}, recipe.cuts, goal, facts_,
+    const std::vector<Cut> more = find_evictions({plan, buffers}, schedule.cuts, goal, facts_,
                                                  trials_.dependencies(), how_to_evict());
-    recipe.cuts.insert(recipe.cuts.end(), more.begin(), more.end());
-    restore_from(std::move(recipe), most);
+    schedule.cuts.insert(schedule.cuts.end(), more.begin(), more.end());
+    restore_from(std::move(schedule), most);
   }
 
   // Whether another plan is as small and as fast.
@@ -503,22 +504,22 @@ class Search {
     });
   }
 
-  void restore_from(Recipe recipe, Bytes most) {
-    for (int round = 0; round < kRestoreRounds && !recipe.cuts.empty(); ++round) {
+  void restore_from(Schedule schedule, Bytes most) {
+    for (int round = 0; round < kRestoreRounds && !schedule.cuts.empty(); ++round) {
       if (steps_ <= 0) return;
       steps_ -= effort();
-      const ProgramPlan plan = trials_.build(recipe);
+      const ProgramPlan plan = trials_.build(schedule);
       const std::vector<Buffer> buffers = find_buffers(plan);
       if (round > 0) {
         const Bytes load = find_load(buffers, kAlways);
         if (!is_outdone(load, estimate_seconds(plan, facts_))) {
-          add_score(recipe, plan, load, chains_.size());
-          chains_.push_back(recipe.cuts);
+          add_score(schedule, plan, load, chains_.size());
+          chains_.push_back(schedule.cuts);
         }
       }
-      std::vector<Cut> left = take_back({plan, buffers}, recipe.cuts, most, facts_);
-      if (left.size() == recipe.cuts.size()) return;
-      recipe.cuts = std::move(left);
+      std::vector<Cut> left = take_back({plan, buffers}, schedule.cuts, most, facts_);
+      if (left.size() == schedule.cuts.size()) return;
+      schedule.cuts = std::move(left);
     }
   }
 
@@ -533,11 +534,11 @@ class Search {
         if ((choice >> c & 1) != 0) chosen.push_back(cuts[c]);
       }
       for (size_t b = 0; b < bases && steps_ > 0; ++b) {
-        Recipe recipe = scores_[b].recipe;
-        recipe.cuts = chosen;
+        Schedule schedule = scores_[b].schedule;
+        schedule.cuts = chosen;
         steps_ -= effort();
-        const ProgramPlan plan = trials_.build(recipe);
-        add_score(recipe, plan, find_load(find_buffers(plan), kAlways), chains_.size());
+        const ProgramPlan plan = trials_.build(schedule);
+        add_score(schedule, plan, find_load(find_buffers(plan), kAlways), chains_.size());
       }
       chains_.push_back(std::move(chosen));
     }
@@ -554,20 +555,20 @@ class Search {
   }
 
   // Gives up what is alive at the peak and not used, bit by bit.
-  void evict_from(Recipe recipe, int64_t steps) {
+  void evict_from(Schedule schedule, int64_t steps) {
     const EvictOptions how = how_to_evict();
     const double changes = static_cast<double>(steps) / static_cast<double>(effort());
     const double share = std::max(kLeastShare, kTenthInLogs / std::max(1.0, changes));
     if (share > kLeastShare) cut_short_ = true;
     Bytes least(std::numeric_limits<int64_t>::max());
-    std::vector<Cut>& cuts = recipe.cuts;
+    std::vector<Cut>& cuts = schedule.cuts;
     for (int failed = 0; failed < kPatience && steps > 0; steps -= effort()) {
       steps_ -= effort();
-      const ProgramPlan plan = trials_.build(recipe);
+      const ProgramPlan plan = trials_.build(schedule);
       const std::vector<Buffer> buffers = find_buffers(plan);
       const Bytes load = find_load(buffers, kAlways);
       failed = load < least ? 0 : failed + 1;
-      if (!cuts.empty() && load < least) add_score(recipe, plan, load, chains_.size());
+      if (!cuts.empty() && load < least) add_score(schedule, plan, load, chains_.size());
       least = min(least, load);
       const Bytes goal(static_cast<int64_t>(share * load.size()));
       const std::vector<Cut> more =
@@ -592,23 +593,23 @@ class Search {
     return frontier;
   }
 
-  Recipe recipe_of(const Score& score) const {
-    Recipe recipe = score.recipe;
+  Schedule schedule_of(const Score& score) const {
+    Schedule schedule = score.schedule;
     if (score.cuts > 0) {
       const std::vector<Cut>& chain = chains_[score.chain];
-      recipe.cuts.assign(chain.begin(), chain.begin() + static_cast<int64_t>(score.cuts));
+      schedule.cuts.assign(chain.begin(), chain.begin() + static_cast<int64_t>(score.cuts));
     }
-    return recipe;
+    return schedule;
   }
 
   Candidate place(const Score& score) {
-    Candidate candidate{recipe_of(score), {}, {}, score.seconds, {}};
-    ProgramPlan plan = trials_.build(candidate.recipe);
-    candidate.recipe.phasing = phasing_;
-    candidate.what = describe_shapes(score.recipe.shapes, phasing_.axis, facts_.batch());
-    if (score.recipe.reread) candidate.what += ", inputs read again";
+    Candidate candidate{schedule_of(score), {}, {}, score.seconds, {}};
+    ProgramPlan plan = trials_.build(candidate.schedule);
+    candidate.schedule.phasing = phasing_;
+    candidate.what = describe_shapes(score.schedule.shapes, phasing_.axis, facts_.batch());
+    if (score.schedule.reread) candidate.what += ", inputs read again";
     candidate.what += describe_cuts(plan);
-    if (phasing_.late_updates) candidate.what += ", updates last";
+    if (phasing_.deferred_updates) candidate.what += ", updates last";
     const std::vector<Buffer> buffers = find_buffers(plan);
     steps_ -= static_cast<int64_t>(buffers.size());
     const CompleteOptions how{.gap = options_.gap, .several_placers = options_.several_placers};
@@ -661,10 +662,10 @@ Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> sta
   const auto add = [&](std::vector<Candidate> candidates) {
     std::ranges::move(candidates, std::back_inserter(searched.candidates));
   };
-  if (options.late_updates && options.recompute && options.slices && !options.move) {
-    Search late(facts, states, options, {.late_updates = true});
-    add(late.run_late(wanted, searched));
-    searched.cut_short = searched.cut_short || late.cut_short();
+  if (options.deferred_updates && options.recompute && options.slices && !options.move) {
+    Search deferred(facts, states, options, {.deferred_updates = true});
+    add(deferred.run_late(wanted, searched));
+    searched.cut_short = searched.cut_short || deferred.cut_short();
   }
   // Loops over another axis for what does not fit otherwise, or is as fast in less.
   for (const LoopAxis axis : kOtherAxes) {

@@ -3,22 +3,22 @@
 // The search for plans of one program: candidates, each scored on its true schedule, the best of
 // them placed.
 //
-// A candidate is a recipe: how every phase is cut into slices, by which rule nodes are ordered,
+// A candidate is a schedule: how every phase is cut into slices, by which rule nodes are ordered,
 // whether inputs are read again, and which values are not kept (plan/tree/cuts.h). The plain ones
 // are tried first. From the best of them on, what is alive at the peak and not used there is given
 // up, what frees most bytes for its time first, until nothing is left to give up. Nothing of this
 // depends on a limit. Only candidates on the frontier of bytes against seconds are placed.
 //
 // Where weights are small beside the values, slices and choices in phases are tried with all
-// updates behind everything else too (plan/search/phases.h), around and below the smallest
+// updates after everything else too (plan/search/phases.h), around and below the smallest
 // candidate without that.
 //
-// In programs of at most 64 nodes the choices of cuts behind the smallest candidate are then
+// In programs of at most 64 nodes the choices of cuts after the smallest candidate are then
 // improved by single changes and random restarts of stretches (plan/search/refine.h).
 //
 // Programs of at most 16 nodes with at most 5 cuts are searched through: every shape (slices that
 // double, inner loops at the smallest) by every order rule, inputs kept and read again, and every
-// set of cuts behind a value's first reader. Over that plan space the candidates are the best there
+// set of cuts after a value's first reader. Over that plan space the candidates are the best there
 // are, in bytes and in time within them, as far as the effort lasts.
 //
 // Among the candidates are always the plans that anyone would make: the whole batch with everything
@@ -36,9 +36,9 @@
 
 namespace plimsoll::plan {
 
-// Recipes are kept and not plans: those of large programs take megabytes each.
+// Schedules are kept and not plans: those of large programs take megabytes each.
 struct Candidate {
-  Recipe recipe;
+  Schedule schedule;
   Bytes arena_bytes;  // of the placed plan, and what its clones take besides
   Bytes spill;        // the spill file's end, state variables included
   double seconds = 0;
@@ -57,7 +57,7 @@ struct Searched {
   // What the plans that anyone would make need: the bytes alive at once, which no placement can
   // undercut.
   std::vector<FrontierPoint> plain;
-  // What was scored without late updates, placed or not: by rising bytes alive at once.
+  // What was scored without deferred updates, placed or not: by rising bytes alive at once.
   std::vector<Loaded> scored;
   bool cut_short = false;  // with more effort more would have been tried
 };
@@ -71,7 +71,7 @@ struct Wanted {
 };
 
 // `states` says where state variables lie. Effort is counted in nodes scored and buffers placed, up
-// to options.max_steps, up to half of it more for late updates and as much again for each
+// to options.max_steps, up to half of it more for deferred updates and as much again for each
 // other axis; the first candidate is scored and placed whatever it costs.
 Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
                         const PlanOptions& options, const Wanted& wanted = {});

@@ -5,58 +5,59 @@
 #include "plan/search/all_facts.h"
 #include "plan/search/search.h"
 #include "plan/tree/complete.h"
-#include "plan/tree/residency.h"
+#include "plan/tree/spill_placement.h"
 
 namespace plimsoll::plan {
 namespace {
 
 // The candidates of every program with one choice of variables in the file.
-struct Residency {
+struct SpillPlacement {
   Plan base;  // without programs
   std::vector<std::vector<Candidate>> programs;
 };
 
 // One candidate for each program.
 struct Pick {
-  const Residency* residency = nullptr;
+  const SpillPlacement* placement = nullptr;
   std::vector<const Candidate*> programs;
   Bytes arena;
   double seconds() const { return programs.front()->seconds; }
 };
 
-Residency search(const graph::ProgramSet& programs, const AllFacts& all, const PlanOptions& options,
-                 const std::set<std::string>& spilled, const Wanted& wanted = {}) {
-  Residency residency;
-  place_states(programs, options.gap, spilled, residency.base);
+SpillPlacement search(const graph::ProgramSet& programs, const AllFacts& all,
+                      const PlanOptions& options, const std::set<std::string>& spilled,
+                      const Wanted& wanted = {}) {
+  SpillPlacement placement;
+  place_states(programs, options.gap, spilled, placement.base);
   for (const std::unique_ptr<ProgramFacts>& facts : all.all()) {
-    residency.programs.push_back(
-        search_program(*facts, residency.base.states, options, wanted).candidates);
+    placement.programs.push_back(
+        search_program(*facts, placement.base.states, options, wanted).candidates);
   }
-  return residency;
+  return placement;
 }
 
 // Per program the fastest candidate whose arena and file fit; no programs where one has none.
-Pick pick(const Residency& residency, Bytes limit, Bytes most) {
-  Pick result{&residency, {}, residency.base.state_bytes};
-  for (const std::vector<Candidate>& candidates : residency.programs) {
+Pick pick(const SpillPlacement& placement, Bytes limit, Bytes most) {
+  Pick result{&placement, {}, placement.base.state_bytes};
+  for (const std::vector<Candidate>& candidates : placement.programs) {
     const Candidate* best = nullptr;
     for (const Candidate& candidate : candidates) {
-      const Bytes arena = residency.base.state_bytes + candidate.arena_bytes;
+      const Bytes arena = placement.base.state_bytes + candidate.arena_bytes;
       if (arena > limit || candidate.spill > most) continue;
       if (best == nullptr || candidate.seconds < best->seconds) best = &candidate;
     }
     if (best == nullptr) return {};
     result.programs.push_back(best);
-    result.arena = max(result.arena, residency.base.state_bytes + best->arena_bytes);
+    result.arena = max(result.arena, placement.base.state_bytes + best->arena_bytes);
   }
   return result;
 }
 
-// The fastest over all residencies; the smaller arena where two are as fast.
-Pick pick(const std::vector<Residency>& residencies, Bytes limit, Bytes most) {
+// The fastest over all placements; the smaller arena where two are as fast.
+Pick pick(const std::vector<SpillPlacement>& placements, Bytes limit, Bytes most) {
   Pick best;
-  for (const Residency& residency : residencies) {
-    Pick here = pick(residency, limit, most);
+  for (const SpillPlacement& placement : placements) {
+    Pick here = pick(placement, limit, most);
     if (here.programs.empty()) continue;
     const bool better = best.programs.empty() || here.seconds() < best.seconds() ||
                         (here.seconds() == best.seconds() && here.arena < best.arena);
@@ -67,26 +68,27 @@ Pick pick(const std::vector<Residency>& residencies, Bytes limit, Bytes most) {
 
 std::string describe(const Pick& pick) {
   Bytes bytes;
-  for (const StatePlacement& state : pick.residency->base.states) {
+  for (const StatePlacement& state : pick.placement->base.states) {
     if (state.space == Space::kSpill) bytes += state.bytes;
   }
   const std::string& what = pick.programs.front()->what;
   return bytes == Bytes() ? what : what + ", " + to_string(bytes) + " of state in the spill file";
 }
 
-std::vector<FrontierPoint> find_frontier(const std::vector<Residency>& residencies, Bytes most) {
+std::vector<FrontierPoint> find_frontier(const std::vector<SpillPlacement>& placements,
+                                         Bytes most) {
   std::vector<Bytes> limits;
-  for (const Residency& residency : residencies) {
-    for (const std::vector<Candidate>& candidates : residency.programs) {
+  for (const SpillPlacement& placement : placements) {
+    for (const std::vector<Candidate>& candidates : placement.programs) {
       for (const Candidate& candidate : candidates) {
-        limits.push_back(residency.base.state_bytes + candidate.arena_bytes);
+        limits.push_back(placement.base.state_bytes + candidate.arena_bytes);
       }
     }
   }
   std::ranges::sort(limits);
   std::vector<FrontierPoint> points;
   for (Bytes limit : limits) {
-    const Pick here = pick(residencies, limit, most);
+    const Pick here = pick(placements, limit, most);
     if (here.programs.empty()) continue;
     const bool faster = points.empty() || here.seconds() < points.back().seconds;
     if (faster) points.push_back({here.arena, here.seconds(), describe(here)});
@@ -96,7 +98,7 @@ std::vector<FrontierPoint> find_frontier(const std::vector<Residency>& residenci
 
 Fits assemble(const Pick& pick, const graph::ProgramSet& programs, const AllFacts& all,
               const PlanOptions& options) {
-  Fits fits{pick.residency->base, pick.seconds(), describe(pick)};
+  Fits fits{pick.placement->base, pick.seconds(), describe(pick)};
   for (size_t p = 0; p < pick.programs.size(); ++p) {
     fits.plan.programs.push_back(realize(*pick.programs[p], all.of(p), fits.plan.states, options));
     fits.plan.spill_bytes = max(fits.plan.spill_bytes, pick.programs[p]->spill);
@@ -109,7 +111,7 @@ Fits assemble(const Pick& pick, const graph::ProgramSet& programs, const AllFact
 std::vector<std::set<std::string>> find_sets(const graph::ProgramSet& programs,
                                              PlanOptions& options) {
   options.move = true;
-  std::vector<std::set<std::string>> sets = make_residencies(programs, options.least_moved);
+  std::vector<std::set<std::string>> sets = make_spill_placements(programs, options.least_moved);
   sets.insert(sets.begin(), std::set<std::string>());
   options.max_steps /= static_cast<int64_t>(sets.size());
   return sets;
@@ -123,18 +125,18 @@ std::optional<SpilledPlans> make_spilled_plans(const graph::ProgramSet& programs
   PlanOptions each = options;
   const std::vector<std::set<std::string>> sets = find_sets(programs, each);
   const AllFacts facts(programs, catalog);
-  std::vector<Residency> residencies;
-  residencies.reserve(sets.size());
+  std::vector<SpillPlacement> placements;
+  placements.reserve(sets.size());
   for (const std::set<std::string>& spilled : sets) {
-    residencies.push_back(search(programs, facts, each, spilled));
+    placements.push_back(search(programs, facts, each, spilled));
   }
   SpilledPlans plans;
   plans.lower_bound = find_lower_bound(programs, facts, true).bytes;
-  plans.frontier = find_frontier(residencies, most);
+  plans.frontier = find_frontier(placements, most);
   if (plans.frontier.empty()) return std::nullopt;
   plans.smallest = plans.frontier.front().arena_bytes;
   const Bytes limit = options.arena_limit.value_or(plans.frontier.back().arena_bytes);
-  const Pick best = pick(residencies, limit, most);
+  const Pick best = pick(placements, limit, most);
   if (!best.programs.empty()) plans.fits = assemble(best, programs, facts, each);
   return plans;
 }
@@ -150,15 +152,15 @@ SmallestArena find_smallest_spilled_arena(const graph::ProgramSet& programs,
   // With all in the file first: that is the smallest more often than not.
   std::vector<std::set<std::string>> sets = find_sets(programs, each);
   for (auto spilled = sets.rbegin(); spilled != sets.rend(); ++spilled) {
-    const Residency residency =
+    const SpillPlacement placement =
         search(programs, facts, each, *spilled, {.smallest_alone = true, .spill = most});
-    Bytes arena = residency.base.state_bytes;
+    Bytes arena = placement.base.state_bytes;
     bool fits = true;
-    for (const std::vector<Candidate>& candidates : residency.programs) {
+    for (const std::vector<Candidate>& candidates : placement.programs) {
       const auto smallest = std::ranges::find_if(
           candidates, [&](const Candidate& candidate) { return candidate.spill <= most; });
       fits = fits && smallest != candidates.end();
-      if (fits) arena = max(arena, residency.base.state_bytes + smallest->arena_bytes);
+      if (fits) arena = max(arena, placement.base.state_bytes + smallest->arena_bytes);
     }
     if (fits && (!result.smallest || arena < *result.smallest)) result.smallest = arena;
     if (result.smallest && options.arena_limit && *result.smallest <= *options.arena_limit) break;

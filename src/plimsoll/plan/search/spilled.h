@@ -3,8 +3,8 @@
 // Plans that use a spill file, beside those of plan/search/planner.h that do not.
 //
 // The same search, several times: with a quarter, half, three quarters and all of the weights and
-// optimizer slots in the file (plan/tree/residency.h), values moved there and back besides. As
-// there, no candidate depends on the limit, and the answer at a limit is the fastest that fits:
+// optimizer slots in the file (plan/tree/spill_placement.h), values moved there and back besides.
+// As there, no candidate depends on the limit, and the answer at a limit is the fastest that fits:
 // more memory is never slower among plans with a spill file. Whether one is wanted at all is the
 // caller's question.
 

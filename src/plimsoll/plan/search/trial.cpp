@@ -7,7 +7,7 @@
 #include "plan/search/phases.h"
 #include "plan/tree/complete.h"
 #include "plan/tree/moves.h"
-#include "plan/tree/residency.h"
+#include "plan/tree/spill_placement.h"
 #include "plan/tree/tree.h"
 
 namespace plimsoll::plan {
@@ -19,26 +19,26 @@ Trials::Trials(ProgramFacts& facts, std::span<const StatePlacement> states,
       spilled_(has_spilled_states(facts.graph(), states)),
       options_(options),
       dependencies_(find_dependencies(facts, phasing.axis)),
-      slots_(find_slots(facts, dependencies_, phasing.late_updates)),
+      slots_(find_slots(facts, dependencies_, phasing.deferred_updates)),
       phase_of_(facts.graph().nodes.size(), -1) {
   for (size_t s = 1; s < slots_.size(); s += 2) {
     for (graph::NodeId node : slots_[s]) phase_of_[node.index()] = static_cast<int>(s / 2);
   }
 }
 
-ProgramPlan Trials::build(const Recipe& recipe) {
-  const bool known = !tree_.name.empty() && recipe.shapes == last_.shapes &&
-                     recipe.rule == last_.rule && recipe.reread == last_.reread &&
-                     recipe.reload == last_.reload;
+ProgramPlan Trials::build(const Schedule& schedule) {
+  const bool known = !tree_.name.empty() && schedule.shapes == last_.shapes &&
+                     schedule.rule == last_.rule && schedule.reread == last_.reread &&
+                     schedule.reload == last_.reload;
   if (!known) {
-    const Schedule schedule =
-        make_schedule(facts_, dependencies_, slots_, recipe.shapes, recipe.rule);
-    tree_ = build_tree(schedule, facts_, {.reread = recipe.reread});
-    if (spilled_) load_states(facts_, states_, recipe.reload, tree_);
-    last_ = {recipe.shapes, recipe.rule, recipe.reread, {}, recipe.reload};
+    const LoopNest loop_nest =
+        make_loop_nest(facts_, dependencies_, slots_, schedule.shapes, schedule.rule);
+    tree_ = build_tree(loop_nest, facts_, {.reread = schedule.reread});
+    if (spilled_) load_states(facts_, states_, schedule.reload, tree_);
+    last_ = {schedule.shapes, schedule.rule, schedule.reread, {}, schedule.reload};
   }
   ProgramPlan plan = tree_;
-  apply_cuts(recipe.cuts, facts_, dependencies_, plan);
+  apply_cuts(schedule.cuts, facts_, dependencies_, plan);
   if (!spilled_) {
     size(plan);
   } else {
@@ -59,7 +59,7 @@ ProgramPlan Trials::build(const Recipe& recipe) {
 
 void Trials::size(ProgramPlan& plan) {
   complete_sizes(plan, facts_);
-  if (options_.in_place) take_over_in_place(facts_, dependencies_, plan);
+  if (options_.in_place) reuse_in_place(facts_, dependencies_, plan);
 }
 
 std::vector<Bytes> Trials::find_phase_loads(const ProgramPlan& plan,

@@ -1,7 +1,8 @@
 #pragma once
 
-// A recipe for a program's plan, and what becomes of it: the tree, sized, with takeovers, but not
-// placed. The bytes alive at once are known then (no placement can undercut them), and the time.
+// A schedule for a program's plan, and what becomes of it: the tree, sized, with in-place reuse,
+// but not placed. The bytes alive at once are known then (no placement can undercut them), and the
+// time.
 
 #include <cstdint>
 #include <limits>
@@ -12,9 +13,9 @@
 #include "plan/facts/estimate.h"
 #include "plan/facts/liveness.h"
 #include "plan/search/planner.h"
-#include "plan/search/recipes.h"
+#include "plan/search/schedules.h"
 #include "plan/tree/cuts.h"
-#include "plan/tree/schedule.h"
+#include "plan/tree/loop_nest.h"
 
 namespace plimsoll::plan {
 
@@ -23,11 +24,11 @@ inline constexpr Interval kAlways{0, std::numeric_limits<int64_t>::max()};
 // How a program's phases are found (plan/search/phases.h).
 struct Phasing {
   LoopAxis axis = graph::kBatchAxis;
-  bool late_updates = false;  // updates of weights stand behind everything else
+  bool deferred_updates = false;  // updates of weights come after everything else
   friend bool operator==(const Phasing&, const Phasing&) = default;
 };
 
-struct Recipe {
+struct Schedule {
   Shapes shapes;
   OrderRule rule = OrderRule::kGraph;
   bool reread = false;
@@ -35,14 +36,14 @@ struct Recipe {
   bool reload = false;  // state variables in the spill file anew for each reader
   Phasing phasing = {};
   bool keep_packs = false;  // memory of their own for packed weights (plan/tree/lasting_packs.h)
-  friend bool operator==(const Recipe&, const Recipe&) = default;
+  friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
 // Builds trees of one program, remembering the last one without its cuts. Holds references.
 // `states` says which variables lie in the spill file.
 class Trials {
  public:
-  // Its recipes' phasing is this one, whatever they say.
+  // Its schedules' phasing is this one, whatever they say.
   Trials(ProgramFacts& facts, std::span<const StatePlacement> states, const PlanOptions& options,
          const Phasing& phasing = {});
 
@@ -51,7 +52,7 @@ class Trials {
   std::span<const std::vector<graph::NodeId>> slots() const { return slots_; }
   size_t phase_count() const { return slots_.size() / 2; }
 
-  ProgramPlan build(const Recipe& recipe);
+  ProgramPlan build(const Schedule& schedule);
   // The most bytes alive from the first to the last call of each phase; of one phase alone nothing.
   std::vector<Bytes> find_phase_loads(const ProgramPlan& plan,
                                       const std::vector<Buffer>& buffers) const;
@@ -66,7 +67,7 @@ class Trials {
   Dependencies dependencies_;
   std::vector<std::vector<graph::NodeId>> slots_;
   std::vector<int> phase_of_;  // per node; −1: outside of loops
-  Recipe last_;                // without cuts
+  Schedule last_;              // without cuts
   ProgramPlan tree_;           // of last_
 };
 

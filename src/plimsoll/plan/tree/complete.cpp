@@ -49,7 +49,7 @@ void find_state_instances(ProgramPlan& plan, const graph::Graph& graph) {
       plan.instances[i].space = Space::kState;
     }
   }
-  // A takeover may stand before what it takes over: as often as anything changes.
+  // An in-place reuse may stand before what it reuses: as often as anything changes.
   for (bool changed = true; changed;) {
     changed = false;
     for (Instance& instance : plan.instances) {
@@ -78,10 +78,11 @@ void complete_bytes(ProgramPlan& plan, const Chains& chains, ProgramFacts& facts
       instance.bytes = work_out(i);
       continue;
     }
-    const LoopId home = instance.space == Space::kState ? LoopId() : instance.home;
+    const LoopId scope = instance.space == Space::kState ? LoopId() : instance.scope;
     const size_t form = instance.form.empty() ? 0 : facts.form_number(instance.form);
-    std::optional<Bytes>& known = facts.value_bytes().at(
-        form * facts.graph().values.size() + instance.value.index(), LoopChains::at(*chains, home));
+    std::optional<Bytes>& known =
+        facts.value_bytes().at(form * facts.graph().values.size() + instance.value.index(),
+                               LoopChains::at(*chains, scope));
     if (!known) known = work_out(i);
     instance.bytes = *known;
   }
@@ -211,7 +212,7 @@ void complete_sizes(ProgramPlan& plan, ProgramFacts& facts) {
   plan.blocks = facts.blocks();
   plan.batch = facts.batch();
   find_state_instances(plan, facts.graph());
-  find_homes(plan, facts.axes());
+  find_scopes(plan, facts.axes());
   const Chains chains = facts.chains().number(plan);
   complete_bytes(plan, LoopChains::decide_bytes(plan) ? chains : std::nullopt, facts);
   complete_scratch(plan, chains, facts);

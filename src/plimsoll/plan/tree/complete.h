@@ -5,8 +5,8 @@
 //
 // The structure is items, loops, bindings, the value, form, copy and spill space of each instance,
 // and in_place. All else is computed anew and what was there is overwritten: blocks and scratch
-// from the catalog, homes that are kAutoHome, loop extents that are 0, bytes, offsets, the memory
-// of states, totals, thread count and fingerprint. Homes that are given stay, so that a value may
+// from the catalog, scopes that are kAutoScope, loop extents that are 0, bytes, offsets, the memory
+// of states, totals, thread count and fingerprint. Scopes that are given stay, so that a value may
 // live longer than its uses ask. It judges nothing beyond what it needs: the validator does.
 
 #include <set>
@@ -21,15 +21,15 @@
 
 namespace plimsoll::plan {
 
-// A home to be computed: the innermost loop that holds all uses, outside of every loop that an
+// A scope to be computed: the innermost loop that holds all uses, outside of every loop that an
 // accumulator is summed over. Counts as invalid, like the root.
-inline constexpr LoopId kAutoHome{int32_t{-2}};
+inline constexpr LoopId kAutoScope{int32_t{-2}};
 
 // Offsets in the spill file are multiples of this (a page, for transfers that bypass the cache).
 inline constexpr Bytes kSpillAlignment{4096};
 
 struct CompleteOptions {
-  Bytes gap = {};  // bytes kept free behind each buffer
+  Bytes gap = {};  // bytes kept free after each buffer
   bool several_placers = true;
   bool share_memory = true;  // off: every buffer has bytes of its own for the whole program
 };
@@ -40,12 +40,12 @@ struct CompleteOptions {
 void complete_plan(Plan& plan, const graph::ProgramSet& programs,
                    const graph::KernelCatalog& catalog, const CompleteOptions& options = {});
 
-// Its steps, for the planner. The places of all state variables, one behind the other: of those
+// Its steps, for the planner. The places of all state variables, one after the other: of those
 // that `spilled` names in the spill file (spill_bytes is then where they end), of others in the
 // arena.
 void place_states(const graph::ProgramSet& programs, Bytes gap,
                   const std::set<std::string>& spilled, Plan& plan);
-// Homes, spaces, bytes and scratch of one program whose structure holds: all but offsets.
+// Scopes, spaces, bytes and scratch of one program whose structure holds: all but offsets.
 void complete_sizes(ProgramPlan& plan, ProgramFacts& facts);
 // Offsets in the arena and in the spill file (whose end is returned; state variables lie in front),
 // and the program's total.

@@ -35,7 +35,7 @@ class CutMaker {
     for (size_t i = 0; i < editor_.size(); ++i) index_item(static_cast<Index>(i));
     for (size_t i = 0; i < plan.instances.size(); ++i) {
       int& copies = copies_[plan.instances[i].value];
-      if (plan.instances[i].copy < kDrainedCopies) {
+      if (plan.instances[i].copy < kOutputCopies) {
         copies = std::max(copies, plan.instances[i].copy);
       }
     }
@@ -53,7 +53,7 @@ class CutMaker {
  private:
   struct Use {
     Index item = -1;
-    int operand = -1;  // −1: a drain
+    int operand = -1;  // −1: an output item
   };
   // Readers of one output that want another copy from an anchor on.
   struct Request {
@@ -67,8 +67,8 @@ class CutMaker {
     int number = 0;
   };
 
-  // Copies of inputs that are drained have numbers of their own.
-  static constexpr int kDrainedCopies = 1 << 20;
+  // Copies of inputs that are handed out have numbers of their own.
+  static constexpr int kOutputCopies = 1 << 20;
 
   void index_item(Index index) {
     const Item& item = editor_.entry(index).item;
@@ -82,8 +82,8 @@ class CutMaker {
       }
     } else if (const auto* feed = std::get_if<Feed>(&item)) {
       makers_[feed->target.index()] = index;
-    } else if (const auto* drain = std::get_if<Drain>(&item)) {
-      uses_[value_of(drain->source)].push_back({index, -1});
+    } else if (const auto* output = std::get_if<Output>(&item)) {
+      uses_[value_of(output->source)].push_back({index, -1});
     } else if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
       makers_[begin->target.index()] = index;
       loaded_from_[begin->target] = begin->source;
@@ -92,7 +92,7 @@ class CutMaker {
   }
 
   size_t value_of(InstanceId id) const { return plan_.instances[id.index()].value.index(); }
-  // Where a reader stands. A clone reads for the one that it was made for: it stands behind the
+  // Where a reader stands. A clone reads for the one that it was made for: it comes after the
   // anchor like that, though its place is before.
   int64_t reading_key(Index item) const {
     const auto clone = anchors_of_clones_.find(item);
@@ -105,13 +105,13 @@ class CutMaker {
 
   InstanceId read_by(const Use& use) const {
     const Item& item = editor_.entry(use.item).item;
-    if (use.operand < 0) return std::get<Drain>(item).source;
+    if (use.operand < 0) return std::get<Output>(item).source;
     return std::get<Call>(item).inputs[static_cast<size_t>(use.operand)];
   }
   void redirect(const Use& use, InstanceId to) {
     Item& item = editor_.item(use.item);
     if (use.operand < 0) {
-      std::get<Drain>(item).source = to;
+      std::get<Output>(item).source = to;
     } else {
       std::get<Call>(item).inputs[static_cast<size_t>(use.operand)] = to;
     }
@@ -122,7 +122,7 @@ class CutMaker {
     instance.value = value;
     instance.copy = copy;
     instance.form = form;
-    instance.home = kAutoHome;
+    instance.scope = kAutoScope;
     plan_.instances.push_back(std::move(instance));
     makers_.push_back(-1);
     return InstanceId(plan_.instances.size() - 1);
@@ -173,12 +173,12 @@ class CutMaker {
     }
     if (served.empty()) return;
     const LoopId body = editor_.entry(maker).body;
-    Index behind = maker;
+    Index after = maker;
     for (const Use& use : uses) {
-      if (place(use) < from && editor_.entry(use.item).body == body) behind = use.item;
+      if (place(use) < from && editor_.entry(use.item).body == body) after = use.item;
     }
     const InstanceId encoded = add_instance(value, plan_.instances[plain.index()].copy, cut->form);
-    editor_.insert_behind(behind, Encode{plain, encoded});
+    editor_.insert_after(after, Encode{plain, encoded});
     for (const Use& use : served) {
       redirect(use, encoded);
       std::erase_if(uses, [&](const Use& other) {
@@ -196,9 +196,9 @@ class CutMaker {
     }
     std::map<int64_t, Request> split;
     const auto note = [&](const Use& use, int64_t at, bool moved) {
-      const auto behind = anchors.upper_bound(at);
-      if (behind == anchors.begin()) return;
-      const auto& [anchor, kind] = *std::prev(behind);
+      const auto after = anchors.upper_bound(at);
+      if (after == anchors.begin()) return;
+      const auto& [anchor, kind] = *std::prev(after);
       if ((kind == CutKind::kMove) != moved) return;
       split.try_emplace(anchor, Request{value, anchor, {}, kind}).first->second.uses.push_back(use);
     };
@@ -229,7 +229,7 @@ class CutMaker {
     for (const Use& use : request.uses) redirect(use, copy);
   }
 
-  // Stores the value behind its maker, to be waited for behind the last reader that keeps it, and
+  // Stores the value after its maker, to be waited for after the last reader that keeps it, and
   // loads it in front of the first of the others.
   void move(const Request& request) {
     const InstanceId plain = read_by(request.uses.front());
@@ -247,8 +247,8 @@ class CutMaker {
         const bool kept = read_by(use) == plain && place(use) < request.anchor;
         if (kept && editor_.holds(body, use.item)) last = editor_.item_in(use.item, body);
       }
-      editor_.insert_behind(last, WaitTransfer{transfers_});
-      editor_.insert_behind(maker, BeginTransfer{transfers_++, plain, file});
+      editor_.insert_after(last, WaitTransfer{transfers_});
+      editor_.insert_after(maker, BeginTransfer{transfers_++, plain, file});
     }
     const int number = plan_.instances[plain.index()].copy;
     if (!dependencies_.axis.of_samples()) return load_rows(request, file, number);
@@ -256,12 +256,13 @@ class CutMaker {
     for (const Use& use : request.uses) redirect(use, copy);
   }
 
-  // For each loop that reads it the rows that a turn needs; all of them where that cannot be said.
+  // For each loop that reads it the rows that an iteration needs; all of them where that cannot be
+  // said.
   void load_rows(const Request& request, InstanceId file, int number) {
     std::map<LoopId, std::vector<Use>> bodies;
     for (const Use& use : request.uses) bodies[editor_.entry(use.item).body].push_back(use);
     for (const auto& [body, uses] : bodies) {
-      const std::vector<TurnRows> rows = rows_of_turn(body, uses);
+      const std::vector<IterationRows> rows = rows_of_iteration(body, uses);
       Index where = uses.front().item;
       if (rows.empty() && body.valid()) where = editor_.item_in(where, LoopId());
       const InstanceId copy = load_before(where, file, number, rows);
@@ -270,7 +271,7 @@ class CutMaker {
   }
 
   // The widest window of the readers; empty: they need all rows, or others than windows.
-  std::vector<TurnRows> rows_of_turn(LoopId body, const std::vector<Use>& uses) const {
+  std::vector<IterationRows> rows_of_iteration(LoopId body, const std::vector<Use>& uses) const {
     graph::AxisUse widest;
     if (!body.valid()) return {};
     for (const Use& use : uses) {
@@ -290,7 +291,7 @@ class CutMaker {
 
   // A copy that is loaded from the file in the body of `where`.
   InstanceId load_before(Index where, InstanceId file, int number,
-                         std::vector<TurnRows> rows = {}) {
+                         std::vector<IterationRows> rows = {}) {
     const InstanceId copy = add_instance(plan_.instances[file.index()].value, number, "");
     loaded_from_[copy] = file;
     makers_[copy.index()] =
@@ -350,14 +351,14 @@ class CutMaker {
     return where;
   }
 
-  // Of several feeds of an input the last one before `key`.
+  // The last one of several feeds of an input before `key`.
   InstanceId latest_feed(InstanceId id, int64_t key) const {
     const ValueId value = plan_.instances[id.index()].value;
     if (graph_.value(value).kind != ValueKind::kInput) return id;
     int64_t best = editor_.key(makers_[id.index()]);
     for (size_t i = 0; i < plan_.instances.size(); ++i) {
       if (plan_.instances[i].value != value || makers_[i] < 0) continue;
-      if (plan_.instances[i].copy >= kDrainedCopies) continue;
+      if (plan_.instances[i].copy >= kOutputCopies) continue;
       const int64_t here = editor_.key(makers_[i]);
       if (here <= best || here >= key) continue;
       best = here;
@@ -370,7 +371,7 @@ class CutMaker {
   Index find_place(NodeId node, const Request& request) const {
     Index where = request.uses.front().item;
     while (!fits_into(node, editor_.entry(where).body) ||
-           !serves_turns(request, editor_.entry(where).body)) {
+           !serves_iterations(request, editor_.entry(where).body)) {
       where = editor_.enter(editor_.entry(where).body);
     }
     const int64_t at = editor_.key(where);
@@ -399,14 +400,14 @@ class CutMaker {
     return plan_.loops[loop.index()].extent;
   }
 
-  // Whether what is made in a turn of `body` is all that its readers there need.
-  bool serves_turns(const Request& request, LoopId body) const {
+  // Whether what is made in an iteration of `body` is all that its readers there need.
+  bool serves_iterations(const Request& request, LoopId body) const {
     if (!body.valid()) return true;
     return std::ranges::all_of(request.uses, [&](const Use& use) {
       if (!editor_.holds(body, use.item) || use.operand < 0) return true;
       const auto* call = std::get_if<Call>(&editor_.entry(use.item).item);
       return call != nullptr &&
-             shares_turns(facts_, dependencies_, call->node, static_cast<size_t>(use.operand));
+             shares_iterations(facts_, dependencies_, call->node, static_cast<size_t>(use.operand));
     });
   }
 
@@ -434,9 +435,9 @@ class CutMaker {
 
   void feed_again(const Request& request, const Use& first) {
     if (request.kind != CutKind::kRecompute || key(first) >= request.anchor) return;
-    const bool by_turns = is_carried(facts_, dependencies_, request.value);
+    const bool by_iterations = is_carried(facts_, dependencies_, request.value);
     Index where = request.uses.front().item;
-    while (!by_turns && editor_.entry(where).body.valid()) {
+    while (!by_iterations && editor_.entry(where).body.valid()) {
       where = editor_.enter(editor_.entry(where).body);
     }
     if (reading_key(where) < request.anchor) return;

@@ -4,9 +4,9 @@
 //
 // A cut names a value and an anchor, the call of a node. Readers from the anchor on no longer read
 // what earlier readers read, but
-//   a saved form   made behind the last earlier use; for the readers whose kernels accept it
+//   a saved form   made after the last earlier use; for the readers whose kernels accept it
 //   a clone        the producer computed again before the first of them (an input is fed again)
-//   a moved copy   written to the spill file behind the last earlier use, read back before
+//   a moved copy   written to the spill file after the last earlier use, read back before
 // so the value need not be alive at the anchor. The producer's own operands are then read by the
 // clone; they may have cuts too, to any depth.
 //
@@ -35,9 +35,9 @@ struct Cut {
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 
-// Applies cuts to a tree as build_tree makes it (homes still to be computed). Later cuts of a value
-// at the same anchor are left out, but a form and another kind go together: those readers that do
-// not accept the form take the other.
+// Applies cuts to a tree as build_tree makes it (scopes still to be computed). Later cuts of a
+// value at the same anchor are left out, but a form and another kind go together: those readers
+// that do not accept the form take the other.
 void apply_cuts(const std::vector<Cut>& cuts, const ProgramFacts& facts,
                 const Dependencies& dependencies, ProgramPlan& plan);
 

@@ -18,8 +18,8 @@ using graph::ValueKind;
 
 // How far a recomputation may reach back.
 constexpr int kDeepest = 64;
-// The operand of a use by a drain.
-constexpr int kDrained = -2;
+// The operand of a use by an output item.
+constexpr int kOutput = -2;
 // Time that is lost on any change, so that many small ones are not free.
 constexpr double kChangeSeconds = 1e-6;
 // Less is not worth a change.
@@ -98,7 +98,7 @@ class Evictor {
   struct Place {
     int64_t number = 0;
     LoopId body;
-    const Call* call = nullptr;  // null: a feed, a drain, an encode
+    const Call* call = nullptr;  // null: a feed, an output item, an encode
     int operand = -1;
   };
 
@@ -153,11 +153,11 @@ class Evictor {
     given_up_[offer.instance.index()].insert(offer.gap);
     const std::vector<Place>& uses = uses_[offer.instance.index()];
     const Interval before = window_of(offer.instance, uses[offer.gap]);
-    const Interval behind = window_of(offer.instance, uses[offer.gap + 1]);
-    add_to_profile({std::min(peak_, before.end), std::max(peak_ + 1, behind.begin)},
+    const Interval after = window_of(offer.instance, uses[offer.gap + 1]);
+    add_to_profile({std::min(peak_, before.end), std::max(peak_ + 1, after.begin)},
                    -offer.own_bytes);
     for (const auto& [value, bytes] : offer.kept) {
-      prolonged_.emplace_back(value, Interval{peak_, behind.begin + 1});
+      prolonged_.emplace_back(value, Interval{peak_, after.begin + 1});
       add_to_profile(prolonged_.back().second, bytes);
     }
   }
@@ -195,8 +195,8 @@ class Evictor {
       }
     } else if (const auto* feed = std::get_if<Feed>(&item)) {
       add_use(feed->target, {number, around, nullptr, -1});
-    } else if (const auto* drain = std::get_if<Drain>(&item)) {
-      add_use(drain->source, {number, around, nullptr, kDrained});
+    } else if (const auto* output = std::get_if<Output>(&item)) {
+      add_use(output->source, {number, around, nullptr, kOutput});
     } else if (const auto* encode = std::get_if<Encode>(&item)) {
       add_use(encode->source, {number, around, nullptr, -1});
       add_use(encode->target, {number, around, nullptr, -1});
@@ -205,21 +205,22 @@ class Evictor {
 
   void add_use(InstanceId id, Place place) { uses_[id.index()].push_back(place); }
 
-  // A use, or the largest loop around it inside the home of the instance.
+  // A use, or the largest loop around it inside the scope of the instance.
   Interval window_of(InstanceId id, const Place& use) const {
-    const LoopId home = plan_.instances[id.index()].home;
+    const LoopId scope = plan_.instances[id.index()].scope;
     Interval window{use.number, use.number + 1};
-    for (LoopId loop = use.body; loop.valid() && loop != home; loop = parents_[loop.index()]) {
+    for (LoopId loop = use.body; loop.valid() && loop != scope; loop = parents_[loop.index()]) {
       window = loops_[loop.index()];
     }
     return window;
   }
 
-  // The numbers of the largest loop around the peak inside the home of the instance; else the peak.
+  // The numbers of the largest loop around the peak inside the scope of the instance; else the
+  // peak.
   Interval busy_window(InstanceId id) const {
-    const LoopId home = plan_.instances[id.index()].home;
+    const LoopId scope = plan_.instances[id.index()].scope;
     Interval window{peak_, peak_ + 1};
-    for (LoopId loop = peak_body_; loop.valid() && loop != home; loop = parents_[loop.index()]) {
+    for (LoopId loop = peak_body_; loop.valid() && loop != scope; loop = parents_[loop.index()]) {
       window = loops_[loop.index()];
     }
     return window;
@@ -237,7 +238,7 @@ class Evictor {
   }
 
   // A gap between two uses across which the value shall not live: the last use before and the first
-  // behind it, by their places in uses_.
+  // after it, by their places in uses_.
   std::vector<size_t> find_gaps(InstanceId id) const {
     const std::vector<Place>& uses = uses_[id.index()];
     const Interval window = busy_window(id);
@@ -257,7 +258,7 @@ class Evictor {
     return gaps;
   }
 
-  // The call of a node behind use `gap` and not behind the next one, near the peak where that is
+  // The call of a node after use `gap` and not after the next one, near the peak where that is
   // between them.
   NodeId find_anchor(InstanceId id, size_t gap) const {
     const int64_t after = uses_[id.index()][gap].number;
@@ -328,7 +329,7 @@ class Evictor {
     if (graph_.value(instance.value).kind != ValueKind::kNode) return;
     for (size_t u = gap + 1; u < uses_[id.index()].size(); ++u) {
       const Place& use = uses_[id.index()][u];
-      if (use.operand == kDrained) return;  // it stays
+      if (use.operand == kOutput) return;  // it stays
       // In the file it has the state variable's place, which is not to change before the write.
       if (use.call != nullptr && graph_.node(use.call->node).writes.valid()) return;
     }
@@ -348,7 +349,7 @@ class Evictor {
   void offer_copy(InstanceId id, size_t gap, NodeId anchor, std::vector<Offer>& offers) {
     const Instance& instance = plan_.instances[id.index()];
     for (size_t u = gap + 1; u < uses_[id.index()].size(); ++u) {
-      if (uses_[id.index()][u].operand == kDrained) return;  // it stays
+      if (uses_[id.index()][u].operand == kOutput) return;  // it stays
     }
     const Cut cut{instance.value, anchor, CutKind::kRecompute, ""};
     if (is_known(cut)) return;
@@ -379,7 +380,7 @@ class Evictor {
         .seconds;
   }
 
-  // Adds what it takes to have the value again behind the anchor. False: it cannot be.
+  // Adds what it takes to have the value again after the anchor. False: it cannot be.
   bool follow(const Cut& cut, bool deep, int depth, double share, std::vector<ValueId>& seen,
               Offer& offer) {
     if (std::ranges::find(seen, cut.value) != seen.end()) return true;

@@ -15,13 +15,13 @@ constexpr double kEnough = 1.2;
 // The items of one body, by their place in it; an item's loop counts as part of it.
 struct Body {
   std::vector<Item>* items = nullptr;
-  std::vector<int64_t> numbers;  // of each item, and the one behind the last
+  std::vector<int64_t> numbers;  // of each item, and the one after the last
   std::vector<double> calls;     // seconds
   std::vector<double> transfers;
   std::map<InstanceId, std::vector<int64_t>>
-      files;                                // where what lies in the file is stored, loaded
-  std::map<InstanceId, int64_t> takeovers;  // of an instance's memory: the first
-  std::map<int, int64_t> waits;             // of stores: behind which item
+      files;                             // where what lies in the file is stored, loaded
+  std::map<InstanceId, int64_t> reuses;  // of an instance's memory: the first
+  std::map<int, int64_t> waits;          // of stores: after which item
 };
 
 class Mover {
@@ -43,7 +43,7 @@ class Mover {
   void run() { visit(plan_.items, LoopId(), 0); }
 
  private:
-  // Returns the number behind the body.
+  // Returns the number after the body.
   int64_t visit(std::vector<Item>& items, LoopId loop, int64_t number) {
     Body body;
     body.items = &items;
@@ -68,7 +68,7 @@ class Mover {
     const auto size = static_cast<int64_t>(body.items->size());
     std::map<int, int64_t> begins;
     std::map<int64_t, std::vector<int64_t>> in_front;  // of an item: those that move there
-    std::map<int64_t, std::vector<int64_t>> behind;
+    std::map<int64_t, std::vector<int64_t>> after;
     int64_t first = 0;  // no load begins in front of an earlier one
     for (int64_t i = 0; i < size; ++i) {
       const Item& item = (*body.items)[static_cast<size_t>(i)];
@@ -83,10 +83,10 @@ class Mover {
         if (is_load(begun)) continue;
         const int64_t last = find_latest(body, loop, begun, begins.at(wait->number), i);
         body.waits[wait->number] = last;
-        if (last > i) behind[last].push_back(i);
+        if (last > i) after[last].push_back(i);
       }
     }
-    rebuild(*body.items, in_front, behind);
+    rebuild(*body.items, in_front, after);
   }
 
   bool is_load(const BeginTransfer& begin) const {
@@ -101,7 +101,7 @@ class Mover {
       describe_item((*body.items)[i], static_cast<int64_t>(i), body.numbers[i], body);
   }
 
-  // Returns the number behind the item.
+  // Returns the number after the item.
   int64_t describe_item(const Item& item, int64_t place, int64_t number, Body& body) const {
     if (const auto* enter = std::get_if<Enter>(&item)) {
       ++number;
@@ -122,7 +122,7 @@ class Mover {
       for (InstanceId id : call->outputs) {
         if (!id.valid()) continue;
         const InstanceId from = plan_.instances[id.index()].in_place;
-        if (from.valid()) body.takeovers.emplace(from, place);
+        if (from.valid()) body.reuses.emplace(from, place);
       }
     }
     return number + 1;
@@ -130,7 +130,7 @@ class Mover {
 
   // Whether the instance may live while the item runs too.
   bool has_room(const Body& body, LoopId loop, InstanceId id, int64_t place) const {
-    if (plan_.instances[id.index()].home != loop) return true;  // it does already
+    if (plan_.instances[id.index()].scope != loop) return true;  // it does already
     const auto at = static_cast<size_t>(place);
     for (int64_t n = body.numbers[at]; n < body.numbers[at + 1]; ++n) {
       if (profile_[static_cast<size_t>(n)] + bytes_[id.index()] > load_) return false;
@@ -139,7 +139,7 @@ class Mover {
   }
 
   void take_room(const Body& body, LoopId loop, InstanceId id, int64_t from, int64_t to) {
-    if (plan_.instances[id.index()].home != loop) return;
+    if (plan_.instances[id.index()].scope != loop) return;
     for (int64_t n = body.numbers[static_cast<size_t>(from)];
          n < body.numbers[static_cast<size_t>(to)]; ++n) {
       profile_[static_cast<size_t>(n)] += bytes_[id.index()];
@@ -170,14 +170,14 @@ class Mover {
     return earliest;
   }
 
-  // The last place behind which the wait may stand.
+  // The last place after which the wait may stand.
   int64_t find_latest(const Body& body, LoopId loop, const BeginTransfer& begin, int64_t begun,
                       int64_t place) {
     int64_t end = static_cast<int64_t>(body.items->size());
     for (int64_t named : body.files.at(begin.target)) {
       if (named > place) end = std::min(end, named);
     }
-    if (const auto taken = body.takeovers.find(begin.source); taken != body.takeovers.end()) {
+    if (const auto taken = body.reuses.find(begin.source); taken != body.reuses.end()) {
       end = std::min(end, std::max(taken->second, place + 1));
     }
     double calls = 0;
@@ -195,9 +195,9 @@ class Mover {
 
   static void rebuild(std::vector<Item>& items,
                       const std::map<int64_t, std::vector<int64_t>>& in_front,
-                      const std::map<int64_t, std::vector<int64_t>>& behind) {
+                      const std::map<int64_t, std::vector<int64_t>>& after) {
     std::vector<bool> moved(items.size());
-    for (const auto* moves : {&in_front, &behind}) {
+    for (const auto* moves : {&in_front, &after}) {
       for (const auto& [to, places] : *moves) {
         for (int64_t place : places) moved[static_cast<size_t>(place)] = true;
       }
@@ -214,7 +214,7 @@ class Mover {
     for (size_t i = 0; i < items.size(); ++i) {
       add(in_front, static_cast<int64_t>(i));
       if (!moved[i]) result.push_back(std::move(items[i]));
-      add(behind, static_cast<int64_t>(i));
+      add(after, static_cast<int64_t>(i));
     }
     items = std::move(result);
   }

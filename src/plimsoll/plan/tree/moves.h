@@ -10,16 +10,16 @@
 //   wait t1
 //
 // Room is what is left below the most bytes that the plan has alive at once: its load never grows.
-// Loads keep their order. A load stays behind the store that it reads, a store in front of whatever
+// Loads keep their order. A load stays after the store that it reads, a store in front of whatever
 // takes its source's memory over and of the loads that read it. Transfers stay in their body, and
-// those of updates over rows as they are: the executor reads ahead of turns by itself.
+// those of updates over rows as they are: the executor reads ahead of iterations by itself.
 
 #include "plan/core/plan.h"
 #include "plan/facts/program_facts.h"
 
 namespace plimsoll::plan {
 
-// `plan` is sized, with takeovers, and not placed.
+// `plan` is sized, with in-place reuse, and not placed.
 void draw_apart(ProgramFacts& facts, ProgramPlan& plan);
 
 }  // namespace plimsoll::plan

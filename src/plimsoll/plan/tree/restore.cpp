@@ -103,8 +103,8 @@ class Restorer {
         note_maker(feed->target, number);
       } else if (const auto* encode = std::get_if<Encode>(&item)) {
         note_reader(encode->source, number);
-      } else if (const auto* drain = std::get_if<Drain>(&item)) {
-        note_reader(drain->source, number);
+      } else if (const auto* output = std::get_if<Output>(&item)) {
+        note_reader(output->source, number);
       } else if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
         note_reader(begin->source, number);
         note_maker(begin->target, number);
@@ -130,7 +130,7 @@ class Restorer {
     copy.last = std::max(copy.last, number);
   }
 
-  // Of the clone that makes the copy, and of those that are made for it alone.
+  // The seconds of the clone that makes the copy, and of those that are made for it alone.
   double saved_seconds(const Copy& copy, int depth = 0) const {
     double seconds = copy.seconds;
     if (depth == kDeepest) return seconds;
@@ -186,8 +186,8 @@ class Restorer {
     return offers;
   }
 
-  // The place of the anchor that the copy is made for: the last one of a cut that does not stand
-  // behind the first node, other than clones, from its first reader on. −1: no cut makes it.
+  // The place of the anchor that the copy is made for: the last one of a cut that does not come
+  // after the first node, other than clones, from its first reader on. −1: no cut makes it.
   int64_t anchor_of(ValueId value, const Copy& copy) const {
     const auto cuts = cuts_of_.find(value);
     if (copy.clone == nullptr || copy.first < 0 || cuts == cuts_of_.end()) return -1;
@@ -201,7 +201,7 @@ class Restorer {
     return anchor;
   }
 
-  // Those of the value with anchors behind `after` up to `last`: one that made no copy would take
+  // Those of the value with anchors after `after` up to `last`: one that made no copy would take
   // the place of one that did.
   void drop_cuts(ValueId value, int64_t after, int64_t last, std::set<size_t>& gone) const {
     for (size_t c : cuts_of_.at(value)) {

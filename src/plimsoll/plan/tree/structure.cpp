@@ -16,12 +16,12 @@ class StructureCheck {
 
   void run() {
     for (const Instance& instance : plan_.instances) {
-      const bool home = !instance.home.valid() || instance.home.index() < plan_.loops.size();
+      const bool scope = !instance.scope.valid() || instance.scope.index() < plan_.loops.size();
       const bool source = !instance.in_place.valid() || exists(instance.in_place);
-      if (!home || !source || !instance.value.valid() ||
+      if (!scope || !source || !instance.value.valid() ||
           instance.value.index() >= graph_.values.size()) {
         fail("instance %" + std::to_string(&instance - plan_.instances.data()),
-             "expected its value, home and in_place to exist, received one that does not.");
+             "expected its value, scope and in_place to exist, received one that does not.");
       }
     }
     check_items(plan_.items);
@@ -93,7 +93,7 @@ class StructureCheck {
       fail("feed", "expected an input of the program, received " + value.name + ".");
     }
   }
-  void check(const Drain& drain) const { expect(drain.source, "drain"); }
+  void check(const Output& output) const { expect(output.source, "output"); }
   void check(const BeginTransfer& begin) const {
     expect_copy(begin.source, begin.target, "begin t" + std::to_string(begin.number));
   }
@@ -144,16 +144,16 @@ class LoopTree {
 
 // The innermost loop around the call in which its output `output` is whole: a sum lives outside of
 // the loops that it is summed over.
-LoopId find_sum_home(const ProgramPlan& plan, std::span<const LoopId> parents, LoopId around,
-                     const Call& call, const std::vector<graph::Axis>& axes, size_t output) {
-  LoopId home = around;
+LoopId find_sum_scope(const ProgramPlan& plan, std::span<const LoopId> parents, LoopId around,
+                      const Call& call, const std::vector<graph::Axis>& axes, size_t output) {
+  LoopId scope = around;
   for (LoopId loop = around; loop.valid(); loop = parents[loop.index()]) {
     const int axis = graph::find_axis(axes, find_bound_axis(plan, loop, &call));
     if (axis >= 0 && axes[static_cast<size_t>(axis)].outputs[output].dimension < 0) {
-      home = parents[loop.index()];
+      scope = parents[loop.index()];
     }
   }
-  return home;
+  return scope;
 }
 
 }  // namespace
@@ -162,13 +162,13 @@ void check_structure(const ProgramPlan& plan, const ProgramFacts& facts) {
   StructureCheck(plan, facts).run();
 }
 
-void find_homes(ProgramPlan& plan, const AxisTable& axes) {
+void find_scopes(ProgramPlan& plan, const AxisTable& axes) {
   const LoopTree tree(plan);
   std::vector<bool> seen(plan.instances.size());
-  std::vector<LoopId> homes(plan.instances.size());
+  std::vector<LoopId> scopes(plan.instances.size());
   const auto use = [&](InstanceId id, LoopId where) {
     const size_t i = id.index();
-    homes[i] = seen[i] ? tree.common(homes[i], where) : where;
+    scopes[i] = seen[i] ? tree.common(scopes[i], where) : where;
     seen[i] = true;
   };
   walk_items(plan, [&](const Item& item, int64_t, LoopId around) {
@@ -177,24 +177,24 @@ void find_homes(ProgramPlan& plan, const AxisTable& axes) {
       for (size_t o = 0; o < call->outputs.size(); ++o) {
         if (!call->outputs[o].valid()) continue;
         use(call->outputs[o],
-            find_sum_home(plan, tree.parents(), around, *call, axes[call->node.index()], o));
+            find_sum_scope(plan, tree.parents(), around, *call, axes[call->node.index()], o));
       }
     } else if (const auto* encode = std::get_if<Encode>(&item)) {
       use(encode->source, around);
       use(encode->target, around);
     } else if (const auto* feed = std::get_if<Feed>(&item)) {
       use(feed->target, around);
-    } else if (const auto* drain = std::get_if<Drain>(&item)) {
-      use(drain->source, around);
+    } else if (const auto* output = std::get_if<Output>(&item)) {
+      use(output->source, around);
     } else if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
       use(begin->source, around);
       use(begin->target, around);
     }
   });
-  for (size_t i = 0; i < homes.size(); ++i) {
+  for (size_t i = 0; i < scopes.size(); ++i) {
     Instance& instance = plan.instances[i];
-    if (instance.home == kAutoHome) {
-      instance.home = instance.space == Space::kState ? LoopId() : homes[i];
+    if (instance.scope == kAutoScope) {
+      instance.scope = instance.space == Space::kState ? LoopId() : scopes[i];
     }
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The parts of completing a plan: that its structure holds together, and homes.
+// The parts of completing a plan: that its structure holds together, and scopes.
 
 #include "plan/core/extents.h"
 #include "plan/core/plan.h"
@@ -11,8 +11,8 @@ namespace plimsoll::plan {
 // Throws kConfig, naming program and item: what complete_plan needs of a plan's structure.
 void check_structure(const ProgramPlan& plan, const ProgramFacts& facts);
 
-// Homes that are kAutoHome; all others stay.
-void find_homes(ProgramPlan& plan, const AxisTable& axes);
+// Scopes that are kAutoScope; all others stay.
+void find_scopes(ProgramPlan& plan, const AxisTable& axes);
 
 // Extents of loops that are 0: the slice of the loop around of the same axis, or the whole extent
 // of the axis that the first call inside binds to. Throws kConfig where no call says it.

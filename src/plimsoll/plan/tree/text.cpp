@@ -60,8 +60,8 @@ class ProgramPrinter {
     if (instance.copy != 0) text_ += " copy=" + std::to_string(instance.copy);
     if (instance.space == Space::kState) text_ += " space=state";
     if (instance.space == Space::kSpill) text_ += " space=spill";
-    if (instance.home != kAutoHome) {
-      text_ += " home=" + (instance.home.valid() ? number(instance.home) : std::string("root"));
+    if (instance.scope != kAutoScope) {
+      text_ += " scope=" + (instance.scope.valid() ? number(instance.scope) : std::string("root"));
     }
     text_ += " offset=" + count(instance.offset) + " bytes=" + count(instance.bytes);
     if (instance.in_place.valid()) text_ += " in_place=" + number(instance.in_place);
@@ -105,7 +105,7 @@ class ProgramPrinter {
              number(encode.source) + " -> " + number(encode.target) + "\n";
   }
   void print_item(const Feed& feed, int) { text_ += "feed " + number(feed.target) + "\n"; }
-  void print_item(const Drain& drain, int) { text_ += "drain " + number(drain.source) + "\n"; }
+  void print_item(const Output& output, int) { text_ += "output " + number(output.source) + "\n"; }
   void print_item(const BeginTransfer& begin, int) {
     text_ += "begin t" + std::to_string(begin.number) + " " + number(begin.source) + " -> " +
              number(begin.target);

@@ -4,7 +4,7 @@
 //
 // Nodes, values and states are called by name, instances by %number, loops by L<number>. Bounded:
 // absurd sizes are refused. parse resolves names only; whether the plan is right is the
-// validator's question. What a text leaves out stays empty (homes: kAutoHome) and is filled in by
+// validator's question. What a text leaves out stays empty (scopes: kAutoScope) and is filled in by
 // complete_plan (plan/tree/complete.h), so that plans can be written by hand.
 
 #include <string>

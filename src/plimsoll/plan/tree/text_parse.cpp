@@ -113,7 +113,7 @@ bool ProgramParser::parse(const std::string& word, TextLine& line) {
   } else if (word == "feed") {
     append(Feed{take_instance(line)});
   } else if (word == "output" || word == "drain") {  // in plans written before
-    append(Drain{take_instance(line)});
+    append(Output{take_instance(line)});
   } else if (word == "begin") {
     parse_begin(line);
   } else if (word == "wait") {
@@ -152,7 +152,7 @@ void ProgramParser::parse_instance(TextLine& line) {
   Declared declared{line.take_number('%', "an instance"), line.number(), {}};
   Instance& instance = declared.instance;
   instance.value = graph::ValueId(resolve(values_, line.take_name("a value"), "value", line));
-  instance.home = kAutoHome;
+  instance.scope = kAutoScope;
   while (!line.empty()) {
     std::string key, value;
     line.take_field(key, value);
@@ -175,7 +175,7 @@ void ProgramParser::parse_instance_field(Instance& instance, const std::string& 
                      : value == "state" ? Space::kState
                                         : Space::kSpill;
   } else if (key == "scope" || key == "home") {  // in plans written before
-    instance.home = value == "root" ? LoopId() : LoopId(line.parse_number(value, 'L', "a loop"));
+    instance.scope = value == "root" ? LoopId() : LoopId(line.parse_number(value, 'L', "a loop"));
   } else if (key == "offset") {
     instance.offset = Bytes(line.parse_count(value, "an offset"));
   } else if (key == "bytes") {
@@ -183,7 +183,7 @@ void ProgramParser::parse_instance_field(Instance& instance, const std::string& 
   } else if (key == "in_place") {
     instance.in_place = InstanceId(line.parse_number(value, '%', "an instance"));
   } else {
-    line.fail_field(key, "form, copy, space, home, offset, bytes, in_place");
+    line.fail_field(key, "form, copy, space, scope, offset, bytes, in_place");
   }
 }
 
@@ -385,7 +385,7 @@ class PlanParser {
 
   void fail_word(const std::string& word, const TextLine& line) {
     static constexpr std::array<std::string_view, 14> kWords = {
-        "arena", "begin",    "block", "call", "drain",   "encode", "end",
+        "arena", "begin",    "block", "call", "output",  "encode", "end",
         "feed",  "instance", "loop",  "plan", "program", "state",  "wait"};
     if (std::ranges::find(kWords, word) != kWords.end()) {
       line.fail("expected a line \"program NAME batch=N\" before \"" + word + "\".");

@@ -12,7 +12,7 @@ using graph::NodeId;
 using graph::ValueId;
 using graph::ValueKind;
 
-// A body (−1: the root, else a loop of the schedule) and a place in it.
+// A body (−1: the root, else a loop of the loop nest) and a place in it.
 struct Place {
   int32_t body = -1;
   size_t position = 0;
@@ -29,35 +29,35 @@ struct FeedGroup {
 
 class TreeBuilder {
  public:
-  TreeBuilder(const Schedule& schedule, const ProgramFacts& facts, const TreeOptions& options)
-      : schedule_(schedule), facts_(facts), graph_(facts.graph()), options_(options) {
+  TreeBuilder(const LoopNest& loop_nest, const ProgramFacts& facts, const TreeOptions& options)
+      : loop_nest_(loop_nest), facts_(facts), graph_(facts.graph()), options_(options) {
     nodes_.resize(graph_.nodes.size());
-    loops_.resize(schedule.loops.size());
+    loops_.resize(loop_nest.loops.size());
     computed_.resize(graph_.values.size());
-    find_places(schedule.items, -1);
+    find_places(loop_nest.items, -1);
     find_first_values();
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       if (graph_.values[v].kind == ValueKind::kInput) find_feeds(ValueId(v));
     }
-    find_drains();
+    find_outputs();
   }
 
   ProgramPlan build() {
     plan_.name = facts_.program().name;
     plan_.batch = facts_.batch();
-    emit_body(schedule_.items, -1, plan_.items, facts_.batch());
+    emit_body(loop_nest_.items, -1, plan_.items, facts_.batch());
     return std::move(plan_);
   }
 
  private:
-  void find_places(const std::vector<ScheduleItem>& items, int32_t body) {
+  void find_places(const std::vector<NestItem>& items, int32_t body) {
     for (size_t i = 0; i < items.size(); ++i) {
       const Place place{body, i};
       if (items[i].loop < 0) {
         nodes_[items[i].node.index()] = place;
       } else {
         loops_[static_cast<size_t>(items[i].loop)] = place;
-        find_places(schedule_.loops[static_cast<size_t>(items[i].loop)].items, items[i].loop);
+        find_places(loop_nest_.loops[static_cast<size_t>(items[i].loop)].items, items[i].loop);
       }
     }
   }
@@ -103,8 +103,8 @@ class TreeBuilder {
     const std::vector<NodeId>& readers = facts_.users()[value.index()];
     int copies = 0;
     if (readers.empty()) return;
-    schedule_.axis.of_samples() ? split_feed(value, readers, copies)
-                                : feed_whole(value, readers, copies);
+    loop_nest_.axis.of_samples() ? split_feed(value, readers, copies)
+                                 : feed_whole(value, readers, copies);
   }
 
   // In front of loops; with `reread` for each of them anew.
@@ -138,29 +138,29 @@ class TreeBuilder {
     groups_.push_back({value, readers, copies++, {}});
   }
 
-  // Behind the call, or behind the outermost loop that adds up into the output.
-  void find_drains() {
+  // After the call, or after the outermost loop that adds up into the output.
+  void find_outputs() {
     std::vector<ValueId> outputs = graph_.outputs;
     std::ranges::sort(outputs);
     outputs.erase(std::unique(outputs.begin(), outputs.end()), outputs.end());
     for (ValueId output : outputs) {
       const graph::Value& value = graph_.value(output);
       if (value.kind != ValueKind::kNode) {
-        drained_early_.push_back(output);
+        early_outputs_.push_back(output);
         continue;
       }
       Place place = nodes_[value.producer.index()];
-      const bool carried = schedule_.axis.use_in(value.type).dimension >= 0;
+      const bool carried = loop_nest_.axis.use_in(value.type).dimension >= 0;
       while (!carried && place.body >= 0) {
         place = loops_[static_cast<size_t>(place.body)];
       }
-      drains_[place].push_back(output);
+      outputs_[place].push_back(output);
     }
   }
 
-  void emit_body(const std::vector<ScheduleItem>& items, int32_t body, std::vector<Item>& target,
+  void emit_body(const std::vector<NestItem>& items, int32_t body, std::vector<Item>& target,
                  int64_t rows) {
-    if (body < 0) emit_early_drains(target);
+    if (body < 0) emit_early_outputs(target);
     for (size_t i = 0; i < items.size(); ++i) {
       const Place place{body, i};
       if (const auto feeds = feeds_.find(place); feeds != feeds_.end()) {
@@ -171,18 +171,18 @@ class TreeBuilder {
       } else {
         emit_loop(items[i].loop, target, rows);
       }
-      if (const auto drains = drains_.find(place); drains != drains_.end()) {
-        for (ValueId value : drains->second) target.push_back(Drain{computed_[value.index()]});
+      if (const auto outputs = outputs_.find(place); outputs != outputs_.end()) {
+        for (ValueId value : outputs->second) target.push_back(Output{computed_[value.index()]});
       }
     }
   }
 
   void emit_loop(int32_t loop, std::vector<Item>& target, int64_t rows) {
-    const ScheduleLoop& source = schedule_.loops[static_cast<size_t>(loop)];
+    const NestLoop& source = loop_nest_.loops[static_cast<size_t>(loop)];
     const size_t index = plan_.loops.size();
     if (source.extent != 0) rows = source.extent;
     const int64_t slice = std::min(source.slice, rows);
-    plan_.loops.push_back({schedule_.axis, rows, slice, {}});
+    plan_.loops.push_back({loop_nest_.axis, rows, slice, {}});
     target.push_back(Enter{LoopId(index)});
     std::vector<Item> items;
     emit_body(source.items, loop, items, slice);
@@ -194,7 +194,7 @@ class TreeBuilder {
     instance.value = value;
     instance.copy = copy;
     instance.space = space;
-    instance.home = kAutoHome;
+    instance.scope = kAutoScope;
     plan_.instances.push_back(std::move(instance));
     return InstanceId(plan_.instances.size() - 1);
   }
@@ -206,14 +206,14 @@ class TreeBuilder {
   }
 
   // Outputs that are inputs or incoming values of states: handed out before anything changes them.
-  void emit_early_drains(std::vector<Item>& target) {
-    for (ValueId value : drained_early_) {
+  void emit_early_outputs(std::vector<Item>& target) {
+    for (ValueId value : early_outputs_) {
       if (graph_.value(value).kind == ValueKind::kState) {
-        target.push_back(Drain{read_instance(value, NodeId())});
+        target.push_back(Output{read_instance(value, NodeId())});
       } else {
-        const InstanceId instance = add_instance(value, kDrainedCopy, Space::kArena);
+        const InstanceId instance = add_instance(value, kOutputCopy, Space::kArena);
         target.push_back(Feed{instance});
-        target.push_back(Drain{instance});
+        target.push_back(Output{instance});
       }
     }
   }
@@ -246,18 +246,18 @@ class TreeBuilder {
     target.push_back(std::move(call));
   }
 
-  static constexpr int kDrainedCopy = 1 << 20;
+  static constexpr int kOutputCopy = 1 << 20;
 
-  const Schedule& schedule_;
+  const LoopNest& loop_nest_;
   const ProgramFacts& facts_;
   const graph::Graph& graph_;
   TreeOptions options_;
   std::vector<Place> nodes_;
   std::vector<Place> loops_;
   std::vector<FeedGroup> groups_;
-  std::map<Place, std::vector<size_t>> feeds_;    // before the item
-  std::map<Place, std::vector<ValueId>> drains_;  // behind it
-  std::vector<ValueId> drained_early_;
+  std::map<Place, std::vector<size_t>> feeds_;     // before the item
+  std::map<Place, std::vector<ValueId>> outputs_;  // after it
+  std::vector<ValueId> early_outputs_;
   std::map<std::pair<NodeId, ValueId>, InstanceId> fed_;
   std::vector<bool> first_values_;
   std::vector<InstanceId> computed_;  // per value: what its producer writes, or its state's memory
@@ -266,9 +266,9 @@ class TreeBuilder {
 
 }  // namespace
 
-ProgramPlan build_tree(const Schedule& schedule, const ProgramFacts& facts,
+ProgramPlan build_tree(const LoopNest& loop_nest, const ProgramFacts& facts,
                        const TreeOptions& options) {
-  return TreeBuilder(schedule, facts, options).build();
+  return TreeBuilder(loop_nest, facts, options).build();
 }
 
 }  // namespace plimsoll::plan

@@ -1,13 +1,13 @@
 #pragma once
 
-// Turns a schedule into a plan's tree: loops, calls, feeds, drains and instances.
+// Makes a plan's tree: loops, calls, feeds, output items and instances.
 //
 // An input is fed in the innermost loop that holds all its readers; or, with `reread`, once in each
 // of the loops that hold some of them, so that it need not be kept in between. An output with a
-// batch is drained behind the call that makes its rows, a total behind the loop that completes it.
-// Sizes, homes and places are left to complete_sizes and complete_offsets.
+// batch is handed out after the call that makes its rows, a total after the loop that completes it.
+// Sizes, scopes and places are left to complete_sizes and complete_offsets.
 
-#include "plan/tree/schedule.h"
+#include "plan/tree/loop_nest.h"
 
 namespace plimsoll::plan {
 
@@ -15,7 +15,7 @@ struct TreeOptions {
   bool reread = false;
 };
 
-ProgramPlan build_tree(const Schedule& schedule, const ProgramFacts& facts,
+ProgramPlan build_tree(const LoopNest& loop_nest, const ProgramFacts& facts,
                        const TreeOptions& options);
 
 }  // namespace plimsoll::plan

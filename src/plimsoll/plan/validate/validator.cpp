@@ -7,7 +7,7 @@
 #include "base/shape.h"
 #include "plan/validate/validator_impl.h"
 
-// The plan as a whole: whose plan it is, its boxes, its state region and its totals.
+// The plan as a whole: whose plan it is, its blocks, its state region and its totals.
 
 namespace plimsoll::plan {
 namespace referee {
@@ -59,8 +59,9 @@ bool is_bits(const Subject& subject, InstanceId id) {
   return subject.source.graph.value(instance.value).type.dtype == DType::kBits;
 }
 
-int64_t longest_turn(const ProgramPlan& program, LoopId loop) {
-  // The first turn of a nested loop is as long as any: its extent is a whole turn around it.
+int64_t longest_iteration(const ProgramPlan& program, LoopId loop) {
+  // The first iteration of a nested loop is as long as any: its extent is a whole iteration around
+  // it.
   return program.loops[loop.index()].slice;
 }
 
@@ -91,8 +92,8 @@ std::string at(const Subject& subject, const Site& site) {
     item = "encode " + number(encode->source) + " -> " + number(encode->target);
   } else if (const auto* feed = std::get_if<Feed>(site.item)) {
     item = "feed " + number(feed->target);
-  } else if (const auto* drain = std::get_if<Drain>(site.item)) {
-    item = "drain " + number(drain->source);
+  } else if (const auto* output = std::get_if<Output>(site.item)) {
+    item = "output " + number(output->source);
   } else if (const auto* begin = std::get_if<BeginTransfer>(site.item)) {
     item = "begin t" + std::to_string(begin->number);
   } else if (const auto* wait = std::get_if<WaitTransfer>(site.item)) {

@@ -84,9 +84,9 @@ struct Site {
 
 // The body of a loop, or the root.
 struct Body {
-  std::vector<size_t> sites;        // Enter items have a site too
-  std::vector<InstanceId> at_home;  // instances whose home this is
-  int64_t begin = 0;                // numbers of the loop's start and end on the line of time
+  std::vector<size_t> sites;         // Enter items have a site too
+  std::vector<InstanceId> in_scope;  // instances whose scope this is
+  int64_t begin = 0;                 // numbers of the loop's start and end on the line of time
   int64_t end = 0;
 };
 
@@ -112,7 +112,7 @@ struct Sites {
 Validation build_sites(const Subject& subject, Sites& sites);
 // One site of each item kind (validator_site.cpp).
 Validation make_site(const Subject& subject, const Item& item, Site& site);
-// Forms, homes, sizes, places of states and spill, and what may be taken over in place.
+// Forms, scopes, sizes, places of states and spill, and what may be reused in place.
 Validation check_operands(const Subject& subject, Sites& sites);
 // Runs the tree: rows, sums, states, transfers, outputs.
 Validation replay(const Subject& subject, const Sites& sites);
@@ -121,8 +121,8 @@ Validation check_memory(const Subject& subject, const Sites& sites);
 
 // The rows of an operand for these rows of the site's axes.
 Box region(const SiteOperand& operand, const std::vector<Range>& windows);
-// Most rows that a turn of `loop` has.
-int64_t longest_turn(const ProgramPlan& program, LoopId loop);
+// Most rows that an iteration of `loop` has.
+int64_t longest_iteration(const ProgramPlan& program, LoopId loop);
 // Saved forms hold one bit for each element and keep the shape; rows start at bytes.
 bool is_bits(const Subject& subject, InstanceId instance);
 bool is_form_known(std::string_view form);

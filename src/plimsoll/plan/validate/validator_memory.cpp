@@ -26,12 +26,12 @@ std::string name_of(const Subject& subject, const Occupant& occupant) {
          std::to_string(occupant.offset);
 }
 
-// Extends the occupant's life by a use at `site`: all of the outermost loop below its home.
+// Extends the occupant's life by a use at `site`: all of the outermost loop below its scope.
 void extend(const Subject& subject, const Sites& sites, const Site& site, Occupant& occupant) {
-  const LoopId home = subject.program.instances[occupant.instance.index()].home;
+  const LoopId scope = subject.program.instances[occupant.instance.index()].scope;
   size_t depth = 0;
-  if (home.valid()) {
-    depth = static_cast<size_t>(std::find(site.around.begin(), site.around.end(), home) -
+  if (scope.valid()) {
+    depth = static_cast<size_t>(std::find(site.around.begin(), site.around.end(), scope) -
                                 site.around.begin()) +
             1;
   }

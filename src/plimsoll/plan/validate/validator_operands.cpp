@@ -2,8 +2,8 @@
 
 #include "plan/validate/validator_impl.h"
 
-// What single operands must be: forms that kernels accept, homes around all uses, sizes, the places
-// of states and of the spill file, and memory that may be taken over.
+// What single operands must be: forms that kernels accept, scopes around all uses, sizes, the
+// places of states and of the spill file, and memory that may be reused.
 
 namespace plimsoll::plan::referee {
 namespace {
@@ -12,10 +12,10 @@ const Instance& instance_of(const Subject& subject, InstanceId id) {
   return subject.program.instances[id.index()];
 }
 
-// Whether a use is inside of the instance's home.
-bool is_around(const Site& site, LoopId home) {
-  return !home.valid() ||
-         std::find(site.around.begin(), site.around.end(), home) != site.around.end();
+// Whether a use is inside of the instance's scope.
+bool is_around(const Site& site, LoopId scope) {
+  return !scope.valid() ||
+         std::find(site.around.begin(), site.around.end(), scope) != site.around.end();
 }
 
 Validation check_forms(const Subject& subject, const Site& site) {
@@ -77,20 +77,20 @@ Validation check_state_site(const Subject& subject, const Site& site) {
   return {Verdict::kStateOrder, at(subject, site) + "a state write is never cloned"};
 }
 
-Validation check_homes(const Subject& subject, const Site& site) {
+Validation check_scopes(const Subject& subject, const Site& site) {
   for (const auto* operands : {&site.reads, &site.writes}) {
     for (const SiteOperand& operand : *operands) {
       if (!operand.instance.valid()) continue;
-      const LoopId home = instance_of(subject, operand.instance).home;
-      if (is_around(site, home)) continue;
+      const LoopId scope = instance_of(subject, operand.instance).scope;
+      if (is_around(site, scope)) continue;
       return {Verdict::kWrongSize, at(subject, site) + name_of(subject, operand.instance) +
-                                       " has its home in a loop that is not around this use"};
+                                       " has as its scope a loop that is not around this use"};
     }
   }
   return ok();
 }
 
-// Bytes of one turn of the home, as the item that writes the instance cuts it.
+// Bytes of one iteration of the scope, as the item that writes the instance cuts it.
 Bytes needed_bytes(const Subject& subject, const Sites& sites, InstanceId id) {
   const Instance& instance = instance_of(subject, id);
   const graph::ValueType& type = subject.source.graph.value(instance.value).type;
@@ -102,8 +102,8 @@ Bytes needed_bytes(const Subject& subject, const Sites& sites, InstanceId id) {
                      [&](const SiteOperand& write) { return write.instance == id; });
     for (const Cut& cut : operand->cuts) {
       for (LoopId loop : site.axes[static_cast<size_t>(cut.axis)].loops) {
-        if (!instance.home.valid() || loop > instance.home) continue;
-        const int64_t rows = longest_turn(subject.program, loop);
+        if (!instance.scope.valid() || loop > instance.scope) continue;
+        const int64_t rows = longest_iteration(subject.program, loop);
         int64_t& dim = dims[static_cast<size_t>(cut.dimension)];
         dim = std::min(dim, (rows - 1) * cut.use.stride + cut.use.before + cut.use.after + 1);
       }
@@ -136,12 +136,12 @@ Validation check_place_in_file(const Subject& subject, InstanceId id) {
   const auto state = static_cast<size_t>(find_state_in_file(subject, id));
   const StatePlacement* place = subject.states.places[state];
   if (place != nullptr && place->offset == instance.offset && place->bytes == instance.bytes &&
-      !instance.home.valid()) {
+      !instance.scope.valid()) {
     return ok();
   }
   return {Verdict::kBadReference, at(subject) + name_of(subject, id) +
                                       ": expected the offset and bytes of its state variable in "
-                                      "the spill file, and the root as its home"};
+                                      "the spill file, and the root as its scope"};
 }
 
 // An instance in state memory lies where its state lies.
@@ -154,7 +154,7 @@ Validation check_state_place(const Subject& subject, const Sites& sites, Instanc
     const StatePlacement* placement = subject.states.places[static_cast<size_t>(state)];
     return placement != nullptr && placement->space == Space::kState &&
            placement->offset == instance.offset && placement->bytes == instance.bytes &&
-           !instance.home.valid();
+           !instance.scope.valid();
   };
   const std::vector<int>& incoming = subject.states.values[owner.value.index()].incoming;
   const std::vector<int>& outgoing = subject.states.values[instance.value.index()].outgoing;
@@ -164,7 +164,7 @@ Validation check_state_place(const Subject& subject, const Sites& sites, Instanc
   if (std::any_of(outgoing.begin(), outgoing.end(), lies_there)) return ok();
   return {Verdict::kBadReference, at(subject) + name_of(subject, id) +
                                       ": expected the offset and bytes of the state variable that "
-                                      "it is read from or written to, and the root as its home"};
+                                      "it is read from or written to, and the root as its scope"};
 }
 
 bool cuts_like(const SiteOperand& input, const SiteOperand& output, int axis) {
@@ -191,9 +191,9 @@ Validation check_in_place(const Subject& subject, const Sites& sites, InstanceId
                                       name_of(subject, instance.in_place) + ": " + what};
   };
   if (source.offset != instance.offset || source.bytes != instance.bytes ||
-      source.home != instance.home || source.space != instance.space || !source.form.empty() ||
+      source.scope != instance.scope || source.space != instance.space || !source.form.empty() ||
       source.space == Space::kSpill) {
-    return bad("expected plain instances of one place, size and home");
+    return bad("expected plain instances of one place, size and scope");
   }
   const Site& site = sites.sites[static_cast<size_t>(sites.writer[id.index()])];
   const Call* call = site.call();
@@ -229,7 +229,7 @@ Validation check_operands(const Subject& subject, Sites& sites) {
     if (Validation v = check_spaces(subject, site); !v.ok()) return v;
     if (Validation v = check_forms(subject, site); !v.ok()) return v;
     if (Validation v = check_state_site(subject, site); !v.ok()) return v;
-    if (Validation v = check_homes(subject, site); !v.ok()) return v;
+    if (Validation v = check_scopes(subject, site); !v.ok()) return v;
   }
   for (size_t i = 0; i < subject.program.instances.size(); ++i) {
     if (Validation v = check_size(subject, sites, InstanceId(i)); !v.ok()) return v;

@@ -18,14 +18,14 @@ Validation replay(const Subject& subject, const Sites& sites) {
 Replay::Replay(const Subject& subject, const Sites& sites) : subject_(subject), sites_(sites) {
   const graph::Graph& graph = subject.source.graph;
   const size_t instances = subject.program.instances.size();
-  turns_.resize(subject.program.loops.size());
+  iterations_.resize(subject.program.loops.size());
   held_.resize(instances);
   complete_.assign(instances, 1);
   ever_written_.assign(instances, false);
   taken_.assign(instances, false);
   sharers_.resize(instances);
   computed_.resize(graph.nodes.size());
-  drained_.assign(graph.values.size(), -1);
+  handed_out_.assign(graph.values.size(), -1);
   states_.resize(graph.states.size());
   state_of_instance_.assign(instances, -1);
   pending_.resize(sites.transfers.size());
@@ -100,7 +100,7 @@ Validation Replay::run() {
 }
 
 Validation Replay::run_body(const Body& body) {
-  for (InstanceId id : body.at_home) {
+  for (InstanceId id : body.in_scope) {
     const bool incoming = sites_.writer[id.index()] < 0;
     if (!incoming) held_[id.index()].clear();
     taken_[id.index()] = false;
@@ -119,10 +119,11 @@ Validation Replay::run_loop(LoopId id) {
     return enter != nullptr && enter->loop == id;
   });
   for (LoopId around : site.around) {
-    if (subject_.program.loops[around.index()].axis == loop.axis) rows = turns_[around.index()];
+    if (subject_.program.loops[around.index()].axis == loop.axis)
+      rows = iterations_[around.index()];
   }
   for (int64_t begin = rows.begin; begin < rows.end; begin += loop.slice) {
-    turns_[id.index()] = {begin, std::min(begin + loop.slice, rows.end)};
+    iterations_[id.index()] = {begin, std::min(begin + loop.slice, rows.end)};
     if (Validation v = run_body(sites_.bodies[id.index()]); !v.ok()) return v;
   }
   return ok();
@@ -134,7 +135,7 @@ Validation Replay::run_site(size_t index) {
   if (const auto* enter = std::get_if<Enter>(site.item)) return run_loop(enter->loop);
   if (std::holds_alternative<BeginTransfer>(*site.item)) return run_begin(index);
   if (std::holds_alternative<WaitTransfer>(*site.item)) return run_wait(index);
-  if (const auto* drain = std::get_if<Drain>(site.item)) return run_drain(site, drain->source);
+  if (const auto* output = std::get_if<Output>(site.item)) return run_output(site, output->source);
   const std::vector<Range> windows = windows_of(site);
   for (const SiteOperand& operand : site.reads) {
     if (Validation v = read(site, operand, region(operand, windows)); !v.ok()) return v;
@@ -147,7 +148,7 @@ std::vector<Range> Replay::windows_of(const Site& site) const {
   windows.reserve(site.axes.size());
   for (const SiteAxis& axis : site.axes) {
     windows.push_back(axis.loops.empty() ? Range{0, axis.extent}
-                                         : turns_[axis.loops.back().index()]);
+                                         : iterations_[axis.loops.back().index()]);
   }
   return windows;
 }
@@ -246,7 +247,7 @@ Validation Replay::check_all_stored() const {
   return ok();
 }
 
-Validation Replay::run_drain(const Site& site, InstanceId source) {
+Validation Replay::run_output(const Site& site, InstanceId source) {
   const std::vector<Range> windows = windows_of(site);
   const SiteOperand& operand = site.reads[0];
   const Box rows = region(operand, windows);
@@ -262,7 +263,7 @@ Validation Replay::run_drain(const Site& site, InstanceId source) {
         Verdict::kNotCuttable,
         at(subject_, site) + "an output is handed out in whole samples, received " + text(rows)};
   }
-  int64_t& next = drained_[value.index()];
+  int64_t& next = handed_out_[value.index()];
   const Range row = rows.empty() ? Range{0, 1} : rows[0];
   const int64_t expected = std::max<int64_t>(next, 0);
   if (row.begin == expected) {
@@ -290,7 +291,7 @@ Validation Replay::check_end() const {
   for (graph::ValueId output : graph.outputs) {
     const std::vector<int64_t> dims = graph.value(output).type.shape.at(subject_.source.batch);
     const int64_t rows = dims.empty() ? 1 : dims[0];
-    if (drained_[output.index()] == rows) continue;
+    if (handed_out_[output.index()] == rows) continue;
     return {Verdict::kMissingNode, at(subject_) + "output %" + graph.value(output).name +
                                        ": expected all of its rows to be handed out"};
   }

@@ -1,12 +1,12 @@
 #pragma once
 
-// Runs a program's tree turn by turn and keeps what every instance holds.
+// Runs a program's tree iteration by iteration and keeps what every instance holds.
 //
-// At the start of a loop's turn the instances at home in it hold nothing. A call needs its rows
-// held and complete, and gives its outputs' rows; memory that is taken over or written through
-// holds nothing of the old value any more. Nothing is collapsed: every turn is replayed, a call's
-// blocks in one step (its rows are contiguous on each axis; the order in which blocks reach a sum
-// is worked out in closed form), so the cost is turns times items.
+// At the start of a loop's iteration the instances whose scope it is hold nothing. A call needs its
+// rows held and complete, and gives its outputs' rows; memory that is reused or written through
+// holds nothing of the old value any more. Nothing is collapsed: every iteration is replayed, a
+// call's blocks in one step (its rows are contiguous on each axis; the order in which blocks reach
+// a sum is worked out in closed form), so the cost is iterations times items.
 
 #include <set>
 #include <vector>
@@ -37,7 +37,7 @@ class Replay {
   Validation run_state_write(const Site& site, const Call& call);
   Validation run_begin(size_t index);
   Validation run_wait(size_t index);
-  Validation run_drain(const Site& site, InstanceId source);
+  Validation run_output(const Site& site, InstanceId source);
 
   std::vector<Range> windows_of(const Site& site) const;
   Validation check_window(const Site& site, size_t axis, const Range& window) const;
@@ -60,15 +60,15 @@ class Replay {
 
   const Subject& subject_;
   const Sites& sites_;
-  std::vector<Range> turns_;                 // current window of each loop
+  std::vector<Range> iterations_;            // current window of each loop
   std::vector<std::vector<LoopId>> chains_;  // per loop: loops around it of its axis, self last
   std::vector<HeldRows> held_;               // per instance
   std::vector<int64_t> complete_;            // per instance: progress of a finished sum
   std::vector<bool> ever_written_;           // per instance
-  std::vector<bool> taken_;                  // per instance: memory taken over since its turn began
+  std::vector<bool> taken_;  // per instance: memory reused since its iteration began
   std::vector<std::vector<InstanceId>> sharers_;  // per instance: others of its in_place group
   std::vector<HeldRows> computed_;                // per node: boxes of its axes
-  std::vector<int64_t> drained_;        // per value: next row of dimension 0; −1: none yet
+  std::vector<int64_t> handed_out_;     // per value: next row of dimension 0; −1: none yet
   std::vector<StateMemory> states_;     // per state variable of the program
   std::vector<int> state_of_instance_;  // −1: not in state memory
   std::vector<size_t> transfer_of_;     // per site of a begin or a wait: the transfer

@@ -132,7 +132,7 @@ Validation Replay::why_missing(const Site& site, const SiteOperand& operand, con
     return {Verdict::kStateOrder, where + "the state variable's memory holds another value by now"};
   }
   if (taken_[index]) {
-    return {Verdict::kBadInPlace, where + "read after its memory was taken over"};
+    return {Verdict::kBadInPlace, where + "read after its memory was reused"};
   }
   return {Verdict::kNotComputed, where +
                                      "expected rows that are computed, received some that hold "
@@ -247,9 +247,10 @@ Validation Replay::fold(const Site& site, const SiteOperand& operand,
   if (order.first > 0) {
     const Progress progress = held_[index].over(rows);
     if (progress.least < 0 && ever_written_[index]) {
-      return {Verdict::kIncompleteSum, where + "block " + std::to_string(order.first) +
-                                           " is to be added to a sum that is gone; expected a home "
-                                           "outside of the loop that cuts the sum"};
+      return {Verdict::kIncompleteSum,
+              where + "block " + std::to_string(order.first) +
+                  " is to be added to a sum that is gone; expected a scope "
+                  "outside of the loop that cuts the sum"};
     }
     if (progress.least != order.first || progress.most != order.first) {
       return {Verdict::kBlockOrder, where + "expected block " +

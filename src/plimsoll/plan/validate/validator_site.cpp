@@ -191,8 +191,8 @@ Validation make_call(const Subject& subject, const Call& call, Site& site) {
   return check_bound_loops(subject, site);
 }
 
-// This turn's rows of a value outside of any call: cut along its own axes, by the loops of their
-// names.
+// This iteration's rows of a value outside of any call: cut along its own axes, by the loops of
+// their names.
 SiteOperand value_operand(const Subject& subject, InstanceId id, Site& site) {
   const graph::Graph& graph = subject.source.graph;
   const graph::ValueId value_id = subject.program.instances[id.index()].value;
@@ -210,8 +210,9 @@ Validation finish_copy(const Subject& subject, Site& site) {
   return check_bound_loops(subject, site);
 }
 
-// A transfer that says which rows a turn moves, whatever its producer's axes say: along one axis.
-Validation cut_by_rows(const Subject& subject, const TurnRows& rows, Site& site) {
+// A transfer that says which rows an iteration moves, whatever its producer's axes say: along one
+// axis.
+Validation cut_by_rows(const Subject& subject, const IterationRows& rows, Site& site) {
   SiteOperand& operand = site.reads.front();
   const auto loop = std::find_if(site.around.begin(), site.around.end(), [&](LoopId id) {
     return subject.program.loops[id.index()].axis == rows.axis;
@@ -242,17 +243,17 @@ Validation cut_by_rows(const Subject& subject, const TurnRows& rows, Site& site)
   return ok();
 }
 
-Validation cut_by_rows(const Subject& subject, const std::vector<TurnRows>& rows, Site& site) {
+Validation cut_by_rows(const Subject& subject, const std::vector<IterationRows>& rows, Site& site) {
   for (size_t i = 0; i < rows.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (rows[i].axis != rows[j].axis && rows[i].use.dimension != rows[j].use.dimension) continue;
-      return bad_reference(subject, site,
-                           "expected each axis and each dimension once among the rows of a turn, "
-                           "received axis " +
-                               rows[i].axis.name() + " of dimension " +
-                               std::to_string(rows[i].use.dimension) + " after axis " +
-                               rows[j].axis.name() + " of dimension " +
-                               std::to_string(rows[j].use.dimension));
+      return bad_reference(
+          subject, site,
+          "expected each axis and each dimension once among the rows of an iteration, "
+          "received axis " +
+              rows[i].axis.name() + " of dimension " + std::to_string(rows[i].use.dimension) +
+              " after axis " + rows[j].axis.name() + " of dimension " +
+              std::to_string(rows[j].use.dimension));
     }
     if (Validation v = cut_by_rows(subject, rows[i], site); !v.ok()) return v;
   }
@@ -261,7 +262,7 @@ Validation cut_by_rows(const Subject& subject, const std::vector<TurnRows>& rows
 
 // Encode and BeginTransfer: the same rows of two instances of one value.
 Validation make_copy(const Subject& subject, InstanceId source, InstanceId target,
-                     const std::vector<TurnRows>& rows, Site& site) {
+                     const std::vector<IterationRows>& rows, Site& site) {
   if (!exists(subject.program, source) || !exists(subject.program, target)) {
     return bad_reference(subject, site, "no such instance");
   }
@@ -310,8 +311,8 @@ Validation make_site(const Subject& subject, const Item& item, Site& site) {
   if (const auto* feed = std::get_if<Feed>(&item)) {
     return make_end(subject, feed->target, graph::ValueKind::kInput, true, site);
   }
-  if (const auto* drain = std::get_if<Drain>(&item)) {
-    return make_end(subject, drain->source, graph::ValueKind::kNode, false, site);
+  if (const auto* output = std::get_if<Output>(&item)) {
+    return make_end(subject, output->source, graph::ValueKind::kNode, false, site);
   }
   return ok();
 }

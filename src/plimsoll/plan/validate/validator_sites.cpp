@@ -18,12 +18,12 @@ Validation check_instance_ids(const Subject& subject) {
     if (!instance.value.valid() || instance.value.index() >= subject.source.graph.values.size()) {
       return {Verdict::kBadReference, where + "no such value"};
     }
-    if (instance.home.valid() && instance.home.index() >= program.loops.size()) {
+    if (instance.scope.valid() && instance.scope.index() >= program.loops.size()) {
       return {Verdict::kBadReference,
-              where + "its home " + loop_name(instance.home) + " is not a loop of the program"};
+              where + "its scope " + loop_name(instance.scope) + " is not a loop of the program"};
     }
     if (instance.in_place.valid() && !exists(program, instance.in_place)) {
-      return {Verdict::kBadReference, where + "it takes over an instance that does not exist"};
+      return {Verdict::kBadReference, where + "it reuses an instance that does not exist"};
     }
   }
   return ok();
@@ -120,7 +120,7 @@ class TreeWalk {
       const Loop& around = subject_.program.loops[outer->index()];
       if (around.axis != loop.axis) continue;
       if (loop.extent == around.slice) return ok();
-      return {Verdict::kBadSlice, where + "expected the extent of one turn of " +
+      return {Verdict::kBadSlice, where + "expected the extent of one iteration of " +
                                       loop_name(*outer) + ", " + std::to_string(around.slice) +
                                       ", received " + std::to_string(loop.extent)};
     }
@@ -185,7 +185,7 @@ Validation find_groups(const Subject& subject, Sites& sites) {
     for (size_t hops = 0; instances[owner.index()].in_place.valid(); ++hops) {
       if (hops > instances.size()) {
         return {Verdict::kBadInPlace,
-                at(subject) + name_of(subject, InstanceId(i)) + " takes over memory in a circle"};
+                at(subject) + name_of(subject, InstanceId(i)) + " reuses memory in a circle"};
       }
       owner = instances[owner.index()].in_place;
     }
@@ -203,9 +203,9 @@ Validation build_sites(const Subject& subject, Sites& sites) {
   if (Validation v = check_writers(subject, sites); !v.ok()) return v;
   if (Validation v = find_groups(subject, sites); !v.ok()) return v;
   for (size_t i = 0; i < subject.program.instances.size(); ++i) {
-    const LoopId home = subject.program.instances[i].home;
-    (home.valid() ? sites.bodies[home.index()] : sites.bodies.back())
-        .at_home.push_back(InstanceId(i));
+    const LoopId scope = subject.program.instances[i].scope;
+    (scope.valid() ? sites.bodies[scope.index()] : sites.bodies.back())
+        .in_scope.push_back(InstanceId(i));
   }
   return ok();
 }

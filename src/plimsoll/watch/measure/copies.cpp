@@ -29,7 +29,7 @@ constexpr size_t kMostBlocks = 64;
 constexpr size_t kMostContents = 32;
 constexpr double kRest = 200;  // between two looks, for the time that one took
 
-// Where a copy of `bytes` may begin in a block: at its front, at its end, and behind the regions
+// Where a copy of `bytes` may begin in a block: at its front, at its end, and after the regions
 // that an allocator put in front.
 std::vector<uint64_t> likely_places(uint64_t extent, uint64_t bytes) {
   const uint64_t room = extent > bytes ? extent - bytes : 0;
@@ -95,7 +95,7 @@ void add_alike(DataCopies& copies, std::span<const Sample> samples) {
   int64_t before = -1;
   int64_t peak = 0;
   for (const Sample& sample : samples) {
-    // A sample's lowest is that of all instants behind the sample before it: the first one whose
+    // A sample's lowest is that of all instants after the sample before it: the first one whose
     // time is not before the last look without the array holds that look, however late it is.
     const bool holds_look = sample.seconds >= copies.unseen;
     const bool just_before = holds_look && (before < 0 || sample.seconds <= copies.since);
@@ -115,7 +115,7 @@ void add_alike(DataCopies& copies, std::span<const Sample> samples) {
 
 namespace {
 
-// A few, in a run whose output counted no work, behind whose last the memory hardly rose.
+// A few, in a run whose output counted no work, after whose last the memory hardly rose.
 bool are_loaded(const DataCopies& copies, const Growth& growth, std::span<const Sample> samples) {
   constexpr int64_t kMostHeld = 4;                  // an array, a tensor, what a pipeline keeps
   constexpr int64_t kAllElse = int64_t{256} << 20;  // bytes that a program takes meanwhile
@@ -127,19 +127,19 @@ bool are_loaded(const DataCopies& copies, const Growth& growth, std::span<const 
   });
   if (then == samples.end()) return false;
   int64_t most = 0;
-  std::vector<CurvePoint> behind;
+  std::vector<CurvePoint> after;
   for (auto at = then; at != samples.end(); ++at) {
     most = std::max(most, at->held_low);
-    behind.push_back(
+    after.push_back(
         {at->seconds, static_cast<double>(at->held_low), static_cast<double>(at->held)});
   }
   if (most - then->held >
       copies.alike * copies.array_bytes + std::min(kAllElse, copies.array_bytes * 2 / 5)) {
     return false;
   }
-  // A leak behind them shows in time.
-  return behind.back().seconds - then->seconds < Growth::kLoadingSeconds ||
-         classify(behind).form != CurveForm::kGrowth;
+  // A leak after them shows in time.
+  return after.back().seconds - then->seconds < Growth::kLoadingSeconds ||
+         classify(after).form != CurveForm::kGrowth;
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ std::string describe(const DataCopies& copies, int64_t peak_held);
 void add_alike(DataCopies& copies, std::span<const Sample> samples);
 // Copies that came while memory grew and grew are results that a loop keeps, not data held twice:
 // there are none then. But a few of them, in a run whose output counted no work and whose memory
-// hardly rose behind the last, were loaded slowly, and the growth is too short to be called.
+// hardly rose after the last, were loaded slowly, and the growth is too short to be called.
 void tell_loading_from_leaks(std::span<const Sample> samples, DataCopies& copies, Growth& growth);
 // More than half of the peak: nothing else is worth making smaller.
 bool dominate(const DataCopies& copies, int64_t peak_held);
@@ -128,7 +128,7 @@ class CopyFinder {
   DataCopies found_;
 };
 
-// Looks at one process while its memory rises to new heights and once more behind that; costs at
+// Looks at one process while its memory rises to new heights and once more after that; costs at
 // most a two-hundredth of that time.
 class CopyWatch {
  public:

@@ -70,7 +70,7 @@ double noise_of(const std::vector<double>& values) {
 }
 
 struct Tooth {
-  size_t bottom = 0;  // bin of the lowest level behind a fall
+  size_t bottom = 0;  // bin of the lowest level after a fall
   double depth = 0;
 };
 
@@ -442,7 +442,7 @@ class WorkClock {
   static constexpr size_t kFewestMoves = 4;
   static constexpr double kMost = 4;  // times faster or slower than the clock on the wall
 
-  // What was clamped changed the whole; behind the last move the time is as it is.
+  // What was clamped changed the whole; after the last move the time is as it is.
   void stretch(double done, size_t last_move) {
     const double begin = progress_.front().seconds;
     const double by = (progress_[last_move].seconds - begin) / (done - begin);
@@ -453,7 +453,7 @@ class WorkClock {
   std::vector<double> times_;
 };
 
-// Of `samples`, with the work clock from `begin` on.
+// The points of `samples`, with the work clock from `begin` on.
 std::vector<CurvePoint> points_of(std::span<const Sample> samples, size_t begin) {
   const WorkClock clock(samples.subspan(begin));
   std::vector<CurvePoint> points;

@@ -56,7 +56,7 @@ struct Growth {
   double bytes_per_minute = 0;  // slope there; 0 unless the form is growth or creep
   double level_bytes = 0;       // of the floor at the end
   double swing_bytes = 0;       // height of the teeth or of the spike
-  // Of the slope, per thing that the output counted in that part; 0 where it counted none.
+  // The slope for each thing that the output counted in that part; 0 where it counted none.
   double bytes_per_step = 0;
   double bytes_per_epoch = 0;
   double bytes_per_fit = 0;
@@ -68,7 +68,7 @@ Growth classify(std::span<const CurvePoint> points);
 
 // Judges `held` of the samples from the first to the last step or epoch that the output showed, or
 // all of them where it showed fewer than two, and divides the slope by what was counted. What comes
-// behind the last one (saving, the interpreter's end) is never judged; of what comes before the
+// after the last one (saving, the interpreter's end) is never judged; of what comes before the
 // first, only so much as makes kFewestPoints. Where steps were counted, the curve is drawn over the
 // work done rather than over time, so that a busy machine bends no straight line; both begin and
 // end at the same instants. A rise with fewer than half of kFewestPoints instants of counted work,

@@ -36,7 +36,7 @@ bool read_kernel_lines(const std::string& path, const std::function<void(std::st
 // Processor time of the calling thread, in seconds: what a look costs, whoever else is running.
 double own_cpu_seconds();
 
-// The number behind `key` in a line that starts with it: "key value", "key: value kB".
+// The number after `key` in a line that starts with it: "key value", "key: value kB".
 std::optional<int64_t> find_value(std::string_view text, std::string_view key);
 
 // The leading number of `text`, blanks in front of it skipped.

@@ -25,7 +25,7 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-// Of "…,key=value,…"; the last value may hold anything but a comma.
+// The value in "…,key=value,…"; the last value may hold anything but a comma.
 std::string_view field(std::string_view text, std::string_view key) {
   const size_t at = text.find(key);
   if (at == kNone) return {};

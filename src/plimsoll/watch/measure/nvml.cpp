@@ -11,7 +11,7 @@
 namespace plimsoll::watch {
 namespace {
 
-// Of NVML's C interface, as its reference manual gives it.
+// This is NVML's C interface, as its reference manual gives it.
 using Device = struct NvmlDevice*;
 using Status = int;
 constexpr Status kSuccess = 0;

@@ -152,7 +152,7 @@ std::string to_text(const Run& run) {
 std::string command_line(const std::vector<std::string>& words) {
   std::string line;
   for (std::string word : words) {
-    // Of a program on the command line; its lines stay apart.
+    // This is a program on the command line; its lines stay apart.
     std::replace(word.begin(), word.end(), '\n', ' ');
     const std::string clean = clean_line(word, 4096);
     const bool plain =

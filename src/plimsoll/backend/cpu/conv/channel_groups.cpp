@@ -69,7 +69,7 @@ class Group {
     }
   }
 
-  // Of all parts, joined in order; visit(channel, mean, variance).
+  // The moments of all parts, joined in order; visit(channel, mean, variance).
   template <typename Visit>
   void find_moments(const KernelCall& call, size_t input, const Visit& visit) const {
     for_each_part(parts, [&](int part) { find_part(call, input, part); });

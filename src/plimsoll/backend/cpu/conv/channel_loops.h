@@ -1,6 +1,6 @@
 #pragma once
 
-// The loops over rows of channels that BatchNormalization's kernels share (channels_impl.h says
+// The loops over rows of channels that BatchNormalization's kernels share (channels_inl.h says
 // what each computes), picked for an instruction set. Sums are stored, not added to.
 
 #include <cstdint>

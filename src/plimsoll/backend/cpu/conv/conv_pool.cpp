@@ -8,9 +8,9 @@
 #include "backend/cpu/conv/few_channels.h"
 #include "backend/cpu/conv/tiled_conv_pool.h"
 #include "backend/cpu/families.h"
-#include "backend/cpu/threads/whole.h"
+#include "base/ceil_div.h"
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/conv_pool_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/conv_pool_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {
@@ -23,7 +23,7 @@ const uint16_t* input_halves(const KernelCall& call, size_t i) {
 // Floats that hold so many numbers of bfloat16.
 int64_t floats_of_halves(int64_t halves) { return rounded((halves + 1) / 2); }
 
-void round_up_to_pairs(PatchShape& shape) { shape.row = in_whole(shape.run, kPairedRow); }
+void round_up_to_pairs(PatchShape& shape) { shape.row = round_up(shape.run, kPairedRow); }
 
 // --- kernel
 
@@ -32,16 +32,16 @@ class KernelGradient {
   KernelGradient(const NodeFacts& facts, const CpuOptions& options)
       : p_(facts, options),
         isa_(options.isa),
-        narrow_(facts.inputs[0].dtype == DType::kBFloat16),
+        bf16_(facts.inputs[0].dtype == DType::kBFloat16),
         use_bias_(facts.outputs.size() > 1),
         few_(few_channels_loop(p_.shape, options.isa)),
         loop_(few_ != nullptr ? few_ : PLIMSOLL_PICK(options.isa, add_kernel_gradient<float>)),
-        pairs_(narrow_ && few_ == nullptr ? paired_loops(options) : nullptr),
+        pairs_(bf16_ && few_ == nullptr ? paired_loops(options) : nullptr),
         store_(PLIMSOLL_PICK(options.isa, store_kernel_gradient)) {
     if (pairs_ != nullptr) round_up_to_pairs(p_.shape);
     const PatchShape& s = p_.shape;
     numbers_ = few_ != nullptr ? s.kernel_rows * s.run : s.patch();
-    const bool widens = narrow_ && pairs_ == nullptr;
+    const bool widens = bf16_ && pairs_ == nullptr;
     copies_ = widens || p_.has_border() || (few_ == nullptr && s.run != s.row);
     const int64_t groups = (s.filters + kListFilters - 1) / kListFilters;
     filter_parts_ = static_cast<int>(std::min<int64_t>(p_.threads, groups));
@@ -76,7 +76,7 @@ class KernelGradient {
   }
 
  private:
-  // to[i] = the parts' sums[i], in the order of the parts, behind to[i] where they are added to it.
+  // to[i] = the parts' sums[i], in the order of the parts, after to[i] where they are added to it.
   void add_parts(const float* sums, int64_t count, float* to, bool add) const noexcept {
     for (int64_t i = 0; i < count; ++i) {
       float total = 0.0f;
@@ -122,7 +122,7 @@ class KernelGradient {
       const float* from = input_floats(call, 0) + image;
       const float* dy = input_floats(call, 1) + row * p_.pooled_row();
       const int64_t top = p_.top(row % p_.geometry.rows());
-      if (narrow_) {
+      if (bf16_) {
         p_.fill_band(input_halves(call, 0) + image, top, band, isa_);
         widen_numbers(input_halves(call, 1) + row * p_.pooled_row(), gradient_row, p_.pooled_row(),
                       isa_);
@@ -156,7 +156,7 @@ class KernelGradient {
 
   PooledBands p_;
   Isa isa_;
-  bool narrow_;  // x and dy are bfloat16
+  bool bf16_;  // x and dy are bfloat16
   bool use_bias_;
   FewChannelsLoop few_;  // null: filter by filter, by lists
   FewChannelsLoop loop_;
@@ -167,7 +167,7 @@ class KernelGradient {
   int row_parts_ = 1;
   int64_t numbers_ = 0;  // sums of one filter
   int64_t sums_ = 0;     // of one part of the rows
-  int64_t band_ = 0;     // of one part, and a row of dy behind it where that is widened
+  int64_t band_ = 0;     // of one part, and a row of dy after it where that is widened
   int64_t gradient_row_ = 0;
 };
 
@@ -179,13 +179,13 @@ class SourceGradient {
   SourceGradient(const NodeFacts& facts, const CpuOptions& options)
       : p_(facts, options),
         isa_(options.isa),
-        narrow_(facts.inputs[0].dtype == DType::kBFloat16),
-        pairs_(narrow_ ? paired_loops(options) : nullptr),
+        bf16_(facts.inputs[0].dtype == DType::kBFloat16),
+        pairs_(bf16_ ? paired_loops(options) : nullptr),
         loop_(PLIMSOLL_PICK(options.isa, add_source_gradient<float>)),
         spread_(PLIMSOLL_PICK(options.isa, spread_kernel)) {
     if (pairs_ != nullptr) round_up_to_pairs(p_.shape);
     const PatchShape& s = p_.shape;
-    const bool widens = narrow_ && pairs_ == nullptr;
+    const bool widens = bf16_ && pairs_ == nullptr;
     parts_ = static_cast<int>(std::min<int64_t>(p_.threads, p_.samples * p_.source_rows()));
     const int64_t kernel = s.filters * s.patch();
     kernel_ = pairs_ == nullptr ? rounded(kernel) : floats_of_halves(kernel);
@@ -235,7 +235,7 @@ class SourceGradient {
     auto* offsets = reinterpret_cast<int32_t*>(scratch + list_);
     float* band = scratch + 2 * list_;
     float* gradient_row = band + p_.band_numbers();
-    const int64_t element = narrow_ ? 2 : kFloat;
+    const int64_t element = bf16_ ? 2 : kFloat;
     std::byte* dx = call.outputs[0].data + sample * p_.source_rows() * p_.source_row() * element;
     const int64_t pooled = sample * p_.geometry.rows() * p_.pooled_row();
     std::memset(band, 0, static_cast<size_t>(p_.band_numbers() * kFloat));
@@ -257,7 +257,7 @@ class SourceGradient {
                                     offsets, band, p_.band_row());
       } else {
         const float* dy = input_floats(call, 0) + at;
-        if (narrow_) {
+        if (bf16_) {
           widen_numbers(input_halves(call, 0) + at, gradient_row, p_.pooled_row(), isa_);
           dy = gradient_row;
         }
@@ -274,13 +274,13 @@ class SourceGradient {
   // Writes rows [next, end) of dx; the band begins at row `top`, what it does not hold is zero.
   int64_t emit(int64_t next, int64_t end, int64_t top, const float* band, std::byte* dx) const {
     const int64_t held = p_.held_columns() * p_.shape.channels;
-    const int64_t element = narrow_ ? 2 : kFloat;
+    const int64_t element = bf16_ ? 2 : kFloat;
     for (; next < end; ++next) {
       std::byte* to = dx + next * p_.source_row() * element;
       const int64_t row = next - top;
       const bool holds = row >= 0 && row < p_.shape.band_rows();
       const float* sums = band + row * p_.band_row() + p_.left() * p_.shape.channels;
-      if (holds && narrow_) {
+      if (holds && bf16_) {
         round_numbers(sums, reinterpret_cast<uint16_t*>(to), held, isa_);
       } else if (holds) {
         std::memcpy(to, sums, static_cast<size_t>(held * kFloat));
@@ -304,7 +304,7 @@ class SourceGradient {
 
   PooledBands p_;
   Isa isa_;
-  bool narrow_;               // dy, the kernel and dx are bfloat16
+  bool bf16_;                 // dy, the kernel and dx are bfloat16
   const PairedLoops* pairs_;  // of bfloat16; null: widened
   decltype(&generic::add_source_gradient<float>) loop_;
   decltype(&generic::spread_kernel) spread_;

@@ -1,10 +1,10 @@
 #pragma once
 
-// Gradients of a convolution straight from the pooled gradient and the winners behind it, and the
+// Gradients of a convolution straight from the pooled gradient and the winners after it, and the
 // pooling of a convolution's rows (ops/image/conv2d_pool.cpp says what winners are).
 //
 // Only windows whose winner lets the gradient through are touched: one position in four for 2 × 2
-// windows, and about half of those behind ReLU. For one filter the patch of x (or of the kernel)
+// windows, and about half of those after ReLU. For one filter the patch of x (or of the kernel)
 // that such a position meets lies in a few vectors, kept in registers over a list of positions:
 //
 //   dkernel[·][f] += d · x[patch at position]        over the positions where filter f has d ≠ 0
@@ -49,7 +49,7 @@ inline constexpr int64_t kListFilters = 16;
 inline constexpr int64_t kMostListWindows = 64;
 inline constexpr int64_t kMostSourceWindows = 16;
 
-// Room for the filters of a window by the position that wins, or by none, with a vector behind each
+// Room for the filters of a window by the position that wins, or by none, with a vector after each
 // list.
 inline int64_t window_lists(const PatchShape& s) {
   return (s.taps + 1) * (s.filters + kWidestVector);

@@ -1,6 +1,6 @@
 #pragma once
 
-// How the kernels of a convolution with a pooling behind it walk an image: one pooled row at a
+// How the kernels of a convolution with a pooling after it walk an image: one pooled row at a
 // time, over the "band" of source rows under it. Where the image has a border of padding, the band
 // is a copy with zeros around; of an image of bfloat16, a copy in float32.
 
@@ -10,7 +10,7 @@
 #include "backend/cpu/conv/conv_pool.h"
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/simd/bfloat16.h"
-#include "backend/cpu/threads/whole.h"
+#include "base/ceil_div.h"
 
 namespace plimsoll::backend::cpu {
 
@@ -18,7 +18,7 @@ inline constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
 // Below this many products one thread is as fast as several.
 inline constexpr double kProductsWorthATeam = 3e5;
 
-inline int64_t rounded(int64_t floats) { return in_whole(floats, kWidestVector); }
+inline int64_t rounded(int64_t floats) { return round_up(floats, kWidestVector); }
 
 inline PatchShape patch_shape(const ops::Conv2dPoolGeometry& g) {
   PatchShape s;
@@ -86,7 +86,7 @@ struct PooledBands {
       std::memcpy(to, image + from, static_cast<size_t>(count * kFloat));
     });
   }
-  // Of an image of bfloat16: as it is, and widened.
+  // Bands of an image of bfloat16: as it is, and widened.
   void fill_band(const uint16_t* image, int64_t top, uint16_t* band) const noexcept {
     fill_rows(top, band, [&](int64_t from, uint16_t* to, int64_t count) {
       std::memcpy(to, image + from, static_cast<size_t>(count) * sizeof(uint16_t));
@@ -111,7 +111,7 @@ struct PooledBands {
     while (shape.list_windows > 16 && shape.list_windows * window > kFirstCache) {
       shape.list_windows /= 2;
     }
-    // Patches that registers hold whole go through in one turn.
+    // Patches that registers hold whole go through in one iteration.
     constexpr int64_t kHeldWhole = 32;
     constexpr int64_t kListBytes = 128 << 10;
     if (shape.row <= kHeldWhole) return;

@@ -142,7 +142,7 @@ void spread_kernel(const PatchShape& s, const uint16_t* kernel, int64_t begin, i
   }
 }
 
-// As list_filters of conv_pool_impl.h.
+// As list_filters of conv_pool_inl.h.
 void list_filters(const PatchShape& s, const uint16_t* d, const uint8_t* winner, int64_t most,
                   uint16_t* values, int32_t* offsets, int64_t* counts) {
   for (int64_t t = 0; t < s.taps; ++t) counts[t] = 0;
@@ -173,7 +173,7 @@ void list_filters(const PatchShape& s, const uint16_t* d, const uint8_t* winner,
   }
 }
 
-#include "backend/cpu/conv/conv_pool_walk_impl.h"
+#include "backend/cpu/conv/conv_pool_walk_inl.h"
 
 constexpr PairedLoops kLoops = {add_kernel_gradient<uint16_t>, put_in_order, spread_kernel,
                                 add_source_gradient<uint16_t>};

@@ -7,7 +7,7 @@
 //
 //   sum[lane] += value[0] · patch0[lane] + value[1] · patch1[lane]
 //
-// The last entry of an odd list goes with zeros, whatever lies behind it. Interleaving leaves the
+// The last entry of an odd list goes with zeros, whatever lies after it. Interleaving leaves the
 // numbers of a vector in an order of its own. The kernel is laid out so that its sums come out
 // straight; those of the kernel gradient are put in order at their end. Rows of a patch are rounded
 // up to kPairedRow numbers.
@@ -21,7 +21,7 @@ namespace plimsoll::backend::cpu {
 
 inline constexpr int64_t kPairedRow = 32;
 
-// As the loops of conv_pool_impl.h, which say what the operands are.
+// As the loops of conv_pool_inl.h, which say what the operands are.
 struct PairedLoops {
   // sums: [filter][patch], out of order; bias_sums: [filter].
   void (*add_kernel_gradient)(const PatchShape&, const uint16_t* band, int64_t band_row,

@@ -8,7 +8,7 @@
 #include "backend/cpu/families.h"
 #include "backend/cpu/product/column_sums.h"
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/depthwise_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/depthwise_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {

@@ -3,13 +3,13 @@
 #include "backend/cpu/conv/conv_pool_bands.h"
 #include "backend/cpu/families.h"
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/few_channels_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/few_channels_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
 
-// Of one filter; above that the vendor's blocked weights are faster.
+// The most numbers of one filter; above that the vendor's blocked weights are faster.
 constexpr int64_t kMostNumbers = 75;
 
 class PooledForward {

@@ -6,7 +6,7 @@
 #include "backend/cpu/product/dense_shape.h"
 #include "backend/cpu/product/paired_product.h"
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/kernel_grad_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/kernel_grad_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {
@@ -39,7 +39,7 @@ struct Plain {
   int64_t panel;  // columns
 };
 
-// Of bfloat16 numbers in pairs.
+// Multiplies bfloat16 numbers in pairs.
 struct Paired {
   using Number = uint16_t;
   using Piece = KernelGradPiece<uint16_t>;
@@ -96,9 +96,9 @@ std::optional<ops::Conv2dGeometry> read_kernel_grad(const NodeFacts& facts,
                                                     const CpuOptions& options) {
   if (!facts.computes(OpFamily::kConvolution, OpPass::kGradKernel)) return std::nullopt;
   if (facts.cut_inside_samples()) return std::nullopt;
-  const bool narrow = facts.inputs[0].dtype == DType::kBFloat16;
-  if (narrow ? facts.inputs[1].dtype != DType::kBFloat16 || pick_paired_piece(options) == nullptr
-             : !facts.all_float32() || (options.isa == Isa::kAvx512 && !kHasVariants)) {
+  const bool bf16 = facts.inputs[0].dtype == DType::kBFloat16;
+  if (bf16 ? facts.inputs[1].dtype != DType::kBFloat16 || pick_paired_piece(options) == nullptr
+           : !facts.all_float32() || (options.isa == Isa::kAvx512 && !kHasVariants)) {
     return std::nullopt;
   }
   const ops::Conv2dGeometry g = ops::conv2d_geometry(facts.op(), facts.types());
@@ -108,7 +108,7 @@ std::optional<ops::Conv2dGeometry> read_kernel_grad(const NodeFacts& facts,
       g.rows().output * g.columns().output == 0 || read_packed_dense(facts, options)) {
     return std::nullopt;
   }
-  const bool fits = !narrow         ? fits_cache<Plain>(g, {})
+  const bool fits = !bf16           ? fits_cache<Plain>(g, {})
                     : options.tiles ? fits_cache<Tiled>(g, {})
                                     : fits_cache<Paired>(g, {});
   return fits ? std::optional(g) : std::nullopt;

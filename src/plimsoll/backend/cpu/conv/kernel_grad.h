@@ -13,9 +13,9 @@
 // multiply-adds: nothing depends on threads. Padding is multiplied as zeros: where dy is not
 // finite, more of the gradient is not a number than in the reference.
 //
-// Of bfloat16 numbers two steps go at a time (paired_product.h), where the processor can: two
+// Two steps of bfloat16 numbers go at a time (paired_product.h), where the processor can: two
 // columns of a row, the last of an odd number with a zero in place of dy: a source that is not
-// finite shows there too. A tile has its channels one behind the other, so that two columns from
+// finite shows there too. A tile has its channels one after the other, so that two columns from
 // any position on are side by side. Where the processor has tiles of its own, a piece is a product
 // the other way round, filters × channels: tiled_kernel_grad.cpp.
 
@@ -77,7 +77,7 @@ struct KernelGradPiece {
   // In tiles: steps of an image, from its first output to its last, and of all in whole blocks.
   int64_t run() const { return (rows.count - 1) * columns.per_phase() + columns.count; }
   int64_t tiled_steps() const { return images * ((run() + 31) / 32 * 32); }
-  // Pairs of positions of one copy of the source, with those that a run's last block reads behind.
+  // Pairs of positions of one copy of the source, with those that a run's last block reads beyond.
   int64_t tiled_pairs() const { return copied() / 2 + 17; }
 };
 
@@ -95,8 +95,8 @@ struct KernelGradShare {
   Number* panels = nullptr;
 };
 
-// Of pairs: panels of 32 filters. Null: the processor has no such products, or the compiler does
-// not know them.
+// The same for pairs: panels of 32 filters. Null: the processor has no such products, or the
+// compiler does not know them.
 using PairedPieceFunction = void (*)(const KernelGradPiece<uint16_t>&,
                                      const KernelGradShare<uint16_t>&);
 PairedPieceFunction pick_paired_piece(const CpuOptions& options);

@@ -8,7 +8,7 @@
 
 #include "backend/cpu/conv/kernel_grad.h"
 #include "backend/cpu/product/tiled_product.h"
-#include "backend/cpu/threads/whole.h"
+#include "base/ceil_div.h"
 
 namespace plimsoll::backend::cpu {
 
@@ -17,11 +17,11 @@ inline constexpr int64_t kChannelGrain = 2;
 // Columns of a piece: fewer, and its windows reach fewer rows around it.
 inline constexpr int64_t kPieceColumns = 64;
 
-// Of bfloat16 numbers in the processor's tiles.
+// Multiplies bfloat16 numbers in the processor's tiles.
 struct Tiled {
   using Number = uint16_t;
   using Piece = KernelGradPiece<uint16_t>;
-  // What sums are added to is what takes time; but the turned filters lie in the second cache.
+  // What sums are added to is what takes time; but the transposed filters lie in the second cache.
   static int64_t piece_steps(const ops::Conv2dGeometry& g) {
     return g.filters <= 128 ? 2048 : 1024;
   }
@@ -71,18 +71,18 @@ typename Family::Piece largest_piece(const ops::Conv2dGeometry& g, const PieceSi
 template <typename Family>
 int64_t tile_bytes(const ops::Conv2dGeometry& g, const PieceSize& size) {
   constexpr auto kNumber = static_cast<int64_t>(sizeof(typename Family::Number));
-  return whole_lines(Family::tile_numbers(largest_piece<Family>(g, size)) * kNumber);
+  return round_up_to_line(Family::tile_numbers(largest_piece<Family>(g, size)) * kNumber);
 }
 
 template <typename Family>
 PieceSize piece_size(const ops::Conv2dGeometry& g, int64_t samples, const PieceGrain& grain) {
-  const auto in_grains = [](int64_t count, int64_t each) { return divided(count, each) * each; };
+  const auto in_grains = [](int64_t count, int64_t each) { return ceil_div(count, each) * each; };
   const int64_t steps = Family::piece_steps(g);
   PieceSize size;
-  size.columns = in_grains(divided(g.columns().output, divided(g.columns().output, kPieceColumns)),
-                           grain.columns);
+  size.columns = in_grains(
+      ceil_div(g.columns().output, ceil_div(g.columns().output, kPieceColumns)), grain.columns);
   const int64_t rows = std::max<int64_t>(steps / size.columns, 1);
-  size.rows = in_grains(divided(g.rows().output, divided(g.rows().output, rows)), grain.rows);
+  size.rows = in_grains(ceil_div(g.rows().output, ceil_div(g.rows().output, rows)), grain.rows);
   if (size.rows == g.rows().output && size.columns == g.columns().output) {
     const int64_t images = std::min(steps / (size.rows * size.columns),
                                     Family::kMostTileBytes / tile_bytes<Family>(g, size));
@@ -114,10 +114,10 @@ class KernelGradWalk {
   int parts() const { return filter_parts_ * channel_parts_; }
   // Scratch of a part.
   int64_t part_bytes() const { return tile_bytes_ + panel_bytes_; }
-  // Of its pieces, and of filters, the most.
+  // The largest of its pieces, and the most filters.
   const PieceSize& size() const { return size_; }
   int64_t most_filters() const {
-    return divided(divided(g_.filters, family_.panel), filter_parts_) * family_.panel;
+    return ceil_div(ceil_div(g_.filters, family_.panel), filter_parts_) * family_.panel;
   }
   Range filters_of(int part) const {
     return part_of(g_.filters, family_.panel, part % filter_parts_, filter_parts_);
@@ -162,7 +162,7 @@ class KernelGradWalk {
   // Threads share out channels, so that each copies its own, and panels of filters where channels
   // are too few.
   void share_out(int threads) {
-    const int64_t panels = divided(g_.filters, family_.panel);
+    const int64_t panels = ceil_div(g_.filters, family_.panel);
     int64_t channel_parts = std::clamp<int64_t>(g_.channels / Family::kTileRows, 1, threads);
     for (int most = 0; channel_parts > 0; --channel_parts) {
       const int64_t filter_parts = std::min(threads / channel_parts, panels);
@@ -173,7 +173,7 @@ class KernelGradWalk {
     }
     tile_bytes_ = tile_bytes<Family>(g_, size_);
     const int64_t steps = Family::steps(largest_piece<Family>(g_, size_));
-    panel_bytes_ = whole_lines(most_filters() * steps * static_cast<int64_t>(sizeof(Number)));
+    panel_bytes_ = round_up_to_line(most_filters() * steps * static_cast<int64_t>(sizeof(Number)));
   }
 
   // Rows and columns from there on, of the images from `image` on.

@@ -17,7 +17,7 @@
 namespace plimsoll::backend::cpu {
 namespace {
 
-#include "backend/cpu/product/paired_sums_impl.h"
+#include "backend/cpu/product/paired_sums_inl.h"
 
 using Piece = KernelGradPiece<uint16_t>;
 using GradShare = KernelGradShare<uint16_t>;
@@ -26,10 +26,10 @@ inline __mmask8 first_halfs(int64_t count) {
   return static_cast<__mmask8>((uint32_t{1} << count) - 1);
 }
 
-// kRows channels of up to 8 positions, `step` numbers apart: each channel's one behind the other.
+// kRows channels of up to 8 positions, `step` numbers apart: each channel's one after the other.
 template <int kRows>
-void turn_positions(const uint16_t* from, int64_t step, int64_t count, uint16_t* to,
-                    int64_t to_row) {
+void transpose_positions(const uint16_t* from, int64_t step, int64_t count, uint16_t* to,
+                         int64_t to_row) {
   __m128i p[8];
   for (int64_t i = 0; i < 8; ++i) {
     p[i] = i < count ? _mm_maskz_loadu_epi16(first_halfs(kRows), from + i * step)
@@ -79,14 +79,15 @@ void copy_positions(const uint16_t* row, int64_t column, const PieceAxis& column
   const int64_t step = columns.stride * column;
   for (int64_t i = before; i < end; i += 8) {
     const int64_t now = end - i < 8 ? end - i : 8;
-    turn_positions<kRows>(row + (first + i * columns.stride) * column, step, now, to + i, to_row);
+    transpose_positions<kRows>(row + (first + i * columns.stride) * column, step, now, to + i,
+                               to_row);
   }
   clear_positions<kRows>(count - end, to + end, to_row);
 }
 
-// kRows channels from `channel` on, to_row numbers apart; `behind` zeros follow them.
+// kRows channels from `channel` on, to_row numbers apart; `after` zeros follow them.
 template <int kRows>
-void copy_tile(const Piece& p, int64_t channel, int64_t behind, uint16_t* to, int64_t to_row) {
+void copy_tile(const Piece& p, int64_t channel, int64_t after, uint16_t* to, int64_t to_row) {
   const int64_t per_phase = p.columns.per_phase();
   for (int64_t image = 0; image < p.images; ++image) {
     const uint16_t* x = p.x + image * p.x_image + channel;
@@ -105,10 +106,10 @@ void copy_tile(const Piece& p, int64_t channel, int64_t behind, uint16_t* to, in
       }
     }
   }
-  clear_positions<kRows>(behind, to, to_row);
+  clear_positions<kRows>(after, to, to_row);
 }
 
-// Panels of the filters [first, first + filters), lanes behind the last are zeros.
+// Panels of the filters [first, first + filters), lanes after the last are zeros.
 inline void copy_gradient(const Piece& p, int64_t first, int64_t filters, std::byte* panels) {
   for (int64_t f = 0; f < filters; f += kWide) {
     for (int64_t image = 0; image < p.images; ++image) {
@@ -155,7 +156,7 @@ void sum_position(const std::byte* tile, const TileWalk& w, const std::byte* pan
 // kRows channels from `channel` of the share on.
 template <int kRows>
 void sum_tile(const Piece& p, const GradShare& s, int64_t channel) {
-  // One behind them is read with the last of an odd number of columns.
+  // One after them is read with the last of an odd number of columns.
   copy_tile<kRows>(p, s.first_channel + channel, 1, s.tile, p.paired_row());
   const TileWalk walk = {p.images,
                          p.rows.count,
@@ -172,7 +173,7 @@ void sum_tile(const Piece& p, const GradShare& s, int64_t channel) {
         sum_position<kRows>(reinterpret_cast<const std::byte*>(s.tile + p.place_of(i, j)), walk,
                             panel,
                             {.y = dw,
-                             .narrow_y = nullptr,
+                             .bf16_y = nullptr,
                              .y_row = s.dw_row,
                              .first = first_lanes_of(left),
                              .second = second_lanes_of(left),

@@ -16,7 +16,7 @@
 #include "backend/cpu/conv/patches.h"
 #include "backend/cpu/families.h"
 #include "backend/cpu/product/column_sums.h"
-#include "backend/cpu/threads/whole.h"
+#include "base/ceil_div.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
@@ -56,7 +56,7 @@ class Forward {
         product_(patches_of(g), images * g.rows().output * g.columns().output, g.group_filters(),
                  false, options.isa) {
     const int64_t positions = images * g.rows().output * g.columns().output;
-    parts_ = parts_of(g, images, divided(positions, kPositionGrain), options.threads);
+    parts_ = parts_of(g, images, ceil_div(positions, kPositionGrain), options.threads);
   }
 
   int64_t part_floats() const { return product_.scratch_floats(); }
@@ -109,7 +109,7 @@ class Pooled {
     constexpr int64_t kResultFloats = 64 << 10;
     rows_ = std::clamp<int64_t>(kResultFloats / std::max<int64_t>(result_row(), 1), 1,
                                 std::max<int64_t>(g.rows(), 1));
-    part_floats_ = forward_.part_floats() + in_whole(rows_ * result_row(), kLineFloats);
+    part_floats_ = forward_.part_floats() + round_up(rows_ * result_row(), kLineFloats);
   }
 
   Bytes scratch() const {
@@ -117,12 +117,12 @@ class Pooled {
   }
 
   void run(const KernelCall& call) const noexcept {
-    const int64_t turns = divided(g_.rows(), rows_);
+    const int64_t iterations = ceil_div(g_.rows(), rows_);
     for_each_part(parts_, [&](int part) {
-      const Range range = part_of(images_ * turns, 1, part, parts_);
-      for (int64_t turn = range.begin; turn < range.end; ++turn) {
-        const int64_t row = turn % turns * rows_;
-        run_rows(call, turn / turns, row, std::min(rows_, g_.rows() - row),
+      const Range range = part_of(images_ * iterations, 1, part, parts_);
+      for (int64_t iteration = range.begin; iteration < range.end; ++iteration) {
+        const int64_t row = iteration % iterations * rows_;
+        run_rows(call, iteration / iterations, row, std::min(rows_, g_.rows() - row),
                  reinterpret_cast<float*>(call.scratch) + part * part_floats_);
       }
     });
@@ -150,7 +150,7 @@ class Pooled {
   Forward forward_;
   ConvPooling pooling_;
   int parts_;
-  int64_t rows_ = 1;  // pooled, of a turn
+  int64_t rows_ = 1;  // pooled, of an iteration
   int64_t part_floats_ = 0;
 };
 
@@ -159,14 +159,14 @@ class GradInput {
   GradInput(const NodeFacts& facts, const ops::Conv2dGeometry& g, const CpuOptions& options)
       : g_(g),
         images_(images_of(facts)),
-        parts_(
-            parts_of(g, images_, divided(images_ * positions(), kPositionGrain), options.threads)) {
+        parts_(parts_of(g, images_, ceil_div(images_ * positions(), kPositionGrain),
+                        options.threads)) {
     for (const GradientPhase& rows : gradient_phases(g.rows())) {
       for (const GradientPhase& columns : gradient_phases(g.columns())) {
         add_phase(rows, columns, options.isa);
       }
     }
-    part_floats_ = in_whole(product_floats_ + result_floats_, kLineFloats);
+    part_floats_ = round_up(product_floats_ + result_floats_, kLineFloats);
   }
 
   Bytes scratch() const {
@@ -179,7 +179,7 @@ class GradInput {
     float* kernel = scratch + parts_ * part_floats_;
     for_each_range(g_.channels, 1, parts_, [&](int64_t begin, int64_t end) {
       for (int64_t channel = begin; channel < end; ++channel) {
-        turn_kernel(input_floats(call, 1), channel, kernel);
+        copy_kernel(input_floats(call, 1), channel, kernel);
       }
     });
     for_each_part(parts_, [&](int part) {
@@ -228,7 +228,7 @@ class GradInput {
   }
 
   // What one channel of the source meets, phase by phase: (points, filters of its group).
-  void turn_kernel(const float* w, int64_t channel, float* to) const noexcept {
+  void copy_kernel(const float* w, int64_t channel, float* to) const noexcept {
     const int64_t filters = g_.group_filters();
     const float* from =
         w + channel % g_.group_channels() * g_.filters + channel / g_.group_channels() * filters;
@@ -320,13 +320,13 @@ class GradKernel {
         bias_(facts.outputs.size() > 1),
         bias_sums_(all_, g.filters, options.isa, options.threads),
         multiply_(pick_packed_multiply(options.isa)) {
-    patch_floats_ = in_whole(std::min(at_once_, all_) * patches_.numbers(), kLineFloats);
+    patch_floats_ = round_up(std::min(at_once_, all_) * patches_.numbers(), kLineFloats);
     PackedProduct p;
     p.rows = patches_.numbers();
     p.inner = std::min(at_once_, all_);
     p.columns = g.group_filters();
-    p.turned_x = true;
-    panel_floats_ = in_whole(packed_floats(options.isa, p), kLineFloats);
+    p.transposed_x = true;
+    panel_floats_ = round_up(packed_floats(options.isa, p), kLineFloats);
   }
 
   Bytes scratch() const {
@@ -361,7 +361,7 @@ class GradKernel {
     whole.x = scratch;
     whole.x_row = 1;
     whole.x_step = patches_.numbers();
-    whole.turned_x = true;
+    whole.transposed_x = true;
     whole.w = input_floats(call, 1) + at * g_.filters + first;
     whole.w_row = g_.filters;
     whole.y = output_floats(call, 0) + first;

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "backend/cpu/threads/whole.h"
+#include "base/ceil_div.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
@@ -57,27 +57,27 @@ void Patches::copy(const float* images, int64_t begin, int64_t end, float* to) c
   }
 }
 
-PatchProduct::PatchProduct(const Patches& patches, int64_t positions, int64_t columns, bool turned,
-                           Isa isa)
+PatchProduct::PatchProduct(const Patches& patches, int64_t positions, int64_t columns,
+                           bool transposed, Isa isa)
     : patches_(patches),
       columns_(columns),
-      turned_(turned),
+      transposed_(transposed),
       at_once_(std::min(patch_positions(patches.numbers()), positions)),
-      patch_floats_(in_whole(at_once_ * patches.numbers(), kLineFloats)),
+      patch_floats_(round_up(at_once_ * patches.numbers(), kLineFloats)),
       multiply_(pick_packed_multiply(isa)) {
   PackedProduct product;
   product.rows = at_once_;
   product.inner = patches.numbers();
   product.columns = columns;
-  product.turned = turned;
-  packed_floats_ = in_whole(cpu::packed_floats(isa, product), kLineFloats);
+  product.transposed = transposed;
+  packed_floats_ = round_up(cpu::packed_floats(isa, product), kLineFloats);
 }
 
 void PatchProduct::run(const float* images, int64_t begin, int64_t end, const Target& target,
                        float* scratch) const noexcept {
-  const int64_t turns = divided(end - begin, at_once_);
-  if (turns == 0) return;
-  const int64_t each = divided(end - begin, turns);
+  const int64_t iterations = ceil_div(end - begin, at_once_);
+  if (iterations == 0) return;
+  const int64_t each = ceil_div(end - begin, iterations);
   for (int64_t from = begin; from < end; from += each) {
     const int64_t count = std::min(each, end - from);
     patches_.copy(images, from, from + count, scratch);
@@ -89,7 +89,7 @@ void PatchProduct::run(const float* images, int64_t begin, int64_t end, const Ta
     p.x_row = patches_.numbers();
     p.w = target.kernel;
     p.w_row = target.kernel_row;
-    p.turned = turned_;
+    p.transposed = transposed_;
     p.y = target.y + (from - begin) * target.y_row;
     p.y_row = target.y_row;
     p.bias = target.bias;
@@ -108,14 +108,14 @@ std::vector<GradientPhase> gradient_phases(const ops::Window& w) {
   for (int64_t first = 0; first < std::min(w.stride, w.input); ++first) {
     int64_t tap = 0;
     while (tap < w.size && (first + w.before - tap * w.dilation) % w.stride != 0) ++tap;
-    const int64_t taps = tap < w.size ? divided(w.size - tap, tap_step) : 0;
+    const int64_t taps = tap < w.size ? ceil_div(w.size - tap, tap_step) : 0;
     GradientPhase phase;
     phase.first = first;
     phase.step = w.stride;
     phase.tap = tap + (taps - 1) * tap_step;
     phase.tap_step = -tap_step;
     phase.window = {.input = w.output,
-                    .output = divided(w.input - first, w.stride),
+                    .output = ceil_div(w.input - first, w.stride),
                     .size = taps,
                     .stride = 1,
                     .dilation = dilation,

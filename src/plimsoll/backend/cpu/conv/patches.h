@@ -5,7 +5,7 @@
 //
 //   y[position][f] = Σ over (i, j, c) of patch[position][(i, j, c)] · kernel[(i, j, c)][f]
 //
-// The gradient to the source is a convolution of dy with the kernel turned by half a turn. Under
+// The gradient to the source is a convolution of dy with the kernel rotated by 180 degrees. Under
 // strides it is one for each phase: the positions of the source that are as far past the last
 // position of a window's first point meet the same points of the kernel, no others, and among
 // themselves there are no strides.
@@ -38,11 +38,12 @@ struct Patches {
 // Positions that are copied at once.
 int64_t patch_positions(int64_t numbers);
 
-// The products of patches with a kernel, `turned` as PackedProduct says.
+// The products of patches with a kernel, `transposed` as PackedProduct says.
 class PatchProduct {
  public:
   // `positions` are all that there are.
-  PatchProduct(const Patches& patches, int64_t positions, int64_t columns, bool turned, Isa isa);
+  PatchProduct(const Patches& patches, int64_t positions, int64_t columns, bool transposed,
+               Isa isa);
 
   // What one thread needs.
   int64_t scratch_floats() const { return patch_floats_ + packed_floats_; }
@@ -61,7 +62,7 @@ class PatchProduct {
  private:
   Patches patches_;
   int64_t columns_;
-  bool turned_;
+  bool transposed_;
   int64_t at_once_;
   int64_t patch_floats_;
   int64_t packed_floats_;

@@ -5,7 +5,7 @@
 #include "backend/cpu/families.h"
 #include "ops/image/pool2d.h"
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/pooling_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/pooling_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {
@@ -17,7 +17,7 @@ struct Pooling {
   int parts = 1;
 };
 
-// Of a pooling (x first) or its gradient (input_shape).
+// Reads a pooling (x first) or its gradient (input_shape).
 Pooling read_pooling(const NodeFacts& facts, bool gradient, int threads) {
   int64_t height, width, channels;
   if (gradient) {
@@ -47,7 +47,7 @@ CpuKernel make_max_pool(const NodeFacts& facts, const CpuOptions& options) {
   });
 }
 
-// Input rows and columns behind the last window.
+// Input rows and columns after the last window.
 template <typename T>
 void clear_uncovered(const PoolShape& shape, T* dx, int64_t image) {
   const int64_t covered_rows = shape.rows.output * shape.rows.size;

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/conv/kernel_grad_walk.h"
 #include "backend/cpu/families.h"
+#include "base/ceil_div.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
@@ -62,7 +63,8 @@ class TiledKernelGradient {
               {g.pool_rows, g.pool_columns}, options),
         use_bias_(facts.outputs.size() > 1) {
     const PieceSize& size = walk_.size();
-    spread_bytes_ = whole_lines(size.images * size.rows * size.columns * walk_.most_filters() * 2);
+    spread_bytes_ =
+        round_up_to_line(size.images * size.rows * size.columns * walk_.most_filters() * 2);
   }
 
   Bytes scratch() const { return Bytes(walk_.parts() * (walk_.part_bytes() + spread_bytes_)); }
@@ -140,15 +142,15 @@ class TiledSourceGradient {
     shape_.channels = g.conv.channels;
     shape_.kernel_rows = rows.size;
     shape_.kernel_columns = columns.size;
-    shape_.filters = divided(g.conv.filters, kBlockSteps) * kBlockSteps;
+    shape_.filters = ceil_div(g.conv.filters, kBlockSteps) * kBlockSteps;
     shape_.dx_row = columns.input * shape_.channels;
     shape_.band_row = (columns.input + columns.size - 1) * shape_.filters;
     shape_.rows = std::clamp<int64_t>(kBandBytes / (shape_.band_row * 2) - (rows.size - 1),
                                       kLeastRows, std::max(kLeastRows, rows.input));
-    panel_bytes_ = whole_lines(tiled_panel_bytes(shape_));
-    // A last block of positions reads behind the last row.
+    panel_bytes_ = round_up_to_line(tiled_panel_bytes(shape_));
+    // A last block of positions reads after the last row.
     const int64_t band = (shape_.rows + rows.size - 1) * shape_.band_row;
-    band_bytes_ = whole_lines((band + kBlockRows * shape_.filters) * 2);
+    band_bytes_ = round_up_to_line((band + kBlockRows * shape_.filters) * 2);
     parts_ = static_cast<int>(std::min<int64_t>(options.threads, images_ * rows.input));
   }
 

@@ -21,7 +21,7 @@ struct SpreadRow {
   int64_t filters = 0;  // of those, from dy on
   int64_t pool_columns = 1;
   int64_t first_tap = 0;  // of this row in its windows
-  // `windows` · pool_columns positions, to_position numbers apart; those behind the filters are
+  // `windows` · pool_columns positions, to_position numbers apart; those after the filters are
   // zeros.
   uint16_t* to = nullptr;
   int64_t to_position = 0;

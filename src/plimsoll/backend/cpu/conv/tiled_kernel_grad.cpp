@@ -3,7 +3,7 @@
 // channels:
 //
 //   rows     dy filter by filter, each image one run of steps from its first output to its last,
-//            with zeros between two rows of outputs and behind the last
+//            with zeros between two rows of outputs and after the last
 //   panels   32 channels of the source as its copy has them, in pairs of positions
 //
 // A window's position moves the run along the source. From an even place on its pairs are those of
@@ -28,10 +28,10 @@
 namespace plimsoll::backend::cpu {
 namespace {
 
-#include "backend/cpu/product/paired_sums_impl.h"
-#include "backend/cpu/simd/transpose_impl.h"
+#include "backend/cpu/product/paired_sums_inl.h"
+#include "backend/cpu/simd/transpose_inl.h"
 
-#include "backend/cpu/product/tile_sums_impl.h"
+#include "backend/cpu/product/tile_sums_inl.h"
 
 using Piece = KernelGradPiece<uint16_t>;
 using GradShare = KernelGradShare<uint16_t>;
@@ -45,7 +45,7 @@ struct RunWalk {
   const uint16_t* image;
   int64_t row = 0, column = 0;
 
-  // dy of this step, nullptr between rows and behind the last; goes on to the next.
+  // dy of this step, nullptr between rows and after the last; goes on to the next.
   const uint16_t* next() {
     const uint16_t* here = row < piece.rows.count && column < piece.columns.count
                                ? image + row * piece.dy_row + column * piece.dy_column
@@ -57,14 +57,14 @@ struct RunWalk {
 };
 
 // Blocks of the filters [first, first + filters), image by image.
-void turn_gradient(const Piece& p, int64_t first, int64_t filters, std::byte* to) {
+void transpose_gradient(const Piece& p, int64_t first, int64_t filters, std::byte* to) {
   const int64_t blocks = whole_blocks(p.run());
   for (int64_t f = 0; f < filters; f += kBlockRows) {
     const int64_t rows = filters - f < kBlockRows ? filters - f : kBlockRows;
     for (int64_t image = 0; image < p.images; ++image) {
       RunWalk walk = {p, p.dy + image * p.dy_image + first + f};
       for (int64_t k = 0; k < blocks; ++k) {
-        turn_block([&] { return walk.next(); }, rows, to);
+        transpose_block([&] { return walk.next(); }, rows, to);
         to += kBlockBytes;
       }
     }
@@ -109,7 +109,7 @@ void copy_source(const Piece& p, int64_t channel, int64_t channels, std::byte* e
     ++count;
   };
   for_each_position(p, channel, next);
-  // What a run's last block reads behind the copy is multiplied by zeros.
+  // What a run's last block reads after the copy is multiplied by zeros.
   while (count <= 2 * p.tiled_pairs()) next(nullptr);
 }
 
@@ -130,10 +130,10 @@ void sum_position(const Piece& p, const std::byte* rows, const std::byte* copies
 }
 
 // [channel][filter] of [filter][channel].
-inline void turn_sums(const float* sums, float* turned) {
+inline void transpose_sums(const float* sums, float* transposed) {
   for (int64_t r = 0; r < kBlockRows; r += kLanes) {
     for (int64_t c = 0; c < kWide; c += kLanes) {
-      transpose_tile(sums + r * kWide + c, kWide, kLanes, turned + c * kWide + r, kWide);
+      transpose_tile(sums + r * kWide + c, kWide, kLanes, transposed + c * kWide + r, kWide);
     }
   }
 }
@@ -143,7 +143,7 @@ inline void turn_sums(const float* sums, float* turned) {
 template <int kHalves>
 void sum_block(const Piece& p, const GradShare& s, int64_t filter, int64_t channel) {
   alignas(64) float sums[kBlockRows * kPairedColumns] = {};
-  alignas(64) float turned[kBlockRows * kPairedColumns];
+  alignas(64) float transposed[kBlockRows * kPairedColumns];
   const int64_t left = s.filters - filter;
   const int64_t channels = s.channels - channel < kWide ? s.channels - channel : kWide;
   const auto* rows = reinterpret_cast<const std::byte*>(s.panels + filter * p.tiled_steps());
@@ -152,7 +152,7 @@ void sum_block(const Piece& p, const GradShare& s, int64_t filter, int64_t chann
   for (int64_t i = 0; i < p.rows.size; ++i) {
     for (int64_t j = 0; j < p.columns.size; ++j) {
       const PairedTarget target = {.y = dw,
-                                   .narrow_y = nullptr,
+                                   .bf16_y = nullptr,
                                    .y_row = s.dw_row,
                                    .first = first_lanes_of(left),
                                    .second = second_lanes_of(left),
@@ -161,8 +161,8 @@ void sum_block(const Piece& p, const GradShare& s, int64_t filter, int64_t chann
                                    .relu = false};
       fetch_rows(target, channels);
       sum_position<kHalves>(p, rows, copies, p.place_of(i, j), sums);
-      turn_sums(sums, turned);
-      finish_rows(turned, channels, target);
+      transpose_sums(sums, transposed);
+      finish_rows(transposed, channels, target);
       dw += s.dw_position;
     }
   }
@@ -170,7 +170,7 @@ void sum_block(const Piece& p, const GradShare& s, int64_t filter, int64_t chann
 
 void add_tiled_piece(const Piece& p, const GradShare& s) {
   const TilesInUse tiles;
-  turn_gradient(p, s.first_filter, s.filters, reinterpret_cast<std::byte*>(s.panels));
+  transpose_gradient(p, s.first_filter, s.filters, reinterpret_cast<std::byte*>(s.panels));
   for (int64_t channel = 0; channel < s.channels; channel += kWide) {
     const int64_t channels = s.channels - channel < kWide ? s.channels - channel : kWide;
     copy_source(p, s.first_channel + channel, channels, reinterpret_cast<std::byte*>(s.tile));

@@ -26,11 +26,11 @@ int64_t tiled_panel_bytes(const TiledSource& s) {
 namespace plimsoll::backend::cpu {
 namespace {
 
-#include "backend/cpu/product/paired_sums_impl.h"
-#include "backend/cpu/simd/transpose_impl.h"
+#include "backend/cpu/product/paired_sums_inl.h"
+#include "backend/cpu/simd/transpose_inl.h"
 
-#include "backend/cpu/product/paired_panels_impl.h"
-#include "backend/cpu/product/tile_sums_impl.h"
+#include "backend/cpu/product/paired_panels_inl.h"
+#include "backend/cpu/product/tile_sums_inl.h"
 
 inline __mmask32 first_halves(int64_t count) {
   return count >= 32 ? ~__mmask32{0} : static_cast<__mmask32>((uint32_t{1} << count) - 1);
@@ -76,8 +76,8 @@ void pack_kernel(const TiledSource& s, const uint16_t* kernel, int64_t filters, 
   for (int64_t c = 0; c < s.channels; c += kWide) {
     const int64_t columns = s.channels - c < kWide ? s.channels - c : kWide;
     for (int64_t tap = 0; tap < s.kernel_rows * s.kernel_columns; ++tap) {
-      pack_turned(kernel + (tap * s.channels + c) * filters, filters, filters, columns,
-                  s.filters / 2, panels);
+      pack_transposed(kernel + (tap * s.channels + c) * filters, filters, filters, columns,
+                      s.filters / 2, panels);
       panels += s.filters * kPairedColumns * 2;
     }
   }
@@ -117,7 +117,7 @@ void source_gradient(const TiledSource& s) {
       const std::byte* panel = s.panels;
       for (int64_t c = 0; c < s.channels; c += kWide) {
         const PairedTarget target = {.y = nullptr,
-                                     .narrow_y = s.dx + row * s.dx_row + column * s.channels + c,
+                                     .bf16_y = s.dx + row * s.dx_row + column * s.channels + c,
                                      .y_row = s.channels,
                                      .first = first_lanes_of(s.channels - c),
                                      .second = second_lanes_of(s.channels - c),

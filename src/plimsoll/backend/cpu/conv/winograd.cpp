@@ -6,10 +6,11 @@
 #include "backend/cpu/conv/winograd_chunk.h"
 #include "backend/cpu/families.h"
 #include "backend/kernel/widened.h"
+#include "base/ceil_div.h"
 #include "base/error.h"
 #include "ops/image/conv2d_pool.h"
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/winograd_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/winograd_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {
@@ -17,7 +18,7 @@ namespace {
 
 // With fewer channels the transformations take as long as the products that they save.
 constexpr int64_t kLeastChannels = 16;
-// Of smaller images tiles reach beyond the edges, and are too few to pay for the weights' form.
+// With smaller images tiles reach beyond the edges, and are too few to pay for the weights' form.
 constexpr int64_t kLeastColumns = 7;
 constexpr double kFlopsWorthATeam = 1e6;
 
@@ -50,7 +51,7 @@ bool pools_2x2(const NodeFacts& facts) {
 
 // What is left over of the last panel is multiplied too.
 bool fills_panels(int64_t filters, int64_t panel) {
-  return filters * 5 >= in_whole(filters, panel) * 3;
+  return filters * 5 >= round_up(filters, panel) * 3;
 }
 
 void pack(const WinogradPack& p, Isa isa, int threads) noexcept {
@@ -76,11 +77,11 @@ class WinogradConvolution {
     const double flops = 2.0 * kWinogradProducts * static_cast<double>(tiles_) *
                          static_cast<double>(images_.channels * images_.filters);
     const int64_t threads = flops < kFlopsWorthATeam ? 1 : threads_;
-    const int64_t turns = divided(tiles_, kWinogradTiles * threads);
-    chunk_ = divided(tiles_, turns * threads);
-    chunks_ = divided(tiles_, chunk_);
+    const int64_t iterations = ceil_div(tiles_, kWinogradTiles * threads);
+    chunk_ = ceil_div(tiles_, iterations * threads);
+    chunks_ = ceil_div(tiles_, chunk_);
     parts_ = static_cast<int>(std::min<int64_t>(threads, chunks_));
-    part_floats_ = in_whole(winograd_scratch(images_, chunk_, weights_.panel).floats(),
+    part_floats_ = round_up(winograd_scratch(images_, chunk_, weights_.panel).floats(),
                             WinogradScratch::kLine);
   }
 
@@ -129,7 +130,7 @@ class WinogradConvolution {
   int64_t part_floats_ = 0;
 };
 
-// The number behind `name` at the front of what is left of a layout, which it is taken off.
+// The number after `name` at the front of what is left of a layout, which it is taken off.
 int64_t take_number(std::string_view& left, std::string_view name) {
   if (!left.starts_with(name)) return -1;
   left.remove_prefix(name.size());
@@ -141,7 +142,7 @@ int64_t take_number(std::string_view& left, std::string_view name) {
 }
 
 constexpr std::string_view kPrefix = "winograd";
-constexpr std::string_view kTurned = ":turned";
+constexpr std::string_view kRotated = ":turned";
 constexpr int64_t kMostUnits = int64_t{1} << 24;  // of a layout that comes from a file
 
 }  // namespace
@@ -204,17 +205,17 @@ WinogradImages winograd_images(const NodeFacts& facts) {
 
 WinogradWeights winograd_weights(const NodeFacts& facts, const CpuOptions& options) {
   const ops::Conv2dGeometry g = geometry_of(facts);
-  const bool turned = goes_to_source(facts);
-  return {.channels = turned ? g.filters : g.channels,
-          .filters = turned ? g.channels : g.filters,
+  const bool rotated = goes_to_source(facts);
+  return {.channels = rotated ? g.filters : g.channels,
+          .filters = rotated ? g.channels : g.filters,
           .panel = panel_of(options),
-          .turned = turned};
+          .rotated = rotated};
 }
 
 std::string print(const WinogradWeights& weights) {
   std::string text = std::string(kPrefix) + ":c" + std::to_string(weights.channels) + ":f" +
                      std::to_string(weights.filters) + ":panel" + std::to_string(weights.panel);
-  if (weights.turned) text += kTurned;
+  if (weights.rotated) text += kRotated;
   return text;
 }
 
@@ -227,9 +228,9 @@ WinogradWeights parse_winograd(std::string_view layout, const CpuOptions& option
   w.channels = take_number(left, ":c");
   w.filters = take_number(left, ":f");
   w.panel = take_number(left, ":panel");
-  w.turned = left == kTurned;
+  w.rotated = left == kRotated;
   const auto fits = [](int64_t count) { return count > 0 && count <= kMostUnits; };
-  if ((!w.turned && !left.empty()) || !fits(w.channels) || !fits(w.filters) ||
+  if ((!w.rotated && !left.empty()) || !fits(w.channels) || !fits(w.filters) ||
       w.channels > kMostUnits * 64 / w.filters || w.panel != panel_of(options)) {
     throw Error(ErrorKind::kModel, "layout \"" + std::string(layout) +
                                        "\": expected winograd:c…:f…:panel" +

@@ -10,7 +10,7 @@
 //   y = Aᵀ [ (G g Gᵀ) ⊙ (Bᵀ d B) ] A        dg = Gᵀ [ (A dy Aᵀ) ⊙ (Bᵀ d B) ] G
 //
 // Over all channels each of the 16 is a matrix product, tiles × channels by channels × filters. The
-// gradient to the source is a convolution too, of dy with the windows turned by half a turn.
+// gradient to the source is a convolution too, of dy with the windows rotated by 180 degrees.
 //
 // In front of a pooling a tile is a window of it, so the convolution's result is nowhere in memory.
 //
@@ -24,15 +24,15 @@
 
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/node_facts.h"
-#include "backend/cpu/threads/whole.h"
 #include "base/bytes.h"
+#include "base/ceil_div.h"
 
 namespace plimsoll::backend::cpu {
 
 inline constexpr int kWinogradProducts = 16;  // of a tile
 
 // The images that a call's tiles lie in. Rows and columns of the source in front of the first are
-// zeros (so many: `before`, which may be negative), and so are those behind the last.
+// zeros (so many: `before`, which may be negative), and so are those after the last.
 struct WinogradImages {
   int64_t source_rows = 0, source_columns = 0, channels = 0;
   int64_t before_rows = 0, before_columns = 0;
@@ -51,7 +51,7 @@ bool is_winograd_node(const NodeFacts& facts, const CpuOptions& options);
 // The same of a node as its graph has it: bfloat16 is widened where there are no pairs.
 bool becomes_winograd_node(const NodeFacts& facts, const CpuOptions& options);
 
-// Of such a node; the outputs of a conv2d_pool are those that are pooled, of a
+// Reads such a node; the outputs of a conv2d_pool are those that are pooled, of a
 // conv2d_grad_kernel those that dy is of.
 WinogradImages winograd_images(const NodeFacts& facts);
 
@@ -61,16 +61,16 @@ WinogradImages winograd_images(const NodeFacts& facts);
 struct WinogradWeights {
   int64_t channels = 0;  // that are summed over: of dy, the filters
   int64_t filters = 0;
-  int64_t panel = 0;    // filters of a panel
-  bool turned = false;  // for the gradient to the source
+  int64_t panel = 0;     // filters of a panel
+  bool rotated = false;  // for the gradient to the source
 
-  int64_t panels() const { return divided(filters, panel); }
+  int64_t panels() const { return ceil_div(filters, panel); }
   Bytes bytes() const {
     return Bytes(kWinogradProducts * channels * panels() * panel *
                  static_cast<int64_t>(sizeof(float)));
   }
 };
-// Of a conv2d, conv2d_pool or conv2d_grad_input.
+// Reads a conv2d, conv2d_pool or conv2d_grad_input.
 WinogradWeights winograd_weights(const NodeFacts& facts, const CpuOptions& options);
 // "winograd:c64:f128:panel32", "…:turned"; no blanks.
 std::string print(const WinogradWeights& weights);

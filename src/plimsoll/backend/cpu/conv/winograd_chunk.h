@@ -3,6 +3,7 @@
 // What the loops of Winograd's convolutions are called with (winograd.h).
 
 #include "backend/cpu/conv/winograd.h"
+#include "base/ceil_div.h"
 
 namespace plimsoll::backend::cpu {
 
@@ -12,8 +13,8 @@ inline constexpr int64_t kWinogradPiece = 128;
 inline constexpr int64_t kWinogradTiles = 56;
 
 constexpr int64_t winograd_piece(int64_t channels) {
-  const int64_t pieces = divided(channels, kWinogradPiece);
-  return divided(channels, pieces);
+  const int64_t pieces = ceil_div(channels, kWinogradPiece);
+  return ceil_div(channels, pieces);
 }
 
 // How a chunk's scratch is laid out, in floats: transformed tiles [product][tile][channel], and
@@ -36,11 +37,11 @@ constexpr WinogradScratch winograd_scratch(const WinogradImages& images, int64_t
   const int64_t lanes = panel / 2;
   WinogradScratch s;
   s.piece = winograd_piece(images.channels);
-  s.pieces = divided(images.channels, s.piece);
-  s.source_row = in_whole(s.piece, lanes);
-  s.source_plane = in_whole(tiles * s.source_row, s.kLine) + s.kLine;
-  s.product_plane = in_whole(tiles * panel, s.kLine) + s.kLine;
-  s.panels = s.pieces > 1 ? divided(images.filters, panel) : 1;
+  s.pieces = ceil_div(images.channels, s.piece);
+  s.source_row = round_up(s.piece, lanes);
+  s.source_plane = round_up(tiles * s.source_row, s.kLine) + s.kLine;
+  s.product_plane = round_up(tiles * panel, s.kLine) + s.kLine;
+  s.panels = s.pieces > 1 ? ceil_div(images.filters, panel) : 1;
   return s;
 }
 

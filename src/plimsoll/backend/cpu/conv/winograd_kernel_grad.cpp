@@ -21,6 +21,7 @@
 #include "backend/cpu/conv/winograd_chunk.h"
 #include "backend/cpu/families.h"
 #include "backend/cpu/product/column_sums.h"
+#include "base/ceil_div.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
@@ -47,7 +48,7 @@ struct WinogradGradChunk {
 }  // namespace
 }  // namespace plimsoll::backend::cpu
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/winograd_kernel_grad_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/winograd_kernel_grad_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {
@@ -67,14 +68,14 @@ constexpr int64_t floats_of(int64_t tiles, int64_t columns) {
   return kWinogradProducts * (tiles * columns + kPlaneGap);
 }
 
-// Of the call's shape.
+// A function of the call's shape.
 int64_t chunk_tiles(const WinogradImages& g, int64_t all_tiles) {
-  const int64_t channels = std::min(in_whole(g.channels, 16), kBlockChannels);
-  const int64_t filters = std::min(in_whole(g.filters, 32), kSlabFilters);
+  const int64_t channels = std::min(round_up(g.channels, 16), kBlockChannels);
+  const int64_t filters = std::min(round_up(g.filters, 32), kSlabFilters);
   const int64_t tile_bytes =
       kWinogradProducts * (channels + filters) * static_cast<int64_t>(sizeof(float));
   const int64_t most = std::min(kChunkBytes / tile_bytes, kMostTiles);
-  return divided(all_tiles, std::max<int64_t>(divided(all_tiles, most), 1));
+  return ceil_div(all_tiles, std::max<int64_t>(ceil_div(all_tiles, most), 1));
 }
 
 class WinogradKernelGrad {
@@ -111,25 +112,26 @@ class WinogradKernelGrad {
   }
   int64_t most_filters() const { return share_of(images_.filters, panel_, filter_parts_); }
   static int64_t share_of(int64_t count, int64_t grain, int64_t parts) {
-    return divided(divided(count, grain), parts) * grain;
+    return ceil_div(ceil_div(count, grain), parts) * grain;
   }
   // Filters of a share's slabs, of about as many panels.
   int64_t slab_of(int64_t filters) const {
-    return share_of(filters, panel_, divided(filters, kSlabFilters));
+    return share_of(filters, panel_, ceil_div(filters, kSlabFilters));
   }
 
   // What a share takes of a tile, in multiplications of a product.
   int64_t work_of(int64_t channels, int64_t filters) const {
-    const int64_t slabs = divided(filters, slab_of(filters));
-    return channels * filters + kTransform * (in_whole(channels, panel_ / 2) * slabs + filters);
+    const int64_t slabs = ceil_div(filters, slab_of(filters));
+    return channels * filters + kTransform * (round_up(channels, panel_ / 2) * slabs + filters);
   }
 
   void share_out(int threads) {
     int64_t least = 0;
-    const int64_t most_parts = std::min<int64_t>(threads, divided(images_.channels, kChannelGrain));
+    const int64_t most_parts =
+        std::min<int64_t>(threads, ceil_div(images_.channels, kChannelGrain));
     for (int64_t channel_parts = 1; channel_parts <= most_parts; ++channel_parts) {
       const int64_t filter_parts =
-          std::min(threads / channel_parts, divided(images_.filters, panel_));
+          std::min(threads / channel_parts, ceil_div(images_.filters, panel_));
       const int64_t work = work_of(share_of(images_.channels, kChannelGrain, channel_parts),
                                    share_of(images_.filters, panel_, filter_parts));
       if (least != 0 && work >= least) continue;
@@ -141,7 +143,7 @@ class WinogradKernelGrad {
 
   // Scratch of a part, each in whole lines.
   int64_t block() const {
-    return std::min(in_whole(most_channels(), WinogradScratch::kLine), kBlockChannels);
+    return std::min(round_up(most_channels(), WinogradScratch::kLine), kBlockChannels);
   }
   int64_t panels_floats() const {
     return slab_of(most_filters()) / panel_ * floats_of(tiles_, panel_);

@@ -6,7 +6,7 @@
 #include "backend/cpu/simd/bfloat16.h"
 #include "ops/dropout_mask.h"
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/pointwise/elementwise_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/pointwise/elementwise_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {

@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "backend/cpu/families.h"
-#include "backend/cpu/threads/whole.h"
+#include "base/ceil_div.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
@@ -23,7 +23,7 @@ struct RowsStep {
 }  // namespace
 }  // namespace plimsoll::backend::cpu
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/pointwise/embedding_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/pointwise/embedding_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {
@@ -61,7 +61,7 @@ bool fits_mentions(int64_t rows, int64_t positions) {
   return rows < kMost && positions < kMost;
 }
 
-// Of rows [begin, end), counted from row `first` of the whole table.
+// Collects those of rows [begin, end), counted from row `first` of the whole table.
 int64_t collect_mentions(const Ids& ids, const Operand& operand, int64_t first, int64_t begin,
                          int64_t end, Mention* mentions) {
   int64_t count = 0;
@@ -77,7 +77,7 @@ int64_t collect_mentions(const Ids& ids, const Operand& operand, int64_t first, 
 // One thread's scratch: mentions, and two rows of floats or one of doubles.
 int64_t part_scratch(const Ids& ids, int64_t columns) {
   const int64_t bytes = ids.count * int64_t{sizeof(Mention)} + 2 * columns * kFloat;
-  return whole_lines(bytes);
+  return round_up_to_line(bytes);
 }
 
 struct Table {

@@ -23,7 +23,7 @@ struct RmspropStep {
 }  // namespace
 }  // namespace plimsoll::backend::cpu
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/pointwise/optimizers_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/pointwise/optimizers_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {

@@ -7,7 +7,7 @@
 #include "backend/cpu/families.h"
 #include "backend/cpu/product/class_rows.h"
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/pointwise/rows_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/pointwise/rows_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {

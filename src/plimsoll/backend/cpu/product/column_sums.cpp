@@ -2,7 +2,7 @@
 
 #include "backend/cpu/threads/threads.h"
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/product/column_sums_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/product/column_sums_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {
@@ -16,7 +16,7 @@ ColumnSums::ColumnSums(int64_t rows, int64_t columns, Isa isa, int threads)
       columns_(columns),
       parts_(parts_for(rows * columns * static_cast<int64_t>(sizeof(float)), threads)),
       loop_(PLIMSOLL_PICK(isa, column_sums<float>)),
-      narrow_loop_(PLIMSOLL_PICK(isa, column_sums<uint16_t>)) {}
+      bf16_loop_(PLIMSOLL_PICK(isa, column_sums<uint16_t>)) {}
 
 template <typename T>
 void ColumnSums::run_loop(Loop<T> loop, const T* values, float* sums, bool add) const noexcept {
@@ -30,7 +30,7 @@ void ColumnSums::run(const float* values, float* sums, bool add) const noexcept 
 }
 
 void ColumnSums::run(const uint16_t* values, float* sums, bool add) const noexcept {
-  run_loop(narrow_loop_, values, sums, add);
+  run_loop(bf16_loop_, values, sums, add);
 }
 
 }  // namespace plimsoll::backend::cpu

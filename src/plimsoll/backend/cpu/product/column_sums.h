@@ -17,7 +17,7 @@ class ColumnSums {
   ColumnSums(int64_t rows, int64_t columns, Isa isa, int threads = 1);
   // Stores, or adds to what is there.
   void run(const float* values, float* sums, bool add) const noexcept;
-  // Of bfloat16, summed in float32.
+  // The same for bfloat16, summed in float32.
   void run(const uint16_t* values, float* sums, bool add) const noexcept;
 
  private:
@@ -31,7 +31,7 @@ class ColumnSums {
   int64_t columns_;
   int parts_;
   Loop<float> loop_;
-  Loop<uint16_t> narrow_loop_;
+  Loop<uint16_t> bf16_loop_;
 };
 
 }  // namespace plimsoll::backend::cpu

@@ -15,6 +15,7 @@
 #include "backend/cpu/product/class_rows.h"
 #include "backend/cpu/product/packed_product.h"
 #include "backend/cpu/product/product.h"
+#include "base/ceil_div.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
@@ -47,7 +48,7 @@ struct Classifier {
     return wide_labels ? reinterpret_cast<const int64_t*>(data)[row]
                        : int64_t{reinterpret_cast<const int32_t*>(data)[row]};
   }
-  int64_t forward_rows() const { return std::min(kForwardRows, (rows + parts - 1) / parts); }
+  int64_t forward_rows() const { return std::min(kForwardRows, ceil_div(rows, parts)); }
   int64_t backward_rows() const { return std::min(kBackwardRows, rows); }
   int64_t chunk() const { return std::min(kChunk, classes); }
 
@@ -72,7 +73,7 @@ struct Classifier {
     p.x_row = kChunkRow;
     p.w = input_floats(call, 1) + first;
     p.w_row = classes;
-    p.turned = true;
+    p.transposed = true;
     p.y = output_floats(call, 0) + row * inner;
     p.y_row = inner;
     p.add = first > 0;
@@ -81,7 +82,7 @@ struct Classifier {
   // And to that of w.
   PackedProduct weight_grads(const KernelCall& call, int64_t row, int64_t count, int64_t first,
                              int64_t width, const float* slopes) const {
-    PackedProduct p = {.rows = inner, .inner = count, .columns = width, .turned_x = true};
+    PackedProduct p = {.rows = inner, .inner = count, .columns = width, .transposed_x = true};
     p.x = input_floats(call, 0) + row * inner;
     p.x_row = 1;
     p.x_step = inner;
@@ -98,7 +99,7 @@ struct Classifier {
   int64_t packed_backward() const {
     const int64_t source = packed_floats(isa, {.rows = 1, .inner = chunk(), .columns = inner});
     const int64_t weight = packed_floats(
-        isa, {.rows = 1, .inner = backward_rows(), .columns = chunk(), .turned_x = true});
+        isa, {.rows = 1, .inner = backward_rows(), .columns = chunk(), .transposed_x = true});
     return std::max({packed_forward(), source, weight});
   }
 };

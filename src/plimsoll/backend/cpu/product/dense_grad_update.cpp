@@ -32,7 +32,7 @@ class DenseGradUpdate final {
     product_ = {.inner = facts.batch * facts.inputs[0].shape.elements_per_sample() / inner_,
                 .columns = units_,
                 .x_row = 1,
-                .turned_x = true,
+                .transposed_x = true,
                 .w_row = units_,
                 .y_row = units_};
     parts_ = static_cast<int>(std::clamp<int64_t>(rows / tile_, 1, options.threads));

@@ -63,8 +63,8 @@ std::optional<DenseShape> read_dense_shape(const NodeFacts& facts) {
   const graph::ValueType& y = d.kind == DenseKind::kForward     ? facts.outputs[0]
                               : d.kind == DenseKind::kGradInput ? facts.inputs[0]
                                                                 : facts.inputs[1];
-  d.narrow = x.dtype == DType::kBFloat16;
-  if (d.narrow ? facts.inputs[1].dtype == DType::kOpaque : !facts.all_float32()) {
+  d.bf16 = x.dtype == DType::kBFloat16;
+  if (d.bf16 ? facts.inputs[1].dtype == DType::kOpaque : !facts.all_float32()) {
     return std::nullopt;
   }
   const int axis = graph::find_axis(facts.axes, "units");
@@ -82,8 +82,8 @@ std::optional<DenseShape> read_point_convolution(const NodeFacts& facts) {
   if (!kind) return std::nullopt;
   DenseShape d;
   d.kind = *kind;
-  d.narrow = facts.inputs[0].dtype == DType::kBFloat16;
-  if (d.narrow ? facts.inputs[1].dtype != DType::kBFloat16 : !facts.all_float32()) {
+  d.bf16 = facts.inputs[0].dtype == DType::kBFloat16;
+  if (d.bf16 ? facts.inputs[1].dtype != DType::kBFloat16 : !facts.all_float32()) {
     return std::nullopt;
   }
   if (facts.cut_inside_samples()) return std::nullopt;
@@ -111,8 +111,8 @@ std::optional<DenseShape> read_packed_dense(const NodeFacts& facts, const CpuOpt
   const bool pairs = pick_paired_multiply(options) != nullptr;
   const bool gradient =
       kHasVariants && ((d->kind == DenseKind::kGradKernel && !dense) || d->spread);
-  const bool ours = d->narrow ? pairs && (dense || gradient || options.alone)
-                              : options.isa != Isa::kAvx512 || gradient || options.alone;
+  const bool ours = d->bf16 ? pairs && (dense || gradient || options.alone)
+                            : options.isa != Isa::kAvx512 || gradient || options.alone;
   return ours ? d : std::nullopt;
 }
 

@@ -29,7 +29,7 @@ struct DenseShape {
   int64_t all_units = 1;  // and in the layer
   bool bias = false;
   bool relu = false;
-  bool narrow = false;                         // factors are bfloat16: so are y and dx, not dw
+  bool bf16 = false;                           // factors are bfloat16: so are y and dx, not dw
   std::optional<SpreadPositions> spread = {};  // of dx; none: the positions of dy
   bool cut() const { return units < all_units; }
 };
@@ -45,7 +45,7 @@ std::optional<DenseShape> read_dense_shape(const NodeFacts& facts);
 // over all positions; with strides the gradient to the source alone. nullopt: anything else, and
 // packed weights.
 std::optional<DenseShape> read_point_convolution(const NodeFacts& facts);
-// Of either, what packed_dense computes.
+// The shape of either that packed_dense computes.
 std::optional<DenseShape> read_packed_dense(const NodeFacts& facts, const CpuOptions& options);
 
 }  // namespace plimsoll::backend::cpu

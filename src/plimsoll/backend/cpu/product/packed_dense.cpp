@@ -19,7 +19,7 @@
 #include "backend/cpu/product/dense_shape.h"
 #include "backend/cpu/product/packed_product.h"
 #include "backend/cpu/product/paired_product.h"
-#include "backend/cpu/threads/whole.h"
+#include "base/ceil_div.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
@@ -50,24 +50,24 @@ struct Plain {
   Isa isa;
 };
 
-// Of bfloat16 factors, in pairs.
+// Multiplies bfloat16 factors in pairs.
 struct Paired {
   using Number = uint16_t;
   using Product = PairedProduct;
 
   explicit Paired(const CpuOptions& options) : multiply(pick_paired_multiply(options)) {}
-  int64_t bytes(const Product& p) const { return whole_lines(multiply->bytes(p)); }
+  int64_t bytes(const Product& p) const { return round_up_to_line(multiply->bytes(p)); }
   void run(const Product& p, std::byte* scratch) const { multiply->run(p, scratch); }
   static void set_result(Product& p, std::byte* y) {
-    if (p.narrow) {
-      p.narrow_y = reinterpret_cast<uint16_t*>(y);
+    if (p.bf16) {
+      p.bf16_y = reinterpret_cast<uint16_t*>(y);
     } else {
       p.y = reinterpret_cast<float*>(y);
     }
   }
   static void step_result(Product& p, int64_t numbers) {
-    if (p.narrow) {
-      p.narrow_y += numbers;
+    if (p.bf16) {
+      p.bf16_y += numbers;
     } else {
       p.y += numbers;
     }
@@ -88,10 +88,10 @@ class PackedDense final {
     product_.rows = grad_kernel ? d.inner : d.rows;
     product_.inner = forward ? d.inner : grad_kernel ? d.rows : d.units;
     product_.columns = forward || grad_kernel ? d.units : d.inner;
-    product_.turned_x = grad_kernel;
-    product_.turned = d.kind == DenseKind::kGradInput;
+    product_.transposed_x = grad_kernel;
+    product_.transposed = d.kind == DenseKind::kGradInput;
     product_.relu = d.relu;
-    if constexpr (std::is_same_v<Family, Paired>) product_.narrow = !grad_kernel;
+    if constexpr (std::is_same_v<Family, Paired>) product_.bf16 = !grad_kernel;
     const double flops = 2.0 * static_cast<double>(d.rows) * static_cast<double>(d.inner) *
                          static_cast<double>(d.units);
     by_columns_ = product_.columns > product_.rows;
@@ -205,7 +205,7 @@ class PackedDense final {
       if (by_columns_) {
         const Range share = part_of(p.columns, kColumnGrain, part, parts_);
         p.columns = share.end - share.begin;
-        p.w += share.begin * (p.turned ? p.w_row : 1);
+        p.w += share.begin * (p.transposed ? p.w_row : 1);
         Family::step_result(p, share.begin);
         if (p.bias != nullptr) p.bias += share.begin;
       } else {
@@ -242,7 +242,7 @@ CpuKernel make_of(const DenseShape& shape, const CpuOptions& options) {
 CpuKernel make_packed_dense(const NodeFacts& facts, const CpuOptions& options) {
   const auto shape = read_packed_dense(facts, options);
   if (!shape) return {};
-  return shape->narrow ? make_of<Paired>(*shape, options) : make_of<Plain>(*shape, options);
+  return shape->bf16 ? make_of<Paired>(*shape, options) : make_of<Plain>(*shape, options);
 }
 
 }  // namespace plimsoll::backend::cpu

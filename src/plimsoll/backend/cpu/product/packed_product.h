@@ -16,15 +16,15 @@
 namespace plimsoll::backend::cpu {
 
 // Row r, column c: Σ_k x[r · x_row + k · x_step] · w[k · w_row + c], or w[c · w_row + k] where
-// `turned`.
+// `transposed`.
 struct PackedProduct {
   int64_t rows = 0, inner = 0, columns = 0;
   const float* x = nullptr;
   int64_t x_row = 0, x_step = 1;
-  bool turned_x = false;  // x_row is 1, and x_step a row of memory
+  bool transposed_x = false;  // x_row is 1, and x_step a row of memory
   const float* w = nullptr;
   int64_t w_row = 0;
-  bool turned = false;
+  bool transposed = false;
   float* y = nullptr;
   int64_t y_row = 0;
   bool add = false;             // to what y holds
@@ -32,7 +32,7 @@ struct PackedProduct {
   bool relu = false;            // negative results are zero
 };
 
-// `scratch`: as many floats as packed_floats says of the same inner and turned_x and of as many
+// `scratch`: as many floats as packed_floats says of the same inner and transposed_x and of as many
 // columns or more; of one thread.
 using PackedMultiplyFunction = void (*)(const PackedProduct&, float* scratch);
 PackedMultiplyFunction pick_packed_multiply(Isa isa);

@@ -4,7 +4,7 @@
 
 #include "backend/cpu/product/paired_pieces.h"
 #include "backend/cpu/product/tiled_product.h"
-#include "backend/cpu/threads/whole.h"
+#include "base/ceil_div.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
@@ -15,10 +15,10 @@ constexpr int64_t pairs_of(int64_t steps) { return (steps + 1) / 2; }
 constexpr int64_t columns_at_once(const PairedProduct& p) {
   const int64_t panel = std::max<int64_t>(pairs_of(piece_steps(p)), 1) * kPairedColumns * 4;
   const int64_t panels = std::max<int64_t>(kPanelBytes / panel, 1);
-  return std::min(divided(p.columns, kPairedColumns), panels) * kPairedColumns;
+  return std::min(ceil_div(p.columns, kPairedColumns), panels) * kPairedColumns;
 }
 constexpr int64_t packed_row_bytes(const PairedProduct& p) {
-  return p.turned_x ? pairs_of(piece_steps(p)) * kPairedTileRows * 4 : 0;
+  return p.transposed_x ? pairs_of(piece_steps(p)) * kPairedTileRows * 4 : 0;
 }
 
 [[maybe_unused]] int64_t paired_bytes(const PairedProduct& p) {
@@ -43,16 +43,16 @@ constexpr int64_t packed_row_bytes(const PairedProduct& p) {
 namespace plimsoll::backend::cpu {
 namespace {
 
-#include "backend/cpu/product/paired_sums_impl.h"
-#include "backend/cpu/simd/transpose_impl.h"
+#include "backend/cpu/product/paired_sums_inl.h"
+#include "backend/cpu/simd/transpose_inl.h"
 
-#include "backend/cpu/product/paired_panels_impl.h"
+#include "backend/cpu/product/paired_panels_inl.h"
 
 // Rows of x as a panel meets them, in bytes: row r's pair k is at r · row + k · step.
 struct PairedRows {
   const std::byte* x;
   int64_t row, step;
-  bool odd;  // the last pair is one number, and what lies behind it is another's
+  bool odd;  // the last pair is one number, and what lies after it is another's
 };
 
 // kRows rows of x and a panel of so many pairs.
@@ -96,7 +96,7 @@ void multiply_tile(const PairedProduct& p, const PairedPiece& piece, int64_t row
                    std::byte* packed_x) {
   const uint16_t* x = p.x + row * p.x_row + piece.k * p.x_step;
   PairedRows from = {reinterpret_cast<const std::byte*>(x), p.x_row * 2, 4, piece.steps % 2 != 0};
-  if (p.turned_x) {
+  if (p.transposed_x) {
     pack_rows(x, p.x_step, kRows, piece.steps, packed_x);
     from = {packed_x, 4, kRows * 4, false};
   }

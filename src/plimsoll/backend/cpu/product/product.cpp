@@ -1,6 +1,6 @@
 #include "backend/cpu/product/product.h"
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/product/product_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/product/product_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {

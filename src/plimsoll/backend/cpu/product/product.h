@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "backend/cpu/simd/isa.h"
-#include "backend/cpu/threads/whole.h"
+#include "base/ceil_div.h"
 
 namespace plimsoll::backend::cpu {
 
@@ -30,7 +30,7 @@ struct Product {
 // of a panel would meet in few places of the first cache.
 constexpr int64_t spread_row(int64_t columns) {
   constexpr int64_t kLineFloats = 16;
-  return (divided(columns, kLineFloats) | 1) * kLineFloats;
+  return (ceil_div(columns, kLineFloats) | 1) * kLineFloats;
 }
 
 using MultiplyFunction = void (*)(const Product&);

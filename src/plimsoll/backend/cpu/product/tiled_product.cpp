@@ -1,6 +1,7 @@
 // Products of bfloat16 matrices in the processor's tiles (AMX): what paired_product.h promises, 32
-// rows, 32 columns and 32 steps at a time. Rows are read where they lie, but for those of a turned
-// x, of a last block, and the last steps of a piece, which are copied and filled up with zeros.
+// rows, 32 columns and 32 steps at a time. Rows are read where they lie, but for those of a
+// transposed x, of a last block, and the last steps of a piece, which are copied and filled up with
+// zeros.
 //
 //   scratch  [sums of a panel's columns, where there are very many steps][rows of x, block by
 //            block][panels]
@@ -49,11 +50,11 @@ constexpr int64_t packed_row_bytes(const PairedProduct& p) {
 namespace plimsoll::backend::cpu {
 namespace {
 
-#include "backend/cpu/product/paired_sums_impl.h"
-#include "backend/cpu/simd/transpose_impl.h"
+#include "backend/cpu/product/paired_sums_inl.h"
+#include "backend/cpu/simd/transpose_inl.h"
 
-#include "backend/cpu/product/paired_panels_impl.h"
-#include "backend/cpu/product/tile_sums_impl.h"
+#include "backend/cpu/product/paired_panels_inl.h"
+#include "backend/cpu/product/tile_sums_inl.h"
 
 // Rows that lie apart, from step `from` on, in blocks; zeros fill up the last block's steps and
 // rows.
@@ -73,8 +74,8 @@ inline void pack_rows(const uint16_t* x, int64_t x_row, int64_t rows, int64_t st
 }
 
 // Rows that lie side by side, x_step from step to step.
-inline void pack_turned_rows(const uint16_t* x, int64_t x_step, int64_t rows, int64_t steps,
-                             std::byte* to) {
+inline void pack_transposed_rows(const uint16_t* x, int64_t x_step, int64_t rows, int64_t steps,
+                                 std::byte* to) {
   for (int64_t k = 0; k < steps; k += kBlockSteps) {
     int64_t step = k;
     const auto next = [&]() -> const uint16_t* {
@@ -83,7 +84,7 @@ inline void pack_turned_rows(const uint16_t* x, int64_t x_step, int64_t rows, in
       __builtin_prefetch(here + kBlockSteps * x_step);
       return here;
     };
-    turn_block(next, rows, to);
+    transpose_block(next, rows, to);
     to += kBlockBytes;
   }
 }
@@ -100,8 +101,8 @@ inline BlockRows find_rows(const PairedProduct& p, const PairedPiece& piece, int
                            int64_t rows, std::byte* packed) {
   const uint16_t* x = p.x + row * p.x_row + piece.k * p.x_step;
   constexpr int64_t kStep = kBlockBytes;
-  if (p.turned_x) {
-    pack_turned_rows(x, p.x_step, rows, piece.steps, packed);
+  if (p.transposed_x) {
+    pack_transposed_rows(x, p.x_step, rows, piece.steps, packed);
     return {packed, kBlockRowBytes, kStep, whole_blocks(piece.steps), nullptr};
   }
   if (rows < kBlockRows) {
@@ -117,7 +118,7 @@ inline BlockRows find_rows(const PairedProduct& p, const PairedPiece& piece, int
 
 // Rows that are read where they lie are too many streams for the processor to foresee.
 inline void fetch_next_rows(const PairedProduct& p, const PairedPiece& piece, int64_t row) {
-  if (p.turned_x) return;
+  if (p.transposed_x) return;
   const int64_t end = p.rows - row < kBlockRows ? p.rows : row + kBlockRows;
   for (; row < end; ++row) {
     const uint16_t* x = p.x + row * p.x_row + piece.k;

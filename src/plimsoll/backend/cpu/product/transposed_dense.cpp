@@ -1,9 +1,10 @@
 // dense_grad_input over few rows: dx = dy · Wᵀ.
 //
-// W lies with its units side by side, and the products want the columns of x side by side. Turned
-// as a whole, W is read and written as often as it is used where rows are few. Here a panel of it
-// is turned at a time, in a cache, and multiplied by all rows of dy. Every element of dx is one
-// chain of multiply-adds over the units in rising order, whatever the rows and threads are.
+// W lies with its units side by side, and the products want the columns of x side by side.
+// Transposed as a whole, W is read and written as often as it is used where rows are few. Here a
+// panel of it is transposed at a time, in a cache, and multiplied by all rows of dy. Every element
+// of dx is one chain of multiply-adds over the units in rising order, whatever the rows and threads
+// are.
 
 #include <algorithm>
 
@@ -11,7 +12,7 @@
 #include "backend/cpu/product/dense_shape.h"
 #include "backend/cpu/product/product.h"
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/product/transposed_dense_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/product/transposed_dense_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {
@@ -28,7 +29,7 @@ constexpr int64_t kProductsWorthATeam = 1 << 18;
 
 CpuKernel make_transposed_dense(const NodeFacts& facts, const CpuOptions& options) {
   const auto shape = read_dense_shape(facts);
-  if (!shape || shape->kind != DenseKind::kGradInput || shape->narrow) return {};
+  if (!shape || shape->kind != DenseKind::kGradInput || shape->bf16) return {};
   const int64_t units = shape->units;
   const int64_t width = shape->inner;
   const int64_t rows = shape->rows;

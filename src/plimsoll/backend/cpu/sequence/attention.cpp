@@ -93,7 +93,7 @@ HeadRows head_rows(const Operand& operand, int64_t b, int64_t h) {
           operand.strides[1]};
 }
 
-// to[c][lane] = rows of `count` places; lanes behind them are 0.
+// to[c][lane] = rows of `count` places; lanes after them are 0.
 void transpose_tile(const HeadRows& rows, int64_t first, int64_t count, int64_t width, float* to) {
   for (int64_t lane = 0; lane < count; ++lane) {
     const float* from = rows.at(first + lane);

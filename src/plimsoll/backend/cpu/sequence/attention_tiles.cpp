@@ -1,6 +1,6 @@
 #include "backend/cpu/sequence/attention.h"
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/sequence/attention_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/sequence/attention_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/sequence/scan_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/sequence/scan_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {

@@ -7,7 +7,7 @@
 #include "backend/cpu/families.h"
 #include "ops/activation_functions.h"
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/simd/activations_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/simd/activations_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {

@@ -1,6 +1,6 @@
 #include "backend/cpu/simd/bfloat16.h"
 
-#define PLIMSOLL_LOOPS_HEADER "backend/cpu/simd/bfloat16_impl.h"
+#define PLIMSOLL_LOOPS_HEADER "backend/cpu/simd/bfloat16_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
 
 namespace plimsoll::backend::cpu {

@@ -19,7 +19,7 @@
 #pragma GCC push_options
 #pragma GCC target("arch=x86-64-v4,prefer-vector-width=512")
 namespace plimsoll::backend::cpu::avx512 {
-#include "backend/cpu/simd/vectors_impl.h"
+#include "backend/cpu/simd/vectors_inl.h"
 #include PLIMSOLL_LOOPS_HEADER
 }  // namespace plimsoll::backend::cpu::avx512
 #pragma GCC pop_options
@@ -29,7 +29,7 @@ namespace plimsoll::backend::cpu::avx512 {
 #pragma GCC push_options
 #pragma GCC target("arch=x86-64-v3")
 namespace plimsoll::backend::cpu::avx2 {
-#include "backend/cpu/simd/vectors_impl.h"
+#include "backend/cpu/simd/vectors_inl.h"
 #include PLIMSOLL_LOOPS_HEADER
 }  // namespace plimsoll::backend::cpu::avx2
 #pragma GCC pop_options
@@ -44,7 +44,7 @@ namespace plimsoll::backend::cpu::avx2 {
 
 #define PLIMSOLL_LANES 4
 namespace plimsoll::backend::cpu::generic {
-#include "backend/cpu/simd/vectors_impl.h"
+#include "backend/cpu/simd/vectors_inl.h"
 #include PLIMSOLL_LOOPS_HEADER
 }  // namespace plimsoll::backend::cpu::generic
 #undef PLIMSOLL_LANES

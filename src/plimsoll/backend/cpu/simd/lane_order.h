@@ -1,7 +1,7 @@
 #pragma once
 
 // Which of eight lanes are meant, lowest first: byte i of entry b is the number of the i-th bit of
-// b, and zero behind the last.
+// b, and zero after the last.
 
 #include <array>
 #include <cstdint>

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "base/ceil_div.h"
+
 namespace plimsoll::backend::cpu {
 
 // Denormals as zeros, in and out, in this thread for the life of the object.
@@ -41,7 +43,7 @@ struct Range {
   int64_t end = 0;
 };
 constexpr Range part_of(int64_t count, int64_t grain, int part, int parts) {
-  const int64_t grains = (count + grain - 1) / grain;
+  const int64_t grains = ceil_div(count, grain);
   const auto cut = [&](int64_t i) {
     const int64_t at = grains * i / parts * grain;
     return at < count ? at : count;

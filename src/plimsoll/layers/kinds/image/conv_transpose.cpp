@@ -3,13 +3,14 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/image/convolution.h"
 
 namespace plimsoll::layers {
 namespace {
 
-// Of one dimension, as Keras counts (TensorFlow's padding).
+// The extent of one dimension, as Keras counts (TensorFlow's padding).
 struct Extent {
   int64_t output = 0;
   std::vector<int64_t> padding{};  // of the convolution that leads back
@@ -103,7 +104,7 @@ class ConvTranspose final : public Layer {
       return extent;
     }
     extent.output = asked ? (input - 1) * stride + span % 2 + output_padding_[d] : input * stride;
-    if ((extent.output + stride - 1) / stride != input) {
+    if (ceil_div(extent.output, stride) != input) {
       refuse("an output_padding whose output leads back to " + std::to_string(input) + " rows",
              std::to_string(output_padding_[d]) + ", which makes " + std::to_string(extent.output) +
                  " rows",

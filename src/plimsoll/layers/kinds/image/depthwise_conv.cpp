@@ -17,7 +17,7 @@ class DepthwiseConv final : public Layer {
     depth_multiplier_ = reader.integer("depth_multiplier", 1, 1);
     window_ = read_convolution_window(reader, kSpatial, false);
     options_ = read_kernel_options(reader, {"depthwise"});
-    // Of older files, which inherit them from Conv2D and do not use them.
+    // Older files have these, which inherit them from Conv2D and do not use them.
     for (const char* key :
          {"groups", "kernel_initializer", "kernel_regularizer", "kernel_constraint"}) {
       reader.legacy(key);

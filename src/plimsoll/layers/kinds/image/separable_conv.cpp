@@ -18,7 +18,7 @@ class SeparableConv final : public Layer {
     filters_ = reader.integer("filters", 1);
     window_ = read_convolution_window(reader, kSpatial, kSpatial == 1);
     options_ = read_kernel_options(reader, {"depthwise", "pointwise"});
-    // Of older files, which inherit them from Conv2D and do not use them.
+    // Older files have these, which inherit them from Conv2D and do not use them.
     for (const char* key :
          {"groups", "kernel_initializer", "kernel_regularizer", "kernel_constraint"}) {
       reader.legacy(key);

@@ -1,11 +1,12 @@
 #include "layers/kinds/image/spatial.h"
+#include "base/ceil_div.h"
 
 #include <algorithm>
 
 namespace plimsoll::layers {
 
 std::vector<int64_t> same_padding(int64_t input, int64_t size, int64_t stride, int64_t dilation) {
-  const int64_t output = (input + stride - 1) / stride;
+  const int64_t output = ceil_div(input, stride);
   const int64_t span = (size - 1) * dilation + 1;
   const int64_t total = std::max<int64_t>((output - 1) * stride + span - input, 0);
   return {total / 2, total - total / 2};

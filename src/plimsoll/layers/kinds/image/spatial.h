@@ -18,7 +18,7 @@
 namespace plimsoll::layers {
 
 // Rows that padding="same" adds before and after one dimension, as TensorFlow does: the output has
-// ceil(input / stride) rows, and the odd one stands behind.
+// ceil(input / stride) rows, and the odd one comes after.
 std::vector<int64_t> same_padding(int64_t input, int64_t size, int64_t stride, int64_t dilation);
 
 // {top, bottom, left, right} for "valid" or "same".

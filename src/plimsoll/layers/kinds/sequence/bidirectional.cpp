@@ -22,7 +22,7 @@ class Bidirectional final : public Layer {
     const Config layer = reader.value("layer", Config());
     forward_ = read_layer(reader, "layer", layer);
     Config backward = reader.value("backward_layer", Config());
-    if (backward.is_null()) backward = turned_around(layer);
+    if (backward.is_null()) backward = reversed_layer(layer);
     backward_ = read_layer(reader, "backward_layer", backward);
     reader.complete("backward_layer", backward);
     if (forward_->go_backwards() == backward_->go_backwards()) {
@@ -71,7 +71,7 @@ class Bidirectional final : public Layer {
     const Recurrence ahead = forward_->run(over, inputs[0], all.first(half), mask, sequences);
     LayerContext against = context.inside(kBackward, {});
     const Recurrence back = backward_->run(against, inputs[0], all.subspan(half), mask, sequences);
-    // Keras turns what the second layer gives, whichever way that went: where the first one went
+    // Keras reverses what the second layer gives, whichever way that went: where the first one went
     // backwards, both are in the order in which it computed.
     const auto output = [&](const Recurrence& run) {
       if (!sequences) return run.last;
@@ -116,7 +116,7 @@ class Bidirectional final : public Layer {
   }
 
   // The same layer the other way, as Keras makes it where none is given.
-  static Config turned_around(Config layer) {
+  static Config reversed_layer(Config layer) {
     if (!layer.is_object() || layer.find("config") == nullptr) return layer;
     Config config = layer.at("config");
     const Config* way = config.find("go_backwards");

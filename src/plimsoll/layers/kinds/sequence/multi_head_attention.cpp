@@ -121,7 +121,7 @@ class MultiHeadAttention final : public Layer {
         given.is_array() && given.as_array().size() == 1 ? given.as_array()[0] : given;
     if (!only.is_int() || only.as_int() < 1) {
       reader.refuse("output_shape", "one positive integer", given.to_json(),
-                    "Reshape the output behind the layer.");
+                    "Reshape the output after the layer.");
     }
     output_dim_ = only.as_int();
   }
@@ -141,7 +141,7 @@ class MultiHeadAttention final : public Layer {
     reader.complete("attention_axes", given);
   }
 
-  // Of (batch, positions…, channels), as (batch, all positions, channels).
+  // Gives (batch, positions…, channels) as (batch, all positions, channels).
   ValueId one_list(LayerContext& context, ValueId x) const {
     const Shape shape = one_input(context, std::span(&x, 1), 0);
     if (shape.rank() < 3) {
@@ -226,7 +226,7 @@ class MultiHeadAttention final : public Layer {
                              ? context.emit("logical", {value_mask, key_mask}, {{"kind", "and"}})
                              : key_mask;
     }
-    // As in Keras, what is called on the same values behind this layer sees no mask of theirs.
+    // As in Keras, what is called on the same values after this layer sees no mask of theirs.
     for (ValueId x : {sources.query, sources.value, sources.key}) context.take_mask_off(x);
     const bool masked = sources.causal || sources.mask.valid() || sources.query_mask.valid() ||
                         sources.key_mask.valid();

@@ -210,9 +210,9 @@ void RecurrentLayer::set_last(LayerContext& context, Recurrence& result, ValueId
   if (!(zero_masked && unroll_ && go_backwards_)) return;
   // keras.src.backend.tensorflow.rnn.rnn, unrolled: the outputs are in the order of computing when
   // they meet the mask, which is not.
-  const ValueId turned = context.emit("reverse", {mask}, {{"axis", 1}});
+  const ValueId reversed = context.emit("reverse", {mask}, {{"axis", 1}});
   result.sequence =
-      context.emit("apply_mask", {context.emit("apply_mask", {all, begun()}), turned});
+      context.emit("apply_mask", {context.emit("apply_mask", {all, begun()}), reversed});
 }
 
 std::vector<ValueId> RecurrentLayer::call(LayerContext& context,
