@@ -225,7 +225,7 @@ double sums(std::span<float> numbers, int threads) {
 double bytes_per_second(Bytes last_cache, int threads, std::optional<Bytes> room) {
   constexpr int64_t kLeast = 64 << 20;
   constexpr int64_t kMost = 384 << 20;
-  // Of a larger cache, which many processors share, these have a part.
+  // These have a part of a larger cache, which many processors share.
   const int64_t cache = std::min(last_cache.count(), kMost / 2);
   int64_t bytes = std::clamp(4 * cache, kLeast, kMost);
   if (room && room->count() < bytes) bytes = room->count();

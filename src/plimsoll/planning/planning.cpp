@@ -18,7 +18,7 @@
 namespace plimsoll::planning {
 namespace {
 
-// Of an answer that fits.
+// `chosen` fits.
 RunnablePlan make_runnable(SetAnswer&& chosen, const ProcessOverhead& overhead,
                            const PlanRequest& request) {
   RunnablePlan runnable{{}, chosen.fits()->plan, overhead};
