@@ -38,9 +38,9 @@ struct PlanRequest {
   int64_t plan_steps = 200'000;
   std::optional<double> max_slowdown;  // the most time against that of the plan without a limit
   std::string without;  // techniques that are switched off (plan/search/techniques.h)
-  // A plan's text (plan/tree/text.h) to be run as it is; none: a plan is searched for. It is refused
-  // where model, optimizer, batch or rows are not those that it was made for, or the machine's
-  // kernels differ. Long names make it long: copies of the request share it.
+  // A plan's text (plan/tree/text.h) to be run as it is; none: a plan is searched for. It is
+  // refused where model, optimizer, batch or rows are not those that it was made for, or the
+  // machine's kernels differ. Long names make it long: copies of the request share it.
   std::shared_ptr<const std::string> saved_plan;
   SpillUse spill = SpillUse::kIfNeeded;
   std::string spill_directory;       // empty: the first that will do
