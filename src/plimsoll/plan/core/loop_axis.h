@@ -21,11 +21,11 @@ namespace plimsoll::plan {
 
 class LoopAxis {
  public:
-  LoopAxis() = default;
+  LoopAxis() = default;  // A name is an axis. NOLINTBEGIN(google-explicit-constructor)
   LoopAxis(std::string_view name);
   LoopAxis(const std::string& name) : LoopAxis(std::string_view(name)) {}
   LoopAxis(const char* name) : LoopAxis(std::string_view(name)) {}
-
+  // NOLINTEND(google-explicit-constructor)
   const std::string& name() const { return name_; }
 
   // An iteration holds samples, and whatever has samples has those of the iteration: readers need
