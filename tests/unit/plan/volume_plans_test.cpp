@@ -90,7 +90,7 @@ TEST_F(VolumePlans, SlicesAreMultiplesOfBlocks) {
 
 TEST_F(VolumePlans, ASumOverTheDepthIsReadWhenItIsWhole) {
   EXPECT_EQ(
-      check("  call s (%8) -> (%9)\nend\ndrain %9\n", "  call s (%8) -> (%9)\n  output %9\nend\n")
+      check("  call s (%8) -> (%9)\nend\noutput %9\n", "  call s (%8) -> (%9)\n  output %9\nend\n")
           .verdict,
       Verdict::kIncompleteSum);
 }
@@ -162,7 +162,7 @@ output %1
 
 // A sink is told of samples and of nothing else.
 TEST_F(VolumePlans, OutputsAreHandedOutInSamples) {
-  const Validation result = check("  call t (%10) -> (%11)\nend\ndrain %11\n",
+  const Validation result = check("  call t (%10) -> (%11)\nend\noutput %11\n",
                                   "  call t (%10) -> (%11)\n  output %11\nend\n");
   EXPECT_EQ(result.verdict, Verdict::kNotCuttable) << result.message;
 }
