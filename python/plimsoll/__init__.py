@@ -10,23 +10,31 @@ Results do not depend on the limit.
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
-from plimsoll import _core, data, live, loop
+from plimsoll import _core, data, inference, live, loop, on_batch
 from plimsoll.answers import PlanAnswer
-from plimsoll.errors import Refused, ResourceExhausted
-from plimsoll.loop import Callbacks, Fit, Listener, Options, Stepper
+from plimsoll.data import BATCH
+from plimsoll.errors import Refused, ResourceExhausted, guarded
+from plimsoll.live import release
+from plimsoll.loop import Callbacks, Fit, Validation
+from plimsoll.options import Listener, Options
 
-__all__ = ["PlanAnswer", "Refused", "ResourceExhausted", "evaluate", "fit", "plan", "predict"]
+__all__ = [
+    "PlanAnswer", "Refused", "ResourceExhausted", "evaluate", "fit", "plan", "predict",
+    "predict_on_batch", "release", "test_on_batch", "train_on_batch",
+]  # fmt: skip
 __version__ = _core.__version__
-
-_BATCH = 32  # Keras's
 
 
 def _check_batch_size(batch_size: int | None) -> None:
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"batch_size: expected 1 or more, received {batch_size}.")
+
+
+def _check_compiled(model: Any) -> None:
+    if not model.compiled:
+        raise ValueError(f"{model.name}: expected a compiled model. Call model.compile(…) first.")
 
 
 def fit(
@@ -64,13 +72,18 @@ def fit(
     not Keras's own, ValueError and TypeError for data as Keras does. Ctrl-C leaves what was trained
     so far in the model.
     """
-    if not model.compiled:
-        raise ValueError(f"{model.name}: expected a compiled model. Call model.compile(…) first.")
+    _check_compiled(model)
     _check_batch_size(batch_size)
+    for name, given in (("validation_batch_size", validation_batch_size),
+                        ("steps_per_epoch", steps_per_epoch),
+                        ("validation_steps", validation_steps)):  # fmt: skip
+        if given is not None and given < 1:
+            raise ValueError(f"{name}: expected 1 or more, received {given}.")
     if shuffle not in (True, False):
         raise ValueError(f"shuffle: expected True or False, received {shuffle!r}.")
     known = live.live_model(model)
     how = Options(**options)
+    release(model if how.memory is None else None)
     events = Callbacks(known, callbacks, epochs, verbose)
     run = Fit(known, how, events, epochs, initial_epoch, validation_freq)
     if data.is_iterated(x):
@@ -79,15 +92,26 @@ def fit(
                 raise ValueError(f"{name}: expected it in the batches of x, received it beside.")
         if validation_split:
             raise ValueError("validation_split: expected arrays, received batches.")
-        return run.run(run.batches(x, validation_data, steps_per_epoch, class_weight,
-                                   validation_steps, shuffle))  # fmt: skip
-    if steps_per_epoch is not None:
-        raise ValueError("steps_per_epoch: expected data that yield batches, received arrays.")
+        held = None
+        if validation_data is not None:
+            held = Validation(*data.unpacked(validation_data), validation_batch_size or batch_size,
+                              validation_steps)  # fmt: skip
+        return run.run(run.batches(x, steps_per_epoch, class_weight, shuffle, held))
     samples = data.samples_of(known.engine, x, y, sample_weight, class_weight)
     samples, validation = loop._validation(known.engine, validation_data, validation_split, samples)
-    batch = batch_size or _BATCH
-    events.set_steps(-(-samples.rows // batch))
-    return run.run(run.arrays(samples, validation, shuffle, batch))
+    batch = data.batch_size_of(samples.rows, batch_size, steps_per_epoch)
+    own = batch  # of validation
+    if validation is not None:
+        own = data.batch_size_of(validation.rows, validation_batch_size or batch_size,
+                                 validation_steps)  # fmt: skip
+    if validation is not None and validation_steps is not None:
+        validation = validation.part(0, min(validation.rows, validation_steps * own))
+    if steps_per_epoch is None and (own == batch or not events.every_test):
+        events.set_steps(-(-samples.rows // batch))
+        return run.run(run.arrays(samples, validation, shuffle, batch))
+    held = Validation(validation, batch=own) if validation is not None else None
+    batches = data.ArrayBatches(samples, batch, shuffle)
+    return run.run(run.batches(batches, steps_per_epoch, None, shuffle, held))
 
 
 def evaluate(
@@ -98,81 +122,85 @@ def evaluate(
     verbose: Any = "auto",
     sample_weight: Any = None,
     steps: int | None = None,
+    callbacks: Any = None,
     return_dict: bool = False,
     **options: Any,
 ) -> Any:
     """Loss and metrics as `model.evaluate` gives them. Further options as in `fit`.
 
-    `steps`: of what yields batches, so many. Nothing is printed, whatever `verbose` is.
+    Nothing is printed, whatever `verbose` is.
     """
-    del verbose
     _check_batch_size(batch_size)
-    if not model.compiled:
-        raise ValueError(f"{model.name}: expected a compiled model. Call model.compile(…) first.")
-    known = live.live_model(model)
-    how = Options(**options)
-    known.adopt()
-    try:
-        if data.is_iterated(x):
-            stepper = Stepper(known, how, Listener())
-            for batch in itertools.islice(data.batches_of(x)[0], steps):
-                stepper.step(data.samples_of(known.engine, *data.unpacked(batch)), train=False)
-            logs = stepper.logs()
-        else:
-            samples = data.samples_of(known.engine, x, y, sample_weight)
-            logs = dict(known.engine.evaluate(how.settings(batch_size or _BATCH), samples.arrays(),
-                                              Listener()))  # fmt: skip
-    except _core.EngineError as error:
-        raise how.explain(error) from None
-    finally:
-        known.engine.close()
-    if return_dict:
-        return dict(sorted(logs.items()))  # Keras's order
-    return model._flatten_metrics_in_order(logs)
+    _check_compiled(model)
+    return inference.evaluate(model, x, y, batch_size, sample_weight, steps, callbacks, verbose,
+                              return_dict, Options(**options))  # fmt: skip
 
 
 def predict(
-    model: Any, x: Any, batch_size: int | None = None, verbose: Any = "auto", **options: Any
+    model: Any,
+    x: Any,
+    batch_size: int | None = None,
+    verbose: Any = "auto",
+    steps: int | None = None,
+    callbacks: Any = None,
+    **options: Any,
 ) -> Any:
-    """The model's outputs, as `model.predict` gives them. Further options as in `fit`."""
-    import numpy as np
+    """The model's outputs, as `model.predict` gives them. Further options as in `fit`.
 
-    del verbose
+    The plan and its memory are kept for the next call (`release` ends that).
+    """
     _check_batch_size(batch_size)
-
-    known = live.live_model(model)
-    how = Options(**options)
-    known.adopt()
-    parts: list[list[Any]] = []
-    try:
-        whole = [(x,)] if not data.is_iterated(x) else data.batches_of(x)[0]
-        for one in whole:
-            samples = data.samples_of(known.engine, data.unpacked(one)[0])
-            parts.append(list(known.engine.predict(how.settings(batch_size or _BATCH),
-                                                   samples.arrays(), Listener())))  # fmt: skip
-    except _core.EngineError as error:
-        raise how.explain(error) from None
-    finally:
-        known.engine.close()
-    outputs = parts[0] if len(parts) == 1 else [np.concatenate(all) for all in zip(*parts)]
-    structure = getattr(model, "_outputs_struct", None)
-    if isinstance(structure, (dict, list, tuple)):
-        return live.keras_module().tree.pack_sequence_as(structure, outputs)
-    return outputs[0] if len(outputs) == 1 else outputs
+    return inference.predict(model, x, batch_size, steps, callbacks, verbose, Options(**options))
 
 
-def plan(model: Any, batch_size: int = _BATCH, **options: Any) -> PlanAnswer:
+def train_on_batch(
+    model: Any,
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    class_weight: dict[int, float] | None = None,
+    return_dict: bool = False,
+    **options: Any,
+) -> Any:
+    """One step, as `model.train_on_batch` does it. Further options as in `fit`.
+
+    The model's variables hold the outcome when the call returns.
+    """
+    _check_compiled(model)
+    return on_batch.train(model, x, y, sample_weight, class_weight, return_dict, Options(**options))
+
+
+def test_on_batch(
+    model: Any,
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    return_dict: bool = False,
+    **options: Any,
+) -> Any:
+    """Loss and metrics of one batch, as `model.test_on_batch` gives them."""
+    _check_compiled(model)
+    return on_batch.test(model, x, y, sample_weight, return_dict, Options(**options))
+
+
+def predict_on_batch(model: Any, x: Any, **options: Any) -> Any:
+    """The outputs for one batch, as `model.predict_on_batch` gives them."""
+    return on_batch.predict(model, x, Options(**options))
+
+
+def plan(model: Any, batch_size: int = BATCH, **options: Any) -> PlanAnswer:
     """What a training step of this batch size takes, before anything is taken.
 
     The figures are the engine's own; `held` is what the process holds beside it. Raises as `fit`
     does, but for a limit that is not met: that is an answer.
     """
-    if not model.compiled:
-        raise ValueError(f"{model.name}: expected a compiled model. Call model.compile(…) first.")
+    _check_compiled(model)
     known = live.live_model(model)
     how = Options(**options)
     how.refuses = False
+    if how.memory is not None:
+        release()
     settings = how.settings(batch_size)
     held = how.limits.held
-    answer = live.guarded(lambda: known.engine.plan(settings, Listener()))
+    answer = guarded(lambda: known.engine.plan(settings, Listener()))
     return PlanAnswer(answer, held, how.limits.reserve, how.limits.memory)

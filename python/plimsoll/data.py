@@ -8,7 +8,7 @@ process holds. Everything else that can be iterated over is taken batch by batch
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,14 @@ from plimsoll import _core
 
 _WIDER = {"float16": "float32", "uint16": "int32", "uint32": "int64", "int16": "int32",
           "uint64": "float64", "bfloat16": "float32", "bool": "uint8"}  # fmt: skip
+
+
+BATCH = 32  # Keras's
+
+
+def batch_size_of(rows: int, batch: int | None, steps: int | None) -> int:
+    """Samples of a batch, where nobody or a number of steps says how arrays are cut."""
+    return batch or (-(-rows // steps) if steps else BATCH)
 
 
 def as_array(value: Any, what: str) -> np.ndarray[Any, Any]:
@@ -84,6 +92,12 @@ class Samples:
 
     def arrays(self) -> _core.Arrays:
         return _core.Arrays(self.x, self.y, self.weights)
+
+    def at(self, positions: np.ndarray[Any, Any]) -> Samples:
+        def take(arrays: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+            return [array[positions] for array in arrays]
+
+        return Samples(take(self.x), take(self.y), take(self.weights))
 
     def part(self, begin: int, end: int) -> Samples:
         def cut(arrays: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
@@ -168,6 +182,58 @@ def batches_of(x: Any, shuffle: bool = False) -> tuple[Iterable[Any], int | None
     elif hasattr(x, "__len__"):
         count = len(x)
     return x, count
+
+
+class ArrayBatches:
+    """Arrays cut into batches, in another order each time; counted like a data set."""
+
+    def __init__(self, samples: Samples, batch: int, shuffle: bool) -> None:
+        self._samples, self._batch = samples, batch
+        self._orders = permutation(samples.rows, shuffle)
+
+    def __len__(self) -> int:
+        return -(-self._samples.rows // self._batch)
+
+    def __iter__(self) -> Iterator[Samples]:
+        order = next(self._orders)
+        for begin in range(0, self._samples.rows, self._batch):
+            end = min(begin + self._batch, self._samples.rows)
+            if order is None:
+                yield self._samples.part(begin, end)
+            else:
+                yield self._samples.at(order[begin:end])
+
+
+class Epochs:
+    """Which batches an epoch has, as Keras counts them.
+
+    With `steps` an epoch goes on where the last one ended, and ends where the data end: three
+    batches at two steps an epoch make epochs of 2, 1, 2, … steps.
+    """
+
+    def __init__(self, batches: Iterable[Any], count: int | None, steps: int | None) -> None:
+        self._batches, self.count, self.steps = batches, count, steps
+        self._iterator: Iterator[Any] | None = None
+        self._seen = 0
+
+    def epoch(self, begin: Callable[[int], None]) -> Iterator[Any]:
+        """`begin` is told of each step before its batch is asked for."""
+        if self._iterator is None or self.steps is None:
+            self._iterator, self._seen = iter(self._batches), 0
+        step = 0
+        while self.steps is None or step < self.steps:
+            if self.count is not None and self._seen >= self.count:
+                break
+            self._seen += 1
+            begin(step)
+            batch = next(self._iterator, None)
+            if batch is None:
+                self._iterator = None
+                return
+            yield batch
+            step += 1
+        if self.count is not None and self._seen >= self.count:
+            self._iterator = None
 
 
 class _Indexed:

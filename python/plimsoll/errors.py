@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from plimsoll import _core
 
@@ -61,3 +63,11 @@ def translate(error: _core.EngineError) -> BaseException:
     if kind in ("config", "data"):
         return ValueError(message)
     return RuntimeError(message)
+
+
+def guarded(call: Callable[[], Any]) -> Any:
+    """Runs a call of the engine, with its errors as Python's."""
+    try:
+        return call()
+    except _core.EngineError as error:
+        raise translate(error) from None

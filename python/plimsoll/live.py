@@ -12,13 +12,16 @@ import json
 import os
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from plimsoll import _core
 from plimsoll.errors import Refused, translate
+from plimsoll.kept import Session, release_all
+from plimsoll.stamp import Stamp
+from plimsoll.variables import Variables
 
 
 def keras_module() -> Any:
@@ -205,6 +208,7 @@ class Live:
         found = variables_by_path(model)
         self._weights: list[Any] = []
         self.stepped = False  # since adopt(), on batches that came one by one
+        self.lent = False  # the engine may hold what was trained since the last give()
         for path, name, _dtype, shape in self.variables[: self.weight_count]:
             variable = found.get(path)
             if variable is None or not hasattr(variable, "assign"):
@@ -214,6 +218,52 @@ class Live:
                 raise Refused(f"{name}: expected the shape {tuple(shape)}, received "
                               f"{tuple(variable.shape)}.")  # fmt: skip
             self._weights.append(variable)
+        self.stamp: Stamp | None = None
+        self._sessions: dict[str, Session] = {}
+        self._buffers: dict[bool, Variables] = {}  # by whether training's are among them
+
+    def session(self, kind: str) -> Session:
+        """What is kept for calls of a kind. Raises ValueError while another call runs."""
+        self.refuse_in_a_call(kind)
+        if self.engine.trains:  # between the epochs of a fit
+            self.engine.close()
+            self.take()
+        session = self._sessions.get(kind)
+        if session is None:
+            session = self._sessions[kind] = Session(self.model.name, self.config)
+        return session
+
+    def refuse_in_a_call(self, what: str) -> None:
+        if self.engine.runs or self.lent:
+            raise ValueError(
+                f"[{self.model.name}] {what}: expected a model that is not being run, received one "
+                "in the middle of another call. Call it afterwards."
+            )
+
+    def release(self) -> None:
+        for session in self._sessions.values():
+            session.release()
+
+    def read_by_engine(self, training: bool) -> Variables:
+        """The weights, or what training changes too, in the engine's order."""
+        known = self._buffers.get(training)
+        if known is None:
+            if training:
+                self._slots(build=True)
+                self.stamp = Stamp(self.model)  # of the optimizer that is built
+            variables = self._weights + (self._slots(build=True) if training else [])
+            known = self._buffers[training] = self._as_read(variables)
+        return known
+
+    def _as_read(self, variables: list[Any]) -> Variables:
+        return Variables(variables, [_number(dtype) for _path, _name, dtype, _shape
+                                     in self.variables[: len(variables)]])  # fmt: skip
+
+    def stamped(self) -> Live:
+        """The model is what the engine knows, as of now."""
+        self._buffers.clear()
+        self.stamp = Stamp(self.model)
+        return self
 
     @property
     def model(self) -> Any:
@@ -240,6 +290,7 @@ class Live:
 
     def adopt(self) -> None:
         """The engine takes what Keras's variables hold now."""
+        self.refuse_in_a_call("fit")
         self.stepped = False
         self.take()
 
@@ -249,33 +300,25 @@ class Live:
 
     def take(self) -> None:
         """The same in the middle of an epoch."""
-        variables = self._weights + self._slots(build=False)
-        described = self.variables
-        convert = keras_module().ops.convert_to_numpy
-
-        def read(index: int) -> np.ndarray[Any, Any]:
-            value = np.asarray(convert(variables[index]))
-            return np.ascontiguousarray(value, _number(described[index][2]))
-
-        self.engine.adopt(read, len(variables))
+        variables = self._as_read(self._weights + self._slots(build=False))
+        self.engine.adopt(variables.array, len(variables.variables))
 
     def give(self) -> None:
         """Keras's variables take what the engine holds now; the optimizer's are built for it."""
-        variables = self._weights + self._slots(build=True)
+        variables = self._as_read(self._weights + self._slots(build=True))
+        count = len(variables.variables)
 
         def take(index: int, value: np.ndarray[Any, Any]) -> None:
-            if index < len(variables):
-                variables[index].assign(value)
+            if index < count:
+                variables.assign(index, value)
 
-        self.engine.give(take, len(variables) == self.weight_count)
+        self.engine.give(take, count == self.weight_count)
+        self.lent = False
 
     def iterations(self) -> int:
         optimizer = self.model.optimizer
         return int(optimizer.iterations.numpy()) if hasattr(optimizer.iterations, "numpy") else int(
             np.asarray(keras_module().ops.convert_to_numpy(optimizer.iterations)))  # fmt: skip
-
-
-_known: weakref.WeakKeyDictionary[Any, Live] = weakref.WeakKeyDictionary()
 
 
 def serialized(model: Any) -> str:
@@ -289,19 +332,27 @@ def live_model(model: Any) -> Live:
     if not model.built:
         raise Refused(f"{model.name}: expected a model whose input shapes are known, received one "
                       "that is not built. Add an Input, or call model.build(…).")  # fmt: skip
+    # Of the model itself, beside Keras's own tracking: a stamp holds parts that hold the model.
+    known: Live | None = vars(model).get("_plimsoll")
+    if known is not None and known.stamp is not None and known.stamp.holds():
+        return known
     check_identity(model)
     config = serialized(model)
-    known = _known.get(model)
-    if known is not None and known.config == config:
-        return known
-    live = Live(model, config)
-    _known[model] = live
-    return live
+    if known is None or known.config != config or known.model is not model:
+        if known is not None and known.model is model:
+            known.release()
+        known = vars(model)["_plimsoll"] = Live(model, config)
+    return known.stamped()
 
 
-def guarded(call: Callable[[], Any]) -> Any:
-    """Runs a call of the engine, with its errors as Python's."""
-    try:
-        return call()
-    except _core.EngineError as error:
-        raise translate(error) from None
+def release(model: Any = None) -> None:
+    """Ends what is kept between calls for a model; for every model where none is named.
+
+    Nothing is lost: what a session computes with is in the model's variables.
+    """
+    if model is None:
+        release_all()
+        return
+    known = vars(model).get("_plimsoll")
+    if known is not None:
+        known.release()

@@ -13,6 +13,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -23,6 +24,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/process_memory.h"
+#include "data/dataset_stages.h"
 #include "formats/keras/live_model.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
@@ -50,9 +52,9 @@ class Caller final : public run::Listener {
  public:
   static constexpr double kEverySeconds = 0.05;
 
-  // `every_step`: whether each step is told.
-  Caller(nb::object listener, bool every_step)
-      : listener_(std::move(listener)), every_step_(every_step) {}
+  // `every_step`: whether each step is told; `every_test`: and each of a validation.
+  Caller(nb::object listener, bool every_step, bool every_test = false)
+      : listener_(std::move(listener)), every_step_(every_step), every_test_(every_test) {}
 
   void notice(const std::string& text) override { call("notice", text); }
   void begin(const report::PlanSummary& plan) override { call("begin", report::to_json(plan)); }
@@ -65,13 +67,18 @@ class Caller final : public run::Listener {
     listener_.attr("step")(step, loss);
   }
   void between_steps() override {
+    if (validates_ && every_test_) call("test_step", ++tests_);
     const double now = clock_.seconds();
     if (now < next_look_) return;
     next_look_ = now + kEverySeconds;
     look_for_signals();
   }
   void planning(const std::string&) override { look_for_signals(); }
-  void validation(bool begins) override { call("validation", begins); }
+  void validation(bool begins) override {
+    validates_ = begins;
+    tests_ = 0;
+    call("validation", begins);
+  }
   void passed_limit(Bytes measured, Bytes limit) override {
     call("passed_limit", measured.count(), limit.count());
   }
@@ -85,6 +92,9 @@ class Caller final : public run::Listener {
 
   nb::object listener_;
   bool every_step_;
+  bool every_test_;
+  bool validates_ = false;
+  int64_t tests_ = 0;
   // Ctrl-C, as an exception.
   static void look_for_signals() {
     const nb::gil_scoped_acquire lock;
@@ -152,6 +162,43 @@ nb::dict to_dict(const train::Metrics& metrics) {
   return values;
 }
 
+constexpr Bytes kKeptData = 1_MiB;  // what converting rows of arrays takes
+
+// How a session is kept (run::KeptRequest).
+struct Kept {
+  run::Settings settings;
+  int64_t short_batch = 0;
+  int64_t rows = 0;  // that predictions are held of
+  bool go_on_counting = false;
+};
+
+// Whether containers hold the very objects that they held: (dict, keys, values) or (list, none,
+// items).
+bool same_items(const nb::list& watched) {
+  for (const nb::handle each : watched) {
+    const auto entry = nb::borrow<nb::tuple>(each);
+    PyObject* const container = PyTuple_GET_ITEM(entry.ptr(), 0);
+    PyObject* const keys = PyTuple_GET_ITEM(entry.ptr(), 1);
+    PyObject* const values = PyTuple_GET_ITEM(entry.ptr(), 2);
+    const Py_ssize_t count = PyTuple_GET_SIZE(values);
+    if (PyList_Check(container)) {
+      if (PyList_GET_SIZE(container) != count) return false;
+      for (Py_ssize_t i = 0; i < count; ++i) {
+        if (PyList_GET_ITEM(container, i) != PyTuple_GET_ITEM(values, i)) return false;
+      }
+      continue;
+    }
+    if (PyDict_Size(container) != count) return false;
+    PyObject* key = nullptr;
+    PyObject* value = nullptr;
+    Py_ssize_t position = 0;
+    for (Py_ssize_t i = 0; PyDict_Next(container, &position, &key, &value) != 0; ++i) {
+      if (key != PyTuple_GET_ITEM(keys, i) || value != PyTuple_GET_ITEM(values, i)) return false;
+    }
+  }
+  return true;
+}
+
 class Engine {
  public:
   Engine(const std::string& config, const std::string& origin)
@@ -203,14 +250,14 @@ class Engine {
 
   nb::dict fit(const run::Settings& settings, const Arrays& arrays, const Arrays& validation,
                const std::optional<Array>& order, bool skip_validation, bool every_step,
-               nb::object listener) {
+               bool every_test, nb::object listener) {
     run::FitRequest request;
     request.settings = settings;
     request.data.opened = dataset_of(arrays, order);
     if (!validation.x.empty()) request.validation.opened = dataset_of(validation, std::nullopt);
     request.skip_validation = skip_validation;
     request.shuffle = "none";
-    Caller caller(std::move(listener), every_step);
+    Caller caller(std::move(listener), every_step, every_test);
     run::FitResult result;
     {
       const nb::gil_scoped_release release;
@@ -245,14 +292,10 @@ class Engine {
     std::optional<ArraySink> sink;
     {
       const nb::gil_scoped_release release;
-      Bytes held;
-      for (const layers::ModelPort& port : live_.model.outputs()) {
-        held += element_bytes(DType::kFloat32) * port.type.shape.elements_per_sample();
-      }
       const auto open = [&](int64_t rows) -> OutputSink& {
         return sink.emplace(live_.model, rows);
       };
-      run_.predict(request, open, held, caller);
+      run_.predict(request, open, bytes_of_row(), caller);
     }
     return sink->give();
   }
@@ -264,12 +307,63 @@ class Engine {
     request.settings = settings;
     request.short_batch = short_batch;
     request.sample_weights = !arrays.weights.empty();
-    request.data = 1_MiB;
+    request.data = kKeptData;
     const std::shared_ptr<data::Dataset> dataset = dataset_of(arrays, std::nullopt);
     Caller caller(std::move(listener), false);
     const nb::gil_scoped_release release;
     return run_.step(request, *dataset, train, caller);
   }
+
+  // Calls in a session that is kept between them (run::KeptRequest); `state`: what Keras's
+  // variables hold, as buffers in the order of variables().
+  nb::tuple train_kept(const Kept& kept, const Arrays& arrays, const nb::list& state,
+                       nb::object listener) {
+    BorrowedTensors borrowed(infos_, state);
+    train::Metrics metrics;
+    std::vector<size_t> changed;
+    in_session(run::KeptRequest::Kind::kTrain, kept, arrays, borrowed, std::move(listener),
+               [&](train::Session& session, data::Dataset& dataset) {
+                 session.run_rows("train", dataset, 0, dataset.row_count());
+                 session.set_steps(session.steps() + 1);
+                 metrics = session.read_metrics();
+                 for (size_t i = 0; i < borrowed.tensors().size(); ++i) {
+                   if (session.differs(borrowed, i)) changed.push_back(i);
+                 }
+               });
+    return nb::make_tuple(to_dict(metrics), read_arrays(changed));
+  }
+
+  nb::dict evaluate_kept(const Kept& kept, const Arrays& arrays, const nb::list& state,
+                         nb::object listener) {
+    BorrowedTensors borrowed(weights(), state);
+    train::Metrics metrics;
+    const int64_t batch = kept.settings.batch;
+    in_session(run::KeptRequest::Kind::kEvaluate, kept, arrays, borrowed, std::move(listener),
+               [&](train::Session& session, data::Dataset& dataset) {
+                 if (dataset.row_count() > batch) {
+                   metrics = session.evaluate(dataset);
+                   return;
+                 }
+                 session.run_rows("evaluate", dataset, 0, dataset.row_count());
+                 metrics = session.read_metrics();
+               });
+    return to_dict(metrics);
+  }
+
+  nb::list predict_kept(const Kept& kept, const Arrays& arrays, const nb::list& state,
+                        nb::object listener) {
+    BorrowedTensors borrowed(weights(), state);
+    std::optional<ArraySink> sink;
+    in_session(run::KeptRequest::Kind::kPredict, kept, arrays, borrowed, std::move(listener),
+               [&](train::Session& session, data::Dataset& dataset) {
+                 sink.emplace(live_.model, dataset.row_count());
+                 session.predict(dataset, *sink);
+               });
+    return sink->give();
+  }
+
+  // Bytes of the session that is kept beside the engine itself; 0: there is none.
+  int64_t held() { return run_.has_session() ? run_.held().count() : 0; }
 
   nb::dict plan(const run::Settings& settings, nb::object listener) {
     run::FitRequest request;
@@ -293,6 +387,7 @@ class Engine {
   nb::dict memory() { return memory_of(run_.memory()); }
   void set_learning_rate(double rate) { run_.set_learning_rate(rate); }
   bool trains() const { return run_.has_session(); }
+  bool runs() const { return run_.is_running(); }
   void request_stop() { run_.request_stop(); }
   // Not what runs: a call inside of another one ends as if it had not been made.
   void close() {
@@ -308,6 +403,78 @@ class Engine {
     return names;
   }
 
+  std::span<const TensorInfo> weights() const {
+    return std::span<const TensorInfo>(infos_).first(weight_count_);
+  }
+
+  // Predictions of a row, as arrays of Python's.
+  Bytes bytes_of_row() const {
+    Bytes held;
+    for (const layers::ModelPort& port : live_.model.outputs()) {
+      held += element_bytes(DType::kFloat32) * port.type.shape.elements_per_sample();
+    }
+    return held;
+  }
+
+  template <typename Work>
+  void in_session(run::KeptRequest::Kind kind, const Kept& kept, const Arrays& arrays,
+                  TensorSource& state, nb::object listener, const Work& work) {
+    run::KeptRequest request;
+    request.kind = kind;
+    request.settings = kept.settings;
+    request.short_batch = kept.short_batch;
+    request.go_on_counting = kept.go_on_counting;
+    request.sample_weights = !arrays.weights.empty();
+    request.data = kKeptData;
+    if (kind == run::KeptRequest::Kind::kPredict) request.data += bytes_of_row() * kept.rows;
+    const std::shared_ptr<data::Dataset> dataset = dataset_of(arrays, std::nullopt);
+    request.weight_shapes = data::weight_shapes(*dataset);
+    Caller caller(std::move(listener), false);
+    const nb::gil_scoped_release release;
+    run_.keep(request, state, caller, [&](train::Session& session) { work(session, *dataset); });
+  }
+
+  // State variables of the session as (index, array); the arrays share one piece of memory, each
+  // at an address that TensorFlow uses in place.
+  nb::list read_arrays(const std::vector<size_t>& indices) {
+    constexpr size_t kAlignment = 64;
+    const auto aligned = [](size_t bytes) {
+      return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    };
+    const auto bytes_of = [&](size_t i) {
+      return tensor_bytes(infos_[i].dtype, fixed_shape(infos_[i].shape), 1).size();
+    };
+    size_t size = kAlignment;
+    for (const size_t i : indices) size += aligned(bytes_of(i));
+    auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
+    if (memory == nullptr) throw std::bad_alloc();
+    const nb::capsule owner(memory, [](void* held) noexcept { std::free(held); });
+    {
+      const nb::gil_scoped_release release;
+      std::byte* to = memory;
+      for (const size_t i : indices) {
+        run_.read_session(infos_[i].name, {to, bytes_of(i)});
+        to += aligned(bytes_of(i));
+      }
+    }
+    nb::list arrays;
+    std::byte* from = memory;
+    for (const size_t i : indices) {
+      arrays.append(nb::make_tuple(i, array_at(from, infos_[i], owner)));
+      from += aligned(bytes_of(i));
+    }
+    return arrays;
+  }
+
+  static nb::object array_at(void* values, const TensorInfo& info, nb::handle owner) {
+    const std::vector<size_t> shape(info.shape.begin(), info.shape.end());
+    const nb::dlpack::dtype type = info.dtype == DType::kInt64   ? nb::dtype<int64_t>()
+                                   : info.dtype == DType::kInt32 ? nb::dtype<int32_t>()
+                                                                 : nb::dtype<float>();
+    return nb::cast(
+        nb::ndarray<nb::numpy>(values, shape.size(), shape.data(), owner, nullptr, type));
+  }
+
   static nb::object read_array(TensorSource& state, size_t index) {
     const TensorInfo& info = state.tensors()[index];
     const size_t bytes = tensor_bytes(info.dtype, fixed_shape(info.shape), 1).size();
@@ -319,11 +486,7 @@ class Engine {
     std::byte* const held = values.release();
     const nb::capsule owner(held,
                             [](void* data) noexcept { delete[] static_cast<std::byte*>(data); });
-    const std::vector<size_t> shape(info.shape.begin(), info.shape.end());
-    const nb::dlpack::dtype type = info.dtype == DType::kInt64   ? nb::dtype<int64_t>()
-                                   : info.dtype == DType::kInt32 ? nb::dtype<int32_t>()
-                                                                 : nb::dtype<float>();
-    return nb::cast(nb::ndarray<nb::numpy>(held, shape.size(), shape.data(), owner, nullptr, type));
+    return array_at(held, info, owner);
   }
 
   formats::LiveModel live_;
@@ -369,6 +532,13 @@ void bind_settings(nb::module_& module) {
 }
 
 void bind_engine(nb::module_& module) {
+  nb::class_<Kept>(module, "Kept")
+      .def(nb::init<>())
+      .def_rw("settings", &Kept::settings)
+      .def_rw("short_batch", &Kept::short_batch)
+      .def_rw("rows", &Kept::rows)
+      .def_rw("go_on_counting", &Kept::go_on_counting);
+  module.def("same_items", &same_items, "watched"_a);
   nb::class_<Arrays>(module, "Arrays")
       .def(
           "__init__",
@@ -386,17 +556,22 @@ void bind_engine(nb::module_& module) {
       .def("adopt", &Engine::adopt, "read"_a, "count"_a)
       .def("give", &Engine::give, "take"_a, "weights_only"_a)
       .def("fit", &Engine::fit, "settings"_a, "arrays"_a, "validation"_a, "order"_a.none(),
-           "skip_validation"_a, "every_step"_a, "listener"_a)
+           "skip_validation"_a, "every_step"_a, "every_test"_a, "listener"_a)
       .def("evaluate", &Engine::evaluate, "settings"_a, "arrays"_a, "listener"_a)
       .def("predict", &Engine::predict, "settings"_a, "arrays"_a, "listener"_a)
       .def("step", &Engine::step, "settings"_a, "arrays"_a, "short_batch"_a, "train"_a,
            "listener"_a)
+      .def("train_kept", &Engine::train_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
+      .def("evaluate_kept", &Engine::evaluate_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
+      .def("predict_kept", &Engine::predict_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
+      .def_prop_ro("held", &Engine::held)
       .def("reset_metrics", &Engine::reset_metrics)
       .def("plan", &Engine::plan, "settings"_a, "listener"_a)
       .def("metrics", &Engine::metrics)
       .def("memory", &Engine::memory)
       .def("set_learning_rate", &Engine::set_learning_rate, "rate"_a)
       .def_prop_ro("trains", &Engine::trains)
+      .def_prop_ro("runs", &Engine::runs)
       .def("request_stop", &Engine::request_stop)
       .def("close", &Engine::close);
 }
@@ -445,6 +620,15 @@ NB_MODULE(_core, module) {
   module.def(
       "process_memory", [] { return read_process_memory().now().count(); },
       "Bytes that this process takes now, as the kernel counts them.");
+  module.def(
+      "takes_at_most",
+      [](int64_t limit) {
+        // Page tables are a 512th of what they map; the rest is for stacks of threads.
+        const int64_t resident = peak_resident_at_most().count();
+        if (resident + resident / 256 + (4_MiB).count() <= limit) return true;
+        return read_process_memory().now().count() <= limit;
+      },
+      "limit"_a, "Whether this process takes no more now; cheap where it never did.");
   module.def(
       "process_memory_peak", [] { return process_memory_peak().count(); }, "The highest so far.");
   module.def("error_kinds", [] {

@@ -1,5 +1,6 @@
 #include "state.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -139,6 +140,45 @@ void PythonTensors::read(size_t index, int64_t byte_begin, std::span<std::byte> 
   std::memcpy(destination.data(), static_cast<const std::byte*>(held_->data()) + byte_begin,
               destination.size());
   if (end == held_->nbytes()) held_.reset();
+}
+
+BorrowedTensors::BorrowedTensors(std::span<const TensorInfo> infos, const nb::list& objects)
+    : infos_(infos.first(std::min(infos.size(), objects.size()))) {
+  buffers_.reserve(infos_.size());
+  try {
+    for (size_t i = 0; i < infos_.size(); ++i) {
+      Py_buffer buffer;
+      if (PyObject_GetBuffer(objects[i].ptr(), &buffer, PyBUF_SIMPLE) != 0) {
+        throw nb::python_error();
+      }
+      buffers_.push_back(buffer);
+      const Bytes expected = tensor_bytes(infos_[i].dtype, fixed_shape(infos_[i].shape), 1);
+      if (buffer.len != expected.count()) {
+        throw Error(ErrorKind::kModel, "[" + infos_[i].name + "] expected " +
+                                           std::to_string(expected.count()) + " bytes, received " +
+                                           std::to_string(buffer.len) + ".");
+      }
+    }
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+BorrowedTensors::~BorrowedTensors() { release(); }
+
+void BorrowedTensors::release() noexcept {
+  for (Py_buffer& buffer : buffers_) PyBuffer_Release(&buffer);
+  buffers_.clear();
+}
+
+std::span<const std::byte> BorrowedTensors::in_memory(size_t index) const {
+  return {static_cast<const std::byte*>(buffers_[index].buf),
+          static_cast<size_t>(buffers_[index].len)};
+}
+
+void BorrowedTensors::read(size_t index, int64_t byte_begin, std::span<std::byte> destination) {
+  std::memcpy(destination.data(), in_memory(index).data() + byte_begin, destination.size());
 }
 
 std::shared_ptr<data::Dataset> dataset_of(const Arrays& arrays, const std::optional<Array>& order) {

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,27 @@ class PythonTensors final : public TensorSource {
   nanobind::object read_;
   std::optional<Array> held_;
   size_t held_index_ = 0;
+};
+
+// Tensors that lie in the buffers of Python objects, which are borrowed for as long as this lives.
+// Made and destroyed with the interpreter's lock; read without it.
+class BorrowedTensors final : public TensorSource {
+ public:
+  // As many objects as infos, or fewer. Throws kModel naming a tensor whose buffer has another
+  // size, and Python's own error where an object has no contiguous buffer.
+  BorrowedTensors(std::span<const TensorInfo> infos, const nanobind::list& objects);
+  ~BorrowedTensors() override;
+  BorrowedTensors(const BorrowedTensors&) = delete;
+  BorrowedTensors& operator=(const BorrowedTensors&) = delete;
+  std::span<const TensorInfo> tensors() const override { return infos_; }
+  void read(size_t index, int64_t byte_begin, std::span<std::byte> destination) override;
+  std::span<const std::byte> in_memory(size_t index) const override;
+
+ private:
+  void release() noexcept;
+
+  std::span<const TensorInfo> infos_;
+  std::vector<Py_buffer> buffers_;
 };
 
 // The arrays of one data set, used in place; they are kept alive by it.

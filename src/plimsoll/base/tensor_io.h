@@ -55,6 +55,11 @@ class TensorSource {
   // Reads bytes [byte_begin, byte_begin + destination.size()) of tensor `index` (dense, row-major,
   // little-endian). Throws kIo, or kModel where the file is malformed.
   virtual void read(size_t index, int64_t byte_begin, std::span<std::byte> destination) = 0;
+  // Where tensor `index` lies as a whole; empty: not in memory.
+  virtual std::span<const std::byte> in_memory(size_t index) const {
+    static_cast<void>(index);
+    return {};
+  }
 };
 
 // Has none: for structures that are written without weights.

@@ -83,6 +83,11 @@ class Executor::Impl {
     return memory_of(name);
   }
 
+  std::span<const std::byte> state_to_read(std::string_view name) const {
+    if (place_of(name).space != plan::Space::kState) return {};
+    return memory_of(name);
+  }
+
   std::span<std::byte> memory_of(std::string_view name) const {
     const plan::StatePlacement& place = place_of(name);
     PLIMSOLL_CHECK(place.space == plan::Space::kState, "state " + place.name + " is in a file");
@@ -190,6 +195,9 @@ void Executor::run(size_t program, const backend::StepContext& step, InputSource
 }
 
 std::span<std::byte> Executor::state(std::string_view name) { return impl_->state(name); }
+std::span<const std::byte> Executor::state_to_read(std::string_view name) const {
+  return impl_->state_to_read(name);
+}
 void Executor::read_state(std::string_view name, int64_t begin, std::span<std::byte> destination) {
   refuse_in_child("read_state");
   impl_->read_state(name, begin, destination);

@@ -56,6 +56,8 @@ class Executor {
 
   // The memory of a state variable that lies in the arena. Throws kConfig for an unknown name.
   std::span<std::byte> state(std::string_view name);
+  // The same for reading alone; empty: it lies in the spill file.
+  std::span<const std::byte> state_to_read(std::string_view name) const;
   // Bytes [begin, begin + size) of a state variable wherever it lies; between runs. Throw kConfig
   // for an unknown name, kIo. (Without computing there is no spill file: what is read from it is
   // zero.)

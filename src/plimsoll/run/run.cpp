@@ -333,6 +333,53 @@ double Run::step(const StepsRequest& request, data::Dataset& dataset, bool train
   return loss;
 }
 
+void Run::keep(const KeptRequest& request, TensorSource& state, Listener& listener,
+               const std::function<void(train::Session&)>& work) {
+  using Kind = KeptRequest::Kind;
+  const bool predicts = request.kind == Kind::kPredict;
+  const Busy busy(*this, listener,
+                  predicts                       ? "predict"
+                  : request.kind == Kind::kTrain ? "train"
+                                                 : "evaluate");
+  SessionKey key;
+  key.settings = request.settings;
+  (predicts                       ? key.rows.predict
+   : request.kind == Kind::kTrain ? key.rows.train
+                                  : key.rows.evaluate) =
+      request.settings.batch + request.short_batch;
+  key.data.held = request.data;
+  key.sample_weights = request.sample_weights;
+  key.weight_shapes = request.weight_shapes;
+  try {
+    if (session_ != nullptr && key == key_) {
+      session_->take_changed(state);
+    } else {
+      std::vector<std::byte> counted;
+      if (session_ != nullptr && request.go_on_counting) counted = session_->save_metrics();
+      close();
+      layers::CompileOptions compile;
+      if (predicts) {
+        if (compile_) compile.precision = compile_->precision;
+      } else {
+        compile = need_compile("on_batch");
+        compile.sample_weights = key.sample_weights;
+        compile.weight_shapes = key.weight_shapes;
+        if (request.kind == Kind::kEvaluate) compile.optimizer = layers::Config();
+      }
+      auto session = make_session(compile, key, listener);
+      listener.begin(session->summary());
+      session->initialize(&state);
+      if (!counted.empty()) session->restore_metrics(counted);
+      take_over(std::move(session), key);
+    }
+    if (!predicts && !request.go_on_counting) session_->reset_metrics();
+    work(*session_);
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
 void Run::reset_metrics() { need_session().reset_metrics(); }
 
 void Run::adopt(std::unique_ptr<TensorSource> state) {

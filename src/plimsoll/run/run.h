@@ -59,6 +59,18 @@ struct StepsRequest {
   Bytes data;  // what data sets may hold
 };
 
+// A session that is kept from call to call for one kind of calls, whose state lies elsewhere.
+struct KeptRequest {
+  enum class Kind { kTrain, kEvaluate, kPredict };
+  Kind kind = Kind::kPredict;
+  Settings settings;
+  int64_t short_batch = 0;      // as in StepsRequest
+  bool sample_weights = false;  // of training and evaluation
+  std::vector<std::vector<int64_t>> weight_shapes{};
+  Bytes data;                   // what data sets and predictions may hold
+  bool go_on_counting = false;  // metrics go on, in a new session too
+};
+
 // What the session planned and took, into what is told of a run.
 void fill_memory(const train::Session& session, report::RunSummary& summary);
 
@@ -99,6 +111,10 @@ class Run {
   // reset. The session is kept for the next one.
   double step(const StepsRequest& request, data::Dataset& dataset, bool train, Listener& listener);
   void reset_metrics();
+  // Runs `work` in the kept session of the request, which has taken what differs in `state`; where
+  // another one was kept, that one ends. Errors end the session.
+  void keep(const KeptRequest& request, TensorSource& state, Listener& listener,
+            const std::function<void(train::Session&)>& work);
   // The session of a loop of somebody's own, made anew where another call took its place.
   train::Session& steps(const StepsRequest& request);
 
@@ -120,6 +136,11 @@ class Run {
   bool has_session() const { return session_ != nullptr; }
   // Ends the session without keeping its state: its memory is free.
   void close();
+  // Of the session, which there is: what it holds beside the engine, and one of its variables.
+  Bytes held() const { return need_session().held(); }
+  void read_session(const std::string& name, std::span<std::byte> destination) const {
+    need_session().read_state(name, destination);
+  }
 
   // These ask the session that trains, between its steps and in calls of the listener; kConfig
   // where there is none. What was counted since the epoch began, the loss first.

@@ -210,6 +210,35 @@ void Session::take_state(TensorSource& tensors) {
   }
 }
 
+const std::map<std::string, Session::KnownState, std::less<>>& Session::states_by_name() {
+  if (states_by_name_.empty()) {
+    const MemoryTag tag(MemoryPart::kStructures);
+    for (graph::StateVariable& state : graph::states_of(programs().set)) {
+      const std::span<const std::byte> memory = executor_->state_to_read(state.name);
+      std::string name = state.name;
+      states_by_name_.emplace(std::move(name), KnownState{std::move(state), memory});
+    }
+  }
+  return states_by_name_;
+}
+
+bool Session::differs(TensorSource& tensors, size_t index) {
+  const auto state = states_by_name().find(tensors.tensors()[index].name);
+  if (state == states_by_name().end()) return false;
+  const std::span<const std::byte> ours = state->second.memory;
+  const std::span<const std::byte> theirs = tensors.in_memory(index);
+  return ours.empty() || theirs.size() != ours.size() ||
+         std::memcmp(theirs.data(), ours.data(), ours.size()) != 0;
+}
+
+void Session::take_changed(TensorSource& tensors) {
+  const MemoryTag tag(MemoryPart::kFiles);
+  for (size_t i = 0; i < tensors.tensors().size(); ++i) {
+    if (!differs(tensors, i)) continue;
+    take(tensors, i, states_by_name().find(tensors.tensors()[i].name)->second.variable);
+  }
+}
+
 void Session::take(TensorSource& tensors, size_t index, const graph::StateVariable& state) {
   const TensorInfo& info = tensors.tensors()[index];
   if (state.type.dtype != info.dtype || state.type.shape.at(1) != info.shape) {

@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -126,6 +127,12 @@ class Session {
 
   // Takes the tensors that this run has variables for, between steps; metrics count on.
   void take_state(TensorSource& tensors);
+  // The same where most of them lie in memory and are what the variables hold already: what does
+  // not differ is not written, so that packs of weights stay.
+  void take_changed(TensorSource& tensors);
+  // Whether the variable of that name holds other bytes than the tensor, as far as can be told
+  // without reading files: there, true. False where this run has no such variable.
+  bool differs(TensorSource& tensors, size_t index);
 
   // What a checkpoint says of this run, but for where it stands; `rows` of training data.
   CheckpointHead describe(int64_t rows, data::Shuffle shuffle) const;
@@ -157,10 +164,15 @@ class Session {
   // The metrics of what ran since reset_metrics; the loss first.
   Metrics read_metrics() const;
   void reset_metrics();
+  // What metrics have counted, for another session of the same model and metrics.
+  std::vector<std::byte> save_metrics() const;
+  void restore_metrics(std::span<const std::byte> saved);
 
   // The state as named tensors, read straight from the arena.
   std::unique_ptr<TensorSource> state();
   MemoryReport memory() const;
+  // Beside the engine: the arena, structures, data.
+  Bytes held() const { return held_; }
   // Empty where the options did not ask for it.
   report::Profile profile() const;
   // The profile begins anew, after first runs that are not like the others. Between steps.
@@ -187,14 +199,18 @@ class Session {
   // The state variables that metrics count in.
   std::vector<NamedBytes> metric_states() const;
   std::vector<float> read_floats(const std::string& state) const;
-  std::vector<std::byte> save_metrics() const;
-  void restore_metrics(std::span<const std::byte> saved);
   struct Loop;
   void run_epoch(Loop& loop, const FitOptions& options);
   void end_epoch(Loop& loop, const FitOptions& options, double start);
   bool stopped(const FitOptions& options) const;
   bool done(const Loop& loop, const FitOptions& options) const;
   void take(TensorSource& tensors, size_t index, const graph::StateVariable& state);
+  // What take_changed() and differs() know a name by.
+  struct KnownState {
+    graph::StateVariable variable;
+    std::span<const std::byte> memory;  // empty: it lies in the spill file
+  };
+  const std::map<std::string, KnownState, std::less<>>& states_by_name();
   double run_step(data::BatchSource& batches, int64_t epoch, int64_t index, const char* program,
                   bool training);
   Metrics evaluate_batches(data::BatchSource& batches);
@@ -206,6 +222,7 @@ class Session {
   std::unique_ptr<exec::Executor> executor_;
   mutable std::optional<LimitCheck> limit_check_;  // a look changes what was seen, not the run
   Bytes held_;                                     // beside the engine, which all sessions share
+  std::map<std::string, KnownState, std::less<>> states_by_name_;  // made when it is asked for
   int64_t step_ = 0;
   std::atomic<bool> stop_{false};
 };

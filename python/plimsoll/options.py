@@ -1,0 +1,176 @@
+"""What every call takes beside its data, and what the engine tells while it works."""
+
+from __future__ import annotations
+
+import json
+import numbers
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from plimsoll import _core
+from plimsoll.errors import exhausted, guarded, translate
+
+MIB = 1 << 20
+_MOST_SEED = 1 << 62
+
+
+@dataclass
+class Limits:
+    """What of the process's memory is the engine's."""
+
+    memory: int | None  # of the whole process; None: none was named
+    held: int = 0  # by interpreter, framework and the program's arrays when the call began
+    reserve: int = 0  # for what others will take
+
+    @property
+    def ours(self) -> int | None:
+        return None if self.memory is None else self.memory - self.held - self.reserve
+
+    @property
+    def run(self) -> int | None:
+        """The limit of the process while the engine runs."""
+        return None if self.memory is None else max(self.memory - self.reserve, 1)
+
+
+def size(value: int | str | None) -> int | None:
+    """Bytes of "2GiB", "75%", "auto" or a number."""
+    if value is None:
+        return None
+    if isinstance(value, numbers.Real):
+        return int(value)
+    if not isinstance(value, str):
+        raise TypeError(f'memory: expected bytes or a text such as "2GiB", received {value!r}.')
+    return guarded(lambda: _core.parse_memory(value))
+
+
+def limits_of(
+    memory: int | str | None, reserve: int | str | None, refuses: bool = True, beside: int = 0
+) -> Limits:
+    """With `refuses`, ResourceExhausted where the process holds more than the limit already.
+
+    `beside`: what of the process's memory is neither interpreter's, nor framework's, nor arrays.
+    """
+    whole = size(memory)
+    held = max(_core.held_by_process() - beside, 1)
+    if whole is None:
+        return Limits(None, held)
+    kept = size(reserve)
+    limits = Limits(whole, held, max(64 * MIB, whole // 10) if kept is None else kept)
+    assert limits.ours is not None
+    if limits.ours <= 0 and refuses:
+        raise exhausted(
+            f"memory={_mib(whole)}: the process holds {_mib(limits.held)} already (interpreter, "
+            f"framework and the program's arrays), and {_mib(limits.reserve)} are kept in reserve "
+            "for what they will take. Name a higher limit, a smaller reserve=, or free arrays."
+        )
+    return limits
+
+
+def _mib(count: int) -> str:
+    return f"{count / MIB:.1f} MiB"
+
+
+@dataclass
+class Options:
+    """What every call takes beside its data."""
+
+    batch_size: int | None = None
+    memory: int | str | None = None
+    reserve: int | str | None = None
+    threads: int = 0
+    seed: int = 0
+    precision: str = ""
+    backend: str = ""
+    plan_time: float | None = None
+    max_slowdown: float | None = None
+    without: str = ""
+    times: str = ""
+    tune: bool = False
+    spill: bool | None = None  # None: only where nothing fits without a spill file
+    spill_dir: str = ""
+    refuses: bool = field(default=True, init=False)  # a limit that the process has passed already
+    limits: Limits = field(default_factory=lambda: Limits(None), init=False)
+
+    @property
+    def asked(self) -> tuple[Any, ...]:
+        """Equal where a session for the one will do for the other."""
+        return (self.memory, self.reserve, self.threads, self.seed, self.precision, self.backend,
+                self.plan_time, self.max_slowdown, self.without, self.times, self.tune, self.spill,
+                self.spill_dir)  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if self.plan_time is not None and not self.plan_time > 0:
+            raise ValueError(f"plan_time: expected seconds, received {self.plan_time}.")
+        if self.max_slowdown is not None and not self.max_slowdown >= 1:
+            raise ValueError(f"max_slowdown: expected 1 or more, received {self.max_slowdown}.")
+        if not 0 <= self.threads <= 1024:
+            raise ValueError(f"threads: expected 1 to 1024, received {self.threads}.")
+
+    def measure(self, beside: int = 0) -> None:
+        """Once a call, before the engine takes anything but `beside`, which it holds."""
+        if self.limits.held == 0:
+            self.limits = limits_of(self.memory, self.reserve, self.refuses, beside)
+
+    def settings(self, batch: int, iterations: int = 0) -> _core.Settings:
+        """`iterations`: steps that the model has seen, so that draws do not begin again."""
+        self.measure()
+        settings = _core.Settings()
+        settings.batch = batch
+        settings.memory = self.limits.run
+        settings.given = self.limits.held
+        settings.threads = self.threads
+        settings.seed = (self.seed + 1_000_003 * iterations) % _MOST_SEED
+        settings.precision = self.precision
+        settings.backend = self.backend
+        settings.plan_time = self.plan_time
+        settings.max_slowdown = self.max_slowdown
+        settings.without = self.without
+        settings.times = self.times
+        settings.tune = self.tune
+        settings.spill_directory = self.spill_dir
+        if self.spill is not None:
+            settings.spill = _core.Spill.ALWAYS if self.spill else _core.Spill.NEVER
+        return settings
+
+    def explain(self, error: _core.EngineError) -> BaseException:
+        """The engine's error; of a limit, with who holds what of it."""
+        if error.args[0] != "budget" or self.limits.memory is None:
+            return translate(error)
+        limits = self.limits
+        assert limits.ours is not None and limits.memory is not None
+        return exhausted(
+            f"memory={_mib(limits.memory)} does not fit: {_mib(limits.held)} are held by "
+            f"interpreter, framework and the program's arrays, {_mib(limits.reserve)} are in "
+            f"reserve, which leaves {_mib(limits.ours)} for training: {error.args[1]}"
+        )
+
+
+class Listener:
+    """What the engine calls while it works; does nothing."""
+
+    def notice(self, text: str) -> None:
+        print(text, file=sys.stderr)
+
+    def begin(self, plan: str) -> None:
+        """The plan that is about to run, as JSON."""
+        smaller = json.loads(plan)["block_set"]
+        if smaller:
+            self.notice(
+                "plimsoll: the limit is met with smaller blocks only (block set "
+                f"{smaller}): results differ from those without a limit by rounding."
+            )
+
+    def step(self, step: int, loss: float) -> None:
+        pass
+
+    def validation(self, begins: bool) -> None:
+        pass
+
+    def passed_limit(self, measured: int, limit: int) -> None:
+        print(
+            f"plimsoll: the process has taken {_mib(measured)}, above its limit of {_mib(limit)} "
+            "(without the reserve). Where nothing else of the program has grown, this is a fault "
+            "of Plimsoll: please report it with the model and this line.",
+            file=sys.stderr,
+        )
