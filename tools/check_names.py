@@ -24,9 +24,9 @@ VOCABULARIES: dict[str, str] = {
     "api/layers.h": "the public names of activations",
     "bench/networks.cpp": "networks written out, as a model's file does",
     "bench/workloads.cpp": "networks written out, as a model's file does",
-    # These three translate files name by name, before there is a layer that could be asked. As
-    # traits they would put the words of files into the layers that those became, and many classes
-    # in them (Convolution3D, Merge, TimeDistributedDense) have no layer to say it.
+    # These three translate files name by name, before there is a layer that could be asked. Traits
+    # would put the words of files into the layers that those became, and many classes in them,
+    # such as Merge and TimeDistributedDense, have no layer that could say it.
     "formats/keras/keras_legacy.cpp": "what older files say, and what that is called today",
     "formats/keras/legacy_weights.cpp": "how older files keep weights",
     "formats/keras/tensorflow_functions.cpp": "TensorFlow's functions under Keras's names",
