@@ -175,6 +175,12 @@ def further_loss_cases() -> dict[str, Case]:
         "poisson": case("softplus", 5, positive, "poisson"),
         "cosine similarity": case("linear", 5, images(5), "cosine_similarity"),
         "focal after sigmoid": case("sigmoid", 5, binary, focal()),
+        "focal after softmax": case("softmax", 5, binary, focal()),
+        "focal after softmax, balanced": case(
+            "softmax", 5, binary, focal(True, alpha=0.4, gamma=1.5)
+        ),
+        "focal of a softmax as logits": case("softmax", 5, binary, focal(from_logits=True)),
+        "focal of a sigmoid as logits": case("sigmoid", 5, binary, focal(from_logits=True)),
         "focal on probabilities": case("hard_sigmoid", 5, binary, focal(gamma=1.5)),
         "focal from logits": case(
             "linear", 5, binary, focal(True, alpha=0.4, from_logits=True, label_smoothing=0.1)

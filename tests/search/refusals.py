@@ -26,6 +26,8 @@ RIGHT = (
     (r"axis: expected -1 or \d+, the last of", "losses along another axis"),
     (r"a layer without activity_regularizer", "penalties of outputs inside of wrappers"),
     (r"expected attention's|return_attention_scores", "attention's scores"),
+    # Keras's product of the two has a dimension of samples for each of both.
+    (r"expected a mask of the loss's shape", "a mask of two dimensions less than the loss"),
 )
 
 

@@ -121,11 +121,11 @@ ValueId Activation::apply(LayerContext& context, ValueId x) const {
   if (name_ == "linear") return x;
   if (is_row_activation(name_)) {
     const ValueId y = context.emit(name_, {x}, {{"axis", -1}});
-    if (name_ == "softmax") context.remember_logits(y, x);
+    if (name_ == "softmax") context.remember_logits(y, x, Probabilities::kSoftmax);
     return y;
   }
   const ValueId y = context.emit("activation", {x}, {{"kind", name_}});
-  if (name_ == "sigmoid") context.remember_logits(y, x);
+  if (name_ == "sigmoid") context.remember_logits(y, x, Probabilities::kSigmoid);
   return y;
 }
 

@@ -215,7 +215,7 @@ class Operation final : public Layer {
       attributes.set("approximate", flag_of(option("approximate")));
     if (kind == "gelu" && option("approximate").is_null()) attributes.set("approximate", true);
     const ValueId y = context.emit("activation", {x}, attributes);
-    if (kind == "sigmoid") context.remember_logits(y, x);
+    if (kind == "sigmoid") context.remember_logits(y, x, Probabilities::kSigmoid);
     return y;
   }
 

@@ -97,7 +97,7 @@ ValueId softmax_along(LayerContext& context, ValueId x, std::span<const int64_t>
   if (ours > 1) y = context.emit("reshape", {y}, {{"shape", dims}});
   if (transposed) y = context.emit("transpose", {y}, {{"permutation", inverse_of(order)}});
   // Keras keeps the logits whatever the axis.
-  if (ours == 1 && op == "softmax") context.remember_logits(y, x);
+  if (ours == 1 && op == "softmax") context.remember_logits(y, x, Probabilities::kSoftmax);
   return y;
 }
 

@@ -1,6 +1,7 @@
 #include "layers/model/expansion.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "layers/config/call_sites.h"
@@ -94,8 +95,8 @@ std::optional<std::vector<ValueId>> Expansion::call_channels_last(const Layer& l
   std::vector<ValueId> outputs = layer.call(context, last);
   for (ValueId& output : outputs) {
     const ValueId logits = logits_of(output);
-    output = channels_first(layer, output);
-    if (logits.valid()) remember_logits(output, channels_first(layer, logits));
+    const ValueId inner = std::exchange(output, channels_first(layer, output));
+    if (logits.valid()) remember_logits(output, channels_first(layer, logits), made_by(inner));
   }
   return outputs;
 }
@@ -144,11 +145,13 @@ void Expansion::set_statistic(const Layer& layer, std::string_view name, ValueId
   statistics_[state_name(layer, name)] = next;
 }
 
-void Expansion::remember_logits(ValueId output, ValueId logits) { logits_[output] = logits; }
+void Expansion::remember_logits(ValueId output, ValueId logits, Probabilities made_by) {
+  logits_[output] = {logits, made_by};
+}
 
 ValueId Expansion::logits_of(ValueId value) {
   const auto known = logits_.find(value);
-  return known == logits_.end() ? ValueId() : as_float32(known->second);
+  return known == logits_.end() ? ValueId() : as_float32(known->second.value);
 }
 
 std::vector<ValueId> Expansion::operands(const Layer& layer, std::string_view op,

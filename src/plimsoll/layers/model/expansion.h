@@ -58,7 +58,7 @@ class Expansion {
   ValueId weight(const Layer& layer, std::string_view name);
   ValueId statistic(const Layer& layer, std::string_view name);
   void set_statistic(const Layer& layer, std::string_view name, ValueId next);
-  void remember_logits(ValueId output, ValueId logits);
+  void remember_logits(ValueId output, ValueId logits, Probabilities made_by);
   int64_t call_site(const Layer& layer);
   ValueId channels_last(const Layer& layer, ValueId x);
   ValueId channels_first(const Layer& layer, ValueId x);
@@ -71,6 +71,8 @@ class Expansion {
   // Invalid where `value` is no sigmoid or softmax.
   ValueId logits_of(ValueId value);
   bool knows_logits_of(ValueId value) const { return logits_.contains(value); }
+  // Of a value whose logits are known.
+  Probabilities made_by(ValueId value) const { return logits_.at(value).made_by; }
   // Appends the writes of all moving statistics that changed.
   void write_statistics();
 
@@ -88,7 +90,11 @@ class Expansion {
   Precision precision_;
   int64_t batch_norm_group_;
   const std::vector<Weight>* weights_ = nullptr;  // of the call that is running
-  std::map<ValueId, ValueId> logits_;
+  struct Logits {
+    ValueId value;
+    Probabilities made_by = Probabilities::kSigmoid;
+  };
+  std::map<ValueId, Logits> logits_;
   std::set<ValueId> without_mask_;            // that had one
   std::map<ValueId, ValueId> channels_last_;  // by the same value channels first
   std::map<std::pair<ValueId, DType>, ValueId> casts_;

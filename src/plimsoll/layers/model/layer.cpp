@@ -167,9 +167,11 @@ ValueId LayerContext::constant(const ConstantData& data) {
   return expansion_.constant(layer_, prefix_, data);
 }
 
-void LayerContext::remember_logits(ValueId output, ValueId logits) {
-  expansion_.remember_logits(output, logits);
+void LayerContext::remember_logits(ValueId output, ValueId logits, Probabilities made_by) {
+  expansion_.remember_logits(output, logits, made_by);
 }
+
+Probabilities LayerContext::made_by(ValueId value) const { return expansion_.made_by(value); }
 
 ValueId LayerContext::logits_of(ValueId value) const { return expansion_.logits_of(value); }
 

@@ -37,6 +37,9 @@ struct Weight {
   friend bool operator==(const Weight&, const Weight&) = default;
 };
 
+// What made probabilities of logits.
+enum class Probabilities : uint8_t { kSigmoid, kSoftmax };
+
 // Numbers that a file holds as part of a model's structure.
 struct ConstantData {
   DType dtype = DType::kFloat32;
@@ -118,9 +121,10 @@ class LayerContext {
   void set_statistic(std::string_view name, ValueId next);
 
   // `output` is sigmoid or softmax of `logits`: losses after it are computed from those.
-  void remember_logits(ValueId output, ValueId logits);
+  void remember_logits(ValueId output, ValueId logits, Probabilities made_by);
   // Invalid where `value` is neither.
   ValueId logits_of(ValueId value) const;
+  Probabilities made_by(ValueId value) const;  // its logits are known
   // `x` as a tensor of its own, of which no logits are known: what a layer of Keras returns that
   // changes nothing but does not hand its input on.
   ValueId without_logits(ValueId x);

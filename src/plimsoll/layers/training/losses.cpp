@@ -175,6 +175,45 @@ ValueId smooth(graph::GraphBuilder& builder, const Loss& loss, const std::string
                       {{"scale", 1.0 - loss.label_smoothing}, {"offset", share}});
 }
 
+// After a softmax, Keras's focal loss takes the crossentropy of the softmax's logits as if a
+// sigmoid had made the probabilities, and its factor of the probabilities p themselves
+// (crossentropies of its TensorFlow backend look for the logits of whatever made p):
+//   mean of (p + y − 2 p y)^gamma (softplus(z) − y z), times y alpha + (1 − y)(1 − alpha) if
+//   balanced
+ValueId add_focal_after_softmax(graph::GraphBuilder& builder, const Loss& loss,
+                                const std::string& node, ValueId p, ValueId z, ValueId y) {
+  const auto times = [&](std::string_view what, ValueId a, ValueId b) {
+    return builder.call("multiply", node + std::string(what), {a, b});
+  };
+  const auto minus = [&](std::string_view what, ValueId a, ValueId b) {
+    return builder.call("subtract", node + std::string(what), {a, b});
+  };
+  const auto line = [&](std::string_view what, ValueId value, double scale, double offset) {
+    return builder.call("scale_shift", node + std::string(what), {value},
+                        {{"scale", scale}, {"offset", offset}});
+  };
+  const ValueId softplus =
+      builder.call("activation", node + "/softplus", {z}, {{"kind", "softplus"}});
+  const ValueId crossentropy = minus("/crossentropy", softplus, times("/label_logits", y, z));
+  const ValueId sum = builder.call("add", node + "/sum", {p, y});
+  const ValueId wrong = minus("/wrong", sum, line("/twice", times("/right", p, y), 2, 0));
+  const double gamma = loss.attributes.get_double("gamma", 2);
+  ValueId focal =
+      builder.call("unary", node + "/factor", {wrong}, {{"kind", "power"}, {"exponent", gamma}});
+  if (loss.attributes.get_bool("apply_class_balancing", false)) {
+    const double alpha = loss.attributes.get_double("alpha", 0.25);
+    focal = times("/balanced", focal, line("/balance", y, 2 * alpha - 1, 1 - alpha));
+  }
+  const ValueId losses = times("/losses", focal, crossentropy);
+  std::vector<int64_t> rows = ops::sample_dims(builder.type(losses).shape);
+  const auto count = static_cast<double>(rows.back());
+  rows.back() = 1;
+  const ValueId total =
+      builder.call("sum_to", node + "/total", {losses}, {{"shape", rows}, {"batched", true}});
+  rows.pop_back();
+  return builder.call("reshape", node, {line("/mean", total, 1 / count, 0)}, {{"shape", rows}});
+}
+
 // One value per row of the output's last dimension.
 ValueId add_row_losses(Expansion& expansion, const Loss& loss, const std::string& name,
                        ValueId prediction, ValueId target) {
@@ -195,6 +234,14 @@ ValueId add_row_losses(Expansion& expansion, const Loss& loss, const std::string
       return builder.call(loss.op, node, {prediction, target}, loss.attributes);
     case LossKind::kBinaryFocalCrossentropy: {
       const ValueId smoothed = smooth(builder, loss, name, target, 0);
+      // Keras makes a sigmoid's values of what are said to be logits, whatever made those.
+      if (loss.from_logits) {
+        return builder.call("binary_focal_crossentropy_logits", node, {prediction, smoothed},
+                            loss.attributes);
+      }
+      if (logits.valid() && expansion.made_by(prediction) == Probabilities::kSoftmax) {
+        return add_focal_after_softmax(builder, loss, node, prediction, logits, smoothed);
+      }
       return builder.call("binary_focal_crossentropy" + suffix, node, {source, smoothed},
                           loss.attributes);
     }

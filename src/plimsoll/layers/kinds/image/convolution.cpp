@@ -70,7 +70,8 @@ ValueId finish_image(LayerContext& context, const KernelOptions& options, ValueI
   const ValueId image = options.activation.apply(context, product);
   const ValueId output = leave(image);
   const ValueId logits = context.logits_of(image);
-  if (output != image && logits.valid()) context.remember_logits(output, leave(logits));
+  if (output != image && logits.valid())
+    context.remember_logits(output, leave(logits), context.made_by(image));
   return output;
 }
 
