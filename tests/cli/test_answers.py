@@ -91,6 +91,15 @@ def test_remedies_can_be_pasted(teller: Teller) -> None:
         assert told.output.startswith("fits: "), told.output
 
 
+def test_a_remedy_needs_what_its_command_allows(teller: Teller) -> None:
+    (refused,) = teller.plan("large", "25MiB", "--no-spill", "--plan-time", "0.1")
+    sizes = re.findall(r" \(([\d.]+) MiB.*\n {5}plimsoll .* --memory ([\d.]+)MiB", refused.output)
+    assert any("smaller blocks" in line for line in refused.output.splitlines()), refused.output
+    assert len(sizes) >= 2
+    for needed, allowed in sizes:
+        assert float(needed) == float(allowed), refused.output
+
+
 def test_what_fit_says_can_be_pasted(teller: Teller) -> None:
     words = ["fit", "plain.json", "--data=x.npy", "--labels", "y.npy", "--epochs", "1",
              "--optimizer", "adam", "--loss", "sparse_categorical_crossentropy",

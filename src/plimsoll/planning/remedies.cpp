@@ -129,7 +129,8 @@ class Remedies {
     // A variant is as fast as it is against its own plan without a limit, and against this model's.
     if (times * found.seconds_per_step > most_seconds()) return;
     const Bytes bytes = found.predicted_process;
-    const Bytes least = found.spill > Bytes() ? bytes : found.smallest_same_bits;
+    const bool usual = found.spill == Bytes() && found.block_set == 0;
+    const Bytes least = usual ? found.smallest_same_bits : bytes;
     const Bytes before = summary_.smallest_same_bits;
     add(proposal, least, before > least ? before - least : Bytes(), times * found.seconds_per_step);
   }
