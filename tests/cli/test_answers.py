@@ -125,6 +125,13 @@ def test_the_first_line_and_the_exact_bytes_agree(teller: Teller) -> None:
     assert told.output.startswith(f"fits: {peak:.1f} of 64.0 MiB ({64 - peak:.1f} MiB to spare)\n")
 
 
+def test_an_option_that_is_given_twice_is_told(teller: Teller) -> None:
+    told = teller.tell("plan", "plain.json", "--batch", "64", "--batch=32")
+    assert told.code == 2
+    twice = "--batch: expected once, received 2 times, 64 first and 32 last. Leave one."
+    assert twice in told.output
+
+
 def test_an_option_that_is_wrong_is_told_with_what_it_takes(teller: Teller) -> None:
     for word in ("abc", "0"):
         told = teller.tell("plan", "plain.json", "--batch", word)

@@ -77,18 +77,33 @@ const CLI::Option* find_blamed(const CLI::App& command, const std::string& messa
   return nullptr;
 }
 
+// What was typed for it, in order: "--batch 64", "--batch=64".
+std::vector<std::string> values_of(const CLI::Option& option, const TypedCommand& typed) {
+  const std::string name = option.get_name();
+  std::vector<std::string> values;
+  for (size_t i = 0; i < typed.words.size(); ++i) {
+    const std::string& word = typed.words[i];
+    if (word.starts_with(name + "=")) values.push_back(word.substr(name.size() + 1));
+    if (word == name && i + 1 < typed.words.size()) values.push_back(typed.words[i + 1]);
+  }
+  return values;
+}
+
 std::string value_message(const CLI::App& command, const TypedCommand& typed,
                           const CLI::ParseError& error) {
   const std::string message = error.what();
   const CLI::Option* option = find_blamed(command, message);
   if (option == nullptr) return message;
+  const std::vector<std::string> given = values_of(*option, typed);
+  if (given.size() > 1 && option->get_items_expected_max() == 1) {
+    return option->get_name() + ": expected once, received " + std::to_string(given.size()) +
+           " times, " + given.front() + " first and " + given.back() + " last. Leave one.";
+  }
   std::string text = option->get_name() + ": expected " + in_sentence(option->get_description());
   if (const std::string range = value_range(*option); !range.empty()) {
     text += ", a number " + range;
   }
-  const auto at = std::find(typed.words.begin(), typed.words.end(), option->get_name());
-  const bool none = at == typed.words.end() || at + 1 == typed.words.end();
-  return text + ", received " + (none ? "none" : *(at + 1)) + ".";
+  return text + ", received " + (given.empty() ? "none" : given.front()) + ".";
 }
 
 // What the parser did not understand, with the nearest thing that it would have.
