@@ -53,7 +53,8 @@ def normalized(told: Told) -> str:
             line = re.sub(r"(epoch #/#  #/#  ).*", r"\1…", line)
         else:
             line = re.sub(r"--memory [\d.]+MiB", "--memory SIZE", line)
-        if line != "  …" or lines[-1] != line:
+        # Rows, and epochs, of which fast machines train more before they are interrupted.
+        if line not in ("  …", "epoch #/#  #/#  …") or lines[-1] != line:
             lines.append(line)
     text = "\n".join([*lines, f"[exit code {told.code}]"]) + "\n"
     return text.replace(sys.executable, "python3")

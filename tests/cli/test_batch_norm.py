@@ -124,7 +124,7 @@ def test_checkpoints_name_the_groups(job: Job) -> None:
     assert "--batch-norm slice:4, received full" in other.stderr
     same = job.fit(job.model, "b.keras", *job.training, *GROUPS, *kept, "--resume", epochs=2)
     assert same.returncode == 0, same.stderr
-    assert "goes on bit for bit" in same.stderr
+    assert "continues bit for bit" in same.stderr
 
 
 def test_a_plan_of_other_groups_is_refused(job: Job) -> None:

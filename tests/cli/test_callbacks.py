@@ -138,7 +138,7 @@ def test_resumed_runs_decide_as_one(training: Training) -> None:
     said = training.fit("--resume", **common)  # it is over: nothing is trained
     assert training.epochs() == whole
     assert (folder / "parts.keras").read_bytes() == (folder / "whole.keras").read_bytes()
-    assert "goes on bit for bit" in said
+    assert "continues bit for bit" in said
 
 
 def test_keep_best_and_tables(training: Training) -> None:

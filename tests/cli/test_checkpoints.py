@@ -133,7 +133,7 @@ def test_log_of_a_resumed_run_has_every_step_once(training: Training) -> None:
         "b.keras", "--log-steps", "--resume", log=log, steps=60, checkpoint=training.checkpoints
     )
     assert second.returncode == 0, second.stderr
-    assert "goes on bit for bit" in second.stderr
+    assert "continues bit for bit" in second.stderr
     steps = [line["step"] for line in without_times(log) if "step" in line]
     assert steps == list(range(1, 61))
 
@@ -252,4 +252,4 @@ def test_a_full_disk_keeps_the_old_one_and_goes_on(training: Training) -> None:
         names = [path.name for path in sorted((disk / "c").iterdir())]
         assert names and all(name.endswith(".ckpt") for name in names), names
         resumed = training.run("b.keras", "--resume", steps=70, checkpoint=disk / "c")
-        assert "goes on bit for bit" in resumed.stderr
+        assert "continues bit for bit" in resumed.stderr

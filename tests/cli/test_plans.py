@@ -194,7 +194,7 @@ def test_every_remedy_holds_when_it_is_taken(plimsoll: Path, job: list[str]) -> 
             assert way["smallest_bytes"] <= int(limit)
     text = run(str(plimsoll), "plan", *[w for w in words if w != "--json"]).stdout
     assert "remedies, the cheapest first" in text
-    assert "the same result, with more memory" in text
+    assert "raise the limit: the same result" in text
 
 
 # The table and its gradient, or the table and two slots that are updated from what was read.

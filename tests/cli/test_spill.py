@@ -196,7 +196,7 @@ def test_a_kill_within_a_step_leaves_no_file(place: Workplace) -> None:
 
 
 def test_killed_at_random_instants(place: Workplace) -> None:
-    """Within steps, transfers and checkpoints of what is in the file: it goes on bit for bit."""
+    """Within steps, transfers and checkpoints of what is in the file: it continues bit for bit."""
     words = ["--memory", place.limit, "--epochs", 6]
     expected = place.folder / "straight.h5"
     started = time.monotonic()

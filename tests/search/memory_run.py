@@ -279,7 +279,7 @@ class _Trial:
             if smallest:
                 return smallest
             # The lower bound alone is told, which may do.
-            bounds = re.findall(r"no plan can need less than ([\d.]+) MiB", ending.errors)
+            bounds = re.findall(r"[Bb]elow ([\d.]+) MiB", ending.errors)
             if not bounds:
                 break
             asked = max(int((float(bounds[-1]) + 0.1) * MIB), asked + 1)
@@ -341,7 +341,7 @@ def told_smallest(ending: Ending) -> int | None:
         answer = json.loads(ending.output)
     except ValueError:
         # The remedy's size is rounded up, so that it is enough.
-        sizes = re.findall(r"with more memory \([^\n]*\n[^\n]*--memory ([\d.]+)MiB", ending.errors)
+        sizes = re.findall(r"raise the limit[^\n(]* \([^\n]*\n[^\n]*--memory ([\d.]+)MiB", ending.errors)
         return int(float(sizes[-1]) * MIB) if sizes else None
     return answer["smallest_feasible_bytes"] or answer.get("smallest_spill_bytes")
 

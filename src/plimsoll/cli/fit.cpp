@@ -104,7 +104,7 @@ void tell_interrupted(const FitCommand& command, const run::FitResult& result,
     std::fprintf(stderr, "; %s. A run with --checkpoint FOLDER can go on where it was stopped.\n",
                  kept ? "the model as it was then is in --output" : "nothing of it was kept");
   } else if (result.checkpoint_kept) {
-    std::fprintf(stderr, "; all of it is kept in %s. To go on:\n  %s\n", folder.c_str(),
+    std::fprintf(stderr, "; progress is saved in the folder %s. To continue:\n  %s\n", folder.c_str(),
                  changed_line(typed, {.option = "--resume"}).c_str());
   } else {
     std::fprintf(stderr, "; no checkpoint of that step could be written to %s.\n", folder.c_str());
@@ -117,7 +117,7 @@ void tell_end(const FitCommand& command, const run::FitResult& result, const Typ
   if (result.history.interrupted) {
     tell_interrupted(command, result, typed);
   } else if (command.fit.checkpoint.resume && result.summary.seconds_per_step == 0) {
-    std::fputs("nothing was left to train: raise --epochs to train on\n", stderr);
+    std::fputs("nothing was left to train: raise --epochs to train further\n", stderr);
   }
 }
 

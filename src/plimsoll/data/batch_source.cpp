@@ -111,8 +111,8 @@ void check_source(const InputBinding& input, const RowSource& source) {
     throw Error(ErrorKind::kData,
                 "[" + input.name + "] " + source.origin() + ": expected samples of " +
                     std::to_string(input.row_elements) +
-                    " numbers, as the model says, received samples of shape " + to_string(shape) +
-                    ", " + std::to_string(shape.element_count(1)) +
+                    " numbers for this input of the model, received samples of shape " +
+                    to_string(shape) + ", " + std::to_string(shape.element_count(1)) +
                     " numbers. Resize the data, or give the model that input: "
                     "plimsoll show tells its shape.");
   }

@@ -13,7 +13,7 @@ report::ProvedBound find_bound(const SetAnswer& answer, bool spill) {
   const Bytes arena = plan::lower_bound(answer.lowered.built.set, answer.catalog(), &proof, spill);
   bound.bytes = answer.process(arena);
   if (bound.bytes == answer.overhead.given + answer.overhead.start_up) {
-    bound.proof = "so much is taken while the process starts, whatever is planned";
+    bound.proof = "starting the process takes that much, whatever the plan";
   } else {
     bound.proof =
         to_string(answer.overhead.total()) + " for the process outside of the arena, and " + proof;

@@ -81,8 +81,8 @@ class Remedies {
           Means::kMemoryAndFile, true);
     }
     if (summary_.smallest_feasible > Bytes() && summary_.smallest_feasible < same) {
-      add(summary_.smallest_feasible, "equal to rounding, with smaller blocks", Changes::kRounding,
-          Means::kMemory, false);
+      add(summary_.smallest_feasible, "equal up to rounding, with smaller blocks",
+          Changes::kRounding, Means::kMemory, false);
     }
     return limits;
   }
@@ -118,7 +118,7 @@ class Remedies {
     if (!best) return;
     const std::string samples = std::to_string(best->batch_norm_group);
     add({"--batch-norm slice:" + samples,
-         "another model: BatchNormalization by groups of " + samples + " samples",
+         "a different model: BatchNormalization over groups of " + samples + " samples",
          Changes::kModel,
          {"--batch-norm", "slice:" + samples}},
         *best);
@@ -221,7 +221,7 @@ std::vector<report::Remedy> find_remedies(const layers::Model& model,
     layers::BatchSizes smaller;
     smaller.train = batch;
     found.add({"--batch " + std::to_string(batch),
-               "other steps: more of them, with less in each",
+               "smaller batches: more steps, with less in each",
                Changes::kSteps,
                {"--batch", std::to_string(batch)},
                Means::kBatch},

@@ -54,7 +54,7 @@ std::vector<Page::Tile> tiles_of(const PlanSummary& summary) {
       summary.smallest_feasible < summary.smallest_same_bits) {
     tiles.push_back({"Smallest of all",
                      to_html(bytes_of("smallest_feasible_bytes", summary.smallest_feasible)),
-                     "equal to rounding"});
+                     "equal up to rounding"});
   }
   if (summary.smallest_with_spill) {
     tiles.push_back({"Smallest with a spill file",
@@ -149,7 +149,7 @@ std::string to_html(const PlanSummary& summary) {
   page.tiles(tiles_of(summary));
   if (summary.block_set > 0) {
     page.paragraph("Smaller blocks (block set " + std::to_string(summary.block_set) +
-                   "): results equal to rounding, not bit for bit.");
+                   "): results equal up to rounding, not bit for bit.");
   }
   if (const std::string note = precision_note(summary); !note.empty()) {
     page.paragraph("Note: " + note + ".");

@@ -90,7 +90,7 @@ std::string notes(const PlanSummary& summary) {
   text += batch_norm_line(summary);
   if (summary.block_set > 0) {
     text += "note: only smaller blocks fit (block set " + std::to_string(summary.block_set) +
-            "): results equal to rounding, not bit for bit";
+            "): results equal up to rounding, not bit for bit";
     if (summary.smallest_same_bits > Bytes()) {
       text += "; the same bits from " + enough(summary.smallest_same_bits) + " on";
     }
@@ -171,7 +171,7 @@ std::string limits_table(const PlanSummary& summary) {
   table.add("the fastest plan takes", summary.free_plan);
   table.add("smallest, same result", same, certainty(summary));
   if (summary.smallest_feasible > Bytes() && summary.smallest_feasible < same) {
-    table.add("smallest, equal to rounding", summary.smallest_feasible, "smaller blocks");
+    table.add("smallest, equal up to rounding", summary.smallest_feasible, "smaller blocks");
   }
   if (summary.smallest_with_spill && *summary.smallest_with_spill < same) {
     table.add("smallest, with a spill file", *summary.smallest_with_spill, "same result");
@@ -285,9 +285,9 @@ std::string effect_words(const Remedy& remedy) {
   if (remedy.changes != Changes::kNothing) return remedy.effect;
   switch (remedy.means) {
     case Means::kMemory:
-      return "the same result, with more memory";
+      return "raise the limit: the same result";
     case Means::kMemoryAndFile:
-      return "the same result, with more memory and a spill file";
+      return "raise the limit and use a spill file: the same result";
     default:
       return "the same result";
   }
@@ -341,10 +341,10 @@ std::string why_refused(const PlanSummary& summary) {
   if (!refusal.bound) return refusal.reason;
   const std::string least = amount(refusal.bound->bytes, size_unit(refusal.bound->bytes));
   if (refusal.proved) {
-    return "proved, no plan can need less than " + least + ": " + refusal.bound->proof;
+    return "impossible below " + least + " (proved): " + refusal.bound->proof;
   }
-  return "no plan was found within the limit. None can need less than " + least +
-         " (proved); above that a longer search may find one, with --plan-time 60";
+  return "no plan within the limit was found. Below " + least +
+         " it is impossible (proved); above that, a longer search may find one: --plan-time 60";
 }
 
 }  // namespace

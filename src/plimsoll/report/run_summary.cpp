@@ -44,7 +44,8 @@ std::string peak_words(Bytes measured, Bytes predicted, std::optional<Bytes> lim
 }
 
 std::string to_text(const RunSummary& summary) {
-  std::string text = "done: " + format_count(summary.steps) + " steps";
+  std::string text = summary.stopped ? "stopped after " : "done: ";
+  text += format_count(summary.steps) + " steps";
   if (summary.seconds_per_step > 0) {
     text += ", " + format_seconds(summary.seconds_per_step) + " each";
     if (summary.estimated_seconds_per_step > 0) {

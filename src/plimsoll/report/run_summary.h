@@ -13,6 +13,7 @@ namespace plimsoll::report {
 
 struct RunSummary {
   int64_t steps = 0;
+  bool stopped = false;                   // before its end
   double seconds_per_step = 0;            // median
   double estimated_seconds_per_step = 0;  // by which the plan was chosen; 0: not of these steps
   Bytes planned_arena;

@@ -214,6 +214,7 @@ FitResult Fitting::finish(train::History history) {
   }
   report::RunSummary& summary = result.summary;
   summary.steps = history.steps;
+  summary.stopped = history.interrupted;
   summary.seconds_per_step = history.seconds_per_step;
   summary.estimated_seconds_per_step = session().summary().seconds_per_step;
   fill_memory(session(), summary);  // of the writing too

@@ -2,7 +2,7 @@
 
 // Checkpoints of a run: where it stands, all of its state, and a folder that keeps the last ones.
 //
-// A run that is resumed from one goes on bit for bit, at any limit that keeps the kernel set's
+// A run that is resumed from one continues bit for bit, at any limit that keeps the kernel set's
 // blocks: the checkpoint names kernel set, block set, thread count, seed and place in the data, and
 // restore says what is no longer the same. A file is complete or absent
 // (formats/checkpoint_file.h); a damaged one is passed over for the one before. What a checkpoint

@@ -51,9 +51,10 @@ Checkpointer::Checkpointer(const CheckpointOptions& options,
   std::vector<std::string> damaged;
   found_ = folder_.newest(&damaged);
   if (!options_.resume && (found_ || !damaged.empty())) {
-    throw Error(ErrorKind::kConfig, options_.folder +
-                                        " holds checkpoints of a run: expected an empty folder. "
-                                        "Add --resume to go on with it, or name another folder.");
+    throw Error(ErrorKind::kConfig,
+                options_.folder +
+                    " already holds checkpoints of a run: expected an empty folder. "
+                    "Add --resume to continue that run, or name another folder.");
   }
   for (const std::string& why : damaged) say_("passed over: " + why);
   if (options_.resume && !found_) {
@@ -91,7 +92,7 @@ Position Checkpointer::restore(Session& session, int64_t rows, data::Shuffle shu
   if (!other.empty()) other.resize(other.size() - 2);
   say_("resumed from " + found_->path + ", step " + std::to_string(was.position.steps) +
        (other.empty()
-            ? ": goes on bit for bit"
+            ? ": continues bit for bit"
             : ": equal within rounding, not bit for bit what an uninterrupted run gives (" + other +
                   ")"));
   written_ = was.position;

@@ -64,17 +64,16 @@ class Concluder {
     if (dominate(e_.copies, e_.peak_held)) return;
     const int64_t step = std::llround(e_.leak_per_step);
     if (well) {
-      verdict_.sentence = "The command ended well, but its memory rose by " + size(step) +
-                          " a step to the end: a longer run would run out of it.";
+      verdict_.sentence = "The command finished, but its memory kept growing, by " + size(step) +
+                          " a step, to the end: a longer run would run out of it.";
     }
     prove("measured: memory rose by " + size(step) + " a step, " + size(std::llround(e_.leaked)) +
           " in all, and did not slow down");
     if (verdict_.kind != VerdictKind::kOutOfMemory) verdict_.advice.clear();
-    verdict_.advice.insert(
-        verdict_.advice.begin(),
-        "Find what every step keeps: results or losses appended to lists (history.append("
-        "float(loss))), models built or functions traced in the loop. More memory, or a smaller "
-        "batch, only delays the end.");
+    verdict_.advice.insert(verdict_.advice.begin(),
+                           "Find what every step keeps: tensors appended to lists (write "
+                           "history.append(float(loss))), models or tf.functions made in the loop. "
+                           "More memory, or a smaller batch, only delays the failure.");
   }
 
   // Where copies of the data fill the memory, neither batch nor model is what to look at.

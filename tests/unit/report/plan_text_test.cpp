@@ -92,9 +92,9 @@ TEST(AnswerText, ARemedyIsToldByItsMeans) {
   PlanSummary summary = refused();
   Remedy& remedy = summary.refusal->remedies.front();
   remedy.effect = "words for scripts";
-  place(to_text(summary, false), "the same result, with more memory (");
+  place(to_text(summary, false), "raise the limit: the same result (");
   remedy.means = Means::kMemoryAndFile;
-  place(to_text(summary, false), "the same result, with more memory and a spill file (");
+  place(to_text(summary, false), "raise the limit and use a spill file: the same result (");
   remedy.means = Means::kFile;
   place(to_text(summary, false), "the same result (");
   remedy.changes = Changes::kRounding;
@@ -118,7 +118,7 @@ TEST(AnswerText, ARefusalWithoutABoundGivesItsReason) {
   place(to_text(summary, false), "why: the saved plan needs more\n");
   summary.refusal->bound = ProvedBound{20_MiB, "the weights"};
   EXPECT_EQ(to_text(summary, false).find("the saved plan needs more"), std::string::npos);
-  place(to_text(summary, false), "None can need less than 20.0 MiB (proved)");
+  place(to_text(summary, false), "Below 20.0 MiB it is impossible (proved)");
 }
 
 TEST(AnswerText, AFaceSpellsItsOwnOptions) {

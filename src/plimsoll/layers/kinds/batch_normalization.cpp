@@ -1,6 +1,6 @@
 // BatchNormalization: in training by the statistics of the batch, or of groups of its samples,
 // which also move the moving ones; otherwise, and always where the layer is frozen, by the moving
-// ones. With a mask the statistics are those of the places that count (masked_moments).
+// ones. With a mask the statistics are those of the places that count (normalize_masked).
 
 #include <functional>
 
