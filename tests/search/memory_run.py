@@ -341,7 +341,9 @@ def told_smallest(ending: Ending) -> int | None:
         answer = json.loads(ending.output)
     except ValueError:
         # The remedy's size is rounded up, so that it is enough.
-        sizes = re.findall(r"raise the limit[^\n(]* \([^\n]*\n[^\n]*--memory ([\d.]+)MiB", ending.errors)
+        sizes = re.findall(
+            r"raise the limit[^\n(]* \([^\n]*\n[^\n]*--memory ([\d.]+)MiB", ending.errors
+        )
         return int(float(sizes[-1]) * MIB) if sizes else None
     return answer["smallest_feasible_bytes"] or answer.get("smallest_spill_bytes")
 

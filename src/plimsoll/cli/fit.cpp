@@ -104,8 +104,8 @@ void tell_interrupted(const FitCommand& command, const run::FitResult& result,
     std::fprintf(stderr, "; %s. A run with --checkpoint FOLDER can go on where it was stopped.\n",
                  kept ? "the model as it was then is in --output" : "nothing of it was kept");
   } else if (result.checkpoint_kept) {
-    std::fprintf(stderr, "; progress is saved in the folder %s. To continue:\n  %s\n", folder.c_str(),
-                 changed_line(typed, {.option = "--resume"}).c_str());
+    std::fprintf(stderr, "; progress is saved in the folder %s. To continue:\n  %s\n",
+                 folder.c_str(), changed_line(typed, {.option = "--resume"}).c_str());
   } else {
     std::fprintf(stderr, "; no checkpoint of that step could be written to %s.\n", folder.c_str());
   }
