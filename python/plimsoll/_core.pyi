@@ -38,6 +38,7 @@ class Kept:
     short_batch: int
     rows: int
     go_on_counting: bool
+    steps: int
     def __init__(self) -> None: ...
 
 class Arrays:

@@ -90,6 +90,11 @@ class Samples:
     def nbytes(self) -> int:
         return sum(array.nbytes for array in [*self.x, *self.y, *self.weights])
 
+    @property
+    def weight_shapes(self) -> tuple[Any, ...]:
+        """Of a sample, of each."""
+        return tuple(array.shape[1:] for array in self.weights)
+
     def arrays(self) -> _core.Arrays:
         return _core.Arrays(self.x, self.y, self.weights)
 

@@ -67,6 +67,7 @@ class Caller:
         return self.session.run(
             self.how, sizes, samples.rows,
             lambda kept: engine.evaluate_kept(kept, arrays, state, _QUIET), go_on,
+            weights=samples.weight_shapes,
         )  # fmt: skip
 
 
@@ -163,13 +164,13 @@ def evaluate_batches(model: Any, caller: Caller, batches: Batches, events: Any) 
     if events is not None:
         model.stop_evaluating = False
         events.on_test_begin()
-    step = 0
-    for step, samples in batches.counted(events and events.on_test_batch_begin):
-        logs = caller.evaluate(samples, batches.sizes(samples), go_on=step > 0)
-        if events is not None:
-            events.on_test_batch_end(step, logs)
-            if model.stop_evaluating:
-                break
+    with caller.session.batch_by_batch():
+        for step, samples in batches.counted(events and events.on_test_batch_begin):
+            logs = caller.evaluate(samples, batches.sizes(samples), go_on=step > 0)
+            if events is not None:
+                events.on_test_batch_end(step, logs)
+                if model.stop_evaluating:
+                    break
     if not logs:
         raise ValueError("x: expected batches, received none.")
     if events is not None:

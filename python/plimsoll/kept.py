@@ -6,8 +6,10 @@ byte; so nothing of a session is ever the only copy of anything, and it can be e
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from plimsoll import _core
@@ -30,53 +32,90 @@ class Session:
         self._kept = _core.Kept()
         self._asked: tuple[Any, ...] = ()
         self._batch = self._short = 0
+        self._weights: tuple[Any, ...] = ()
+        self._held = 0
+        self._lock = threading.Lock()  # held while the engine works
+        self._counts = False  # between the batches of one evaluation
         _all.add(self)
 
     @property
     def held(self) -> int:
-        return int(self.engine.held)
+        """Bytes, when the last call ended."""
+        return self._held
 
     def release(self) -> None:
-        """Without effect while it runs."""
-        self.engine.close()
+        """Without effect while it runs, or between the batches of an evaluation."""
+        if self._counts or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self.engine.close()
+            self._held = 0
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def batch_by_batch(self) -> Iterator[None]:
+        """Calls within belong together: nothing else may use the session, or end it."""
+        self.refuse_in_a_call()
+        self._counts = True
+        try:
+            yield
+        finally:
+            self._counts = False
+
+    def refuse_in_a_call(self) -> None:
+        if self._counts or self._lock.locked():
+            raise ValueError(
+                "expected a model that is not being run, received one in the middle of another "
+                "call. Call it afterwards."
+            )
 
     def run(
         self, how: Options, sizes: tuple[int, int], rows: int,
         call: Callable[[_core.Kept], _Answer], go_on: bool = False,
-        iterations: Callable[[], int] = lambda: 0,
+        weights: tuple[Any, ...] = (), steps: int = 0,
     ) -> _Answer:  # fmt: skip
         """Calls with a session for batches of `sizes`, the larger first; 0: no other.
 
         `rows`: of the whole call; more than the larger size are cut into batches of it. `go_on`:
-        metrics count on from the last call.
+        metrics count on from the last call. `weights`: shapes of sample weights. `steps`: that the
+        model has seen, by which dropout draws. Raises ValueError while another call runs.
         """
-        if not self._serves(how, sizes, rows):
-            self._plan(how, sizes, rows, iterations, go_on)
-        self._kept.go_on_counting = go_on
+        if not self._lock.acquire(blocking=False):
+            self.refuse_in_a_call()
+            self._lock.acquire()
         try:
-            return self._attempt(how, sizes, rows, iterations, call)
+            if not self._serves(how, sizes, rows) or self._weights != weights:
+                self._plan(how, sizes, rows, go_on)
+            self._weights = weights
+            self._kept.go_on_counting, self._kept.steps = go_on, steps
+            return self._attempt(how, sizes, rows, call, go_on)
         except _core.EngineError as error:
             raise how.explain(error) from None
+        finally:
+            self._held = int(self.engine.held)
+            self._lock.release()
 
     def end_call(self) -> None:
         """What holds much is not kept."""
         if self.held > MOST:
-            self.engine.close()
+            self.release()
 
     def _attempt(
-        self, how: Options, sizes: tuple[int, int], rows: int, iterations: Callable[[], int],
-        call: Callable[[_core.Kept], _Answer],
+        self, how: Options, sizes: tuple[int, int], rows: int,
+        call: Callable[[_core.Kept], _Answer], go_on: bool,
     ) -> _Answer:  # fmt: skip
         try:
             return call(self._kept)
         except _core.EngineError as error:
             joined = {self._batch, self._short} != set(sizes)
             others = [one for one in _all if one is not self and one.held]
-            if error.args[0] != "budget" or not (joined or others):
-                raise
+            if go_on or error.args[0] != "budget" or not (joined or others):
+                raise  # what was counted is gone with the session
         for one in others:
             one.release()
-        self._size(how, sizes, rows, iterations)
+        how.measure(beside=held_by_all(), again=True)
+        self._size(how, sizes, rows)
         return call(self._kept)
 
     def _serves(self, how: Options, sizes: tuple[int, int], rows: int) -> bool:
@@ -102,7 +141,6 @@ class Session:
         how: Options,
         sizes: tuple[int, int],
         rows: int,
-        iterations: Callable[[], int],
         go_on: bool,
     ) -> None:
         """A session for these sizes, and for the largest other one that there was."""
@@ -114,17 +152,16 @@ class Session:
                     break
         if not go_on:
             self.engine.close()
+            self._held = 0
         if how.memory is not None:
             release_all(but=self)
-        how.measure(beside=self.held)
+        how.measure(beside=held_by_all())
         self._asked = how.asked
-        self._size(how, (batch, short), rows, iterations)
+        self._size(how, (batch, short), rows)
 
-    def _size(
-        self, how: Options, sizes: tuple[int, int], rows: int, iterations: Callable[[], int]
-    ) -> None:
+    def _size(self, how: Options, sizes: tuple[int, int], rows: int) -> None:
         self._batch, self._short = sizes
-        self._kept.settings = how.settings(self._batch, iterations())
+        self._kept.settings = how.settings(self._batch)
         self._kept.short_batch = self._short
         self._kept.rows = rows
 

@@ -156,6 +156,38 @@ def check_identity(model: Any) -> None:
         )
 
 
+def check_training(model: Any) -> None:
+    """Raises Refused where Keras trains otherwise than its own description of the model says."""
+    for layer in model._flatten_layers(include_self=False, recursive=True):
+        for variable in getattr(layer, "_trainable_variables", ()):
+            if variable.trainable != layer.trainable:
+                raise Refused(
+                    f"{variable.path}: expected a variable that is trained as its layer is, "
+                    f"received trainable={variable.trainable} in a layer with trainable="
+                    f"{layer.trainable}. Set trainable of the layer."
+                )
+    config = getattr(getattr(model, "_compile_config", None), "config", None)
+    if not model.compiled or not isinstance(config, dict) or "optimizer" not in config:
+        return
+    described, own = config["optimizer"], model.optimizer
+    if described is own or own is None:
+        return
+    made = keras_module().optimizers.get(described)
+    while hasattr(own, "inner_optimizer") and not hasattr(made, "inner_optimizer"):
+        own = own.inner_optimizer  # what compile() put around it
+    if type(made) is not type(own) or _rules(made) != _rules(own):
+        raise Refused(
+            f"{model.name}: expected the optimizer that compile() was given, received another "
+            f"one ({type(own).__name__}). Compile the model with it."
+        )
+
+
+def _rules(optimizer: Any) -> dict[str, Any]:
+    """What it does beside its rate, which is a variable."""
+    config = optimizer.get_config()
+    return {k: v for k, v in config.items() if k not in ("learning_rate", "name")}
+
+
 def variables_by_path(model: Any) -> dict[str, Any]:
     """Keras's variables by where a .keras file keeps them ("layers/dense/vars/0")."""
     from keras.src.saving import saving_lib
@@ -231,6 +263,7 @@ class Live:
         session = self._sessions.get(kind)
         if session is None:
             session = self._sessions[kind] = Session(self.model.name, self.config)
+        session.refuse_in_a_call()
         return session
 
     def refuse_in_a_call(self, what: str) -> None:
@@ -258,6 +291,14 @@ class Live:
     def _as_read(self, variables: list[Any]) -> Variables:
         return Variables(variables, [_number(dtype) for _path, _name, dtype, _shape
                                      in self.variables[: len(variables)]])  # fmt: skip
+
+    def is_of(self, model: Any, config: str) -> bool:
+        """Whether this is the engine of this model, with the variables that it has now."""
+        if self.config != config or self.model is not model:
+            return False
+        found = variables_by_path(model)
+        paths = [path for path, *_ in self.variables[: self.weight_count]]
+        return all(found.get(path) is own for path, own in zip(paths, self._weights))
 
     def stamped(self) -> Live:
         """The model is what the engine knows, as of now."""
@@ -337,8 +378,9 @@ def live_model(model: Any) -> Live:
     if known is not None and known.stamp is not None and known.stamp.holds():
         return known
     check_identity(model)
+    check_training(model)
     config = serialized(model)
-    if known is None or known.config != config or known.model is not model:
+    if known is None or not known.is_of(model, config):
         if known is not None and known.model is model:
             known.release()
         known = vars(model)["_plimsoll"] = Live(model, config)

@@ -196,6 +196,7 @@ class Fit:
             self.callbacks.list.on_train_begin()
             for epoch, logs, steps in epochs:
                 self.callbacks.end_epoch(epoch, logs, steps)
+                self._release()
                 if model.stop_training:
                     break
         except _core.EngineError as error:
@@ -208,6 +209,10 @@ class Fit:
         engine.close()
         self.callbacks.list.on_train_end(logs)
         return model.history
+
+    def _release(self) -> None:
+        """The room of what calls in callbacks have kept."""
+        live.release(self.known.model if self.options.memory is None else None)
 
     def keep(self) -> None:
         """What was trained so far goes back into the model, whatever ended the run."""
@@ -232,6 +237,8 @@ class Fit:
         self.callbacks.test_steps = -(-validation.rows // batch) if validation is not None else 0
         for epoch in range(self.initial_epoch, self.epochs):
             self.callbacks.begin_epoch(epoch)
+            if not engine.trains and epoch > self.initial_epoch:  # a callback had it ended
+                settings = self.options.settings(batch, self.known.iterations())
             self.known.lent = True
             skip = validation is None or not _due(epoch, self.validation_freq)
             try:
@@ -340,6 +347,8 @@ class Stepper:
             self.settings = self.options.settings(rows, self.known.iterations())
         elif rows not in (self.batch, self.short):
             self.short = rows
+        elif self.settings is not None and not self.known.engine.trains:  # a callback had it ended
+            self.settings = self.options.settings(self.batch, self.known.iterations())
         assert self.settings is not None
         loss = self.known.engine.step(self.settings, samples.arrays(), self.short, train,
                                       self.listener)  # fmt: skip

@@ -28,10 +28,13 @@ def train(
         logs, changed = session.run(
             how, (samples.rows, 0), samples.rows,
             lambda kept: session.engine.train_kept(kept, arrays, state, _QUIET),
-            iterations=known.iterations,
+            weights=samples.weight_shapes, steps=known.iterations(),
         )  # fmt: skip
-        for index, array in changed:
-            variables.assign(index, array)
+        try:
+            variables.assign_all(changed)
+        except BaseException:  # Ctrl-C between two of them: a step is whole or not there
+            variables.assign_all(changed)
+            raise
     finally:
         session.end_call()
     if return_dict:

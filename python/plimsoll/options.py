@@ -75,7 +75,6 @@ def _mib(count: int) -> str:
 class Options:
     """What every call takes beside its data."""
 
-    batch_size: int | None = None
     memory: int | str | None = None
     reserve: int | str | None = None
     threads: int = 0
@@ -107,9 +106,9 @@ class Options:
         if not 0 <= self.threads <= 1024:
             raise ValueError(f"threads: expected 1 to 1024, received {self.threads}.")
 
-    def measure(self, beside: int = 0) -> None:
-        """Once a call, before the engine takes anything but `beside`, which it holds."""
-        if self.limits.held == 0:
+    def measure(self, beside: int = 0, again: bool = False) -> None:
+        """Once a call, before the engine takes anything but `beside`, which sessions hold."""
+        if again or self.limits.held == 0:
             self.limits = limits_of(self.memory, self.reserve, self.refuses, beside)
 
     def settings(self, batch: int, iterations: int = 0) -> _core.Settings:

@@ -108,6 +108,10 @@ class Variables:
         value = np.asarray(_keras().ops.convert_to_numpy(self.variables[index]))
         return np.ascontiguousarray(value, self._dtypes[index])
 
+    def assign_all(self, values: list[tuple[int, np.ndarray[Any, Any]]]) -> None:
+        for index, array in values:
+            self.assign(index, array)
+
     def assign(self, index: int, array: np.ndarray[Any, Any]) -> None:
         """`array` is the variable's from now on: nobody writes to it."""
         known = self._look(index)

@@ -170,6 +170,7 @@ struct Kept {
   int64_t short_batch = 0;
   int64_t rows = 0;  // that predictions are held of
   bool go_on_counting = false;
+  int64_t steps = 0;  // that the model has seen, by which dropout draws
 };
 
 // Whether containers hold the very objects that they held: (dict, keys, values) or (list, none,
@@ -323,8 +324,8 @@ class Engine {
     std::vector<size_t> changed;
     in_session(run::KeptRequest::Kind::kTrain, kept, arrays, borrowed, std::move(listener),
                [&](train::Session& session, data::Dataset& dataset) {
+                 session.set_steps(kept.steps);
                  session.run_rows("train", dataset, 0, dataset.row_count());
-                 session.set_steps(session.steps() + 1);
                  metrics = session.read_metrics();
                  for (size_t i = 0; i < borrowed.tensors().size(); ++i) {
                    if (session.differs(borrowed, i)) changed.push_back(i);
@@ -434,34 +435,22 @@ class Engine {
     run_.keep(request, state, caller, [&](train::Session& session) { work(session, *dataset); });
   }
 
-  // State variables of the session as (index, array); the arrays share one piece of memory, each
-  // at an address that TensorFlow uses in place.
+  // State variables of the session as (index, array), each in memory of its own at an address that
+  // TensorFlow uses in place.
   nb::list read_arrays(const std::vector<size_t>& indices) {
     constexpr size_t kAlignment = 64;
-    const auto aligned = [](size_t bytes) {
-      return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    };
-    const auto bytes_of = [&](size_t i) {
-      return tensor_bytes(infos_[i].dtype, fixed_shape(infos_[i].shape), 1).size();
-    };
-    size_t size = kAlignment;
-    for (const size_t i : indices) size += aligned(bytes_of(i));
-    auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
-    if (memory == nullptr) throw std::bad_alloc();
-    const nb::capsule owner(memory, [](void* held) noexcept { std::free(held); });
-    {
-      const nb::gil_scoped_release release;
-      std::byte* to = memory;
-      for (const size_t i : indices) {
-        run_.read_session(infos_[i].name, {to, bytes_of(i)});
-        to += aligned(bytes_of(i));
-      }
-    }
     nb::list arrays;
-    std::byte* from = memory;
     for (const size_t i : indices) {
-      arrays.append(nb::make_tuple(i, array_at(from, infos_[i], owner)));
-      from += aligned(bytes_of(i));
+      const size_t bytes = tensor_bytes(infos_[i].dtype, fixed_shape(infos_[i].shape), 1).size();
+      const size_t size = std::max<size_t>((bytes + kAlignment - 1) / kAlignment, 1) * kAlignment;
+      auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
+      if (memory == nullptr) throw std::bad_alloc();
+      const nb::capsule owner(memory, [](void* held) noexcept { std::free(held); });
+      {
+        const nb::gil_scoped_release release;
+        run_.read_session(infos_[i].name, {memory, bytes});
+      }
+      arrays.append(nb::make_tuple(i, array_at(memory, infos_[i], owner)));
     }
     return arrays;
   }
@@ -537,7 +526,8 @@ void bind_engine(nb::module_& module) {
       .def_rw("settings", &Kept::settings)
       .def_rw("short_batch", &Kept::short_batch)
       .def_rw("rows", &Kept::rows)
-      .def_rw("go_on_counting", &Kept::go_on_counting);
+      .def_rw("go_on_counting", &Kept::go_on_counting)
+      .def_rw("steps", &Kept::steps);
   module.def("same_items", &same_items, "watched"_a);
   nb::class_<Arrays>(module, "Arrays")
       .def(
