@@ -146,7 +146,7 @@ def test_groups_are_a_remedy_that_holds(job: Job) -> None:
     groups = [change for change in ways if change.startswith("--batch-norm")]
     assert len(groups) == 1, list(ways)
     way = ways[groups[0]]
-    assert way["effect"].startswith("another model")
+    assert way["effect"].startswith("a different model")
     assert way["seconds_per_step"] > 0
     taken = json.loads(job.done(*plan, "--memory", limit, *groups[0].split()).stdout)
     assert taken["answer"] == "fits"

@@ -60,7 +60,7 @@ bool lays_out_columns(std::string_view key) {
 }
 // Objects of one of a node's kernels: of what is the vendor's, of our own and the reference's.
 constexpr Bytes kAddedKernel = 2_KiB;
-constexpr Bytes kOwnKernel = 1_KiB;
+constexpr Bytes kOwnKernel{1536};
 
 // Objects of a node's kernels, whose primitives are `uses`.
 Bytes object_bytes(const PrimitiveLibrary& library, const graph::Program& program,
