@@ -92,7 +92,7 @@ class Samples:
 
     @property
     def weight_shapes(self) -> tuple[Any, ...]:
-        """Of a sample, of each."""
+        """The shape of a sample in each of the weights."""
         return tuple(array.shape[1:] for array in self.weights)
 
     def arrays(self) -> _core.Arrays:

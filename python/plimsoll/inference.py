@@ -121,7 +121,7 @@ class Batches:
         return enumerate(epoch)
 
     def sizes(self, samples: data.Samples) -> tuple[int, int]:
-        """Of the batches to come, as far as they are known."""
+        """The sizes of batches to come, as far as they are known."""
         return (samples.rows, 0) if self.whole is None else batch_sizes(self._rows, self.batch)
 
     @property

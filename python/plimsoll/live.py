@@ -373,7 +373,7 @@ def live_model(model: Any) -> Live:
     if not model.built:
         raise Refused(f"{model.name}: expected a model whose input shapes are known, received one "
                       "that is not built. Add an Input, or call model.build(…).")  # fmt: skip
-    # Of the model itself, beside Keras's own tracking: a stamp holds parts that hold the model.
+    # It is kept beside Keras's own tracking: a stamp holds parts that hold the model.
     known: Live | None = vars(model).get("_plimsoll")
     if known is not None and known.stamp is not None and known.stamp.holds():
         return known

@@ -223,7 +223,7 @@ def test_evaluation_of_a_model_that_a_test_hook_looks_at() -> None:
 
 
 def test_batches_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two sizes, in whatever order; a second pass plans nothing."""
+    """Two sizes come in whatever order; a second pass plans nothing."""
     from plimsoll.options import Listener
 
     plans: list[str] = []

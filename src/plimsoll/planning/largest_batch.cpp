@@ -9,7 +9,7 @@
 namespace plimsoll::planning {
 namespace {
 
-// Of the effort goes into each batch size that is tried.
+// Each batch size that is tried gets this part of the effort.
 constexpr int64_t kBatchShare = 3;
 constexpr int64_t kLargestBatchTried = int64_t{1} << 20;
 

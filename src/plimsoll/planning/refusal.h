@@ -18,7 +18,7 @@ void note_bound(const SetAnswer& answer, const PlanRequest& request,
 // Proved where the limit is below the bound, otherwise not found; without remedies.
 report::Refusal refuse(const report::ProvedBound& bound, const PlanRequest& request,
                        const report::PlanSummary& summary);
-// Of a saved plan that needs more than the limit.
+// Refuses a saved plan that needs more than the limit.
 report::Refusal refuse_saved_plan(Bytes needed, Bytes limit);
 
 }  // namespace plimsoll::planning

@@ -61,7 +61,7 @@ struct ProvedBound {
 // Why the limit is not met, and what would do.
 struct Refusal {
   std::string reason;  // the proof, or what closes the gap
-  // Of all plans that were looked for; none: a saved plan was asked for, and nothing was searched.
+  // It holds for all plans that were looked for; none: a saved plan was asked for, none searched.
   std::optional<ProvedBound> bound{};
   bool proved = false;  // the limit is below the bound
   std::vector<Remedy> remedies{};

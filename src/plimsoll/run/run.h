@@ -136,7 +136,7 @@ class Run {
   bool has_session() const { return session_ != nullptr; }
   // Ends the session without keeping its state: its memory is free.
   void close();
-  // Of the session, which there is: what it holds beside the engine, and one of its variables.
+  // There is a session: what it holds beside the engine, and one of its variables.
   Bytes held() const { return need_session().held(); }
   void read_session(const std::string& name, std::span<std::byte> destination) const {
     need_session().read_state(name, destination);

@@ -71,7 +71,7 @@ class Expansion {
   // Invalid where `value` is no sigmoid or softmax.
   ValueId logits_of(ValueId value);
   bool knows_logits_of(ValueId value) const { return logits_.contains(value); }
-  // Of a value whose logits are known.
+  // The value's logits are known.
   Probabilities made_by(ValueId value) const { return logits_.at(value).made_by; }
   // Appends the writes of all moving statistics that changed.
   void write_statistics();
