@@ -15,8 +15,6 @@ from plimsoll.options import Listener, Options
 _BLIND = {"History", "ProgbarLogger", "CSVLogger", "TerminateOnNaN", "LearningRateScheduler",
           "ReduceLROnPlateau", "RemoteMonitor"}  # fmt: skip
 _BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
-
-
 _TEST_HOOKS = ("on_test_begin", "on_test_end", "on_test_batch_begin", "on_test_batch_end")
 
 
@@ -333,7 +331,6 @@ class Stepper:
         self.known, self.options, self.listener = known, options, listener
         self.batch = self.short = 0
         self.settings: _core.Settings | None = None
-        self.fresh = True
 
     def begin(self) -> None:
         """Metrics begin anew."""
@@ -342,14 +339,14 @@ class Stepper:
 
     def step(self, samples: data.Samples, train: bool) -> float:
         rows = samples.rows
+        # A new session, also where a callback had the last one ended, draws from here on.
+        fresh = rows > self.batch or not self.known.engine.trains
         if rows > self.batch:
             self.batch, self.short = rows, self.batch
-            self.settings = self.options.settings(rows, self.known.iterations())
         elif rows not in (self.batch, self.short):
             self.short = rows
-        elif self.settings is not None and not self.known.engine.trains:  # a callback had it ended
+        if self.settings is None or fresh:
             self.settings = self.options.settings(self.batch, self.known.iterations())
-        assert self.settings is not None
         loss = self.known.engine.step(self.settings, samples.arrays(), self.short, train,
                                       self.listener)  # fmt: skip
         self.known.stepped = self.known.lent = True

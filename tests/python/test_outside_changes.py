@@ -125,3 +125,14 @@ def test_an_evaluation_inside_of_an_evaluation_is_refused() -> None:
 def test_options_of_other_calls_are_refused() -> None:
     with pytest.raises(TypeError, match="batch_size"):
         plimsoll.train_on_batch(network(), X, Y, batch_size=4)
+
+
+def test_draws_go_on_where_batches_come_one_by_one() -> None:
+    def batches() -> Iterator[Any]:
+        while True:
+            yield X, Y
+
+    model = at_rest(network("sgd", 0.5))
+    history = plimsoll.fit(model, batches(), steps_per_epoch=1, epochs=4, verbose=0,
+                           callbacks=[Evaluates()])  # fmt: skip
+    assert len(set(history.history["loss"])) == 4

@@ -8,7 +8,7 @@
 // and configuration that keeps what the layer computes; an old option that computes something else
 // is refused by name. Layers inside wrappers (Bidirectional, TimeDistributed) are translated too.
 // What is already Keras 3's passes unchanged. How old weights were stored is not said here
-// (weight_recipe.h).
+// (legacy_weights.h).
 
 #include <string>
 
