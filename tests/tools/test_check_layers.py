@@ -1,6 +1,5 @@
 """check_layers.py accepts trees that follow the arrows and names every way to break them."""
 
-import importlib.util
 import pathlib
 import re
 import subprocess
@@ -8,18 +7,12 @@ import sys
 from collections import Counter
 
 import pytest
+import scripts
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools" / "check_layers.py"
-
-
-def load():
-    spec = importlib.util.spec_from_file_location("check_layers", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+SCRIPT = scripts.TOOLS / "check_layers.py"
 
 
-check_layers = load()
+check_layers = scripts.load(SCRIPT)
 
 
 def write_tree(root: pathlib.Path, files: dict[str, str]) -> pathlib.Path:

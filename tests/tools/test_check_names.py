@@ -1,23 +1,16 @@
 """check_names.py accepts trees that ask for traits, and finds other places that know names."""
 
-import importlib.util
 import pathlib
 import subprocess
 import sys
 
 import pytest
+import scripts
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools" / "check_names.py"
-
-
-def load():
-    spec = importlib.util.spec_from_file_location("check_names", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+SCRIPT = scripts.TOOLS / "check_names.py"
 
 
-check_names = load()
+check_names = scripts.load(SCRIPT)
 
 GOOD = {
     "ops/dense.cpp": 'Dense() : NamedOp("dense") {}\n',

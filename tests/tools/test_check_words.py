@@ -1,24 +1,16 @@
 """check_words.py accepts trees that keep to their words, and finds every way to lose one."""
 
-import importlib.util
 import pathlib
 import subprocess
 import sys
 
 import pytest
+import scripts
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "tools" / "check_words.py"
+SCRIPT = scripts.TOOLS / "check_words.py"
+ROOT = scripts.TOOLS.parent
 
-
-def load():
-    spec = importlib.util.spec_from_file_location("check_words", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-check_words = load()
+check_words = scripts.load(SCRIPT)
 
 PAGE = """# Words
 

@@ -1,23 +1,16 @@
 """size_report.py finds C++ functions and holds files and functions to their limits."""
 
-import importlib.util
 import pathlib
 import subprocess
 import sys
 import textwrap
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools" / "size_report.py"
+import scripts
+
+SCRIPT = scripts.TOOLS / "size_report.py"
 
 
-def load():
-    spec = importlib.util.spec_from_file_location("size_report", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["size_report"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-size_report = load()
+size_report = scripts.load(SCRIPT)
 
 
 def functions(text: str) -> dict[str, int]:
