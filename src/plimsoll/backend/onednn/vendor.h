@@ -76,6 +76,7 @@ struct PrimitiveUse {
   Bytes tables{};         // that grow with the operands
   Bytes passing{};        // of descriptions that are only compared with its own
   Bytes making{};         // beyond `tables`, while it is described and made
+  Bytes code{};           // that is made for it, objects included; zero: as usual for its kind
 };
 
 // A primitive description and, once somebody wants to run it, the primitive in its place.
