@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data_place import USAGE, Workplace, dense, place
+from data_place import USAGE, Workplace, dense, layer, place
 
 __all__ = ["place"]
 
@@ -287,6 +287,19 @@ def test_unknown_words(place: Workplace, option: str, value: str, words: str) ->
     )  # fmt: skip
     assert result.returncode == USAGE, result.stderr
     assert words in result.stderr
+
+
+def test_a_plateau_where_nothing_is_trained(training: Training) -> None:
+    place = training.place
+    np.save(place.folder / "targets.npy", np.zeros((120, 8), "float32"))
+    activation = layer("Activation", "idle", activation="relu")
+    idle = place.model([8], activation)
+    result = place.fit(
+        idle, "--reduce-on-plateau", "patience=1", data=place.folder / "x.npy",
+        labels=place.folder / "targets.npy", batch=16, epochs=3, loss="mse", optimizer="sgd",
+    )  # fmt: skip
+    assert result.returncode == USAGE
+    assert "--reduce-on-plateau: expected a learning rate to reduce" in result.stderr
 
 
 def test_a_rate_that_follows_a_schedule(training: Training) -> None:

@@ -108,8 +108,8 @@ Callbacks::Callbacks(CallbackOptions options, const Session& session)
   if (!options_.plateau || session.learning_rate()) return;
   throw Error(
       ErrorKind::kConfig,
-      "--reduce-on-plateau: expected an optimizer with a learning rate of its own, received "
-      "one that follows a schedule. Leave one of the two out.");
+      "--reduce-on-plateau: expected a learning rate to reduce, received an optimizer that follows "
+      "a schedule, or a model in which nothing is trained. Leave it out.");
 }
 
 void Callbacks::say(const std::string& text) const {

@@ -423,6 +423,9 @@ BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
   built.set.programs.push_back(
       {"initialize", initialize_graph(model, optimizer, constants, graph::states_of(built.set)),
        1});
+  const std::vector<graph::StateVariable> states = graph::states_of(built.set);
+  const auto is_rate = [&](const graph::StateVariable& s) { return s.name == built.learning_rate; };
+  if (std::ranges::none_of(states, is_rate)) built.learning_rate.clear();  // nothing is trained
   return built;
 }
 
