@@ -7,6 +7,7 @@
     tools/bench --mode start              from a cold start to the first step or prediction
     tools/bench --mode ladder S1c         limits held, and the same bits at each
     tools/bench --mode kernels S1c        every kernel at its box, and at other extents
+    tools/bench --mode live S1c           live Keras models in Python: limits held, the same bits
     tools/bench --mode watch S0a          TensorFlow's steps under plimsoll watch, and alone
 
 Each run is a process of its own, runs of all sides alternate, all read the same files from page
@@ -45,6 +46,20 @@ USUAL = {
     "ladder": ["fashion"],
     "kernels": ["S0a", "S0c", "S1a", "S1c", "S2", "S4", "S4L", "S4s"],
     "watch": ["S0b"],
+    "live": [
+        "S0a",
+        "S0b",
+        "S0c",
+        "S1a",
+        "S1b",
+        "S1c",
+        "S2",
+        "S4",
+        "S4b",
+        "MobileNetV2",
+        "U-Net",
+        "GPT-small",
+    ],
 }
 
 

@@ -109,6 +109,11 @@ def columns_of(mode: str, peers: list[str]) -> list[Column]:
         least: Column = ("ratio", lambda r: f"{r['ratio']:.4f}")
         middle: Column = ("of medians", lambda r: f"{r['median_ratio']:.4f}")
         return [name, ("watched", time[1]), alone, least, middle, ("watcher", peak[1]), last]
+    if mode == "live":
+        span: Column = ("limits MiB", lambda r: f"{mib(r['least_bytes'])}–{mib(r['most_bytes'])}")
+        held: Column = ("held", lambda r: f"{r['held']} of {r['limits']}")
+        apart: Column = ("from Keras", lambda r: f"{r['apart']:.2g}")
+        return [name, span, held, ("free peak", lambda r: mib(r["free_peak_bytes"])), apart, last]
     return [name, last]
 
 
