@@ -36,7 +36,6 @@ bool is_before(std::string_view line, int64_t steps, int64_t epochs) {
     const Event event = parse_line(line);
     if (const auto* step = std::get_if<StepEvent>(&event)) return step->step <= steps;
     if (const auto* epoch = std::get_if<EpochEvent>(&event)) return epoch->epoch <= epochs;
-    if (const auto* memory = std::get_if<MemoryEvent>(&event)) return memory->step <= steps;
     return true;
   } catch (const Error&) {
     return false;  // a line that a kill cut short
@@ -103,7 +102,5 @@ void RunLog::epoch(int64_t epoch, const std::vector<std::pair<std::string, doubl
                    double seconds) {
   impl_->write(to_line(EpochEvent{epoch, metrics, seconds}));
 }
-
-void RunLog::write(const Event& event) { impl_->write(to_line(event)); }
 
 }  // namespace plimsoll::trace

@@ -11,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "trace/records.h"
-
 namespace plimsoll::trace {
 
 class RunLog {
@@ -29,8 +27,6 @@ class RunLog {
   void step(int64_t step, double loss);
   void epoch(int64_t epoch, const std::vector<std::pair<std::string, double>>& metrics,
              double seconds);
-  // Any other event.
-  void write(const Event& event);
 
  private:
   class Impl;
