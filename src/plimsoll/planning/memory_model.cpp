@@ -31,6 +31,8 @@ constexpr Bytes kBytesPerCount{16};
 constexpr Bytes kFirstSearch = 1_MiB + 512_KiB;
 constexpr Bytes kFurtherSearch = 512_KiB;
 constexpr Bytes kStructuresBase = 512_KiB;
+// What of graph, plan and tables is part of what the backend allows for making kernels.
+constexpr Bytes kStructuresInMaking = 1_MiB;
 // The search for a plan, beside what stays of it: scores, a plan that is being built and placed.
 // Where normalization over the batch cuts loops into phases, the choices in them too
 // (plan/search/phase_search.h), whose size is bounded.
@@ -124,7 +126,10 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   overhead.data = held.data.held;
   overhead.search = structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs) +
                     Bytes(names.count() * half_copies / 2) + saved_plan;
-  const Bytes start_up = held.given > Bytes() ? resident.making : resident.start_up;
+  // Kernels are made beside them.
+  const Bytes making =
+      resident.making + max(overhead.structures - saved_plan - kStructuresInMaking, Bytes());
+  const Bytes start_up = held.given > Bytes() ? making : max(resident.start_up, making);
   overhead.start_up = max(start_up, resident.engine + overhead.search + resident.describing) +
                       max(min(held.data.held, kTouchedByOpening), held.data.opening.held);
   overhead.start_up = max(overhead.start_up, start_up - kLessWhileOpening + held.data.opening.peak);
