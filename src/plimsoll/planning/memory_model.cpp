@@ -51,11 +51,19 @@ constexpr Bytes kBareProcess = 5_MiB;
 // Each state variable is loaded and stored a few times.
 constexpr Bytes kTransfersPerState = 2_KiB;
 
-Bytes structure_bytes(const graph::ProgramSet& programs, Bytes per_literal) {
+// Of values and nodes, whatever they hold.
+Bytes graph_bytes(const graph::ProgramSet& programs) {
   Bytes total = kStructuresBase;
   for (const graph::Program& program : programs.programs) {
-    total += kBytesPerValue * static_cast<int64_t>(program.graph.values.size());
-    total += kBytesPerNode * static_cast<int64_t>(program.graph.nodes.size());
+    total += kBytesPerValue * std::ssize(program.graph.values);
+    total += kBytesPerNode * std::ssize(program.graph.nodes);
+  }
+  return total;
+}
+
+Bytes structure_bytes(const graph::ProgramSet& programs, Bytes per_literal) {
+  Bytes total = graph_bytes(programs);
+  for (const graph::Program& program : programs.programs) {
     for (const graph::Node& node : program.graph.nodes) {
       if (!node.op->traits().literal) continue;
       total += per_literal *
@@ -126,9 +134,8 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   overhead.data = held.data.held;
   overhead.search = structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs) +
                     Bytes(names.count() * half_copies / 2) + saved_plan;
-  // Kernels are made beside them.
-  const Bytes making =
-      resident.making + max(overhead.structures - saved_plan - kStructuresInMaking, Bytes());
+  const Bytes making =  // beside graphs, plan and tables
+      resident.making + max(graph_bytes(programs) - kStructuresInMaking, Bytes());
   const Bytes start_up = held.given > Bytes() ? making : max(resident.start_up, making);
   overhead.start_up = max(start_up, resident.engine + overhead.search + resident.describing) +
                       max(min(held.data.held, kTouchedByOpening), held.data.opening.held);

@@ -150,7 +150,9 @@ ResidentBytes estimate_resident_bytes(const PrimitiveLibrary& library,
   const Bytes engine =
       kEngineBytes + (cut ? Bytes() : kUncutEngineBytes) + kThreadBytes * (threads - 1);
   const Bytes loading = kLoadingBytes + (cut ? Bytes() : kUncutLoadingBytes);
-  const Bytes making = engine + kMakingBytes + kernels + passing;
+  // The library's code is walked through where it makes anything.
+  const Bytes walked = uses.empty() ? Bytes() : kMakingBytes;
+  const Bytes making = engine + walked + kernels + passing;
   return {.engine = engine,
           .kernels = kernels,
           .start_up = max(loading, making),
