@@ -40,8 +40,9 @@ WARNINGS = NO
 """
 HEAD = """# The C++ library
 
-Made from the headers of `src/plimsoll/api` by `tools/cpp_api.py`. The library is used as
-[examples/functional.cpp](../../examples/functional.cpp) does; installed, it is found by CMake as `Plimsoll`.
+Made from the headers of `src/plimsoll/api` by `tools/cpp_api.py`. A program that uses them is
+[examples/functional.cpp](../../examples/functional.cpp); CMake finds the installed library as
+`Plimsoll`.
 """
 WIDTH = 100  # of code
 INTERNAL = {"plimsoll::api"}  # declared for friends
