@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
 from typing import Any
+
+_FRAME_HEIGHT = 640  # pixels
 
 
 class PlanAnswer:
@@ -42,4 +45,8 @@ class PlanAnswer:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self._html
+        """The page with chart and tables, in a frame: its styles do not reach the notebook."""
+        return (
+            f'<iframe srcdoc="{html.escape(self._html)}" sandbox="allow-same-origin" '
+            f'style="width:100%;height:{_FRAME_HEIGHT}px;border:0"></iframe>'
+        )

@@ -32,7 +32,7 @@ def _exhausted(message: str) -> BaseException:
     if len(bases) == 1:
         return ResourceExhausted(message)
 
-    def init(self: BaseException, text: str) -> None:
+    def init(self: Any, text: str) -> None:
         Exception.__init__(self, text)
         # What properties of TensorFlow's errors read.
         self._message, self._op, self._node_def, self._error_code = text, None, None, 8
@@ -43,7 +43,8 @@ def _exhausted(message: str) -> BaseException:
         "__module__": "plimsoll",
         "__doc__": ResourceExhausted.__doc__,
     })  # fmt: skip
-    return raised(message)
+    error: BaseException = raised(message)
+    return error
 
 
 def exhausted(message: str) -> BaseException:

@@ -31,7 +31,8 @@ def keras_module() -> Any:
 
 
 def _keras_folder() -> str:
-    return os.path.dirname(os.path.abspath(keras_module().__file__)) + os.sep
+    file: str = keras_module().__file__
+    return os.path.dirname(os.path.abspath(file)) + os.sep
 
 
 def _is_of_keras(value: Any) -> bool:
@@ -364,8 +365,13 @@ class Live:
 
 def serialized(model: Any) -> str:
     """What Keras writes of a model's structure and training."""
-    keras = keras_module()
-    return json.dumps(keras.saving.serialize_keras_object(model))
+    serialize = keras_module().saving.serialize_keras_object
+    written = serialize(model)
+    compiled = written.get("compile_config")
+    # Saving to .h5 takes the optimizer out of what Keras keeps of compile().
+    if model.compiled and isinstance(compiled, dict) and "optimizer" not in compiled:
+        written["compile_config"] = {**compiled, "optimizer": serialize(model.optimizer)}
+    return json.dumps(written)
 
 
 def live_model(model: Any) -> Live:

@@ -41,7 +41,8 @@ def size(value: int | str | None) -> int | None:
         return int(value)
     if not isinstance(value, str):
         raise TypeError(f'memory: expected bytes or a text such as "2GiB", received {value!r}.')
-    return guarded(lambda: _core.parse_memory(value))
+    bytes_of: int | None = guarded(lambda: _core.parse_memory(value))
+    return bytes_of
 
 
 def limits_of(
