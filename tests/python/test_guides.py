@@ -184,7 +184,7 @@ def test_saved_models_hold_what_was_trained(saved: Any, tmp_path: Path) -> None:
 
 
 def test_old_files_hold_what_was_trained_and_saving_them_ends_nothing(tmp_path: Path) -> None:
-    """Keras reads no slots of .h5 files, and takes the optimizer out of what compile() was given."""
+    """Keras reads no slots of .h5; saving takes the optimizer out of what compile() was given."""
     case, model = CASES["image"], trained()
     model.save(tmp_path / "m.h5")
     with h5py.File(tmp_path / "m.h5") as file:
