@@ -67,21 +67,24 @@ bool lays_out_columns(std::string_view key) {
 constexpr Bytes kAddedKernel = 2_KiB;
 constexpr Bytes kOwnKernel{1536};
 
-// Objects of a node's kernels, whose primitives are `uses`.
-Bytes object_bytes(const PrimitiveLibrary& library, const graph::Program& program,
-                   graph::NodeId node, const std::vector<PrimitiveUse>& uses) {
-  if (!uses.empty()) return kAddedKernel * std::ssize(uses);
+// Whether a node has kernels of its own for what blocks leave over.
+bool has_tail_kernels(const PrimitiveLibrary& library, const graph::Program& program,
+                      graph::NodeId node) {
   const std::vector<int64_t> block = graph::concrete_block(
       program.graph, node, library.blocks().block(program.graph, node), program.batch);
-  const bool tail = has_tail(graph::axes_of(program.graph, node), block, program.batch);
+  return has_tail(graph::axes_of(program.graph, node), block, program.batch);
+}
+
+// Objects of a node's kernels, whose primitives are `uses`.
+Bytes object_bytes(bool tail, const std::vector<PrimitiveUse>& uses) {
+  if (!uses.empty()) return kAddedKernel * std::ssize(uses);
   return kOwnKernel * (tail ? 2 : 1);
 }
 
 // Where the elements of a convolution's packed weight lie (packed_layout.h): a number for each
 // filter, and one for each element of a filter. What usual ones take is part of kRows.
 constexpr Bytes kOffsetsInRows = 64_KiB;
-constexpr int64_t kMoversOfNode = 2;  // at block and tail
-Bytes offset_bytes(const graph::Graph& graph, graph::NodeId id) {
+Bytes offset_bytes(const graph::Graph& graph, graph::NodeId id, bool tail) {
   const graph::Node& node = graph.node(id);
   const graph::OpTraits traits = node.op->traits();
   const bool gradient =
@@ -92,7 +95,7 @@ Bytes offset_bytes(const graph::Graph& graph, graph::NodeId id) {
   if (shape.rank() == 0) return {};
   const int64_t filters = shape[shape.rank() - 1].at(1);
   const Bytes offsets(int64_t{sizeof(int64_t)} * (shape.element_count(1) / filters + filters));
-  return max(offsets - kOffsetsInRows, Bytes()) * kMoversOfNode;
+  return max(offsets - kOffsetsInRows, Bytes()) * (tail ? 2 : 1);
 }
 
 Bytes primitive_bytes(const PrimitiveUse& use, bool unrolled) {
@@ -123,8 +126,8 @@ ResidentBytes estimate_resident_bytes(const PrimitiveLibrary& library,
     for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
       const std::vector<PrimitiveUse> own =
           library.primitives(program.graph, graph::NodeId(n), program.batch);
-      kernels += object_bytes(library, program, graph::NodeId(n), own) +
-                 offset_bytes(program.graph, graph::NodeId(n));
+      const bool tail = has_tail_kernels(library, program, graph::NodeId(n));
+      kernels += object_bytes(tail, own) + offset_bytes(program.graph, graph::NodeId(n), tail);
       for (const PrimitiveUse& use : own) uses.emplace(use.key, use);
     }
   }
