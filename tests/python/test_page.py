@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import partial
 from os import environ
 from pathlib import Path
 
@@ -23,6 +24,20 @@ def test_the_example(package: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "trained.keras").is_file()
+
+
+def test_the_program_of_the_examples(package: Path, tmp_path: Path) -> None:
+    script = PAGE.parents[2] / "examples" / "python" / "fashion_mnist.py"
+    words = [sys.executable, str(script), "--rows", "2000", "--epochs", "1", "--memory"]
+    environment = environ | {"PYTHONPATH": str(package), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    run = partial(subprocess.run, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    done = run([*words, "2GiB"])
+    assert done.returncode == 0, done.stderr
+    assert "to spare" in done.stdout and "test loss" in done.stdout
+    assert (tmp_path / "fashion_mnist.keras").is_file()
+    refused = run([*words, "200MiB"])
+    assert refused.returncode == 1
+    assert refused.stderr.strip().splitlines()[-1].startswith("memory=200.0 MiB: the process holds")
 
 
 def test_importing_is_cheap(package: Path) -> None:
