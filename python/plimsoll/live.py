@@ -216,9 +216,7 @@ def variables_by_path(model: Any) -> dict[str, Any]:
 
     store = Paths()
     visited: set[int] = {id(model.optimizer)} if model.compiled else set()
-    saving_lib._save_state(
-        model, weights_store=store, assets_store=None, inner_path="", visited_saveables=visited
-    )
+    saving_lib._save_state(model, store, None, "", visited)  # whose names differ by version
     return {path.replace("\\", "/"): value for path, value in store.found.items()}
 
 
