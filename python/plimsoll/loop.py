@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from plimsoll import _core, data, inference, live
-from plimsoll.options import Listener, Options
+from plimsoll.options import MIB, Listener, Options
 
 # Callbacks of Keras's that look at no variable of the model at the end of an epoch.
 _BLIND = {"History", "ProgbarLogger", "CSVLogger", "TerminateOnNaN", "LearningRateScheduler",
@@ -197,6 +197,7 @@ class Fit:
                 self._release()
                 if model.stop_training:
                     break
+                self._make_room()
         except _core.EngineError as error:
             self.keep()
             raise self.options.explain(error) from None
@@ -211,6 +212,23 @@ class Fit:
     def _release(self) -> None:
         """The room of what calls in callbacks have kept."""
         live.release(self.known.model if self.options.memory is None else None)
+
+    def _make_room(self) -> None:
+        """Where others have grown the next epoch is planned for what they leave.
+
+        Raises ResourceExhausted where they leave nothing.
+        """
+        if not self.known.engine.trains or not self.options.has_grown(self.callbacks.predicted):
+            return
+        before = self.options.limits.held
+        self.known.give()
+        self.known.engine.close()
+        self.known.take()
+        self.options.measure(again=True)
+        grown = (self.options.limits.held - before) / MIB
+        self.callbacks.notice(
+            f"plimsoll: what is not Plimsoll's has grown by {grown:.1f} MiB: planned anew"
+        )
 
     def keep(self) -> None:
         """What was trained so far goes back into the model, whatever ended the run."""

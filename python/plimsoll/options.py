@@ -112,6 +112,13 @@ class Options:
         if again or self.limits.held == 0:
             self.limits = limits_of(self.memory, self.reserve, self.refuses, beside)
 
+    def has_grown(self, predicted: int) -> bool:
+        """Whether others have taken more than half of the reserve since the plan was made."""
+        limits = self.limits
+        if limits.memory is None or predicted == 0:
+            return False
+        return not _core.takes_at_most(predicted + limits.reserve // 2)
+
     def settings(self, batch: int, iterations: int = 0) -> _core.Settings:
         """`iterations`: steps that the model has seen, so that draws do not begin again."""
         self.measure()
@@ -149,12 +156,16 @@ class Options:
 class Listener:
     """What the engine calls while it works; does nothing."""
 
+    predicted = 0  # bytes of the whole process while the plan that was begun runs
+
     def notice(self, text: str) -> None:
         print(text, file=sys.stderr)
 
     def begin(self, plan: str) -> None:
         """The plan that is about to run, as JSON."""
-        smaller = json.loads(plan)["block_set"]
+        told = json.loads(plan)
+        self.predicted = int(told["predicted_process_bytes"])
+        smaller = told["block_set"]
         if smaller:
             self.notice(
                 "plimsoll: the limit is met with smaller blocks only (block set "
@@ -169,8 +180,8 @@ class Listener:
 
     def passed_limit(self, measured: int, limit: int) -> None:
         print(
-            f"plimsoll: the process has taken {_mib(measured)}, above its limit of {_mib(limit)} "
-            "(without the reserve). Where nothing else of the program has grown, this is a fault "
+            f"plimsoll: the process has taken {_mib(measured)}, {_mib(measured - limit)} of the "
+            "reserve among them. Where nothing else of the program has grown, this is a fault "
             "of Plimsoll: please report it with the model and this line.",
             file=sys.stderr,
         )
