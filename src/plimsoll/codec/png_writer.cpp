@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "codec/inflate.h"
 
 namespace plimsoll::codec {
@@ -40,10 +41,10 @@ std::string write_png(const RgbPicture& picture) {
   const auto width = static_cast<size_t>(picture.width);
   const auto height = static_cast<size_t>(picture.height);
   if (picture.width < 1 || picture.height < 1 || picture.pixels.size() != 3 * width * height) {
-    throw Error(ErrorKind::kData, "picture: expected 3 bytes for each pixel of " +
-                                      std::to_string(picture.width) + " × " +
-                                      std::to_string(picture.height) + ", received " +
-                                      std::to_string(picture.pixels.size()) + " bytes.");
+    throw Error(
+        ErrorKind::kData,
+        fmt::format("picture: expected 3 bytes for each pixel of {} × {}, received {} bytes.",
+                    picture.width, picture.height, picture.pixels.size()));
   }
   std::string lines;
   for (size_t y = 0; y < height; ++y) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/format.h"
 #include "codec/byte_cursor.h"
 #include "codec/crc32c.h"
 
@@ -76,14 +77,13 @@ class Message {
     } else if (wire == 1 || wire == 2 || wire == 5) {
       const uint64_t length = wire == 2 ? varint() : wire == 1 ? 8 : 4;
       if (length > static_cast<uint64_t>(stop_ - at_)) {
-        fail_("a field of " + std::to_string(length) + " bytes where " +
-              std::to_string(stop_ - at_) + " are left");
+        fail_(fmt::format("a field of {} bytes where {} are left", length, stop_ - at_));
       }
       begin = at_;
       at_ += static_cast<int64_t>(length);
       end = at_;
     } else {
-      fail_("a field of wire type " + std::to_string(wire));
+      fail_(fmt::format("a field of wire type {}", wire));
     }
     if (key >> 3 == 0) fail_("a field of number 0");
     return key >> 3;
@@ -169,7 +169,7 @@ TfRecordReader::TfRecordReader(TfRecordReader&&) noexcept = default;
 TfRecordReader::~TfRecordReader() = default;
 
 std::string TfRecordReader::where() const {
-  return file_->name() + ": record " + std::to_string(index_);
+  return fmt::format("{}: record {}", file_->name(), index_);
 }
 
 void TfRecordReader::refuse(const std::string& what) const {
@@ -205,7 +205,7 @@ bool TfRecordReader::next() {
     refuse("a length whose checksum is wrong");
   }
   if (length > kMaxRecordBytes) {
-    refuse("one of " + std::to_string(length) + " bytes (2 GiB at most are read)");
+    refuse(fmt::format("one of {} bytes (2 GiB at most are read)", length));
   }
   const auto bytes = static_cast<int64_t>(length);
   if (bytes > left - kHeadBytes - kTailBytes) refuse("the end of the file");

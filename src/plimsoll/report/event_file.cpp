@@ -7,6 +7,7 @@
 #include <span>
 #include <system_error>
 
+#include "base/format.h"
 #include "codec/tf_record.h"
 
 namespace plimsoll::report {
@@ -84,10 +85,10 @@ std::string free_name(const std::string& folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) throw_io(folder, "create the folder", failed.value());
-  const std::string name = folder + "/events.out.tfevents." +
-                           std::to_string(static_cast<int64_t>(wall_seconds())) + ".plimsoll";
+  const std::string name = fmt::format("{}/events.out.tfevents.{}.plimsoll", folder,
+                                       static_cast<int64_t>(wall_seconds()));
   for (int i = 0;; ++i) {
-    const std::string path = i == 0 ? name : name + "." + std::to_string(i);
+    const std::string path = i == 0 ? name : fmt::format("{}.{}", name, i);
     if (!std::filesystem::exists(path, failed)) return path;
   }
 }

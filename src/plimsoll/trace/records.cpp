@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 
 namespace plimsoll::trace {
 namespace {
@@ -130,8 +131,8 @@ Event parse_run(const Fields& fields, const Json& object, std::string_view line)
   RunEvent event;
   event.version = fields.integer("run");
   if (event.version != kVersion) {
-    refuse(line, "version " + std::to_string(event.version) + ", where " +
-                     std::to_string(kVersion) + " is known; a newer plimsoll wrote it");
+    refuse(line, fmt::format("version {}, where {} is known; a newer plimsoll wrote it",
+                             event.version, kVersion));
   }
   event.model = fields.text("model");
   event.batch = fields.integer("batch");
@@ -185,7 +186,7 @@ std::vector<Event> read_events(const std::string& path) {
     const std::string_view line = rest.substr(0, end);
     rest.remove_prefix(end + 1);
     if (line.empty()) continue;
-    with_context("in line " + std::to_string(number) + " of " + path,
+    with_context(fmt::format("in line {} of {}", number, path),
                  [&] { events.push_back(parse_line(line)); });
   }
   return events;

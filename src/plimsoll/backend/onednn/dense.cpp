@@ -7,6 +7,7 @@
 #include "backend/cpu/families.h"
 #include "backend/cpu/product/column_sums.h"
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::backend::onednn {
 namespace {
@@ -245,7 +246,7 @@ dnnl::primitive_desc_base describe(const Dense& d, const Share& share, bool add)
 
 // Shares of one size are one primitive.
 std::string key_of(const Dense& d, const Share& share, bool add) {
-  std::string key = "matmul" + std::to_string(static_cast<int>(d.kind));
+  std::string key = fmt::format("matmul{}", static_cast<int>(d.kind));
   for (int64_t value : {share.row_count(), share.inner_count(), d.units, int64_t{adds_bias(d)},
                         int64_t{d.relu}, int64_t{add}}) {
     key += ',';
