@@ -210,7 +210,7 @@ def check_file(source: pathlib.Path, path: pathlib.Path) -> tuple[list[str], lis
         elif target not in allowed:
             findings.append(f'{where}: {folder} may not include {target} ("{ours}")')
         elif SOURCES_ONLY.fullmatch(ours) and relative.endswith(".h"):
-            findings.append(f"{where}: \"{ours}\" belongs into sources, not into headers")
+            findings.append(f'{where}: "{ours}" belongs into sources, not into headers')
         else:
             findings += check_rooms(where, relative, ours)
             edges.append(ours)
