@@ -104,7 +104,7 @@ VENDOR_FOLDERS: tuple[tuple[str, str], ...] = (
     (r"fmt/.*", "base"),
 )
 
-# Anywhere, but in sources only: too heavy for headers, or not there for who includes an installed one.
+# Anywhere, but in sources only: too heavy for headers, or not there where an installed one is used.
 SOURCES_ONLY = re.compile(r"nlohmann/.*|base/format\.h")
 
 # The standard library, the compiler's own headers and those of the operating system.

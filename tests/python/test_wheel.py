@@ -39,7 +39,7 @@ def test_what_is_in_it(wheel: Path) -> None:
 
 
 def test_it_shares_no_library_of_text_with_its_process(wheel: Path, tmp_path: Path) -> None:
-    """TensorFlow puts an fmt of its own into the global scope: ours is neither seen nor bound there."""
+    """TensorFlow puts its fmt into the global scope: ours is neither seen nor bound there."""
     with zipfile.ZipFile(wheel) as archive:
         name = next(
             name for name in archive.namelist() if name.startswith("plimsoll/_core.cpython")
