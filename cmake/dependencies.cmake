@@ -1,7 +1,8 @@
 # What Plimsoll builds on. Every dependency gives one imported target; what is missing is named with
 # the Debian package that brings it. Targets: Threads::Threads OpenMP::OpenMP_CXX ZLIB::ZLIB JPEG::JPEG
-# PNG::PNG WebP::WebP (cmake/FindWebP.cmake) nlohmann_json::nlohmann_json CLI11::CLI11 DNNL::dnnl (with
-# PLIMSOLL_ONEDNN), and for tests (with PLIMSOLL_DEVELOPER) GTest::gmock PkgConfig::libzip PkgConfig::hdf5.
+# PNG::PNG WebP::WebP (cmake/FindWebP.cmake) nlohmann_json::nlohmann_json CLI11::CLI11 fmt::fmt (for its
+# headers: base/format.h) DNNL::dnnl (with PLIMSOLL_ONEDNN), and for tests (with PLIMSOLL_DEVELOPER)
+# GTest::gmock PkgConfig::libzip PkgConfig::hdf5.
 
 # plimsoll_need(<found> <what> <debian package>)
 function(plimsoll_need found what package)
@@ -32,6 +33,8 @@ find_package(nlohmann_json QUIET CONFIG)
 plimsoll_need("${nlohmann_json_FOUND}" "nlohmann-json" nlohmann-json3-dev)
 find_package(CLI11 QUIET CONFIG)
 plimsoll_need("${CLI11_FOUND}" "CLI11" libcli11-dev)
+find_package(fmt 9 QUIET CONFIG)
+plimsoll_need("${fmt_FOUND}" "fmt" libfmt-dev)
 
 if(PLIMSOLL_ONEDNN)
   # A prefix made by tools/setup, or the one named by PLIMSOLL_DEPS, goes before the system's.

@@ -101,10 +101,11 @@ VENDOR_FOLDERS: tuple[tuple[str, str], ...] = (
     (r"jpeglib\.h|jerror\.h|turbojpeg\.h|png\.h|webp/.*", "codec"),
     (r"google/protobuf/.*", "codec"),
     (r"CLI/.*", "cli"),
+    (r"fmt/.*", "base"),
 )
 
-# Anywhere, but in sources only: it is too heavy for headers.
-SOURCES_ONLY = re.compile(r"nlohmann/.*")
+# Anywhere, but in sources only: too heavy for headers, or not there where an installed one is used.
+SOURCES_ONLY = re.compile(r"nlohmann/.*|base/format\.h")
 
 # The standard library, the compiler's own headers and those of the operating system.
 SYSTEM = re.compile(
@@ -208,6 +209,8 @@ def check_file(source: pathlib.Path, path: pathlib.Path) -> tuple[list[str], lis
             findings.append(f'{where}: "{ours}" does not exist under {source}')
         elif target not in allowed:
             findings.append(f'{where}: {folder} may not include {target} ("{ours}")')
+        elif SOURCES_ONLY.fullmatch(ours) and relative.endswith(".h"):
+            findings.append(f'{where}: "{ours}" belongs into sources, not into headers')
         else:
             findings += check_rooms(where, relative, ours)
             edges.append(ours)

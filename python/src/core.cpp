@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/process_memory.h"
 #include "data/dataset_stages.h"
@@ -211,7 +212,7 @@ class Engine {
     weight_count_ = infos_.size();
     if (!live_.compile) return;
     for (TensorInfo& info : formats::live_optimizer_variables(live_.model, *live_.compile)) {
-      paths_.push_back("optimizer/vars/" + std::to_string(infos_.size() - weight_count_));
+      paths_.push_back(fmt::format("optimizer/vars/{}", infos_.size() - weight_count_));
       infos_.push_back(std::move(info));
     }
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "data/rows/row_source.h"
 
 namespace nb = nanobind;
@@ -92,8 +93,9 @@ void check_order(const Array& order, int64_t rows) {
   const auto* positions = static_cast<const int64_t*>(order.data());
   for (size_t i = 0; i < order.shape(0); ++i) {
     if (positions[i] >= 0 && positions[i] < rows) continue;
-    throw Error(ErrorKind::kData, "[order] expected positions of the " + std::to_string(rows) +
-                                      " samples, received " + std::to_string(positions[i]) + ".");
+    throw Error(ErrorKind::kData,
+                fmt::format("[order] expected positions of the {} samples, received {}.", rows,
+                            positions[i]));
   }
 }
 
@@ -108,11 +110,9 @@ DType dtype_of(const Array& array, const std::string& origin) {
   if (type == nb::dtype<int8_t>()) return DType::kInt8;
   if (type == nb::dtype<uint8_t>()) return DType::kUInt8;
   if (type == nb::dtype<bool>()) return DType::kBool;
-  throw Error(ErrorKind::kData,
-              "[" + origin +
-                  "] expected float32, float64, int8, uint8, int32 or int64, received "
-                  "another type of " +
-                  std::to_string(type.bits) + " bits.");
+  throw Error(ErrorKind::kData, fmt::format("[{}] expected float32, float64, int8, uint8, int32 or "
+                                            "int64, received another type of {} bits.",
+                                            origin, type.bits));
 }
 
 PythonTensors::PythonTensors(std::vector<TensorInfo> infos, nb::object read)
@@ -133,9 +133,8 @@ void PythonTensors::read(size_t index, int64_t byte_begin, std::span<std::byte> 
   }
   const auto end = static_cast<size_t>(byte_begin) + destination.size();
   if (end > held_->nbytes()) {
-    throw Error(ErrorKind::kModel, "[" + infos_[index].name + "] expected " + std::to_string(end) +
-                                       " bytes or more, received " +
-                                       std::to_string(held_->nbytes()) + ".");
+    throw Error(ErrorKind::kModel, fmt::format("[{}] expected {} bytes or more, received {}.",
+                                               infos_[index].name, end, held_->nbytes()));
   }
   std::memcpy(destination.data(), static_cast<const std::byte*>(held_->data()) + byte_begin,
               destination.size());
@@ -154,9 +153,8 @@ BorrowedTensors::BorrowedTensors(std::span<const TensorInfo> infos, const nb::li
       buffers_.push_back(buffer);
       const Bytes expected = tensor_bytes(infos_[i].dtype, fixed_shape(infos_[i].shape), 1);
       if (buffer.len != expected.count()) {
-        throw Error(ErrorKind::kModel, "[" + infos_[i].name + "] expected " +
-                                           std::to_string(expected.count()) + " bytes, received " +
-                                           std::to_string(buffer.len) + ".");
+        throw Error(ErrorKind::kModel, fmt::format("[{}] expected {} bytes, received {}.",
+                                                   infos_[i].name, expected.count(), buffer.len));
       }
     }
   } catch (...) {
@@ -186,7 +184,7 @@ std::shared_ptr<data::Dataset> dataset_of(const Arrays& arrays, const std::optio
   const auto add = [&](const std::vector<Array>& from, const std::string& what,
                        std::vector<std::shared_ptr<data::RowSource>>& to) {
     for (const Array& array : from) {
-      const std::string origin = from.size() == 1 ? what : what + " " + std::to_string(to.size());
+      const std::string origin = from.size() == 1 ? what : fmt::format("{} {}", what, to.size());
       auto rows = std::make_unique<ArrayRows>(array, origin);
       if (!order) {
         to.push_back(std::move(rows));

@@ -38,6 +38,19 @@ def test_what_is_in_it(wheel: Path) -> None:
     assert not [name for name in names if name.startswith(("lib/", "include/", "bin/"))]
 
 
+def test_it_shares_no_library_of_text_with_its_process(wheel: Path, tmp_path: Path) -> None:
+    """TensorFlow puts its fmt into the global scope: ours is neither seen nor bound there."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(
+            name for name in archive.namelist() if name.startswith("plimsoll/_core.cpython")
+        )
+        module = archive.extract(name, tmp_path)
+    symbols = run("nm", "--dynamic", module)
+    assert "PyInit__core" in symbols
+    assert [line for line in symbols.splitlines() if "3fmt" in line] == []
+    assert "libfmt" not in run("readelf", "--dynamic", module)
+
+
 def test_it_trains_where_nothing_else_is(wheel: Path, tmp_path: Path) -> None:
     """NumPy comes from this environment; Keras too, since it is the user's own."""
     venv.create(tmp_path / "env", with_pip=False, symlinks=True)

@@ -65,7 +65,9 @@ def test_a_tree_that_follows_the_arrows_has_no_findings(tmp_path):
         ("formats/h5.cpp", "#include <hdf5.h>\n", "codec/ only"),
         ("api/run.cpp", "#include <CLI/CLI.hpp>\n", "cli/ only"),
         ("graph/text.h", "#include <nlohmann/json.hpp>\n", "into sources"),
-        ("base/text.h", "#include <fmt/format.h>\n", "is not known"),
+        ("base/text.h", "#include <boost/format.hpp>\n", "is not known"),
+        ("graph/text.cpp", "#include <fmt/format.h>\n", "base/ only"),
+        ("graph/text.h", '#include "base/format.h"\n', "into sources"),
         ("graph/text.h", '#include "graph/missing.h"\n', "does not exist"),
         ("graph/text.h", '  #  include "graph/missing.h"\n', "does not exist"),
         ("utils/text.h", "#pragma once\n", "not one of the folders"),
@@ -92,7 +94,11 @@ def test_a_tree_that_follows_the_arrows_has_no_findings(tmp_path):
     ],
 )
 def test_a_wrong_line_is_found(tmp_path, name, text, expected):
-    there = {"plan/search/all.h": "#pragma once\n", "backend/cpu/conv/c.h": "#pragma once\n"}
+    there = {
+        "base/format.h": "#pragma once\n#include <fmt/core.h>\n",
+        "plan/search/all.h": "#pragma once\n",
+        "backend/cpu/conv/c.h": "#pragma once\n",
+    }
     found = findings(tmp_path, there | {name: text})
     assert found
     assert all(expected in finding for finding in found)

@@ -5,6 +5,7 @@
 #include "api/spec_impl.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "data/dataset.h"
 
 namespace plimsoll {
@@ -20,8 +21,8 @@ std::unique_ptr<data::RowSource> rows_of(const void* data, DType dtype,
   }
   for (const int64_t dim : shape) {
     if (dim < 0) {
-      throw Error(ErrorKind::kData, "[" + origin + "] expected dimensions of 0 or more, received " +
-                                        std::to_string(dim) + ".");
+      throw Error(ErrorKind::kData,
+                  fmt::format("[{}] expected dimensions of 0 or more, received {}.", origin, dim));
     }
   }
   return data::rows_in_memory(data, dtype, shape.front(), {shape.begin() + 1, shape.end()}, origin);
@@ -111,7 +112,7 @@ Dataset Dataset::from_arrays(const std::vector<ArrayView>& x, const std::vector<
                       std::vector<std::shared_ptr<data::RowSource>>& sources) {
     for (const ArrayView& view : views) {
       const std::string name =
-          views.size() == 1 ? origin : origin + " " + std::to_string(sources.size());
+          views.size() == 1 ? origin : fmt::format("{} {}", origin, sources.size());
       sources.push_back(rows_of(view.data_, static_cast<DType>(view.dtype_), view.shape_, name));
     }
   };
@@ -126,10 +127,9 @@ int64_t Dataset::row_count() const {
   if (box_->request.opened == nullptr) {
     const run::DataPaths& paths = box_->request.paths;
     if (paths.data.size() > 1 || paths.labels.size() > 1) {
-      throw Error(ErrorKind::kConfig,
-                  "row_count: expected data of one path, or of a model that has run on them, "
-                  "received " +
-                      std::to_string(paths.data.size()) + " paths.");
+      throw Error(ErrorKind::kConfig, fmt::format("row_count: expected data of one path, or of a "
+                                                  "model that has run on them, received {} paths.",
+                                                  paths.data.size()));
     }
     data::DatasetOptions set = paths.set;
     set.data = paths.data.front();

@@ -6,6 +6,7 @@
 #include "api/model_impl.h"
 #include "api/spec_impl.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "report/table.h"
 
@@ -108,9 +109,8 @@ void Model::set_weight(const std::string& name, const std::vector<float>& values
   const size_t index = find_weight(impl_->run.model(), state, name);
   const Shape shape = fixed_shape(state.tensors()[index].shape);
   if (shape.element_count(1) != static_cast<int64_t>(values.size())) {
-    throw Error(ErrorKind::kConfig, "[" + name + "] expected " +
-                                        std::to_string(shape.element_count(1)) +
-                                        " values, received " + std::to_string(values.size()) + ".");
+    throw Error(ErrorKind::kConfig, fmt::format("[{}] expected {} values, received {}.", name,
+                                                shape.element_count(1), values.size()));
   }
   impl_->run.set_weight(name, std::as_bytes(std::span(values)));
 }

@@ -5,6 +5,7 @@
 #include "api/model_impl.h"
 #include "api/spec_impl.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "plan/tree/text.h"
 #include "report/plan_page.h"
@@ -30,8 +31,9 @@ planning::SpillUse spill_use(Spill spill) {
 template <typename Options>
 run::Settings settings_of(const Options& options) {
   if (options.max_slowdown && !(*options.max_slowdown >= 1)) {
-    throw Error(ErrorKind::kConfig, "max_slowdown: expected a factor from 1 on, received " +
-                                        std::to_string(*options.max_slowdown) + ".");
+    throw Error(ErrorKind::kConfig,
+                fmt::format("max_slowdown: expected a factor from 1 on, received {:f}.",
+                            *options.max_slowdown));
   }
   run::Settings settings = api::common_settings(options);
   settings.plan_time = options.plan_time;

@@ -3,6 +3,7 @@
 #include "api/model_impl.h"
 #include "api/spec_impl.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "data/dataset.h"
 #include "plan/tree/text.h"
 #include "train/accumulator.h"
@@ -19,9 +20,9 @@ class Trainer::Impl {
                                                   : train::Accumulation::kMean) {
     if (options.batch < 1 || options.short_batch < 0 || options.short_batch >= options.batch) {
       throw Error(ErrorKind::kConfig,
-                  "Trainer: expected a batch of 1 or more and a short_batch below it, received " +
-                      std::to_string(options.batch) + " and " +
-                      std::to_string(options.short_batch) + ".");
+                  fmt::format("Trainer: expected a batch of 1 or more and a short_batch below it, "
+                              "received {} and {}.",
+                              options.batch, options.short_batch));
     }
     gradients_.clear(session());
   }

@@ -8,6 +8,7 @@
 #include "backend/reference/reference.h"
 #include "base/accounted.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 
 namespace plimsoll::backend {
@@ -20,17 +21,18 @@ constexpr Bytes kLinkedLibraryBytes = 15_MiB + 256_KiB;
 
 void check(const KernelSetOptions& options) {
   if (options.threads < 0) {
-    throw Error(ErrorKind::kConfig, "threads: expected 0 (from the machine) or more, received " +
-                                        std::to_string(options.threads) + ".");
+    throw Error(ErrorKind::kConfig,
+                fmt::format("threads: expected 0 (from the machine) or more, received {}.",
+                            options.threads));
   }
   if (options.block_set < 0) {
-    throw Error(ErrorKind::kConfig, "block set: expected 0 or more, received " +
-                                        std::to_string(options.block_set) + ".");
+    throw Error(ErrorKind::kConfig,
+                fmt::format("block set: expected 0 or more, received {}.", options.block_set));
   }
   for (const auto& [axis, most] : options.caps) {
     if (most >= 1) continue;
-    throw Error(ErrorKind::kConfig, "cap of axis \"" + axis + "\": expected 1 or more, received " +
-                                        std::to_string(most) + ".");
+    throw Error(ErrorKind::kConfig,
+                fmt::format("cap of axis \"{}\": expected 1 or more, received {}.", axis, most));
   }
 }
 

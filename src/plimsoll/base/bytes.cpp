@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll {
 namespace {
@@ -116,9 +117,7 @@ std::string to_string(Bytes value) {
     }
   }
   const int decimals = unit == 0 || amount >= 99.95 ? 0 : (amount >= 9.995 ? 1 : 2);
-  std::array<char, 40> buffer;
-  std::snprintf(buffer.data(), buffer.size(), "%.*f", decimals, amount);
-  std::string text(buffer.data());
+  std::string text = fmt::format("{:.{}f}", amount, decimals);
   if (text.find('.') != std::string::npos) {
     while (text.back() == '0') text.pop_back();
     if (text.back() == '.') text.pop_back();

@@ -18,6 +18,7 @@
 #include "base/cgroup.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 
 namespace plimsoll {
 namespace {
@@ -91,7 +92,7 @@ void read_caches(const std::string& root, CpuInfo& info) {
   constexpr int kMaxCaches = 8;
   for (int i = 0; i < kMaxCaches; ++i) {
     const std::string folder =
-        root + "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
+        fmt::format("{}/sys/devices/system/cpu/cpu0/cache/index{}/", root, i);
     const std::string level = read_word(folder + "level");
     if (level.empty()) break;
     if (read_word(folder + "type") == "Instruction") continue;

@@ -1,5 +1,7 @@
 #include "base/error.h"
 
+#include "base/format.h"
+
 namespace plimsoll {
 
 std::string_view to_string(ErrorKind kind) {
@@ -35,8 +37,10 @@ Error& Error::add_context(std::string frame) {
 namespace base {
 
 void check_failed(const char* condition, const char* file, int line, const std::string& message) {
-  std::string text = "internal error: " + message + " (" + condition + " does not hold at " + file +
-                     ":" + std::to_string(line) + "). This is a bug in Plimsoll; please report it.";
+  std::string text = fmt::format(
+      "internal error: {} ({} does not hold at {}:{}). This is a bug in Plimsoll; please report "
+      "it.",
+      message, condition, file, line);
   throw Error(ErrorKind::kInternal, std::move(text));
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll {
 namespace {
@@ -112,7 +113,7 @@ File File::unlinked(const std::string& folder) {
 
 File File::past_cache() const {
   const int access = ::fcntl(descriptor_, F_GETFL) & O_ACCMODE;
-  const std::string link = "/proc/self/fd/" + std::to_string(descriptor_);
+  const std::string link = fmt::format("/proc/self/fd/{}", descriptor_);
   return File(open_retrying(link.c_str(), access | O_DIRECT, 0), path_);
 }
 
@@ -155,10 +156,9 @@ void File::read_at(int64_t offset, std::span<std::byte> destination) const {
   const size_t done = read_some_at(offset, destination);
   if (done == destination.size()) return;
   const int64_t end = offset + static_cast<int64_t>(destination.size());
-  throw Error(ErrorKind::kIo, path_ + ": expected at least " + std::to_string(end) +
-                                  " bytes, received " +
-                                  std::to_string(offset + static_cast<int64_t>(done)) +
-                                  ". The file is cut short; fetch or write it again.");
+  throw Error(ErrorKind::kIo, fmt::format("{}: expected at least {} bytes, received {}. The file "
+                                          "is cut short; fetch or write it again.",
+                                          path_, end, offset + static_cast<int64_t>(done)));
 }
 
 void File::write_at(int64_t offset, std::span<const std::byte> bytes) {
@@ -239,8 +239,8 @@ AtomicFile::AtomicFile(const std::string& path) : path_(resolve_links(path)) {
   }
   const size_t slash = path_.rfind('/');
   const std::string name = slash == std::string::npos ? path_ : path_.substr(slash + 1);
-  temporary_path_ = folder_of(path_) + "/." + name.substr(0, NAME_MAX / 2) + "." +
-                    std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
+  temporary_path_ = fmt::format("{}/.{}.{}-{}.tmp", folder_of(path_), name.substr(0, NAME_MAX / 2),
+                                ::getpid(), counter++);
   try {
     file_ = File::create(temporary_path_);
   } catch (Error& error) {
@@ -289,8 +289,11 @@ std::string read_text_file(const std::string& path, int64_t max_bytes) {
     const size_t count = file.read_some_at(static_cast<int64_t>(before), piece);
     text.resize(before + count);
     if (static_cast<int64_t>(text.size()) > max_bytes) {
-      throw Error(ErrorKind::kIo, path + ": expected at most " + std::to_string(max_bytes) +
-                                      " bytes, received more. Check that it is the right file.");
+      throw Error(
+          ErrorKind::kIo,
+          fmt::format(
+              "{}: expected at most {} bytes, received more. Check that it is the right file.",
+              path, max_bytes));
     }
     if (count < kPiece) return text;
   }

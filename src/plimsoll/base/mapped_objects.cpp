@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "base/process_memory.h"
 
 namespace plimsoll {
@@ -33,7 +34,7 @@ std::vector<Mapping> read_mappings() {
     char device[32] = "";
     if (std::sscanf(line.c_str(), "%lx-%lx %*s %*x %31s %lu", &begin, &end, device, &inode) == 4) {
       mappings.push_back({begin, end, {}, {}});
-      if (inode != 0) mappings.back().file = std::string(device) + " " + std::to_string(inode);
+      if (inode != 0) mappings.back().file = fmt::format("{} {}", device, inode);
     } else if (!mappings.empty() && std::sscanf(line.c_str(), "Rss: %lld kB", &kilobytes) == 1) {
       mappings.back().resident = 1_KiB * kilobytes;
     }

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 
 namespace plimsoll {
 namespace {
@@ -81,7 +82,7 @@ ProcessMemory read_process_memory(const std::string& root) {
 }
 
 ProcessMemory read_process_memory_of(int64_t process_id, const std::string& root) {
-  const std::string path = root + "/proc/" + std::to_string(process_id) + "/status";
+  const std::string path = fmt::format("{}/proc/{}/status", root, process_id);
   return parse_status(read_text_file(path, kMaxFileBytes), path);
 }
 

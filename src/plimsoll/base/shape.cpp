@@ -1,6 +1,7 @@
 #include "base/shape.h"
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll {
 namespace {
@@ -8,9 +9,9 @@ namespace {
 int64_t product(int64_t a, int64_t b, const Shape& shape) {
   int64_t result = 0;
   if (__builtin_mul_overflow(a, b, &result)) {
-    throw Error(ErrorKind::kConfig, "shape " + to_string(shape) +
-                                        ": expected fewer than 2^63 elements or bytes, received "
-                                        "more. Check its dimensions.");
+    throw Error(ErrorKind::kConfig, fmt::format("shape {}: expected fewer than 2^63 elements or "
+                                                "bytes, received more. Check its dimensions.",
+                                                to_string(shape)));
   }
   return result;
 }

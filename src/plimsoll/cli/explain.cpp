@@ -15,7 +15,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/output_place.h"
+#include "base/format.h"
+#include "base/places.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "formats/model_file.h"
@@ -162,9 +163,9 @@ void feed_file(const std::string& path, explain::Explainer& explainer, TextGauge
 
 int run(const ExplainCommand& command) {
   if (!command.html.empty() && command.logs.size() > 1) {
-    throw Error(ErrorKind::kConfig, "--html: expected one log for one page, received " +
-                                        std::to_string(command.logs.size()) +
-                                        ". Run plimsoll explain once for each.");
+    throw Error(ErrorKind::kConfig, fmt::format("--html: expected one log for one page, received "
+                                                "{}. Run plimsoll explain once for each.",
+                                                command.logs.size()));
   }
   if (!command.html.empty()) check_place(command.html);
   int code = kDone;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/suggest.h"
@@ -96,8 +97,8 @@ std::string value_message(const CLI::App& command, const TypedCommand& typed,
   if (option == nullptr) return message;
   const std::vector<std::string> given = values_of(*option, typed);
   if (given.size() > 1 && option->get_items_expected_max() == 1) {
-    return option->get_name() + ": expected once, received " + std::to_string(given.size()) +
-           " times, " + given.front() + " first and " + given.back() + " last. Leave one.";
+    return fmt::format("{}: expected once, received {} times, {} first and {} last. Leave one.",
+                       option->get_name(), given.size(), given.front(), given.back());
   }
   std::string text = option->get_name() + ": expected " + in_sentence(option->get_description());
   if (const std::string range = value_range(*option); !range.empty()) {

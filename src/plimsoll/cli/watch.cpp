@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/output_place.h"
+#include "base/places.h"
 #include "base/process_memory.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/format.h"
+
 namespace plimsoll::codec {
 namespace {
 
@@ -10,10 +12,11 @@ void check_range(const ByteReader& reader, int64_t offset, size_t count) {
   const bool inside = offset >= 0 && offset <= reader.size() &&
                       count <= static_cast<uint64_t>(reader.size() - offset);
   if (inside) return;
-  throw Error(ErrorKind::kIo, reader.name() + ": expected " + std::to_string(count) + " bytes at " +
-                                  std::to_string(offset) + ", received the end at " +
-                                  std::to_string(reader.size()) +
-                                  ". The file is cut short or damaged.");
+  throw Error(
+      ErrorKind::kIo,
+      fmt::format(
+          "{}: expected {} bytes at {}, received the end at {}. The file is cut short or damaged.",
+          reader.name(), count, offset, reader.size()));
 }
 
 }  // namespace
@@ -26,10 +29,11 @@ FileReader::FileReader(std::shared_ptr<const File> file, int64_t offset, int64_t
     : file_(std::move(file)), offset_(offset), size_(size), name_(std::move(name)) {
   const int64_t whole = file_->size();
   if (offset < 0 || size < 0 || offset > whole || size > whole - offset) {
-    throw Error(ErrorKind::kIo, name_ + ": expected " + std::to_string(size) + " bytes at " +
-                                    std::to_string(offset) + " of " + file_->path() +
-                                    ", received a file of " + std::to_string(whole) +
-                                    ". It is cut short or damaged.");
+    throw Error(
+        ErrorKind::kIo,
+        fmt::format(
+            "{}: expected {} bytes at {} of {}, received a file of {}. It is cut short or damaged.",
+            name_, size, offset, file_->path(), whole));
   }
 }
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/format.h"
+
 namespace plimsoll::codec {
 namespace {
 
@@ -39,9 +41,10 @@ bool CsvReader::refill() {
   }
   if (end_ == buffer_.size()) {
     if (buffer_.size() >= kMaxRecordBytes) {
-      throw Error(ErrorKind::kData, name() + ": line " + std::to_string(next_line_) +
-                                        ": expected a record of at most 1 MiB, received a longer "
-                                        "one. Is a quote left open, or is this no CSV file?");
+      throw Error(ErrorKind::kData,
+                  fmt::format("{}: line {}: expected a record of at most 1 MiB, received a longer "
+                              "one. Is a quote left open, or is this no CSV file?",
+                              name(), next_line_));
     }
     buffer_.resize(2 * buffer_.size());
   }
@@ -61,9 +64,11 @@ bool CsvReader::find_record() {
       const size_t seen = at - begin_;
       if (!refill()) {
         if (quoted) {
-          throw Error(ErrorKind::kData, name() + ": line " + std::to_string(line_) +
-                                            ": expected a quote that is closed, received the end "
-                                            "of the file.");
+          throw Error(
+              ErrorKind::kData,
+              fmt::format(
+                  "{}: line {}: expected a quote that is closed, received the end of the file.",
+                  name(), line_));
         }
         record_end_ = end_;
         return end_ > begin_;
@@ -109,9 +114,9 @@ std::string_view CsvReader::take_quoted(std::string_view record, size_t& at, cha
 
 void CsvReader::add_field(std::string_view field) {
   if (fields_.size() == kMaxFields) {
-    throw Error(ErrorKind::kData, name() + ": line " + std::to_string(line_) +
-                                      ": expected at most " + std::to_string(kMaxFields) +
-                                      " columns, received more.");
+    throw Error(ErrorKind::kData,
+                fmt::format("{}: line {}: expected at most {} columns, received more.", name(),
+                            line_, kMaxFields));
   }
   fields_.push_back(field);
 }

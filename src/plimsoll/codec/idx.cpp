@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::codec {
 namespace {
@@ -82,11 +83,12 @@ IdxHeader read_idx_header(const ByteReader& file) {
   const std::optional<int64_t> bytes = element_bytes_of(*header);
   const int64_t present = file.size() - header->data_offset;
   if (!bytes || *bytes != present) {
-    throw Error(ErrorKind::kData,
-                file.name() + ": expected " +
-                    (bytes ? std::to_string(*bytes) : std::string("more than 2^63")) +
-                    " bytes of elements, as its header says, received " + std::to_string(present) +
-                    ". Fetch the file again.");
+    throw Error(
+        ErrorKind::kData,
+        fmt::format("{}: expected {} bytes of elements, as its header "
+                    "says, received {}. Fetch the file again.",
+                    file.name(), bytes ? std::to_string(*bytes) : std::string("more than 2^63"),
+                    present));
   }
   return *std::move(header);
 }

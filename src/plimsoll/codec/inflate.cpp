@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
+
 namespace plimsoll::codec {
 namespace {
 
@@ -107,7 +109,7 @@ int64_t inflate_stream(const ByteReader& source, DeflateForm form, const Inflate
     total += static_cast<int64_t>(count);
     if (total > bounds.max_bytes) {
       refuse(source, bounds,
-             "more than the " + std::to_string(bounds.max_bytes) + " bytes that it may hold");
+             fmt::format("more than the {} bytes that it may hold", bounds.max_bytes));
     }
     if (count > 0) consumer(std::span(output).first(count));
     if (status == Z_STREAM_END) {

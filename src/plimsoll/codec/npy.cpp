@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::codec {
 namespace {
@@ -198,7 +199,7 @@ int64_t take_header_length(const ByteReader& file, int major, int64_t& offset) {
   }
   offset += width;
   if (length > kMaxHeaderBytes) {
-    refuse(file, "an .npy header of at most 1 MiB", "one of " + std::to_string(length) + " bytes");
+    refuse(file, "an .npy header of at most 1 MiB", fmt::format("one of {} bytes", length));
   }
   if (length > file.size() - offset) refuse(file, "an .npy header", "an end in the middle of it");
   return length;
@@ -216,7 +217,7 @@ void check_length(const ByteReader& file, const NpyHeader& header) {
   refuse(file,
          (overflow ? std::string("more than 2^63") : std::to_string(bytes)) +
              " bytes of elements, as its header says",
-         std::to_string(present) + ". The file is cut short; copy or save it again");
+         fmt::format("{}. The file is cut short; copy or save it again", present));
 }
 
 }  // namespace
@@ -236,7 +237,7 @@ NpyHeader read_npy_header(const ByteReader& file) {
   file.read_at(static_cast<int64_t>(kMagic.size()), version);
   const int major = std::to_integer<int>(version[0]);
   if (major < 1 || major > 3) {
-    refuse(file, "an .npy file of version 1, 2 or 3", "version " + std::to_string(major));
+    refuse(file, "an .npy file of version 1, 2 or 3", fmt::format("version {}", major));
   }
   int64_t offset = kPrefixBytes;
   const int64_t length = take_header_length(file, major, offset);
@@ -255,10 +256,10 @@ std::string npy_header_text(DType dtype, std::span<const int64_t> shape) {
   if (format.kind == NumberFormat::Kind::kSigned) kind = 'i';
   if (format.kind == NumberFormat::Kind::kUnsigned) kind = 'u';
   if (format.kind == NumberFormat::Kind::kBool) kind = 'b';
-  std::string text = std::string("{'descr': '") + (format.bytes == 1 ? '|' : '<') + kind +
-                     std::to_string(format.bytes) + "', 'fortran_order': False, 'shape': (";
+  std::string text = fmt::format("{{'descr': '{}{}{}', 'fortran_order': False, 'shape': (",
+                                 format.bytes == 1 ? '|' : '<', kind, format.bytes);
   for (size_t i = 0; i < shape.size(); ++i) {
-    text += (i == 0 ? "" : " ") + std::to_string(shape[i]) + ",";
+    text += fmt::format("{}{},", i == 0 ? "" : " ", shape[i]);
   }
   if (shape.size() > 1) text.pop_back();
   text += "), }";

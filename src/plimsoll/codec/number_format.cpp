@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::codec {
 namespace {
@@ -226,7 +227,7 @@ bool can_convert(const NumberFormat& from, DType to) {
 int64_t convert_numbers(const NumberFormat& from, const std::byte* source, DType to,
                         void* destination, int64_t count) {
   PLIMSOLL_CHECK(can_convert(from, to),
-                 "no conversion of " + to_string(from) + " to " + std::string(to_string(to)));
+                 fmt::format("no conversion of {} to {}", to_string(from), to_string(to)));
   if (count == 0) return -1;
   if (same_elements(native_format(to), from)) {
     copy_same(from, source, destination, count);
@@ -248,9 +249,7 @@ std::string number_text(const NumberFormat& format, const std::byte* source) {
   if (format.kind == Kind::kFloat || format.kind == Kind::kBFloat) {
     double value = 0;
     convert_numbers(format, source, DType::kFloat64, &value, 1);
-    char buffer[40];
-    std::snprintf(buffer, sizeof(buffer), "%.9g", value);
-    return buffer;
+    return fmt::format("{:.9g}", value);
   }
   int64_t value = 0;
   // Only an unsigned number of 64 bits has values beyond int64.

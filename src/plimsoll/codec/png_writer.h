@@ -1,9 +1,8 @@
 #pragma once
 
-// Writing a picture as PNG: 8 bits a channel, red, green, blue; no filters, one deflated stream.
+// Writing a picture as PNG by libpng: 8 bits a channel, red, green, blue.
 //
-// For small pictures that a program draws, whole in memory. Source: W3C, Portable Network Graphics
-// (PNG) Specification (Second Edition), sections 5, 10 and 11.
+// For small pictures that a program draws, whole in memory.
 
 #include <cstdint>
 #include <string>

@@ -4,8 +4,10 @@
 #include <array>
 #include <utility>
 
+#include "base/format.h"
 #include "codec/byte_cursor.h"
 #include "codec/crc32c.h"
+#include "codec/protobuf_wire.h"
 
 namespace plimsoll::codec {
 namespace {
@@ -26,7 +28,7 @@ uint64_t little_endian(std::span<const std::byte> bytes) {
   return value;
 }
 
-using Fail = std::function<void(const std::string&)>;
+using Fail = ByteCursor::Fail;
 
 }  // namespace
 
@@ -58,92 +60,38 @@ class TfRecordReader::Window {
 
 namespace {
 
-// One field of a protobuf message after another.
-template <typename Window>
-class Message {
- public:
-  Message(Window& window, int64_t begin, int64_t end, const Fail& fail)
-      : window_(window), at_(begin), stop_(end), fail_(fail) {}
-
-  // The number of the next field, 0 at the end. Its content is [begin, end) (lengths and fixed
-  // widths) or `number`.
-  uint64_t next() {
-    if (at_ == stop_) return 0;
-    const uint64_t key = varint();
-    wire = key & 7;
-    if (wire == 0) {
-      number = varint();
-    } else if (wire == 1 || wire == 2 || wire == 5) {
-      const uint64_t length = wire == 2 ? varint() : wire == 1 ? 8 : 4;
-      if (length > static_cast<uint64_t>(stop_ - at_)) {
-        fail_("a field of " + std::to_string(length) + " bytes where " +
-              std::to_string(stop_ - at_) + " are left");
-      }
-      begin = at_;
-      at_ += static_cast<int64_t>(length);
-      end = at_;
-    } else {
-      fail_("a field of wire type " + std::to_string(wire));
-    }
-    if (key >> 3 == 0) fail_("a field of number 0");
-    return key >> 3;
-  }
-  uint64_t varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (at_ == stop_) fail_("a number that is cut short");
-      const auto byte = std::to_integer<uint64_t>(window_.at(at_++, 1).front());
-      value |= (byte & 0x7F) << shift;
-      if (byte < 0x80) return value;
-    }
-    fail_("a number of more than ten bytes");
-    return 0;
-  }
-  bool at_end() const { return at_ == stop_; }
-
-  uint64_t wire = 0;
-  uint64_t number = 0;
-  int64_t begin = 0;
-  int64_t end = 0;
-
- private:
-  Window& window_;
-  int64_t at_;
-  int64_t stop_;
-  const Fail& fail_;
-};
-
 // Walks over the values of a list. `take_range` gets bytes that are values as they lie (strings,
 // floats), `take_integer` an integer.
 template <typename Window, typename TakeRange, typename TakeInteger>
 void walk_values(Window& window, const ExampleFeature& feature, const Fail& fail,
                  const TakeRange& take_range, const TakeInteger& take_integer) {
-  Message<Window> list(window, feature.begin, feature.end, fail);
+  ProtobufFields<Window> list(window, feature.begin, feature.end, fail);
   while (const uint64_t field = list.next()) {
     if (field != 1) continue;
     if (feature.kind == Kind::kBytes) {
-      if (list.wire != 2) fail("bytes that are none");
+      if (list.type != WireType::kLength) fail("bytes that are none");
       take_range(list.begin, list.end);
     } else if (feature.kind == Kind::kFloats) {
-      if (list.wire != 2 && list.wire != 5) fail("floats that are none");
+      if (list.type != WireType::kLength && list.type != WireType::kFixed32)
+        fail("floats that are none");
       if ((list.end - list.begin) % 4 != 0) fail("floats of another length than four bytes");
       take_range(list.begin, list.end);
-    } else if (list.wire == 0) {
+    } else if (list.type == WireType::kVarint) {
       take_integer(static_cast<int64_t>(list.number));
     } else {
-      if (list.wire != 2) fail("integers that are none");
-      Message<Window> packed(window, list.begin, list.end, fail);
+      if (list.type != WireType::kLength) fail("integers that are none");
+      ProtobufFields<Window> packed(window, list.begin, list.end, fail);
       while (!packed.at_end()) take_integer(static_cast<int64_t>(packed.varint()));
     }
   }
 }
 
 template <typename Window>
-void take_feature(Window& window, Message<Window>& message, ExampleFeature& feature,
+void take_feature(Window& window, ProtobufFields<Window>& message, ExampleFeature& feature,
                   const Fail& fail) {
   while (const uint64_t field = message.next()) {
     if (field > 3) continue;
-    if (message.wire != 2) fail("a feature that is no list");
+    if (message.type != WireType::kLength) fail("a feature that is no list");
     if (feature.kind != Kind::kNone) fail("a feature of several lists");
     feature.kind = field == 1 ? Kind::kBytes : field == 2 ? Kind::kFloats : Kind::kIntegers;
     feature.begin = message.begin;
@@ -169,7 +117,7 @@ TfRecordReader::TfRecordReader(TfRecordReader&&) noexcept = default;
 TfRecordReader::~TfRecordReader() = default;
 
 std::string TfRecordReader::where() const {
-  return file_->name() + ": record " + std::to_string(index_);
+  return fmt::format("{}: record {}", file_->name(), index_);
 }
 
 void TfRecordReader::refuse(const std::string& what) const {
@@ -205,7 +153,7 @@ bool TfRecordReader::next() {
     refuse("a length whose checksum is wrong");
   }
   if (length > kMaxRecordBytes) {
-    refuse("one of " + std::to_string(length) + " bytes (2 GiB at most are read)");
+    refuse(fmt::format("one of {} bytes (2 GiB at most are read)", length));
   }
   const auto bytes = static_cast<int64_t>(length);
   if (bytes > left - kHeadBytes - kTailBytes) refuse("the end of the file");
@@ -227,13 +175,13 @@ std::vector<ExampleFeature> TfRecordReader::features() {
   int64_t name_bytes = 0;
   const auto take_entry = [&](int64_t begin, int64_t end) {
     ExampleFeature& feature = features.emplace_back();
-    Message<Window> entry(*window_, begin, end, fail);
+    ProtobufFields<Window> entry(*window_, begin, end, fail);
     while (const uint64_t field = entry.next()) {
       if (field > 2) continue;
-      if (entry.wire != 2) fail("an entry that is none");
+      if (entry.type != WireType::kLength) fail("an entry that is none");
       if (field == 2) {
         feature = {.name = std::move(feature.name)};
-        Message<Window> message(*window_, entry.begin, entry.end, fail);
+        ProtobufFields<Window> message(*window_, entry.begin, entry.end, fail);
         take_feature(*window_, message, feature, fail);
         continue;
       }
@@ -247,14 +195,14 @@ std::vector<ExampleFeature> TfRecordReader::features() {
       }
     }
   };
-  Message<Window> example(*window_, begin_, end_, fail);
+  ProtobufFields<Window> example(*window_, begin_, end_, fail);
   while (const uint64_t field = example.next()) {
     if (field != 1) continue;
-    if (example.wire != 2) fail("features that are no message");
-    Message<Window> map(*window_, example.begin, example.end, fail);
+    if (example.type != WireType::kLength) fail("features that are no message");
+    ProtobufFields<Window> map(*window_, example.begin, example.end, fail);
     while (const uint64_t entry = map.next()) {
       if (entry != 1) continue;
-      if (map.wire != 2) fail("a feature that is no message");
+      if (map.type != WireType::kLength) fail("a feature that is no message");
       if (features.size() == kMaxFeatures) fail("more than 65536 features");
       take_entry(map.begin, map.end);
     }
@@ -289,7 +237,7 @@ void TfRecordReader::read_values(const ExampleFeature& feature,
 
 std::shared_ptr<const FileReader> TfRecordReader::open_string(const ExampleFeature& feature) {
   const Fail fail = [&](const std::string& what) { refuse(what); };
-  Message<Window> list(*window_, feature.begin, feature.end, fail);
+  ProtobufFields<Window> list(*window_, feature.begin, feature.end, fail);
   while (const uint64_t field = list.next()) {
     if (field != 1) continue;
     return std::make_shared<const FileReader>(file_->file(), file_->offset() + list.begin,

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
+
 namespace plimsoll::codec {
 namespace {
 
@@ -47,10 +49,10 @@ std::shared_ptr<const FileReader> utf16_to_file(const ByteReader& file, const st
   int64_t written = 0;
   uint32_t high = 0;  // the first half of a character, 0: none
   const auto refuse = [&](int64_t at) {
-    throw Error(ErrorKind::kData, file.name() + ": byte " + std::to_string(at) +
-                                      ": expected UTF-16 text, as its byte order mark says, "
-                                      "received half of a character. Write the file again as "
-                                      "UTF-8.");
+    throw Error(ErrorKind::kData,
+                fmt::format("{}: byte {}: expected UTF-16 text, as its byte order mark says, "
+                            "received half of a character. Write the file again as UTF-8.",
+                            file.name(), at));
   };
   for (int64_t begin = 2; begin < file.size(); begin += std::ssize(piece)) {
     const auto count =

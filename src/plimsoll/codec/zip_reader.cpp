@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/format.h"
 #include "codec/byte_cursor.h"
 #include "codec/inflate.h"
 
@@ -100,8 +101,7 @@ Directory find_directory(const ByteReader& file, const ByteCursor::Fail& fail) {
     fail("a part of a split archive; join the parts first");
   }
   if (directory.count > kMaxEntries || bytes > static_cast<uint64_t>(kMaxDirectoryBytes)) {
-    fail("a directory of " + std::to_string(directory.count) + " members, more than " +
-         std::to_string(kMaxEntries));
+    fail(fmt::format("a directory of {} members, more than {}", directory.count, kMaxEntries));
   }
   if (offset > static_cast<uint64_t>(directory_end) ||
       offset + bytes != static_cast<uint64_t>(directory_end)) {
@@ -177,8 +177,10 @@ ZipEntry read_entry(ByteCursor& cursor, int64_t directory_offset, const ByteCurs
   if (is_unsafe_name(entry.name)) fail(shown + ", whose name points outside of the archive");
   if ((flags & 1) != 0) fail(shown + ", which is encrypted; decrypt the archive first");
   if (method != 0 && method != 8) {
-    fail(shown + ", compressed by method " + std::to_string(method) +
-         "; only stored and deflated members are read. Pack it again with zip");
+    fail(
+        fmt::format("{}, compressed by method {}; only stored and deflated members are read. Pack "
+                    "it again with zip",
+                    shown, method));
   }
   const auto limit = static_cast<uint64_t>(directory_offset);
   const bool inside = offset <= limit && stored <= limit - offset &&
@@ -191,8 +193,8 @@ ZipEntry read_entry(ByteCursor& cursor, int64_t directory_offset, const ByteCurs
   entry.header_offset = static_cast<int64_t>(offset);
   if (!entry.deflated && entry.bytes != entry.stored_bytes) fail(shown + " of two sizes");
   if (entry.deflated && entry.bytes / kMaxRatio > entry.stored_bytes) {
-    fail(shown + ", which cannot inflate to " + std::to_string(entry.bytes) + " bytes from " +
-         std::to_string(entry.stored_bytes));
+    fail(fmt::format("{}, which cannot inflate to {} bytes from {}", shown, entry.bytes,
+                     entry.stored_bytes));
   }
   return entry;
 }
@@ -320,8 +322,8 @@ void ZipReader::verify(const ZipEntry& entry) const {
 
 std::vector<std::byte> ZipReader::read(const ZipEntry& entry, int64_t max_bytes) const {
   if (entry.bytes > max_bytes) {
-    refuse("a member \"" + printable(entry.name) + "\" of " + std::to_string(entry.bytes) +
-           " bytes where at most " + std::to_string(max_bytes) + " make sense");
+    refuse(fmt::format("a member \"{}\" of {} bytes where at most {} make sense",
+                       printable(entry.name), entry.bytes, max_bytes));
   }
   const std::shared_ptr<const FileReader> part = stored_part(entry);
   std::vector<std::byte> content(static_cast<size_t>(entry.bytes));

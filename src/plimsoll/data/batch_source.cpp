@@ -9,6 +9,7 @@
 
 #include "base/accounted.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/shape.h"
 #include "codec/number_format.h"
 #include "data/dataset.h"
@@ -109,12 +110,11 @@ void check_source(const InputBinding& input, const RowSource& source) {
   const Shape shape = fixed_shape(source.row_shape());
   if (shape.element_count(1) != input.row_elements) {
     throw Error(ErrorKind::kData,
-                "[" + input.name + "] " + source.origin() + ": expected samples of " +
-                    std::to_string(input.row_elements) +
-                    " numbers for this input of the model, received samples of shape " +
-                    to_string(shape) + ", " + std::to_string(shape.element_count(1)) +
-                    " numbers. Resize the data, or give the model that input: "
-                    "plimsoll show tells its shape.");
+                fmt::format("[{}] {}: expected samples of {} numbers for this input of the model, "
+                            "received samples of shape {}, {} numbers. Resize the data, or give "
+                            "the model that input: plimsoll show tells its shape.",
+                            input.name, source.origin(), input.row_elements, to_string(shape),
+                            shape.element_count(1)));
   }
   if (!source.can_read_as(input.dtype)) {
     throw Error(ErrorKind::kData, "[" + input.name + "] " + source.origin() +
@@ -218,8 +218,9 @@ BatchSource::BatchSource(Dataset& dataset, std::vector<InputBinding> inputs,
       order_(row_count_) {
   const MemoryTag tag(MemoryPart::kData);
   if (options_.batch < 1) {
-    throw Error(ErrorKind::kConfig, "--batch: expected a number of samples above 0, received " +
-                                        std::to_string(options_.batch) + ".");
+    throw Error(
+        ErrorKind::kConfig,
+        fmt::format("--batch: expected a number of samples above 0, received {}.", options_.batch));
   }
   dataset.check_rows();
   for (const InputBinding& input : inputs_) {
@@ -402,11 +403,11 @@ void BatchSource::check_values(const InputBinding& input, const RowSource& sourc
     const int64_t bad =
         find_bad_label(input.dtype, values, elements, input.class_count, input.ignored_class);
     if (bad >= 0) {
-      refuse(bad, "a label from 0 to " + std::to_string(input.class_count - 1) +
-                      " (the model has " + std::to_string(input.class_count) + " classes)" +
-                      (input.ignored_class
-                           ? " or " + std::to_string(*input.ignored_class) + ", which is ignored"
-                           : ""));
+      refuse(bad, fmt::format("a label from 0 to {} (the model has {} classes){}",
+                              input.class_count - 1, input.class_count,
+                              input.ignored_class
+                                  ? fmt::format(" or {}, which is ignored", *input.ignored_class)
+                                  : ""));
     }
   }
   for (const InputBinding::Bound& bound : input.bounds) {
@@ -416,9 +417,8 @@ void BatchSource::check_values(const InputBinding& input, const RowSource& sourc
         const int64_t bad =
             find_bad_index(input.dtype, values, first, bound.end - bound.begin, bound.row_count);
         if (bad < 0) continue;
-        refuse(first + bad, "a number from 0 to " + std::to_string(bound.row_count - 1) +
-                                " (the table " + bound.table + " has " +
-                                std::to_string(bound.row_count) + " rows)");
+        refuse(first + bad, fmt::format("a number from 0 to {} (the table {} has {} rows)",
+                                        bound.row_count - 1, bound.table, bound.row_count));
       }
     }
   }

@@ -5,6 +5,7 @@
 
 #include "base/accounted.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/shape.h"
 #include "data/image/mask_rows.h"
 #include "data/open_forms.h"
@@ -166,10 +167,10 @@ void Dataset::check_rows() const {
   for (const RowSource* source : sources) {
     const RowSource& first = *sources.front();
     if (source->row_count() == first.row_count()) continue;
-    throw Error(ErrorKind::kData,
-                source->origin() + ": expected " + std::to_string(first.row_count()) +
-                    " rows as in " + first.origin() + ", received " +
-                    std::to_string(source->row_count()) + ". Features and labels must match.");
+    throw Error(
+        ErrorKind::kData,
+        fmt::format("{}: expected {} rows as in {}, received {}. Features and labels must match.",
+                    source->origin(), first.row_count(), first.origin(), source->row_count()));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/shape.h"
 #include "data/row_views.h"
 
@@ -37,9 +38,9 @@ Dataset split_off(Dataset& dataset, double fraction, uint64_t seed) {
   const auto kept = static_cast<int64_t>(std::floor(static_cast<double>(rows) * (1 - fraction)));
   if (!(fraction > 0 && fraction < 1) || kept < 1 || kept >= rows) {
     throw Error(ErrorKind::kConfig,
-                "--validation-split: expected a fraction between 0 and 1 that leaves samples on "
-                "both sides, received " +
-                    std::to_string(fraction) + " of " + std::to_string(rows) + " samples.");
+                fmt::format("--validation-split: expected a fraction between 0 and 1 that leaves "
+                            "samples on both sides, received {:f} of {} samples.",
+                            fraction, rows));
   }
   constexpr int64_t kSplitEpoch = -1;  // no epoch's order
   const Permutation order =
@@ -60,20 +61,20 @@ Dataset split_off(Dataset& dataset, double fraction, uint64_t seed) {
 
 void weight_classes(Dataset& dataset, const std::string& text, bool class_numbers) {
   if (dataset.targets.size() != 1) {
-    throw Error(ErrorKind::kConfig,
-                "--class-weights: expected data with labels of one output, "
-                "received labels of " +
-                    std::to_string(dataset.targets.size()) + ".");
+    throw Error(
+        ErrorKind::kConfig,
+        fmt::format(
+            "--class-weights: expected data with labels of one output, received labels of {}.",
+            dataset.targets.size()));
   }
   const std::shared_ptr<RowSource>& labels = dataset.targets.front();
   const Shape shape = fixed_shape(labels->row_shape());
   if (class_numbers && shape.element_count(1) != 1) {
-    throw Error(ErrorKind::kData,
-                labels->origin() +
-                    ": expected one class number a sample for --class-weights, received labels of "
-                    "shape " +
-                    to_string(shape) +
-                    ". Weights for each step or pixel come by --sample-weights.");
+    throw Error(
+        ErrorKind::kData,
+        fmt::format("{}: expected one class number a sample for --class-weights, received labels "
+                    "of shape {}. Weights for each step or pixel come by --sample-weights.",
+                    labels->origin(), to_string(shape)));
   }
   ClassWeights classes =
       text == "balanced" ? balanced_class_weights(*labels) : parse_class_weights(text);
@@ -101,16 +102,16 @@ std::string describe(const Dataset& dataset) {
   std::string text = with_thousands(dataset.row_count()) + " samples of ";
   for (const std::shared_ptr<RowSource>& input : dataset.features) {
     if (input != dataset.features.front()) text += " and ";
-    text += to_string(fixed_shape(input->row_shape())) + " " +
-            std::string(to_string(input->stored_dtype()));
+    text += fmt::format("{} {}", to_string(fixed_shape(input->row_shape())),
+                        to_string(input->stored_dtype()));
   }
   if (!dataset.form.empty()) {
-    text += " from " + to_string(dataset.file_bytes) + " of " + dataset.form;
+    text += fmt::format(" from {} of {}", to_string(dataset.file_bytes), dataset.form);
   }
   if (dataset.skipped > 0) {
-    text += " (" + std::to_string(dataset.skipped) + " damaged ones skipped)";
+    text += fmt::format(" ({} damaged ones skipped)", dataset.skipped);
   }
-  return text + ", " + to_string(dataset.resident_bytes()) + " resident";
+  return fmt::format("{}, {} resident", text, to_string(dataset.resident_bytes()));
 }
 
 }  // namespace plimsoll::data

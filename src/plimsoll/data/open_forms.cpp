@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/spill_folder.h"
 #include "codec/hdf5/hdf5_reader.h"
 #include "codec/npy.h"
@@ -137,7 +138,7 @@ ImageFolder::Layout layout_of(const DatasetOptions& options, std::vector<std::st
   }
   notes.push_back(
       options.data + ": left out " +
-      (loose.count == 1 ? "1 image that lies" : std::to_string(loose.count) + " images that lie") +
+      (loose.count == 1 ? "1 image that lies" : fmt::format("{} images that lie", loose.count)) +
       " beside the class folders (" + loose.first + (loose.count == 1 ? ")." : " and others)."));
   return ImageFolder::Layout::kClasses;
 }
@@ -191,7 +192,7 @@ std::unique_ptr<RowSource> join_files(const std::string& folder, const Paths& pa
 // A folder of .npy files, or of .npz files that hold x and y each.
 void open_chunks(const DatasetOptions& options, std::vector<std::string> paths, Dataset& dataset) {
   const std::string& spill = options.spill_directory;
-  dataset.form = std::to_string(paths.size()) + " chunks";
+  dataset.form = fmt::format("{} chunks", paths.size());
   dataset.file_bytes = size_of(paths);
   const bool archives = paths.front().ends_with(".npz");
   for (const std::string& path : paths) {
@@ -282,8 +283,7 @@ void open_text_file(const DatasetOptions& options, const Dataset* like, Dataset&
             : std::make_shared<const Vocabulary>(find_vocabulary(
                   file, options.text == "words", options.vocabulary, options.spill_directory));
   dataset.opening_peak = dataset.vocabulary->opening_peak;
-  dataset.form =
-      options.text + " (" + std::to_string(dataset.vocabulary->tokens.size()) + " different)";
+  dataset.form = fmt::format("{} ({} different)", options.text, dataset.vocabulary->tokens.size());
   dataset.file_bytes = Bytes(file->size());
   dataset.features.push_back(
       make_array_rows(tokenize(file, *dataset.vocabulary, options.spill_directory)));
@@ -300,7 +300,7 @@ void open_records_files(const DatasetOptions& options, const std::vector<std::st
       return file;
     });
   }
-  dataset.form = paths.size() == 1 ? "TFRecord" : std::to_string(paths.size()) + " TFRecord files";
+  dataset.form = paths.size() == 1 ? "TFRecord" : fmt::format("{} TFRecord files", paths.size());
   if (paths.size() == 1) {
     const std::string note = note_of_shard(paths.front());
     if (!note.empty()) dataset.notes.push_back(note);
@@ -394,10 +394,10 @@ void open_windows(const DatasetOptions& options, Dataset& dataset) {
   const int64_t rows = std::min(series->row_count(), target->row_count());
   const int64_t count = window_count(plan, rows);
   if (count < 1) {
-    throw Error(ErrorKind::kData, series->origin() + ": expected at least " +
-                                      std::to_string(plan.window + plan.horizon) +
-                                      " rows for a window of " + std::to_string(plan.window) +
-                                      " and its target, received " + std::to_string(rows) + ".");
+    throw Error(
+        ErrorKind::kData,
+        fmt::format("{}: expected at least {} rows for a window of {} and its target, received {}.",
+                    series->origin(), plan.window + plan.horizon, plan.window, rows));
   }
   dataset.features = {window_rows(series, count, plan.stride, 0, plan.window, true)};
   const bool counts = target != series;

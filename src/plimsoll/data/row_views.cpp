@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/shape.h"
 #include "codec/csv.h"
 #include "codec/number_format.h"
@@ -219,12 +220,12 @@ void check_labels(const RowSource& labels) {
   std::vector<int64_t> shape = labels.row_shape();
   std::erase(shape, 1);
   if (shape.size() <= 1 && labels.can_read_as(DType::kFloat64)) return;
-  throw Error(ErrorKind::kData,
-              labels.origin() +
-                  ": expected one class number or one row of classes a sample for "
-                  "--class-weights, received labels of shape " +
-                  to_string(fixed_shape(labels.row_shape())) +
-                  ". Weights for each step or pixel come by --sample-weights.");
+  throw Error(
+      ErrorKind::kData,
+      fmt::format(
+          "{}: expected one class number or one row of classes a sample for --class-weights, "
+          "received labels of shape {}. Weights for each step or pixel come by --sample-weights.",
+          labels.origin(), to_string(fixed_shape(labels.row_shape()))));
 }
 
 }  // namespace
@@ -278,10 +279,11 @@ ClassWeights balanced_class_weights(RowSource& labels) {
       const double value = values[static_cast<size_t>(i)];
       if (!(value >= 0 && value < 1e9 && value == std::floor(value)) ||
           counts.size() > kMaxClasses) {
-        throw Error(ErrorKind::kData,
-                    labels.origin() + ": row " + std::to_string(first + i) +
-                        ": expected a class number for --class-weights balanced, received " +
-                        std::to_string(value) + ".");
+        throw Error(
+            ErrorKind::kData,
+            fmt::format(
+                "{}: row {}: expected a class number for --class-weights balanced, received {:f}.",
+                labels.origin(), first + i, value));
       }
       ++counts[static_cast<int64_t>(value)];
     }

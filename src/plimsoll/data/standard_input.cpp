@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/spill_folder.h"
 #include "codec/npy.h"
 #include "data/rows/array_rows.h"
@@ -43,9 +44,9 @@ std::shared_ptr<const codec::FileReader> spool_input(int descriptor, const std::
     if (got < 0) throw_io(kName, "read", errno);
     if (got == 0) break;
     if (got > most - size) {
-      throw Error(ErrorKind::kIo, std::string(kName) + ": expected at most " +
-                                      to_string(Bytes(most)) + " (half of the free space in " +
-                                      folder + "), received more. Name another --spill-dir.");
+      throw Error(ErrorKind::kIo, fmt::format("{}: expected at most {} (half of the free space in "
+                                              "{}), received more. Name another --spill-dir.",
+                                              kName, to_string(Bytes(most)), folder));
     }
     file->write_at(size, std::span(piece).first(static_cast<size_t>(got)));
     size += got;
@@ -56,12 +57,14 @@ std::shared_ptr<const codec::FileReader> spool_input(int descriptor, const std::
 StreamSources open_stream(const std::shared_ptr<const codec::FileReader>& file, bool labels) {
   std::vector<ArrayPlace> places;
   for (int64_t offset = 0; offset < file->size();) {
-    const std::string name = std::string(kName) + ", array " + std::to_string(places.size() + 1);
+    const std::string name = fmt::format("{}, array {}", kName, places.size() + 1);
     auto rest = std::make_shared<const codec::FileReader>(file->file(), file->offset() + offset,
                                                           file->size() - offset, name);
     if (places.size() == kMostArrays) {
-      throw Error(ErrorKind::kData, name + ": expected at most " + std::to_string(kMostArrays) +
-                                        " arrays, received more. Write more rows in each.");
+      throw Error(
+          ErrorKind::kData,
+          fmt::format("{}: expected at most {} arrays, received more. Write more rows in each.",
+                      name, kMostArrays));
     }
     const codec::NpyHeader header = codec::read_npy_header(*rest);
     if (header.fortran_order && header.shape.size() > 1) {
@@ -85,8 +88,8 @@ StreamSources open_stream(const std::shared_ptr<const codec::FileReader>& file, 
     return sources;
   }
   if (places.size() % 2 != 0) {
-    throw Error(ErrorKind::kData, std::string(kName) + ": expected x and y in turn, received " +
-                                      std::to_string(places.size()) + " arrays.");
+    throw Error(ErrorKind::kData, fmt::format("{}: expected x and y in turn, received {} arrays.",
+                                              kName, places.size()));
   }
   std::vector<ArrayPlace> x;
   std::vector<ArrayPlace> y;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::data {
 namespace {
@@ -35,7 +36,7 @@ TextSink::TextSink(Form form, const std::string& path, DType dtype, int64_t row_
   buffer_.reserve(kBufferBytes + 64);
   if (form_ == Form::kJsonLines) return;
   for (int64_t i = 0; i < row_elements_; ++i) {
-    buffer_ += (i == 0 ? "y" : ",y") + std::to_string(i);
+    buffer_ += fmt::format("{}{}", i == 0 ? "y" : ",y", i);
     if (buffer_.size() >= kBufferBytes) {
       file_.write(buffer_);
       buffer_.clear();
@@ -82,7 +83,7 @@ void TextSink::put_nested(size_t axis, const std::byte*& value) {
 
 void TextSink::put_row(const std::byte* row) {
   if (form_ == Form::kJsonLines) {
-    buffer_ += "{\"row\": " + std::to_string(rows_taken_) + ", \"output\": ";
+    buffer_ += fmt::format("{{\"row\": {}, \"output\": ", rows_taken_);
     put_nested(0, row);
     buffer_ += "}\n";
     return;
@@ -105,9 +106,9 @@ void TextSink::take(int output, int64_t row_begin, int64_t row_count, const void
 }
 
 void TextSink::finish() {
-  PLIMSOLL_CHECK(rows_taken_ == row_count_, "expected " + std::to_string(row_count_) +
-                                                " rows of predictions, received " +
-                                                std::to_string(rows_taken_));
+  PLIMSOLL_CHECK(
+      rows_taken_ == row_count_,
+      fmt::format("expected {} rows of predictions, received {}", row_count_, rows_taken_));
   file_.write(buffer_);
   file_.commit();
 }

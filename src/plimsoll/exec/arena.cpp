@@ -8,6 +8,7 @@
 #include "base/accounted.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/process_memory.h"
 
 namespace plimsoll::exec {
@@ -18,14 +19,14 @@ Arena::Arena(Bytes bytes) : bytes_(bytes), mapped_(round_up(max(bytes, Bytes(1))
   void* address = ::mmap(nullptr, (mapped_ + 2 * guard).size(), PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED) {
-    throw_io("arena", "reserve " + to_string(bytes) + " of address space", errno,
+    throw_io("arena", fmt::format("reserve {} of address space", to_string(bytes)), errno,
              "Look at the limit of `ulimit -v`.");
   }
   data_ = static_cast<std::byte*>(address) + guard.size();
   if (::mprotect(data_, mapped_.size(), PROT_READ | PROT_WRITE) != 0) {
     const int error = errno;
     ::munmap(address, (mapped_ + 2 * guard).size());
-    throw_io("arena", "make " + to_string(bytes) + " accessible", error,
+    throw_io("arena", fmt::format("make {} accessible", to_string(bytes)), error,
              "Look at the limit of `ulimit -v`.");
   }
   // Kernels without huge pages know no such advice, and need none.

@@ -8,6 +8,7 @@
 #include "base/accounted.h"
 #include "base/error.h"
 #include "base/fork.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "exec/arena.h"
 #include "exec/float_mode.h"
@@ -152,9 +153,9 @@ class Executor::Impl {
   void open_spill(const ExecutorOptions& options) {
     const MemoryTag tag(MemoryPart::kSpill);
     if (options.spill_directory.empty()) {
-      throw Error(ErrorKind::kConfig,
-                  "executor: the plan moves " + to_string(plan_.spill_bytes) +
-                      " to a spill file, expected a folder for it. Pass --spill-dir.");
+      throw Error(ErrorKind::kConfig, fmt::format("executor: the plan moves {} to a spill file, "
+                                                  "expected a folder for it. Pass --spill-dir.",
+                                                  to_string(plan_.spill_bytes)));
     }
     size_t rank = 0;
     size_t open = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/hash.h"
 
 namespace plimsoll::exec {
@@ -12,7 +13,7 @@ namespace {
 constexpr auto kPattern = std::byte{0xFF};
 
 std::string bytes_text(int64_t begin, int64_t end) {
-  return "bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ") of the arena";
+  return fmt::format("bytes [{}, {}) of the arena", begin, end);
 }
 
 }  // namespace
@@ -65,9 +66,9 @@ void Poison::watch_buffers() {
     if (buffer.instances.empty()) continue;
     const plan::InstanceId id = buffer.instances[0];
     const plan::Instance& first = context_.program_plan.instances[id.index()];
-    watched_.push_back(
-        {buffer.live, base + first.offset.count(), base + (first.offset + buffer.bytes).count(),
-         "%" + std::to_string(id.raw()) + " (" + graph.value(first.value).name + ")", 0, 0});
+    watched_.push_back({buffer.live, base + first.offset.count(),
+                        base + (first.offset + buffer.bytes).count(),
+                        fmt::format("%{} ({})", id.raw(), graph.value(first.value).name), 0, 0});
   }
 }
 
@@ -135,12 +136,12 @@ std::string Poison::describe(const Step& step, const ProgramTables& tables) cons
     return where + "call " + context_.program.graph.node(call.node).name;
   }
   if (step.kind == StepKind::kLoopBegin || step.kind == StepKind::kLoopEnd) {
-    return where + "loop L" + std::to_string(step.index);
+    return fmt::format("{}loop L{}", where, step.index);
   }
   const CopyTable& copy = tables.copies[step.index];
   const plan::InstanceId id =
       copy.target.instance.valid() ? copy.target.instance : copy.source.instance;
-  return where + "copy of %" + std::to_string(id.raw());
+  return fmt::format("{}copy of %{}", where, id.raw());
 }
 
 void Poison::check_dead(int64_t begin, int64_t end, const std::string& item) const {
@@ -149,10 +150,11 @@ void Poison::check_dead(int64_t begin, int64_t end, const std::string& item) con
       std::find_if(first, arena_.begin() + end, [](std::byte b) { return b != kPattern; });
   if (wrong == arena_.begin() + end) return;
   const int64_t at = wrong - arena_.begin();
-  throw Error(ErrorKind::kInternal,
-              item + ": expected " + bytes_text(begin, end) +
-                  ", which belong to nothing that is alive, untouched; byte " + std::to_string(at) +
-                  " was written.");
+  throw Error(
+      ErrorKind::kInternal,
+      fmt::format(
+          "{}: expected {}, which belong to nothing that is alive, untouched; byte {} was written.",
+          item, bytes_text(begin, end), at));
 }
 
 void Poison::after(const Step& step, const ProgramTables& tables) {

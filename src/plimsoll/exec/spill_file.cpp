@@ -10,6 +10,7 @@
 
 #include "base/ceil_div.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/process_memory.h"
 
 namespace plimsoll::exec {
@@ -17,7 +18,7 @@ namespace plimsoll::exec {
 PageBuffer::PageBuffer(Bytes bytes) : bytes_(bytes) {
   void* address =
       ::mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (address == MAP_FAILED) throw_io("buffer", "take " + to_string(bytes), errno);
+  if (address == MAP_FAILED) throw_io("buffer", fmt::format("take {}", to_string(bytes)), errno);
   data_ = static_cast<std::byte*>(address);
 }
 
@@ -27,7 +28,7 @@ SpillFile::SpillFile(const std::string& folder, Bytes bytes)
     : page_(page_size().count()), file_(File::unlinked(folder)), edge_(page_size()) {
   const int error = ::posix_fallocate(file_.descriptor(), 0, round_up(bytes, page_size()).count());
   if (error != 0) {
-    throw_io(folder, "take " + to_string(bytes) + " for the spill file", error,
+    throw_io(folder, fmt::format("take {} for the spill file", to_string(bytes)), error,
              "Name a folder with more space by --spill-dir, or pass --no-spill.");
   }
   direct_ = file_.past_cache();

@@ -11,6 +11,7 @@
 
 #include "backend/kernel/region.h"
 #include "base/cpu.h"
+#include "base/format.h"
 #include "base/process_memory.h"
 #include "exec/float_mode.h"
 #include "exec/spill_file.h"
@@ -235,8 +236,7 @@ void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
   for (size_t w = 0; w < wanted.size(); ++w) {
     const Wanted& each = wanted[w];
     if (options.tell && w * kReports / wanted.size() != (w + 1) * kReports / wanted.size()) {
-      options.tell("timing kernels: " + std::to_string(w + 1) + " of " +
-                   std::to_string(wanted.size()));
+      options.tell(fmt::format("timing kernels: {} of {}", w + 1, wanted.size()));
     }
     const graph::Graph& graph = each.program->graph;
     const uint64_t key = backend::node_key(graph, each.node, each.program->batch);

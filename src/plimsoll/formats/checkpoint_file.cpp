@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/shape.h"
 #include "codec/npy.h"
 #include "codec/zip_reader.h"
@@ -23,7 +24,7 @@ constexpr std::string_view kPlan = "plan.txt";
 constexpr int64_t kPieceBytes = 256 << 10;
 constexpr int64_t kMaxPlanBytes = 256 << 20;
 
-std::string member_name(size_t index) { return "state/" + std::to_string(index) + ".npy"; }
+std::string member_name(size_t index) { return fmt::format("state/{}.npy", index); }
 
 void copy_tensor(TensorSource& state, size_t index, codec::ByteSink& sink,
                  std::vector<std::byte>& piece) {
@@ -77,8 +78,7 @@ CheckpointFile read(const codec::ZipReader& archive, const std::string& path) {
       parse_json(archive.read_text(find(kDescription), kMaxJsonBytes), path);
   const int64_t version = head.at("version").as_int();
   if (version != kVersion) {
-    refuse(path, "one of version " + std::to_string(version) + " where this program knows " +
-                     std::to_string(kVersion));
+    refuse(path, fmt::format("one of version {} where this program knows {}", version, kVersion));
   }
   file.description = head.at("description");
   file.plan = archive.read_text(find(kPlan), kMaxPlanBytes);

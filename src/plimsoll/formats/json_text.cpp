@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -39,7 +40,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& name) override {
     frames_.back().key = std::move(name);
     if (static_cast<int64_t>(frames_.back().object.size()) >= kMaxJsonKeys) {
-      refuse("an object of more than " + std::to_string(kMaxJsonKeys) + " keys");
+      refuse(fmt::format("an object of more than {} keys", kMaxJsonKeys));
     }
     return true;
   }
@@ -54,7 +55,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     std::string what = error.what();
     const size_t start = what.find("] ");  // after the library's own prefix
     if (start != std::string::npos) what.erase(0, start + 2);
-    refuse("text that is no JSON at byte " + std::to_string(position) + " (" + what + ")");
+    refuse(fmt::format("text that is no JSON at byte {} ({})", position, what));
   }
 
   Config take() { return std::move(result_); }
@@ -73,7 +74,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   }
   void count() {
     if (++count_ > kMaxJsonValues) {
-      refuse("more than " + std::to_string(kMaxJsonValues) + " values");
+      refuse(fmt::format("more than {} values", kMaxJsonValues));
     }
   }
   bool add(Config&& value) {
@@ -91,7 +92,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   bool open(bool is_object) {
     count();
     if (frames_.size() >= static_cast<size_t>(kMaxJsonDepth)) {
-      refuse("values nested more than " + std::to_string(kMaxJsonDepth) + " deep");
+      refuse(fmt::format("values nested more than {} deep", kMaxJsonDepth));
     }
     frames_.emplace_back();
     frames_.back().is_object = is_object;
@@ -138,9 +139,7 @@ void print_string(const std::string& text, std::string& out) {
         break;
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
-          std::array<char, 8> escape{};
-          std::snprintf(escape.data(), escape.size(), "\\u%04x", static_cast<unsigned>(c));
-          out += escape.data();
+          out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
         } else {
           out += c;
         }
@@ -233,9 +232,10 @@ class Printer {
 
 layers::Config parse_json(std::string_view text, const std::string& origin) {
   if (static_cast<int64_t>(text.size()) > kMaxJsonBytes) {
-    throw Error(ErrorKind::kModel, origin + ": expected a Keras configuration of at most " +
-                                       to_string(Bytes(kMaxJsonBytes)) + ", received " +
-                                       to_string(Bytes(static_cast<int64_t>(text.size()))) + ".");
+    throw Error(ErrorKind::kModel,
+                fmt::format("{}: expected a Keras configuration of at most {}, received {}.",
+                            origin, to_string(Bytes(kMaxJsonBytes)),
+                            to_string(Bytes(static_cast<int64_t>(text.size())))));
   }
   Reader reader(origin);
   nlohmann::json::sax_parse(text, &reader);

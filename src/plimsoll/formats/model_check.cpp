@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "formats/keras/keras_legacy.h"
 #include "formats/keras/tensorflow_functions.h"
 #include "formats/model_document.h"
@@ -61,7 +62,7 @@ class Checker {
         return;
       }
       modernize(entry, source);
-      if (entry.name.empty()) entry.config.set("name", "layer " + std::to_string(position));
+      if (entry.name.empty()) entry.config.set("name", fmt::format("layer {}", position));
       layers::make_layer(entry.class_name, entry.config);
     });
     return read && good;

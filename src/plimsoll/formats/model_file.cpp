@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "codec/byte_reader.h"
 #include "codec/hdf5/hdf5_reader.h"
@@ -80,8 +81,8 @@ std::string read_head(const codec::FileReader& file) {
 
 layers::Config read_json(const codec::FileReader& file) {
   if (file.size() > kMaxJsonBytes) {
-    refuse(file.name(), "JSON of " + to_string(Bytes(file.size())),
-           "A model's structure takes at most " + to_string(Bytes(kMaxJsonBytes)) + ".");
+    refuse(file.name(), fmt::format("JSON of {}", to_string(Bytes(file.size()))),
+           fmt::format("A model's structure takes at most {}.", to_string(Bytes(kMaxJsonBytes))));
   }
   std::string text(static_cast<size_t>(file.size()), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text)));

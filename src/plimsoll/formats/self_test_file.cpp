@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/format.h"
 #include "formats/stored_tensor.h"
 
 namespace plimsoll::formats {
@@ -23,7 +24,7 @@ std::unique_ptr<TensorSource> open_self_test(codec::Hdf5Reader file, std::string
   std::vector<StoredTensor> tensors;
   for (const std::string part : {"inputs", "outputs"}) {
     for (int i = 0;; ++i) {
-      const std::string name = part + "/" + std::to_string(i);
+      const std::string name = fmt::format("{}/{}", part, i);
       const std::string path = path_of(group, name);
       if (!file.is_dataset(path)) break;
       const codec::Hdf5DatasetInfo info = file.open(path)->info();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -167,7 +168,7 @@ void check_stored(const codec::Hdf5Reader& file, const StoredTensor& tensor) {
       refuse(file, info, "numbers", "text or other values");
     }
     if (!piece.axes.empty() && piece.axes.size() != stored.shape.size()) {
-      refuse(file, info, std::to_string(piece.axes.size()) + " axes",
+      refuse(file, info, fmt::format("{} axes", piece.axes.size()),
              to_string(fixed_shape(stored.shape)), "The weights belong to another model.");
     }
     const Shape shape = moved(stored.shape, piece.axes);
@@ -181,7 +182,7 @@ void check_stored(const codec::Hdf5Reader& file, const StoredTensor& tensor) {
     joined.back() += shape.back();
   }
   if (joined != info.shape) {
-    refuse(file, info, "the shape " + to_string(fixed_shape(info.shape)),
+    refuse(file, info, fmt::format("the shape {}", to_string(fixed_shape(info.shape))),
            to_string(fixed_shape(joined)), "The weights belong to another model.");
   }
 }

@@ -1,6 +1,7 @@
 #include "graph/autodiff.h"
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::graph {
 namespace {
@@ -110,11 +111,11 @@ GradientContext::GradientContext(GraphBuilder& builder, NodeId node,
 
 void GradientContext::set_gradient(int input, ValueId gradient) {
   PLIMSOLL_CHECK(wants(input), "nobody asked for this gradient of " + node_.name);
-  PLIMSOLL_CHECK(builder_.type(gradient) == input_type(input) ||
-                     builder_.type(gradient) == widened(input_type(input)),
-                 "a gradient of " + node_.name + " has another type than its input: " +
-                     to_string(builder_.type(gradient).shape) + " for " +
-                     to_string(input_type(input).shape));
+  PLIMSOLL_CHECK(
+      builder_.type(gradient) == input_type(input) ||
+          builder_.type(gradient) == widened(input_type(input)),
+      fmt::format("a gradient of {} has another type than its input: {} for {}", node_.name,
+                  to_string(builder_.type(gradient).shape), to_string(input_type(input).shape)));
   input_gradients_[static_cast<size_t>(input)] = gradient;
 }
 

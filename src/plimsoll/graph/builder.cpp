@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/hash.h"
 
 namespace plimsoll::graph {
@@ -42,7 +43,7 @@ void insert(std::vector<std::string>& runs, std::string_view name) {
 // `wish`, or the first of wish_1, wish_2, … that is free.
 std::string free_name(const std::vector<std::string>& taken, std::string_view wish) {
   std::string name(wish);
-  for (int i = 1; contains(taken, name); ++i) name = std::string(wish) + "_" + std::to_string(i);
+  for (int i = 1; contains(taken, name); ++i) name = fmt::format("{}_{}", wish, i);
   return name;
 }
 
@@ -117,10 +118,10 @@ ValueId GraphBuilder::read(StateId state) {
 NodeId GraphBuilder::write(StateId state, ValueId value) {
   const StateVariable& variable = graph_.state(state);
   PLIMSOLL_CHECK(!variable.write.valid(), "state variable " + variable.name + " is written twice");
-  PLIMSOLL_CHECK(graph_.value(value).type == variable.type,
-                 "state variable " + variable.name +
-                     " is written with another type: " + to_string(graph_.value(value).type.shape) +
-                     " for " + to_string(variable.type.shape));
+  PLIMSOLL_CHECK(
+      graph_.value(value).type == variable.type,
+      fmt::format("state variable {} is written with another type: {} for {}", variable.name,
+                  to_string(graph_.value(value).type.shape), to_string(variable.type.shape)));
   const NodeId id = add("state_write", variable.name + "/write", {value});
   graph_.node(id).writes = state;
   graph_.state(state).write = id;
@@ -151,7 +152,7 @@ NodeId GraphBuilder::add(std::string_view op, std::string_view name, std::vector
     throw Error(kind, place_of(layer_, node.name, op) + error.message());
   }
   for (size_t i = 0; i < result_types.size(); ++i) {
-    const std::string wish = i == 0 ? node.name : node.name + ":" + std::to_string(i);
+    const std::string wish = i == 0 ? node.name : fmt::format("{}:{}", node.name, i);
     node.outputs.push_back(ValueId(graph_.values.size()));
     graph_.values.push_back({.name = unique_value_name(wish),
                              .type = std::move(result_types[i]),

@@ -1,6 +1,7 @@
 #include "graph/core_ops.h"
 
 #include "base/error.h"
+#include "base/format.h"
 #include "graph/autodiff.h"
 #include "graph/image_rows.h"
 #include "graph/state_rows.h"
@@ -10,8 +11,8 @@ namespace {
 
 void expect_input_count(const NodeTypes& node, size_t expected) {
   if (node.inputs.size() == expected) return;
-  throw Error(ErrorKind::kModel, "expected " + std::to_string(expected) + " inputs, received " +
-                                     std::to_string(node.inputs.size()) + ".");
+  throw Error(ErrorKind::kModel,
+              fmt::format("expected {} inputs, received {}.", expected, node.inputs.size()));
 }
 
 class Accumulate final : public Op {
@@ -21,11 +22,10 @@ class Accumulate final : public Op {
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_input_count(node, 2);
     if (node.inputs[0] != node.inputs[1]) {
-      throw Error(ErrorKind::kModel, "expected two values of one type, received " +
-                                         std::string(to_string(node.inputs[0].dtype)) + " " +
-                                         to_string(node.inputs[0].shape) + " and " +
-                                         std::string(to_string(node.inputs[1].dtype)) + " " +
-                                         to_string(node.inputs[1].shape) + ".");
+      throw Error(ErrorKind::kModel,
+                  fmt::format("expected two values of one type, received {} {} and {} {}.",
+                              to_string(node.inputs[0].dtype), to_string(node.inputs[0].shape),
+                              to_string(node.inputs[1].dtype), to_string(node.inputs[1].shape)));
     }
     return {node.inputs[0]};
   }
@@ -56,9 +56,9 @@ class Fill final : public Op {
     const std::vector<int64_t>& dims = node.attributes.get_ints("shape");
     for (int64_t dim : dims) {
       if (dim < 1) {
-        throw Error(ErrorKind::kModel,
-                    "attribute \"shape\": expected positive dimensions, received " +
-                        std::to_string(dim) + ".");
+        throw Error(
+            ErrorKind::kModel,
+            fmt::format("attribute \"shape\": expected positive dimensions, received {}.", dim));
       }
     }
     return {{parse_dtype(node.attributes.get_string("dtype")), fixed_shape(dims)}};
@@ -78,10 +78,10 @@ class Pack final : public Op {
     expect_input_count(node, 1);
     const int64_t bytes = node.attributes.get_int("bytes");
     if (bytes < 1 || node.attributes.get_string("layout").empty()) {
-      throw Error(
-          ErrorKind::kModel,
-          "expected the name of a layout and a positive number of bytes, received layout \"" +
-              node.attributes.get_string("layout") + "\" of " + std::to_string(bytes) + " bytes.");
+      throw Error(ErrorKind::kModel,
+                  fmt::format("expected the name of a layout and a positive number of bytes, "
+                              "received layout \"{}\" of {} bytes.",
+                              node.attributes.get_string("layout"), bytes));
     }
     return {{DType::kOpaque, Shape({Dim::constant(bytes)})}};
   }

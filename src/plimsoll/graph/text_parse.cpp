@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "graph/text.h"
 #include "graph/text_impl.h"
@@ -30,7 +31,7 @@ class Line {
               ".");
   }
   [[noreturn]] void fail_with(const std::string& message) const {
-    throw Error(ErrorKind::kModel, "graph text, line " + std::to_string(number_) + ": " + message);
+    throw Error(ErrorKind::kModel, fmt::format("graph text, line {}: {}", number_, message));
   }
 
   bool at_end() {
@@ -108,7 +109,7 @@ class Line {
       fail("a shape such as (B, 28, 28, 1)");
     }
     const Shape result = located([&] { return parse_shape(rest_.substr(0, close + 1)); });
-    if (result.rank() > kMaxRank) fail("at most " + std::to_string(kMaxRank) + " dimensions");
+    if (result.rank() > kMaxRank) fail(fmt::format("at most {} dimensions", kMaxRank));
     rest_.remove_prefix(close + 1);
     return result;
   }
@@ -120,7 +121,8 @@ class Line {
     result.shape = shape();
     const Bytes bytes = located([&] { return row_bytes(result.dtype, result.shape); });
     if (bytes.count() > kMaxTensorBytes) {
-      fail_with("expected a tensor below 1 PiB, received " + to_string(result.shape) + ".");
+      fail_with(
+          fmt::format("expected a tensor below 1 PiB, received {}.", to_string(result.shape)));
     }
     return result;
   }
@@ -360,8 +362,9 @@ class GraphParser {
 template <typename Visit>
 void for_each_line(std::string_view text, Visit&& visit) {
   if (text.size() > kMaxTextBytes) {
-    throw Error(ErrorKind::kModel, "graph text: expected at most 256 MiB, received " +
-                                       to_string(Bytes(static_cast<int64_t>(text.size()))) + ".");
+    throw Error(ErrorKind::kModel,
+                fmt::format("graph text: expected at most 256 MiB, received {}.",
+                            to_string(Bytes(static_cast<int64_t>(text.size())))));
   }
   int number = 0;
   while (!text.empty()) {
@@ -392,8 +395,7 @@ ProgramSet parse_programs(std::string_view text, const OpRegistry& registry) {
       line.expect("batch");
       const int64_t batch = line.integer();
       if (batch < 1 || batch > kMaxBatch) {
-        line.fail_with("expected a batch size of 1 to 2^32, received " + std::to_string(batch) +
-                       ".");
+        line.fail_with(fmt::format("expected a batch size of 1 to 2^32, received {}.", batch));
       }
       set.programs.back().batch = batch;
       line.expect_end();

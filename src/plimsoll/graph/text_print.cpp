@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "graph/op.h"
 #include "graph/text.h"
 #include "graph/text_impl.h"
@@ -40,7 +41,7 @@ std::string number_text(double value) {
 }
 
 std::string type_text(const ValueType& type) {
-  return std::string(to_string(type.dtype)) + " " + to_string(type.shape);
+  return fmt::format("{} {}", to_string(type.dtype), to_string(type.shape));
 }
 
 class Printer {
@@ -170,7 +171,7 @@ std::string print(const ProgramSet& set) {
 
 void print(const ProgramSet& set, const TextSink& sink) {
   for (const Program& program : set.programs) {
-    sink("program " + name_text(program.name) + " batch " + std::to_string(program.batch) + "\n");
+    sink(fmt::format("program {} batch {}\n", name_text(program.name), program.batch));
     Printer(program.graph, &sink).print();
   }
 }

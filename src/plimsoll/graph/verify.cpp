@@ -4,13 +4,14 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "graph/op.h"
 
 namespace plimsoll::graph {
 namespace {
 
 std::string type_text(const ValueType& type) {
-  return std::string(to_string(type.dtype)) + " " + to_string(type.shape);
+  return fmt::format("{} {}", to_string(type.dtype), to_string(type.shape));
 }
 
 // Collects the first message; every check is skipped once there is one.
@@ -80,7 +81,8 @@ class Verifier {
     const std::string where = "value %" + value.name + ": ";
     for (int i = 0; i < value.type.shape.rank(); ++i) {
       expect(value.type.shape[i].count >= 1,
-             where + "expected positive dimensions, received " + to_string(value.type.shape));
+             fmt::format("{}expected positive dimensions, received {}", where,
+                         to_string(value.type.shape)));
       expect(i == 0 || !value.type.shape[i].of_batch,
              where + "the batch stands in another dimension than the first");
     }
@@ -142,8 +144,8 @@ class Verifier {
       return;
     }
     expect(results.size() == node.outputs.size(),
-           where + "expected " + std::to_string(results.size()) + " results, received " +
-               std::to_string(node.outputs.size()));
+           fmt::format("{}expected {} results, received {}", where, results.size(),
+                       node.outputs.size()));
     for (size_t i = 0; i < results.size() && ok(); ++i) {
       const Value& value = graph_.value(node.outputs[i]);
       expect(value.type == results[i], where + "result %" + value.name + ": expected " +
@@ -191,9 +193,9 @@ class Verifier {
     for (size_t i = 0; i < uses.size() && ok(); ++i) {
       const AxisUse& use = uses[i];
       const Shape& shape = types[i].shape;
-      const std::string operand = place + std::to_string(i) + " ";
+      const std::string operand = fmt::format("{}{} ", place, i);
       expect(use.dimension >= -1 && use.dimension < shape.rank(),
-             operand + "has no dimension " + std::to_string(use.dimension));
+             fmt::format("{}has no dimension {}", operand, use.dimension));
       if (!ok() || use.dimension < 0) continue;
       expect(use.stride >= 1, operand + "has a stride below 1");
       expect(shape[use.dimension].of_batch == axis.extent.of_batch,
@@ -205,8 +207,9 @@ class Verifier {
     const StateVariable& state = graph_.state(id);
     const std::string where = "state variable " + state.name + ": ";
     for (const Dim& dim : state.type.shape.dims()) {
-      expect(!dim.of_batch && dim.count >= 1, where + "expected constant positive dimensions, " +
-                                                  "received " + to_string(state.type.shape));
+      expect(!dim.of_batch && dim.count >= 1,
+             fmt::format("{}expected constant positive dimensions, received {}", where,
+                         to_string(state.type.shape)));
     }
     expect(!state.incoming.valid() || graph_.value(state.incoming).state == id,
            where + "its incoming value belongs to another");

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 
 namespace plimsoll::ops {
@@ -56,9 +57,10 @@ const Row& row_of(const std::string& name) {
 
 void expect_not_negative(std::string_view key, double value) {
   if (value >= 0.0) return;
-  throw Error(ErrorKind::kModel, "attribute \"" + std::string(key) +
-                                     "\": expected 0 or more, received " + std::to_string(value) +
-                                     ". Choose another activation.");
+  throw Error(
+      ErrorKind::kModel,
+      fmt::format("attribute \"{}\": expected 0 or more, received {:f}. Choose another activation.",
+                  key, value));
 }
 
 // relu with arguments is another kind, as in Keras.

@@ -4,6 +4,7 @@
 // With {transpose_left} the left operand lies as (B, K, M), with {transpose_right} the right one as
 // (B, N, K): nothing is transposed for a gradient. Sums run over K in order, in double.
 
+#include "base/format.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -28,7 +29,7 @@ class BatchMatmul final : public BatchMapOp {
     if (left.dtype != right.dtype || left.shape[0] != right.shape[0] ||
         right.shape[transposed_right ? 2 : 1] != inner) {
       refuse("matrices that agree in batch and inner extent",
-             to_string(left.shape) + " and " + to_string(right.shape),
+             fmt::format("{} and {}", to_string(left.shape), to_string(right.shape)),
              "Check which axes are summed over.");
     }
     return {{left.dtype, Shape{left.shape[0], left.shape[transposed_left ? 2 : 1],

@@ -8,6 +8,7 @@
 // may have several rows (fold_batch): those of the operand, or `rows_per_sample` of a result whose
 // operand has no batch.
 
+#include "base/format.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -24,7 +25,7 @@ void expect_fits(const Shape& from, const Shape& to) {
     fits = f < 0 || from[f] == to[d] || from[f] == Dim::constant(1);
   }
   if (!fits) {
-    refuse("a value that repeats into " + to_string(to), to_string(from),
+    refuse(fmt::format("a value that repeats into {}", to_string(to)), to_string(from),
            "Make the shapes agree from the last dimension on.");
   }
 }
@@ -64,7 +65,7 @@ class Broadcast final : public NamedOp {
     const bool has_batch = x.shape.has_batch() || node.attributes.get_bool("batched", false);
     const Shape y = wide_shape(node, has_batch);
     if (x.shape.has_batch() && x.shape.rank() != y.rank()) {
-      refuse("as many dimensions as in " + to_string(y), to_string(x.shape),
+      refuse(fmt::format("as many dimensions as in {}", to_string(y)), to_string(x.shape),
              "Reshape the value first.");
     }
     expect_fits(x.shape, y);
@@ -97,8 +98,8 @@ class SumTo final : public NamedOp {
     const Shape y = wide_shape(node, node.attributes.get_bool("batched", false));
     expect_fits(y, node.inputs[0].shape);
     if (y.has_batch() && y.rank() != node.inputs[0].shape.rank()) {
-      refuse("as many dimensions as in " + to_string(node.inputs[0].shape), to_string(y),
-             "Reshape the value first.");
+      refuse(fmt::format("as many dimensions as in {}", to_string(node.inputs[0].shape)),
+             to_string(y), "Reshape the value first.");
     }
     return {{node.inputs[0].dtype, y}};
   }

@@ -2,6 +2,7 @@
 // logical: and, or, xor of two bool values; not of one. any_last: whether any element of the last
 // dimension is true. The results are bool; none has a gradient.
 
+#include "base/format.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 void expect_bool(const NodeTypes& node, size_t input) {
   if (node.inputs[input].dtype == DType::kBool) return;
-  refuse("bool as input " + std::to_string(input), std::string(to_string(node.inputs[input].dtype)),
+  refuse(fmt::format("bool as input {}", input), std::string(to_string(node.inputs[input].dtype)),
          "Put a comparison before it.");
 }
 

@@ -1,6 +1,7 @@
 // concat, and the two that undo each other: slice (a range along an axis) and pad_axis (zeros
 // around it). The axis is never the batch.
 
+#include "base/format.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -70,9 +71,8 @@ class Slice final : public BatchMapOp {
     const int64_t begin = read_int(node, "begin", 0);
     const int64_t count = read_int(node, "count", 1);
     if (begin > dim.count - count) {
-      refuse("a range inside of " + to_string(y.shape),
-             "begin=" + std::to_string(begin) + " count=" + std::to_string(count),
-             "Check the node's attributes.");
+      refuse(fmt::format("a range inside of {}", to_string(y.shape)),
+             fmt::format("begin={} count={}", begin, count), "Check the node's attributes.");
     }
     dim.count = count;
     return {y};

@@ -1,6 +1,7 @@
 // fold_batch: (B, T, …) as (T·B, …), every step a row of its own; unfold_batch {steps}: back. The
 // same bytes under another shape.
 
+#include "base/format.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -48,7 +49,7 @@ class UnfoldBatch final : public BatchMapOp {
     const Shape& x = node.inputs[0].shape;
     const int64_t steps = read_int(node, "steps", 1);
     if (!x.has_batch() || x[0].count % steps != 0) {
-      refuse("rows of " + std::to_string(steps) + " steps a sample", to_string(x),
+      refuse(fmt::format("rows of {} steps a sample", steps), to_string(x),
              "Check the node's attributes.");
     }
     std::vector<Dim> dims(x.dims().begin(), x.dims().end());

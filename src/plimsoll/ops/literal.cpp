@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -30,7 +31,7 @@ class Literal final : public NamedOp {
     const std::string& data = node.attributes.get_string("data");
     const auto expected = static_cast<size_t>(shape.elements_per_sample()) * kDigits;
     if (data.size() != expected) {
-      refuse(std::to_string(expected) + " digits of data", std::to_string(data.size()),
+      refuse(fmt::format("{} digits of data", expected), std::to_string(data.size()),
              "Check the node's attributes.");
     }
     for (char c : data) {

@@ -1,5 +1,6 @@
 // reshape: the same elements of each sample under another shape; no computation.
 
+#include "base/format.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -18,8 +19,8 @@ class Reshape final : public BatchMapOp {
     for (int64_t dim : read_dims(node, "shape")) dims.push_back(Dim::constant(dim));
     const Shape y(std::move(dims));
     if (y.elements_per_sample() != x.shape.elements_per_sample()) {
-      refuse("a shape of " + std::to_string(x.shape.elements_per_sample()) +
-                 " elements per sample, as in " + to_string(x.shape),
+      refuse(fmt::format("a shape of {} elements per sample, as in {}",
+                         x.shape.elements_per_sample(), to_string(x.shape)),
              to_string(y), "Check the target shape.");
     }
     return {{x.dtype, y}};

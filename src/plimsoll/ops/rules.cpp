@@ -3,16 +3,17 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 
 namespace plimsoll::ops {
 namespace {
 
 std::string describe(const ValueType& type) {
-  return std::string(to_string(type.dtype)) + " " + to_string(type.shape);
+  return fmt::format("{} {}", to_string(type.dtype), to_string(type.shape));
 }
 
-std::string as_input(size_t input) { return " as input " + std::to_string(input); }
+std::string as_input(size_t input) { return fmt::format(" as input {}", input); }
 
 std::string quoted(std::string_view key) { return "attribute \"" + std::string(key) + "\""; }
 
@@ -20,7 +21,7 @@ constexpr std::string_view kCheckAttributes = "Check the node's attributes.";
 
 void expect_least(std::string_view key, int64_t value, int64_t least) {
   if (value >= least) return;
-  refuse(quoted(key) + " of at least " + std::to_string(least), std::to_string(value),
+  refuse(fmt::format("{} of at least {}", quoted(key), least), std::to_string(value),
          kCheckAttributes);
 }
 
@@ -35,7 +36,7 @@ void expect_operands(const NodeTypes& node, size_t least, size_t most) {
   const size_t count = node.inputs.size();
   if (count >= least && count <= most) return;
   std::string range = std::to_string(least);
-  if (most != least) range += " to " + std::to_string(most);
+  if (most != least) range += fmt::format(" to {}", most);
   refuse(range + " inputs", std::to_string(count), "Check the node's operands.");
 }
 
@@ -62,7 +63,7 @@ void expect_rank(const NodeTypes& node, size_t input, int least, int most) {
   const ValueType& type = node.inputs[input];
   if (type.shape.rank() >= least && type.shape.rank() <= most) return;
   std::string range = std::to_string(least);
-  if (most != least) range += most == kAnyRank ? " or more" : " to " + std::to_string(most);
+  if (most != least) range += most == kAnyRank ? " or more" : fmt::format(" to {}", most);
   refuse("rank " + range + as_input(input), to_string(type.shape), "Put a Reshape before it.");
 }
 
@@ -94,7 +95,7 @@ std::vector<int64_t> read_ints(const NodeTypes& node, std::string_view key, size
                                int64_t least) {
   std::vector<int64_t> list = node.attributes.get_ints(key);
   if (list.size() != count) {
-    refuse(std::to_string(count) + " values in " + quoted(key), std::to_string(list.size()),
+    refuse(fmt::format("{} values in {}", count, quoted(key)), std::to_string(list.size()),
            kCheckAttributes);
   }
   for (int64_t entry : list) expect_least(key, entry, least);
@@ -110,8 +111,8 @@ int64_t read_int(const NodeTypes& node, std::string_view key, int64_t least) {
 double read_double(const NodeTypes& node, std::string_view key, double least, double most) {
   const double value = node.attributes.get_double(key);
   if (value >= least && value <= most) return value;
-  refuse(quoted(key) + " between " + std::to_string(least) + " and " + std::to_string(most),
-         std::to_string(value), kCheckAttributes);
+  refuse(fmt::format("{} between {:f} and {:f}", quoted(key), least, most), std::to_string(value),
+         kCheckAttributes);
 }
 
 std::string read_name(const NodeTypes& node, std::string_view key, std::string_view fallback,
@@ -134,7 +135,7 @@ int read_axis(const NodeTypes& node, int rank) {
   const int64_t given = node.attributes.get_int("axis", -1);
   const int64_t counted = given < 0 ? given + rank : given;
   if (counted < 1 || counted >= rank) {
-    refuse("an axis after the batch of a value of rank " + std::to_string(rank),
+    refuse(fmt::format("an axis after the batch of a value of rank {}", rank),
            std::to_string(given), kCheckAttributes);
   }
   return static_cast<int>(counted);

@@ -1,5 +1,6 @@
 // softmax and log_softmax over the last dimension, and their gradients from the output.
 
+#include "base/format.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -17,7 +18,7 @@ class Softmax final : public BatchMapOp {
     const int rank = node.inputs[0].shape.rank();
     expect_rank(node, 0, 2, kAnyRank);
     if (read_axis(node, rank) != rank - 1) {
-      refuse("the last axis", "axis=" + std::to_string(read_axis(node, rank)),
+      refuse("the last axis", fmt::format("axis={}", read_axis(node, rank)),
              "Put a Permute before it, or choose axis=-1.");
     }
     return {node.inputs[0]};

@@ -3,6 +3,7 @@
 // Source: Martins and Astudillo, "From softmax to sparsemax" (2016). Its gradient is dy minus its
 // mean over the support, on the support.
 
+#include "base/format.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -18,7 +19,7 @@ class Sparsemax final : public BatchMapOp {
     expect_rank(node, 0, 2, kAnyRank);
     const int rank = node.inputs[0].shape.rank();
     if (read_axis(node, rank) != rank - 1) {
-      refuse("the last axis", "axis=" + std::to_string(read_axis(node, rank)),
+      refuse("the last axis", fmt::format("axis={}", read_axis(node, rank)),
              "Put a Permute before it, or choose axis=-1.");
     }
     return {node.inputs[0]};

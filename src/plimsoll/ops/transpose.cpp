@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -29,7 +30,7 @@ class Transpose final : public BatchMapOp {
     ValueType y = x;
     for (size_t i = 0; i < count; ++i) {
       if (sorted[i] != static_cast<int64_t>(i) + 1) {
-        refuse("each of the dimensions 1 to " + std::to_string(count) + " once in \"permutation\"",
+        refuse(fmt::format("each of the dimensions 1 to {} once in \"permutation\"", count),
                to_string(x.shape), "Check the node's attributes.");
       }
       y.shape[static_cast<int>(i) + 1] = x.shape[static_cast<int>(order[i])];

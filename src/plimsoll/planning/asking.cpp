@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "exec/spill_queue.h"
@@ -196,7 +197,7 @@ SetAnswer ask_own(const Lowering& lowering, PlanRequest request) {
     }
     request.plan_steps *= kMoreEffort;
     request.found = smallest_of(answer);
-    tell_search(request, ", " + std::to_string(kMoreEffort) + " times as long");
+    tell_search(request, fmt::format(", {} times as long", kMoreEffort));
     SetAnswer longer = ask(lowering, request, 0);
     // More effort takes other ways, which may end higher.
     const bool better = longer.fits() != nullptr ||

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/format.h"
 #include "planning/refusal.h"
 
 namespace plimsoll::planning {
@@ -12,8 +13,8 @@ constexpr int kMostBlockSets = 31;
 
 void tell_smaller_blocks(PlanRequest request, const report::PlanSummary& summary, bool fits) {
   if (fits) {
-    tell(request, "it fits; searching for the smallest limit: so far " +
-                      to_string(summary.smallest_feasible));
+    tell(request, fmt::format("it fits; searching for the smallest limit: so far {}",
+                              to_string(summary.smallest_feasible)));
   } else {
     request.found = report::needed(summary);
     tell_search(request, ", now with smaller blocks");

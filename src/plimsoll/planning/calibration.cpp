@@ -7,12 +7,13 @@
 #include <filesystem>
 #include <string_view>
 
-#include "base/cache_folder.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/places.h"
 
 namespace plimsoll::planning {
 namespace {
@@ -152,7 +153,7 @@ std::optional<KernelTimes> parse_times(const std::string& text, const std::strin
       good = (number == 3) == line.starts_with("date ") && read_line(line, times);
     }
     if (good) continue;
-    reason = "line " + std::to_string(number) + " is not one of such a file";
+    reason = fmt::format("line {} is not one of such a file", number);
     return std::nullopt;
   }
   if (rest.empty()) return times;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "planning/asking.h"
 #include "planning/batch_search.h"
 #include "planning/lowering.h"
@@ -25,7 +26,7 @@ std::optional<int64_t> largest_batch(const layers::Model& model,
     layers::BatchSizes sizes;
     sizes.train = batch;
     tell(request, state + "; searching for the largest batch" +
-                      (largest > 0 ? ": so far " + std::to_string(largest) : ""));
+                      (largest > 0 ? fmt::format(": so far {}", largest) : ""));
     const Lowering lowering(model, compile, sizes, request);
     const bool fits = ask_fits(lowering, request, block_set);
     if (fits) largest = std::max(largest, batch);

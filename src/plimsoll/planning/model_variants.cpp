@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "layers/training/optimizers.h"
 
 namespace plimsoll::planning {
@@ -106,8 +107,8 @@ void add_frozen(const Model& model, const layers::CompileOptions& compile,
   for (size_t count : counts) {
     Model frozen = model;
     for (size_t i = 0; i < count; ++i) frozen.set_trainable(weighted[i], false);
-    variants.push_back({"the first " + std::to_string(count) + " of " + std::to_string(all) +
-                            " layers with weights frozen, up to " + weighted[count - 1],
+    variants.push_back({fmt::format("the first {} of {} layers with weights frozen, up to {}",
+                                    count, all, weighted[count - 1]),
                         "frozen layers keep their weights", std::move(frozen), compile});
   }
 }
@@ -124,7 +125,7 @@ void add_narrow(const Model& model, const layers::CompileOptions& compile,
         config.set(key, config.at(key).as_int() / 2);
       });
   if (!narrow) return;
-  variants.push_back({"half the units and filters of " + std::to_string(count) + " layers",
+  variants.push_back({fmt::format("half the units and filters of {} layers", count),
                       "another model", std::move(*narrow), compile});
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/accounted.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "plan/tree/lasting_packs.h"
 #include "plan/validate/validator.h"
 #include "planning/asking.h"
@@ -81,9 +82,9 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
     // Found by a search of plans that may use a file.
     if (request.spill != SpillUse::kNever) summary.lower_bound_with_spill = found.bound->bytes;
   }
-  const std::string state = summary.fits()
-                                ? std::string("it fits")
-                                : "it does not fit, but in " + to_string(report::needed(summary));
+  const std::string state = summary.fits() ? std::string("it fits")
+                                           : fmt::format("it does not fit, but in {}",
+                                                         to_string(report::needed(summary)));
   if (request.full_answer && request.limit) {
     PlanRequest same = request;
     if (summary.spill == Bytes()) same.spill = SpillUse::kNever;

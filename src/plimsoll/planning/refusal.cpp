@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/format.h"
 #include "report/plan_text.h"
 
 namespace plimsoll::planning {
@@ -15,8 +16,8 @@ report::ProvedBound find_bound(const SetAnswer& answer, bool spill) {
   if (bound.bytes == answer.overhead.given + answer.overhead.start_up) {
     bound.proof = "starting the process takes that much, whatever the plan";
   } else {
-    bound.proof =
-        to_string(answer.overhead.total()) + " for the process outside of the arena, and " + proof;
+    bound.proof = fmt::format("{} for the process outside of the arena, and {}",
+                              to_string(answer.overhead.total()), proof);
   }
   return bound;
 }
@@ -33,7 +34,7 @@ std::optional<Bytes> smallest_in_time(const report::PlanSummary& summary) {
 
 // "31.5 MiB (33030144 B)": rounded figures may look alike where bytes decide.
 std::string exactly(Bytes bytes) {
-  return to_string(bytes) + " (" + std::to_string(bytes.count()) + " B)";
+  return fmt::format("{} ({} B)", to_string(bytes), bytes.count());
 }
 
 std::string describe_smallest(const report::PlanSummary& summary) {

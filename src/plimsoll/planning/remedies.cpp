@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/format.h"
 #include "planning/model_variants.h"
 #include "planning/planning.h"
 #include "report/plan_text.h"
@@ -34,7 +35,7 @@ struct Proposal {
 // Exact in what scripts read, rounded up for people.
 Proposal more_memory(Bytes bytes, std::string effect, Changes changes,
                      Means means = Means::kMemory) {
-  return {"--memory " + std::to_string(bytes.count()),
+  return {fmt::format("--memory {}", bytes.count()),
           std::move(effect),
           changes,
           {"--memory", report::size_option(bytes)},
@@ -220,7 +221,7 @@ std::vector<report::Remedy> find_remedies(const layers::Model& model,
   if (batch > 0 && batch < batches.train) {
     layers::BatchSizes smaller;
     smaller.train = batch;
-    found.add({"--batch " + std::to_string(batch),
+    found.add({fmt::format("--batch {}", batch),
                "smaller batches: more steps, with less in each",
                Changes::kSteps,
                {"--batch", std::to_string(batch)},

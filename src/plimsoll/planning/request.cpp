@@ -1,5 +1,6 @@
 #include "planning/request.h"
 
+#include "base/format.h"
 #include "base/process_memory.h"
 
 namespace plimsoll::planning {
@@ -27,7 +28,7 @@ layers::BatchSizes batch_sizes(int64_t batch, const RowCounts& rows) {
 }
 
 std::string searching(std::optional<Bytes> limit) {
-  return limit ? "searching for a plan within " + to_string(*limit)
+  return limit ? fmt::format("searching for a plan within {}", to_string(*limit))
                : "searching for the fastest plan";
 }
 
@@ -37,8 +38,9 @@ void tell(const PlanRequest& request, const std::string& what) {
 
 void tell_search(const PlanRequest& request, const std::string& how) {
   if (!request.tell) return;
-  request.tell(searching(request.limit) + how +
-               (request.found ? ": smallest found so far " + to_string(*request.found) : ""));
+  request.tell(
+      searching(request.limit) + how +
+      (request.found ? fmt::format(": smallest found so far {}", to_string(*request.found)) : ""));
 }
 
 }  // namespace plimsoll::planning

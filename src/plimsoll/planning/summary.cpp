@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/cgroup.h"
+#include "base/format.h"
 #include "base/process_memory.h"
 #include "exec/spill_queue.h"
 #include "layers/model/precision.h"
@@ -19,7 +20,8 @@ std::string guard_text() {
   const CgroupMemory group = read_cgroup_memory();
   if (group.version == CgroupVersion::kNone) return "none: no memory cgroup";
   const std::string name = "memory cgroup " + std::string(to_string(group.version));
-  return group.limit ? name + ", limit " + to_string(*group.limit) : name + ", no limit";
+  return group.limit ? fmt::format("{}, limit {}", name, to_string(*group.limit))
+                     : name + ", no limit";
 }
 
 // What is taken of that which the limit leaves over: as much as the data want, or what is worth

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdio>
 
+#include "base/format.h"
 #include "report/html.h"
 
 namespace plimsoll::report {
@@ -15,11 +16,7 @@ constexpr double kExtent = 1000;  // of the drawing, both ways
 constexpr int kRows = 4;
 constexpr int kColumns = 4;
 
-std::string number(double value) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.1f", value);
-  return text.data();
-}
+std::string number(double value) { return fmt::format("{:.1f}", value); }
 
 std::string css_class(SeriesLook look) {
   switch (look) {

@@ -1,56 +1,19 @@
 #include "report/event_file.h"
 
 #include <array>
-#include <bit>
 #include <chrono>
 #include <filesystem>
 #include <span>
 #include <system_error>
 
+#include "base/format.h"
+#include "codec/protobuf_wire.h"
 #include "codec/tf_record.h"
 
 namespace plimsoll::report {
 namespace {
 
-// Appends fields of a protobuf message.
-class Message {
- public:
-  Message& varint(int field, uint64_t value) {
-    key(field, 0);
-    put_varint(value);
-    return *this;
-  }
-  Message& fixed64(int field, double value) {
-    key(field, 1);
-    put(std::bit_cast<uint64_t>(value), 8);
-    return *this;
-  }
-  Message& fixed32(int field, float value) {
-    key(field, 5);
-    put(std::bit_cast<uint32_t>(value), 4);
-    return *this;
-  }
-  Message& bytes(int field, std::string_view content) {
-    key(field, 2);
-    put_varint(content.size());
-    text_ += content;
-    return *this;
-  }
-  Message& message(int field, const Message& content) { return bytes(field, content.text_); }
-  const std::string& text() const { return text_; }
-
- private:
-  void key(int field, unsigned wire) { put_varint((static_cast<uint64_t>(field) << 3) | wire); }
-  void put_varint(uint64_t value) {
-    for (; value >= 0x80; value >>= 7) text_ += static_cast<char>(value | 0x80);
-    text_ += static_cast<char>(value);
-  }
-  void put(uint64_t value, int count) {
-    for (int i = 0; i < count; ++i) text_ += static_cast<char>((value >> (8 * i)) & 0xFF);
-  }
-
-  std::string text_;
-};
+using Message = codec::ProtobufBuilder;
 
 double wall_seconds() {
   using Seconds = std::chrono::duration<double>;
@@ -68,11 +31,11 @@ Message event(int64_t step) {
 Message tensor_event(int64_t step, std::string_view tag, const Message& tensor,
                      std::string_view plugin) {
   Message plugin_data;
-  plugin_data.bytes(1, plugin);
+  plugin_data.text(1, plugin);
   Message metadata;
   metadata.message(1, plugin_data);
   Message value;
-  value.bytes(1, tag).message(8, tensor).message(9, metadata);
+  value.text(1, tag).message(8, tensor).message(9, metadata);
   Message summary;
   summary.message(1, value);
   Message whole = event(step);
@@ -84,10 +47,10 @@ std::string free_name(const std::string& folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) throw_io(folder, "create the folder", failed.value());
-  const std::string name = folder + "/events.out.tfevents." +
-                           std::to_string(static_cast<int64_t>(wall_seconds())) + ".plimsoll";
+  const std::string name = fmt::format("{}/events.out.tfevents.{}.plimsoll", folder,
+                                       static_cast<int64_t>(wall_seconds()));
   for (int i = 0;; ++i) {
-    const std::string path = i == 0 ? name : name + "." + std::to_string(i);
+    const std::string path = i == 0 ? name : fmt::format("{}.{}", name, i);
     if (!std::filesystem::exists(path, failed)) return path;
   }
 }
@@ -96,13 +59,12 @@ std::string free_name(const std::string& folder) {
 
 EventFile::EventFile(const std::string& folder) : file_(File::create(free_name(folder))) {
   Message first = event(0);
-  first.bytes(3, "brain.Event:2");
-  write(first.text());
+  first.text(3, "brain.Event:2");
+  write(first.bytes());
 }
 
-void EventFile::write(std::string_view event) {
-  const std::vector<std::byte> record =
-      codec::tf_record_frame(std::as_bytes(std::span(event.data(), event.size())));
+void EventFile::write(std::span<const std::byte> event) {
+  const std::vector<std::byte> record = codec::tf_record_frame(event);
   file_.write_at(end_, record);
   end_ += static_cast<int64_t>(record.size());
 }
@@ -111,12 +73,12 @@ void EventFile::scalars(int64_t step, const std::vector<std::pair<std::string, d
   Message summary;
   for (const auto& [tag, value] : values) {
     Message one;
-    one.bytes(1, tag).fixed32(2, static_cast<float>(value));
+    one.text(1, tag).fixed32(2, static_cast<float>(value));
     summary.message(1, one);
   }
   Message whole = event(step);
   whole.message(5, summary);
-  write(whole.text());
+  write(whole.bytes());
 }
 
 void EventFile::image(int64_t step, std::string_view tag, const codec::RgbPicture& picture) {
@@ -124,14 +86,14 @@ void EventFile::image(int64_t step, std::string_view tag, const codec::RgbPictur
   image.varint(1, static_cast<uint64_t>(picture.height))
       .varint(2, static_cast<uint64_t>(picture.width))
       .varint(3, 3)
-      .bytes(4, codec::write_png(picture));
+      .text(4, codec::write_png(picture));
   Message value;
-  value.bytes(1, tag).message(4, image);
+  value.text(1, tag).message(4, image);
   Message summary;
   summary.message(1, value);
   Message whole = event(step);
   whole.message(5, summary);
-  write(whole.text());
+  write(whole.bytes());
 }
 
 void EventFile::histogram(int64_t step, std::string_view tag, const Histogram& histogram) {
@@ -150,10 +112,8 @@ void EventFile::histogram(int64_t step, std::string_view tag, const Histogram& h
     shape.message(2, dimension);
   }
   Message tensor;  // 4: its bytes, little-endian
-  tensor.varint(1, kDouble)
-      .message(2, shape)
-      .bytes(4, {reinterpret_cast<const char*>(rows.data()), sizeof rows});
-  write(tensor_event(step, tag, tensor, "histograms").text());
+  tensor.varint(1, kDouble).message(2, shape).bytes(4, std::as_bytes(std::span(rows)));
+  write(tensor_event(step, tag, tensor, "histograms").bytes());
 }
 
 void EventFile::text(int64_t step, std::string_view tag, std::string_view markdown) {
@@ -163,8 +123,8 @@ void EventFile::text(int64_t step, std::string_view tag, std::string_view markdo
   Message shape;
   shape.message(2, dimension);
   Message tensor;
-  tensor.varint(1, kString).message(2, shape).bytes(8, markdown);
-  write(tensor_event(step, tag, tensor, "text").text());
+  tensor.varint(1, kString).message(2, shape).text(8, markdown);
+  write(tensor_event(step, tag, tensor, "text").bytes());
 }
 
 }  // namespace plimsoll::report

@@ -13,7 +13,9 @@
 // TensorBoard joins by step. Source: tensorflow/core/util/event.proto,
 // tensorflow/core/framework/summary.proto.
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,7 +41,7 @@ class EventFile {
   void image(int64_t step, std::string_view tag, const codec::RgbPicture& picture);
 
  private:
-  void write(std::string_view event);
+  void write(std::span<const std::byte> event);
 
   File file_;
   int64_t end_ = 0;

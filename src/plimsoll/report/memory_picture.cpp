@@ -5,6 +5,8 @@
 #include <map>
 #include <string_view>
 
+#include "base/format.h"
+
 namespace plimsoll::report {
 namespace {
 
@@ -140,7 +142,7 @@ std::vector<MemoryRow> memory_rows(const std::vector<plan::Culprit>& culprits) {
   for (auto& [layer, row] : by_layer) rows.push_back(std::move(row));
   std::ranges::stable_sort(rows, std::greater(), &MemoryRow::total);
   if (rows.size() > kMostRows) {
-    MemoryRow rest{std::to_string(rows.size() - kMostRows + 1) + " more", Bytes(), {}};
+    MemoryRow rest{fmt::format("{} more", rows.size() - kMostRows + 1), Bytes(), {}};
     for (size_t i = kMostRows - 1; i < rows.size(); ++i) {
       for (const auto& [kind, bytes] : rows[i].kinds) add(rest, kind, bytes);
     }
@@ -183,7 +185,7 @@ std::string memory_table(const std::vector<MemoryRow>& rows) {
   }
   text += "\n" + line + "\n";
   for (const MemoryRow& row : rows) {
-    text += "| " + row.layer + " | " + to_string(row.total) + " |";
+    text += fmt::format("| {} | {} |", row.layer, to_string(row.total));
     for (const Kind& kind : kKinds) {
       if (kind.name.empty()) continue;
       const auto found =

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "report/chart.h"
 #include "report/html.h"
 #include "report/plan_text.h"
@@ -23,9 +24,9 @@ Figure seconds_of(std::string key, double seconds) {
 }
 
 std::string about(const PlanSummary& summary) {
-  return summary.model + ": " + format_count(summary.parameter_count) + " parameters, batch " +
-         std::to_string(summary.batch) + ", " + summary.optimizer +
-         (summary.data.empty() ? "" : "; data: " + summary.data);
+  return fmt::format("{}: {} parameters, batch {}, {}{}", summary.model,
+                     format_count(summary.parameter_count), summary.batch, summary.optimizer,
+                     summary.data.empty() ? "" : "; data: " + summary.data);
 }
 
 std::vector<Page::Tile> tiles_of(const PlanSummary& summary) {
@@ -106,7 +107,7 @@ void add_points(const std::vector<plan::FrontierPoint>& points, const std::strin
   page.section(title);
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < points.size(); ++i) {
-    const std::string row = key + "." + std::to_string(i) + ".";
+    const std::string row = fmt::format("{}.{}.", key, i);
     rows.push_back({escape_html(points[i].what),
                     to_html(bytes_of(row + "process_bytes", points[i].arena_bytes)),
                     to_html(seconds_of(row + "seconds_per_step", points[i].seconds))});
@@ -118,9 +119,8 @@ void add_parts(const PlanSummary& summary, Page& page) {
   page.section("What the process holds at its peak");
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < summary.parts.size(); ++i) {
-    rows.push_back(
-        {escape_html(summary.parts[i].name),
-         to_html(bytes_of("parts." + std::to_string(i) + ".bytes", summary.parts[i].bytes))});
+    rows.push_back({escape_html(summary.parts[i].name),
+                    to_html(bytes_of(fmt::format("parts.{}.bytes", i), summary.parts[i].bytes))});
   }
   page.table({"part", "memory"}, rows, true);
 }
@@ -133,7 +133,7 @@ void add_culprits(const PlanSummary& summary, Page& page) {
     const plan::Culprit& culprit = summary.culprits[i];
     rows.push_back(
         {escape_html((culprit.layer.empty() ? "the step" : culprit.layer) + ", " + culprit.what),
-         to_html(bytes_of("culprits." + std::to_string(i) + ".bytes", culprit.bytes))});
+         to_html(bytes_of(fmt::format("culprits.{}.bytes", i), culprit.bytes))});
   }
   page.table({"layer", "memory"}, rows, true);
 }
@@ -148,8 +148,9 @@ std::string to_html(const PlanSummary& summary) {
                 about(summary));
   page.tiles(tiles_of(summary));
   if (summary.block_set > 0) {
-    page.paragraph("Smaller blocks (block set " + std::to_string(summary.block_set) +
-                   "): results equal up to rounding, not bit for bit.");
+    page.paragraph(
+        fmt::format("Smaller blocks (block set {}): results equal up to rounding, not bit for bit.",
+                    summary.block_set));
   }
   if (const std::string note = precision_note(summary); !note.empty()) {
     page.paragraph("Note: " + note + ".");
@@ -160,8 +161,8 @@ std::string to_html(const PlanSummary& summary) {
   add_points(summary.frontier, "frontier", "Limits against time", page);
   add_points(summary.plain, "plain_plans", "For comparison: plans that anyone would make", page);
   page.html("<footer>" +
-            escape_html("guard: " + summary.guard + "; kernels " + summary.kernel_set + ", " +
-                        std::to_string(summary.threads) + " threads") +
+            escape_html(fmt::format("guard: {}; kernels {}, {} threads", summary.guard,
+                                    summary.kernel_set, summary.threads)) +
             "</footer>\n");
   page.embed_json(to_json(summary));
   return page.print();

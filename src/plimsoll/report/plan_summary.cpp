@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
+
 namespace plimsoll::report {
 namespace {
 
@@ -51,7 +53,7 @@ Bytes needed(const PlanSummary& summary) {
 
 std::string batch_norm_name(const PlanSummary& summary) {
   const int64_t asked = summary.batch_norm_asked;
-  return asked == 0 ? "full" : "slice:" + std::to_string(asked);
+  return asked == 0 ? "full" : fmt::format("slice:{}", asked);
 }
 
 std::string to_json(const PlanSummary& summary) {

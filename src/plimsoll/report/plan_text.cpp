@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "report/table.h"
 #include "report/units.h"
 
@@ -60,8 +61,8 @@ std::string batch_norm_line(const PlanSummary& summary) {
   if (summary.batch_norm_asked == 0) return "";
   const std::string asked = "batch normalization: " + batch_norm_name(summary);
   if (summary.batch_norm_group > 0) {
-    return asked + ", statistics of groups of " + std::to_string(summary.batch_norm_group) +
-           " samples, part of the model\n";
+    return fmt::format("{}, statistics of groups of {} samples, part of the model\n", asked,
+                       summary.batch_norm_group);
   }
   if (summary.batch_norm_asked >= summary.batch) {
     return asked + ", the whole batch is one group: the same as full\n";
@@ -70,9 +71,9 @@ std::string batch_norm_line(const PlanSummary& summary) {
 }
 
 std::string about_model(const PlanSummary& summary) {
-  std::string text = summary.model + ": " + format_count(summary.parameter_count) +
-                     " parameters, batch " + std::to_string(summary.batch) + ", " +
-                     summary.optimizer;
+  std::string text =
+      fmt::format("{}: {} parameters, batch {}, {}", summary.model,
+                  format_count(summary.parameter_count), summary.batch, summary.optimizer);
   if (summary.fits()) text += "; " + step_time(summary);
   text += "\n";
   return summary.data.empty() ? text : text + "data: " + summary.data + "\n";
@@ -89,15 +90,17 @@ std::string notes(const PlanSummary& summary) {
   }
   text += batch_norm_line(summary);
   if (summary.block_set > 0) {
-    text += "note: only smaller blocks fit (block set " + std::to_string(summary.block_set) +
-            "): results equal up to rounding, not bit for bit";
+    text += fmt::format(
+        "note: only smaller blocks fit (block set {}): results equal up to rounding, not bit for "
+        "bit",
+        summary.block_set);
     if (summary.smallest_same_bits > Bytes()) {
       text += "; the same bits from " + enough(summary.smallest_same_bits) + " on";
     }
     text += "\n";
   }
   if (summary.spill > Bytes()) {
-    text += "spill file: " + to_string(summary.spill) + " on disk";
+    text += fmt::format("spill file: {} on disk", to_string(summary.spill));
     if (summary.smallest_same_bits > summary.predicted_process) {
       text += "; without one it would need " + enough(summary.smallest_same_bits);
     }
@@ -182,8 +185,7 @@ std::string limits_table(const PlanSummary& summary) {
   table.add("lower bound", summary.lower_bound, "proved");
   std::string text = table.print(false);
   if (summary.largest_feasible_batch) {
-    text += "  largest batch within the limit: " + std::to_string(*summary.largest_feasible_batch) +
-            "\n";
+    text += fmt::format("  largest batch within the limit: {}\n", *summary.largest_feasible_batch);
   }
   return text;
 }
@@ -245,11 +247,9 @@ std::string why_table(const PlanSummary& summary) {
 std::string placement_words(const PlanSummary& summary) {
   const Bytes above = summary.planned_arena - summary.arena_load;
   if (above <= Bytes()) return "placed as tightly as these values allow";
-  char percent[32];
-  std::snprintf(
-      percent, sizeof percent, "%.2f %%",
-      100.0 * static_cast<double>(above.count()) / static_cast<double>(summary.arena_load.count()));
-  return "placed " + to_string(above) + " (" + percent + ") above what is alive at once";
+  const double percent =
+      100.0 * static_cast<double>(above.count()) / static_cast<double>(summary.arena_load.count());
+  return fmt::format("placed {} ({:.2f} %) above what is alive at once", to_string(above), percent);
 }
 
 // How it is done, for those who ask.
@@ -299,7 +299,7 @@ std::string costs(const PlanSummary& summary, const Remedy& remedy) {
   if (remedy.seconds_per_step == 0) return text;  // not planned yet
   text += ", " + format_seconds(remedy.seconds_per_step);
   if (remedy.means != Means::kBatch) return text + " a step";
-  return text + " for " + std::to_string(summary.batch) + " samples";
+  return fmt::format("{} for {} samples", text, summary.batch);
 }
 
 std::string command_lines(const PlanSummary& summary, const std::vector<const Remedy*>& remedies,
@@ -310,9 +310,9 @@ std::string command_lines(const PlanSummary& summary, const std::vector<const Re
   text += "):\n";
   int number = 0;
   for (const Remedy* remedy : remedies) {
-    text += "  " + std::to_string(++number) + ". " + effect_words(*remedy) + " (" +
-            costs(summary, *remedy) + ")\n     " +
-            (spell ? spell(remedy->option) : field_spelling(remedy->option)) + "\n";
+    text += fmt::format("  {}. {} ({})\n     {}\n", ++number, effect_words(*remedy),
+                        costs(summary, *remedy),
+                        spell ? spell(remedy->option) : field_spelling(remedy->option));
   }
   return text;
 }
@@ -349,11 +349,7 @@ std::string why_refused(const PlanSummary& summary) {
 
 }  // namespace
 
-std::string format_factor(double factor) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4gx", factor);
-  return text;
-}
+std::string format_factor(double factor) { return fmt::format("{:.4g}x", factor); }
 
 std::string answer_sentence(const PlanSummary& summary) {
   if (summary.fits() || !summary.limit) return fits_sentence(summary);

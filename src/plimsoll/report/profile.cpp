@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/format.h"
 #include "report/table.h"
 
 namespace plimsoll::report {
@@ -23,16 +24,10 @@ const ProgramProfile* main_program(const Profile& profile) {
 }
 
 std::string percent(double part, double whole) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", whole > 0 ? 100 * part / whole : 0.0);
-  return text;
+  return fmt::format("{:.1f} %", whole > 0 ? 100 * part / whole : 0.0);
 }
 
-std::string fixed(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", number);
-  return text;
-}
+std::string fixed(double number) { return fmt::format("{:.1f}", number); }
 
 // A rate in units of 10⁹ a second; empty where there is nothing to tell.
 std::string rate(double amount, double seconds) {
@@ -122,7 +117,7 @@ std::string table_of(const ProgramProfile& program, const std::optional<MachineS
   }
   if (others > 0) {
     std::vector<std::string> cells(columns);
-    cells[0] = std::to_string(order.size() - kMostRows) + " more";
+    cells[0] = fmt::format("{} more", order.size() - kMostRows);
     cells[1] = format_seconds(others / static_cast<double>(program.runs));
     cells[2] = percent(others, program.seconds);
     table.add(std::move(cells));
@@ -218,9 +213,9 @@ double limit_seconds(const ProfileRow& row, const MachineSpeed& machine) {
 }
 
 std::string to_text(const MachineSpeed& machine) {
-  std::string text = std::to_string(machine.threads) +
-                     (machine.threads == 1 ? " thread of " : " threads of ") + machine.isa + ": " +
-                     fixed(machine.flops_per_second / 1e9) + " GFLOP/s";
+  std::string text = fmt::format("{}{}{}: {} GFLOP/s", machine.threads,
+                                 machine.threads == 1 ? " thread of " : " threads of ", machine.isa,
+                                 fixed(machine.flops_per_second / 1e9));
   if (machine.bf16_flops_per_second > 0) {
     text += ", bf16 " + fixed(machine.bf16_flops_per_second / 1e9) + " GFLOP/s";
   }

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/format.h"
 #include "report/html.h"
 #include "report/table.h"
 
@@ -24,9 +25,7 @@ Figure count_of(std::string key, int64_t count) {
 }
 
 std::string percent(double part, double whole) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%.1f %%", whole > 0 ? 100 * part / whole : 0);
-  return text;
+  return fmt::format("{:.1f} %", whole > 0 ? 100 * part / whole : 0);
 }
 
 std::vector<size_t> slowest(const ProgramProfile& program) {
@@ -48,7 +47,7 @@ std::string bar(double part) {
 }
 
 void add_program(const ProgramProfile& program, size_t index, Page& page) {
-  const std::string key = "programs." + std::to_string(index) + ".";
+  const std::string key = fmt::format("programs.{}.", index);
   page.section(program.program);
   page.tiles(
       {{"Runs", to_html(count_of(key + "runs", program.runs)), ""},
@@ -58,7 +57,7 @@ void add_program(const ProgramProfile& program, size_t index, Page& page) {
   std::vector<std::vector<std::string>> rows;
   for (const size_t i : slowest(program)) {
     const ProfileRow& row = program.rows[i];
-    const std::string row_key = key + "rows." + std::to_string(i) + ".";
+    const std::string row_key = fmt::format("{}rows.{}.", key, i);
     const std::string what = row.op.empty() ? row.what : row.op;
     rows.push_back({escape_html(row.layer.empty() ? what : row.layer + ", " + what),
                     to_html(seconds_of(row_key + "seconds", row.seconds)),

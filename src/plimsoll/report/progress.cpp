@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "report/table.h"
 
 namespace plimsoll::report {
@@ -25,13 +26,8 @@ std::string bar(int64_t step, int64_t step_count) {
 }
 
 std::string rate(double per_second) {
-  char text[48];
-  if (per_second >= 10'000) {
-    std::snprintf(text, sizeof text, "%.1fk samples/s", per_second / 1000);
-  } else {
-    std::snprintf(text, sizeof text, "%.*f samples/s", per_second < 100 ? 1 : 0, per_second);
-  }
-  return text;
+  if (per_second >= 10'000) return fmt::format("{:.1f}k samples/s", per_second / 1000);
+  return fmt::format("{:.{}f} samples/s", per_second, per_second < 100 ? 1 : 0);
 }
 
 size_t width_of(const std::string& text) {
@@ -41,17 +37,14 @@ size_t width_of(const std::string& text) {
 }
 
 std::string mebibytes(Bytes bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", static_cast<double>(bytes.count()) / (1 << 20));
-  return text;
+  return fmt::format("{:.1f}", static_cast<double>(bytes.count()) / (1 << 20));
 }
 
 }  // namespace
 
 std::string progress_line(const ProgressState& state, int width) {
-  std::string line = "epoch " + std::to_string(state.epoch) + "/" +
-                     std::to_string(state.epoch_count) + "  " + std::to_string(state.step) + "/" +
-                     std::to_string(state.step_count) + "  ";
+  std::string line = fmt::format("epoch {}/{}  {}/{}  ", state.epoch, state.epoch_count, state.step,
+                                 state.step_count);
   if (state.step < state.step_count) line += bar(state.step, state.step_count) + "  ";
   if (state.seconds > 0) line += rate(static_cast<double>(state.samples) / state.seconds) + "  ";
   if (state.step > 0 && state.step < state.step_count) {
@@ -65,8 +58,7 @@ std::string progress_line(const ProgressState& state, int width) {
   if (state.limit > Bytes(0)) memory += "/" + mebibytes(state.limit);
   memory += " MiB";
   for (const auto& [name, value] : state.metrics) {
-    char text[96];
-    std::snprintf(text, sizeof text, "%s %.4f  ", name.c_str(), value);
+    const std::string text = fmt::format("{} {:.4f}  ", name, value);
     const size_t total = width_of(line) + width_of(text) + memory.size();
     if (width > 0 && total > static_cast<size_t>(width)) break;
     line += text;

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "report/table.h"
 
 namespace plimsoll::report {
@@ -11,16 +12,8 @@ namespace {
 std::string line(const std::string& name, const std::string& program, const std::string& batch,
                  const std::string& median, const std::string& least, const std::string& samples,
                  const std::string& peak) {
-  // "µ" takes two bytes and one column.
-  const auto pad = [](const std::string& text, int width) {
-    const auto wide = static_cast<int>(text.find("µ") == std::string::npos ? width : width + 1);
-    char cell[64];
-    std::snprintf(cell, sizeof cell, "%*s", wide, text.c_str());
-    return std::string(cell);
-  };
-  char head[96];
-  std::snprintf(head, sizeof head, "%-14s %-9s %6s", name.c_str(), program.c_str(), batch.c_str());
-  return head + pad(median, 12) + pad(least, 12) + pad(samples, 13) + pad(peak, 12) + "\n";
+  return fmt::format("{:<14} {:<9} {:>6}{:>12}{:>12}{:>13}{:>12}\n", name, program, batch, median,
+                     least, samples, peak);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/format.h"
+
 namespace plimsoll::report {
 namespace {
 
@@ -15,18 +17,13 @@ size_t width_of(const std::string& text) {
 }
 
 std::string significant(double value, const char* unit) {
-  char text[48];
   const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  std::snprintf(text, sizeof text, "%.*f %s", decimals, value, unit);
-  return text;
+  return fmt::format("{:.{}f} {}", value, decimals, unit);
 }
 
 std::string two_units(int64_t large, const char* large_unit, int64_t small,
                       const char* small_unit) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%lld %s %02lld %s", static_cast<long long>(large), large_unit,
-                static_cast<long long>(small), small_unit);
-  return text;
+  return fmt::format("{} {} {:02} {}", large, large_unit, small, small_unit);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/format.h"
+
 namespace plimsoll::report {
 namespace {
 
@@ -30,11 +32,7 @@ Unit choose(const std::array<Unit, count>& units, double largest) {
   return units[unit];
 }
 
-std::string print(double value, int decimals) {
-  std::array<char, 48> text;
-  std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
-  return text.data();
-}
+std::string print(double value, int decimals) { return fmt::format("{:.{}f}", value, decimals); }
 
 }  // namespace
 

@@ -4,7 +4,8 @@
 
 #include "base/accounted.h"
 #include "base/error.h"
-#include "base/output_place.h"
+#include "base/format.h"
+#include "base/places.h"
 #include "data/dataset_stages.h"
 #include "formats/model_file.h"
 #include "report/plan_text.h"
@@ -157,7 +158,7 @@ void Fitting::plan_anew(Bytes limit, const train::Position& position) {
   key_.settings = before;
   key_.settings.memory = limit;
   key_.settings.plan.clear();
-  std::string what = "planned anew at step " + std::to_string(position.steps);
+  std::string what = fmt::format("planned anew at step {}", position.steps);
   try {
     go_on(position.steps);
   } catch (const Error& error) {
@@ -168,9 +169,9 @@ void Fitting::plan_anew(Bytes limit, const train::Position& position) {
   }
   if (checkpoints_) checkpoints_->go_on_in(session());
   const report::PlanSummary& plan = session().summary();
-  listener_.notice("the limit is now " + to_string(limit) + ": " + what + "; predicted peak " +
-                   to_string(plan.predicted_process) + ", block set " +
-                   std::to_string(plan.block_set));
+  listener_.notice(fmt::format("the limit is now {}: {}; predicted peak {}, block set {}",
+                               to_string(limit), what, to_string(plan.predicted_process),
+                               plan.block_set));
 }
 
 // Trains to the end, or until it is stopped; a limit that changes takes it from session to session.

@@ -7,6 +7,7 @@
 
 #include "base/accounted.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/spill_folder.h"
 #include "base/suggest.h"
 #include "data/dataset_stages.h"
@@ -60,7 +61,7 @@ std::string place_paths(const char* option, const Words& words, std::vector<data
     place_named(option, words, placed);
   } else {
     if (words.size() != ports.size()) {
-      refuse_paths(option, ports, std::to_string(words.size()) + " paths");
+      refuse_paths(option, ports, fmt::format("{} paths", words.size()));
     }
     for (size_t i = 0; i < words.size(); ++i) placed[i].path = words[i];
   }

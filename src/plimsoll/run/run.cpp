@@ -9,6 +9,7 @@
 #include "base/accounted.h"
 #include "base/error.h"
 #include "base/fork.h"
+#include "base/format.h"
 #include "base/spill_folder.h"
 #include "data/dataset_stages.h"
 #include "formats/model_file.h"
@@ -104,8 +105,7 @@ void Run::refuse_while_running(const char* what) const {
 
 void Run::refuse_no_rows(int64_t batch, int64_t rows) const {
   if (batch < 1) {
-    throw Error(ErrorKind::kConfig,
-                "[batch] expected 1 or more, received " + std::to_string(batch) + ".");
+    throw Error(ErrorKind::kConfig, fmt::format("[batch] expected 1 or more, received {}.", batch));
   }
   if (rows < 1) throw Error(ErrorKind::kData, "[dataset] expected samples, received none.");
 }
@@ -443,8 +443,8 @@ void Run::save_or_elsewhere(const std::string& path, const std::string& spill_di
     save(path);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kIo) throw;
-    std::string other = "/plimsoll-" + std::to_string(::getpid()) + "-" +
-                        std::filesystem::path(path).filename().string();
+    std::string other =
+        fmt::format("/plimsoll-{}-{}", ::getpid(), std::filesystem::path(path).filename().string());
     try {
       other.insert(0, choose_spill_folder(spill_directory));
       save(other);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "layers/training/accumulation.h"
 
@@ -53,17 +54,17 @@ void write_scalar(Session& session, std::string_view name, float value) {
 void check_rows(const Session& session, const data::Dataset& dataset, int64_t first,
                 int64_t count) {
   if (first < 0 || count < 1 || first > dataset.row_count() - count) {
-    throw Error(ErrorKind::kConfig, "rows: expected some of the " +
-                                        std::to_string(dataset.row_count()) +
-                                        " samples, received [" + std::to_string(first) + ", " +
-                                        std::to_string(first + count) + ").");
+    throw Error(ErrorKind::kConfig,
+                fmt::format("rows: expected some of the {} samples, received [{}, {}).",
+                            dataset.row_count(), first, first + count));
   }
   if (session.has_program("train", count)) return;
-  throw Error(ErrorKind::kConfig,
-              "accumulate: expected as many samples as were planned for, received " +
-                  std::to_string(count) + ". Make the Trainer with batch = " +
-                  std::to_string(count) + ", or with short_batch = " + std::to_string(count) +
-                  " where only some calls have so few.");
+  throw Error(
+      ErrorKind::kConfig,
+      fmt::format(
+          "accumulate: expected as many samples as were planned for, received {}. Make the Trainer "
+          "with batch = {}, or with short_batch = {} where only some calls have so few.",
+          count, count, count));
 }
 
 }  // namespace
@@ -83,7 +84,7 @@ double Accumulator::accumulate(Session& session, data::Dataset& dataset, int64_t
   }
   if (!std::isfinite(weight)) {
     throw Error(ErrorKind::kConfig,
-                "accumulate: expected a finite weight, received " + std::to_string(weight) + ".");
+                fmt::format("accumulate: expected a finite weight, received {:f}.", weight));
   }
   const double samples = how_ == Accumulation::kMean ? static_cast<double>(count) : 1.0;
   write_scalar(session, layers::kShareState, static_cast<float>(weight * samples));
@@ -128,9 +129,9 @@ void Accumulator::set_gradient(Session& session, const std::string& weight,
                                const std::vector<float>& values) {
   const int64_t expected = element_count(session, weight);
   if (expected != static_cast<int64_t>(values.size())) {
-    throw Error(ErrorKind::kConfig, "[" + weight + "] expected a gradient of " +
-                                        std::to_string(expected) + " values, received " +
-                                        std::to_string(values.size()) + ".");
+    throw Error(ErrorKind::kConfig,
+                fmt::format("[{}] expected a gradient of {} values, received {}.", weight, expected,
+                            values.size()));
   }
   if (pending_) {
     settle(session);

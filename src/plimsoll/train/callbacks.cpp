@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 
 namespace plimsoll::train {
@@ -45,11 +46,7 @@ class NamedNumbers {
   }
 
  private:
-  static std::string shown(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%g", value);
-    return text;
-  }
+  static std::string shown(double value) { return fmt::format("{:g}", value); }
   void take(std::string_view part, std::string_view lone) {
     const size_t equals = part.find('=');
     const std::string_view name = equals == std::string_view::npos ? lone : part.substr(0, equals);
@@ -161,10 +158,7 @@ void Callbacks::watch_plateau(Session& session, double value) {
   session.set_learning_rate(lower);
   state_.cooldown = plateau.cooldown;
   state_.plateau_wait = 0;
-  char text[96];
-  std::snprintf(text, sizeof text, "%s has not improved: the learning rate is now %g",
-                monitor_.c_str(), lower);
-  say(text);
+  say(fmt::format("{} has not improved: the learning rate is now {:g}", monitor_, lower));
 }
 
 bool Callbacks::end_epoch(Session& session, const EpochResult& result) {
@@ -185,7 +179,7 @@ bool Callbacks::end_epoch(Session& session, const EpochResult& result) {
                     state_.wait >= options_.early_stopping->patience && result.epoch > 1;
   if (over) {
     state_.stopped = true;
-    say("stopped early: " + monitor_ + " was best in epoch " + std::to_string(state_.best_epoch));
+    say(fmt::format("stopped early: {} was best in epoch {}", monitor_, state_.best_epoch));
   }
   return over;
 }
@@ -195,8 +189,9 @@ void Callbacks::finish(Session& session) {
   if (!wanted || !state_.best) return;
   const std::unique_ptr<TensorSource> best = best_.load(state_.best_epoch);
   if (best == nullptr) {
-    say("the weights of epoch " + std::to_string(state_.best_epoch) +
-        ", the best one, are no longer there: the last ones are kept");
+    say(fmt::format(
+        "the weights of epoch {}, the best one, are no longer there: the last ones are kept",
+        state_.best_epoch));
     return;
   }
   session.restore(*best, session.steps());

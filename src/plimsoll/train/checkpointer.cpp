@@ -6,6 +6,7 @@
 #include "base/accounted.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "plan/tree/text.h"
 
 namespace plimsoll::train {
@@ -90,11 +91,12 @@ Position Checkpointer::restore(Session& session, int64_t rows, data::Shuffle shu
       difference("the number of threads", std::to_string(was.threads),
                  std::to_string(head_.threads));
   if (!other.empty()) other.resize(other.size() - 2);
-  say_("resumed from " + found_->path + ", step " + std::to_string(was.position.steps) +
-       (other.empty()
-            ? ": continues bit for bit"
-            : ": equal within rounding, not bit for bit what an uninterrupted run gives (" + other +
-                  ")"));
+  say_(fmt::format(
+      "resumed from {}, step {}{}", found_->path, was.position.steps,
+
+      other.empty() ? ": continues bit for bit"
+                    : ": equal within rounding, not bit for bit what an uninterrupted run gives (" +
+                          other + ")"));
   written_ = was.position;
   return was.position;
 }
@@ -123,8 +125,8 @@ bool Checkpointer::try_write(Session& session, const Position& position) {
     return true;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kIo) throw;
-    say_("no checkpoint at step " + std::to_string(position.steps) +
-         ", the run goes on: " + error.what());
+    say_(
+        fmt::format("no checkpoint at step {}, the run goes on: {}", position.steps, error.what()));
     last_seconds_ = SteadyClock().seconds();
     return false;
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::train {
 namespace {
@@ -38,7 +39,7 @@ class HeldOutputs final : public OutputSink {
   HeldOutputs(const graph::Graph& graph, int64_t rows) {
     for (const graph::ValueId id : graph.outputs) {
       const graph::ValueType& type = graph.value(id).type;
-      TensorInfo info{"outputs/" + std::to_string(infos_.size()), type.dtype, type.shape.at(rows)};
+      TensorInfo info{fmt::format("outputs/{}", infos_.size()), type.dtype, type.shape.at(rows)};
       row_bytes_.push_back(static_cast<size_t>(row_bytes(type.dtype, type.shape).count()));
       bytes_.emplace_back(row_bytes_.back() * static_cast<size_t>(rows));
       infos_.push_back(std::move(info));
@@ -67,9 +68,9 @@ int64_t byte_count(const TensorInfo& info) {
 
 void check_size(int64_t bytes) {
   if (bytes <= kMaxSelfTest.count()) return;
-  throw Error(ErrorKind::kConfig, "self-test: expected at most " + to_string(kMaxSelfTest) +
-                                      " of samples and predictions, received " +
-                                      to_string(Bytes(bytes)) + ". Give fewer samples.");
+  throw Error(ErrorKind::kConfig, fmt::format("self-test: expected at most {} of samples and "
+                                              "predictions, received {}. Give fewer samples.",
+                                              to_string(kMaxSelfTest), to_string(Bytes(bytes))));
 }
 
 void predict_into(HeldTensors& tensors, const layers::Model& model, TensorSource& weights,
@@ -156,7 +157,7 @@ std::unique_ptr<TensorSource> make_self_test(const layers::Model& model, TensorS
     std::vector<int64_t> shape = {rows.row_count()};
     shape.insert(shape.end(), rows.row_shape().begin(), rows.row_shape().end());
     const DType dtype = model.inputs().at(i).type.dtype;
-    TensorInfo info{"inputs/" + std::to_string(i), dtype, std::move(shape)};
+    TensorInfo info{fmt::format("inputs/{}", i), dtype, std::move(shape)};
     check_size(byte_count(info));
     std::vector<std::byte> content(static_cast<size_t>(byte_count(info)));
     rows.read(0, rows.row_count(), dtype, content.data());
@@ -188,12 +189,13 @@ void check_self_test(const std::string& origin, const layers::Model& model, Tens
                                               numbers(info.dtype, read.held.bytes(read.outputs[i])))
                              : HUGE_VAL;
     if (error <= kSelfTestTolerance) continue;
-    char text[64];
-    std::snprintf(text, sizeof text, "%.2e", error);
-    throw Error(ErrorKind::kModel,
-                origin + ": [self-test] expected the predictions that the file holds, received " +
-                    "others (relative difference " + text +
-                    "). The file is damaged, or was changed by hand: take another copy.");
+    throw Error(
+        ErrorKind::kModel,
+        fmt::format(
+            "{}: [self-test] expected the predictions that the file holds, received others "
+            "(relative difference {:.2e}). The file is damaged, or was changed by hand: take "
+            "another copy.",
+            origin, error));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "base/accounted.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/hash.h"
 #include "base/heap.h"
 #include "base/process_memory.h"
@@ -105,9 +106,9 @@ class StateSource : public TensorSource {
 
 DoesNotFit::DoesNotFit(report::PlanSummary summary)
     : Error(ErrorKind::kBudget,
-            report::refusal_sentence(summary) + ". Name a limit of at least " +
-                to_string(report::needed(summary)) +
-                ", or ask for a plan of the same run, which tells what else would do."),
+            fmt::format("{}. Name a limit of at least {}, or ask for a plan of "
+                        "the same run, which tells what else would do.",
+                        report::refusal_sentence(summary), to_string(report::needed(summary)))),
       summary_(std::make_shared<report::PlanSummary>(std::move(summary))) {}
 
 // The last steps' times, in a fixed ring: long runs keep no more.
@@ -143,13 +144,13 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
     if (summary_.predicted_process > guard) {
       throw Error(
           ErrorKind::kBudget,
-          "does not fit: " +
-              std::string(options.plan.max_slowdown ? "the smallest plan within the time allowed"
-                                                    : "the fastest plan") +
-              " needs " + to_string(summary_.predicted_process) + ", above the guard of " +
-              to_string(guard) + " (" + std::to_string(planning::kGuardPercent) +
-              " % of what this process may use). Name a limit with --memory, such as " +
-              report::size_option(guard) + ".");
+          fmt::format(
+              "does not fit: {} needs {}, above the guard of {} ({} % of what this process may "
+              "use). Name a limit with --memory, such as {}.",
+              options.plan.max_slowdown ? "the smallest plan within the time allowed"
+                                        : "the fastest plan",
+              to_string(summary_.predicted_process), to_string(guard), planning::kGuardPercent,
+              report::size_option(guard)));
     }
   }
   limit_check_.emplace(options.plan.limit, run_.plan.arena_bytes, options.whole_process);
@@ -242,11 +243,11 @@ void Session::take_changed(TensorSource& tensors) {
 void Session::take(TensorSource& tensors, size_t index, const graph::StateVariable& state) {
   const TensorInfo& info = tensors.tensors()[index];
   if (state.type.dtype != info.dtype || state.type.shape.at(1) != info.shape) {
-    throw Error(ErrorKind::kModel,
-                "[" + info.name + "] expected " + std::string(to_string(state.type.dtype)) + " " +
-                    to_string(state.type.shape) + ", received " +
-                    std::string(to_string(info.dtype)) + " " + to_string(fixed_shape(info.shape)) +
-                    ". The weights belong to another model.");
+    throw Error(
+        ErrorKind::kModel,
+        fmt::format("[{}] expected {} {}, received {} {}. The weights belong to another model.",
+                    info.name, to_string(state.type.dtype), to_string(state.type.shape),
+                    to_string(info.dtype), to_string(fixed_shape(info.shape))));
   }
   const auto place = std::ranges::find(run_.plan.states, info.name, &plan::StatePlacement::name);
   if (place->space == plan::Space::kState) {
@@ -311,7 +312,7 @@ size_t Session::program_for(const char* name, int64_t rows) const {
       return i;
     }
   }
-  PLIMSOLL_CHECK(false, std::string("no program ") + name + " of batch " + std::to_string(rows));
+  PLIMSOLL_CHECK(false, fmt::format("no program {} of batch {}", name, rows));
 }
 
 std::vector<Session::NamedBytes> Session::metric_states() const {
@@ -504,11 +505,11 @@ void Session::run_epoch(Loop& loop, const FitOptions& options) {
     if (options.on_step) options.on_step(loop.history.steps, loss);
     if (!std::isfinite(loss)) {
       loop.batches.refuse_not_finite();
-      throw Error(ErrorKind::kData,
-                  "[step " + std::to_string(loop.history.steps) +
-                      "] expected a finite loss, received " + std::to_string(loss) +
-                      ". The batch's numbers are finite: scale the inputs, or lower the learning "
-                      "rate.");
+      throw Error(
+          ErrorKind::kData,
+          fmt::format("[step {}] expected a finite loss, received {:f}. The batch's numbers "
+                      "are finite: scale the inputs, or lower the learning rate.",
+                      loop.history.steps, loss));
     }
     if (options.on_position) options.on_position(position, false);
     if (loop.progress != nullptr && loop.progress->wants_update(now)) {

@@ -11,6 +11,7 @@
 #include <array>
 #include <chrono>
 
+#include "base/format.h"
 #include "watch/measure/map_line.h"
 #include "watch/output.h"
 
@@ -92,7 +93,7 @@ void capture_processes(const std::vector<int64_t>& pids, Capture& capture,
   if (capture.processes.size() > Capture::kMostRows) capture.processes.resize(Capture::kMostRows);
   if (capture.processes.empty()) return;
   MapReader map;
-  read_kernel_lines(root + "/proc/" + std::to_string(capture.processes.front().pid) + "/smaps",
+  read_kernel_lines(fmt::format("{}/proc/{}/smaps", root, capture.processes.front().pid),
                     [&](std::string_view line) { map.line(line); });
   map.finish(capture.kinds, capture.mappings);
 }

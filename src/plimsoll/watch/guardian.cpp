@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "watch/measure/process.h"
 
 namespace plimsoll::watch {
@@ -42,7 +43,7 @@ struct Life {
 
 std::optional<Life> read_life(int64_t pid) {
   KernelFile file;
-  const auto line = file.read("/proc/" + std::to_string(pid) + "/stat");
+  const auto line = file.read(fmt::format("/proc/{}/stat", pid));
   const std::optional<ProcessStat> stat = line ? parse_process_stat(*line) : std::nullopt;
   return stat ? std::optional<Life>({stat->parent(), stat->started()}) : std::nullopt;
 }

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "watch/tell/summary.h"
 
 namespace plimsoll::watch {
@@ -127,8 +128,8 @@ NextAttempt next_attempt(const WatchOptions& options, const RestartOptions& rest
     next.command.insert(next.command.end(), restart.resume_arguments.begin(),
                         restart.resume_arguments.end());
   }
-  return {next, "restart " + std::to_string(attempt) + " of " + std::to_string(restart.most) +
-                    text + ": " + command_line(next.command)};
+  return {next, fmt::format("restart {} of {}{}: {}", attempt, restart.most, text,
+                            command_line(next.command))};
 }
 
 Run watch_with_restarts(WatchOptions options, const RestartOptions& restart,

@@ -17,6 +17,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/process_memory.h"
 #include "watch/child.h"
 
@@ -201,12 +202,11 @@ void Supervisor::draw_status() {
   if (!out.at_line_start() || !error.at_line_start() || out.wants_write() || error.wants_write()) {
     return;
   }
-  std::string text =
-      "\r\x1b[2K[" + std::to_string(std::lround(now())) + " s  " + size(latest_.held);
+  std::string text = fmt::format("\r\x1b[2K[{} s  {}", std::lround(now()), size(latest_.held));
   if (options_.memory) text += " of " + size(*options_.memory);
-  if (latest_.processes > 1) text += "  " + std::to_string(latest_.processes) + " processes";
+  if (latest_.processes > 1) text += fmt::format("  {} processes", latest_.processes);
   if (latest_.gpu_bytes) text += "  GPU " + size(*latest_.gpu_bytes);
-  if (latest_.epochs > 0) text += "  epoch " + std::to_string(latest_.epochs);
+  if (latest_.epochs > 0) text += fmt::format("  epoch {}", latest_.epochs);
   text += "  peak " + size(run_.peak.held_bytes) + "]";
   status_drawn_ = ::write(STDERR_FILENO, text.data(), text.size()) > 0;
 }
@@ -333,8 +333,9 @@ void Supervisor::follow_marks(Sample& sample) {
     // The line was printed since the last sample; a command that ends gives back what it held.
     const int64_t held = std::max(sample.held, latest_.held);
     say(fit ? "fit" : "epoch",
-        (fit ? "fit " + std::to_string(marks.fits()) + ", epoch " : std::string("epoch ")) +
-            std::to_string(marks.epochs()) + " at " + size(held),
+        fmt::format("{}{} at {}",
+                    fit ? fmt::format("fit {}, epoch ", marks.fits()) : std::string("epoch "),
+                    marks.epochs(), size(held)),
         false);
   }
 }
@@ -373,10 +374,7 @@ std::string Supervisor::time_to_limit() const {
   const double rise = static_cast<double>(latest_.held - before.held) / seconds;
   const double left = static_cast<double>(*warn_limit_ - latest_.held);
   if (seconds <= 0 || rise <= 0 || left <= 0 || left / rise > 86400) return "";
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "; at this rate the limit is reached in %.0f s",
-                std::ceil(left / rise));
-  return text.data();
+  return fmt::format("; at this rate the limit is reached in {:.0f} s", std::ceil(left / rise));
 }
 
 void Supervisor::stop_tree(const Sample& sample) {
@@ -384,9 +382,9 @@ void Supervisor::stop_tree(const Sample& sample) {
   kill_at_ = terminate_at_ + options_.grace_seconds;
   run_.limit_passed = true;
   if (run_.captures.size() < 2) capture(sample, "limit");
-  say("limit", size(sample.held) + " are held and the limit is " + size(*options_.memory) +
-                   ": SIGTERM, then SIGKILL in " +
-                   std::to_string(std::lround(options_.grace_seconds)) + " s");
+  say("limit",
+      fmt::format("{} are held and the limit is {}: SIGTERM, then SIGKILL in {} s",
+                  size(sample.held), size(*options_.memory), std::lround(options_.grace_seconds)));
   signal_tree(SIGTERM);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/format.h"
 
 namespace plimsoll::watch {
 namespace {
@@ -16,7 +17,7 @@ using explain::Resource;
 
 std::string size(int64_t bytes) { return to_string(Bytes(bytes)); }
 
-std::string times(int64_t count) { return count == 1 ? "once" : std::to_string(count) + " times"; }
+std::string times(int64_t count) { return count == 1 ? "once" : fmt::format("{} times", count); }
 
 // A shell reports a child that died of signal N as exit code 128 + N.
 int signal_of(const Ending& ending) {
@@ -26,7 +27,7 @@ int signal_of(const Ending& ending) {
 
 std::string how_it_ended(const Ending& ending) {
   if (ending.signal != 0) return "died of " + signal_name(ending.signal);
-  return "ended with exit code " + std::to_string(ending.exit_code);
+  return fmt::format("ended with exit code {}", ending.exit_code);
 }
 
 bool contains(const std::vector<int64_t>& sorted, int64_t value) {
@@ -125,7 +126,7 @@ class Concluder {
     set(VerdictKind::kFailed, 1,
         "The command " + how_it_ended(e_) + " after it printed: " + message + ". " + said.cause);
     for (const explain::Evidence& evidence : said.evidence) {
-      prove("line " + std::to_string(evidence.line) + " of the output: " + evidence.text);
+      prove(fmt::format("line {} of the output: {}", evidence.line, evidence.text));
       if (verdict_.evidence.size() == 3) break;
     }
     for (const explain::Advice& advice : said.advice) {
@@ -149,8 +150,8 @@ class Concluder {
       return killed_around();
     }
     if (e_.group_oom_kills > 0) {
-      prove("the kernel's oom_kill counter of the command's own group went up by " +
-            std::to_string(e_.group_oom_kills));
+      prove(fmt::format("the kernel's oom_kill counter of the command's own group went up by {}",
+                        e_.group_oom_kills));
     }
     if (record != nullptr) prove("kernel log: " + record->text);
     const bool named = record != nullptr && !record->group.empty();
@@ -182,7 +183,7 @@ class Concluder {
     const std::string victim =
         record == nullptr || record->pid == e_.main_pid
             ? std::string()
-            : " chose " + record->name + " (process " + std::to_string(record->pid) + ")";
+            : fmt::format(" chose {} (process {})", record->name, record->pid);
     if (!killed) {
       set(VerdictKind::kWorkerKilled, 0.95,
           "A process below the command was killed for memory: " + limit +
@@ -205,14 +206,14 @@ class Concluder {
   bool killed_around() {
     if (e_.kernel_holds_limit) return false;  // an own group counts exactly: it was not memory
     if (e_.container_oom_kills > 0) {
-      prove("the oom_kill counter around the watcher went up by " +
-            std::to_string(e_.container_oom_kills));
+      prove(fmt::format("the oom_kill counter around the watcher went up by {}",
+                        e_.container_oom_kills));
       by_container(0.9);
       return true;
     }
     if (e_.machine_oom_kills > 0 && (!e_.kernel_log_readable || e_.kernel_log.empty())) {
-      prove("the machine's oom_kill counter (/proc/vmstat) went up by " +
-            std::to_string(e_.machine_oom_kills));
+      prove(fmt::format("the machine's oom_kill counter (/proc/vmstat) went up by {}",
+                        e_.machine_oom_kills));
       by_system(0.7);
       return true;
     }
@@ -364,8 +365,8 @@ class Concluder {
   }
 
   std::string files_text() const {
-    return "measured: up to " + std::to_string(*e_.open_files) + " of " +
-           std::to_string(*e_.file_limit) + " descriptors in use by one process";
+    return fmt::format("measured: up to {} of {} descriptors in use by one process", *e_.open_files,
+                       *e_.file_limit);
   }
   std::string shm_text() const {
     return "measured: up to " + size(*e_.shm_used) + " of " + size(*e_.shm_size) +
@@ -511,7 +512,7 @@ bool is_memory_death(const Verdict& verdict) {
 
 std::string signal_name(int signal) {
   const char* name = ::sigabbrev_np(signal);
-  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
+  return name != nullptr ? std::string("SIG") + name : fmt::format("signal {}", signal);
 }
 
 }  // namespace plimsoll::watch

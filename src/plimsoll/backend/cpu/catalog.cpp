@@ -1,5 +1,7 @@
 #include "backend/cpu/catalog.h"
 
+#include "base/format.h"
+
 namespace plimsoll::backend::cpu {
 
 using graph::Graph;
@@ -11,8 +13,8 @@ KernelSetOptions resolved(KernelSetOptions options, const CpuInfo& cpu) {
 }
 
 std::string backend_id(const std::string& backend, const CpuInfo& cpu) {
-  return backend + "/" + cpu.isa + "/l2=" + std::to_string(cpu.l2_bytes.count() >> 10) +
-         "K/l3=" + std::to_string(cpu.l3_bytes.count() >> 10) + "K";
+  return fmt::format("{}/{}/l2={}K/l3={}K", backend, cpu.isa, cpu.l2_bytes.count() >> 10,
+                     cpu.l3_bytes.count() >> 10);
 }
 
 ops::Offers offers() {

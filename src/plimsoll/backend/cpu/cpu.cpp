@@ -1,6 +1,7 @@
 #include "backend/cpu/cpu.h"
 
 #include "backend/cpu/catalog.h"
+#include "base/format.h"
 
 namespace plimsoll::backend {
 namespace cpu {
@@ -10,9 +11,7 @@ namespace {
 // Checkpoints and plans of another revision say so.
 constexpr int kRevision = 1;
 
-std::string id_of(const CpuInfo& cpu) {
-  return backend_id("cpu/r" + std::to_string(kRevision), cpu);
-}
+std::string id_of(const CpuInfo& cpu) { return backend_id(fmt::format("cpu/r{}", kRevision), cpu); }
 
 // Measured, as tests/cli/test_memory_prediction.py does: a process that has made kernels.
 constexpr Bytes kEngineBytes = 10_MiB + 512_KiB;

@@ -8,6 +8,7 @@
 #include "backend/kernel/widened.h"
 #include "backend/reference/reference.h"
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
@@ -135,11 +136,12 @@ void check_pack(const NodeFacts& facts, int64_t elements, Bytes bytes, DType dty
       facts.inputs[0].dtype == dtype) {
     return;
   }
-  throw Error(ErrorKind::kModel, facts.node->name + ": expected weights and bytes of layout " +
-                                     facts.attributes.get_string("layout") + ", received " +
-                                     to_string(facts.inputs[0].shape) + " and " +
-                                     std::to_string(facts.output_elements(0)) +
-                                     " bytes. Make the graph again for this kernel set.");
+  throw Error(
+      ErrorKind::kModel,
+      fmt::format("{}: expected weights and bytes of layout {}, received {} and {} bytes. Make the "
+                  "graph again for this kernel set.",
+                  facts.node->name, facts.attributes.get_string("layout"),
+                  to_string(facts.inputs[0].shape), facts.output_elements(0)));
 }
 
 KernelLibrary::KernelLibrary(const CpuInfo& cpu, const KernelSetOptions& options, bool alone)

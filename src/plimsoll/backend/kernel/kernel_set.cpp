@@ -3,6 +3,7 @@
 
 #include "backend/kernel/backends.h"
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::backend {
 namespace {
@@ -49,11 +50,11 @@ void parse_part(std::string_view id, std::string_view part, KernelSetOptions& op
 }  // namespace
 
 std::string kernel_set_id(std::string_view backend, const KernelSetOptions& options) {
-  std::string id = std::string(backend) + "/t" + std::to_string(options.threads);
+  std::string id = fmt::format("{}/t{}", backend, options.threads);
   std::vector<std::pair<std::string, int64_t>> caps = options.caps;
   std::sort(caps.begin(), caps.end());
-  for (const auto& [axis, most] : caps) id += ";" + axis + "<=" + std::to_string(most);
-  if (options.block_set != 0) id += ";block_set=" + std::to_string(options.block_set);
+  for (const auto& [axis, most] : caps) id += fmt::format(";{}<={}", axis, most);
+  if (options.block_set != 0) id += fmt::format(";block_set={}", options.block_set);
   return id;
 }
 

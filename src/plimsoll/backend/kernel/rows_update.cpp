@@ -4,6 +4,7 @@
 
 #include "backend/kernel/region.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "graph/builder.h"
 #include "ops/registry.h"
 
@@ -22,7 +23,7 @@ RowsUpdate::RowsUpdate(std::span<const graph::ValueType> inputs,
   std::vector<graph::ValueId> operands;
   const auto add = [&](graph::ValueType type) {
     if (type.shape.rank() > 0) type.shape[0] = Dim::constant(rows);
-    const std::string name = "operand" + std::to_string(operands.size());
+    const std::string name = fmt::format("operand{}", operands.size());
     operands.push_back(builder.read(builder.state({.name = name, .type = type})));
     std::vector<int64_t> dims;
     dims.reserve(static_cast<size_t>(type.shape.rank()));

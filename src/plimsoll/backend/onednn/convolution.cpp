@@ -11,6 +11,7 @@
 #include "backend/onednn/convolution_tables.h"
 #include "backend/onednn/repack.h"
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::backend::onednn {
 namespace {
@@ -69,7 +70,7 @@ memory::desc bias_of(const Convolution& c) {
 }
 
 std::string key_of(const Convolution& c, std::string_view weights) {
-  std::string key = "conv" + std::to_string(static_cast<int>(c.kind));
+  std::string key = fmt::format("conv{}", static_cast<int>(c.kind));
   const bool point = c.geometry.window[0].size == 1 && c.geometry.window[1].size == 1;
   if (point) key += "point";
   if (!point && c.geometry.groups > 1 && c.geometry.groups == c.geometry.channels) key += "channel";

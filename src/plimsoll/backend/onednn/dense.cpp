@@ -8,6 +8,7 @@
 #include "backend/cpu/families.h"
 #include "backend/cpu/product/column_sums.h"
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::backend::onednn {
 namespace {
@@ -265,7 +266,7 @@ Bytes code_bytes(const Dense& d, const Share& share) {
 
 // Shares of one size are one primitive.
 std::string key_of(const Dense& d, const Share& share, bool add) {
-  std::string key = "matmul" + std::to_string(static_cast<int>(d.kind));
+  std::string key = fmt::format("matmul{}", static_cast<int>(d.kind));
   for (int64_t value : {share.row_count(), share.inner_count(), d.units, int64_t{adds_bias(d)},
                         int64_t{d.relu}, int64_t{add}}) {
     key += ',';

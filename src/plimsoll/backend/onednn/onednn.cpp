@@ -4,6 +4,7 @@
 #include "backend/onednn/library_pages.h"
 #include "backend/onednn/primitives.h"
 #include "backend/onednn/resident.h"
+#include "base/format.h"
 
 namespace plimsoll::backend {
 namespace onednn {
@@ -19,8 +20,7 @@ constexpr int kRevision = 9;
 
 std::string backend_id(const CpuInfo& cpu) {
   const dnnl_version_t* version = dnnl_version();
-  return cpu::backend_id("onednn-" + std::to_string(version->major) + "." +
-                             std::to_string(version->minor) + "/r" + std::to_string(kRevision),
+  return cpu::backend_id(fmt::format("onednn-{}.{}/r{}", version->major, version->minor, kRevision),
                          cpu);
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::backend::onednn {
 namespace {
@@ -21,7 +22,7 @@ int64_t product(const std::vector<int64_t>& values) {
 
 std::string join(const std::vector<int64_t>& values) {
   std::string text;
-  for (int64_t value : values) text += (text.empty() ? "" : "x") + std::to_string(value);
+  for (int64_t value : values) text += fmt::format("{}{}", text.empty() ? "" : "x", value);
   return text;
 }
 
@@ -167,8 +168,7 @@ std::string print(const PackedLayout& layout) {
                      ":s" + join(layout.strides);
   std::string blocks;
   for (const PackedLayout::Block& block : layout.blocks) {
-    blocks += (blocks.empty() ? "" : "x") + std::to_string(block.size) + "@" +
-              std::to_string(block.dimension);
+    blocks += fmt::format("{}{}@{}", blocks.empty() ? "" : "x", block.size, block.dimension);
   }
   return text + ":b" + blocks;
 }

@@ -10,6 +10,7 @@
 
 #include "backend/onednn/library_pages.h"
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::backend::onednn {
 namespace {
@@ -102,10 +103,10 @@ OneThread::~OneThread() {
 }
 
 void throw_vendor_error(std::string_view what, const dnnl::error& error) {
-  throw Error(ErrorKind::kBackend, std::string(what) + ": oneDNN failed with status " +
-                                       std::to_string(static_cast<int>(error.status)) + " (" +
-                                       error.message +
-                                       "). Train with the reference backend, or report the layer.");
+  throw Error(ErrorKind::kBackend,
+              fmt::format("{}: oneDNN failed with status {} ({}). Train with the reference "
+                          "backend, or report the layer.",
+                          what, static_cast<int>(error.status), error.message));
 }
 
 dnnl::primitive_attr base_attributes() {

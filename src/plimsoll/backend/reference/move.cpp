@@ -5,6 +5,7 @@
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
 #include "base/bfloat16.h"
+#include "base/format.h"
 
 namespace plimsoll::backend::reference {
 namespace {
@@ -35,11 +36,10 @@ std::unique_ptr<Kernel> make_pack(const Problem& problem) {
   const std::string layout = problem.attributes.get_string("layout");
   const Bytes bytes = tensor_bytes(problem.inputs[0].dtype, problem.inputs[0].shape, 1);
   if (layout != "plain" || problem.attributes.get_int("bytes") != bytes.count()) {
-    throw Error(ErrorKind::kBackend, "reference: expected the layout \"plain\" of " +
-                                         std::to_string(bytes.count()) + " bytes, received \"" +
-                                         layout + "\" of " +
-                                         std::to_string(problem.attributes.get_int("bytes")) +
-                                         ". Plan the model for this backend.");
+    throw Error(ErrorKind::kBackend,
+                fmt::format("reference: expected the layout \"plain\" of {} bytes, received \"{}\" "
+                            "of {}. Plan the model for this backend.",
+                            bytes.count(), layout, problem.attributes.get_int("bytes")));
   }
   return make_copy(problem);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/format.h"
 #include "base/spill_folder.h"
 
 namespace plimsoll::codec {
@@ -147,10 +148,11 @@ int64_t Hdf5Chunks::spill(const Chunk& chunk) {
   if (place >= 0) return place;
   const auto bytes = static_cast<int64_t>(chunk_bytes_);
   if (bytes > spilled_.most - spilled_.end) {
-    throw Error(ErrorKind::kIo, source_->name() + ": expected chunks that inflate to at most " +
-                                    to_string(Bytes(spilled_.most)) +
-                                    " (half of the free space in " + spilled_.folder +
-                                    "), received more. Name another --spill-dir.");
+    throw Error(
+        ErrorKind::kIo,
+        fmt::format("{}: expected chunks that inflate to at most {} (half of the free space in "
+                    "{}), received more. Name another --spill-dir.",
+                    source_->name(), to_string(Bytes(spilled_.most)), spilled_.folder));
   }
   filters_->decode_to_file(chunk.stored, spilled_.file, spilled_.end, spilled_.folder);
   place = spilled_.end;

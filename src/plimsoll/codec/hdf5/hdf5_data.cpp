@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/format.h"
 #include "codec/hdf5/hdf5_chunks.h"
 
 namespace plimsoll::codec {
@@ -62,8 +63,9 @@ class Data final : public Hdf5Dataset {
                          info_.type.type_class == Hdf5Type::Class::kVariableString;
     if (!strings) refuse_type("texts");
     if (info_.element_count > max_bytes / info_.type.bytes) {
-      throw Error(ErrorKind::kModel, name_ + ": expected at most " + std::to_string(max_bytes) +
-                                         " bytes of texts, received more.");
+      throw Error(
+          ErrorKind::kModel,
+          fmt::format("{}: expected at most {} bytes of texts, received more.", name_, max_bytes));
     }
     std::vector<std::byte> raw(static_cast<size_t>(info_.element_count * info_.type.bytes));
     read_elements(0, info_.element_count, raw);

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/format.h"
 #include "codec/hdf5/hdf5_checksum.h"
 #include "codec/inflate.h"
 #include "codec/lzf.h"
@@ -86,8 +87,8 @@ Hdf5Filters::Hdf5Filters(std::shared_ptr<const Hdf5Source> source, std::vector<H
   static constexpr std::array<int, 4> kKnown = {kDeflate, kShuffle, kFletcher32, kLzf};
   for (const Hdf5Filter& filter : filters_) {
     if (std::ranges::find(kKnown, filter.id) != kKnown.end()) continue;
-    source_->refuse_unsupported("data compressed by filter " + std::to_string(filter.id) +
-                                " (gzip, lzf, shuffle and fletcher32 are read)");
+    source_->refuse_unsupported(fmt::format(
+        "data compressed by filter {} (gzip, lzf, shuffle and fletcher32 are read)", filter.id));
   }
 }
 

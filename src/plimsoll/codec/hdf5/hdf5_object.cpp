@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/format.h"
 #include "codec/hdf5/hdf5_checksum.h"
 
 namespace plimsoll::codec {
@@ -38,7 +39,7 @@ class HeaderReader {
   void add_block(uint64_t address, uint64_t bytes) {
     total_bytes_ += bytes;
     if (blocks_.size() >= kMaxBlocks || total_bytes_ > kMaxHeaderBytes || bytes > kMaxHeaderBytes) {
-      source_.refuse("an object header without an end at " + std::to_string(address));
+      source_.refuse(fmt::format("an object header without an end at {}", address));
     }
     blocks_.push_back({address, bytes});
   }
@@ -63,7 +64,7 @@ class HeaderReader {
     const std::vector<std::byte> prefix = source_.read(address, 16);
     ByteCursor cursor(prefix, source_.fail());
     if (cursor.take(1) != 1) {
-      source_.refuse("no object header at " + std::to_string(address));
+      source_.refuse(fmt::format("no object header at {}", address));
     }
     cursor.skip(1);
     const uint64_t message_count = cursor.take(2);
@@ -168,7 +169,7 @@ std::vector<int64_t> parse_hdf5_shape(const Hdf5Source& source, std::span<const 
   } else {
     source.refuse("a dataspace of an unknown version");
   }
-  if (rank > kMaxRank) source.refuse("an array of " + std::to_string(rank) + " dimensions");
+  if (rank > kMaxRank) source.refuse(fmt::format("an array of {} dimensions", rank));
   std::vector<int64_t> shape;
   for (uint64_t i = 0; i < rank; ++i) {
     const uint64_t extent = cursor.take(source.length_width());

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/format.h"
 #include "base/suggest.h"
 #include "codec/hdf5/hdf5_data.h"
 #include "codec/hdf5/hdf5_object.h"
@@ -106,7 +107,7 @@ class Hdf5Reader::Impl {
     if (object.is_dataset()) {
       listing.path_bytes += path.size() + sizeof(std::string);
       if (listing.path_bytes > kMaxPathBytes) {
-        source_->refuse("paths of more than " + std::to_string(kMaxPathBytes) + " bytes");
+        source_->refuse(fmt::format("paths of more than {} bytes", kMaxPathBytes));
       }
       listing.datasets.push_back(path);
       return;
@@ -255,7 +256,7 @@ std::optional<std::vector<std::string>> Hdf5Reader::texts_attribute(std::string_
   if (Hdf5Attribute* whole = find(std::string(name))) return texts(*whole);
   std::vector<std::string> joined;
   for (size_t i = 0;; ++i) {
-    Hdf5Attribute* part = find(std::string(name) + std::to_string(i));
+    Hdf5Attribute* part = find(fmt::format("{}{}", name, i));
     if (part == nullptr) return i == 0 ? std::nullopt : std::optional(std::move(joined));
     for (std::string& text : texts(*part)) joined.push_back(std::move(text));
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/format.h"
 #include "codec/hdf5/hdf5_checksum.h"
 
 namespace plimsoll::codec {
@@ -59,8 +60,8 @@ void Hdf5Source::check_range(uint64_t address, uint64_t count) const {
   const auto size = static_cast<uint64_t>(file_->size());
   if (is_undefined(address) || base_ > size || address > size - base_ ||
       count > size - base_ - address) {
-    refuse("a structure of " + std::to_string(count) + " bytes at " + std::to_string(address) +
-           " that passes the end of the file at " + std::to_string(size));
+    refuse(fmt::format("a structure of {} bytes at {} that passes the end of the file at {}", count,
+                       address, size));
   }
 }
 
@@ -71,7 +72,7 @@ void Hdf5Source::read_into(uint64_t address, std::span<std::byte> destination) c
 
 std::vector<std::byte> Hdf5Source::read(uint64_t address, uint64_t count) const {
   check_range(address, count);
-  if (count > kMaxStructureBytes) refuse("a structure of " + std::to_string(count) + " bytes");
+  if (count > kMaxStructureBytes) refuse(fmt::format("a structure of {} bytes", count));
   std::vector<std::byte> bytes(static_cast<size_t>(count));
   read_into(address, bytes);
   return bytes;
@@ -84,7 +85,7 @@ void Hdf5Source::read_superblock(uint64_t at) {
   } else if (version == 2 || version == 3) {
     read_superblock_2(at);
   } else {
-    refuse("superblock version " + std::to_string(version) + ", where 0 to 3 are known");
+    refuse(fmt::format("superblock version {}, where 0 to 3 are known", version));
   }
 }
 
@@ -94,7 +95,7 @@ void Hdf5Source::read_superblock_0(uint64_t at, int version) {
   length_width_ = std::to_integer<uint64_t>(sizes[1]);
   for (uint64_t width : {address_width_, length_width_}) {
     if (width != 2 && width != 4 && width != 8) {
-      refuse("addresses of " + std::to_string(width) + " bytes");
+      refuse(fmt::format("addresses of {} bytes", width));
     }
   }
   // After the sizes: group parameters and flags, then four addresses and the root's entry.
@@ -112,7 +113,7 @@ void Hdf5Source::read_superblock_2(uint64_t at) {
   length_width_ = std::to_integer<uint64_t>(sizes[1]);
   for (uint64_t width : {address_width_, length_width_}) {
     if (width != 2 && width != 4 && width != 8) {
-      refuse("addresses of " + std::to_string(width) + " bytes");
+      refuse(fmt::format("addresses of {} bytes", width));
     }
   }
   const uint64_t fields_bytes = 12 + 4 * address_width_;

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/format.h"
 #include "codec/hdf5/hdf5_object.h"
 
 namespace plimsoll::codec {
@@ -38,7 +39,7 @@ Hdf5Type parse_integer(ByteCursor& cursor, uint64_t bits, int64_t bytes) {
   const uint64_t precision = cursor.take(2);
   const bool plain = bit_offset == 0 && precision == static_cast<uint64_t>(8 * bytes) &&
                      (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8);
-  if (!plain) return other("integers of " + std::to_string(precision) + " bits", bytes);
+  if (!plain) return other(fmt::format("integers of {} bits", precision), bytes);
   return number((bits & 8) != 0 ? Kind::kSigned : Kind::kUnsigned, bytes, (bits & 1) != 0);
 }
 
@@ -165,7 +166,7 @@ Hdf5Type parse_type(const Hdf5Source& source, ByteCursor& cursor, int depth) {
   const uint64_t bits = cursor.take(3);
   const uint64_t size = cursor.take(4);
   if (size > kMaxElementBytes) {
-    source.refuse("elements of " + std::to_string(size) + " bytes each");
+    source.refuse(fmt::format("elements of {} bytes each", size));
   }
   const auto bytes = static_cast<int64_t>(size);
   Hdf5Type type;
@@ -308,7 +309,7 @@ std::vector<std::string> decode_hdf5_strings(const Hdf5Source& source, const Hdf
     }
     total += static_cast<int64_t>(text.size() + sizeof(std::string));
     if (total > max_bytes) {
-      source.refuse("texts of more than " + std::to_string(max_bytes) + " bytes");
+      source.refuse(fmt::format("texts of more than {} bytes", max_bytes));
     }
     strings.push_back(std::move(text));
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "codec/image/image_decoder.h"
 
 namespace plimsoll::codec {
@@ -61,19 +62,20 @@ std::unique_ptr<ImageDecoder> open_decoder(const ByteReader& file) {
 void check_size(const ByteReader& file, const ImageInfo& info) {
   if (info.working_bytes <= kMostWorking) return;
   throw Error(ErrorKind::kData,
-              file.name() + ": expected an image that can be decoded within " +
-                  to_string(kMostWorking) + ", received one of " + std::to_string(info.width) +
-                  " × " + std::to_string(info.height) +
-                  " pixels that takes more. Save it smaller, or without interlacing.");
+              fmt::format("{}: expected an image that can be decoded within {}, received one of {} "
+                          "× {} pixels that takes more. Save it smaller, or without interlacing.",
+                          file.name(), to_string(kMostWorking), info.width, info.height));
 }
 
 [[noreturn]] void refuse_colour(const ByteReader& file, size_t x, int64_t y, const uint8_t* pixel) {
   std::string colour;
-  for (int c = 0; c < 3; ++c) colour += (c == 0 ? "" : ", ") + std::to_string(pixel[c]);
-  throw Error(ErrorKind::kData,
-              file.name() + ": expected a mask of one number a pixel, received the colour (" +
-                  colour + ") at column " + std::to_string(x) + ", row " + std::to_string(y) +
-                  ". Save the numbers of the classes as a grey PNG or as one with a palette.");
+  for (int c = 0; c < 3; ++c) colour += fmt::format("{}{}", c == 0 ? "" : ", ", pixel[c]);
+  throw Error(
+      ErrorKind::kData,
+      fmt::format(
+          "{}: expected a mask of one number a pixel, received the colour ({}) at column {}, row "
+          "{}. Save the numbers of the classes as a grey PNG or as one with a palette.",
+          file.name(), colour, x, y));
 }
 
 }  // namespace

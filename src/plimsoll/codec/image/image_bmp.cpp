@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "codec/byte_cursor.h"
 #include "codec/image/image_decoder.h"
 #include "codec/image/luma.h"
@@ -96,7 +97,7 @@ class BmpDecoder final : public ImageDecoder {
     const uint64_t header_bytes = first.take(4);
     const bool core = header_bytes == kCoreBytes;
     if (!core && (header_bytes < kInfoBytes || header_bytes > kMostHeaderBytes)) {
-      refuse("a header of " + std::to_string(header_bytes) + " bytes");
+      refuse(fmt::format("a header of {} bytes", header_bytes));
     }
     const std::vector<std::byte> header = bytes_at(kFileHeaderBytes, header_bytes);
     ByteCursor cursor(header, fail_);
@@ -128,17 +129,16 @@ class BmpDecoder final : public ImageDecoder {
     static constexpr std::array<int64_t, 6> kBits = {1, 4, 8, 16, 24, 32};
     const bool masks = compression == kBitFields || compression == kAlphaBitFields;
     if (compression != kNone && !masks) {
-      refuse("one that is compressed (method " + std::to_string(compression) +
-             "). Save it without, or as PNG");
+      refuse(fmt::format("one that is compressed (method {}). Save it without, or as PNG",
+                         compression));
     }
     const bool known = std::ranges::find(kBits, bits_) != kBits.end();
     if (!known || (masks && bits_ != 16 && bits_ != 32)) {
-      refuse("pixels of " + std::to_string(bits_) + " bits");
+      refuse(fmt::format("pixels of {} bits", bits_));
     }
     const auto sound = [](int64_t side) { return side > 0 && side <= kMaxSide; };
     if (!sound(info_.width) || !sound(info_.height)) {
-      refuse("one of " + std::to_string(info_.width) + " × " + std::to_string(info_.height) +
-             " pixels");
+      refuse(fmt::format("one of {} × {} pixels", info_.width, info_.height));
     }
   }
 

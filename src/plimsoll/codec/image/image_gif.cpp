@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "codec/image/image_decoder.h"
 #include "codec/image/luma.h"
 
@@ -218,7 +219,7 @@ class GifDecoder final : public ImageDecoder {
     const bool inside = width_ > 0 && height_ > 0 && left_ + width_ <= info_.width &&
                         top_ + height_ <= info_.height;
     if (!inside) refuse("a picture that is not inside of its frame");
-    if (bits < 1 || bits > 8) refuse("codes of " + std::to_string(bits) + " bits");
+    if (bits < 1 || bits > 8) refuse(fmt::format("codes of {} bits", bits));
     lzw_.start(bits);
   }
 

@@ -11,6 +11,7 @@
 
 #include <jerror.h>
 
+#include "base/format.h"
 #include "codec/image/image_decoder.h"
 
 namespace plimsoll::codec {
@@ -209,9 +210,9 @@ std::unique_ptr<ImageDecoder> make_jpeg_decoder(const ByteReader& file) {
 
 std::string jpeg_library() {
 #ifdef LIBJPEG_TURBO_VERSION_NUMBER
-  return "libjpeg-turbo " + std::to_string(LIBJPEG_TURBO_VERSION_NUMBER);
+  return fmt::format("libjpeg-turbo {}", LIBJPEG_TURBO_VERSION_NUMBER);
 #else
-  return "libjpeg " + std::to_string(JPEG_LIB_VERSION);
+  return fmt::format("libjpeg {}", JPEG_LIB_VERSION);
 #endif
 }
 

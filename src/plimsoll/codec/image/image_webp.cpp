@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "codec/byte_cursor.h"
 #include "codec/image/image_decoder.h"
 #include "codec/image/luma.h"
@@ -208,12 +209,12 @@ class WebpDecoder final : public ImageDecoder {
     constexpr uint64_t kSide = (1 << 14) - 1;
     info_.width = static_cast<int64_t>(cursor.take(2) & kSide);
     info_.height = static_cast<int64_t>(cursor.take(2) & kSide);
-    const std::string size = std::to_string(info_.width) + " × " + std::to_string(info_.height);
+    const std::string size = fmt::format("{} × {}", info_.width, info_.height);
     if (info_.width == 0 || info_.height == 0) refuse("one of " + size + " pixels");
     const bool covers = info_.width == canvas_width_ && info_.height == canvas_height_;
     if (canvas_width_ != 0 && !covers) {
-      refuse("one of " + size + " pixels in a frame of " + std::to_string(canvas_width_) + " × " +
-             std::to_string(canvas_height_));
+      refuse(fmt::format("one of {} pixels in a frame of {} × {}", size, canvas_width_,
+                         canvas_height_));
     }
   }
 
@@ -285,8 +286,7 @@ std::unique_ptr<ImageDecoder> make_webp_decoder(const ByteReader& file) {
 
 std::string webp_library() {
   const auto version = static_cast<unsigned>(WebPGetDecoderVersion());
-  return "libwebp " + std::to_string(version >> 16) + "." + std::to_string(version >> 8 & 255) +
-         "." + std::to_string(version & 255);
+  return fmt::format("libwebp {}.{}.{}", version >> 16, version >> 8 & 255, version & 255);
 }
 
 }  // namespace plimsoll::codec

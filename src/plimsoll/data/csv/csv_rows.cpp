@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/spill_folder.h"
 #include "base/suggest.h"
 #include "codec/csv.h"
@@ -74,8 +75,8 @@ double Converter::missing(const codec::CsvReader& reader, size_t index, const st
     codec::parse_number(schema_.fill, number);
     return number;
   }
-  throw Error(ErrorKind::kData, file_->name() + ": line " + std::to_string(reader.line()) +
-                                    ", column \"" + column.name + "\": " + what + next_step);
+  throw Error(ErrorKind::kData, fmt::format("{}: line {}, column \"{}\": {}{}", file_->name(),
+                                            reader.line(), column.name, what, next_step));
 }
 
 double Converter::cell(const codec::CsvReader& reader, size_t index, std::string_view field) const {
@@ -100,9 +101,8 @@ double Converter::cell(const codec::CsvReader& reader, size_t index, std::string
     return static_cast<double>(found - column.categories.begin());
   }
   return missing(reader, index,
-                 "expected one of the " + std::to_string(column.categories.size()) +
-                     " categories of " + schema_.origin + ", received \"" + std::string(field) +
-                     "\".",
+                 fmt::format("expected one of the {} categories of {}, received \"{}\".",
+                             column.categories.size(), schema_.origin, field),
                  did_you_mean(field, column.categories));
 }
 
@@ -111,10 +111,10 @@ void Converter::take_record(const codec::CsvReader& reader) {
   const size_t columns = schema_.columns.size();
   const size_t expected = has_label_ ? columns : columns - 1;
   if (fields.size() != expected) {
-    throw Error(ErrorKind::kData, file_->name() + ": line " + std::to_string(reader.line()) +
-                                      ": expected " + std::to_string(expected) + " fields as in " +
-                                      (like_ ? schema_.origin : std::string("the first line")) +
-                                      ", received " + std::to_string(fields.size()) + ".");
+    throw Error(ErrorKind::kData,
+                fmt::format("{}: line {}: expected {} fields as in {}, received {}.", file_->name(),
+                            reader.line(), expected,
+                            like_ ? schema_.origin : std::string("the first line"), fields.size()));
   }
   const auto label = static_cast<size_t>(std::max(schema_.label, 0));
   if (has_label_ && schema_.leaves_out_unlabelled && is_absent(label, fields[label])) {
@@ -158,9 +158,8 @@ void Converter::start(codec::CsvReader& reader) {
 
 std::vector<std::string> Converter::notes() const {
   if (unlabelled_ == 0) return {};
-  return {file_->name() + ": left out " + std::to_string(unlabelled_) +
-          (unlabelled_ == 1 ? " row" : " rows") + " without a label, the first in line " +
-          std::to_string(first_unlabelled_) + "."};
+  return {fmt::format("{}: left out {}{} without a label, the first in line {}.", file_->name(),
+                      unlabelled_, unlabelled_ == 1 ? " row" : " rows", first_unlabelled_)};
 }
 
 void Converter::flush(File& out) {
@@ -267,12 +266,11 @@ class TableRows final : public RowSource {
   }
   [[noreturn]] void refuse(int64_t row, int64_t bad, DType dtype) const {
     throw Error(ErrorKind::kData,
-                origin() + ": row " + std::to_string(row) + ": expected a whole number that " +
-                    std::string(to_string(dtype)) + " can hold, received " +
-                    codec::number_text(
-                        codec::native_format(DType::kFloat64),
-                        reinterpret_cast<const std::byte*>(&values_[static_cast<size_t>(bad)])) +
-                    ".");
+                fmt::format("{}: row {}: expected a whole number that {} can hold, received {}.",
+                            origin(), row, to_string(dtype),
+                            codec::number_text(codec::native_format(DType::kFloat64),
+                                               reinterpret_cast<const std::byte*>(
+                                                   &values_[static_cast<size_t>(bad)]))));
   }
 
   std::shared_ptr<RowSource> table_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "codec/csv.h"
 #include "data/csv/csv_survey.h"
@@ -27,7 +28,7 @@ std::string lower(std::string_view text) {
 std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 std::string with_place(const FoundValue& value) {
-  return quoted(value.text) + " in line " + std::to_string(value.line);
+  return fmt::format("{} in line {}", quoted(value.text), value.line);
 }
 
 // Bytes of a string beside itself.
@@ -77,8 +78,8 @@ class Inference {
 };
 
 void Inference::refuse(int64_t line, size_t column, const std::string& what) const {
-  throw Error(ErrorKind::kData, file_->name() + ": line " + std::to_string(line) + ", column " +
-                                    quoted(schema_.columns[column].name) + ": " + what);
+  throw Error(ErrorKind::kData, fmt::format("{}: line {}, column {}: {}", file_->name(), line,
+                                            quoted(schema_.columns[column].name), what));
 }
 
 void Inference::refuse_missing(int64_t line, size_t index, std::string_view field) const {
@@ -127,15 +128,15 @@ void Inference::take_names(codec::CsvReader& reader) {
   int64_t comments = schema_.dialect.comments;
   if (!schema_.header && !names.empty()) --comments;
   if (comments > 0) {
-    schema_.notes.push_back(file_->name() + ": left out " + std::to_string(comments) +
-                            (comments == 1 ? " comment line" : " comment lines") +
-                            " above the first record.");
+    schema_.notes.push_back(fmt::format("{}: left out {}{} above the first record.", file_->name(),
+                                        comments,
+                                        comments == 1 ? " comment line" : " comment lines"));
   }
   may_be_index_ = !names.empty() && (names.front().empty() || names.front() == "Unnamed: 0");
   schema_.columns.resize(reader.fields().size());
   for (size_t i = 0; i < schema_.columns.size(); ++i) {
     const bool named = i < names.size() && !names[i].empty();
-    schema_.columns[i].name = named ? std::move(names[i]) : "column " + std::to_string(i + 1);
+    schema_.columns[i].name = named ? std::move(names[i]) : fmt::format("column {}", i + 1);
   }
 }
 
@@ -144,7 +145,7 @@ void Inference::take_first(codec::CsvReader& reader) {
     const int64_t comments = schema_.dialect.comments;
     throw Error(ErrorKind::kData,
                 file_->name() + ": expected records, received " +
-                    (comments > 0 ? std::to_string(comments) + " lines that begin with #"
+                    (comments > 0 ? fmt::format("{} lines that begin with #", comments)
                                   : std::string("an empty file")) +
                     ".");
   }
@@ -164,10 +165,11 @@ int Inference::find_column(const std::string& wanted, const char* option) const 
   const auto read = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
   const bool whole = read.ec == std::errc() && read.ptr == wanted.data() + wanted.size();
   if (whole && number >= 1 && number <= static_cast<int>(names.size())) return number - 1;
-  throw Error(ErrorKind::kConfig, std::string(option) + ": expected a column of " + file_->name() +
-                                      " (its name, or its number from 1 to " +
-                                      std::to_string(names.size()) + "), received \"" + wanted +
-                                      "\"." + did_you_mean(wanted, names));
+  throw Error(
+      ErrorKind::kConfig,
+      fmt::format(
+          "{}: expected a column of {} (its name, or its number from 1 to {}), received \"{}\".{}",
+          option, file_->name(), names.size(), wanted, did_you_mean(wanted, names)));
 }
 
 void Inference::choose_label() {
@@ -240,9 +242,9 @@ void Inference::check_values(const codec::CsvReader& reader, size_t index) {
   }
   if (category_bytes_ > ColumnSurvey::kMaxCategoryBytes) {
     refuse(reader.line(), index,
-           "expected categories of all columns together within 8 MiB, received more (" +
-               std::to_string(survey.kept_values()) +
-               " of this column so far). Leave out columns of free text with --columns.");
+           fmt::format("expected categories of all columns together within 8 MiB, received more "
+                       "({} of this column so far). Leave out columns of free text with --columns.",
+                       survey.kept_values()));
   }
   if (!survey.lost_values() || !is_words(survey)) return;
   if (survey.has_numbers()) {
@@ -251,18 +253,17 @@ void Inference::check_values(const codec::CsvReader& reader, size_t index) {
                ".");
   }
   refuse(reader.line(), index,
-         "expected at most " + std::to_string(ColumnSurvey::kMaxCategories) +
-             " categories, received more. Free text is no category: leave the column out with "
-             "--columns.");
+         fmt::format("expected at most {} categories, received more. Free text is no category: "
+                     "leave the column out with --columns.",
+                     ColumnSurvey::kMaxCategories));
 }
 
 void Inference::take_record(const codec::CsvReader& reader) {
   const std::span<const std::string_view> fields = reader.fields();
   if (fields.size() != schema_.columns.size()) {
-    throw Error(ErrorKind::kData, file_->name() + ": line " + std::to_string(reader.line()) +
-                                      ": expected " + std::to_string(schema_.columns.size()) +
-                                      " fields as in the first line, received " +
-                                      std::to_string(fields.size()) + ".");
+    throw Error(ErrorKind::kData,
+                fmt::format("{}: line {}: expected {} fields as in the first line, received {}.",
+                            file_->name(), reader.line(), schema_.columns.size(), fields.size()));
   }
   if (may_be_index_) {
     double number = -1;
@@ -366,12 +367,12 @@ void Inference::note_columns() {
                               why(surveys_[columns[i]]) + ".");
     }
     if (columns.size() <= kMostNamed) return;
-    schema_.notes.push_back(file_->name() + ": so do " +
-                            std::to_string(columns.size() - kMostNamed) + " other columns.");
+    schema_.notes.push_back(
+        fmt::format("{}: so do {} other columns.", file_->name(), columns.size() - kMostNamed));
   };
   for (int i = 0; i < kNumberStyles; ++i) {
     say(styled[static_cast<size_t>(i)],
-        " holds numbers with " + to_string(static_cast<NumberStyle>(i)) + ", as ",
+        fmt::format(" holds numbers with {}, as ", to_string(static_cast<NumberStyle>(i))),
         [](const ColumnSurvey& survey) { return with_place(survey.first_word()); });
   }
   say(words, " holds categories because of ", [](const ColumnSurvey& survey) {

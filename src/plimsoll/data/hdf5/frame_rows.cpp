@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/spill_folder.h"
 #include "codec/number_format.h"
 #include "data/rows/array_rows.h"
@@ -72,11 +73,11 @@ class FrameRows final : public RowSource {
           codec::convert_numbers(format, reinterpret_cast<const std::byte*>(values_.data()), dtype,
                                  out + done * width * element_bytes(dtype).count(), now * width);
       if (bad < 0) continue;
-      throw Error(ErrorKind::kData, origin() + ": row " +
-                                        std::to_string(first + done + bad / width) +
-                                        ": expected a whole number that " +
-                                        std::string(to_string(dtype)) + " can hold, received " +
-                                        std::to_string(values_[static_cast<size_t>(bad)]) + ".");
+      throw Error(
+          ErrorKind::kData,
+          fmt::format("{}: row {}: expected a whole number that {} can hold, received {:f}.",
+                      origin(), first + done + bad / width, to_string(dtype),
+                      values_[static_cast<size_t>(bad)]));
     }
   }
 

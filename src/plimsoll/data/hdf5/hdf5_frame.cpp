@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "data/hdf5/frame_rows.h"
 #include "data/hdf5/hdf5_rows.h"
@@ -81,7 +82,7 @@ Frame read_fixed(const codec::Hdf5Reader& file, const std::string& group) {
   Frame frame;
   const std::vector<std::string> names = read_names(file, below(group, kAxis));
   for (int i = 0;; ++i) {
-    const std::string block = below(group, "block" + std::to_string(i));
+    const std::string block = below(group, fmt::format("block{}", i));
     const std::string values = block + std::string(kValues);
     if (!as_data([&] { return file.is_dataset(values); })) break;
     const codec::Hdf5DatasetInfo info = as_data([&] { return file.open(values)->info(); });
@@ -90,8 +91,8 @@ Frame read_fixed(const codec::Hdf5Reader& file, const std::string& group) {
     const std::vector<std::string> items = read_names(file, block + "_items");
     if (std::ssize(items) != info.shape[1]) {
       throw Error(ErrorKind::kData,
-                  file.name() + "/" + values + ": expected " + std::to_string(items.size()) +
-                      " columns as it has names, received " + std::to_string(info.shape[1]) + ".");
+                  fmt::format("{}/{}: expected {} columns as it has names, received {}.",
+                              file.name(), values, items.size(), info.shape[1]));
     }
     check_width(file, frame.columns.size() + items.size());
     for (size_t at = 0; at < items.size(); ++at) {
@@ -146,10 +147,10 @@ void check_rows(const codec::Hdf5Reader& file, const Frame& frame) {
   for (const FrameColumn& column : frame.columns) {
     const int64_t received = frame.blocks[column.block].rows;
     if (received == rows) continue;
-    throw Error(ErrorKind::kData, file.name() + ": expected " + std::to_string(rows) +
-                                      " rows in column \"" + column.name + "\" as in \"" +
-                                      first.name + "\", received " + std::to_string(received) +
-                                      ". Columns must match: write the file again.");
+    throw Error(ErrorKind::kData,
+                fmt::format("{}: expected {} rows in column \"{}\" as in \"{}\", received {}. "
+                            "Columns must match: write the file again.",
+                            file.name(), rows, column.name, first.name, received));
   }
 }
 
@@ -217,8 +218,8 @@ FrameSources open_frame(const codec::Hdf5Reader& file, const Frame& frame,
   FrameSources sources;
   sources.form = frame.form;
   if (frame.left_out > 0) {
-    sources.notes.push_back(file.name() + ": left out " + std::to_string(frame.left_out) +
-                            " columns that are no numbers.");
+    sources.notes.push_back(
+        fmt::format("{}: left out {} columns that are no numbers.", file.name(), frame.left_out));
   }
   if (!frame.has_names) {
     sources.notes.push_back(

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/shape.h"
 #include "data/rows/row_conversion.h"
 
@@ -77,7 +78,7 @@ std::unique_ptr<RowSource> open_hdf5_rows(const codec::Hdf5Reader& file, const s
     throw Error(ErrorKind::kData,
                 origin + ": expected rows of numbers, received " +
                     (info.type.type_class == codec::Hdf5Type::Class::kNumber
-                         ? "an array of shape " + to_string(fixed_shape(info.shape))
+                         ? fmt::format("an array of shape {}", to_string(fixed_shape(info.shape)))
                          : std::string("text or records")) +
                     ".");
   }

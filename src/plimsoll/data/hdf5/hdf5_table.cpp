@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "data/hdf5/hdf5_rows.h"
 #include "data/rows/row_conversion.h"
 
@@ -106,11 +107,10 @@ class FieldKinds {
 void check_width(const codec::Hdf5Reader& file, size_t columns) {
   constexpr size_t kMostColumns = 1 << 16;
   if (columns <= kMostColumns) return;
-  throw Error(
-      ErrorKind::kData,
-      file.name() + ": expected at most " + std::to_string(kMostColumns) +
-          " columns of a data frame, received more. Write wide rows as one array, a dataset "
-          "called x.");
+  throw Error(ErrorKind::kData,
+              fmt::format("{}: expected at most {} columns of a data frame, received more. Write "
+                          "wide rows as one array, a dataset called x.",
+                          file.name(), kMostColumns));
 }
 
 TableFields read_table_fields(const codec::Hdf5Reader& file, const std::string& path) {
@@ -139,7 +139,7 @@ TableFields read_table_fields(const codec::Hdf5Reader& file, const std::string& 
     fields.has_names = fields.has_names && !block;
     for (int64_t i = 0; i < member.count; ++i) {
       const bool alone = !block && member.count == 1;
-      fields.columns.push_back({alone ? member.name : member.name + "[" + std::to_string(i) + "]",
+      fields.columns.push_back({alone ? member.name : fmt::format("{}[{}]", member.name, i),
                                 member.number, member.offset + i * member.number.bytes,
                                 nearest_dtype(member.number)});
     }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/shape.h"
 #include "codec/image/image.h"
 #include "codec/number_format.h"
@@ -82,10 +83,9 @@ ImageShape shape_of(const std::string& path, const std::vector<int64_t>& sample)
                      (sample[2] == 1 || sample[2] == 3 || sample[2] == 4);
   if (image) return {sample[0], sample[1], static_cast<int>(sample[2])};
   throw Error(ErrorKind::kConfig,
-              path +
-                  ": images need a model that takes (height, width, 1, 3 or 4), "
-                  "received one that takes " +
-                  to_string(fixed_shape(sample)) + ".");
+              fmt::format("{}: images need a model that takes (height, width, 1, 3 or 4), received "
+                          "one that takes {}.",
+                          path, to_string(fixed_shape(sample))));
 }
 
 MakeDecoder decoder_of(const ImageShape& shape) {

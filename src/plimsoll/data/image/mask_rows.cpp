@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/shape.h"
 #include "codec/image/image.h"
 #include "data/image/image_rows.h"
@@ -28,10 +29,10 @@ struct MaskShape {
 MaskShape shape_of(const Port& output) {
   const std::vector<int64_t>& shape = output.sample_shape;
   if (shape.size() != 3 || *std::min_element(shape.begin(), shape.end()) < 1) {
-    throw Error(ErrorKind::kConfig, output.path +
-                                        ": a folder of masks needs a model that gives (height, "
-                                        "width, classes), received one that gives " +
-                                        to_string(fixed_shape(shape)) + ".");
+    throw Error(ErrorKind::kConfig,
+                fmt::format("{}: a folder of masks needs a model that gives (height, width, "
+                            "classes), received one that gives {}.",
+                            output.path, to_string(fixed_shape(shape))));
   }
   return {shape[0], shape[1], std::max<int64_t>(shape[2], 2), output.class_numbers ? 1 : shape[2],
           output.ignored_class};
@@ -94,13 +95,13 @@ class MaskDecoder final : public SampleDecoder {
     }
     if (value < shape_.classes) return value;
     const std::string most = std::to_string(shape_.classes - 1);
-    throw Error(ErrorKind::kData,
-                file + ": expected classes from 0 to " + most +
-                    (shape_.classes == 2 ? ", or 0 and 255," : "") + " (the model tells " +
-                    std::to_string(shape_.classes) + " apart)" +
-                    (shape_.ignored ? " or " + std::to_string(*shape_.ignored) : "") +
-                    ", received " + std::to_string(value) + " at column " + std::to_string(x) +
-                    ", row " + std::to_string(y) + ".");
+    throw Error(
+        ErrorKind::kData,
+        fmt::format(
+            "{}: expected classes from 0 to {}{} (the model tells {} apart){}, received {} at "
+            "column {}, row {}.",
+            file, most, shape_.classes == 2 ? ", or 0 and 255," : "", shape_.classes,
+            shape_.ignored ? fmt::format(" or {}", *shape_.ignored) : "", value, x, y));
   }
 
   MaskShape shape_;
@@ -131,10 +132,10 @@ class NameIndex {
 
 [[noreturn]] void refuse_single(const ImageFolder& of, int64_t first, int64_t count,
                                 const std::string& expected) {
-  throw Error(ErrorKind::kData, of.file(first) + ": expected " + expected + ", received none (" +
-                                    std::to_string(count) + " of " + std::to_string(of.count()) +
-                                    " files have none). Put the missing ones there, or move these "
-                                    "away.");
+  throw Error(ErrorKind::kData,
+              fmt::format("{}: expected {}, received none ({} of {} files have none). Put the "
+                          "missing ones there, or move these away.",
+                          of.file(first), expected, count, of.count()));
 }
 
 // Brings the masks into the order of the images.
@@ -183,11 +184,11 @@ void refuse_lossy(const ImageFolder& masks, int64_t classes) {
   for (int64_t i = 0; i < masks.count(); ++i) {
     const std::string form(codec::lossy_form(*codec::open_reader(masks.file(i))));
     if (form.empty()) continue;
-    throw Error(
-        ErrorKind::kData,
-        masks.file(i) + ": expected a mask whose numbers are kept exactly (the model tells " +
-            std::to_string(classes) + " classes apart), received a " + form +
-            ", whose compression changes them. Save masks as PNG from what they were made of.");
+    throw Error(ErrorKind::kData,
+                fmt::format("{}: expected a mask whose numbers are kept exactly (the model tells "
+                            "{} classes apart), received a {}, whose compression changes them. "
+                            "Save masks as PNG from what they were made of.",
+                            masks.file(i), classes, form));
   }
 }
 
@@ -209,8 +210,8 @@ std::shared_ptr<RowSource> make_rows(const Masks& masks, const DatasetOptions& o
             DType::kUInt8};
   };
   if (options.cache.empty()) return decode().rows;
-  std::string form = "mask of " + std::to_string(shape.classes);
-  if (shape.ignored) form += " but " + std::to_string(*shape.ignored);
+  std::string form = fmt::format("mask of {}", shape.classes);
+  if (shape.ignored) form += fmt::format(" but {}", *shape.ignored);
   return cached_rows({options.cache, options.cache_limit, form, row_shape}, masks.folder, decode,
                      notes);
 }

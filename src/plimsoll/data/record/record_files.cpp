@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "data/rows/folder_entries.h"
 #include "data/rows/named_arrays.h"
 
@@ -89,9 +90,10 @@ void check_sets(const std::string& path, const std::string& folder,
   std::ranges::sort(numbers);
   for (int64_t i = 0; i < count; ++i) {
     if (i < std::ssize(numbers) && numbers[static_cast<size_t>(i)] == i) continue;
-    throw Error(ErrorKind::kData, path + ": expected all " + std::to_string(count) + " shards " +
-                                      set + ", received none of number " + std::to_string(i) +
-                                      ". Fetch it, or name one shard as --data.");
+    throw Error(ErrorKind::kData,
+                fmt::format("{}: expected all {} shards {}, received none of number {}. Fetch it, "
+                            "or name one shard as --data.",
+                            path, count, set, i));
   }
 }
 
@@ -176,8 +178,9 @@ std::vector<std::string> record_files_like(const std::string& pattern) {
 std::string note_of_shard(const std::string& path) {
   const std::optional<Shard> shard = shard_of(std::filesystem::path(path).filename().string());
   if (!shard || shard->count < 2) return "";
-  return path + ": read as one shard of " + std::to_string(shard->count) +
-         "; the folder of all of them is the whole data set.";
+  return fmt::format(
+      "{}: read as one shard of {}; the folder of all of them is the whole data set.", path,
+      shard->count);
 }
 
 }  // namespace plimsoll::data

@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "base/format.h"
+
 namespace plimsoll::data {
 namespace {
 
@@ -47,7 +49,7 @@ void RecordImages::finish() {
 }
 
 std::string RecordImages::file(int64_t index) const {
-  return path_ + ": record " + std::to_string(index);
+  return fmt::format("{}: record {}", path_, index);
 }
 
 std::shared_ptr<const codec::FileReader> RecordImages::open(int64_t index) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "base/suggest.h"
@@ -33,12 +34,12 @@ struct Part {
 std::string describe(const Feature& feature) {
   switch (feature.kind) {
     case Kind::kFloats:
-      return std::to_string(feature.count) + " floats";
+      return fmt::format("{} floats", feature.count);
     case Kind::kIntegers:
-      return std::to_string(feature.count) + " integers";
+      return fmt::format("{} integers", feature.count);
     case Kind::kBytes:
-      return feature.count == 1 ? std::to_string(feature.bytes) + " bytes"
-                                : std::to_string(feature.count) + " strings of bytes";
+      return feature.count == 1 ? fmt::format("{} bytes", feature.bytes)
+                                : fmt::format("{} strings of bytes", feature.count);
     case Kind::kNone:
       break;
   }
@@ -350,8 +351,7 @@ void check_strings(const codec::TfRecordReader& reader, const std::vector<Part>&
         ErrorKind::kData,
         reader.where() + ", feature \"" + part.name + "\": expected numbers" +
             (taken.is_label ? "" : ", an encoded image") +
-            (bytes > 0 ? " or one string of " + std::to_string(bytes) + " bytes, an element each"
-                       : "") +
+            (bytes > 0 ? fmt::format(" or one string of {} bytes, an element each", bytes) : "") +
             ", received " + (part.elements > 0 ? "one string of " : "") + part.described + ". " +
             (taken.is_label
                  ? "Write class numbers as a tf.train.Int64List, or name another feature with "

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/process_memory.h"
 #include "base/shape.h"
 #include "data/rows/read_ahead.h"
@@ -169,9 +170,9 @@ int64_t fortran_column(int64_t index, std::span<const int64_t> row_shape) {
 void check_shape(const ArrayPlace& array) {
   const bool empty = std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end();
   if (!array.shape.empty() && !empty) return;
-  throw Error(ErrorKind::kData, array.file->name() +
-                                    ": expected rows of numbers, received an array of shape " +
-                                    to_string(fixed_shape(array.shape)) + ".");
+  throw Error(ErrorKind::kData,
+              fmt::format("{}: expected rows of numbers, received an array of shape {}.",
+                          array.file->name(), to_string(fixed_shape(array.shape))));
 }
 
 // What is transposed from Fortran order at a time.

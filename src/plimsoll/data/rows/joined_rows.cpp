@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/shape.h"
 
 namespace plimsoll::data {
@@ -73,11 +74,11 @@ class JoinedRows final : public RowSource {
       row_elements_ = fixed_shape(row_shape_).element_count(1);
       stored_ = rows.stored_dtype();
     } else if (rows.row_shape() != row_shape_ || rows.stored_dtype() != stored_) {
-      throw Error(ErrorKind::kData,
-                  rows.origin() + ": expected rows of " + to_string(fixed_shape(row_shape_)) + " " +
-                      std::string(to_string(stored_)) + " as in the chunk before, received " +
-                      to_string(fixed_shape(rows.row_shape())) + " " +
-                      std::string(to_string(rows.stored_dtype())) + ".");
+      throw Error(
+          ErrorKind::kData,
+          fmt::format("{}: expected rows of {} {} as in the chunk before, received {} {}.",
+                      rows.origin(), to_string(fixed_shape(row_shape_)), to_string(stored_),
+                      to_string(fixed_shape(rows.row_shape())), to_string(rows.stored_dtype())));
     }
     begins_.push_back(begins_.back() + rows.row_count());
     largest_ = max(largest_, rows.resident_bytes());
@@ -94,8 +95,9 @@ class JoinedRows final : public RowSource {
     std::unique_ptr<RowSource> rows = open_(index);
     const int64_t expected = begins_[index + 1] - begins_[index];
     if (rows->row_count() != expected || rows->row_shape() != row_shape_) {
-      throw Error(ErrorKind::kData, rows->origin() + ": expected " + std::to_string(expected) +
-                                        " rows as when the run began, received another file.");
+      throw Error(ErrorKind::kData,
+                  fmt::format("{}: expected {} rows as when the run began, received another file.",
+                              rows->origin(), expected));
     }
     rows->expect_order(random_);
     opened_.insert(opened_.begin(), Opened{index, std::move(rows)});

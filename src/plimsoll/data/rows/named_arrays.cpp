@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::data {
 namespace {
@@ -30,7 +31,7 @@ std::string list_names(const std::vector<std::string>& names) {
     text += (i == 0 ? "" : ", ") + names[i];
   }
   if (names.size() > kMostListed) {
-    text += " and " + std::to_string(names.size() - kMostListed) + " others";
+    text += fmt::format(" and {} others", names.size() - kMostListed);
   }
   return names.empty() ? "none" : text;
 }
@@ -48,9 +49,11 @@ ArrayNames find_named(const DatasetOptions& options, const std::string& origin,
   if (names.features.size() != options.inputs.size()) names.features.clear();
   names.targets = present(options.outputs, holds);
   if (!names.targets.empty() && names.targets.size() != options.outputs.size()) {
-    throw Error(ErrorKind::kData, origin + ": expected labels for each output that has a loss (" +
-                                      names_of(options.outputs) + "), received " +
-                                      std::to_string(names.targets.size()) + " of them.");
+    throw Error(
+        ErrorKind::kData,
+        fmt::format(
+            "{}: expected labels for each output that has a loss ({}), received {} of them.",
+            origin, names_of(options.outputs), names.targets.size()));
   }
   if (holds("sample_weight")) names.weights = "sample_weight";
   return names;

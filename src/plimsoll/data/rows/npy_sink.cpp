@@ -1,6 +1,7 @@
 #include "data/rows/npy_sink.h"
 
 #include "base/error.h"
+#include "base/format.h"
 #include "codec/npy.h"
 
 namespace plimsoll::data {
@@ -24,9 +25,9 @@ void NpySink::take(int output, int64_t row_begin, int64_t row_count, const void*
 }
 
 void NpySink::finish() {
-  PLIMSOLL_CHECK(rows_taken_ == row_count_, "expected " + std::to_string(row_count_) +
-                                                " rows of predictions, received " +
-                                                std::to_string(rows_taken_));
+  PLIMSOLL_CHECK(
+      rows_taken_ == row_count_,
+      fmt::format("expected {} rows of predictions, received {}", row_count_, rows_taken_));
   file_.commit();
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/hash.h"
 #include "base/shape.h"
 #include "base/spill_folder.h"
@@ -187,15 +188,15 @@ std::string find_objection(const CacheRequest& request, Bytes size) {
   if (failed) return request.folder + ": cannot create the folder: " + failed.message() + ".";
   const Bytes limit = request.limit.value_or(Bytes(free_space(request.folder).count() / 2));
   if (size <= limit) return "";
-  return request.folder + ": the samples take " + to_string(size) + ", " +
-         (request.limit ? "--cache-limit is " : "half of the free space is ") + to_string(limit) +
-         ".";
+  return fmt::format("{}: the samples take {}, {}{}.", request.folder, to_string(size),
+                     request.limit ? "--cache-limit is " : "half of the free space is ",
+                     to_string(limit));
 }
 
 }  // namespace
 
 std::string decoding_version() {
-  return std::to_string(kDecodingVersion) + ", " + codec::image_libraries();
+  return fmt::format("{}, {}", kDecodingVersion, codec::image_libraries());
 }
 
 std::unique_ptr<RowSource> cached_rows(const CacheRequest& request,

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::data {
 
@@ -13,16 +14,16 @@ bool RowConversion::is_copy() const {
 void RowConversion::run(int64_t first, int64_t count, const std::byte* source,
                         void* destination) const {
   if (!codec::can_convert(from, to)) {
-    throw Error(ErrorKind::kData, origin + ": expected numbers that can be read as " +
-                                      std::string(to_string(to)) + ", received " +
-                                      codec::to_string(from) + ".");
+    throw Error(ErrorKind::kData,
+                fmt::format("{}: expected numbers that can be read as {}, received {}.", origin,
+                            to_string(to), codec::to_string(from)));
   }
   const int64_t bad = codec::convert_numbers(from, source, to, destination, count);
   if (bad < 0) return;
-  throw Error(ErrorKind::kData, origin + ": row " + std::to_string((first + bad) / row_elements) +
-                                    ": expected a whole number that " + std::string(to_string(to)) +
-                                    " can hold, received " +
-                                    codec::number_text(from, source + bad * from.bytes) + ".");
+  throw Error(ErrorKind::kData,
+              fmt::format("{}: row {}: expected a whole number that {} can hold, received {}.",
+                          origin, (first + bad) / row_elements, to_string(to),
+                          codec::number_text(from, source + bad * from.bytes)));
 }
 
 DType nearest_dtype(const codec::NumberFormat& format) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/shape.h"
 #include "base/spill_folder.h"
 #include "base/suggest.h"
@@ -31,9 +32,9 @@ class MemoryRows final : public RowSource {
         row_elements_(fixed_shape(row_shape_).element_count(1)),
         origin_(std::move(origin)) {
     if (row_count_ < 1 || row_elements_ < 1) {
-      throw Error(ErrorKind::kData, origin_ + ": expected rows of numbers, received " +
-                                        std::to_string(row_count_) + " rows of shape " +
-                                        to_string(fixed_shape(row_shape_)) + ".");
+      throw Error(ErrorKind::kData,
+                  fmt::format("{}: expected rows of numbers, received {} rows of shape {}.",
+                              origin_, row_count_, to_string(fixed_shape(row_shape_))));
     }
   }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/spill_folder.h"
 #include "codec/utf8.h"
 #include "data/text/word_counts.h"
@@ -27,7 +28,7 @@ bool is_space(char c) {
 }
 
 [[noreturn]] void refuse(const codec::FileReader& file, int64_t offset, const std::string& what) {
-  throw Error(ErrorKind::kData, file.name() + ": byte " + std::to_string(offset) + ": " + what);
+  throw Error(ErrorKind::kData, fmt::format("{}: byte {}: {}", file.name(), offset, what));
 }
 
 // After the byte order mark, where there is one.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/format.h"
 #include "explain/answer/advice_impl.h"
 #include "explain/read/number.h"
 
@@ -54,7 +55,7 @@ void set_command(const Case& found, Explanation& explanation) {
   command += explanation.batch ? std::to_string(*explanation.batch) : "N";
   const std::optional<int64_t> limit = limit_to_plan_for(explanation);
   if (limit && *limit >= 64 * kMiB) {
-    command += " --memory " + std::to_string(*limit / kMiB) + "MiB";
+    command += fmt::format(" --memory {}MiB", *limit / kMiB);
   }
   explanation.plimsoll_command = command;
 }

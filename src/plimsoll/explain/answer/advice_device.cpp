@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "base/format.h"
 #include "explain/answer/advice_impl.h"
 #include "explain/conclude/phase.h"
 #include "explain/read/number.h"
@@ -55,8 +56,8 @@ void smaller_batch(const Case& found, Explanation& explanation) {
                                              : explanation.bytes;
     if (whole) {
       saves = *whole - *whole / *explanation.batch * half;
-      arithmetic = std::to_string(*explanation.batch) + " -> " + size + ": this tensor alone " +
-                   size_words(whole) + " -> " + size_words(*whole - *saves);
+      arithmetic = fmt::format("{} -> {}: this tensor alone {} -> {}", *explanation.batch, size,
+                               size_words(whole), size_words(*whole - *saves));
     }
   } else if (known_shape && explanation.tensor_shape->front() == 1) {
     add_advice(explanation,
@@ -150,9 +151,8 @@ void defragment(const Case& found, Explanation& explanation) {
                                                                       : "PYTORCH_CUDA_ALLOC_CONF";
     if (context.counter.unsupported_at) {
       add_not_worth(explanation, "expandable_segments",
-                    "not supported on this platform, as line " +
-                        std::to_string(found.document.number_at(*context.counter.unsupported_at)) +
-                        " says");
+                    fmt::format("not supported on this platform, as line {} says",
+                                found.document.number_at(*context.counter.unsupported_at)));
       add_advice(explanation,
                  "Give idle blocks back just before the large request, so that it can have one "
                  "piece.",
@@ -304,7 +304,7 @@ void workspace(const Case& found, Explanation& explanation) {
   add_advice(
       explanation, "Allow more work space, if the device has it.",
       size_words(explanation.bytes) + " asked for, limit " + size_words(found.main.line_limit),
-      "TF_CUDNN_WORKSPACE_LIMIT_IN_MB=" + std::to_string(explanation.bytes.value_or(0) / kMiB + 1));
+      fmt::format("TF_CUDNN_WORKSPACE_LIMIT_IN_MB={}", explanation.bytes.value_or(0) / kMiB + 1));
   add_advice(explanation, "Or run this layer in float32, where smaller algorithms exist.", "",
              "tf.keras.layers.Conv3DTranspose(..., dtype=\"float32\")");
   add_advice(explanation, "Or update cuDNN.", "", "");
@@ -387,10 +387,11 @@ void free_exceeds(const Case& found, Explanation& explanation) {
       "the driver or a limit, not the program.",
       size_words(explanation.bytes) + " refused with " + size_words(explanation.amounts.free) +
           " free",
-      is_torch(found) ? "python -c \"import torch; torch.empty(" +
-                            std::to_string(explanation.bytes.value_or(0)) +
-                            ", dtype=torch.uint8, device='cuda')\""
-                      : "");
+      is_torch(found)
+          ? fmt::format(
+                "python -c \"import torch; torch.empty({}, dtype=torch.uint8, device='cuda')\"",
+                explanation.bytes.value_or(0))
+          : "");
   add_advice(explanation, "Look for a limit per process (MPS, MIG, cgroup, a memory fraction).", "",
              is_torch(found) ? "torch.cuda.set_per_process_memory_fraction(1.0)" : "");
   if (is_torch(found) && explanation.amounts.pool_free) defragment(found, explanation);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/format.h"
 #include "explain/answer/advice_impl.h"
 #include "explain/read/number.h"
 
@@ -40,12 +41,11 @@ void smaller_data(const Case& found, Explanation& explanation) {
   if (explanation.batch && *explanation.batch > 1 && explanation.tensor_bytes_from_shape) {
     const int64_t half = *explanation.batch / 2;
     const int64_t whole = *explanation.tensor_bytes_from_shape;
-    add_advice(
-        explanation, "Half as many samples per step.",
-        std::to_string(*explanation.batch) + " -> " + std::to_string(half) + ": this tensor " +
-            size_words(whole) + " -> " + size_words(whole / *explanation.batch * half),
-        is_tensorflow(found) ? "model.fit(x, y, batch_size=" + std::to_string(half) + ")" : "",
-        whole - whole / *explanation.batch * half);
+    add_advice(explanation, "Half as many samples per step.",
+               fmt::format("{} -> {}: this tensor {} -> {}", *explanation.batch, half,
+                           size_words(whole), size_words(whole / *explanation.batch * half)),
+               is_tensorflow(found) ? fmt::format("model.fit(x, y, batch_size={})", half) : "",
+               whole - whole / *explanation.batch * half);
   }
 }
 
@@ -74,8 +74,8 @@ void smaller_step(const Case& found, Explanation& explanation) {
   std::optional<int64_t> saves;
   if (whole && explanation.batch && *explanation.batch > 1) {
     saves = *whole - *whole / *explanation.batch * (*explanation.batch / 2);
-    arithmetic = std::to_string(*explanation.batch) + " -> " + half + ": this tensor " +
-                 size_words(whole) + " -> " + size_words(*whole - *saves);
+    arithmetic = fmt::format("{} -> {}: this tensor {} -> {}", *explanation.batch, half,
+                             size_words(whole), size_words(*whole - *saves));
   } else if (whole) {
     arithmetic = "half of " + size_words(whole) + " if an axis of it counts samples or positions";
   }
@@ -108,16 +108,16 @@ void executor(Explanation& explanation) {
 std::string short_size(int64_t bytes) {
   constexpr int64_t kMiB = int64_t{1} << 20;
   constexpr int64_t kGiB = int64_t{1} << 30;
-  if (bytes % kGiB == 0) return std::to_string(bytes / kGiB) + "GiB";
-  return std::to_string((bytes + kMiB - 1) / kMiB) + "MiB";
+  if (bytes % kGiB == 0) return fmt::format("{}GiB", bytes / kGiB);
+  return fmt::format("{}MiB", (bytes + kMiB - 1) / kMiB);
 }
 
 // In the units of the place where the limit is set.
 std::string limit_in(int64_t bytes, std::string_view gib, std::string_view mib) {
   constexpr int64_t kMiB = int64_t{1} << 20;
   constexpr int64_t kGiB = int64_t{1} << 30;
-  if (bytes % kGiB == 0) return std::to_string(bytes / kGiB) + std::string(gib);
-  return std::to_string((bytes + kMiB - 1) / kMiB) + std::string(mib);
+  if (bytes % kGiB == 0) return fmt::format("{}{}", bytes / kGiB, gib);
+  return fmt::format("{}{}", (bytes + kMiB - 1) / kMiB, mib);
 }
 
 // A first try where the log names the limit that was too small, bounded by what is there.
@@ -377,7 +377,7 @@ void plimsoll_limit(const Case& found, Explanation& explanation) {
   add_advice(explanation,
              "Give it more: the lower bound is the least, a little above it is faster.",
              size_words(found.main.amounts.limit) + " given, " + size_words(least) + " needed",
-             "--memory " + std::to_string(least + least / 4));
+             fmt::format("--memory {}", least + least / 4));
   add_advice(explanation, "Or let plimsoll plan say what each remedy needs.", "",
              "plimsoll plan MODEL --batch N");
 }

@@ -1,5 +1,6 @@
 // Advice for what is not memory, corrections of wrong advice, and what to collect.
 
+#include "base/format.h"
 #include "explain/answer/advice_impl.h"
 #include "explain/conclude/counter.h"
 #include "explain/read/cursor.h"
@@ -95,9 +96,8 @@ void messages(const Case& found, Explanation& explanation) {
   add_advice(
       explanation, "Raise the limit on both sides.",
       size_words(explanation.bytes) + " needed, " + size_words(found.main.line_limit) + " allowed",
-      "grpc.insecure_channel(address, options=[(\"grpc.max_" +
-          std::string(found.main.note == "sent" ? "send" : "receive") + "_message_length\", " +
-          std::to_string(bytes + bytes / 4) + ")])");
+      fmt::format("grpc.insecure_channel(address, options=[(\"grpc.max_{}_message_length\", {})])",
+                  found.main.note == "sent" ? "send" : "receive", bytes + bytes / 4));
   add_advice(explanation, "Or send it in parts.", "", "");
 }
 
@@ -176,13 +176,12 @@ void kernel_counts(const Case& found, Explanation& explanation) {
   }
   const ThreadCounts counts = thread_counts(found);
   add_advice(explanation, "Fewer threads and worker processes.",
-             counts.threads
-                 ? std::to_string(*counts.threads) + " threads were wanted by one process"
-                 : "each worker starts as many threads as there are processors",
+             counts.threads ? fmt::format("{} threads were wanted by one process", *counts.threads)
+                            : "each worker starts as many threads as there are processors",
              "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1");
   if (counts.limit && counts.hard_limit && *counts.limit == *counts.hard_limit) {
     add_advice(explanation, "Or have the limit raised by whoever runs the machine.",
-               std::to_string(*counts.limit) + " is the hard limit too: ulimit -u cannot raise it",
+               fmt::format("{} is the hard limit too: ulimit -u cannot raise it", *counts.limit),
                "");
   } else {
     add_advice(explanation, "Or raise the limit.", "",
@@ -297,8 +296,8 @@ void correct(const Case& found, Explanation& explanation) {
   const Context& context = found.facts.context;
   const auto note = [&](bool seen, size_t at, std::string text) {
     if (!seen) return;
-    explanation.corrections.push_back("line " + std::to_string(found.document.number_at(at)) +
-                                      ": " + std::move(text));
+    explanation.corrections.push_back(
+        fmt::format("line {}: {}", found.document.number_at(at), std::move(text)));
   };
   note(context.growth_late, context.growth_late_at,
        "memory growth was set after the device was in use and had no effect; it must come before "

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "base/format.h"
 #include "explain/read/number.h"
 
 #include "explain/answer/advice_impl.h"
@@ -13,9 +14,7 @@ namespace {
 
 // Rounded down, so that it fits.
 std::string hundredths(double value) {
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "%.2f", static_cast<int>(value * 100) / 100.0);
-  return text.data();
+  return fmt::format("{:.2f}", static_cast<int>(value * 100) / 100.0);
 }
 
 void startup(const Case& found, Explanation& explanation) {
@@ -33,9 +32,9 @@ void vllm_cache(const Case& found, Explanation& explanation) {
   if (main.tokens_fit && *main.tokens_fit > 0) {
     add_advice(
         explanation, "Limit the length of a sequence to what fits.",
-        "room is for " + std::to_string(*main.tokens_fit) + " tokens" +
-            (main.tokens_wanted ? ", " + std::to_string(*main.tokens_wanted) + " were wanted" : ""),
-        "--max-model-len " + std::to_string(*main.tokens_fit));
+        fmt::format("room is for {} tokens{}", *main.tokens_fit,
+                    main.tokens_wanted ? fmt::format(", {} were wanted", *main.tokens_wanted) : ""),
+        fmt::format("--max-model-len {}", *main.tokens_fit));
   } else {
     add_advice(explanation, "Shorter sequences: the cache of one grows with its length.",
                explanation.bytes ? "one sequence needs " + size_words(explanation.bytes) : "",
@@ -60,7 +59,7 @@ void ggml_cache(const Case& found, Explanation& explanation) {
                                  ? size_words(main.bytes) + " -> " + size_words(*main.bytes / 2)
                                  : "half of the context, half of the cache";
   add_advice(explanation, "A shorter context: the cache grows with it.", halves,
-             main.tokens_wanted ? "-c " + std::to_string(*main.tokens_wanted / 2) + "   (n_ctx)"
+             main.tokens_wanted ? fmt::format("-c {}   (n_ctx)", *main.tokens_wanted / 2)
                                 : "-c N   (n_ctx)");
   add_advice(explanation, "Or keep the cache in 8 bits.", halves, "-ctk q8_0 -ctv q8_0 -fa on");
   add_advice(explanation, "Or spread it over all devices that there are.", "",
@@ -77,11 +76,11 @@ void ggml_device(const Case& found, Explanation& explanation) {
   }
   const std::string where = main.device.empty() ? "the device" : main.device;
   if (main.layers && *main.layers > 1) {
-    add_advice(explanation, "Put fewer of the model's layers on the device.",
-               std::to_string(*main.layers) +
-                   " layers were put there; each that is left on the "
-                   "host frees its share",
-               "-ngl " + std::to_string(*main.layers / 2));
+    add_advice(
+        explanation, "Put fewer of the model's layers on the device.",
+        fmt::format("{} layers were put there; each that is left on the host frees its share",
+                    *main.layers),
+        fmt::format("-ngl {}", *main.layers / 2));
   } else {
     add_advice(explanation, "Put fewer layers on " + where + ": they fill it before this buffer.",
                "each layer left on the host frees its share of the model file's size",

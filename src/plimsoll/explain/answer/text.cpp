@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/format.h"
 #include "explain/conclude/cause.h"
 #include "explain/explanation.h"
 #include "explain/read/document.h"
@@ -141,7 +142,7 @@ void add_amounts(std::string& out, const Explanation& explanation) {
   if (explanation.bytes) {
     line = "asked " + size_words(explanation.bytes);
     if (explanation.bytes_exact) {
-      line += " (" + std::to_string(*explanation.bytes) + " bytes)";
+      line += fmt::format(" ({} bytes)", *explanation.bytes);
     } else if (is_printed_otherwise(explanation)) {
       line += " (printed as " + explanation.bytes_text + ")";
     }
@@ -159,14 +160,14 @@ void add_amounts(std::string& out, const Explanation& explanation) {
   add_figure(line, "largest free piece", amounts.largest_free);
   add_figure(line, "program needs", amounts.program);
   if (amounts.fragmentation) {
-    line += " · fragmentation " + std::to_string(std::lround(*amounts.fragmentation * 100)) + " %";
+    line += fmt::format(" · fragmentation {} %", std::lround(*amounts.fragmentation * 100));
   }
   if (!line.empty()) add_block(out, "how much", line);
 }
 
 std::string shape_words(const std::vector<int64_t>& shape) {
   std::string words = "[";
-  for (size_t i = 0; i < shape.size(); ++i) words += (i ? ", " : "") + std::to_string(shape[i]);
+  for (size_t i = 0; i < shape.size(); ++i) words += fmt::format("{}{}", i ? ", " : "", shape[i]);
   return words + "]";
 }
 
@@ -190,7 +191,7 @@ void add_who(std::string& out, const Explanation& explanation) {
     add_block(out, "",
               "layer " + match.layer +
                   (match.is_weight ? " (a weight)"
-                   : match.batch   ? " at " + std::to_string(*match.batch) + " samples"
+                   : match.batch   ? fmt::format(" at {} samples", *match.batch)
                                    : ""));
   }
   std::string where = explanation.device;
@@ -209,9 +210,8 @@ std::string confidence_words(double confidence) {
 void add_evidence(std::string& out, const Explanation& explanation) {
   bool first = true;
   for (const Evidence& evidence : explanation.evidence) {
-    add_block(
-        out, first ? "evidence" : "",
-        (evidence.line > 0 ? "line " + std::to_string(evidence.line) + ": " : "") + evidence.text);
+    add_block(out, first ? "evidence" : "",
+              (evidence.line > 0 ? fmt::format("line {}: ", evidence.line) : "") + evidence.text);
     first = false;
   }
   first = true;
@@ -224,7 +224,7 @@ void add_evidence(std::string& out, const Explanation& explanation) {
 void add_advice_block(std::string& out, const Explanation& explanation) {
   int number = 0;
   for (const Advice& advice : explanation.advice) {
-    std::string text = std::to_string(++number) + ". " + advice.action;
+    std::string text = fmt::format("{}. {}", ++number, advice.action);
     if (!advice.arithmetic.empty()) text += " (" + advice.arithmetic + ")";
     if (!advice.code.empty()) text += "\n" + advice.code;
     add_block(out, number == 1 ? "what to do" : "", text);
@@ -271,8 +271,9 @@ std::string to_text(const Explanation& explanation, std::string_view name) {
   if (!explanation.framework.empty()) out += " (" + explanation.framework + ")";
   out += "\n";
   if (explanation.verdict == Verdict::kNoFailure && explanation.family.empty()) {
-    out += "  " + std::to_string(explanation.lines_read) +
-           " lines read; no known form of a memory failure, kill or exhausted limit is in them\n";
+    out += fmt::format(
+        "  {} lines read; no known form of a memory failure, kill or exhausted limit is in them\n",
+        explanation.lines_read);
     return out;
   }
   add_amounts(out, explanation);

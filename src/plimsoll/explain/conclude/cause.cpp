@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/format.h"
 #include "explain/conclude/counter.h"
 #include "explain/read/exception_line.h"
 #include "explain/read/number.h"
@@ -63,10 +64,11 @@ std::optional<Diagnosis> other_limits(const Case& found) {
   if (found.main.family == Family::kProcessLimit) {
     const ThreadCounts counts = thread_counts(found);
     if (counts.limit) {
-      std::string sentence = "The limit of processes and threads (ulimit -u) is " +
-                             std::to_string(*counts.limit) + " here and was reached";
+      std::string sentence =
+          fmt::format("The limit of processes and threads (ulimit -u) is {} here and was reached",
+                      *counts.limit);
       if (counts.threads) {
-        sentence += ": one process alone wanted " + std::to_string(*counts.threads) + " threads";
+        sentence += fmt::format(": one process alone wanted {} threads", *counts.threads);
       }
       return say(found, Cause::kNotMemory, 0.9, sentence + ". Data do not count here.");
     }
@@ -214,10 +216,11 @@ std::optional<Diagnosis> cufft_padding(const Case& found) {
   if (elements < (1 << 20) || (elements & (elements - 1)) != 0) return std::nullopt;
   Diagnosis result = say(
       found, Cause::kPaddingOrDtypeBlowup, 0.6,
-      "cuFFT's work area is for a transform of " + std::to_string(elements) +
-          " elements, a power of two: the volume was padded up to it. As complex64 that is " +
-          size_words(elements <= (int64_t{1} << 58) ? std::optional(elements * 8) : std::nullopt) +
-          " for each copy.");
+      fmt::format(
+          "cuFFT's work area is for a transform of {} elements, a power of two: the volume "
+          "was padded up to it. As complex64 that is {} for each copy.",
+          elements,
+          size_words(elements <= (int64_t{1} << 58) ? std::optional(elements * 8) : std::nullopt)));
   result.inferred = true;
   return result;
 }
@@ -225,9 +228,9 @@ std::optional<Diagnosis> cufft_padding(const Case& found) {
 // What was survived before is not what ended the program, and is told beside it.
 void tell_overcome(const Case& found, Diagnosis& diagnosis) {
   if (!found.overcome) return;
-  diagnosis.sentence += " A refusal before it (line " +
-                        std::to_string(found.document.number_at(found.overcome->at)) +
-                        ") was survived: the program went on after it.";
+  diagnosis.sentence +=
+      fmt::format(" A refusal before it (line {}) was survived: the program went on after it.",
+                  found.document.number_at(found.overcome->at));
   diagnosis.evidence.push_back(found.overcome->at);
 }
 

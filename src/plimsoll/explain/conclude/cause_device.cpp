@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/format.h"
 #include "explain/read/number.h"
 
 #include "explain/conclude/cause_impl.h"
@@ -119,9 +120,9 @@ std::optional<Diagnosis> many_allocations(const Case& found) {
   constexpr int64_t kMillions = 5'000'000;
   if (!found.pool.num_allocs || *found.pool.num_allocs < kMillions) return std::nullopt;
   return reading(found, Cause::kLeakOverTime, 0.6,
-                 std::to_string(*found.pool.num_allocs) +
-                     " allocations had gone well before this one failed: the same work fitted for "
-                     "a long time, and something grew beside it.");
+                 fmt::format("{} allocations had gone well before this one failed: the same work "
+                             "fitted for a long time, and something grew beside it.",
+                             *found.pool.num_allocs));
 }
 
 std::optional<Diagnosis> driver_withheld(const Case& found) {

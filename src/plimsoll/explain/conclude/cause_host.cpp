@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/format.h"
 #include "explain/conclude/cause.h"
 #include "explain/read/number.h"
 
@@ -28,11 +29,13 @@ std::string largest_tasks(const Case& found) {
   for (size_t i = 0; i < std::min(table.largest.size(), kMost); ++i) {
     const TaskRow& row = table.largest[i];
     if (row.resident_bytes * 20 < table.largest.front().resident_bytes) break;
-    words += words.empty() ? " Largest in the kernel's table of " + std::to_string(table.rows) +
-                                 " tasks (pages of files included): "
-                           : ", ";
-    words += clean_line(row.name) + " (process " + std::to_string(row.pid) + ") " +
-             size_words(row.resident_bytes);
+    words +=
+        words.empty()
+            ? fmt::format(" Largest in the kernel's table of {} tasks (pages of files included): ",
+                          table.rows)
+            : ", ";
+    words += fmt::format("{} (process {}) {}", clean_line(row.name), row.pid,
+                         size_words(row.resident_bytes));
   }
   return words.empty() ? "" : words + ".";
 }
@@ -188,13 +191,13 @@ std::optional<Diagnosis> growth(const Case& found) {
   if (!series.grows) return std::nullopt;
   const bool host = found.main.resource == Resource::kHostMemory;
   if (!host) return std::nullopt;
-  Diagnosis result = say(found, Cause::kLeakOverTime, 0.8,
-                         "The memory that the program itself prints grows from " +
-                             size_words(round_to_bytes(series.first_bytes)) + " to " +
-                             size_words(round_to_bytes(series.last_bytes)) + " over " +
-                             std::to_string(series.points) + " readings, about " +
-                             size_words(round_to_bytes(std::max(series.slope_bytes, 0.0))) +
-                             " per reading, and does not level off.");
+  Diagnosis result =
+      say(found, Cause::kLeakOverTime, 0.8,
+          fmt::format("The memory that the program itself prints grows from {} to {} over {} "
+                      "readings, about {} per reading, and does not level off.",
+                      size_words(round_to_bytes(series.first_bytes)),
+                      size_words(round_to_bytes(series.last_bytes)), series.points,
+                      size_words(round_to_bytes(std::max(series.slope_bytes, 0.0)))));
   result.inferred = false;
   for (size_t i = 0; i < found.document.line_count(); ++i) {
     const int64_t line = found.document.number(i);
@@ -249,11 +252,11 @@ std::optional<Diagnosis> repeated_axis(const Case& found) {
     if (length < kLong || count < 3) continue;
     return say(
         found, Cause::kSingleTensorTooLarge, 0.65,
-        "One array of " + size_words(found.request) + " with " + std::to_string(count) +
-            " axes of " + std::to_string(length) +
-            ": one of them is probably too many. Without it the array has " +
-            size_words(found.request ? std::optional(*found.request / length) : std::nullopt) +
-            ".");
+        fmt::format(
+            "One array of {} with {} axes of {}: one of them is probably too many. Without "
+            "it the array has {}.",
+            size_words(found.request), count, length,
+            size_words(found.request ? std::optional(*found.request / length) : std::nullopt)));
   }
   return std::nullopt;
 }
@@ -288,10 +291,9 @@ std::optional<Diagnosis> array_refused(const Case& found) {
   }
   if (found.main.shape && is_table(*found.main.shape)) {
     return say(found, Cause::kSingleTensorTooLarge, 0.6,
-               "One array of " + size_words(bytes) + " with two long axes (" +
-                   std::to_string((*found.main.shape)[0]) + " x " +
-                   std::to_string((*found.main.shape)[1]) +
-                   "): a table of pairs grows with the product of both.");
+               fmt::format("One array of {} with two long axes ({} x {}): a table of pairs grows "
+                           "with the product of both.",
+                           size_words(bytes), (*found.main.shape)[0], (*found.main.shape)[1]));
   }
   if (contains(found.document.text(), "ulimit -v ")) {
     return say(found, Cause::kMemoryLimitTooSmall, 0.7,

@@ -1,5 +1,6 @@
 // Servers of language models: what their own accounts say.
 
+#include "base/format.h"
 #include "explain/conclude/cause_impl.h"
 
 #include "explain/read/number.h"
@@ -10,10 +11,10 @@ namespace {
 std::string tokens_words(const Case& found) {
   const Finding& main = found.main;
   std::string words;
-  if (main.tokens_wanted) words = std::to_string(*main.tokens_wanted) + " tokens were wanted";
+  if (main.tokens_wanted) words = fmt::format("{} tokens were wanted", *main.tokens_wanted);
   if (main.tokens_fit) {
     words +=
-        (words.empty() ? "room is for " : " and room is for ") + std::to_string(*main.tokens_fit);
+        fmt::format("{}{}", words.empty() ? "room is for " : " and room is for ", *main.tokens_fit);
   }
   return words;
 }
@@ -58,7 +59,7 @@ std::optional<Diagnosis> diagnose_server(const Case& found) {
     std::string sentence = "The cache of the context needs " + size_words(found.main.bytes) +
                            " on this device beside the weights";
     if (found.main.tokens_wanted) {
-      sentence += ", for a context of " + std::to_string(*found.main.tokens_wanted) + " tokens";
+      sentence += fmt::format(", for a context of {} tokens", *found.main.tokens_wanted);
     }
     return reading(found, Cause::kTruePeak, 0.7,
                    sentence + ". It grows with the context's length, not with the model file.");

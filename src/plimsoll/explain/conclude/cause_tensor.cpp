@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "explain/conclude/cause.h"
 #include "explain/conclude/phase.h"
 #include "explain/read/number.h"
@@ -86,9 +87,10 @@ std::optional<Diagnosis> growing_graph(const Case& found) {
   }
   if (serial < kMany || found.framework != "tensorflow") return std::nullopt;
   return say(found, Cause::kGraphGrowthInLoop, 0.75,
-             "Names in the message carry numbers up to " + std::to_string(serial) +
-                 ": operators are added to one graph again and again, by building models or "
-                 "calling functions in a loop, and every one of them keeps its memory.");
+             fmt::format("Names in the message carry numbers up to {}: operators are added to one "
+                         "graph again and again, by building models or calling functions in a "
+                         "loop, and every one of them keeps its memory.",
+                         serial));
 }
 
 std::optional<Diagnosis> vocabulary(const Case& found) {
@@ -120,10 +122,10 @@ std::optional<Diagnosis> vocabulary(const Case& found) {
     const int64_t dim = std::clamp<int64_t>((*found.main.shape)[i], 1, int64_t{1} << 20);
     tokens = std::min<int64_t>(tokens * dim, int64_t{1} << 40);
   }
-  Diagnosis result =
-      say(found, Cause::kVocabSoftmaxOrOneHot, 0.8,
-          "The tensor has one value for each of " + std::to_string(tokens) +
-              " tokens and each of " + std::to_string(vocabulary) + " entries of the vocabulary.");
+  Diagnosis result = say(found, Cause::kVocabSoftmaxOrOneHot, 0.8,
+                         fmt::format("The tensor has one value for each of {} tokens and each of "
+                                     "{} entries of the vocabulary.",
+                                     tokens, vocabulary));
   result.inferred = false;
   return result;
 }

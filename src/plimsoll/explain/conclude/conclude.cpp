@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "explain/conclude/cause_impl.h"
 #include "explain/conclude/counter.h"
 #include "explain/read/number.h"
@@ -58,17 +59,17 @@ void quote_evidence(const Case& found, std::vector<size_t> offsets, Explanation&
   const ChunkCounts& chunks = pool.chunks;
   if (pool.seen && chunks.largest_free > 0) {
     explanation.evidence.push_back(
-        {chunks.largest_free_line, "largest free chunk: " + size_words(chunks.largest_free) +
-                                       " of " + std::to_string(chunks.free_chunks) +
-                                       " free chunks"});
+        {chunks.largest_free_line,
+         fmt::format("largest free chunk: {} of {} free chunks", size_words(chunks.largest_free),
+                     chunks.free_chunks)});
   }
   if (pool.seen && pool.in_use && chunks.holder_bytes * 2 >= *pool.in_use &&
       chunks.holder_bytes > 0) {
     explanation.evidence.push_back(
-        {chunks.holder_line, std::to_string(chunks.holder_chunks) + " chunks of " +
-                                 size_words(chunks.holder_size) + " hold " +
-                                 size_words(chunks.holder_bytes) + " of " +
-                                 size_words(pool.in_use) + " in use"});
+        {chunks.holder_line,
+         fmt::format("{} chunks of {} hold {} of {} in use", chunks.holder_chunks,
+                     size_words(chunks.holder_size), size_words(chunks.holder_bytes),
+                     size_words(pool.in_use))});
   }
 }
 

@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "explain/conclude/cause.h"
 #include "explain/conclude/torch_snapshot.h"
 #include "explain/read/document.h"
@@ -11,9 +12,9 @@ namespace plimsoll::explain {
 namespace {
 
 void judge(const SnapshotSums& sums, Explanation& explanation) {
-  const std::string account = "PyTorch holds " + size_words(sums.reserved_bytes) + " in " +
-                              std::to_string(sums.segments) + " segments, " +
-                              size_words(sums.allocated_bytes) + " of it in live blocks; ";
+  const std::string account =
+      fmt::format("PyTorch holds {} in {} segments, {} of it in live blocks; ",
+                  size_words(sums.reserved_bytes), sums.segments, size_words(sums.allocated_bytes));
   const std::string idle =
       size_words(sums.idle_bytes) + " are idle, the largest piece " + size_words(sums.largest_idle);
   if (sums.ooms == 0) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/format.h"
 #include "explain/conclude/cause.h"
 
 namespace plimsoll::explain {
@@ -155,7 +156,7 @@ void TorchSnapshotReader::fold_block(const Record& record, std::string_view stat
   if (record.frames < 0) return;
   const Record& frame = records_[static_cast<size_t>(record.frames)];
   std::string where(string_at(frame.filename));
-  if (frame.line >= 0) where += ":" + std::to_string(frame.line);
+  if (frame.line >= 0) where += fmt::format(":{}", frame.line);
   if (frame.name >= 0) where += " " + std::string(string_at(frame.name));
   if (sums_.holders.size() < kMostHolders || sums_.holders.contains(where)) {
     add_bounded(sums_.holders[where], record.size);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/format.h"
 #include "explain/conclude/conclude.h"
 #include "explain/conclude/phase.h"
 #include "explain/read/number.h"
@@ -22,14 +23,14 @@ bool makes_slots(const Case& found) {
 std::string position_words(const Progress& progress) {
   std::string words;
   if (progress.step) {
-    words = "step " + std::to_string(*progress.step);
-    if (progress.steps) words += " of " + std::to_string(*progress.steps);
+    words = fmt::format("step {}", *progress.step);
+    if (progress.steps) words += fmt::format(" of {}", *progress.steps);
   }
   if (progress.epoch) {
-    words += (words.empty() ? "epoch " : " in epoch ") + std::to_string(*progress.epoch);
-    if (progress.epochs) words += " of " + std::to_string(*progress.epochs);
+    words += fmt::format("{}{}", words.empty() ? "epoch " : " in epoch ", *progress.epoch);
+    if (progress.epochs) words += fmt::format(" of {}", *progress.epochs);
   }
-  return words + " (line " + std::to_string(progress.line) + ")";
+  return fmt::format("{} (line {})", words, progress.line);
 }
 
 void set(Explanation& explanation, When when, std::string text) {
@@ -49,8 +50,8 @@ bool told_by_place(const Case& found, Explanation& explanation) {
     set(explanation, When::kCheckpoint, "while a checkpoint was written");
   } else if (saving != npos) {
     set(explanation, When::kCheckpoint,
-        "while a checkpoint was written, which line " +
-            std::to_string(found.document.number_at(saving)) + " begins");
+        fmt::format("while a checkpoint was written, which line {} begins",
+                    found.document.number_at(saving)));
     explanation.evidence.push_back(
         {found.document.number_at(saving), found.document.quote(saving)});
   } else if (explanation.cause_label == Cause::kEvalLargerThanTrain || validates(found) ||
@@ -111,8 +112,7 @@ std::string farthest(const Case& found) {
   size_t length = std::min(text.size(), kLongest);
   // Never half a character at the end.
   while (length < text.size() && (static_cast<uint8_t>(text[length]) & 0xc0) == 0x80) --length;
-  return "\"" + std::string(text.substr(0, length)) + "\" (line " +
-         std::to_string(further_progress.back().line) + ")";
+  return fmt::format("\"{}\" (line {})", text.substr(0, length), further_progress.back().line);
 }
 
 }  // namespace
@@ -128,9 +128,8 @@ void tell_when(const Case& found, Explanation& explanation) {
   }
   if (told_by_place(found, explanation)) return;
   if (const Task* task = task_under_way(found)) {
-    explanation.when_text = "at " + std::to_string(task->step) + " of " +
-                            std::to_string(task->steps) + " of \"" + task->name + "\" (line " +
-                            std::to_string(task->line) + ")";
+    explanation.when_text = fmt::format("at {} of {} of \"{}\" (line {})", task->step, task->steps,
+                                        task->name, task->line);
     return;
   }
   if (told_by_progress(found, explanation)) return;

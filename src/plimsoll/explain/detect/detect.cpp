@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/format.h"
 #include "explain/detect/facts.h"
 #include "explain/read/cursor.h"
 #include "explain/read/number.h"
@@ -129,7 +130,7 @@ void set_bogus_size(const Document& document, Finding& finding) {
   }
   finding.bogus_size = !digits.empty()               ? digits + " bytes"
                        : !finding.bytes_text.empty() ? finding.bytes_text
-                                                     : std::to_string(*finding.bytes) + " bytes";
+                                                     : fmt::format("{} bytes", *finding.bytes);
   finding.bytes_text = finding.bogus_size;
   finding.bytes.reset();
   finding.bytes_exact = false;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/format.h"
 #include "explain/detect/facts.h"
 #include "explain/read/cursor.h"
 #include "explain/read/number.h"
@@ -108,7 +109,7 @@ void detect_phrases(const Document& document, Facts& facts) {
         if (const std::optional<Size> size = cursor.size()) set_size(finding, *size);
         if (cursor.literal(" on device ")) {
           if (const auto index = cursor.integer()) {
-            finding.device = "device " + std::to_string(*index);
+            finding.device = fmt::format("device {}", *index);
           }
         }
       }

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "base/format.h"
 #include "explain/detect/case.h"
 #include "explain/detect/facts.h"
 #include "explain/read/cursor.h"
@@ -87,7 +88,7 @@ void read_bracket(const Document& document, Finding& finding, size_t at, size_t 
   const std::string kind = cursor.until(" 0123456789;", 8);
   cursor.skip_blanks();
   if (const std::optional<int64_t> index = cursor.integer(); index && !kind.empty()) {
-    finding.device = kind + " " + std::to_string(*index);
+    finding.device = fmt::format("{} {}", kind, *index);
   }
   Amounts& amounts = finding.amounts;
   amounts.capacity = size_before(document, " total capac", at, end);
@@ -114,7 +115,7 @@ void read_sentences(const Document& document, Finding& finding, size_t at, size_
     const std::string kind = cursor.until(" 0123456789", 8);
     cursor.skip_blanks();
     if (const std::optional<int64_t> index = cursor.integer(); index && !kind.empty()) {
-      finding.device = kind + " " + std::to_string(*index);
+      finding.device = fmt::format("{} {}", kind, *index);
     }
     amounts.capacity = size_after(document, " of ", has, end);
     amounts.free = size_after(document, " of which ", has, end);
@@ -290,7 +291,7 @@ void detect_async_backend(const Document& document, Facts& facts) {
     if (!plain) continue;
     const size_t end = at + 900;
     Finding finding = torch_finding(Family::kTorchCudaMallocAsync, at);
-    finding.device = "device " + std::to_string(*index);
+    finding.device = fmt::format("device {}", *index);
     const auto figure = [&](std::string_view label) -> std::optional<Size> {
       const size_t found = document.find(label, at, end);
       if (found == npos) return std::nullopt;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/format.h"
 #include "explain/detect/facts.h"
 #include "explain/read/cursor.h"
 #include "explain/read/number.h"
@@ -63,7 +64,7 @@ void detect_peak_buffers(const Document& document, Facts& facts) {
       Cursor name(document, document.match("source_file=\"", file));
       buffer.source = name.until("\"");
       if (name.seek("source_line=", 20)) {
-        if (const auto line = name.integer()) buffer.source += ":" + std::to_string(*line);
+        if (const auto line = name.integer()) buffer.source += fmt::format(":{}", *line);
       }
     }
     for (std::string_view label : {"shape: ", "subshape: "}) {
@@ -125,7 +126,7 @@ void detect_refusals(const Document& document, Facts& facts) {
     }
     if (cursor.seek("on device ordinal ", 20)) {
       if (const auto index = cursor.integer()) {
-        finding.device = "device ordinal " + std::to_string(*index);
+        finding.device = fmt::format("device ordinal {}", *index);
       }
     }
     add_finding(facts, std::move(finding));

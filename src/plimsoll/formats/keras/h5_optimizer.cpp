@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "formats/keras/weight_groups.h"
 #include "layers/training/optimizers.h"
@@ -201,9 +202,9 @@ std::vector<StoredTensor> find_h5_optimizer(const codec::Hdf5Reader& file,
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kModel) throw;
   }
-  log(LogLevel::kWarning, file.name() + ": the optimizer's state is left out: its " +
-                              std::to_string(names->size()) +
-                              " variables are not those of this optimizer and these weights.");
+  log(LogLevel::kWarning, fmt::format("{}: the optimizer's state is left out: its {} variables are "
+                                      "not those of this optimizer and these weights.",
+                                      file.name(), names->size()));
   return {};
 }
 

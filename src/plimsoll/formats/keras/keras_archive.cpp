@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/spill_folder.h"
 #include "codec/hdf5/hdf5_reader.h"
 #include "codec/hdf5/hdf5_writer.h"
@@ -69,7 +70,7 @@ std::shared_ptr<const codec::ByteReader> open_weights_member(const codec::ZipRea
   if (!entry.deflated) return zip.open(entry, "");
   if (entry.bytes > most_weight_bytes(model)) {
     refuse(zip.name() + "/" + entry.name,
-           "at most " + to_string(Bytes(most_weight_bytes(model))) + " for this model",
+           fmt::format("at most {} for this model", to_string(Bytes(most_weight_bytes(model)))),
            to_string(Bytes(entry.bytes)), "The weights belong to another model.");
   }
   return zip.open(entry, choose_spill_folder(""));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/format.h"
 #include "base/suggest.h"
 #include "formats/keras/keras_json.h"
 #include "layers/kinds/sequence/call_numbers.h"
@@ -110,8 +111,7 @@ void CallReader::read_call(const Config& node, size_t index, TreeCall& call) {
   }
   tensor_count_ += static_cast<int64_t>(call.inputs.size());
   if (tensor_count_ > kMaxTensors) {
-    source_.refuse(where, "at most " + std::to_string(kMaxTensors) + " tensors between layers",
-                   "more");
+    source_.refuse(where, fmt::format("at most {} tensors between layers", kMaxTensors), "more");
   }
   if (call.inputs.empty()) source_.refuse(where, "a call on tensors", "a call without any");
 }
@@ -131,7 +131,7 @@ void CallReader::read_arguments(const Config& node, size_t index, TreeCall& call
 Config CallReader::take_tensors(const Config& value, const std::string& where, int depth,
                                 TreeCall& call) const {
   if (depth > kMaxArgumentDepth) {
-    source_.refuse(where, "arguments " + std::to_string(kMaxArgumentDepth) + " lists deep", "more");
+    source_.refuse(where, fmt::format("arguments {} lists deep", kMaxArgumentDepth), "more");
   }
   if (value.is_array()) {
     Config::Array items;
@@ -232,8 +232,8 @@ TreeTensor CallReader::read_name(const Config& name, const std::string& where, P
   const int64_t call = layers::call_place(parts[1].as_int(), first, keras_3_);
   if (call < 0 || call >= static_cast<int64_t>(count)) {
     source_.refuse(where,
-                   "a call of " + found->first + " between " + std::to_string(first) + " and " +
-                       std::to_string(static_cast<int64_t>(count) - 1 + first),
+                   fmt::format("a call of {} between {} and {}", found->first, first,
+                               static_cast<int64_t>(count) - 1 + first),
                    std::to_string(parts[1].as_int()));
   }
   const int64_t output = parts[2].as_int();

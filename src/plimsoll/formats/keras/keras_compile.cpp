@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "formats/keras/keras_json_impl.h"
 #include "layers/config/spelling.h"
@@ -128,7 +129,7 @@ class CompileReader {
     std::vector<const Config*> entries(output_count(), nullptr);
     if (value.is_array()) {
       if (value.as_array().size() != output_count()) {
-        source_.refuse(what, "one entry for each of " + std::to_string(output_count()) + " outputs",
+        source_.refuse(what, fmt::format("one entry for each of {} outputs", output_count()),
                        excerpt(value));
       }
       for (size_t i = 0; i < output_count(); ++i) entries[i] = &value.as_array()[i];

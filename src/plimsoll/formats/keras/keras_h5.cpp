@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "formats/json_text.h"
 #include "formats/keras/h5_optimizer.h"
@@ -90,8 +91,7 @@ class LayerMatcher {
     for (const StoredLayer& layer : stored_) by_name[layer.name] = &layer;
     if (by_name.size() != stored_.size()) refuse("a name of its own for each layer", "one twice");
     if (wanted_.size() != stored_.size()) {
-      refuse(std::to_string(wanted_.size()) + " layers with weights",
-             std::to_string(stored_.size()));
+      refuse(fmt::format("{} layers with weights", wanted_.size()), std::to_string(stored_.size()));
     }
     bool named = true;
     for (const LayerWeights& layer : wanted_) named = named && by_name.contains(layer.name);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "codec/hdf5/hdf5_writer.h"
 #include "formats/json_text.h"
 #include "formats/keras/keras_compile.h"
@@ -37,7 +38,7 @@ void set_names(codec::Hdf5Tree& tree, const std::string& path, const std::string
   }
   for (size_t begin = 0, chunk = 0; begin < names.size(); begin += most, ++chunk) {
     const size_t end = std::min(begin + most, names.size());
-    tree.set_attribute(path, attribute + std::to_string(chunk),
+    tree.set_attribute(path, fmt::format("{}{}", attribute, chunk),
                        std::vector<std::string>(names.begin() + static_cast<int64_t>(begin),
                                                 names.begin() + static_cast<int64_t>(end)));
   }

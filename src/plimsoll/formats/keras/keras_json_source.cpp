@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "formats/json_text.h"
 #include "formats/keras/keras_json.h"
 #include "formats/keras/keras_json_impl.h"
@@ -64,9 +65,8 @@ std::string excerpt(const Config& value) {
     return keys.empty() ? "an empty object" : "an object with " + keys.substr(0, kExcerpt);
   }
   if (value.is_array()) {
-    return value.as_array().empty()
-               ? "an empty list"
-               : "a list of " + std::to_string(value.as_array().size()) + " values";
+    return value.as_array().empty() ? "an empty list"
+                                    : fmt::format("a list of {} values", value.as_array().size());
   }
   std::string text = print_json(value, 0);
   if (text.size() > kExcerpt) text = text.substr(0, kExcerpt) + "…";
@@ -86,14 +86,13 @@ const Config::Array& JsonSource::layer_list(const Config& list) const {
   if (!list.is_array()) refuse("layers", "a list of layers", excerpt(list));
   const Config::Array& entries = list.as_array();
   if (static_cast<int64_t>(entries.size()) > kMaxLayers) {
-    refuse("layers", "at most " + std::to_string(kMaxLayers) + " layers",
-           std::to_string(entries.size()));
+    refuse("layers", fmt::format("at most {} layers", kMaxLayers), std::to_string(entries.size()));
   }
   return entries;
 }
 
 LayerEntry JsonSource::read_entry(const Config& entry, size_t position) const {
-  const std::string place = "layer " + std::to_string(position);
+  const std::string place = fmt::format("layer {}", position);
   const Config* class_name = entry.find("class_name");
   const Config* config = entry.find("config");
   if (class_name == nullptr || !class_name->is_string()) {
@@ -187,7 +186,7 @@ void JsonSource::check_sizes(const layers::Model& model, layers::LayerId layer,
   for (const layers::Weight& weight : model.weights(layer)) {
     if (!product_within(weight.shape, kMostElements)) {
       refuse(where, "a weight" + expected,
-             weight.name + " " + to_string(fixed_shape(weight.shape)));
+             fmt::format("{} {}", weight.name, to_string(fixed_shape(weight.shape))));
     }
   }
 }

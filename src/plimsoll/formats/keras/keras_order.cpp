@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/format.h"
 #include "formats/keras/keras_operators.h"
 #include "layers/config/names.h"
 #include "layers/model/layer_traits.h"
@@ -174,7 +175,7 @@ std::vector<std::string> weight_groups(const ModelTree& tree, const KerasOrder& 
     int64_t& next = used[name];
     const int64_t count = next;
     next += !counted_twice.empty() && counted_twice[index] ? 2 : 1;
-    groups.push_back("layers/" + name + (count == 0 ? "" : "_" + std::to_string(count)));
+    groups.push_back("layers/" + name + (count == 0 ? "" : fmt::format("_{}", count)));
   }
   return groups;
 }

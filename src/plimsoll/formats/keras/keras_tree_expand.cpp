@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "formats/keras/keras_operators.h"
 #include "formats/keras/keras_order.h"
 #include "formats/keras/keras_tree.h"
@@ -98,7 +99,7 @@ class TreeExpander {
     run_top(top);
     if (input_count_ < shapes_.size()) {
       source_.refuse("--input-shape",
-                     "at most one shape for each of " + std::to_string(input_count_) + " inputs",
+                     fmt::format("at most one shape for each of {} inputs", input_count_),
                      std::to_string(shapes_.size()));
     }
     model_.set_tree(std::make_shared<const ModelTree>(finish(top)));
@@ -149,10 +150,10 @@ class TreeExpander {
     }
     const std::vector<int64_t>& given = shapes_[position];
     if (given.size() + 1 != dims.size()) {
-      source_.refuse(node.name,
-                     "--input-shape with " + std::to_string(dims.size() - 1) + " sizes, as in " +
-                         shape->to_json(),
-                     std::to_string(given.size()));
+      source_.refuse(
+          node.name,
+          fmt::format("--input-shape with {} sizes, as in {}", dims.size() - 1, shape->to_json()),
+          std::to_string(given.size()));
     }
     for (size_t i = 0; i < given.size(); ++i) {
       if (!dims[i + 1].is_null() && dims[i + 1] != Config(given[i])) {
@@ -189,7 +190,7 @@ class TreeExpander {
       return std::any_of(tree.nodes.begin(), tree.nodes.end(),
                          [&](const TreeNode& node) { return node.name == input.name; });
     };
-    for (int i = 1; taken(); ++i) input.name = "input_layer_" + std::to_string(i);
+    for (int i = 1; taken(); ++i) input.name = fmt::format("input_layer_{}", i);
     input.class_name = layers::kInputLayer;
     input.module = "keras.layers";
     input.config = Config::Object{{"batch_shape", std::move(shape)}};
@@ -281,7 +282,7 @@ class TreeExpander {
   std::vector<Tensor> run_functional(Level& level, const std::vector<Tensor>& inputs) {
     ModelTree& tree = level.tree;
     if (inputs.size() != tree.inputs.size()) {
-      source_.refuse(tree.name, std::to_string(tree.inputs.size()) + " inputs",
+      source_.refuse(tree.name, fmt::format("{} inputs", tree.inputs.size()),
                      std::to_string(inputs.size()));
     }
     std::vector<std::vector<std::vector<Tensor>>> values(tree.nodes.size());
@@ -292,10 +293,10 @@ class TreeExpander {
     const auto find = [&](const TreeTensor& name, const std::string& user) {
       const std::vector<Tensor>& outputs = values[name.node][name.call];
       if (static_cast<size_t>(name.output) >= outputs.size()) {
-        source_.refuse(user,
-                       "one of the " + std::to_string(outputs.size()) + " outputs of " +
-                           tree.nodes[name.node].name,
-                       "output " + std::to_string(name.output));
+        source_.refuse(
+            user,
+            fmt::format("one of the {} outputs of {}", outputs.size(), tree.nodes[name.node].name),
+            fmt::format("output {}", name.output));
       }
       return outputs[static_cast<size_t>(name.output)];
     };
@@ -328,7 +329,7 @@ class TreeExpander {
     }
     const TreeNode& node = level.tree.nodes[index];
     if (model_.calls().size() >= kMaxCalls) {
-      source_.refuse(node.name, "at most " + std::to_string(kMaxCalls) + " calls of layers",
+      source_.refuse(node.name, fmt::format("at most {} calls of layers", kMaxCalls),
                      "more, once shared models are written out");
     }
     const LayerId id = level.layers[index];

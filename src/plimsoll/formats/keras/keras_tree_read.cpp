@@ -3,6 +3,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/format.h"
 #include "base/suggest.h"
 #include "formats/keras/keras_calls.h"
 #include "formats/keras/keras_legacy.h"
@@ -35,7 +36,7 @@ class LayerNames {
     const std::string base = layers::snake_case(class_name);
     while (true) {
       const int64_t count = made_[base]++;
-      std::string name = count == 0 ? base : base + "_" + std::to_string(count);
+      std::string name = count == 0 ? base : fmt::format("{}_{}", base, count);
       if (taken_.insert(name).second) return name;
     }
   }
@@ -51,7 +52,7 @@ class TreeReader {
 
   ModelTree read(const Config& json, int depth) {
     if (depth > kMaxNesting) {
-      source_.refuse("", "models inside models " + std::to_string(kMaxNesting) + " deep", "more");
+      source_.refuse("", fmt::format("models inside models {} deep", kMaxNesting), "more");
     }
     if (json.is_string()) {
       source_.refuse("", "a JSON object", "JSON text inside a JSON string",
@@ -89,7 +90,7 @@ class TreeReader {
   std::vector<TreeNode> read_nodes(const Config::Array& list, int depth) {
     layer_count_ += static_cast<int64_t>(list.size());
     if (layer_count_ > kMaxLayers) {
-      source_.refuse("layers", "at most " + std::to_string(kMaxLayers) + " layers in all", "more");
+      source_.refuse("layers", fmt::format("at most {} layers in all", kMaxLayers), "more");
     }
     const std::string ordering = common_ordering(list);
     std::vector<TreeNode> nodes;
@@ -160,7 +161,7 @@ class TreeReader {
     CallReader calls(tree, source_, tensor_count_);
     for (size_t i = 0; i < tree.nodes.size(); ++i) {
       if (tree.nodes[i].name.empty()) {
-        source_.refuse("layer " + std::to_string(i), "a layer with a name", "none");
+        source_.refuse(fmt::format("layer {}", i), "a layer with a name", "none");
       }
       calls.add_node(i, entries[i].find("inbound_nodes"));
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "codec/hdf5/hdf5_reader.h"
 #include "codec/hdf5/hdf5_writer.h"
@@ -59,11 +60,11 @@ class WeightsFinder {
     const std::string vars = group.path + "/vars/";
     const int64_t count = count_below(vars);
     if (count != static_cast<int64_t>(group.weights.size())) {
-      refuse(group.name, std::to_string(group.weights.size()) + " weights in " + vars,
+      refuse(group.name, fmt::format("{} weights in {}", group.weights.size(), vars),
              std::to_string(count), "The weights belong to another model.");
     }
     for (size_t i = 0; i < group.weights.size(); ++i) {
-      take(vars + std::to_string(i), group.weights[i]);
+      take(fmt::format("{}{}", vars, i), group.weights[i]);
     }
   }
 
@@ -84,7 +85,7 @@ class WeightsFinder {
       const size_t before = tensors_.size();
       try {
         for (size_t i = 0; i < std::min(count, variables.size()); ++i) {
-          take(vars + std::to_string(i), variables[i]);
+          take(fmt::format("{}{}", vars, i), variables[i]);
         }
         return;
       } catch (const Error& error) {
@@ -92,9 +93,9 @@ class WeightsFinder {
         tensors_.erase(tensors_.begin() + static_cast<int64_t>(before), tensors_.end());
       }
     }
-    log(LogLevel::kWarning, file_.name() + ": the optimizer's state is left out: expected " +
-                                std::to_string(variables.size()) + " variables, received " +
-                                std::to_string(count));
+    log(LogLevel::kWarning,
+        fmt::format("{}: the optimizer's state is left out: expected {} variables, received {}",
+                    file_.name(), variables.size(), count));
   }
 
   // Weights below "layers/" that no layer asked for; seeds of random layers are none.
@@ -183,7 +184,7 @@ struct WeightsLayout {
     tree.add_group(vars);
     tree.set_attribute(vars, "name", name);
     for (size_t i = 0; i < positions.size(); ++i) {
-      tree.add_dataset(vars + "/" + std::to_string(i), infos[i].dtype, infos[i].shape);
+      tree.add_dataset(fmt::format("{}/{}", vars, i), infos[i].dtype, infos[i].shape);
       tensors.push_back(positions[i]);
     }
   }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::formats {
 namespace {
@@ -24,10 +25,10 @@ constexpr std::array kSplitGates = {
 
 [[noreturn]] void refuse_count(const codec::Hdf5Reader& file, const LayerWeights& layer,
                                size_t received) {
-  throw Error(ErrorKind::kModel, file.name() + ": [" + layer.name + "] expected " +
-                                     std::to_string(layer.weights.size()) + " weights, received " +
-                                     std::to_string(received) +
-                                     ". The weights belong to another model.");
+  throw Error(
+      ErrorKind::kModel,
+      fmt::format("{}: [{}] expected {} weights, received {}. The weights belong to another model.",
+                  file.name(), layer.name, layer.weights.size(), received));
 }
 
 // The class whose weights a layer holds: of the wrapped one, where it is a wrapper.

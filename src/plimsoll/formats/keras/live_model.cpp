@@ -1,5 +1,6 @@
 #include "formats/keras/live_model.h"
 
+#include "base/format.h"
 #include "formats/json_text.h"
 #include "formats/keras/keras_compile.h"
 #include "formats/keras/keras_json.h"
@@ -21,7 +22,7 @@ std::vector<LiveVariable> live_weights(const layers::Model& model) {
   std::vector<LiveVariable> variables;
   for (const WeightGroup& group : archive_groups(model, keras_tree(model))) {
     for (size_t i = 0; i < group.weights.size(); ++i) {
-      variables.push_back({group.path + "/vars/" + std::to_string(i), group.weights[i]});
+      variables.push_back({fmt::format("{}/vars/{}", group.path, i), group.weights[i]});
     }
   }
   return variables;

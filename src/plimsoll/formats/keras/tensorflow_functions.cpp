@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "base/suggest.h"
 
 namespace plimsoll::formats {
@@ -205,7 +206,7 @@ class Translator {
       translate(node_.calls[i], own);
       if (i > 0 && own != options) {
         source_.refuse(node_.name, "the same arguments in each call",
-                       "others in call " + std::to_string(i), "Call the function anew for each.");
+                       fmt::format("others in call {}", i), "Call the function anew for each.");
       }
       options = std::move(own);
     }

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -22,9 +23,7 @@ void append_string(const std::string& value, std::string& text) {
       text += '\\';
       text += c;
     } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", c);
-      text += escape;
+      text += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     } else {
       text += c;
     }

@@ -1,6 +1,7 @@
 #include "layers/config/config_reader.h"
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 
 namespace plimsoll::layers {
@@ -110,7 +111,7 @@ bool ConfigReader::flag(std::string_view key, bool fallback) {
 
 int64_t ConfigReader::integer(std::string_view key, int64_t least) {
   const Config* given = take(key);
-  const std::string expected = "an integer of at least " + std::to_string(least);
+  const std::string expected = fmt::format("an integer of at least {}", least);
   if (given == nullptr) refuse(key, expected, "none");
   if (!given->is_number()) refuse(key, expected, given->to_json());
   int64_t result = 0;
@@ -145,8 +146,8 @@ std::optional<double> ConfigReader::optional_number(std::string_view key) {
 
 std::vector<int64_t> ConfigReader::sizes(std::string_view key, size_t count, int64_t least) {
   const Config* given = take(key);
-  const std::string expected = std::string(count == 1 ? "one integer" : "one or two integers") +
-                               " of at least " + std::to_string(least);
+  const std::string expected =
+      fmt::format("{} of at least {}", count == 1 ? "one integer" : "one or two integers", least);
   if (given == nullptr) refuse(key, expected, "none");
   std::vector<int64_t> result;
   if (given->is_int()) {

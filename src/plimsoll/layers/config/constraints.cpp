@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "layers/config/names.h"
 
@@ -89,9 +90,10 @@ std::vector<int64_t> norm_axes(const Config& constraint, int rank, const std::st
   for (const Config& entry : list) {
     const int64_t counted = entry.as_int() < 0 ? entry.as_int() + rank : entry.as_int();
     if (counted < 0 || counted >= rank) {
-      throw Error(ErrorKind::kModel, name + ": expected axes of a constraint on a weight of rank " +
-                                         std::to_string(rank) + ", received " + axis.to_json() +
-                                         ".");
+      throw Error(
+          ErrorKind::kModel,
+          fmt::format("{}: expected axes of a constraint on a weight of rank {}, received {}.",
+                      name, rank, axis.to_json()));
     }
     axes.push_back(counted);
   }

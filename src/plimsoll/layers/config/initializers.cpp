@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "layers/config/call_sites.h"
 #include "layers/config/names.h"
@@ -102,8 +103,9 @@ void check_scaling(const Scaling& scaling) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
   if (!(scaling.scale > 0)) {
-    throw Error(ErrorKind::kModel, "VarianceScaling: expected a positive scale, received " +
-                                       std::to_string(scaling.scale) + ".");
+    throw Error(
+        ErrorKind::kModel,
+        fmt::format("VarianceScaling: expected a positive scale, received {:f}.", scaling.scale));
   }
   if (!known(scaling.mode, {"fan_in", "fan_out", "fan_avg"})) {
     throw Error(ErrorKind::kModel,

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "base/format.h"
 #include "layers/config/initializers.h"
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/operation.h"
@@ -85,7 +86,7 @@ class BatchNormalization final : public Layer {
 
   void check_axis(const Shape& given) const {
     if (axis_ == -1 || axis_ == given.rank() - 1) return;
-    refuse("axis=-1 or axis=1, the channels", std::to_string(axis_) + " on " + to_string(given),
+    refuse("axis=-1 or axis=1, the channels", fmt::format("{} on {}", axis_, to_string(given)),
            "Put the channels last.");
   }
 

@@ -1,5 +1,6 @@
 // Concatenate: values side by side along one axis.
 
+#include "base/format.h"
 #include "layers/kinds/all_layers.h"
 
 namespace plimsoll::layers {
@@ -20,7 +21,7 @@ class Concatenate final : public Layer {
     const Shape first = context.type(inputs[0]).shape;
     const int64_t axis = axis_ < 0 ? axis_ + first.rank() : axis_;
     if (axis < 1 || axis >= first.rank()) {
-      refuse("an axis after the batch", std::to_string(axis_) + " on " + to_string(first),
+      refuse("an axis after the batch", fmt::format("{} on {}", axis_, to_string(first)),
              "Samples are not joined along the batch.");
     }
     for (ValueId input : inputs) {
@@ -28,8 +29,8 @@ class Concatenate final : public Layer {
       const bool same_rank = other.rank() == first.rank();
       if (same_rank) other[static_cast<int>(axis)] = first[static_cast<int>(axis)];
       if (!same_rank || other != first) {
-        refuse("inputs that differ along axis " + std::to_string(axis) + " only",
-               to_string(first) + " and " + to_string(context.type(input).shape),
+        refuse(fmt::format("inputs that differ along axis {} only", axis),
+               fmt::format("{} and {}", to_string(first), to_string(context.type(input).shape)),
                "Pad or crop them first.");
       }
     }

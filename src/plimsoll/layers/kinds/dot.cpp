@@ -8,6 +8,7 @@
 #include <functional>
 #include <numeric>
 
+#include "base/format.h"
 #include "layers/kinds/all_layers.h"
 
 namespace plimsoll::layers {
@@ -51,8 +52,8 @@ class Dot final : public Layer {
     const Side right = side(context, inputs[1], axes_[1], false);
     if (left.summed != right.summed) {
       refuse("the same extent along both axes",
-             to_string(context.type(inputs[0]).shape) + " and " +
-                 to_string(context.type(inputs[1]).shape),
+             fmt::format("{} and {}", to_string(context.type(inputs[0]).shape),
+                         to_string(context.type(inputs[1]).shape)),
              "Check \"axes\".");
     }
     const ValueId y = context.emit(
@@ -77,7 +78,7 @@ class Dot final : public Layer {
     const Shape shape = one_input(context, std::span(&x, 1), 0);
     const int64_t counted = axis < 0 ? axis + shape.rank() : axis;
     if (counted < 1 || counted >= shape.rank()) {
-      refuse("axes after the batch", std::to_string(axis) + " on " + to_string(shape),
+      refuse("axes after the batch", fmt::format("{} on {}", axis, to_string(shape)),
              "Samples are not mixed.");
     }
     if (normalize_) {
@@ -133,7 +134,7 @@ class UnitNormalization final : public Layer {
     const Shape shape = one_input(context, inputs, 0);
     const int64_t counted = axis_ < 0 ? axis_ + shape.rank() : axis_;
     if (counted < 1 || counted >= shape.rank()) {
-      refuse("an axis after the batch", std::to_string(axis_) + " on " + to_string(shape),
+      refuse("an axis after the batch", fmt::format("{} on {}", axis_, to_string(shape)),
              "Samples are not mixed.");
     }
     return {context.emit("l2_normalize", {inputs[0]}, {{"axis", counted}, {"epsilon", kEpsilon}})};

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "layers/kinds/all_layers.h"
 
 namespace plimsoll::layers {
@@ -52,11 +53,10 @@ class Dropout final : public Layer {
     if (noise_shape_.is_null()) return shared;
     const Config::Array& noise = noise_shape_.as_array();
     const auto refuse_noise = [&] {
-      context.refuse(
-          "a noise_shape that is null for the batch, and null, 1 or the extent for each "
-          "of the dimensions after it of " +
-              to_string(shape),
-          noise_shape_.to_json(), "Samples never share a draw.");
+      context.refuse(fmt::format("a noise_shape that is null for the batch, and null, 1 or the "
+                                 "extent for each of the dimensions after it of {}",
+                                 to_string(shape)),
+                     noise_shape_.to_json(), "Samples never share a draw.");
     };
     if (noise.size() != static_cast<size_t>(shape.rank()) || !noise[0].is_null()) refuse_noise();
     for (int d = 1; d < shape.rank(); ++d) {

@@ -1,6 +1,7 @@
 // GroupNormalization: each group of channels of a sample to mean 0 and variance 1, then each
 // channel scaled and shifted.
 
+#include "base/format.h"
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/operation.h"
 #include "layers/kinds/scale_shift.h"
@@ -30,13 +31,13 @@ class GroupNormalization final : public Layer {
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     const Shape shape = one_input(context, inputs, 0);
     if (axis_ != -1 && axis_ != shape.rank() - 1) {
-      refuse("axis=-1, the channels", std::to_string(axis_) + " on " + to_string(shape),
+      refuse("axis=-1, the channels", fmt::format("{} on {}", axis_, to_string(shape)),
              "Put the channels last.");
     }
     const int64_t channels = shape[shape.rank() - 1].count;
     const int64_t groups = groups_ == -1 ? channels : groups_;
     if (channels % groups != 0) {
-      refuse("channels that are a multiple of groups=" + std::to_string(groups),
+      refuse(fmt::format("channels that are a multiple of groups={}", groups),
              std::to_string(channels), "Change groups.");
     }
     const int64_t places = shape.elements_per_sample() / shape[0].count / channels;

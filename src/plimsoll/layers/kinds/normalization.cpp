@@ -1,5 +1,6 @@
 // Normalization: (x − mean) / deviation with numbers that were found before training.
 
+#include "base/format.h"
 #include "layers/config/initializers.h"
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/operation.h"
@@ -55,8 +56,7 @@ class Normalization final : public Layer {
                                      DType::kFloat32);
       const ValueType type = context.type(value);
       if (type.shape.elements_per_sample() != columns) {
-        context.refuse(std::to_string(columns) + " numbers as " + std::string(weight),
-                       to_string(type.shape), "");
+        context.refuse(fmt::format("{} numbers as {}", columns, weight), to_string(type.shape), "");
       }
       return context.emit("reshape", {value}, {{"shape", std::vector<int64_t>{columns}}});
     };
@@ -79,7 +79,7 @@ class Normalization final : public Layer {
       const int64_t axis = axes_[static_cast<size_t>(i)];
       const int64_t counted = axis < 0 ? axis + shape.rank() : axis;
       if (counted != shape.rank() - count + i || counted < 1) {
-        refuse("the last axes of " + to_string(shape), std::to_string(axis),
+        refuse(fmt::format("the last axes of {}", to_string(shape)), std::to_string(axis),
                "Permute the axes to keep to the end first.");
       }
       dims.push_back(shape[static_cast<int>(counted)].count);

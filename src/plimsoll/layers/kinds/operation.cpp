@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/format.h"
 #include "base/suggest.h"
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/operation_reduce.h"
@@ -299,7 +300,7 @@ class Operation final : public Layer {
   ValueId where(LayerContext& context, std::span<const ValueId> inputs,
                 const std::vector<Config>& arguments) const {
     if (arguments.size() != 3) {
-      context.refuse("a condition and two values", std::to_string(arguments.size()) + " operands",
+      context.refuse("a condition and two values", fmt::format("{} operands", arguments.size()),
                      "");
     }
     ValueId condition = as_bool(
@@ -529,7 +530,7 @@ class Operation final : public Layer {
     if (unknown >= 0 && known > 0) dims[static_cast<size_t>(unknown)] = elements / known;
     const int64_t filled = unknown >= 0 ? elements / std::max<int64_t>(known, 1) * known : known;
     if (dims.empty() || filled != elements) {
-      context.refuse("a shape of " + std::to_string(elements) + " elements after the batch",
+      context.refuse(fmt::format("a shape of {} elements after the batch", elements),
                      given.to_json(), "Samples are not mixed.");
     }
     return dims;
@@ -586,7 +587,7 @@ ValueId Operation::get_item(LayerContext& context, ValueId x, const Config& key)
         if (axis > 0) dims.push_back(shape[axis].count);
       }
     } else if (axis >= rank) {
-      context.refuse("at most " + std::to_string(rank) + " indices", key.to_json(), "");
+      context.refuse(fmt::format("at most {} indices", rank), key.to_json(), "");
     } else if (axis == 0) {
       const Config* config = is_kind(item, "__slice__") ? item.find("config") : nullptr;
       for (const char* bound : {"start", "stop", "step"}) {
@@ -606,7 +607,7 @@ ValueId Operation::get_item(LayerContext& context, ValueId x, const Config& key)
                               ? Range{item.as_int() < 0 ? item.as_int() + extent : item.as_int(), 1}
                               : range_of(context, item, extent);
       if (range.begin < 0 || range.begin + range.count > extent) {
-        context.refuse("an index below " + std::to_string(extent), item.to_json(), "");
+        context.refuse(fmt::format("an index below {}", extent), item.to_json(), "");
       }
       if (range.count != extent) {
         x = context.emit("slice", {x},

@@ -1,3 +1,4 @@
+#include "base/format.h"
 #include "layers/kinds/operation.h"
 
 #include "ops/rules.h"
@@ -33,7 +34,8 @@ std::vector<int64_t> common_dims(LayerContext& context, const Shape& a, const Sh
       const auto at = static_cast<size_t>(d + rank - shape->rank());
       const int64_t count = (*shape)[d].count;
       if (dims[at] != 1 && count != 1 && dims[at] != count) {
-        context.refuse("shapes that repeat into each other", to_string(a) + " and " + to_string(b),
+        context.refuse("shapes that repeat into each other",
+                       fmt::format("{} and {}", to_string(a), to_string(b)),
                        "Reshape one of them first.");
       }
       if (count != 1) dims[at] = count;
@@ -54,7 +56,8 @@ ValueId stretch(LayerContext& context, ValueId value, const std::vector<int64_t>
   const bool has_batch = shape.has_batch();
   const bool fits = has_batch ? shape.rank() == wanted.rank() : true;
   if (!fits) {
-    context.refuse("the batch first in both values", to_string(shape) + " for " + to_string(wanted),
+    context.refuse("the batch first in both values",
+                   fmt::format("{} for {}", to_string(shape), to_string(wanted)),
                    "Reshape the one of lower rank first.");
   }
   if (batched && !has_batch && shape.rank() == wanted.rank()) {
@@ -123,7 +126,8 @@ void stretch_together(LayerContext& context, ValueId& a, ValueId& b) {
   std::vector<int64_t> dims = common_dims(context, left, right);
   const bool batched = left.has_batch() || right.has_batch();
   if (batched && (left.has_batch() ? left : right).rank() != static_cast<int>(dims.size())) {
-    context.refuse("the batch first in both values", to_string(left) + " and " + to_string(right),
+    context.refuse("the batch first in both values",
+                   fmt::format("{} and {}", to_string(left), to_string(right)),
                    "Reshape the one of lower rank first.");
   }
   const int64_t rows = !batched ? 0 : left.has_batch() ? left[0].count : right[0].count;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "base/format.h"
 #include "ops/rules.h"
 
 namespace plimsoll::layers {
@@ -92,7 +93,7 @@ ValueId matmul(LayerContext& context, ValueId a, ValueId b) {
   if (!batched || rows.size() < 2 ||
       !std::equal(rows.begin(), rows.end() - 2, columns.begin(), columns.end() - 2)) {
     context.refuse("two matrices for each sample, (batch, …, m, k) and (batch, …, k, n)",
-                   to_string(left) + " and " + to_string(right),
+                   fmt::format("{} and {}", to_string(left), to_string(right)),
                    "Use a Dense layer for a product with a weight; samples are not mixed.");
   }
   const ValueId y = context.emit("batch_matmul", {folded(context, a), folded(context, b)},

@@ -1,5 +1,6 @@
 // PReLU: x above zero, a trained part of it below, with the parts shared along some axes.
 
+#include "base/format.h"
 #include "layers/config/initializers.h"
 #include "layers/config/regularizers.h"
 #include "layers/kinds/all_layers.h"
@@ -34,7 +35,8 @@ class PReLU final : public Layer {
     shape.erase(shape.begin());
     for (int64_t axis : shared_axes_) {
       if (axis > static_cast<int64_t>(shape.size())) {
-        refuse("shared axes of " + to_string(inputs[0].shape), std::to_string(axis), "");
+        refuse(fmt::format("shared axes of {}", to_string(inputs[0].shape)), std::to_string(axis),
+               "");
       }
       shape[static_cast<size_t>(axis) - 1] = 1;
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "layers/kinds/all_layers.h"
 
 namespace plimsoll::layers {
@@ -59,8 +60,8 @@ class Rescaling final : public Layer {
 
   void expect_channels(const std::vector<double>& numbers, int64_t channels) const {
     if (numbers.size() == 1 || static_cast<int64_t>(numbers.size()) == channels) return;
-    refuse("one number, or one for each of " + std::to_string(channels) + " channels",
-           std::to_string(numbers.size()) + " numbers", "Check scale and offset.");
+    refuse(fmt::format("one number, or one for each of {} channels", channels),
+           fmt::format("{} numbers", numbers.size()), "Check scale and offset.");
   }
 
   ValueId rescale(LayerContext& context, ValueId x, size_t channel) const {

@@ -1,5 +1,6 @@
 // Reshape: the same elements of each sample under another shape, of which one size may be −1.
 
+#include "base/format.h"
 #include "layers/kinds/all_layers.h"
 
 namespace plimsoll::layers {
@@ -40,14 +41,14 @@ class Reshape final : public Layer {
     for (int64_t& dim : dims) {
       if (dim != -1) continue;
       if (known == 0 || elements % known != 0) {
-        refuse("a multiple of " + std::to_string(known) + " elements per sample", to_string(shape),
+        refuse(fmt::format("a multiple of {} elements per sample", known), to_string(shape),
                "Check target_shape.");
       }
       dim = elements / known;
       known = elements;
     }
     if (known != elements) {
-      refuse("a target_shape of " + std::to_string(elements) + " elements per sample",
+      refuse(fmt::format("a target_shape of {} elements per sample", elements),
              std::to_string(known), "Check target_shape.");
     }
     return dims;

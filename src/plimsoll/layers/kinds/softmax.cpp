@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "layers/kinds/all_layers.h"
 #include "layers/model/masking.h"
 #include "ops/rules.h"
@@ -41,7 +42,7 @@ class Softmax final : public Layer {
     ValueId mask = context.mask(0);
     if (!mask.valid()) return {softmax_along(context, inputs[0], axes_)};
     if (context.type(mask).shape.rank() != shape.rank()) {
-      refuse("a mask of the values' own shape " + to_string(shape),
+      refuse(fmt::format("a mask of the values' own shape {}", to_string(shape)),
              to_string(context.type(mask).shape),
              "Keras takes no mask of steps here either: end it before the layer, or use an "
              "Activation(\"softmax\"), which does not look at it.");
@@ -72,7 +73,7 @@ ValueId softmax_along(LayerContext& context, ValueId x, std::span<const int64_t>
     const int64_t counted = axis < 0 ? axis + rank : axis;
     if (counted < 1 || counted >= rank || std::ranges::find(last, counted) != last.end()) {
       context.refuse("axes after the batch, each once",
-                     std::to_string(axis) + " on " + to_string(shape), "Samples are not mixed.");
+                     fmt::format("{} on {}", axis, to_string(shape)), "Samples are not mixed.");
     }
     last.push_back(counted);
   }

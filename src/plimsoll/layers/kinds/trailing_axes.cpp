@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/format.h"
+
 namespace plimsoll::layers {
 
 OverTrailingAxes::OverTrailingAxes(ConfigReader& reader) : Layer(reader) {
@@ -22,11 +24,11 @@ int64_t OverTrailingAxes::count_axes(const Shape& shape) const {
   const auto count = static_cast<int64_t>(counted.size());
   for (int64_t i = 0; i < count; ++i) {
     if (counted[static_cast<size_t>(i)] == shape.rank() - count + i) continue;
-    refuse("the last axes of " + to_string(shape), as_config().to_json(),
+    refuse(fmt::format("the last axes of {}", to_string(shape)), as_config().to_json(),
            "Permute the axes to normalize to the end first.");
   }
   if (count >= shape.rank()) {
-    refuse("axes after the batch of " + to_string(shape), as_config().to_json(), "");
+    refuse(fmt::format("axes after the batch of {}", to_string(shape)), as_config().to_json(), "");
   }
   return count;
 }

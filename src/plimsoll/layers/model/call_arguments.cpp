@@ -1,5 +1,6 @@
 #include "layers/model/call_arguments.h"
 
+#include "base/format.h"
 #include "base/suggest.h"
 
 namespace plimsoll::layers {
@@ -62,7 +63,7 @@ CallArguments::CallArguments(const LayerContext& context, size_t input_count,
   if (args != nullptr && args->is_array()) {
     const Config::Array& list = args->as_array();
     if (list.size() > parameters.size()) {
-      context.refuse("at most " + std::to_string(parameters.size()) + " arguments",
+      context.refuse(fmt::format("at most {} arguments", parameters.size()),
                      std::to_string(list.size()), "");
     }
     for (size_t i = 0; i < list.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "layers/config/call_sites.h"
 #include "layers/config/regularizers.h"
 #include "layers/model/call_arguments.h"
@@ -69,8 +70,7 @@ ValueId Expansion::as_bool(const Layer& layer, ValueId mask) {
 void Expansion::penalize(const Layer& layer, const std::vector<ValueId>& outputs) {
   if (layer.activity_regularizer().is_null()) return;
   for (const ValueId output : outputs) {
-    const std::string name =
-        layer.name() + "/activity" + std::to_string(activity_penalties_.size());
+    const std::string name = fmt::format("{}/activity{}", layer.name(), activity_penalties_.size());
     const ValueId penalty =
         add_activity_penalty(builder_, layer.activity_regularizer(), as_float32(output), name);
     if (penalty.valid()) activity_penalties_.push_back(penalty);
@@ -189,7 +189,7 @@ ValueId Expansion::cast(ValueId value, DType dtype) {
 
 int64_t Expansion::call_site(const Layer& layer) {
   const int count = site_counts_[layer.name()]++;
-  return site_of(count == 0 ? layer.name() : layer.name() + "#" + std::to_string(count));
+  return site_of(count == 0 ? layer.name() : fmt::format("{}#{}", layer.name(), count));
 }
 
 ValueId Expansion::constant(const Layer& layer, std::string_view prefix, const ConstantData& data) {

@@ -1,6 +1,7 @@
 #include "layers/model/layer.h"
 
 #include "base/error.h"
+#include "base/format.h"
 #include "layers/config/call_sites.h"
 #include "layers/config/regularizers.h"
 #include "layers/model/expansion.h"
@@ -48,7 +49,7 @@ Shape Layer::one_input(const LayerContext& context, std::span<const ValueId> inp
   }
   const int received = type.shape.rank();
   if (rank != 0 && received != rank) {
-    refuse("rank " + std::to_string(rank), to_string(type.shape),
+    refuse(fmt::format("rank {}", rank), to_string(type.shape),
            "Add a Reshape before it, or check the model's input shape.");
   }
   if (rank == 0 && received < 2) {
@@ -63,9 +64,9 @@ std::vector<ValueId> Layer::call_by_steps(LayerContext& context, std::span<const
   constexpr int64_t kMostSteps = 128;
   if (inputs.size() != 1) context.refuse("one input", std::to_string(inputs.size()), "");
   if (steps > kMostSteps) {
-    refuse("at most " + std::to_string(kMostSteps) +
-               " steps, those of all TimeDistributed around it together, where masked statistics "
-               "are taken of each step",
+    refuse(fmt::format("at most {} steps, those of all TimeDistributed around it together, where "
+                       "masked statistics are taken of each step",
+                       kMostSteps),
            std::to_string(steps),
            "End the mask before the TimeDistributed, by a Reshape, cut the sequences shorter, or "
            "put a LayerNormalization in its place.");

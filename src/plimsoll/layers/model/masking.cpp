@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "layers/model/layer_traits.h"
 #include "ops/rules.h"
 
@@ -27,10 +28,10 @@ ValueId either_mask(graph::GraphBuilder& builder, const std::string& name, Value
       dims.push_back(std::max(left[d].count, right[d].count));
     }
     if (left.rank() != right.rank() || static_cast<int>(dims.size()) + 1 != left.rank()) {
-      throw Error(ErrorKind::kModel, "[" + builder.layer() + "] expected masks of one shape, " +
-                                         "received " + to_string(left) + " and " +
-                                         to_string(right) +
-                                         ". End one of them before the layer, by a Reshape.");
+      throw Error(ErrorKind::kModel,
+                  fmt::format("[{}] expected masks of one shape, received {} and {}. End one of "
+                              "them before the layer, by a Reshape.",
+                              builder.layer(), to_string(left), to_string(right)));
     }
     for (ValueId* mask : {&a, &b}) {
       if (ops::sample_dims(builder.type(*mask).shape) == dims) continue;

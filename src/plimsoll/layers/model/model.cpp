@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "layers/config/names.h"
 #include "layers/model/call_arguments.h"
@@ -45,7 +46,7 @@ Model::Model(std::string name, ModelKind kind) : name_(std::move(name)), kind_(k
 std::string Model::new_name(std::string_view class_name) const {
   const std::string base = snake_case(class_name);
   std::string name = base;
-  for (int i = 1; find_layer(name).valid(); ++i) name = base + "_" + std::to_string(i);
+  for (int i = 1; find_layer(name).valid(); ++i) name = fmt::format("{}_{}", base, i);
   return name;
 }
 
@@ -88,10 +89,10 @@ void Model::build_weights(LayerId id, const std::vector<ValueType>& inputs) {
   }
   if (weights == weights_[id.index()]) return;
   throw Error(ErrorKind::kModel,
-              "[" + layer(id).name() + "] expected inputs as in its first call, " +
-                  to_string(weight_input_types_[id.index()][0].shape) + ", received " +
-                  (inputs.empty() ? "none" : to_string(inputs[0].shape)) +
-                  ". A layer that is called twice has one set of weights.");
+              fmt::format("[{}] expected inputs as in its first call, {}, received {}. A layer "
+                          "that is called twice has one set of weights.",
+                          layer(id).name(), to_string(weight_input_types_[id.index()][0].shape),
+                          inputs.empty() ? "none" : to_string(inputs[0].shape)));
 }
 
 std::vector<ValueType> Model::infer(LayerId id, const std::vector<ValueType>& inputs,
@@ -99,7 +100,7 @@ std::vector<ValueType> Model::infer(LayerId id, const std::vector<ValueType>& in
   graph::GraphBuilder builder(ops::registry());
   std::vector<ValueId> values;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    values.push_back(builder.input("input" + std::to_string(i), inputs[i]));
+    values.push_back(builder.input(fmt::format("input{}", i), inputs[i]));
   }
   Expansion expansion(builder, false);
   std::vector<ValueType> types;
@@ -184,8 +185,8 @@ void Model::set_inputs(const std::vector<Tensor>& inputs) {
   }
   if (ports.size() != inputs_.size()) {
     throw Error(ErrorKind::kModel,
-                "[" + name_ + "] expected each of its " + std::to_string(inputs_.size()) +
-                    " InputLayers as an input, received " + std::to_string(ports.size()) + ".");
+                fmt::format("[{}] expected each of its {} InputLayers as an input, received {}.",
+                            name_, inputs_.size(), ports.size()));
   }
   inputs_ = std::move(ports);
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "graph/op.h"
 
@@ -34,7 +35,7 @@ int64_t parse_batch_norm(std::string_view text) {
 }
 
 std::string batch_norm_text(int64_t group) {
-  return group == 0 ? std::string(kFull) : std::string(kSlice) + std::to_string(group);
+  return group == 0 ? std::string(kFull) : fmt::format("{}{}", kSlice, group);
 }
 
 int64_t batch_norm_group_of(const graph::ProgramSet& programs) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "graph/op.h"
 
 namespace plimsoll::layers {
@@ -89,10 +90,11 @@ Runs by_pattern(const Runs& pieces) {
 }
 
 [[noreturn]] void refuse_pieces(const Table& table) {
-  throw Error(ErrorKind::kModel,
-              "[" + table.name + "] expected numbers in at most " + std::to_string(kMostPieces) +
-                  " pieces of a sample, received more. Put the numbers that name rows of this "
-                  "table into an input of their own.");
+  throw Error(
+      ErrorKind::kModel,
+      fmt::format("[{}] expected numbers in at most {} pieces of a sample, received more. Put the "
+                  "numbers that name rows of this table into an input of their own.",
+                  table.name, kMostPieces));
 }
 
 // Each piece a run of its own, in rising order; pieces that touch are one.

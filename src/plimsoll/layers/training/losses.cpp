@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "layers/config/option_reader.h"
 #include "layers/config/spelling.h"
@@ -113,8 +114,7 @@ void read_last_axis(OptionReader& options, const ValueType& output) {
   const double axis = options.optional_number("axis", -1e9, 1e9).value_or(-1);
   const int last = output.shape.rank() - 1;
   if (axis == -1 || axis == last) return;
-  options.refuse("axis",
-                 "-1 or " + std::to_string(last) + ", the last of " + to_string(output.shape),
+  options.refuse("axis", fmt::format("-1 or {}, the last of {}", last, to_string(output.shape)),
                  Config(static_cast<int64_t>(axis)), "Put the classes last.");
 }
 
@@ -153,13 +153,17 @@ void read_own_options(OptionReader& options, const Row& row, const ValueType& ou
 void check_output(const Loss& loss, const ValueType& output) {
   const std::string where = "loss " + loss.name + ": ";
   if (output.shape.rank() < 2) {
-    throw Error(ErrorKind::kModel, where + "expected an output with a dimension after the batch, " +
-                                       "received " + to_string(output.shape) +
-                                       ". Add a Reshape after it.");
+    throw Error(ErrorKind::kModel,
+                fmt::format("{}expected an output with a dimension after the batch, received {}. "
+                            "Add a Reshape after it.",
+                            where, to_string(output.shape)));
   }
   if (is_sparse(loss) && output.shape[output.shape.rank() - 1].count < 2) {
-    throw Error(ErrorKind::kModel, where + "expected an output of two or more classes, received " +
-                                       to_string(output.shape) + ". Use binary_crossentropy.");
+    throw Error(
+        ErrorKind::kModel,
+        fmt::format(
+            "{}expected an output of two or more classes, received {}. Use binary_crossentropy.",
+            where, to_string(output.shape)));
   }
 }
 
@@ -297,10 +301,10 @@ ValueId add_mask_weights(graph::GraphBuilder& builder, const Loss& loss, const s
     mask = builder.call("reshape", name + "/mask_column", {mask}, {{"shape", column}});
   }
   if (builder.type(mask).shape != type.shape) {
-    throw Error(ErrorKind::kModel, "loss " + loss.name + ": expected a mask of the loss's shape " +
-                                       to_string(type.shape) + ", received " +
-                                       to_string(builder.type(mask).shape) +
-                                       ". End the mask before the output, by a Reshape.");
+    throw Error(ErrorKind::kModel,
+                fmt::format("loss {}: expected a mask of the loss's shape {}, received {}. End the "
+                            "mask before the output, by a Reshape.",
+                            loss.name, to_string(type.shape), to_string(builder.type(mask).shape)));
   }
   const ValueId counts =
       builder.call("cast", name + "/mask", {mask}, {{"dtype", std::string(to_string(type.dtype))}});
@@ -419,12 +423,14 @@ ValueType weight_type(const std::string& name, const ValueType& output,
   bool fits = dims.size() == rows.size();
   for (size_t i = 0; fits && i < dims.size(); ++i) fits = dims[i] == 1 || dims[i] == rows[i];
   if (!fits) {
-    throw Error(ErrorKind::kData,
-                "[" + name + "] expected one weight a sample" +
-                    (rows.empty() ? std::string()
-                                  : ", or weights of shape " + to_string(batch_shape(rows)) +
-                                        ", one for each value of the loss") +
-                    ", received weights of shape " + to_string(batch_shape(given)) + ".");
+    throw Error(
+        ErrorKind::kData,
+        fmt::format("[{}] expected one weight a sample{}, received weights of shape {}.", name,
+                    rows.empty()
+                        ? std::string()
+                        : fmt::format(", or weights of shape {}, one for each value of the loss",
+                                      to_string(batch_shape(rows))),
+                    to_string(batch_shape(given))));
   }
   return {DType::kFloat32, batch_shape(dims)};
 }

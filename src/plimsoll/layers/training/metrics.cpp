@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "layers/config/names.h"
 #include "layers/config/option_reader.h"
@@ -161,7 +162,7 @@ void read_own_options(OptionReader& options, const Row& row, const ValueType& ou
     metric.factor = -1;  // the loss is the negative of it
     const double axis = options.optional_number("axis", -1e9, 1e9).value_or(-1);
     if (axis != -1 && axis != last) {
-      options.refuse("axis", "-1 or " + std::to_string(last), Config(static_cast<int64_t>(axis)),
+      options.refuse("axis", fmt::format("-1 or {}", last), Config(static_cast<int64_t>(axis)),
                      "Put the numbers last.");
     }
   }
@@ -202,9 +203,10 @@ ValueId counted_rows(GraphBuilder& builder, const std::string& prefix, const Val
   const std::vector<int64_t> dims = ops::sample_dims(shape);
   const std::vector<int64_t> wanted = ops::sample_dims(rows.shape);
   if (dims.size() > wanted.size() || !std::equal(dims.begin(), dims.end(), wanted.begin())) {
-    throw Error(ErrorKind::kModel, prefix + ": expected a mask of the shape " +
-                                       to_string(rows.shape) + ", received " + to_string(shape) +
-                                       ". End the mask before the output, by a Reshape.");
+    throw Error(ErrorKind::kModel,
+                fmt::format("{}: expected a mask of the shape {}, received {}. End the mask before "
+                            "the output, by a Reshape.",
+                            prefix, to_string(rows.shape), to_string(shape)));
   }
   const ValueId counted = builder.call("cast", prefix + "/mask", {mask},
                                        {{"dtype", std::string(to_string(rows.dtype))}});
@@ -242,10 +244,10 @@ std::string metric_title(const Config& config) {
 void check_weighted(const Metric& metric, const ValueType& output) {
   const bool counts = !metric.counted.empty() || !metric.curve.empty();
   if (!counts || output.shape.rank() == 2) return;
-  throw Error(ErrorKind::kModel, "metric " + metric.name +
-                                     ": expected an output of rank 2 together with sample " +
-                                     "weights, received " + to_string(output.shape) +
-                                     ". Give it among the metrics that are not weighted.");
+  throw Error(ErrorKind::kModel,
+              fmt::format("metric {}: expected an output of rank 2 together with sample weights, "
+                          "received {}. Give it among the metrics that are not weighted.",
+                          metric.name, to_string(output.shape)));
 }
 
 std::string metric_state(std::string_view metric, std::string_view part) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "graph/autodiff.h"
 #include "graph/prune.h"
 #include "graph/verify.h"
@@ -45,17 +46,17 @@ const Config* entry_for(const std::vector<Config>& entries, size_t output) {
 
 void check_count(const Model& model, size_t received, const std::string& what) {
   if (received <= 1 || received == model.outputs().size()) return;
-  throw Error(ErrorKind::kConfig, "[" + model.name() + "] expected one " + what + " for all " +
-                                      "outputs, or one for each of " +
-                                      std::to_string(model.outputs().size()) + ", received " +
-                                      std::to_string(received) + ".");
+  throw Error(
+      ErrorKind::kConfig,
+      fmt::format("[{}] expected one {} for all outputs, or one for each of {}, received {}.",
+                  model.name(), what, model.outputs().size(), received));
 }
 
 // `wish`, or wish_1, wish_2, … as Keras counts.
 std::string unique_metric_name(std::vector<std::string>& taken, const std::string& wish) {
   std::string name = wish;
   for (int i = 1; std::find(taken.begin(), taken.end(), name) != taken.end(); ++i) {
-    name = wish + "_" + std::to_string(i);
+    name = fmt::format("{}_{}", wish, i);
   }
   taken.push_back(name);
   return name;

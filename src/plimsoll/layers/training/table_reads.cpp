@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
+
 namespace plimsoll::layers {
 namespace {
 
@@ -55,7 +57,7 @@ std::optional<TableReads> find_reads(graph::GraphBuilder& builder, ValueId gradi
   for (size_t i = 0; i < found.size(); ++i) {
     // Rows that are the same for every sample are no list beside those of samples.
     if (!builder.type(found[i].rows).shape.has_batch()) return std::nullopt;
-    const TableReads flat = flatten(builder, found[i], name + "/reads_" + std::to_string(i));
+    const TableReads flat = flatten(builder, found[i], fmt::format("{}/reads_{}", name, i));
     rows.push_back(flat.rows);
     gradients.push_back(flat.gradients);
   }

@@ -1,6 +1,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "ops/fuse/fuse.h"
 #include "ops/fuse/rewrite.h"
 
@@ -15,7 +16,7 @@ using graph::ValueId;
 std::string free_name(const Graph& graph, const std::string& wish) {
   std::string name = wish;
   for (int i = 1; find_value(graph, name).valid() || find_node(graph, name).valid(); ++i) {
-    name = wish + "_" + std::to_string(i);
+    name = fmt::format("{}_{}", wish, i);
   }
   return name;
 }

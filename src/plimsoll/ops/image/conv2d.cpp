@@ -1,5 +1,6 @@
 #include "ops/image/conv2d.h"
 
+#include "base/format.h"
 #include "ops/image/window_rows.h"
 #include "ops/register.h"
 #include "ops/rules.h"
@@ -33,13 +34,11 @@ class Conv2dFamily : public NamedOp {
     read_int(node, "groups", 1);
     const Conv2dGeometry g = conv2d_geometry(node.attributes, height, width, channels);
     if (g.channels % g.groups != 0 || g.filters % g.groups != 0) {
-      refuse("channels and filters that are multiples of groups=" + std::to_string(g.groups),
-             std::to_string(g.channels) + " channels and " + std::to_string(g.filters) + " filters",
-             "Change groups.");
+      refuse(fmt::format("channels and filters that are multiples of groups={}", g.groups),
+             fmt::format("{} channels and {} filters", g.channels, g.filters), "Change groups.");
     }
     if (g.rows().output < 1 || g.columns().output < 1) {
-      refuse("an input at least as large as the kernel",
-             std::to_string(height) + " x " + std::to_string(width),
+      refuse("an input at least as large as the kernel", fmt::format("{} x {}", height, width),
              "Use padding=\"same\", a smaller kernel, or a larger input.");
     }
     return g;
@@ -58,8 +57,8 @@ class Conv2dFamily : public NamedOp {
     }
     const Shape shape = fixed_shape(read_dims(node, "kernel_shape"));
     if (shape.elements_per_sample() != g.kernel_elements()) {
-      refuse("a kernel_shape of " + std::to_string(g.kernel_elements()) + " elements",
-             to_string(shape), "Check the node's attributes.");
+      refuse(fmt::format("a kernel_shape of {} elements", g.kernel_elements()), to_string(shape),
+             "Check the node's attributes.");
     }
     return shape;
   }

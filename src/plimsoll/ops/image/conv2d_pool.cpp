@@ -12,6 +12,7 @@
 
 #include "ops/image/conv2d_pool.h"
 
+#include "base/format.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -46,7 +47,7 @@ class Conv2dPoolFamily : public NamedOp {
     }
     if (g.rows() < 1 || g.columns() < 1) {
       refuse("a result at least as large as the window",
-             std::to_string(g.conv.rows().output) + " x " + std::to_string(g.conv.columns().output),
+             fmt::format("{} x {}", g.conv.rows().output, g.conv.columns().output),
              "Use a smaller window or a larger input.");
     }
     return g;

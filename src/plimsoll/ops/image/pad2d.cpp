@@ -2,6 +2,7 @@
 //
 // {padding} and {cropping} are top, bottom, left, right.
 
+#include "base/format.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -23,8 +24,8 @@ class Pad2d final : public BatchMapOp {
     y.shape[1].count += sign_ * (borders[0] + borders[1]);
     y.shape[2].count += sign_ * (borders[2] + borders[3]);
     if (y.shape[1].count < 1 || y.shape[2].count < 1) {
-      refuse("something left of " + to_string(node.inputs[0].shape), to_string(y.shape),
-             "Crop less.");
+      refuse(fmt::format("something left of {}", to_string(node.inputs[0].shape)),
+             to_string(y.shape), "Crop less.");
     }
     return {y};
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "ops/rules.h"
 
 namespace plimsoll::ops {
@@ -23,8 +24,7 @@ Window2d checked_pool2d_window(const NodeTypes& node, int64_t height, int64_t wi
   }
   const Window2d window = pool2d_window(node.attributes, height, width);
   if (window[0].output < 1 || window[1].output < 1) {
-    refuse("an input at least as large as the window",
-           std::to_string(height) + " x " + std::to_string(width),
+    refuse("an input at least as large as the window", fmt::format("{} x {}", height, width),
            "Use padding=\"same\", a smaller window, or a larger input.");
   }
   return window;

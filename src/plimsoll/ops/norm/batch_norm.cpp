@@ -11,6 +11,7 @@
 // The gradient of the input through the moments is part of batch_norm_grad, so no gradient flows
 // into channel_moments.
 
+#include "base/format.h"
 #include "ops/norm/channel_steps.h"
 #include "ops/register.h"
 #include "ops/rules.h"
@@ -145,7 +146,8 @@ class TakeRow final : public NamedOp {
     const ValueType& m = node.inputs[0];
     const int64_t row = read_int(node, "row", 0);
     if (m.shape.has_batch() || row >= m.shape[0].count) {
-      refuse("a row of " + to_string(m.shape), std::to_string(row), "Check the node's attributes.");
+      refuse(fmt::format("a row of {}", to_string(m.shape)), std::to_string(row),
+             "Check the node's attributes.");
     }
     return {{m.dtype, Shape{m.shape[1]}}};
   }

@@ -8,6 +8,7 @@
 // `dims` trailing dimensions make a row of C elements; gamma and beta have these dimensions. The
 // sums are those of the whole batch, added up block by block.
 
+#include "base/format.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -24,7 +25,7 @@ Rows split_rows(const NodeTypes& node, size_t input) {
   const Shape& x = node.inputs[input].shape;
   const int64_t dims = read_int(node, "dims", 1);
   if (dims >= x.rank()) {
-    refuse("fewer than " + std::to_string(x.rank()) + " dims", std::to_string(dims),
+    refuse(fmt::format("fewer than {} dims", x.rank()), std::to_string(dims),
            "The batch is not normalized over.");
   }
   Rows rows;

@@ -5,6 +5,7 @@
 //   unit   w / (epsilon + norm)
 //   clip   w · (rate · clip(norm, min_value, max_value) + (1 − rate) · norm) / (epsilon + norm)
 
+#include "base/format.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -22,8 +23,8 @@ class NormConstraint final : public NamedOp {
     int64_t before = -1;
     for (int64_t axis : node.attributes.get_ints("axes")) {
       if (axis <= before || axis >= w.rank()) {
-        refuse("rising dimensions of " + to_string(w) + " in \"axes\"", std::to_string(axis),
-               "Check the node's attributes.");
+        refuse(fmt::format("rising dimensions of {} in \"axes\"", to_string(w)),
+               std::to_string(axis), "Check the node's attributes.");
       }
       before = axis;
     }

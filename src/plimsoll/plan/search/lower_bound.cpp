@@ -2,6 +2,7 @@
 #include <set>
 #include <utility>
 
+#include "base/format.h"
 #include "plan/core/extents.h"
 #include "plan/search/all_facts.h"
 
@@ -106,14 +107,14 @@ class NeedFinder {
 
 std::string prove(Bytes state, bool spill, const graph::Program& program, NodeId id,
                   const BlockNeed& need) {
-  std::string text = "state variables take " + to_string(state);
+  std::string text = fmt::format("state variables take {}", to_string(state));
   if (!id.valid()) return text + ".";
   const graph::Node& node = program.graph.node(id);
   text = spill ? "one" : text + "; besides them one block of node " + node.name;
   if (!node.layer.empty()) text += " (layer " + node.layer + ")";
-  text += " in program " + program.name + " needs " + to_string(need.operands) +
-          " for its operands, " + to_string(need.results) + " for its results and " +
-          to_string(need.scratch) + " of scratch at once.";
+  text += fmt::format(
+      " in program {} needs {} for its operands, {} for its results and {} of scratch at once.",
+      program.name, to_string(need.operands), to_string(need.results), to_string(need.scratch));
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/format.h"
 #include "plan/core/walk.h"
 #include "plan/facts/estimate.h"
 
@@ -276,8 +277,8 @@ std::string describe_other_shapes(const Shapes& shapes, const LoopAxis& axis) {
     least = std::min(least, shape.slice);
     most = std::max(most, shape.slice);
   }
-  const std::string range = least >= most ? "" : std::to_string(least) + " to ";
-  return "images in slices of " + range + std::to_string(most) + " " + axis.name();
+  const std::string range = least >= most ? "" : fmt::format("{} to ", least);
+  return fmt::format("images in slices of {}{} {}", range, most, axis.name());
 }
 
 }  // namespace
@@ -294,13 +295,13 @@ std::string describe_shapes(const Shapes& shapes, const LoopAxis& axis, int64_t 
   }
   const bool whole = least >= batch;
   if (whole && inner.empty()) return "whole batch";
-  std::string text = whole ? "whole batch" : "slices of " + std::to_string(least);
+  std::string text = whole ? "whole batch" : fmt::format("slices of {}", least);
   if (!whole && most > least) {
-    text += most >= batch ? " to the whole batch" : " to " + std::to_string(most);
+    text += most >= batch ? " to the whole batch" : fmt::format(" to {}", most);
   }
   if (inner.empty()) return text;
   const bool one = inner.size() == 1 && *inner.begin() != kNestFully;
-  return text + (one ? ", inside " + std::to_string(*inner.begin()) : ", nested");
+  return text + (one ? fmt::format(", inside {}", *inner.begin()) : ", nested");
 }
 
 std::string describe_cuts(const ProgramPlan& plan) {
@@ -317,8 +318,8 @@ std::string describe_cuts(const ProgramPlan& plan) {
     }
   });
   std::string text;
-  if (!bits.empty()) text += ", " + std::to_string(bits.size()) + " as bits";
-  if (!again.empty()) text += ", " + std::to_string(again.size()) + " computed again";
+  if (!bits.empty()) text += fmt::format(", {} as bits", bits.size());
+  if (!again.empty()) text += fmt::format(", {} computed again", again.size());
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "plan/search/all_facts.h"
 #include "plan/search/search.h"
 #include "plan/tree/complete.h"
@@ -72,7 +73,9 @@ std::string describe(const Pick& pick) {
     if (state.space == Space::kSpill) bytes += state.bytes;
   }
   const std::string& what = pick.programs.front()->what;
-  return bytes == Bytes() ? what : what + ", " + to_string(bytes) + " of state in the spill file";
+  return bytes == Bytes()
+             ? what
+             : fmt::format("{}, {} of state in the spill file", what, to_string(bytes));
 }
 
 std::vector<FrontierPoint> find_frontier(const std::vector<SpillPlacement>& placements,

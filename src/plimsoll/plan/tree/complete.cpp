@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "plan/core/extents.h"
 #include "plan/core/state_places.h"
 #include "plan/core/walk.h"
@@ -23,7 +24,7 @@ void check_programs(const Plan& plan, const graph::ProgramSet& programs,
     fail("kernel set " + catalog.kernel_set(), plan.kernel_set);
   }
   if (plan.programs.size() != programs.programs.size()) {
-    fail(std::to_string(programs.programs.size()) + " programs",
+    fail(fmt::format("{} programs", programs.programs.size()),
          std::to_string(plan.programs.size()));
   }
   for (size_t p = 0; p < plan.programs.size(); ++p) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "plan/core/walk.h"
 #include "plan/tree/complete.h"
 
@@ -20,14 +21,14 @@ class StructureCheck {
       const bool source = !instance.in_place.valid() || exists(instance.in_place);
       if (!scope || !source || !instance.value.valid() ||
           instance.value.index() >= graph_.values.size()) {
-        fail("instance %" + std::to_string(&instance - plan_.instances.data()),
+        fail(fmt::format("instance %{}", &instance - plan_.instances.data()),
              "expected its value, scope and in_place to exist, received one that does not.");
       }
     }
     check_items(plan_.items);
     if (entered_ != plan_.loops.size()) {
-      fail("loops", "expected each loop to be entered once, received " +
-                        std::to_string(plan_.loops.size() - entered_) + " that are not.");
+      fail("loops", fmt::format("expected each loop to be entered once, received {} that are not.",
+                                plan_.loops.size() - entered_));
     }
   }
 
@@ -39,17 +40,17 @@ class StructureCheck {
 
   void expect(InstanceId id, const std::string& where) const {
     if (!exists(id)) {
-      fail(where, "expected an instance, received %" + std::to_string(id.raw()) +
-                      ", which does not exist. Declare it.");
+      fail(where,
+           fmt::format("expected an instance, received %{}, which does not exist. Declare it.",
+                       id.raw()));
     }
   }
   void expect_value(InstanceId id, graph::ValueId value, const std::string& where) const {
     expect(id, where);
     const graph::ValueId received = plan_.instances[id.index()].value;
     if (received != value) {
-      fail(where, "expected an instance of " + graph_.value(value).name + ", received %" +
-                      std::to_string(id.raw()) + ", which is one of " +
-                      graph_.value(received).name + ".");
+      fail(where, fmt::format("expected an instance of {}, received %{}, which is one of {}.",
+                              graph_.value(value).name, id.raw(), graph_.value(received).name));
     }
   }
   void expect_copy(InstanceId source, InstanceId target, const std::string& where) const {
@@ -68,10 +69,9 @@ class StructureCheck {
     const graph::Node& node = graph_.node(call.node);
     const std::string where = "call " + node.name;
     if (call.inputs.size() != node.inputs.size() || call.outputs.size() != node.outputs.size()) {
-      fail(where, "expected " + std::to_string(node.inputs.size()) + " inputs and " +
-                      std::to_string(node.outputs.size()) + " outputs, received " +
-                      std::to_string(call.inputs.size()) + " and " +
-                      std::to_string(call.outputs.size()) + ".");
+      fail(where,
+           fmt::format("expected {} inputs and {} outputs, received {} and {}.", node.inputs.size(),
+                       node.outputs.size(), call.inputs.size(), call.outputs.size()));
     }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       expect_value(call.inputs[i], node.inputs[i], where);
@@ -95,20 +95,21 @@ class StructureCheck {
   }
   void check(const Output& output) const { expect(output.source, "output"); }
   void check(const BeginTransfer& begin) const {
-    expect_copy(begin.source, begin.target, "begin t" + std::to_string(begin.number));
+    expect_copy(begin.source, begin.target, fmt::format("begin t{}", begin.number));
   }
   void check(const WaitTransfer&) const {}
   void check(const Enter& enter) {
     if (enter.loop != LoopId(entered_) || entered_ >= plan_.loops.size()) {
-      fail("loops",
-           "expected loops to be entered once each in the order of their numbers, received "
-           "L" +
-               std::to_string(enter.loop.raw()) + ".");
+      fail(
+          "loops",
+          fmt::format(
+              "expected loops to be entered once each in the order of their numbers, received L{}.",
+              enter.loop.raw()));
     }
     const Loop& loop = plan_.loops[entered_++];
     if (loop.slice < 1 || loop.extent < 0) {
-      fail("loop L" + std::to_string(enter.loop.raw()),
-           "expected a slice of at least 1, received " + std::to_string(loop.slice) + ".");
+      fail(fmt::format("loop L{}", enter.loop.raw()),
+           fmt::format("expected a slice of at least 1, received {}.", loop.slice));
     }
     check_items(loop.items);
   }
@@ -218,10 +219,9 @@ void find_loop_extents(ProgramPlan& plan, const ProgramFacts& facts) {
   });
   for (size_t l = 0; l < plan.loops.size(); ++l) {
     if (plan.loops[l].extent != 0) continue;
-    throw Error(ErrorKind::kConfig,
-                "plan, program " + plan.name + ", loop L" + std::to_string(l) +
-                    ": expected its extent, or a call inside that has the axis " +
-                    plan.loops[l].axis.name() + ".");
+    throw Error(ErrorKind::kConfig, fmt::format("plan, program {}, loop L{}: expected its extent, "
+                                                "or a call inside that has the axis {}.",
+                                                plan.name, l, plan.loops[l].axis.name()));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/hash.h"
 #include "graph/op.h"
 #include "plan/tree/complete.h"
@@ -12,8 +13,8 @@ namespace plimsoll::plan {
 namespace {
 
 std::string count(Bytes bytes) { return std::to_string(bytes.count()); }
-std::string number(InstanceId id) { return "%" + std::to_string(id.raw()); }
-std::string number(LoopId id) { return "L" + std::to_string(id.raw()); }
+std::string number(InstanceId id) { return fmt::format("%{}", id.raw()); }
+std::string number(LoopId id) { return fmt::format("L{}", id.raw()); }
 
 class ProgramPrinter {
  public:
@@ -21,8 +22,8 @@ class ProgramPrinter {
       : plan_(plan), graph_(graph), text_(text) {}
 
   void print() {
-    text_ += "program " + quote_name(plan_.name) + " batch=" + std::to_string(plan_.batch) +
-             " arena=" + count(plan_.arena_bytes) + "\n";
+    text_ += fmt::format("program {} batch={} arena={}\n", quote_name(plan_.name), plan_.batch,
+                         count(plan_.arena_bytes));
     PLIMSOLL_CHECK(plan_.blocks.size() == graph_.nodes.size(), "a plan has a block per node");
     for (size_t n = 0; n < plan_.blocks.size(); ++n) print_block(graph::NodeId(n));
     for (size_t i = 0; i < plan_.instances.size(); ++i) print_instance(i);
@@ -45,7 +46,7 @@ class ProgramPrinter {
     text_ += "block " + node_name(node);
     for (size_t a = 0; a < block.size(); ++a) {
       if (block[a] == graph::kWholeAxis) continue;
-      text_ += " " + quote_name(axes[a].name) + "=" + std::to_string(block[a]);
+      text_ += fmt::format(" {}={}", quote_name(axes[a].name), block[a]);
     }
     text_ += "\n";
   }
@@ -54,10 +55,9 @@ class ProgramPrinter {
     const Instance& instance = plan_.instances[index];
     PLIMSOLL_CHECK(instance.value.valid() && instance.value.index() < graph_.values.size(),
                    "an instance of no value");
-    text_ +=
-        "instance %" + std::to_string(index) + " " + quote_name(graph_.value(instance.value).name);
+    text_ += fmt::format("instance %{} {}", index, quote_name(graph_.value(instance.value).name));
     if (!instance.form.empty()) text_ += " form=" + quote_name(instance.form);
-    if (instance.copy != 0) text_ += " copy=" + std::to_string(instance.copy);
+    if (instance.copy != 0) text_ += fmt::format(" copy={}", instance.copy);
     if (instance.space == Space::kState) text_ += " space=state";
     if (instance.space == Space::kSpill) text_ += " space=spill";
     if (instance.scope != kAutoScope) {
@@ -89,7 +89,7 @@ class ProgramPrinter {
     print_operands(call.inputs);
     text_ += " -> ";
     print_operands(call.outputs);
-    if (call.clone != 0) text_ += " clone=" + std::to_string(call.clone);
+    if (call.clone != 0) text_ += fmt::format(" clone={}", call.clone);
     if (call.scratch_offset != Bytes() || call.scratch_bytes != Bytes()) {
       text_ += " scratch=" + count(call.scratch_offset) + "+" + count(call.scratch_bytes);
     }
@@ -107,26 +107,24 @@ class ProgramPrinter {
   void print_item(const Feed& feed, int) { text_ += "feed " + number(feed.target) + "\n"; }
   void print_item(const Output& output, int) { text_ += "output " + number(output.source) + "\n"; }
   void print_item(const BeginTransfer& begin, int) {
-    text_ += "begin t" + std::to_string(begin.number) + " " + number(begin.source) + " -> " +
-             number(begin.target);
+    text_ +=
+        fmt::format("begin t{} {} -> {}", begin.number, number(begin.source), number(begin.target));
     for (const auto& [axis, use] : begin.rows) {
-      text_ += " " + quote_name(axis.name()) + "=" + std::to_string(use.dimension) + ":" +
-               std::to_string(use.stride) + ":" + std::to_string(use.before) + ":" +
-               std::to_string(use.after);
+      text_ += fmt::format(" {}={}:{}:{}:{}", quote_name(axis.name()), use.dimension, use.stride,
+                           use.before, use.after);
     }
     text_ += "\n";
   }
   void print_item(const WaitTransfer& wait, int) {
-    text_ += "wait t" + std::to_string(wait.number) + "\n";
+    text_ += fmt::format("wait t{}\n", wait.number);
   }
   void print_item(const Enter& enter, int depth) {
     PLIMSOLL_CHECK(enter.loop == LoopId(entered_) && entered_ < plan_.loops.size(),
                    "loops are numbered in the order in which they are entered");
     ++entered_;
     const Loop& loop = plan_.loops[enter.loop.index()];
-    text_ += "loop " + number(enter.loop) + " " + quote_name(loop.axis.name()) +
-             " extent=" + std::to_string(loop.extent) + " slice=" + std::to_string(loop.slice) +
-             "\n";
+    text_ += fmt::format("loop {} {} extent={} slice={}\n", number(enter.loop),
+                         quote_name(loop.axis.name()), loop.extent, loop.slice);
     print_items(loop.items, depth + 1);
     text_.append(2 * static_cast<size_t>(depth), ' ');
     text_ += "end\n";
@@ -141,10 +139,9 @@ class ProgramPrinter {
 }  // namespace
 
 std::string print(const Plan& plan, const graph::ProgramSet& programs) {
-  std::string text = "plan kernel_set=" + quote_name(plan.kernel_set) +
-                     " block_set=" + std::to_string(plan.block_set) +
-                     " threads=" + std::to_string(plan.threads) +
-                     " fingerprint=" + to_hex(plan.fingerprint) + "\n";
+  std::string text = fmt::format("plan kernel_set={} block_set={} threads={} fingerprint={}\n",
+                                 quote_name(plan.kernel_set), plan.block_set, plan.threads,
+                                 to_hex(plan.fingerprint));
   text += "arena bytes=" + count(plan.arena_bytes) + " state=" + count(plan.state_bytes) +
           " spill=" + count(plan.spill_bytes) + "\n";
   for (const StatePlacement& state : plan.states) {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/format.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -67,7 +68,7 @@ TextLine::TextLine(std::string_view text, int number) : number_(number) {
 }
 
 void TextLine::fail(const std::string& message) const {
-  throw Error(ErrorKind::kConfig, "plan text, line " + std::to_string(number_) + ": " + message);
+  throw Error(ErrorKind::kConfig, fmt::format("plan text, line {}: {}", number_, message));
 }
 
 void TextLine::fail_field(std::string_view key, std::string_view known) const {

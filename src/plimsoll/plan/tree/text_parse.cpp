@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 #include "graph/op.h"
 #include "plan/tree/complete.h"
@@ -292,9 +293,9 @@ void ProgramParser::parse_loop(TextLine& line) {
   const LoopId id(plan_.loops.size());
   const int32_t number = line.take_number('L', "a loop");
   if (number != id.raw()) {
-    line.fail("expected loop L" + std::to_string(id.raw()) +
-              " (loops are numbered as they are entered), received L" + std::to_string(number) +
-              ".");
+    line.fail(
+        fmt::format("expected loop L{} (loops are numbered as they are entered), received L{}.",
+                    id.raw(), number));
   }
   if (open_.size() >= kDeepestLoop) line.fail("expected loops at most 64 deep.");
   Loop loop;
@@ -322,10 +323,9 @@ void ProgramParser::place_instances() {
     const size_t index = static_cast<size_t>(each.number);
     if (index >= seen.size() || seen[index]) {
       TextLine("", each.line)
-          .fail("expected each of the " + std::to_string(seen.size()) +
-                " instances to have one number below that, received %" +
-                std::to_string(each.number) +
-                (index < seen.size() ? " for the second time." : "."));
+          .fail(fmt::format(
+              "expected each of the {} instances to have one number below that, received %{}{}",
+              seen.size(), each.number, index < seen.size() ? " for the second time." : "."));
     }
     seen[index] = true;
     plan_.instances[index] = std::move(each.instance);
@@ -334,16 +334,16 @@ void ProgramParser::place_instances() {
 
 void ProgramParser::finish(const TextLine& last) {
   if (!open_.empty()) {
-    last.fail("expected \"end\" of loop L" + std::to_string(open_.back().raw()) +
-              ", received the end of the program.");
+    last.fail(fmt::format("expected \"end\" of loop L{}, received the end of the program.",
+                          open_.back().raw()));
   }
   place_instances();
   for (const auto& [line, what] : encoded_) {
     const auto& [target, form] = what;
     if (target.index() >= plan_.instances.size() || plan_.instances[target.index()].form != form) {
-      TextLine("", line).fail("expected a target of the form " + quote_name(form) + ", received %" +
-                              std::to_string(target.raw()) +
-                              ". Declare it with form=" + quote_name(form) + ".");
+      TextLine("", line).fail(
+          fmt::format("expected a target of the form {}, received %{}. Declare it with form={}.",
+                      quote_name(form), target.raw(), quote_name(form)));
     }
   }
 }
@@ -419,7 +419,7 @@ class PlanParser {
       if (key == "arena") program.arena_bytes = Bytes(count);
     }
     if (plan_.programs.size() >= programs_.programs.size()) {
-      line.fail("expected at most " + std::to_string(programs_.programs.size()) + " programs.");
+      line.fail(fmt::format("expected at most {} programs.", programs_.programs.size()));
     }
     plan_.programs.reserve(programs_.programs.size());  // the parser keeps a reference
     plan_.programs.push_back(std::move(program));
@@ -484,8 +484,9 @@ class PlanParser {
 
 Plan parse(std::string_view text, const graph::ProgramSet& programs) {
   if (text.size() > kMostTextBytes) {
-    throw Error(ErrorKind::kConfig, "plan text: expected at most 256 MiB, received " +
-                                        to_string(Bytes(static_cast<int64_t>(text.size()))) + ".");
+    throw Error(ErrorKind::kConfig,
+                fmt::format("plan text: expected at most 256 MiB, received {}.",
+                            to_string(Bytes(static_cast<int64_t>(text.size())))));
   }
   return PlanParser(programs).parse(text);
 }

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/format.h"
 #include "base/shape.h"
 #include "plan/validate/validator_impl.h"
 
@@ -82,12 +83,12 @@ Box region(const SiteOperand& operand, const std::vector<Range>& windows) {
 std::string at(const Subject& subject) { return "program " + subject.program.name + ": "; }
 
 std::string at(const Subject& subject, const Site& site) {
-  const auto number = [](InstanceId id) { return "%" + std::to_string(id.raw()); };
+  const auto number = [](InstanceId id) { return fmt::format("%{}", id.raw()); };
   std::string item;
   if (const auto* call = std::get_if<Call>(site.item)) {
     const bool known = call->node.valid() && call->node.index() < subject.source.graph.nodes.size();
     item = "call " + (known ? subject.source.graph.node(call->node).name : "of an unknown node");
-    if (call->clone > 0) item += " (clone " + std::to_string(call->clone) + ")";
+    if (call->clone > 0) item += fmt::format(" (clone {})", call->clone);
   } else if (const auto* encode = std::get_if<Encode>(site.item)) {
     item = "encode " + number(encode->source) + " -> " + number(encode->target);
   } else if (const auto* feed = std::get_if<Feed>(site.item)) {
@@ -95,11 +96,11 @@ std::string at(const Subject& subject, const Site& site) {
   } else if (const auto* output = std::get_if<Output>(site.item)) {
     item = "output " + number(output->source);
   } else if (const auto* begin = std::get_if<BeginTransfer>(site.item)) {
-    item = "begin t" + std::to_string(begin->number);
+    item = fmt::format("begin t{}", begin->number);
   } else if (const auto* wait = std::get_if<WaitTransfer>(site.item)) {
-    item = "wait t" + std::to_string(wait->number);
+    item = fmt::format("wait t{}", wait->number);
   } else if (const auto* enter = std::get_if<Enter>(site.item)) {
-    item = "loop L" + std::to_string(enter->loop.raw());
+    item = fmt::format("loop L{}", enter->loop.raw());
   }
   return at(subject) + item + ": ";
 }
@@ -108,9 +109,9 @@ std::string name_of(const Subject& subject, InstanceId id) {
   if (!exists(subject.program, id)) return "an instance that does not exist";
   const Instance& instance = subject.program.instances[id.index()];
   std::string name =
-      "%" + std::to_string(id.raw()) + " (" + subject.source.graph.value(instance.value).name;
+      fmt::format("%{} ({}", id.raw(), subject.source.graph.value(instance.value).name);
   if (!instance.form.empty()) name += ", " + instance.form;
-  if (instance.copy > 0) name += ", copy " + std::to_string(instance.copy);
+  if (instance.copy > 0) name += fmt::format(", copy {}", instance.copy);
   return name + ")";
 }
 
@@ -118,7 +119,7 @@ std::string text(const Box& box) {
   std::string result = "(";
   for (size_t d = 0; d < box.size(); ++d) {
     if (d > 0) result += ", ";
-    result += std::to_string(box[d].begin) + ".." + std::to_string(box[d].end);
+    result += fmt::format("{}..{}", box[d].begin, box[d].end);
   }
   return result + ")";
 }
@@ -156,9 +157,9 @@ Validation check_programs(const Plan& plan, const graph::ProgramSet& programs,
     const graph::Program& source = programs.programs[p];
     const ProgramPlan& program = plan.programs[p];
     if (program.name == source.name && program.batch == source.batch) continue;
-    return wrong_program("program " + std::to_string(p),
-                         source.name + " of batch " + std::to_string(source.batch),
-                         program.name + " of batch " + std::to_string(program.batch));
+    return wrong_program(fmt::format("program {}", p),
+                         fmt::format("{} of batch {}", source.name, source.batch),
+                         fmt::format("{} of batch {}", program.name, program.batch));
   }
   return ok();
 }
@@ -166,13 +167,12 @@ Validation check_programs(const Plan& plan, const graph::ProgramSet& programs,
 Validation check_blocks(const Subject& subject) {
   const graph::Graph& graph = subject.source.graph;
   if (subject.program.blocks.size() != graph.nodes.size()) {
-    return {Verdict::kWrongBlock, at(subject) + "expected " + std::to_string(graph.nodes.size()) +
-                                      " blocks, received " +
-                                      std::to_string(subject.program.blocks.size())};
+    return {Verdict::kWrongBlock, fmt::format("{}expected {} blocks, received {}", at(subject),
+                                              graph.nodes.size(), subject.program.blocks.size())};
   }
   const auto list = [](const graph::Block& block) {
     std::string result = "(";
-    for (int64_t extent : block) result += " " + std::to_string(extent);
+    for (int64_t extent : block) result += fmt::format(" {}", extent);
     return result + " )";
   };
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -188,9 +188,8 @@ Validation check_blocks(const Subject& subject) {
 Validation check_state_region(const Plan& plan, const graph::ProgramSet& programs) {
   const std::vector<graph::StateVariable> states = graph::states_of(programs);
   if (states.size() != plan.states.size()) {
-    return {Verdict::kBadReference, "plan: expected " + std::to_string(states.size()) +
-                                        " state variables, received " +
-                                        std::to_string(plan.states.size())};
+    return {Verdict::kBadReference, fmt::format("plan: expected {} state variables, received {}",
+                                                states.size(), plan.states.size())};
   }
   std::unordered_multimap<std::string_view, const StatePlacement*> places;
   for (const StatePlacement& place : plan.states) places.emplace(place.name, &place);
@@ -199,24 +198,23 @@ Validation check_state_region(const Plan& plan, const graph::ProgramSet& program
     const std::string where = "plan: state " + state.name + ": ";
     if (count != 1) {
       return {Verdict::kBadReference,
-              where + "expected one place, received " + std::to_string(count)};
+              fmt::format("{}expected one place, received {}", where, count)};
     }
     const StatePlacement& place = *places.find(state.name)->second;
     const Bytes bytes = tensor_bytes(state.type.dtype, state.type.shape, 1);
     if (place.bytes != bytes) {
-      return {Verdict::kWrongSize, where + "expected " + std::to_string(bytes.count()) +
-                                       " bytes, received " + std::to_string(place.bytes.count())};
+      return {Verdict::kWrongSize, fmt::format("{}expected {} bytes, received {}", where,
+                                               bytes.count(), place.bytes.count())};
     }
     if (place.offset.count() % kAlignment.count() != 0) {
-      return {Verdict::kMisaligned, where + "expected an offset that is a multiple of " +
-                                        std::to_string(kAlignment.count())};
+      return {Verdict::kMisaligned, fmt::format("{}expected an offset that is a multiple of {}",
+                                                where, kAlignment.count())};
     }
     const bool in_file = place.space == Space::kSpill;
     const Bytes region = in_file ? plan.spill_bytes : plan.state_bytes;
     if (place.offset < Bytes(0) || place.bytes > region || place.offset > region - place.bytes) {
-      return {Verdict::kPeak, where + "expected it inside of the " +
-                                  (in_file ? "spill file" : "state region") + " of " +
-                                  std::to_string(region.count()) + " bytes"};
+      return {Verdict::kPeak, fmt::format("{}expected it inside of the {} of {} bytes", where,
+                                          in_file ? "spill file" : "state region", region.count())};
     }
   }
   for (size_t i = 0; i < plan.states.size(); ++i) {
@@ -238,9 +236,9 @@ Validation check_totals(const Plan& plan) {
       plan.state_bytes.count() % kAlignment.count() == 0 && plan.spill_bytes >= Bytes(0)) {
     return ok();
   }
-  return {Verdict::kPeak, "plan: expected an arena of " + std::to_string(plan.state_bytes.count()) +
-                              " + " + std::to_string(largest.count()) + " bytes, received " +
-                              std::to_string(plan.arena_bytes.count())};
+  return {Verdict::kPeak,
+          fmt::format("plan: expected an arena of {} + {} bytes, received {}",
+                      plan.state_bytes.count(), largest.count(), plan.arena_bytes.count())};
 }
 
 Validation check_program(const Subject& subject) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/format.h"
 #include "plan/validate/validator_impl.h"
 
 // Places: alignment, the region, and the O(n²) question whether two things that live at the same
@@ -22,8 +23,7 @@ struct Occupant {
 std::string name_of(const Subject& subject, const Occupant& occupant) {
   const std::string what = occupant.site != nullptr ? at(subject, *occupant.site) + "scratch"
                                                     : name_of(subject, occupant.instance);
-  return what + ", " + std::to_string(occupant.bytes) + " bytes at " +
-         std::to_string(occupant.offset);
+  return fmt::format("{}, {} bytes at {}", what, occupant.bytes, occupant.offset);
 }
 
 // Extends the occupant's life by a use at `site`: all of the outermost loop below its scope.
@@ -79,18 +79,17 @@ std::vector<Occupant> find_lives(const Subject& subject, const Sites& sites) {
 Validation check_region(const Subject& subject, const Occupant& occupant, Bytes region,
                         std::string_view what) {
   if (occupant.offset % kAlignment.count() != 0) {
-    return {Verdict::kMisaligned, at(subject) + name_of(subject, occupant) +
-                                      ": expected an offset that is a multiple of " +
-                                      std::to_string(kAlignment.count())};
+    return {Verdict::kMisaligned,
+            fmt::format("{}{}: expected an offset that is a multiple of {}", at(subject),
+                        name_of(subject, occupant), kAlignment.count())};
   }
   // Written so that no sum can overflow.
   if (occupant.offset >= 0 && occupant.bytes >= 0 && occupant.bytes <= region.count() &&
       occupant.offset <= region.count() - occupant.bytes) {
     return ok();
   }
-  return {Verdict::kPeak, at(subject) + name_of(subject, occupant) +
-                              ": expected it inside of the " + std::string(what) + " of " +
-                              std::to_string(region.count()) + " bytes"};
+  return {Verdict::kPeak, fmt::format("{}{}: expected it inside of the {} of {} bytes", at(subject),
+                                      name_of(subject, occupant), what, region.count())};
 }
 
 Validation check_overlaps(const Subject& subject, const std::vector<Occupant>& occupants) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/format.h"
 #include "plan/validate/validator_impl.h"
 
 // What single operands must be: forms that kernels accept, scopes around all uses, sizes, the
@@ -32,8 +33,9 @@ Validation check_forms(const Subject& subject, const Site& site) {
       const auto accepted =
           node.op->saved_forms({node.attributes, inputs, outputs}, static_cast<int>(i));
       if (std::find(accepted.begin(), accepted.end(), form) != accepted.end()) continue;
-      return {Verdict::kBadForm, at(subject, site) + "input " + std::to_string(i) +
-                                     ": expected a form that the node accepts, received " + form};
+      return {Verdict::kBadForm,
+              fmt::format("{}input {}: expected a form that the node accepts, received {}",
+                          at(subject, site), i, form)};
     }
   } else if (std::holds_alternative<Encode>(*site.item)) {
     if (!form_of(site.reads[0]).empty() || !is_form_known(form_of(site.writes[0]))) {
@@ -126,9 +128,9 @@ Validation check_size(const Subject& subject, const Sites& sites, InstanceId id)
   }
   const Bytes needed = needed_bytes(subject, sites, id);
   if (instance.bytes == needed) return ok();
-  return {Verdict::kWrongSize, at(subject) + name_of(subject, id) + ": expected " +
-                                   std::to_string(needed.count()) + " bytes, received " +
-                                   std::to_string(instance.bytes.count())};
+  return {Verdict::kWrongSize,
+          fmt::format("{}{}: expected {} bytes, received {}", at(subject), name_of(subject, id),
+                      needed.count(), instance.bytes.count())};
 }
 
 Validation check_place_in_file(const Subject& subject, InstanceId id) {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "base/format.h"
+
 namespace plimsoll::plan::referee {
 namespace {
 
 std::string rows_text(const Range& range) {
-  return "[" + std::to_string(range.begin) + ", " + std::to_string(range.end) + ")";
+  return fmt::format("[{}, {})", range.begin, range.end);
 }
 
 }  // namespace
@@ -168,9 +170,9 @@ Validation Replay::check_window(const Site& site, size_t a, const Range& window)
       (window.end % axis.block == 0 || window.end == axis.extent)) {
     return ok();
   }
-  return {Verdict::kBadSlice, at(subject_, site) + "axis " + axis.name +
-                                  ": expected rows from and to multiples of the block " +
-                                  std::to_string(axis.block) + ", received " + rows_text(window)};
+  return {Verdict::kBadSlice,
+          fmt::format("{}axis {}: expected rows from and to multiples of the block {}, received {}",
+                      at(subject_, site), axis.name, axis.block, rows_text(window))};
 }
 
 Validation Replay::check_repeats(const Site& site, const Call& call,
@@ -271,8 +273,8 @@ Validation Replay::run_output(const Site& site, InstanceId source) {
     return ok();
   }
   return {row.begin < expected ? Verdict::kRepeatedNode : Verdict::kMissingNode,
-          at(subject_, site) + "expected rows from " + std::to_string(expected) + ", received " +
-              rows_text(row)};
+          fmt::format("{}expected rows from {}, received {}", at(subject_, site), expected,
+                      rows_text(row))};
 }
 
 Validation Replay::check_end() const {

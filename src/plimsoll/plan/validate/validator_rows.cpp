@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/format.h"
 #include "plan/validate/validator_replay.h"
 
 // Reading and writing rows: what is held, what a sum has seen, what memory loses.
@@ -80,8 +81,8 @@ Validation Replay::check_scratch(const Site& site, const Call& call,
                                                     subject_.source.batch, extents, forms);
       if (call.scratch_bytes < needed) {
         return {Verdict::kScratch,
-                at(subject_, site) + "expected " + std::to_string(needed.count()) +
-                    " bytes of scratch, received " + std::to_string(call.scratch_bytes.count())};
+                fmt::format("{}expected {} bytes of scratch, received {}", at(subject_, site),
+                            needed.count(), call.scratch_bytes.count())};
       }
     }
     size_t a = 0;
@@ -119,14 +120,13 @@ Validation Replay::why_missing(const Site& site, const SiteOperand& operand, con
   for (size_t t : under_way_) {
     const Site& begin = sites_.sites[sites_.transfers[t].begin];
     if (begin.writes[0].instance == operand.instance) {
-      return {Verdict::kMissingWait, where + "read before the wait for transfer " +
-                                         std::to_string(sites_.transfers[t].number)};
+      return {Verdict::kMissingWait, fmt::format("{}read before the wait for transfer {}", where,
+                                                 sites_.transfers[t].number)};
     }
   }
   if (progress.least >= 0) {
-    return {Verdict::kIncompleteSum, where + "expected a sum of " +
-                                         std::to_string(complete_[index]) + " blocks, received " +
-                                         std::to_string(progress.least)};
+    return {Verdict::kIncompleteSum, fmt::format("{}expected a sum of {} blocks, received {}",
+                                                 where, complete_[index], progress.least)};
   }
   if (state_of_instance_[index] >= 0) {
     return {Verdict::kStateOrder, where + "the state variable's memory holds another value by now"};
@@ -155,9 +155,9 @@ Validation Replay::check_pending(const Site& site, InstanceId id) const {
       const bool shared = sites_.group[end.index()] == sites_.group[id.index()] ||
                           (state >= 0 && state == state_of_instance_[id.index()]);
       if (!shared) continue;
-      return {Verdict::kMissingWait, at(subject_, site) + "overwrites " + name_of(subject_, end) +
-                                         " before the wait for transfer " +
-                                         std::to_string(sites_.transfers[t].number)};
+      return {Verdict::kMissingWait,
+              fmt::format("{}overwrites {} before the wait for transfer {}", at(subject_, site),
+                          name_of(subject_, end), sites_.transfers[t].number)};
     }
   }
   return ok();
@@ -239,23 +239,22 @@ Validation Replay::fold(const Site& site, const SiteOperand& operand,
   const FoldOrder order = fold_order(site, operand, windows);
   const std::string where = at(subject_, site) + name_of(subject_, operand.instance) + ": ";
   if (order.last - order.first + 1 != order.count) {
-    return {Verdict::kBlockOrder, where + "blocks " + std::to_string(order.first) + " to " +
-                                      std::to_string(order.last) + " come as " +
-                                      std::to_string(order.count) +
-                                      ", expected them in lexicographic order without gaps"};
+    return {Verdict::kBlockOrder,
+            fmt::format(
+                "{}blocks {} to {} come as {}, expected them in lexicographic order without gaps",
+                where, order.first, order.last, order.count)};
   }
   if (order.first > 0) {
     const Progress progress = held_[index].over(rows);
     if (progress.least < 0 && ever_written_[index]) {
       return {Verdict::kIncompleteSum,
-              where + "block " + std::to_string(order.first) +
-                  " is to be added to a sum that is gone; expected a scope "
-                  "outside of the loop that cuts the sum"};
+              fmt::format("{}block {} is to be added to a sum that is gone; expected a scope "
+                          "outside of the loop that cuts the sum",
+                          where, order.first)};
     }
     if (progress.least != order.first || progress.most != order.first) {
-      return {Verdict::kBlockOrder, where + "expected block " +
-                                        std::to_string(std::max<int64_t>(progress.least, 0)) +
-                                        " next, received " + std::to_string(order.first)};
+      return {Verdict::kBlockOrder, fmt::format("{}expected block {} next, received {}", where,
+                                                std::max<int64_t>(progress.least, 0), order.first)};
     }
   }
   held_[index].set(rows, order.last + 1);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/format.h"
 #include "graph/value_axes.h"
 #include "plan/validate/validator_impl.h"
 
@@ -41,8 +42,9 @@ Validation bind_loops(const Subject& subject, const Call* call, Site& site) {
     if (axis != site.axes.end()) {
       axis->loops.push_back(loop);
     } else if (explicit_binding) {
-      return {Verdict::kBadSlice, at(subject, site) + "loop L" + std::to_string(loop.raw()) +
-                                      " is bound to axis " + name + ", which the node has not"};
+      return {Verdict::kBadSlice,
+              fmt::format("{}loop L{} is bound to axis {}, which the node has not",
+                          at(subject, site), loop.raw(), name)};
     }
   }
   if (call != nullptr && bound.size() != call->bindings.size()) {
@@ -57,9 +59,9 @@ Validation check_bound_loops(const Subject& subject, const Site& site) {
     if (axis.loops.empty()) continue;
     const Loop& outermost = subject.program.loops[axis.loops.front().index()];
     if (outermost.extent != axis.extent) {
-      return {Verdict::kBadSlice, at(subject, site) + "axis " + axis.name +
-                                      ": expected a loop of " + std::to_string(axis.extent) +
-                                      " rows, received " + std::to_string(outermost.extent)};
+      return {Verdict::kBadSlice,
+              fmt::format("{}axis {}: expected a loop of {} rows, received {}", at(subject, site),
+                          axis.name, axis.extent, outermost.extent)};
     }
     for (LoopId id : axis.loops) {
       const Loop& loop = subject.program.loops[id.index()];
@@ -70,10 +72,9 @@ Validation check_bound_loops(const Subject& subject, const Site& site) {
       }
       const bool cut = loop.slice < loop.extent;
       if (cut && (axis.kind == AxisKind::kWhole || axis.kind == AxisKind::kNormalize)) {
-        return {Verdict::kNotCuttable, at(subject, site) + "axis " + axis.name + " is " +
-                                           std::string(graph::to_string(axis.kind)) +
-                                           ", expected a loop that does not cut it, received L" +
-                                           std::to_string(id.raw())};
+        return {Verdict::kNotCuttable,
+                fmt::format("{}axis {} is {}, expected a loop that does not cut it, received L{}",
+                            at(subject, site), axis.name, graph::to_string(axis.kind), id.raw())};
       }
     }
   }
@@ -97,10 +98,10 @@ Validation check_undeclared(const Subject& subject, const Call& call, const Site
     if (declared || rebound || loop.slice >= loop.extent) continue;
     if (std::any_of(node.inputs.begin(), node.inputs.end(), has_it) ||
         std::any_of(node.outputs.begin(), node.outputs.end(), has_it)) {
-      return {Verdict::kNotCuttable, at(subject, site) + "the node declares no axis " +
-                                         loop.axis.name() +
-                                         ", expected it outside of loops over that, received L" +
-                                         std::to_string(id.raw())};
+      return {Verdict::kNotCuttable,
+              fmt::format("{}the node declares no axis {}, expected it outside of loops over that, "
+                          "received L{}",
+                          at(subject, site), loop.axis.name(), id.raw())};
     }
   }
   return ok();
@@ -137,11 +138,10 @@ Validation make_call(const Subject& subject, const Call& call, Site& site) {
   }
   const graph::Node& node = graph.node(call.node);
   if (call.inputs.size() != node.inputs.size() || call.outputs.size() != node.outputs.size()) {
-    return bad_reference(subject, site,
-                         "expected " + std::to_string(node.inputs.size()) + " inputs and " +
-                             std::to_string(node.outputs.size()) + " outputs, received " +
-                             std::to_string(call.inputs.size()) + " and " +
-                             std::to_string(call.outputs.size()));
+    return bad_reference(
+        subject, site,
+        fmt::format("expected {} inputs and {} outputs, received {} and {}", node.inputs.size(),
+                    node.outputs.size(), call.inputs.size(), call.outputs.size()));
   }
   const std::vector<Axis> axes = graph::axes_of(graph, call.node);
   const std::vector<int64_t> block = graph::concrete_block(
@@ -162,9 +162,8 @@ Validation make_call(const Subject& subject, const Call& call, Site& site) {
     if (!exists(subject.program, id) ||
         subject.program.instances[id.index()].value != node.inputs[i]) {
       return bad_reference(subject, site,
-                           "input " + std::to_string(i) + ": expected an instance " + "of %" +
-                               graph.value(node.inputs[i]).name + ", received " +
-                               name_of(subject, id));
+                           fmt::format("input {}: expected an instance of %{}, received {}", i,
+                                       graph.value(node.inputs[i]).name, name_of(subject, id)));
     }
     site.reads.push_back({id, dims_of(subject, node.inputs[i]), {}, {}});
     add_cuts(axes, false, i, site.reads.back());
@@ -178,8 +177,8 @@ Validation make_call(const Subject& subject, const Call& call, Site& site) {
           instance->copy != call.clone) {
         return bad_reference(
             subject, site,
-            "output " + std::to_string(o) + ": expected copy " + std::to_string(call.clone) +
-                " of %" + graph.value(node.outputs[o]).name + ", received " + name_of(subject, id));
+            fmt::format("output {}: expected copy {} of %{}, received {}", o, call.clone,
+                        graph.value(node.outputs[o]).name, name_of(subject, id)));
       }
     }
     site.writes.push_back({id, dims_of(subject, node.outputs[o]), {}, {}});
@@ -249,11 +248,10 @@ Validation cut_by_rows(const Subject& subject, const std::vector<IterationRows>&
       if (rows[i].axis != rows[j].axis && rows[i].use.dimension != rows[j].use.dimension) continue;
       return bad_reference(
           subject, site,
-          "expected each axis and each dimension once among the rows of an iteration, "
-          "received axis " +
-              rows[i].axis.name() + " of dimension " + std::to_string(rows[i].use.dimension) +
-              " after axis " + rows[j].axis.name() + " of dimension " +
-              std::to_string(rows[j].use.dimension));
+          fmt::format("expected each axis and each dimension once among the rows of an iteration, "
+                      "received axis {} of dimension {} after axis {} of dimension {}",
+                      rows[i].axis.name(), rows[i].use.dimension, rows[j].axis.name(),
+                      rows[j].use.dimension));
     }
     if (Validation v = cut_by_rows(subject, rows[i], site); !v.ok()) return v;
   }

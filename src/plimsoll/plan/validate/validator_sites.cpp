@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/format.h"
 #include "plan/validate/validator_impl.h"
 
 // The tree laid out: loops entered once, transfers paired, every instance written by one item.
@@ -8,13 +9,13 @@
 namespace plimsoll::plan::referee {
 namespace {
 
-std::string loop_name(LoopId loop) { return "L" + std::to_string(loop.raw()); }
+std::string loop_name(LoopId loop) { return fmt::format("L{}", loop.raw()); }
 
 Validation check_instance_ids(const Subject& subject) {
   const ProgramPlan& program = subject.program;
   for (size_t i = 0; i < program.instances.size(); ++i) {
     const Instance& instance = program.instances[i];
-    const std::string where = at(subject) + "instance %" + std::to_string(i) + ": ";
+    const std::string where = fmt::format("{}instance %{}: ", at(subject), i);
     if (!instance.value.valid() || instance.value.index() >= subject.source.graph.values.size()) {
       return {Verdict::kBadReference, where + "no such value"};
     }
@@ -63,10 +64,10 @@ class TreeWalk {
       }
     }
     if (!open.empty()) {
-      return {Verdict::kMissingWait, at(subject_, sites_.sites[open.begin()->second]) +
-                                         "expected a wait for transfer " +
-                                         std::to_string(open.begin()->first) +
-                                         " later in the same loop body, received none"};
+      return {Verdict::kMissingWait,
+              fmt::format(
+                  "{}expected a wait for transfer {} later in the same loop body, received none",
+                  at(subject_, sites_.sites[open.begin()->second]), open.begin()->first)};
     }
     body.end = number_++;
     return ok();
@@ -112,17 +113,17 @@ class TreeWalk {
     const Loop& loop = subject_.program.loops[id.index()];
     const std::string where = at(subject_) + "loop " + loop_name(id) + ": ";
     if (loop.extent < 1 || loop.slice < 1 || loop.slice > loop.extent) {
-      return {Verdict::kBadSlice, where + "expected a slice from 1 to its extent " +
-                                      std::to_string(loop.extent) + ", received " +
-                                      std::to_string(loop.slice)};
+      return {Verdict::kBadSlice,
+              fmt::format("{}expected a slice from 1 to its extent {}, received {}", where,
+                          loop.extent, loop.slice)};
     }
     for (auto outer = around_.rbegin(); outer != around_.rend(); ++outer) {
       const Loop& around = subject_.program.loops[outer->index()];
       if (around.axis != loop.axis) continue;
       if (loop.extent == around.slice) return ok();
-      return {Verdict::kBadSlice, where + "expected the extent of one iteration of " +
-                                      loop_name(*outer) + ", " + std::to_string(around.slice) +
-                                      ", received " + std::to_string(loop.extent)};
+      return {Verdict::kBadSlice,
+              fmt::format("{}expected the extent of one iteration of {}, {}, received {}", where,
+                          loop_name(*outer), around.slice, loop.extent)};
     }
     return ok();
   }

@@ -7,19 +7,14 @@
 #include <optional>
 
 #include "base/bytes.h"
+#include "base/format.h"
 
 namespace plimsoll::watch {
 namespace {
 
 constexpr double kShortest = 1.0;  // seconds that can be judged
 
-std::string text_of(const char* format, double value) {
-  std::array<char, 96> text;
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
-std::string percent(double part) { return text_of("%.0f %%", 100 * part); }
+std::string percent(double part) { return fmt::format("{:.0f} %", 100 * part); }
 
 struct Rates {
   double seconds = 0;
@@ -76,19 +71,19 @@ Bound judge(const Rates& rates, double cpus) {
     bound.confidence = confidence;
     bound.evidence = std::move(evidence);
   };
-  const std::string cpu_text =
-      text_of("%.1f", rates.cpus) + text_of(" of %.1f processors busy", cpus);
+  const std::string cpu_text = fmt::format("{:.1f} of {:.1f} processors busy", rates.cpus, cpus);
   const double busy = rates.cpus / std::max(cpus, 0.01);
   if ((rates.swapped > 0 && rates.faults > 50) || rates.faults > 500) {
     say(BoundBy::kSwapping, 0.8,
-        {text_of("%.0f pages a second were read back from a device", rates.faults),
-         "up to " + to_string(Bytes(rates.swapped)) + " swapped out"});
+        {fmt::format("{:.0f} pages a second were read back from a device", rates.faults),
+         fmt::format("up to {} swapped out", to_string(Bytes(rates.swapped)))});
   } else if (rates.gpu && *rates.gpu > 0.7) {
     say(BoundBy::kGpu, 0.8, {"GPU busy " + percent(*rates.gpu) + " of the time"});
   } else if (reads(rates) && (rates.waiting > 0.3 || (rates.io_pressure > 0.2 && busy < 0.5))) {
     say(BoundBy::kReading, rates.waiting > 0.5 ? 0.8 : 0.6,
         {"a process waited for a device in " + percent(rates.waiting) + " of the instants",
-         to_string(Bytes(std::llround(rates.read))) + " a second read from devices", cpu_text});
+         fmt::format("{} a second read from devices", to_string(Bytes(std::llround(rates.read)))),
+         cpu_text});
   } else if (rates.workers > 0.6 && busy > 0.5) {
     say(BoundBy::kDecoding, 0.6,
         {percent(rates.workers) + " of the processor time went to worker processes", cpu_text});

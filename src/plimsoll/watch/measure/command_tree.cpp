@@ -5,13 +5,15 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "base/format.h"
+
 namespace plimsoll::watch {
 
 CommandMark make_command_mark() {
   const auto time = std::chrono::steady_clock::now().time_since_epoch();
   CommandMark mark;
-  mark.own = std::to_string(::getpid()) + "-" +
-             std::to_string(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+  mark.own = fmt::format("{}-{}", ::getpid(),
+                         std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
   const char* outer = std::getenv(kMarkName);
   mark.value = (outer == nullptr ? std::string() : std::string(outer) + ":") + mark.own;
   return mark;

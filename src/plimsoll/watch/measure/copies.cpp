@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/format.h"
 #include "watch/measure/kernel_file.h"
 #include "watch/measure/map_line.h"
 
@@ -70,18 +71,18 @@ size_t rarest_word(const char* bytes, size_t length) {
 
 std::string describe(const DataCopies& copies, int64_t peak_held) {
   const auto size = [](int64_t bytes) { return to_string(Bytes(bytes)); };
-  std::string text = "the same data are held " + std::to_string(copies.times()) + " times: ";
+  std::string text = fmt::format("the same data are held {} times: ", copies.times());
   if (copies.equal > 0) {
-    text += std::to_string(copies.equal) + " x " + size(copies.array_bytes);
+    text += fmt::format("{} x {}", copies.equal, size(copies.array_bytes));
     if (copies.halved > 0) text += " and ";
   }
   if (copies.halved > 0) {
-    text += std::to_string(copies.halved) + " x " + size(copies.array_bytes / 2) +
-            " as float32 of the float64";
+    text += fmt::format("{} x {} as float32 of the float64", copies.halved,
+                        size(copies.array_bytes / 2));
   }
   if (copies.alike > 0) {
-    text += ", and " + std::to_string(copies.alike) +
-            " more by the rise of the memory, which was not compared";
+    text += fmt::format(", and {} more by the rise of the memory, which was not compared",
+                        copies.alike);
   }
   return text + ", " + size(copies.total_bytes()) + " where the peak is " + size(peak_held);
 }
@@ -403,7 +404,7 @@ void CopyWatch::look(int64_t pid, int64_t anonymous_bytes, double seconds) {
     pid_ = pid;
   }
   const double begin = own_cpu_seconds();
-  const std::string path = "/proc/" + std::to_string(pid) + "/maps";
+  const std::string path = fmt::format("/proc/{}/maps", pid);
   if (!read_kernel_lines(path, [&](std::string_view line) { finder_.line(line); })) return;
   finder_.look(
       [pid](uint64_t address, void* into, size_t bytes) -> size_t {

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/format.h"
+
 namespace plimsoll::watch {
 namespace {
 
@@ -53,7 +55,7 @@ struct GroupMaker {
         return false;
       }
     }
-    group.folder_ = parent + "/plimsoll-watch-" + std::to_string(::getpid());
+    group.folder_ = fmt::format("{}/plimsoll-watch-{}", parent, ::getpid());
     if (::mkdir(group.folder_.c_str(), 0755) != 0) {
       why_not = reason(group.folder_, errno);
       return false;

@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/format.h"
+
 namespace plimsoll::watch {
 namespace {
 
@@ -129,7 +131,7 @@ std::string Nvml::device_name(int64_t device) const {
   if (library_->get_name == nullptr ||
       library_->get_name(library_->devices[static_cast<size_t>(device)], name.data(),
                          name.size()) != kSuccess) {
-    return "GPU " + std::to_string(device);
+    return fmt::format("GPU {}", device);
   }
   return name.data();
 }

@@ -11,6 +11,8 @@
 #include <set>
 #include <utility>
 
+#include "base/format.h"
+
 namespace plimsoll::watch {
 namespace {
 
@@ -60,7 +62,7 @@ std::optional<ProcessStat> parse_process_stat(std::string_view line) {
 }
 
 std::string ProcessReader::folder(int64_t pid) const {
-  return root_ + "/proc/" + std::to_string(pid);
+  return fmt::format("{}/proc/{}", root_, pid);
 }
 
 std::optional<ProcessReading> ProcessReader::read(int64_t pid) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/format.h"
 #include "report/html.h"
 #include "watch/output.h"
 
@@ -45,7 +46,7 @@ std::vector<Page::Tile> tiles_of(const Explanation& explanation) {
   add_tile("Largest free piece", "amounts.largest_free", amounts.largest_free, "", tiles);
   add_tile("Program needs", "amounts.program", amounts.program, "", tiles);
   if (amounts.fragmentation) {
-    const std::string percent = std::to_string(std::lround(*amounts.fragmentation * 100)) + " %";
+    const std::string percent = fmt::format("{} %", std::lround(*amounts.fragmentation * 100));
     const Figure figure{"amounts.fragmentation", nlohmann::json(*amounts.fragmentation).dump(),
                         percent};
     tiles.push_back({"Fragmentation", to_html(figure), ""});
@@ -84,8 +85,8 @@ void add_advice(const Explanation& explanation, Page& page) {
     page.section("What to do");
     int number = 0;
     for (const explain::Advice& advice : explanation.advice) {
-      page.paragraph(std::to_string(++number) + ". " + advice.action +
-                     (advice.arithmetic.empty() ? "" : " (" + advice.arithmetic + ")"));
+      page.paragraph(fmt::format("{}. {}{}", ++number, advice.action,
+                                 advice.arithmetic.empty() ? "" : " (" + advice.arithmetic + ")"));
       if (!advice.code.empty()) page.lines({advice.code});
     }
   }
@@ -121,7 +122,7 @@ std::string to_html(const Explanation& explanation, std::string_view name) {
     page.section("Evidence");
     std::vector<std::string> lines;
     for (const explain::Evidence& evidence : explanation.evidence) {
-      lines.push_back((evidence.line > 0 ? "line " + std::to_string(evidence.line) + ": " : "") +
+      lines.push_back((evidence.line > 0 ? fmt::format("line {}: ", evidence.line) : "") +
                       evidence.text);
     }
     page.lines(lines);

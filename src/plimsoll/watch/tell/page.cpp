@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/bytes.h"
+#include "base/format.h"
 #include "report/chart.h"
 #include "report/html.h"
 #include "report/table.h"
@@ -30,9 +31,7 @@ std::string size(int64_t bytes) { return to_string(Bytes(bytes)); }
 
 // As summary_json.cpp prints it: three decimals, trailing zeros dropped.
 std::string exact(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.3f", std::round(value * 1000) / 1000);
-  std::string result = text;
+  std::string result = fmt::format("{:.3f}", std::round(value * 1000) / 1000);
   while (result.back() == '0') result.pop_back();
   if (result.back() == '.') result += '0';
   return result;
@@ -86,15 +85,14 @@ std::vector<Page::Tile> tiles_of(const Run& run) {
   if (dominate(run.copies, run.peak.held_bytes)) {
     tiles.push_back({"Data held several times",
                      to_html(bytes_figure("copies.total_bytes", run.copies.total_bytes())),
-                     std::to_string(run.copies.times()) + " times, " +
-                         std::to_string(run.copies.equal + run.copies.halved) +
-                         " of them compared"});
+                     fmt::format("{} times, {} of them compared", run.copies.times(),
+                                 run.copies.equal + run.copies.halved)});
   }
   tiles.push_back({"Bound by", escape_html(plain(to_string(run.bound.by))),
                    run.bound.evidence.empty() ? "" : run.bound.evidence.front()});
   tiles.push_back(
       {"Time", to_html(Figure{"seconds", exact(run.seconds), report::format_seconds(run.seconds)}),
-       "exit code " + std::to_string(run.exit_code)});
+       fmt::format("exit code {}", run.exit_code)});
   return tiles;
 }
 
@@ -151,11 +149,7 @@ Chart memory_chart(const Run& run) {
 Chart processor_chart(const Run& run) {
   Chart chart = empty_chart(run, "Processors in use");
   chart.step_base = 10;
-  chart.format_value = [](double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g", value);
-    return std::string(text);
-  };
+  chart.format_value = [](double value) { return fmt::format("{:.3g}", value); };
   Series series{"of " + exact(run.cpus), SeriesLook::kThird, {}};
   const std::vector<Sample>& samples = run.curve.samples();
   // The kernel counts in hundredths of a second: shorter intervals would show that, not the load.
@@ -209,12 +203,12 @@ void add_events(const Run& run, Page& page) {
 void add_capture(const Capture& capture, size_t index, Page& page) {
   page.section("Evidence taken at " + report::format_seconds(capture.seconds) + " (" +
                plain(capture.why) + ")");
-  const std::string key = "captures." + std::to_string(index) + ".";
+  const std::string key = fmt::format("captures.{}.", index);
   std::vector<std::vector<std::string>> processes;
   for (size_t i = 0; i < capture.processes.size(); ++i) {
     const ProcessRow& row = capture.processes[i];
-    const std::string row_key = key + "processes." + std::to_string(i) + ".";
-    processes.push_back({escape_html(row.name + " (" + std::to_string(row.pid) + ")"),
+    const std::string row_key = fmt::format("{}processes.{}.", key, i);
+    processes.push_back({escape_html(fmt::format("{} ({})", row.name, row.pid)),
                          to_html(bytes_figure(row_key + "resident_bytes", row.resident)),
                          to_html(bytes_figure(row_key + "anonymous_bytes", row.anonymous)),
                          to_html(bytes_figure(row_key + "shared_bytes", row.shared))});
@@ -225,7 +219,7 @@ void add_capture(const Capture& capture, size_t index, Page& page) {
     const Mapping& mapping = capture.mappings[i];
     mappings.push_back(
         {escape_html(mapping.name),
-         to_html(bytes_figure(key + "largest_mappings." + std::to_string(i) + ".resident_bytes",
+         to_html(bytes_figure(fmt::format("{}largest_mappings.{}.resident_bytes", key, i),
                               mapping.resident))});
   }
   page.table({"largest mappings", "resident"}, mappings, true);

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/bytes.h"
+#include "base/format.h"
 #include "report/table.h"
 #include "watch/output.h"
 #include "watch/tell/summary.h"
@@ -14,7 +15,7 @@ namespace {
 std::string size(int64_t bytes) { return to_string(Bytes(bytes)); }
 std::string size(double bytes) { return to_string(Bytes(std::llround(bytes))); }
 
-std::string percent(double part) { return std::to_string(std::lround(100 * part)) + " %"; }
+std::string percent(double part) { return fmt::format("{} %", std::lround(100 * part)); }
 
 std::string growth_line(const Growth& growth) {
   switch (growth.form) {
@@ -78,8 +79,8 @@ std::string bound_line(const Bound& bound) {
 
 std::string peak_line(const Run& run) {
   const Peak& peak = run.peak;
-  std::string text = size(peak.held_bytes) + " held at " + report::format_seconds(peak.seconds) +
-                     " (highest of " + std::to_string(run.own.samples) + " samples)";
+  std::string text = fmt::format("{} held at {} (highest of {} samples)", size(peak.held_bytes),
+                                 report::format_seconds(peak.seconds), run.own.samples);
   if (peak.group_bytes) {
     text += "; " + size(*peak.group_bytes) +
             " with page cache (the kernel's high-water mark of the group)";
@@ -93,9 +94,7 @@ std::string peak_line(const Run& run) {
 
 // A label of fixed width, then text.
 void line(std::string& out, const char* label, const std::string& text) {
-  std::array<char, 16> column;
-  std::snprintf(column.data(), column.size(), "  %-9s ", label);
-  out += column.data() + text + "\n";
+  out += fmt::format("  {:<9} {}\n", label, text);
 }
 
 void add_captures(const Run& run, std::string& out) {
@@ -138,7 +137,7 @@ std::string to_text(const Run& run) {
   }
   add_captures(run, out);
   if (run.survivors > 0) {
-    line(out, "left", std::to_string(run.survivors) + " processes outlive the command");
+    line(out, "left", fmt::format("{} processes outlive the command", run.survivors));
   }
   for (size_t i = 0; i < run.verdict.advice.size(); ++i) {
     line(out, i == 0 ? "next" : "", run.verdict.advice[i]);

@@ -8,6 +8,7 @@
 #include "backend/kernel/widened.h"
 #include "base/ceil_div.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "ops/image/conv2d_pool.h"
 
 #define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/winograd_inl.h"
@@ -213,8 +214,8 @@ WinogradWeights winograd_weights(const NodeFacts& facts, const CpuOptions& optio
 }
 
 std::string print(const WinogradWeights& weights) {
-  std::string text = std::string(kPrefix) + ":c" + std::to_string(weights.channels) + ":f" +
-                     std::to_string(weights.filters) + ":panel" + std::to_string(weights.panel);
+  std::string text =
+      fmt::format("{}:c{}:f{}:panel{}", kPrefix, weights.channels, weights.filters, weights.panel);
   if (weights.rotated) text += kRotated;
   return text;
 }
@@ -232,10 +233,9 @@ WinogradWeights parse_winograd(std::string_view layout, const CpuOptions& option
   const auto fits = [](int64_t count) { return count > 0 && count <= kMostUnits; };
   if ((!w.rotated && !left.empty()) || !fits(w.channels) || !fits(w.filters) ||
       w.channels > kMostUnits * 64 / w.filters || w.panel != panel_of(options)) {
-    throw Error(ErrorKind::kModel, "layout \"" + std::string(layout) +
-                                       "\": expected winograd:c…:f…:panel" +
-                                       std::to_string(panel_of(options)) +
-                                       " of this kernel set. Make the graph again for it.");
+    throw Error(ErrorKind::kModel, fmt::format("layout \"{}\": expected winograd:c…:f…:panel{} of "
+                                               "this kernel set. Make the graph again for it.",
+                                               layout, panel_of(options)));
   }
   return w;
 }

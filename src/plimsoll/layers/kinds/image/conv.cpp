@@ -1,5 +1,6 @@
 // Conv1D, Conv2D: activation(conv2d(x, kernel) + bias).
 
+#include "base/format.h"
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/image/convolution.h"
 
@@ -16,7 +17,7 @@ class Conv final : public Layer {
     window_ = read_convolution_window(reader, kSpatial, kSpatial == 1);
     groups_ = reader.integer("groups", 1, 1);
     if (filters_ % groups_ != 0) {
-      reader.refuse("groups", "a divisor of filters=" + std::to_string(filters_),
+      reader.refuse("groups", fmt::format("a divisor of filters={}", filters_),
                     std::to_string(groups_));
     }
     options_ = read_kernel_options(reader);
@@ -26,7 +27,7 @@ class Conv final : public Layer {
     if (inputs.size() != 1 || inputs[0].shape.rank() != kSpatial + 2) return {};
     const int64_t channels = channels_of(inputs[0].shape, window_.channels_first);
     if (channels % groups_ != 0) {
-      refuse("channels that are a multiple of groups=" + std::to_string(groups_),
+      refuse(fmt::format("channels that are a multiple of groups={}", groups_),
              std::to_string(channels), "Change groups.");
     }
     std::vector<int64_t> shape = window_.kernel_size;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/ceil_div.h"
+#include "base/format.h"
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/image/convolution.h"
 
@@ -105,9 +106,8 @@ class ConvTranspose final : public Layer {
     }
     extent.output = asked ? (input - 1) * stride + span % 2 + output_padding_[d] : input * stride;
     if (ceil_div(extent.output, stride) != input) {
-      refuse("an output_padding whose output leads back to " + std::to_string(input) + " rows",
-             std::to_string(output_padding_[d]) + ", which makes " + std::to_string(extent.output) +
-                 " rows",
+      refuse(fmt::format("an output_padding whose output leads back to {} rows", input),
+             fmt::format("{}, which makes {} rows", output_padding_[d], extent.output),
              "Leave output_padding out, or use padding=\"valid\".");
     }
     extent.padding =

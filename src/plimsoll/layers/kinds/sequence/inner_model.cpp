@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "layers/config/names.h"
 #include "layers/kinds/sequence/call_numbers.h"
 #include "layers/model/call_arguments.h"
@@ -71,7 +72,7 @@ class InnerModel final : public Layer {
     Expansion expansion(builder, false);
     std::vector<ValueId> values;
     for (const ValueType& type : inputs) {
-      values.push_back(builder.input("input" + std::to_string(values.size()), type));
+      values.push_back(builder.input(fmt::format("input{}", values.size()), type));
     }
     std::vector<std::vector<Weight>> found(layers_.size());
     const auto call = [&](size_t i, std::span<const ValueId> operands, std::span<const ValueId>,
@@ -190,7 +191,7 @@ class InnerModel final : public Layer {
     } else {
       const std::string base = snake_case(class_name->as_string());
       const int64_t count = counts[base]++;
-      inner.path = "layers/" + base + (count == 0 ? "" : "_" + std::to_string(count)) + "/";
+      inner.path = "layers/" + base + (count == 0 ? "" : fmt::format("_{}", count)) + "/";
       if (class_name->as_string() == kInputLayer) {
         // A Sequential does not count its InputLayer, and nobody else is called so.
       } else {
@@ -322,9 +323,9 @@ class InnerModel final : public Layer {
       const int64_t place = call_place(number, first, keras_3_);
       const auto count = static_cast<int64_t>(layers_[source.layer].calls.size());
       if (place < 0 || place >= count) {
-        refuse("a call of " + layer->name() + " between " + std::to_string(first) + " and " +
-                   std::to_string(first + count - 1),
-               std::to_string(number), "Save the model again.");
+        refuse(
+            fmt::format("a call of {} between {} and {}", layer->name(), first, first + count - 1),
+            std::to_string(number), "Save the model again.");
       }
       source.call = static_cast<size_t>(place);
     });
@@ -334,7 +335,7 @@ class InnerModel final : public Layer {
   CallResult run(std::span<const ValueId> inputs, std::span<const ValueId> masks,
                  const Caller& caller) const {
     if (inputs.size() != inputs_.size()) {
-      refuse(std::to_string(inputs_.size()) + " inputs", std::to_string(inputs.size()), "");
+      refuse(fmt::format("{} inputs", inputs_.size()), std::to_string(inputs.size()), "");
     }
     std::map<std::pair<size_t, size_t>, CallResult> made;
     for (size_t i = 0; i < inputs.size(); ++i) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/format.h"
 #include "layers/config/initializers.h"
 #include "layers/config/regularizers.h"
 #include "layers/kinds/all_layers.h"
@@ -154,7 +155,8 @@ class MultiHeadAttention final : public Layer {
                      *axes.rbegin() == shape.rank() - 2;
     if (!axes_.empty() && !all) {
       context.refuse(
-          "attention_axes that are all axes between batch and channels of " + to_string(shape),
+          fmt::format("attention_axes that are all axes between batch and channels of {}",
+                      to_string(shape)),
           Config(Config::Array(axes_.begin(), axes_.end())).to_json(),
           "Leave them out, or reshape to (batch, positions, channels) first.");
     }

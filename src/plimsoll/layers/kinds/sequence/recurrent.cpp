@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "layers/config/initializers.h"
 #include "layers/config/regularizers.h"
 #include "layers/kinds/activations.h"
@@ -159,7 +160,7 @@ ValueId RecurrentLayer::add_bias(LayerContext& context, ValueId z, ValueId* recu
 Recurrence RecurrentLayer::run(LayerContext& context, ValueId x, std::span<const ValueId> states,
                                ValueId mask, bool zero_masked) const {
   if (!states.empty() && states.size() != state_count()) {
-    refuse(std::to_string(state_count()) + " initial states", std::to_string(states.size()),
+    refuse(fmt::format("{} initial states", state_count()), std::to_string(states.size()),
            "Give one value for each state.");
   }
   ValueId recurrent_bias;

@@ -5,6 +5,7 @@
 // moves its averages once a step, in order, as Keras does by calling it step by step
 // (call_by_steps).
 
+#include "base/format.h"
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/sequence/inner_model.h"
 
@@ -72,7 +73,7 @@ class TimeDistributed final : public Layer {
     if (const ValueId mask = context.mask(0); mask.valid()) {
       const Shape masked = context.type(mask).shape;
       if (masked.rank() < 2 || masked[1] != shape[1]) {
-        refuse("a mask of the steps of " + to_string(shape), to_string(masked),
+        refuse(fmt::format("a mask of the steps of {}", to_string(shape)), to_string(masked),
                "End the mask before the layer, by a Reshape.");
       }
     }
