@@ -40,6 +40,7 @@ class Session:
         self._lock = threading.Lock()  # held while the engine works
         self._counts = False  # between the batches of one evaluation
         self._lent: Lent | None = None
+        self._goes: weakref.finalize[..., Any] | None = None  # with the lender
         _all.add(self)
 
     @property
@@ -65,7 +66,7 @@ class Session:
     def lent(self, variables: Variables, owner: Any) -> Lent:
         """What lends these to the session; handed back when `owner` goes."""
         if self._lent is None or self._lent.variables is not variables:
-            if self._lent is not None:
+            if self._lent is not None and self._goes is not None:
                 self._lent.hand_back()
                 self._goes.detach()
             self._lent = Lent(self.engine, variables)

@@ -364,8 +364,13 @@ class Live:
 
 def serialized(model: Any) -> str:
     """What Keras writes of a model's structure and training."""
-    keras = keras_module()
-    return json.dumps(keras.saving.serialize_keras_object(model))
+    saving = keras_module().saving
+    written = saving.serialize_keras_object(model)
+    training = written.get("compile_config")
+    if model.compiled and isinstance(training, dict) and training.get("optimizer") is None:
+        # Keras takes it out of the model's own description when it writes an .h5 file.
+        training["optimizer"] = saving.serialize_keras_object(model.optimizer)
+    return json.dumps(written)
 
 
 def live_model(model: Any) -> Live:

@@ -74,9 +74,9 @@ class _Gate:
 
     def is_shut(self) -> bool:
         """Whether it stands where it was put, or somebody has put another function there."""
-        return all(
-            getattr(getattr(self._module, door), "is_gate", False) for door in self._before
-        ) and bool(self._before)
+        return bool(self._before) and all(
+            getattr(getattr(self._module, door), "is_gate", False) for door in _DOORS
+        )
 
     def _shut(self) -> None:
         for door in _DOORS:
@@ -86,7 +86,7 @@ class _Gate:
                 setattr(self._module, door, self._guarded(before))
 
     def _open(self) -> None:
-        for door, before in self._before.items():
+        for door, before in list(self._before.items()):
             if getattr(getattr(self._module, door), "is_gate", False):
                 setattr(self._module, door, before)
         self._before.clear()
@@ -149,7 +149,7 @@ class _Gate:
             lent.hand_back()
 
     def _after_fork(self) -> None:
-        for lent, _ in self._owners.values():
+        for lent, _ in list(self._owners.values()):
             lent.forget_threads()
 
     def is_inside(self) -> bool:

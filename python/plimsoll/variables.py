@@ -52,7 +52,7 @@ class Tensorflow:
         self._device = context.context().device_name
 
     def know(self, variable: Any, dtype: np.dtype[Any]) -> Known | None:
-        raw = getattr(variable, "_value", None)
+        raw: Any = getattr(variable, "_value", None)
         if type(raw) is not self._class or raw.dtype != self._types[dtype.name]:
             return None
         return Known(raw)

@@ -333,6 +333,7 @@ class Engine {
                  session.read_state(std::string(layers::kIterationState),
                                     std::as_writable_bytes(std::span(&steps, 1)));
                  session.set_steps(steps);
+                 session.check_rows(dataset, 0, dataset.row_count());
                  session.run_rows("train", dataset, 0, dataset.row_count());
                  metrics = session.read_metrics();
                });
