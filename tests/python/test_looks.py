@@ -280,7 +280,7 @@ CHANGES: dict[str, Callable[[keras.Model, Path], Look]] = {
     "rate": lambda m, _: lambda: setattr(m.optimizer, "learning_rate", 0.05),
     "iterations": lambda m, _: lambda: m.optimizer.iterations.assign(0),
     "set_weights": lambda m, _: lambda: m.set_weights([w * 0.5 for w in m.get_weights()]),
-    "apply": lambda m, _: lambda: m.optimizer.apply([tf.ones_like(v) for v in m.trainable_variables]),
+    "apply": lambda m, _: lambda: m.optimizer.apply([tf.ones_like(v) for v in m.trainable_weights]),
     "checkpoint": _restore,
     "traced": _assigning_function,
     "train_on_batch": lambda m, _: lambda: m.train_on_batch(X[:8], Y[:8]),
