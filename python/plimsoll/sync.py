@@ -22,6 +22,7 @@ import functools
 import os
 import sys
 import threading
+import weakref
 from types import FrameType
 from typing import Any
 
@@ -31,7 +32,61 @@ from plimsoll import _core
 from plimsoll.variables import Known, Variables, tensorflow
 
 _DOORS = ("TFE_Py_FastPathExecute", "TFE_Py_Execute", "TFE_Py_ExecuteCancelable")
+_DATA_SETS = "tensorflow.python.data.ops."
 _PLAIN = {str, bytes, int, float, bool, complex, type(None), np.ndarray}
+
+
+class _Iterators:
+    """Iterators over data sets none of whose functions has hold of anything.
+
+    `for x, y in data: train_on_batch(…)` asks for its next element between any two steps.
+    """
+
+    def __init__(self) -> None:
+        from tensorflow.python.data.ops import dataset_ops, iterator_ops, structured_function
+        from tensorflow.python.framework import dtypes
+
+        self._iterator = iterator_ops.OwnedIterator
+        self._next = getattr(self._iterator, "_next_internal", None)
+        self._data_set = dataset_ops.DatasetV2
+        self._function = structured_function.StructuredFunctionWrapper
+        self._handles = {dtypes.resource, dtypes.variant}
+        self._known: dict[int, weakref.ref[Any]] = {}  # by id() of their handles
+
+    def leads_nowhere(self, handle: Any) -> bool:
+        """Asked while the iterator is being asked for its next element, in the same thread."""
+        known = self._known.get(id(handle))
+        if known is not None and known() is handle:
+            return True
+        frame: FrameType | None = sys._getframe(1)
+        for _ in range(8):
+            if frame is None or self._next is None:
+                return False
+            if frame.f_code is self._next.__code__:
+                iterator = frame.f_locals.get("self")
+                break
+            frame = frame.f_back
+        else:
+            return False
+        if getattr(iterator, "_iterator_resource", None) is not handle:
+            return False
+        if not self._is_by_itself(getattr(iterator, "_dataset", None)):
+            return False
+        self._known = {key: ref for key, ref in self._known.items() if ref() is not None}
+        self._known[id(handle)] = weakref.ref(handle)
+        return True
+
+    def _is_by_itself(self, data: Any) -> bool:
+        module = type(data).__module__
+        if not isinstance(data, self._data_set) or not module.startswith(_DATA_SETS):
+            return False
+        if module.endswith(("load_op", "snapshot_op", "save_op")):
+            return False  # functions of theirs are not told of
+        own = [value for value in vars(data).values() if isinstance(value, self._function)]
+        for wrapper in [*own, *data._functions()]:
+            if any(one.dtype in self._handles for one in wrapper.function.captured_inputs):
+                return False
+        return all(self._is_by_itself(one) for one in data._inputs())
 
 
 class _Gate:
@@ -39,7 +94,7 @@ class _Gate:
 
     def __init__(self) -> None:
         from tensorflow.python import pywrap_tfe
-        from tensorflow.python.framework import dtypes, ops
+        from tensorflow.python.framework import dtypes, ops, tensor_shape
         from tensorflow.python.ops import resource_variable_ops, script_ops
 
         inside = tensorflow()
@@ -50,9 +105,10 @@ class _Gate:
         self._before: dict[str, Any] = {}
         self._tensor = ops.EagerTensor
         self._variable = resource_variable_ops.ResourceVariable
-        self._plain = _PLAIN | {dtypes.DType}
+        self._plain = _PLAIN | {dtypes.DType, tensor_shape.TensorShape}
         self._leads_on = {dtypes.resource.as_datatype_enum, dtypes.variant.as_datatype_enum}
         self._callbacks = script_ops.__file__
+        self._iterators = _Iterators()
         self.works = self._is_asked()
         if self.works:
             os.register_at_fork(before=self.hand_all_back, after_in_child=self._after_fork)
@@ -131,6 +187,8 @@ class _Gate:
             else:
                 return False
             if owner is None:
+                if self._iterators.leads_nowhere(value):
+                    continue
                 return False
             found.setdefault(owner[0], []).append(owner[1])
         return True
