@@ -56,7 +56,8 @@ struct StepsRequest {
   Settings settings;
   int64_t short_batch = 0;  // samples of a call with less than settings.batch; 0: there are none
   bool sample_weights = false;
-  Bytes data;  // what data sets may hold
+  Bytes data;              // what data sets may hold
+  int64_t seen_steps = 0;  // as in FitRequest
 };
 
 // A session that is kept from call to call for one kind of calls, whose state lies elsewhere.
