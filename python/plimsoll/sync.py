@@ -102,7 +102,8 @@ class _Gate:
         self._module, self._ours = pywrap_tfe, inside.ours
         self._owners: dict[int, tuple[Lent, int]] = {}  # by id() of a handle, which the Lent holds
         self._lock = threading.RLock()  # of the two above together; no other is taken within
-        self._before: dict[str, Any] = {}
+        self._before: dict[str, Any] = {}  # what stood there
+        self._made: weakref.WeakSet[Any] = weakref.WeakSet()  # what stands there now
         self._tensor = ops.EagerTensor
         self._variable = resource_variable_ops.ResourceVariable
         self._plain = _PLAIN | {dtypes.DType, tensor_shape.TensorShape}
@@ -128,9 +129,9 @@ class _Gate:
                 self._open()
 
     def is_shut(self) -> bool:
-        """Whether it stands where it was put, or somebody has put another function there."""
+        """Whether it stands, and nobody has put another function in its place."""
         return bool(self._before) and all(
-            getattr(getattr(self._module, door), "is_gate", False) for door in _DOORS
+            getattr(self._module, door) in self._made for door in _DOORS
         )
 
     def watched(self) -> list[tuple[dict[str, Any], str, Any]]:
@@ -140,13 +141,13 @@ class _Gate:
     def _shut(self) -> None:
         for door in _DOORS:
             before = getattr(self._module, door)
-            if not getattr(before, "is_gate", False):
+            if before not in self._made:
                 self._before[door] = before
                 setattr(self._module, door, self._guarded(before))
 
     def _open(self) -> None:
         for door, before in list(self._before.items()):
-            if getattr(getattr(self._module, door), "is_gate", False):
+            if getattr(self._module, door) in self._made:
                 setattr(self._module, door, before)
         self._before.clear()
 
@@ -156,7 +157,7 @@ class _Gate:
                 self.look(arguments)
             return before(*arguments)
 
-        execute.is_gate = True  # type: ignore[attr-defined]
+        self._made.add(execute)
         return execute
 
     def look(self, arguments: tuple[Any, ...]) -> None:
@@ -230,7 +231,7 @@ class _Gate:
             return False
         with tf.init_scope():
             variable = tf.Variable(1.0, trainable=False)
-            traced = tf.function(lambda: variable + 1.0).get_concrete_function()
+            traced = tf.function(variable.read_value, autograph=False).get_concrete_function()
             handle = variable.handle
             for look in (
                 variable.numpy, variable.read_value, traced,
