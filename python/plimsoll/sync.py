@@ -263,7 +263,7 @@ class Lent:
         # engine works too.
         self._held: list[tuple[Known | None, Any] | None] = [None] * len(variables.variables)
         self._lock = threading.RLock()
-        self._count = 0  # of those that are lent
+        self._count = 0  # of those that are lent, or less
         self._none: list[Any] = [None] * len(self._held)
         self._watched: list[tuple[dict[str, Any], str, Any]] = []  # while all are lent
 
@@ -275,8 +275,10 @@ class Lent:
         while True:
             state = self._none if self._is_all_lent() else self._state()
             with self._lock:
-                fresh = [] if state is self._none else [
-                    i for i, mine in enumerate(state) if mine is not None]  # fmt: skip
+                fresh: list[int] = []
+                if state is not self._none:
+                    fresh = [i for i, mine in enumerate(state) if mine is not None]
+                    self._recount()
                 if len(fresh) + self._count == len(state):
                     return self._step(kept, arrays, state, fresh, listener)
             # Another thread has looked meanwhile.
@@ -330,8 +332,8 @@ class Lent:
             return True
         door, known = gate(), self.variables.known
         for i in fresh:
-            self._count += self._held[i] is None
             self._held[i] = (known[i], state[i])
+        self._recount()
         plain = [(i, one.handle) for i in fresh if (one := known[i]) is not None]
         if door is None or not door.works or len(plain) < len(fresh) or door.is_inside():
             return False
@@ -356,6 +358,9 @@ class Lent:
                 self.variables.assign(index, array, known[index])
         self._forget([i for i, _ in lent])
 
+    def _recount(self) -> None:
+        self._count = sum(held is not None for held in self._held)
+
     def forget_threads(self) -> None:
         """In a child of a fork: there are none but its own."""
         self._lock = threading.RLock()
@@ -363,11 +368,12 @@ class Lent:
     def _forget(self, indices: list[int]) -> None:
         door = gate()
         lent = [(i, held[0]) for i in indices if (held := self._held[i]) is not None]
-        if door is not None:
-            door.remove([known.handle for _, known in lent if known is not None])
+        self._count = 0  # until it is counted, whatever comes between
         for i, _ in lent:
             self._held[i] = None
-        self._count -= len(lent)
+        if door is not None:  # afterwards: what the gate does not stand before is not lent
+            door.remove([known.handle for _, known in lent if known is not None])
+        self._recount()
 
 
 class _Trial(Lent):
