@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import _core
+from plimsoll import _core, sync
 from plimsoll.errors import Refused, translate
 from plimsoll.kept import Session, release_all
 from plimsoll.stamp import Stamp
@@ -341,7 +341,7 @@ class Live:
     def take(self) -> None:
         """The same in the middle of an epoch."""
         variables = self._as_read(self._weights + self._slots(build=False))
-        self.engine.adopt(variables.array, len(variables.variables))
+        self.engine.adopt(lambda index: sync.array(variables, index), len(variables.variables))
 
     def give(self) -> None:
         """Keras's variables take what the engine holds now; the optimizer's are built for it."""
@@ -350,7 +350,7 @@ class Live:
 
         def take(index: int, value: np.ndarray[Any, Any]) -> None:
             if index < count:
-                variables.assign(index, value)
+                sync.assign(variables, index, value)
 
         self.engine.give(take, count == self.weight_count)
         self.lent = False

@@ -27,6 +27,7 @@
 #include "base/process_memory.h"
 #include "data/dataset_stages.h"
 #include "formats/keras/live_model.h"
+#include "layers/training/optimizers.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
 #include "report/plan_text.h"
@@ -171,7 +172,7 @@ struct Kept {
   int64_t short_batch = 0;
   int64_t rows = 0;  // that predictions are held of
   bool go_on_counting = false;
-  int64_t steps = 0;  // that the model has seen, by which dropout draws
+  bool taken = false;  // set by training: the session has all of the state, whatever comes after
 };
 
 // Whether containers hold the very objects that they held: (dict, keys, values) or (list, none,
@@ -197,6 +198,27 @@ bool same_items(const nb::list& watched) {
     for (Py_ssize_t i = 0; PyDict_Next(container, &position, &key, &value) != 0; ++i) {
       if (key != PyTuple_GET_ITEM(keys, i) || value != PyTuple_GET_ITEM(values, i)) return false;
     }
+  }
+  return true;
+}
+
+// Whether names hold the very objects that they held: (dict, name, value).
+bool same_values(const nb::list& watched) {
+  for (const nb::handle each : watched) {
+    PyObject* const held =
+        PyDict_GetItem(PyTuple_GET_ITEM(each.ptr(), 0), PyTuple_GET_ITEM(each.ptr(), 1));
+    if (held != PyTuple_GET_ITEM(each.ptr(), 2)) return false;
+  }
+  return true;
+}
+
+// Whether classes have the very attributes that they had: (class, name, value).
+bool same_attributes(const nb::list& watched) {
+  for (const nb::handle each : watched) {
+    const nb::object held = nb::steal(
+        PyObject_GetAttr(PyTuple_GET_ITEM(each.ptr(), 0), PyTuple_GET_ITEM(each.ptr(), 1)));
+    if (!held.is_valid()) PyErr_Clear();
+    if (held.ptr() != PyTuple_GET_ITEM(each.ptr(), 2)) return false;
   }
   return true;
 }
@@ -252,9 +274,10 @@ class Engine {
 
   nb::dict fit(const run::Settings& settings, const Arrays& arrays, const Arrays& validation,
                const std::optional<Array>& order, bool skip_validation, bool every_step,
-               bool every_test, nb::object listener) {
+               bool every_test, int64_t seen_steps, nb::object listener) {
     run::FitRequest request;
     request.settings = settings;
+    request.seen_steps = seen_steps;
     request.data.opened = dataset_of(arrays, order);
     if (!validation.x.empty()) request.validation.opened = dataset_of(validation, std::nullopt);
     request.skip_validation = skip_validation;
@@ -304,9 +327,10 @@ class Engine {
 
   // The loss of one step; `short_batch` as in run::StepsRequest.
   double step(const run::Settings& settings, const Arrays& arrays, int64_t short_batch, bool train,
-              nb::object listener) {
+              int64_t seen_steps, nb::object listener) {
     run::StepsRequest request;
     request.settings = settings;
+    request.seen_steps = seen_steps;
     request.short_batch = short_batch;
     request.sample_weights = !arrays.weights.empty();
     request.data = kKeptData;
@@ -318,21 +342,38 @@ class Engine {
 
   // Calls in a session that is kept between them (run::KeptRequest); `state`: what Keras's
   // variables hold, as buffers in the order of variables().
-  nb::tuple train_kept(const Kept& kept, const Arrays& arrays, const nb::list& state,
-                       nb::object listener) {
+
+  // None among them: the session has it, of the steps before. It does not end with an error then,
+  // so that the state can be had from it.
+  nb::dict train_kept(Kept& kept, const Arrays& arrays, const nb::list& state,
+                      nb::object listener) {
+    kept.taken = false;
     BorrowedTensors borrowed(infos_, state);
     train::Metrics metrics;
-    std::vector<size_t> changed;
     in_session(run::KeptRequest::Kind::kTrain, kept, arrays, borrowed, std::move(listener),
                [&](train::Session& session, data::Dataset& dataset) {
-                 session.set_steps(kept.steps);
-                 session.run_rows("train", dataset, 0, dataset.row_count());
+                 kept.taken = true;
+                 int64_t steps = 0;  // by which dropout draws
+                 session.read_state(std::string(layers::kIterationState),
+                                    std::as_writable_bytes(std::span(&steps, 1)));
+                 session.set_steps(steps);
+                 session.run_rows("train", dataset, 0, dataset.row_count(), true);
                  metrics = session.read_metrics();
-                 for (size_t i = 0; i < borrowed.tensors().size(); ++i) {
-                   if (session.differs(borrowed, i)) changed.push_back(i);
-                 }
                });
-    return nb::make_tuple(to_dict(metrics), read_arrays(changed));
+    return to_dict(metrics);
+  }
+
+  // Of these variables those that the session of train_kept has other bytes of than `held`, as
+  // (index, array).
+  nb::list changed_since(const std::vector<size_t>& indices, const nb::list& held) {
+    std::vector<TensorInfo> infos;
+    for (const size_t i : indices) infos.push_back(infos_.at(i));
+    BorrowedTensors borrowed(infos, held);
+    std::vector<size_t> changed;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (run_.session_differs(borrowed, i)) changed.push_back(indices[i]);
+    }
+    return read_arrays(changed);
   }
 
   nb::dict evaluate_kept(const Kept& kept, const Arrays& arrays, const nb::list& state,
@@ -421,11 +462,13 @@ class Engine {
   template <typename Work>
   void in_session(run::KeptRequest::Kind kind, const Kept& kept, const Arrays& arrays,
                   TensorSource& state, nb::object listener, const Work& work) {
+    const size_t count = kind == run::KeptRequest::Kind::kTrain ? infos_.size() : weight_count_;
     run::KeptRequest request;
     request.kind = kind;
     request.settings = kept.settings;
     request.short_batch = kept.short_batch;
     request.go_on_counting = kept.go_on_counting;
+    request.has_state = state.tensors().size() < count;
     request.sample_weights = !arrays.weights.empty();
     request.data = kKeptData;
     if (kind == run::KeptRequest::Kind::kPredict) request.data += bytes_of_row() * kept.rows;
@@ -528,8 +571,10 @@ void bind_engine(nb::module_& module) {
       .def_rw("short_batch", &Kept::short_batch)
       .def_rw("rows", &Kept::rows)
       .def_rw("go_on_counting", &Kept::go_on_counting)
-      .def_rw("steps", &Kept::steps);
+      .def_rw("taken", &Kept::taken);
   module.def("same_items", &same_items, "watched"_a);
+  module.def("same_values", &same_values, "watched"_a);
+  module.def("same_attributes", &same_attributes, "watched"_a);
   nb::class_<Arrays>(module, "Arrays")
       .def(
           "__init__",
@@ -547,12 +592,13 @@ void bind_engine(nb::module_& module) {
       .def("adopt", &Engine::adopt, "read"_a, "count"_a)
       .def("give", &Engine::give, "take"_a, "weights_only"_a)
       .def("fit", &Engine::fit, "settings"_a, "arrays"_a, "validation"_a, "order"_a.none(),
-           "skip_validation"_a, "every_step"_a, "every_test"_a, "listener"_a)
+           "skip_validation"_a, "every_step"_a, "every_test"_a, "seen_steps"_a, "listener"_a)
       .def("evaluate", &Engine::evaluate, "settings"_a, "arrays"_a, "listener"_a)
       .def("predict", &Engine::predict, "settings"_a, "arrays"_a, "listener"_a)
       .def("step", &Engine::step, "settings"_a, "arrays"_a, "short_batch"_a, "train"_a,
-           "listener"_a)
+           "seen_steps"_a, "listener"_a)
       .def("train_kept", &Engine::train_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
+      .def("changed_since", &Engine::changed_since, "indices"_a, "held"_a)
       .def("evaluate_kept", &Engine::evaluate_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
       .def("predict_kept", &Engine::predict_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
       .def_prop_ro("held", &Engine::held)

@@ -319,7 +319,7 @@ double Run::step(const StepsRequest& request, data::Dataset& dataset, bool train
   key.weight_shapes = data::weight_shapes(dataset);
   if (session_ == nullptr || key != key_) {
     // Another size of batch in the middle of an epoch: its metrics and draws go on.
-    const int64_t steps = session_ == nullptr ? 0 : session_->steps();
+    const int64_t steps = session_ == nullptr ? request.seen_steps : session_->steps();
     park(true);
     auto session = prepare(key, listener);
     listener.begin(session->summary());
@@ -354,6 +354,7 @@ void Run::keep(const KeptRequest& request, TensorSource& state, Listener& listen
     if (session_ != nullptr && key == key_) {
       session_->take_changed(state);
     } else {
+      PLIMSOLL_CHECK(!request.has_state, "the session that has the state is another one");
       std::vector<std::byte> counted;
       if (session_ != nullptr && request.go_on_counting) counted = session_->save_metrics();
       close();
@@ -375,7 +376,7 @@ void Run::keep(const KeptRequest& request, TensorSource& state, Listener& listen
     if (!predicts && !request.go_on_counting) session_->reset_metrics();
     work(*session_);
   } catch (...) {
-    close();
+    if (!request.has_state) close();
     throw;
   }
 }
