@@ -254,7 +254,8 @@ class Fit:
         for epoch in range(self.initial_epoch, self.epochs):
             self.callbacks.begin_epoch(epoch)
             if not engine.trains and epoch > self.initial_epoch:  # a callback had it ended
-                seen = self.known.iterations()  # draws do not begin again
+                settings, seen = self.options.settings(batch), self.known.iterations()
+                settings.tune = False
             self.known.lent = True
             skip = validation is None or not _due(epoch, self.validation_freq)
             try:

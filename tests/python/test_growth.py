@@ -20,7 +20,8 @@ def convolutions() -> keras.Model:
     keras.utils.set_random_seed(4)
     model = keras.Sequential([
         keras.Input((64, 64, 3)), L.Conv2D(32, 3, activation="relu"), L.BatchNormalization(),
-        L.Conv2D(32, 3, activation="relu"), L.GlobalAveragePooling2D(), L.Dense(4),
+        L.Conv2D(32, 3, activation="relu"), L.GlobalAveragePooling2D(), L.Dropout(0.3),
+        L.Dense(4),
     ])  # fmt: skip
     model.compile("adam", "mse")
     return model
