@@ -276,9 +276,9 @@ TEST(PlannerTest, DeferredUpdatesHelpWhereValuesAreLargerThanWeights) {
   const PlanOutcome without =
       make_plan(programs, catalog, {.max_steps = 400'000, .deferred_updates = false});
   EXPECT_LT(with.smallest.count(), without.smallest.count() * 3 / 4);
-  EXPECT_NE(with.frontier.front().what.find("updates last"), std::string::npos);
+  EXPECT_NE(with.frontier.front().what.find("deferred updates"), std::string::npos);
   for (const FrontierPoint& point : without.frontier) {
-    EXPECT_EQ(point.what.find("updates last"), std::string::npos);
+    EXPECT_EQ(point.what.find("deferred updates"), std::string::npos);
   }
   expect_sound(programs, catalog, {.max_steps = 400'000});
 }

@@ -57,7 +57,7 @@ std::string_view resource_words(const Explanation& explanation) {
     case Resource::kHostMemory:
       if (explanation.cause_label == Cause::kPinnedHostPool) return "page-locked host memory";
       if (explanation.cause_label == Cause::kWindowsPagefile) return "Windows' commit limit";
-      return explanation.family == "killed" ? "host memory, perhaps (the log has no proof)"
+      return explanation.family == "killed" ? "most likely host memory (RAM); the log does not prove it"
                                             : "host memory (RAM)";
     case Resource::kShm:
       return explanation.cause_label == Cause::kAmbiguousBusError

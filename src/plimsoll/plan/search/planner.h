@@ -54,7 +54,7 @@ struct Culprit {
 struct FrontierPoint {
   Bytes arena_bytes;
   double seconds = 0;  // estimated, of one training step
-  std::string what;    // "whole batch", "slices of 4", "slices of 64, inside 2"
+  std::string what;    // "whole batch", "slices of 4", "slices of 64, loops of 2 inside"
   friend bool operator==(const FrontierPoint&, const FrontierPoint&) = default;
 };
 

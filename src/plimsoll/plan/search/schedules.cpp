@@ -301,7 +301,7 @@ std::string describe_shapes(const Shapes& shapes, const LoopAxis& axis, int64_t 
   }
   if (inner.empty()) return text;
   const bool one = inner.size() == 1 && *inner.begin() != kNestFully;
-  return text + (one ? fmt::format(", inside {}", *inner.begin()) : ", nested");
+  return text + (one ? fmt::format(", loops of {} inside", *inner.begin()) : ", nested");
 }
 
 std::string describe_cuts(const ProgramPlan& plan) {
@@ -317,9 +317,12 @@ std::string describe_cuts(const ProgramPlan& plan) {
       if (id.valid()) again.insert(plan.instances[id.index()].value);
     }
   });
+  const auto values = [](size_t count) {
+    return fmt::format(", {} {}", count, count == 1 ? "value" : "values");
+  };
   std::string text;
-  if (!bits.empty()) text += fmt::format(", {} as bits", bits.size());
-  if (!again.empty()) text += fmt::format(", {} computed again", again.size());
+  if (!bits.empty()) text += values(bits.size()) + " as bits";
+  if (!again.empty()) text += values(again.size()) + " computed again";
   return text;
 }
 

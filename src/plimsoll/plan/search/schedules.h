@@ -55,10 +55,10 @@ Bytes find_gradient_bytes(const ProgramFacts& facts);
 // √n of the n forward nodes, 1 at least.
 size_t count_root_segments(const ProgramFacts& facts);
 
-// "whole batch", "slices of 4", "slices of 4 to 16, inside 2", "slices of 64, nested"; along an
-// axis of no samples "images in slices of 8 to 64 rows".
+// "whole batch", "slices of 4", "slices of 4 to 16, loops of 2 inside", "slices of 64, nested";
+// along an axis of no samples "images in slices of 8 to 64 rows".
 std::string describe_shapes(const Shapes& shapes, const LoopAxis& axis, int64_t batch);
-// ", 3 values as bits, 12 computed again"; empty where there is nothing of the kind.
+// ", 3 values as bits, 12 values computed again"; empty where there is nothing of the kind.
 std::string describe_cuts(const ProgramPlan& plan);
 
 }  // namespace plimsoll::plan

@@ -609,7 +609,7 @@ class Search {
     candidate.what = describe_shapes(score.schedule.shapes, phasing_.axis, facts_.batch());
     if (score.schedule.reread) candidate.what += ", inputs read again";
     candidate.what += describe_cuts(plan);
-    if (phasing_.deferred_updates) candidate.what += ", updates last";
+    if (phasing_.deferred_updates) candidate.what += ", deferred updates";
     const std::vector<Buffer> buffers = find_buffers(plan);
     steps_ -= static_cast<int64_t>(buffers.size());
     const CompleteOptions how{.gap = options_.gap, .several_placers = options_.several_placers};
