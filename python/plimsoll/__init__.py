@@ -19,9 +19,10 @@ from plimsoll.errors import Refused, ResourceExhausted, guarded
 from plimsoll.live import release
 from plimsoll.loop import Callbacks, Fit, Validation
 from plimsoll.options import Listener, Options
+from plimsoll.trainer import Trainer
 
 __all__ = [
-    "PlanAnswer", "Refused", "ResourceExhausted", "evaluate", "fit", "plan", "predict",
+    "PlanAnswer", "Refused", "ResourceExhausted", "Trainer", "evaluate", "fit", "plan", "predict",
     "predict_on_batch", "release", "test_on_batch", "train_on_batch",
 ]  # fmt: skip
 __version__ = _core.__version__

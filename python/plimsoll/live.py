@@ -114,10 +114,14 @@ _OF_MODEL = ("train_step", "test_step", "predict_step", "compute_loss", "compute
              "train_function", "make_train_function", "make_test_function", "call")  # fmt: skip
 
 
-def _foreign_training(model: Any) -> Iterator[str]:
-    if not model.compiled:
-        return
-    asked = model._compile_config.config if model._compile_config is not None else {}
+def compiled_with(model: Any) -> dict[str, Any]:
+    """What compile() was given; nothing where it was not called."""
+    if not model.compiled or model._compile_config is None:
+        return {}
+    return dict(model._compile_config.config)
+
+
+def _foreign_training(asked: dict[str, Any]) -> Iterator[str]:
     for what in ("optimizer", "loss", "metrics", "weighted_metrics"):
         for value in _flat(asked.get(what)):
             if isinstance(value, (str, int, float)):
@@ -133,8 +137,11 @@ def _foreign_training(model: Any) -> Iterator[str]:
                     yield f"{what} {type(value).__name__}, whose {name} was replaced,"
 
 
-def check_identity(model: Any) -> None:
-    """Raises Refused, naming everything in the model that is not Keras's own."""
+def check_identity(model: Any, asked: dict[str, Any] | None = None) -> None:
+    """Raises Refused, naming everything in the model that is not Keras's own.
+
+    `asked`: what it is trained with; None: what compile() was given.
+    """
     if type(model).__name__ not in ("Sequential", "Functional", "Model") or not _is_of_keras(model):
         raise Refused(
             f"{model.name}: expected a Sequential or functional model of Keras, received "
@@ -147,7 +154,8 @@ def check_identity(model: Any) -> None:
         for layer in model._flatten_layers(include_self=False, recursive=True)
         for text in _foreign_parts(layer)
     ]
-    found += [f"{text} is the program's own" for text in _foreign_training(model)]
+    found += [f"{text} is the program's own" for text in
+              _foreign_training(compiled_with(model) if asked is None else asked)]  # fmt: skip
     if found:
         raise Refused(
             f"{model.name}: expected layers, losses and metrics of Keras's own, received "
@@ -156,8 +164,8 @@ def check_identity(model: Any) -> None:
         )
 
 
-def check_training(model: Any) -> None:
-    """Raises Refused where Keras trains otherwise than its own description of the model says."""
+def check_trainable(model: Any) -> None:
+    """Raises Refused where a variable is frozen by itself."""
     for layer in model._flatten_layers(include_self=False, recursive=True):
         for variable in getattr(layer, "_trainable_variables", ()):
             if variable.trainable != layer.trainable:
@@ -166,6 +174,11 @@ def check_training(model: Any) -> None:
                     f"received trainable={variable.trainable} in a layer with trainable="
                     f"{layer.trainable}. Set trainable of the layer."
                 )
+
+
+def check_training(model: Any) -> None:
+    """Raises Refused where Keras trains otherwise than its own description of the model says."""
+    check_trainable(model)
     config = getattr(getattr(model, "_compile_config", None), "config", None)
     if not model.compiled or not isinstance(config, dict) or "optimizer" not in config:
         return
@@ -362,10 +375,13 @@ class Live:
             np.asarray(keras_module().ops.convert_to_numpy(optimizer.iterations)))  # fmt: skip
 
 
-def serialized(model: Any) -> str:
-    """What Keras writes of a model's structure and training."""
+def serialized(model: Any, asked: dict[str, Any] | None = None) -> str:
+    """What Keras writes of a model's structure and training; `asked` as in check_identity."""
     keras = keras_module()
-    return json.dumps(keras.saving.serialize_keras_object(model))
+    written = keras.saving.serialize_keras_object(model)
+    if asked is not None:
+        written["compile_config"] = keras.saving.serialize_keras_object(asked)
+    return json.dumps(written)
 
 
 def live_model(model: Any) -> Live:

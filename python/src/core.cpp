@@ -26,6 +26,7 @@
 #include "base/process_memory.h"
 #include "data/dataset_stages.h"
 #include "formats/keras/live_model.h"
+#include "gradients.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
 #include "report/plan_text.h"
@@ -209,6 +210,7 @@ class Engine {
       infos_.push_back(weight.tensor);
     }
     weight_count_ = infos_.size();
+    for (const TensorInfo& info : infos_) shapes_[info.name] = info.shape;
     if (!live_.compile) return;
     for (TensorInfo& info : formats::live_optimizer_variables(live_.model, *live_.compile)) {
       paths_.push_back("optimizer/vars/" + std::to_string(infos_.size() - weight_count_));
@@ -363,6 +365,38 @@ class Engine {
     return sink->give();
   }
 
+  // Steps of a loop of somebody's own (gradients.h), on weights as in evaluate_kept and on all
+  // variables as in train_kept. (loss, logs, variables that have changed)
+  void begin_steps(bool sums, int64_t step) { gradients_.begin(sums, step); }
+  nb::tuple accumulate(const Kept& kept, const Arrays& arrays, const nb::list& state,
+                       nb::object listener) {
+    BorrowedTensors borrowed(weights(), state);
+    const std::shared_ptr<data::Dataset> dataset = dataset_of(arrays, std::nullopt);
+    run::StepsRequest request = steps_request(kept);
+    request.sample_weights = !arrays.weights.empty();
+    request.weight_shapes = data::weight_shapes(*dataset);
+    Caller caller(std::move(listener), false);
+    double loss = 0;
+    {
+      const nb::gil_scoped_release release;
+      loss = gradients_.accumulate(run_, request, borrowed, *dataset, caller);
+    }
+    return nb::make_tuple(loss, to_dict(run_.metrics()), read_changed(borrowed));
+  }
+  nb::list apply(const Kept& kept, const Gradients::Given& given, const nb::list& state,
+                 nb::object listener) {
+    BorrowedTensors borrowed(infos_, state);
+    Caller caller(std::move(listener), false);
+    {
+      const nb::gil_scoped_release release;
+      gradients_.apply(run_, steps_request(kept), borrowed, given, caller);
+    }
+    return read_changed(borrowed);
+  }
+  nb::dict gradients() { return gradients_.read(run_, shapes_); }
+  void forget_gradients() { gradients_.forget(run_); }
+  bool has_gradients() const { return gradients_.pending(); }
+
   // Bytes of the session that is kept beside the engine itself; 0: there is none.
   int64_t held() { return run_.has_session() ? run_.held().count() : 0; }
 
@@ -435,6 +469,23 @@ class Engine {
     run_.keep(request, state, caller, [&](train::Session& session) { work(session, *dataset); });
   }
 
+  static run::StepsRequest steps_request(const Kept& kept) {
+    run::StepsRequest request;
+    request.settings = kept.settings;
+    request.short_batch = kept.short_batch;
+    request.evaluates = false;
+    request.data = kKeptData;
+    return request;
+  }
+
+  nb::list read_changed(TensorSource& state) {
+    std::vector<size_t> changed;
+    for (size_t i = 0; i < state.tensors().size(); ++i) {
+      if (run_.differs(state, i)) changed.push_back(i);
+    }
+    return read_arrays(changed);
+  }
+
   // State variables of the session as (index, array), each in memory of its own at an address that
   // TensorFlow uses in place.
   nb::list read_arrays(const std::vector<size_t>& indices) {
@@ -483,6 +534,8 @@ class Engine {
   std::vector<std::string> paths_;
   std::vector<TensorInfo> infos_;  // weights, then the optimizer's
   size_t weight_count_ = 0;
+  std::map<std::string, std::vector<int64_t>> shapes_;  // of weights
+  Gradients gradients_;
 };
 
 void bind_settings(nb::module_& module) {
@@ -554,6 +607,12 @@ void bind_engine(nb::module_& module) {
       .def("train_kept", &Engine::train_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
       .def("evaluate_kept", &Engine::evaluate_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
       .def("predict_kept", &Engine::predict_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
+      .def("begin_steps", &Engine::begin_steps, "sums"_a, "step"_a)
+      .def("accumulate", &Engine::accumulate, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
+      .def("apply", &Engine::apply, "kept"_a, "given"_a, "state"_a, "listener"_a)
+      .def("gradients", &Engine::gradients)
+      .def("forget_gradients", &Engine::forget_gradients)
+      .def_prop_ro("has_gradients", &Engine::has_gradients)
       .def_prop_ro("held", &Engine::held)
       .def("reset_metrics", &Engine::reset_metrics)
       .def("plan", &Engine::plan, "settings"_a, "listener"_a)

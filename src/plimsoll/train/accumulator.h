@@ -42,8 +42,12 @@ class Accumulator {
 
   // Throws kConfig where nothing was added up.
   void apply(Session& session);
-  // Forgets what was added up.
+  // Forgets what was added up; without a session where that one ended with its sums.
   void clear(Session& session);
+  void forget();
+
+  // Names of the weights that have gradients, in the order of the session's variables.
+  static std::vector<std::string> weights(const Session& session);
 
   bool pending() const { return pending_; }
   int64_t calls() const { return calls_; }      // of accumulate
