@@ -234,7 +234,7 @@ def variables_by_path(model: Any) -> dict[str, Any]:
     return {path.replace("\\", "/"): value for path, value in store.found.items()}
 
 
-def _number(dtype: str) -> np.dtype[Any]:
+def number_type(dtype: str) -> np.dtype[Any]:
     return np.dtype({"int64": "int64", "int32": "int32"}.get(dtype, "float32"))
 
 
@@ -302,7 +302,7 @@ class Live:
         return known
 
     def _as_read(self, variables: list[Any]) -> Variables:
-        return Variables(variables, [_number(dtype) for _path, _name, dtype, _shape
+        return Variables(variables, [number_type(dtype) for _path, _name, dtype, _shape
                                      in self.variables[: len(variables)]])  # fmt: skip
 
     def is_of(self, model: Any, config: str) -> bool:

@@ -20,6 +20,7 @@
 #include <tuple>
 #include <utility>
 
+#include "array_sink.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -105,47 +106,6 @@ class Caller final : public run::Listener {
   SteadyClock clock_;
   double next_ = 0;
   double next_look_ = 0;
-};
-
-// Every output of the model for all rows, in arrays that are given to Python.
-class ArraySink final : public OutputSink {
- public:
-  ArraySink(const layers::Model& model, int64_t rows) {
-    for (const layers::ModelPort& port : model.outputs()) {
-      run::check_float_output(port);
-      Output output;
-      output.shape = port.type.shape.at(rows);
-      output.row_elements = port.type.shape.elements_per_sample();
-      output.values = std::make_unique<float[]>(static_cast<size_t>(output.row_elements * rows));
-      outputs_.push_back(std::move(output));
-    }
-  }
-  void take(int output, int64_t row_begin, int64_t row_count, const void* rows) override {
-    const Output& one = outputs_[static_cast<size_t>(output)];
-    const auto* values = static_cast<const float*>(rows);
-    std::copy(values, values + row_count * one.row_elements,
-              one.values.get() + row_begin * one.row_elements);
-  }
-  nb::list give() {
-    nb::list arrays;
-    for (Output& output : outputs_) {
-      float* const values = output.values.release();
-      const nb::capsule owner(values,
-                              [](void* held) noexcept { delete[] static_cast<float*>(held); });
-      const std::vector<size_t> shape(output.shape.begin(), output.shape.end());
-      arrays.append(
-          nb::cast(nb::ndarray<nb::numpy, float>(values, shape.size(), shape.data(), owner)));
-    }
-    return arrays;
-  }
-
- private:
-  struct Output {
-    std::vector<int64_t> shape;
-    int64_t row_elements = 0;
-    std::unique_ptr<float[]> values;
-  };
-  std::vector<Output> outputs_;
 };
 
 nb::dict memory_of(const train::MemoryReport& report) {
@@ -236,6 +196,22 @@ class Engine {
     auto tensors = std::make_unique<PythonTensors>(std::move(infos), read);
     const nb::gil_scoped_release release;
     run_.adopt(std::move(tensors));
+  }
+
+  // Where each variable begins in a file of them all, and where the last one ends.
+  std::vector<int64_t> offsets() const { return offsets_in_file(infos_); }
+  // Takes the first `count` variables from such a file that begins at `begin`, when they are
+  // needed.
+  void adopt_file(const std::string& path, int64_t begin, size_t count) {
+    std::vector<TensorInfo> infos(
+        infos_.begin(), infos_.begin() + static_cast<ptrdiff_t>(std::min(count, infos_.size())));
+    const nb::gil_scoped_release release;
+    run_.adopt(std::make_unique<FileTensors>(std::move(infos), path, begin));
+  }
+  // Writes each variable as it is now; returns those that there are.
+  std::vector<size_t> give_file(const std::string& path, int64_t begin) {
+    const nb::gil_scoped_release release;
+    return write_tensors(run_.state(), infos_, path, begin);
   }
 
   // Calls `take(index, array)` for each variable as it is now; the array is that call's alone.
@@ -597,6 +573,9 @@ void bind_engine(nb::module_& module) {
       .def_prop_ro("input_names", &Engine::input_names)
       .def_prop_ro("output_names", &Engine::output_names)
       .def("adopt", &Engine::adopt, "read"_a, "count"_a)
+      .def("offsets", &Engine::offsets)
+      .def("adopt_file", &Engine::adopt_file, "path"_a, "begin"_a, "count"_a)
+      .def("give_file", &Engine::give_file, "path"_a, "begin"_a)
       .def("give", &Engine::give, "take"_a, "weights_only"_a)
       .def("fit", &Engine::fit, "settings"_a, "arrays"_a, "validation"_a, "order"_a.none(),
            "skip_validation"_a, "every_step"_a, "every_test"_a, "listener"_a)

@@ -18,8 +18,8 @@ def test_the_examples(package: Path, tmp_path: Path) -> None:
         "y = np.arange(40) % 10\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", data + "".join(examples)], capture_output=True, text=True, cwd=tmp_path,
-        env=environ | {"PYTHONPATH": str(package), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        [sys.executable, "-c", data + "".join(examples)], capture_output=True, text=True,
+        cwd=tmp_path, env=environ | {"PYTHONPATH": str(package), "TF_CPP_MIN_LOG_LEVEL": "3"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "trained.keras").is_file()
