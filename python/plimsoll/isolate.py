@@ -29,6 +29,7 @@ from plimsoll.loop import Callbacks
 from plimsoll.options import MIB, Options, size
 
 _RESERVE = 8 * MIB  # what an interpreter takes that only passes on messages
+_RATE = "optimizer/learning_rate"  # its name among the variables
 _SECONDS = 10.0  # that the process may take to end
 
 
@@ -201,10 +202,12 @@ class Elsewhere:
         return 0 if self._process is None else self._process.pid
 
     def adopt(self, read: Callable[[int], np.ndarray[Any, Any]], count: int) -> None:
-        """Variables are read when the next epoch begins."""
+        """Variables are read when the next epoch begins; until then they are the state."""
         self._adopts = read, count
 
     def give(self, take: Callable[[int, np.ndarray[Any, Any]], None], weights_only: bool) -> None:
+        if self._adopts is not None:
+            return
         begin = self._place * self._offsets[-1]
         for index in self._given:
             if weights_only and index >= self._known.weight_count:
@@ -217,8 +220,13 @@ class Elsewhere:
         return self._logs
 
     def set_learning_rate(self, rate: float) -> None:
-        if self._process is not None:
-            self._process.send({"do": "rate", "rate": rate})
+        if self._process is None:
+            return
+        self._process.send({"do": "rate", "rate": rate})
+        for index in self._given:  # what was left here has it too
+            if self._known.variables[index][1] == _RATE:
+                place = self._place * self._offsets[-1] + self._offsets[index]
+                wire.write(self._state, place, np.array(rate, "float32"))
 
     def fit(
         self, settings: Any, arrays: Any, validation: Any, order: np.ndarray[Any, Any] | None,
@@ -254,11 +262,12 @@ class Elsewhere:
         assert self._process is not None
         if self._adopts is None:
             return
-        (read, count), self._adopts = self._adopts, None
+        read, count = self._adopts
         begin = self._place * self._offsets[-1]
         for index in range(count):
             wire.write(self._state, begin + self._offsets[index], np.ascontiguousarray(read(index)))
         self._process.send({"do": "adopt", "begin": begin, "count": count})
+        self._adopts = None
 
     def _wait(self, listener: Any) -> wire.Message:
         """The reply. Raises ChildProcessError where the other process has ended."""

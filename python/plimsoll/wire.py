@@ -63,7 +63,7 @@ def write(descriptor: int, offset: int, array: np.ndarray[Any, Any]) -> None:
     """A C-contiguous array's bytes. Raises OSError where there is no memory for them."""
     if array.nbytes == 0:
         return
-    view = memoryview(array).cast("B") if array.ndim else memoryview(array.tobytes())
+    view = array.reshape(-1).view("uint8").data
     done = 0
     while done < len(view):
         done += os.pwrite(descriptor, view[done : done + _PIECE], offset + done)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,11 @@ def state(model: keras.Model) -> list[bytes]:
     return [numbers(v).tobytes() for v in [*model.variables, *model.optimizer.variables]]
 
 
-def small(optimizer: Any = "adam") -> keras.Model:
+def small(optimizer: Any = "adam", dropout: float = 0.2) -> keras.Model:
     keras.backend.clear_session()
     keras.utils.set_random_seed(4)
-    model = keras.Sequential([keras.Input((4,)), L.Dense(6, "tanh"), L.Dropout(0.2), L.Dense(1)])
+    model = keras.Sequential([keras.Input((4,)), L.Dense(6, "tanh"), L.Dropout(dropout),
+                              L.Dense(1)])  # fmt: skip
     model.compile(optimizer, "mse")
     return model
 
@@ -95,7 +97,9 @@ def test_arguments(capfd: pytest.CaptureFixture[str]) -> None:
 
 def _callbacks(folder: Path) -> list[Any]:
     return [
-        keras.callbacks.EarlyStopping("val_loss", patience=2, restore_best_weights=True),
+        keras.callbacks.EarlyStopping(
+            "val_loss", patience=2, min_delta=0.1, restore_best_weights=True
+        ),
         keras.callbacks.ReduceLROnPlateau("val_loss", patience=1, factor=0.5),
         keras.callbacks.CSVLogger(folder / "log.csv"),
         keras.callbacks.ModelCheckpoint(folder / "best.keras", save_best_only=True),
@@ -119,8 +123,24 @@ def test_callbacks(tmp_path: Path) -> None:
     assert 1 < len(outcomes[0][0]["loss"]) < 12
 
 
+def test_a_rate_that_is_lowered_at_the_end() -> None:
+    """Nobody looks at the model beside."""
+    outcomes = []
+    for isolate in (False, True):
+        model = small(keras.optimizers.SGD(0.5))
+        lowers = keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate / 2)
+        plateau = keras.callbacks.ReduceLROnPlateau("loss", patience=1, factor=0.1, min_delta=9)
+        plimsoll.fit(model, X, Y, epochs=3, verbose=0, isolate=isolate,
+                     callbacks=[lowers, plateau])  # fmt: skip
+        outcomes.append(state(model))
+    assert outcomes[0] == outcomes[1]
+
+
 def test_the_model_in_callbacks() -> None:
-    """Looks and writes at the ends of epochs; a rate that is set."""
+    """Looks and writes at the ends of epochs; a rate that is set.
+
+    Without dropout: a prediction ends the session of a fit in this process, which draws anew then.
+    """
     outcomes = []
     for isolate in (False, True):
         seen: list[Any] = []
@@ -132,7 +152,7 @@ def test_the_model_in_callbacks() -> None:
                 model.layers[0].kernel.assign(np.full((4, 6), 0.1, "float32"))
                 model.optimizer.learning_rate = 0.05
 
-        model = small()
+        model = small(dropout=0.0)
         plimsoll.fit(model, X, Y, batch_size=16, epochs=4, verbose=0, isolate=isolate,
                      callbacks=[Acts(end=end)])  # fmt: skip
         outcomes.append((seen, state(model)))
@@ -142,9 +162,11 @@ def test_the_model_in_callbacks() -> None:
 def test_losses_that_are_not_finite(capsys: pytest.CaptureFixture[str]) -> None:
     outcomes = []
     for isolate in (False, True):
-        model = small(keras.optimizers.SGD(1e30))
-        told = plimsoll.fit(model, X, Y, batch_size=16, epochs=9, verbose=0, isolate=isolate,
-                            callbacks=[keras.callbacks.TerminateOnNaN()])  # fmt: skip
+        model = small("sgd")
+        told = plimsoll.fit(
+            model, X, Y * np.float32(1e30), batch_size=16, epochs=9, verbose=0, isolate=isolate,
+            callbacks=[keras.callbacks.TerminateOnNaN()],
+        )  # fmt: skip
         outcomes.append((len(told.history["loss"]), state(model)))
         assert "Terminating training" in capsys.readouterr().out
     assert outcomes[0] == outcomes[1]
@@ -213,10 +235,17 @@ def test_killed(when: str) -> None:
 def test_killed_in_the_first_epoch() -> None:
     model = wide()
     before = [numbers(v).tobytes() for v in model.variables]
-    threading.Timer(1.0, lambda: os.kill(children()[0], signal.SIGKILL)).start()
+    x, y = normal(200000, 64), normal(200000, 1)
+
+    def kill() -> None:
+        while not children():
+            time.sleep(0.01)
+        time.sleep(0.7)
+        os.kill(children()[0], signal.SIGKILL)
+
+    threading.Thread(target=kill).start()
     with pytest.raises(ChildProcessError, match="SIGKILL.* after 0 whole epochs"):
-        plimsoll.fit(model, normal(400000, 64), normal(400000, 1), batch_size=4, verbose=0,
-                     isolate=True)  # fmt: skip
+        plimsoll.fit(model, x, y, batch_size=2, verbose=0, isolate=True)
     assert [numbers(v).tobytes() for v in model.variables] == before
 
 
@@ -255,6 +284,49 @@ def test_a_script_without_a_main(package: Path, tmp_path: Path) -> None:
     assert done.stdout.split() == ["once", "True"]
 
 
+def test_its_end_where_this_one_is_killed(package: Path, tmp_path: Path) -> None:
+    script = (
+        "import keras, numpy as np, os, plimsoll, sys\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "from test_isolate import Acts, children, wide\n"
+        "plimsoll.fit(wide(), np.ones((200000, 64)), np.ones((200000, 1)), batch_size=2, "
+        "verbose=0, isolate=True, memory='1GiB', "
+        "callbacks=[Acts(lambda *_: print(*children(), flush=True))])\n"
+    )
+    ours = subprocess.Popen([sys.executable, "-c", script, Path(__file__).parent], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                            env=os.environ | {"PYTHONPATH": str(package)})  # fmt: skip
+    assert ours.stdout is not None
+    pid = int(ours.stdout.readline())
+    time.sleep(0.5)
+    assert Path(f"/proc/{pid}/status").exists()
+    ours.kill()
+    ours.wait()
+    for _ in range(100):
+        status = Path(f"/proc/{pid}/status")
+        if not status.exists() or "State:\tZ" in status.read_text():
+            return
+        time.sleep(0.1)
+    raise AssertionError("the process that trains outlives the one that it works for")
+
+
+def test_folds_side_by_side() -> None:
+    """In threads; as one after the other in this process."""
+    folds = [(X[i::3], Y[i::3]) for i in range(3)]
+    models = [small(dropout=0.0) for _ in folds]
+    with ThreadPoolExecutor(3) as pool:
+        told = list(pool.map(
+            lambda model, fold: plimsoll.fit(model, *fold, batch_size=8, epochs=3, verbose=0,
+                                             shuffle=False, isolate=True).history,
+            models, folds,
+        ))  # fmt: skip
+    for model, fold, history in zip(models, folds, told, strict=True):
+        other = small(dropout=0.0)
+        again = plimsoll.fit(other, *fold, batch_size=8, epochs=3, verbose=0, shuffle=False)
+        assert again.history == history
+        assert [v[:9] for v in state(other)] == [v[:9] for v in state(model)]
+
+
 def test_refused_by_name() -> None:
     class Counts(keras.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -274,4 +346,4 @@ def test_refused_by_name() -> None:
         plimsoll.fit(model, iter([(X, Y)]), verbose=0, isolate=True)
     with pytest.raises(ValueError, match="expected"):
         plimsoll.fit(model, X[:, :2], Y, verbose=0, isolate=True)
-    assert state(model) == before and not children()
+    assert state(model)[: len(before)] == before and not children()

@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "python.md"
 
 def test_the_examples(package: Path, tmp_path: Path) -> None:
     examples = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.S | re.M)
-    assert len(examples) == 2
+    assert len(examples) == 3
     data = (
         "import numpy as np\n"
         "x = np.random.default_rng(0).normal(size=(40, 96, 96, 3)).astype('float32')\n"
