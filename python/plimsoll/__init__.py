@@ -36,6 +36,14 @@ def _check_counts(**counts: int | None) -> None:
             raise ValueError(f"{name}: expected 1 or more, received {given}.")
 
 
+def _check_batches(validation_split: float, **beside: Any) -> None:
+    for name, given in beside.items():
+        if given is not None:
+            raise ValueError(f"{name}: expected it in the batches of x, received it beside.")
+    if validation_split:
+        raise ValueError("validation_split: expected arrays, received batches.")
+
+
 def _check_compiled(model: Any) -> None:
     if not model.compiled:
         raise ValueError(f"{model.name}: expected a compiled model. Call model.compile(…) first.")
@@ -92,15 +100,11 @@ def fit(
     else:
         release(model if how.memory is None else None)
     events = Callbacks(known, callbacks, epochs, verbose)
+    run = Fit(known, how, events, epochs, initial_epoch, validation_freq)
     if there is not None:
         isolation.check(events, data.is_iterated(x), steps_per_epoch)
-    run = Fit(known, how, events, epochs, initial_epoch, validation_freq)
     if data.is_iterated(x):
-        for name, given in (("y", y), ("sample_weight", sample_weight)):
-            if given is not None:
-                raise ValueError(f"{name}: expected it in the batches of x, received it beside.")
-        if validation_split:
-            raise ValueError("validation_split: expected arrays, received batches.")
+        _check_batches(validation_split, y=y, sample_weight=sample_weight)
         held = None
         if validation_data is not None:
             held = Validation(*data.unpacked(validation_data), validation_batch_size or batch_size,

@@ -50,12 +50,16 @@ class _Trained(live.Live):
         names = {id(variable): name for variable, (_path, name, _dtype, _shape)
                  in zip(self._weights, self.variables)}  # fmt: skip
         self.names = [names[id(variable)] for variable in self.trainable]
-
-    def weights(self) -> Variables:
-        return self._as_read(self._weights)
+        self.weights = self._as_read(self._weights)
+        self._everything: Variables | None = None
 
     def everything(self) -> Variables:
         """The optimizer's variables too, which are built for it."""
+        if self._everything is None:
+            self._everything = self._with_slots()
+        return self._everything
+
+    def _with_slots(self) -> Variables:
         optimizer, wanted = self.optimizer, len(self.variables) - self.weight_count
         if not optimizer.built:
             optimizer.build(self.trainable)
@@ -160,7 +164,7 @@ class Trainer:
         samples = data.samples_of(self._known.engine, x, y, sample_weight)
         if not samples.y:
             raise ValueError("y: expected labels, received none.")
-        variables, arrays = self._known.weights(), samples.arrays()
+        variables, arrays = self._known.weights, samples.arrays()
         state = variables.buffers()
         loss, logs, changed = self._run(
             samples.rows, samples.weight_shapes,
