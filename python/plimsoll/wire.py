@@ -1,7 +1,7 @@
 """What two processes say to each other: JSON over a socket, arrays in memory that both have.
 
 Nothing is pickled. A message is its length (eight bytes, little-endian) and a JSON text; arrays lie
-in memory behind file descriptors, and messages name where.
+in memory that has file descriptors, and messages name where.
 """
 
 from __future__ import annotations

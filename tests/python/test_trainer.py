@@ -253,8 +253,8 @@ def test_refused_by_name() -> None:
         plimsoll.Trainer(model, other)
     with pytest.raises(ValueError, match="loss: expected one"):
         plimsoll.Trainer(keras.Sequential([keras.Input((4,)), L.Dense(1)]), "sgd")
-    with pytest.raises(TypeError, match="memroy"):
-        plimsoll.Trainer(model, memroy=1)
+    with pytest.raises(TypeError, match="limit"):
+        plimsoll.Trainer(model, limit=1)
     trainer = plimsoll.Trainer(model)
     for call in (
         lambda: trainer.accumulate(X[:, :3], Y),
