@@ -61,7 +61,7 @@ class BorrowedTensors final : public TensorSource {
   std::vector<Py_buffer> buffers_;
 };
 
-// Variables of a model in a file (or memory that has a descriptor), one behind the other: where
+// Variables of a model in a file (or memory that has a descriptor), one after the other: where
 // each begins, and where the last one ends.
 std::vector<int64_t> offsets_in_file(std::span<const TensorInfo> infos);
 
