@@ -38,7 +38,7 @@ class Kept:
     short_batch: int
     rows: int
     go_on_counting: bool
-    steps: int
+    taken: bool
     def __init__(self) -> None: ...
 
 class Arrays:
@@ -85,7 +85,10 @@ class Engine:
     ) -> float: ...
     def train_kept(
         self, kept: Kept, arrays: Arrays, state: list[Any], listener: Any
-    ) -> tuple[dict[str, float], list[tuple[int, np.ndarray[Any, Any]]]]: ...
+    ) -> dict[str, float]: ...
+    def changed_since(
+        self, indices: list[int], held: list[Any]
+    ) -> list[tuple[int, np.ndarray[Any, Any]]]: ...
     def evaluate_kept(
         self, kept: Kept, arrays: Arrays, state: list[Any], listener: Any
     ) -> dict[str, float]: ...

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import _core, data, live
+from plimsoll import _core, data, live, sync
 from plimsoll.kept import Session
 from plimsoll.options import Listener, Options
 
@@ -51,7 +51,7 @@ class Caller:
         self._weights = known.read_by_engine(training=False)
 
     def predict(self, samples: data.Samples, sizes: tuple[int, int]) -> list[Any]:
-        engine, state = self.session.engine, self._weights.buffers()
+        engine, state = self.session.engine, sync.buffers(self._weights)
         arrays = samples.arrays()
         return self.session.run(
             self.how, sizes, samples.rows,
@@ -62,7 +62,7 @@ class Caller:
         self, samples: data.Samples, sizes: tuple[int, int], go_on: bool = False
     ) -> dict[str, float]:
         """`go_on`: metrics count on from the last call."""
-        engine, state = self.session.engine, self._weights.buffers()
+        engine, state = self.session.engine, sync.buffers(self._weights)
         arrays = samples.arrays()
         return self.session.run(
             self.how, sizes, samples.rows,

@@ -1,7 +1,8 @@
 """Sessions that stay between calls: a plan, its kernels, and an arena with a copy of the weights.
 
 What a session computes with is what Keras's variables hold when the call begins, compared byte by
-byte; so nothing of a session is ever the only copy of anything, and it can be ended at any time.
+byte. One that trains is lent them (sync.py) and hands them back when it ends; so a session can be
+ended at any time between calls.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any, TypeVar
 from plimsoll import _core
 from plimsoll.errors import translate
 from plimsoll.options import Options
+from plimsoll.sync import Lent
+from plimsoll.variables import Variables
 
 MOST = 256 << 20  # bytes: a session that holds more ends with its call
 _Answer = TypeVar("_Answer")
@@ -38,6 +41,8 @@ class Session:
         self._held = 0
         self._lock = threading.Lock()  # held while the engine works
         self._counts = False  # between the batches of one evaluation
+        self._lent: Lent | None = None
+        self._goes: weakref.finalize[..., Any] | None = None  # with the lender
         _all.add(self)
 
     @property
@@ -50,10 +55,25 @@ class Session:
         if self._counts or not self._lock.acquire(blocking=False):
             return
         try:
-            self.engine.close()
-            self._held = 0
+            self._end()
         finally:
             self._lock.release()
+
+    def _end(self) -> None:
+        if self._lent is not None:
+            self._lent.hand_back()
+        self.engine.close()
+        self._held = 0
+
+    def lent(self, variables: Variables, owner: Any) -> Lent:
+        """What lends these to the session; handed back when `owner` goes."""
+        if self._lent is None or self._lent.variables is not variables:
+            if self._lent is not None and self._goes is not None:
+                self._lent.hand_back()
+                self._goes.detach()
+            self._lent = Lent(self.engine, variables)
+            self._goes = weakref.finalize(owner, self._lent.hand_back)
+        return self._lent
 
     @contextmanager
     def batch_by_batch(self) -> Iterator[None]:
@@ -75,13 +95,13 @@ class Session:
     def run(
         self, how: Options, sizes: tuple[int, int], rows: int,
         call: Callable[[_core.Kept], _Answer], go_on: bool = False,
-        weights: tuple[Any, ...] = (), steps: int = 0,
+        weights: tuple[Any, ...] = (),
     ) -> _Answer:  # fmt: skip
         """Calls with a session for batches of `sizes`, the larger first; 0: no other.
 
         `rows`: of the whole call; more than the larger size are cut into batches of it. `go_on`:
-        metrics count on from the last call. `weights`: shapes of sample weights. `steps`: that the
-        model has seen, by which dropout draws. Raises ValueError while another call runs.
+        metrics count on from the last call. `weights`: shapes of sample weights. Raises ValueError
+        while another call runs.
         """
         if not self._lock.acquire(blocking=False):
             self.refuse_in_a_call()
@@ -90,7 +110,7 @@ class Session:
             if not self._serves(how, sizes, rows) or self._weights != weights:
                 self._plan(how, sizes, rows, go_on)
             self._weights = weights
-            self._kept.go_on_counting, self._kept.steps = go_on, steps
+            self._kept.go_on_counting = go_on
             return self._attempt(how, sizes, rows, call, go_on)
         except _core.EngineError as error:
             raise how.explain(error) from None
@@ -117,6 +137,8 @@ class Session:
                 raise  # what was counted is gone with the session
         for one in others:
             one.release()
+        if self._lent is not None:
+            self._lent.hand_back()
         how.measure(beside=held_by_all(), again=True)
         self._size(how, sizes, rows)
         return call(self._kept)
@@ -154,8 +176,7 @@ class Session:
                     batch, short = max(batch, other), min(batch, other)
                     break
         if not go_on:
-            self.engine.close()
-            self._held = 0
+            self._end()
         if how.memory is not None:
             release_all(but=self)
         how.measure(beside=held_by_all())

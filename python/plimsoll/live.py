@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import _core
+from plimsoll import _core, sync
 from plimsoll.errors import Refused, translate
 from plimsoll.kept import Session, release_all
 from plimsoll.stamp import Stamp
@@ -118,7 +118,10 @@ def compiled_with(model: Any) -> dict[str, Any]:
     """What compile() was given; nothing where it was not called."""
     if not model.compiled or model._compile_config is None:
         return {}
-    return dict(model._compile_config.config)
+    config = dict(model._compile_config.config)
+    if config.get("optimizer") is None:  # Keras takes it out when it writes an .h5 file
+        config["optimizer"] = model.optimizer
+    return config
 
 
 def _foreign_training(asked: dict[str, Any]) -> Iterator[str]:
@@ -355,7 +358,7 @@ class Live:
     def take(self) -> None:
         """The same in the middle of an epoch."""
         variables = self._as_read(self._weights + self._slots(build=False))
-        self.engine.adopt(variables.array, len(variables.variables))
+        self.engine.adopt(lambda index: sync.array(variables, index), len(variables.variables))
 
     def give(self) -> None:
         """Keras's variables take what the engine holds now; the optimizer's are built for it."""
@@ -364,7 +367,7 @@ class Live:
 
         def take(index: int, value: np.ndarray[Any, Any]) -> None:
             if index < count:
-                variables.assign(index, value)
+                sync.assign(variables, index, value)
 
         self.engine.give(take, count == self.weight_count)
         self.lent = False
@@ -377,10 +380,14 @@ class Live:
 
 def serialized(model: Any, asked: dict[str, Any] | None = None) -> str:
     """What Keras writes of a model's structure and training; `asked` as in check_identity."""
-    keras = keras_module()
-    written = keras.saving.serialize_keras_object(model)
+    saving = keras_module().saving
+    written = saving.serialize_keras_object(model)
     if asked is not None:
-        written["compile_config"] = keras.saving.serialize_keras_object(asked)
+        written["compile_config"] = saving.serialize_keras_object(asked)
+    training = written.get("compile_config")
+    if model.compiled and isinstance(training, dict) and training.get("optimizer") is None:
+        # Keras takes it out of the model's own description when it writes an .h5 file.
+        training["optimizer"] = saving.serialize_keras_object(model.optimizer)
     return json.dumps(written)
 
 

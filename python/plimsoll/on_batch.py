@@ -1,7 +1,7 @@
 """train_on_batch, test_on_batch and predict_on_batch.
 
-After each call Keras's variables hold what was trained: those that a step has changed are given
-memory of their own, so that whatever looks at them, by whatever way, sees it.
+After a step of training Keras's variables are lent to the engine: they hold what was trained when
+somebody looks (sync.py).
 """
 
 from __future__ import annotations
@@ -22,19 +22,13 @@ def train(
     known = live.live_model(model)
     session = known.session("train")
     samples = data.samples_of(known.engine, x, y, sample_weight, class_weight)
-    variables = known.read_by_engine(training=True)
-    arrays, state = samples.arrays(), variables.buffers()
+    lent = session.lent(known.read_by_engine(training=True), known)
+    arrays = samples.arrays()
     try:
-        logs, changed = session.run(
+        logs = session.run(
             how, (samples.rows, 0), samples.rows,
-            lambda kept: session.engine.train_kept(kept, arrays, state, _QUIET),
-            weights=samples.weight_shapes, steps=known.iterations(),
+            lambda kept: lent.step(kept, arrays, _QUIET), weights=samples.weight_shapes,
         )  # fmt: skip
-        try:
-            variables.assign_all(changed)
-        except BaseException:  # Ctrl-C between two of them: a step is whole or not there
-            variables.assign_all(changed)
-            raise
     finally:
         session.end_call()
     if return_dict:

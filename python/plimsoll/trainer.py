@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import data, live
+from plimsoll import data, live, sync
 from plimsoll.errors import Refused, guarded
 from plimsoll.kept import Session
 from plimsoll.options import Listener, Options
@@ -157,15 +157,15 @@ class Trainer:
     ) -> Any:
         """Adds the gradients of a batch to what `apply` will use; returns the batch's loss.
 
-        With `return_dict` its loss and metrics. Where the call raises after the batch has begun to
-        run, nothing is added up any more.
+        With `return_dict` its loss and metrics. Data that are refused change nothing; where the
+        call raises after the batch has begun to run (Ctrl-C), nothing is added up any more.
         """
         self._look_at_model()
         samples = data.samples_of(self._known.engine, x, y, sample_weight)
         if not samples.y:
             raise ValueError("y: expected labels, received none.")
         variables, arrays = self._known.weights, samples.arrays()
-        state = variables.buffers()
+        state = sync.buffers(variables)
         loss, logs, changed = self._run(
             samples.rows, samples.weight_shapes,
             lambda kept: self._engine.accumulate(kept, arrays, state, _QUIET),
@@ -196,7 +196,7 @@ class Trainer:
         if not given and not self._engine.has_gradients:
             raise ValueError("apply: expected gradients, received none. Call accumulate first.")
         variables = self._known.everything()
-        state = variables.buffers()
+        state = sync.buffers(variables)
         changed = self._run(
             max(self._rows, 1), self._weight_shapes,
             lambda kept: self._engine.apply(kept, given, state, _QUIET),
@@ -255,7 +255,12 @@ class Trainer:
 
 def _assign(variables: Variables, changed: _Assigned) -> None:
     try:
-        variables.assign_all(changed)
+        _assign_all(variables, changed)
     except BaseException:  # Ctrl-C between two of them: a step is whole or not there
-        variables.assign_all(changed)
+        _assign_all(variables, changed)
         raise
+
+
+def _assign_all(variables: Variables, changed: _Assigned) -> None:
+    for index, array in changed:
+        sync.assign(variables, index, array)

@@ -28,6 +28,7 @@
 #include "data/dataset_stages.h"
 #include "formats/keras/live_model.h"
 #include "gradients.h"
+#include "layers/training/optimizers.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
 #include "report/plan_text.h"
@@ -131,7 +132,7 @@ struct Kept {
   int64_t short_batch = 0;
   int64_t rows = 0;  // that predictions are held of
   bool go_on_counting = false;
-  int64_t steps = 0;  // that the model has seen, by which dropout draws
+  bool taken = false;  // set by training: the session has all of the state, whatever comes after
 };
 
 // Whether containers hold the very objects that they held: (dict, keys, values) or (list, none,
@@ -295,21 +296,39 @@ class Engine {
 
   // Calls in a session that is kept between them (run::KeptRequest); `state`: what Keras's
   // variables hold, as buffers in the order of variables().
-  nb::tuple train_kept(const Kept& kept, const Arrays& arrays, const nb::list& state,
-                       nb::object listener) {
+
+  // None among them: the session has it, of the steps before. It does not end with an error then,
+  // so that the state can be had from it.
+  nb::dict train_kept(Kept& kept, const Arrays& arrays, const nb::list& state,
+                      nb::object listener) {
+    kept.taken = false;
     BorrowedTensors borrowed(infos_, state);
     train::Metrics metrics;
-    std::vector<size_t> changed;
     in_session(run::KeptRequest::Kind::kTrain, kept, arrays, borrowed, std::move(listener),
                [&](train::Session& session, data::Dataset& dataset) {
-                 session.set_steps(kept.steps);
+                 kept.taken = true;
+                 int64_t steps = 0;  // by which dropout draws
+                 session.read_state(std::string(layers::kIterationState),
+                                    std::as_writable_bytes(std::span(&steps, 1)));
+                 session.set_steps(steps);
+                 session.check_rows(dataset, 0, dataset.row_count());
                  session.run_rows("train", dataset, 0, dataset.row_count());
                  metrics = session.read_metrics();
-                 for (size_t i = 0; i < borrowed.tensors().size(); ++i) {
-                   if (session.differs(borrowed, i)) changed.push_back(i);
-                 }
                });
-    return nb::make_tuple(to_dict(metrics), read_arrays(changed));
+    return to_dict(metrics);
+  }
+
+  // Of these variables those that the session of train_kept has other bytes of than `held`, as
+  // (index, array).
+  nb::list changed_since(const std::vector<size_t>& indices, const nb::list& held) {
+    std::vector<TensorInfo> infos;
+    for (const size_t i : indices) infos.push_back(infos_.at(i));
+    BorrowedTensors borrowed(infos, held);
+    std::vector<size_t> changed;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (run_.session_differs(borrowed, i)) changed.push_back(indices[i]);
+    }
+    return read_arrays(changed);
   }
 
   nb::dict evaluate_kept(const Kept& kept, const Arrays& arrays, const nb::list& state,
@@ -430,11 +449,13 @@ class Engine {
   template <typename Work>
   void in_session(run::KeptRequest::Kind kind, const Kept& kept, const Arrays& arrays,
                   TensorSource& state, nb::object listener, const Work& work) {
+    const size_t count = kind == run::KeptRequest::Kind::kTrain ? infos_.size() : weight_count_;
     run::KeptRequest request;
     request.kind = kind;
     request.settings = kept.settings;
     request.short_batch = kept.short_batch;
     request.go_on_counting = kept.go_on_counting;
+    request.has_state = state.tensors().size() < count;
     request.sample_weights = !arrays.weights.empty();
     request.data = kKeptData;
     if (kind == run::KeptRequest::Kind::kPredict) request.data += bytes_of_row() * kept.rows;
@@ -457,7 +478,7 @@ class Engine {
   nb::list read_changed(TensorSource& state) {
     std::vector<size_t> changed;
     for (size_t i = 0; i < state.tensors().size(); ++i) {
-      if (run_.differs(state, i)) changed.push_back(i);
+      if (run_.session_differs(state, i)) changed.push_back(i);
     }
     return read_arrays(changed);
   }
@@ -556,7 +577,7 @@ void bind_engine(nb::module_& module) {
       .def_rw("short_batch", &Kept::short_batch)
       .def_rw("rows", &Kept::rows)
       .def_rw("go_on_counting", &Kept::go_on_counting)
-      .def_rw("steps", &Kept::steps);
+      .def_rw("taken", &Kept::taken);
   module.def("same_items", &same_items, "watched"_a);
   nb::class_<Arrays>(module, "Arrays")
       .def(
@@ -584,6 +605,7 @@ void bind_engine(nb::module_& module) {
       .def("step", &Engine::step, "settings"_a, "arrays"_a, "short_batch"_a, "train"_a,
            "listener"_a)
       .def("train_kept", &Engine::train_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
+      .def("changed_since", &Engine::changed_since, "indices"_a, "held"_a)
       .def("evaluate_kept", &Engine::evaluate_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
       .def("predict_kept", &Engine::predict_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
       .def("begin_steps", &Engine::begin_steps, "sums"_a, "step"_a)

@@ -18,6 +18,7 @@ double Gradients::accumulate(run::Run& run, const run::StepsRequest& request, Te
   run.steps_on(request, state, pending(), listener, [&](train::Session& session) {
     request_ = request;
     session.reset_metrics();
+    session.check_rows(dataset, 0, dataset.row_count());
     try {
       loss = sums_.accumulate(session, dataset, 0, dataset.row_count(), 1);
     } catch (...) {

@@ -26,8 +26,8 @@ class Gradients {
   // Whether calls count by their samples, or each alike; the next draws are those of `step`.
   void begin(bool sums, int64_t step);
 
-  // The loss of all rows of `dataset`; `state` holds the weights. An error forgets what was added
-  // up, unless it is said before anything ran: that another session cannot be had.
+  // The loss of all rows of `dataset`; `state` holds the weights. Data that are refused change
+  // nothing; an error on the way forgets what was added up.
   double accumulate(run::Run& run, const run::StepsRequest& request, TensorSource& state,
                     data::Dataset& dataset, run::Listener& listener);
   // One update of what `state` holds, weights and the optimizer's variables, by what was added up,

@@ -147,11 +147,19 @@ void PythonTensors::read(size_t index, int64_t byte_begin, std::span<std::byte> 
 
 BorrowedTensors::BorrowedTensors(std::span<const TensorInfo> infos, const nb::list& objects)
     : infos_(infos.first(std::min(infos.size(), objects.size()))) {
-  buffers_.reserve(infos_.size());
+  std::vector<size_t> given;
+  for (size_t i = 0; i < infos_.size(); ++i) {
+    if (!objects[i].is_none()) given.push_back(i);
+  }
+  if (given.size() < infos_.size()) {
+    for (const size_t i : given) some_.push_back(infos_[i]);
+    infos_ = some_;
+  }
+  buffers_.reserve(given.size());
   try {
     for (size_t i = 0; i < infos_.size(); ++i) {
       Py_buffer buffer;
-      if (PyObject_GetBuffer(objects[i].ptr(), &buffer, PyBUF_SIMPLE) != 0) {
+      if (PyObject_GetBuffer(objects[given[i]].ptr(), &buffer, PyBUF_SIMPLE) != 0) {
         throw nb::python_error();
       }
       buffers_.push_back(buffer);

@@ -44,7 +44,7 @@ class PythonTensors final : public TensorSource {
 // Made and destroyed with the interpreter's lock; read without it.
 class BorrowedTensors final : public TensorSource {
  public:
-  // As many objects as infos, or fewer. Throws kModel naming a tensor whose buffer has another
+  // As many objects as infos, or fewer; None: that tensor is not among these. Throws kModel naming a tensor whose buffer has another
   // size, and Python's own error where an object has no contiguous buffer.
   BorrowedTensors(std::span<const TensorInfo> infos, const nanobind::list& objects);
   ~BorrowedTensors() override;
@@ -57,6 +57,7 @@ class BorrowedTensors final : public TensorSource {
  private:
   void release() noexcept;
 
+  std::vector<TensorInfo> some_;  // where not all are among them
   std::span<const TensorInfo> infos_;
   std::vector<Py_buffer> buffers_;
 };

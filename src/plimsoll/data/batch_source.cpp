@@ -342,15 +342,24 @@ void BatchSource::refuse_not_finite() {
   const bool checked = options_.check_finite;
   options_.check_finite = true;
   const int64_t count = std::min(options_.batch, row_count_ - first_position_);
-  for (size_t input = 0; input < inputs_.size(); ++input) {
-    const InputBinding& binding = inputs_[input];
-    const Bytes row_bytes = element_bytes(binding.dtype) * binding.row_elements;
-    std::vector<std::byte> row(row_bytes.size());
-    for (int64_t i = 0; i < count; ++i) {
-      fill_range(input, order_, first_position_ + i, 1, row.data());
-    }
-  }
+  for (size_t input = 0; input < inputs_.size(); ++input) check_rows(input, count);
   options_.check_finite = checked;
+}
+
+void BatchSource::refuse_bad_numbers(int64_t count) {
+  const MemoryTag tag(MemoryPart::kData);
+  for (size_t input = 0; input < inputs_.size(); ++input) {
+    if (inputs_[input].class_count > 0 || !inputs_[input].bounds.empty()) check_rows(input, count);
+  }
+}
+
+void BatchSource::check_rows(size_t input, int64_t count) const {
+  const InputBinding& binding = inputs_[input];
+  const Bytes row_bytes = element_bytes(binding.dtype) * binding.row_elements;
+  std::vector<std::byte> row(row_bytes.size());
+  for (int64_t i = 0; i < count; ++i) {
+    fill_range(input, order_, first_position_ + i, 1, row.data());
+  }
 }
 
 int BatchSource::parts_for(const RowSource& source, int64_t row_count) const {

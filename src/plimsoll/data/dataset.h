@@ -146,6 +146,10 @@ class BatchSource : public InputSource {
   // finite. Reads the batch once more, and allocates.
   void refuse_not_finite();
 
+  // The same of labels and numbers of rows that fill() would refuse in the first `count` rows of
+  // the current batch: before anything was computed with the others.
+  void refuse_bad_numbers(int64_t count);
+
   // Allocates nothing. Labels outside of [0, class_count), and numbers that name no row of a table,
   // are kData with row and value.
   void fill(int input, int64_t row_begin, int64_t row_count, void* destination) override;
@@ -164,6 +168,7 @@ class BatchSource : public InputSource {
   WorkSharing sharing_;
   int64_t group_ahead_ = -1;  // the last group of blocks that was asked for ahead
 
+  void check_rows(size_t input, int64_t count) const;
   void announce(RowSource& source, int64_t position) const;
   void read_ahead(int64_t position);
   void read_next_ahead(int64_t batch_index);

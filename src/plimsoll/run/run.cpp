@@ -379,6 +379,7 @@ void Run::keep(const KeptRequest& request, TensorSource& state, Listener& listen
     if (session_ != nullptr && key == key_) {
       session_->take_changed(state);
     } else {
+      PLIMSOLL_CHECK(!request.has_state, "the session that has the state is another one");
       std::vector<std::byte> counted;
       if (session_ != nullptr && request.go_on_counting) counted = session_->save_metrics();
       close();
@@ -400,7 +401,7 @@ void Run::keep(const KeptRequest& request, TensorSource& state, Listener& listen
     if (!predicts && !request.go_on_counting) session_->reset_metrics();
     work(*session_);
   } catch (...) {
-    close();
+    if (!request.has_state) close();
     throw;
   }
 }

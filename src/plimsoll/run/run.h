@@ -71,6 +71,7 @@ struct KeptRequest {
   std::vector<std::vector<int64_t>> weight_shapes{};
   Bytes data;                   // what data sets and predictions may hold
   bool go_on_counting = false;  // metrics go on, in a new session too
+  bool has_state = false;       // the session has state that lies nowhere else: it does not end
 };
 
 // What the session planned and took, into what is told of a run.
@@ -114,7 +115,7 @@ class Run {
   double step(const StepsRequest& request, data::Dataset& dataset, bool train, Listener& listener);
   void reset_metrics();
   // Runs `work` in the kept session of the request, which has taken what differs in `state`; where
-  // another one was kept, that one ends. Errors end the session.
+  // another one was kept, that one ends. Errors end the session, unless it has state (has_state).
   void keep(const KeptRequest& request, TensorSource& state, Listener& listener,
             const std::function<void(train::Session&)>& work);
   // The session of a loop of somebody's own, made anew where another call took its place.
@@ -148,10 +149,9 @@ class Run {
   void read_session(const std::string& name, std::span<std::byte> destination) const {
     need_session().read_state(name, destination);
   }
-
-  // There is a session: whether its variable of the tensor's name holds something else.
-  bool differs(TensorSource& state, size_t index) const {
-    return need_session().differs(state, index);
+  // Whether it holds other bytes than the tensor (train::Session::differs).
+  bool session_differs(TensorSource& tensors, size_t index) const {
+    return need_session().differs(tensors, index);
   }
 
   // These ask the session that trains, between its steps and in calls of the listener; kConfig

@@ -427,6 +427,13 @@ double Session::run_rows(const char* program, data::Dataset& dataset, int64_t fi
   return sink.loss();
 }
 
+void Session::check_rows(data::Dataset& dataset, int64_t first, int64_t count) const {
+  const MemoryTag tag(MemoryPart::kData);
+  data::BatchSource rows = bind(dataset, programs().train_inputs, data::Shuffle::kNone);
+  rows.select_rows(first, count);
+  rows.refuse_bad_numbers(count);
+}
+
 void Session::run_apply() {
   backend::StepContext context;
   context.seed = options_.plan.seed;

@@ -156,6 +156,8 @@ class Session {
   bool has_program(std::string_view program, int64_t rows) const;
   double run_rows(const char* program, data::Dataset& dataset, int64_t first, int64_t count);
   void run_apply();
+  // Throws kData where the rows hold what run_rows would refuse on the way.
+  void check_rows(data::Dataset& dataset, int64_t first, int64_t count) const;
   // Counts what random draws are keyed by.
   void set_steps(int64_t steps) { step_ = steps; }
   // The whole of a state variable. Throw kConfig for an unknown name.
