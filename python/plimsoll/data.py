@@ -19,6 +19,7 @@ from plimsoll import _core
 _WIDER = {"float16": "float32", "uint16": "int32", "uint32": "int64", "int16": "int32",
           "uint64": "float64", "bfloat16": "float32", "bool": "uint8"}  # fmt: skip
 
+_AS_IT_IS = {np.dtype(name) for name in ("float32", "float64", "int8", "uint8", "int32", "int64")}
 
 BATCH = 32  # Keras's
 
@@ -31,6 +32,8 @@ def batch_size_of(rows: int, batch: int | None, steps: int | None) -> int:
 def as_array(value: Any, what: str) -> np.ndarray[Any, Any]:
     """A C-contiguous array of a type that the engine reads; the same memory where it can be."""
     array = np.asarray(value)
+    if array.dtype in _AS_IT_IS and array.flags.c_contiguous and array.ndim:
+        return array
     if array.dtype.kind not in "fiub" and array.dtype.name != "bfloat16":
         raise TypeError(f"{what}: expected numbers, received an array of {array.dtype}.")
     wider = _WIDER.get(array.dtype.name)

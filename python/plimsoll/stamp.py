@@ -46,6 +46,7 @@ class Stamp:
         self._watched: list[tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = []
         self._methods: list[tuple[type, str, Any]] = []
         self._passing = vars(model)
+        self._own: list[tuple[dict[str, Any], str, Any]] = []
         seen: set[int] = set()
         classes: set[type] = set()
         stack: list[Any] = [model]
@@ -75,24 +76,17 @@ class Stamp:
         attributes = vars(value)
         if attributes is self._passing:
             items = {k: v for k, v in attributes.items() if k not in _PASSING}
-            self._own = (tuple(items), tuple(items.values()))
+            self._own = [(attributes, name, held) for name, held in items.items()]
             return list(items.values())
         self._watched.append((attributes, tuple(attributes), tuple(attributes.values())))
         return list(attributes.values())
 
     def holds(self) -> bool:
         """Whether the model is what it was."""
-        names, values = self._own
         attributes = self._passing
         beside = sum(name in attributes for name in _PASSING)
-        if len(attributes) != len(names) + beside:
+        if len(attributes) != len(self._own) + beside:
             return False
-        for name, value in zip(names, values):
-            if attributes.get(name, self) is not value:
-                return False
-        if not _core.same_items(self._watched):
+        if not _core.same_values(self._own):
             return False
-        for cls, name, method in self._methods:
-            if getattr(cls, name, None) is not method:
-                return False
-        return True
+        return _core.same_items(self._watched) and _core.same_attributes(self._methods)

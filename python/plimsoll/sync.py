@@ -22,7 +22,7 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable
+import weakref
 from types import FrameType
 from typing import Any
 
@@ -32,7 +32,61 @@ from plimsoll import _core
 from plimsoll.variables import Known, Variables, tensorflow
 
 _DOORS = ("TFE_Py_FastPathExecute", "TFE_Py_Execute", "TFE_Py_ExecuteCancelable")
+_DATA_SETS = "tensorflow.python.data.ops."
 _PLAIN = {str, bytes, int, float, bool, complex, type(None), np.ndarray}
+
+
+class _Iterators:
+    """Iterators over data sets none of whose functions has hold of anything.
+
+    `for x, y in data: train_on_batch(…)` asks for its next element between any two steps.
+    """
+
+    def __init__(self) -> None:
+        from tensorflow.python.data.ops import dataset_ops, iterator_ops, structured_function
+        from tensorflow.python.framework import dtypes
+
+        self._iterator = iterator_ops.OwnedIterator
+        self._next = getattr(self._iterator, "_next_internal", None)
+        self._data_set = dataset_ops.DatasetV2
+        self._function = structured_function.StructuredFunctionWrapper
+        self._handles = {dtypes.resource, dtypes.variant}
+        self._known: dict[int, weakref.ref[Any]] = {}  # by id() of their handles
+
+    def leads_nowhere(self, handle: Any) -> bool:
+        """Asked while the iterator is being asked for its next element, in the same thread."""
+        known = self._known.get(id(handle))
+        if known is not None and known() is handle:
+            return True
+        frame: FrameType | None = sys._getframe(1)
+        for _ in range(8):
+            if frame is None or self._next is None:
+                return False
+            if frame.f_code is self._next.__code__:
+                iterator = frame.f_locals.get("self")
+                break
+            frame = frame.f_back
+        else:
+            return False
+        if getattr(iterator, "_iterator_resource", None) is not handle:
+            return False
+        if not self._is_by_itself(getattr(iterator, "_dataset", None)):
+            return False
+        self._known = {key: ref for key, ref in self._known.items() if ref() is not None}
+        self._known[id(handle)] = weakref.ref(handle)
+        return True
+
+    def _is_by_itself(self, data: Any) -> bool:
+        module = type(data).__module__
+        if not isinstance(data, self._data_set) or not module.startswith(_DATA_SETS):
+            return False
+        if module.endswith(("load_op", "snapshot_op", "save_op")):
+            return False  # functions of theirs are not told of
+        own = [value for value in vars(data).values() if isinstance(value, self._function)]
+        for wrapper in [*own, *data._functions()]:
+            if any(one.dtype in self._handles for one in wrapper.function.captured_inputs):
+                return False
+        return all(self._is_by_itself(one) for one in data._inputs())
 
 
 class _Gate:
@@ -40,7 +94,7 @@ class _Gate:
 
     def __init__(self) -> None:
         from tensorflow.python import pywrap_tfe
-        from tensorflow.python.framework import dtypes, ops
+        from tensorflow.python.framework import dtypes, ops, tensor_shape
         from tensorflow.python.ops import resource_variable_ops, script_ops
 
         inside = tensorflow()
@@ -51,9 +105,10 @@ class _Gate:
         self._before: dict[str, Any] = {}
         self._tensor = ops.EagerTensor
         self._variable = resource_variable_ops.ResourceVariable
-        self._plain = _PLAIN | {dtypes.DType}
+        self._plain = _PLAIN | {dtypes.DType, tensor_shape.TensorShape}
         self._leads_on = {dtypes.resource.as_datatype_enum, dtypes.variant.as_datatype_enum}
         self._callbacks = script_ops.__file__
+        self._iterators = _Iterators()
         self.works = self._is_asked()
         if self.works:
             os.register_at_fork(before=self.hand_all_back, after_in_child=self._after_fork)
@@ -77,6 +132,10 @@ class _Gate:
         return bool(self._before) and all(
             getattr(getattr(self._module, door), "is_gate", False) for door in _DOORS
         )
+
+    def watched(self) -> list[tuple[dict[str, Any], str, Any]]:
+        """What is where while it stands, for _core.same_values."""
+        return [(vars(self._module), door, getattr(self._module, door)) for door in _DOORS]
 
     def _shut(self) -> None:
         for door in _DOORS:
@@ -128,6 +187,8 @@ class _Gate:
             else:
                 return False
             if owner is None:
+                if self._iterators.leads_nowhere(value):
+                    continue
                 return False
             found.setdefault(owner[0], []).append(owner[1])
         return True
@@ -201,6 +262,9 @@ class Lent:
         # engine works too.
         self._held: list[tuple[Known | None, Any] | None] = [None] * len(variables.variables)
         self._lock = threading.RLock()
+        self._count = 0  # of those that are lent
+        self._none: list[Any] = [None] * len(self._held)
+        self._watched: list[tuple[dict[str, Any], str, Any]] = []  # while all are lent
 
     def step(self, kept: _core.Kept, arrays: _core.Arrays, listener: Any) -> dict[str, float]:
         """One step on what the variables hold, which are lent when it returns.
@@ -208,12 +272,17 @@ class Lent:
         Whatever ends it early, a step is whole or not there.
         """
         while True:
-            state = self._state()
+            state = self._none if self._is_all_lent() else self._state()
             with self._lock:
-                if all(mine is not None or held is not None
-                       for mine, held in zip(state, self._held)):  # fmt: skip
-                    return self._step(kept, arrays, state, listener)
+                fresh = [] if state is self._none else [
+                    i for i, mine in enumerate(state) if mine is not None]  # fmt: skip
+                if len(fresh) + self._count == len(state):
+                    return self._step(kept, arrays, state, fresh, listener)
             # Another thread has looked meanwhile.
+
+    def _is_all_lent(self) -> bool:
+        """… and nothing else has taken the place of a variable, or of the gate."""
+        return self._count == len(self._held) and _core.same_values(self._watched)
 
     def _state(self) -> list[Any]:
         """Buffers of what variables hold; None: it is lent."""
@@ -227,15 +296,15 @@ class Lent:
         return self._read([i for i, held in enumerate(self._held) if held is None])
 
     def _step(
-        self, kept: _core.Kept, arrays: _core.Arrays, state: list[Any], listener: Any
-    ) -> dict[str, float]:
-        fresh = [i for i, mine in enumerate(state) if mine is not None]
+        self, kept: _core.Kept, arrays: _core.Arrays, state: list[Any], fresh: list[int],
+        listener: Any,
+    ) -> dict[str, float]:  # fmt: skip
         kept.taken = False
         try:
             stays = self._lend(fresh, state)
             logs = self._engine.train_kept(kept, arrays, state, listener)
-            looked_at = [i for i, held in enumerate(self._held) if held is None]
-            if looked_at:  # by a handler of signals, while the engine worked
+            if self._count < len(state):  # a handler of signals has looked meanwhile
+                looked_at = [i for i, held in enumerate(self._held) if held is None]
                 stays = self._lend(looked_at, self._read(looked_at)) and stays
         except BaseException:
             if kept.taken and self._engine.trains:
@@ -260,11 +329,16 @@ class Lent:
             return True
         door, known = gate(), self.variables.known
         for i in fresh:
+            self._count += self._held[i] is None
             self._held[i] = (known[i], state[i])
         plain = [(i, one.handle) for i in fresh if (one := known[i]) is not None]
         if door is None or not door.works or len(plain) < len(fresh) or door.is_inside():
             return False
         door.add(self, plain)
+        self._watched = door.watched() + [
+            (vars(variable), "_value", one.raw)
+            for variable, one in zip(self.variables.variables, known) if one is not None
+        ]  # fmt: skip
         return True
 
     def hand_back(self, indices: list[int] | None = None) -> None:
@@ -276,8 +350,8 @@ class Lent:
         lent = [(i, held) for i in indices if (held := self._held[i]) is not None]
         if lent and self._engine.trains:
             known = {i: one for i, (one, _) in lent}
-            changed = self._engine.changed_since([i for i, _ in lent], [was for _, (_, was) in lent])
-            for index, array in changed:
+            indices, before = [i for i, _ in lent], [buffer for _, (_, buffer) in lent]
+            for index, array in self._engine.changed_since(indices, before):
                 self.variables.assign(index, array, known[index])
         self._forget([i for i, _ in lent])
 
@@ -287,11 +361,12 @@ class Lent:
 
     def _forget(self, indices: list[int]) -> None:
         door = gate()
+        lent = [(i, held[0]) for i in indices if (held := self._held[i]) is not None]
         if door is not None:
-            door.remove([held[0].handle for i in indices
-                         if (held := self._held[i]) is not None and held[0] is not None])  # fmt: skip
-        for i in indices:
+            door.remove([known.handle for _, known in lent if known is not None])
+        for i, _ in lent:
             self._held[i] = None
+        self._count -= len(lent)
 
 
 class _Trial(Lent):

@@ -162,6 +162,27 @@ bool same_items(const nb::list& watched) {
   return true;
 }
 
+// Whether names hold the very objects that they held: (dict, name, value).
+bool same_values(const nb::list& watched) {
+  for (const nb::handle each : watched) {
+    PyObject* const held =
+        PyDict_GetItem(PyTuple_GET_ITEM(each.ptr(), 0), PyTuple_GET_ITEM(each.ptr(), 1));
+    if (held != PyTuple_GET_ITEM(each.ptr(), 2)) return false;
+  }
+  return true;
+}
+
+// Whether classes have the very attributes that they had: (class, name, value).
+bool same_attributes(const nb::list& watched) {
+  for (const nb::handle each : watched) {
+    const nb::object held = nb::steal(
+        PyObject_GetAttr(PyTuple_GET_ITEM(each.ptr(), 0), PyTuple_GET_ITEM(each.ptr(), 1)));
+    if (!held.is_valid()) PyErr_Clear();
+    if (held.ptr() != PyTuple_GET_ITEM(each.ptr(), 2)) return false;
+  }
+  return true;
+}
+
 class Engine {
  public:
   Engine(const std::string& config, const std::string& origin)
@@ -311,8 +332,7 @@ class Engine {
                  session.read_state(std::string(layers::kIterationState),
                                     std::as_writable_bytes(std::span(&steps, 1)));
                  session.set_steps(steps);
-                 session.check_rows(dataset, 0, dataset.row_count());
-                 session.run_rows("train", dataset, 0, dataset.row_count());
+                 session.run_rows("train", dataset, 0, dataset.row_count(), true);
                  metrics = session.read_metrics();
                });
     return to_dict(metrics);
@@ -579,6 +599,8 @@ void bind_engine(nb::module_& module) {
       .def_rw("go_on_counting", &Kept::go_on_counting)
       .def_rw("taken", &Kept::taken);
   module.def("same_items", &same_items, "watched"_a);
+  module.def("same_values", &same_values, "watched"_a);
+  module.def("same_attributes", &same_attributes, "watched"_a);
   nb::class_<Arrays>(module, "Arrays")
       .def(
           "__init__",

@@ -44,8 +44,9 @@ class PythonTensors final : public TensorSource {
 // Made and destroyed with the interpreter's lock; read without it.
 class BorrowedTensors final : public TensorSource {
  public:
-  // As many objects as infos, or fewer; None: that tensor is not among these. Throws kModel naming a tensor whose buffer has another
-  // size, and Python's own error where an object has no contiguous buffer.
+  // As many objects as infos, or fewer; None: that tensor is not among these. Throws kModel naming
+  // a tensor whose buffer has another size, and Python's own error where an object has no
+  // contiguous buffer.
   BorrowedTensors(std::span<const TensorInfo> infos, const nanobind::list& objects);
   ~BorrowedTensors() override;
   BorrowedTensors(const BorrowedTensors&) = delete;

@@ -232,6 +232,31 @@ def test_operations_that_lead_to_no_variable_hand_nothing_back() -> None:
     assert is_lent()
 
 
+def test_a_data_set_without_variables_hands_nothing_back() -> None:
+    model = small()
+    factor = tf.constant(1.0)  # which a function has hold of
+    data = tf.data.Dataset.from_tensor_slices((X, Y)).map(lambda x, y: (x * factor, y)).repeat()
+    batches = iter(data.shuffle(40).batch(8).prefetch(2))
+    train(model)
+    for _ in range(3):
+        x, y = next(batches)
+        assert is_lent()
+        plimsoll.train_on_batch(model, x, y)
+    raw = kernel(model).value
+    for other in (
+        data.flat_map(lambda x, y: tf.data.Dataset.range(2).map(lambda i: raw[0, 0])),
+        data.filter(lambda x, y: raw[0, 0] < 100.0), data.map(lambda x, y: raw[0, 0]).batch(2),
+        tf.data.Dataset.zip(data, data.map(lambda x, y: raw[0, 0])),
+        tf.data.Dataset.from_tensors(1).concatenate(data.map(lambda x, y: 1)).interleave(
+            lambda i: tf.data.Dataset.from_tensors(raw[0, 0])),
+    ):  # fmt: skip
+        elements = iter(other)
+        for _ in range(2):
+            train(model)
+            next(elements)
+            assert not is_lent()
+
+
 def test_nothing_stands_before_tensorflow_when_nothing_is_lent() -> None:
     from tensorflow.python import pywrap_tfe
 
@@ -280,7 +305,7 @@ CHANGES: dict[str, Callable[[keras.Model, Path], Look]] = {
     "rate": lambda m, _: lambda: setattr(m.optimizer, "learning_rate", 0.05),
     "iterations": lambda m, _: lambda: m.optimizer.iterations.assign(0),
     "set_weights": lambda m, _: lambda: m.set_weights([w * 0.5 for w in m.get_weights()]),
-    "apply": lambda m, _: lambda: m.optimizer.apply([tf.ones_like(v) for v in m.trainable_variables]),
+    "apply": lambda m, _: lambda: m.optimizer.apply([tf.ones_like(v) for v in m.trainable_weights]),
     "checkpoint": _restore,
     "traced": _assigning_function,
     "train_on_batch": lambda m, _: lambda: m.train_on_batch(X[:8], Y[:8]),

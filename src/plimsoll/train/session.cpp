@@ -179,8 +179,7 @@ bool Session::has_whole_state(TensorSource* weights) const {
   if (weights == nullptr) return false;
   std::set<std::string_view> known;
   for (const TensorInfo& tensor : weights->tensors()) known.insert(tensor.name);
-  const std::vector<NamedBytes> metrics = metric_states();
-  for (const NamedBytes& metric : metrics) known.insert(metric.name);
+  for (const NamedBytes& metric : metric_states()) known.insert(metric.name);
   return std::ranges::all_of(graph::states_of(programs().set),
                              [&](const auto& variable) { return known.contains(variable.name); });
 }
@@ -314,8 +313,10 @@ size_t Session::program_for(const char* name, int64_t rows) const {
   PLIMSOLL_CHECK(false, std::string("no program ") + name + " of batch " + std::to_string(rows));
 }
 
-std::vector<Session::NamedBytes> Session::metric_states() const {
-  std::vector<NamedBytes> states;
+const std::vector<Session::NamedBytes>& Session::metric_states() const {
+  if (metric_states_) return *metric_states_;
+  const MemoryTag tag(MemoryPart::kStructures);
+  std::vector<NamedBytes>& states = metric_states_.emplace();
   for (const graph::StateVariable& state : graph::states_of(programs().set)) {
     const bool counted = std::ranges::any_of(programs().metrics, [&](const auto& metric) {
       return state.name == metric.total || state.name == metric.count;
@@ -412,11 +413,12 @@ bool Session::has_program(std::string_view program, int64_t rows) const {
   });
 }
 
-double Session::run_rows(const char* program, data::Dataset& dataset, int64_t first,
-                         int64_t count) {
+double Session::run_rows(const char* program, data::Dataset& dataset, int64_t first, int64_t count,
+                         bool checked) {
   const MemoryTag tag(MemoryPart::kData);
   data::BatchSource rows = bind(dataset, programs().train_inputs, data::Shuffle::kNone);
   rows.select_rows(first, count);
+  if (checked) rows.refuse_bad_numbers(count);
   backend::StepContext context;
   context.seed = options_.plan.seed;
   context.step = step_;
@@ -425,13 +427,6 @@ double Session::run_rows(const char* program, data::Dataset& dataset, int64_t fi
   executor_->run(program_for(program, count), context, &rows, &sink);
   end_run();
   return sink.loss();
-}
-
-void Session::check_rows(data::Dataset& dataset, int64_t first, int64_t count) const {
-  const MemoryTag tag(MemoryPart::kData);
-  data::BatchSource rows = bind(dataset, programs().train_inputs, data::Shuffle::kNone);
-  rows.select_rows(first, count);
-  rows.refuse_bad_numbers(count);
 }
 
 void Session::run_apply() {

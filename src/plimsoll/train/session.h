@@ -152,12 +152,11 @@ class Session {
 
   // For loops of the user's own (accumulator.h): one program on rows [first, first + count) of a
   // data set, in their order; returns the loss. `program` is "train" or "evaluate", and there is
-  // one for so many rows.
+  // one for so many rows. `checked`: numbers that are refused are refused before anything changes.
   bool has_program(std::string_view program, int64_t rows) const;
-  double run_rows(const char* program, data::Dataset& dataset, int64_t first, int64_t count);
+  double run_rows(const char* program, data::Dataset& dataset, int64_t first, int64_t count,
+                  bool checked = false);
   void run_apply();
-  // Throws kData where the rows hold what run_rows would refuse on the way.
-  void check_rows(data::Dataset& dataset, int64_t first, int64_t count) const;
   // Counts what random draws are keyed by.
   void set_steps(int64_t steps) { step_ = steps; }
   // The whole of a state variable. Throw kConfig for an unknown name.
@@ -199,7 +198,7 @@ class Session {
   };
   bool has_whole_state(TensorSource* weights) const;
   // The state variables that metrics count in.
-  std::vector<NamedBytes> metric_states() const;
+  const std::vector<NamedBytes>& metric_states() const;
   std::vector<float> read_floats(const std::string& state) const;
   struct Loop;
   void run_epoch(Loop& loop, const FitOptions& options);
@@ -225,6 +224,7 @@ class Session {
   mutable std::optional<LimitCheck> limit_check_;  // a look changes what was seen, not the run
   Bytes held_;                                     // beside the engine, which all sessions share
   std::map<std::string, KnownState, std::less<>> states_by_name_;  // made when it is asked for
+  mutable std::optional<std::vector<NamedBytes>> metric_states_;   // likewise
   int64_t step_ = 0;
   std::atomic<bool> stop_{false};
 };
