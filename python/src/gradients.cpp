@@ -3,6 +3,8 @@
 #include <memory>
 #include <span>
 
+#include "base/error.h"
+
 namespace nb = nanobind;
 
 namespace plimsoll::python {
@@ -18,9 +20,11 @@ double Gradients::accumulate(run::Run& run, const run::StepsRequest& request, Te
   run.steps_on(request, state, pending(), listener, [&](train::Session& session) {
     request_ = request;
     session.reset_metrics();
-    session.check_rows(dataset, 0, dataset.row_count());
     try {
       loss = sums_.accumulate(session, dataset, 0, dataset.row_count(), 1);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kData) sums_.clear(session);  // data are checked before
+      throw;
     } catch (...) {
       sums_.clear(session);  // some of the sums may have this batch already
       throw;

@@ -92,7 +92,7 @@ double Accumulator::accumulate(Session& session, data::Dataset& dataset, int64_t
   const double samples = how_ == Accumulation::kMean ? static_cast<double>(count) : 1.0;
   write_scalar(session, layers::kShareState, static_cast<float>(weight * samples));
   session.set_steps(calls_);
-  const double loss = session.run_rows("train", dataset, first, count);
+  const double loss = session.run_rows("train", dataset, first, count, true);
   ++calls_;
   samples_ += count;
   pending_ = true;
