@@ -143,6 +143,7 @@ class Elsewhere:
         self.input_names, self.output_names = known.engine.input_names, known.engine.output_names
         self._offsets = known.engine.offsets()
         self._process: _Process | None = None
+        self._memory: mmap.mmap | None = None  # of the state
         self._descriptors: list[int] = []
         self._adopts: tuple[Callable[[int], np.ndarray[Any, Any]], int] | None = None
         self._place = 0  # of the state that holds, of two
@@ -313,7 +314,10 @@ class Elsewhere:
     def close(self) -> None:
         if self._process is not None:
             self._process.close()
-            self._process = None
+            self._process, self._given = None, []
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
         for descriptor in self._descriptors:
             os.close(descriptor)
         self._descriptors = []

@@ -159,6 +159,18 @@ def test_the_model_in_callbacks() -> None:
     assert outcomes[0] == outcomes[1]
 
 
+def test_between_other_calls() -> None:
+    """What steps on batches have left, and what they find."""
+    outcomes = []
+    for isolate in (False, True):
+        model = small(dropout=0.0)
+        for _ in range(2):
+            plimsoll.train_on_batch(model, X, Y)
+            plimsoll.fit(model, X, Y, epochs=2, verbose=0, isolate=isolate)
+        outcomes.append(state(model))
+    assert outcomes[0] == outcomes[1]
+
+
 def test_losses_that_are_not_finite(capsys: pytest.CaptureFixture[str]) -> None:
     outcomes = []
     for isolate in (False, True):

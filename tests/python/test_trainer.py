@@ -286,6 +286,17 @@ def test_labels_that_are_refused_change_nothing() -> None:
         np.testing.assert_allclose(numbers(other), numbers(one), rtol=1e-4, atol=1e-5)
 
 
+def test_one_of_two_labels_that_is_refused() -> None:
+    """The other one's gradients would be complete before it is read."""
+    case = CASES["two ports"]
+    trainer = plimsoll.Trainer(case.compiled())
+    trainer.accumulate(case.x, case.y)
+    before = [gradient.tobytes() for gradient in trainer.gradients()]
+    with pytest.raises(ValueError, match="9"):
+        trainer.accumulate(case.x, [case.y[0], np.full(64, 9)])
+    assert [gradient.tobytes() for gradient in trainer.gradients()] == before
+
+
 def _classifier() -> keras.Model:
     keras.utils.set_random_seed(6)
     return keras.Sequential([keras.Input((4,)), L.Dense(3)])
