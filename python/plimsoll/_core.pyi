@@ -74,6 +74,7 @@ class Engine:
         skip_validation: bool,
         every_step: bool,
         every_test: bool,
+        seen_steps: int,
         listener: Any,
     ) -> dict[str, Any]: ...
     def evaluate(self, settings: Settings, arrays: Arrays, listener: Any) -> dict[str, float]: ...
@@ -81,7 +82,13 @@ class Engine:
         self, settings: Settings, arrays: Arrays, listener: Any
     ) -> list[np.ndarray[Any, Any]]: ...
     def step(
-        self, settings: Settings, arrays: Arrays, short_batch: int, train: bool, listener: Any
+        self,
+        settings: Settings,
+        arrays: Arrays,
+        short_batch: int,
+        train: bool,
+        seen_steps: int,
+        listener: Any,
     ) -> float: ...
     def train_kept(
         self, kept: Kept, arrays: Arrays, state: list[Any], listener: Any

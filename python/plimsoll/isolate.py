@@ -38,15 +38,14 @@ class _Asked:
     """Settings, as far as they are made here."""
 
     batch: int
-    iterations: int
     tune: bool
 
 
 class _OptionsElsewhere(Options):
     """What this process holds is no matter."""
 
-    def settings(self, batch: int, iterations: int = 0) -> Any:
-        return _Asked(batch, iterations, self.tune)
+    def settings(self, batch: int) -> Any:
+        return _Asked(batch, self.tune)
 
     def explain(self, error: _core.EngineError) -> BaseException:
         return translate(error)
@@ -231,7 +230,7 @@ class Elsewhere:
 
     def fit(
         self, settings: Any, arrays: Any, validation: Any, order: np.ndarray[Any, Any] | None,
-        skip_validation: bool, every_step: bool, every_test: bool, listener: Any,
+        skip_validation: bool, every_step: bool, every_test: bool, seen_steps: int, listener: Any,
     ) -> dict[str, Any]:  # fmt: skip
         """One epoch there."""
         assert self._process is not None and not every_step and not every_test
@@ -242,7 +241,7 @@ class Elsewhere:
                 wire.write(self._arrays, self._order[0], order)
             self._process.reply = None
             self._process.send({
-                "do": "fit", "batch": settings.batch, "iterations": settings.iterations,
+                "do": "fit", "batch": settings.batch, "seen_steps": seen_steps,
                 "tune": settings.tune, "ordered": order is not None,
                 "skip_validation": skip_validation, "begin": (1 - self._place) * self._offsets[-1],
             })  # fmt: skip

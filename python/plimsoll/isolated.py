@@ -86,7 +86,6 @@ class Worker:
         )  # fmt: skip
         self._order = wire.array_at(self._memory, told["order"])
         self._settings: _core.Settings | None = None
-        self._asked: tuple[int, int] = (0, 0)
 
     def serve(self, messages: queue.SimpleQueue[wire.Message]) -> None:
         while True:
@@ -124,14 +123,13 @@ class Worker:
         return reply
 
     def _epoch(self, asked: wire.Message) -> dict[str, Any]:
-        wanted = asked["batch"], asked["iterations"]
-        if self._settings is None or self._asked != wanted:
-            self._asked, self._settings = wanted, self._options.settings(*wanted)
+        if self._settings is None:
+            self._settings = self._options.settings(asked["batch"])
         self._settings.tune = asked["tune"]
         return self._engine.fit(
             self._settings, self._train, self._validation,
             self._order if asked["ordered"] else None, asked["skip_validation"], False, False,
-            _Teller(self._control, self._engine),
+            asked["seen_steps"], _Teller(self._control, self._engine),
         )  # fmt: skip
 
 

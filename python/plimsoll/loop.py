@@ -238,7 +238,7 @@ class Fit:
     ) -> Iterator[tuple[int, dict[str, float], int]]:
         """Epochs over arrays: the engine runs each of them without coming back."""
         engine = self.known.engine
-        settings = self.options.settings(batch, self.known.iterations())
+        settings, seen = self.options.settings(batch), self.known.iterations()
         orders = data.permutation(samples.rows, shuffle)
         arrays = samples.arrays()
         held = (validation or data.Samples([])).arrays()
@@ -248,12 +248,12 @@ class Fit:
         for epoch in range(self.initial_epoch, self.epochs):
             self.callbacks.begin_epoch(epoch)
             if not engine.trains and epoch > self.initial_epoch:  # a callback had it ended
-                settings = self.options.settings(batch, self.known.iterations())
+                seen = self.known.iterations()  # draws do not begin again
             self.known.lent = True
             skip = validation is None or not _due(epoch, self.validation_freq)
             try:
                 ended = engine.fit(settings, arrays, held, next(orders), skip,
-                                   self.callbacks.every_step, self.callbacks.every_test,
+                                   self.callbacks.every_step, self.callbacks.every_test, seen,
                                    self.callbacks)  # fmt: skip
             except _core.EngineError as error:
                 if not self.callbacks.ends_on_nan or "finite loss" not in error.args[1]:
@@ -341,7 +341,7 @@ class Stepper:
 
     def __init__(self, known: live.Live, options: Options, listener: Listener) -> None:
         self.known, self.options, self.listener = known, options, listener
-        self.batch = self.short = 0
+        self.batch = self.short = self.seen = 0
         self.settings: _core.Settings | None = None
 
     def begin(self) -> None:
@@ -358,9 +358,9 @@ class Stepper:
         elif rows not in (self.batch, self.short):
             self.short = rows
         if self.settings is None or fresh:
-            self.settings = self.options.settings(self.batch, self.known.iterations())
+            self.settings, self.seen = self.options.settings(self.batch), self.known.iterations()
         loss = self.known.engine.step(self.settings, samples.arrays(), self.short, train,
-                                      self.listener)  # fmt: skip
+                                      self.seen, self.listener)  # fmt: skip
         self.known.stepped = self.known.lent = True
         return loss
 

@@ -111,15 +111,14 @@ class Options:
         if again or self.limits.held == 0:
             self.limits = limits_of(self.memory, self.reserve, self.refuses, beside)
 
-    def settings(self, batch: int, iterations: int = 0) -> _core.Settings:
-        """`iterations`: steps that the model has seen, so that draws do not begin again."""
+    def settings(self, batch: int) -> _core.Settings:
         self.measure()
         settings = _core.Settings()
         settings.batch = batch
         settings.memory = self.limits.run
         settings.given = self.limits.held
         settings.threads = self.threads
-        settings.seed = (self.seed + 1_000_003 * iterations) % _MOST_SEED
+        settings.seed = self.seed % _MOST_SEED
         settings.precision = self.precision
         settings.backend = self.backend
         settings.plan_time = self.plan_time

@@ -102,7 +102,8 @@ class _Gate:
         self._module, self._ours = pywrap_tfe, inside.ours
         self._owners: dict[int, tuple[Lent, int]] = {}  # by id() of a handle, which the Lent holds
         self._lock = threading.RLock()  # of the two above together; no other is taken within
-        self._before: dict[str, Any] = {}
+        self._before: dict[str, Any] = {}  # what stood there
+        self._made: weakref.WeakSet[Any] = weakref.WeakSet()  # what stands there now
         self._tensor = ops.EagerTensor
         self._variable = resource_variable_ops.ResourceVariable
         self._plain = _PLAIN | {dtypes.DType, tensor_shape.TensorShape}
@@ -128,9 +129,9 @@ class _Gate:
                 self._open()
 
     def is_shut(self) -> bool:
-        """Whether it stands where it was put, or somebody has put another function there."""
+        """Whether it stands, and nobody has put another function in its place."""
         return bool(self._before) and all(
-            getattr(getattr(self._module, door), "is_gate", False) for door in _DOORS
+            getattr(self._module, door) in self._made for door in _DOORS
         )
 
     def watched(self) -> list[tuple[dict[str, Any], str, Any]]:
@@ -140,13 +141,13 @@ class _Gate:
     def _shut(self) -> None:
         for door in _DOORS:
             before = getattr(self._module, door)
-            if not getattr(before, "is_gate", False):
+            if before not in self._made:
                 self._before[door] = before
                 setattr(self._module, door, self._guarded(before))
 
     def _open(self) -> None:
         for door, before in list(self._before.items()):
-            if getattr(getattr(self._module, door), "is_gate", False):
+            if getattr(self._module, door) in self._made:
                 setattr(self._module, door, before)
         self._before.clear()
 
@@ -156,7 +157,7 @@ class _Gate:
                 self.look(arguments)
             return before(*arguments)
 
-        execute.is_gate = True  # type: ignore[attr-defined]
+        self._made.add(execute)
         return execute
 
     def look(self, arguments: tuple[Any, ...]) -> None:
@@ -230,7 +231,7 @@ class _Gate:
             return False
         with tf.init_scope():
             variable = tf.Variable(1.0, trainable=False)
-            traced = tf.function(lambda: variable + 1.0).get_concrete_function()
+            traced = tf.function(variable.read_value, autograph=False).get_concrete_function()
             handle = variable.handle
             for look in (
                 variable.numpy, variable.read_value, traced,
@@ -262,7 +263,7 @@ class Lent:
         # engine works too.
         self._held: list[tuple[Known | None, Any] | None] = [None] * len(variables.variables)
         self._lock = threading.RLock()
-        self._count = 0  # of those that are lent
+        self._count = 0  # of those that are lent, or less
         self._none: list[Any] = [None] * len(self._held)
         self._watched: list[tuple[dict[str, Any], str, Any]] = []  # while all are lent
 
@@ -274,8 +275,10 @@ class Lent:
         while True:
             state = self._none if self._is_all_lent() else self._state()
             with self._lock:
-                fresh = [] if state is self._none else [
-                    i for i, mine in enumerate(state) if mine is not None]  # fmt: skip
+                fresh: list[int] = []
+                if state is not self._none:
+                    fresh = [i for i, mine in enumerate(state) if mine is not None]
+                    self._recount()
                 if len(fresh) + self._count == len(state):
                     return self._step(kept, arrays, state, fresh, listener)
             # Another thread has looked meanwhile.
@@ -329,8 +332,8 @@ class Lent:
             return True
         door, known = gate(), self.variables.known
         for i in fresh:
-            self._count += self._held[i] is None
             self._held[i] = (known[i], state[i])
+        self._recount()
         plain = [(i, one.handle) for i in fresh if (one := known[i]) is not None]
         if door is None or not door.works or len(plain) < len(fresh) or door.is_inside():
             return False
@@ -355,6 +358,9 @@ class Lent:
                 self.variables.assign(index, array, known[index])
         self._forget([i for i, _ in lent])
 
+    def _recount(self) -> None:
+        self._count = sum(held is not None for held in self._held)
+
     def forget_threads(self) -> None:
         """In a child of a fork: there are none but its own."""
         self._lock = threading.RLock()
@@ -362,11 +368,12 @@ class Lent:
     def _forget(self, indices: list[int]) -> None:
         door = gate()
         lent = [(i, held[0]) for i in indices if (held := self._held[i]) is not None]
-        if door is not None:
-            door.remove([known.handle for _, known in lent if known is not None])
+        self._count = 0  # until it is counted, whatever comes between
         for i, _ in lent:
             self._held[i] = None
-        self._count -= len(lent)
+        if door is not None:  # afterwards: what the gate does not stand before is not lent
+            door.remove([known.handle for _, known in lent if known is not None])
+        self._recount()
 
 
 class _Trial(Lent):

@@ -204,9 +204,10 @@ class Engine {
 
   nb::dict fit(const run::Settings& settings, const Arrays& arrays, const Arrays& validation,
                const std::optional<Array>& order, bool skip_validation, bool every_step,
-               bool every_test, nb::object listener) {
+               bool every_test, int64_t seen_steps, nb::object listener) {
     run::FitRequest request;
     request.settings = settings;
+    request.seen_steps = seen_steps;
     request.data.opened = dataset_of(arrays, order);
     if (!validation.x.empty()) request.validation.opened = dataset_of(validation, std::nullopt);
     request.skip_validation = skip_validation;
@@ -256,9 +257,10 @@ class Engine {
 
   // The loss of one step; `short_batch` as in run::StepsRequest.
   double step(const run::Settings& settings, const Arrays& arrays, int64_t short_batch, bool train,
-              nb::object listener) {
+              int64_t seen_steps, nb::object listener) {
     run::StepsRequest request;
     request.settings = settings;
+    request.seen_steps = seen_steps;
     request.short_batch = short_batch;
     request.sample_weights = !arrays.weights.empty();
     request.data = kKeptData;
@@ -574,11 +576,11 @@ void bind_engine(nb::module_& module) {
       .def("give_file", &Engine::give_file, "path"_a, "begin"_a)
       .def("give", &Engine::give, "take"_a, "weights_only"_a)
       .def("fit", &Engine::fit, "settings"_a, "arrays"_a, "validation"_a, "order"_a.none(),
-           "skip_validation"_a, "every_step"_a, "every_test"_a, "listener"_a)
+           "skip_validation"_a, "every_step"_a, "every_test"_a, "seen_steps"_a, "listener"_a)
       .def("evaluate", &Engine::evaluate, "settings"_a, "arrays"_a, "listener"_a)
       .def("predict", &Engine::predict, "settings"_a, "arrays"_a, "listener"_a)
       .def("step", &Engine::step, "settings"_a, "arrays"_a, "short_batch"_a, "train"_a,
-           "listener"_a)
+           "seen_steps"_a, "listener"_a)
       .def("train_kept", &Engine::train_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
       .def("changed_since", &Engine::changed_since, "indices"_a, "held"_a)
       .def("evaluate_kept", &Engine::evaluate_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)

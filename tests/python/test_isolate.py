@@ -137,10 +137,7 @@ def test_a_rate_that_is_lowered_at_the_end() -> None:
 
 
 def test_the_model_in_callbacks() -> None:
-    """Looks and writes at the ends of epochs; a rate that is set.
-
-    Without dropout: a prediction ends the session of a fit in this process, which draws anew then.
-    """
+    """Looks and writes at the ends of epochs; a rate that is set."""
     outcomes = []
     for isolate in (False, True):
         seen: list[Any] = []
@@ -152,7 +149,7 @@ def test_the_model_in_callbacks() -> None:
                 model.layers[0].kernel.assign(np.full((4, 6), 0.1, "float32"))
                 model.optimizer.learning_rate = 0.05
 
-        model = small(dropout=0.0)
+        model = small()
         plimsoll.fit(model, X, Y, batch_size=16, epochs=4, verbose=0, isolate=isolate,
                      callbacks=[Acts(end=end)])  # fmt: skip
         outcomes.append((seen, state(model)))
@@ -163,7 +160,7 @@ def test_between_other_calls() -> None:
     """What steps on batches have left, and what they find."""
     outcomes = []
     for isolate in (False, True):
-        model = small(dropout=0.0)
+        model = small()
         for _ in range(2):
             plimsoll.train_on_batch(model, X, Y)
             plimsoll.fit(model, X, Y, epochs=2, verbose=0, isolate=isolate)

@@ -51,6 +51,31 @@ def test_draws_do_not_depend_on_sessions_that_end() -> None:
     assert cut == whole
 
 
+class Losses(keras.callbacks.Callback):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[float] = []
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.seen.append(logs["loss"])
+
+
+def test_draws_are_the_same_by_every_way_of_training() -> None:
+    """By seed, step and layer: whoever runs the steps, and however often sessions begin."""
+    keras.backend.clear_session()  # draws go by the names of layers
+    model = network("sgd", 0.5)
+    expected = [plimsoll.train_on_batch(model, X, Y)[0] for _ in range(6)]
+    keras.backend.clear_session()  # draws go by the names of layers
+    model = network("sgd", 0.5)
+    told = [plimsoll.train_on_batch(model, X, Y)[0] for _ in range(2)]
+    for x, y, steps in ((X, Y, None), (iter([(X, Y)] * 2), None, 1)):
+        losses = Losses()
+        plimsoll.fit(model, x, y, batch_size=32, epochs=2, verbose=0, shuffle=False,
+                     steps_per_epoch=steps, callbacks=[losses])  # fmt: skip
+        told += losses.seen
+    np.testing.assert_allclose(told, expected, rtol=1e-5)
+
+
 class Evaluates(keras.callbacks.Callback):  # type: ignore[misc]
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         plimsoll.evaluate(self.model, X, Y)

@@ -236,6 +236,7 @@ FitResult Fitting::run() {
   listener_.begin(plan);
   if (session_made) {
     session_made->initialize(run_.store_.source());
+    session_made->set_steps(request_.seen_steps);
     run_.take_over(std::move(session_made), key_);
   }
   open_callbacks();

@@ -112,8 +112,9 @@ struct FitRequest {
   std::string class_weights;    // "balanced", or "0:1,1:3.5"
   int64_t epochs = 1;
   std::optional<int64_t> steps;  // stop after so many in all
-  std::string shuffle;           // "full", "block", "none"; empty: as the data ask for
-  std::string output;            // the trained model's file; empty: it is not written
+  int64_t seen_steps = 0;  // by the model before: draws of a session that is made go on from there
+  std::string shuffle;     // "full", "block", "none"; empty: as the data ask for
+  std::string output;      // the trained model's file; empty: it is not written
   CallbackRequest callbacks;
   LogRequest logs;
   CheckpointRequest checkpoint;

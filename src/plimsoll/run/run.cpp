@@ -344,7 +344,7 @@ double Run::step(const StepsRequest& request, data::Dataset& dataset, bool train
   key.weight_shapes = data::weight_shapes(dataset);
   if (session_ == nullptr || key != key_) {
     // Another size of batch in the middle of an epoch: its metrics and draws go on.
-    const int64_t steps = session_ == nullptr ? 0 : session_->steps();
+    const int64_t steps = session_ == nullptr ? request.seen_steps : session_->steps();
     park(true);
     auto session = prepare(key, listener);
     listener.begin(session->summary());

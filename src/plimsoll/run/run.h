@@ -59,6 +59,7 @@ struct StepsRequest {
   std::vector<std::vector<int64_t>> weight_shapes{};  // as CompileOptions has them
   bool evaluates = true;                              // whether losses alone are asked for too
   Bytes data;                                         // what data sets may hold
+  int64_t seen_steps = 0;                             // as in FitRequest
 };
 
 // A session that is kept from call to call for one kind of calls, whose state lies elsewhere.
