@@ -10,26 +10,38 @@ Results do not depend on the limit.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from plimsoll import _core, data, inference, live, loop, on_batch
+from plimsoll import isolate as isolation
 from plimsoll.answers import PlanAnswer
 from plimsoll.data import BATCH
 from plimsoll.errors import Refused, ResourceExhausted, guarded
 from plimsoll.live import release
 from plimsoll.loop import Callbacks, Fit, Validation
 from plimsoll.options import Listener, Options
+from plimsoll.trainer import Trainer
 
 __all__ = [
-    "PlanAnswer", "Refused", "ResourceExhausted", "evaluate", "fit", "plan", "predict",
+    "PlanAnswer", "Refused", "ResourceExhausted", "Trainer", "evaluate", "fit", "plan", "predict",
     "predict_on_batch", "release", "test_on_batch", "train_on_batch",
 ]  # fmt: skip
 __version__ = _core.__version__
 
 
-def _check_batch_size(batch_size: int | None) -> None:
-    if batch_size is not None and batch_size < 1:
-        raise ValueError(f"batch_size: expected 1 or more, received {batch_size}.")
+def _check_counts(**counts: int | None) -> None:
+    for name, given in counts.items():
+        if given is not None and given < 1:
+            raise ValueError(f"{name}: expected 1 or more, received {given}.")
+
+
+def _check_batches(validation_split: float, **beside: Any) -> None:
+    for name, given in beside.items():
+        if given is not None:
+            raise ValueError(f"{name}: expected it in the batches of x, received it beside.")
+    if validation_split:
+        raise ValueError("validation_split: expected arrays, received batches.")
 
 
 def _check_compiled(model: Any) -> None:
@@ -55,6 +67,7 @@ def fit(
     validation_steps: int | None = None,
     validation_batch_size: int | None = None,
     validation_freq: Any = 1,
+    isolate: bool = False,
     **options: Any,
 ) -> Any:
     """Trains as `model.fit` does, inside a limit; returns Keras's History.
@@ -65,6 +78,8 @@ def fit(
     memory: bytes of the whole process, or "2GiB", "75%", "auto"; None: the fastest plan.
     reserve: what of them others may take while the call runs; default the larger of 64 MiB and
         10 %.
+    isolate: the engine runs in a process of its own, without Keras, whose whole memory is
+        `memory`; for arrays, and callbacks that act at the ends of epochs.
     threads, seed (of dropout), precision ("f32", "bf16"), plan_time, max_slowdown, without,
     spill, spill_dir, times, tune, backend: as on the command line.
 
@@ -73,25 +88,23 @@ def fit(
     so far in the model.
     """
     _check_compiled(model)
-    _check_batch_size(batch_size)
-    for name, given in (("validation_batch_size", validation_batch_size),
-                        ("steps_per_epoch", steps_per_epoch),
-                        ("validation_steps", validation_steps)):  # fmt: skip
-        if given is not None and given < 1:
-            raise ValueError(f"{name}: expected 1 or more, received {given}.")
+    _check_counts(batch_size=batch_size, validation_batch_size=validation_batch_size,
+                  steps_per_epoch=steps_per_epoch, validation_steps=validation_steps)  # fmt: skip
     if shuffle not in (True, False):
         raise ValueError(f"shuffle: expected True or False, received {shuffle!r}.")
     known = live.live_model(model)
     how = Options(**options)
-    release(model if how.memory is None else None)
+    there = None
+    if isolate:
+        known, how, there = isolation.elsewhere(known, options)
+    else:
+        release(model if how.memory is None else None)
     events = Callbacks(known, callbacks, epochs, verbose)
     run = Fit(known, how, events, epochs, initial_epoch, validation_freq)
+    if there is not None:
+        isolation.check(events, data.is_iterated(x), steps_per_epoch)
     if data.is_iterated(x):
-        for name, given in (("y", y), ("sample_weight", sample_weight)):
-            if given is not None:
-                raise ValueError(f"{name}: expected it in the batches of x, received it beside.")
-        if validation_split:
-            raise ValueError("validation_split: expected arrays, received batches.")
+        _check_batches(validation_split, y=y, sample_weight=sample_weight)
         held = None
         if validation_data is not None:
             held = Validation(*data.unpacked(validation_data), validation_batch_size or batch_size,
@@ -108,7 +121,8 @@ def fit(
         validation = validation.part(0, min(validation.rows, validation_steps * own))
     if steps_per_epoch is None and (own == batch or not events.every_test):
         events.set_steps(-(-samples.rows // batch))
-        return run.run(run.arrays(samples, validation, shuffle, batch))
+        with there.start(samples, validation) if there is not None else nullcontext():
+            return run.run(run.arrays(samples, validation, shuffle, batch))
     held = Validation(validation, batch=own) if validation is not None else None
     batches = data.ArrayBatches(samples, batch, shuffle)
     return run.run(run.batches(batches, steps_per_epoch, None, shuffle, held))
@@ -130,7 +144,7 @@ def evaluate(
 
     Nothing is printed, whatever `verbose` is.
     """
-    _check_batch_size(batch_size)
+    _check_counts(batch_size=batch_size)
     _check_compiled(model)
     return inference.evaluate(model, x, y, batch_size, sample_weight, steps, callbacks, verbose,
                               return_dict, Options(**options))  # fmt: skip
@@ -149,7 +163,7 @@ def predict(
 
     The plan and its memory are kept for the next call (`release` ends that).
     """
-    _check_batch_size(batch_size)
+    _check_counts(batch_size=batch_size)
     return inference.predict(model, x, batch_size, steps, callbacks, verbose, Options(**options))
 
 

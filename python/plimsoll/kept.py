@@ -27,7 +27,9 @@ _all: weakref.WeakSet[Session] = weakref.WeakSet()
 class Session:
     """What is kept for calls of one kind on one model."""
 
-    def __init__(self, name: str, config: str) -> None:
+    def __init__(self, name: str, config: str, parks: bool = False) -> None:
+        """`parks`: what it counted outlives a plan that is not found."""
+        self._parks = parks
         try:
             self.engine = _core.Engine(config, name)
         except _core.EngineError as error:
@@ -130,7 +132,8 @@ class Session:
         except _core.EngineError as error:
             joined = {self._batch, self._short} != set(sizes)
             others = [one for one in _all if one is not self and one.held]
-            if go_on or error.args[0] != "budget" or not (joined or others):
+            lost = go_on and not self._parks
+            if lost or error.args[0] != "budget" or not (joined or others):
                 raise  # what was counted is gone with the session
         for one in others:
             one.release()

@@ -115,10 +115,17 @@ _OF_MODEL = ("train_step", "test_step", "predict_step", "compute_loss", "compute
              "train_function", "make_train_function", "make_test_function", "call")  # fmt: skip
 
 
-def _foreign_training(model: Any) -> Iterator[str]:
-    if not model.compiled:
-        return
-    asked = model._compile_config.config if model._compile_config is not None else {}
+def compiled_with(model: Any) -> dict[str, Any]:
+    """What compile() was given; nothing where it was not called."""
+    if not model.compiled or model._compile_config is None:
+        return {}
+    config = dict(model._compile_config.config)
+    if config.get("optimizer") is None:  # Keras takes it out when it writes an .h5 file
+        config["optimizer"] = model.optimizer
+    return config
+
+
+def _foreign_training(asked: dict[str, Any]) -> Iterator[str]:
     for what in ("optimizer", "loss", "metrics", "weighted_metrics"):
         for value in _flat(asked.get(what)):
             if isinstance(value, (str, int, float)):
@@ -134,8 +141,11 @@ def _foreign_training(model: Any) -> Iterator[str]:
                     yield f"{what} {type(value).__name__}, whose {name} was replaced,"
 
 
-def check_identity(model: Any) -> None:
-    """Raises Refused, naming everything in the model that is not Keras's own."""
+def check_identity(model: Any, asked: dict[str, Any] | None = None) -> None:
+    """Raises Refused, naming everything in the model that is not Keras's own.
+
+    `asked`: what it is trained with; None: what compile() was given.
+    """
     if type(model).__name__ not in ("Sequential", "Functional", "Model") or not _is_of_keras(model):
         raise Refused(
             f"{model.name}: expected a Sequential or functional model of Keras, received "
@@ -148,7 +158,8 @@ def check_identity(model: Any) -> None:
         for layer in model._flatten_layers(include_self=False, recursive=True)
         for text in _foreign_parts(layer)
     ]
-    found += [f"{text} is the program's own" for text in _foreign_training(model)]
+    found += [f"{text} is the program's own" for text in
+              _foreign_training(compiled_with(model) if asked is None else asked)]  # fmt: skip
     if found:
         raise Refused(
             f"{model.name}: expected layers, losses and metrics of Keras's own, received "
@@ -157,8 +168,8 @@ def check_identity(model: Any) -> None:
         )
 
 
-def check_training(model: Any) -> None:
-    """Raises Refused where Keras trains otherwise than its own description of the model says."""
+def check_trainable(model: Any) -> None:
+    """Raises Refused where a variable is frozen by itself."""
     for layer in model._flatten_layers(include_self=False, recursive=True):
         for variable in getattr(layer, "_trainable_variables", ()):
             if variable.trainable != layer.trainable:
@@ -167,6 +178,11 @@ def check_training(model: Any) -> None:
                     f"received trainable={variable.trainable} in a layer with trainable="
                     f"{layer.trainable}. Set trainable of the layer."
                 )
+
+
+def check_training(model: Any) -> None:
+    """Raises Refused where Keras trains otherwise than its own description of the model says."""
+    check_trainable(model)
     config = getattr(getattr(model, "_compile_config", None), "config", None)
     if not model.compiled or not isinstance(config, dict) or "optimizer" not in config:
         return
@@ -220,7 +236,7 @@ def variables_by_path(model: Any) -> dict[str, Any]:
     return {path.replace("\\", "/"): value for path, value in store.found.items()}
 
 
-def _number(dtype: str) -> np.dtype[Any]:
+def number_type(dtype: str) -> np.dtype[Any]:
     return np.dtype({"int64": "int64", "int32": "int32"}.get(dtype, "float32"))
 
 
@@ -288,7 +304,7 @@ class Live:
         return known
 
     def _as_read(self, variables: list[Any]) -> Variables:
-        return Variables(variables, [_number(dtype) for _path, _name, dtype, _shape
+        return Variables(variables, [number_type(dtype) for _path, _name, dtype, _shape
                                      in self.variables[: len(variables)]])  # fmt: skip
 
     def is_of(self, model: Any, config: str) -> bool:
@@ -361,14 +377,16 @@ class Live:
             np.asarray(keras_module().ops.convert_to_numpy(optimizer.iterations)))  # fmt: skip
 
 
-def serialized(model: Any) -> str:
-    """What Keras writes of a model's structure and training."""
-    serialize = keras_module().saving.serialize_keras_object
-    written = serialize(model)
-    compiled = written.get("compile_config")
-    # Saving to .h5 takes the optimizer out of what Keras keeps of compile().
-    if model.compiled and isinstance(compiled, dict) and "optimizer" not in compiled:
-        written["compile_config"] = {**compiled, "optimizer": serialize(model.optimizer)}
+def serialized(model: Any, asked: dict[str, Any] | None = None) -> str:
+    """What Keras writes of a model's structure and training; `asked` as in check_identity."""
+    saving = keras_module().saving
+    written = saving.serialize_keras_object(model)
+    if asked is not None:
+        written["compile_config"] = saving.serialize_keras_object(asked)
+    training = written.get("compile_config")
+    if model.compiled and isinstance(training, dict) and training.get("optimizer") is None:
+        # Keras takes it out of the model's own description when it writes an .h5 file.
+        training["optimizer"] = saving.serialize_keras_object(model.optimizer)
     return json.dumps(written)
 
 

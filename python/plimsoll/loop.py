@@ -22,9 +22,16 @@ def _is_blind(callback: Any) -> bool:
     return type(callback).__name__ in _BLIND and type(callback).__module__.startswith("keras.")
 
 
+def _saves_at_epochs(callback: Any) -> bool:
+    """Keras's own that save; with these settings their methods for batches do nothing."""
+    cls = type(callback)
+    return (cls.__name__ in ("ModelCheckpoint", "BackupAndRestore")
+            and cls.__module__.startswith("keras.") and callback.save_freq == "epoch")  # fmt: skip
+
+
 def _has_hooks(callback: Any, hooks: tuple[str, ...]) -> bool:
     base = live.keras_module().callbacks.Callback
-    if _is_blind(callback):
+    if _is_blind(callback) or _saves_at_epochs(callback):
         return False
     return any(
         getattr(getattr(callback, hook), "__func__", None) is not getattr(base, hook)
@@ -58,6 +65,11 @@ class Callbacks(Listener):
         self.bar: Any = None
         self.first_step = 0
         self.steps: int | None = None
+
+    def acting_within_epochs(self) -> list[str]:
+        """Names of callbacks that may look at the model in the middle of an epoch."""
+        return [type(one).__name__ for one in self.list.callbacks
+                if _has_hooks(one, _BATCH_HOOKS + _TEST_HOOKS)]  # fmt: skip
 
     def set_steps(self, steps: int | None) -> None:
         self.steps = steps

@@ -20,6 +20,7 @@
 #include <tuple>
 #include <utility>
 
+#include "array_sink.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/format.h"
@@ -27,6 +28,7 @@
 #include "base/process_memory.h"
 #include "data/dataset_stages.h"
 #include "formats/keras/live_model.h"
+#include "gradients.h"
 #include "layers/training/optimizers.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
@@ -35,6 +37,7 @@
 #include "run/run.h"
 #include "run/settings.h"
 #include "state.h"
+#include "watched.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -108,47 +111,6 @@ class Caller final : public run::Listener {
   double next_look_ = 0;
 };
 
-// Every output of the model for all rows, in arrays that are given to Python.
-class ArraySink final : public OutputSink {
- public:
-  ArraySink(const layers::Model& model, int64_t rows) {
-    for (const layers::ModelPort& port : model.outputs()) {
-      run::check_float_output(port);
-      Output output;
-      output.shape = port.type.shape.at(rows);
-      output.row_elements = port.type.shape.elements_per_sample();
-      output.values = std::make_unique<float[]>(static_cast<size_t>(output.row_elements * rows));
-      outputs_.push_back(std::move(output));
-    }
-  }
-  void take(int output, int64_t row_begin, int64_t row_count, const void* rows) override {
-    const Output& one = outputs_[static_cast<size_t>(output)];
-    const auto* values = static_cast<const float*>(rows);
-    std::copy(values, values + row_count * one.row_elements,
-              one.values.get() + row_begin * one.row_elements);
-  }
-  nb::list give() {
-    nb::list arrays;
-    for (Output& output : outputs_) {
-      float* const values = output.values.release();
-      const nb::capsule owner(values,
-                              [](void* held) noexcept { delete[] static_cast<float*>(held); });
-      const std::vector<size_t> shape(output.shape.begin(), output.shape.end());
-      arrays.append(
-          nb::cast(nb::ndarray<nb::numpy, float>(values, shape.size(), shape.data(), owner)));
-    }
-    return arrays;
-  }
-
- private:
-  struct Output {
-    std::vector<int64_t> shape;
-    int64_t row_elements = 0;
-    std::unique_ptr<float[]> values;
-  };
-  std::vector<Output> outputs_;
-};
-
 nb::dict memory_of(const train::MemoryReport& report) {
   nb::dict memory;
   memory["planned_arena"] = report.planned_arena.count();
@@ -175,54 +137,6 @@ struct Kept {
   bool taken = false;  // set by training: the session has all of the state, whatever comes after
 };
 
-// Whether containers hold the very objects that they held: (dict, keys, values) or (list, none,
-// items).
-bool same_items(const nb::list& watched) {
-  for (const nb::handle each : watched) {
-    const auto entry = nb::borrow<nb::tuple>(each);
-    PyObject* const container = PyTuple_GET_ITEM(entry.ptr(), 0);
-    PyObject* const keys = PyTuple_GET_ITEM(entry.ptr(), 1);
-    PyObject* const values = PyTuple_GET_ITEM(entry.ptr(), 2);
-    const Py_ssize_t count = PyTuple_GET_SIZE(values);
-    if (PyList_Check(container)) {
-      if (PyList_GET_SIZE(container) != count) return false;
-      for (Py_ssize_t i = 0; i < count; ++i) {
-        if (PyList_GET_ITEM(container, i) != PyTuple_GET_ITEM(values, i)) return false;
-      }
-      continue;
-    }
-    if (PyDict_Size(container) != count) return false;
-    PyObject* key = nullptr;
-    PyObject* value = nullptr;
-    Py_ssize_t position = 0;
-    for (Py_ssize_t i = 0; PyDict_Next(container, &position, &key, &value) != 0; ++i) {
-      if (key != PyTuple_GET_ITEM(keys, i) || value != PyTuple_GET_ITEM(values, i)) return false;
-    }
-  }
-  return true;
-}
-
-// Whether names hold the very objects that they held: (dict, name, value).
-bool same_values(const nb::list& watched) {
-  for (const nb::handle each : watched) {
-    PyObject* const held =
-        PyDict_GetItem(PyTuple_GET_ITEM(each.ptr(), 0), PyTuple_GET_ITEM(each.ptr(), 1));
-    if (held != PyTuple_GET_ITEM(each.ptr(), 2)) return false;
-  }
-  return true;
-}
-
-// Whether classes have the very attributes that they had: (class, name, value).
-bool same_attributes(const nb::list& watched) {
-  for (const nb::handle each : watched) {
-    const nb::object held = nb::steal(
-        PyObject_GetAttr(PyTuple_GET_ITEM(each.ptr(), 0), PyTuple_GET_ITEM(each.ptr(), 1)));
-    if (!held.is_valid()) PyErr_Clear();
-    if (held.ptr() != PyTuple_GET_ITEM(each.ptr(), 2)) return false;
-  }
-  return true;
-}
-
 class Engine {
  public:
   Engine(const std::string& config, const std::string& origin)
@@ -232,6 +146,7 @@ class Engine {
       infos_.push_back(weight.tensor);
     }
     weight_count_ = infos_.size();
+    for (const TensorInfo& info : infos_) shapes_[info.name] = info.shape;
     if (!live_.compile) return;
     for (TensorInfo& info : formats::live_optimizer_variables(live_.model, *live_.compile)) {
       paths_.push_back(fmt::format("optimizer/vars/{}", infos_.size() - weight_count_));
@@ -257,6 +172,22 @@ class Engine {
     auto tensors = std::make_unique<PythonTensors>(std::move(infos), read);
     const nb::gil_scoped_release release;
     run_.adopt(std::move(tensors));
+  }
+
+  // Where each variable begins in a file of them all, and where the last one ends.
+  std::vector<int64_t> offsets() const { return offsets_in_file(infos_); }
+  // Takes the first `count` variables from such a file that begins at `begin`, when they are
+  // needed.
+  void adopt_file(const std::string& path, int64_t begin, size_t count) {
+    std::vector<TensorInfo> infos(
+        infos_.begin(), infos_.begin() + static_cast<ptrdiff_t>(std::min(count, infos_.size())));
+    const nb::gil_scoped_release release;
+    run_.adopt(std::make_unique<FileTensors>(std::move(infos), path, begin));
+  }
+  // Writes each variable as it is now; returns those that there are.
+  std::vector<size_t> give_file(const std::string& path, int64_t begin) {
+    const nb::gil_scoped_release release;
+    return write_tensors(run_.state(), infos_, path, begin);
   }
 
   // Calls `take(index, array)` for each variable as it is now; the array is that call's alone.
@@ -405,6 +336,38 @@ class Engine {
     return sink->give();
   }
 
+  // Steps of a loop of somebody's own (gradients.h), on weights as in evaluate_kept and on all
+  // variables as in train_kept. (loss, logs, variables that have changed)
+  void begin_steps(bool sums, int64_t step) { gradients_.begin(sums, step); }
+  nb::tuple accumulate(const Kept& kept, const Arrays& arrays, const nb::list& state,
+                       nb::object listener) {
+    BorrowedTensors borrowed(weights(), state);
+    const std::shared_ptr<data::Dataset> dataset = dataset_of(arrays, std::nullopt);
+    run::StepsRequest request = steps_request(kept);
+    request.sample_weights = !arrays.weights.empty();
+    request.weight_shapes = data::weight_shapes(*dataset);
+    Caller caller(std::move(listener), false);
+    double loss = 0;
+    {
+      const nb::gil_scoped_release release;
+      loss = gradients_.accumulate(run_, request, borrowed, *dataset, caller);
+    }
+    return nb::make_tuple(loss, to_dict(run_.metrics()), read_changed(borrowed));
+  }
+  nb::list apply(const Kept& kept, const Gradients::Given& given, const nb::list& state,
+                 nb::object listener) {
+    BorrowedTensors borrowed(infos_, state);
+    Caller caller(std::move(listener), false);
+    {
+      const nb::gil_scoped_release release;
+      gradients_.apply(run_, steps_request(kept), borrowed, given, caller);
+    }
+    return read_changed(borrowed);
+  }
+  nb::dict gradients() { return gradients_.read(run_, shapes_); }
+  void forget_gradients() { gradients_.forget(run_); }
+  bool has_gradients() const { return gradients_.pending(); }
+
   // Bytes of the session that is kept beside the engine itself; 0: there is none.
   int64_t held() { return run_.has_session() ? run_.held().count() : 0; }
 
@@ -479,6 +442,23 @@ class Engine {
     run_.keep(request, state, caller, [&](train::Session& session) { work(session, *dataset); });
   }
 
+  static run::StepsRequest steps_request(const Kept& kept) {
+    run::StepsRequest request;
+    request.settings = kept.settings;
+    request.short_batch = kept.short_batch;
+    request.evaluates = false;
+    request.data = kKeptData;
+    return request;
+  }
+
+  nb::list read_changed(TensorSource& state) {
+    std::vector<size_t> changed;
+    for (size_t i = 0; i < state.tensors().size(); ++i) {
+      if (run_.session_differs(state, i)) changed.push_back(i);
+    }
+    return read_arrays(changed);
+  }
+
   // State variables of the session as (index, array), each in memory of its own at an address that
   // TensorFlow uses in place.
   nb::list read_arrays(const std::vector<size_t>& indices) {
@@ -527,6 +507,8 @@ class Engine {
   std::vector<std::string> paths_;
   std::vector<TensorInfo> infos_;  // weights, then the optimizer's
   size_t weight_count_ = 0;
+  std::map<std::string, std::vector<int64_t>> shapes_;  // of weights
+  Gradients gradients_;
 };
 
 void bind_settings(nb::module_& module) {
@@ -590,6 +572,9 @@ void bind_engine(nb::module_& module) {
       .def_prop_ro("input_names", &Engine::input_names)
       .def_prop_ro("output_names", &Engine::output_names)
       .def("adopt", &Engine::adopt, "read"_a, "count"_a)
+      .def("offsets", &Engine::offsets)
+      .def("adopt_file", &Engine::adopt_file, "path"_a, "begin"_a, "count"_a)
+      .def("give_file", &Engine::give_file, "path"_a, "begin"_a)
       .def("give", &Engine::give, "take"_a, "weights_only"_a)
       .def("fit", &Engine::fit, "settings"_a, "arrays"_a, "validation"_a, "order"_a.none(),
            "skip_validation"_a, "every_step"_a, "every_test"_a, "seen_steps"_a, "listener"_a)
@@ -601,6 +586,12 @@ void bind_engine(nb::module_& module) {
       .def("changed_since", &Engine::changed_since, "indices"_a, "held"_a)
       .def("evaluate_kept", &Engine::evaluate_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
       .def("predict_kept", &Engine::predict_kept, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
+      .def("begin_steps", &Engine::begin_steps, "sums"_a, "step"_a)
+      .def("accumulate", &Engine::accumulate, "kept"_a, "arrays"_a, "state"_a, "listener"_a)
+      .def("apply", &Engine::apply, "kept"_a, "given"_a, "state"_a, "listener"_a)
+      .def("gradients", &Engine::gradients)
+      .def("forget_gradients", &Engine::forget_gradients)
+      .def_prop_ro("has_gradients", &Engine::has_gradients)
       .def_prop_ro("held", &Engine::held)
       .def("reset_metrics", &Engine::reset_metrics)
       .def("plan", &Engine::plan, "settings"_a, "listener"_a)

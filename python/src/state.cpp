@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -185,6 +188,48 @@ std::span<const std::byte> BorrowedTensors::in_memory(size_t index) const {
 
 void BorrowedTensors::read(size_t index, int64_t byte_begin, std::span<std::byte> destination) {
   std::memcpy(destination.data(), in_memory(index).data() + byte_begin, destination.size());
+}
+
+std::vector<int64_t> offsets_in_file(std::span<const TensorInfo> infos) {
+  constexpr int64_t kAlignment = 64;
+  std::vector<int64_t> offsets = {0};
+  for (const TensorInfo& info : infos) {
+    const Bytes bytes = tensor_bytes(info.dtype, fixed_shape(info.shape), 1);
+    offsets.push_back(offsets.back() + round_up(bytes, Bytes(kAlignment)).count());
+  }
+  return offsets;
+}
+
+FileTensors::FileTensors(std::vector<TensorInfo> infos, const std::string& path, int64_t begin)
+    : infos_(std::move(infos)),
+      offsets_(offsets_in_file(infos_)),
+      begin_(begin),
+      file_(File::open_read(path)) {}
+
+void FileTensors::read(size_t index, int64_t byte_begin, std::span<std::byte> destination) {
+  file_.read_at(begin_ + offsets_[index] + byte_begin, destination);
+}
+
+std::vector<size_t> write_tensors(TensorSource& state, std::span<const TensorInfo> infos,
+                                  const std::string& path, int64_t begin) {
+  File file = File::open_or_create(path);
+  const std::vector<int64_t> offsets = offsets_in_file(infos);
+  std::map<std::string_view, size_t> known;
+  for (size_t i = 0; i < state.tensors().size(); ++i) known[state.tensors()[i].name] = i;
+  std::vector<std::byte> piece(Bytes(256_KiB).size());
+  std::vector<size_t> written;
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const auto found = known.find(infos[i].name);
+    if (found == known.end()) continue;
+    const int64_t bytes = tensor_bytes(infos[i].dtype, fixed_shape(infos[i].shape), 1).count();
+    for (int64_t at = 0; at < bytes; at += std::ssize(piece)) {
+      const auto count = static_cast<size_t>(std::min<int64_t>(bytes - at, std::ssize(piece)));
+      state.read(found->second, at, std::span(piece).first(count));
+      file.write_at(begin + offsets[i] + at, std::span(piece).first(count));
+    }
+    written.push_back(i);
+  }
+  return written;
 }
 
 std::shared_ptr<data::Dataset> dataset_of(const Arrays& arrays, const std::optional<Array>& order) {

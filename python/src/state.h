@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "base/tensor_io.h"
 #include "data/dataset.h"
 
@@ -61,6 +62,28 @@ class BorrowedTensors final : public TensorSource {
   std::span<const TensorInfo> infos_;
   std::vector<Py_buffer> buffers_;
 };
+
+// Variables of a model in a file (or memory that has a descriptor), one after the other: where
+// each begins, and where the last one ends.
+std::vector<int64_t> offsets_in_file(std::span<const TensorInfo> infos);
+
+// Such a file's, from byte `begin` on; read in pieces, when they are asked for.
+class FileTensors final : public TensorSource {
+ public:
+  FileTensors(std::vector<TensorInfo> infos, const std::string& path, int64_t begin);
+  std::span<const TensorInfo> tensors() const override { return infos_; }
+  void read(size_t index, int64_t byte_begin, std::span<std::byte> destination) override;
+
+ private:
+  std::vector<TensorInfo> infos_;
+  std::vector<int64_t> offsets_;
+  int64_t begin_;
+  File file_;
+};
+
+// Writes what `state` has of `infos` to such a file; returns which it has.
+std::vector<size_t> write_tensors(TensorSource& state, std::span<const TensorInfo> infos,
+                                  const std::string& path, int64_t begin);
 
 // The arrays of one data set, used in place; they are kept alive by it.
 struct Arrays {

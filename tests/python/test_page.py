@@ -1,4 +1,4 @@
-"""The page about Python: its example is run as it stands."""
+"""The page about Python: its examples are run as they stand."""
 
 import re
 import subprocess
@@ -10,17 +10,17 @@ from pathlib import Path
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "python.md"
 
 
-def test_the_example(package: Path, tmp_path: Path) -> None:
+def test_the_examples(package: Path, tmp_path: Path) -> None:
     examples = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.S | re.M)
-    assert len(examples) == 1
+    assert len(examples) == 3
     data = (
         "import numpy as np\n"
         "x = np.random.default_rng(0).normal(size=(40, 96, 96, 3)).astype('float32')\n"
         "y = np.arange(40) % 10\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", data + examples[0]], capture_output=True, text=True, cwd=tmp_path,
-        env=environ | {"PYTHONPATH": str(package), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        [sys.executable, "-c", data + "".join(examples)], capture_output=True, text=True,
+        cwd=tmp_path, env=environ | {"PYTHONPATH": str(package), "TF_CPP_MIN_LOG_LEVEL": "3"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "trained.keras").is_file()

@@ -292,20 +292,45 @@ std::shared_ptr<data::Dataset> Run::open(const DataRequest& request, Listener& l
   return open_data(request, model_, need_compile("open"), true, listener);
 }
 
-train::Session& Run::steps(const StepsRequest& request) {
-  refuse_while_running("steps");
+Run::SessionKey Run::key_of(const StepsRequest& request) {
   SessionKey key;
   key.settings = request.settings;
-  key.rows.train = key.rows.evaluate = request.settings.batch + request.short_batch;
+  key.rows.train = request.settings.batch + request.short_batch;
+  if (request.evaluates) key.rows.evaluate = key.rows.train;
   key.data.held = request.data;
   key.sample_weights = request.sample_weights;
+  key.weight_shapes = request.weight_shapes;
   key.accumulates = true;
+  return key;
+}
+
+train::Session& Run::steps(const StepsRequest& request) {
+  refuse_while_running("steps");
+  const SessionKey key = key_of(request);
   Listener nobody;
   if (auto session = prepare(key, nobody)) {
     session->initialize(store_.source());
     take_over(std::move(session), key);
   }
   return *session_;
+}
+
+void Run::steps_on(const StepsRequest& request, TensorSource& state, bool go_on, Listener& listener,
+                   const std::function<void(train::Session&)>& work) {
+  const Busy busy(*this, listener, "steps");
+  const SessionKey key = key_of(request);
+  if (session_ == nullptr || key != key_) {
+    if (!go_on) {
+      close();
+      store_.adopt(nullptr);
+    }
+    auto session = prepare(key, listener);
+    listener.begin(session->summary());
+    session->initialize(go_on ? store_.source() : &state);
+    take_over(std::move(session), key);
+  }
+  session_->take_changed(state);
+  work(*session_);
 }
 
 double Run::step(const StepsRequest& request, data::Dataset& dataset, bool train,

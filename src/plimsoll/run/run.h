@@ -56,8 +56,10 @@ struct StepsRequest {
   Settings settings;
   int64_t short_batch = 0;  // samples of a call with less than settings.batch; 0: there are none
   bool sample_weights = false;
-  Bytes data;              // what data sets may hold
-  int64_t seen_steps = 0;  // as in FitRequest
+  std::vector<std::vector<int64_t>> weight_shapes{};  // as CompileOptions has them
+  bool evaluates = true;                              // whether losses alone are asked for too
+  Bytes data;                                         // what data sets may hold
+  int64_t seen_steps = 0;                             // as in FitRequest
 };
 
 // A session that is kept from call to call for one kind of calls, whose state lies elsewhere.
@@ -119,6 +121,11 @@ class Run {
             const std::function<void(train::Session&)>& work);
   // The session of a loop of somebody's own, made anew where another call took its place.
   train::Session& steps(const StepsRequest& request);
+  // Runs `work` in such a session, which has taken what differs in `state`. Where another one was
+  // there, what it had added up goes on (`go_on`) or begins anew. An error of `work` alone does not
+  // end the session.
+  void steps_on(const StepsRequest& request, TensorSource& state, bool go_on, Listener& listener,
+                const std::function<void(train::Session&)>& work);
 
   // Writes the model as it is now (formats/model_file.h).
   void save(const std::string& path);
@@ -176,6 +183,7 @@ class Run {
     friend bool operator==(const SessionKey&, const SessionKey&) = default;
   };
 
+  static SessionKey key_of(const StepsRequest& request);
   const layers::CompileOptions& need_compile(const char* what) const;
   void refuse_while_running(const char* what) const;
   void refuse_no_rows(int64_t batch, int64_t rows) const;

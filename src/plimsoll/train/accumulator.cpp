@@ -69,6 +69,10 @@ void check_rows(const Session& session, const data::Dataset& dataset, int64_t fi
 
 }  // namespace
 
+std::vector<std::string> Accumulator::weights(const Session& session) {
+  return trained_weights(session);
+}
+
 float Accumulator::factor() const {
   if (settled_ || how_ == Accumulation::kSum) return 1;
   return static_cast<float>(1.0 / static_cast<double>(samples_));
@@ -89,7 +93,7 @@ double Accumulator::accumulate(Session& session, data::Dataset& dataset, int64_t
   const double samples = how_ == Accumulation::kMean ? static_cast<double>(count) : 1.0;
   write_scalar(session, layers::kShareState, static_cast<float>(weight * samples));
   session.set_steps(calls_);
-  const double loss = session.run_rows("train", dataset, first, count);
+  const double loss = session.run_rows("train", dataset, first, count, true);
   ++calls_;
   samples_ += count;
   pending_ = true;
@@ -150,8 +154,7 @@ void Accumulator::apply(Session& session) {
   write_scalar(session, layers::kFactorState, factor());
   session.run_apply();
   ++updates_;
-  samples_ = 0;
-  pending_ = settled_ = false;
+  forget();
 }
 
 void Accumulator::clear(Session& session) {
@@ -159,6 +162,10 @@ void Accumulator::clear(Session& session) {
     write_sum(session, weight,
               std::vector<float>(static_cast<size_t>(element_count(session, weight))));
   }
+  forget();
+}
+
+void Accumulator::forget() {
   samples_ = 0;
   pending_ = settled_ = false;
 }

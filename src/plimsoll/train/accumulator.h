@@ -29,7 +29,8 @@ class Accumulator {
 
   // Forward and backward on rows [first, first + count); returns their loss. Their gradients are
   // multiplied by `weight`. Throws kConfig where the session has no program for so many rows, where
-  // a gradient was set since the last update, or where `weight` is not finite.
+  // a gradient was set since the last update, or where `weight` is not finite, and kData where the
+  // rows are refused; then nothing has changed.
   double accumulate(Session& session, data::Dataset& dataset, int64_t first, int64_t count,
                     double weight);
   // The loss alone, as in evaluation.
@@ -42,8 +43,12 @@ class Accumulator {
 
   // Throws kConfig where nothing was added up.
   void apply(Session& session);
-  // Forgets what was added up.
+  // Forgets what was added up; without a session where that one ended with its sums.
   void clear(Session& session);
+  void forget();
+
+  // Names of the weights that have gradients, in the order of the session's variables.
+  static std::vector<std::string> weights(const Session& session);
 
   bool pending() const { return pending_; }
   int64_t calls() const { return calls_; }      // of accumulate
