@@ -26,7 +26,7 @@ Sources parts_of(const Sources& sources, const Permutation& order, int64_t first
 std::string with_thousands(int64_t count) {
   std::string text = std::to_string(count);
   for (int64_t at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) {
-    text.insert(static_cast<size_t>(at), ",");
+    text.insert(static_cast<size_t>(at), 1, ',');
   }
   return text;
 }
