@@ -57,8 +57,9 @@ std::string_view resource_words(const Explanation& explanation) {
     case Resource::kHostMemory:
       if (explanation.cause_label == Cause::kPinnedHostPool) return "page-locked host memory";
       if (explanation.cause_label == Cause::kWindowsPagefile) return "Windows' commit limit";
-      return explanation.family == "killed" ? "most likely host memory (RAM); the log does not prove it"
-                                            : "host memory (RAM)";
+      return explanation.family == "killed"
+                 ? "most likely host memory (RAM); the log does not prove it"
+                 : "host memory (RAM)";
     case Resource::kShm:
       return explanation.cause_label == Cause::kAmbiguousBusError
                  ? "shared memory, or a mapped file cut short"
