@@ -32,6 +32,7 @@ class Hdf5Chunks {
   void read(int64_t begin, int64_t count, std::span<std::byte> destination);
   // The most that it holds: the table of chunks, slots, and what decoding goes through.
   int64_t resident_bytes() const;
+  bool decodes() const { return filters_ && filters_->any(); }
   int64_t table_bytes() const { return static_cast<int64_t>(chunks_.size() * sizeof(Chunk)); }
 
  private:

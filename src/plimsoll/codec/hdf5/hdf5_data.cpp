@@ -50,6 +50,8 @@ class Data final : public Hdf5Dataset {
     return std::ssize(layout_.compact) + (chunks_ ? chunks_->resident_bytes() : 0);
   }
 
+  bool decodes() const override { return chunks_ && chunks_->decodes(); }
+
   int64_t table_bytes() const override { return chunks_ ? chunks_->table_bytes() : 0; }
 
   void read_raw(int64_t begin, int64_t count, std::span<std::byte> destination) override {

@@ -37,6 +37,8 @@ class Hdf5Filters {
   Hdf5Filters(std::shared_ptr<const Hdf5Source> source, std::vector<Hdf5Filter> filters,
               int64_t element_bytes, uint64_t chunk_bytes);
 
+  // Whether anything is done to any chunk.
+  bool any() const { return !filters_.empty(); }
   // Nothing was done to the chunk: its bytes are the elements.
   bool is_plain(const Hdf5StoredChunk& chunk) const;
   // Fills `decoded`, of chunk_bytes.

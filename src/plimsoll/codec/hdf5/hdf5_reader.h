@@ -83,6 +83,8 @@ class Hdf5Dataset {
   void read_as(DType dtype, int64_t begin, int64_t count, void* destination);
   // The most that reading holds.
   virtual int64_t resident_bytes() const = 0;
+  // Whether chunks are decoded, which takes a decoder while it is done.
+  virtual bool decodes() const = 0;
   // So much of that is there since it was opened.
   virtual int64_t table_bytes() const = 0;
   // All strings of a string dataset, at most `max_bytes` together.

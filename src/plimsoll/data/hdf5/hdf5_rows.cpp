@@ -33,9 +33,8 @@ class Hdf5Rows final : public RowSource {
   DType stored_dtype() const override { return nearest_dtype(format()); }
   const std::string& origin() const override { return origin_; }
   Bytes resident_bytes() const override {
-    const Bytes chunks(dataset_->resident_bytes());
-    return Bytes(std::ssize(staging_)) + kArrayBytes + chunks +
-           (chunks > Bytes() ? kReaderBytes : Bytes());
+    return Bytes(std::ssize(staging_)) + kArrayBytes + Bytes(dataset_->resident_bytes()) +
+           (dataset_->decodes() ? kReaderBytes : Bytes());
   }
   Bytes opened_bytes() const override { return Bytes(dataset_->table_bytes()); }
   bool can_read_as(DType dtype) const override { return codec::can_convert(format(), dtype); }
