@@ -195,6 +195,7 @@ class Fit:
     epochs: int
     initial_epoch: int = 0
     validation_freq: Any = 1
+    taken: int = 0  # by the process, at the ends of epochs
 
     def run(self, epochs: Iterator[tuple[int, dict[str, float], int]]) -> Any:
         """Keras's events around `epochs`, which runs one each time that it is asked."""
@@ -205,11 +206,13 @@ class Fit:
         try:
             self.callbacks.list.on_train_begin()
             for epoch, logs, steps in epochs:
+                self._measure()
                 self.callbacks.end_epoch(epoch, logs, steps)
                 self._release()
                 if model.stop_training:
                     break
-                self._make_room()
+                if epoch + 1 < self.epochs:
+                    self._make_room()
         except _core.EngineError as error:
             self.keep()
             raise self.options.explain(error) from None
@@ -219,7 +222,16 @@ class Fit:
         self.known.give()
         engine.close()
         self.callbacks.list.on_train_end(logs)
+        memory = self.options.limits.memory
+        if self.callbacks.verbose and memory is not None:
+            print(f"memory: at most {self.taken / MIB:.1f} of {memory / MIB:.1f} MiB "
+                  "when an epoch ended")  # fmt: skip
         return model.history
+
+    def _measure(self) -> None:
+        """The arena is as large as in the middle of the epoch."""
+        if self.callbacks.verbose and self.options.limits.memory is not None:
+            self.taken = max(self.taken, _core.process_memory())
 
     def _release(self) -> None:
         """The room of what calls in callbacks have kept."""

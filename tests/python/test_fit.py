@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -436,6 +437,16 @@ def test_a_plan_prints_and_answers() -> None:
     assert answer.fits and answer.predicted > answer.held
     assert "interpreter, framework and arrays" in str(answer)
     assert answer.frontier()[0][0] > 0
+
+
+def test_a_fit_within_a_limit_says_what_it_took(capsys: pytest.CaptureFixture[str]) -> None:
+    case = CASES["image"]
+    plimsoll.fit(case.compiled(), case.x, case.y, batch_size=32, epochs=2, memory="6GiB")
+    told = re.fullmatch(r"memory: at most (\S+) of 6144.0 MiB when an epoch ended",
+                        capsys.readouterr().out.splitlines()[-1])  # fmt: skip
+    assert told is not None and 0 < float(told[1]) < 6144
+    plimsoll.fit(case.compiled(), case.x, case.y, batch_size=32, memory="6GiB", verbose=0)
+    assert capsys.readouterr().out == ""
 
 
 def test_memory_comes_back() -> None:
