@@ -93,7 +93,7 @@ def fit(
     if shuffle not in (True, False):
         raise ValueError(f"shuffle: expected True or False, received {shuffle!r}.")
     known = live.live_model(model)
-    how = Options(**options)
+    how = Options.of(options)
     there = None
     if isolate:
         known, how, there = isolation.elsewhere(known, options)
@@ -147,7 +147,7 @@ def evaluate(
     _check_counts(batch_size=batch_size)
     _check_compiled(model)
     return inference.evaluate(model, x, y, batch_size, sample_weight, steps, callbacks, verbose,
-                              return_dict, Options(**options))  # fmt: skip
+                              return_dict, Options.of(options))  # fmt: skip
 
 
 def predict(
@@ -164,7 +164,7 @@ def predict(
     The plan and its memory are kept for the next call (`release` ends that).
     """
     _check_counts(batch_size=batch_size)
-    return inference.predict(model, x, batch_size, steps, callbacks, verbose, Options(**options))
+    return inference.predict(model, x, batch_size, steps, callbacks, verbose, Options.of(options))
 
 
 def train_on_batch(
@@ -181,7 +181,9 @@ def train_on_batch(
     The model's variables hold the outcome when the call returns.
     """
     _check_compiled(model)
-    return on_batch.train(model, x, y, sample_weight, class_weight, return_dict, Options(**options))
+    return on_batch.train(
+        model, x, y, sample_weight, class_weight, return_dict, Options.of(options)
+    )
 
 
 def test_on_batch(
@@ -194,12 +196,12 @@ def test_on_batch(
 ) -> Any:
     """Loss and metrics of one batch, as `model.test_on_batch` gives them."""
     _check_compiled(model)
-    return on_batch.test(model, x, y, sample_weight, return_dict, Options(**options))
+    return on_batch.test(model, x, y, sample_weight, return_dict, Options.of(options))
 
 
 def predict_on_batch(model: Any, x: Any, **options: Any) -> Any:
     """The outputs for one batch, as `model.predict_on_batch` gives them."""
-    return on_batch.predict(model, x, Options(**options))
+    return on_batch.predict(model, x, Options.of(options))
 
 
 def plan(model: Any, batch_size: int = BATCH, **options: Any) -> PlanAnswer:
@@ -210,7 +212,7 @@ def plan(model: Any, batch_size: int = BATCH, **options: Any) -> PlanAnswer:
     """
     _check_compiled(model)
     known = live.live_model(model)
-    how = Options(**options)
+    how = Options.of(options)
     how.refuses = False
     if how.memory is not None:
         release()

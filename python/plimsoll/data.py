@@ -212,6 +212,13 @@ class ArrayBatches:
                 yield self._samples.at(order[begin:end])
 
 
+def tell_epoch(batches: Any, method: str) -> None:
+    """on_epoch_begin or on_epoch_end, where batches are those of a PyDataset that has it."""
+    told = getattr(batches.dataset, method, None) if isinstance(batches, _Indexed) else None
+    if told is not None:
+        told()
+
+
 class Epochs:
     """Which batches an epoch has, as Keras counts them.
 
@@ -261,8 +268,6 @@ class _Indexed:
             random.shuffle(order)
         for index in order:
             yield self.dataset[index]
-        if hasattr(self.dataset, "on_epoch_end"):
-            self.dataset.on_epoch_end()
 
 
 def unpacked(batch: Any) -> tuple[Any, Any, Any]:

@@ -40,6 +40,7 @@ def _exhausted(message: str) -> BaseException:
     raised = type("ResourceExhausted", tuple(bases), {
         "__init__": init,
         "__str__": lambda self: str(self.args[0]),
+        "__reduce__": lambda self: (_exhausted, (str(self.args[0]),)),
         "__module__": "plimsoll",
         "__doc__": ResourceExhausted.__doc__,
     })  # fmt: skip

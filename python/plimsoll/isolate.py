@@ -8,6 +8,7 @@ turns, so that whatever becomes of the other process the state of the last whole
 from __future__ import annotations
 
 import copy
+import fcntl
 import mmap
 import os
 import signal
@@ -66,20 +67,31 @@ class _Process:
 
     def __init__(self, arrays: int, state: int) -> None:
         self._control, theirs = socket.socketpair()
+        # Above those of standard streams, which may be closed: they are made anew in the child.
+        passed = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, 3)
+                  for one in (theirs.fileno(), arrays, state)]  # fmt: skip
+        theirs.close()
         root = str(Path(__file__).resolve().parents[1])
-        paths = [path or os.getcwd() for path in sys.path if isinstance(path, str)]
+        try:
+            here = os.getcwd()
+        except FileNotFoundError:
+            here = ""
+        paths = [path or here for path in sys.path if isinstance(path, str) and (path or here)]
         if root not in paths:
             paths.insert(0, root)
         program = (f"import sys; sys.path[:] = {paths!r}; from plimsoll.isolated import main; "
-                   f"main({theirs.fileno()}, {arrays}, {state})")  # fmt: skip
+                   f"main{tuple(passed)}")  # fmt: skip
         if not sys.executable:
             raise RuntimeError("isolate: expected an interpreter in sys.executable, received none.")
-        with theirs:
+        try:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", program], stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(), arrays, state),
+                [sys.executable, "-c", program], stdin=subprocess.DEVNULL, pass_fds=passed,
                 start_new_session=True,  # Ctrl-C is passed on from here
             )  # fmt: skip
+        finally:
+            for one in passed:
+                os.close(one)
+        self.heard = False
         self.said: deque[wire.Message] = deque()
         self.reply: wire.Message | None = None
         self.ended = False
@@ -93,6 +105,7 @@ class _Process:
     def _listen(self) -> None:
         while True:
             message = wire.receive(self._control)
+            self.heard = self.heard or message is not None
             if message is None:
                 self.ended = True
             elif "tells" in message:
@@ -114,6 +127,8 @@ class _Process:
 
     def why_it_ended(self) -> str:
         code = self._process.wait()
+        if not self.heard and code != -signal.SIGKILL:
+            return f"did not start (exit code {code}); sys.executable is {sys.executable!r}"
         if code == -signal.SIGKILL:
             return ("was killed (SIGKILL), which the kernel does where memory runs out. Name a "
                     "lower memory=, or leave it more room")  # fmt: skip
@@ -274,14 +289,15 @@ class Elsewhere:
         process = self._process
         assert process is not None
         while True:
+            reply = process.reply  # all that was said before it is there
             while process.said and listener is not None:
                 message = process.said.popleft()
                 if message["logs"] is not None:
                     self._logs = message["logs"]
                 getattr(listener, message["tells"])(*message["with"])
-            if process.reply is not None:
-                return process.reply
-            if process.ended:
+            if reply is not None:
+                return reply
+            if process.ended and process.reply is None:
                 raise ChildProcessError(
                     f"[{self._known.model.name}] fit: expected the process that trains to finish "
                     f"the epoch, received its end: it {process.why_it_ended()}. The model holds "
@@ -325,7 +341,7 @@ class Elsewhere:
 def elsewhere(known: live.Live, options: dict[str, Any]) -> tuple[live.Live, Options, Elsewhere]:
     """The model with an engine that another process will run, and its options."""
     known.refuse_in_a_call("fit")
-    how = _OptionsElsewhere(**options)
+    how = _OptionsElsewhere.of(options)
     engine = Elsewhere(known, how)
     there = copy.copy(known)
     there.engine = engine  # type: ignore[assignment]

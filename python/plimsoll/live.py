@@ -256,6 +256,7 @@ class Live:
         self._weights: list[Any] = []
         self.stepped = False  # since adopt(), on batches that came one by one
         self.lent = False  # the engine may hold what was trained since the last give()
+        self.shown = False  # since give(), and until the engine takes or trains
         for path, name, _dtype, shape in self.variables[: self.weight_count]:
             variable = found.get(path)
             if variable is None or not hasattr(variable, "assign"):
@@ -356,6 +357,7 @@ class Live:
 
     def take(self) -> None:
         """The same in the middle of an epoch."""
+        self.shown = False
         variables = self._as_read(self._weights + self._slots(build=False))
         self.engine.adopt(lambda index: sync.array(variables, index), len(variables.variables))
 
@@ -369,7 +371,7 @@ class Live:
                 sync.assign(variables, index, value)
 
         self.engine.give(take, count == self.weight_count)
-        self.lent = False
+        self.lent, self.shown = False, True
 
     def iterations(self) -> int:
         optimizer = self.model.optimizer

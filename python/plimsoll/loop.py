@@ -12,8 +12,8 @@ from plimsoll import _core, data, inference, live
 from plimsoll.options import MIB, Listener, Options
 
 # Callbacks of Keras's that look at no variable of the model at the end of an epoch.
-_BLIND = {"History", "ProgbarLogger", "CSVLogger", "TerminateOnNaN", "LearningRateScheduler",
-          "ReduceLROnPlateau", "RemoteMonitor"}  # fmt: skip
+_BLIND = {"History", "ProgbarLogger", "CSVLogger", "TerminateOnNaN", "ReduceLROnPlateau",
+          "RemoteMonitor"}  # fmt: skip
 _BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 _TEST_HOOKS = ("on_test_begin", "on_test_end", "on_test_batch_begin", "on_test_batch_end")
 
@@ -77,7 +77,7 @@ class Callbacks(Listener):
 
     def begin_epoch(self, epoch: int) -> None:
         self.list.on_epoch_begin(epoch)
-        if self.look and self.known.trains():
+        if self.look:
             self.known.take()
         self.push_rate()
         self.first_step = 0
@@ -255,9 +255,12 @@ class Fit:
         )
 
     def keep(self) -> None:
-        """What was trained so far goes back into the model, whatever ended the run."""
+        """What was trained so far goes back into the model, whatever ended the run.
+
+        Where the variables have it, what a callback has written since stays.
+        """
         try:
-            if self.known.trains():
+            if self.known.trains() and not self.known.shown:
                 self.known.give()
         finally:
             self.known.lent = False
@@ -275,12 +278,13 @@ class Fit:
         steps = -(-samples.rows // batch)
         self.callbacks.whole_epochs = True
         self.callbacks.test_steps = -(-validation.rows // batch) if validation is not None else 0
-        for epoch in range(self.initial_epoch, self.epochs):
+        first = self._first_epoch()
+        for epoch in range(first, self.epochs):
             self.callbacks.begin_epoch(epoch)
-            if not engine.trains and epoch > self.initial_epoch:  # a callback had it ended
+            if not engine.trains and epoch > first:  # a callback had it ended
                 settings, seen = self.options.settings(batch), self.known.iterations()
                 settings.tune = False
-            self.known.lent = True
+            self.known.lent, self.known.shown = True, False
             skip = validation is None or not _due(epoch, self.validation_freq)
             try:
                 ended = engine.fit(settings, arrays, held, next(orders), skip,
@@ -299,6 +303,10 @@ class Fit:
                 assert validation is not None
                 logs |= self._validate_afterwards(validation, batch)
             yield epoch, logs, steps
+
+    def _first_epoch(self) -> int:
+        """BackupAndRestore sets another one as the training begins."""
+        return getattr(self.known.model, "_initial_epoch", None) or self.initial_epoch
 
     def _validate_afterwards(self, validation: data.Samples, batch: int) -> dict[str, float]:
         """When the engine has ended its run."""
@@ -319,9 +327,12 @@ class Fit:
         stepper = Stepper(self.known, self.options, self.callbacks)
         batches, count = data.batches_of(source, shuffle)
         epochs = data.Epochs(batches, count, steps_per_epoch)
-        for epoch in range(self.initial_epoch, self.epochs):
+        data.tell_epoch(batches, "on_epoch_end")  # as Keras begins
+        first = self._first_epoch()
+        for epoch in range(first, self.epochs):
             self.callbacks.set_steps(steps_per_epoch or count)
             self.callbacks.begin_epoch(epoch)
+            data.tell_epoch(batches, "on_epoch_begin")
             stepper.begin()
             done = 0
             for batch in epochs.epoch(self.callbacks.begin_batch):
@@ -333,7 +344,11 @@ class Fit:
                 self.callbacks.step(done, loss)
                 if self.callbacks.model.stop_training:
                     break
-            if done == 0 and epoch == self.initial_epoch:
+            else:
+                if done:
+                    self.known.give()  # whoever makes the batches sees what the epoch has trained
+                data.tell_epoch(batches, "on_epoch_end")
+            if done == 0 and epoch == first:
                 raise ValueError("x: expected batches, received none.")
             if done == 0:
                 raise ValueError(
@@ -393,6 +408,7 @@ class Stepper:
         loss = self.known.engine.step(self.settings, samples.arrays(), self.short, train,
                                       self.seen, self.listener)  # fmt: skip
         self.known.stepped = self.known.lent = True
+        self.known.shown = False
         return loss
 
     def logs(self) -> dict[str, float]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import numbers
+import operator
+import os
 import sys
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 from plimsoll import _core
 from plimsoll.errors import exhausted, guarded, translate
+
+if TYPE_CHECKING:
+    from typing import Self
 
 MIB = 1 << 20
 _MOST_SEED = 1 << 62
@@ -38,6 +44,8 @@ def size(value: int | str | None) -> int | None:
     if value is None:
         return None
     if isinstance(value, numbers.Real):
+        if not value > 0:
+            raise ValueError(f"memory: expected more than 0 bytes, received {value}.")
         return int(value)
     if not isinstance(value, str):
         raise TypeError(f'memory: expected bytes or a text such as "2GiB", received {value!r}.')
@@ -66,6 +74,21 @@ def limits_of(
             "for what they will take. Name a higher limit, a smaller reserve=, or free arrays."
         )
     return limits
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: expected a whole number, received {value!r}.") from None
+
+
+def _real(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name}: expected a number, received {value!r}.")
+    return float(value)
 
 
 def _mib(count: int) -> str:
@@ -99,7 +122,32 @@ class Options:
                 self.plan_time, self.max_slowdown, self.without, self.times, self.tune, self.spill,
                 self.spill_dir)  # fmt: skip
 
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> Self:
+        """From arguments of a call. Raises TypeError for names that there are not."""
+        names = [one.name for one in fields(cls) if one.init]
+        for name in given:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, 1)
+                meant = f" Did you mean {near[0]}?" if near else ""
+                raise TypeError(
+                    f"{name}: expected an option among {', '.join(names)}, received another "
+                    f"name.{meant}"
+                )
+        return cls(**given)
+
     def __post_init__(self) -> None:
+        self.threads = _whole("threads", self.threads)
+        self.seed = _whole("seed", self.seed)
+        self.plan_time = _real("plan_time", self.plan_time)
+        self.max_slowdown = _real("max_slowdown", self.max_slowdown)
+        self.spill_dir = os.fspath(self.spill_dir)
+        self.times = os.fspath(self.times)
+        if self.precision not in ("", "f32", "bf16"):
+            raise ValueError(
+                f'precision: expected "f32" or "bf16", received {self.precision!r}. None named: as '
+                "the model's layers say."
+            )
         if self.plan_time is not None and not self.plan_time > 0:
             raise ValueError(f"plan_time: expected seconds, received {self.plan_time}.")
         if self.max_slowdown is not None and not self.max_slowdown >= 1:

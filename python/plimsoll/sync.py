@@ -224,13 +224,21 @@ class _Gate:
         return False
 
     def _is_asked(self) -> bool:
-        """Tries ways of looking: each must come by."""
+        """Tries ways of looking: each must come by. What cannot be tried is not relied on."""
+        try:
+            return self._all_come_by()
+        except Exception:
+            self._owners.clear()
+            self._open()
+            return False
+
+    def _all_come_by(self) -> bool:
         import tensorflow as tf
 
         if not all(callable(getattr(self._module, door, None)) for door in _DOORS):
             return False
         with tf.init_scope():
-            variable = tf.Variable(1.0, trainable=False)
+            variable = self._variable(1.0, trainable=False)  # in a strategy's scope too
             traced = tf.function(variable.read_value, autograph=False).get_concrete_function()
             handle = variable.handle
             for look in (

@@ -11,6 +11,7 @@ The weights are in the model's variables: read when a call begins, written when 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -112,7 +113,7 @@ class Trainer:
     ) -> None:
         if reduce not in ("mean", "sum"):
             raise ValueError(f'reduce: expected "mean" or "sum", received {reduce!r}.')
-        Options(**options)  # says what is wrong with them
+        Options.of(options)  # says what is wrong with them
         self.model, self._options = model, options
         compiled = live.compiled_with(model)
         asked = {} if loss is not None else dict(compiled)
@@ -137,6 +138,7 @@ class Trainer:
         self._asked = asked
         config = live.serialized(model, asked)
         self._structure = _structure(config)
+        self._rules = self._rules_now()
         self._stamp = Stamp(model)
         self._known = _Trained(model, config, self.optimizer)
         self._session = Session(model.name, config, parks=True)
@@ -215,14 +217,24 @@ class Trainer:
         self.clear()
 
     def _run(self, rows: int, weights: tuple[Any, ...], call: Any) -> Any:
-        answer = self._session.run(Options(**self._options), (rows, 0), rows, call,
+        answer = self._session.run(Options.of(self._options), (rows, 0), rows, call,
                                    bool(self._engine.has_gradients), weights)  # fmt: skip
         if not self._holds:
             self._held.enter_context(self._session.batch_by_batch())
             self._holds = True
         return answer
 
+    def _rules_now(self) -> Any:
+        """What the optimizer does beside its rate, where that is a variable."""
+        rate = getattr(self.optimizer, "_learning_rate", None)
+        return live._rules(self.optimizer), None if hasattr(rate, "assign") else rate
+
     def _look_at_model(self) -> None:
+        if self._rules_now() != self._rules:
+            raise ValueError(
+                f"{self.optimizer.name}: expected the optimizer as it was when the trainer was "
+                "made, received one that has changed since. Make another Trainer."
+            )
         known = vars(self.model).get("_plimsoll")
         if known is not None:
             known.refuse_in_a_call("Trainer")
@@ -245,6 +257,8 @@ class Trainer:
         for gradient, variable, name in zip(gradients, variables, self._known.names):
             if gradient is None:
                 continue
+            if type(gradient).__name__ == "IndexedSlices":  # of an Embedding, by TensorFlow
+                gradient = sys.modules["tensorflow"].convert_to_tensor(gradient)
             array = np.ascontiguousarray(gradient, "float32")
             if array.shape != tuple(variable.shape):
                 raise ValueError(f"{variable.path}: expected a gradient of shape "
