@@ -52,7 +52,7 @@ class _OptionsElsewhere(Options):
         return translate(error)
 
     def told(self) -> dict[str, Any]:
-        reserve = size(self.reserve)
+        reserve = size(self.reserve, "reserve")
         return {
             "memory": size(self.memory), "reserve": _RESERVE if reserve is None else reserve,
             "threads": int(self.threads), "seed": int(self.seed), "precision": self.precision,

@@ -39,16 +39,16 @@ class Limits:
         return None if self.memory is None else max(self.memory - self.reserve, 1)
 
 
-def size(value: int | str | None) -> int | None:
+def size(value: int | str | None, name: str = "memory") -> int | None:
     """Bytes of "2GiB", "75%", "auto" or a number."""
     if value is None:
         return None
     if isinstance(value, numbers.Real):
-        if not value > 0:
-            raise ValueError(f"memory: expected more than 0 bytes, received {value}.")
+        if not value >= 0:
+            raise ValueError(f"{name}: expected bytes, not below 0, received {value}.")
         return int(value)
     if not isinstance(value, str):
-        raise TypeError(f'memory: expected bytes or a text such as "2GiB", received {value!r}.')
+        raise TypeError(f'{name}: expected bytes or a text such as "2GiB", received {value!r}.')
     bytes_of: int | None = guarded(lambda: _core.parse_memory(value))
     return bytes_of
 
@@ -64,7 +64,7 @@ def limits_of(
     held = max(_core.held_by_process() - beside, 1)
     if whole is None:
         return Limits(None, held)
-    kept = size(reserve)
+    kept = size(reserve, "reserve")
     limits = Limits(whole, held, max(64 * MIB, whole // 10) if kept is None else kept)
     assert limits.ours is not None
     if limits.ours <= 0 and refuses:

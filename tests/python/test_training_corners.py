@@ -197,7 +197,7 @@ def test_the_error_of_a_limit_travels_between_processes() -> None:
     ({"seed": None}, TypeError, "seed: expected a whole number, received None"),
     ({"plan_time": "1"}, TypeError, "plan_time: expected a number, received '1'"),
     ({"memmory": 1}, TypeError, "memmory: expected an option .* Did you mean memory?"),
-    ({"memory": -5}, ValueError, "memory: expected more than 0 bytes, received -5"),
+    ({"memory": -5}, ValueError, "memory: expected bytes, not below 0, received -5"),
     ({"precision": "f64"}, ValueError, 'precision: expected "f32" or "bf16", received \'f64\''),
 ], ids=lambda value: "+".join(value) if isinstance(value, dict) else "")  # fmt: skip
 def test_options_that_are_wrong(options: dict[str, Any], kind: type, told: str) -> None:
