@@ -22,10 +22,13 @@ X, Y = normal(60, 4), normal(60, 1, seed=3)
 
 
 def children() -> list[int]:
+    """Processes of isolated fits; other tests of this process may have others."""
     found = []
     for task in Path("/proc/self/task").iterdir():
         found += [int(pid) for pid in (task / "children").read_text().split()]
-    return found
+    return [
+        pid for pid in found if b"plimsoll.isolated" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
 
 
 def state(model: keras.Model) -> list[bytes]:
@@ -271,7 +274,7 @@ def test_interrupted() -> None:
         plimsoll.fit(model, normal(40000, 64), normal(40000, 1), batch_size=8, epochs=99,
                      verbose=0, isolate=True, callbacks=[Acts(begin)])  # fmt: skip
     assert time.monotonic() - start < 30
-    assert 5000 < int(model.optimizer.iterations) < 10000 and not children()
+    assert 5000 <= int(model.optimizer.iterations) < 10000 and not children()
     assert all(np.isfinite(numbers(v)).all() for v in model.variables)
     plimsoll.fit(model, normal(8, 64), normal(8, 1), verbose=0, isolate=True)
 
