@@ -117,8 +117,13 @@ class Batches:
 
     def counted(self, begin: Any = None) -> Iterator[tuple[int, data.Samples]]:
         """With their numbers; `begin` is told of each, as Keras does before it asks for it."""
+        source = self._source if self.whole is None else None
+        if self._labels:  # Keras's evaluate begins so, its predict does not
+            data.tell_epoch(source, "on_epoch_end")
+        data.tell_epoch(source, "on_epoch_begin")
         epoch = data.Epochs(self, self.count, self.steps).epoch(begin or (lambda step: None))
-        return enumerate(epoch)
+        yield from enumerate(epoch)
+        data.tell_epoch(source, "on_epoch_end")
 
     def sizes(self, samples: data.Samples) -> tuple[int, int]:
         """The sizes of batches to come, as far as they are known."""

@@ -362,7 +362,13 @@ class Live:
         self.engine.adopt(lambda index: sync.array(variables, index), len(variables.variables))
 
     def give(self) -> None:
-        """Keras's variables take what the engine holds now; the optimizer's are built for it."""
+        """Keras's variables take what the engine holds now; the optimizer's are built for it.
+
+        Where they have had it since, what somebody has written to them stays.
+        """
+        if self.shown:
+            self.lent = False
+            return
         variables = self._as_read(self._weights + self._slots(build=True))
         count = len(variables.variables)
 

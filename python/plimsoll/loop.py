@@ -255,12 +255,9 @@ class Fit:
         )
 
     def keep(self) -> None:
-        """What was trained so far goes back into the model, whatever ended the run.
-
-        Where the variables have it, what a callback has written since stays.
-        """
+        """What was trained so far goes back into the model, whatever ended the run."""
         try:
-            if self.known.trains() and not self.known.shown:
+            if self.known.trains():
                 self.known.give()
         finally:
             self.known.lent = False
@@ -345,7 +342,7 @@ class Fit:
                 if self.callbacks.model.stop_training:
                     break
             else:
-                if done:
+                if done and not isinstance(source, data.ArrayBatches):
                     self.known.give()  # whoever makes the batches sees what the epoch has trained
                 data.tell_epoch(batches, "on_epoch_end")
             if done == 0 and epoch == first:
@@ -405,10 +402,10 @@ class Stepper:
             self.short = rows
         if self.settings is None or fresh:
             self.settings, self.seen = self.options.settings(self.batch), self.known.iterations()
+        self.known.shown = False
         loss = self.known.engine.step(self.settings, samples.arrays(), self.short, train,
                                       self.seen, self.listener)  # fmt: skip
         self.known.stepped = self.known.lent = True
-        self.known.shown = False
         return loss
 
     def logs(self) -> dict[str, float]:

@@ -125,9 +125,9 @@ class Options:
     @classmethod
     def of(cls, given: dict[str, Any]) -> Self:
         """From arguments of a call. Raises TypeError for names that there are not."""
-        names = [one.name for one in fields(cls) if one.init]
         for name in given:
-            if name not in names:
+            if name not in _NAMES:
+                names = sorted(_NAMES)
                 near = difflib.get_close_matches(name, names, 1)
                 meant = f" Did you mean {near[0]}?" if near else ""
                 raise TypeError(
@@ -198,6 +198,9 @@ class Options:
             f"interpreter, framework and the program's arrays, {_mib(limits.reserve)} are in "
             f"reserve, which leaves {_mib(limits.ours)} for training: {error.args[1]}"
         )
+
+
+_NAMES = {one.name for one in fields(Options) if one.init}
 
 
 class Listener:

@@ -71,6 +71,25 @@ def test_a_data_set_is_told_of_epochs() -> None:
     assert_like(one, other)
 
 
+@pytest.mark.parametrize("call", ["evaluate", "predict", "validation"])
+def test_a_data_set_is_told_where_nothing_is_trained(call: str) -> None:
+    """Twice each; Keras asks for some batches more than once, as it reads ahead."""
+    kept = []
+    for face in (keras.Model, plimsoll):
+        model, data = small(), Advances()
+        if call == "evaluate":
+            told = [face.evaluate(model, data, verbose=0) for _ in range(2)]
+        elif call == "predict":
+            told = [float(np.sum(face.predict(model, data, verbose=0))) for _ in range(2)]
+        else:
+            told = face.fit(model, Advances(), epochs=2, verbose=0, shuffle=False,
+                            validation_data=data).history["val_loss"]  # fmt: skip
+        kept.append((data, told))
+    (theirs, expected), (ours, received) = kept
+    assert (ours.begun, ours.ended) == (theirs.begun, theirs.ended)
+    np.testing.assert_allclose(received, expected, rtol=1e-4)
+
+
 def test_whoever_makes_batches_sees_what_the_last_epoch_trained() -> None:
     class Looks(Advances):
         def on_epoch_end(self) -> None:
