@@ -102,6 +102,9 @@ function(plimsoll_suite name)
                TIMEOUT 1500
                WORKING_DIRECTORY "${PLIMSOLL_TESTS_ROOT}"
                ENVIRONMENT "GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/reports/${arg_CTEST_NAME}.xml")
+  if("slow" IN_LIST arg_LABELS)
+    set_tests_properties(${arg_CTEST_NAME} PROPERTIES COST 1000)  # begins first, beside the others
+  endif()
 endfunction()
 
 function(plimsoll_test folder)

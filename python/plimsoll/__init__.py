@@ -13,8 +13,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from plimsoll import _core, data, inference, live, loop, on_batch
-from plimsoll import isolate as isolation
+from plimsoll import _core, data, inference, live, loop, on_batch, sizes
 from plimsoll.answers import PlanAnswer
 from plimsoll.data import BATCH
 from plimsoll.errors import Refused, ResourceExhausted, guarded
@@ -22,6 +21,7 @@ from plimsoll.live import release
 from plimsoll.loop import Callbacks, Fit, Validation
 from plimsoll.options import Listener, Options
 from plimsoll.trainer import Trainer
+from plimsoll.versions import check_model
 
 __all__ = [
     "PlanAnswer", "Refused", "ResourceExhausted", "Trainer", "evaluate", "fit", "plan", "predict",
@@ -45,6 +45,7 @@ def _check_batches(validation_split: float, **beside: Any) -> None:
 
 
 def _check_compiled(model: Any) -> None:
+    check_model(model)
     if not model.compiled:
         raise ValueError(f"{model.name}: expected a compiled model. Call model.compile(…) first.")
 
@@ -92,10 +93,13 @@ def fit(
                   steps_per_epoch=steps_per_epoch, validation_steps=validation_steps)  # fmt: skip
     if shuffle not in (True, False):
         raise ValueError(f"shuffle: expected True or False, received {shuffle!r}.")
-    known = live.live_model(model)
+    shapes, x = sizes.of_data(model, x)
+    known = live.live_model(model, shapes=shapes)
     how = Options.of(options)
     there = None
     if isolate:
+        from plimsoll import isolate as isolation
+
         known, how, there = isolation.elsewhere(known, options)
     else:
         release(model if how.memory is None else None)
@@ -204,14 +208,19 @@ def predict_on_batch(model: Any, x: Any, **options: Any) -> Any:
     return on_batch.predict(model, x, Options.of(options))
 
 
-def plan(model: Any, batch_size: int = BATCH, **options: Any) -> PlanAnswer:
+def plan(
+    model: Any, batch_size: int = BATCH, input_shape: Any = None, **options: Any
+) -> PlanAnswer:
     """What a training step of this batch size takes, before anything is taken.
 
+    `input_shape`: of a sample, where the model leaves sizes open; for several inputs a list or
+    dict of shapes. Without it, that of the last call.
     The figures are the engine's own; `held` is what the process holds beside it. Raises as `fit`
     does, but for a limit that is not met: that is an answer.
     """
     _check_compiled(model)
-    known = live.live_model(model)
+    shapes = sizes.given_shapes(model, input_shape) if input_shape is not None else ()
+    known = live.live_model(model, shapes=shapes)
     how = Options.of(options)
     how.refuses = False
     if how.memory is not None:

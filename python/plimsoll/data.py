@@ -287,7 +287,7 @@ def permutation(rows: int, shuffle: bool) -> Iterator[np.ndarray[Any, Any] | Non
     if not shuffle:
         while True:
             yield None
-    from plimsoll.live import keras_module
+    from plimsoll.versions import keras_module
 
     keras = keras_module()
     if keras.backend.backend() == "tensorflow":

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import _core, data, live, sync
+from plimsoll import _core, data, live, sizes, sync
 from plimsoll.kept import Session
 from plimsoll.options import Listener, Options
+from plimsoll.versions import keras_module, packed, reported
 
 _QUIET = Listener()
 
@@ -23,8 +24,18 @@ def outputs_like(model: Any, outputs: list[Any]) -> Any:
     """Outputs in the structure that the model gives them in."""
     structure = getattr(model, "_outputs_struct", None)
     if isinstance(structure, (dict, list, tuple)):
-        return live.keras_module().tree.pack_sequence_as(structure, outputs)
+        return packed(structure, outputs)
     return outputs[0] if len(outputs) == 1 else outputs
+
+
+def by_name(logs: dict[str, float]) -> dict[str, float]:
+    """Keras's order of logs."""
+    return dict(sorted(logs.items()))
+
+
+def metrics_of(engine: _core.Engine) -> dict[str, float]:
+    """What training or its validation has reached."""
+    return by_name(reported(engine.metrics(), engine.output_names))
 
 
 def in_order(model: Any, logs: dict[str, float], outputs: list[str]) -> Any:
@@ -64,18 +75,19 @@ class Caller:
         """`go_on`: metrics count on from the last call."""
         engine, state = self.session.engine, sync.buffers(self._weights)
         arrays = samples.arrays()
-        return self.session.run(
+        logs = self.session.run(
             self.how, sizes, samples.rows,
             lambda kept: engine.evaluate_kept(kept, arrays, state, _QUIET), go_on,
             weights=samples.weight_shapes,
         )  # fmt: skip
+        return reported(logs, engine.output_names)
 
 
 def _callback_list(model: Any, callbacks: Any, verbose: Any, steps: int | None) -> Any:
     """Keras's list of callbacks, as its own evaluate and predict make it; None: nobody listens."""
     if not callbacks:
         return None
-    keras = live.keras_module()
+    keras = keras_module()
     if isinstance(callbacks, keras.callbacks.CallbackList):
         return callbacks
     return keras.callbacks.CallbackList(callbacks, verbose=verbose, epochs=1, steps=steps,
@@ -86,11 +98,12 @@ class Batches:
     """Samples batch by batch, with Keras's count of steps."""
 
     def __init__(
-        self, engine: _core.Engine, x: Any, y: Any = None, weights: Any = None,
+        self, known: live.Live, x: Any, y: Any = None, weights: Any = None,
         batch: int | None = None, steps: int | None = None, labels: bool = True,
     ) -> None:  # fmt: skip
         """`x`: arrays, Samples of them, or what yields batches."""
-        self._engine, self._labels = engine, labels
+        self._known, self._labels = known, labels
+        engine = known.engine
         self.whole: data.Samples | None = None
         self.batch = batch or data.BATCH
         self.count: int | None
@@ -98,6 +111,7 @@ class Batches:
             self.whole = x
         elif not data.is_iterated(x):
             self.whole = data.samples_of(engine, x, y, weights)
+            known.check_sizes(self.whole)
         if self.whole is None:
             self._source, self.count = data.batches_of(x)
         else:
@@ -112,8 +126,10 @@ class Batches:
             return
         for one in self._source:
             x, y, weights = data.unpacked(one)
-            yield data.samples_of(self._engine, x, y if self._labels else None,
-                                  weights if self._labels else None)  # fmt: skip
+            samples = data.samples_of(self._known.engine, x, y if self._labels else None,
+                                      weights if self._labels else None)  # fmt: skip
+            self._known.check_sizes(samples)
+            yield samples
 
     def counted(self, begin: Any = None) -> Iterator[tuple[int, data.Samples]]:
         """With their numbers; `begin` is told of each, as Keras does before it asks for it."""
@@ -145,9 +161,10 @@ def evaluate(
     model: Any, x: Any, y: Any, batch_size: int | None, sample_weight: Any, steps: int | None,
     callbacks: Any, verbose: Any, return_dict: bool, how: Options,
 ) -> Any:  # fmt: skip
-    known = live.live_model(model)
+    shapes, x = sizes.of_data(model, x)
+    known = live.live_model(model, shapes=shapes)
     caller = Caller(known, how, "evaluate")
-    batches = Batches(known.engine, x, y, sample_weight, batch_size, steps)
+    batches = Batches(known, x, y, sample_weight, batch_size, steps)
     events = _callback_list(model, callbacks, verbose, batches.steps)
     logs: dict[str, float] = {}
     try:
@@ -159,7 +176,7 @@ def evaluate(
     finally:
         caller.session.end_call()
     if return_dict:
-        return dict(sorted(logs.items()))  # Keras's order
+        return by_name(logs)
     return in_order(model, logs, known.engine.output_names)
 
 
@@ -173,13 +190,13 @@ def evaluate_batches(model: Any, caller: Caller, batches: Batches, events: Any) 
         for step, samples in batches.counted(events and events.on_test_batch_begin):
             logs = caller.evaluate(samples, batches.sizes(samples), go_on=step > 0)
             if events is not None:
-                events.on_test_batch_end(step, logs)
+                events.on_test_batch_end(step, by_name(logs))
                 if model.stop_evaluating:
                     break
     if not logs:
         raise ValueError("x: expected batches, received none.")
     if events is not None:
-        events.on_test_end(logs)
+        events.on_test_end(by_name(logs))
     return logs
 
 
@@ -187,9 +204,10 @@ def predict(
     model: Any, x: Any, batch_size: int | None, steps: int | None, callbacks: Any, verbose: Any,
     how: Options,
 ) -> Any:  # fmt: skip
-    known = live.live_model(model)
+    shapes, x = sizes.of_data(model, x)
+    known = live.live_model(model, shapes=shapes)
     caller = Caller(known, how, "predict")
-    batches = Batches(known.engine, x, None, None, batch_size, steps, labels=False)
+    batches = Batches(known, x, None, None, batch_size, steps, labels=False)
     events = _callback_list(model, callbacks, verbose, batches.steps)
     try:
         piece = batches.piece()

@@ -271,7 +271,8 @@ class Elsewhere:
         if "error" in reply:
             raise _core.EngineError(*reply["error"])
         self._epochs += 1
-        return dict(reply["ended"])
+        ended = dict(reply["ended"])
+        return ended | {"logs": wire.logs_of(ended["logs"])} if "logs" in ended else ended
 
     def _pass_state(self) -> None:
         assert self._process is not None
@@ -293,7 +294,7 @@ class Elsewhere:
             while process.said and listener is not None:
                 message = process.said.popleft()
                 if message["logs"] is not None:
-                    self._logs = message["logs"]
+                    self._logs = wire.logs_of(message["logs"])
                 getattr(listener, message["tells"])(*message["with"])
             if reply is not None:
                 return reply
@@ -322,7 +323,8 @@ class Elsewhere:
             raise
 
     def _take(self, reply: wire.Message) -> None:
-        self._logs = reply.get("logs", self._logs)
+        if "logs" in reply:
+            self._logs = reply["logs"] = wire.logs_of(reply["logs"])
         if "given" in reply:
             self._given, self._place = reply["given"], 1 - self._place
 

@@ -8,6 +8,7 @@ the live object, never on its name: a program's own `relu` serializes like Keras
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import types
@@ -17,17 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import _core, sync
+from plimsoll import _core, sizes, sync
+from plimsoll.data import Samples
 from plimsoll.errors import Refused, translate
 from plimsoll.kept import Session, release_all
 from plimsoll.stamp import Stamp
 from plimsoll.variables import Variables
-
-
-def keras_module() -> Any:
-    import keras
-
-    return keras
+from plimsoll.versions import check_backend, check_model, keras_module
 
 
 def _keras_folder() -> str:
@@ -243,8 +240,11 @@ def number_type(dtype: str) -> np.dtype[Any]:
 class Live:
     """An engine and the Keras variables that its state belongs to."""
 
-    def __init__(self, model: Any, config: str) -> None:
+    def __init__(self, model: Any, config: str, shapes: sizes.Shapes = ()) -> None:
+        """`shapes`: of a sample of each input, where the model leaves sizes open."""
         self.config = config
+        self.shapes = shapes
+        self.siblings: dict[sizes.Shapes, Live] = {}  # by shapes, this one too
         self._model = weakref.ref(model)
         try:
             self.engine = _core.Engine(config, model.name)
@@ -269,6 +269,19 @@ class Live:
         self.stamp: Stamp | None = None
         self._sessions: dict[str, Session] = {}
         self._buffers: dict[bool, Variables] = {}  # by whether training's are among them
+
+    def join(self, last: Live | None) -> None:
+        """This one and those of other sizes know each other; of too many the first one goes."""
+        if last is not None and last.model is self.model:
+            self.siblings = last.siblings
+        self.siblings.pop(self.shapes, None)
+        self.siblings[self.shapes] = self
+        if len(self.siblings) > sizes.MOST:
+            self.siblings.pop(next(iter(self.siblings))).release()
+
+    def check_sizes(self, samples: Samples) -> None:
+        """Raises Refused where sizes that the model leaves open differ from the call's first."""
+        sizes.check_alike(self.model, self.shapes, samples.x)
 
     def session(self, kind: str) -> Session:
         """What is kept for calls of a kind. Raises ValueError while another call runs."""
@@ -385,36 +398,92 @@ class Live:
             np.asarray(keras_module().ops.convert_to_numpy(optimizer.iterations)))  # fmt: skip
 
 
-def serialized(model: Any, asked: dict[str, Any] | None = None) -> str:
-    """What Keras writes of a model's structure and training; `asked` as in check_identity."""
-    saving = keras_module().saving
-    written = saving.serialize_keras_object(model)
-    if asked is not None:
-        written["compile_config"] = saving.serialize_keras_object(asked)
-    training = written.get("compile_config")
-    if model.compiled and isinstance(training, dict) and training.get("optimizer") is None:
-        # Keras takes it out of the model's own description when it writes an .h5 file.
-        training["optimizer"] = saving.serialize_keras_object(model.optimizer)
+def _options_of(cls: type) -> list[str]:
+    """The names of what it is made with."""
+    given = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
+    return [p.name for p in given if p.name != "self" and p.kind is not p.VAR_KEYWORD]
+
+
+def _add_options(what: str, value: Any, config: dict[str, Any]) -> None:
+    """What a loss or metric was made with and its own description lacks, from the object."""
+    held = vars(value)
+    for name in _options_of(type(value)):
+        if name in config:
+            continue
+        if name == "thresholds" and held.get("_init_from_thresholds") is False:
+            continue  # they lie evenly
+        places = [(held.get("_fn_kwargs") or {}, name), (held, name), (held, f"_{name}")]
+        found = [place[key] for place, key in places if key in place]
+        if not found:
+            raise Refused(
+                f"{what} {type(value).__name__}: expected to find its option {name}, received an "
+                "object that does not hold it. Make it anew, as Keras's documentation says."
+            )
+        config[name] = keras_module().saving.serialize_keras_object(found[0])
+
+
+def _described(what: str, value: Any, numbers: dict[int, int]) -> Any:
+    """What Keras writes of what compile() was given, with every option of losses and metrics.
+
+    Metrics are numbered by object: one that is given in several places has one state.
+    """
+    if isinstance(value, dict):
+        return {key: _described(what or key, item, numbers) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_described(what, item, numbers) for item in value]
+    keras = keras_module()
+    written = keras.saving.serialize_keras_object(value)
+    if isinstance(value, keras.metrics.Metric):
+        written["shared_object_id"] = numbers.setdefault(id(value), len(numbers))
+    if isinstance(value, (keras.losses.Loss, keras.metrics.Metric)) and _is_of_keras(value):
+        _add_options(what.rstrip("s") if what != "loss" else what, value, written["config"])
+    return written
+
+
+def serialized(model: Any, asked: dict[str, Any] | None = None, shapes: sizes.Shapes = ()) -> str:
+    """What Keras writes of a model's structure and training; `asked` as in check_identity.
+
+    `shapes`: of its inputs, where they leave sizes open.
+    """
+    written = keras_module().saving.serialize_keras_object(model)
+    training = compiled_with(model) if asked is None else asked
+    if training:
+        written["compile_config"] = _described("", training, {})
+    sizes.fill(model, written, shapes)
     return json.dumps(written)
 
 
-def live_model(model: Any) -> Live:
-    """The engine of a model; made anew where its structure or training changed."""
+def live_model(model: Any, x: Any = None, shapes: sizes.Shapes = ()) -> Live:
+    """The engine of a model; made anew where its structure or training changed.
+
+    Where the model leaves sizes of its inputs open they are `shapes`, those of the arrays `x`, or
+    what they were in the last call; the engines of the last eight sizes are kept.
+    """
+    check_model(model)
     if not model.built:
         raise Refused(f"{model.name}: expected a model whose input shapes are known, received one "
                       "that is not built. Add an Input, or call model.build(…).")  # fmt: skip
     # It is kept beside Keras's own tracking: a stamp holds parts that hold the model.
-    known: Live | None = vars(model).get("_plimsoll")
-    if known is not None and known.stamp is not None and known.stamp.holds():
-        return known
-    check_identity(model)
-    check_training(model)
-    config = serialized(model)
-    if known is None or not known.is_of(model, config):
-        if known is not None and known.model is model:
-            known.release()
-        known = vars(model)["_plimsoll"] = Live(model, config)
-    return known.stamped()
+    last: Live | None = vars(model).get("_plimsoll")
+    known = last
+    if last.shapes if last is not None else sizes.open_inputs(model):
+        if not shapes:
+            shapes = last.shapes if last is not None and x is None else sizes.shapes_of(model, x)
+        known = last.siblings.get(shapes) if last is not None else None
+    if known is None or known.stamp is None or not known.stamp.holds():
+        check_identity(model)
+        check_backend(model, model.optimizer if model.compiled else None)
+        check_training(model)
+        config = serialized(model, shapes=shapes)
+        if known is None or not known.is_of(model, config):
+            if known is not None and known.model is model:
+                known.release()
+            known = Live(model, config, shapes)
+        known.stamped()
+    if known is not last:
+        known.join(last)
+        vars(model)["_plimsoll"] = known
+    return known
 
 
 def release(model: Any = None) -> None:
@@ -427,4 +496,5 @@ def release(model: Any = None) -> None:
         return
     known = vars(model).get("_plimsoll")
     if known is not None:
-        known.release()
+        for one in known.siblings.values():
+            one.release()

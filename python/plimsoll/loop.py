@@ -10,6 +10,7 @@ import numpy as np
 
 from plimsoll import _core, data, inference, live
 from plimsoll.options import MIB, Listener, Options
+from plimsoll.versions import keras_module, reported
 
 # Callbacks of Keras's that look at no variable of the model at the end of an epoch.
 _BLIND = {"History", "ProgbarLogger", "CSVLogger", "TerminateOnNaN", "ReduceLROnPlateau",
@@ -30,7 +31,7 @@ def _saves_at_epochs(callback: Any) -> bool:
 
 
 def _has_hooks(callback: Any, hooks: tuple[str, ...]) -> bool:
-    base = live.keras_module().callbacks.Callback
+    base = keras_module().callbacks.Callback
     if _is_blind(callback) or _saves_at_epochs(callback):
         return False
     return any(
@@ -39,11 +40,16 @@ def _has_hooks(callback: Any, hooks: tuple[str, ...]) -> bool:
     )
 
 
+def _of_epoch(logs: dict[str, float]) -> dict[str, float]:
+    """Keras's order: those of training, then those of validation."""
+    return dict(sorted(logs.items(), key=lambda item: (item[0].startswith("val_"), item[0])))
+
+
 class Callbacks(Listener):
     """A CallbackList of Keras's, told of the engine's progress, and the model it may look at."""
 
     def __init__(self, known: live.Live, callbacks: Any, epochs: int, verbose: Any) -> None:
-        keras = live.keras_module()
+        keras = keras_module()
         self.known, self.model, self.epochs = known, known.model, epochs
         if isinstance(callbacks, keras.callbacks.CallbackList):
             self.list = callbacks
@@ -101,13 +107,13 @@ class Callbacks(Listener):
         """A rate that a callback has set; one of a schedule is the engine's own."""
         rate = getattr(self.model.optimizer, "_learning_rate", None)
         if hasattr(rate, "assign"):
-            value = live.keras_module().ops.convert_to_numpy(rate)
+            value = keras_module().ops.convert_to_numpy(rate)
             self.known.engine.set_learning_rate(float(np.asarray(value)))
 
     def step(self, step: int, loss: float) -> None:
         if not self.every_step and self.bar is None:
             return  # nobody looks
-        logs = self.known.engine.metrics()
+        logs = inference.metrics_of(self.known.engine)
         if self.every_step:
             self.known.give()
             self.known.lent = True  # the epoch goes on in the engine
@@ -130,13 +136,13 @@ class Callbacks(Listener):
             if self.every_test and self.whole_epochs:
                 self.list.on_test_batch_begin(0)
         else:
-            self.list.on_test_end(self.known.engine.metrics())
+            self.list.on_test_end(inference.metrics_of(self.known.engine))
         if self.tests:
             self.known.take()
 
     def test_step(self, step: int) -> None:
         """A step of a validation that the engine runs is over."""
-        self.list.on_test_batch_end(step - 1, self.known.engine.metrics())
+        self.list.on_test_batch_end(step - 1, inference.metrics_of(self.known.engine))
         if step < self.test_steps:
             self.list.on_test_batch_begin(step)
 
@@ -292,10 +298,10 @@ class Fit:
                     raise
                 print(f"{error.args[1]} Terminating training.")
                 self.known.model.stop_training = True
-                yield epoch, dict(engine.metrics()), steps
+                yield epoch, inference.metrics_of(engine), steps
                 return
             settings.tune = False
-            logs = dict(ended["logs"])
+            logs = _of_epoch(reported(ended["logs"], engine.output_names))
             if ended["interrupted"] and not skip:  # Keras validates what it stops
                 assert validation is not None
                 logs |= self._validate_afterwards(validation, batch)
@@ -311,10 +317,10 @@ class Fit:
         caller = inference.Caller(self.known, self.options, "evaluate")
         logs = inference.evaluate_batches(
             self.known.model, caller,
-            inference.Batches(self.known.engine, validation, batch=batch), self.callbacks.list,
+            inference.Batches(self.known, validation, batch=batch), self.callbacks.list,
         )  # fmt: skip
         caller.session.release()
-        return {f"val_{name}": value for name, value in logs.items()}
+        return {f"val_{name}": value for name, value in inference.by_name(logs).items()}
 
     def batches(
         self, source: Any, steps_per_epoch: int | None, class_weight: dict[int, float] | None,
@@ -336,6 +342,7 @@ class Fit:
                 if not isinstance(batch, data.Samples):
                     x, y, weights = data.unpacked(batch)
                     batch = data.samples_of(self.known.engine, x, y, weights, class_weight)
+                    self.known.check_sizes(batch)
                 loss = stepper.step(batch, train=True)
                 done += 1
                 self.callbacks.step(done, loss)
@@ -364,7 +371,7 @@ class Fit:
         # they are made alike.
         counted = events.every_test or validation.steps
         batch = validation.batch or (None if counted else stepper.batch)
-        batches = inference.Batches(self.known.engine, validation.x, validation.y,
+        batches = inference.Batches(self.known, validation.x, validation.y,
                                     validation.weights, batch, validation.steps)  # fmt: skip
         model.stop_evaluating = False
         events.validation(True)
@@ -409,4 +416,4 @@ class Stepper:
         return loss
 
     def logs(self) -> dict[str, float]:
-        return dict(self.known.engine.metrics())
+        return inference.metrics_of(self.known.engine)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll import data, live
-from plimsoll.inference import Caller, in_order, outputs_like
+from plimsoll.inference import Caller, by_name, in_order, outputs_like
 from plimsoll.options import Listener, Options
+from plimsoll.versions import reported
 
 _QUIET = Listener()
 
@@ -19,7 +20,7 @@ def train(
     model: Any, x: Any, y: Any, sample_weight: Any, class_weight: dict[int, float] | None,
     return_dict: bool, how: Options,
 ) -> Any:  # fmt: skip
-    known = live.live_model(model)
+    known = live.live_model(model, x)
     session = known.session("train")
     samples = data.samples_of(known.engine, x, y, sample_weight, class_weight)
     lent = session.lent(known.read_by_engine(training=True), known)
@@ -31,15 +32,16 @@ def train(
         )  # fmt: skip
     finally:
         session.end_call()
+    logs = reported(logs, known.engine.output_names)
     if return_dict:
-        return dict(sorted(logs.items()))  # Keras's order
+        return by_name(logs)
     return in_order(model, logs, known.engine.output_names)
 
 
 def test(
     model: Any, x: Any, y: Any, sample_weight: Any, return_dict: bool, how: Options
 ) -> Any:  # fmt: skip
-    known = live.live_model(model)
+    known = live.live_model(model, x)
     caller = Caller(known, how, "evaluate")
     samples = data.samples_of(known.engine, x, y, sample_weight)
     try:
@@ -47,12 +49,12 @@ def test(
     finally:
         caller.session.end_call()
     if return_dict:
-        return dict(sorted(logs.items()))  # Keras's order
+        return by_name(logs)
     return in_order(model, logs, known.engine.output_names)
 
 
 def predict(model: Any, x: Any, how: Options) -> Any:
-    known = live.live_model(model)
+    known = live.live_model(model, x)
     caller = Caller(known, how, "predict")
     samples = data.samples_of(known.engine, x)
     try:

@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import data, live, sync
+from plimsoll import data, live, sizes, sync
 from plimsoll.errors import Refused, guarded
+from plimsoll.inference import by_name
 from plimsoll.kept import Session
 from plimsoll.options import Listener, Options
 from plimsoll.stamp import Stamp
 from plimsoll.variables import Variables
+from plimsoll.versions import check_backend, check_model, keras_module, reported
 
 _QUIET = Listener()
 _Assigned = list[tuple[int, np.ndarray[Any, Any]]]
@@ -71,11 +73,11 @@ class _Trained(live.Live):
         return self._as_read(self._weights + variables)
 
     def steps_seen(self) -> int:
-        return int(np.asarray(live.keras_module().ops.convert_to_numpy(self.optimizer.iterations)))
+        return int(np.asarray(keras_module().ops.convert_to_numpy(self.optimizer.iterations)))
 
 
 def _optimizer_for(model: Any, asked: Any) -> Any:
-    keras = live.keras_module()
+    keras = keras_module()
     optimizer = keras.optimizers.get(asked) if asked is not None else model.optimizer
     built_for = getattr(optimizer, "_trainable_variables", None)
     if not optimizer.built or built_for is None:
@@ -95,7 +97,8 @@ class Trainer:
 
     optimizer, loss, metrics: as compile() takes them; none: what the model is compiled with. Which
     weights are trained is read when the trainer is made, as compile() reads it.
-    reduce: "mean" or "sum" of calls. memory and further options: as in `fit`.
+    reduce: "mean" or "sum" of calls. input_shape: of a sample, where the model leaves sizes open
+    (for several inputs a list or dict of shapes). memory and further options: as in `fit`.
 
     Several trainers may live side by side, on models that share layers too: the weights are in the
     model's variables, read when a call begins and written when it ends. A limit counts what the
@@ -109,11 +112,13 @@ class Trainer:
         loss: Any = None,
         metrics: Any = None,
         reduce: str = "mean",
+        input_shape: Any = None,
         **options: Any,
     ) -> None:
         if reduce not in ("mean", "sum"):
             raise ValueError(f'reduce: expected "mean" or "sum", received {reduce!r}.')
         Options.of(options)  # says what is wrong with them
+        check_model(model)
         self.model, self._options = model, options
         compiled = live.compiled_with(model)
         asked = {} if loss is not None else dict(compiled)
@@ -129,6 +134,7 @@ class Trainer:
             raise Refused(f"{model.name}: expected a model that is built, received one whose "
                           "input shapes are not known. Add an Input.")  # fmt: skip
         live.check_identity(model, asked)
+        check_backend(model, asked["optimizer"])
         if optimizer is None:
             live.check_training(model)
         live.check_trainable(model)
@@ -136,7 +142,10 @@ class Trainer:
         if optimizer is not None:
             asked["optimizer"] = self.optimizer
         self._asked = asked
-        config = live.serialized(model, asked)
+        self._shapes: sizes.Shapes = ()
+        if input_shape is not None or sizes.open_inputs(model):
+            self._shapes = sizes.given_shapes(model, input_shape)
+        config = live.serialized(model, asked, self._shapes)
         self._structure = _structure(config)
         self._rules = self._rules_now()
         self._stamp = Stamp(model)
@@ -174,7 +183,9 @@ class Trainer:
         )  # fmt: skip
         self._rows, self._weight_shapes = samples.rows, samples.weight_shapes
         _assign(variables, changed)
-        return dict(sorted(logs.items())) if return_dict else loss
+        if not return_dict:
+            return loss
+        return by_name(reported(logs, self._known.engine.output_names))
 
     def gradients(self) -> list[Any]:
         """What `apply` will use, as arrays in the order of `trainable_variables`.
@@ -241,7 +252,7 @@ class Trainer:
         if self._stamp.holds():
             return
         live.check_identity(self.model, self._asked)
-        if _structure(live.serialized(self.model, self._asked)) != self._structure:
+        if _structure(live.serialized(self.model, self._asked, self._shapes)) != self._structure:
             raise ValueError(
                 f"{self.model.name}: expected the model that the trainer was made for, received "
                 "one that has changed since. Make another Trainer."

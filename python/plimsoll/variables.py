@@ -14,11 +14,7 @@ from typing import Any
 
 import numpy as np
 
-
-def _keras() -> Any:
-    import keras
-
-    return keras
+from plimsoll.versions import keras_module
 
 
 class Known:
@@ -91,7 +87,7 @@ class Tensorflow:
 @functools.cache
 def tensorflow() -> Tensorflow | None:
     """None: Keras runs on another backend."""
-    return Tensorflow() if _keras().backend.backend() == "tensorflow" else None
+    return Tensorflow() if keras_module().backend.backend() == "tensorflow" else None
 
 
 class Variables:
@@ -132,7 +128,7 @@ class Variables:
         return np.frombuffer(memoryview(found), self._dtypes[index]).reshape(found.shape)
 
     def _converted(self, index: int) -> np.ndarray[Any, Any]:
-        value = np.asarray(_keras().ops.convert_to_numpy(self.variables[index]))
+        value = np.asarray(keras_module().ops.convert_to_numpy(self.variables[index]))
         return np.ascontiguousarray(value, self._dtypes[index])
 
     def assign(self, index: int, array: np.ndarray[Any, Any], known: Known | None) -> None:

@@ -22,7 +22,7 @@ Message = dict[str, Any]
 
 
 def send(control: socket.socket, message: Message) -> None:
-    text = json.dumps(message).encode()
+    text = json.dumps(message, default=np.ndarray.tolist).encode()
     control.sendall(struct.pack("<Q", len(text)) + text)
 
 
@@ -31,6 +31,12 @@ def receive(control: socket.socket) -> Message | None:
     head = _exactly(control, 8)
     text = None if head is None else _exactly(control, struct.unpack("<Q", head)[0])
     return None if text is None else dict(json.loads(text))
+
+
+def logs_of(told: dict[str, Any]) -> dict[str, Any]:
+    """Logs of a message; what has several numbers as an array."""
+    return {name: np.array(value, "float32") if isinstance(value, list) else value
+            for name, value in told.items()}  # fmt: skip
 
 
 def _exactly(control: socket.socket, count: int) -> bytes | None:

@@ -120,9 +120,24 @@ nb::dict memory_of(const train::MemoryReport& report) {
   return memory;
 }
 
+// Numbers name[0], name[1], … as one array, as Keras has them.
 nb::dict to_dict(const train::Metrics& metrics) {
   nb::dict values;
-  for (const auto& [name, value] : metrics) values[name.c_str()] = value;
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    const std::string& name = metrics[i].first;
+    if (!name.ends_with("[0]")) {
+      values[name.c_str()] = metrics[i].second;
+      continue;
+    }
+    const std::string stem = name.substr(0, name.size() - 3);
+    nb::list several;
+    for (size_t k = 0; i + k < metrics.size(); ++k) {
+      if (metrics[i + k].first != fmt::format("{}[{}]", stem, k)) break;
+      several.append(metrics[i + k].second);
+    }
+    i += nb::len(several) - 1;
+    values[stem.c_str()] = nb::module_::import_("numpy").attr("array")(several, "float32");
+  }
   return values;
 }
 

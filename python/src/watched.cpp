@@ -1,5 +1,6 @@
 #include "watched.h"
 
+// NB_TUPLE_… and NB_LIST_…: Python's own macros are not in its stable interface.
 namespace nb = nanobind;
 
 namespace plimsoll::python {
@@ -7,14 +8,14 @@ namespace plimsoll::python {
 bool same_items(const nb::list& watched) {
   for (const nb::handle each : watched) {
     const auto entry = nb::borrow<nb::tuple>(each);
-    PyObject* const container = PyTuple_GET_ITEM(entry.ptr(), 0);
-    PyObject* const keys = PyTuple_GET_ITEM(entry.ptr(), 1);
-    PyObject* const values = PyTuple_GET_ITEM(entry.ptr(), 2);
-    const Py_ssize_t count = PyTuple_GET_SIZE(values);
+    PyObject* const container = NB_TUPLE_GET_ITEM(entry.ptr(), 0);
+    PyObject* const keys = NB_TUPLE_GET_ITEM(entry.ptr(), 1);
+    PyObject* const values = NB_TUPLE_GET_ITEM(entry.ptr(), 2);
+    const Py_ssize_t count = NB_TUPLE_GET_SIZE(values);
     if (PyList_Check(container)) {
-      if (PyList_GET_SIZE(container) != count) return false;
+      if (NB_LIST_GET_SIZE(container) != count) return false;
       for (Py_ssize_t i = 0; i < count; ++i) {
-        if (PyList_GET_ITEM(container, i) != PyTuple_GET_ITEM(values, i)) return false;
+        if (NB_LIST_GET_ITEM(container, i) != NB_TUPLE_GET_ITEM(values, i)) return false;
       }
       continue;
     }
@@ -23,7 +24,7 @@ bool same_items(const nb::list& watched) {
     PyObject* value = nullptr;
     Py_ssize_t position = 0;
     for (Py_ssize_t i = 0; PyDict_Next(container, &position, &key, &value) != 0; ++i) {
-      if (key != PyTuple_GET_ITEM(keys, i) || value != PyTuple_GET_ITEM(values, i)) return false;
+      if (key != NB_TUPLE_GET_ITEM(keys, i) || value != NB_TUPLE_GET_ITEM(values, i)) return false;
     }
   }
   return true;
@@ -32,8 +33,8 @@ bool same_items(const nb::list& watched) {
 bool same_values(const nb::list& watched) {
   for (const nb::handle each : watched) {
     PyObject* const held =
-        PyDict_GetItem(PyTuple_GET_ITEM(each.ptr(), 0), PyTuple_GET_ITEM(each.ptr(), 1));
-    if (held != PyTuple_GET_ITEM(each.ptr(), 2)) return false;
+        PyDict_GetItem(NB_TUPLE_GET_ITEM(each.ptr(), 0), NB_TUPLE_GET_ITEM(each.ptr(), 1));
+    if (held != NB_TUPLE_GET_ITEM(each.ptr(), 2)) return false;
   }
   return true;
 }
@@ -41,9 +42,9 @@ bool same_values(const nb::list& watched) {
 bool same_attributes(const nb::list& watched) {
   for (const nb::handle each : watched) {
     const nb::object held = nb::steal(
-        PyObject_GetAttr(PyTuple_GET_ITEM(each.ptr(), 0), PyTuple_GET_ITEM(each.ptr(), 1)));
+        PyObject_GetAttr(NB_TUPLE_GET_ITEM(each.ptr(), 0), NB_TUPLE_GET_ITEM(each.ptr(), 1)));
     if (!held.is_valid()) PyErr_Clear();
-    if (held.ptr() != PyTuple_GET_ITEM(each.ptr(), 2)) return false;
+    if (held.ptr() != NB_TUPLE_GET_ITEM(each.ptr(), 2)) return false;
   }
   return true;
 }

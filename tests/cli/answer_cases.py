@@ -1,4 +1,4 @@
-"""Twelve answers that somebody meets whose training was just killed, each as commands."""
+"""Thirteen answers that somebody meets whose training was just killed, each as commands."""
 
 import json
 import os
@@ -100,7 +100,7 @@ class Teller:
 
     def tell(self, *words: str) -> Told:
         process = self.start(*words)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=240)
         return Told(["plimsoll", *words], process.returncode, output)
 
     def plan(self, model: str, memory: str, *more: str) -> list[Told]:
@@ -137,6 +137,7 @@ def cases(teller: Teller) -> dict[str, Callable[[], list[Told]]]:
     return {
         "fits": lambda: teller.plan("plain", "64MiB"),
         "spill": lambda: teller.plan("wide", "64MiB", *short),
+        "no_spill": lambda: teller.plan("wide", "64MiB", "--no-spill", *short),
         "not_found": lambda: teller.plan("normalized", "39MiB", "--no-spill", *short),
         "impossible": lambda: teller.plan("plain", "10MiB", *short),
         "smaller_blocks": lambda: teller.plan("large", "50MiB", "--no-spill", *short),

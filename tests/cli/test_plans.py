@@ -61,7 +61,7 @@ def test_a_slowdown_buys_memory(plimsoll: Path, job: list[str]) -> None:
     points = free["frontier"]
     assert len(points) > 1
     fastest = points[-1]["seconds_per_step"]
-    for point in points:
+    for point in points[::4]:  # each is searched for at full effort
         slowdown = point["seconds_per_step"] / fastest + 1e-6
         found = answer(plimsoll, *job, "--max-slowdown", f"{slowdown}x")
         assert found["answer"] == "fits"

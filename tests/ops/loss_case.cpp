@@ -73,6 +73,21 @@ std::vector<Case> loss_cases() {
                 Fill::kBinary, {{"alpha", 0.3}, {"gamma", 2.0}, {"apply_class_balancing", true}}),
       loss_with("categorical_focal", "categorical_focal_crossentropy", Fill::kPositive,
                 Fill::kOneHot, {{"alpha", 0.25}, {"gamma", 2.0}}),
+      {.name = "generalized_crossentropy",
+       .build =
+           [](CaseBuilder& c) {
+             const ValueId p = c.input("p", {Dim::batch(), of(2), of(7)}, Fill::kSimplex);
+             const ValueId t = c.integers("t", {Dim::batch(), of(2)}, DType::kInt32, 7);
+             c.result(c.call("generalized_crossentropy", {p, t}, {{"q", 0.7}}));
+           }},
+      {.name = "circle",
+       .build =
+           [](CaseBuilder& c) {
+             const ValueId p = c.input("p", {Dim::batch(), of(5)}, Fill::kSimplex);
+             const ValueId t = c.integers("t", {Dim::batch()}, DType::kInt32, 3);
+             c.result(c.call("circle", {p, t},
+                             {{"gamma", 2.0}, {"margin", 0.3}, {"remove_diagonal", true}}));
+           }},
       sparse("sparse_categorical_crossentropy", DType::kInt64),
       sparse("sparse_categorical_crossentropy_of_bytes", DType::kUInt8),
       sparse_logits("sparse_crossentropy", DType::kInt64, 10),

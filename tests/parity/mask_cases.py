@@ -272,6 +272,8 @@ CONSUMERS: dict[str, Callable[[Made], Any]] = {
     "Dot": lambda m: L.Dot((2, 2))([m.x, m.other]),
     "attention by hand": recipe,
     # Layers that end it.
+    "AdaptiveAveragePooling1D": lambda m: L.AdaptiveAveragePooling1D(2)(m.x),
+    "AdaptiveMaxPooling1D": lambda m: L.AdaptiveMaxPooling1D(2)(m.x),
     "AveragePooling1D": lambda m: L.AveragePooling1D(2)(m.x),
     "Conv1D": lambda m: L.Conv1D(3, 2)(m.x),
     "Cropping1D": lambda m: L.Cropping1D(1)(m.x),

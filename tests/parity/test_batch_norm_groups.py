@@ -107,7 +107,7 @@ def train_by_us(folder: Path, arguments: list, batch: int, *options: object) -> 
 
 # The last of them on every run; all take minutes on a busy machine.
 @pytest.mark.parametrize(
-    "batch, group", [pytest.param(*s, marks=pytest.mark.slow) for s in SIZES[:-1]] + SIZES[-1:]
+    "batch, group", [pytest.param(*s, marks=pytest.mark.nightly) for s in SIZES[:-1]] + SIZES[-1:]
 )
 def test_twenty_steps(tmp_path: Path, batch: int, group: int) -> None:
     case = make_case(batch, STEPS)

@@ -335,15 +335,15 @@ def test_nothing_but_training_asks_for_the_training_configuration(tmp_path: Path
 
 def test_a_metric_that_is_not_known_is_left_out_and_said(tmp_path: Path) -> None:
     model = classifier("sigmoid", 1)
-    metrics = ["accuracy", keras.metrics.TruePositives(name="tp"),
-               keras.metrics.Precision(class_id=0)]  # fmt: skip
+    metrics = ["accuracy", keras.metrics.Mean(name="tp"),
+               keras.metrics.Precision(thresholds=[0.7, 0.2])]  # fmt: skip
     model.compile("sgd", "bce", metrics=metrics)
     y = RNG.integers(0, 2, (2 * BATCH, 1)).astype("float32")
     arguments = save(tmp_path, model, numbers(5), y)
     done = run_plimsoll("evaluate", *arguments)
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["loss", "accuracy"]
-    assert "metric tp (TruePositives) is left out" in done.stderr
-    assert "class_id: expected null, received 0" in done.stderr
+    assert "metric tp (Mean) is left out" in done.stderr
+    assert "thresholds: expected numbers that rise, received 0.7" in done.stderr
     shown = json.loads(run_plimsoll("evaluate", *arguments, "--json").stdout)
     assert [line.split()[1] for line in shown["left_out_metrics"]] == ["tp", "precision"]
     done = run_plimsoll("evaluate", *arguments, "--metrics", "accuracy,recal", check=False)

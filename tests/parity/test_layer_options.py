@@ -282,6 +282,10 @@ REFUSED: dict[str, tuple[Case, str]] = {
         on_tokens(lazy(L.Dense, STEPS), lazy(L.Softmax)),
         "a mask of the values' own shape",
     ),
+    "a mean over another axis than the mask's": (
+        on_tokens(lazy(L.GlobalAveragePooling1D, data_format="channels_first")),
+        "a mask of the axis that is averaged",
+    ),
     "normalization of an inner axis": (
         on(L.Normalization, axis=2, mean=np.arange(7), variance=np.ones(7)),
         "Permute the axes to keep to the end",

@@ -19,6 +19,8 @@ from mask_cases import CONSUMERS, PRODUCERS, STEPS, WITH_MASK, producer_data
 
 ALL = os.environ.get("PLIMSOLL_MASKS") == "all"
 GIVEN = "mask= of a bool input"
+# Beside those with a name that begins with Random.
+IMAGE_LAYERS = {"AutoContrast", "CenterCrop", "Resizing", "Solarization"}
 # What is refused, and a part of the message that says why.
 REFUSED: dict[str, str] = {}
 # What Keras itself cannot do: it fails with an error of its own.
@@ -208,9 +210,10 @@ def test_every_metric_under_a_mask(sparse: bool, tmp_path: Path) -> None:
 def test_every_layer_stands_in_the_table(tool: Path) -> None:
     """A layer that Plimsoll reads is a consumer here, or takes no mask that could be met."""
     names = subprocess.run([tool, "layers"], capture_output=True, text=True, check=True)
-    images = {n for n in names.stdout.split() if "2D" in n}
+    images = {n for n in names.stdout.split() if "2D" in n or "3D" in n}
     elsewhere = {"InputLayer", "Masking", "Embedding", "Operation", "Normalization"}
     elsewhere |= {"GaussianDropout", "Conv1DTranspose", "RepeatVector"}
+    elsewhere |= {n for n in names.stdout.split() if n in IMAGE_LAYERS or n.startswith("Random")}
     text = " ".join([*CONSUMERS, *WITH_MASK])
     missing = [n for n in names.stdout.split() if n not in images | elsewhere and n not in text]
     assert not missing, missing

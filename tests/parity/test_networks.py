@@ -138,13 +138,16 @@ def test_predictions(name: str, tmp_path: Path) -> None:
     assert_predictions(tmp_path, PREDICTED[name])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["ResNet50", "VGG16", "DenseNet121"])
 def test_predictions_of_larger_networks(name: str, tmp_path: Path) -> None:
     assert_predictions(tmp_path, PREDICTED[name])
 
 
-@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize(
+    "name", [n if n.endswith(f", {BATCH}") else pytest.param(n, marks=pytest.mark.nightly)
+             for n in SMOOTH]
+)  # fmt: skip
 def test_one_step(name: str, tmp_path: Path) -> None:
     # Statistics of two single pixels amplify rounding: Keras's own loss moves by up to 7e-6 of
     # itself with the order of the two samples and with its kernels.
@@ -159,7 +162,7 @@ def test_one_step_of_few_relus(name: str, tmp_path: Path) -> None:
 
 # Of the 119 layers of ReLUs in DenseNet121 some always meet a sum within rounding of 0: whose
 # derivative is taken then, Keras's float32 says no better than ours.
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["ResNet50", "MobileNetV2"])
 def test_one_step_of_many_relus(name: str, tmp_path: Path) -> None:
     assert_one_step(tmp_path, NETWORKS[name], orders=3)
@@ -218,7 +221,7 @@ def test_round_trip(name: str, tmp_path: Path) -> None:
     assert_round_trip(tmp_path, ROUND_TRIPS[name])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["ResNet50", "VGG16", "DenseNet121"])
 def test_round_trip_of_larger_networks(name: str, tmp_path: Path) -> None:
     assert_round_trip(tmp_path, ROUND_TRIPS[name])

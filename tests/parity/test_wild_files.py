@@ -34,6 +34,8 @@ KNOWN_REFUSALS = {"channels_first": '"channels_first"', "constraint": "constrain
 KNOWN_FILES = {
     # Attention on values of rank 2: samples of a batch would look at each other.
     "keras__weights__keras-attention": "expected rank 3",
+    # Its second Cropping3D takes two positions off of one.
+    "tfkeras__cnn3d_22@": "expected something left of",
 }
 # Differences up to this share of the largest number are those of the order of additions.
 ROUNDING = 2e-6

@@ -114,11 +114,13 @@ def full_case(name: str) -> Case:
 FULL = ["GPT-small", "VGG16"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", FULL)
 def test_predictions_at_full_size(name: str, tmp_path: Path) -> None:
     assert_predictions(tmp_path, full_case(name))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", FULL)
 def test_one_step_at_full_size(name: str, tmp_path: Path) -> None:
     """The gradient of the keys' bias is 0: what float32 makes of it is rounding.
@@ -129,6 +131,7 @@ def test_one_step_at_full_size(name: str, tmp_path: Path) -> None:
     assert_one_step(tmp_path, full_case(name), zero=5e-9)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", FULL)
 def test_round_trip_at_full_size(name: str, tmp_path: Path) -> None:
     assert_round_trip(tmp_path, full_case(name))

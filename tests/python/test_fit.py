@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from live_models import CASES, Case, assert_like, classes, normal, numbers
+from live_models import CASES, Case, assert_like, assert_logs_like, classes, normal, numbers
 
 import plimsoll
 
@@ -31,11 +31,8 @@ def both(case: Case, **arguments: Any) -> tuple[Any, Any, keras.Model, keras.Mod
 
 
 def assert_same_history(expected: Any, received: Any) -> None:
-    assert list(expected.history) == list(received.history)
     assert expected.epoch == received.epoch
-    for name, values in expected.history.items():
-        np.testing.assert_allclose(received.history[name], values, rtol=2e-3, atol=2e-5,
-                                   err_msg=name)  # fmt: skip
+    assert_logs_like(expected.history, received.history)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -121,8 +118,7 @@ def test_evaluate_and_predict() -> None:
         model.fit(case.x, case.y, verbose=0)
         expected = model.evaluate(case.x, case.y, verbose=0, return_dict=True)
         received = plimsoll.evaluate(model, case.x, case.y, return_dict=True)
-        assert list(expected) == list(received)
-        np.testing.assert_allclose(list(received.values()), list(expected.values()), rtol=1e-4)
+        assert_logs_like(expected, received, rtol=1e-4)
         theirs, ours = model.predict(case.x, verbose=0), plimsoll.predict(model, case.x)
         pairs = zip(theirs, ours, strict=True) if isinstance(theirs, list) else [(theirs, ours)]
         for one, other in pairs:
@@ -260,9 +256,7 @@ def test_callbacks_of_keras(tmp_path: Path) -> None:
     _fit_with_callbacks(keras.Model.fit, case, tmp_path / "theirs")
     _fit_with_callbacks(plimsoll.fit, case, tmp_path / "ours")
     seen = [json.loads((tmp_path / who / "seen.json").read_text()) for who in ("theirs", "ours")]
-    assert list(seen[0][0]) == list(seen[1][0])
-    for name, values in seen[0][0].items():
-        np.testing.assert_allclose(seen[1][0][name], values, rtol=5e-3, atol=1e-4, err_msg=name)
+    assert_logs_like(*(history for history, _ in seen), rtol=5e-3, atol=1e-4)
     np.testing.assert_allclose(seen[1][1], seen[0][1], rtol=1e-3)
     files = [sorted(path.name for path in (tmp_path / who).iterdir()) for who in ("theirs", "ours")]
     assert files[0] == files[1] and len(files[0]) > 5

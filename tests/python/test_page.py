@@ -41,14 +41,19 @@ def test_the_program_of_the_examples(package: Path, tmp_path: Path) -> None:
 
 
 def test_importing_is_cheap(package: Path) -> None:
-    """Without Keras: it is imported when a model comes."""
+    """Without Keras: it is imported when a model comes. Seconds are of the processor."""
     script = (
-        "import sys, time, plimsoll; "
-        "print('keras' in sys.modules, plimsoll._core.process_memory() / 2**20)"
+        "import sys, time, numpy; "
+        "began = time.process_time(); import plimsoll; took = time.process_time() - began; "
+        "print('keras' in sys.modules, took, plimsoll._core.process_memory() / 2**20)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
-                          env=environ | {"PYTHONPATH": str(package)})  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    loaded, mib = done.stdout.split()
-    assert loaded == "False"
-    assert float(mib) < 64
+    best = 1.0
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                              env=environ | {"PYTHONPATH": str(package)})  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        loaded, seconds, mib = done.stdout.split()
+        assert loaded == "False"
+        assert float(mib) <= 40
+        best = min(best, float(seconds))
+    assert best <= 0.15

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+MODULE = r"plimsoll/_core\.\S+\.so"
+OWN = f"cp{sys.version_info.major}{sys.version_info.minor}"
+TAG = ["cp312", "abi3"] if sys.version_info >= (3, 12) else [OWN, OWN]
 
 
 def run(*words: object, **options: object) -> str:
@@ -30,7 +33,10 @@ def wheel(build_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_is_in_it(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert any(re.fullmatch(r"plimsoll/_core\.\S+\.so", name) for name in names), names
+    assert any(re.fullmatch(MODULE, name) for name in names), names
+    # From Python 3.12 on one wheel serves all later versions.
+    assert wheel.stem.split("-")[2:4] == TAG
+    assert ("plimsoll/_core.abi3.so" in names) == (TAG[1] == "abi3")
     for wanted in ("plimsoll/__init__.py", "plimsoll/_core.pyi", "plimsoll/py.typed",
                    "plimsoll/_program_files/bin/plimsoll",
                    "plimsoll/_program_files/libexec/plimsoll/plimsoll-engine"):  # fmt: skip
@@ -41,9 +47,7 @@ def test_what_is_in_it(wheel: Path) -> None:
 def test_it_shares_no_library_of_text_with_its_process(wheel: Path, tmp_path: Path) -> None:
     """TensorFlow puts its fmt into the global scope: ours is neither seen nor bound there."""
     with zipfile.ZipFile(wheel) as archive:
-        name = next(
-            name for name in archive.namelist() if name.startswith("plimsoll/_core.cpython")
-        )
+        name = next(one for one in archive.namelist() if re.fullmatch(MODULE, one))
         module = archive.extract(name, tmp_path)
     symbols = run("nm", "--dynamic", module)
     assert "PyInit__core" in symbols

@@ -162,10 +162,21 @@ def slots_from(recipe: Recipe) -> int:
     return 1 if isinstance(rate, dict) else 2
 
 
+def count_batches_alike(model: keras.Model, part: Any) -> None:
+    """Losses of single outputs are means of batches, as in traced steps, which know no sizes."""
+    model.test_step(part)
+    model.reset_metrics()
+    for tracker in getattr(model._compile_loss, "metrics", []):
+        own = tracker.update_state
+        tracker.update_state = lambda value, sample_weight=None, own=own: own(value)
+
+
 @patch.object(numpy_in_keras, "add", add_along_its_axis)
 def run_model(recipe: Recipe, model: keras.Model, data: Recipe) -> Run:
     """Evaluates, then trains one epoch without shuffling."""
-    for part in batches(recipe, data, keras.config.floatx(), training=False):
+    floatx = keras.config.floatx()
+    count_batches_alike(model, next(iter(batches(recipe, data, floatx, training=False))))
+    for part in batches(recipe, data, floatx, training=False):
         model.test_step(part)
     evaluation = numbers_of(model.get_metrics_result())
     model.reset_metrics()
@@ -188,7 +199,7 @@ def run_model(recipe: Recipe, model: keras.Model, data: Recipe) -> Run:
 
     model.optimizer.apply_gradients = keep_gradients
     model.compute_loss = keep_loss
-    for part in batches(recipe, data, keras.config.floatx()):
+    for part in batches(recipe, data, floatx):
         model.train_step(part)
     epoch = numbers_of(model.get_metrics_result())
     slots = [np.array(v) for v in model.optimizer.variables[slots_from(recipe) :]]

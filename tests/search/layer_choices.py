@@ -217,6 +217,10 @@ def pooling(axes_count: int) -> Choice:
     return Choice((axes_count + 1,), {}, options)
 
 
+def adaptive(axes_count: int) -> Choice:
+    return Choice((axes_count + 1,), {"output_size": window(1, 4, axes_count)}, {**FIRST})
+
+
 def recurrent(**more: Draw) -> Choice:
     options = {
         "return_sequences": on,
@@ -272,7 +276,8 @@ def borders(count: int, high: int) -> Draw:
             return rng.randint(0, high)
         if count == 1:
             return pair(rng)
-        return rng.choice([pair(rng), [pair(rng), pair(rng)]])
+        single = [rng.randint(0, high) for _ in range(count)]
+        return rng.choice([single, [pair(rng) for _ in range(count)]])
 
     return draw
 
@@ -291,7 +296,7 @@ def noise(rng: random.Random, shape: Shape) -> list[int | None]:
     return [None, *(rng.choice([1, size]) for size in shape)]
 
 
-ANY, SEQUENCE, IMAGE = (1, 2, 3), (2,), (3,)
+ANY, SEQUENCE, IMAGE, VOLUME = (1, 2, 3), (2,), (3,), (4,)
 NORM = {
     "epsilon": number(1e-4, 0.1),
     "center": off,
@@ -302,8 +307,15 @@ NORM = {
 
 CHOICES: dict[str, Choice] = {
     "Activation": Choice(ANY, {"activation": activation}),
+    "AdaptiveAveragePooling1D": adaptive(1),
+    "AdaptiveAveragePooling2D": adaptive(2),
+    "AdaptiveAveragePooling3D": adaptive(3),
+    "AdaptiveMaxPooling1D": adaptive(1),
+    "AdaptiveMaxPooling2D": adaptive(2),
+    "AdaptiveMaxPooling3D": adaptive(3),
     "AveragePooling1D": pooling(1),
     "AveragePooling2D": pooling(2),
+    "AveragePooling3D": pooling(3),
     "BatchNormalization": Choice(
         ANY,
         {},
@@ -315,12 +327,16 @@ CHOICES: dict[str, Choice] = {
             "moving_variance_initializer": one_of("Ones", class_of("Constant", value=0.5)),
         },
     ),
+    "CenterCrop": Choice(IMAGE, {"height": whole(1, 8), "width": whole(1, 8)}, FIRST),
     "Conv1D": convolution(1),
     "Conv1DTranspose": convolution(1, True),
     "Conv2D": convolution(2),
     "Conv2DTranspose": convolution(2, True),
+    "Conv3D": convolution(3),
+    "Conv3DTranspose": convolution(3, True),
     "Cropping1D": Choice(SEQUENCE, {}, {"cropping": borders(1, 2)}),
     "Cropping2D": Choice(IMAGE, {"cropping": borders(2, 1)}, FIRST),
+    "Cropping3D": Choice(VOLUME, {"cropping": borders(3, 1)}, FIRST),
     "Dense": Choice(ANY, {"units": whole(1, 5)}, {**DENSE, **ACTIVITY}),
     "DepthwiseConv1D": depthwise(1),
     "DepthwiseConv2D": depthwise(2),
@@ -332,8 +348,10 @@ CHOICES: dict[str, Choice] = {
     "GaussianNoise": Choice(ANY, {"stddev": one_of(0.0)}, {"seed": whole(1, 9)}),
     "GlobalAveragePooling1D": Choice(SEQUENCE, {}, {"keepdims": on, **FIRST}),
     "GlobalAveragePooling2D": Choice(IMAGE, {}, {"keepdims": on, **FIRST}),
+    "GlobalAveragePooling3D": Choice(VOLUME, {}, {"keepdims": on, **FIRST}),
     "GlobalMaxPooling1D": Choice(SEQUENCE, {}, {"keepdims": on, **FIRST}),
     "GlobalMaxPooling2D": Choice(IMAGE, {}, {"keepdims": on, **FIRST}),
+    "GlobalMaxPooling3D": Choice(VOLUME, {}, {"keepdims": on, **FIRST}),
     "GroupNormalization": Choice(
         (2, 3), {"groups": groups_of}, {**NORM, "axis": one_of(-1, -1, 1)}
     ),
@@ -344,6 +362,7 @@ CHOICES: dict[str, Choice] = {
     "Masking": Choice((2,), {}, {"mask_value": one_of(0.0, 1.0)}),
     "MaxPooling1D": pooling(1),
     "MaxPooling2D": pooling(2),
+    "MaxPooling3D": pooling(3),
     "MultiHeadAttention": Choice(
         (2, 2, 3),
         {"num_heads": whole(1, 3), "key_dim": whole(1, 3)},
@@ -384,12 +403,24 @@ CHOICES: dict[str, Choice] = {
     "RepeatVector": Choice((1,), {"n": whole(1, 4)}),
     "Rescaling": Choice(ANY, {"scale": scales}, {"offset": scales}),
     "Reshape": Choice(ANY, {"target_shape": merged}),
+    "Resizing": Choice(
+        IMAGE,
+        {"height": whole(1, 8), "width": whole(1, 8)},
+        {
+            "interpolation": one_of("nearest"),
+            "crop_to_aspect_ratio": on,
+            "pad_to_aspect_ratio": one_of(False),
+            "fill_value": number(-1, 1),
+            **FIRST,
+        },
+    ),
     "SeparableConv1D": separable(1),
     "SeparableConv2D": separable(2),
     "SimpleRNN": recurrent(),
     "Softmax": Choice(ANY, {}, {"axis": any_axis}),
     "SpatialDropout1D": Choice(SEQUENCE, {"rate": one_of(0.0)}, {"seed": whole(1, 9)}),
     "SpatialDropout2D": Choice(IMAGE, {"rate": one_of(0.0)}, {"seed": whole(1, 9), **FIRST}),
+    "SpatialDropout3D": Choice(VOLUME, {"rate": one_of(0.0)}, {"seed": whole(1, 9), **FIRST}),
     "UnitNormalization": Choice(ANY, {}, {"axis": axes}),
     "UpSampling1D": Choice(SEQUENCE, {}, {"size": whole(1, 3)}),
     "UpSampling2D": Choice(
@@ -397,8 +428,10 @@ CHOICES: dict[str, Choice] = {
         {},
         {"size": window(1, 3, 2), "interpolation": one_of("bilinear", "bilinear"), **FIRST},
     ),
+    "UpSampling3D": Choice(VOLUME, {}, {"size": window(1, 3, 3), **FIRST}),
     "ZeroPadding1D": Choice(SEQUENCE, {}, {"padding": borders(1, 2), **FIRST}),
     "ZeroPadding2D": Choice(IMAGE, {}, {"padding": borders(2, 2), **FIRST}),
+    "ZeroPadding3D": Choice(VOLUME, {}, {"padding": borders(3, 2), **FIRST}),
 }
 
 # Options whose value says nothing about numbers at rate 0, or that only a wrapper has.

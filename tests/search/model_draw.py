@@ -422,7 +422,7 @@ def draw_inputs(drawing: Drawing) -> None:
     for _ in range(rng.choices([1, 2, 3], [70, 22, 8])[0]):
         steps = rng.randint(1, 9)
         kind = rng.choices(
-            ["vector", "sequence", "padded", "tokens", "image"], [13, 25, 15, 19, 28]
+            ["vector", "sequence", "padded", "tokens", "image", "volume"], [13, 25, 15, 19, 28, 6]
         )[0]
         if kind == "vector":
             drawing.add_input((rng.randint(1, 9),), "floats")
@@ -435,8 +435,11 @@ def draw_inputs(drawing: Drawing) -> None:
         elif kind == "tokens":
             zeros = " zeros" if rng.random() < 0.7 else ""
             drawing.add_input((steps,), f"tokens {rng.randint(3, 9)}{zeros}")
-        else:
+        elif kind == "image":
             drawing.add_input((rng.randint(2, 7), rng.randint(1, 6), rng.randint(1, 4)), "floats")
+        else:
+            sizes = (rng.randint(1, 5), rng.randint(1, 4), rng.randint(2, 4))
+            drawing.add_input((*sizes, rng.randint(1, 3)), "floats")
     sequences = drawing.refs((2,))
     if sequences and rng.random() < 0.08:
         draw_given_mask(drawing, rng.choice(sequences))

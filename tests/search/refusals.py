@@ -21,6 +21,8 @@ RIGHT = (
     (r"expected an operator that Plimsoll trains, received (Max|Absolute)", "operators"),
     (r"sum_over_batch_size or sum together with sample weights", "a mean over weights"),
     (r"channels last with a mask", "a masked mean with the channels in front"),
+    # Keras repeats such a mask along another axis, or fails.
+    (r"expected a mask of the axis that is averaged", "a mean over another axis than the mask's"),
     (r"expected values without a mask", "BatchNormalization over other axes under a mask"),
     (r"one of the layers Activation, ELU", "a layer with weights as an activation"),
     (r"axis: expected -1 or \d+, the last of", "losses along another axis"),

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "base/suggest.h"
 
 namespace plimsoll {
 namespace {
@@ -59,6 +60,13 @@ std::string resolve_links(const std::string& path) {
   return result;
 }
 
+[[noreturn]] void throw_unopened(const std::string& path, int error_number) {
+  std::string near;
+  if (error_number == ENOENT) near = did_you_mean_file(path);
+  throw_io(path, "open it for reading", error_number,
+           near.empty() ? near : near.substr(near.find_first_not_of(' ')));
+}
+
 void check_is_regular_file(int descriptor, const std::string& path) {
   struct stat info = {};
   if (::fstat(descriptor, &info) != 0) throw_io(path, "read its size", errno);
@@ -80,7 +88,7 @@ File::File(int descriptor, std::string path) : descriptor_(descriptor), path_(st
 
 File File::open_read(const std::string& path) {
   const int descriptor = open_retrying(path.c_str(), O_RDONLY, 0);
-  if (descriptor < 0) throw_io(path, "open it for reading", errno);
+  if (descriptor < 0) throw_unopened(path, errno);
   File file(descriptor, path);
   check_is_regular_file(descriptor, path);
   return file;

@@ -1,6 +1,8 @@
 #include "base/suggest.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 namespace plimsoll {
@@ -63,6 +65,21 @@ std::string did_you_mean(std::string_view name, std::span<const std::string_view
 std::string did_you_mean(std::string_view name,
                          std::initializer_list<std::string_view> candidates) {
   return nearest(name, std::span<const std::string_view>(candidates.begin(), candidates.size()));
+}
+
+std::string did_you_mean_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr size_t kMostNames = 1000;
+  const fs::path wanted(path);
+  const fs::path folder = wanted.has_parent_path() ? wanted.parent_path() : fs::path(".");
+  std::vector<std::string> names;
+  std::error_code failed;
+  fs::directory_iterator at(folder, failed);
+  while (!failed && at != fs::directory_iterator() && names.size() < kMostNames) {
+    names.push_back(at->path().filename().string());
+    at.increment(failed);
+  }
+  return did_you_mean(wanted.filename().string(), names);
 }
 
 }  // namespace plimsoll

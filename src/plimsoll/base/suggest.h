@@ -21,4 +21,7 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
 std::string did_you_mean(std::string_view name, std::span<const std::string_view> candidates);
 std::string did_you_mean(std::string_view name, std::initializer_list<std::string_view> candidates);
 
+// The same of a path that is not there, among the first thousand names in its folder.
+std::string did_you_mean_file(const std::string& path);
+
 }  // namespace plimsoll

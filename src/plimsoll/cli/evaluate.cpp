@@ -41,7 +41,9 @@ Command add_evaluate(CLI::App& app, const TypedCommand& typed) {
   CLI::App* command = app.add_subcommand("evaluate", "Loss and metrics of a model on data");
   add_model_options(*command, options->model);
   add_data_options(*command, options->data, DataNeed::kLabelled);
-  return [options, &typed] { return or_refusal(typed, nullptr, [&] { return run(*options); }); };
+  return [options, &app, &typed] {
+    return or_refusal(typed, app, false, [&] { return run(*options); });
+  };
 }
 
 }  // namespace plimsoll::cli

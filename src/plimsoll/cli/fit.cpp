@@ -1,11 +1,13 @@
 // plimsoll fit: plan, train within the limit, write the result.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <memory>
 
+#include "base/format.h"
 #include "bench/machine.h"
 #include "cli/commands.h"
 #include "cli/data_options.h"
@@ -17,6 +19,7 @@
 #include "cli/refusal.h"
 #include "run/fitting.h"
 #include "run/run.h"
+#include "train/checkpointer.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -101,8 +104,9 @@ void tell_interrupted(const FitCommand& command, const run::FitResult& result,
   std::fprintf(stderr, "interrupted after step %lld", static_cast<long long>(result.history.steps));
   if (folder.empty()) {
     const bool kept = !command.fit.output.empty();
-    std::fprintf(stderr, "; %s. A run with --checkpoint FOLDER can go on where it was stopped.\n",
-                 kept ? "the model as it was then is in --output" : "nothing of it was kept");
+    std::fprintf(stderr, "; %s. With checkpoints it can go on where it was stopped:\n  %s\n",
+                 kept ? "the model as it was then is in --output" : "nothing of it was kept",
+                 changed_line(typed, {"--checkpoint", "run"}).c_str());
   } else if (result.checkpoint_kept) {
     std::fprintf(stderr, "; progress is saved in the folder %s. To continue:\n  %s\n",
                  folder.c_str(), changed_line(typed, {.option = "--resume"}).c_str());
@@ -111,14 +115,67 @@ void tell_interrupted(const FitCommand& command, const run::FitResult& result,
   }
 }
 
-void tell_end(const FitCommand& command, const run::FitResult& result, const TypedCommand& typed) {
-  std::fputs(report::to_text(result.summary).c_str(), stderr);
-  if (!command.fit.output.empty()) std::fprintf(stderr, "wrote %s\n", command.fit.output.c_str());
-  if (result.history.interrupted) {
-    tell_interrupted(command, result, typed);
-  } else if (command.fit.checkpoint.resume && result.summary.seconds_per_step == 0) {
-    std::fputs("nothing was left to train: raise --epochs to train further\n", stderr);
+// "epoch 2 of 2 is done (step 38)".
+std::string progress_of(const train::Position& at, int64_t epochs) {
+  const bool between = at.batches == 0;
+  return fmt::format("epoch {} of {} is {} (step {})", between ? at.epoch : at.epoch + 1,
+                     std::max(epochs, at.epoch), between ? "done" : "not done yet", at.steps);
+}
+
+// The command that goes on with a run: with a larger total where it has reached the one that was
+// asked for, and without the early stopping that ended it.
+std::string going_on(const FitCommand& command, const train::Position& at, bool ended_early,
+                     TypedCommand typed) {
+  const run::FitRequest& fit = command.fit;
+  if (ended_early) {
+    typed = changed(typed, {.option = "--early-stopping", .value = "RULE", .left_out = true});
   }
+  if (at.epoch >= fit.epochs) {
+    typed = changed(typed, {"--epochs", std::to_string(at.epoch + fit.epochs)});
+  }
+  if (fit.steps && at.steps >= *fit.steps) {
+    typed = changed(typed, {"--steps", std::to_string(at.steps + *fit.steps)});
+  }
+  return changed_line(typed, {.option = "--resume"});
+}
+
+std::string why_at_its_end(const FitCommand& command, const train::Position& at, bool ended_early) {
+  if (ended_early) return ", where early stopping ended it";
+  if (at.epoch >= command.fit.epochs) return ", and --epochs is the total";
+  return command.fit.steps && at.steps >= *command.fit.steps ? ", and --steps is the total" : "";
+}
+
+int tell_run_exists(const FitCommand& command, const train::RunExists& found,
+                    const TypedCommand& typed) {
+  const train::Position& at = found.position();
+  std::fprintf(stderr,
+               "plimsoll: %s holds a run already: %s%s. To go on with it:\n  %s\nTo begin another "
+               "one, name another folder: --checkpoint FOLDER\n",
+               command.fit.checkpoint.folder.c_str(), progress_of(at, command.fit.epochs).c_str(),
+               why_at_its_end(command, at, found.ended_early()).c_str(),
+               going_on(command, at, found.ended_early(), typed).c_str());
+  return kUsage;
+}
+
+void tell_nothing_left(const FitCommand& command, const run::FitResult& result,
+                       const TypedCommand& typed) {
+  const train::Position& at = result.history.position;
+  std::fprintf(stderr, "nothing was left to train: %s%s. To train further:\n  %s\n",
+               progress_of(at, command.fit.epochs).c_str(),
+               why_at_its_end(command, at, result.ended_early).c_str(),
+               going_on(command, at, result.ended_early, typed).c_str());
+}
+
+void tell_end(const FitCommand& command, const run::FitResult& result, const TypedCommand& typed) {
+  const bool nothing_left = !result.history.interrupted && command.fit.checkpoint.resume &&
+                            result.summary.seconds_per_step == 0;
+  if (nothing_left) {
+    tell_nothing_left(command, result, typed);
+  } else {
+    std::fputs(report::to_text(result.summary).c_str(), stderr);
+  }
+  if (!command.fit.output.empty()) std::fprintf(stderr, "wrote %s\n", command.fit.output.c_str());
+  if (result.history.interrupted) tell_interrupted(command, result, typed);
 }
 
 int run(const FitCommand& command, const TypedCommand& typed) {
@@ -182,8 +239,13 @@ Command add_fit(CLI::App& app, const TypedCommand& typed) {
           "File for that as JSON; .html: a page; .trace.json: for viewers of Chrome's traces")
       ->type_name("FILE");
   return [options, &app, &typed] {
-    const auto plan = [&] { return other_command(typed, app, "plan"); };
-    return or_refusal(typed, plan, [&] { return run(*options, typed); });
+    return or_refusal(typed, app, true, [&] {
+      try {
+        return run(*options, typed);
+      } catch (const train::RunExists& found) {
+        return tell_run_exists(*options, found, typed);
+      }
+    });
   };
 }
 

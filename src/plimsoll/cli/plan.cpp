@@ -12,6 +12,7 @@
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/printer.h"
+#include "cli/refusal.h"
 #include "cli/typed_command.h"
 #include "plan/tree/text.h"
 #include "report/plan_page.h"
@@ -52,7 +53,8 @@ run::FitRequest request_of(const PlanCommand& options) {
 std::string next_step(const PlanCommand& options, const CLI::App& app, const TypedCommand& typed) {
   std::vector<std::string> more;
   if (options.data.data.empty()) more = {"--data", "x.npy", "--labels", "y.npy"};
-  return std::string("\nto train it") + (more.empty() ? "" : ", with your data") + ":\n  " +
+  return std::string("\nto train it") +
+         (more.empty() ? "" : " (x.npy and y.npy stand for your files)") + ":\n  " +
          other_command(typed, app, "fit", more) + "\n";
 }
 
@@ -92,7 +94,9 @@ Command add_plan(CLI::App& app, const TypedCommand& typed) {
   command->add_option("--output", options->output, "File for the chosen plan as text")
       ->type_name("FILE");
   command->add_option("--html", options->html, "Write a page there")->type_name("FILE");
-  return [options, &app, &typed] { return run(*options, app, typed); };
+  return [options, &app, &typed] {
+    return or_refusal(typed, app, false, [&] { return run(*options, app, typed); });
+  };
 }
 
 }  // namespace plimsoll::cli

@@ -60,7 +60,9 @@ Command add_predict(CLI::App& app, const TypedCommand& typed) {
   command->add_option("--output", options->output, "Predictions: .npy, .csv or .jsonl")
       ->type_name("FILE")
       ->required();
-  return [options, &typed] { return or_refusal(typed, nullptr, [&] { return run(*options); }); };
+  return [options, &app, &typed] {
+    return or_refusal(typed, app, false, [&] { return run(*options); });
+  };
 }
 
 }  // namespace plimsoll::cli

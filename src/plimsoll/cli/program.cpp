@@ -65,7 +65,15 @@ std::string missing_message(const CLI::App& command, const TypedCommand& typed,
   }
   message += ", received none.";
   const std::string better = example(command, typed, missing);
-  return better.empty() ? message : message + " For example:\n  " + better;
+  if (better.empty()) return message;
+  std::string stands;
+  if (missing == "MODEL") stands = ", of a file that model.save(\"model.keras\") writes in Python";
+  if (missing == "--data") {
+    stands = command.get_option_no_throw("--labels") != nullptr
+                 ? ", where x.npy and y.npy stand for your files"
+                 : ", where x.npy stands for your file";
+  }
+  return message + " For example" + stands + ":\n  " + better;
 }
 
 // The option that an error is about: "--batch: Value abc not in range …".

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 namespace plimsoll::cli {
 namespace {
@@ -42,7 +43,7 @@ std::string command_line(const TypedCommand& command, const std::vector<std::str
   return join(command.program, words);
 }
 
-std::string changed_line(const TypedCommand& command, const report::OptionChange& change) {
+TypedCommand changed(const TypedCommand& command, const report::OptionChange& change) {
   std::vector<std::string> words;
   bool changed = change.left_out;
   for (size_t i = 0; i < command.words.size(); ++i) {
@@ -61,7 +62,11 @@ std::string changed_line(const TypedCommand& command, const report::OptionChange
     words.push_back(change.option);
     if (!change.value.empty()) words.push_back(change.value);
   }
-  return join(command.program, words);
+  return {command.program, std::move(words), command.tail};
+}
+
+std::string changed_line(const TypedCommand& command, const report::OptionChange& change) {
+  return command_line(changed(command, change));
 }
 
 std::string other_command(const TypedCommand& command, const CLI::App& app, const std::string& name,

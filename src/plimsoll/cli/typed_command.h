@@ -23,7 +23,8 @@ struct TypedCommand {
 std::string shell_word(const std::string& word);
 // All of it on one line, and with more words at its end.
 std::string command_line(const TypedCommand& command, const std::vector<std::string>& more = {});
-// With one option given anew, or first given.
+// With one option given anew, or first given, or left out (with `value` where it had one).
+TypedCommand changed(const TypedCommand& command, const report::OptionChange& change);
 std::string changed_line(const TypedCommand& command, const report::OptionChange& change);
 // Another command with those of the options that it takes too: `plan` of what `fit` was to train.
 // `app` has both commands and has parsed the typed one.

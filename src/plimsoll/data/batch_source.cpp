@@ -13,6 +13,7 @@
 #include "base/shape.h"
 #include "codec/number_format.h"
 #include "data/dataset.h"
+#include "data/sample_shape.h"
 
 namespace plimsoll::data {
 namespace {
@@ -50,19 +51,19 @@ const char* role_name(InputBinding::Role role) {
   return "";
 }
 
-RowSource* find_source(Dataset& dataset, const InputBinding& input) {
-  std::vector<std::shared_ptr<RowSource>>* group = &dataset.features;
+// Null: there is none.
+RowSource* find_source(const Dataset& dataset, const InputBinding& input) {
+  const std::vector<std::shared_ptr<RowSource>>* group = &dataset.features;
   if (input.role == InputBinding::Role::kTarget) group = &dataset.targets;
   if (input.role == InputBinding::Role::kSampleWeight) group = &dataset.weights;
   const auto index = static_cast<size_t>(input.index);
-  if (index < group->size()) return (*group)[index].get();
-  throw Error(ErrorKind::kConfig, "[" + input.name + "] expected " + role_name(input.role) +
-                                      ", received none. " + way_out(input.role));
+  return index < group->size() ? (*group)[index].get() : nullptr;
 }
 
-std::vector<int64_t> without_ones(std::vector<int64_t> shape) {
-  std::erase(shape, 1);
-  return shape;
+RowSource& need_source(const Dataset& dataset, const InputBinding& input) {
+  if (RowSource* const source = find_source(dataset, input)) return *source;
+  throw Error(ErrorKind::kConfig, "[" + input.name + "] expected " + role_name(input.role) +
+                                      ", received none. " + way_out(input.role));
 }
 
 std::string batch_text(const std::vector<int64_t>& row_shape) {
@@ -86,14 +87,12 @@ std::optional<std::string> broadcast_text(const std::vector<int64_t>& left,
 }
 
 void check_target(const InputBinding& input, const RowSource& source) {
-  if (!input.target_shape) return;
-  const std::vector<int64_t>& expected = *input.target_shape;
+  const std::vector<int64_t>& expected = *input.sample_shape;
   const std::vector<int64_t>& received = source.row_shape();
-  const std::vector<int64_t> dims = without_ones(received);
-  if (without_ones(expected) == dims) return;
+  if (is_same_shape(expected, received)) return;
   // A table's columns, or a list of a record: elements in order.
-  const bool flat = dims.size() < 2;
-  if (flat && fixed_shape(dims).element_count(1) == input.row_elements) return;
+  const bool as_many = fixed_shape(received).element_count(1) == input.row_elements;
+  if (as_many && is_flat(received)) return;
   const std::optional<std::string> both = broadcast_text(expected, received);
   throw Error(ErrorKind::kData,
               "[" + input.name + "] " + source.origin() + ": expected labels of shape " +
@@ -106,13 +105,16 @@ void check_target(const InputBinding& input, const RowSource& source) {
 }
 
 void check_source(const InputBinding& input, const RowSource& source) {
-  check_target(input, source);
+  if (input.sample_shape && input.role == InputBinding::Role::kTarget) check_target(input, source);
+  if (input.sample_shape && input.role == InputBinding::Role::kFeatures) {
+    check_sample_shape("[" + input.name + "] " + source.origin(), *input.sample_shape,
+                       source.row_shape());
+  }
   const Shape shape = fixed_shape(source.row_shape());
   if (shape.element_count(1) != input.row_elements) {
     throw Error(ErrorKind::kData,
-                fmt::format("[{}] {}: expected samples of {} numbers for this input of the model, "
-                            "received samples of shape {}, {} numbers. Resize the data, or give "
-                            "the model that input: plimsoll show tells its shape.",
+                fmt::format("[{}] {}: expected samples of {} numbers, received samples of shape "
+                            "{}, {} numbers. Give them that size, or the model another one.",
                             input.name, source.origin(), input.row_elements, to_string(shape),
                             shape.element_count(1)));
   }
@@ -203,6 +205,12 @@ int64_t find_bad_number(DType dtype, const void* values, int64_t count) {
 
 }  // namespace
 
+void check_shapes(const Dataset& dataset, const std::vector<InputBinding>& inputs) {
+  for (const InputBinding& input : inputs) {
+    if (const RowSource* const source = find_source(dataset, input)) check_source(input, *source);
+  }
+}
+
 int64_t rows_ahead(int64_t batch, int64_t row_bytes) {
   const int64_t least = std::max(kLeastBytesAhead / row_bytes, int64_t{1});
   const int64_t most = std::max(kBytesAhead / row_bytes, int64_t{1});
@@ -224,13 +232,13 @@ BatchSource::BatchSource(Dataset& dataset, std::vector<InputBinding> inputs,
   }
   dataset.check_rows();
   for (const InputBinding& input : inputs_) {
-    RowSource* source = find_source(dataset, input);
-    check_source(input, *source);
-    source->expect_order(options_.shuffle != Shuffle::kNone);
-    sources_.push_back(source);
-    const int64_t elements = fixed_shape(source->row_shape()).element_count(1);
+    RowSource& source = need_source(dataset, input);
+    check_source(input, source);
+    source.expect_order(options_.shuffle != Shuffle::kNone);
+    sources_.push_back(&source);
+    const int64_t elements = fixed_shape(source.row_shape()).element_count(1);
     block_row_bytes_ =
-        std::max(block_row_bytes_, elements * element_bytes(source->stored_dtype()).count());
+        std::max(block_row_bytes_, elements * element_bytes(source.stored_dtype()).count());
   }
 }
 

@@ -104,11 +104,15 @@ struct InputBinding {
     friend bool operator==(const Bound&, const Bound&) = default;
   };
   std::vector<Bound> bounds{};
-  // The shape of a sample's target as the loss takes it, which labels must have but for dimensions
-  // of 1; none: only the number of elements counts.
-  std::optional<std::vector<int64_t>> target_shape{};
+  // The shape of a sample as the model's input or the loss takes it, which features or labels must
+  // have (data/sample_shape.h); none: only the number of elements counts.
+  std::optional<std::vector<int64_t>> sample_shape{};
   friend bool operator==(const InputBinding&, const InputBinding&) = default;
 };
+
+// Throws kData where a shape or type is not the input's, as BatchSource does; what is missing is no
+// matter yet.
+void check_shapes(const Dataset& dataset, const std::vector<InputBinding>& inputs);
 
 struct BatchOptions {
   int64_t batch = 32;
@@ -125,7 +129,7 @@ class BatchSource : public InputSource {
  public:
   // Keeps a reference to `dataset`. Checks what can be known before reading: kConfig where a
   // binding has nothing bound to it, kData with file, expected and received where shapes or types
-  // disagree. A trailing dimension of 1 means the same as none.
+  // disagree. A dimension of 1 means the same as none.
   BatchSource(Dataset& dataset, std::vector<InputBinding> inputs, const BatchOptions& options);
 
   int64_t row_count() const;

@@ -37,6 +37,13 @@ std::string conversion(const std::string& load) {
   return "Convert it with Keras: import keras; " + load + "; model.save('model.keras')";
 }
 
+[[noreturn]] void refuse_missing(const std::string& path) {
+  const std::string near = did_you_mean_file(path);
+  throw Error(ErrorKind::kIo,
+              path + ": expected a model file of Keras, received: No such file or directory." +
+                  near + " Python writes one: model.save(\"model.keras\")");
+}
+
 [[noreturn]] void refuse_folder(const std::string& path) {
   namespace fs = std::filesystem;
   if (fs::exists(fs::path(path) / "saved_model.pb")) {
@@ -164,7 +171,9 @@ ModelForm form_of(const std::string& path, const std::shared_ptr<const codec::Fi
 
 std::shared_ptr<const codec::FileReader> open_model_file(const std::string& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) refuse_folder(path);
+  const std::filesystem::file_type type = std::filesystem::status(path, ignored).type();
+  if (type == std::filesystem::file_type::directory) refuse_folder(path);
+  if (type == std::filesystem::file_type::not_found) refuse_missing(path);
   return codec::open_reader(path);
 }
 

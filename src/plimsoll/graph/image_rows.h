@@ -19,7 +19,7 @@ namespace plimsoll::graph {
 inline constexpr int kImageHeight = 1;  // the dimension
 inline constexpr int kImageRank = 4;
 inline constexpr int kPixelRank = 3;
-inline constexpr int kMostMapped = 4;
+inline constexpr int kMostMapped = 5;
 
 bool is_image(const ValueType& type, int rank = kImageRank);
 

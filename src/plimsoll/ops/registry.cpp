@@ -30,7 +30,7 @@ graph::OpRegistry make_registry() {
   register_clip(registry);
   register_compare(registry);
   register_concat(registry);
-  register_conv2d(registry);
+  register_conv(registry);
   register_conv2d_pool(registry);
   register_count(registry);
   register_dense(registry);
@@ -45,6 +45,8 @@ graph::OpRegistry make_registry() {
   register_gaussian_noise(registry);
   register_global_pool2d(registry);
   register_glu(registry);
+  register_image_colors(registry);
+  register_image_moves(registry);
   register_increment(registry);
   register_initializers(registry);
   register_l2_normalize(registry);
@@ -52,6 +54,7 @@ graph::OpRegistry make_registry() {
   register_literal(registry);
   register_mask(registry);
   register_max_pool2d(registry);
+  register_max_pool3d(registry);
   register_norm_constraint(registry);
   register_pad2d(registry);
   register_positive_bits(registry);
@@ -59,6 +62,7 @@ graph::OpRegistry make_registry() {
   register_regression_loss(registry);
   register_regularizer(registry);
   register_reshape(registry);
+  register_resize2d(registry);
   register_rms_norm(registry);
   register_rmsprop(registry);
   register_scale_shift(registry);

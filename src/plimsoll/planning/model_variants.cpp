@@ -87,7 +87,7 @@ void add_optimizers(const Model& model, const layers::CompileOptions& compile,
     other.optimizer = layers::parse_optimizer(text);
     if (layers::read_optimizer(other.optimizer).slots.size() >= slots) continue;
     variants.push_back({std::string("--optimizer '") + text + "'",
-                        "other steps; its learning rate is to be chosen anew", model,
+                        "another optimizer, whose learning rate is to be chosen anew", model,
                         std::move(other), text});
   }
 }

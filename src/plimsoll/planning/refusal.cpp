@@ -1,5 +1,6 @@
 #include "planning/refusal.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/format.h"
@@ -49,6 +50,14 @@ std::string describe_smallest(const report::PlanSummary& summary) {
   return text;
 }
 
+// Longer than what has found none, in seconds.
+int longer_search(const PlanRequest& request) {
+  constexpr int64_t kLeast = 60;
+  constexpr int64_t kMost = 3600;
+  const int64_t taken = request.plan_steps / kPlanStepsPerSecond;
+  return static_cast<int>(taken < kMost ? std::max(kLeast, 4 * taken) : 0);
+}
+
 }  // namespace
 
 void note_bound(const SetAnswer& answer, const PlanRequest& request,
@@ -71,10 +80,13 @@ report::Refusal refuse(const report::ProvedBound& bound, const PlanRequest& requ
       request.max_slowdown ? " that takes at most " + report::format_factor(*request.max_slowdown) +
                                  " the time of the plan without a limit"
                            : "";
-  return {"no plan" + slowdown + " found within " + exactly(limit) + "; " +
-              describe_smallest(summary) + ", no plan" + which + " can need less than " +
-              exactly(bound.bytes) + ", and a longer search (--plan-time) may close the gap",
-          bound, false};
+  report::Refusal refusal{"no plan" + slowdown + " found within " + exactly(limit) + "; " +
+                              describe_smallest(summary) + ", no plan" + which +
+                              " can need less than " + exactly(bound.bytes) +
+                              ", and a longer search (--plan-time) may close the gap",
+                          bound, false};
+  if (!summary.searched_all) refusal.longer_search = longer_search(request);
+  return refusal;
 }
 
 report::Refusal refuse_saved_plan(Bytes needed, Bytes limit) {

@@ -95,13 +95,13 @@ class Remedies {
     add(proposal, plan_run(model, compile, batches, request).summary, times);
   }
 
-  // The largest groups that fit, a power of two less than the batch (and than the groups that there
-  // are), found by halving: as if larger groups never needed less.
+  // The largest groups of two samples or more that fit, a power of two less than the batch (and
+  // than the groups that there are), found by halving: as if larger groups never needed less.
   void add_groups(const layers::Model& model, layers::CompileOptions compile,
                   const layers::BatchSizes& batches) {
     const int64_t now = layers::batch_norm_group(compile, batches);
     const int64_t below = now > 0 ? now : batches.train;
-    int low = 0;
+    int low = 1;
     int high =
         static_cast<int>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(below, 1) - 1)));
     std::optional<report::PlanSummary> best;
@@ -221,13 +221,16 @@ std::vector<report::Remedy> find_remedies(const layers::Model& model,
   if (batch > 0 && batch < batches.train) {
     layers::BatchSizes smaller;
     smaller.train = batch;
-    found.add({fmt::format("--batch {}", batch),
-               "smaller batches: more steps, with less in each",
-               Changes::kSteps,
-               {"--batch", std::to_string(batch)},
-               Means::kBatch},
-              model, compile, smaller, found.request(),
-              static_cast<double>(batches.train) / static_cast<double>(batch));
+    found.add(
+        {fmt::format("--batch {}", batch),
+         fmt::format("smaller batches, of {}: more steps, with less in each", batch) +
+             (has_statistics(model) ? fmt::format(", and BatchNormalization over {} samples", batch)
+                                    : std::string()),
+         Changes::kSteps,
+         {"--batch", std::to_string(batch)},
+         Means::kBatch},
+        model, compile, smaller, found.request(),
+        static_cast<double>(batches.train) / static_cast<double>(batch));
   }
   if (!compile.optimizer.is_null() && batches.train > 0) {
     if (has_statistics(model)) found.add_groups(model, compile, batches);

@@ -28,6 +28,9 @@ enum class SpillUse : uint8_t {
   kAlways,    // the fastest of both
 };
 
+// What a second of the time for planning is counted as, on any machine.
+inline constexpr int64_t kPlanStepsPerSecond = 100'000;
+
 struct PlanRequest {
   std::optional<Bytes> limit;  // none: the free plan
   std::string backend;         // empty: the default
@@ -35,7 +38,7 @@ struct PlanRequest {
   uint64_t seed = 0;
   Bytes given;      // what the process held before, where it is not ours (memory_model.h)
   DataMemory data;  // of the data sources
-  int64_t plan_steps = 200'000;
+  int64_t plan_steps = 2 * kPlanStepsPerSecond;
   std::optional<double> max_slowdown;  // the most time against that of the plan without a limit
   std::string without;  // techniques that are switched off (plan/search/techniques.h)
   // A plan's text (plan/tree/text.h) to be run as it is; none: a plan is searched for. It is

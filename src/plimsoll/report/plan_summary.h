@@ -65,6 +65,7 @@ struct Refusal {
   std::optional<ProvedBound> bound{};
   bool proved = false;  // the limit is below the bound
   std::vector<Remedy> remedies{};
+  int longer_search = 0;  // seconds of --plan-time that might find a plan; 0: no longer one would
 };
 
 // The answer for one run, as it is printed.

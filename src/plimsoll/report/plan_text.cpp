@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -27,6 +28,16 @@ std::string enough(Bytes bytes) {
   return in_unit(round_up_to_unit(bytes, unit), unit) + " " + unit.name;
 }
 
+// Subtracts the figures as they are printed, so that a reader's sum is right: "5.9 MiB".
+std::string difference(Bytes more, Bytes less, const Unit& unit) {
+  const auto printed = [&](Bytes bytes) {
+    return std::strtod(in_unit(bytes, unit).c_str(), nullptr);
+  };
+  const double left = printed(more) - printed(less);
+  if (left <= 0) return amount(more - less, unit);
+  return in_unit(left * unit.size, unit) + " " + unit.name;
+}
+
 // "58.1 of 64.0 MiB".
 std::string of_limit(Bytes bytes, Bytes limit, const Unit& unit) {
   return in_unit(bytes, unit) + " of " + in_unit(limit, unit) + " " + unit.name;
@@ -36,9 +47,9 @@ std::string fits_sentence(const PlanSummary& summary) {
   const Bytes peak = summary.predicted_process;
   if (summary.limit) {
     const Unit unit = size_unit(*summary.limit);
-    const Bytes left = *summary.limit - peak;
+    const bool spare = *summary.limit > peak;
     return "fits: " + of_limit(peak, *summary.limit, unit) + " (" +
-           (left > Bytes() ? amount(left, unit) : "nothing") + " to spare)";
+           (spare ? difference(*summary.limit, peak, unit) : "nothing") + " to spare)";
   }
   const std::string needs = "needs " + amount(peak, size_unit(peak));
   if (summary.max_slowdown) {
@@ -116,6 +127,10 @@ class ByteTable {
   void add(std::string name, Bytes bytes, std::string note = "") {
     rows_.push_back({std::move(name), bytes, std::move(note)});
   }
+  // Rounded up, as the sentences have it.
+  void add_enough(std::string name, Bytes bytes, std::string note = "") {
+    rows_.push_back({std::move(name), bytes, std::move(note), true});
+  }
   bool empty() const { return rows_.empty(); }
 
   // Empty where there are no rows.
@@ -138,7 +153,8 @@ class ByteTable {
           !in_unit(rest, unit).starts_with('<')) {
         table.add({"  small parts", in_unit(rest, unit), ""});
       }
-      table.add({"  " + row->name, in_unit(row->bytes, unit), row->note});
+      const Bytes bytes = row->enough ? round_up_to_unit(row->bytes, unit) : row->bytes;
+      table.add({"  " + row->name, in_unit(bytes, unit), row->note});
     }
     return "\n" + table.print();
   }
@@ -148,6 +164,7 @@ class ByteTable {
     std::string name;
     Bytes bytes;
     std::string note;
+    bool enough = false;
   };
   std::string title_;
   std::vector<Row> rows_;
@@ -171,18 +188,22 @@ std::string limits_table(const PlanSummary& summary) {
   if (summary.free_plan == Bytes()) return "";  // a saved plan
   ByteTable table("limits");
   const Bytes same = summary.smallest_same_bits;
-  table.add("the fastest plan takes", summary.free_plan);
-  table.add("smallest, same result", same, certainty(summary));
+  table.add_enough("the fastest plan takes", summary.free_plan);
+  table.add_enough("smallest, same result", same, certainty(summary));
   if (summary.smallest_feasible > Bytes() && summary.smallest_feasible < same) {
-    table.add("smallest, equal up to rounding", summary.smallest_feasible, "smaller blocks");
+    table.add_enough("smallest, equal up to rounding", summary.smallest_feasible, "smaller blocks");
   }
+  bool with_file = summary.spill > Bytes();
   if (summary.smallest_with_spill && *summary.smallest_with_spill < same) {
-    table.add("smallest, with a spill file", *summary.smallest_with_spill, "same result");
+    table.add_enough("smallest, with a spill file", *summary.smallest_with_spill, "same result");
+    with_file = true;
   }
   if (summary.lower_bound_with_spill && *summary.lower_bound_with_spill < summary.lower_bound) {
     table.add("lower bound, with a spill file", *summary.lower_bound_with_spill, "proved");
+    with_file = true;
   }
-  table.add("lower bound", summary.lower_bound, "proved");
+  table.add(with_file ? "lower bound, without a spill file" : "lower bound", summary.lower_bound,
+            "proved");
   std::string text = table.print(false);
   if (summary.largest_feasible_batch) {
     text += fmt::format("  largest batch within the limit: {}\n", *summary.largest_feasible_batch);
@@ -202,7 +223,8 @@ std::string points_table(const char* title, const std::vector<plan::FrontierPoin
   const Unit time = time_unit(longest);
   Table table({with_unit(title, size), with_unit("step, ", time), "plan"});
   for (const plan::FrontierPoint& point : points) {
-    table.add({in_unit(point.arena_bytes, size), in_unit(point.seconds, time), point.what});
+    table.add({in_unit(round_up_to_unit(point.arena_bytes, size), size),
+               in_unit(point.seconds, time), point.what});
   }
   return "\n" + table.print();
 }
@@ -280,18 +302,39 @@ std::vector<const Remedy*> cheapest_first(const PlanSummary& summary) {
   return sorted;
 }
 
+// Against the other remedies that keep the result, by memory alone: what a file costs.
+const char* speed_words(const PlanSummary& summary, const Remedy& remedy) {
+  for (const Remedy& other : summary.refusal->remedies) {
+    const bool memory = other.means == Means::kMemory && other.changes == Changes::kNothing;
+    const bool known = other.seconds_per_step > 0 && remedy.seconds_per_step > 0;
+    if (memory && known && other.seconds_per_step < remedy.seconds_per_step) return ", slower";
+  }
+  return "";
+}
+
 // As people say it; scripts know the other.
-std::string effect_words(const Remedy& remedy) {
+std::string effect_words(const PlanSummary& summary, const Remedy& remedy) {
+  const bool memory = remedy.means == Means::kMemory;
+  if (remedy.changes == Changes::kRounding && memory) {
+    return "raise the limit, for smaller blocks: equal up to rounding";
+  }
   if (remedy.changes != Changes::kNothing) return remedy.effect;
   switch (remedy.means) {
     case Means::kMemory:
       return "raise the limit: the same result";
     case Means::kMemoryAndFile:
-      return "raise the limit and use a spill file: the same result";
+      return std::string("raise the limit and use a spill file: the same result") +
+             speed_words(summary, remedy);
+    case Means::kFile:
+      return std::string("use a spill file: the same result") + speed_words(summary, remedy);
+    case Means::kTime:
+      return "allow more time: the same result";
     default:
       return "the same result";
   }
 }
+
+bool differs(const Remedy& remedy) { return remedy.changes > Changes::kRounding; }
 
 // "38.4 MiB, 31.1 s for 64 samples".
 std::string costs(const PlanSummary& summary, const Remedy& remedy) {
@@ -304,20 +347,27 @@ std::string costs(const PlanSummary& summary, const Remedy& remedy) {
 
 std::string command_lines(const PlanSummary& summary, const std::vector<const Remedy*>& remedies,
                           const Spelling& spell) {
-  if (remedies.empty()) return "";
-  std::string text = "\nremedies, the cheapest first (times ";
-  text += summary.times_measured ? "by kernels measured here" : "estimated";
+  const int longer = summary.refusal ? summary.refusal->longer_search : 0;
+  if (remedies.empty() && longer == 0) return "";
+  std::string text =
+      "\nremedies, the cheapest first: by what changes, then by the time of a step (";
+  text += summary.times_measured ? "kernels measured here" : "estimated";
   text += "):\n";
+  const auto spelled = [&](const OptionChange& change) {
+    return spell ? spell(change) : field_spelling(change);
+  };
   int number = 0;
   for (const Remedy* remedy : remedies) {
-    text += fmt::format("  {}. {} ({})\n     {}\n", ++number, effect_words(*remedy),
-                        costs(summary, *remedy),
-                        spell ? spell(remedy->option) : field_spelling(remedy->option));
+    text += fmt::format("  {}. {}{} ({})\n     {}\n", ++number, effect_words(summary, *remedy),
+                        differs(*remedy) ? "; the result differs" : "", costs(summary, *remedy),
+                        spelled(remedy->option));
   }
-  return text;
+  if (longer == 0) return text;
+  return text + fmt::format("  {}. search longer: the same result, if a plan is found\n     {}\n",
+                            ++number, spelled({"--plan-time", std::to_string(longer)}));
 }
 
-std::string more_remedies(const std::vector<const Remedy*>& remedies) {
+std::string more_remedies(const PlanSummary& summary, const std::vector<const Remedy*>& remedies) {
   if (remedies.empty()) return "";
   Bytes most;
   double longest = 0;
@@ -329,8 +379,8 @@ std::string more_remedies(const std::vector<const Remedy*>& remedies) {
   const Unit time = time_unit(longest);
   Table table({"more remedies", size.name, with_unit("step, ", time), "result"});
   for (const Remedy* remedy : remedies) {
-    table.add({"  " + remedy->change, in_unit(remedy->smallest, size),
-               in_unit(remedy->seconds_per_step, time), effect_words(*remedy)});
+    table.add({"  " + remedy->change, in_unit(round_up_to_unit(remedy->smallest, size), size),
+               in_unit(remedy->seconds_per_step, time), effect_words(summary, *remedy)});
   }
   return "\n" + table.print();
 }
@@ -344,7 +394,7 @@ std::string why_refused(const PlanSummary& summary) {
     return "impossible below " + least + " (proved): " + refusal.bound->proof;
   }
   return "no plan within the limit was found. Below " + least +
-         " it is impossible (proved); above that, a longer search may find one: --plan-time 60";
+         " it is impossible (proved); above that, nothing is proved";
 }
 
 }  // namespace
@@ -358,8 +408,10 @@ std::string answer_sentence(const PlanSummary& summary) {
   const Bytes needs = round_up_to_unit(needed(summary), unit);
   const std::string within = in_unit(limit, unit) + " " + unit.name;
   if (needs <= limit) return "does not fit: no plan found within the limit of " + within;
-  return "does not fit: needs " + amount(needs, unit) + ", " + amount(needs - limit, unit) +
-         " above the limit of " + within;
+  const bool open = summary.refusal->bound && !summary.refusal->proved;
+  return std::string("does not fit: ") + (open ? "the best plan found " : "") + "needs " +
+         amount(needs, unit) + ", " + difference(needs, limit, unit) + " above the limit of " +
+         within;
 }
 
 std::string refusal_sentence(const PlanSummary& summary) {
@@ -390,7 +442,7 @@ std::string to_refusal(const PlanSummary& summary, const Spelling& spell) {
     (told ? commands : more).push_back(remedy);
   }
   return answer_sentence(summary) + "\n" + command_lines(summary, commands, spell) +
-         more_remedies(more) + "\nwhy: " + why_refused(summary) + "\n";
+         more_remedies(summary, more) + "\nwhy: " + why_refused(summary) + "\n";
 }
 
 std::string to_text(const PlanSummary& summary, bool with_frontier, const Spelling& spell) {

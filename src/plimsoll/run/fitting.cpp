@@ -210,6 +210,7 @@ FitResult Fitting::finish(train::History history) {
     result.checkpoint_kept = checkpoints_->finish(session(), history.position);
   }
   if (callbacks_ && !history.interrupted) callbacks_->finish(session());
+  result.ended_early = callbacks_ && callbacks_->state().stopped;
   if (!request_.output.empty()) {
     run_.save_or_elsewhere(request_.output, request_.settings.spill_directory);
   }

@@ -144,6 +144,18 @@ std::shared_ptr<data::Dataset> open_paths(const DataPaths& paths, const layers::
   return dataset;
 }
 
+// Refuses shapes before anybody waits for a plan.
+void check_shapes(const OpenedData& opened, const layers::Model& model,
+                  const layers::CompileOptions& compile) {
+  const MemoryTag tag(MemoryPart::kSearch);
+  layers::BatchSizes one;
+  one.train = 1;
+  const layers::BuiltPrograms built = layers::build_programs(model, compile, one);
+  const std::vector<data::InputBinding> inputs = train::bindings_of(built.train_inputs);
+  data::check_shapes(*opened.train, inputs);
+  if (opened.validation) data::check_shapes(*opened.validation, inputs);
+}
+
 }  // namespace
 
 void name_ports(const layers::Model& model, const layers::CompileOptions& compile,
@@ -212,6 +224,8 @@ OpenedData open_training(const TrainingDataRequest& request, const layers::Model
     opened.memory.held += opened.validation->resident_bytes();
   }
   opened.memory.opening = train::opening_of(train, opened.validation.get());
+  // Whoever opened the data himself may fit them in many calls.
+  if (request.data.opened == nullptr) check_shapes(opened, model, compile);
   return opened;
 }
 

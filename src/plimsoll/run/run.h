@@ -43,6 +43,7 @@ struct FitResult {
   report::RunSummary summary;
   report::Profile profile;      // empty where the settings do not ask for it
   bool logs_whole = true;       // every log that was asked for was written to its end
+  bool ended_early = false;     // by early stopping, in this call or before
   bool checkpoint_kept = true;  // where it ended is on disk, or no checkpoints were asked for
 };
 

@@ -27,9 +27,9 @@ Bytes read_size(const std::string& option, const std::string& text, Bytes whole)
 // Steps of the search that the time for planning stands for: a constant a second, so that equal
 // requests give equal plans on any machine.
 int64_t plan_steps(const Settings& settings) {
-  constexpr double kStepsPerSecond = 100'000;
   constexpr double kDefault = 2;
-  return static_cast<int64_t>(settings.plan_time.value_or(kDefault) * kStepsPerSecond);
+  return static_cast<int64_t>(settings.plan_time.value_or(kDefault) *
+                              planning::kPlanStepsPerSecond);
 }
 
 }  // namespace

@@ -42,6 +42,14 @@ std::string crossing(const std::string& stored, const std::string& here) {
 
 }  // namespace
 
+RunExists::RunExists(const std::string& folder, const CheckpointHead& head)
+    : Error(ErrorKind::kConfig,
+            fmt::format("{} holds a run already, at step {} after {} epochs: expected an empty "
+                        "folder. Resume that run (--resume), or name another folder.",
+                        folder, head.position.steps, head.position.epoch)),
+      position_(head.position),
+      ended_early_(head.callbacks.stopped) {}
+
 Checkpointer::Checkpointer(const CheckpointOptions& options,
                            std::function<void(const std::string&)> say)
     : options_(options),
@@ -51,11 +59,11 @@ Checkpointer::Checkpointer(const CheckpointOptions& options,
   const MemoryTag tag(MemoryPart::kFiles);
   std::vector<std::string> damaged;
   found_ = folder_.newest(&damaged);
-  if (!options_.resume && (found_ || !damaged.empty())) {
-    throw Error(ErrorKind::kConfig,
-                options_.folder +
-                    " already holds checkpoints of a run: expected an empty folder. "
-                    "Add --resume to continue that run, or name another folder.");
+  if (!options_.resume && found_) throw RunExists(options_.folder, found_->head);
+  if (!options_.resume && !damaged.empty()) {
+    throw Error(ErrorKind::kConfig, options_.folder +
+                                        " holds damaged checkpoints of a run: expected an empty "
+                                        "folder. Name another one.");
   }
   for (const std::string& why : damaged) say_("passed over: " + why);
   if (options_.resume && !found_) {

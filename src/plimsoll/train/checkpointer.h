@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "base/error.h"
 #include "train/callbacks.h"
 #include "train/checkpoint.h"
 #include "train/session.h"
@@ -22,6 +23,18 @@ struct CheckpointOptions {
   CheckpointSchedule schedule;
   int keep = 3;
   bool resume = false;  // without it a folder that holds checkpoints is refused
+};
+
+// kConfig: the folder holds a run, and nobody asked to go on with it.
+class RunExists final : public Error {
+ public:
+  RunExists(const std::string& folder, const CheckpointHead& head);
+  const Position& position() const { return position_; }
+  bool ended_early() const { return ended_early_; }  // by early stopping
+
+ private:
+  Position position_;
+  bool ended_early_;
 };
 
 class Checkpointer {

@@ -17,7 +17,7 @@
 #include "exec/spill_queue.h"
 #include "layers/model/precision.h"
 #include "layers/training/batch_norm_groups.h"
-#include "layers/training/curve_area.h"
+#include "layers/training/metric_result.h"
 #include "report/plan_text.h"
 #include "report/units.h"
 #include "train/profile.h"
@@ -272,9 +272,7 @@ planning::DataOpening opening_of(const data::Dataset& dataset, const data::Datas
   return opening;
 }
 
-data::BatchSource Session::bind(data::Dataset& dataset,
-                                const std::vector<layers::ProgramInput>& inputs,
-                                data::Shuffle shuffle) const {
+std::vector<data::InputBinding> bindings_of(const std::vector<layers::ProgramInput>& inputs) {
   std::vector<data::InputBinding> bindings;
   std::array<int, 3> next{};
   for (const layers::ProgramInput& input : inputs) {
@@ -286,9 +284,9 @@ data::BatchSource Session::bind(data::Dataset& dataset,
     binding.row_elements = input.shape.elements_per_sample();
     binding.class_count = input.class_count;
     binding.ignored_class = input.ignored_class;
-    if (input.role == layers::InputRole::kTarget) {
+    if (input.role != layers::InputRole::kSampleWeight) {
       const std::vector<int64_t> shape = input.shape.at(1);
-      binding.target_shape.emplace(shape.begin() + 1, shape.end());
+      binding.sample_shape.emplace(shape.begin() + 1, shape.end());
     }
     for (const layers::IndexBound& bound : input.bounds) {
       binding.bounds.push_back(
@@ -296,7 +294,13 @@ data::BatchSource Session::bind(data::Dataset& dataset,
     }
     bindings.push_back(std::move(binding));
   }
-  data::BatchSource batches(dataset, std::move(bindings),
+  return bindings;
+}
+
+data::BatchSource Session::bind(data::Dataset& dataset,
+                                const std::vector<layers::ProgramInput>& inputs,
+                                data::Shuffle shuffle) const {
+  data::BatchSource batches(dataset, bindings_of(inputs),
                             {options_.batch, shuffle, options_.plan.seed});
   batches.share_reading(exec::kernel_threads(plan().threads));
   return batches;
@@ -320,7 +324,7 @@ const std::vector<Session::NamedBytes>& Session::metric_states() const {
   std::vector<NamedBytes>& states = metric_states_.emplace();
   for (const graph::StateVariable& state : graph::states_of(programs().set)) {
     const bool counted = std::ranges::any_of(programs().metrics, [&](const auto& metric) {
-      return state.name == metric.total || state.name == metric.count;
+      return std::ranges::find(metric.states, state.name) != metric.states.end();
     });
     const int64_t elements = state.type.shape.element_count(1);
     if (counted) states.push_back({state.name, element_bytes(state.type.dtype) * elements});
@@ -369,15 +373,16 @@ Metrics Session::read_metrics() const {
   const MemoryTag tag(MemoryPart::kStructures);
   Metrics metrics;
   for (const layers::MetricState& metric : programs().metrics) {
-    const std::vector<float> totals = read_floats(metric.total);
-    if (!metric.curve.empty()) {
-      metrics.emplace_back(metric.name, layers::curve_area(totals, metric.curve, metric.summation));
+    std::vector<std::vector<float>> states;
+    for (const std::string& state : metric.states) states.push_back(read_floats(state));
+    const std::vector<double> values = layers::metric_values(metric.result, states);
+    if (values.size() == 1) {
+      metrics.emplace_back(metric.name, values[0]);
       continue;
     }
-    const double total = totals.at(0);
-    const double count = read_floats(metric.count).at(0);
-    const double mean = count == 0 ? 0.0 : total / count;
-    metrics.emplace_back(metric.name, metric.root ? std::sqrt(mean) : mean);
+    for (size_t i = 0; i < values.size(); ++i) {
+      metrics.emplace_back(fmt::format("{}[{}]", metric.name, i), values[i]);
+    }
   }
   return metrics;
 }

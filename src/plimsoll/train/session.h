@@ -51,6 +51,9 @@ struct SessionOptions {
 planning::DataOpening opening_of(const data::Dataset& dataset,
                                  const data::Dataset* validation = nullptr);
 
+// What a program's inputs want of data.
+std::vector<data::InputBinding> bindings_of(const std::vector<layers::ProgramInput>& inputs);
+
 // No plan within the limit, with the whole answer for who has more room than an error's sentence.
 class DoesNotFit final : public Error {
  public:

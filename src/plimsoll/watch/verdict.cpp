@@ -71,10 +71,14 @@ class Concluder {
     prove("measured: memory rose by " + size(step) + " a step, " + size(std::llround(e_.leaked)) +
           " in all, and did not slow down");
     if (verdict_.kind != VerdictKind::kOutOfMemory) verdict_.advice.clear();
-    verdict_.advice.insert(verdict_.advice.begin(),
-                           "Find what every step keeps: tensors appended to lists (write "
-                           "history.append(float(loss))), models or tf.functions made in the loop. "
-                           "More memory, or a smaller batch, only delays the failure.");
+    const std::vector<std::string> find = {
+        "Find what every step keeps. A list of losses: write history.append(float(loss)) in place "
+        "of history.append(loss). Models and tf.functions belong before the loop.",
+        "To see what else is kept: import tracemalloc; tracemalloc.start() before the loop, "
+        "and in it, every 100 steps: "
+        "print(tracemalloc.take_snapshot().statistics(\"lineno\")[:3])"};
+    verdict_.advice.insert(verdict_.advice.begin(), find.begin(), find.end());
+    verdict_.not_worth.emplace_back("more memory, or a smaller batch: it only fails later");
   }
 
   // Where copies of the data fill the memory, neither batch nor model is what to look at.

@@ -25,7 +25,9 @@ const LayoutCase kCases[] = {{{32, 16, 3, 3}, memory::format_tag::OIhw16i16o},
                              {{7, 3, 2, 5}, memory::format_tag::oihw},
                              {{7, 3, 2, 5}, memory::format_tag::hwio},
                              {{32, 1, 1, 3, 3}, memory::format_tag::Goihw16g},
-                             {{2, 16, 8, 3, 3}, memory::format_tag::gOIhw8i8o}};
+                             {{2, 16, 8, 3, 3}, memory::format_tag::gOIhw8i8o},
+                             {{1, 32, 16, 2, 3, 3}, memory::format_tag::gOIdhw16i16o},
+                             {{3, 16, 5, 3, 1, 2}, memory::format_tag::gOdhwi16o}};
 
 TEST(PackedLayout, PrintsAndParses) {
   for (const LayoutCase& c : kCases) {
@@ -49,13 +51,17 @@ TEST(PackedLayout, RefusesWhatIsNoLayout) {
   }
 }
 
-// (height, width, channels / groups, filters) as the vendor sees it.
+// (sizes…, channels / groups, filters) as the vendor sees it.
 memory::desc plain(const memory::dims& dims) {
-  const bool grouped = dims.size() == 5;
+  const bool grouped = dims.size() > 4;
   const size_t o = grouped ? 1 : 0;
   const memory::dim filters = (grouped ? dims[0] : 1) * dims[o];
-  const memory::dim row = dims[o + 1] * filters;
-  memory::dims strides = {1, filters, dims[o + 3] * row, row};
+  memory::dims strides = {1, filters};
+  memory::dim stride = dims[o + 1] * filters;
+  for (size_t d = dims.size(); d-- > o + 2;) {
+    strides.insert(strides.begin() + 2, stride);
+    stride *= dims[d];
+  }
   if (grouped) strides.insert(strides.begin(), dims[1]);
   return memory::desc(dims, memory::data_type::f32, strides);
 }

@@ -26,6 +26,39 @@ ops::Window window(int64_t input, int64_t size, int64_t stride, int64_t dilation
   return w;
 }
 
+TEST(Patches, HoldWhatWindowsOverVolumesDo) {
+  const Patches patches = {.rows = window(4, 2, 1, 1, 1, 0),
+                           .columns = window(3, 2, 2, 1, 0, 1),
+                           .channels = 2,
+                           .count = 2,
+                           .slabs = window(5, 3, 2, 2, 1, 2)};
+  constexpr int64_t kVolumes = 2;
+  std::vector<float> volumes(kVolumes * 5 * 4 * 3 * 2);
+  std::iota(volumes.begin(), volumes.end(), 1.0f);
+  const int64_t all = kVolumes * patches.positions();
+  std::vector<float> held(static_cast<size_t>(all * patches.numbers()), -1.0f);
+  patches.copy(volumes.data(), 0, 7, held.data());
+  patches.copy(volumes.data(), 7, all, held.data() + 7 * patches.numbers());
+  size_t i = 0;
+  for (int64_t p = 0; p < all; ++p) {
+    const int64_t volume = p / patches.positions();
+    const int64_t column = p % patches.columns.output;
+    const int64_t row = p / patches.columns.output % patches.rows.output;
+    const int64_t slab = p % patches.positions() / (patches.columns.output * patches.rows.output);
+    for (int64_t tap = 0; tap < 3 * 2 * 2; ++tap) {
+      const int64_t d = slab * 2 + tap / 4 * 2 - 1;
+      const int64_t r = row + tap / 2 % 2 - 1;
+      const int64_t s = column * 2 + tap % 2;
+      const bool inside = d >= 0 && d < 5 && r >= 0 && r < 4 && s >= 0 && s < 3;
+      for (int64_t c = 0; c < 2; ++c, ++i) {
+        const int64_t at = (((volume * 5 + d) * 4 + r) * 3 + s) * 2 + c;
+        ASSERT_EQ(held[i], inside ? volumes[static_cast<size_t>(at)] : 0.0f) << p << ": " << tap;
+      }
+    }
+  }
+  EXPECT_EQ(i, held.size());
+}
+
 TEST(Patches, HoldWhatTheirWindowsDo) {
   const Patches patches = {.rows = window(6, 3, 2, 1, 1, 0),
                            .columns = window(7, 2, 1, 3, 2, 1),

@@ -47,6 +47,9 @@ TEST(File, FailuresNameThePathAndTheReason) {
   const std::string missing = folder / "missing";
   expect_error(ErrorKind::kIo, missing + ": cannot open it for reading: No such file or directory",
                [&] { File::open_read(missing); });
+  write_text_file(folder / "x_train.npy", "x");
+  expect_error(ErrorKind::kIo, "No such file or directory. Did you mean \"x_train.npy\"?",
+               [&] { File::open_read(folder / "X_trian.npy"); });
   expect_error(ErrorKind::kIo, "Is a directory", [&] { File::open_read(folder.path()); });
   expect_error(ErrorKind::kIo, "cannot create it", [&] { File::create(folder / "no/such/x"); });
   File full = File::create("/dev/full");

@@ -234,6 +234,11 @@ TEST(BatchSource, ChecksBindingsBeforeReading) {
                  {Role::kFeatures, 0, "image", DType::kFloat32, 5, 0});
   expect_refused(ErrorKind::kData, "received samples of shape (2, 2, 1)",
                  {Role::kFeatures, 0, "image", DType::kFloat32, 5, 0});
+  InputBinding shaped{Role::kFeatures, 0, "image", DType::kFloat32, 4, 0};
+  shaped.sample_shape = {{1, 4}};
+  EXPECT_NO_THROW(BatchSource(data.dataset, {shaped}, {}));
+  shaped.sample_shape = {{2, 2}};
+  EXPECT_NO_THROW(BatchSource(data.dataset, {shaped}, {}));
   expect_refused(ErrorKind::kData, "can be read as uint8, received float32",
                  {Role::kFeatures, 0, "image", DType::kUInt8, 4, 0});
   expect_refused(ErrorKind::kConfig, "[second] expected labels, received none. Name the labels",

@@ -93,7 +93,29 @@ TEST(LayerConfigTest, BatchNormalizationIsKeras) {
             3);
 }
 
-// A configuration of each class, with options other than the usual ones.
+// The same, of layers over volumes and of adaptive poolings.
+std::vector<std::pair<std::string, Object>> volume_configurations() {
+  return {
+      {"AdaptiveAveragePooling1D", {{"output_size", 2}}},
+      {"AdaptiveAveragePooling2D", {{"output_size", Array{2, 3}}}},
+      {"AdaptiveMaxPooling1D", {{"output_size", Array{3}}}},
+      {"AdaptiveMaxPooling2D", {{"output_size", 3}}},
+      {"AdaptiveAveragePooling3D", {{"output_size", Array{1, 2, 3}}}},
+      {"AdaptiveMaxPooling3D", {{"output_size", 2}, {"data_format", "channels_first"}}},
+      {"AveragePooling3D", {{"pool_size", Array{1, 2, 3}}}},
+      {"Conv3D", {{"filters", 4}, {"kernel_size", Array{1, 2, 3}}, {"groups", 2}}},
+      {"Conv3DTranspose", {{"filters", 4}, {"kernel_size", 3}, {"output_padding", 0}}},
+      {"Cropping3D", {{"cropping", Array{Array{0, 1}, Array{2, 3}, Array{1, 0}}}}},
+      {"GlobalAveragePooling3D", {{"data_format", "channels_first"}}},
+      {"GlobalMaxPooling3D", {{"keepdims", true}}},
+      {"MaxPooling3D", {{"strides", Array{1, 2, 1}}}},
+      {"UpSampling3D", {{"size", Array{1, 2, 3}}}},
+      {"ZeroPadding3D", {{"padding", Array{1, 2, 3}}}},
+      {"SpatialDropout3D", {{"rate", 0.2}, {"data_format", "channels_first"}}},
+  };
+}
+
+// A configuration of each other class, with options other than the usual ones.
 std::vector<std::pair<std::string, Object>> configurations() {
   const Config lstm =
       Object{{"class_name", "LSTM"}, {"config", Object{{"name", "forward_l"}, {"units", 3}}}};
@@ -172,8 +194,38 @@ std::vector<std::pair<std::string, Object>> configurations() {
   };
 }
 
+// The same, of layers for images.
+std::vector<std::pair<std::string, Object>> image_configurations() {
+  return {
+      {"AutoContrast", {{"value_range", Array{0, 1}}}},
+      {"CenterCrop", {{"height", 3}, {"width", 4}, {"data_format", "channels_first"}}},
+      {"RandomBrightness", {{"factor", 0.2}, {"seed", 3}}},
+      {"RandomColorDegeneration", {{"factor", Array{0.1, 0.3}}}},
+      {"RandomColorJitter", {{"brightness_factor", 0.2}, {"hue_factor", Array{0.1, 0.2}}}},
+      {"RandomContrast", {{"factor", 0.2}, {"value_range", Array{0, 1}}}},
+      {"RandomCrop", {{"height", 3}, {"width", 4}, {"seed", 3}}},
+      {"RandomErasing", {{"scale", 0.2}, {"fill_value", Array{1, 2.5, 3}}}},
+      {"RandomFlip", {{"mode", "vertical"}, {"bounding_box_format", "xyxy"}}},
+      {"RandomGaussianBlur", {{"kernel_size", Array{3, 5}}, {"sigma", Array{0.2, 0.4}}}},
+      {"RandomGrayscale", {{"factor", 0.2}}},
+      {"RandomHue", {{"factor", 0.2}}},
+      {"RandomInvert", {{"factor", 0.2}}},
+      {"RandomPosterization", {{"factor", Array{3, 5}}}},
+      {"RandomRotation", {{"factor", 0.2}, {"fill_mode", "wrap"}}},
+      {"RandomSaturation", {{"factor", Array{0.3, 0.7}}}},
+      {"RandomSharpness", {{"factor", 0.5}}},
+      {"RandomShear", {{"x_factor", 0.2}, {"interpolation", "nearest"}}},
+      {"RandomTranslation", {{"height_factor", 0.2}, {"width_factor", Array{-0.1, 0.2}}}},
+      {"RandomZoom", {{"height_factor", 0.2}, {"width_factor", Array{-0.1, 0.2}}}},
+      {"Resizing", {{"height", 3}, {"width", 4}, {"pad_to_aspect_ratio", true}}},
+      {"Solarization", {{"addition_factor", 0.2}, {"threshold_factor", Array{0.1, 0.4}}}},
+  };
+}
+
 TEST(LayerConfigTest, ACompletedConfigurationRoundTrips) {
-  const std::vector<std::pair<std::string, Object>> cases = configurations();
+  std::vector<std::pair<std::string, Object>> cases = configurations();
+  for (auto& one : image_configurations()) cases.push_back(std::move(one));
+  for (auto& volume : volume_configurations()) cases.push_back(std::move(volume));
   ASSERT_EQ(cases.size(), layer_class_names().size());
   for (const auto& [class_name, rest] : cases) {
     const Config first = make_layer(class_name, with_name("x", rest))->config();
@@ -194,7 +246,7 @@ TEST(LayerRefusalTest, UnknownAndUntrainableClasses) {
             "code, which a file cannot be trusted with. Replace it by layers, such as Rescaling, "
             "Activation or Reshape.");
   EXPECT_NE(refusal("ConvLSTM2D", {}).find("does not train it"), std::string::npos);
-  // Of Keras 2, and no longer of Keras 3.
+  // Keras 2 has it, and Keras 3 no longer.
   EXPECT_NE(refusal("LocallyConnected2D", {}).find("does not train it"), std::string::npos);
 }
 
@@ -231,6 +283,13 @@ TEST(LayerRefusalTest, OptionsThatAreWrong) {
   EXPECT_EQ(refusal("Cropping2D", {{"cropping", Array{1, 2, 3}}}),
             "[conv_3] cropping: expected n, [rows, columns] or [[top, bottom], [left, right]], "
             "received [1, 2, 3].");
+  EXPECT_EQ(refusal("ZeroPadding3D", {{"padding", Array{1, 2}}}),
+            "[conv_3] padding: expected n, [slabs, rows, columns] or three times [before, after], "
+            "received [1, 2].");
+  EXPECT_EQ(
+      refusal("Conv3D", {{"filters", 2}, {"kernel_size", 3}, {"padding", "causal"}}),
+      "[conv_3] padding: expected \"valid\" or \"same\", received \"causal\". Causal padding "
+      "exists in one dimension only: put a ZeroPadding3D before the layer and use \"valid\".");
   EXPECT_EQ(refusal("Conv2D", {{"filters", 2}, {"kernel_size", 3}, {"groups", 4}}),
             "[conv_3] groups: expected a divisor of filters=2, received 4.");
   EXPECT_EQ(refusal("Conv2D", {{"filters", 2}, {"kernel_size", 3}, {"stride", 2}}),

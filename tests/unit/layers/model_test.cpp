@@ -52,6 +52,39 @@ TEST(ShapeTest, Pooling) {
   EXPECT_EQ(shape_of("GlobalMaxPooling2D", {{"keepdims", true}}, {7, 8, 3}), "(B, 1, 1, 3) 0");
 }
 
+TEST(ShapeTest, AdaptivePooling) {
+  EXPECT_EQ(shape_of("AdaptiveAveragePooling1D", {{"output_size", 3}}, {10, 2}), "(B, 3, 2) 0");
+  EXPECT_EQ(shape_of("AdaptiveMaxPooling2D", {{"output_size", Array{4, 6}}}, {8, 4, 3}),
+            "(B, 4, 6, 3) 0");
+  EXPECT_EQ(shape_of("AdaptiveAveragePooling3D", {{"output_size", 2}}, {5, 2, 1, 3}),
+            "(B, 2, 2, 2, 3) 0");
+  EXPECT_NE(error_of([] {
+              shape_of("AdaptiveMaxPooling1D", {{"output_size", 257}}, {1000, 1});
+            }).find("at most 256 different windows, received 257 of 1000 rows"),
+            std::string::npos);
+}
+
+TEST(ShapeTest, Volumes) {
+  const std::vector<int64_t> volume = {5, 6, 7, 4};
+  EXPECT_EQ(shape_of("Conv3D",
+                     {{"filters", 8}, {"kernel_size", Array{1, 2, 3}}, {"strides", Array{1, 2, 1}}},
+                     volume),
+            "(B, 5, 3, 5, 8) 200");
+  EXPECT_EQ(shape_of("Conv3D", {{"filters", 8}, {"kernel_size", 3}, {"padding", "same"}}, volume),
+            "(B, 5, 6, 7, 8) 872");
+  EXPECT_EQ(
+      shape_of("Conv3DTranspose", {{"filters", 3}, {"kernel_size", 2}, {"strides", 2}}, volume),
+      "(B, 10, 12, 14, 3) 99");
+  EXPECT_EQ(shape_of("MaxPooling3D", {}, volume), "(B, 2, 3, 3, 4) 0");
+  EXPECT_EQ(shape_of("AveragePooling3D", {{"padding", "same"}}, volume), "(B, 3, 3, 4, 4) 0");
+  EXPECT_EQ(shape_of("GlobalMaxPooling3D", {{"keepdims", true}}, volume), "(B, 1, 1, 1, 4) 0");
+  EXPECT_EQ(shape_of("GlobalAveragePooling3D", {}, volume), "(B, 4) 0");
+  EXPECT_EQ(shape_of("UpSampling3D", {{"size", Array{1, 2, 3}}}, volume), "(B, 5, 12, 21, 4) 0");
+  EXPECT_EQ(shape_of("ZeroPadding3D", {{"padding", Array{1, 0, Array{2, 3}}}}, volume),
+            "(B, 7, 6, 12, 4) 0");
+  EXPECT_EQ(shape_of("Cropping3D", {}, volume), "(B, 3, 4, 5, 4) 0");
+}
+
 TEST(ShapeTest, Others) {
   EXPECT_EQ(shape_of("Flatten", {}, {7, 8, 3}), "(B, 168) 0");
   EXPECT_EQ(shape_of("Flatten", {}, {5}), "(B, 5) 0");

@@ -77,9 +77,10 @@ TEST(ProgramsTest, NamesSizesInputsAndMetrics) {
   EXPECT_EQ(built.train_inputs[1].class_count, 3);
   ASSERT_EQ(built.predict_inputs.size(), 1u);
   EXPECT_EQ(built.predict_inputs[0], built.train_inputs[0]);
-  EXPECT_EQ(built.metrics, (std::vector<MetricState>{
-                               {"loss", "metrics/loss/total", "metrics/loss/count"},
-                               {"accuracy", "metrics/accuracy/total", "metrics/accuracy/count"}}));
+  EXPECT_EQ(built.metrics,
+            (std::vector<MetricState>{
+                {"loss", {"metrics/loss/total", "metrics/loss/count"}},
+                {"accuracy", {"metrics/accuracy/total", "metrics/accuracy/count"}}}));
   EXPECT_EQ(built.learning_rate, "optimizer/learning_rate");
   for (const graph::Program& program : built.set.programs) {
     for (size_t i = 0; i < program.graph.inputs.size(); ++i) {
@@ -171,12 +172,12 @@ TEST(ProgramsTest, PrecisionAndRecallCountPositives) {
                      compile_options("sgd", "binary_crossentropy",
                                      {"precision", "recall", "root_mean_squared_error"}),
                      {0, 0, 8, 0, 0, 0});
-  EXPECT_EQ(count_ops(graph_of(built, "evaluate"), "confusion_count"), 4);
+  EXPECT_EQ(count_ops(graph_of(built, "evaluate"), "confusion_histogram"), 2);
   ASSERT_EQ(built.metrics.size(), 4u);
-  EXPECT_EQ(built.metrics[1].count, "metrics/precision/count");
-  EXPECT_FALSE(built.metrics[1].root);
+  EXPECT_EQ(built.metrics[1].states, std::vector<std::string>{"metrics/precision/total"});
+  EXPECT_EQ(built.metrics[1].result.what, "precision");
   EXPECT_EQ(built.metrics[3].name, "root_mean_squared_error");
-  EXPECT_TRUE(built.metrics[3].root);
+  EXPECT_EQ(built.metrics[3].result.rule, MetricRule::kRootMean);
 }
 
 TEST(ProgramsTest, NothingIsComputedThatNobodyReads) {

@@ -139,6 +139,12 @@ std::string layers_text() {
       "is transposed once where such layers\nbegin, and again where they end.\n\n| layer | options "
       "|\n|---|---|\n";
   for (const std::string& name : layer_class_names()) text += describe_row(name);
+  text +=
+      "\nLayers that prepare images take images of bytes, too. Random ones change the images of "
+      "training, by draws\nfrom the seed of the run, and leave all others alone; so does "
+      "RandomCrop, as in Keras: what stands after it\nmust take both sizes. Gradients pass through "
+      "Resizing, CenterCrop, RandomCrop, RandomFlip, RandomContrast,\nRandomBrightness and "
+      "RandomInvert; the others stand in front of all layers that are trained.\n";
   text += "\n## Layers that are refused\n\n| layer | why | instead |\n|---|---|---|\n";
   for (const RefusedLayer& refused : refused_layers()) {
     text += "| " + std::string(refused.class_name) + " | " + std::string(refused.why) + " | " +
@@ -159,17 +165,32 @@ std::string losses_text() {
   return text;
 }
 
+// What a metric cannot be without.
+Object needed_by(const std::string& metric) {
+  if (!metric.ends_with("IoU") || metric == "BinaryIoU") return {};
+  Object needed = {{"num_classes", 3}};
+  if (!metric.starts_with("OneHot")) needed.emplace_back("sparse_y_true", false);
+  if (!metric.ends_with("MeanIoU")) {
+    needed.emplace_back("target_class_ids", Config::Array{Config(1)});
+  }
+  if (!metric.starts_with("OneHot")) needed.emplace_back("sparse_y_pred", false);
+  return needed;
+}
+
 std::string metrics_text() {
   std::string text =
       "\n## Metrics\n\n`accuracy` is the one that fits output and loss. Over an epoch, `metrics` "
-      "are "
-      "unweighted;\n`weighted_metrics` are weighted by sample weights.\n\n| metric | options "
+      "are unweighted;\n`weighted_metrics` are weighted by sample weights. A function of "
+      "keras.losses is a metric too, alone or in\na MeanMetricWrapper. What Keras tells as an "
+      "array "
+      "is told as `name[0]`, `name[1]`, …; in Python it is an\narray.\n\n| metric | options "
       "|\n|---|---|\n";
   for (const std::string& name : metric_class_names()) {
     const Loss loss = read_loss(metric_is_sparse(name) ? "sparse_categorical_crossentropy" : "mse",
                                 output_type());
     std::vector<Option> options;
-    read_metric(Object{{"class_name", name}, {"config", Object{}}}, loss, output_type(), &options);
+    read_metric(Object{{"class_name", name}, {"config", needed_by(name)}}, loss, output_type(),
+                &options);
     text += "| " + name + " | " + option_list(options) + " |\n";
   }
   return text;

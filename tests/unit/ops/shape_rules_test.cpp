@@ -68,6 +68,23 @@ TEST_F(ShapeRules, Conv2d) {
           {{"filters", 8}});
 }
 
+TEST_F(ShapeRules, Conv3d) {
+  const ValueId x = input({Dim::batch(), of(9), of(28), of(30), of(4)});
+  const ValueId w = input({of(2), of(3), of(5), of(4), of(8)});
+  Attributes attributes = conv({2, 3, 5}, {3, 2, 1}, {0, 1, 1, 1, 2, 2});
+  attributes.set("dilation_rate", std::vector<int64_t>{2, 1, 1});
+  EXPECT_EQ(shape_of("conv3d", {x, w}, attributes),
+            (Shape{Dim::batch(), of(3), of(14), of(30), of(8)}));
+  refuses("expected rank 5 as input 0, received (B, 9, 9, 4)", "conv3d",
+          {input({Dim::batch(), of(9), of(9), of(4)}), w}, attributes);
+  refuses("expected float32 (2, 3, 5, 4, 8) as input 1, received float32 (3, 5, 4, 8)", "conv3d",
+          {x, input({of(3), of(5), of(4), of(8)})}, attributes);
+  attributes.set("kernel_size", std::vector<int64_t>{9, 3, 5});
+  refuses("at least as large as the kernel, received 9 x 28 x 30", "conv3d", {x, w}, attributes);
+  attributes.set("kernel_size", std::vector<int64_t>{3, 5});
+  refuses("attribute \"kernel_size\"", "conv3d", {x, w}, attributes);
+}
+
 TEST_F(ShapeRules, GroupedAndDilatedConvolutionsHaveSmallerKernelsAndLargerWindows) {
   const ValueId x = input({Dim::batch(), of(9), of(9), of(4)});
   const ValueId w = input({of(3), of(3), of(2), of(8)});
@@ -114,6 +131,30 @@ TEST_F(ShapeRules, Pooling) {
   refuses("padding smaller than the window", "max_pool2d", {x}, padded);
 }
 
+TEST_F(ShapeRules, PoolingOfVolumes) {
+  const ValueId x = input({Dim::batch(), of(9), of(7), of(6), of(5)});
+  const Attributes pool = {{"pool_size", std::vector<int64_t>{3, 3, 2}},
+                           {"strides", std::vector<int64_t>{3, 3, 2}},
+                           {"padding", std::vector<int64_t>{0, 0, 1, 1, 0, 0}}};
+  EXPECT_EQ(shape_of("max_pool3d", {x}, pool), (Shape{Dim::batch(), of(3), of(3), of(3), of(5)}));
+  const graph::NodeId node = builder_.add("max_pool3d", "winners", {x}, pool);
+  const graph::ValueType& winners =
+      builder_.graph().value(builder_.graph().node(node).outputs[1]).type;
+  // A bit for each of 18 positions.
+  EXPECT_EQ(winners.dtype, DType::kUInt8);
+  EXPECT_EQ(winners.shape, (Shape{Dim::batch(), of(3), of(3), of(3), of(15)}));
+  Attributes large = pool;
+  large.set("pool_size", std::vector<int64_t>{10, 3, 2});
+  refuses("at least as large as the window, received 9 x 7 x 6", "max_pool3d", {x}, large);
+  // No window of so many positions could have its bits.
+  constexpr int64_t kHuge = int64_t{1} << 21;
+  large.set("pool_size", std::vector<int64_t>{kHuge, kHuge, kHuge});
+  large.set("padding",
+            std::vector<int64_t>{kHuge - 1, kHuge - 1, kHuge - 1, kHuge - 1, kHuge - 1, kHuge - 1});
+  refuses("positions in a window", "max_pool3d", {x}, large);
+  refuses("expected rank 5", "max_pool3d", {input({Dim::batch(), of(9), of(7), of(6)})}, pool);
+}
+
 TEST_F(ShapeRules, Shapes) {
   const ValueId x = input({Dim::batch(), of(4), of(6)});
   EXPECT_EQ(shape_of("reshape", {x}, {{"shape", std::vector<int64_t>{24}}}),
@@ -126,6 +167,25 @@ TEST_F(ShapeRules, Shapes) {
   refuses("an even extent", "glu", {input({Dim::batch(), of(3)})});
   refuses("something left", "crop2d", {input({Dim::batch(), of(3), of(3), of(1)})},
           {{"cropping", std::vector<int64_t>{2, 1, 0, 0}}});
+}
+
+TEST_F(ShapeRules, Images) {
+  const ValueId x = input({Dim::batch(), of(6), of(5), of(2)});
+  const Attributes size{{"size", std::vector<int64_t>{4, 9}}, {"site", 1}};
+  EXPECT_EQ(shape_of("resize2d", {x}, size), (Shape{Dim::batch(), of(4), of(9), of(2)}));
+  refuses("a size within the input", "image_crop", {x}, size);
+  refuses("2^24 rows", "resize2d", {x}, {{"size", std::vector<int64_t>{1 << 25, 1}}});
+  Attributes color{{"kind", "hue"}, {"site", 1}};
+  for (const char* key :
+       {"lower", "upper", "second_lower", "second_upper", "value_low", "value_high"}) {
+    color.set(key, 0.5);
+  }
+  refuses("three channels", "image_color", {x}, color);
+  color.set("kind", "hues");
+  refuses("\"hues\"", "image_color", {x}, color);
+  color.set("kind", "blur");
+  color.set("size", std::vector<int64_t>{3, 4});
+  refuses("odd sizes of at most 63", "image_filter", {x}, color);
 }
 
 TEST_F(ShapeRules, Losses) {

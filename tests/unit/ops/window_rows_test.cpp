@@ -41,7 +41,8 @@ TEST(WindowRows, MapsFollowTheWindowsThatThereAre) {
   };
   EXPECT_EQ(count({8, 3}), 1u);
   EXPECT_EQ(count({8, 6, 3}), 2u);
-  EXPECT_EQ(count({8, 6, 5, 3}), 1u);
+  EXPECT_EQ(count({8, 6, 5, 3}), 2u);
+  EXPECT_EQ(count({8, 6, 5, 4, 3}), 1u);
 }
 
 }  // namespace

@@ -96,9 +96,71 @@ TEST(AnswerText, ARemedyIsToldByItsMeans) {
   remedy.means = Means::kMemoryAndFile;
   place(to_text(summary, false), "raise the limit and use a spill file: the same result (");
   remedy.means = Means::kFile;
-  place(to_text(summary, false), "the same result (");
+  place(to_text(summary, false), "use a spill file: the same result (");
   remedy.changes = Changes::kRounding;
   place(to_text(summary, false), "words for scripts (");
+}
+
+// Against the other remedies, not against the plan without a limit, which is no remedy.
+TEST(AnswerText, ASpillFileIsSlowerThanMoreMemoryOnlyWhereItIs) {
+  PlanSummary summary = refused();
+  Remedy file = summary.refusal->remedies.front();
+  file.means = Means::kFile;
+  file.seconds_per_step = 0.6;
+  summary.refusal->remedies.push_back(file);
+  place(to_text(summary, false), "use a spill file: the same result, slower (");
+  summary.refusal->remedies.back().seconds_per_step = 0.4;
+  place(to_text(summary, false), "use a spill file: the same result (");
+  // One that changes the result is no measure of it.
+  summary.refusal->remedies.front().changes = Changes::kRounding;
+  summary.refusal->remedies.back().seconds_per_step = 0.6;
+  place(to_text(summary, false), "use a spill file: the same result (");
+}
+
+TEST(AnswerText, WhatChangesTheResultSaysSo) {
+  const std::string text = to_text(refused(), false);
+  place(text, "raise the limit: the same result (40.0 MiB");
+  place(text, "other steps: more of them; the result differs (30.0 MiB");
+}
+
+TEST(AnswerText, WhereNothingIsProvedTheBestFoundIsTold) {
+  PlanSummary summary = refused();
+  summary.refusal->bound = ProvedBound{20_MiB, "the weights"};
+  EXPECT_EQ(
+      answer_sentence(summary),
+      "does not fit: the best plan found needs 40.0 MiB, 8.0 MiB above the limit of 32.0 MiB");
+  EXPECT_EQ(to_text(summary, false).find("search longer"), std::string::npos);
+  summary.refusal->longer_search = 60;
+  place(to_text(summary, false), "search longer: the same result, if a plan is found\n");
+  place(to_text(summary, false), "plan_time = 60\n");
+  summary.refusal->proved = true;
+  EXPECT_EQ(answer_sentence(summary),
+            "does not fit: needs 40.0 MiB, 8.0 MiB above the limit of 32.0 MiB");
+}
+
+// What a sentence rounds up, so that it is enough, a table does too.
+TEST(AnswerText, SentencesAndTablesRoundAlike) {
+  PlanSummary summary = refused();
+  summary.refusal->remedies.clear();
+  summary.smallest_same_bits = 40_MiB + Bytes(1);
+  summary.smallest_feasible = summary.smallest_same_bits;
+  const std::string text = to_text(summary, false);
+  place(text, "needs 40.1 MiB, 8.1 MiB above");
+  place(text, "40.1  found at this effort");
+}
+
+TEST(AnswerText, WhatIsSparedIsTheDifferenceOfTheFiguresThatStandThere) {
+  PlanSummary summary = fitting();
+  summary.limit = 64_MiB + 50_KiB;              // 64.05: 64.0
+  summary.predicted_process = 58_MiB + 60_KiB;  // 58.06: 58.1
+  EXPECT_EQ(answer_sentence(summary), "fits: 58.1 of 64.0 MiB (5.9 MiB to spare)");
+}
+
+TEST(AnswerText, ABoundBesideASpillFileSaysThatItIsWithoutOne) {
+  PlanSummary summary = fitting();
+  EXPECT_EQ(to_text(summary, false).find("lower bound, without"), std::string::npos);
+  summary.smallest_with_spill = 28_MiB;
+  place(to_text(summary, false), "lower bound, without a spill file");
 }
 
 TEST(PlanSummary, TheVerdictIsThatOfTheRefusal) {

@@ -14,6 +14,8 @@ CpuKernel make_elementwise(const NodeFacts& facts, const CpuOptions& options);
 CpuKernel make_activations(const NodeFacts& facts, const CpuOptions& options);
 // concat, slice, zero_pad2d, crop2d; of any element.
 CpuKernel make_moving(const NodeFacts& facts, const CpuOptions& options);
+// Images resized, cropped, flipped, warped and recoloured.
+CpuKernel make_images(const NodeFacts& facts, const CpuOptions& options);
 // max_pool2d, avg_pool2d and their gradients.
 CpuKernel make_pooling(const NodeFacts& facts, const CpuOptions& options);
 // Per-channel reductions and maps: bias_grad, BatchNormalization, global poolings.

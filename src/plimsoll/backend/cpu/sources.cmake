@@ -12,6 +12,7 @@ set(cpu_loops
     cpu/conv/pooling.cpp
     cpu/conv/tiled_kernel_grad.cpp
     cpu/conv/tiled_pool_loops.cpp
+    cpu/conv/volume_pooling.cpp
     cpu/conv/winograd.cpp
     cpu/conv/winograd_kernel_grad.cpp
     cpu/pointwise/elementwise.cpp
@@ -39,6 +40,7 @@ set(cpu_sources
     cpu/cpu_kernels.cpp
     cpu/kernel_library.cpp
     cpu/node_facts.cpp
+    cpu/pointwise/images.cpp
     cpu/pointwise/moving.cpp
     cpu/product/dense_crossentropy.cpp
     cpu/product/dense_grad_update.cpp

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/conv/conv_pool.h"
 #include "backend/cpu/simd/bfloat16.h"
+#include "backend/onednn/convolution_operands.h"
 #include "backend/onednn/convolution_shares.h"
 #include "backend/onednn/convolution_tables.h"
 #include "backend/onednn/repack.h"
@@ -21,68 +22,26 @@ using dnnl::memory;
 constexpr Bytes kLine{64};
 constexpr int64_t kFloat = static_cast<int64_t>(sizeof(float));
 
-memory::desc floats(const memory::dims& dims, memory::format_tag tag) {
-  return memory::desc(dims, memory::data_type::f32, tag);
-}
-
-memory::data_type factor_type(const Convolution& c) {
-  return c.bf16 ? memory::data_type::bf16 : memory::data_type::f32;
-}
-// Weights, or their gradient.
-memory::data_type weight_type(const Convolution& c) {
-  return c.kind == ConvolutionKind::kGradKernel ? memory::data_type::f32 : factor_type(c);
-}
 int64_t element_of(const Convolution& c) { return c.bf16 ? 2 : kFloat; }
-
-memory::dims weight_dims(const ops::Conv2dGeometry& g) {
-  memory::dims dims = {g.group_filters(), g.group_channels(), g.rows().size, g.columns().size};
-  if (g.groups > 1) dims.insert(dims.begin(), g.groups);
-  return dims;
-}
-
-// (height, width, channels / groups, filters) as the vendor's dimensions see it.
-memory::desc plain_weights(const Convolution& c) {
-  const ops::Conv2dGeometry& g = c.geometry;
-  const memory::dim row = g.group_channels() * g.filters;
-  memory::dims strides = {1, g.filters, g.columns().size * row, row};
-  if (g.groups > 1) strides.insert(strides.begin(), g.group_filters());
-  return memory::desc(weight_dims(g), weight_type(c), strides);
-}
-
-memory::desc any_weights(const Convolution& c) {
-  return memory::desc(weight_dims(c.geometry), weight_type(c), memory::format_tag::any);
-}
-
-memory::desc source_of(const Convolution& c) {
-  const ops::Conv2dGeometry& g = c.geometry;
-  return memory::desc({c.samples, g.channels, g.rows().input, g.columns().input}, factor_type(c),
-                      memory::format_tag::nhwc);
-}
-// What is about to be pooled is not rounded before.
-memory::desc result_of(const Convolution& c) {
-  const ops::Conv2dGeometry& g = c.geometry;
-  return memory::desc({c.samples, g.filters, g.rows().output, g.columns().output},
-                      c.pools() ? memory::data_type::f32 : factor_type(c),
-                      memory::format_tag::nhwc);
-}
-memory::desc bias_of(const Convolution& c) {
-  return floats({c.geometry.filters}, memory::format_tag::a);
-}
 
 std::string key_of(const Convolution& c, std::string_view weights) {
   std::string key = fmt::format("conv{}", static_cast<int>(c.kind));
-  const bool point = c.geometry.window[0].size == 1 && c.geometry.window[1].size == 1;
+  const ops::Windows& window = c.geometry.window;
+  const bool point = window.taps() == 1;
   if (point) key += "point";
   if (!point && c.geometry.groups > 1 && c.geometry.groups == c.geometry.channels) key += "channel";
   const auto add = [&](int64_t value) {
     key += ',';
     key += std::to_string(value);
   };
-  for (const ops::Window& w : c.geometry.window) {
+  const auto add_dimension = [&](const ops::Window& w) {
     for (int64_t value : {w.input, w.output, w.size, w.stride, w.dilation, w.before, w.after}) {
       add(value);
     }
-  }
+  };
+  add_dimension(window.rows());
+  add_dimension(window.columns());
+  if (window.rank() == 3) add_dimension(window.slabs());
   for (int64_t value : {c.geometry.channels, c.geometry.filters, c.geometry.groups, c.samples,
                         int64_t{c.bias}, int64_t{c.relu}}) {
     add(value);
@@ -96,14 +55,17 @@ std::string key_of(const Convolution& c, std::string_view weights) {
 // Through the C functions: the C++ ones insist on a description of the forward pass, which takes
 // milliseconds to make and is not needed here.
 dnnl::primitive_desc_base describe(const Convolution& c, const memory::desc& weights) {
-  const ops::Conv2dGeometry& g = c.geometry;
-  const dnnl_dims_t strides = {g.rows().stride, g.columns().stride};
-  const dnnl_dims_t dilations = {g.rows().dilation - 1, g.columns().dilation - 1};
-  const dnnl_dims_t before = {g.rows().before, g.columns().before};
-  // What the windows do not reach at the end is not padding.
+  const ops::Windows& window = c.geometry.window;
+  dnnl_dims_t strides;
+  dnnl_dims_t dilations;
+  dnnl_dims_t before;
   dnnl_dims_t after;
-  for (size_t i = 0; i < 2; ++i) {
-    const ops::Window& w = g.window[i];
+  for (size_t i = 0; i < window.rank(); ++i) {
+    const ops::Window& w = window[i];
+    strides[i] = w.stride;
+    dilations[i] = w.dilation - 1;
+    before[i] = w.before;
+    // What the windows do not reach at the end is not padding.
     after[i] = (w.output - 1) * w.stride + (w.size - 1) * w.dilation + 1 - w.input - w.before;
   }
   dnnl::primitive_attr attributes = base_attributes();
@@ -422,9 +384,9 @@ std::vector<Argument> arguments_of(const Convolution& c, const memory::desc& wei
 int pooled_parts(const Shares& shares, int threads) {
   double flops = 0;
   for (const Share& share : shares.shares) {
-    const ops::Conv2dGeometry& g = shares.works[share.work].geometry;
-    flops += 2.0 * static_cast<double>(g.rows().output * g.columns().output) *
-             static_cast<double>(g.kernel_elements());
+    const ops::ConvGeometry& g = shares.works[share.work].geometry;
+    flops +=
+        2.0 * static_cast<double>(g.window.outputs()) * static_cast<double>(g.kernel_elements());
   }
   constexpr double kFlopsWorthATeam = 1e6;
   if (flops < kFlopsWorthATeam) return 1;
@@ -452,17 +414,18 @@ PooledScratch pooled_scratch(const Shares& shares,
 // The library's gradient of single points with strides writes beyond its scratch where the channels
 // do not fill its vectors (oneDNN 3.2, jit_1x1).
 bool overruns(const Convolution& c) {
-  const ops::Conv2dGeometry& g = c.geometry;
+  const ops::ConvGeometry& g = c.geometry;
   constexpr int64_t kVector = 16;
-  return c.kind == ConvolutionKind::kGradKernel && g.rows().size == 1 && g.columns().size == 1 &&
-         (g.rows().stride > 1 || g.columns().stride > 1) && g.group_channels() % kVector != 0;
+  const auto strides = [](const ops::Window& w) { return w.stride > 1; };
+  return c.kind == ConvolutionKind::kGradKernel && g.window.taps() == 1 &&
+         std::ranges::any_of(g.window, strides) && g.group_channels() % kVector != 0;
 }
 
 // What is tried weighs up to 2.4 KiB a column, which a start has room for where rows are short. It
 // was met for weights in a layout of its own choice, unless channel and filter are single.
 bool tries_much(const Convolution& c) {
   constexpr int64_t kLongRow = 512;
-  const ops::Conv2dGeometry& g = c.geometry;
+  const ops::ConvGeometry& g = c.geometry;
   return c.kind == ConvolutionKind::kGradInput && g.columns().input >= kLongRow &&
          g.rows().stride == 1 && g.columns().stride == 1 && (g.channels > 1 || g.filters > 1);
 }
@@ -487,7 +450,7 @@ std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t
     c.pool_rows = g.pool_rows;
     c.pool_columns = g.pool_columns;
   } else {
-    c.geometry = ops::conv2d_geometry(facts.op(), facts.types());
+    c.geometry = ops::conv_geometry(facts.op(), facts.types());
   }
   if (overruns(c)) return std::nullopt;
   c.samples = facts.samples() * facts.inputs[0].shape[0].count;
@@ -500,7 +463,7 @@ std::optional<Convolution> read_convolution(const cpu::NodeFacts& facts, int64_t
 }
 
 int64_t columns_of_key(std::string_view key) {
-  // "conv0,input,output,size,stride,dilation,before,after,input,…": rows, then columns.
+  // "conv0,input,output,size,stride,dilation,before,after,input,…": rows, then columns, then slabs.
   constexpr int kNumbersOfRows = 7;
   if (!key.starts_with("conv")) return 0;
   for (int i = 0; i <= kNumbersOfRows; ++i) {
@@ -635,7 +598,8 @@ std::vector<PrimitiveUse> Convolutions::uses(const Convolution& c, cpu::Isa isa)
     // What is tried is gone before its own tables are there.
     uses.push_back({key_of(p.shares.works[w], c.packed ? "packed" : "plain"),
                     compiled.multiplies_matrices(), compiled.tables, tables,
-                    max(passing, compiled.tried - tables), compiled.making(tables)});
+                    max(passing, compiled.tried - tables), compiled.making(tables),
+                    code_bytes(p.shares.works[w])});
   }
   return uses;
 }

@@ -1,10 +1,10 @@
 #pragma once
 
-// conv2d, its two gradients, and conv2d_pool on the vendor's primitives, channels last, of float32
-// or of bfloat16 factors: then sums, biases and weight gradients are float32, and what is written
-// to images is rounded once.
+// conv2d, conv3d, their two gradients, and conv2d_pool on the vendor's primitives, channels last,
+// of float32 or of bfloat16 factors: then sums, biases and weight gradients are float32, and what
+// is written to images is rounded once.
 //
-// The weight is plain, (height, width, channels / groups, filters), or packed. It is packed where
+// The weight is plain, (sizes…, channels / groups, filters), or packed. It is packed where
 // the layout that the primitive likes runs on another implementation than the plain one does: that
 // is where packing pays (measured: first layers and data gradients; elsewhere plain weights are as
 // fast). The layout is that of a full block; tails use it too, and where the library has no fast
@@ -13,12 +13,12 @@
 //
 // Threads share a call's work (convolution_shares.h), each with primitives for one thread.
 //
-//   scratch  conv2d, conv2d_grad_input   [primitive] a share [weights laid out anew]
-//                                        [padded input, output: such tails]
-//            conv2d_grad_kernel          [primitive] [dw as the primitive lays it out] [db] a share
+//   scratch  conv2d, …_grad_input   [primitive] a share [weights laid out anew]
+//                                   [padded input, output: such tails]
+//            …_grad_kernel          [primitive] [dw as the primitive lays it out] [db] a share
 //
-//            conv2d_pool                 [primitive] [rows of the convolution's result]
-//                                        [bfloat16: pooled rows before rounding] a share
+//            conv2d_pool            [primitive] [rows of the convolution's result]
+//                                   [bfloat16: pooled rows before rounding] a share
 //
 // The vendor's weight gradient overwrites, so it goes to scratch and is then stored or added. In
 // front of a pooling a convolution is computed some rows at a time, which are pooled while they lie
@@ -33,7 +33,7 @@
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/onednn/packed_layout.h"
 #include "backend/onednn/primitive_cache.h"
-#include "ops/image/conv2d.h"
+#include "ops/image/conv.h"
 
 namespace plimsoll::backend::onednn {
 
@@ -42,7 +42,7 @@ enum class ConvolutionKind { kForward, kGradInput, kGradKernel };
 // All that a convolution's primitive depends on, but for the weight's layout.
 struct Convolution {
   ConvolutionKind kind = ConvolutionKind::kForward;
-  ops::Conv2dGeometry geometry;
+  ops::ConvGeometry geometry;
   int64_t samples = 1;        // in this call
   int64_t block_samples = 1;  // in a full block of the kernel set
   bool bias = false;
@@ -53,7 +53,7 @@ struct Convolution {
   int64_t pool_rows = 0;
   int64_t pool_columns = 0;
 
-  // Rows of the block that the packed weight's layout is chosen for; none: this one's.
+  // Rows (slabs) of the block that the packed weight's layout is chosen for; none: this one's.
   std::optional<ops::Window> model_rows = {};
 
   bool pools() const { return pool_rows > 0; }

@@ -20,10 +20,14 @@ constexpr int64_t kGradientBytes = 16 << 20;
 // Bytes of a convolution's result that is about to be pooled: a part of one core's second cache.
 constexpr int64_t kPooledBytes = 384 << 10;
 
+// Positions of a row; of volumes a slab is what a row is here.
+int64_t row_inputs(const ops::Windows& window) { return window.inputs() / window[0].input; }
+int64_t row_outputs(const ops::Windows& window) { return window.outputs() / window[0].output; }
+
 double flops_of(const Convolution& c) {
-  const ops::Conv2dGeometry& g = c.geometry;
-  return 2.0 * static_cast<double>(c.samples * g.rows().output) *
-         static_cast<double>(g.columns().output) * static_cast<double>(g.kernel_elements());
+  const ops::ConvGeometry& g = c.geometry;
+  return 2.0 * static_cast<double>(c.samples * g.window[0].output) *
+         static_cast<double>(row_outputs(g.window)) * static_cast<double>(g.kernel_elements());
 }
 
 int64_t reach(const Window& w) { return (w.size - 1) * w.dilation + 1; }
@@ -63,23 +67,23 @@ void add_share(Shares& shares, const Convolution& work, int64_t source, int64_t 
 }
 
 Shares by_samples(const Convolution& call, int parts) {
-  const ops::Conv2dGeometry& g = call.geometry;
+  const ops::ConvGeometry& g = call.geometry;
   Shares shares;
   for (int part = 0; part < parts; ++part) {
     const Range samples = cpu::part_of(call.samples, 1, part, parts);
     Convolution work = call;
     work.samples = samples.end - samples.begin;
-    add_share(shares, work, samples.begin * g.rows().input * g.columns().input * g.channels,
-              samples.begin * g.rows().output * g.columns().output * g.filters);
+    add_share(shares, work, samples.begin * g.window.inputs() * g.channels,
+              samples.begin * g.window.outputs() * g.filters);
   }
   return shares;
 }
 
 // Empty where a share would have nothing to do or a window that no other convolution has.
 Shares by_rows(const Convolution& call, int parts) {
-  const ops::Conv2dGeometry& g = call.geometry;
+  const ops::ConvGeometry& g = call.geometry;
   const bool to_source = call.kind == ConvolutionKind::kGradInput;
-  const Window& rows = g.rows();
+  const Window& rows = g.window[0];
   const int64_t count = to_source ? rows.input : rows.output;
   Shares shares;
   for (int part = 0; part < parts; ++part) {
@@ -91,15 +95,15 @@ Shares by_rows(const Convolution& call, int parts) {
     window = to_source ? rows_of_source(rows, range, other) : rows_of_result(rows, range, other);
     if (window.input < 1 || window.output < 1) return {};
     if (window.before < 0 || window.before >= reach(rows)) return {};
-    add_share(shares, work, (to_source ? range.begin : other) * g.columns().input * g.channels,
-              (to_source ? other : range.begin) * g.columns().output * g.filters);
+    add_share(shares, work, (to_source ? range.begin : other) * row_inputs(g.window) * g.channels,
+              (to_source ? other : range.begin) * row_outputs(g.window) * g.filters);
   }
   return shares;
 }
 
 // Images one by one, in as many pieces as the result's rows need to stay in a cache.
 Shares by_pooled_rows(const Convolution& call, int threads) {
-  const ops::Conv2dGeometry& g = call.geometry;
+  const ops::ConvGeometry& g = call.geometry;
   const int64_t rows = g.rows().output / call.pool_rows;
   const int64_t columns = g.columns().output / call.pool_columns;
   const int64_t row_bytes =

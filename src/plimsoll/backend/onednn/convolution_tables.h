@@ -16,4 +16,8 @@ namespace plimsoll::backend::onednn {
 // Beside what short rows take (resident.cpp); `convolution` is that of the primitive.
 Bytes table_bytes(const Convolution& convolution, const Compiled& compiled, bool wide_vectors);
 
+// What the code of its primitive takes, objects included, where that is more than usual for its
+// kind; otherwise nothing.
+Bytes code_bytes(const Convolution& convolution);
+
 }  // namespace plimsoll::backend::onednn

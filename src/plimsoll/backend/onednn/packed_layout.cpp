@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kFloat32 = "f32";
 constexpr std::string_view kBFloat16 = "bf16";
-constexpr size_t kMaxDims = 5;
+constexpr size_t kMaxDims = 6;
 constexpr int64_t kMaxElements = int64_t{1} << 40;
 
 int64_t product(const std::vector<int64_t>& values) {
@@ -106,7 +106,7 @@ int64_t common_run(const std::vector<int64_t>& offsets) {
 // Element offset after the last one that the layout can address, in 128 bits' worth of care.
 bool is_sound(const PackedLayout& layout) {
   const size_t rank = layout.dims.size();
-  if ((rank != 2 && rank != 4 && rank != 5) || layout.padded.size() != rank ||
+  if ((rank != 2 && (rank < 4 || rank > kMaxDims)) || layout.padded.size() != rank ||
       layout.strides.size() != rank) {
     return false;
   }
@@ -202,9 +202,11 @@ WeightMover::WeightMover(const PackedLayout& layout, int threads)
     row_offsets_ = offsets(0);
     column_offsets_ = offsets(1);
   } else {
-    const size_t o = rank - 4;
-    row_offsets_ = outer_sum(outer_sum(offsets(o + 2), offsets(o + 3)), offsets(o + 1));
-    column_offsets_ = rank == 5 ? outer_sum(offsets(0), offsets(1)) : offsets(o);
+    const size_t o = rank == 4 ? 0 : 1;
+    std::vector<int64_t> positions = offsets(o + 2);
+    for (size_t d = o + 3; d < rank; ++d) positions = outer_sum(positions, offsets(d));
+    row_offsets_ = outer_sum(positions, offsets(o + 1));
+    column_offsets_ = rank == 4 ? offsets(o) : outer_sum(offsets(0), offsets(1));
   }
   run_ = common_run(column_offsets_);
   threads_ = cpu::parts_for(2 * packed_bytes_.count(), threads);

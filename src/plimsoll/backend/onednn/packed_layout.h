@@ -11,7 +11,7 @@
 //
 // The text form is the whole description, so that a pack node of a graph text can be run without
 // asking the kernel that wanted it. Logical dimensions are the vendor's: (o, i, h, w), with groups
-// (g, o, i, h, w); a matrix of a dense layer is (k, n).
+// (g, o, i, h, w), of volumes always (g, o, i, d, h, w); a matrix of a dense layer is (k, n).
 
 #include <cstddef>
 #include <cstdint>
@@ -47,11 +47,11 @@ std::string print(const PackedLayout& layout);
 // Throws kModel: the text comes from a graph.
 PackedLayout parse_packed_layout(std::string_view text);
 
-// Moves weights between a plain (height, width, channels, filters) or (k, n) array and a packed
-// one. Everything is laid out when it is made; moving allocates nothing.
+// Moves weights between a plain (sizes…, channels, filters) or (k, n) array and a packed one.
+// Everything is laid out when it is made; moving allocates nothing.
 class WeightMover {
  public:
-  // For weights of 2 (k, n), 4 (o, i, h, w) or 5 (g, o, i, h, w) logical dimensions.
+  // For weights of 2 (k, n), 4 (o, i, h, w), 5 (g, o, i, h, w) or 6 logical dimensions.
   WeightMover(const PackedLayout& layout, int threads);
 
   // Plain to packed; padding becomes zero.

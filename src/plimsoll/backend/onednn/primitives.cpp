@@ -58,7 +58,7 @@ std::optional<ops::Window> PrimitiveLibrary::model_rows(const Graph& graph, Node
   const auto positions = find_row_positions(axes, extents, extents);
   const auto& begin = positions[std::min<size_t>(1, positions.size() - 1)];
   const cpu::NodeFacts facts = cpu::block_facts(graph, node, batch, extents, {}, begin);
-  return ops::conv2d_geometry(facts.op(), facts.types()).rows();
+  return ops::conv_geometry(facts.op(), facts.types()).window[0];
 }
 
 // Without AVX-512 the vendor's products allocate (cpu/packed_dense.cpp).

@@ -2,7 +2,7 @@
 
 // The kernels of this backend: the vendor's primitives in front of our own (cpu/kernel_library.h).
 //
-//   conv2d, its gradients            float32; bfloat16 where it is multiplied in pairs
+//   conv2d, conv3d, their gradients  float32; bfloat16 where it is multiplied in pairs
 //   conv2d_pool                      the convolution; the pooling is our own
 //   dense, its gradients             float32, with AVX-512, more units than a vector has lanes
 //

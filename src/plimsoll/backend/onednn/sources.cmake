@@ -1,6 +1,7 @@
 # The sources of onednn/, and what they need; replaces the stub in onednn_sources.
 set(onednn_sources
     onednn/convolution.cpp
+    onednn/convolution_operands.cpp
     onednn/convolution_shares.cpp
     onednn/convolution_tables.cpp
     onednn/dense.cpp

@@ -30,8 +30,11 @@ void for_each_window(const Conv2dPoolGeometry& g, int64_t samples, Body body) {
 // body(kernel position, input row, input column) under position `tap` of a window.
 template <typename Body>
 void for_each_input(const Conv2dPoolGeometry& g, int64_t i, int64_t j, int64_t tap, Body body) {
-  for_each_tap(g.conv, i * g.pool_rows + tap / g.pool_columns,
-               j * g.pool_columns + tap % g.pool_columns, body);
+  const Place output = {0, i * g.pool_rows + tap / g.pool_columns,
+                        j * g.pool_columns + tap % g.pool_columns};
+  for_each_tap(g.conv.window, output, [&](int64_t position, const Place& under) {
+    body(position, under.row, under.column);
+  });
 }
 
 // The first maximum so far; a NaN beats every number.

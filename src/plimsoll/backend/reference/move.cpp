@@ -1,4 +1,5 @@
-// Kernels that only move: views, state writes, packs, concatenation, slices, padding, constants.
+// Kernels that only move: views, state writes, packs, concatenation, slices, padding, transposes,
+// constants.
 
 #include <cstring>
 
@@ -153,18 +154,46 @@ std::unique_ptr<Kernel> make_constant(const Problem& problem) {
   return fill(problem, problem.attributes.get_double("value"));
 }
 
+// The dimensions of each sample in another order.
+std::unique_ptr<Kernel> make_transpose(const Problem& problem) {
+  const int64_t element = element_bytes(problem.inputs[0].dtype).count();
+  const std::vector<int64_t>& order = problem.attributes.get_ints("permutation");
+  return kernel_of([order, element](const KernelCall& call) {
+    const Operand& x = call.inputs[0];
+    const Operand& y = call.outputs[0];
+    // Strides of the input in the output's order.
+    std::array<int64_t, kMaxRank> from{};
+    from[0] = x.strides[0];
+    for (size_t i = 0; i < order.size(); ++i) {
+      from[i + 1] = x.strides[static_cast<size_t>(order[i])];
+    }
+    const Strides strides(from.data(), y.dims.size());
+    for_each_run<2>(y.dims, {strides, y.strides}, [&](const auto& at, int64_t, int64_t count) {
+      std::memcpy(y.data + at[1] * element, x.data + at[0] * element,
+                  static_cast<size_t>(count * element));
+    });
+  });
+}
+
 // Moves bits of any element.
 constexpr KernelEntry mover(std::string_view op, std::unique_ptr<Kernel> (*make)(const Problem&)) {
   return {op, make, nullptr, true, true};
 }
 
 constexpr KernelEntry kEntries[] = {
-    mover("concat", make_concat),    mover("constant", make_constant),
-    mover("crop2d", make_crop2d),    mover("fold_batch", make_copy),
-    mover("ones", make_ones),        mover("unfold_batch", make_copy),
-    mover("pack", make_pack),        mover("pad_axis", make_pad_axis),
-    mover("reshape", make_copy),     mover("slice", make_slice),
-    mover("state_write", make_copy), mover("zero_pad2d", make_zero_pad2d),
+    mover("concat", make_concat),
+    mover("constant", make_constant),
+    mover("crop2d", make_crop2d),
+    mover("fold_batch", make_copy),
+    mover("ones", make_ones),
+    mover("unfold_batch", make_copy),
+    mover("pack", make_pack),
+    mover("pad_axis", make_pad_axis),
+    mover("reshape", make_copy),
+    mover("slice", make_slice),
+    mover("state_write", make_copy),
+    mover("transpose", make_transpose),
+    mover("zero_pad2d", make_zero_pad2d),
     mover("zeros", make_zeros),
 };
 

@@ -7,24 +7,24 @@
 
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
-#include "ops/image/pool2d.h"
+#include "ops/image/pool.h"
 
 namespace plimsoll::backend::reference {
 namespace {
 
 using ops::Window;
-using ops::Window2d;
+using ops::Windows;
 
 int64_t image_offset(const Operand& image, int64_t sample, int64_t row, int64_t column) {
   return sample * image.strides[0] + row * image.strides[1] + column * image.strides[2];
 }
 
-Window2d forward_window(const Problem& problem) {
+Windows forward_window(const Problem& problem) {
   const Shape& x = problem.inputs[0].shape;
   return ops::pool2d_window(problem.attributes, x[1].count, x[2].count);
 }
 
-Window2d backward_window(const Problem& problem) {
+Windows backward_window(const Problem& problem) {
   const std::vector<int64_t>& shape = problem.attributes.get_ints("input_shape");
   return ops::pool2d_window(problem.attributes, shape[0], shape[1]);
 }
@@ -40,7 +40,7 @@ Taps taps_inside(const Window& window, int64_t output) {
 }
 
 template <typename Body>
-void for_each_output(const Window2d& window, int64_t samples, Body body) {
+void for_each_output(const Windows& window, int64_t samples, Body body) {
   for (int64_t n = 0; n < samples; ++n) {
     for (int64_t i = 0; i < window[0].output; ++i) {
       for (int64_t j = 0; j < window[1].output; ++j) body(n, i, j);
@@ -50,7 +50,7 @@ void for_each_output(const Window2d& window, int64_t samples, Body body) {
 
 // body(tap in row-major order of the window, offset of the input pixel).
 template <typename Body>
-void for_each_tap(const Window2d& window, const Operand& x, int64_t n, int64_t i, int64_t j,
+void for_each_tap(const Windows& window, const Operand& x, int64_t n, int64_t i, int64_t j,
                   Body body) {
   const Taps rows = taps_inside(window[0], i);
   const Taps columns = taps_inside(window[1], j);
@@ -69,7 +69,7 @@ bool beats(T challenger, T best) {
 }
 
 template <typename T, typename W>
-std::unique_ptr<Kernel> max_pool(const Window2d& window) {
+std::unique_ptr<Kernel> max_pool(const Windows& window) {
   return kernel_of([window](const KernelCall& call) {
     const Operand& x = call.inputs[0];
     const Operand& y = call.outputs[0];
@@ -95,7 +95,7 @@ std::unique_ptr<Kernel> max_pool(const Window2d& window) {
 }
 
 std::unique_ptr<Kernel> make_max_pool(const Problem& problem) {
-  const Window2d window = forward_window(problem);
+  const Windows window = forward_window(problem);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     if (problem.outputs[1].dtype == DType::kInt32) return max_pool<T, int32_t>(window);
@@ -111,7 +111,7 @@ void clear(const Operand& y) {
 }
 
 template <typename T, typename W>
-std::unique_ptr<Kernel> max_pool_grad(const Window2d& window) {
+std::unique_ptr<Kernel> max_pool_grad(const Windows& window) {
   return kernel_of([window](const KernelCall& call) {
     const Operand& dy = call.inputs[0];
     const Operand& winners = call.inputs[1];
@@ -131,7 +131,7 @@ std::unique_ptr<Kernel> max_pool_grad(const Window2d& window) {
 }
 
 std::unique_ptr<Kernel> make_max_pool_grad(const Problem& problem) {
-  const Window2d window = backward_window(problem);
+  const Windows window = backward_window(problem);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     if (problem.inputs[1].dtype == DType::kInt32) return max_pool_grad<T, int32_t>(window);
@@ -139,14 +139,14 @@ std::unique_ptr<Kernel> make_max_pool_grad(const Problem& problem) {
   });
 }
 
-int64_t tap_count(const Window2d& window, int64_t i, int64_t j) {
+int64_t tap_count(const Windows& window, int64_t i, int64_t j) {
   const Taps rows = taps_inside(window[0], i);
   const Taps columns = taps_inside(window[1], j);
   return (rows.last - rows.first) * (columns.last - columns.first);
 }
 
 std::unique_ptr<Kernel> make_avg_pool(const Problem& problem) {
-  const Window2d window = forward_window(problem);
+  const Windows window = forward_window(problem);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([window](const KernelCall& call) {
@@ -167,7 +167,7 @@ std::unique_ptr<Kernel> make_avg_pool(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_avg_pool_grad(const Problem& problem) {
-  const Window2d window = backward_window(problem);
+  const Windows window = backward_window(problem);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([window](const KernelCall& call) {

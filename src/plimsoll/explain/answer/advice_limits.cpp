@@ -338,8 +338,9 @@ void ask_for_more(const Case& found, Explanation& explanation) {
             ? "Who sent the kill: `log show --last 1h --predicate 'eventMessage CONTAINS "
               "\"memorystatus\"'` "
               "on this Mac. SIGKILL alone proves nothing."
-            : "Who sent the kill: `dmesg -T | grep -i -E \"oom|killed process\"` on the host, or "
-              "the "
+            : "Who sent the kill: most often the kernel's OOM killer, else a time limit, a "
+              "supervisor "
+              "or a hand. `dmesg -T | grep -i -E \"oom|killed process\"` on the host tells, or the "
               "cgroup's counter in memory.events (oom_kill). Exit 137 alone proves nothing.");
   }
   if (explanation.family == "tf_cpu_warning") {

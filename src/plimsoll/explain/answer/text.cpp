@@ -277,9 +277,12 @@ std::string to_text(const Explanation& explanation, std::string_view name) {
         explanation.lines_read);
     return out;
   }
+  // Where the log cannot tell, what finds out comes first.
+  const bool untold = explanation.family == "killed" && explanation.cause_label == Cause::kUnknown;
+  if (untold) add_advice_block(out, explanation);
   add_amounts(out, explanation);
   add_block(out, "why", cause_words(explanation) + ": " + explanation.cause);
-  add_advice_block(out, explanation);
+  if (!untold) add_advice_block(out, explanation);
   add_who(out, explanation);
   if (!explanation.when_text.empty()) {
     add_block(out, "when", explanation.when_text);
@@ -288,7 +291,11 @@ std::string to_text(const Explanation& explanation, std::string_view name) {
   }
   add_evidence(out, explanation);
   add_questions(out, explanation);
-  if (!explanation.plimsoll_command.empty()) {
+  const bool advised = std::ranges::any_of(explanation.advice, [](const Advice& advice) {
+    return advice.code.starts_with("plimsoll watch");
+  });
+  if (!explanation.plimsoll_command.empty() &&
+      !(advised && explanation.plimsoll_command.starts_with("plimsoll watch"))) {
     add_block(out, "plimsoll", explanation.plimsoll_command);
   }
   return out;

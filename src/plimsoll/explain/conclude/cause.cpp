@@ -301,8 +301,9 @@ std::string unknown_sentence(const Case& found) {
         return "A data-loader worker ended without a word: killed from outside (RAM or shared "
                "memory), or a crash of its own. The log does not say which.";
       }
-      return "The process got SIGKILL. The log does not say from whom: the kernel's OOM killer is "
-             "the most frequent sender, but a time limit, a supervisor and a hand send the same.";
+      return "The process got SIGKILL, which leaves it no time to say anything; the log does not "
+             "say "
+             "from whom.";
     case Family::kJaxOomLine:
       if (found.main.note == "no_result") {
         return "XLA's search for the fastest kernel got no result to compare with. That is so when "

@@ -227,13 +227,13 @@ void detect_plimsoll(const Document& document, Facts& facts) {
 }
 
 // plimsoll: does not fit: needs 23.9 MiB, 8.9 MiB above the limit of 15.0 MiB
-void detect_plimsoll_answer(const Document& document, Facts& facts) {
-  constexpr std::string_view kPhrase = "does not fit: needs ";
+// plimsoll: does not fit: the best plan found needs 45.7 MiB, 6.7 MiB above the limit of 39.0 MiB
+void detect_plimsoll_answer(const Document& document, Facts& facts, std::string_view phrase) {
   constexpr std::string_view kLimit = " above the limit of ";
-  for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
-    const size_t limit = document.find(kLimit, at, at + 80);
+  for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
+    const size_t limit = document.find(kLimit, at, at + 100);
     if (limit == npos) continue;
-    const std::optional<Size> needed = Cursor(document, document.match(kPhrase, at)).size();
+    const std::optional<Size> needed = Cursor(document, document.match(phrase, at)).size();
     const std::optional<Size> given = Cursor(document, document.match(kLimit, limit)).size();
     if (!needed || !given) continue;
     Finding finding = limit_finding(document, Family::kPlimsollLimit, Resource::kHostMemory, at);
@@ -253,7 +253,8 @@ void detect_limits(const Document& document, Facts& facts) {
   detect_proto(document, facts);
   detect_windows(document, facts);
   detect_plimsoll(document, facts);
-  detect_plimsoll_answer(document, facts);
+  detect_plimsoll_answer(document, facts, "does not fit: needs ");
+  detect_plimsoll_answer(document, facts, "does not fit: the best plan found needs ");
 }
 
 // ResourceExhausted with nothing but a path after it: a full disk or no descriptors, never memory.

@@ -53,6 +53,7 @@ constexpr Pattern kPatterns[] = {
     {"more memory than is available", kFailure},
     {"is below the lower bound", kFailure},
     {"does not fit: needs ", kFailure},
+    {"does not fit: the best plan found needs ", kFailure},
     {"buffer of size ", kFailure},
     {"buffer for kv cache", kFailure},
     {"stored in kv cache", kFailure},

@@ -188,11 +188,26 @@ class CompileReader {
     }
     if (is_single(value)) return {{value}};
     std::vector<std::vector<Config>> metrics;
-    for (const Config* entry : by_output(value, what)) {
+    const std::vector<const Config*> entries = by_output(value, what);
+    for (const Config* entry : entries) {
       metrics.push_back(entry == nullptr ? std::vector<Config>{}
                                          : metric_list(unwrap_tuple(*entry)));
+      if (entry == nullptr || std::ranges::count(entries, entry) == 1) continue;
+      // One entry of a dictionary for outputs of one name: its objects are the same for all.
+      const auto first = std::ranges::find(entries, entry) - entries.begin();
+      for (size_t i = 0; i < metrics.back().size(); ++i) {
+        number_object(metrics.back()[i], fmt::format("{} {}, {}", what, first, i));
+      }
     }
     return metrics;
+  }
+
+  static void number_object(Config& metric, const std::string& number) {
+    if (!metric.is_object() || metric.find("config") == nullptr) return;
+    if (!metric.at("config").is_object()) return;  // a function: each output makes its own of it
+    const Config* known = metric.find(layers::kSharedObject);
+    if (known == nullptr || known->is_null())
+      metric.set(std::string(layers::kSharedObject), number);
   }
 
   // The metrics of a single output, however they are nested.
@@ -230,7 +245,11 @@ Config write_object(const Config& value, std::string_view what, std::string_view
   layers::Spelling object = layers::read_object(value, what);
   const std::string class_name = class_of(object.name);
   if (std::ranges::find(known, class_name) == known.end()) return value;
-  return keras_object(module, class_name, std::move(object.arguments));
+  Config written = keras_object(module, class_name, std::move(object.arguments));
+  if (const Config* number = value.find(layers::kSharedObject)) {
+    written.set(std::string(layers::kSharedObject), *number);
+  }
+  return written;
 }
 
 Config write_loss(const Config& value) {

@@ -1,4 +1,5 @@
 #include <map>
+#include <string_view>
 
 #include "base/error.h"
 #include "formats/keras/keras_json.h"
@@ -19,6 +20,14 @@ using layers::Tensor;
 using layers::TreeCall;
 using layers::TreeNode;
 using layers::TreeTensor;
+
+Config without(const Config& config, std::string_view key) {
+  Config kept{Config::Object{}};
+  for (const auto& [name, value] : config.as_object()) {
+    if (name != key) kept.set(name, value);
+  }
+  return kept;
+}
 
 Config shape_of(const layers::ValueType& type) {
   Config::Array dims;
@@ -156,6 +165,10 @@ class TreeWriter {
     if (is_operator(node) || node.layer.empty()) return node.config;
     Config config = layers_.at(node.layer)->config();
     config.set("name", node.name);
+    // Keras does not load a file that says it of such a layer.
+    if (!layers::layer_traits(node.class_name).says_trainable) {
+      config = without(config, "trainable");
+    }
     if (node.class_name == layers::kInputLayer) {
       if (const Config* shape = node.config.find("batch_shape")) config.set("batch_shape", *shape);
     }

@@ -1,6 +1,7 @@
 #include "layers/config/option_reader.h"
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/suggest.h"
 
 namespace plimsoll::layers {
@@ -53,6 +54,30 @@ double OptionReader::number(const std::string& key, double fallback, double leas
   return optional_number(key, least, most).value_or(fallback);
 }
 
+std::vector<double> OptionReader::numbers(const std::string& key, double least, double most) {
+  describe(key, Config());
+  const Config* value = take(key);
+  if (value == nullptr || value->is_null()) return {};
+  const Config* array = value->is_object() ? value->find("config") : nullptr;
+  const Config* inner = array != nullptr && array->is_object() ? array->find("value") : nullptr;
+  const Config& given = inner != nullptr ? *inner : *value;
+  const auto read = [&](const Config& item) {
+    if (!item.is_number() || !(item.as_double() >= least && item.as_double() <= most)) {
+      refuse(key, range_text(least, most) + ", or a list of such", item);
+    }
+    return item.as_double();
+  };
+  if (!given.is_array()) return {read(given)};
+  constexpr size_t kMost = 100'000;
+  if (given.as_array().size() > kMost) {
+    refuse(key, fmt::format("at most {} numbers", kMost), Config(std::ssize(given.as_array())),
+           "Give fewer.");
+  }
+  std::vector<double> list;
+  for (const Config& item : given.as_array()) list.push_back(read(item));
+  return list;
+}
+
 bool OptionReader::flag(const std::string& key, bool fallback) {
   describe(key, fallback);
   const Config* value = take(key);
@@ -62,11 +87,20 @@ bool OptionReader::flag(const std::string& key, bool fallback) {
 }
 
 std::string OptionReader::text(const std::string& key, const std::string& fallback) {
-  describe(key, fallback);
+  describe(key, fallback.empty() ? Config() : Config(fallback));
   const Config* value = take(key);
   if (value == nullptr || value->is_null()) return fallback;
   if (!value->is_string()) refuse(key, "a word", *value);
   return value->as_string();
+}
+
+bool OptionReader::is_null(const std::string& key) const { return json(key) == "null"; }
+
+std::string OptionReader::json(const std::string& key) const {
+  for (const auto& [name, value] : arguments_) {
+    if (name == key) return value.to_json();
+  }
+  return "";
 }
 
 void OptionReader::ignore(const std::string& key) { take(key); }

@@ -30,8 +30,14 @@ class OptionReader {
 
   double number(const std::string& key, double fallback, double least, double most);
   std::optional<double> optional_number(const std::string& key, double least, double most);
+  // A number, or a list of some, also as Keras writes an array; none where there is no value.
+  std::vector<double> numbers(const std::string& key, double least, double most);
   bool flag(const std::string& key, bool fallback);
   std::string text(const std::string& key, const std::string& fallback);
+  // Whether it is there and null.
+  bool is_null(const std::string& key) const;
+  // As it was given, whatever it is; "" where it is not there. It is not marked as read.
+  std::string json(const std::string& key) const;
   // Read and not used.
   void ignore(const std::string& key);
   // Null, false or absent.

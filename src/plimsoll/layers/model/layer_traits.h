@@ -32,6 +32,7 @@ struct LayerTraits {
   CallForm calls = CallForm::kInputs;
   bool takes_masks_off = false;  // a call takes masks off the values that it is called on
   bool reads_numbers = false;    // its input is integers, and "input_dim" bounds them
+  bool says_trainable = true;    // its constructor in Keras takes "trainable"
 };
 
 // What a class is that make_layer accepts; the defaults for any other.

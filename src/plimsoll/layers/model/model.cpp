@@ -39,6 +39,24 @@ int64_t element_count(const Weight& weight) {
   return fixed_shape(weight.shape).elements_per_sample();
 }
 
+// The types of a call's outputs, in training or afterwards.
+std::vector<ValueType> output_types_of(const Layer& layer, const std::vector<Weight>& weights,
+                                       const std::vector<ValueType>& inputs,
+                                       const Config& arguments, bool training) {
+  graph::GraphBuilder builder(ops::registry());
+  std::vector<ValueId> values;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    values.push_back(builder.input(fmt::format("input{}", i), inputs[i]));
+  }
+  Expansion expansion(builder, training);
+  std::vector<ValueType> types;
+  const CallResult result = expansion.call(layer, weights, values, {}, arguments);
+  for (ValueId output : result.outputs) {
+    types.push_back(builder.type(output));
+  }
+  return types;
+}
+
 }  // namespace
 
 Model::Model(std::string name, ModelKind kind) : name_(std::move(name)), kind_(kind) {}
@@ -95,20 +113,16 @@ void Model::build_weights(LayerId id, const std::vector<ValueType>& inputs) {
                           inputs.empty() ? "none" : to_string(inputs[0].shape)));
 }
 
+// Those of training, for which Keras makes weights: RandomCrop crops there and nowhere else. What
+// is refused in training alone may still predict.
 std::vector<ValueType> Model::infer(LayerId id, const std::vector<ValueType>& inputs,
                                     const Config& arguments) const {
-  graph::GraphBuilder builder(ops::registry());
-  std::vector<ValueId> values;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    values.push_back(builder.input(fmt::format("input{}", i), inputs[i]));
+  const std::vector<Weight>& weights = weights_[id.index()];
+  try {
+    return output_types_of(layer(id), weights, inputs, arguments, true);
+  } catch (const Error&) {
+    return output_types_of(layer(id), weights, inputs, arguments, false);
   }
-  Expansion expansion(builder, false);
-  std::vector<ValueType> types;
-  const CallResult result = expansion.call(layer(id), weights_[id.index()], values, {}, arguments);
-  for (ValueId output : result.outputs) {
-    types.push_back(builder.type(output));
-  }
-  return types;
 }
 
 std::vector<Tensor> Model::call(LayerId id, const std::vector<Tensor>& inputs,

@@ -68,7 +68,7 @@ Config parse_metric(std::string_view text) {
                             : make_object(metric_class(spelling.name), spelling.arguments);
   check_usage("--metrics", [&] {
     // Whether it fits the labels is asked when the model is known.
-    const bool sparse = metric_class(spelling.name) == "SparseCategoricalAccuracy";
+    const bool sparse = metric_is_sparse(spelling.name) || names_sparse_loss(Config(spelling.name));
     Loss loss;
     if (sparse) loss.kind = LossKind::kSparseCategoricalCrossentropy;
     read_metric(metric, loss, some_output(2));

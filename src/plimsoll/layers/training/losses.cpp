@@ -59,6 +59,11 @@ constexpr std::array kRows = {
     Row{LossKind::kDense, "kl_divergence", "KLDivergence", "kld"},
     Row{LossKind::kDense, "poisson", "Poisson", ""},
     Row{LossKind::kDense, "cosine_similarity", "CosineSimilarity", ""},
+    Row{LossKind::kGeneralizedCrossentropy, "categorical_generalized_cross_entropy",
+        "CategoricalGeneralizedCrossEntropy", ""},
+    Row{LossKind::kCircle, "circle", "Circle", ""},
+    Row{LossKind::kOverlap, "dice", "Dice", ""},
+    Row{LossKind::kOverlap, "tversky", "Tversky", ""},
 };
 
 bool same_letters(std::string_view a, std::string_view b) {
@@ -97,6 +102,11 @@ const Row& row_of(const std::string& name, const ValueType& output) {
                   name + "\"." + did_you_mean(name, loss_names()));
 }
 
+bool reads_class_numbers(LossKind kind) {
+  return kind == LossKind::kSparseCategoricalCrossentropy ||
+         kind == LossKind::kGeneralizedCrossentropy || kind == LossKind::kCircle;
+}
+
 Reduction read_reduction(OptionReader& options) {
   const std::string word = options.text("reduction", "sum_over_batch_size");
   if (word == "sum_over_batch_size" || word == "mean" || word == "auto") return Reduction::kMean;
@@ -109,13 +119,25 @@ Reduction read_reduction(OptionReader& options) {
   options.refuse("reduction", "sum_over_batch_size, mean, sum or mean_with_sample_weight", word);
 }
 
-// Keras counts the batch as axis 0.
-void read_last_axis(OptionReader& options, const ValueType& output) {
-  const double axis = options.optional_number("axis", -1e9, 1e9).value_or(-1);
-  const int last = output.shape.rank() - 1;
-  if (axis == -1 || axis == last) return;
-  options.refuse("axis", fmt::format("-1 or {}, the last of {}", last, to_string(output.shape)),
-                 Config(static_cast<int64_t>(axis)), "Put the classes last.");
+// Dice is Tversky's index with halves, but for what keeps the divisor off 0.
+void read_overlap(OptionReader& options, const Row& row, const ValueType& output, Loss& loss) {
+  constexpr double kNoBound = 1e30;
+  const int rank = output.shape.rank();
+  loss.op = row.name;
+  if (row.name == "tversky") {
+    loss.attributes.set("alpha", options.number("alpha", 0.5, 0, kNoBound));
+    loss.attributes.set("beta", options.number("beta", 0.5, 0, kNoBound));
+  }
+  for (const double given : options.numbers("axis", -rank, rank - 1)) {
+    const auto axis = static_cast<int64_t>(given);
+    loss.axes.push_back(axis < 0 ? axis + rank : axis);
+  }
+  std::ranges::sort(loss.axes);
+  loss.axes.erase(std::unique(loss.axes.begin(), loss.axes.end()), loss.axes.end());
+  if (loss.axes.empty() || loss.axes.front() != 0) return;
+  if (std::ssize(loss.axes) == rank) return loss.axes.clear();  // all of them
+  options.refuse("axis", "axes after the batch, or all of them", Config(int64_t{0}),
+                 "Leave the batch out.");
 }
 
 // What a loss has besides reduction and name.
@@ -127,6 +149,17 @@ void read_own_options(OptionReader& options, const Row& row, const ValueType& ou
   const bool focal = loss.kind == LossKind::kBinaryFocalCrossentropy ||
                      loss.kind == LossKind::kCategoricalFocalCrossentropy;
   if (dense) loss.op = row.name;
+  if (loss.kind == LossKind::kOverlap) return read_overlap(options, row, output, loss);
+  if (loss.kind == LossKind::kCircle) {
+    loss.attributes.set("gamma", options.number("gamma", 80, 0, kNoBound));
+    loss.attributes.set("margin", options.number("margin", 0.4, 0, 1));
+    loss.attributes.set("remove_diagonal", options.flag("remove_diagonal", true));
+    return;
+  }
+  if (loss.kind == LossKind::kGeneralizedCrossentropy) {
+    loss.attributes.set("q", options.number("q", 0.5, 1e-30, 1));
+    return;
+  }
   if (row.name == "huber") {
     loss.attributes.set("delta", options.number("delta", 1.0, 0, kNoBound));
   }
@@ -142,7 +175,7 @@ void read_own_options(OptionReader& options, const Row& row, const ValueType& ou
   if (along_axis || row.name == "cosine_similarity") {
     read_last_axis(options, output);
   }
-  if (is_sparse(loss)) {
+  if (loss.kind == LossKind::kSparseCategoricalCrossentropy) {
     const std::optional<double> ignored = options.optional_number("ignore_class", -1e9, 1e9);
     if (ignored) loss.ignored = static_cast<int64_t>(*ignored);
   } else if (along_axis) {
@@ -156,6 +189,11 @@ void check_output(const Loss& loss, const ValueType& output) {
     throw Error(ErrorKind::kModel,
                 fmt::format("{}expected an output with a dimension after the batch, received {}. "
                             "Add a Reshape after it.",
+                            where, to_string(output.shape)));
+  }
+  if (loss.kind == LossKind::kCircle && output.shape.rank() != 2) {
+    throw Error(ErrorKind::kModel,
+                fmt::format("{}expected embeddings (B, D), received {}. Add a Flatten after them.",
                             where, to_string(output.shape)));
   }
   if (is_sparse(loss) && output.shape[output.shape.rank() - 1].count < 2) {
@@ -218,6 +256,52 @@ ValueId add_focal_after_softmax(graph::GraphBuilder& builder, const Loss& loss,
   return builder.call("reshape", node, {line("/mean", total, 1 / count, 0)}, {{"shape", rows}});
 }
 
+// 1 − how far prediction p and target t overlap, one number or one for each place off the axes:
+//   dice      2 Σ p t / (Σ t + Σ p + epsilon)
+//   tversky   Σ p t / (Σ p t + alpha Σ (1 − p) t + beta Σ p (1 − t) + epsilon)
+ValueId add_overlap(graph::GraphBuilder& builder, const Loss& loss, const std::string& node,
+                    ValueId p, ValueId t) {
+  constexpr double kEpsilon = 1e-7;
+  const auto sum = [&](const std::string& what, ValueId value) {
+    if (loss.axes.empty()) return builder.call("batch_sum", node + what, {value});
+    std::vector<int64_t> ones = ops::sample_dims(builder.type(value).shape);
+    std::vector<int64_t> kept;
+    for (size_t i = 0; i < ones.size(); ++i) {
+      const bool summed =
+          std::ranges::find(loss.axes, static_cast<int64_t>(i) + 1) != loss.axes.end();
+      if (summed) {
+        ones[i] = 1;
+      } else {
+        kept.push_back(ones[i]);
+      }
+    }
+    const ValueId total =
+        builder.call("sum_to", node + what, {value}, {{"shape", ones}, {"batched", true}});
+    return builder.call("reshape", node + what + "_rows", {total}, {{"shape", kept}});
+  };
+  const auto line = [&](const std::string& what, ValueId value, double scale, double offset) {
+    return builder.call("scale_shift", node + what, {value},
+                        {{"scale", scale}, {"offset", offset}});
+  };
+  const auto add = [&](const std::string& what, ValueId a, ValueId b) {
+    return builder.call("add", node + what, {a, b});
+  };
+  const ValueId both = sum("/both", builder.call("multiply", node + "/product", {p, t}));
+  const ValueId of_target = sum("/of_target", t);
+  const ValueId of_prediction = sum("/of_prediction", p);
+  if (loss.op == "dice") {
+    const ValueId sums = line("/divisor", add("/sums", of_target, of_prediction), 1, kEpsilon);
+    return line("", builder.call("divide", node + "/overlap", {both, sums}), -2, 1);
+  }
+  const ValueId missed = builder.call("subtract", node + "/missed", {of_target, both});
+  const ValueId added = builder.call("subtract", node + "/added", {of_prediction, both});
+  const ValueId wrong =
+      add("/wrong", line("/alpha", missed, loss.attributes.get_double("alpha"), 0),
+          line("/beta", added, loss.attributes.get_double("beta"), 0));
+  const ValueId divisor = line("/divisor", add("/sums", both, wrong), 1, kEpsilon);
+  return line("", builder.call("divide", node + "/overlap", {both, divisor}), -1, 1);
+}
+
 // One value per row of the output's last dimension.
 ValueId add_row_losses(Expansion& expansion, const Loss& loss, const std::string& name,
                        ValueId prediction, ValueId target) {
@@ -230,6 +314,12 @@ ValueId add_row_losses(Expansion& expansion, const Loss& loss, const std::string
   const ValueId source = logits.valid() ? logits : prediction;
   const std::string suffix = logits.valid() ? "_logits" : "";
   switch (loss.kind) {
+    case LossKind::kOverlap:
+      return add_overlap(builder, loss, node, prediction, target);
+    case LossKind::kCircle:
+      return builder.call("circle", node, {prediction, target}, loss.attributes);
+    case LossKind::kGeneralizedCrossentropy:
+      return builder.call("generalized_crossentropy", node, {prediction, target}, loss.attributes);
     case LossKind::kMeanSquaredError:
       return builder.call("mean_squared_error", node, {prediction, target});
     case LossKind::kMeanAbsoluteError:
@@ -343,7 +433,54 @@ ValueId add_row_weights(graph::GraphBuilder& builder, const Loss& loss, const st
   return builder.call("multiply", name + "/masked_weights", {samples, counts});
 }
 
+// One number of the whole batch, by the mean or the sum of the samples' weights.
+ValueId weigh_batch(graph::GraphBuilder& builder, const Loss& loss, const std::string& name,
+                    ValueId value, const LossWeights& weights) {
+  if (weights.mask.valid()) {
+    throw Error(ErrorKind::kModel,
+                "loss " + loss.name +
+                    ": expected an output without a mask, received one with a mask. End the mask "
+                    "before the output, by a Reshape, or name the axes of a sample.");
+  }
+  if (!weights.samples.valid()) return value;
+  if (builder.type(weights.samples).shape.rank() != 1 ||
+      loss.reduction == Reduction::kMeanOfWeighted) {
+    throw Error(ErrorKind::kModel,
+                "loss " + loss.name +
+                    ": expected one weight a sample and a reduction by sum_over_batch_size or sum, "
+                    "received others. Name the axes of a sample, such as axis=[1,2,3].");
+  }
+  const ValueId sum = builder.call("batch_sum", name + "/weight_sum", {weights.samples});
+  const ValueId weight = loss.reduction == Reduction::kSum
+                             ? sum
+                             : builder.call("divide_by_count", name + "/mean_weight", {sum},
+                                            {{"elements_per_sample", int64_t{1}}});
+  return builder.call("multiply", name + "/loss", {value, weight});
+}
+
 }  // namespace
+
+void read_last_axis(OptionReader& options, const ValueType& output) {
+  const double axis = options.optional_number("axis", -1e9, 1e9).value_or(-1);
+  const int last = output.shape.rank() - 1;
+  if (axis == -1 || axis == last) return;
+  options.refuse("axis", fmt::format("-1 or {}, the last of {}", last, to_string(output.shape)),
+                 Config(static_cast<int64_t>(axis)), "Put the classes last.");
+}
+
+bool is_of_whole_batch(const Loss& loss) {
+  return loss.kind == LossKind::kOverlap && loss.axes.empty();
+}
+
+ValueId add_loss_rows(Expansion& expansion, const Loss& loss, const std::string& name,
+                      ValueId prediction, ValueId target) {
+  if (!loss.ignored) return add_row_losses(expansion, loss, name, prediction, target);
+  graph::GraphBuilder& builder = expansion.builder();
+  const ValueId counted = add_counted_labels(builder, loss, name, target);
+  target = replace_ignored(builder, name, target, counted);
+  const ValueId rows = add_row_losses(expansion, loss, name, prediction, target);
+  return builder.call("apply_mask", name + "/counted_rows", {rows, counted});
+}
 
 std::vector<std::string> loss_names() {
   std::vector<std::string> names;
@@ -371,12 +508,12 @@ std::string loss_name(const std::string& name) {
   return row == nullptr ? name : std::string(row->name);
 }
 
-bool is_sparse(const Loss& loss) { return loss.kind == LossKind::kSparseCategoricalCrossentropy; }
+bool is_sparse(const Loss& loss) { return reads_class_numbers(loss.kind); }
 
 bool names_sparse_loss(const Config& config) {
   try {
     const Row* row = find_row(read_object(config, "loss").name);
-    return row != nullptr && row->kind == LossKind::kSparseCategoricalCrossentropy;
+    return row != nullptr && reads_class_numbers(row->kind);
   } catch (const Error&) {
     return false;  // said where the loss is read
   }
@@ -396,6 +533,11 @@ Loss read_loss(const Config& config, const ValueType& output, std::vector<Option
   options.finish();
   check_output(loss, output);
   return loss;
+}
+
+int64_t class_count(const Loss& loss, const ValueType& output) {
+  if (!is_sparse(loss) || loss.kind == LossKind::kCircle) return 0;
+  return output.shape[output.shape.rank() - 1].count;
 }
 
 ValueType target_type(const Loss& loss, const ValueType& output) {
@@ -448,6 +590,15 @@ ValueId add_loss(Expansion& expansion, const Loss& loss, const std::string& name
                                         : counted;
   }
   const ValueId rows = add_row_losses(expansion, loss, name, prediction, target);
+  if (loss.kind == LossKind::kCircle) {
+    // Keras: samples whose loss is 0 do not count in the mean.
+    const ValueId counted =
+        builder.call("compare", name + "/counted", {rows}, {{"kind", "greater"}, {"value", 0.0}});
+    weights.mask = weights.mask.valid() ? builder.call("logical", name + "/counted_mask",
+                                                       {weights.mask, counted}, {{"kind", "and"}})
+                                        : counted;
+  }
+  if (is_of_whole_batch(loss)) return weigh_batch(builder, loss, name, rows, weights);
   if (weights.samples.valid() && loss.reduction == Reduction::kMeanOfWeighted) {
     throw Error(ErrorKind::kModel,
                 "loss " + loss.name +

@@ -7,6 +7,8 @@
 // finished sum, so the gradient of each slice is scaled from the start.
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "layers/config/config.h"
 #include "layers/model/expansion.h"
@@ -14,6 +16,7 @@
 namespace plimsoll::layers {
 
 struct Option;
+class OptionReader;
 
 enum class LossKind : uint8_t {
   kBinaryCrossentropy,
@@ -23,7 +26,10 @@ enum class LossKind : uint8_t {
   kMeanAbsoluteError,
   kBinaryFocalCrossentropy,
   kCategoricalFocalCrossentropy,
-  kDense,  // any other that is one operator on targets of the output's shape
+  kGeneralizedCrossentropy,  // of class numbers
+  kOverlap,                  // Dice and Tversky
+  kCircle,                   // of embeddings and class numbers
+  kDense,                    // any other that is one operator on targets of the output's shape
 };
 
 // What a loss divides the weighted sum by.
@@ -41,6 +47,9 @@ struct Loss {
   std::string name{};              // Keras's: "binary_crossentropy"
   std::string op{};                // kDense: the operator
   std::optional<int64_t> ignored;  // a class number whose rows do not count
+  // kOverlap: the axes that are summed over, those of the batch's shape; empty: all of them, and
+  // the loss is one number of a whole batch.
+  std::vector<int64_t> axes{};
   graph::Attributes attributes{};  // of the focal losses and of kDense
   friend bool operator==(const Loss&, const Loss&) = default;
 };
@@ -50,9 +59,16 @@ struct Loss {
 Loss read_loss(const Config& config, const ValueType& output,
                std::vector<Option>* options = nullptr);
 
+// Option "axis" of a loss or metric, which must be the last; Keras counts the batch as axis 0.
+void read_last_axis(OptionReader& options, const ValueType& output);
+
 // What the target of such a loss is: int32 class numbers (B, …), or float32 of the output's shape.
 ValueType target_type(const Loss& loss, const ValueType& output);
 bool is_sparse(const Loss& loss);
+// Whether it is one number of a whole batch, no mean over its rows.
+bool is_of_whole_batch(const Loss& loss);
+// Class numbers are [0, so many); 0: any.
+int64_t class_count(const Loss& loss, const ValueType& output);
 // Whether a loss that a file or a command line holds reads class numbers; no, where it is none.
 bool names_sparse_loss(const Config& config);
 // The class number whose rows it leaves out; none, where it has none or is no loss.
@@ -74,6 +90,10 @@ ValueType weight_type(const std::string& name, const ValueType& output,
 // A mask counts as Keras's losses.loss.apply_mask says: a mean is over the rows that count.
 ValueId add_loss(Expansion& expansion, const Loss& loss, const std::string& name,
                  ValueId prediction, ValueId target, const LossWeights& weights);
+
+// The loss's values per row alone, in the stage that is current. Rows of an ignored class are 0.
+ValueId add_loss_rows(Expansion& expansion, const Loss& loss, const std::string& name,
+                      ValueId prediction, ValueId target);
 
 std::vector<std::string> loss_class_names();
 // Names that read_loss knows, for did-you-mean.

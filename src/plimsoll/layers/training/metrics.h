@@ -1,33 +1,53 @@
 #pragma once
 
-// Keras's metrics as state: a total and a count that every step adds to.
+// Keras's metrics as state that every step adds to: a total and a count, or a histogram, sums by
+// class, pairs of classes. What is told of it follows once, at the end (metric_result.h).
 //
-// "accuracy" means what Keras takes it for by the shapes of output and labels. A metric over an
-// epoch is total / count; who starts an epoch sets both to zero. Values per sample with further
-// dimensions count as their mean. Keras's `metrics` are unweighted, its `weighted_metrics` are
-// weighted by sample weights; places that the output's mask hides do not count.
+// "accuracy" means what Keras takes it for by the shapes of output and labels. Who starts an epoch
+// sets the state to zero. Values per sample with further dimensions count as their mean. Keras's
+// `metrics` are unweighted, its `weighted_metrics` are weighted by sample weights; places that the
+// output's mask hides do not count.
+//
+// Reading a metric is metric_options.cpp, building its nodes metric_nodes.cpp.
 
-#include "graph/builder.h"
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "layers/config/config.h"
 #include "layers/training/losses.h"
+#include "layers/training/metric_result.h"
 
 namespace plimsoll::layers {
 
+// The key under which files of Keras number objects that stand in several places.
+inline constexpr std::string_view kSharedObject = "shared_object_id";
+
+// What is counted.
+enum class MetricKind : uint8_t {
+  kRows,       // the mean of an operator's values per row
+  kLoss,       // the mean of a loss's values per row
+  kHistogram,  // predictions by threshold
+  kColumns,    // sums by class or output
+  kPairs,      // which class is taken for which
+};
+
 struct Metric {
   std::string name{};  // the key of logs
-  std::string op{};    // (target, prediction) or, for errors, (prediction, target) → per row
+  MetricKind kind = MetricKind::kRows;
+  std::string op{};  // (target, prediction) or, for errors, (prediction, target) → per row
   bool target_first = true;
+  bool masks = true;               // whether it looks at the output's mask
   graph::Attributes attributes{};  // of the operator
-  // Where the count is no number of rows: what confusion_count counts instead ("predicted",
-  // "actual").
-  std::string counted{};
-  double factor = 1;  // of what is summed
-  bool root = false;  // the square root of the mean
-  // The name of an area under a curve (curve_area.h), empty for all other metrics; and how it is
-  // summed. What is counted is a histogram.
-  std::string curve{};
-  std::string summation{};
-  bool from_logits = false;  // predictions are brought to (0, 1) by the sigmoid first
+  double factor = 1;               // of what is summed
+  std::optional<Loss> loss{};
+  bool from_logits = false;         // predictions are brought to (0, 1) by the sigmoid first
+  std::optional<int64_t> top_k{};   // of the predictions of a row that count
+  std::optional<int64_t> column{};  // the only one that counts
+  bool counts_values = false;       // beside the sums
+  MetricResult result{};
   friend bool operator==(const Metric&, const Metric&) = default;
 };
 
@@ -42,7 +62,9 @@ std::vector<std::string> metric_names();
 // "mse" → "MeanSquaredError"; the name itself where it is none of ours.
 std::string metric_class(const std::string& name);
 
-// State names: "metrics/<name>/total" and "metrics/<name>/count".
+// Names of the states that a metric counts in; the rule of its result takes them in this order.
+std::vector<std::string> metric_parts(const Metric& metric);
+// State names: "metrics/<name>/<part>".
 std::string metric_state(std::string_view metric, std::string_view part);
 
 // What a message calls it: its own name, or its class.
@@ -50,13 +72,23 @@ std::string metric_title(const Config& config);
 // Throws kModel where the metric cannot be weighted on such an output.
 void check_weighted(const Metric& metric, const ValueType& output);
 
+// One output that a metric counts.
+struct MetricSource {
+  ValueId prediction{};
+  ValueId target{};
+  LossWeights weights{};
+};
+
 // Adds the metric's nodes and state writes, in stage kMetric. `name` is unique in the program.
-// In the weights, samples are (B), or of the loss's rows up to dimensions of 1. As in Keras the
-// mask is looked at by the metrics that are a mean of a function (not by Precision, Recall, AUC,
-// and the root).
-void add_metric(graph::GraphBuilder& builder, const Metric& metric, const std::string& name,
-                graph::ValueId prediction, graph::ValueId target, const LossWeights& weights = {});
-// A mean of a scalar, weighted by the batch size, as Keras tracks losses.
-void add_loss_tracker(graph::GraphBuilder& builder, const std::string& name, graph::ValueId loss);
+// In the weights, samples are (B), or of the loss's rows up to dimensions of 1. Several outputs
+// that share a metric are counted one after the other; throws kModel where their counts differ in
+// shape. As in Keras the mask is looked at by the metrics that are a mean of a function.
+void add_metric(Expansion& expansion, const Metric& metric, const std::string& name,
+                std::span<const MetricSource> sources);
+// A mean of a scalar. Keras weighs the loss by the sizes of batches, and those of single outputs
+// not: in a traced step it does not know the size.
+enum class LossMean : uint8_t { kOfSamples, kOfBatches };
+void add_loss_tracker(graph::GraphBuilder& builder, const std::string& name, graph::ValueId loss,
+                      LossMean mean);
 
 }  // namespace plimsoll::layers

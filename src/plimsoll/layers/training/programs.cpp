@@ -1,6 +1,7 @@
 #include "layers/training/programs.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -28,6 +29,8 @@ struct NamedMetric {
   std::string name;
   Metric metric;
   bool weighted = false;  // by sample weights
+  // Whose state it counts in: its own name, or that of the first of several uses of one object.
+  std::string state{};
 };
 
 // What compile() says, resolved against one output of the model.
@@ -115,7 +118,7 @@ class MetricReader {
       const std::string plain = port.empty() ? metric.name : port + "_" + metric.name;
       const std::string name = weighted ? weighted_metric_name(names_, port, metric.name)
                                         : unique_metric_name(names_, plain);
-      plan.metrics.push_back({name, std::move(metric), weighted});
+      plan.metrics.push_back({name, std::move(metric), weighted, owner_of(config, name)});
     } catch (const Error& error) {
       if (!compile_.skips_metrics || error.kind() != ErrorKind::kModel) throw;
       if (left_out_ == nullptr) return;
@@ -125,7 +128,17 @@ class MetricReader {
     }
   }
 
+  // Keras has one state for one object, wherever it is given; files number objects.
+  std::string owner_of(const Config& config, const std::string& name) {
+    const Config* number = config.is_object() ? config.find(kSharedObject) : nullptr;
+    const Config* made_with = config.is_object() ? config.find("config") : nullptr;
+    const bool is_object = made_with != nullptr && made_with->is_object();  // and no function
+    if (number == nullptr || number->is_null() || !is_object) return name;
+    return owners_.try_emplace(number->to_json(), name).first->second;
+  }
+
   bool several_;
+  std::map<std::string, std::string> owners_;  // by the number of an object
   const CompileOptions& compile_;
   std::vector<std::string>* left_out_;
   const std::vector<ModelPort>& outputs_;
@@ -218,8 +231,7 @@ class StepBuilder {
   void add_targets() {
     for (const OutputPlan& plan : plans_) {
       const ValueType& output = plan.port->type;
-      const int64_t classes =
-          is_sparse(plan.loss) ? output.shape[output.shape.rank() - 1].count : 0;
+      const int64_t classes = class_count(plan.loss, output);
       targets_.push_back(feed(InputRole::kTarget, plan.port->name, plan.port->name + "/target",
                               target_type(plan.loss, output), classes));
       inputs_.back().ignored_class = plan.loss.ignored;
@@ -268,18 +280,37 @@ class StepBuilder {
   }
 
   void add_metrics(ValueId loss) {
-    add_loss_tracker(builder_, "loss", loss);
-    for (size_t i = 0; i < plans_.size(); ++i) {
-      const ValueId prediction = value_of(plans_[i].port->tensor);
-      for (const NamedMetric& named : plans_[i].metrics) {
-        add_metric(builder_, named.metric, named.name, prediction, targets_[i],
-                   {.samples = named.weighted ? weights_[i] : ValueId(),
-                    .mask = values_.mask(plans_[i].port->tensor)});
-      }
-      if (plans_.size() > 1 && names_its_loss(plans_, i)) {
-        add_loss_tracker(builder_, plans_[i].port->name + "_loss", losses_[i]);
+    add_loss_tracker(builder_, "loss", loss, LossMean::kOfSamples);
+    for (const bool weighted : {false, true}) {
+      for (const OutputPlan& plan : plans_) {
+        for (const NamedMetric& named : plan.metrics) {
+          if (named.weighted == weighted && named.state == named.name) add_counts(named);
+        }
       }
     }
+    for (size_t i = 0; i < plans_.size(); ++i) {
+      if (plans_.size() > 1 && names_its_loss(plans_, i)) {
+        add_loss_tracker(builder_, plans_[i].port->name + "_loss", losses_[i],
+                         LossMean::kOfBatches);
+      }
+    }
+  }
+
+  // All that is counted in the state of a metric, in Keras's order.
+  void add_counts(const NamedMetric& owner) {
+    std::vector<MetricSource> sources;
+    for (const bool weighted : {false, true}) {
+      for (size_t i = 0; i < plans_.size(); ++i) {
+        for (const NamedMetric& named : plans_[i].metrics) {
+          if (named.weighted != weighted || named.state != owner.name) continue;
+          const Tensor output = plans_[i].port->tensor;
+          sources.push_back({value_of(output), targets_[i],
+                             LossWeights{.samples = weighted ? weights_[i] : ValueId(),
+                                         .mask = values_.mask(output)}});
+        }
+      }
+    }
+    add_metric(expansion_, owner.metric, owner.name, sources);
   }
 
   void add_training(const Optimizer& optimizer, ValueId loss, bool accumulates) {
@@ -341,22 +372,25 @@ class StepBuilder {
 // The loss first, then metrics, then the losses of single outputs where there are several.
 std::vector<MetricState> metric_states(const std::vector<OutputPlan>& plans) {
   std::vector<MetricState> states;
-  const auto add = [&](const std::string& name, const Metric& metric) {
-    const std::string count = metric.curve.empty() ? metric_state(name, "count") : "";
-    states.push_back(
-        {name, metric_state(name, "total"), count, metric.root, metric.curve, metric.summation});
+  const auto add = [&](const std::string& name, const std::string& state, const Metric& metric) {
+    MetricState told{name, {}, metric.result};
+    for (const std::string& part : metric_parts(metric)) {
+      told.states.push_back(metric_state(state, part));
+    }
+    states.push_back(std::move(told));
   };
-  add("loss", {});
+  add("loss", "loss", {});
   for (const bool weighted : {false, true}) {
     for (const OutputPlan& plan : plans) {
       for (const NamedMetric& named : plan.metrics) {
-        if (named.weighted == weighted) add(named.name, named.metric);
+        if (named.weighted == weighted) add(named.name, named.state, named.metric);
       }
     }
   }
   if (plans.size() > 1) {
     for (size_t i = 0; i < plans.size(); ++i) {
-      if (names_its_loss(plans, i)) add(plans[i].port->name + "_loss", {});
+      const std::string name = plans[i].port->name + "_loss";
+      if (names_its_loss(plans, i)) add(name, name, {});
     }
   }
   return states;

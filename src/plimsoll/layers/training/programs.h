@@ -23,6 +23,7 @@
 #include "layers/model/model.h"
 #include "layers/model/precision.h"
 #include "layers/training/index_bounds.h"
+#include "layers/training/metric_result.h"
 
 namespace plimsoll::layers {
 
@@ -86,16 +87,12 @@ struct ProgramInput {
   friend bool operator==(const ProgramInput&, const ProgramInput&) = default;
 };
 
-// A metric (or the loss) over an epoch: state variables total and count, value = total / count (0
-// where nothing was counted), or the square root of that.
-// Or, with a curve, the area under it: then `total` counts by bucket and there is no count.
+// A metric (or the loss) over an epoch: the state variables that it counts in, and what is told of
+// them. Metrics of several outputs may share theirs.
 struct MetricState {
-  std::string name;   // "loss", "accuracy"; the key of logs and JSON
-  std::string total;  // state names
-  std::string count;
-  bool root = false;
-  std::string curve{};  // empty: none
-  std::string summation{};
+  std::string name;                 // "loss", "accuracy"; the key of logs and JSON
+  std::vector<std::string> states;  // names
+  MetricResult result{};
   friend bool operator==(const MetricState&, const MetricState&) = default;
 };
 

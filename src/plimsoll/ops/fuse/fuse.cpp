@@ -51,10 +51,13 @@ class Matcher {
 
   void match(NodeId id) {
     const std::string_view op = graph_.node(id).op->name();
-    if (op == "conv2d") match_forward(id, offers_.conv2d_bias, offers_.conv2d_relu);
+    if (op == "conv2d" || op == "conv3d")
+      match_forward(id, offers_.conv2d_bias, offers_.conv2d_relu);
     if (op == "dense") match_forward(id, offers_.dense_bias, offers_.dense_relu);
     if (op == "dense_grad_kernel" && match_update(id)) return;
-    if (op == "conv2d_grad_kernel" || op == "dense_grad_kernel") match_kernel_gradient(id);
+    if (op == "conv2d_grad_kernel" || op == "conv3d_grad_kernel" || op == "dense_grad_kernel") {
+      match_kernel_gradient(id);
+    }
   }
 
   // The only reader of the value, where that reads it once as input 0 and is of this operator.
@@ -67,7 +70,7 @@ class Matcher {
     return user.op->name() == op && user.inputs[0] == value ? users[0] : NodeId();
   }
 
-  // conv2d or dense, then bias_add, then a plain relu.
+  // A convolution or dense, then bias_add, then a plain relu.
   void match_forward(NodeId id, bool fuse_bias, bool fuse_relu) {
     const Node& node = graph_.node(id);
     if (node.attributes.get_string("activation", "linear") != "linear") return;

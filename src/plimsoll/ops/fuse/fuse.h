@@ -19,7 +19,7 @@ namespace plimsoll::ops {
 
 // Which patterns a backend has kernels for.
 struct Offers {
-  bool conv2d_bias = false;  // conv2d + bias_add
+  bool conv2d_bias = false;  // conv2d or conv3d + bias_add
   bool conv2d_relu = false;  // … + activation relu (plain)
   bool dense_bias = false;
   bool dense_relu = false;

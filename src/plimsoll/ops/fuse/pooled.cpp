@@ -4,7 +4,7 @@
 
 #include "ops/activation_kinds.h"
 #include "ops/fuse/match.h"
-#include "ops/image/pool2d.h"
+#include "ops/image/pool.h"
 
 namespace plimsoll::ops {
 namespace {

@@ -3,7 +3,7 @@
 // The winner is the first maximum in row-major order of the window, as its index there; a NaN wins.
 // The gradient goes to the winner alone, so nothing of the input has to be kept.
 
-#include "ops/image/pool2d.h"
+#include "ops/image/pool.h"
 #include "ops/image/window_rows.h"
 #include "ops/register.h"
 #include "ops/rules.h"
@@ -19,7 +19,7 @@ class MaxPool2d final : public BatchMapOp {
     expect_alike_real(node, 1);
     expect_rank(node, 0, 4, 4);
     const ValueType& x = node.inputs[0];
-    const Window2d window = checked_pool2d_window(node, x.shape[1].count, x.shape[2].count);
+    const Windows window = checked_pool2d_window(node, x.shape[1].count, x.shape[2].count);
     const DType winner = read_dtype(node, "winner_dtype", DType::kUInt8);
     if (winner != DType::kUInt8 && winner != DType::kInt32) {
       refuse("winner_dtype \"uint8\" or \"int32\"", std::string(to_string(winner)),
@@ -52,7 +52,7 @@ class MaxPool2d final : public BatchMapOp {
   OpTraits traits() const override { return {.bf16 = graph::kFollowsFirst}; }
   double flops_per_sample(const NodeTypes& node) const override {
     const Shape& x = node.inputs[0].shape;
-    const Window2d w = pool2d_window(node.attributes, x[1].count, x[2].count);
+    const Windows w = pool2d_window(node.attributes, x[1].count, x[2].count);
     return static_cast<double>(w[0].output * w[1].output * x[3].count * w[0].size * w[1].size *
                                x[0].count);
   }
@@ -69,7 +69,7 @@ class MaxPool2dGrad final : public BatchMapOp {
     expect_rank(node, 0, 4, 4);
     const ValueType& dy = node.inputs[0];
     const std::vector<int64_t> shape = read_ints(node, "input_shape", 3, 1);
-    const Window2d window = checked_pool2d_window(node, shape[0], shape[1]);
+    const Windows window = checked_pool2d_window(node, shape[0], shape[1]);
     const Shape expected{dy.shape[0], Dim::constant(window[0].output),
                          Dim::constant(window[1].output), Dim::constant(shape[2])};
     expect_type(node, 0, {dy.dtype, expected});
@@ -80,7 +80,7 @@ class MaxPool2dGrad final : public BatchMapOp {
 
   std::vector<Axis> axes(const NodeTypes& node) const override {
     const Shape& dx = node.outputs[0].shape;
-    const Window2d window = pool2d_window(node.attributes, dx[1].count, dx[2].count);
+    const Windows window = pool2d_window(node.attributes, dx[1].count, dx[2].count);
     return window_gradient_axes(node, window[0], false);
   }
 };

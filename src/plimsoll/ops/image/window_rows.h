@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "graph/op.h"
-#include "ops/image/window2d.h"
+#include "ops/image/windows.h"
 
 namespace plimsoll::ops {
 

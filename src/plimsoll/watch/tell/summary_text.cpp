@@ -115,6 +115,12 @@ void add_captures(const Run& run, std::string& out) {
 
 std::string to_text(const Run& run) {
   std::string out = run.verdict.sentence + "\n";
+  for (size_t i = 0; i < run.verdict.advice.size(); ++i) {
+    line(out, i == 0 ? "next" : "", run.verdict.advice[i]);
+  }
+  for (size_t i = 0; i < run.verdict.not_worth.size(); ++i) {
+    line(out, i == 0 ? "not worth" : "", run.verdict.not_worth[i]);
+  }
   for (const std::string& evidence : run.verdict.evidence) line(out, "because", evidence);
   if (run.verdict.kind != VerdictKind::kNotStarted) {
     line(out, "peak", peak_line(run));
@@ -138,12 +144,6 @@ std::string to_text(const Run& run) {
   add_captures(run, out);
   if (run.survivors > 0) {
     line(out, "left", fmt::format("{} processes outlive the command", run.survivors));
-  }
-  for (size_t i = 0; i < run.verdict.advice.size(); ++i) {
-    line(out, i == 0 ? "next" : "", run.verdict.advice[i]);
-  }
-  for (size_t i = 0; i < run.verdict.not_worth.size(); ++i) {
-    line(out, i == 0 ? "not worth" : "", run.verdict.not_worth[i]);
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include "backend/cpu/conv/patches.h"
 #include "backend/cpu/families.h"
 #include "backend/cpu/product/column_sums.h"
+#include "ops/image/conv2d.h"
 
 #define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/depthwise_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
@@ -206,6 +207,7 @@ CpuKernel make_depthwise(const NodeFacts& facts, const CpuOptions& options) {
   const bool to_source = facts.computes(OpFamily::kConvolution, OpPass::kGradInput);
   const bool to_kernel = facts.computes(OpFamily::kConvolution, OpPass::kGradKernel);
   if (!options.alone || (!forward && !to_source && !to_kernel)) return {};
+  if (!ops::convolves_images(facts.types())) return {};
   if (facts.inputs[0].dtype != DType::kFloat32 || facts.inputs[1].dtype != DType::kFloat32) {
     return {};
   }

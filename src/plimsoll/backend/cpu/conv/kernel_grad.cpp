@@ -95,7 +95,7 @@ class KernelGrad {
 std::optional<ops::Conv2dGeometry> read_kernel_grad(const NodeFacts& facts,
                                                     const CpuOptions& options) {
   if (!facts.computes(OpFamily::kConvolution, OpPass::kGradKernel)) return std::nullopt;
-  if (facts.cut_inside_samples()) return std::nullopt;
+  if (facts.cut_inside_samples() || !ops::convolves_images(facts.types())) return std::nullopt;
   const bool bf16 = facts.inputs[0].dtype == DType::kBFloat16;
   if (bf16 ? facts.inputs[1].dtype != DType::kBFloat16 || pick_paired_piece(options) == nullptr
            : !facts.all_float32() || (options.isa == Isa::kAvx512 && !kHasVariants)) {

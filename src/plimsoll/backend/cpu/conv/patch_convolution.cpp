@@ -1,11 +1,12 @@
-// conv2d, conv2d_pool and their gradients but those of conv_pool.h, of any shape, where no backend
-// adds kernels of its own: products of patches (patches.h), group by group.
+// conv2d, conv3d, conv2d_pool and their gradients but those of conv_pool.h, of any shape, where no
+// backend adds kernels of its own: products of patches (patches.h), group by group.
 //
-//   scratch  conv2d              [patches and panels] a thread
-//            conv2d_pool         [patches and panels, rows that are pooled] a thread
-//            conv2d_grad_input   [patches and panels, positions between strides] a thread [kernel
-//                                as the phases meet it]
-//            conv2d_grad_kernel  [patches] [panels] a thread
+//   scratch  conv2d, conv3d  [patches and panels] a thread
+//            conv2d_pool     [patches and panels, rows that are pooled] a thread
+//            …_grad_input    [patches and panels, positions between strides] a thread [kernel as
+//            the
+//                            phases meet it]
+//            …_grad_kernel   [patches] [panels] a thread
 
 #include <algorithm>
 #include <cstring>
@@ -31,31 +32,32 @@ int64_t images_of(const NodeFacts& facts) {
   return facts.samples() * facts.inputs[0].shape[0].count;
 }
 
-int parts_of(const ops::Conv2dGeometry& g, int64_t images, int64_t most, int threads) {
+int parts_of(const ops::ConvGeometry& g, int64_t images, int64_t most, int threads) {
   const double flops = 2.0 * static_cast<double>(g.kernel_elements()) *
-                       static_cast<double>(images * g.rows().output * g.columns().output);
+                       static_cast<double>(images * g.window.outputs());
   if (flops < kFlopsWorthATeam) return 1;
   return static_cast<int>(std::clamp<int64_t>(most, 1, threads));
 }
 
-Patches patches_of(const ops::Conv2dGeometry& g) {
+Patches patches_of(const ops::ConvGeometry& g) {
   return {.rows = g.rows(),
           .columns = g.columns(),
           .channels = g.channels,
-          .count = g.group_channels()};
+          .count = g.group_channels(),
+          .slabs = g.slabs()};
 }
 
 class Forward {
  public:
-  Forward(const ops::Conv2dGeometry& g, int64_t images, bool bias, bool relu,
+  Forward(const ops::ConvGeometry& g, int64_t images, bool bias, bool relu,
           const CpuOptions& options)
       : g_(g),
         images_(images),
         bias_(bias),
         relu_(relu),
-        product_(patches_of(g), images * g.rows().output * g.columns().output, g.group_filters(),
-                 false, options.isa) {
-    const int64_t positions = images * g.rows().output * g.columns().output;
+        product_(patches_of(g), images * g.window.outputs(), g.group_filters(), false,
+                 options.isa) {
+    const int64_t positions = images * g.window.outputs();
     parts_ = parts_of(g, images, ceil_div(positions, kPositionGrain), options.threads);
   }
 
@@ -65,7 +67,7 @@ class Forward {
   }
 
   void run(const KernelCall& call) const noexcept {
-    const int64_t positions = images_ * g_.rows().output * g_.columns().output;
+    const int64_t positions = images_ * g_.window.outputs();
     for_each_part(parts_, [&](int part) {
       const Range range = part_of(positions, kPositionGrain, part, parts_);
       run_positions(call, range, output_floats(call, 0) + range.begin * g_.filters,
@@ -90,7 +92,7 @@ class Forward {
   }
 
  private:
-  ops::Conv2dGeometry g_;
+  ops::ConvGeometry g_;
   int64_t images_;
   bool bias_, relu_;
   PatchProduct product_;
@@ -156,14 +158,16 @@ class Pooled {
 
 class GradInput {
  public:
-  GradInput(const NodeFacts& facts, const ops::Conv2dGeometry& g, const CpuOptions& options)
+  GradInput(const NodeFacts& facts, const ops::ConvGeometry& g, const CpuOptions& options)
       : g_(g),
         images_(images_of(facts)),
         parts_(parts_of(g, images_, ceil_div(images_ * positions(), kPositionGrain),
                         options.threads)) {
-    for (const GradientPhase& rows : gradient_phases(g.rows())) {
-      for (const GradientPhase& columns : gradient_phases(g.columns())) {
-        add_phase(rows, columns, options.isa);
+    for (const GradientPhase& slabs : gradient_phases(g.slabs())) {
+      for (const GradientPhase& rows : gradient_phases(g.rows())) {
+        for (const GradientPhase& columns : gradient_phases(g.columns())) {
+          add_phase(slabs, rows, columns, options.isa);
+        }
       }
     }
     part_floats_ = round_up(product_floats_ + result_floats_, kLineFloats);
@@ -184,7 +188,7 @@ class GradInput {
     });
     for_each_part(parts_, [&](int part) {
       for (const Phase& phase : phases_) {
-        const int64_t all = images_ * phase.rows.window.output * phase.columns.window.output;
+        const int64_t all = images_ * phase.positions();
         const Range range = part_of(all, kPositionGrain, part, parts_);
         run_phase(call, phase, range, kernel, scratch + part * part_floats_);
       }
@@ -193,19 +197,25 @@ class GradInput {
 
  private:
   struct Phase {
-    GradientPhase rows, columns;
+    GradientPhase slabs, rows, columns;
     std::optional<PatchProduct> product;  // of a group; none: nothing reaches it
     int64_t kernel = 0;                   // where its part begins
     int64_t numbers() const {
-      return rows.window.size * columns.window.size;  // points of the kernel
+      return slabs.window.size * rows.window.size * columns.window.size;  // points of the kernel
+    }
+    int64_t positions() const {  // of an image
+      return slabs.window.output * rows.window.output * columns.window.output;
     }
   };
 
-  int64_t positions() const { return g_.rows().input * g_.columns().input; }
-  bool strides() const { return g_.rows().stride > 1 || g_.columns().stride > 1; }
+  int64_t positions() const { return g_.window.inputs(); }
+  bool strides() const {
+    return g_.slabs().stride > 1 || g_.rows().stride > 1 || g_.columns().stride > 1;
+  }
 
-  void add_phase(const GradientPhase& rows, const GradientPhase& columns, Isa isa) {
-    Phase phase{.rows = rows, .columns = columns, .product = {}, .kernel = 0};
+  void add_phase(const GradientPhase& slabs, const GradientPhase& rows,
+                 const GradientPhase& columns, Isa isa) {
+    Phase phase{.slabs = slabs, .rows = rows, .columns = columns, .product = {}, .kernel = 0};
     if (!phases_.empty()) {
       const Phase& last = phases_.back();
       phase.kernel = last.kernel + last.numbers() * g_.group_filters() * g_.channels;
@@ -214,7 +224,8 @@ class GradInput {
       const Patches patches = {.rows = rows.window,
                                .columns = columns.window,
                                .channels = g_.filters,
-                               .count = g_.group_filters()};
+                               .count = g_.group_filters(),
+                               .slabs = slabs.window};
       const int64_t positions = images_ * patches.positions();
       phase.product.emplace(patches, positions, g_.group_channels(), true, isa);
       product_floats_ = std::max(product_floats_, phase.product->scratch_floats());
@@ -234,12 +245,23 @@ class GradInput {
         w + channel % g_.group_channels() * g_.filters + channel / g_.group_channels() * filters;
     for (const Phase& phase : phases_) {
       float* row = to + phase.kernel + channel * phase.numbers() * filters;
+      for_each_point(phase, [&](int64_t point) {
+        std::memcpy(row, from + point * g_.group_channels() * g_.filters,
+                    static_cast<size_t>(filters) * sizeof(float));
+        row += filters;
+      });
+    }
+  }
+
+  // The points of the kernel that the phase meets, in its order.
+  template <typename Body>
+  void for_each_point(const Phase& phase, Body body) const noexcept {
+    for (int64_t s = 0; s < phase.slabs.window.size; ++s) {
+      const int64_t slab = phase.slabs.tap + s * phase.slabs.tap_step;
       for (int64_t i = 0; i < phase.rows.window.size; ++i) {
-        for (int64_t j = 0; j < phase.columns.window.size; ++j, row += filters) {
-          const int64_t point = (phase.rows.tap + i * phase.rows.tap_step) * g_.columns().size +
-                                phase.columns.tap + j * phase.columns.tap_step;
-          std::memcpy(row, from + point * g_.group_channels() * g_.filters,
-                      static_cast<size_t>(filters) * sizeof(float));
+        const int64_t row = slab * g_.rows().size + phase.rows.tap + i * phase.rows.tap_step;
+        for (int64_t j = 0; j < phase.columns.window.size; ++j) {
+          body(row * g_.columns().size + phase.columns.tap + j * phase.columns.tap_step);
         }
       }
     }
@@ -287,14 +309,17 @@ class GradInput {
   // Where a position of a phase lies in dx.
   float* place_of(const KernelCall& call, const Phase& phase, int64_t position) const noexcept {
     const int64_t columns = phase.columns.window.output;
-    const int64_t image = position / (phase.rows.window.output * columns);
-    const int64_t row = position / columns % phase.rows.window.output;
-    const int64_t at = (phase.rows.first + row * phase.rows.step) * g_.columns().input +
-                       phase.columns.first + position % columns * phase.columns.step;
+    const int64_t rows = phase.rows.window.output;
+    const int64_t image = position / phase.positions();
+    const int64_t slab = phase.slabs.first +
+                         position / (rows * columns) % phase.slabs.window.output * phase.slabs.step;
+    const int64_t row = phase.rows.first + position / columns % rows * phase.rows.step;
+    const int64_t at = (slab * g_.rows().input + row) * g_.columns().input + phase.columns.first +
+                       position % columns * phase.columns.step;
     return output_floats(call, 0) + (image * positions() + at) * g_.channels;
   }
 
-  ops::Conv2dGeometry g_;
+  ops::ConvGeometry g_;
   int64_t images_;
   int parts_;
   std::vector<Phase> phases_;
@@ -306,7 +331,7 @@ class GradInput {
 // Threads copy patches together, and share out what meets them: points of the kernel, or filters.
 class GradKernel {
  public:
-  GradKernel(const NodeFacts& facts, const ops::Conv2dGeometry& g, const CpuOptions& options)
+  GradKernel(const NodeFacts& facts, const ops::ConvGeometry& g, const CpuOptions& options)
       : g_(g),
         patches_(patches_of(g)),
         all_(images_of(facts) * patches_.positions()),
@@ -385,7 +410,7 @@ class GradKernel {
     });
   }
 
-  ops::Conv2dGeometry g_;
+  ops::ConvGeometry g_;
   Patches patches_;
   int64_t all_;
   int64_t at_once_;
@@ -417,17 +442,14 @@ CpuKernel make_patch_convolution(const NodeFacts& facts, const CpuOptions& optio
   if (facts.inputs[0].dtype != DType::kFloat32 || facts.inputs[1].dtype != DType::kFloat32) {
     return {};
   }
-  if (facts.computes(OpFamily::kConvolution, OpPass::kForward, OpFusion::kPool)) {
+  const graph::OpWork work = facts.work();
+  if (work.fusion == OpFusion::kPool) {
+    if (work.pass != OpPass::kForward) return {};
     return made_of(Pooled(facts, ops::conv2d_pool_geometry(facts.op(), facts.types()), options));
   }
-  if (facts.work().fusion == OpFusion::kPool) return {};
-  const ops::Conv2dGeometry g = ops::conv2d_geometry(facts.op(), facts.types());
-  if (facts.computes(OpFamily::kConvolution, OpPass::kGradInput)) {
-    return made_of(GradInput(facts, g, options));
-  }
-  if (facts.computes(OpFamily::kConvolution, OpPass::kGradKernel)) {
-    return made_of(GradKernel(facts, g, options));
-  }
+  const ops::ConvGeometry g = ops::conv_geometry(facts.op(), facts.types());
+  if (work.pass == OpPass::kGradInput) return made_of(GradInput(facts, g, options));
+  if (work.pass == OpPass::kGradKernel) return made_of(GradKernel(facts, g, options));
   const bool relu = facts.attributes.get_string("activation", "linear") == "relu";
   return made_of(Forward(g, images_of(facts), facts.inputs.size() > 2, relu, options));
 }

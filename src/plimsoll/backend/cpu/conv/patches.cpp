@@ -27,31 +27,46 @@ int64_t patch_positions(int64_t numbers) {
 }
 
 void Patches::copy(const float* images, int64_t begin, int64_t end, float* to) const noexcept {
+  const int64_t slab_numbers = rows.size * columns.size * count;
+  const int64_t slab_floats = rows.input * columns.input * channels;
+  const int64_t slab_positions = rows.output * columns.output;
+  for (int64_t p = begin; p < end; ++p) {
+    const float* image = images + p / positions() * slabs.input * slab_floats;
+    const int64_t slab = p % positions() / slab_positions;
+    const int64_t row = p % slab_positions / columns.output;
+    const int64_t left = p % columns.output * columns.stride - columns.before;
+    for (int64_t s = 0; s < slabs.size; ++s, to += slab_numbers) {
+      const int64_t at = slabs.position(slab, s);
+      if (slabs.inside(at)) {
+        copy_rows(image + at * slab_floats, row, left, to);
+      } else {
+        std::memset(to, 0, static_cast<size_t>(slab_numbers) * sizeof(float));
+      }
+    }
+  }
+}
+
+void Patches::copy_rows(const float* slab, int64_t row, int64_t left, float* to) const noexcept {
   const int64_t run = columns.size * count;
   const bool together = count == channels && columns.dilation == 1;
-  for (int64_t p = begin; p < end; ++p) {
-    const float* image = images + p / positions() * rows.input * columns.input * channels;
-    const int64_t row = p % positions() / columns.output;
-    const int64_t left = p % columns.output * columns.stride - columns.before;
-    const bool inside = left >= 0 && left + columns.size <= columns.input;
-    for (int64_t i = 0; i < rows.size; ++i, to += run) {
-      const int64_t at = rows.position(row, i);
-      if (!rows.inside(at)) {
-        std::memset(to, 0, static_cast<size_t>(run) * sizeof(float));
-        continue;
-      }
-      const float* from = image + at * columns.input * channels;
-      if (together && inside) {
-        copy_numbers(from + left * channels, run, to);
-        continue;
-      }
-      for (int64_t j = 0; j < columns.size; ++j) {
-        const int64_t column = left + j * columns.dilation;
-        if (columns.inside(column)) {
-          copy_numbers(from + column * channels, count, to + j * count);
-        } else {
-          std::memset(to + j * count, 0, static_cast<size_t>(count) * sizeof(float));
-        }
+  const bool inside = left >= 0 && left + columns.size <= columns.input;
+  for (int64_t i = 0; i < rows.size; ++i, to += run) {
+    const int64_t at = rows.position(row, i);
+    if (!rows.inside(at)) {
+      std::memset(to, 0, static_cast<size_t>(run) * sizeof(float));
+      continue;
+    }
+    const float* from = slab + at * columns.input * channels;
+    if (together && inside) {
+      copy_numbers(from + left * channels, run, to);
+      continue;
+    }
+    for (int64_t j = 0; j < columns.size; ++j) {
+      const int64_t column = left + j * columns.dilation;
+      if (columns.inside(column)) {
+        copy_numbers(from + column * channels, count, to + j * count);
+      } else {
+        std::memset(to + j * count, 0, static_cast<size_t>(count) * sizeof(float));
       }
     }
   }

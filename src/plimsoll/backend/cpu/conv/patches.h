@@ -3,7 +3,7 @@
 // Convolutions of any shape as products of matrices: what the windows of some positions hold is
 // copied to the rows of a matrix, which stays in a cache while it meets the kernel.
 //
-//   y[position][f] = Σ over (i, j, c) of patch[position][(i, j, c)] · kernel[(i, j, c)][f]
+//   y[position][f] = Σ over (s, i, j, c) of patch[position][(s, i, j, c)] · kernel[(s, i, j, c)][f]
 //
 // The gradient to the source is a convolution of dy with the kernel rotated by 180 degrees. Under
 // strides it is one for each phase: the positions of the source that are as far past the last
@@ -18,21 +18,28 @@
 
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/product/packed_product.h"
-#include "ops/image/conv2d.h"
+#include "ops/image/windows.h"
 
 namespace plimsoll::backend::cpu {
 
-// Windows over images, channels last, of which `count` neighbouring channels are looked at.
+// Windows over images, channels last, of which `count` neighbouring channels are looked at. An
+// image is a volume of one slab.
 struct Patches {
   ops::Window rows, columns;
   int64_t channels = 1;
   int64_t count = 1;
+  ops::Window slabs = ops::kOnePosition;
 
-  int64_t numbers() const { return rows.size * columns.size * count; }  // of a patch
-  int64_t positions() const { return rows.output * columns.output; }    // of an image
+  // How many numbers a patch has.
+  int64_t numbers() const { return slabs.size * rows.size * columns.size * count; }
+  // How many positions an image has.
+  int64_t positions() const { return slabs.output * rows.output * columns.output; }
   // Positions [begin, end), counted through all images. Padding is zeros. `images`: of the first
   // channel that is looked at.
   void copy(const float* images, int64_t begin, int64_t end, float* to) const noexcept;
+
+ private:
+  void copy_rows(const float* slab, int64_t row, int64_t left, float* to) const noexcept;
 };
 
 // Positions that are copied at once.

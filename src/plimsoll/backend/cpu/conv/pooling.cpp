@@ -2,8 +2,9 @@
 
 #include <cstring>
 
+#include "backend/cpu/conv/volume_pooling.h"
 #include "backend/cpu/families.h"
-#include "ops/image/pool2d.h"
+#include "ops/image/pool.h"
 
 #define PLIMSOLL_LOOPS_HEADER "backend/cpu/conv/pooling_inl.h"
 #include "backend/cpu/simd/for_each_isa.h"
@@ -27,7 +28,7 @@ Pooling read_pooling(const NodeFacts& facts, bool gradient, int threads) {
     const Shape& input = facts.inputs[0].shape;
     height = input[1].count, width = input[2].count, channels = input[3].count;
   }
-  const ops::Window2d window = ops::pool2d_window(facts.attributes, height, width);
+  const ops::Windows window = ops::pool2d_window(facts.attributes, height, width);
   Pooling p{{window[0], window[1], channels}, 1, 1};
   p.images = facts.samples() * facts.inputs[0].shape[0].count;
   p.parts = parts_for(p.images * p.shape.input_elements() * 4, threads);
@@ -112,6 +113,7 @@ constexpr CpuEntry kEntries[] = {
 }  // namespace
 
 CpuKernel make_pooling(const NodeFacts& facts, const CpuOptions& options) {
+  if (CpuKernel made = make_volume_pooling(facts, options); made.kernel != nullptr) return made;
   if (find_entry(kEntries<float>, facts.op()) == nullptr) return {};
   const std::vector<int64_t>& size = facts.attributes.get_ints("pool_size");
   if (size[0] * size[1] > kMostTaps) return {};

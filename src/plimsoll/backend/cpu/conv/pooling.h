@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/image/window2d.h"
+#include "ops/image/windows.h"
 
 namespace plimsoll::backend::cpu {
 

@@ -154,6 +154,7 @@ bool is_winograd_node(const NodeFacts& facts, const CpuOptions& options) {
   }
   const bool to_kernel = goes_to_kernel(facts);
   if (!goes_forward(facts) && !goes_to_source(facts) && !to_kernel) return false;
+  if (!ops::convolves_images(facts.types())) return false;
   if (facts.inputs[0].dtype != DType::kFloat32) return false;
   const DType second = facts.inputs[1].dtype;
   if (second != DType::kFloat32 && (to_kernel || second != DType::kOpaque)) return false;

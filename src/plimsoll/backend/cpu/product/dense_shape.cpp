@@ -1,5 +1,7 @@
 #include "backend/cpu/product/dense_shape.h"
 
+#include <algorithm>
+
 #include "backend/cpu/families.h"
 #include "backend/cpu/product/paired_product.h"
 #include "base/error.h"
@@ -36,7 +38,7 @@ bool is_point(const ops::Window& w) {
 }
 bool keeps_positions(const ops::Window& w) { return w.stride == 1 && w.output == w.input; }
 
-SpreadPositions spread_positions(const ops::Conv2dGeometry& g) {
+SpreadPositions spread_positions(const ops::ConvGeometry& g) {
   return {.rows = g.rows().output,
           .columns = g.columns().output,
           .row_stride = g.rows().stride,
@@ -87,13 +89,14 @@ std::optional<DenseShape> read_point_convolution(const NodeFacts& facts) {
     return std::nullopt;
   }
   if (facts.cut_inside_samples()) return std::nullopt;
-  const ops::Conv2dGeometry g = ops::conv2d_geometry(facts.op(), facts.types());
-  if (g.groups != 1 || !is_point(g.rows()) || !is_point(g.columns())) return std::nullopt;
-  if (!keeps_positions(g.rows()) || !keeps_positions(g.columns())) {
-    if (d.kind != DenseKind::kGradInput) return std::nullopt;
+  const ops::ConvGeometry g = ops::conv_geometry(facts.op(), facts.types());
+  if (g.groups != 1 || !std::ranges::all_of(g.window, is_point)) return std::nullopt;
+  if (!std::ranges::all_of(g.window, keeps_positions)) {
+    if (d.kind != DenseKind::kGradInput || !ops::convolves_images(facts.types()))
+      return std::nullopt;
     d.spread = spread_positions(g);
   }
-  d.rows = facts.samples() * facts.inputs[0].shape[0].count * g.rows().output * g.columns().output;
+  d.rows = facts.samples() * facts.inputs[0].shape[0].count * g.window.outputs();
   d.inner = g.channels;
   d.units = d.all_units = g.filters;
   read_attributes(facts, d);

@@ -41,9 +41,9 @@ int64_t row_stride(std::span<const int64_t> dims, std::span<const int64_t> strid
 // nullopt: another operator, another type than float32 and bfloat16, or packed weights.
 std::optional<DenseShape> read_dense_shape(const NodeFacts& facts);
 
-// conv2d with a kernel of one point, without padding or groups, and its gradients: a dense layer
-// over all positions; with strides the gradient to the source alone. nullopt: anything else, and
-// packed weights.
+// A convolution with a kernel of one point, without padding or groups, and its gradients: a dense
+// layer over all positions; with strides the gradient to an image alone. nullopt: anything else,
+// and packed weights.
 std::optional<DenseShape> read_point_convolution(const NodeFacts& facts);
 // The shape of either that packed_dense computes.
 std::optional<DenseShape> read_packed_dense(const NodeFacts& facts, const CpuOptions& options);

@@ -1,4 +1,4 @@
-// Conv1D, Conv2D: activation(conv2d(x, kernel) + bias).
+// Conv1D, Conv2D, Conv3D: activation(convolution(x, kernel) + bias).
 
 #include "base/format.h"
 #include "layers/kinds/all_layers.h"
@@ -10,7 +10,9 @@ namespace {
 template <int kSpatial>
 class Conv final : public Layer {
  public:
-  static constexpr std::string_view kClassName = kSpatial == 1 ? "Conv1D" : "Conv2D";
+  static constexpr std::string_view kClassName = kSpatial == 1   ? "Conv1D"
+                                                 : kSpatial == 2 ? "Conv2D"
+                                                                 : "Conv3D";
 
   explicit Conv(ConfigReader& reader) : Layer(reader) {
     filters_ = reader.integer("filters", 1);
@@ -61,6 +63,9 @@ std::shared_ptr<const Layer> make_conv1d(const Config& config) {
 }
 std::shared_ptr<const Layer> make_conv2d(const Config& config) {
   return construct_layer<Conv<2>>(config);
+}
+std::shared_ptr<const Layer> make_conv3d(const Config& config) {
+  return construct_layer<Conv<3>>(config);
 }
 
 }  // namespace plimsoll::layers

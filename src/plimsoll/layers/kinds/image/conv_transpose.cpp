@@ -1,5 +1,5 @@
-// Conv1DTranspose, Conv2DTranspose: the gradient of a convolution as a layer of its own. The kernel
-// is (sizes…, filters, channels), which is that convolution's.
+// Conv1DTranspose, Conv2DTranspose, Conv3DTranspose: the gradient of a convolution as a layer of
+// its own. The kernel is (sizes…, filters, channels), which is that convolution's.
 
 #include <algorithm>
 
@@ -20,8 +20,9 @@ struct Extent {
 template <int kSpatial>
 class ConvTranspose final : public Layer {
  public:
-  static constexpr std::string_view kClassName =
-      kSpatial == 1 ? "Conv1DTranspose" : "Conv2DTranspose";
+  static constexpr std::string_view kClassName = kSpatial == 1   ? "Conv1DTranspose"
+                                                 : kSpatial == 2 ? "Conv2DTranspose"
+                                                                 : "Conv3DTranspose";
 
   explicit ConvTranspose(ConfigReader& reader) : Layer(reader) {
     const std::vector<int64_t> ones(kSpatial, 1);
@@ -55,14 +56,14 @@ class ConvTranspose final : public Layer {
     const Shape shape = context.type(image).shape;
     std::vector<int64_t> padding;
     std::vector<int64_t> large;
-    for (int d = 0; d < 2; ++d) {
+    for (int d = 0; d < std::max(kSpatial, 2); ++d) {
       const Extent extent = d < kSpatial ? extent_of(static_cast<size_t>(d), shape[1 + d].count)
                                          : Extent{shape[1 + d].count, {0, 0}};
       large.push_back(extent.output);
       padding.insert(padding.end(), extent.padding.begin(), extent.padding.end());
     }
     large.push_back(filters_);
-    const int64_t channels = shape[3].count;
+    const int64_t channels = channels_of(shape, false);
     Attributes attributes{{"filters", channels},
                           {"kernel_size", both_dimensions(window_.kernel_size)},
                           {"strides", both_dimensions(window_.strides)},
@@ -73,8 +74,8 @@ class ConvTranspose final : public Layer {
                           {"activation", "linear"},
                           {"input_shape", large}};
     set_kernel_shape(attributes, context.type(kernel).shape, filters_, channels);
-    const ValueId product =
-        context.emit("conv2d_grad_input", {image, kernel}, std::move(attributes));
+    const std::string_view op = kSpatial == 3 ? "conv3d_grad_input" : "conv2d_grad_input";
+    const ValueId product = context.emit(op, {image, kernel}, std::move(attributes));
     return {finish_image(context, options_, product, window_)};
   }
 
@@ -128,6 +129,9 @@ std::shared_ptr<const Layer> make_conv1d_transpose(const Config& config) {
 }
 std::shared_ptr<const Layer> make_conv2d_transpose(const Config& config) {
   return construct_layer<ConvTranspose<2>>(config);
+}
+std::shared_ptr<const Layer> make_conv3d_transpose(const Config& config) {
+  return construct_layer<ConvTranspose<3>>(config);
 }
 
 }  // namespace plimsoll::layers

@@ -1,15 +1,16 @@
 #include "layers/kinds/image/convolution.h"
 
+#include "base/format.h"
+
 namespace plimsoll::layers {
 namespace {
 
-// {top, bottom, left, right} of the window on an image.
+// {top, bottom, left, right} of the window on an image, and of one on a volume.
 std::vector<int64_t> image_padding(const ConvolutionWindow& window, const Shape& image) {
   const std::vector<int64_t> size = both_dimensions(window.kernel_size);
   const std::vector<int64_t> dilation = both_dimensions(window.dilation_rate);
   if (window.padding == "causal") return {dilation[0] * (size[0] - 1), 0, 0, 0};
-  return window_padding(window.padding, image[1].count, image[2].count, size,
-                        both_dimensions(window.strides), dilation);
+  return window_padding(window.padding, image, size, both_dimensions(window.strides), dilation);
 }
 
 }  // namespace
@@ -17,10 +18,11 @@ std::vector<int64_t> image_padding(const ConvolutionWindow& window, const Shape&
 std::string read_convolution_padding(ConfigReader& reader, int spatial, bool causal) {
   const Config given = reader.value("padding", "valid");
   if (causal) return reader.choice("padding", "valid", {"valid", "same", "causal"});
-  if (spatial == 2 && given.is_string() && given.as_string() == "causal") {
+  if (spatial >= 2 && given.is_string() && given.as_string() == "causal") {
     reader.refuse("padding", "\"valid\" or \"same\"", "\"causal\"",
-                  "Causal padding exists in one dimension only: put a ZeroPadding2D before the "
-                  "layer and use \"valid\".");
+                  fmt::format("Causal padding exists in one dimension only: put a ZeroPadding{}D "
+                              "before the layer and use \"valid\".",
+                              spatial));
   }
   return reader.choice("padding", "valid", {"valid", "same"});
 }
@@ -39,8 +41,8 @@ ConvolutionWindow read_convolution_window(ConfigReader& reader, int spatial, boo
 
 void set_kernel_shape(Attributes& attributes, const Shape& kernel, int64_t inputs,
                       int64_t outputs) {
-  const std::vector<int64_t>& size = attributes.get_ints("kernel_size");
-  const std::vector<int64_t> plain = {size[0], size[1], inputs, outputs};
+  std::vector<int64_t> plain = attributes.get_ints("kernel_size");
+  plain.insert(plain.end(), {inputs, outputs});
   if (kernel != fixed_shape(plain)) attributes.set("kernel_shape", kernel.at(1));
 }
 
@@ -54,9 +56,10 @@ ValueId add_convolution(LayerContext& context, const ConvolutionWindow& window, 
                         {"groups", groups},
                         {"use_bias", false},
                         {"activation", "linear"}};
-  set_kernel_shape(attributes, context.type(kernel).shape,
-                   context.type(image).shape[3].count / groups, filters);
-  return context.emit("conv2d", {image, kernel}, std::move(attributes));
+  const int64_t channels = channels_of(context.type(image).shape, false);
+  set_kernel_shape(attributes, context.type(kernel).shape, channels / groups, filters);
+  const std::string_view op = window.spatial() == 3 ? "conv3d" : "conv2d";
+  return context.emit(op, {image, kernel}, std::move(attributes));
 }
 
 ValueId finish_image(LayerContext& context, const KernelOptions& options, ValueId product,

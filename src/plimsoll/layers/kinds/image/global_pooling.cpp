@@ -1,4 +1,4 @@
-// GlobalAveragePooling and GlobalMaxPooling over time or over images: one number a channel.
+// GlobalAveragePooling and GlobalMaxPooling over time, images or volumes: one number a channel.
 
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/image/spatial.h"
@@ -11,10 +11,13 @@ enum class Pool : uint8_t { kAverage, kMax };
 template <Pool kPool, int kSpatial>
 class GlobalPooling final : public Layer {
  public:
-  static constexpr std::string_view kClassName =
-      kPool == Pool::kAverage
-          ? (kSpatial == 1 ? "GlobalAveragePooling1D" : "GlobalAveragePooling2D")
-          : (kSpatial == 1 ? "GlobalMaxPooling1D" : "GlobalMaxPooling2D");
+  static constexpr std::string_view kClassName = kPool == Pool::kAverage
+                                                     ? (kSpatial == 1   ? "GlobalAveragePooling1D"
+                                                        : kSpatial == 2 ? "GlobalAveragePooling2D"
+                                                                        : "GlobalAveragePooling3D")
+                                                     : (kSpatial == 1   ? "GlobalMaxPooling1D"
+                                                        : kSpatial == 2 ? "GlobalMaxPooling2D"
+                                                                        : "GlobalMaxPooling3D");
 
   explicit GlobalPooling(ConfigReader& reader) : Layer(reader) {
     channels_first_ = reader.channels_first();
@@ -27,7 +30,8 @@ class GlobalPooling final : public Layer {
     if (kPool == Pool::kAverage && kSpatial == 1 && context.mask(0).valid()) {
       return {masked_mean(context, inputs[0], context.mask(0))};
     }
-    const ValueId image = to_image(context, inputs[0], channels_first_);
+    ValueId image = to_image(context, inputs[0], channels_first_);
+    if (kSpatial == 3) image = volume_as_image(context, image, Joined::kDepthAndHeight);
     const std::string_view op =
         kPool == Pool::kAverage ? "global_average_pool2d" : "global_max_pool2d";
     const ValueId pooled = context.emit_all(op, {image}, {{"keepdims", false}})[0];
@@ -47,6 +51,10 @@ class GlobalPooling final : public Layer {
     }
     if (channels_first_) x = context.channels_last(x);
     const Shape shape = context.type(x).shape;
+    if (context.type(mask).shape[1] != shape[1]) {  // of another axis, by which Keras would repeat
+      refuse("a mask of the axis that is averaged, of " + std::to_string(shape[1].count),
+             to_string(context.type(mask).shape), "End the mask before the layer, by a Reshape.");
+    }
     const std::vector<int64_t> row = {1, shape[2].count};
     const std::vector<int64_t> one = {1, 1};
     const ValueId sum = context.emit("sum_to", {context.emit("apply_mask", {x, mask})},
@@ -74,11 +82,17 @@ std::shared_ptr<const Layer> make_global_average_pooling1d(const Config& config)
 std::shared_ptr<const Layer> make_global_average_pooling2d(const Config& config) {
   return construct_layer<GlobalPooling<Pool::kAverage, 2>>(config);
 }
+std::shared_ptr<const Layer> make_global_average_pooling3d(const Config& config) {
+  return construct_layer<GlobalPooling<Pool::kAverage, 3>>(config);
+}
 std::shared_ptr<const Layer> make_global_max_pooling1d(const Config& config) {
   return construct_layer<GlobalPooling<Pool::kMax, 1>>(config);
 }
 std::shared_ptr<const Layer> make_global_max_pooling2d(const Config& config) {
   return construct_layer<GlobalPooling<Pool::kMax, 2>>(config);
+}
+std::shared_ptr<const Layer> make_global_max_pooling3d(const Config& config) {
+  return construct_layer<GlobalPooling<Pool::kMax, 3>>(config);
 }
 
 }  // namespace plimsoll::layers

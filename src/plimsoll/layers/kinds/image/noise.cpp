@@ -4,18 +4,11 @@
 #include <cmath>
 
 #include "layers/kinds/all_layers.h"
+#include "layers/kinds/image/image_options.h"
 #include "layers/kinds/image/spatial.h"
 
 namespace plimsoll::layers {
 namespace {
-
-// An integer or null; it is read and printed, draws are told apart by call sites.
-void read_seed(ConfigReader& reader) {
-  const Config seed = reader.value("seed", Config());
-  if (!seed.is_null() && !seed.is_int()) {
-    reader.refuse("seed", "an integer or null", seed.to_json());
-  }
-}
 
 double read_rate(ConfigReader& reader) {
   const double rate = reader.number("rate", 0.0);
@@ -69,7 +62,7 @@ class SpatialDropout : public Layer {
   SpatialDropout(ConfigReader& reader, int rank)
       : Layer(reader), rank_(rank), rate_(read_rate(reader)) {
     read_seed(reader);
-    if (rank == 4) channels_first_ = reader.channels_first();
+    if (rank > 3) channels_first_ = reader.channels_first();
   }
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
@@ -78,7 +71,7 @@ class SpatialDropout : public Layer {
     const ValueId x = channels_first_ ? to_image(context, inputs[0], true) : inputs[0];
     const ValueId dropped =
         context.emit("spatial_dropout", {x}, {{"rate", rate_}, {"site", context.call_site()}});
-    return {channels_first_ ? from_image(context, dropped, 2, true) : dropped};
+    return {channels_first_ ? from_image(context, dropped, rank_ - 2, true) : dropped};
   }
 
  private:
@@ -99,6 +92,12 @@ class SpatialDropout2D final : public SpatialDropout {
   explicit SpatialDropout2D(ConfigReader& reader) : SpatialDropout(reader, 4) {}
 };
 
+class SpatialDropout3D final : public SpatialDropout {
+ public:
+  static constexpr std::string_view kClassName = "SpatialDropout3D";
+  explicit SpatialDropout3D(ConfigReader& reader) : SpatialDropout(reader, 5) {}
+};
+
 }  // namespace
 
 std::shared_ptr<const Layer> make_gaussian_noise(const Config& config) {
@@ -112,6 +111,9 @@ std::shared_ptr<const Layer> make_spatial_dropout1d(const Config& config) {
 }
 std::shared_ptr<const Layer> make_spatial_dropout2d(const Config& config) {
   return construct_layer<SpatialDropout2D>(config);
+}
+std::shared_ptr<const Layer> make_spatial_dropout3d(const Config& config) {
+  return construct_layer<SpatialDropout3D>(config);
 }
 
 }  // namespace plimsoll::layers

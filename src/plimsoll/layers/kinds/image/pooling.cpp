@@ -15,10 +15,10 @@ PoolingOptions read_pooling_options(ConfigReader& reader, int spatial) {
 Attributes pooling_attributes(const PoolingOptions& options, const Shape& image) {
   const std::vector<int64_t> size = both_dimensions(options.pool_size);
   const std::vector<int64_t> strides = both_dimensions(options.strides);
+  const std::vector<int64_t> undilated(size.size(), 1);
   return {{"pool_size", size},
           {"strides", strides},
-          {"padding",
-           window_padding(options.padding, image[1].count, image[2].count, size, strides, {1, 1})}};
+          {"padding", window_padding(options.padding, image, size, strides, undilated)}};
 }
 
 }  // namespace plimsoll::layers

@@ -1,12 +1,12 @@
 #pragma once
 
-// What the pooling layers have in common: a window that slides over one or two dimensions.
+// What the pooling layers have in common: a window that slides over one to three dimensions.
 
 #include "layers/kinds/image/spatial.h"
 
 namespace plimsoll::layers {
 
-// In layers' own dimensions: one size for sequences, two for images.
+// In layers' own dimensions: one size for sequences, two for images, three for volumes.
 struct PoolingOptions {
   std::vector<int64_t> pool_size{};
   std::vector<int64_t> strides{};
@@ -17,7 +17,7 @@ struct PoolingOptions {
 // Reads pool_size, padding, strides (default: the window) and data_format, in Keras's order.
 PoolingOptions read_pooling_options(ConfigReader& reader, int spatial);
 
-// Attributes of a pooling node on an image.
+// Attributes of a pooling node on an image or a volume.
 Attributes pooling_attributes(const PoolingOptions& options, const Shape& image);
 
 }  // namespace plimsoll::layers

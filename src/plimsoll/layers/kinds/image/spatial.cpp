@@ -1,7 +1,10 @@
 #include "layers/kinds/image/spatial.h"
-#include "base/ceil_div.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/ceil_div.h"
+#include "base/error.h"
 
 namespace plimsoll::layers {
 
@@ -12,14 +15,18 @@ std::vector<int64_t> same_padding(int64_t input, int64_t size, int64_t stride, i
   return {total / 2, total - total / 2};
 }
 
-std::vector<int64_t> window_padding(std::string_view padding, int64_t height, int64_t width,
+std::vector<int64_t> window_padding(std::string_view padding, const Shape& image,
                                     const std::vector<int64_t>& size,
                                     const std::vector<int64_t>& strides,
                                     const std::vector<int64_t>& dilation) {
-  if (padding != "same") return {0, 0, 0, 0};
-  const std::vector<int64_t> rows = same_padding(height, size[0], strides[0], dilation[0]);
-  const std::vector<int64_t> columns = same_padding(width, size[1], strides[1], dilation[1]);
-  return {rows[0], rows[1], columns[0], columns[1]};
+  std::vector<int64_t> all(2 * size.size(), 0);
+  if (padding != "same") return all;
+  for (size_t d = 0; d < size.size(); ++d) {
+    const int64_t input = image[1 + static_cast<int>(d)].count;
+    std::ranges::copy(same_padding(input, size[d], strides[d], dilation[d]),
+                      all.begin() + static_cast<std::ptrdiff_t>(2 * d));
+  }
+  return all;
 }
 
 std::vector<int64_t> both_dimensions(std::vector<int64_t> sizes, int64_t other) {
@@ -34,18 +41,35 @@ int64_t channels_of(const Shape& shape, bool channels_first) {
 ValueId to_image(LayerContext& context, ValueId x, bool channels_first) {
   if (channels_first) x = context.channels_last(x);
   const Shape shape = context.type(x).shape;
-  if (shape.rank() == 4) return x;
-  return context.emit("reshape", {x},
-                      {{"shape", std::vector<int64_t>{shape[1].count, 1, shape[2].count}}});
+  if (shape.rank() >= 4) return x;
+  return with_dims(context, x, {shape[1].count, 1, shape[2].count});
 }
 
 ValueId from_image(LayerContext& context, ValueId image, int spatial, bool channels_first) {
   const Shape shape = context.type(image).shape;
-  if (spatial == 1) {
-    image = context.emit("reshape", {image},
-                         {{"shape", std::vector<int64_t>{shape[1].count, shape[3].count}}});
-  }
+  if (spatial == 1) image = with_dims(context, image, {shape[1].count, shape[3].count});
   return channels_first ? context.channels_first(image) : image;
+}
+
+ValueId with_dims(LayerContext& context, ValueId x, std::vector<int64_t> dims) {
+  return context.emit("reshape", {x}, {{"shape", std::move(dims)}});
+}
+
+ValueId volume_as_image(LayerContext& context, ValueId volume, Joined joined) {
+  const Shape shape = context.type(volume).shape;
+  const int64_t depth = shape[1].count;
+  const int64_t height = shape[2].count;
+  const int64_t width = shape[3].count;
+  const int64_t channels = shape[4].count;
+  switch (joined) {
+    case Joined::kWidthAndChannels:
+      return with_dims(context, volume, {depth, height, width * channels});
+    case Joined::kDepthAndHeight:
+      return with_dims(context, volume, {depth * height, width, channels});
+    case Joined::kHeightAndWidth:
+      return with_dims(context, volume, {depth, height * width, channels});
+  }
+  PLIMSOLL_CHECK(false, "unknown neighbours");
 }
 
 }  // namespace plimsoll::layers

@@ -1,0 +1,170 @@
+"""Every public name of Keras is read by us, or stands in a table here with the reason.
+
+A name that is new in Keras fails until somebody says what becomes of it; so does one that is listed
+as lacking and is supported by now.
+"""
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import keras
+import pytest
+from harness import ROOT, run_plimsoll
+
+PAGE = (ROOT / "docs/reference/supported-layers.md").read_text()  # written from the registries
+
+BASE = "a base of other classes, or Python code of the program's own"
+FRAMEWORK = "code of another framework, which no file holds"
+TEXT = "it works on data that is no numbers yet"
+NOT_YET = "not done yet"
+
+LACKING: dict[str, dict[str, str]] = {
+    "Layers": {
+        BASE: "InputSpec Lambda Layer Pipeline Wrapper",
+        FRAMEWORK: "FlaxLayer JaxLayer TFSMLayer TorchModuleWrapper",
+        TEXT: "HashedCrossing Hashing IntegerLookup StringLookup TextVectorization",
+        "they stand in RNN alone": "GRUCell LSTMCell SimpleRNNCell StackedRNNCells",
+        NOT_YET: """
+            AdditiveAttention AlphaDropout AugMix CategoryEncoding
+            ContrastLimitedAdaptiveHistogramEqualization
+            ConvLSTM1D ConvLSTM2D ConvLSTM3D CutMix Discretization EinsumDense Equalization
+            GroupedQueryAttention MaxNumBoundingBoxes MelSpectrogram MixUp RNN RandAugment
+            RandomElasticTransform RandomPerspective ReversibleEmbedding STFTSpectrogram
+            SpectralNormalization
+        """,
+    },
+    "Losses": {BASE: "Loss", "its labels are sequences of other lengths": "CTC"},
+    "Metrics": {
+        BASE: "Metric MeanMetricWrapper",
+        "in compile() they take the labels for values": "Mean Sum",
+    },
+    "Optimizers": {
+        BASE: "Optimizer",
+        "what others are put in": "LossScaleOptimizer MultiOptimizer OptimizerMap",
+        NOT_YET: "Adafactor Lamb Muon ScheduleFreeAdamW",
+    },
+    "Initializers": {BASE: "Initializer", "of spectrograms": "STFT"},
+    "Regularizers": {BASE: "Regularizer", NOT_YET: "OrthogonalRegularizer"},
+    "Constraints": {BASE: "Constraint"},
+    "Activations": {"no activations": "deserialize get serialize", NOT_YET: "sparsemax threshold"},
+}
+MODULES: dict[str, ModuleType] = {
+    "Layers": keras.layers, "Losses": keras.losses, "Metrics": keras.metrics,
+    "Optimizers": keras.optimizers, "Initializers": keras.initializers,
+    "Regularizers": keras.regularizers, "Constraints": keras.constraints,
+    "Activations": keras.activations,
+}  # fmt: skip
+
+LACKING_OPERATORS: dict[str, str] = {
+    "control flow and shapes of Python code, which a file of layers does not hold between them": """
+    associative_scan cond convert_to_numpy custom_gradient dtype fori_loop is_tensor map
+    saturate_cast scan scatter scatter_update shape slice slice_update stop_gradient switch
+    unstack vectorized_map while_loop
+    """,
+    "Keras writes it as reshape, transpose and reductions where it is called": """
+    rearrange
+    """,
+    "no kernels for matrices of a sample yet": """
+    cholesky cholesky_inverse det eig eigh inv jvp lstsq lu_factor matrix_rank norm pinv qr
+    solve solve_triangular svd
+    """,
+    "no kernels yet; spectra and segments mix places of a sample": """
+    cdist erf erfc erfinv extract_sequences fft fft2 ifft2 in_top_k irfft istft logdet logsumexp
+    rfft segment_max segment_min segment_prod segment_sum stft top_k view_as_complex
+    view_as_real
+    """,
+    "there is a layer or a loss that does it": """
+    adaptive_average_pool adaptive_max_pool average_pool batch_normalization binary_crossentropy
+    categorical_crossentropy conv conv_transpose ctc_decode ctc_loss depth_to_space
+    depthwise_conv dot_product_attention fold layer_normalization max_pool moments multi_hot
+    normalize one_hot polar psnr rms_normalization separable_conv space_to_depth
+    sparse_categorical_crossentropy sparsemax unfold
+    """,
+    "no operator between layers yet": """
+    allclose amax amin angle append arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh
+    argmax argmin argpartition argsort array array_split average bartlett bincount bitwise_and
+    bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+    blackman broadcast_to cbrt conj conjugate copy corrcoef correlate cosh count_nonzero cross
+    cumprod cumsum deg2rad diag diagflat diagonal diff digitize divide_no_nan dot dsplit dstack
+    einsum empty empty_like exp2 eye fabs fliplr flipud floor_divide fmax fmin fmod full
+    full_like gcd geomspace hamming hanning heaviside histogram hsplit hstack hypot i0 imag
+    inner isclose isfinite isin isinf isnan isneginf isposinf isreal kaiser kron lcm ldexp
+    left_shift linspace log10 log2 logaddexp logaddexp2 logspace median meshgrid mod moveaxis
+    nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin
+    nanpercentile nanprod nanquantile nanstd nansum nanvar ndim nextafter nonzero ones outer pad
+    percentile prod ptp quantile rad2deg ravel real repeat right_shift roll rot90 round
+    searchsorted select signbit sinc sinh size slogdet sort split std swapaxes take
+    take_along_axis tan tensordot tile trace trapezoid tri tril triu trunc unique unravel_index
+    vander var vdot vectorize view vsplit vstack zeros
+    """,
+    "another name of one that is read, as which Keras writes it": "hard_swish swish",
+}
+
+
+def section(title: str) -> str:
+    start = PAGE.index(f"## {title}\n")
+    end = PAGE.find("\n## ", start + 3)
+    return PAGE[start : end if end > 0 else None]
+
+
+def listed(title: str) -> set[str]:
+    """Names in a table of the page, or in its list of activations."""
+    if title == "Activations":
+        return set(re.findall(r"[a-z]\w+", section(title)))
+    return set(re.findall(r"^\| ([A-Z]\w+) \|", section(title), re.MULTILINE))
+
+
+def public(title: str) -> Iterator[str]:
+    """Each class once, under its own name; activations are functions."""
+    for value in set(filter(callable, vars(MODULES[title]).values())):
+        if inspect.isclass(value) != (title == "Activations"):
+            yield value.__name__
+
+
+def operators() -> Iterator[str]:
+    return (n for n, f in vars(keras.ops).items() if callable(f) and not n.startswith("_"))
+
+
+def assert_told(names: Iterator[str], read: set[str], lacking: list[str]) -> None:
+    found = set(names)
+    assert sorted(found - read - set(lacking)) == [], "neither read nor in the table"
+    assert sorted(set(lacking) & read) == [], "in the table, and read by now: take them out"
+    assert sorted(set(lacking) - found) == [], "in the table, and not in this Keras"
+    assert len(lacking) == len(set(lacking)), "named twice"
+
+
+def words(table: dict[str, str]) -> list[str]:
+    return [word for names in table.values() for word in names.split()]
+
+
+@pytest.mark.parametrize("title", MODULES)
+def test_classes_are_read_or_told(title: str) -> None:
+    assert_told(public(title), listed(title), words(LACKING[title]))
+
+
+def test_operators_are_read_or_told() -> None:
+    """An operator is Keras's class of it: `expand_dims` is ExpandDims."""
+    title = "Operators of keras.ops between layers"
+    known = {name.lower() for name in re.findall(r"[A-Z]\w+", section(title).split("\n\n")[1])}
+    read = {name for name in operators() if name.replace("_", "") in known}
+    assert_told(operators(), read, words(LACKING_OPERATORS))
+
+
+def test_schedules_are_read(tmp_path: Path) -> None:
+    schedules = keras.optimizers.schedules
+    arguments = {
+        "CosineDecay": (0.1, 10), "CosineDecayRestarts": (0.1, 10),
+        "ExponentialDecay": (0.1, 10, 0.9), "InverseTimeDecay": (0.1, 10, 0.9),
+        "PiecewiseConstantDecay": ([10], [0.1, 0.01]), "PolynomialDecay": (0.1, 10),
+    }  # fmt: skip
+    kinds = {n for n, c in vars(schedules).items() if inspect.isclass(c)}
+    assert kinds - {"LearningRateSchedule"} == set(arguments)
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    for name, given in arguments.items():
+        model.compile(keras.optimizers.SGD(getattr(schedules, name)(*given)), "mse")
+        model.save(tmp_path / "m.keras")
+        done = run_plimsoll("check", tmp_path / "m.keras", check=False)
+        assert done.returncode == 0, (name, done.stdout, done.stderr)
