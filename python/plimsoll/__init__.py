@@ -14,9 +14,11 @@ The engine and NumPy are loaded when a call needs them.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # `typing` takes longer to load than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from plimsoll.answers import PlanAnswer
     from plimsoll.calls import (
         evaluate,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from typing import Any, NoReturn
 
-from plimsoll import asked, finder, script
+from plimsoll import asked, finder, processes, script
+
+TYPE_CHECKING = False  # `typing` takes longer to load than all of this
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 USAGE = """\
 usage: python -m plimsoll [plan] [options] SCRIPT [arguments]
@@ -27,7 +29,7 @@ _WITH_VALUE = ("--memory", "--reserve", "--threads", "--engine")
 
 
 def _fail(text: str) -> NoReturn:
-    print(f"plimsoll: {text}\n\n{USAGE}", end="", file=sys.stderr)
+    print(f"plimsoll: {text} `python -m plimsoll --help` tells the options.", file=sys.stderr)
     sys.exit(_USAGE_ERROR)
 
 
@@ -60,18 +62,10 @@ def _asked(given: dict[str, Any]) -> asked.Asked:
     try:
         if "threads" in given:
             options["threads"] = int(given["threads"])
-        return finder.checked(given.get("memory"), given.get("strict", False),
+        return finder.checked(given.get("memory"), given.get("strict", False) or given["plans"],
                               given.get("engine", "auto"), options, given["plans"])  # fmt: skip
     except (ValueError, TypeError) as error:
         _fail(str(error))
-
-
-def _reach_children(what: asked.Asked) -> None:
-    """Python processes that the program starts find children/sitecustomize.py first."""
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "children")
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = folder if not before else folder + os.pathsep + before
-    os.environ[asked.CHILDREN] = what.written()
 
 
 def _program(rest: list[str]) -> script.Program:
@@ -88,7 +82,7 @@ def main() -> None:
     flags, arguments = (rest[:2], rest[2:]) if rest[0] in ("-m", "-c") else (rest[:1], rest[1:])
     finder.begin(what)
     if not what.plans:
-        _reach_children(what)
+        processes.reach(what)
     sys.argv[:] = ["-m" if flags[0] == "-m" else flags[0], *arguments]
     try:
         program = _program(flags)

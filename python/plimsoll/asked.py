@@ -6,17 +6,17 @@ loads neither the engine nor Keras, since many programs never come to need them.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from dataclasses import asdict, dataclass, field
-from typing import Any
+
+TYPE_CHECKING = False  # `typing` takes longer to load than all of this
+if TYPE_CHECKING:
+    from typing import Any
 
 ENGINES = ("auto", "native")
 CHILDREN = "PLIMSOLL_CHILDREN"  # what the Python processes that a program starts are asked for
 
 
-@dataclass
 class Asked:
     """memory and options: as `plimsoll.fit` takes them.
 
@@ -25,15 +25,18 @@ class Asked:
     program.
     """
 
-    memory: int | str | None = None
-    strict: bool = False
-    engine: str = "auto"
-    plans: bool = False
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.engine not in ENGINES:
-            raise ValueError(f'engine: expected "auto" or "native", received {self.engine!r}.')
+    def __init__(
+        self,
+        memory: int | str | None = None,
+        strict: bool = False,
+        engine: str = "auto",
+        plans: bool = False,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        if engine not in ENGINES:
+            raise ValueError(f'engine: expected "auto" or "native", received {engine!r}.')
+        self.memory, self.strict, self.engine, self.plans = memory, strict, engine, plans
+        self.options = options or {}
 
     @property
     def of_calls(self) -> dict[str, Any]:
@@ -41,10 +44,14 @@ class Asked:
         return {"memory": self.memory, **self.options}
 
     def written(self) -> str:
-        return json.dumps(asdict(self))
+        import json
+
+        return json.dumps(vars(self))
 
     @classmethod
     def read(cls, text: str) -> Asked:
+        import json
+
         return cls(**json.loads(text))
 
 

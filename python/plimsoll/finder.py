@@ -10,16 +10,20 @@ that it had in a version this package was made for. Nothing else of Keras is tou
 from __future__ import annotations
 
 import atexit
-import hashlib
-import inspect
 import os
 import sys
-import types
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
-from typing import Any
 
 from plimsoll import asked, keras_methods, methods
+
+TYPE_CHECKING = False  # `typing` takes longer to load than all of this
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from typing import Any
+
+_FUNCTION = type(lambda: None)
+_CODE = type((lambda: None).__code__)
 
 _TRAINERS = {
     "keras.src.backend.tensorflow.trainer": "TensorFlowTrainer",
@@ -37,7 +41,7 @@ _LEFT = {  # a module by which a Keras is known that is left as it is
 def _names_in(code: types.CodeType) -> set[str]:
     found = set(code.co_names)
     for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
+        if isinstance(constant, _CODE):
             found |= _names_in(constant)
     return found
 
@@ -47,6 +51,9 @@ def fingerprint(code: types.CodeType) -> str:
 
     The same on every version of Python, other than a digest of the code itself.
     """
+    import hashlib
+    import inspect
+
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     text = ",".join(code.co_varnames[:count]) + "|" + ",".join(sorted(_names_in(code)))
@@ -59,11 +66,11 @@ def unknown_method(module: Any, cls: Any) -> str:
     known = keras_methods.KNOWN[cls.__name__]
     for name in keras_methods.NAMES:
         function = vars(cls).get(name)
-        while isinstance(function, types.FunctionType) and hasattr(function, "__wrapped__"):
+        while isinstance(function, _FUNCTION) and hasattr(function, "__wrapped__"):
             if not os.path.abspath(function.__code__.co_filename).startswith(folder):
                 return f"{name} was replaced by {function.__module__}.{function.__qualname__}"
             function = function.__wrapped__
-        if not isinstance(function, types.FunctionType):
+        if not isinstance(function, _FUNCTION):
             return f"it has no method {name}"
         if function.__code__.co_filename != module.__file__:
             return f"{name} was replaced by {function.__module__}.{function.__qualname__}"
@@ -114,11 +121,12 @@ class _Finder:
             return None
         for other in sys.meta_path:
             find = getattr(other, "find_spec", None)
-            spec: ModuleSpec | None
-            spec = find(name, path, target) if other is not self and find is not None else None
+            if other is self or find is None:
+                continue
+            spec: ModuleSpec | None = find(name, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader)
+                    spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
                 return spec
         return None
 
@@ -155,13 +163,14 @@ def checked(
     plans: bool = False,
 ) -> asked.Asked:
     """What is asked for. Raises ValueError and TypeError as `fit` does for its options."""
-    from plimsoll.options import Options, size
-
     if memory is None:
         memory = os.environ.get("PLIMSOLL_MEMORY") or None
-    size(memory)
-    size(options.get("reserve"), "reserve")
-    Options.of({"memory": memory, **options})
+    if memory is not None or options:
+        from plimsoll.options import Options, size
+
+        size(memory)
+        size(options.get("reserve"), "reserve")
+        Options.of({"memory": memory, **options})
     return asked.Asked(memory, strict, engine, plans, options)
 
 

@@ -5,11 +5,12 @@ What each does natively is one call of this package; how it comes back to Keras 
 
 from __future__ import annotations
 
-import functools
-from typing import Any
-
 from plimsoll import asked, keras_methods
-from plimsoll.takeover import Call, Source, check_sizes, is_left
+from plimsoll.takeover import Call, Source, check_sizes, is_left, without_our_frames
+
+TYPE_CHECKING = False  # `typing` takes longer to load than all of this
+if TYPE_CHECKING:
+    from typing import Any
 
 _MARK = "_plimsoll_replaces"
 
@@ -36,6 +37,24 @@ class _Shown:
             self._bar.update(steps, list(logs.items()), finalize=True)
 
 
+def _like(own: Any, function: Any) -> Any:
+    """Name, documentation and signature are those of Keras's own.
+
+    Of errors that pass, this function alone is in the traceback, as one of Keras's is there.
+    """
+    import functools
+
+    @functools.wraps(own)
+    def method(*arguments: Any, **named: Any) -> Any:
+        try:
+            return function(*arguments, **named)
+        except BaseException as error:
+            without_our_frames(error)
+            raise
+
+    return method
+
+
 def _planned(model: Any, x: Any, batch_size: int | None, steps: int | None) -> None:
     """In place of the first call that would train; does not return."""
     from plimsoll import planned
@@ -44,7 +63,6 @@ def _planned(model: Any, x: Any, batch_size: int | None, steps: int | None) -> N
 
 
 def _fit(own: Any) -> Any:
-    @functools.wraps(own)
     def fit(
         self: Any, x: Any = None, y: Any = None, batch_size: Any = None, epochs: Any = 1,
         verbose: Any = "auto", callbacks: Any = None, validation_split: Any = 0.0,
@@ -74,11 +92,10 @@ def _fit(own: Any) -> Any:
             natively, lambda: source.is_whole and not any(one.has_stepped for one in begun)
         )
 
-    return fit
+    return _like(own, fit)
 
 
 def _evaluate(own: Any) -> Any:
-    @functools.wraps(own)
     def evaluate(
         self: Any, x: Any = None, y: Any = None, batch_size: Any = None, verbose: Any = "auto",
         sample_weight: Any = None, steps: Any = None, callbacks: Any = None,
@@ -103,11 +120,10 @@ def _evaluate(own: Any) -> Any:
             natively, lambda: source.is_whole
         )
 
-    return evaluate
+    return _like(own, evaluate)
 
 
 def _predict(own: Any) -> Any:
-    @functools.wraps(own)
     def predict(
         self: Any, x: Any, batch_size: Any = None, verbose: Any = "auto", steps: Any = None,
         callbacks: Any = None,
@@ -130,11 +146,10 @@ def _predict(own: Any) -> Any:
             natively, lambda: source.is_whole
         )
 
-    return predict
+    return _like(own, predict)
 
 
 def _train_on_batch(own: Any) -> Any:
-    @functools.wraps(own)
     def train_on_batch(
         self: Any, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None,
         return_dict: Any = False,
@@ -153,11 +168,10 @@ def _train_on_batch(own: Any) -> Any:
 
         return Call(self, "train_on_batch", lambda: own(self, x, *rest)).run(natively)
 
-    return train_on_batch
+    return _like(own, train_on_batch)
 
 
 def _test_on_batch(own: Any) -> Any:
-    @functools.wraps(own)
     def test_on_batch(
         self: Any, x: Any, y: Any = None, sample_weight: Any = None, return_dict: Any = False
     ) -> Any:
@@ -173,11 +187,10 @@ def _test_on_batch(own: Any) -> Any:
 
         return Call(self, "test_on_batch", lambda: own(self, x, *rest)).run(natively)
 
-    return test_on_batch
+    return _like(own, test_on_batch)
 
 
 def _predict_on_batch(own: Any) -> Any:
-    @functools.wraps(own)
     def predict_on_batch(self: Any, x: Any) -> Any:
         if is_left(self, "predict_on_batch"):
             return own(self, x)
@@ -190,7 +203,7 @@ def _predict_on_batch(own: Any) -> Any:
 
         return Call(self, "predict_on_batch", lambda: own(self, x)).run(natively)
 
-    return predict_on_batch
+    return _like(own, predict_on_batch)
 
 
 _REPLACING = (_fit, _evaluate, _predict, _train_on_batch, _test_on_batch, _predict_on_batch)

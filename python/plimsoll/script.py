@@ -9,19 +9,20 @@ the program. Processes that it starts with `multiprocessing` find it by `__main_
 from __future__ import annotations
 
 import importlib.machinery
-import importlib.util
 import os
-import pkgutil
 import sys
 import types
-from dataclasses import dataclass
-from typing import Any, NoReturn
 
 from plimsoll import asked
 from plimsoll.takeover import without_our_frames
 
+TYPE_CHECKING = False  # `typing` takes longer to load than all of this
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
 REFUSED = 4  # the exit codes of `plimsoll fit`
 DOES_NOT_FIT = 3
+_ARCHIVE = b"PK\x03\x04"
 
 
 class NotFound(Exception):
@@ -32,14 +33,16 @@ class NotFound(Exception):
         self.code = code
 
 
-@dataclass
 class Program:
-    """What is to run: its code, and what Python puts into `__main__` beside it."""
+    """What is to run: its code, and what Python puts into `__main__` beside it.
 
-    code: types.CodeType
-    names: dict[str, Any]
-    argument: str  # sys.argv[0]
-    folder: str | None  # sys.path[0]; None: as it is
+    argument: sys.argv[0]. folder: sys.path[0]; None: as it is.
+    """
+
+    def __init__(
+        self, code: types.CodeType, names: dict[str, Any], argument: str, folder: str | None
+    ) -> None:
+        self.code, self.names, self.argument, self.folder = code, names, argument, folder
 
 
 def _names(
@@ -58,19 +61,32 @@ def of_text(text: str) -> Program:
     return Program(compile(text, "<string>", "exec", dont_inherit=True), _names(loader), "-c", "")
 
 
+def _main_of(full: str) -> Any:
+    """Where a folder or an archive has its `__main__`; None: nowhere."""
+    import pkgutil
+
+    importer: Any = pkgutil.get_importer(full)
+    found = importer.find_spec("__main__") if importer is not None else None
+    if found is None and os.path.isdir(full):
+        raise NotFound(f"{sys.executable}: can't find '__main__' module in {full!r}", 1)
+    return found
+
+
 def of_file(path: str) -> Program:
     """A source or compiled file, or what has a `__main__.py`."""
     full = os.path.join(os.getcwd(), path)
-    importer: Any = pkgutil.get_importer(full)
-    found = importer.find_spec("__main__") if importer is not None else None
-    if found is not None:
-        return _of_spec(found, path, full)
+    source = b""
     try:
-        with open(full, "rb") as file:
-            source = file.read()
+        if not os.path.isdir(full):
+            with open(full, "rb") as file:
+                source = file.read()
     except OSError as error:
         raise NotFound(f"{sys.executable}: can't open file {full!r}: [Errno {error.errno}] "
                        f"{error.strerror}", 2) from None  # fmt: skip
+    if not source or source.startswith(_ARCHIVE):
+        found = _main_of(full)
+        if found is not None:
+            return _of_spec(found, path, full)
     loader: Any
     if path.endswith(".pyc"):
         loader = importlib.machinery.SourcelessFileLoader("__main__", full)
@@ -83,6 +99,8 @@ def of_file(path: str) -> Program:
 
 def of_module(name: str) -> Program:
     """`-m`."""
+    import importlib.util
+
     try:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:

@@ -8,16 +8,17 @@ judge of what the engine takes: there is no list of it here.
 
 from __future__ import annotations
 
-import functools
 import os
-import re
 import sys
 import types
 import weakref
-from collections.abc import Callable, Iterator
-from typing import Any
 
 from plimsoll import asked
+
+TYPE_CHECKING = False  # `typing` takes longer to load than all of this
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -102,6 +103,8 @@ def call_site() -> str:
 
 def _tell(model: Any, method: str, reason: str) -> None:
     """Once for a model and a reason; models that a loop makes at one place are one."""
+    import re
+
     site = call_site()
     alike = re.sub(r"_\d+\b|\b0x[0-9a-f]+", "", reason)
     keys = {(model.name, reason), (site, alike)}
@@ -144,8 +147,16 @@ class Source:
         return chained()
 
 
-@functools.cache
+_gpu: list[bool] = []  # whether Keras sees one, once that is known
+
+
 def _sees_gpu() -> bool:
+    if not _gpu:
+        _gpu.append(_finds_gpu())
+    return _gpu[0]
+
+
+def _finds_gpu() -> bool:
     tensorflow, jax = sys.modules.get("tensorflow"), sys.modules.get("jax")
     keras: Any = sys.modules["keras"]
     if keras.backend.backend() == "tensorflow" and tensorflow is not None:
@@ -161,6 +172,16 @@ def _reason_of_program(what: asked.Asked) -> str:
     for name in ("max_epochs", "max_steps_per_epoch"):
         if getattr(limits, name, lambda: None)() is not None:
             return f"keras.config.{name} is set."
+    return ""
+
+
+def _reason_of_engine() -> str:
+    """Where it cannot be loaded."""
+    if "plimsoll.calls" not in sys.modules:
+        try:
+            import plimsoll.calls  # noqa: F401
+        except ImportError as error:
+            return f"the engine cannot be loaded here: {error}"
     return ""
 
 
@@ -185,19 +206,17 @@ class Call:
         assert what is not None
         if not self._is_complete():
             return self.in_keras()  # which says so
-        reason = _reason_of_program(what)
+        reason = _reason_of_program(what) or _reason_of_engine()
         if reason:
             return self._leave(what, reason)
         try:
             answer = natively()
-        except (ValueError, TypeError, ImportError) as error:
+        except (ValueError, TypeError) as error:
             if not _raised_here(error) or not is_whole():
-                without_our_frames(error)
                 raise
             reason = self._reason(error)
-        except BaseException as error:
+        except BaseException:
             asked.outcome.taken += 1
-            without_our_frames(error)
             raise
         else:
             asked.outcome.taken += 1
