@@ -56,7 +56,10 @@ def fingerprint(code: types.CodeType) -> str:
 
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-    text = ",".join(code.co_varnames[:count]) + "|" + ",".join(sorted(_names_in(code)))
+    text = "|".join([
+        f"{code.co_argcount},{code.co_kwonlyargcount}", ",".join(code.co_varnames[:count]),
+        ",".join(sorted(_names_in(code))),
+    ])  # fmt: skip
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

@@ -194,13 +194,10 @@ def test_training_programs_give_what_keras_gives(python: Any, tmp_path: Path) ->
                 np.testing.assert_allclose(received, expected, rtol=2e-3, atol=2e-4, err_msg=name)
     assert ours["frames"][0] <= plain["frames"][0]
     said = told(ran)
-    where = [re.match(r"plimsoll: \S*takeover_program.py:\d+: (\w+) of (\w+) runs in Keras", line)
-             for line in said]  # fmt: skip
+    place = r"plimsoll: \S*takeover_program.py:\d+: fit of ([a-z]+)[_\d]* runs in Keras"
+    where = [re.match(place, line) for line in said]
     assert all(where), said
-    assert [one.groups() for one in where if one] == [
-        ("fit", "own"), ("fit", "sequential_7"), ("fit", "sequential_10"),
-        ("fit", "sequential_10"),
-    ]  # fmt: skip
+    assert [one[1] for one in where if one] == ["own", "sequential", "sequential", "sequential"]
     assert "received __main__.Own" in said[0] and "loss __main__.own_loss" in said[1]
     assert "as many samples" in said[2] and AT_END not in ran.stderr
 
@@ -275,3 +272,22 @@ def test_plan_stops_at_the_first_fit(python: Any, tmp_path: Path) -> None:
     ours = python("-m", "plimsoll", "plan", "-c", "print(1)")
     assert (ours.returncode, ours.stdout) == (2, "1\n")
     assert told(ours) == ["plimsoll: plan: the program ended without a call that trains a model."]
+
+
+def test_the_page_of_programs(python: Any, tmp_path: Path) -> None:
+    """Its program is run by its commands, and by its call in front of it."""
+    page = (HERE.parents[1] / "docs/reference/scripts.md").read_text()
+    program, install = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
+    commands = re.findall(r"^    python (-m plimsoll .*)", page, re.M)
+    assert len(commands) == 2
+    (tmp_path / "train.py").write_text(program)
+    trained, planned = (python(*command.split()) for command in commands)
+    assert trained.returncode == 0 and not told(trained), trained.stderr
+    assert "memory: at most" in trained.stdout and "accuracy 0." in trained.stdout
+    assert (tmp_path / "trained.keras").is_file()
+    assert planned.returncode == 0, planned.stderr
+    assert planned.stdout.startswith("train.py:12: sequential, batches of 32")
+    (tmp_path / "train.py").write_text(install + program)
+    installed = python("train.py", "--epochs", "1")
+    assert installed.returncode == 0, installed.stderr
+    assert "memory: at most" in installed.stdout
