@@ -1,12 +1,12 @@
 """The six methods of Keras's trainers that are replaced, with Keras's parameters.
 
-What each does natively is one call of this package; how it comes back to Keras is in takeover.py.
+What each does natively is one call of this package; how it comes back to Keras is in fallback.py.
 """
 
 from __future__ import annotations
 
 from plimsoll import asked, keras_methods
-from plimsoll.takeover import Call, Source, check_sizes, is_left, without_our_frames
+from plimsoll.fallback import Call, Source, check_sizes, is_left, without_our_frames
 
 TYPE_CHECKING = False  # `typing` takes longer to load than all of this
 if TYPE_CHECKING:

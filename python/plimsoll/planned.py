@@ -7,7 +7,7 @@ import sys
 from typing import Any, NoReturn
 
 from plimsoll import calls, data, live, sizes
-from plimsoll.takeover import call_site
+from plimsoll.fallback import call_site
 
 DOES_NOT_FIT = 3  # the exit code, as of `plimsoll plan`
 

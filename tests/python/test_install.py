@@ -15,7 +15,7 @@ import pytest
 from live_models import CASES, assert_like, normal
 
 import plimsoll
-from plimsoll import asked, finder, keras_methods, takeover
+from plimsoll import asked, fallback, finder, keras_methods
 
 TRAINER = keras.Model.__mro__[1]
 L = keras.layers
@@ -158,7 +158,7 @@ def test_a_model_that_was_refused_is_taken_when_it_is_compiled_anew(installed: N
     model = small()
     model.compile("sgd", lambda true, predicted: (true - predicted) ** 2)
     model.train_on_batch(X, Y)
-    assert takeover.is_left(model, "predict") and asked.outcome.taken == 0
+    assert fallback.is_left(model, "predict") and asked.outcome.taken == 0
     model.compile("sgd", "mse")
     model.train_on_batch(X, Y)
     assert asked.outcome.taken == 1
@@ -220,7 +220,7 @@ def test_within_a_hook_keras_answers(installed: None, capsys: pytest.CaptureFixt
 def test_a_gpu_keeps_models_in_keras(
     installed: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(takeover, "_gpu", [True])
+    monkeypatch.setattr(fallback, "_gpu", [True])
     small().fit(X, Y, verbose=0)
     assert "Keras sees a GPU" in capsys.readouterr().err
     assert asked.outcome.taken == 0

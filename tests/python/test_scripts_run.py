@@ -181,7 +181,7 @@ def test_training_programs_give_what_keras_gives(python: Any, tmp_path: Path) ->
     results = []
     for prefix in ([], ["-m", "plimsoll", "--memory", "3GiB"]):
         target = tmp_path / f"results{len(prefix)}"
-        ran = python(*prefix, HERE / "takeover_program.py", target)
+        ran = python(*prefix, HERE / "kinds_of_training.py", target)
         assert ran.returncode == 0, ran.stderr
         results.append(pickle.loads(target.read_bytes()))
     plain, ours = results
@@ -194,7 +194,7 @@ def test_training_programs_give_what_keras_gives(python: Any, tmp_path: Path) ->
                 np.testing.assert_allclose(received, expected, rtol=2e-3, atol=2e-4, err_msg=name)
     assert ours["frames"][0] <= plain["frames"][0]
     said = told(ran)
-    place = r"plimsoll: \S*takeover_program.py:\d+: fit of ([a-z]+)[_\d]* runs in Keras"
+    place = r"plimsoll: \S*kinds_of_training.py:\d+: fit of ([a-z]+)[_\d]* runs in Keras"
     where = [re.match(place, line) for line in said]
     assert all(where), said
     assert [one[1] for one in where if one] == ["own", "sequential", "sequential", "sequential"]

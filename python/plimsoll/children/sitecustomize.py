@@ -15,7 +15,7 @@ def _begin() -> None:
     if not written or sys.version_info < (3, 10):
         return
     root = os.path.dirname(os.path.dirname(here))
-    sys.path.append(root)  # behind all others
+    sys.path.append(root)  # after all others
     try:
         from plimsoll import asked, finder
     finally:
