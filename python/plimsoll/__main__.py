@@ -62,7 +62,7 @@ def _asked(given: dict[str, Any]) -> asked.Asked:
     try:
         if "threads" in given:
             options["threads"] = int(given["threads"])
-        return finder.checked(given.get("memory"), given.get("strict", False) or given["plans"],
+        return finder.checked(given.get("memory"), given.get("strict", False),
                               given.get("engine", "auto"), options, given["plans"])  # fmt: skip
     except (ValueError, TypeError) as error:
         _fail(str(error))

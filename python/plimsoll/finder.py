@@ -65,7 +65,7 @@ def fingerprint(code: types.CodeType) -> str:
 
 def unknown_method(module: Any, cls: Any) -> str:
     """The first method of a trainer that is not known, with what it is; empty where all are."""
-    folder = os.path.dirname(os.path.abspath(sys.modules["keras"].__path__[0])) + os.sep
+    folder = os.path.abspath(module.__file__).rsplit(os.sep, 3)[0] + os.sep  # …/keras/src/
     known = keras_methods.KNOWN[cls.__name__]
     for name in keras_methods.NAMES:
         function = vars(cls).get(name)

@@ -51,6 +51,8 @@ def reach(what: asked.Asked) -> None:
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = _FOLDER if not before else _FOLDER + os.pathsep + before
     os.environ[asked.CHILDREN] = what.written()
+    if what.memory is not None:
+        os.environ["PLIMSOLL_MEMORY"] = str(what.memory)
     if sys.flags.ignore_environment or sys.flags.no_site:
         asked.say("children of multiprocessing run untouched, by -I, -E or -S of this Python.")
     sys.addaudithook(_name_untouched)
