@@ -6,226 +6,59 @@ The model is an ordinary compiled Keras model; after the call it holds the train
 optimizer's state. `memory` bounds the whole process. Where the limit cannot be met,
 `ResourceExhausted` (a MemoryError) says why and what would do, before anything has changed.
 Results do not depend on the limit.
+
+Whole programs run unchanged: `python -m plimsoll --memory 2GiB train.py`, or `plimsoll.install()`.
+The engine and NumPy are loaded when a call needs them.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import Any
+import importlib
 
-from plimsoll import _core, data, inference, live, loop, on_batch, sizes
-from plimsoll.answers import PlanAnswer
-from plimsoll.data import BATCH
-from plimsoll.errors import Refused, ResourceExhausted, guarded
-from plimsoll.live import release
-from plimsoll.loop import Callbacks, Fit, Validation
-from plimsoll.options import Listener, Options
-from plimsoll.trainer import Trainer
-from plimsoll.versions import check_model
+TYPE_CHECKING = False  # `typing` takes longer to load than all of this
+if TYPE_CHECKING:
+    from typing import Any
+
+    from plimsoll.answers import PlanAnswer
+    from plimsoll.calls import (
+        evaluate,
+        fit,
+        plan,
+        predict,
+        predict_on_batch,
+        test_on_batch,
+        train_on_batch,
+    )
+    from plimsoll.errors import Refused, ResourceExhausted
+    from plimsoll.finder import install
+    from plimsoll.live import release
+    from plimsoll.trainer import Trainer
 
 __all__ = [
-    "PlanAnswer", "Refused", "ResourceExhausted", "Trainer", "evaluate", "fit", "plan", "predict",
-    "predict_on_batch", "release", "test_on_batch", "train_on_batch",
+    "PlanAnswer", "Refused", "ResourceExhausted", "Trainer", "evaluate", "fit", "install", "plan",
+    "predict", "predict_on_batch", "release", "test_on_batch", "train_on_batch",
 ]  # fmt: skip
-__version__ = _core.__version__
+
+_HOMES = {
+    "PlanAnswer": "answers", "Refused": "errors", "ResourceExhausted": "errors",
+    "Trainer": "trainer", "install": "finder", "release": "live", "__version__": "_core",
+}  # fmt: skip
 
 
-def _check_counts(**counts: int | None) -> None:
-    for name, given in counts.items():
-        if given is not None and given < 1:
-            raise ValueError(f"{name}: expected 1 or more, received {given}.")
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name, "calls" if name in __all__ else None)
+    if home is None:
+        if name.startswith("__"):
+            raise AttributeError(f"module 'plimsoll' has no attribute {name!r}")
+        try:
+            return importlib.import_module(f"plimsoll.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"plimsoll.{name}":
+                raise
+            raise AttributeError(f"module 'plimsoll' has no attribute {name!r}") from None
+    value = globals()[name] = getattr(importlib.import_module(f"plimsoll.{home}"), name)
+    return value
 
 
-def _check_batches(validation_split: float, **beside: Any) -> None:
-    for name, given in beside.items():
-        if given is not None:
-            raise ValueError(f"{name}: expected it in the batches of x, received it beside.")
-    if validation_split:
-        raise ValueError("validation_split: expected arrays, received batches.")
-
-
-def _check_compiled(model: Any) -> None:
-    check_model(model)
-    if not model.compiled:
-        raise ValueError(f"{model.name}: expected a compiled model. Call model.compile(…) first.")
-
-
-def fit(
-    model: Any,
-    x: Any = None,
-    y: Any = None,
-    batch_size: int | None = None,
-    epochs: int = 1,
-    verbose: Any = "auto",
-    callbacks: Any = None,
-    validation_split: float = 0.0,
-    validation_data: Any = None,
-    shuffle: bool = True,
-    class_weight: dict[int, float] | None = None,
-    sample_weight: Any = None,
-    initial_epoch: int = 0,
-    steps_per_epoch: int | None = None,
-    validation_steps: int | None = None,
-    validation_batch_size: int | None = None,
-    validation_freq: Any = 1,
-    isolate: bool = False,
-    **options: Any,
-) -> Any:
-    """Trains as `model.fit` does, inside a limit; returns Keras's History.
-
-    `x` and `y` are arrays (for several inputs or outputs lists or dicts of them), or `x` yields
-    batches: a tf.data.Dataset, a PyDataset, a generator. Beyond Keras's arguments:
-
-    memory: bytes of the whole process, or "2GiB", "75%", "auto"; None: the fastest plan.
-    reserve: what of them others may take while the call runs; default the larger of 64 MiB and
-        10 %.
-    isolate: the engine runs in a process of its own, without Keras, whose whole memory is
-        `memory`; for arrays, and callbacks that act at the ends of epochs.
-    threads, seed (of dropout), precision ("f32", "bf16"), plan_time, max_slowdown, without,
-    spill, spill_dir, times, tune, backend: as on the command line.
-
-    Raises ResourceExhausted where the limit cannot be met, Refused (a ValueError) naming what is
-    not Keras's own, ValueError and TypeError for data as Keras does. Ctrl-C leaves what was trained
-    so far in the model.
-    """
-    _check_compiled(model)
-    _check_counts(batch_size=batch_size, validation_batch_size=validation_batch_size,
-                  steps_per_epoch=steps_per_epoch, validation_steps=validation_steps)  # fmt: skip
-    if shuffle not in (True, False):
-        raise ValueError(f"shuffle: expected True or False, received {shuffle!r}.")
-    shapes, x = sizes.of_data(model, x)
-    known = live.live_model(model, shapes=shapes)
-    how = Options.of(options)
-    there = None
-    if isolate:
-        from plimsoll import isolate as isolation
-
-        known, how, there = isolation.elsewhere(known, options)
-    else:
-        release(model if how.memory is None else None)
-    events = Callbacks(known, callbacks, epochs, verbose)
-    run = Fit(known, how, events, epochs, initial_epoch, validation_freq)
-    if there is not None:
-        isolation.check(events, data.is_iterated(x), steps_per_epoch)
-    if data.is_iterated(x):
-        _check_batches(validation_split, y=y, sample_weight=sample_weight)
-        held = None
-        if validation_data is not None:
-            held = Validation(*data.unpacked(validation_data), validation_batch_size or batch_size,
-                              validation_steps)  # fmt: skip
-        return run.run(run.batches(x, steps_per_epoch, class_weight, shuffle, held))
-    samples = data.samples_of(known.engine, x, y, sample_weight, class_weight)
-    samples, validation = loop._validation(known.engine, validation_data, validation_split, samples)
-    batch = data.batch_size_of(samples.rows, batch_size, steps_per_epoch)
-    own = batch  # of validation
-    if validation is not None:
-        own = data.batch_size_of(validation.rows, validation_batch_size or batch_size,
-                                 validation_steps)  # fmt: skip
-    if validation is not None and validation_steps is not None:
-        validation = validation.part(0, min(validation.rows, validation_steps * own))
-    if steps_per_epoch is None and (own == batch or not events.every_test):
-        events.set_steps(-(-samples.rows // batch))
-        with there.start(samples, validation) if there is not None else nullcontext():
-            return run.run(run.arrays(samples, validation, shuffle, batch))
-    held = Validation(validation, batch=own) if validation is not None else None
-    batches = data.ArrayBatches(samples, batch, shuffle)
-    return run.run(run.batches(batches, steps_per_epoch, None, shuffle, held))
-
-
-def evaluate(
-    model: Any,
-    x: Any = None,
-    y: Any = None,
-    batch_size: int | None = None,
-    verbose: Any = "auto",
-    sample_weight: Any = None,
-    steps: int | None = None,
-    callbacks: Any = None,
-    return_dict: bool = False,
-    **options: Any,
-) -> Any:
-    """Loss and metrics as `model.evaluate` gives them. Further options as in `fit`.
-
-    Nothing is printed, whatever `verbose` is.
-    """
-    _check_counts(batch_size=batch_size)
-    _check_compiled(model)
-    return inference.evaluate(model, x, y, batch_size, sample_weight, steps, callbacks, verbose,
-                              return_dict, Options.of(options))  # fmt: skip
-
-
-def predict(
-    model: Any,
-    x: Any,
-    batch_size: int | None = None,
-    verbose: Any = "auto",
-    steps: int | None = None,
-    callbacks: Any = None,
-    **options: Any,
-) -> Any:
-    """The model's outputs, as `model.predict` gives them. Further options as in `fit`.
-
-    The plan and its memory are kept for the next call (`release` ends that).
-    """
-    _check_counts(batch_size=batch_size)
-    return inference.predict(model, x, batch_size, steps, callbacks, verbose, Options.of(options))
-
-
-def train_on_batch(
-    model: Any,
-    x: Any,
-    y: Any = None,
-    sample_weight: Any = None,
-    class_weight: dict[int, float] | None = None,
-    return_dict: bool = False,
-    **options: Any,
-) -> Any:
-    """One step, as `model.train_on_batch` does it. Further options as in `fit`.
-
-    The model's variables hold the outcome when the call returns.
-    """
-    _check_compiled(model)
-    return on_batch.train(
-        model, x, y, sample_weight, class_weight, return_dict, Options.of(options)
-    )
-
-
-def test_on_batch(
-    model: Any,
-    x: Any,
-    y: Any = None,
-    sample_weight: Any = None,
-    return_dict: bool = False,
-    **options: Any,
-) -> Any:
-    """Loss and metrics of one batch, as `model.test_on_batch` gives them."""
-    _check_compiled(model)
-    return on_batch.test(model, x, y, sample_weight, return_dict, Options.of(options))
-
-
-def predict_on_batch(model: Any, x: Any, **options: Any) -> Any:
-    """The outputs for one batch, as `model.predict_on_batch` gives them."""
-    return on_batch.predict(model, x, Options.of(options))
-
-
-def plan(
-    model: Any, batch_size: int = BATCH, input_shape: Any = None, **options: Any
-) -> PlanAnswer:
-    """What a training step of this batch size takes, before anything is taken.
-
-    `input_shape`: of a sample, where the model leaves sizes open; for several inputs a list or
-    dict of shapes. Without it, that of the last call.
-    The figures are the engine's own; `held` is what the process holds beside it. Raises as `fit`
-    does, but for a limit that is not met: that is an answer.
-    """
-    _check_compiled(model)
-    shapes = sizes.given_shapes(model, input_shape) if input_shape is not None else ()
-    known = live.live_model(model, shapes=shapes)
-    how = Options.of(options)
-    how.refuses = False
-    if how.memory is not None:
-        release()
-    settings = how.settings(batch_size)
-    held = how.limits.held
-    answer = guarded(lambda: known.engine.plan(settings, Listener()))
-    return PlanAnswer(answer, held, how.limits.reserve, how.limits.memory)
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

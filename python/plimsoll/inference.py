@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from plimsoll.options import Listener, Options
 from plimsoll.versions import keras_module, packed, reported
 
 _QUIET = Listener()
+Show = Callable[[int, dict[str, float]], None]  # is told of steps and logs when a call has ended
 
 
 def batch_sizes(rows: int, batch: int) -> tuple[int, int]:
@@ -118,6 +119,12 @@ class Batches:
             self.batch = data.batch_size_of(self.whole.rows, batch, steps)
             self.count = -(-self.whole.rows // self.batch)
         self.steps = steps or self.count
+        self._taken: int | None = None  # of batches that come one by one
+
+    @property
+    def taken(self) -> int:
+        """How many batches there were."""
+        return self._taken or self.steps or 0
 
     def __iter__(self) -> Iterator[data.Samples]:
         if self.whole is not None:
@@ -138,7 +145,9 @@ class Batches:
             data.tell_epoch(source, "on_epoch_end")
         data.tell_epoch(source, "on_epoch_begin")
         epoch = data.Epochs(self, self.count, self.steps).epoch(begin or (lambda step: None))
-        yield from enumerate(epoch)
+        for step, samples in enumerate(epoch):
+            self._taken = step + 1
+            yield step, samples
         data.tell_epoch(source, "on_epoch_end")
 
     def sizes(self, samples: data.Samples) -> tuple[int, int]:
@@ -159,7 +168,7 @@ class Batches:
 
 def evaluate(
     model: Any, x: Any, y: Any, batch_size: int | None, sample_weight: Any, steps: int | None,
-    callbacks: Any, verbose: Any, return_dict: bool, how: Options,
+    callbacks: Any, verbose: Any, return_dict: bool, how: Options, show: Show | None = None,
 ) -> Any:  # fmt: skip
     shapes, x = sizes.of_data(model, x)
     known = live.live_model(model, shapes=shapes)
@@ -175,6 +184,8 @@ def evaluate(
             logs = evaluate_batches(model, caller, batches, events)
     finally:
         caller.session.end_call()
+    if show is not None:
+        show(batches.taken, by_name(logs))
     if return_dict:
         return by_name(logs)
     return in_order(model, logs, known.engine.output_names)
@@ -202,7 +213,7 @@ def evaluate_batches(model: Any, caller: Caller, batches: Batches, events: Any) 
 
 def predict(
     model: Any, x: Any, batch_size: int | None, steps: int | None, callbacks: Any, verbose: Any,
-    how: Options,
+    how: Options, show: Show | None = None,
 ) -> Any:  # fmt: skip
     shapes, x = sizes.of_data(model, x)
     known = live.live_model(model, shapes=shapes)
@@ -212,7 +223,10 @@ def predict(
     try:
         piece = batches.piece()
         if piece is not None and events is None:
-            return outputs_like(model, list(caller.predict(piece, batches.sizes(piece))))
+            outputs = outputs_like(model, list(caller.predict(piece, batches.sizes(piece))))
+            if show is not None:
+                show(batches.taken, {})
+            return outputs
         parts: list[list[Any]] = []
         if events is not None:
             model.stop_predicting = False
@@ -230,4 +244,6 @@ def predict(
         caller.session.end_call()
     if not parts:
         raise ValueError("x: expected batches, received none.")
+    if show is not None:
+        show(batches.taken, {})
     return outputs_like(model, [np.concatenate(all) for all in zip(*parts)])

@@ -67,6 +67,7 @@ class Callbacks(Listener):
         self.ends_on_nan = any(type(one).__name__ == "TerminateOnNaN" and _is_blind(one)
                                for one in self.list.callbacks)  # fmt: skip
         self.whole_epochs = False  # the engine runs them
+        self.has_stepped = False  # or is about to: a plan has begun to run
         self.verbose = 1 if verbose == "auto" else int(verbose)
         self.bar: Any = None
         self.first_step = 0
@@ -76,6 +77,10 @@ class Callbacks(Listener):
         """Names of callbacks that may look at the model in the middle of an epoch."""
         return [type(one).__name__ for one in self.list.callbacks
                 if _has_hooks(one, _BATCH_HOOKS + _TEST_HOOKS)]  # fmt: skip
+
+    def begin(self, plan: str) -> None:
+        self.has_stepped = True
+        super().begin(plan)
 
     def set_steps(self, steps: int | None) -> None:
         self.steps = steps

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from plimsoll.data import is_iterated, unpacked
 from plimsoll.errors import Refused
 
@@ -90,17 +92,10 @@ def _checked(model: Any, inputs: list[Any], found: list[Any]) -> Shapes:
     return tuple(tuple(shape) for shape in found)
 
 
-class _Again:
+def _again(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
     """An iterator whose first batch was looked at."""
-
-    def __init__(self, first: Any, rest: Iterator[Any]) -> None:
-        self._first, self._rest = [first], rest
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        return self._first.pop() if self._first else next(self._rest)
+    yield first
+    yield from rest
 
 
 def of_data(model: Any, x: Any) -> tuple[Shapes, Any]:
@@ -112,14 +107,51 @@ def of_data(model: Any, x: Any) -> tuple[Shapes, Any]:
         return (), x
     if not is_iterated(x):
         return shapes_of(model, x), x
+    first, x = _first(x)
+    return shapes_of(model, first), x
+
+
+def _first(x: Any) -> tuple[Any, Any]:
+    """The inputs of the first batch, or their description, and what stands for `x` from here on."""
+    if are_told(x):
+        return unpacked(x.element_spec)[0], x
     if hasattr(x, "num_batches"):  # keras.utils.PyDataset
-        return shapes_of(model, unpacked(x[0])[0]), x
+        return unpacked(x[0])[0], x
     batches = iter(x)
     first = next(batches, None)
     if first is None:
         raise ValueError("x: expected batches, received none.")
-    shapes = shapes_of(model, unpacked(first)[0])
-    return shapes, _Again(first, batches) if batches is x else x
+    return unpacked(first)[0], _again(first, batches) if batches is x else x
+
+
+def are_told(x: Any) -> bool:
+    """Whether a tf.data.Dataset says the sizes of all samples in its batches."""
+    if not hasattr(x, "element_spec"):
+        return False
+    inputs = unpacked(x.element_spec)[0]
+    if isinstance(inputs, dict):
+        inputs = list(inputs.values())
+    for one in inputs if isinstance(inputs, (list, tuple)) else [inputs]:
+        shape = getattr(one, "shape", None)
+        if shape is None or shape.rank is None or None in tuple(shape)[1:]:
+            return False
+    return True
+
+
+def built(model: Any, x: Any) -> Any:
+    """Builds a Sequential model without an Input for the samples in `x`, as Keras's fit does.
+
+    Returns what stands for `x` from here on; a model that is built, or no Sequential, stays.
+    """
+    if model.built or type(model).__name__ != "Sequential" or x is None:
+        return x
+    first, x = _first(x) if is_iterated(x) else (x, x)
+    if isinstance(first, (list, tuple)) and len(first) == 1 and hasattr(first[0], "shape"):
+        first = first[0]
+    shape = np.shape(first) if isinstance(first, list) else getattr(first, "shape", None)
+    if shape is not None:
+        model.build((None, *tuple(shape)[1:]))
+    return x
 
 
 def check_alike(model: Any, shapes: Shapes, arrays: list[Any]) -> None:

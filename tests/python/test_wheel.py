@@ -38,6 +38,7 @@ def test_what_is_in_it(wheel: Path) -> None:
     assert wheel.stem.split("-")[2:4] == TAG
     assert ("plimsoll/_core.abi3.so" in names) == (TAG[1] == "abi3")
     for wanted in ("plimsoll/__init__.py", "plimsoll/_core.pyi", "plimsoll/py.typed",
+                   "plimsoll/children/sitecustomize.py",
                    "plimsoll/_program_files/bin/plimsoll",
                    "plimsoll/_program_files/libexec/plimsoll/plimsoll-engine"):  # fmt: skip
         assert wanted in names

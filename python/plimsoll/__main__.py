@@ -1,0 +1,103 @@
+"""`python -m plimsoll`: runs a Keras program as it is, inside a memory limit."""
+
+from __future__ import annotations
+
+import sys
+
+from plimsoll import asked, finder, processes, script
+
+TYPE_CHECKING = False  # `typing` takes longer to load than all of this
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+USAGE = """\
+usage: python -m plimsoll [plan] [options] SCRIPT [arguments]
+       python -m plimsoll [plan] [options] -m MODULE [arguments]
+       python -m plimsoll [plan] [options] -c TEXT [arguments]
+
+Runs a Keras program as it is: its models are trained inside a memory limit. `plan` stops at the
+first call that trains and says what it takes.
+
+  --memory SIZE    limit of the whole process: 3GiB, 75%, auto (default: $PLIMSOLL_MEMORY, or none)
+  --reserve SIZE   how much of it others may take (default: the larger of 64MiB and 10 %)
+  --threads N      threads of the engine
+  --engine native  trains on the processor, also where Keras sees a GPU
+  --strict         refuses what would run in Keras
+"""
+_USAGE_ERROR = 2
+_WITH_VALUE = ("--memory", "--reserve", "--threads", "--engine")
+
+
+def _fail(text: str) -> NoReturn:
+    print(f"plimsoll: {text} `python -m plimsoll --help` tells the options.", file=sys.stderr)
+    sys.exit(_USAGE_ERROR)
+
+
+def _parse(arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """Options, and what is left: the program and its arguments."""
+    given: dict[str, Any] = {"plans": arguments[:1] == ["plan"]}
+    rest = arguments[1:] if given["plans"] else list(arguments)
+    while rest and rest[0].startswith("-") and rest[0] not in ("-m", "-c", "-"):
+        name, equals, value = rest.pop(0).partition("=")
+        if name in ("-h", "--help"):
+            print(USAGE, end="")
+            sys.exit(0)
+        if name == "--strict" and not equals:
+            given["strict"] = True
+        elif name in _WITH_VALUE:
+            if not equals and not rest:
+                _fail(f"{name}: expected a value after it, received none.")
+            given[name[2:]] = value if equals else rest.pop(0)
+        else:
+            _fail(f"{name}: expected an option or a script, received another name.")
+    if not rest or (rest[0] in ("-m", "-c") and len(rest) == 1) or rest[0] == "-":
+        _fail("expected a script, -m MODULE or -c TEXT, received none.")
+    return given, rest
+
+
+def _asked(given: dict[str, Any]) -> asked.Asked:
+    options: dict[str, Any] = {}
+    if "reserve" in given:
+        options["reserve"] = given["reserve"]
+    try:
+        if "threads" in given:
+            options["threads"] = int(given["threads"])
+        return finder.checked(given.get("memory"), given.get("strict", False),
+                              given.get("engine", "auto"), options, given["plans"])  # fmt: skip
+    except (ValueError, TypeError) as error:
+        _fail(str(error))
+
+
+def _program(rest: list[str]) -> script.Program:
+    if rest[0] == "-c":
+        return script.of_text(rest[1])
+    if rest[0] == "-m":
+        return script.of_module(rest[1])
+    return script.of_file(rest[0])
+
+
+def main() -> None:
+    given, rest = _parse(sys.argv[1:])
+    what = _asked(given)
+    flags, arguments = (rest[:2], rest[2:]) if rest[0] in ("-m", "-c") else (rest[:1], rest[1:])
+    finder.begin(what)
+    if not what.plans:
+        processes.reach(what)
+    sys.argv[:] = ["-m" if flags[0] == "-m" else flags[0], *arguments]
+    try:
+        program = _program(flags)
+    except script.NotFound as error:
+        print(error, file=sys.stderr)
+        asked.current = None
+        sys.exit(error.code)
+    except SyntaxError as error:
+        script.end(error)
+    script.run(program, arguments)
+    if what.plans:
+        asked.current = None
+        asked.say("plan: the program ended without a call that trains a model.")
+        sys.exit(_USAGE_ERROR)
+
+
+if __name__ == "__main__":
+    main()

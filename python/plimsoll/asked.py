@@ -1,0 +1,89 @@
+"""What a program that runs unchanged was asked to keep to, and what has come of it so far.
+
+One of these for the process: methods of Keras's that were replaced look here what to do. The module
+loads neither the engine nor Keras, since many programs never come to need them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False  # `typing` takes longer to load than all of this
+if TYPE_CHECKING:
+    from typing import Any
+
+ENGINES = ("auto", "native")
+CHILDREN = "PLIMSOLL_CHILDREN"  # what the Python processes that a program starts are asked for
+
+
+class Asked:
+    """memory and options: as `plimsoll.fit` takes them.
+
+    strict: what the engine does not train is refused. engine: "auto" leaves models to Keras where
+    it sees a GPU, "native" does not. plans: the first training call is planned, and ends the
+    program.
+    """
+
+    def __init__(
+        self,
+        memory: int | str | None = None,
+        strict: bool = False,
+        engine: str = "auto",
+        plans: bool = False,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        if engine not in ENGINES:
+            raise ValueError(f'engine: expected "auto" or "native", received {engine!r}.')
+        self.memory, self.strict, self.engine, self.plans = memory, strict, engine, plans
+        self.options = options or {}
+
+    @property
+    def of_calls(self) -> dict[str, Any]:
+        """Options for each call."""
+        return {"memory": self.memory, **self.options}
+
+    def written(self) -> str:
+        import json
+
+        return json.dumps(vars(self))
+
+    @classmethod
+    def read(cls, text: str) -> Asked:
+        import json
+
+        return cls(**json.loads(text))
+
+
+class Outcome:
+    """What was taken over, and what was not and why."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.taken = 0  # calls
+        self.refused = 0  # calls, by strict
+        self.found_keras = ""  # which one was imported
+        self.told: set[tuple[str, str]] = set()
+
+    def why_nothing(self) -> str:
+        if not self.found_keras:
+            return "the program has not imported Keras"
+        if self.told:
+            return "see the lines above"
+        return f"{self.found_keras} was imported, and no model was trained, evaluated or asked"
+
+
+current: Asked | None = None  # None: nobody has asked
+outcome = Outcome()
+
+
+def say(text: str) -> None:
+    """One line to the user."""
+    print("plimsoll: " + " ".join(text.split()), file=sys.stderr, flush=True)
+
+
+def say_at_end() -> None:
+    """Where nothing at all was taken over."""
+    if current is None or outcome.taken or outcome.refused or outcome.process != os.getpid():
+        return
+    say(f"nothing was taken over in this process: {outcome.why_nothing()}.")

@@ -1,0 +1,193 @@
+"""Puts the package's training methods in the place of Keras's, when Keras is imported.
+
+All models of Keras 3, by whatever name it is imported, inherit `fit` and its like from one class of
+the backend's. A finder in front of `sys.meta_path` waits for that class's module and replaces the
+methods as soon as the module has run, so subclasses and functions that wrap `Model.fit` are made of
+the new ones. Only methods that are known are replaced: Keras's own code, with parameters and names
+that it had in a version this package was made for. Nothing else of Keras is touched.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+from plimsoll import asked, keras_methods, methods
+
+TYPE_CHECKING = False  # `typing` takes longer to load than all of this
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from typing import Any
+
+_FUNCTION = type(lambda: None)
+_CODE = type((lambda: None).__code__)
+
+_TRAINERS = {
+    "keras.src.backend.tensorflow.trainer": "TensorFlowTrainer",
+    "keras.src.backend.jax.trainer": "JAXTrainer",
+}
+_LEFT = {  # a module by which a Keras is known that is left as it is
+    "keras.src.backend.torch.trainer": "Keras on torch",
+    "keras.src.backend.openvino.trainer": "Keras on openvino",
+    "keras.src.backend.numpy.trainer": "Keras on numpy",
+    "keras.src.engine.training": "Keras 2",
+    "tf_keras": "Keras 2 (tf_keras)",
+}
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, _CODE):
+            found |= _names_in(constant)
+    return found
+
+
+def fingerprint(code: types.CodeType) -> str:
+    """A digest of a function's parameters and of everything that its code names.
+
+    The same on every version of Python, other than a digest of the code itself.
+    """
+    import hashlib
+    import inspect
+
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    text = "|".join([
+        f"{code.co_argcount},{code.co_kwonlyargcount}", ",".join(code.co_varnames[:count]),
+        ",".join(sorted(_names_in(code))),
+    ])  # fmt: skip
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def unknown_method(module: Any, cls: Any) -> str:
+    """The first method of a trainer that is not known, with what it is; empty where all are."""
+    folder = os.path.abspath(module.__file__).rsplit(os.sep, 3)[0] + os.sep  # …/keras/src/
+    known = keras_methods.KNOWN[cls.__name__]
+    for name in keras_methods.NAMES:
+        function = vars(cls).get(name)
+        while isinstance(function, _FUNCTION) and hasattr(function, "__wrapped__"):
+            if not os.path.abspath(function.__code__.co_filename).startswith(folder):
+                return f"{name} was replaced by {function.__module__}.{function.__qualname__}"
+            function = function.__wrapped__
+        if not isinstance(function, _FUNCTION):
+            return f"it has no method {name}"
+        if function.__code__.co_filename != module.__file__:
+            return f"{name} was replaced by {function.__module__}.{function.__qualname__}"
+        if fingerprint(function.__code__) not in known[name]:
+            return f"its {name} is not one that this version of Plimsoll knows"
+    return ""
+
+
+def replace_methods(module: Any) -> None:
+    """Of a trainer's module that has run; says in one line where they are left as they are."""
+    cls = getattr(module, _TRAINERS[module.__name__], None)
+    asked.outcome.found_keras = "Keras"
+    if cls is None or methods.are_replaced(cls):
+        return
+    unknown = unknown_method(module, cls)
+    if unknown:
+        asked.say(f"models are trained by Keras, untouched: {cls.__name__}: {unknown}.")
+        asked.outcome.told.add(("", unknown))
+        return
+    methods.replace(cls)
+
+
+class _Loader:
+    """A module's own loader, and what follows when the module has run."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def create_module(self, spec: ModuleSpec) -> Any:
+        return self._own.create_module(spec)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self._own
+        self._own.exec_module(module)
+        replace_methods(module)
+
+
+class _Finder:
+    """In front of all others; finds nothing by itself."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: Any = None
+    ) -> ModuleSpec | None:
+        if name in _LEFT:
+            _leave(name)
+        if name not in _TRAINERS:
+            return None
+        for other in sys.meta_path:
+            find = getattr(other, "find_spec", None)
+            if other is self or find is None:
+                continue
+            spec: ModuleSpec | None = find(name, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
+                return spec
+        return None
+
+
+_FINDER = _Finder()
+
+
+def _leave(name: str) -> None:
+    what = _LEFT[name]
+    if not asked.outcome.found_keras:
+        asked.outcome.found_keras = what
+        asked.outcome.told.add(("", what))
+        asked.say(f"models of {what} are trained there, untouched.")
+
+
+def begin(what: asked.Asked, says_at_end: bool = True) -> None:
+    """From now on; where Keras is loaded already its methods are replaced at once."""
+    if asked.current is None and says_at_end:
+        atexit.register(asked.say_at_end)
+    asked.current = what
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+    for name in _TRAINERS:
+        module = sys.modules.get(name)
+        if module is not None and not getattr(module.__spec__, "_initializing", False):
+            replace_methods(module)
+
+
+def checked(
+    memory: int | str | None,
+    strict: bool,
+    engine: str,
+    options: dict[str, Any],
+    plans: bool = False,
+) -> asked.Asked:
+    """What is asked for. Raises ValueError and TypeError as `fit` does for its options."""
+    if memory is None:
+        memory = os.environ.get("PLIMSOLL_MEMORY") or None
+    if memory is not None or options:
+        from plimsoll.options import Options, size
+
+        size(memory)
+        size(options.get("reserve"), "reserve")
+        Options.of({"memory": memory, **options})
+    return asked.Asked(memory, strict, engine, plans, options)
+
+
+def install(
+    memory: int | str | None = None, strict: bool = False, engine: str = "auto", **options: Any
+) -> None:
+    """From now on models of this process are trained by the engine, inside a limit.
+
+    `model.fit`, `evaluate`, `predict` and the methods for single batches do what the functions of
+    this package do with the same options. What the engine does not take over is trained by Keras,
+    and a line on standard error says what and why.
+
+    memory: of the whole process, as in `fit`; none: what the variable PLIMSOLL_MEMORY says.
+    strict: `Refused` is raised in place of that. engine: "native" trains on the processor where
+    Keras sees a GPU too. options: as in `fit`.
+    """
+    begin(checked(memory, strict, engine, options))
