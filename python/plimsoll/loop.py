@@ -196,6 +196,20 @@ class Validation:
     steps: int | None = None
 
 
+def _build_metrics(model: Any, targets: list[np.ndarray[Any, Any]]) -> None:
+    """Keras's metric objects as its own fit makes them; callbacks look for them by name.
+
+    Where outputs without a loss have no targets, nothing tells what metrics of theirs would be.
+    """
+    metrics = model._compile_metrics
+    if metrics is None or metrics.built or len(targets) != len(model.outputs):
+        return
+    tensor = keras_module().KerasTensor
+    true = [tensor((None, *one.shape[1:]), str(one.dtype)) for one in targets]
+    predicted = [tensor(one.shape, one.dtype) for one in model.outputs]
+    metrics.build(true if len(true) > 1 else true[0], inference.outputs_like(model, predicted))
+
+
 @dataclass
 class Fit:
     """One call of fit."""
@@ -282,6 +296,7 @@ class Fit:
         settings, seen = self.options.settings(batch), self.known.iterations()
         orders = data.permutation(samples.rows, shuffle)
         arrays = samples.arrays()
+        _build_metrics(self.known.model, samples.y)
         held = (validation or data.Samples([])).arrays()
         steps = -(-samples.rows // batch)
         self.callbacks.whole_epochs = True
@@ -348,6 +363,7 @@ class Fit:
                     x, y, weights = data.unpacked(batch)
                     batch = data.samples_of(self.known.engine, x, y, weights, class_weight)
                     self.known.check_sizes(batch)
+                _build_metrics(self.known.model, batch.y)
                 loss = stepper.step(batch, train=True)
                 done += 1
                 self.callbacks.step(done, loss)
