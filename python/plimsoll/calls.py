@@ -247,5 +247,5 @@ def plan(
         release()
     settings = how.settings(batch_size)
     held = how.limits.held
-    answer = guarded(lambda: known.engine.plan(settings, Listener()))
+    answer = guarded(lambda: known.engine.plan(settings, Listener(), how.spelled))
     return PlanAnswer(answer, held, how.limits.reserve, how.limits.memory)

@@ -55,7 +55,7 @@ def exhausted(message: str) -> BaseException:
 
 def translate(error: _core.EngineError) -> BaseException:
     """The engine's error as what Keras would raise, or Python."""
-    kind, message = error.args
+    kind, message = error.args[:2]
     if kind == "budget":
         return _exhausted(message)
     if kind == "io":

@@ -9,10 +9,9 @@ import numpy as np
 
 from plimsoll import _core, data, live, sizes, sync
 from plimsoll.kept import Session
-from plimsoll.options import Listener, Options
+from plimsoll.options import Options
 from plimsoll.versions import keras_module, packed, reported
 
-_QUIET = Listener()
 Show = Callable[[int, dict[str, float]], None]  # is told of steps and logs when a call has ended
 
 
@@ -67,7 +66,7 @@ class Caller:
         arrays = samples.arrays()
         return self.session.run(
             self.how, sizes, samples.rows,
-            lambda kept: engine.predict_kept(kept, arrays, state, _QUIET),
+            lambda kept, listener: engine.predict_kept(kept, arrays, state, listener),
         )  # fmt: skip
 
     def evaluate(
@@ -78,7 +77,7 @@ class Caller:
         arrays = samples.arrays()
         logs = self.session.run(
             self.how, sizes, samples.rows,
-            lambda kept: engine.evaluate_kept(kept, arrays, state, _QUIET), go_on,
+            lambda kept, listener: engine.evaluate_kept(kept, arrays, state, listener), go_on,
             weights=samples.weight_shapes,
         )  # fmt: skip
         return reported(logs, engine.output_names)

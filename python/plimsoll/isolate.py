@@ -48,7 +48,9 @@ class _OptionsElsewhere(Options):
     def settings(self, batch: int) -> Any:
         return _Asked(batch, self.tune)
 
-    def explain(self, error: _core.EngineError) -> BaseException:
+    def explain(
+        self, error: _core.EngineError, engine: _core.Engine | None = None, batch: int = 0
+    ) -> BaseException:
         return translate(error)
 
     def told(self) -> dict[str, Any]:

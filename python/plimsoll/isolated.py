@@ -105,7 +105,7 @@ class Worker:
         except KeyboardInterrupt:
             reply["interrupted"] = True
         except _core.EngineError as error:
-            kind, message = error.args
+            kind, message = error.args[:2]
             reply["error"] = (
                 kind,
                 str(self._options.explain(error)) if kind == "budget" else message,

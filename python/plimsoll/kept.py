@@ -7,6 +7,7 @@ ended at any time between calls.
 
 from __future__ import annotations
 
+import json
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -15,13 +16,33 @@ from typing import Any, TypeVar
 
 from plimsoll import _core
 from plimsoll.errors import translate
-from plimsoll.options import Options
+from plimsoll.options import Listener, Options
 from plimsoll.sync import Lent
 from plimsoll.variables import Variables
 
 MOST = 256 << 20  # bytes: a session that holds more ends with its call
 _Answer = TypeVar("_Answer")
 _all: weakref.WeakSet[Session] = weakref.WeakSet()
+_QUIET = Listener()
+
+
+class _Crowded(Exception):
+    """What other sessions hold would have this one do with less than it could use."""
+
+
+class _Beside(Listener):
+    """Sees that a session which is planned beside others has the plan that it has alone."""
+
+    def begin(self, plan: str) -> None:
+        """Raises _Crowded before anything runs."""
+        told = json.loads(plan)
+        if (
+            told["block_set"]
+            or told["spill_bytes"]
+            or told["free_plan_bytes"] > told["limit_bytes"]
+        ):
+            raise _Crowded
+        super().begin(plan)
 
 
 class Session:
@@ -94,7 +115,7 @@ class Session:
 
     def run(
         self, how: Options, sizes: tuple[int, int], rows: int,
-        call: Callable[[_core.Kept], _Answer], go_on: bool = False,
+        call: Callable[[_core.Kept, Listener], _Answer], go_on: bool = False,
         weights: tuple[Any, ...] = (),
     ) -> _Answer:  # fmt: skip
         """Calls with a session for batches of `sizes`, the larger first; 0: no other.
@@ -107,11 +128,12 @@ class Session:
             self.refuse_in_a_call()
             self._lock.acquire()
         try:
+            listener = _QUIET
             if not self._serves(how, sizes, rows) or self._weights != weights:
-                self._plan(how, sizes, rows, go_on)
+                listener = self._plan(how, sizes, rows, go_on)
             self._weights = weights
             self._kept.go_on_counting = go_on
-            return self._attempt(how, sizes, rows, call, go_on)
+            return self._attempt(how, sizes, rows, call, go_on, listener)
         except _core.EngineError as error:
             raise how.explain(error) from None
         finally:
@@ -125,13 +147,15 @@ class Session:
 
     def _attempt(
         self, how: Options, sizes: tuple[int, int], rows: int,
-        call: Callable[[_core.Kept], _Answer], go_on: bool,
+        call: Callable[[_core.Kept, Listener], _Answer], go_on: bool, listener: Listener,
     ) -> _Answer:  # fmt: skip
+        others = [one for one in list(_all) if one is not self and one.held]
         try:
-            return call(self._kept)
+            return call(self._kept, listener)
+        except _Crowded:
+            self.engine.close()
         except _core.EngineError as error:
             joined = {self._batch, self._short} != set(sizes)
-            others = [one for one in _all if one is not self and one.held]
             lost = go_on and not self._parks
             if lost or error.args[0] != "budget" or not (joined or others):
                 raise  # what was counted is gone with the session
@@ -141,7 +165,7 @@ class Session:
             self._lent.hand_back()
         how.measure(beside=held_by_all(), again=True)
         self._size(how, sizes, rows)
-        return call(self._kept)
+        return call(self._kept, _QUIET)
 
     def _serves(self, how: Options, sizes: tuple[int, int], rows: int) -> bool:
         if not self.engine.trains or self._asked != how.asked:
@@ -167,8 +191,12 @@ class Session:
         sizes: tuple[int, int],
         rows: int,
         go_on: bool,
-    ) -> None:
-        """A session for these sizes, and for the largest other one that there was."""
+    ) -> Listener:
+        """A session for these sizes, and for the largest other one that there was.
+
+        Within a limit, sessions of other models stay where this one has the plan that it has
+        without them; so programs that alternate between models do not plan in every step.
+        """
         batch, short = sizes
         if self._asked == how.asked and short == 0:
             for other in (self._batch, self._short):
@@ -177,11 +205,25 @@ class Session:
                     break
         if not go_on:
             self._end()
-        if how.memory is not None:
-            release_all(but=self)
-        how.measure(beside=held_by_all())
+        listener = _QUIET
+        if how.memory is not None and any(one.held for one in list(_all) if one is not self):
+            listener = self._measure_beside(how) if not go_on else _QUIET
+            if listener is _QUIET:
+                release_all(but=self)
+        if listener is _QUIET:
+            how.measure(beside=held_by_all())
         self._asked = how.asked
         self._size(how, (batch, short), rows)
+        return listener
+
+    @staticmethod
+    def _measure_beside(how: Options) -> Listener:
+        """What other sessions hold counts as the program's; returns who judges the plan."""
+        try:
+            how.measure()
+        except MemoryError:
+            return _QUIET  # they take too much
+        return _Beside()
 
     def _size(self, how: Options, sizes: tuple[int, int], rows: int) -> None:
         self._batch, self._short = sizes

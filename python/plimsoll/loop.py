@@ -221,6 +221,7 @@ class Fit:
     initial_epoch: int = 0
     validation_freq: Any = 1
     taken: int = 0  # by the process, at the ends of epochs
+    batch: int = 0  # samples, the most so far
 
     def run(self, epochs: Iterator[tuple[int, dict[str, float], int]]) -> Any:
         """Keras's events around `epochs`, which runs one each time that it is asked."""
@@ -240,7 +241,7 @@ class Fit:
                     self._make_room()
         except _core.EngineError as error:
             self.keep()
-            raise self.options.explain(error) from None
+            raise self.options.explain(error, engine, self.batch) from None
         except BaseException:
             self.keep()
             raise
@@ -292,7 +293,7 @@ class Fit:
         self, samples: data.Samples, validation: data.Samples | None, shuffle: bool, batch: int
     ) -> Iterator[tuple[int, dict[str, float], int]]:
         """Epochs over arrays: the engine runs each of them without coming back."""
-        engine = self.known.engine
+        engine, self.batch = self.known.engine, batch
         settings, seen = self.options.settings(batch), self.known.iterations()
         orders = data.permutation(samples.rows, shuffle)
         arrays = samples.arrays()
@@ -364,6 +365,7 @@ class Fit:
                     batch = data.samples_of(self.known.engine, x, y, weights, class_weight)
                     self.known.check_sizes(batch)
                 _build_metrics(self.known.model, batch.y)
+                self.batch = max(self.batch, batch.rows)
                 loss = stepper.step(batch, train=True)
                 done += 1
                 self.callbacks.step(done, loss)

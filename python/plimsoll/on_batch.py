@@ -10,10 +10,8 @@ from typing import Any
 
 from plimsoll import data, live
 from plimsoll.inference import Caller, by_name, in_order, outputs_like
-from plimsoll.options import Listener, Options
+from plimsoll.options import Options
 from plimsoll.versions import reported
-
-_QUIET = Listener()
 
 
 def train(
@@ -28,7 +26,7 @@ def train(
     try:
         logs = session.run(
             how, (samples.rows, 0), samples.rows,
-            lambda kept: lent.step(kept, arrays, _QUIET), weights=samples.weight_shapes,
+            lambda kept, listener: lent.step(kept, arrays, listener), weights=samples.weight_shapes,
         )  # fmt: skip
     finally:
         session.end_call()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 MIB = 1 << 20
+_VARIES = 16 * MIB  # of what interpreter and framework hold, from run to run
 _MOST_SEED = 1 << 62
 
 
@@ -93,6 +94,11 @@ def _real(name: str, value: Any) -> float | None:
 
 def _mib(count: int) -> str:
     return f"{count / MIB:.1f} MiB"
+
+
+def _enough(count: int) -> float:
+    """MiB, rounded up."""
+    return -(-count * 10 // MIB) / 10
 
 
 @dataclass
@@ -187,17 +193,66 @@ class Options:
             settings.spill = _core.Spill.ALWAYS if self.spill else _core.Spill.NEVER
         return settings
 
-    def explain(self, error: _core.EngineError) -> BaseException:
-        """The engine's error; of a limit, with who holds what of it."""
+    def explain(
+        self, error: _core.EngineError, engine: _core.Engine | None = None, batch: int = 0
+    ) -> BaseException:
+        """The engine's error; of a limit, with who holds what of it and what would do.
+
+        engine and batch: of the training that was refused, which is planned for its remedies.
+        """
         if error.args[0] != "budget" or self.limits.memory is None:
             return translate(error)
+        needed, why = int(error.args[2]), f"\nwhy: {error.args[1]}"
+        if engine is not None and batch:
+            try:
+                answer = engine.plan(self.settings(batch), Listener(), self.spelled)
+            except _core.EngineError:
+                answer = {"fits": True}
+            if not answer["fits"]:
+                needed, why = int(answer["needed"]), answer["refusal"].partition("\n")[2].rstrip()
+        return exhausted(f"{self._shares(needed)}\n{why}")
+
+    def _shares(self, needed: int) -> str:
+        """Who holds what of the limit; `needed`: bytes of the process without the reserve."""
         limits = self.limits
         assert limits.ours is not None and limits.memory is not None
-        return exhausted(
-            f"memory={_mib(limits.memory)} does not fit: {_mib(limits.held)} are held by "
-            f"interpreter, framework and the program's arrays, {_mib(limits.reserve)} are in "
-            f"reserve, which leaves {_mib(limits.ours)} for training: {error.args[1]}"
-        )
+        first = f"memory={_mib(limits.memory)} does not fit"
+        if needed:
+            first += f": {_enough(self._whole(needed))} MiB would do"
+        return "\n".join([
+            first + ".",
+            f"  interpreter, framework and the program's arrays {_mib(limits.held):>14}",
+            f"  reserve for their growth (reserve=)             {_mib(limits.reserve):>14}",
+            f"  left for training                               {_mib(max(limits.ours, 0)):>14}",
+        ])  # fmt: skip
+
+    def _whole(self, needed: int) -> int:
+        """The limit, reserve included, within which the process may take `needed` bytes.
+
+        With some room: interpreter and framework do not hold the same in every run.
+        """
+        needed += _VARIES
+        reserve = size(self.reserve, "reserve")
+        if reserve is not None:
+            return needed + reserve
+        return max(needed + 64 * MIB, needed * 10 // 9 + 10)
+
+    def spelled(self, option: str, value: str, left_out: bool) -> str:
+        """An option of the command line as an argument of a call."""
+        if option == "--memory":
+            bytes_asked = size(value)
+            assert bytes_asked is not None
+            return (
+                f'memory="{-(-self._whole(bytes_asked) * 10 // MIB) / 10}MiB"  # with the reserve'
+            )
+        if option == "--optimizer":
+            return f"model.compile(optimizer=…) with {value}"
+        if option == "--batch-norm":
+            return f"no argument does it; on the command line {option} {value}"
+        if option == "--no-spill":
+            return "without spill=False"
+        name = "batch_size" if option == "--batch" else option[2:].replace("-", "_")
+        return f"without {name}" if left_out else f"{name}={value.removesuffix('x')}"
 
 
 _NAMES = {one.name for one in fields(Options) if one.init}

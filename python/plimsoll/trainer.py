@@ -22,12 +22,11 @@ from plimsoll import data, live, sizes, sync
 from plimsoll.errors import Refused, guarded
 from plimsoll.inference import by_name
 from plimsoll.kept import Session
-from plimsoll.options import Listener, Options
+from plimsoll.options import Options
 from plimsoll.stamp import Stamp
 from plimsoll.variables import Variables
 from plimsoll.versions import check_backend, check_model, keras_module, reported
 
-_QUIET = Listener()
 _Assigned = list[tuple[int, np.ndarray[Any, Any]]]
 
 
@@ -179,7 +178,7 @@ class Trainer:
         state = sync.buffers(variables)
         loss, logs, changed = self._run(
             samples.rows, samples.weight_shapes,
-            lambda kept: self._engine.accumulate(kept, arrays, state, _QUIET),
+            lambda kept, listener: self._engine.accumulate(kept, arrays, state, listener),
         )  # fmt: skip
         self._rows, self._weight_shapes = samples.rows, samples.weight_shapes
         _assign(variables, changed)
@@ -212,7 +211,7 @@ class Trainer:
         state = sync.buffers(variables)
         changed = self._run(
             max(self._rows, 1), self._weight_shapes,
-            lambda kept: self._engine.apply(kept, given, state, _QUIET),
+            lambda kept, listener: self._engine.apply(kept, given, state, listener),
         )  # fmt: skip
         _assign(variables, changed)
 

@@ -37,6 +37,7 @@
 #include "run/run.h"
 #include "run/settings.h"
 #include "state.h"
+#include "train/session.h"
 #include "watched.h"
 
 namespace nb = nanobind;
@@ -386,7 +387,8 @@ class Engine {
   // Bytes of the session that is kept beside the engine itself; 0: there is none.
   int64_t held() { return run_.has_session() ? run_.held().count() : 0; }
 
-  nb::dict plan(const run::Settings& settings, nb::object listener) {
+  // spell: (option of the command line, its value, whether it is left out) as text.
+  nb::dict plan(const run::Settings& settings, nb::object listener, const nb::object& spell) {
     run::FitRequest request;
     request.settings = settings;
     Caller caller(std::move(listener), false);
@@ -397,9 +399,15 @@ class Engine {
     }
     nb::dict answer;
     answer["json"] = report::to_json(planned.summary);
-    answer["text"] = report::to_text(planned.summary, !settings.memory);
+    const report::Spelling spelling = [&](const report::OptionChange& change) {
+      return nb::cast<std::string>(spell(change.option, change.value, change.left_out));
+    };
+    answer["text"] = report::to_text(planned.summary, !settings.memory, spelling);
     answer["html"] = report::to_html(planned.summary);
     answer["fits"] = planned.summary.fits();
+    if (planned.summary.fits()) return answer;
+    answer["needed"] = report::needed(planned.summary).count();
+    answer["refusal"] = report::to_refusal(planned.summary, spelling);
     return answer;
   }
 
@@ -609,7 +617,7 @@ void bind_engine(nb::module_& module) {
       .def_prop_ro("has_gradients", &Engine::has_gradients)
       .def_prop_ro("held", &Engine::held)
       .def("reset_metrics", &Engine::reset_metrics)
-      .def("plan", &Engine::plan, "settings"_a, "listener"_a)
+      .def("plan", &Engine::plan, "settings"_a, "listener"_a, "spell"_a)
       .def("metrics", &Engine::metrics)
       .def("memory", &Engine::memory)
       .def("set_learning_rate", &Engine::set_learning_rate, "rate"_a)
@@ -619,7 +627,8 @@ void bind_engine(nb::module_& module) {
       .def("close", &Engine::close);
 }
 
-// Raised with (kind, message); plimsoll/errors.py turns it into what users catch.
+// Raised with (kind, message, bytes that the run needs or 0: not known); plimsoll/errors.py turns
+// it into what users catch.
 void bind_errors(nb::module_& module) {
   static nb::object engine_error =
       nb::steal(PyErr_NewException("plimsoll._core.EngineError", PyExc_RuntimeError, nullptr));
@@ -627,9 +636,14 @@ void bind_errors(nb::module_& module) {
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
+    } catch (const train::DoesNotFit& error) {
+      const nb::object arguments = nb::make_tuple(std::string(to_string(error.kind())),
+                                                  report::refusal_sentence(error.summary()),
+                                                  report::needed(error.summary()).count());
+      PyErr_SetObject(engine_error.ptr(), arguments.ptr());
     } catch (const Error& error) {
       const nb::object arguments =
-          nb::make_tuple(std::string(to_string(error.kind())), std::string(error.what()));
+          nb::make_tuple(std::string(to_string(error.kind())), std::string(error.what()), 0);
       PyErr_SetObject(engine_error.ptr(), arguments.ptr());
     }
   });

@@ -426,6 +426,35 @@ def test_a_limit_that_cannot_be_met() -> None:
     plimsoll.fit(model, CASES["image"].x, CASES["image"].y, verbose=0)  # in the handler, say
 
 
+def test_an_error_of_a_limit_names_one_that_does() -> None:
+    """Its remedies are arguments, with the reserve in them."""
+    model = keras.Sequential([keras.Input((32, 32, 3)), L.Conv2D(64, 3), L.Conv2D(64, 3),
+                              L.GlobalAveragePooling2D(), L.Dense(3)])  # fmt: skip
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    x, y = normal(128, 32, 32, 3), classes(128, 3)
+    with pytest.raises(plimsoll.ResourceExhausted) as caught:
+        memory = plimsoll._core.held_by_process() + 86 * 2**20
+        plimsoll.fit(model, x, y, batch_size=128, verbose=0, spill=False, memory=memory,
+                     reserve="64MiB")  # fmt: skip
+    text = str(caught.value)
+    first = re.search(r": ([\d.]+) MiB would do", text)
+    named = re.search(r'memory="([\d.]+MiB)"', text)
+    assert first and named and "why: " in text, text
+    for memory in (first[1] + "MiB", named[1]):
+        plimsoll.fit(model, x, y, batch_size=128, verbose=0, memory=memory, reserve="64MiB")
+
+
+def test_monitored_metrics_are_found_by_name() -> None:
+    """Callbacks in mode "auto" look for Keras's metric objects at the end of the first epoch."""
+    case = CASES["image"]
+    model, own = case.compiled(), case.compiled()
+    for one, train in ((model, plimsoll.fit), (own, keras.Model.fit)):
+        one.compile("sgd", case.loss, metrics=["accuracy"])
+        train(one, case.x, case.y, verbose=0, epochs=1,
+              callbacks=[keras.callbacks.EarlyStopping(monitor="accuracy")])  # fmt: skip
+    assert [m.name for m in model.metrics] == [m.name for m in own.metrics]
+
+
 def test_a_plan_prints_and_answers() -> None:
     answer = plimsoll.plan(CASES["image"].compiled(), 64, memory="2GiB")
     assert answer.fits and answer.predicted > answer.held

@@ -229,6 +229,26 @@ def test_a_limit_counts_what_is_kept() -> None:
     del ballast
 
 
+def test_models_that_alternate_within_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GAN's steps, a DQN's predictions: each model is planned once where all have their room."""
+    plans = planned(monkeypatch)
+    models, apart = [small(), small()], [small(), small()]
+    for model, other in zip(models, apart, strict=True):
+        other.set_weights(model.get_weights())
+    limited = plimsoll._core.process_memory() + 2**28
+    for _ in range(3):
+        for model in models:
+            plimsoll.train_on_batch(model, X, Y, memory=limited, reserve=0)
+            plimsoll.predict(model, X, memory=limited, reserve=0)
+    assert len(plans) == 4
+    for model in apart:
+        for _ in range(3):
+            plimsoll.train_on_batch(model, X, Y)
+    for model, other in zip(models, apart, strict=True):
+        for one, same in zip(model.get_weights(), other.get_weights(), strict=True):
+            assert one.tobytes() == same.tobytes()
+
+
 def test_what_holds_much_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     model = wide()
     monkeypatch.setattr(kept, "MOST", 2**20)
