@@ -227,7 +227,7 @@ def test_killed(when: str) -> None:
 
     def begin(epoch: int, model: Any) -> None:
         if epoch == 2 and when == "within an epoch":
-            threading.Timer(0.1, kill).start()
+            threading.Timer(0.05, kill).start()
 
     def end(epoch: int, model: Any) -> None:
         held.append(state(model))
@@ -237,7 +237,7 @@ def test_killed(when: str) -> None:
     model = wide()
     x, y = normal(20000, 64), normal(20000, 1)
     with pytest.raises(ChildProcessError, match="SIGKILL.* after 2 whole epochs"):
-        plimsoll.fit(model, x, y, batch_size=16, epochs=9, verbose=0, isolate=True,
+        plimsoll.fit(model, x, y, batch_size=2, epochs=9, verbose=0, isolate=True,
                      callbacks=[Acts(begin, end)])  # fmt: skip
     assert len(held) == 2 and state(model) == held[1]
     assert len(model.history.history["loss"]) == 2 and not children()
