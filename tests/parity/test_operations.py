@@ -1,0 +1,342 @@
+"""Operators of keras.ops between layers: loss and gradients of one step against Keras in float64.
+
+Each operator stands behind a layer with weights, so that its gradient is compared too.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from harness import ROUNDED_ZERO, Case, assert_one_step
+from keras import layers as L
+from keras import ops
+from sequence_cases import floats, functional
+
+Call = Callable[[Any], Any]
+SHAPE = (6, 4)
+
+
+def on(call: Call) -> Case:
+    return Case(functional([SHAPE], call), floats(*SHAPE), floats(3), "mse")
+
+
+def trained(x: Any) -> Any:
+    """Numbers of either sign."""
+    return L.Dense(4)(x)
+
+
+def turned(x: Any) -> Any:
+    """The same without a bias, of which a difference would have no part."""
+    return L.Dense(4, use_bias=False)(x)
+
+
+def positive(x: Any) -> Any:
+    return ops.square(L.Dense(4)(x)) + 0.5
+
+
+def within(x: Any) -> Any:
+    """Numbers well inside of −1 to 1."""
+    return 0.9 * ops.tanh(L.Dense(4)(x))
+
+
+def real(x: Any) -> Any:
+    return ops.cast(x, "float32")
+
+
+def constant(*shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape)).normal(0, 1, shape).astype("float32")
+
+
+def functions() -> dict[str, Case]:
+    """Functions of one number, and of two."""
+    bounds = np.array([-1, 0, 1], "float32")
+
+    def each(names: str, call: Callable[[Call], Call]) -> dict[str, Case]:
+        return {name: on(call(getattr(ops, name))) for name in names.split()}
+
+    cases = (
+        each(
+            """arcsinh arctan cosh erf erfc exp2 i0 sinc sinh fabs nan_to_num deg2rad rad2deg real
+            conj copy""",
+            lambda f: lambda x: f(trained(x)),
+        )
+        | each("arccos arcsin arctanh erfinv tan", lambda f: lambda x: f(within(x)))
+        | each("cbrt log10 log2", lambda f: lambda x: f(positive(x)))
+        | each("arccosh", lambda f: lambda x: f(positive(x) + 1))
+        | each("trunc angle imag", lambda f: lambda x: f(3 * x) * trained(x))
+        | each(
+            "arctan2 hypot logaddexp logaddexp2 divide_no_nan fmax fmin",
+            lambda f: lambda x: f(trained(x), positive(x)),
+        )
+        | each(
+            "mod fmod",
+            lambda f: lambda x: f(trained(x), 0.7) + f(trained(x), -1.1 - positive(x)),
+        )
+    )
+    return cases | {
+        "power of values": on(lambda x: ops.power(positive(x), trained(x)) + 2 ** trained(x)),
+        "floor_divide": on(lambda x: ops.floor_divide(x, 0.7) * trained(x)),
+        "round to places": on(lambda x: ops.round(x, 1) * trained(x)),
+        "heaviside": on(lambda x: ops.heaviside(ops.relu(x), trained(x)) * trained(x)),
+        "logaddexp with a number": on(lambda x: ops.logaddexp(trained(x), 0.3)),
+        "classes of numbers": on(
+            lambda x: trained(x) * real(ops.isfinite(x)) + real(ops.isnan(ops.log(x)))
+        ),
+        "infinities": on(
+            lambda x: trained(x) * real(ops.isinf(1 / ops.relu(x)))
+            - real(ops.isposinf(1 / ops.relu(x))) + 2 * real(ops.isneginf(-1 / ops.relu(x)))
+        ),
+        "replaced infinities": on(
+            lambda x: trained(x) + ops.nan_to_num(1 / ops.relu(x), posinf=3.0)
+        ),
+        "close": on(lambda x: trained(x) * real(ops.isclose(x, ops.round(x), 0.1, 0.2))),
+        "digitize": on(lambda x: trained(x) * real(ops.digitize(x, np.array([-0.5, 0.1, 0.8])))),
+        "searchsorted": on(
+            lambda x: trained(x)[:, 0]
+            * real(ops.searchsorted(bounds, x[:, 0, 0], "right"))[:, None]
+        ),
+        "in a list": on(
+            lambda x: trained(x) * real(ops.isin(ops.round(x), [0.0, 1.0]))
+            + real(ops.isin(ops.round(x), [2.0, -1.0], invert=True))
+        ),
+        "select": on(
+            lambda x: ops.select([x > 0.5, x < -0.5], [trained(x), 2 * trained(x)], trained(x))
+        ),
+        "select a number": on(lambda x: ops.select([x > 0.5], [trained(x)], 0.25)),
+        "full like": on(lambda x: trained(x) + ops.full_like(x, 0.5)),
+        "isreal": on(lambda x: trained(x) * real(ops.isreal(x))),
+        "signbit": on(lambda x: trained(x) * real(ops.signbit(ops.round(x)))),
+        "ldexp": on(lambda x: ops.ldexp(trained(x), ops.cast(3 * x, "int32"))),
+        "stop gradient": on(lambda x: trained(x) * ops.stop_gradient(ops.square(x))),
+    }  # fmt: skip
+
+
+def moves() -> dict[str, Case]:
+    table = constant(5, 3)
+    numbers = np.arange(97) * 5 % 6
+
+    def numbers_of(x: Any) -> Any:
+        return ops.cast(ops.abs(2 * x) % 5, "int32")
+
+    def parts(cut: Call) -> Case:
+        return on(
+            lambda x: ops.concatenate([p * (i + 1) for i, p in enumerate(cut(trained(x)))], axis=1)
+        )
+
+    return {
+        "swapaxes": on(lambda x: ops.swapaxes(trained(x), 1, -1)),
+        "moveaxis": on(lambda x: ops.moveaxis(trained(x), 1, 2)),
+        "moveaxis of several": on(
+            lambda x: ops.moveaxis(ops.reshape(trained(x), (-1, 2, 3, 4)), (1, 3), (3, 2))
+        ),
+        "roll": on(lambda x: ops.roll(trained(x), 2, axis=1) * trained(x)),
+        "roll back": on(lambda x: ops.roll(trained(x), -5, axis=2) * trained(x)),
+        "tile": on(lambda x: ops.tile(trained(x), (1, 2, 3))),
+        "repeat": on(lambda x: ops.repeat(trained(x), 3, axis=1)),
+        "repeat by place": on(lambda x: ops.repeat(trained(x), [2, 0, 1, 3], axis=2)),
+        "pad": on(lambda x: ops.pad(trained(x), ((0, 0), (1, 2), (0, 3)))),
+        "pad with a number": on(
+            lambda x: ops.pad(trained(x), ((0, 0), (1, 0), (2, 3)), constant_values=0.7)
+        ),
+        "pad by reflection": on(lambda x: ops.pad(trained(x), ((0, 0), (2, 3), (0, 1)), "reflect")),
+        "pad symmetric": on(lambda x: ops.pad(trained(x), ((0, 0), (6, 0), (1, 4)), "symmetric")),
+        "split": parts(lambda x: ops.split(x, 3, axis=1)),
+        "split at": parts(lambda x: ops.split(x, [1, 4], axis=1)),
+        "array_split": parts(lambda x: ops.array_split(x, 4, axis=1)),
+        "hsplit": parts(lambda x: ops.hsplit(x, 2)),
+        "dsplit": on(lambda x: ops.dsplit(trained(x), 2)[0] * ops.dsplit(trained(x), 2)[1]),
+        "unstack": on(lambda x: ops.unstack(trained(x), axis=1)[2] * ops.unstack(x, axis=1)[0]),
+        "hstack": on(lambda x: ops.hstack([trained(x), x])),
+        "dstack": on(lambda x: ops.dstack([trained(x), x])),
+        "dstack of rows": on(lambda x: ops.dstack([trained(x)[:, 0], x[:, 1]])),
+        "append": on(lambda x: ops.append(trained(x), x, axis=2)),
+        "squeeze": on(lambda x: ops.squeeze(trained(x)[:, 2:3])),
+        "expand and squeeze": on(lambda x: ops.squeeze(ops.expand_dims(trained(x), (1, 3)), (1,))),
+        "fliplr": on(lambda x: ops.fliplr(trained(x)) * x),
+        "flip of both": on(lambda x: ops.flip(trained(x), axis=(1, 2)) * x),
+        "rot90": on(lambda x: ops.rot90(trained(x), axes=(1, 2))),
+        "rot90 back": on(lambda x: ops.rot90(trained(x), k=-1, axes=(1, 2))),
+        "rot90 twice": on(lambda x: ops.rot90(trained(x)[:, :4], k=2, axes=(2, 1))),
+        "take": on(lambda x: ops.take(trained(x), [0, 1, 4, -1, 0], axis=1)),
+        "take one": on(lambda x: ops.take(trained(x), 2, axis=2)),
+        "take by a matrix": on(lambda x: ops.take(trained(x), np.array([[0, 2], [3, 3]]), axis=2)),
+        "take many": on(lambda x: ops.take(trained(x), numbers, axis=1)),
+        "take from a table": on(
+            lambda x: trained(x)[..., :3] * ops.take(table, numbers_of(x[..., 0]) - 2, axis=0)
+        ),
+        "diagonal": on(lambda x: ops.diagonal(trained(x), axis1=1, axis2=2)),
+        "diagonal above": on(lambda x: ops.diagonal(trained(x), offset=2, axis1=1, axis2=2)),
+        "diagonal below": on(lambda x: ops.diagonal(trained(x), offset=-3, axis1=1, axis2=2)),
+        "trace": on(lambda x: ops.trace(trained(x)[:, :4], axis1=1, axis2=2)[:, None]),
+        "tril": on(lambda x: ops.tril(trained(x), k=-1)),
+        "triu": on(lambda x: ops.triu(trained(x), k=1)),
+        "diff": on(lambda x: ops.diff(turned(x), axis=1)),
+        "diff of diff": on(lambda x: ops.diff(turned(x), n=2, axis=1)),
+        "trapezoid": on(lambda x: ops.trapezoid(trained(x), dx=0.3, axis=1)),
+    }  # fmt: skip
+
+
+def folds() -> dict[str, Case]:
+    names = "var std prod amax amin ptp logsumexp norm nanmean nansum nanmax nanmin nanvar nanstd"
+    cases = {}
+    for name in names.split():
+        fold = getattr(ops, name)
+        # A sum of distances from the mean has no part of a bias.
+        values = turned if "var" in name or "std" in name else trained
+        cases[name] = on(lambda x, f=fold, v=values: f(v(x), axis=1))
+        cases[f"{name} kept"] = on(lambda x, f=fold, v=values: f(v(x), axis=2, keepdims=True))
+        if name in ("nansum", "nanmax", "nanmean"):
+            cases[f"{name} with a NaN"] = on(
+                lambda x, f=fold: f(ops.where(x > 1, ops.sqrt(-ops.abs(x)), trained(x)), axis=1)
+            )
+    for order in (0.5, 1, 3):
+        cases[f"norm {order}"] = on(lambda x, o=order: ops.norm(trained(x), ord=o, axis=1))
+    return cases | {
+        "prod of both": on(lambda x: ops.prod(trained(x), axis=(1, 2), keepdims=True)),
+        "prod with zeros": on(lambda x: ops.prod(ops.relu(trained(x)), axis=2)),
+        "frobenius": on(lambda x: ops.norm(trained(x), ord="fro", axis=(1, 2), keepdims=True)),
+        "logsumexp of both": on(lambda x: ops.logsumexp(trained(x), axis=(1, 2), keepdims=True)),
+        "moments": on(lambda x: ops.moments(trained(x), axes=[1])[1] - ops.moments(x, axes=[1])[0]),
+        "average": on(lambda x: ops.average(trained(x), axis=1)),
+        "weighted average": on(
+            lambda x: ops.average(trained(x), axis=1, weights=np.arange(6, dtype="float32"))
+        ),
+        "normalize": on(lambda x: ops.normalize(trained(x), axis=-1)),
+        "normalize 3": on(lambda x: ops.normalize(trained(x), axis=1, order=3)),
+        "count_nonzero": on(
+            lambda x: trained(x)[:, 0] * real(ops.count_nonzero(ops.relu(x), axis=1))
+        ),
+        "nancumsum": on(
+            lambda x: ops.nancumsum(ops.where(x > 1, ops.sqrt(-ops.abs(x)), trained(x)), axis=1)
+        ),
+        "nanprod": on(
+            lambda x: ops.nanprod(ops.where(x > 1, ops.sqrt(-ops.abs(x)), trained(x)), axis=1)
+        ),
+        "cumsum": on(lambda x: ops.cumsum(trained(x), axis=1)),
+        "cumsum of the last": on(lambda x: ops.cumsum(trained(x), axis=-1)),
+    }
+
+
+def orders() -> dict[str, Case]:
+    cases = {
+        "sort": on(lambda x: ops.sort(trained(x), axis=1)),
+        "argsort": on(lambda x: trained(x) * real(ops.argsort(x, axis=2))),
+        "argmax": on(lambda x: trained(x)[:, 0] * real(ops.argmax(x, axis=1))),
+        "argmin kept": on(lambda x: trained(x) * real(ops.argmin(x, axis=2, keepdims=True))),
+        "top_k": on(lambda x: ops.top_k(trained(x), 2)[0] * real(ops.top_k(x, 2)[1] + 1)),
+        "take_along_axis": on(
+            lambda x: ops.take_along_axis(trained(x), ops.argsort(x, axis=1), axis=1)
+        ),
+        "quantile": on(lambda x: ops.quantile(trained(x), 0.37, axis=2)),
+        "median": on(lambda x: ops.median(trained(x), axis=1)),
+        "percentile": on(lambda x: ops.percentile(trained(x), 30, axis=1, keepdims=True)),
+    }
+    return cases
+
+
+def products() -> dict[str, Case]:
+    def two(text: str) -> Case:
+        return on(lambda x: ops.einsum(text, trained(x), L.Dense(4)(x)))
+
+    def one(text: str, *shape: int) -> Case:
+        return on(lambda x: ops.einsum(text, trained(x), constant(*shape)))
+
+    texts = "bij,bkj->bik bij,bij->bi bij,bik->bjk bij,bkl->bijkl bij,bij->bij ...ij,...kj->...ik"
+    return {text: two(text) for text in [*texts.split(), "bij,bij->b"]} | {
+        "einsum of one": on(lambda x: ops.einsum("bij->bji", trained(x))),
+        "einsum that sums": on(lambda x: ops.einsum("bij->bj", trained(x))),
+        "einsum of three": on(
+            lambda x: ops.einsum("bij,jk,bkl->bil", trained(x), constant(4, 6), trained(x))
+        ),
+        "einsum with a matrix": one("bij,jk->bik", 4, 3),
+        "einsum with a turned matrix": one("bij,kj->bik", 3, 4),
+        "einsum with two axes": one("bij,ijk->bk", 6, 4, 2),
+        "einsum with split axes": one("bij,jki->bk", 4, 2, 6),
+        "einsum by place": one("bij,ijk->bik", 6, 4, 2),
+        "einsum with a matrix first": on(
+            lambda x: ops.einsum("kj,bij->bik", constant(3, 4), trained(x))
+        ),
+        "einsum implied": on(lambda x: ops.einsum("aij,jk", trained(x), constant(4, 3))),
+        "matmul with a constant": on(lambda x: ops.matmul(trained(x), constant(4, 2))),
+        "matmul with a vector": on(lambda x: ops.matmul(trained(x), constant(4))),
+        "matmul after a constant": on(lambda x: ops.matmul(constant(2, 6), trained(x))),
+        "matmul of one for all": on(
+            lambda x: ops.matmul(ops.reshape(trained(x), (-1, 2, 3, 4)), trained(x)[:, None, :4])
+        ),
+        "dot": on(lambda x: ops.dot(trained(x), constant(4, 2))),
+        "dot with a vector": on(lambda x: ops.dot(trained(x), constant(4))),
+        "inner": on(lambda x: ops.inner(trained(x), constant(2, 4))),
+        "tensordot": on(lambda x: ops.tensordot(trained(x), constant(4, 3), axes=1)),
+        "tensordot over both": on(
+            lambda x: ops.tensordot(trained(x), constant(4, 6, 2), axes=[[1, 2], [1, 0]])
+        ),
+        "cdist": on(lambda x: ops.cdist(trained(x), L.Dense(4)(x[:, :2]))),
+        "cross": on(lambda x: ops.cross(L.Dense(3)(x), L.Dense(3)(x))),
+        "cross with a constant": on(lambda x: ops.cross(L.Dense(3)(x), constant(3))),
+    }
+
+
+def networks() -> dict[str, Case]:
+    def image(x: Any) -> Any:
+        return ops.reshape(trained(x), (-1, 6, 2, 2))
+
+    def heads(x: Any, count: int = 2) -> Any:
+        return ops.reshape(L.Dense(3 * count)(x), (-1, 6, count, 3))
+
+    classes = lambda x: ops.cast(ops.abs(2 * x), "int32") - 1  # noqa: E731
+    seen = np.tril(np.ones((1, 1, 6, 6))) > 0
+    return {
+        "one_hot": on(lambda x: trained(x)[..., None] * ops.one_hot(classes(x), 4)),
+        "one_hot on axis 1": on(lambda x: trained(x)[:, None] * ops.one_hot(classes(x), 4, axis=1)),
+        "multi_hot": on(lambda x: trained(x)[:, 0] * real(ops.multi_hot(classes(x)[..., 0], 4))),
+        "multi_hot of rows": on(
+            lambda x: trained(x)[:, :4] * real(ops.multi_hot(classes(x), 5))[..., :1]
+        ),
+        "max_pool": on(lambda x: ops.max_pool(trained(x), 2, padding="same")),
+        "max_pool of images": on(lambda x: ops.max_pool(image(x), (2, 1), strides=1)),
+        "average_pool": on(lambda x: ops.average_pool(trained(x), 3, strides=2)),
+        "adaptive_average_pool": on(
+            lambda x: ops.adaptive_average_pool(trained(x), (3,), "channels_first")
+        ),
+        "adaptive_max_pool": on(
+            lambda x: ops.adaptive_max_pool(image(x), (1, 2), data_format="channels_first")
+        ),
+        "layer_normalization": on(
+            lambda x: ops.layer_normalization(trained(x), constant(4), constant(4), epsilon=1e-3)
+        ),
+        "layer_normalization over steps": on(lambda x: ops.layer_normalization(trained(x), axis=1)),
+        "rms_normalization": on(lambda x: ops.rms_normalization(trained(x), constant(4))),
+        "batch_normalization": on(
+            lambda x: ops.batch_normalization(
+                trained(x), constant(4), constant(4) ** 2 + 0.5, -1, constant(4), constant(4)
+            )
+        ),
+        "space_to_depth": on(lambda x: ops.space_to_depth(image(x), 2)),
+        "depth_to_space": on(
+            lambda x: ops.depth_to_space(ops.reshape(trained(x), (-1, 3, 2, 4)), 2)
+        ),
+        "attention": on(lambda x: ops.dot_product_attention(heads(x), heads(x), heads(x))),
+        "attention causal": on(
+            lambda x: ops.dot_product_attention(heads(x), heads(x), heads(x), is_causal=True)
+        ),
+        "attention of shared heads": on(
+            lambda x: ops.dot_product_attention(heads(x, 4), heads(x), heads(x), scale=0.3)
+        ),
+        "attention with bias and mask": on(
+            lambda x: ops.dot_product_attention(
+                heads(x), heads(x), heads(x), bias=constant(1, 2, 6, 6), mask=seen
+            )
+        ),
+    }  # fmt: skip
+
+
+CASES = functions() | moves() | folds() | orders() | products() | networks()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_operation(name: str, tmp_path: Path) -> None:
+    # Attention's key bias has a gradient of 0 but for rounding, as in test_sequences.py.
+    zero = 2.0**-24 if "attention" in name else ROUNDED_ZERO
+    assert_one_step(tmp_path, CASES[name], zero=zero)
