@@ -1,4 +1,4 @@
-"""Operators of keras.ops between layers: loss and gradients of one step against Keras in float64.
+"""Operators of keras.ops between layers, and layers made of such, against Keras in float64.
 
 Each operator stands behind a layer with weights, so that its gradient is compared too.
 """
@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 from harness import ROUNDED_ZERO, Case, assert_one_step
 from keras import layers as L
 from keras import ops
-from sequence_cases import floats, functional
+from sequence_cases import floats, functional, tokens
 
 Call = Callable[[Any], Any]
 SHAPE = (6, 4)
@@ -332,11 +333,155 @@ def networks() -> dict[str, Case]:
     }  # fmt: skip
 
 
+def einsum_layers() -> dict[str, Case]:
+    def case(equation: str, shape: Any, shaped: Call = lambda x: x, **options: Any) -> Case:
+        return on(lambda x: L.EinsumDense(equation, shape, **options)(shaped(trained(x))))
+
+    images = lambda x: ops.reshape(x, (-1, 6, 2, 2))  # noqa: E731
+    return {
+        "dense": case("abc,cd->abd", (6, 5), bias_axes="d", activation="relu"),
+        "dense of any length": on(
+            lambda x: ops.reshape(
+                L.EinsumDense("abc,cd->abd", (None, 5), bias_axes="d")(trained(x)), (-1, 30)
+            )
+        ),
+        "dense with an ellipsis": case("...x,xy->...y", 5, bias_axes="y"),
+        "dense of steps": case("abc,bd->adc", (5, 4)),
+        "dense before an ellipsis": case("ab...,bc->ac...", (5,), images, bias_axes="c"),
+        "heads": case("abc,cde->abde", (6, 2, 3), bias_axes="de"),
+        "heads turned": case("abc,dec->abde", (6, 2, 3), bias_axes="d"),
+        "heads apart": case("abc,dce->abde", (6, 2, 3), bias_axes="e"),
+        "back from heads": case("abcd,cde->abe", (6, 3), images, bias_axes="e"),
+        "by place": case("abc,bcd->abd", (6, 3), bias_axes="bd"),
+        "of two axes": case("abc,bcd->ad", 5, kernel_regularizer="l2"),
+    }
+
+
+def attention_layers() -> dict[str, Case]:
+    def grouped(**options: Any) -> Call:
+        return lambda x: L.GroupQueryAttention(3, 4, 2, **options)(trained(x), L.Dense(4)(x))
+
+    seen = np.random.default_rng(1).random((1, 6, 6)) < 0.7
+    return {
+        "additive attention": on(lambda x: L.AdditiveAttention()([trained(x), L.Dense(4)(x)])),
+        "additive attention without a scale": on(
+            lambda x: L.AdditiveAttention(use_scale=False)(
+                [trained(x), L.Dense(4)(x[:, :5]), x[:, 1:]]
+            )
+        ),
+        "additive attention causal": on(
+            lambda x: L.AdditiveAttention()([trained(x), trained(x)], use_causal_mask=True)
+        ),
+        "additive attention masked": on(
+            lambda x: L.AdditiveAttention()(
+                [trained(x), L.Dense(4)(x)], mask=[x[..., 0] > 0, x[..., 1] > -0.5]
+            )
+        ),
+        "grouped attention": on(grouped()),
+        "grouped attention gated": on(grouped(use_gate=True, use_bias=False)),
+        "grouped attention in a window": on(grouped(sliding_window=2)),
+        "grouped attention causal": on(
+            lambda x: L.GroupQueryAttention(3, 4, 1)(trained(x), trained(x), use_causal_mask=True)
+        ),
+        "grouped attention with a mask": on(
+            lambda x: L.GroupQueryAttention(3, 2, 2)(
+                trained(x), trained(x), attention_mask=ops.convert_to_tensor(seen)
+            )
+        ),
+    }  # fmt: skip
+
+
+def recurrent_layers() -> dict[str, Case]:
+    def stack() -> list[L.Layer]:
+        return [L.LSTMCell(3), L.GRUCell(4), L.SimpleRNNCell(2), L.LSTMCell(3)]
+
+    def masked(make: Callable[[], L.Layer]) -> Case:
+        def build() -> keras.Model:
+            x = keras.Input((5,), dtype="int32")
+            return keras.Model(x, L.Dense(2)(make()(L.Embedding(9, 4, mask_zero=True)(x))))
+
+        return Case(build, tokens(5, 9), floats(5, 2), "mse")
+
+    def states(x: Any) -> Any:
+        _, (h, c), g = L.RNN([L.LSTMCell(3), L.GRUCell(2)], return_state=True)(x)
+        y = L.RNN([L.LSTMCell(3), L.GRUCell(2)], return_sequences=True)
+        return y(trained(x), initial_state=[[h, c], g])
+
+    cases = {
+        cell.__name__: on(lambda x, c=cell: L.RNN(c(3), return_sequences=True)(x))
+        for cell in (L.LSTMCell, L.GRUCell, L.SimpleRNNCell)
+    }
+    return cases | {
+        "stacked cells": on(lambda x: L.RNN(stack())(x)),
+        "stacked cells backwards": on(
+            lambda x: L.RNN(stack(), return_sequences=True, go_backwards=True)(x)
+        ),
+        "stacked cells masked": masked(lambda: L.RNN(stack(), return_sequences=True)),
+        "stacked cells masked to zero": masked(
+            lambda: L.RNN(stack(), return_sequences=True, zero_output_for_mask=True)
+        ),
+        "states of stacked cells": on(states),
+        "a cell with options": on(
+            lambda x: L.RNN(
+                L.GRUCell(3, activation="relu", use_bias=False, reset_after=False,
+                          kernel_regularizer="l2"),
+                return_sequences=True, unroll=True,
+            )(x)
+        ),
+    }  # fmt: skip
+
+
+def number_layers() -> dict[str, Case]:
+    def coded(call: Call, length: int = 5) -> Case:
+        def build() -> keras.Model:
+            x = keras.Input((length,), dtype="int32")
+            return keras.Model(x, L.Dense(3)(L.Flatten()(call(x))))
+
+        return Case(build, tokens(length, 7), floats(3), "mse")
+
+    def reversible(**options: Any) -> Case:
+        def build() -> keras.Model:
+            x = keras.Input((5,), dtype="int32")
+            layer = L.ReversibleEmbedding(9, 4, **options)
+            return keras.Model(x, layer(L.Dense(4)(layer(x)), reverse=True))
+
+        return Case(build, tokens(5, 9), floats(5, 9), "mse")
+
+    bounds = [-0.8, 0.1, 0.7]
+    return {
+        "reversible embedding": reversible(),
+        "reversible embedding of two tables": reversible(tie_weights=False, mask_zero=True),
+        "reversible embedding capped": reversible(logit_soft_cap=0.5),
+        "multi-hot categories": coded(L.CategoryEncoding(7)),
+        "counted categories": coded(L.CategoryEncoding(7, output_mode="count")),
+        "weighted categories": coded(
+            lambda x: L.CategoryEncoding(7, output_mode="count")(x, count_weights=real(x) / 2)
+        ),
+        "one-hot categories": coded(L.CategoryEncoding(7, output_mode="one_hot")),
+        "one-hot category": coded(L.CategoryEncoding(7, output_mode="one_hot"), 1),
+        "bins": on(lambda x: real(L.Discretization(bounds)(x)) * trained(x)),
+        "one-hot bins": on(lambda x: L.Discretization(bounds, output_mode="one_hot")(x)),
+        "counted bins": on(
+            lambda x: L.Discretization(bounds, output_mode="count")(ops.reshape(x, (-1, 24)))
+        ),
+        "alpha dropout of nothing": on(lambda x: L.AlphaDropout(0.0)(trained(x))),
+    }
+
+
 CASES = functions() | moves() | folds() | orders() | products() | networks()
+LAYERS = einsum_layers() | attention_layers() | recurrent_layers() | number_layers()
+
+
+def zero_of(name: str) -> float:
+    """Attention's key bias has a gradient of 0 but for rounding, as in test_sequences.py."""
+    return 2.0**-24 if "attention" in name else ROUNDED_ZERO
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_operation(name: str, tmp_path: Path) -> None:
-    # Attention's key bias has a gradient of 0 but for rounding, as in test_sequences.py.
-    zero = 2.0**-24 if "attention" in name else ROUNDED_ZERO
-    assert_one_step(tmp_path, CASES[name], zero=zero)
+    assert_one_step(tmp_path, CASES[name], zero=zero_of(name))
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layer(name: str, tmp_path: Path) -> None:
+    assert_one_step(tmp_path, LAYERS[name], zero=zero_of(name))

@@ -26,13 +26,14 @@ LACKING: dict[str, dict[str, str]] = {
         BASE: "InputSpec Lambda Layer Pipeline Wrapper",
         FRAMEWORK: "FlaxLayer JaxLayer TFSMLayer TorchModuleWrapper",
         TEXT: "HashedCrossing Hashing IntegerLookup StringLookup TextVectorization",
+        "its name is GroupQueryAttention, in files too": "GroupedQueryAttention",
         "they stand in RNN alone": "GRUCell LSTMCell SimpleRNNCell StackedRNNCells",
         NOT_YET: """
-            AdditiveAttention AlphaDropout AugMix CategoryEncoding
+            AugMix
             ContrastLimitedAdaptiveHistogramEqualization
-            ConvLSTM1D ConvLSTM2D ConvLSTM3D CutMix Discretization EinsumDense Equalization
-            GroupedQueryAttention MaxNumBoundingBoxes MelSpectrogram MixUp RNN RandAugment
-            RandomElasticTransform RandomPerspective ReversibleEmbedding STFTSpectrogram
+            ConvLSTM1D ConvLSTM2D ConvLSTM3D CutMix Equalization
+            MaxNumBoundingBoxes MelSpectrogram MixUp RandAugment
+            RandomElasticTransform RandomPerspective STFTSpectrogram
             SpectralNormalization
         """,
     },
