@@ -5,6 +5,9 @@
 #include <map>
 
 #include "base/format.h"
+#include "layers/config/constraints.h"
+#include "layers/config/initializers.h"
+#include "layers/config/regularizers.h"
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/operation_call.h"
 #include "layers/kinds/weighted.h"
@@ -25,15 +28,18 @@ class EinsumDense final : public Layer {
       reader.refuse("equation", "\"ab,bc->ac\", with an ellipsis at one side or none",
                     "\"" + equation_.substr(0, 80) + "\"");
     }
-    const Config bias = reader.value("bias_axes", Config());
-    options_ = read_kernel_options(reader);
-    options_.use_bias = !bias.is_null();
-    if (bias.is_null()) return;
-    if (!bias.is_string() || bias.as_string().empty() || bias.as_string().size() > kMostText ||
-        bias.as_string().find_first_not_of(output_) != std::string::npos) {
-      reader.refuse("bias_axes", "letters of the result \"" + output_ + "\"", bias.to_json());
-    }
-    bias_axes_ = bias.as_string();
+    activation_ = read_activation_key(reader);
+    read_bias_axes(reader);
+    kernel_options_.initializer = read_initializer(reader, "kernel_initializer", "glorot_uniform");
+    bias_options_.initializer = read_initializer(reader, "bias_initializer", "zeros");
+    kernel_options_.regularizer = read_regularizer(reader, "kernel_regularizer");
+    bias_options_.regularizer = read_regularizer(reader, "bias_regularizer");
+    kernel_options_.constraint = read_constraint(reader, "kernel_constraint");
+    bias_options_.constraint = read_constraint(reader, "bias_constraint");
+    reader.refuse_unless_empty("quantization_config", "Train the layer in float32.");
+    reader.refuse_unless_empty("lora_rank", "Train the layer whole.");
+    reader.refuse_unless_empty("lora_alpha", "Train the layer whole.");
+    reader.refuse_unless_empty("gptq_unpacked_column_size", "Train the layer in float32.");
   }
 
   std::vector<Weight> weights(std::span<const ValueType> inputs) const override {
@@ -43,14 +49,14 @@ class EinsumDense final : public Layer {
     std::string problem;
     if (!find_extents(inputs[0].shape, extents, problem)) return {};
     for (char axis : kernel_) kernel.push_back(extents.at(axis));
-    std::vector<Weight> weights = {make_weight("kernel", kernel, options_.kernels[0])};
+    std::vector<Weight> weights = {make_weight("kernel", kernel, kernel_options_)};
     if (bias_axes_.empty()) return weights;
     std::vector<int64_t> bias;
     for (char axis : output_.substr(output_.find_first_of(bias_axes_))) {
       bias.push_back(bias_axes_.find(axis) == std::string::npos ? 1 : extents.at(axis));
     }
     if (dots_last_) bias.resize(bias.size() + elided(inputs[0].shape), 1);
-    weights.push_back(make_weight("bias", bias, options_.bias));
+    weights.push_back(make_weight("bias", bias, bias_options_));
     return weights;
   }
 
@@ -70,11 +76,11 @@ class EinsumDense final : public Layer {
     ValueId y =
         einsum(context, with_dots(input_) + "," + kernel_ + "->" + with_dots(output_), operands);
     if (!bias_axes_.empty()) y = with_bias(context, y);
-    return {options_.activation.apply(context, y)};
+    return {activation_.apply(context, y)};
   }
 
   bool penalizes_activity() const override {
-    return Layer::penalizes_activity() || options_.activation.penalizes_activity();
+    return Layer::penalizes_activity() || activation_.penalizes_activity();
   }
 
  private:
@@ -87,6 +93,16 @@ class EinsumDense final : public Layer {
       }
       output_shape_.push_back(one.is_int() ? one.as_int() : 0);
     }
+  }
+
+  void read_bias_axes(ConfigReader& reader) {
+    const Config bias = reader.value("bias_axes", Config());
+    if (bias.is_null()) return;
+    if (!bias.is_string() || bias.as_string().empty() || bias.as_string().size() > kMostText ||
+        bias.as_string().find_first_not_of(output_) != std::string::npos) {
+      reader.refuse("bias_axes", "letters of the result \"" + output_ + "\"", bias.to_json());
+    }
+    bias_axes_ = bias.as_string();
   }
 
   // Parts of the equation; false where it is none that Keras takes.
@@ -192,7 +208,9 @@ class EinsumDense final : public Layer {
   bool dots_first_ = false;
   bool dots_last_ = false;
   std::string bias_axes_;
-  KernelOptions options_;
+  Activation activation_ = Activation::parse(Config());
+  WeightOptions kernel_options_;
+  WeightOptions bias_options_;
 };
 
 }  // namespace

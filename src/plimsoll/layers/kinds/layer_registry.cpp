@@ -74,7 +74,7 @@ constexpr std::array kLayers = {
     Entry{"GroupNormalization", make_group_normalization, {.masks = kPasses}},
     Entry{"GroupQueryAttention",
           make_grouped_query_attention,
-          {.masks = kPasses, .calls = kWithMore}},
+          {.masks = kPasses, .calls = kWithMore, .code_name = "GroupedQueryAttention"}},
     Entry{"Identity", make_identity, {.masks = kPasses}},
     Entry{"InputLayer", make_input_layer},
     Entry{"LSTM", make_lstm, {.calls = kWithMore}},
