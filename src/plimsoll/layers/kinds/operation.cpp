@@ -117,10 +117,10 @@ constexpr std::array kLogical = {
     Named{"LogicalOr", "or"},
     Named{"LogicalXor", "xor"},
 };
-constexpr std::array<std::string_view, 16> kOthers = {
-    "Cast",     "Clip",       "Concatenate", "ConvertToTensor", "GetItem", "Glu",
-    "Identity", "LogSoftmax", "Negative",    "OnesLike",        "Power",   "Reshape",
-    "Softmax",  "Square",     "Stack",       "Transpose"};
+constexpr std::array<std::string_view, 15> kOthers = {
+    "Cast",     "Clip",       "Concatenate", "ConvertToTensor", "Glu",
+    "Identity", "LogSoftmax", "Negative",    "OnesLike",        "Power",
+    "Reshape",  "Softmax",    "Square",      "Stack",           "Transpose"};
 constexpr std::string_view kWhere = "Where";
 constexpr std::string_view kZerosLike = "ZerosLike";
 // What any of them may have for an option.
@@ -195,8 +195,8 @@ std::string_view find(const std::array<Named, N>& table, std::string_view operat
 }
 
 // Operators that lie in files of their own.
-std::array<std::span<const OperationRow>, 6> families() {
-  return {fold_operations(),    map_operations(),   move_operations(),
+std::array<std::span<const OperationRow>, 7> families() {
+  return {fold_operations(),    item_operations(),  map_operations(),    move_operations(),
           network_operations(), order_operations(), product_operations()};
 }
 
@@ -284,7 +284,7 @@ class Operation final : public Layer {
     if (operation_ == "Power" || operation_ == kWhere) {
       return {of_operands(context, inputs, arguments)};
     }
-    return {other(context, inputs, arguments)};
+    return {other(context, inputs)};
   }
 
  private:
@@ -496,18 +496,13 @@ class Operation final : public Layer {
     return inputs[0];
   }
 
-  ValueId other(LayerContext& context, std::span<const ValueId> inputs,
-                const std::vector<Config>& arguments) const {
+  ValueId other(LayerContext& context, std::span<const ValueId> inputs) const {
     if (operation_ == "Concatenate" || operation_ == "Stack") return join(context, inputs);
     if (operation_ == kWithMask) {
       if (inputs.size() != 2) context.refuse("a value and a mask", "another call", "");
       context.set_mask(0, as_bool(context, inputs[1]));
       context.put_mask_on(inputs[0]);
       return inputs[0];
-    }
-    if (operation_ == "GetItem") {
-      if (arguments.size() != 2) context.refuse("a value and its index", "another call", "");
-      return get_item(context, inputs[0], arguments[1]);
     }
     const ValueId x = only(context, inputs);
     const ValueType type = context.type(x);
@@ -630,93 +625,9 @@ class Operation final : public Layer {
     return dims;
   }
 
-  ValueId get_item(LayerContext& context, ValueId x, const Config& key) const;
-
   std::string operation_;
   Config options_;
 };
-
-struct Range {
-  int64_t begin = 0;
-  int64_t count = 1;
-};
-
-// start:stop of a dimension, as Python counts; steps other than 1 are refused.
-Range range_of(const LayerContext& context, const Config& slice, int64_t extent) {
-  const Config& config = slice.at("config");
-  const auto bound = [&](std::string_view key, int64_t fallback) {
-    const Config* value = config.find(key);
-    if (value == nullptr || value->is_null()) return fallback;
-    const int64_t at = value->as_int() < 0 ? value->as_int() + extent : value->as_int();
-    return std::clamp<int64_t>(at, 0, extent);
-  };
-  const Config* step = config.find("step");
-  if (step != nullptr && !step->is_null() && step->as_int() != 1) {
-    context.refuse("a slice in steps of 1", slice.to_json(), "Take single elements apart.");
-  }
-  const Range range{bound("start", 0), bound("stop", extent) - bound("start", 0)};
-  if (range.count < 1) context.refuse("a slice with elements", slice.to_json(), "");
-  return range;
-}
-
-bool is_kind(const Config& value, std::string_view kind) {
-  const Config* name = value.is_object() ? value.find("class_name") : nullptr;
-  return name != nullptr && name->is_string() && name->as_string() == kind;
-}
-
-ValueId Operation::get_item(LayerContext& context, ValueId x, const Config& key) const {
-  Config::Array items = key.is_array() ? key.as_array() : Config::Array{key};
-  const int rank = context.type(x).shape.rank();
-  size_t named = 0;
-  for (const Config& item : items) named += item.is_null() || is_kind(item, "__ellipsis__") ? 0 : 1;
-  std::vector<int64_t> dims;  // of the result, the batch's aside
-  int axis = 0;
-  for (const Config& item : items) {
-    const Shape shape = context.type(x).shape;
-    if (item.is_null()) {
-      if (axis == 0) context.refuse("the batch first", "a new axis before it", "");
-      dims.push_back(1);
-    } else if (is_kind(item, "__ellipsis__")) {
-      for (int skipped = rank - static_cast<int>(named); skipped > 0; --skipped, ++axis) {
-        if (axis > 0) dims.push_back(shape[axis].count);
-      }
-    } else if (axis >= rank) {
-      context.refuse(fmt::format("at most {} indices", rank), key.to_json(), "");
-    } else if (axis == 0) {
-      const Config* config = is_kind(item, "__slice__") ? item.find("config") : nullptr;
-      for (const char* bound : {"start", "stop", "step"}) {
-        const Config* value = config == nullptr ? nullptr : config->find(bound);
-        if (config == nullptr || (value != nullptr && !value->is_null())) {
-          context.refuse("all samples of the batch", item.to_json(), "Samples are not mixed.");
-        }
-      }
-      ++axis;
-    } else {
-      const bool single = item.is_int();
-      if (!single && !is_kind(item, "__slice__")) {
-        context.refuse("numbers and slices as indices", item.to_json(), "");
-      }
-      const int64_t extent = shape[axis].count;
-      const Range range = single
-                              ? Range{item.as_int() < 0 ? item.as_int() + extent : item.as_int(), 1}
-                              : range_of(context, item, extent);
-      if (range.begin < 0 || range.begin + range.count > extent) {
-        context.refuse(fmt::format("an index below {}", extent), item.to_json(), "");
-      }
-      if (range.count != extent) {
-        x = context.emit("slice", {x},
-                         {{"axis", axis}, {"begin", range.begin}, {"count", range.count}});
-      }
-      if (!single) dims.push_back(range.count);
-      ++axis;
-    }
-  }
-  const Shape shape = context.type(x).shape;
-  for (; axis < rank; ++axis) {
-    if (axis > 0) dims.push_back(shape[axis].count);
-  }
-  return context.emit("reshape", {x}, {{"shape", dims}});
-}
 
 }  // namespace
 

@@ -86,8 +86,9 @@ struct OperationRow {
   MakeOperation make;
 };
 
-// Elementwise functions; axes moved, cut and joined; axes folded; the order of elements; products;
-// what keras.ops.nn has for networks.
+// Indices; elementwise functions; axes moved, cut and joined; axes folded; the order of elements;
+// products; what keras.ops.nn has for networks.
+std::span<const OperationRow> item_operations();
 std::span<const OperationRow> map_operations();
 std::span<const OperationRow> move_operations();
 std::span<const OperationRow> fold_operations();
@@ -110,6 +111,8 @@ ValueId permuted(LayerContext& context, ValueId x, const std::vector<int64_t>& o
 // Axis `from` in place `to`, both from 1.
 ValueId axis_moved(LayerContext& context, ValueId x, int64_t from, int64_t to);
 ValueId sliced(LayerContext& context, ValueId x, int64_t axis, int64_t begin, int64_t count);
+// These places of an axis, in that order.
+ValueId taken(LayerContext& context, ValueId x, int64_t axis, std::span<const int64_t> places);
 ValueId scaled(LayerContext& context, ValueId x, double scale, double offset = 0);
 ValueId function_of(LayerContext& context, std::string_view kind, ValueId x);
 // Both repeated into each other and combined.

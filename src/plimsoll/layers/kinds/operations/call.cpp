@@ -177,6 +177,33 @@ ValueId sliced(LayerContext& context, ValueId x, int64_t axis, int64_t begin, in
   return context.emit("slice", {x}, {{"axis", axis}, {"begin", begin}, {"count", count}});
 }
 
+// Runs of neighbours as slices, many of them by their numbers.
+ValueId taken(LayerContext& context, ValueId x, int64_t axis, std::span<const int64_t> places) {
+  constexpr size_t kMostSlices = 64;
+  std::vector<std::pair<int64_t, int64_t>> runs;  // begin, count
+  for (int64_t place : places) {
+    if (!runs.empty() && runs.back().first + runs.back().second == place) {
+      ++runs.back().second;
+    } else {
+      runs.emplace_back(place, 1);
+    }
+  }
+  if (runs.size() <= kMostSlices) {
+    std::vector<ValueId> parts;
+    for (const auto& [begin, count] : runs) parts.push_back(sliced(context, x, axis, begin, count));
+    return parts.size() == 1 ? parts[0] : context.emit("concat", parts, {{"axis", axis}});
+  }
+  const int64_t last = context.type(x).shape.rank() - 1;
+  x = axis_moved(context, as_real(context, x), axis, last);
+  std::vector<int64_t> dims = dims_of(context, x);
+  dims.back() = static_cast<int64_t>(places.size());
+  product_of(context, dims);
+  const ValueId numbers =
+      context.constant({DType::kInt32, {dims.back()}, {places.begin(), places.end()}});
+  const ValueId all = context.emit("broadcast", {numbers}, {{"shape", dims}, {"batched", true}});
+  return axis_moved(context, context.emit("gather_last", {x, all}), last, axis);
+}
+
 ValueId scaled(LayerContext& context, ValueId x, double scale, double offset) {
   return context.emit("scale_shift", {x}, {{"scale", scale}, {"offset", offset}});
 }

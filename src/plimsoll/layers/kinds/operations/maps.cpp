@@ -214,7 +214,11 @@ std::vector<double> numbers_of(const OperationCall& call, const Config& given) {
       numbers.push_back(one.as_double());
     }
   }
-  if (numbers.empty()) call.refuse("a list of numbers", given.to_json().substr(0, 80));
+  constexpr size_t kMostNumbers = 65536;
+  if (numbers.empty() || numbers.size() > kMostNumbers) {
+    call.refuse(fmt::format("a list of 1 to {} numbers", kMostNumbers),
+                given.to_json().substr(0, 80));
+  }
   return numbers;
 }
 

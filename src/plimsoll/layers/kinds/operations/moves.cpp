@@ -15,8 +15,6 @@ using Dims = std::vector<int64_t>;
 
 // Parts that one operator may give or take.
 constexpr int64_t kMostParts = 4096;
-// Neighbouring numbers that are taken by slices; more are gathered.
-constexpr size_t kMostSlices = 64;
 
 int rank_of(const OperationCall& call, ValueId x) { return call.context().type(x).shape.rank(); }
 
@@ -515,33 +513,6 @@ void flatten(const OperationCall& call, const Config& value, size_t depth, Dims&
   for (const Config& one : value.as_array()) flatten(call, one, depth + 1, shape, numbers);
 }
 
-// Runs of neighbours as slices, many of them by their numbers.
-ValueId taken(const OperationCall& call, ValueId x, int64_t axis, const Dims& numbers) {
-  LayerContext& context = call.context();
-  std::vector<std::pair<int64_t, int64_t>> runs;  // begin, count
-  for (int64_t number : numbers) {
-    if (!runs.empty() && runs.back().first + runs.back().second == number) {
-      ++runs.back().second;
-    } else {
-      runs.emplace_back(number, 1);
-    }
-  }
-  if (runs.size() <= kMostSlices) {
-    Values parts;
-    for (const auto& [begin, count] : runs) parts.push_back(sliced(context, x, axis, begin, count));
-    return joined(context, parts, axis);
-  }
-  const int64_t last = rank_of(call, x) - 1;
-  x = axis_moved(context, as_real(context, x), axis, last);
-  ConstantData data{DType::kInt32, {static_cast<int64_t>(numbers.size())}, {}};
-  data.values.assign(numbers.begin(), numbers.end());
-  Dims dims = dims_of(context, x);
-  dims.back() = static_cast<int64_t>(numbers.size());
-  const ValueId places =
-      context.emit("broadcast", {context.constant(data)}, {{"shape", dims}, {"batched", true}});
-  return axis_moved(context, context.emit("gather_last", {x, places}), last, axis);
-}
-
 // Rows of a constant table by the values' numbers, negative ones from its end.
 ValueId looked_up(const OperationCall& call) {
   LayerContext& context = call.context();
@@ -592,7 +563,7 @@ Values take(const OperationCall& call) {
   result.insert(result.end(), shape.begin(), shape.end());
   result.insert(result.end(), dims.begin() + axis, dims.end());
   product_of(context, result);
-  return {reshaped(context, taken(call, x, axis, numbers), result)};
+  return {reshaped(context, taken(context, x, axis, numbers), result)};
 }
 
 constexpr OperationRow kRows[] = {
