@@ -10,10 +10,10 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-from harness import ROUNDED_ZERO, Case, assert_one_step
+from harness import ROUNDED_ZERO, Case, assert_one_step, plimsoll_gradients, run_plimsoll
 from keras import layers as L
 from keras import ops
-from sequence_cases import floats, functional, tokens
+from sequence_cases import BATCH, floats, functional, tokens
 
 Call = Callable[[Any], Any]
 SHAPE = (6, 4)
@@ -471,6 +471,40 @@ def number_layers() -> dict[str, Case]:
     }
 
 
+# What mixes samples, or has sizes that no one means: a model, and words of the answer.
+REFUSED: dict[str, tuple[Call, str]] = {
+    "sum over the batch": (lambda x: ops.sum(trained(x), axis=0), "Samples are not mixed"),
+    "std of everything": (lambda x: trained(x) * ops.std(x), "name the axes to fold"),
+    "einsum over the batch": (
+        lambda x: ops.einsum("bij,cij->bij", trained(x), x),
+        "Samples are not mixed",
+    ),
+    "take between values": (
+        lambda x: ops.take(trained(x), ops.cast(x[:, 0, 0], "int32"), axis=1),
+        "Use take_along_axis",
+    ),
+    "swap of the batch": (lambda x: ops.swapaxes(trained(x), 0, 1), "an axis after the batch"),
+    "padding of the batch": (lambda x: ops.pad(trained(x), 1), "0 for the batch"),
+    "half a turn": (
+        lambda x: ops.rot90(trained(x), k=2, axes=(1, 2)),
+        "a plane as wide as high for half a turn",
+    ),
+    "another quantile": (
+        lambda x: ops.quantile(trained(x), 0.3, axis=1, method="lower"),
+        "computes linear whatever it is told",
+    ),
+    "tiles without end": (lambda x: ops.tile(trained(x), (1, 1 << 30, 1 << 30)), "at most"),
+    "classes without end": (
+        lambda x: ops.one_hot(ops.cast(trained(x), "int32"), 1 << 39)[..., 0],
+        "at most",
+    ),
+    "stateful cells": (
+        lambda x: L.RNN(L.GRUCell(3), stateful=True)(trained(x)),
+        "stateful: expected false",
+    ),
+}
+
+
 CASES = functions() | moves() | folds() | orders() | products() | networks()
 LAYERS = einsum_layers() | attention_layers() | recurrent_layers() | number_layers()
 
@@ -488,3 +522,30 @@ def test_operation(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", LAYERS)
 def test_layer(name: str, tmp_path: Path) -> None:
     assert_one_step(tmp_path, LAYERS[name], zero=zero_of(name))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str, tmp_path: Path) -> None:
+    call, words = REFUSED[name]
+    x = keras.Input(SHAPE, batch_size=BATCH if "stateful" in name else None)
+    keras.Model(x, call(x)).save(tmp_path / "model.keras")
+    answer = run_plimsoll("check", tmp_path / "model.keras", check=False)
+    assert answer.returncode == 4
+    assert words in answer.stdout + answer.stderr, answer.stdout + answer.stderr
+
+
+def test_alpha_dropout_keeps_mean_and_variance(tmp_path: Path) -> None:
+    """One step on a scale and an offset after it tells Σ y and Σ y² of what the layer gave."""
+    count, rate = 200, 0.3
+    x = keras.Input((count,))
+    y = L.AlphaDropout(rate)(x)
+    both = keras.Model(
+        x, ops.sum(L.Dense(1)(ops.stack([y, ops.square(y)], axis=2)), axis=(1, 2))[:, None]
+    )
+    values = np.random.default_rng(5).normal(0, 1, (500, count)).astype("float32")
+    case = Case(lambda: both, values, np.full(500, -1e6, "float32"), "mae")
+    weights = [np.zeros((2, 1), "float32"), np.zeros(1, "float32")]
+    _, (kernel, bias) = plimsoll_gradients(tmp_path, case, weights)
+    mean, power = kernel[:, 0] / bias[0]
+    assert abs(mean) < 0.02, mean
+    assert abs(power - 1) < 0.05, power
