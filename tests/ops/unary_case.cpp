@@ -15,7 +15,7 @@ Case unary(const std::string& kind, Fill fill, Attributes attributes = {}) {
           }};
 }
 
-// Of numbers above 1.
+// The function is defined from 1 on.
 Case shifted(const std::string& kind) {
   return {.name = "unary_" + kind, .build = [=](CaseBuilder& c) {
             const ValueId x = c.call("scale_shift", {c.input("x", steps(), Fill::kPositive)},
@@ -39,7 +39,7 @@ Case row_op(const std::string& op, Attributes attributes) {
           }};
 }
 
-// Integers from values.
+// The results are integers, which have no gradient.
 Case numbered(const std::string& op, Attributes attributes) {
   std::string name = op + (attributes.has("descending") ? "_down" : "");
   if (attributes.has("of")) name += "_" + attributes.get_string("of");

@@ -28,7 +28,7 @@ def trained(x: Any) -> Any:
     return L.Dense(4)(x)
 
 
-def turned(x: Any) -> Any:
+def unbiased(x: Any) -> Any:
     """The same without a bias, of which a difference would have no part."""
     return L.Dense(4, use_bias=False)(x)
 
@@ -176,8 +176,8 @@ def moves() -> dict[str, Case]:
         "trace": on(lambda x: ops.trace(trained(x)[:, :4], axis1=1, axis2=2)[:, None]),
         "tril": on(lambda x: ops.tril(trained(x), k=-1)),
         "triu": on(lambda x: ops.triu(trained(x), k=1)),
-        "diff": on(lambda x: ops.diff(turned(x), axis=1)),
-        "diff of diff": on(lambda x: ops.diff(turned(x), n=2, axis=1)),
+        "diff": on(lambda x: ops.diff(unbiased(x), axis=1)),
+        "diff of diff": on(lambda x: ops.diff(unbiased(x), n=2, axis=1)),
         "trapezoid": on(lambda x: ops.trapezoid(trained(x), dx=0.3, axis=1)),
     }  # fmt: skip
 
@@ -188,7 +188,7 @@ def folds() -> dict[str, Case]:
     for name in names.split():
         fold = getattr(ops, name)
         # A sum of distances from the mean has no part of a bias.
-        values = turned if "var" in name or "std" in name else trained
+        values = unbiased if "var" in name or "std" in name else trained
         cases[name] = on(lambda x, f=fold, v=values: f(v(x), axis=1))
         cases[f"{name} kept"] = on(lambda x, f=fold, v=values: f(v(x), axis=2, keepdims=True))
         if name in ("nansum", "nanmax", "nanmean"):
@@ -255,7 +255,7 @@ def products() -> dict[str, Case]:
             lambda x: ops.einsum("bij,jk,bkl->bil", trained(x), constant(4, 6), trained(x))
         ),
         "einsum with a matrix": one("bij,jk->bik", 4, 3),
-        "einsum with a turned matrix": one("bij,kj->bik", 3, 4),
+        "einsum with a transposed matrix": one("bij,kj->bik", 3, 4),
         "einsum with two axes": one("bij,ijk->bk", 6, 4, 2),
         "einsum with split axes": one("bij,jki->bk", 4, 2, 6),
         "einsum by place": one("bij,ijk->bik", 6, 4, 2),
@@ -352,7 +352,7 @@ def einsum_layers() -> dict[str, Case]:
         "dense of steps": case("abc,bd->adc", (5, 4)),
         "dense before an ellipsis": case("ab...,bc->ac...", (5,), images, bias_axes="c"),
         "heads": case("abc,cde->abde", (6, 2, 3), bias_axes="de"),
-        "heads turned": case("abc,dec->abde", (6, 2, 3), bias_axes="d"),
+        "heads transposed": case("abc,dec->abde", (6, 2, 3), bias_axes="d"),
         "heads apart": case("abc,dce->abde", (6, 2, 3), bias_axes="e"),
         "back from heads": case("abcd,cde->abe", (6, 3), images, bias_axes="e"),
         "by place": case("abc,bcd->abd", (6, 3), bias_axes="bd"),

@@ -1,7 +1,7 @@
 // running_sum: each element of an axis with all before it ({reverse}: after it) added to it.
 // product_last: the product of each row of the last dimension; product_last_grad, (dy, x) → each
-// element's gradient, the product of the others of its row. stop_gradient: the value itself, behind
-// which nothing is trained.
+// element's gradient, the product of the others of its row. stop_gradient: the value itself;
+// no gradient passes it.
 
 #include "ops/register.h"
 #include "ops/rules.h"
@@ -69,7 +69,7 @@ class ProductLastGrad final : public BatchMapOp {
   OpTraits traits() const override { return {.cheap = true}; }
 };
 
-// Its gradient is none, whoever asks.
+// It has no gradient, whoever asks.
 class StopGradient final : public BatchMapOp {
  public:
   StopGradient() : BatchMapOp("stop_gradient") {}

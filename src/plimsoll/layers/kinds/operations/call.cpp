@@ -177,7 +177,7 @@ ValueId sliced(LayerContext& context, ValueId x, int64_t axis, int64_t begin, in
   return context.emit("slice", {x}, {{"axis", axis}, {"begin", begin}, {"count", count}});
 }
 
-// Runs of neighbours as slices, many of them by their numbers.
+// Runs of neighbours are sliced; where there are many, all places are gathered.
 ValueId taken(LayerContext& context, ValueId x, int64_t axis, std::span<const int64_t> places) {
   constexpr size_t kMostSlices = 64;
   std::vector<std::pair<int64_t, int64_t>> runs;  // begin, count

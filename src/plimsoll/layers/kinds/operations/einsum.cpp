@@ -58,7 +58,8 @@ class Einsum {
 
   static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-  // Letters of operands and result; an ellipsis becomes the axes "0", "1", … that it stands for.
+  // Reads the letters of operands and result; an ellipsis becomes the axes "0", "1", … that it
+  // stands for.
   void read(std::span<const ValueId> operands) {
     std::string text;
     for (char c : text_) {
@@ -119,7 +120,7 @@ class Einsum {
     return with_ellipsis(part, axes);
   }
 
-  // Without "->": the ellipsis, then what is named once, by the alphabet.
+  // Where "->" is missing, the result has the ellipsis, then what is named once, by the alphabet.
   static std::string implied(const std::vector<std::string>& lists) {
     std::map<char, int> seen;
     for (const std::string& list : lists) {
@@ -171,7 +172,7 @@ class Einsum {
   }
   int64_t size(std::string_view axes) const { return product_of(context_, dims(axes)); }
 
-  // Without the axes that nobody needs any more.
+  // Sums over the axes that nobody needs any more.
   Term summed(const Term& term, std::string_view needed) {
     std::string left;
     Dims narrow;
@@ -191,7 +192,7 @@ class Einsum {
     return {permuted(context_, term.value, order), axes, term.batched};
   }
 
-  // A weight for every sample.
+  // Repeats a weight for every sample.
   Term over_samples(const Term& term) {
     const ValueId y =
         context_.emit("broadcast", {term.value}, {{"shape", dims(term.axes)}, {"batched", true}});
@@ -242,16 +243,16 @@ class Einsum {
     std::string right;
   };
 
-  Term with_weight(const Term& a, const Term& b, const Parts& parts, bool turned) {
+  Term with_weight(const Term& a, const Term& b, const Parts& parts, bool transposed) {
     const int64_t inner = size(parts.summed);
     const int64_t units = size(parts.right);
     Dims rows = dims(parts.left);
     rows.push_back(inner);
     const ValueId x = reshaped(context_, arranged(a, parts.left + parts.summed).value, rows);
-    const Dims matrix = turned ? Dims{units, inner} : Dims{inner, units};
+    const Dims matrix = transposed ? Dims{units, inner} : Dims{inner, units};
     const ValueId w = context_.emit("reshape", {b.value}, {{"shape", matrix}});
-    const ValueId y = turned ? context_.emit("dense_grad_input", {x, w}, {{"input_dim", units}})
-                             : context_.emit("dense", {x, w}, {{"units", units}});
+    const ValueId y = transposed ? context_.emit("dense_grad_input", {x, w}, {{"input_dim", units}})
+                                 : context_.emit("dense", {x, w}, {{"units", units}});
     const std::string axes = parts.left + parts.right;
     return {reshaped(context_, y, dims(axes)), axes, true};
   }

@@ -37,7 +37,7 @@ Spread spread(LayerContext& context, ValueId x, const Axes& axes) {
   return {mean, fold(context, squared(context, apart), axes, true, "mean")};
 }
 
-// Without the axes of extent 1 that were kept.
+// Drops the axes of extent 1, unless the call keeps them.
 ValueId finished(const OperationCall& call, ValueId y, const Axes& axes) {
   if (call.flag("keepdims")) return y;
   const std::vector<int64_t> dims = dims_of(call.context(), y);
@@ -76,7 +76,8 @@ Values extremum(const OperationCall& call) {
                                     fold(context, x, axes, keeps, "minimum")})};
 }
 
-// The largest is taken off first; where it is infinite nothing is.
+// The largest is subtracted first, so that no exponential overflows; where it is infinite nothing
+// is.
 Values log_sum_exp(const OperationCall& call) {
   LayerContext& context = call.context();
   const ValueId x = call.only_real();
@@ -173,7 +174,7 @@ Values average(const OperationCall& call) {
   return {context.emit("divide", {sum, fold(context, weights, axes, false, "sum")})};
 }
 
-// Means and the like of what is a number.
+// Means, sums and variances that leave NaNs out.
 Values of_numbers(const OperationCall& call) {
   LayerContext& context = call.context();
   const ValueId x = call.only_real();
@@ -206,7 +207,7 @@ Values extremum_of_numbers(const OperationCall& call) {
   return {finished(call, chosen(context, none, nan, y), axes)};
 }
 
-// With a number in place of what is none.
+// Puts a number in place of each NaN.
 ValueId without_nan(LayerContext& context, ValueId x, double number) {
   return chosen(context, is_nan(context, x), filled_like(context, x, number), x);
 }
@@ -221,7 +222,7 @@ Values product(const OperationCall& call) {
   }
   const std::vector<int64_t> dims = dims_of(context, x);
   std::vector<int64_t> kept = dims;
-  // One axis after the other, the last first.
+  // The axes are folded one after the other, the last first.
   for (size_t i = axes.size(); i-- > 0;) {
     const auto rank = static_cast<int64_t>(dims_of(context, x).size());
     x = context.emit("product_last", {axis_moved(context, x, axes[i], rank)});

@@ -23,7 +23,7 @@ struct Slice {
   int64_t step = 1;
 };
 
-// start:stop:step of an axis of that extent, as Python counts.
+// Reads start:stop:step of an axis of that extent, as Python counts.
 Slice slice_of(const OperationCall& call, const Config& item, int64_t extent) {
   const Config* config = item.find("config");
   const auto number = [&](std::string_view key, int64_t fallback) {
@@ -64,7 +64,7 @@ ValueId cut(LayerContext& context, ValueId x, int64_t axis, const Slice& slice) 
   if (slice.step < 0) x = context.emit("reverse", {x}, {{"axis", axis}});
   const int64_t step = std::abs(slice.step);
   if (step == 1 || slice.count == 1) return x;
-  // Groups of `step` places, of which the first is taken.
+  // The axis is cut into groups of `step` places, and the first of each is taken.
   x = context.emit("pad_axis", {x}, {{"axis", axis}, {"before", int64_t{0}}, {"after", step - 1}});
   std::vector<int64_t> dims = dims_of(context, x);
   const auto at = static_cast<size_t>(axis - 1);

@@ -58,7 +58,7 @@ Values divide_no_nan(const OperationCall& call) {
   return {call.context().emit("divide_no_nan", {pair.left, pair.right})};
 }
 
-// The other one where one is NaN.
+// Where one is NaN the other is taken.
 Values extremum_of_numbers(const OperationCall& call) {
   LayerContext& context = call.context();
   const Pair pair = two_reals(call);
@@ -166,7 +166,7 @@ Values full_like(const OperationCall& call) {
   return {as_dtype(context, filled_like(context, x, number), dtype)};
 }
 
-// Of real numbers.
+// Here every number is real.
 Values of_complex(const OperationCall& call) {
   LayerContext& context = call.context();
   const ValueId x = call.only_real();
@@ -181,7 +181,7 @@ Values all_true(const OperationCall& call) {
   return {as_dtype(call.context(), filled_like(call.context(), call.only(), 1), DType::kBool)};
 }
 
-// −0 has one too; the sign of what is no number is not looked at.
+// −0 has a sign bit too; that of a NaN is not looked at.
 Values sign_bit(const OperationCall& call) {
   LayerContext& context = call.context();
   const ValueId x = call.only_real();
@@ -247,7 +247,7 @@ Values is_in(const OperationCall& call) {
   return {context.emit("logical", {any}, {{"kind", "not"}})};
 }
 
-// The value beside the first condition that holds.
+// Takes the value beside the first condition that holds.
 Values select_first(const OperationCall& call) {
   LayerContext& context = call.context();
   const Config& conditions = call.argument(0, "condlist");

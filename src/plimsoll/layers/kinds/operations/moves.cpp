@@ -30,7 +30,7 @@ ValueId reversed(LayerContext& context, ValueId x, int64_t axis) {
   return context.emit("reverse", {x}, {{"axis", axis}});
 }
 
-// Each place of an axis that many times, side by side, or all of them that many times.
+// Repeats each place of an axis that many times, side by side, or (`whole`) all of them in a row.
 ValueId repeated(LayerContext& context, ValueId x, int64_t axis, int64_t times, bool whole) {
   if (times == 1) return x;
   const Dims dims = dims_of(context, x);
@@ -160,7 +160,7 @@ Values repeat(const OperationCall& call) {
   return {joined(context, parts, axis)};
 }
 
-// So many places from one end of an axis, in the order in which a border shows them.
+// Takes so many places from one end of an axis, in the order in which a border shows them.
 ValueId mirrored(const OperationCall& call, ValueId x, int64_t axis, int64_t count, bool front,
                  bool with_edge) {
   const int64_t all = extent(call, x, axis);
@@ -237,7 +237,6 @@ Values cut(const OperationCall& call, ValueId x, int64_t axis, std::span<const i
     parts.push_back(sliced(call.context(), x, axis, begin, end - begin));
     begin = end;
   }
-  // A part that is everything is a value of its own all the same.
   return parts;
 }
 
@@ -381,7 +380,7 @@ Values difference(const OperationCall& call) {
   return {x};
 }
 
-// The two axes of the options axis1 and axis2 behind the others.
+// Moves the axes axis1 and axis2 after the others.
 ValueId with_plane_last(const OperationCall& call, ValueId x) {
   const int rank = rank_of(call, x);
   const int64_t first = call.axis(call.option("axis1"), rank);
@@ -396,7 +395,7 @@ ValueId with_plane_last(const OperationCall& call, ValueId x) {
   return permuted(call.context(), x, order);
 }
 
-// The diagonal begins at (0, offset) or (−offset, 0). Behind its first row each further element is
+// The diagonal begins at (0, offset) or (−offset, 0). After its first row each further element is
 // a row and a column away: the rows as one line, cut into pieces of a row and one.
 ValueId diagonal_of(const OperationCall& call, ValueId x) {
   LayerContext& context = call.context();
@@ -451,7 +450,7 @@ Values triangle(const OperationCall& call) {
   return {context.emit("apply_mask", {x, inside})};
 }
 
-// Half of what neighbouring places have together, times the distance between them, summed.
+// Sums half of what neighbouring places have together, times the distance between them.
 Values trapezoid(const OperationCall& call) {
   LayerContext& context = call.context();
   ValueId y = call.only_real();
@@ -468,7 +467,7 @@ Values trapezoid(const OperationCall& call) {
   return {scaled(context, reshaped(context, y, dims), call.number("dx", 1) / 2)};
 }
 
-// Blocks of places into channels, or back.
+// Moves blocks of places into channels, or back.
 Values depth_and_space(const OperationCall& call) {
   LayerContext& context = call.context();
   const Config& format = call.option("data_format");
@@ -497,7 +496,7 @@ Values depth_and_space(const OperationCall& call) {
   return {first ? permuted(context, x, {3, 1, 2}) : x};
 }
 
-// Nested lists of integers, and the extents of the lists.
+// Reads nested lists of integers, and the extents of the lists.
 void flatten(const OperationCall& call, const Config& value, size_t depth, Dims& shape,
              Dims& numbers) {
   if (value.is_int()) {
@@ -513,7 +512,7 @@ void flatten(const OperationCall& call, const Config& value, size_t depth, Dims&
   for (const Config& one : value.as_array()) flatten(call, one, depth + 1, shape, numbers);
 }
 
-// Rows of a constant table by the values' numbers, negative ones from its end.
+// Takes rows of a constant table by the values' numbers; negative ones count from its end.
 ValueId looked_up(const OperationCall& call) {
   LayerContext& context = call.context();
   const Operand table = call.operand(call.argument(0, "x"));

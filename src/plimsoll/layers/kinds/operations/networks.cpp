@@ -27,7 +27,7 @@ Values one_hot(const OperationCall& call) {
   ValueId y = axis_moved(context, marked_classes(context, x, classes), rank - 1, axis);
   if (call.operation() == "MultiHot") {
     const Dims folded = {1};
-    // Keras folds axis 1 of what has one of its own, whatever the axis of classes.
+    // Keras folds axis 1, whatever the axis of classes is.
     if (rank > 2) y = reduce_axes(context, y, folded, false, "any");
   }
   const Config& dtype = call.option("dtype");
@@ -35,7 +35,7 @@ Values one_hot(const OperationCall& call) {
       as_dtype(context, y, dtype.is_string() ? parse_dtype(dtype.as_string()) : DType::kFloat32)};
 }
 
-// As a layer of that class, with one number for each axis of space.
+// A pooling is the layer of that class, for as many axes of space as the value has.
 Values pooled(const OperationCall& call) {
   struct Name {
     std::string_view operation;
@@ -66,7 +66,7 @@ double epsilon_of(const OperationCall& call, double fallback) {
   return epsilon;
 }
 
-// A weight's values along these axes of x, all others of extent 1.
+// Reshapes a weight so that it lies along these axes of x, all others of extent 1.
 ValueId along(const OperationCall& call, ValueId x, const Config& given, const Dims& axes) {
   LayerContext& context = call.context();
   const Operand one = call.operand(given);
@@ -109,7 +109,7 @@ Values normalized(const OperationCall& call) {
               : combined_along(call, "add", y, call.argument(2, "beta"), axes)};
 }
 
-// By statistics that are given.
+// Normalizes by statistics that the call gives.
 Values batch_normalized(const OperationCall& call) {
   LayerContext& context = call.context();
   const ValueId x = call.real(call.argument(0, "x"));
@@ -126,7 +126,7 @@ Values batch_normalized(const OperationCall& call) {
   return {combined_along(call, "add", y, call.argument(3, "offset"), axes)};
 }
 
-// Keys' heads for as many as the queries have: each serves neighbours.
+// Repeats keys' heads where queries have more of them: each serves neighbours.
 ValueId shared_heads(const OperationCall& call, ValueId x, int64_t heads) {
   LayerContext& context = call.context();
   const Dims dims = dims_of(context, x);

@@ -1,5 +1,5 @@
-// Operators that ask which elements of an axis come first: they work on the last axis, where the
-// asked one is brought and taken back from.
+// Operators that compare the elements of an axis: the axis is moved to the end, where the operators
+// of the graph work, and moved back afterwards.
 
 #include <array>
 #include <cmath>
@@ -13,17 +13,17 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-// A value whose asked axis is last, and how to take results back.
-struct Turned {
+// Holds a value whose axis was moved to the end, and where the axis came from.
+struct LastAxis {
   ValueId value;
   int64_t axis = 1;
   int64_t last = 1;
   int64_t count = 1;
 };
 
-Turned turned(const OperationCall& call, ValueId x) {
+LastAxis with_axis_last(const OperationCall& call, ValueId x) {
   const int rank = call.context().type(x).shape.rank();
-  Turned result;
+  LastAxis result;
   result.axis = call.axis(call.option("axis").is_null() ? Config(-1) : call.option("axis"), rank);
   result.last = rank - 1;
   result.count = call.context().type(x).shape[static_cast<int>(result.axis)].count;
@@ -31,7 +31,7 @@ Turned turned(const OperationCall& call, ValueId x) {
   return result;
 }
 
-// Numbers of what does not say an axis would count through the batch.
+// Without an axis Keras counts through the batch.
 void expect_axis(const OperationCall& call) {
   if (!call.option("axis").is_int()) {
     call.refuse("an axis after the batch", call.option("axis").to_json(), "Samples are not mixed.");
@@ -41,7 +41,7 @@ void expect_axis(const OperationCall& call) {
 Values arg_extremum(const OperationCall& call) {
   LayerContext& context = call.context();
   expect_axis(call);
-  const Turned x = turned(call, call.only_real());
+  const LastAxis x = with_axis_last(call, call.only_real());
   const bool largest = call.operation() == "Argmax";
   const ValueId y = context.emit("arg_extremum_last", {x.value},
                                  {{"of", std::string(largest ? "maximum" : "minimum")}});
@@ -58,7 +58,7 @@ ValueId order_of(LayerContext& context, ValueId x, bool descending) {
 Values sort(const OperationCall& call) {
   LayerContext& context = call.context();
   expect_axis(call);
-  const Turned x = turned(call, call.only_real());
+  const LastAxis x = with_axis_last(call, call.only_real());
   const ValueId order = order_of(context, x.value, false);
   const ValueId y =
       call.operation() == "Argsort" ? order : context.emit("gather_last", {x.value, order});
@@ -80,18 +80,18 @@ Values take_along(const OperationCall& call) {
   LayerContext& context = call.context();
   expect_axis(call);
   if (call.inputs().size() != 2) call.refuse("two values of the model", "another call");
-  const Turned x = turned(call, as_real(context, call.inputs()[0]));
+  const LastAxis x = with_axis_last(call, as_real(context, call.inputs()[0]));
   const ValueId given = as_dtype(context, call.inputs()[1], DType::kFloat32);
   const ValueId from_end = scaled(context, given, 1, static_cast<double>(x.count));
   const ValueId places =
       as_dtype(context, chosen(context, compared(context, given, "less", 0), from_end, given),
                DType::kInt32);
-  const ValueId turned_places = axis_moved(context, places, x.axis, x.last);
-  const ValueId y = context.emit("gather_last", {x.value, turned_places});
+  const ValueId places_last = axis_moved(context, places, x.axis, x.last);
+  const ValueId y = context.emit("gather_last", {x.value, places_last});
   return {axis_moved(context, y, x.last, x.axis)};
 }
 
-// Between which two places of the sorted axis a share of them lies, and how far.
+// Says between which two places of the sorted axis a quantile lies, and how far from the lower.
 struct Place {
   int64_t low = 0;
   int64_t high = 0;

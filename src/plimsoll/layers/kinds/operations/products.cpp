@@ -30,7 +30,7 @@ Pair two_values(const OperationCall& call) {
 
 Shape shape_of(const OperationCall& call, ValueId x) { return call.context().type(x).shape; }
 
-// Letters for that many axes, from one on.
+// Names that many axes by letters, beginning with one.
 std::string letters(int count, char from) {
   std::string text;
   for (int i = 0; i < count; ++i) text += static_cast<char>(from + i);
@@ -45,7 +45,7 @@ Values einsum_call(const OperationCall& call) {
   return {einsum(call.context(), subscripts.as_string(), operands)};
 }
 
-// Without leading axes of extent 1 of a constant that stand for the batch.
+// Drops the leading axis of a constant that stands for the batch with an extent of 1.
 ValueId without_ones(LayerContext& context, ValueId x, int rank) {
   const Shape shape = context.type(x).shape;
   if (shape.has_batch() || shape.rank() < rank || shape[0].count != 1) return x;
@@ -53,7 +53,7 @@ ValueId without_ones(LayerContext& context, ValueId x, int rank) {
   return context.emit("reshape", {x}, {{"shape", Dims(dims.begin() + 1, dims.end())}});
 }
 
-// Leading axes of extent 1 repeat into the other value's.
+// Repeats leading axes of extent 1 into the other value's.
 void stretch_leading(const OperationCall& call, Pair& pair) {
   const Shape left = shape_of(call, pair.left);
   const Shape right = shape_of(call, pair.right);
@@ -77,7 +77,7 @@ void stretch_leading(const OperationCall& call, Pair& pair) {
   pair = {stretch(pair.left, a), stretch(pair.right, b)};
 }
 
-// As NumPy's matmul: matrices in the last two axes, the others side by side.
+// Multiplies as NumPy's matmul does: the last two axes are matrices, the others lie side by side.
 Values matmul(const OperationCall& call) {
   LayerContext& context = call.context();
   Pair pair = two_values(call);
@@ -173,7 +173,7 @@ Values dot(const OperationCall& call) {
   return {paired(call, pair, {-1}, {inner ? -1 : -2})};
 }
 
-// Of vectors of three numbers in the last axis.
+// Multiplies vectors of three numbers, which lie in the last axis.
 Values cross(const OperationCall& call) {
   LayerContext& context = call.context();
   Pair pair = two_values(call);
@@ -189,18 +189,18 @@ Values cross(const OperationCall& call) {
   if (shape[static_cast<int>(last)].count != 3) {
     call.refuse("three numbers in the last axis", to_string(shape));
   }
-  // (a₂b₃ − a₃b₂, …): both turned by one place and by two.
-  const auto turned = [&](ValueId x, int64_t by) {
+  // (a₂b₃ − a₃b₂, …) takes both rotated by one place and by two.
+  const auto rotated = [&](ValueId x, int64_t by) {
     return context.emit("concat",
                         {sliced(context, x, last, by, 3 - by), sliced(context, x, last, 0, by)},
                         {{"axis", last}});
   };
-  const ValueId first = context.emit("multiply", {turned(pair.left, 1), turned(pair.right, 2)});
-  const ValueId second = context.emit("multiply", {turned(pair.left, 2), turned(pair.right, 1)});
+  const ValueId first = context.emit("multiply", {rotated(pair.left, 1), rotated(pair.right, 2)});
+  const ValueId second = context.emit("multiply", {rotated(pair.left, 2), rotated(pair.right, 1)});
   return {context.emit("subtract", {first, second})};
 }
 
-// How far each row of one matrix lies from each of the other.
+// Measures how far each row of one matrix lies from each of the other.
 Values distances(const OperationCall& call) {
   LayerContext& context = call.context();
   const Pair pair = two_values(call);

@@ -257,7 +257,7 @@ class ManyHeads : public Layer {
     return context.emit("reshape", {y}, {{"shape", std::vector<int64_t>{length, heads, columns}}});
   }
 
-  // Each head as often as queries' heads share it.
+  // Repeats each head as often as queries' heads share it.
   ValueId for_all_heads(LayerContext& context, ValueId x) const {
     if (key_heads_ == heads_) return x;
     const Shape shape = context.type(x).shape;
@@ -276,7 +276,7 @@ class ManyHeads : public Layer {
                         {{"kind", "sigmoid"}});
   }
 
-  // Which keys lie within the window around each query, and are seen by the mask.
+  // Says which keys lie within the window around each query and are seen by the mask.
   ValueId within_window(LayerContext& context, ValueId mask, const Sources& sources) const {
     const Shape shape{Dim::batch(), context.type(sources.query).shape[1],
                       context.type(sources.key).shape[1]};

@@ -24,7 +24,7 @@ struct Recurrence {
 
 class RecurrentLayer : public Layer {
  public:
-  // `path`: where its weights are, with a slash behind it.
+  // `path`: where its weights are, with a slash at its end.
   RecurrentLayer(ConfigReader& reader, ops::CellKind kind, std::string path = "cell/");
 
   std::vector<Weight> weights(std::span<const ValueType> inputs) const override;
