@@ -451,6 +451,6 @@ ELEMENTWISE = ("Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract")
 
 UNARY_OPERATORS = (
     "elu exp gelu hard_sigmoid hard_tanh leaky_relu log_sigmoid negative relu relu6 selu sigmoid "
-    "silu soft_shrink softplus softsign square sqrt tanh softmax log_softmax abs arctan arcsinh erf "
-    "activations.relu activations.relu activations.relu activations.elu activations.softmax"
+    "silu soft_shrink softplus softsign square sqrt tanh softmax log_softmax abs arctan arcsinh "
+    "erf activations.relu activations.relu activations.relu activations.elu activations.softmax"
 ).split()
