@@ -313,7 +313,6 @@ CHOICES: dict[str, Choice] = {
     "AdaptiveMaxPooling1D": adaptive(1),
     "AdaptiveMaxPooling2D": adaptive(2),
     "AdaptiveMaxPooling3D": adaptive(3),
-    "AlphaDropout": Choice(ANY, {"rate": one_of(0.0)}, {"seed": whole(1, 9)}),
     "AveragePooling1D": pooling(1),
     "AveragePooling2D": pooling(2),
     "AveragePooling3D": pooling(3),
@@ -343,11 +342,6 @@ CHOICES: dict[str, Choice] = {
     "DepthwiseConv2D": depthwise(2),
     "Dropout": Choice(ANY, {"rate": one_of(0.0)}, {"seed": whole(1, 9), "noise_shape": noise}),
     "ELU": Choice(ANY, {}, {"alpha": number(0.1, 2)}),
-    "EinsumDense": Choice(
-        ANY,
-        {"equation": one_of("...x,xy->...y"), "output_shape": whole(1, 5)},
-        {"bias_axes": one_of("y"), "activation": activation},
-    ),
     "Flatten": Choice(ANY, {}, FIRST),
     "GRU": recurrent(recurrent_activation=activation, reset_after=off),
     "GaussianDropout": Choice(ANY, {"rate": one_of(0.0)}, {"seed": whole(1, 9)}),
@@ -451,6 +445,6 @@ ELEMENTWISE = ("Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract")
 
 UNARY_OPERATORS = (
     "elu exp gelu hard_sigmoid hard_tanh leaky_relu log_sigmoid negative relu relu6 selu sigmoid "
-    "silu soft_shrink softplus softsign square sqrt tanh softmax log_softmax abs arctan arcsinh "
-    "erf activations.relu activations.relu activations.relu activations.elu activations.softmax"
+    "silu soft_shrink softplus softsign square sqrt tanh softmax log_softmax abs "
+    "activations.relu activations.relu activations.relu activations.elu activations.softmax"
 ).split()

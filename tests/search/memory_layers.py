@@ -396,11 +396,6 @@ KINDS: dict[str, Kind] = {
     "Dot": Kind(2, lambda draw, _: {"axes": [2, 2], "normalize": draw.often(0.3)}, dot_output, 2),
     "Dropout": Kind(0, drop, same),
     "ELU": Kind(0, fixed(alpha=0.7), same),
-    "EinsumDense": Kind(
-        0,
-        lambda draw, s: {"equation": "...x,xy->...y", "output_shape": dense(draw, s)["units"]},
-        lambda s, o: [*s[:-1], o["output_shape"]],
-    ),
     "Embedding": Kind(1, embedding, lambda s, o: [*s, o["output_dim"]]),
     "Flatten": Kind(0, fixed(), _flat),
     "GRU": Kind(2, lambda draw, s: recurrent(draw, s, 3), recurrent_output),
