@@ -26,6 +26,13 @@ std::vector<Case> dense_cases() {
       dense("dense_one_unit", {Dim::batch(), of(50)}, 1, true, "linear"),
       dense("dense_of_rows", {Dim::batch(), of(3), of(5)}, 9, true, "linear"),
       dense("dense_of_several_rows", {Dim::batch(2), of(6)}, 8, true, "relu"),
+      {.name = "dense_transposed",
+       .build =
+           [](CaseBuilder& c) {
+             const ValueId x = c.input("x", {Dim::batch(), of(3), of(7)});
+             const ValueId w = c.input("w", {of(9), of(7)});
+             c.result(c.call("dense_grad_input", {x, w}, {{"input_dim", 9}}));
+           }},
       {.name = "dense_separate_bias",
        .build =
            [](CaseBuilder& c) {

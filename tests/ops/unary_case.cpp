@@ -15,6 +15,54 @@ Case unary(const std::string& kind, Fill fill, Attributes attributes = {}) {
           }};
 }
 
+// The function is defined from 1 on.
+Case shifted(const std::string& kind) {
+  return {.name = "unary_" + kind, .build = [=](CaseBuilder& c) {
+            const ValueId x = c.call("scale_shift", {c.input("x", steps(), Fill::kPositive)},
+                                     {{"scale", 1.0}, {"offset", 1.0}});
+            c.result(c.call("unary", {x}, {{"kind", kind}}));
+          }};
+}
+
+Case binary(const std::string& kind, bool smooth = true) {
+  return {.name = "binary_" + kind, .build = [=](CaseBuilder& c) {
+            const ValueId a = c.input("a", steps(), Fill::kPositive);
+            const ValueId b = c.input("b", steps(), Fill::kPositive);
+            const ValueId y = c.call("binary", {a, b}, {{"kind", kind}});
+            if (smooth) c.result(y);
+          }};
+}
+
+Case row_op(const std::string& op, Attributes attributes) {
+  return {.name = op + (attributes.has("reverse") ? "_back" : ""), .build = [=](CaseBuilder& c) {
+            c.result(c.call(op, {c.input("x", steps(), Fill::kPositive)}, attributes));
+          }};
+}
+
+// The results are integers, which have no gradient.
+Case numbered(const std::string& op, Attributes attributes) {
+  std::string name = op + (attributes.has("descending") ? "_down" : "");
+  if (attributes.has("of")) name += "_" + attributes.get_string("of");
+  return {.name = name,
+          .build = [=](CaseBuilder& c) { c.call(op, {c.constant("x", steps())}, attributes); }};
+}
+
+Case stop_gradient() {
+  return {.name = "stop_gradient", .build = [=](CaseBuilder& c) {
+            const ValueId x = c.input("x", steps(), Fill::kPositive);
+            const ValueId k = c.constant("k", steps(), Fill::kPositive);
+            c.result(c.call("multiply", {x, c.call("stop_gradient", {k})}));
+          }};
+}
+
+Case gather() {
+  return {.name = "gather_last", .build = [=](CaseBuilder& c) {
+            const ValueId x = c.input("x", steps());
+            const ValueId at = c.integers("at", {Dim::batch(), of(5), of(4)}, DType::kInt32, 6);
+            c.result(c.call("gather_last", {x, at}));
+          }};
+}
+
 // Steps of a function have no slope that differences could show: values only.
 Case stepped(const std::string& kind) {
   return {.name = "unary_" + kind, .build = [=](CaseBuilder& c) {
@@ -42,6 +90,24 @@ Case extremum_last(const std::string& of_what) {
 std::vector<Case> unary_cases() {
   return {
       unary("abs", Fill::kPositive),
+      unary("arccos", Fill::kProbability),
+      shifted("arccosh"),
+      unary("arcsin", Fill::kProbability),
+      unary("arcsinh", Fill::kNormal),
+      unary("arctan", Fill::kNormal),
+      unary("arctanh", Fill::kProbability),
+      unary("cbrt", Fill::kPositive),
+      unary("cosh", Fill::kNormal),
+      unary("erf", Fill::kNormal),
+      unary("erfc", Fill::kNormal),
+      unary("erfinv", Fill::kProbability),
+      unary("exp2", Fill::kNormal),
+      unary("i0", Fill::kNormal),
+      unary("log10", Fill::kPositive),
+      unary("log2", Fill::kPositive),
+      unary("sinc", Fill::kNormal),
+      unary("sinh", Fill::kNormal),
+      unary("tan", Fill::kProbability),
       unary("cos", Fill::kNormal),
       unary("expm1", Fill::kNormal),
       unary("log", Fill::kPositive),
@@ -55,6 +121,24 @@ std::vector<Case> unary_cases() {
       stepped("floor"),
       stepped("round"),
       stepped("sign"),
+      stepped("trunc"),
+      binary("arctan2"),
+      binary("floor_divide", false),
+      binary("floor_mod"),
+      binary("fmod"),
+      binary("hypot"),
+      binary("logaddexp"),
+      binary("logaddexp2"),
+      binary("power"),
+      row_op("running_sum", {{"axis", -1}}),
+      row_op("running_sum", {{"axis", 1}, {"reverse", true}}),
+      row_op("product_last", {}),
+      gather(),
+      numbered("argsort_last", {}),
+      numbered("argsort_last", {{"descending", true}}),
+      numbered("arg_extremum_last", {{"of", "maximum"}}),
+      numbered("arg_extremum_last", {{"of", "minimum"}}),
+      stop_gradient(),
       select("select_steps", {Dim::batch(), of(5)}),
       select("select_elements", steps()),
       extremum_last("maximum"),

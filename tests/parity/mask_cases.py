@@ -225,6 +225,8 @@ CONSUMERS: dict[str, Callable[[Made], Any]] = {
     "TimeDistributed(Sequential)": lambda m: L.TimeDistributed(inner_model())(m.x),
     "TimeDistributed(Functional)": lambda m: L.TimeDistributed(inner_graph())(m.x),
     "TimeDistributed twice": two_dimensions,
+    "AlphaDropout": lambda m: L.AlphaDropout(0.0)(m.x),
+    "EinsumDense": lambda m: L.EinsumDense("...x,xy->...y", 3)(m.x),  # which ends it
     "RMSNormalization": lambda m: L.RMSNormalization()(m.x),  # which ends it
     # Layers that look at it.
     "Softmax": lambda m: L.Softmax()(m.x),
@@ -237,6 +239,10 @@ CONSUMERS: dict[str, Callable[[Made], Any]] = {
     "LSTM states": with_states,
     "GRU": lambda m: L.GRU(3, return_sequences=True)(m.x),
     "SimpleRNN": lambda m: L.SimpleRNN(3, return_sequences=True)(m.x),
+    "RNN": lambda m: L.RNN([L.LSTMCell(3), L.GRUCell(2)])(m.x),
+    "RNN sequences": lambda m: L.RNN(
+        [L.LSTMCell(3), L.GRUCell(2)], return_sequences=True, go_backwards=True
+    )(m.x),
     "Bidirectional": lambda m: L.Bidirectional(L.GRU(3, return_sequences=True))(m.x),
     "Bidirectional last": lambda m: L.Bidirectional(L.LSTM(3), merge_mode="sum")(m.x),
     "Attention to bare": lambda m: L.Attention()([m.x, m.bare]),
@@ -247,6 +253,9 @@ CONSUMERS: dict[str, Callable[[Made], Any]] = {
         m.bare, m.x, m.other
     ),
     "MultiHeadAttention causal": causal,
+    "GroupQueryAttention": lambda m: L.GroupQueryAttention(3, 2, 1, use_bias=False)(m.x, m.other),
+    "AdditiveAttention to bare": lambda m: L.AdditiveAttention()([m.x, m.bare]),
+    "AdditiveAttention to masked": lambda m: L.AdditiveAttention()([m.bare, m.other]),
     "attention and sum": residual_attention,
     "attention beside": attention_beside,
     "attention, gated": gated_attention,

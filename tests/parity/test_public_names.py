@@ -26,13 +26,14 @@ LACKING: dict[str, dict[str, str]] = {
         BASE: "InputSpec Lambda Layer Pipeline Wrapper",
         FRAMEWORK: "FlaxLayer JaxLayer TFSMLayer TorchModuleWrapper",
         TEXT: "HashedCrossing Hashing IntegerLookup StringLookup TextVectorization",
+        "its name is GroupQueryAttention, in files too": "GroupedQueryAttention",
         "they stand in RNN alone": "GRUCell LSTMCell SimpleRNNCell StackedRNNCells",
         NOT_YET: """
-            AdditiveAttention AlphaDropout AugMix CategoryEncoding
+            AugMix
             ContrastLimitedAdaptiveHistogramEqualization
-            ConvLSTM1D ConvLSTM2D ConvLSTM3D CutMix Discretization EinsumDense Equalization
-            GroupedQueryAttention MaxNumBoundingBoxes MelSpectrogram MixUp RNN RandAugment
-            RandomElasticTransform RandomPerspective ReversibleEmbedding STFTSpectrogram
+            ConvLSTM1D ConvLSTM2D ConvLSTM3D CutMix Equalization
+            MaxNumBoundingBoxes MelSpectrogram MixUp RandAugment
+            RandomElasticTransform RandomPerspective STFTSpectrogram
             SpectralNormalization
         """,
     },
@@ -60,47 +61,45 @@ MODULES: dict[str, ModuleType] = {
 
 LACKING_OPERATORS: dict[str, str] = {
     "control flow and shapes of Python code, which a file of layers does not hold between them": """
-    associative_scan cond convert_to_numpy custom_gradient dtype fori_loop is_tensor map
-    saturate_cast scan scatter scatter_update shape slice slice_update stop_gradient switch
-    unstack vectorized_map while_loop
+    associative_scan cond convert_to_numpy custom_gradient dtype fori_loop is_tensor map ndim
+    saturate_cast scan scatter scatter_update shape size slice slice_update switch
+    vectorize vectorized_map while_loop
     """,
     "Keras writes it as reshape, transpose and reductions where it is called": """
     rearrange
     """,
+    "it makes a constant, which stands in the file as one": """
+    arange array bartlett blackman empty eye full geomspace hamming hanning kaiser linspace
+    logspace ones tri zeros
+    """,
+    "it puts samples of a batch together, or numbers them": """
+    allclose bincount corrcoef correlate diag diagflat flipud histogram kron meshgrid nonzero
+    outer psnr ravel unique unravel_index vander vdot vsplit vstack
+    """,
     "no kernels for matrices of a sample yet": """
-    cholesky cholesky_inverse det eig eigh inv jvp lstsq lu_factor matrix_rank norm pinv qr
-    solve solve_triangular svd
+    cholesky cholesky_inverse det eig eigh inv jvp logdet lstsq lu_factor matrix_rank pinv qr
+    slogdet solve solve_triangular svd
     """,
     "no kernels yet; spectra and segments mix places of a sample": """
-    cdist erf erfc erfinv extract_sequences fft fft2 ifft2 in_top_k irfft istft logdet logsumexp
-    rfft segment_max segment_min segment_prod segment_sum stft top_k view_as_complex
-    view_as_real
+    extract_sequences fft fft2 ifft2 in_top_k irfft istft rfft segment_max segment_min
+    segment_prod segment_sum stft view_as_complex view_as_real
+    """,
+    "no kernels yet; bits and whole numbers": """
+    bitwise_and bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
+    bitwise_xor gcd lcm left_shift nextafter right_shift view
     """,
     "there is a layer or a loss that does it": """
-    adaptive_average_pool adaptive_max_pool average_pool batch_normalization binary_crossentropy
-    categorical_crossentropy conv conv_transpose ctc_decode ctc_loss depth_to_space
-    depthwise_conv dot_product_attention fold layer_normalization max_pool moments multi_hot
-    normalize one_hot polar psnr rms_normalization separable_conv space_to_depth
-    sparse_categorical_crossentropy sparsemax unfold
+    binary_crossentropy categorical_crossentropy conv conv_transpose ctc_decode ctc_loss
+    depthwise_conv fold polar separable_conv sparse_categorical_crossentropy unfold
     """,
+    "Keras's own result is another one than its definition's": "sparsemax",
     "no operator between layers yet": """
-    allclose amax amin angle append arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh
-    argmax argmin argpartition argsort array array_split average bartlett bincount bitwise_and
-    bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
-    blackman broadcast_to cbrt conj conjugate copy corrcoef correlate cosh count_nonzero cross
-    cumprod cumsum deg2rad diag diagflat diagonal diff digitize divide_no_nan dot dsplit dstack
-    einsum empty empty_like exp2 eye fabs fliplr flipud floor_divide fmax fmin fmod full
-    full_like gcd geomspace hamming hanning heaviside histogram hsplit hstack hypot i0 imag
-    inner isclose isfinite isin isinf isnan isneginf isposinf isreal kaiser kron lcm ldexp
-    left_shift linspace log10 log2 logaddexp logaddexp2 logspace median meshgrid mod moveaxis
-    nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin
-    nanpercentile nanprod nanquantile nanstd nansum nanvar ndim nextafter nonzero ones outer pad
-    percentile prod ptp quantile rad2deg ravel real repeat right_shift roll rot90 round
-    searchsorted select signbit sinc sinh size slogdet sort split std swapaxes take
-    take_along_axis tan tensordot tile trace trapezoid tri tril triu trunc unique unravel_index
-    vander var vdot vectorize view vsplit vstack zeros
+    argpartition broadcast_to cumprod nanargmax nanargmin nancumprod nanmedian nanpercentile
+    nanquantile
     """,
-    "another name of one that is read, as which Keras writes it": "hard_swish swish",
+    "another name of one that is read, as which Keras writes it": """
+    batch_normalization conj hard_swish layer_normalization rms_normalization swish
+    """,
 }
 
 

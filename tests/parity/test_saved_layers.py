@@ -26,7 +26,10 @@ SHAPES = [(6, 4), (6,), (6, 6, 4), (6, 6, 3), (4, 4, 4, 4), (3, 6, 6, 4)]
 # What must not be left at its default to be seen, or is not called on one array of numbers.
 MADE: dict[str, Callable[[], L.Layer]] = {
     "Bidirectional": lambda: L.Bidirectional(L.GRU(3)),
-    "Discretization": lambda: L.Discretization(bin_boundaries=[0.0, 0.5]),
+    "CategoryEncoding": lambda: L.CategoryEncoding(9),
+    "Discretization": lambda: L.Discretization(bin_boundaries=[0.0, 0.5], output_mode="one_hot"),
+    "EinsumDense": lambda: L.EinsumDense("...x,xy->...y", 3, bias_axes="y"),
+    "RNN": lambda: L.RNN([L.LSTMCell(3), L.GRUCell(2)]),
     "GroupNormalization": lambda: L.GroupNormalization(groups=2),
     "Normalization": lambda: L.Normalization(axis=None, mean=0.5, variance=2.0),
     "RandomPosterization": lambda: L.RandomPosterization(4),

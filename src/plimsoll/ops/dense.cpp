@@ -116,6 +116,21 @@ class DenseGradInput final : public NamedOp {
     return axes;
   }
 
+  // y = x · wᵀ is a product of its own where a model asks for it.
+  void gradient(GradientContext& context) const override {
+    graph::GraphBuilder& builder = context.builder();
+    const ValueId dy = context.output_gradient(0);
+    const ValueType x = context.input_type(0);
+    if (context.wants(0)) {
+      context.set_gradient(0,
+                           builder.call("dense", context.name("grad_left"), {dy, context.input(1)},
+                                        {{"units", x.shape[last_dimension(x)].count}}));
+    }
+    if (!context.wants(1)) return;
+    context.set_gradient(
+        1, builder.call("dense_grad_kernel", context.name("grad_right"), {dy, context.input(0)}));
+  }
+
   OpTraits traits() const override { return {.work = {OpFamily::kDense, OpPass::kGradInput}}; }
   double flops_per_sample(const NodeTypes& node) const override {
     return multiply_flops(node.inputs[0], node.attributes.get_int("input_dim"));

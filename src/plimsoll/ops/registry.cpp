@@ -23,6 +23,7 @@ graph::OpRegistry make_registry() {
   register_batch_norm_inference(registry);
   register_batch_sum(registry);
   register_bias(registry);
+  register_binary(registry);
   register_binary_crossentropy(registry);
   register_broadcast(registry);
   register_cast(registry);
@@ -56,6 +57,7 @@ graph::OpRegistry make_registry() {
   register_max_pool2d(registry);
   register_max_pool3d(registry);
   register_norm_constraint(registry);
+  register_order(registry);
   register_pad2d(registry);
   register_positive_bits(registry);
   register_recurrent(registry);
@@ -65,6 +67,7 @@ graph::OpRegistry make_registry() {
   register_resize2d(registry);
   register_rms_norm(registry);
   register_rmsprop(registry);
+  register_running(registry);
   register_scale_shift(registry);
   register_schedule(registry);
   register_sgd(registry);

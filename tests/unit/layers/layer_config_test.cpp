@@ -115,6 +115,29 @@ std::vector<std::pair<std::string, Object>> volume_configurations() {
   };
 }
 
+// The same, of layers that are made of operators, and of cells in RNN.
+std::vector<std::pair<std::string, Object>> operator_configurations() {
+  const Config cell =
+      Object{{"class_name", "GRUCell"}, {"config", Object{{"name", "c"}, {"units", 3}}}};
+  return {
+      {"AdditiveAttention", {{"use_scale", false}, {"dropout", 0.1}}},
+      {"AlphaDropout", {{"rate", 0.2}, {"seed", 3}}},
+      {"CategoryEncoding", {{"num_tokens", 5}, {"output_mode", "count"}}},
+      {"Discretization", {{"bin_boundaries", Array{0.5, 1.5}}, {"output_mode", "one_hot"}}},
+      {"EinsumDense",
+       {{"equation", "abc,cd->abd"}, {"output_shape", Array{Config(), 4}}, {"bias_axes", "d"}}},
+      {"GroupQueryAttention",
+       {{"head_dim", 3},
+        {"num_query_heads", 4},
+        {"num_key_value_heads", 2},
+        {"sliding_window", 2},
+        {"use_gate", true}}},
+      {"RNN", {{"cell", Array{cell, cell}}, {"return_sequences", true}}},
+      {"ReversibleEmbedding",
+       {{"input_dim", 5}, {"output_dim", 4}, {"tie_weights", false}, {"logit_soft_cap", 2.0}}},
+  };
+}
+
 // A configuration of each other class, with options other than the usual ones.
 std::vector<std::pair<std::string, Object>> configurations() {
   const Config lstm =
@@ -226,6 +249,7 @@ TEST(LayerConfigTest, ACompletedConfigurationRoundTrips) {
   std::vector<std::pair<std::string, Object>> cases = configurations();
   for (auto& one : image_configurations()) cases.push_back(std::move(one));
   for (auto& volume : volume_configurations()) cases.push_back(std::move(volume));
+  for (auto& one : operator_configurations()) cases.push_back(std::move(one));
   ASSERT_EQ(cases.size(), layer_class_names().size());
   for (const auto& [class_name, rest] : cases) {
     const Config first = make_layer(class_name, with_name("x", rest))->config();

@@ -37,6 +37,10 @@ Config example_of(const std::string& key) {
       {"axes", 1},
       {"layer", layer},
       {"operation", "Relu"},
+      {"equation", "ab,bc->ac"},
+      {"bin_boundaries", Array{0.5}},
+      {"cell",
+       Object{{"class_name", "LSTMCell"}, {"config", Object{{"name", "inner"}, {"units", 1}}}}},
       {"layer.recurrent", recurrent},
   };
   for (const auto& [name, value] : examples) {

@@ -181,19 +181,13 @@ constexpr KernelEntry mover(std::string_view op, std::unique_ptr<Kernel> (*make)
 }
 
 constexpr KernelEntry kEntries[] = {
-    mover("concat", make_concat),
-    mover("constant", make_constant),
-    mover("crop2d", make_crop2d),
-    mover("fold_batch", make_copy),
-    mover("ones", make_ones),
-    mover("unfold_batch", make_copy),
-    mover("pack", make_pack),
-    mover("pad_axis", make_pad_axis),
-    mover("reshape", make_copy),
-    mover("slice", make_slice),
-    mover("state_write", make_copy),
-    mover("transpose", make_transpose),
-    mover("zero_pad2d", make_zero_pad2d),
+    mover("concat", make_concat),       mover("constant", make_constant),
+    mover("crop2d", make_crop2d),       mover("fold_batch", make_copy),
+    mover("ones", make_ones),           mover("unfold_batch", make_copy),
+    mover("pack", make_pack),           mover("pad_axis", make_pad_axis),
+    mover("reshape", make_copy),        mover("slice", make_slice),
+    mover("state_write", make_copy),    mover("stop_gradient", make_copy),
+    mover("transpose", make_transpose), mover("zero_pad2d", make_zero_pad2d),
     mover("zeros", make_zeros),
 };
 

@@ -171,7 +171,9 @@ std::vector<std::string> weight_groups(const ModelTree& tree, const KerasOrder& 
       groups.emplace_back();
       continue;
     }
-    const std::string name = layers::snake_case(node.class_name);
+    const std::string_view code_name = layers::layer_traits(node.class_name).code_name;
+    const std::string name =
+        layers::snake_case(code_name.empty() ? std::string_view(node.class_name) : code_name);
     int64_t& next = used[name];
     const int64_t count = next;
     next += !counted_twice.empty() && counted_twice[index] ? 2 : 1;

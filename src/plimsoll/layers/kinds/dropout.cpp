@@ -5,18 +5,21 @@
 // themselves lie last, where spatial_dropout finds them.
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/format.h"
 #include "layers/kinds/all_layers.h"
+#include "layers/kinds/operation_call.h"
 
 namespace plimsoll::layers {
 namespace {
 
-class Dropout final : public Layer {
+class Dropping : public Layer {
  public:
-  static constexpr std::string_view kClassName = "Dropout";
+  bool elementwise() const override { return noise_shape_.is_null(); }
 
-  explicit Dropout(ConfigReader& reader) : Layer(reader) {
+ protected:
+  explicit Dropping(ConfigReader& reader) : Layer(reader) {
     rate_ = reader.number("rate", 0.0);
     if (!(rate_ >= 0 && rate_ < 1)) {
       reader.refuse("rate", "0 to below 1", reader.value("rate", 0.0).to_json());
@@ -32,18 +35,17 @@ class Dropout final : public Layer {
     }
   }
 
-  std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
-    one_input(context, inputs, 0);
-    if (!context.training() || rate_ == 0) return {inputs[0]};
-    const Attributes draws{{"rate", rate_}, {"site", context.call_site()}};
-    const std::vector<bool> shared = shared_axes(context, inputs[0]);
-    if (std::ranges::find(shared, true) == shared.end()) {
-      return {context.emit("dropout", {inputs[0]}, draws)};
-    }
-    return {drop_together(context, inputs[0], shared, draws)};
-  }
+  bool drops(const LayerContext& context) const { return context.training() && rate_ > 0; }
+  double rate() const { return rate_; }
 
-  bool elementwise() const override { return noise_shape_.is_null(); }
+  ValueId dropped(LayerContext& context, ValueId x) const {
+    const Attributes draws{{"rate", rate_}, {"site", context.call_site()}};
+    const std::vector<bool> shared = shared_axes(context, x);
+    if (std::ranges::find(shared, true) == shared.end()) {
+      return context.emit("dropout", {x}, draws);
+    }
+    return drop_together(context, x, shared, draws);
+  }
 
  private:
   // For each axis after the batch: whether its elements share a draw.
@@ -107,8 +109,45 @@ class Dropout final : public Layer {
   Config noise_shape_;
 };
 
+class Dropout final : public Dropping {
+ public:
+  static constexpr std::string_view kClassName = "Dropout";
+
+  explicit Dropout(ConfigReader& reader) : Dropping(reader) {}
+
+  std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
+    one_input(context, inputs, 0);
+    return {drops(context) ? dropped(context, inputs[0]) : inputs[0]};
+  }
+};
+
+// What is dropped becomes SELU's lowest value, and all is scaled and shifted so that numbers of
+// mean 0 and variance 1 keep both (Klambauer et al., "Self-Normalizing Neural Networks", 2017).
+class AlphaDropout final : public Dropping {
+ public:
+  static constexpr std::string_view kClassName = "AlphaDropout";
+
+  explicit AlphaDropout(ConfigReader& reader) : Dropping(reader) {}
+
+  std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
+    one_input(context, inputs, 0);
+    if (!drops(context)) return {inputs[0]};
+    constexpr double kLowest =
+        -1.6732632423543772848170429916717 * 1.0507009873554804934193349852946;
+    const double scale = 1 / std::sqrt((1 - rate()) * (1 + rate() * kLowest * kLowest));
+    const ValueId kept =
+        compared(context, dropped(context, filled_like(context, inputs[0], 1)), "greater", 0);
+    const ValueId x = as_real(context, inputs[0]);
+    const ValueId y = chosen(context, kept, x, filled_like(context, x, kLowest));
+    return {scaled(context, y, scale, -scale * kLowest * rate())};
+  }
+};
+
 }  // namespace
 
+std::shared_ptr<const Layer> make_alpha_dropout(const Config& config) {
+  return construct_layer<AlphaDropout>(config);
+}
 std::shared_ptr<const Layer> make_dropout(const Config& config) {
   return construct_layer<Dropout>(config);
 }

@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/suggest.h"
 #include "layers/kinds/all_layers.h"
+#include "layers/kinds/operation_call.h"
 #include "layers/kinds/operation_reduce.h"
 #include "layers/kinds/softmax.h"
 #include "layers/model/call_arguments.h"
@@ -64,11 +65,39 @@ constexpr std::array kBinary = {
 };
 // Functions of one number that are no activations.
 constexpr std::array kMath = {
-    Named{"Abs", "abs"},     Named{"Absolute", "abs"}, Named{"Ceil", "ceil"},
-    Named{"Cos", "cos"},     Named{"Expm1", "expm1"},  Named{"Floor", "floor"},
-    Named{"Log", "log"},     Named{"Log1p", "log1p"},  Named{"Reciprocal", "reciprocal"},
-    Named{"Rsqrt", "rsqrt"}, Named{"Sign", "sign"},    Named{"Sin", "sin"},
+    Named{"Abs", "abs"},
+    Named{"Absolute", "abs"},
+    Named{"Arccos", "arccos"},
+    Named{"Arccosh", "arccosh"},
+    Named{"Arcsin", "arcsin"},
+    Named{"Arcsinh", "arcsinh"},
+    Named{"Arctan", "arctan"},
+    Named{"Arctanh", "arctanh"},
+    Named{"Cbrt", "cbrt"},
+    Named{"Ceil", "ceil"},
+    Named{"Cos", "cos"},
+    Named{"Cosh", "cosh"},
+    Named{"Erf", "erf"},
+    Named{"Erfc", "erfc"},
+    Named{"Erfinv", "erfinv"},
+    Named{"Exp2", "exp2"},
+    Named{"Expm1", "expm1"},
+    Named{"Fabs", "abs"},
+    Named{"Floor", "floor"},
+    Named{"I0", "i0"},
+    Named{"Log", "log"},
+    Named{"Log10", "log10"},
+    Named{"Log1p", "log1p"},
+    Named{"Log2", "log2"},
+    Named{"Reciprocal", "reciprocal"},
+    Named{"Rsqrt", "rsqrt"},
+    Named{"Sign", "sign"},
+    Named{"Sin", "sin"},
+    Named{"Sinc", "sinc"},
+    Named{"Sinh", "sinh"},
     Named{"Sqrt", "sqrt"},
+    Named{"Tan", "tan"},
+    Named{"Trunc", "trunc"},
 };
 constexpr std::array kReductions = {
     Named{"All", "all"},   Named{"Any", "any"},     Named{"Max", "maximum"},
@@ -88,11 +117,71 @@ constexpr std::array kLogical = {
     Named{"LogicalOr", "or"},
     Named{"LogicalXor", "xor"},
 };
-constexpr std::array<std::string_view, 21> kOthers = {
-    "Cast",    "Clip",     "Concatenate", "ConvertToTensor", "ExpandDims", "Flip",      "GetItem",
-    "Glu",     "Identity", "LogSoftmax",  "Matmul",          "Negative",   "OnesLike",  "Power",
-    "Reshape", "Softmax",  "Square",      "Squeeze",         "Stack",      "Transpose", "Where"};
+constexpr std::array<std::string_view, 15> kOthers = {
+    "Cast",     "Clip",       "Concatenate", "ConvertToTensor", "Glu",
+    "Identity", "LogSoftmax", "Negative",    "OnesLike",        "Power",
+    "Reshape",  "Softmax",    "Square",      "Stack",           "Transpose"};
+constexpr std::string_view kWhere = "Where";
 constexpr std::string_view kZerosLike = "ZerosLike";
+// What any of them may have for an option.
+constexpr const char* kOptions[] = {"alpha",
+                                    "approximate",
+                                    "attn_logits_soft_cap",
+                                    "axes",
+                                    "axis",
+                                    "axis1",
+                                    "axis2",
+                                    "axisa",
+                                    "axisb",
+                                    "axisc",
+                                    "b",
+                                    "block_size",
+                                    "data_format",
+                                    "decimals",
+                                    "default_value",
+                                    "destination",
+                                    "dtype",
+                                    "dx",
+                                    "epsilon",
+                                    "equal_nan",
+                                    "indices_or_sections",
+                                    "invert",
+                                    "is_causal",
+                                    "k",
+                                    "keepdims",
+                                    "max_value",
+                                    "method",
+                                    "mode",
+                                    "n",
+                                    "nan",
+                                    "negative_slope",
+                                    "neginf",
+                                    "newshape",
+                                    "num_classes",
+                                    "offset",
+                                    "ord",
+                                    "order",
+                                    "output_size",
+                                    "pad_width",
+                                    "padding",
+                                    "pool_size",
+                                    "posinf",
+                                    "repeats",
+                                    "rms_scaling",
+                                    "shift",
+                                    "side",
+                                    "source",
+                                    "sparse",
+                                    "strides",
+                                    "subscripts",
+                                    "threshold",
+                                    "x",
+                                    "x_max",
+                                    "x_min"};
+// What says nothing here, and may stand in a file: whether NumPy may count on sorted or distinct
+// numbers, whether replicas wait for each other, which of several kernels is preferred.
+constexpr const char* kIgnored[] = {"assume_unique", "flash_attention", "num", "sorted",
+                                    "synchronized"};
 // None of Keras's: a value, and the mask that a caller gave for it
 // (formats/keras/keras_tree_expand.cpp).
 constexpr std::string_view kWithMask = "WithMask";
@@ -103,6 +192,21 @@ std::string_view find(const std::array<Named, N>& table, std::string_view operat
     if (row.operation == operation) return row.op;
   }
   return {};
+}
+
+// Operators that lie in files of their own.
+std::array<std::span<const OperationRow>, 7> families() {
+  return {fold_operations(),    item_operations(),  map_operations(),    move_operations(),
+          network_operations(), order_operations(), product_operations()};
+}
+
+MakeOperation find_family(std::string_view operation) {
+  for (std::span<const OperationRow> rows : families()) {
+    for (const OperationRow& row : rows) {
+      if (row.operation == operation) return row.make;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -118,7 +222,11 @@ std::vector<std::string> operation_names() {
   add(kReductions);
   add(kCompare);
   add(kLogical);
+  names.emplace_back(kWhere);
   names.emplace_back(kZerosLike);
+  for (std::span<const OperationRow> rows : families()) {
+    for (const OperationRow& row : rows) names.emplace_back(row.operation);
+  }
   names.insert(names.end(), kOthers.begin(), kOthers.end());
   std::ranges::sort(names);
   return names;
@@ -137,18 +245,24 @@ class Operation final : public Layer {
       reader.refuse("operation", "an operator that Plimsoll trains", operation_,
                     "Build this part of the model with layers." + did_you_mean(operation_, known));
     }
-    for (const char* key :
-         {"axis", "axes", "newshape", "keepdims", "dtype", "approximate", "negative_slope", "alpha",
-          "threshold", "b", "x_min", "x_max", "max_value", "default_value"}) {
+    for (const char* key : kOptions) {
       const Config given = reader.legacy(key);
       if (given.is_null()) continue;
       reader.complete(key, given);
       options_.set(key, given);
     }
+    for (const char* key : kIgnored) {
+      const Config given = reader.legacy(key);
+      if (!given.is_null()) reader.complete(key, given);
+    }
   }
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
-    const std::vector<Config> arguments = read_arguments(context, inputs.size());
+    std::vector<std::string> names;
+    const std::vector<Config> arguments = read_arguments(context, inputs.size(), names);
+    if (const MakeOperation make = find_family(operation_)) {
+      return make(OperationCall(context, operation_, inputs, arguments, names, options_));
+    }
     for (const Unary& row : kUnary) {
       if (row.operation == operation_) return {unary(context, inputs, row.kind)};
     }
@@ -167,26 +281,33 @@ class Operation final : public Layer {
     if (const auto kind = find(kReductions, operation_); !kind.empty()) {
       return {reduce(context, only(context, inputs), kind)};
     }
-    if (operation_ == "Power" || operation_ == "Matmul" || operation_ == "Where") {
+    if (operation_ == "Power" || operation_ == kWhere) {
       return {of_operands(context, inputs, arguments)};
     }
-    return {other(context, inputs, arguments)};
+    return {other(context, inputs)};
   }
 
  private:
-  // The call's positional arguments, then the others in order; the inputs where there is no record.
-  static std::vector<Config> read_arguments(const LayerContext& context, size_t count) {
+  // The call's positional arguments, then the others in order with their names; the inputs where
+  // there is no record.
+  static std::vector<Config> read_arguments(const LayerContext& context, size_t count,
+                                            std::vector<std::string>& names) {
     std::vector<Config> arguments;
     const Config& record = context.arguments();
     if (record.is_null()) {
       for (size_t i = 0; i < count; ++i) arguments.push_back(tensor_argument(i));
+      names.resize(count);
       return arguments;
     }
     const Config* args = record.find("args");
     if (args != nullptr && args->is_array()) arguments = args->as_array();
+    names.resize(arguments.size());
     const Config* kwargs = record.find("kwargs");
     if (kwargs != nullptr && kwargs->is_object()) {
-      for (const auto& [key, value] : kwargs->as_object()) arguments.push_back(value);
+      for (const auto& [key, value] : kwargs->as_object()) {
+        names.push_back(key);
+        arguments.push_back(value);
+      }
     }
     return arguments;
   }
@@ -272,29 +393,23 @@ class Operation final : public Layer {
     return context.emit("scale_shift", {x}, {{"scale", scale}, {"offset", offset}});
   }
 
-  static ValueId as_real(LayerContext& context, ValueId x) {
-    if (is_floating(context.type(x).dtype)) return x;
-    return context.emit("cast", {x}, {{"dtype", "float32"}});
-  }
-
   static ValueId math(LayerContext& context, ValueId x, Attributes attributes) {
     return context.emit("unary", {as_real(context, x)}, std::move(attributes));
   }
 
   ValueId of_operands(LayerContext& context, std::span<const ValueId> inputs,
                       const std::vector<Config>& arguments) const {
-    if (operation_ == "Where") return where(context, inputs, arguments);
+    if (operation_ == kWhere) return where(context, inputs, arguments);
     expect_two(context, arguments);
     const Operand left = operand(context, inputs, arguments[0], DType::kFloat32);
     const Operand right = operand(context, inputs, arguments[1], DType::kFloat32);
-    if (operation_ == "Matmul") {
-      if (left.number || right.number) context.refuse("two values", "a number", "");
-      return matmul(context, left.value, right.value);
+    if (right.number && !left.number) {
+      return math(context, left.value, {{"kind", "power"}, {"exponent", *right.number}});
     }
-    if (!right.number || left.number) {
-      context.refuse("a number as exponent", "a value", "Use exp(y · log(x)).");
-    }
-    return math(context, left.value, {{"kind", "power"}, {"exponent", *right.number}});
+    ValueId a = as_real(context, as_value(context, left, DType::kFloat32));
+    ValueId b = as_real(context, as_value(context, right, DType::kFloat32));
+    broadcast_together(context, a, b);
+    return context.emit("binary", {a, b}, {{"kind", "power"}});
   }
 
   ValueId where(LayerContext& context, std::span<const ValueId> inputs,
@@ -381,18 +496,13 @@ class Operation final : public Layer {
     return inputs[0];
   }
 
-  ValueId other(LayerContext& context, std::span<const ValueId> inputs,
-                const std::vector<Config>& arguments) const {
+  ValueId other(LayerContext& context, std::span<const ValueId> inputs) const {
     if (operation_ == "Concatenate" || operation_ == "Stack") return join(context, inputs);
     if (operation_ == kWithMask) {
       if (inputs.size() != 2) context.refuse("a value and a mask", "another call", "");
       context.set_mask(0, as_bool(context, inputs[1]));
       context.put_mask_on(inputs[0]);
       return inputs[0];
-    }
-    if (operation_ == "GetItem") {
-      if (arguments.size() != 2) context.refuse("a value and its index", "another call", "");
-      return get_item(context, inputs[0], arguments[1]);
     }
     const ValueId x = only(context, inputs);
     const ValueType type = context.type(x);
@@ -419,10 +529,6 @@ class Operation final : public Layer {
     if (operation_ == "Glu") {
       const Config axis = option("axis").is_null() ? Config(-1) : option("axis");
       return context.emit("glu", {x}, {{"axis", axis_of(context, axis, shape.rank())}});
-    }
-    if (operation_ == "Flip") {
-      return context.emit("reverse", {x},
-                          {{"axis", axis_of(context, option("axis"), shape.rank())}});
     }
     if (operation_ == "Transpose") return transpose(context, x);
     return reshape(context, x);
@@ -489,24 +595,7 @@ class Operation final : public Layer {
   }
 
   ValueId reshape(LayerContext& context, ValueId x) const {
-    const Shape shape = context.type(x).shape;
-    std::vector<int64_t> dims = shape.at(1);
-    if (operation_ == "ExpandDims") {
-      const int64_t axis = axis_of(context, option("axis"), shape.rank() + 1);
-      dims.insert(dims.begin() + axis, 1);
-      dims.erase(dims.begin());
-      return context.emit("reshape", {x}, {{"shape", dims}});
-    }
-    if (operation_ == "Squeeze") {
-      const int64_t axis = axis_of(context, option("axis"), shape.rank());
-      if (dims[static_cast<size_t>(axis)] != 1) {
-        context.refuse("an axis of one element", to_string(shape), "");
-      }
-      dims.erase(dims.begin() + axis);
-      dims.erase(dims.begin());
-      return context.emit("reshape", {x}, {{"shape", dims}});
-    }
-    return context.emit("reshape", {x}, {{"shape", new_shape(context, shape)}});
+    return context.emit("reshape", {x}, {{"shape", new_shape(context, context.type(x).shape)}});
   }
 
   // The batch stays in front: the first entry is −1, null, or the rest fills a sample.
@@ -536,93 +625,9 @@ class Operation final : public Layer {
     return dims;
   }
 
-  ValueId get_item(LayerContext& context, ValueId x, const Config& key) const;
-
   std::string operation_;
   Config options_;
 };
-
-struct Range {
-  int64_t begin = 0;
-  int64_t count = 1;
-};
-
-// start:stop of a dimension, as Python counts; steps other than 1 are refused.
-Range range_of(const LayerContext& context, const Config& slice, int64_t extent) {
-  const Config& config = slice.at("config");
-  const auto bound = [&](std::string_view key, int64_t fallback) {
-    const Config* value = config.find(key);
-    if (value == nullptr || value->is_null()) return fallback;
-    const int64_t at = value->as_int() < 0 ? value->as_int() + extent : value->as_int();
-    return std::clamp<int64_t>(at, 0, extent);
-  };
-  const Config* step = config.find("step");
-  if (step != nullptr && !step->is_null() && step->as_int() != 1) {
-    context.refuse("a slice in steps of 1", slice.to_json(), "Take single elements apart.");
-  }
-  const Range range{bound("start", 0), bound("stop", extent) - bound("start", 0)};
-  if (range.count < 1) context.refuse("a slice with elements", slice.to_json(), "");
-  return range;
-}
-
-bool is_kind(const Config& value, std::string_view kind) {
-  const Config* name = value.is_object() ? value.find("class_name") : nullptr;
-  return name != nullptr && name->is_string() && name->as_string() == kind;
-}
-
-ValueId Operation::get_item(LayerContext& context, ValueId x, const Config& key) const {
-  Config::Array items = key.is_array() ? key.as_array() : Config::Array{key};
-  const int rank = context.type(x).shape.rank();
-  size_t named = 0;
-  for (const Config& item : items) named += item.is_null() || is_kind(item, "__ellipsis__") ? 0 : 1;
-  std::vector<int64_t> dims;  // of the result, the batch's aside
-  int axis = 0;
-  for (const Config& item : items) {
-    const Shape shape = context.type(x).shape;
-    if (item.is_null()) {
-      if (axis == 0) context.refuse("the batch first", "a new axis before it", "");
-      dims.push_back(1);
-    } else if (is_kind(item, "__ellipsis__")) {
-      for (int skipped = rank - static_cast<int>(named); skipped > 0; --skipped, ++axis) {
-        if (axis > 0) dims.push_back(shape[axis].count);
-      }
-    } else if (axis >= rank) {
-      context.refuse(fmt::format("at most {} indices", rank), key.to_json(), "");
-    } else if (axis == 0) {
-      const Config* config = is_kind(item, "__slice__") ? item.find("config") : nullptr;
-      for (const char* bound : {"start", "stop", "step"}) {
-        const Config* value = config == nullptr ? nullptr : config->find(bound);
-        if (config == nullptr || (value != nullptr && !value->is_null())) {
-          context.refuse("all samples of the batch", item.to_json(), "Samples are not mixed.");
-        }
-      }
-      ++axis;
-    } else {
-      const bool single = item.is_int();
-      if (!single && !is_kind(item, "__slice__")) {
-        context.refuse("numbers and slices as indices", item.to_json(), "");
-      }
-      const int64_t extent = shape[axis].count;
-      const Range range = single
-                              ? Range{item.as_int() < 0 ? item.as_int() + extent : item.as_int(), 1}
-                              : range_of(context, item, extent);
-      if (range.begin < 0 || range.begin + range.count > extent) {
-        context.refuse(fmt::format("an index below {}", extent), item.to_json(), "");
-      }
-      if (range.count != extent) {
-        x = context.emit("slice", {x},
-                         {{"axis", axis}, {"begin", range.begin}, {"count", range.count}});
-      }
-      if (!single) dims.push_back(range.count);
-      ++axis;
-    }
-  }
-  const Shape shape = context.type(x).shape;
-  for (; axis < rank; ++axis) {
-    if (axis > 0) dims.push_back(shape[axis].count);
-  }
-  return context.emit("reshape", {x}, {{"shape", dims}});
-}
 
 }  // namespace
 

@@ -39,15 +39,6 @@ ValueId fold_last(LayerContext& context, ValueId x, std::string_view kind) {
   return context.emit("logical", {context.emit("any_last", {none})}, {{"kind", "not"}});
 }
 
-// (batch, rows, columns) of a value of any rank, its leading axes folded into the batch.
-ValueId folded(LayerContext& context, ValueId x) {
-  const std::vector<int64_t> dims = ops::sample_dims(context.type(x).shape);
-  if (dims.size() == 2) return x;
-  const std::span<const int64_t> leading(dims.data(), dims.size() - 2);
-  const std::vector<int64_t> flat = {product_of(leading), dims[dims.size() - 2], dims.back()};
-  return context.emit("fold_batch", {context.emit("reshape", {x}, {{"shape", flat}})});
-}
-
 }  // namespace
 
 ValueId reduce_axes(LayerContext& context, ValueId x, std::span<const int64_t> axes, bool keepdims,
@@ -82,28 +73,6 @@ ValueId reduce_axes(LayerContext& context, ValueId x, std::span<const int64_t> a
   }
   y = fold_last(context, with_axes_last(context, x, sorted), kind);
   return keepdims ? context.emit("reshape", {y}, {{"shape", kept}}) : y;
-}
-
-ValueId matmul(LayerContext& context, ValueId a, ValueId b) {
-  const Shape left = context.type(a).shape;
-  const Shape right = context.type(b).shape;
-  const std::vector<int64_t> rows = ops::sample_dims(left);
-  const std::vector<int64_t> columns = ops::sample_dims(right);
-  const bool batched = left.has_batch() && right.has_batch() && left.rank() == right.rank();
-  if (!batched || rows.size() < 2 ||
-      !std::equal(rows.begin(), rows.end() - 2, columns.begin(), columns.end() - 2)) {
-    context.refuse("two matrices for each sample, (batch, …, m, k) and (batch, …, k, n)",
-                   fmt::format("{} and {}", to_string(left), to_string(right)),
-                   "Use a Dense layer for a product with a weight; samples are not mixed.");
-  }
-  const ValueId y = context.emit("batch_matmul", {folded(context, a), folded(context, b)},
-                                 {{"transpose_left", false}, {"transpose_right", false}});
-  if (rows.size() == 2) return y;
-  const int64_t steps = product_of(std::span(rows).first(rows.size() - 2));
-  const ValueId unfolded = context.emit("unfold_batch", {y}, {{"steps", steps}});
-  std::vector<int64_t> dims(rows.begin(), rows.end() - 1);
-  dims.push_back(columns.back());
-  return context.emit("reshape", {unfolded}, {{"shape", dims}});
 }
 
 }  // namespace plimsoll::layers

@@ -4,7 +4,8 @@
 // those of (D, H·K). The scores never exist as a whole (ops/attention.cpp). Masks come from the
 // inputs' own masks, from the argument attention_mask, and from use_causal_mask. Values with
 // several axes of positions, (batch, rows, columns, channels), are looked at as one list of
-// positions.
+// positions. GroupedQueryAttention is the same with fewer heads of keys and values, each for
+// several of the queries'.
 
 #include <cmath>
 #include <set>
@@ -19,42 +20,8 @@
 namespace plimsoll::layers {
 namespace {
 
-class MultiHeadAttention final : public Layer {
+class ManyHeads : public Layer {
  public:
-  static constexpr std::string_view kClassName = "MultiHeadAttention";
-
-  explicit MultiHeadAttention(ConfigReader& reader) : Layer(reader) {
-    heads_ = reader.integer("num_heads", 1);
-    key_dim_ = reader.integer("key_dim", 1);
-    const Config value_dim = reader.value("value_dim", Config());
-    value_dim_ = value_dim.is_null() ? key_dim_ : reader.integer("value_dim", 1);
-    reader.complete("value_dim", value_dim_);
-    dropout_ = reader.number("dropout", 0.0);
-    if (!(dropout_ >= 0 && dropout_ < 1)) {
-      reader.refuse("dropout", "0 to below 1", std::to_string(dropout_));
-    }
-    use_bias_ = reader.flag("use_bias", true);
-    reader.refuse_unless_empty("use_gate", "Train the layer without a gate.");
-    read_output_shape(reader);
-    read_axes(reader);
-    reader.refuse_unless_empty("sliding_window", "Give an attention_mask instead.");
-    reader.legacy("flash_attention");
-    kernel_initializer_ = read_initializer(reader, "kernel_initializer", "glorot_uniform");
-    bias_initializer_ = read_initializer(reader, "bias_initializer", "zeros");
-    kernel_regularizer_ = read_regularizer(reader, "kernel_regularizer");
-    bias_regularizer_ = read_regularizer(reader, "bias_regularizer");
-    reader.refuse_unless_empty("activity_regularizer",
-                               "Regularize the kernel instead (kernel_regularizer).");
-    for (const char* key : {"kernel_constraint", "bias_constraint"}) {
-      reader.refuse_unless_empty(key, "Regularize the kernel instead (kernel_regularizer).");
-    }
-    const Config seed = reader.value("seed", Config());
-    if (!seed.is_null() && !seed.is_int()) {
-      reader.refuse("seed", "an integer or null", seed.to_json());
-    }
-    for (const char* key : {"query_shape", "key_shape", "value_shape"}) reader.legacy(key);
-  }
-
   // In the order in which Keras builds them. Types are query, value and (where given) key.
   std::vector<Weight> weights(std::span<const ValueType> inputs) const override {
     if (inputs.empty()) return {};
@@ -65,8 +32,13 @@ class MultiHeadAttention final : public Layer {
     const ValueType& key = inputs.size() > 2 && inputs[2].dtype == value.dtype ? inputs[2] : value;
     std::vector<Weight> weights;
     add_weights(weights, "query_dense", {last_of(inputs[0]), heads_, key_dim_}, {heads_, key_dim_});
-    add_weights(weights, "key_dense", {last_of(key), heads_, key_dim_}, {heads_, key_dim_});
-    add_weights(weights, "value_dense", {last_of(value), heads_, value_dim_}, {heads_, value_dim_});
+    add_weights(weights, "key_dense", {last_of(key), key_heads_, key_dim_}, {key_heads_, key_dim_});
+    if (gated_) {
+      add_weights(weights, "gate_dense", {last_of(inputs[0]), heads_, key_dim_},
+                  {heads_, key_dim_});
+    }
+    add_weights(weights, "value_dense", {last_of(value), key_heads_, value_dim_},
+                {key_heads_, value_dim_});
     const int64_t columns = output_dim_ > 0 ? output_dim_ : last_of(inputs[0]);
     add_weights(weights, "output_dense", {heads_, value_dim_, columns}, {columns});
     return weights;
@@ -75,9 +47,11 @@ class MultiHeadAttention final : public Layer {
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     const Sources sources = find_sources(context, inputs);
     const Shape query_shape = context.type(inputs[sources.query_input]).shape;
-    const ValueId q = project(context, sources.query, "query_dense", key_dim_);
-    const ValueId k = project(context, sources.key, "key_dense", key_dim_);
-    const ValueId v = project(context, sources.value, "value_dense", value_dim_);
+    const ValueId q = project(context, sources.query, "query_dense", heads_, key_dim_);
+    const ValueId k =
+        for_all_heads(context, project(context, sources.key, "key_dense", key_heads_, key_dim_));
+    const ValueId v = for_all_heads(
+        context, project(context, sources.value, "value_dense", key_heads_, value_dim_));
     std::vector<ValueId> operands = {q, k, v};
     Attributes attributes{{"scale", 1.0 / std::sqrt(static_cast<double>(key_dim_))},
                           {"causal", sources.causal},
@@ -91,7 +65,8 @@ class MultiHeadAttention final : public Layer {
       attributes.set("rate", dropout_);
       attributes.set("site", context.call_site());
     }
-    const ValueId heads = context.emit_all("attention", operands, attributes)[0];
+    ValueId heads = context.emit_all("attention", operands, attributes)[0];
+    if (gated_) heads = context.emit("multiply", {heads, gate(context, sources.query)});
     const int64_t length = context.type(sources.query).shape[1].count;
     const ValueId rows = context.emit(
         "reshape", {heads}, {{"shape", std::vector<int64_t>{length, heads_ * value_dim_}}});
@@ -105,6 +80,49 @@ class MultiHeadAttention final : public Layer {
     return {context.emit("reshape", {y}, {{"shape", dims}})};
   }
 
+ protected:
+  explicit ManyHeads(ConfigReader& reader) : Layer(reader) {}
+
+  void read_dropout(ConfigReader& reader) {
+    dropout_ = reader.number("dropout", 0.0);
+    if (!(dropout_ >= 0 && dropout_ < 1)) {
+      reader.refuse("dropout", "0 to below 1", std::to_string(dropout_));
+    }
+  }
+  void read_weights(ConfigReader& reader) {
+    kernel_initializer_ = read_initializer(reader, "kernel_initializer", "glorot_uniform");
+    bias_initializer_ = read_initializer(reader, "bias_initializer", "zeros");
+    kernel_regularizer_ = read_regularizer(reader, "kernel_regularizer");
+    bias_regularizer_ = read_regularizer(reader, "bias_regularizer");
+    reader.refuse_unless_empty("activity_regularizer",
+                               "Regularize the kernel instead (kernel_regularizer).");
+    for (const char* key : {"kernel_constraint", "bias_constraint"}) {
+      reader.refuse_unless_empty(key, "Regularize the kernel instead (kernel_regularizer).");
+    }
+  }
+  static void read_seed(ConfigReader& reader) {
+    const Config seed = reader.value("seed", Config());
+    if (!seed.is_null() && !seed.is_int()) {
+      reader.refuse("seed", "an integer or null", seed.to_json());
+    }
+  }
+
+  int64_t heads_ = 1;      // of queries
+  int64_t key_heads_ = 1;  // of keys and values: each serves neighbours
+  int64_t key_dim_ = 1;
+  int64_t value_dim_ = 1;
+  int64_t output_dim_ = 0;     // 0: the query's
+  std::vector<int64_t> axes_;  // empty: all between batch and channels
+  std::string prefix_{};       // of the weights' names
+  int64_t window_ = 0;         // positions to either side that are looked at, and its own; 0: all
+  bool gated_ = false;
+  double dropout_ = 0;
+  bool use_bias_ = true;
+  Config kernel_initializer_;
+  Config bias_initializer_;
+  Config kernel_regularizer_;
+  Config bias_regularizer_;
+
  private:
   struct Sources {
     size_t query_input = 0;
@@ -114,33 +132,6 @@ class MultiHeadAttention final : public Layer {
   };
 
   static int64_t last_of(const ValueType& type) { return type.shape[type.shape.rank() - 1].count; }
-
-  void read_output_shape(ConfigReader& reader) {
-    const Config given = reader.value("output_shape", Config());
-    if (given.is_null()) return;
-    const Config only =
-        given.is_array() && given.as_array().size() == 1 ? given.as_array()[0] : given;
-    if (!only.is_int() || only.as_int() < 1) {
-      reader.refuse("output_shape", "one positive integer", given.to_json(),
-                    "Reshape the output after the layer.");
-    }
-    output_dim_ = only.as_int();
-  }
-
-  void read_axes(ConfigReader& reader) {
-    Config given = reader.value("attention_axes", Config());
-    if (given.is_null()) return;
-    if (given.is_int()) given = Config::Array{given};
-    bool integers = given.is_array() && !given.as_array().empty();
-    if (integers) {
-      for (const Config& axis : given.as_array()) integers = integers && axis.is_int();
-    }
-    if (!integers) {
-      reader.refuse("attention_axes", "axes between the batch and the channels", given.to_json());
-    }
-    for (const Config& axis : given.as_array()) axes_.push_back(axis.as_int());
-    reader.complete("attention_axes", given);
-  }
 
   // Gives (batch, positions…, channels) as (batch, all positions, channels).
   ValueId one_list(LayerContext& context, ValueId x) const {
@@ -168,11 +159,11 @@ class MultiHeadAttention final : public Layer {
 
   void add_weights(std::vector<Weight>& weights, const std::string& prefix,
                    std::vector<int64_t> kernel, std::vector<int64_t> bias) const {
-    weights.push_back(
-        {prefix + "/kernel", std::move(kernel), kernel_initializer_, kernel_regularizer_, true});
+    weights.push_back({prefix_ + prefix + "/kernel", std::move(kernel), kernel_initializer_,
+                       kernel_regularizer_, true});
     if (!use_bias_) return;
     weights.push_back(
-        {prefix + "/bias", std::move(bias), bias_initializer_, bias_regularizer_, true});
+        {prefix_ + prefix + "/bias", std::move(bias), bias_initializer_, bias_regularizer_, true});
   }
 
   ValueId one_of(LayerContext& context, std::span<const ValueId> inputs,
@@ -238,6 +229,7 @@ class MultiHeadAttention final : public Layer {
     }
     for (ValueId* x : {&sources.query, &sources.value, &sources.key}) *x = one_list(context, *x);
     if (sources.mask.valid()) sources.mask = as_mask(context, sources.mask, sources);
+    if (window_ > 0) sources.mask = within_window(context, sources.mask, sources);
     return sources;
   }
 
@@ -257,42 +249,144 @@ class MultiHeadAttention final : public Layer {
                         {{"shape", std::vector<int64_t>{queries, keys}}, {"batched", true}});
   }
 
-  // x (B, T, D) by a weight of heads → (B, T, H, columns).
-  ValueId project(LayerContext& context, ValueId x, const std::string& name,
+  // x (B, T, D) by a weight of heads → (B, T, heads, columns).
+  ValueId project(LayerContext& context, ValueId x, const std::string& name, int64_t heads,
                   int64_t columns) const {
-    const ValueId y = dense(context, x, name, {last_of(context.type(x)), heads_ * columns});
+    const ValueId y = dense(context, x, name, {last_of(context.type(x)), heads * columns});
     const int64_t length = context.type(x).shape[1].count;
-    return context.emit("reshape", {y}, {{"shape", std::vector<int64_t>{length, heads_, columns}}});
+    return context.emit("reshape", {y}, {{"shape", std::vector<int64_t>{length, heads, columns}}});
+  }
+
+  // Repeats each head as often as queries' heads share it.
+  ValueId for_all_heads(LayerContext& context, ValueId x) const {
+    if (key_heads_ == heads_) return x;
+    const Shape shape = context.type(x).shape;
+    const int64_t length = shape[1].count;
+    const int64_t columns = shape[3].count;
+    const std::vector<int64_t> wide = {length, key_heads_, heads_ / key_heads_, columns};
+    std::vector<int64_t> thin = wide;
+    thin[2] = 1;
+    x = context.emit("reshape", {x}, {{"shape", thin}});
+    x = context.emit("broadcast", {x}, {{"shape", wide}});
+    return context.emit("reshape", {x}, {{"shape", std::vector<int64_t>{length, heads_, columns}}});
+  }
+
+  ValueId gate(LayerContext& context, ValueId query) const {
+    return context.emit("activation", {project(context, query, "gate_dense", heads_, key_dim_)},
+                        {{"kind", "sigmoid"}});
+  }
+
+  // Says which keys lie within the window around each query and are seen by the mask.
+  ValueId within_window(LayerContext& context, ValueId mask, const Sources& sources) const {
+    const Shape shape{Dim::batch(), context.type(sources.query).shape[1],
+                      context.type(sources.key).shape[1]};
+    const ValueId one = as_value(context, {ValueId(), 1.0}, DType::kFloat32);
+    const ValueId ones = over_batch(context, one, shape);
+    const ValueId apart =
+        context.emit("subtract", {context.emit("running_sum", {ones}, {{"axis", 1}}),
+                                  context.emit("running_sum", {ones}, {{"axis", 2}})});
+    const ValueId near =
+        context.emit("compare", {context.emit("unary", {apart}, {{"kind", "abs"}})},
+                     {{"kind", "less"}, {"value", static_cast<double>(window_)}});
+    return mask.valid() ? context.emit("logical", {mask, near}, {{"kind", "and"}}) : near;
   }
 
   ValueId dense(LayerContext& context, ValueId x, const std::string& name,
                 const std::vector<int64_t>& shape) const {
     const ValueId kernel =
-        context.emit("reshape", {context.weight(name + "/kernel")}, {{"shape", shape}});
+        context.emit("reshape", {context.weight(prefix_ + name + "/kernel")}, {{"shape", shape}});
     ValueId y = context.emit("dense", {x, kernel}, {{"units", shape[1]}});
     if (!use_bias_) return y;
-    ValueId bias = context.weight(name + "/bias");
+    ValueId bias = context.weight(prefix_ + name + "/bias");
     if (context.type(bias).shape.rank() > 1) {
       bias = context.emit("reshape", {bias}, {{"shape", std::vector<int64_t>{shape[1]}}});
     }
     return context.emit("bias_add", {y, bias});
   }
+};
 
-  int64_t heads_ = 1;
-  int64_t key_dim_ = 1;
-  int64_t value_dim_ = 1;
-  int64_t output_dim_ = 0;     // 0: the query's
-  std::vector<int64_t> axes_;  // empty: all between batch and channels
-  double dropout_ = 0;
-  bool use_bias_ = true;
-  Config kernel_initializer_;
-  Config bias_initializer_;
-  Config kernel_regularizer_;
-  Config bias_regularizer_;
+class MultiHeadAttention final : public ManyHeads {
+ public:
+  static constexpr std::string_view kClassName = "MultiHeadAttention";
+
+  explicit MultiHeadAttention(ConfigReader& reader) : ManyHeads(reader) {
+    heads_ = reader.integer("num_heads", 1);
+    key_heads_ = heads_;
+    key_dim_ = reader.integer("key_dim", 1);
+    const Config value_dim = reader.value("value_dim", Config());
+    value_dim_ = value_dim.is_null() ? key_dim_ : reader.integer("value_dim", 1);
+    reader.complete("value_dim", value_dim_);
+    read_dropout(reader);
+    use_bias_ = reader.flag("use_bias", true);
+    reader.refuse_unless_empty("use_gate", "Train the layer without a gate.");
+    read_output_shape(reader);
+    read_axes(reader);
+    reader.refuse_unless_empty("sliding_window", "Give an attention_mask instead.");
+    reader.legacy("flash_attention");
+    read_weights(reader);
+    read_seed(reader);
+    for (const char* key : {"query_shape", "key_shape", "value_shape"}) reader.legacy(key);
+  }
+
+ private:
+  void read_output_shape(ConfigReader& reader) {
+    const Config given = reader.value("output_shape", Config());
+    if (given.is_null()) return;
+    const Config only =
+        given.is_array() && given.as_array().size() == 1 ? given.as_array()[0] : given;
+    if (!only.is_int() || only.as_int() < 1) {
+      reader.refuse("output_shape", "one positive integer", given.to_json(),
+                    "Reshape the output after the layer.");
+    }
+    output_dim_ = only.as_int();
+  }
+
+  void read_axes(ConfigReader& reader) {
+    Config given = reader.value("attention_axes", Config());
+    if (given.is_null()) return;
+    if (given.is_int()) given = Config::Array{given};
+    bool integers = given.is_array() && !given.as_array().empty();
+    if (integers) {
+      for (const Config& axis : given.as_array()) integers = integers && axis.is_int();
+    }
+    if (!integers) {
+      reader.refuse("attention_axes", "axes between the batch and the channels", given.to_json());
+    }
+    for (const Config& axis : given.as_array()) axes_.push_back(axis.as_int());
+    reader.complete("attention_axes", given);
+  }
+};
+
+class GroupedQueryAttention final : public ManyHeads {
+ public:
+  static constexpr std::string_view kClassName = "GroupQueryAttention";
+
+  explicit GroupedQueryAttention(ConfigReader& reader) : ManyHeads(reader) {
+    key_dim_ = reader.integer("head_dim", 1);
+    value_dim_ = key_dim_;
+    heads_ = reader.integer("num_query_heads", 1);
+    key_heads_ = reader.integer("num_key_value_heads", 1);
+    if (heads_ % key_heads_ != 0) {
+      reader.refuse("num_key_value_heads", fmt::format("a number that divides {}", heads_),
+                    std::to_string(key_heads_));
+    }
+    prefix_ = "_";
+    use_bias_ = reader.flag("use_bias", true);
+    gated_ = reader.flag("use_gate", false);
+    const Config window = reader.value("sliding_window", Config());
+    if (!window.is_null()) window_ = reader.integer("sliding_window", 1);
+    read_dropout(reader);
+    reader.legacy("flash_attention");
+    read_weights(reader);
+    read_seed(reader);
+  }
 };
 
 }  // namespace
 
+std::shared_ptr<const Layer> make_grouped_query_attention(const Config& config) {
+  return construct_layer<GroupedQueryAttention>(config);
+}
 std::shared_ptr<const Layer> make_multi_head_attention(const Config& config) {
   return construct_layer<MultiHeadAttention>(config);
 }

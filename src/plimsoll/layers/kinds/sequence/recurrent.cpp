@@ -50,7 +50,8 @@ ValueId add_factors(LayerContext& context, double rate, int64_t columns) {
 
 }  // namespace
 
-RecurrentLayer::RecurrentLayer(ConfigReader& reader, CellKind kind) : Layer(reader), kind_(kind) {
+RecurrentLayer::RecurrentLayer(ConfigReader& reader, CellKind kind, std::string path)
+    : Layer(reader), kind_(kind), path_(std::move(path)) {
   const bool rnn = kind == CellKind::kSimpleRnn;
   return_sequences_ = reader.flag("return_sequences", false);
   return_state_ = reader.flag("return_state", false);
@@ -97,12 +98,12 @@ int64_t RecurrentLayer::gates() const {
 std::vector<Weight> RecurrentLayer::weights(std::span<const ValueType> inputs) const {
   if (inputs.empty() || inputs[0].shape.rank() != 3) return {};
   std::vector<Weight> weights;
-  weights.push_back({"cell/kernel",
+  weights.push_back({path_ + "kernel",
                      {inputs[0].shape[2].count, wide()},
                      kernel_initializer_,
                      kernel_regularizer_,
                      true});
-  weights.push_back({"cell/recurrent_kernel",
+  weights.push_back({path_ + "recurrent_kernel",
                      {units_, wide()},
                      recurrent_initializer_,
                      recurrent_regularizer_,
@@ -115,14 +116,14 @@ std::vector<Weight> RecurrentLayer::weights(std::span<const ValueType> inputs) c
   }
   std::vector<int64_t> shape = {wide()};
   if (kind_ == CellKind::kGru && reset_after_) shape = {2, wide()};
-  weights.push_back({"cell/bias", shape, initializer, bias_regularizer_, true});
+  weights.push_back({path_ + "bias", shape, initializer, bias_regularizer_, true});
   return weights;
 }
 
 // x · kernel, dropped out where asked: once for all gates, or (as Keras does with recurrent
 // dropout) anew for each.
 ValueId RecurrentLayer::project(LayerContext& context, ValueId x) const {
-  const ValueId kernel = context.weight("cell/kernel");
+  const ValueId kernel = context.weight(path_ + "kernel");
   const auto drop = [&] {
     return context.emit("spatial_dropout", {x},
                         {{"rate", dropout_}, {"site", context.call_site()}});
@@ -142,7 +143,7 @@ ValueId RecurrentLayer::project(LayerContext& context, ValueId x) const {
 
 ValueId RecurrentLayer::add_bias(LayerContext& context, ValueId z, ValueId* recurrent_bias) const {
   if (!use_bias_) return z;
-  ValueId bias = context.weight("cell/bias");
+  ValueId bias = context.weight(path_ + "bias");
   if (kind_ == CellKind::kGru && reset_after_) {
     const ValueId row =
         context.emit("reshape", {bias}, {{"shape", std::vector<int64_t>{1, 2 * wide()}}});
@@ -165,7 +166,7 @@ Recurrence RecurrentLayer::run(LayerContext& context, ValueId x, std::span<const
   }
   ValueId recurrent_bias;
   std::vector<ValueId> operands = {add_bias(context, project(context, x), &recurrent_bias),
-                                   context.weight("cell/recurrent_kernel")};
+                                   context.weight(path_ + "recurrent_kernel")};
   const bool drops = context.training() && recurrent_dropout_ > 0;
   Attributes attributes{{"units", units_},
                         {"activation", activation_},
@@ -282,6 +283,17 @@ std::shared_ptr<const RecurrentLayer> make_recurrent(std::string_view class_name
   if (class_name == GRU::kClassName) layer = make_gru(config);
   if (class_name == SimpleRNN::kClassName) layer = make_simple_rnn(config);
   return std::static_pointer_cast<const RecurrentLayer>(layer);
+}
+
+std::shared_ptr<const RecurrentLayer> make_cell(std::string_view class_name, const Config& config,
+                                                const std::string& path) {
+  ConfigReader reader(class_name, config);
+  const CellKind kind = class_name == LSTM::kClassName  ? CellKind::kLstm
+                        : class_name == GRU::kClassName ? CellKind::kGru
+                                                        : CellKind::kSimpleRnn;
+  auto cell = std::make_shared<const RecurrentLayer>(reader, kind, path);
+  reader.finish();
+  return cell;
 }
 
 }  // namespace plimsoll::layers

@@ -24,13 +24,15 @@ struct Recurrence {
 
 class RecurrentLayer : public Layer {
  public:
-  RecurrentLayer(ConfigReader& reader, ops::CellKind kind);
+  // `path`: where its weights are, with a slash at its end.
+  RecurrentLayer(ConfigReader& reader, ops::CellKind kind, std::string path = "cell/");
 
   std::vector<Weight> weights(std::span<const ValueType> inputs) const override;
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override;
 
   bool return_sequences() const { return return_sequences_; }
   bool return_state() const { return return_state_; }
+  int64_t units() const { return units_; }
   bool go_backwards() const { return go_backwards_; }
   size_t state_count() const { return kind_ == ops::CellKind::kLstm ? 2 : 1; }
   // `states` is empty or one per state; `mask` may be invalid; `zero_masked` overrides the layer's
@@ -47,6 +49,7 @@ class RecurrentLayer : public Layer {
                 bool zero_masked) const;
 
   ops::CellKind kind_;
+  std::string path_;
   bool return_sequences_ = false;
   bool return_state_ = false;
   bool go_backwards_ = false;
@@ -71,5 +74,9 @@ class RecurrentLayer : public Layer {
 // nullptr where the class is no recurrent layer of this file.
 std::shared_ptr<const RecurrentLayer> make_recurrent(std::string_view class_name,
                                                      const Config& config);
+
+// The layer of one cell that RNN holds; the class is one of this file.
+std::shared_ptr<const RecurrentLayer> make_cell(std::string_view class_name, const Config& config,
+                                                const std::string& path);
 
 }  // namespace plimsoll::layers

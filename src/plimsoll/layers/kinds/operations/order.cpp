@@ -1,0 +1,154 @@
+// Operators that compare the elements of an axis: the axis is moved to the end, where the operators
+// of the graph work, and moved back afterwards.
+
+#include <array>
+#include <cmath>
+
+#include "base/format.h"
+#include "layers/kinds/operation_call.h"
+#include "layers/model/call_arguments.h"
+
+namespace plimsoll::layers {
+namespace {
+
+using Values = std::vector<ValueId>;
+
+// Holds a value whose axis was moved to the end, and where the axis came from.
+struct LastAxis {
+  ValueId value;
+  int64_t axis = 1;
+  int64_t last = 1;
+  int64_t count = 1;
+};
+
+LastAxis with_axis_last(const OperationCall& call, ValueId x) {
+  const int rank = call.context().type(x).shape.rank();
+  LastAxis result;
+  result.axis = call.axis(call.option("axis").is_null() ? Config(-1) : call.option("axis"), rank);
+  result.last = rank - 1;
+  result.count = call.context().type(x).shape[static_cast<int>(result.axis)].count;
+  result.value = axis_moved(call.context(), x, result.axis, result.last);
+  return result;
+}
+
+// Without an axis Keras counts through the batch.
+void expect_axis(const OperationCall& call) {
+  if (!call.option("axis").is_int()) {
+    call.refuse("an axis after the batch", call.option("axis").to_json(), "Samples are not mixed.");
+  }
+}
+
+Values arg_extremum(const OperationCall& call) {
+  LayerContext& context = call.context();
+  expect_axis(call);
+  const LastAxis x = with_axis_last(call, call.only_real());
+  const bool largest = call.operation() == "Argmax";
+  const ValueId y = context.emit("arg_extremum_last", {x.value},
+                                 {{"of", std::string(largest ? "maximum" : "minimum")}});
+  if (!call.flag("keepdims")) return {y};
+  std::vector<int64_t> dims = dims_of(context, call.only());
+  dims[static_cast<size_t>(x.axis - 1)] = 1;
+  return {reshaped(context, y, dims)};
+}
+
+ValueId order_of(LayerContext& context, ValueId x, bool descending) {
+  return context.emit("argsort_last", {x}, {{"descending", descending}});
+}
+
+Values sort(const OperationCall& call) {
+  LayerContext& context = call.context();
+  expect_axis(call);
+  const LastAxis x = with_axis_last(call, call.only_real());
+  const ValueId order = order_of(context, x.value, false);
+  const ValueId y =
+      call.operation() == "Argsort" ? order : context.emit("gather_last", {x.value, order});
+  return {axis_moved(context, y, x.last, x.axis)};
+}
+
+Values top_k(const OperationCall& call) {
+  LayerContext& context = call.context();
+  const ValueId x = call.only_real();
+  const int rank = context.type(x).shape.rank();
+  if (rank < 2) call.refuse("an axis after the batch", to_string(context.type(x).shape));
+  const int64_t count = context.type(x).shape[rank - 1].count;
+  const int64_t k = call.integer("k", 1, count);
+  const ValueId places = sliced(context, order_of(context, x, true), rank - 1, 0, k);
+  return {context.emit("gather_last", {x, places}), places};
+}
+
+Values take_along(const OperationCall& call) {
+  LayerContext& context = call.context();
+  expect_axis(call);
+  if (call.inputs().size() != 2) call.refuse("two values of the model", "another call");
+  const LastAxis x = with_axis_last(call, as_real(context, call.inputs()[0]));
+  const ValueId given = as_dtype(context, call.inputs()[1], DType::kFloat32);
+  const ValueId from_end = scaled(context, given, 1, static_cast<double>(x.count));
+  const ValueId places =
+      as_dtype(context, chosen(context, compared(context, given, "less", 0), from_end, given),
+               DType::kInt32);
+  const ValueId places_last = axis_moved(context, places, x.axis, x.last);
+  const ValueId y = context.emit("gather_last", {x.value, places_last});
+  return {axis_moved(context, y, x.last, x.axis)};
+}
+
+// Says between which two places of the sorted axis a quantile lies, and how far from the lower.
+struct Place {
+  int64_t low = 0;
+  int64_t high = 0;
+  double share = 0;
+};
+
+Place place_of(const OperationCall& call, int64_t count, double share) {
+  if (!(share >= 0 && share <= 1)) call.refuse("a share from 0 to 1", std::to_string(share));
+  const double at = share * static_cast<double>(count - 1);
+  const auto low = static_cast<int64_t>(std::floor(at));
+  const auto high = static_cast<int64_t>(std::ceil(at));
+  const Config& method = call.option("method");
+  if (method.is_string() && method.as_string() != "linear") {
+    call.refuse("linear as method", method.as_string(),
+                "Keras's own operator computes linear whatever it is told.");
+  }
+  return {low, high, at - static_cast<double>(low)};
+}
+
+Values quantile(const OperationCall& call) {
+  LayerContext& context = call.context();
+  double share = 0.5;
+  if (call.operation() != "Median") {
+    const Config& given = call.argument(1, "q");
+    if (!given.is_number()) {
+      call.refuse("one number as q", given.to_json().substr(0, 80), "Ask for one after the other.");
+    }
+    share = given.as_double() / (call.operation() == "Percentile" ? 100 : 1);
+  }
+  ValueId x = call.only_real();
+  const std::vector<int64_t> axes = call.axes(context.type(x).shape.rank());
+  if (axes.size() != 1) call.refuse("one axis", call.option("axis").to_json());
+  std::vector<int64_t> dims = dims_of(context, x);
+  const auto last = static_cast<int64_t>(dims.size());
+  const int64_t count = dims[static_cast<size_t>(axes[0] - 1)];
+  const Place place = place_of(call, count, share);
+  x = axis_moved(context, x, axes[0], last);
+  const ValueId sorted = context.emit("gather_last", {x, order_of(context, x, false)});
+  ValueId y = sliced(context, sorted, last, place.low, 1);
+  if (place.low != place.high && place.share > 0) {
+    const ValueId high = sliced(context, sorted, last, place.high, 1);
+    y = context.emit("add",
+                     {scaled(context, y, 1 - place.share), scaled(context, high, place.share)});
+  }
+  dims[static_cast<size_t>(axes[0] - 1)] = 1;
+  if (!call.flag("keepdims")) dims.erase(dims.begin() + (axes[0] - 1));
+  return {reshaped(context, y, dims)};
+}
+
+constexpr OperationRow kRows[] = {
+    {"Argmax", arg_extremum}, {"Argmin", arg_extremum},      {"Argsort", sort},
+    {"Median", quantile},     {"Percentile", quantile},      {"Quantile", quantile},
+    {"Sort", sort},           {"TakeAlongAxis", take_along}, {"TopK", top_k},
+};
+
+}  // namespace
+
+std::span<const OperationRow> order_operations() { return kRows; }
+
+}  // namespace plimsoll::layers

@@ -1,0 +1,173 @@
+// RNN: the cells of LSTM, GRU and SimpleRNN, one or several on top of each other, over a sequence.
+//
+// A stack runs cell by cell over the whole sequence, which is what Keras computes step by step: a
+// masked step keeps the states of all of them, and what a cell gives there is read by cells that
+// are masked there too.
+
+#include <map>
+
+#include "base/format.h"
+#include "layers/kinds/all_layers.h"
+#include "layers/kinds/sequence/recurrent.h"
+#include "layers/model/call_arguments.h"
+
+namespace plimsoll::layers {
+namespace {
+
+constexpr size_t kMostCells = 256;
+
+struct CellClass {
+  std::string_view cell;
+  std::string_view layer;
+  std::string_view path;  // of the cell in a list of cells, in a .keras file
+};
+constexpr CellClass kCells[] = {
+    {"GRUCell", "GRU", "gru_cell"},
+    {"LSTMCell", "LSTM", "lstm_cell"},
+    {"SimpleRNNCell", "SimpleRNN", "simple_rnn_cell"},
+};
+
+class Rnn final : public Layer {
+ public:
+  static constexpr std::string_view kClassName = "RNN";
+
+  explicit Rnn(ConfigReader& reader) : Layer(reader) {
+    return_sequences_ = reader.flag("return_sequences", false);
+    return_state_ = reader.flag("return_state", false);
+    go_backwards_ = reader.flag("go_backwards", false);
+    if (reader.flag("stateful", false)) {
+      reader.refuse("stateful", "false", "true",
+                    "States are not carried from one batch to the next: save the model with "
+                    "stateful=False.");
+    }
+    unroll_ = reader.flag("unroll", false);
+    zero_output_for_mask_ = reader.flag("zero_output_for_mask", false);
+    read_cells(reader, reader.value("cell", Config()));
+    reader.legacy("input_spec");
+    reader.refuse_unless_empty("time_major", "Put the batch first.");
+  }
+
+  std::vector<Weight> weights(std::span<const ValueType> inputs) const override {
+    if (inputs.empty() || inputs[0].shape.rank() != 3) return {};
+    std::vector<Weight> weights;
+    ValueType type = inputs[0];
+    for (const std::shared_ptr<const RecurrentLayer>& cell : cells_) {
+      for (Weight weight : cell->weights(std::span(&type, 1))) {
+        weight.trainable = weight.trainable && cell->trainable();
+        weights.push_back(std::move(weight));
+      }
+      type.shape[2] = Dim::constant(cell->units());
+    }
+    return weights;
+  }
+
+  std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
+    if (inputs.empty()) refuse("one input", "none", "");
+    one_input(context, inputs.first(1), 3);
+    std::vector<ValueId> states(inputs.begin() + 1, inputs.end());
+    ValueId mask = context.mask(0);
+    if (!context.arguments().is_null()) {
+      const CallArguments arguments(context, inputs.size(), {"sequences", "initial_state", "mask"});
+      states.clear();
+      for (size_t i : arguments.tensors("initial_state")) states.push_back(inputs[i]);
+      const std::vector<size_t> first = arguments.tensors("sequences");
+      for (size_t i = 1; i < first.size(); ++i) states.push_back(inputs[first[i]]);
+      if (!states.empty()) mask = ValueId();  // as in recurrent.cpp
+      for (size_t i : arguments.tensors("mask")) mask = as_bool(context, inputs[i]);
+    }
+    const Run run = run_cells(context, inputs[0], states, mask);
+    if (!mask.valid()) mask = context.mask(0);
+    ValueId y = run.last.last;
+    if (return_sequences_) {
+      y = go_backwards_ ? context.emit("reverse", {run.last.sequence}, {{"axis", 1}})
+                        : run.last.sequence;
+    }
+    context.set_mask(0, return_sequences_ ? mask : ValueId());
+    std::vector<ValueId> outputs = {y};
+    if (return_state_) outputs.insert(outputs.end(), run.states.begin(), run.states.end());
+    return outputs;
+  }
+
+ private:
+  struct Run {
+    Recurrence last;
+    std::vector<ValueId> states;  // of all cells, in order
+  };
+
+  Run run_cells(LayerContext& context, ValueId x, std::span<const ValueId> states,
+                ValueId mask) const {
+    size_t wanted = 0;
+    for (const auto& cell : cells_) wanted += cell->state_count();
+    if (!states.empty() && states.size() != wanted) {
+      refuse(fmt::format("{} initial states", wanted), std::to_string(states.size()),
+             "Give one value for each state of each cell.");
+    }
+    Run run;
+    size_t begin = 0;
+    for (size_t i = 0; i < cells_.size(); ++i) {
+      const RecurrentLayer& cell = *cells_[i];
+      const size_t count = states.empty() ? 0 : cell.state_count();
+      const bool zero = zero_output_for_mask_ && i + 1 == cells_.size();
+      run.last = cell.run(context, x, states.subspan(begin, count), mask, zero);
+      run.states.insert(run.states.end(), run.last.states.begin(), run.last.states.end());
+      x = run.last.sequence;
+      begin += count;
+    }
+    return run;
+  }
+
+  void read_cells(ConfigReader& reader, const Config& cell) {
+    const Config* inner = cell.is_object() ? cell.find("config") : nullptr;
+    const Config* list = cell.is_array() ? &cell : nullptr;
+    if (list == nullptr && inner != nullptr && inner->is_object()) list = inner->find("cells");
+    if (list == nullptr) {
+      cells_.push_back(read_cell(reader, cell, "cell/"));
+      return;
+    }
+    if (!list->is_array() || list->as_array().empty() || list->as_array().size() > kMostCells) {
+      reader.refuse("cell", fmt::format("1 to {} cells", kMostCells), "another number");
+    }
+    std::map<std::string_view, int> seen;
+    for (const Config& one : list->as_array()) {
+      const CellClass& kind = class_of(reader, one);
+      const int number = seen[kind.path]++;
+      std::string path = "cell/cells/" + std::string(kind.path);
+      if (number > 0) path += fmt::format("_{}", number);
+      cells_.push_back(read_cell(reader, one, path + "/"));
+    }
+  }
+
+  static const CellClass& class_of(ConfigReader& reader, const Config& cell) {
+    const Config* name = cell.is_object() ? cell.find("class_name") : nullptr;
+    for (const CellClass& one : kCells) {
+      if (name != nullptr && name->is_string() && name->as_string() == one.cell) return one;
+    }
+    reader.refuse("cell", "an LSTMCell, GRUCell or SimpleRNNCell, or a list of them",
+                  name == nullptr ? cell.to_json().substr(0, 80) : name->to_json(),
+                  "Other cells hold Python code.");
+  }
+
+  std::shared_ptr<const RecurrentLayer> read_cell(ConfigReader& reader, const Config& cell,
+                                                  const std::string& path) const {
+    const CellClass& kind = class_of(reader, cell);
+    const Config* inner = cell.find("config");
+    Config config = inner != nullptr && inner->is_object() ? *inner : Config(Config::Object{});
+    if (config.find("name") == nullptr) config.set("name", std::string(kind.path));
+    config.set("go_backwards", go_backwards_);
+    config.set("unroll", unroll_);
+    return make_cell(kind.layer, config, path);
+  }
+
+  bool return_sequences_ = false;
+  bool return_state_ = false;
+  bool go_backwards_ = false;
+  bool unroll_ = false;
+  bool zero_output_for_mask_ = false;
+  std::vector<std::shared_ptr<const RecurrentLayer>> cells_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Layer> make_rnn(const Config& config) { return construct_layer<Rnn>(config); }
+
+}  // namespace plimsoll::layers
