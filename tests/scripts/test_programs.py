@@ -21,7 +21,7 @@ LIMIT = "1GiB"
 
 NEEDS_DATA = {"02", "03", "06", "07", "08", "10", "12", "24", "27", "29"}
 # Dropout, augmentation or draws of the program's own.
-DRAWS = {"01", "03", "07", "08", "10", "11", "12", "13", "14", "21", "22", "25", "27"}
+DRAWS = {"01", "03", "07", "08", "10", "11", "12", "13", "14", "21", "22", "25", "26", "27"}
 # What runs in Keras, all of it or the call that is named, and the word of the line that says so.
 IN_KERAS = {
     "05": "call is Python code", "12": "custom_standardization", "15": "call is Python code",
@@ -80,3 +80,14 @@ def test_runs_as_it_is(
         assert math.isfinite(value), key
         if number not in DRAWS:
             assert value == pytest.approx(expected[key], rel=5e-3, abs=2e-4), key
+
+
+def test_the_page_tells_what_runs_where(source_dir: Path) -> None:
+    page = (source_dir / "docs/reference/thirty-programs.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()
+            if line[:3].startswith("| ") and line[2:4].isdigit()]  # fmt: skip
+    assert [f"{name}.py" for name, _, _ in rows] == sorted(EXPECTED)
+    for name, _, where in rows:
+        assert ("in Keras" in where) == (name[:2] in IN_KERAS), name
+    natively = sum(where.startswith("natively") for _, _, where in rows)
+    assert f"{natively} are trained natively" in page
