@@ -30,18 +30,21 @@ if TYPE_CHECKING:
         train_on_batch,
     )
     from plimsoll.errors import Refused, ResourceExhausted
+    from plimsoll.explained import Explanation, Remedy, explain
     from plimsoll.finder import install
     from plimsoll.live import release
     from plimsoll.trainer import Trainer
 
 __all__ = [
-    "PlanAnswer", "Refused", "ResourceExhausted", "Trainer", "evaluate", "fit", "install", "plan",
-    "predict", "predict_on_batch", "release", "test_on_batch", "train_on_batch",
+    "Explanation", "PlanAnswer", "Refused", "Remedy", "ResourceExhausted", "Trainer", "evaluate",
+    "explain", "fit", "install", "plan", "predict", "predict_on_batch", "release", "test_on_batch",
+    "train_on_batch",
 ]  # fmt: skip
 
 _HOMES = {
-    "PlanAnswer": "answers", "Refused": "errors", "ResourceExhausted": "errors",
-    "Trainer": "trainer", "install": "finder", "release": "live", "__version__": "_core",
+    "Explanation": "explained", "PlanAnswer": "answers", "Refused": "errors",
+    "Remedy": "explained", "ResourceExhausted": "errors", "Trainer": "trainer",
+    "explain": "explained", "install": "finder", "release": "live", "__version__": "_core",
 }  # fmt: skip
 
 
