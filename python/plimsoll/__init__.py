@@ -33,18 +33,20 @@ if TYPE_CHECKING:
     from plimsoll.explained import Explanation, Remedy, explain
     from plimsoll.finder import install
     from plimsoll.live import release
+    from plimsoll.peak import Peak, predict_peak
     from plimsoll.trainer import Trainer
 
 __all__ = [
-    "Explanation", "PlanAnswer", "Refused", "Remedy", "ResourceExhausted", "Trainer", "evaluate",
-    "explain", "fit", "install", "plan", "predict", "predict_on_batch", "release", "test_on_batch",
-    "train_on_batch",
+    "Explanation", "Peak", "PlanAnswer", "Refused", "Remedy", "ResourceExhausted", "Trainer",
+    "evaluate", "explain", "fit", "install", "plan", "predict", "predict_on_batch", "predict_peak",
+    "release", "test_on_batch", "train_on_batch",
 ]  # fmt: skip
 
 _HOMES = {
-    "Explanation": "explained", "PlanAnswer": "answers", "Refused": "errors",
+    "Explanation": "explained", "Peak": "peak", "PlanAnswer": "answers", "Refused": "errors",
     "Remedy": "explained", "ResourceExhausted": "errors", "Trainer": "trainer",
-    "explain": "explained", "install": "finder", "release": "live", "__version__": "_core",
+    "explain": "explained", "install": "finder", "predict_peak": "peak", "release": "live",
+    "__version__": "_core",
 }  # fmt: skip
 
 
