@@ -65,5 +65,14 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext plimsoll`: the magics `%%plimsoll` and `%plimsoll_last`."""
+    importlib.import_module("plimsoll.notebook").load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    importlib.import_module("plimsoll.notebook").unload(shell)
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
