@@ -154,3 +154,29 @@ def test_the_counter_of_a_control_group(tmp_path: Path) -> None:
     (tmp_path / "memory.events").write_text("oom_kill 0\n")
     assert noted.counter_of("0::/missing\n", root) == str(tmp_path / "memory.events")
     assert (noted.kills_in(str(v1)), noted.kills_in(str(v2)), noted.kills_in("")) == (4, 5, None)
+
+
+def test_a_kill_by_the_kernel_is_told(package: Path, in_cgroup: Path, notes: Path) -> None:
+    """In a control group that runs full: by the kernel's log, and without it by the counter."""
+    program = (
+        "import subprocess, sys; from plimsoll import noted\n"
+        "fills = '''from plimsoll import noted\n"
+        'with noted.Running(noted.Note.of("train()", None)):\n'
+        "    held = []\n"
+        "    while True:\n"
+        "        held.append(b\"x\" * (16 << 20))'''\n"
+        "print(subprocess.run([sys.executable, '-c', fills]).returncode)\n"
+        "print(noted.last_cell().verdict)\n"
+        "noted._log_of_kernel = lambda note: ''\n"
+        "print(noted.last_cell())"
+    )
+    done = subprocess.run(
+        [in_cgroup, "200MiB", "--", sys.executable, "-c", program], capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": str(package)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    code, verdict, *text = done.stdout.splitlines()
+    assert code == "-9" and verdict in ("killed_for_memory", "likely_memory")
+    why = next(line for line in text if line.startswith("why"))
+    assert "kills for memory in its control group since the cell began: 1;" in why
+    assert any("200.0 MiB could be taken" in line for line in text)
