@@ -35,18 +35,19 @@ if TYPE_CHECKING:
     from plimsoll.live import release
     from plimsoll.peak import Peak, predict_peak
     from plimsoll.trainer import Trainer
+    from plimsoll.watched import Watch, watch
 
 __all__ = [
     "Explanation", "Peak", "PlanAnswer", "Refused", "Remedy", "ResourceExhausted", "Trainer",
-    "evaluate", "explain", "fit", "install", "plan", "predict", "predict_on_batch", "predict_peak",
-    "release", "test_on_batch", "train_on_batch",
+    "Watch", "evaluate", "explain", "fit", "install", "plan", "predict", "predict_on_batch",
+    "predict_peak", "release", "test_on_batch", "train_on_batch", "watch",
 ]  # fmt: skip
 
 _HOMES = {
     "Explanation": "explained", "Peak": "peak", "PlanAnswer": "answers", "Refused": "errors",
     "Remedy": "explained", "ResourceExhausted": "errors", "Trainer": "trainer",
-    "explain": "explained", "install": "finder", "predict_peak": "peak", "release": "live",
-    "__version__": "_core",
+    "Watch": "watched", "explain": "explained", "install": "finder", "predict_peak": "peak",
+    "release": "live", "watch": "watched", "__version__": "_core",
 }  # fmt: skip
 
 

@@ -12,48 +12,15 @@ that processes share (a forked child's with its parent, shared memory) count onc
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Generator
 
 import pytest
 
+from plimsoll import tree
+
 MARK = "limit_memory"
 EVERY = 0.01  # seconds between samples
-
-
-def _kib_of(path: str, names: str) -> int:
-    """The sum of lines in a file of the kernel's, as bytes; 0 where the process has ended."""
-    try:
-        with open(path, encoding="ascii") as file:
-            text = file.read()
-    except OSError:
-        return 0
-    return 1024 * sum(map(int, re.findall(rf"^(?:{names}):\s+(\d+) kB$", text, re.M)))
-
-
-def _children_of(pid: int) -> list[int]:
-    from pathlib import Path
-
-    found: list[int] = []
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            found += map(int, (task / "children").read_text("ascii").split())
-    except OSError:  # it has ended
-        pass
-    return found
-
-
-def _descendants_take(pid: int) -> int:
-    """Bytes of pages that each of them has alone."""
-    taken, waiting, seen = 0, _children_of(pid), set()
-    while waiting:
-        one = waiting.pop()
-        if one not in seen:
-            seen.add(one)
-            taken += _kib_of(f"/proc/{one}/smaps_rollup", "Private_Clean|Private_Dirty")
-            waiting += _children_of(one)
-    return taken
 
 
 class Growth:
@@ -74,7 +41,7 @@ class Growth:
                 file.write("5")
         except OSError:
             self.is_exact = False
-        self._own, self._theirs = self._resident(), _descendants_take(self._pid)
+        self._own, self._theirs = tree.resident(), tree.of_descendants(self._pid)
         self._thread.start()
         return self
 
@@ -82,10 +49,7 @@ class Growth:
         self._ends.set()
         self._thread.join()
         if self.is_exact:
-            self._see(_kib_of("/proc/self/status", "VmHWM") - self._own, 0)
-
-    def _resident(self) -> int:
-        return _kib_of("/proc/self/status", "VmRSS")
+            self._see(tree.highest_resident() - self._own, 0)
 
     def _see(self, own: int, theirs: int) -> None:
         if own + theirs > self.peak:
@@ -95,7 +59,7 @@ class Growth:
         ends = False
         while not ends:  # once more at the end
             ends = self._ends.wait(EVERY)
-            self._see(self._resident() - self._own, _descendants_take(self._pid) - self._theirs)
+            self._see(tree.resident() - self._own, tree.of_descendants(self._pid) - self._theirs)
 
 
 def _limit_of(item: pytest.Item) -> int | None:

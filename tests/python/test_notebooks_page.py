@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "notebooks.md"
 
 def test_the_examples(package: Path, tmp_path: Path) -> None:
     examples = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.S | re.M)
-    assert len(examples) == 4
+    assert len(examples) == 5
     *examples, tests = examples
     done = subprocess.run(
         [sys.executable, "-c", "".join(examples)], capture_output=True, text=True, cwd=tmp_path,
