@@ -71,7 +71,9 @@ def limits_of(
         raise exhausted(
             f"memory={_mib(whole)}: the process holds {_mib(limits.held)} already (interpreter, "
             f"framework and the program's arrays), and {_mib(limits.reserve)} are kept in reserve "
-            "for what they will take. Name a higher limit, a smaller reserve=, or free arrays."
+            f"for what they will take. This does not fit: needs {_mib(whole - limits.ours)}, "
+            f"{_mib(-limits.ours)} above the limit of {_mib(whole)}, before anything is trained. "
+            "Name a higher limit, a smaller reserve=, or free arrays."
         )
     return limits
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import plimsoll
-from plimsoll import explained
+from plimsoll import _core, explained
 
 LOG = (
     "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor "
@@ -57,6 +57,20 @@ def test_an_exception_is_explained_with_its_traceback() -> None:
     assert answer.framework == "numpy" and answer.details["tensor_shape"] == [1 << 20, 1 << 20]
     bare = plimsoll.explain(MemoryError())  # never raised: there is no traceback
     assert (bare.verdict, bare.resource) == ("failure", "host_memory")
+
+
+@pytest.mark.parametrize("beside", [0, 84])
+def test_our_own_error_is_explained(beside: int) -> None:
+    """A limit that is passed already, and one that no plan meets."""
+    model = keras.Sequential([keras.Input((1 << 16,)), keras.layers.Dense(256)], name="wide")
+    model.compile("adam", "mse")
+    memory = (_core.held_by_process() >> 20) + beside
+    with pytest.raises(plimsoll.ResourceExhausted) as raised:
+        plimsoll.fit(model, np.zeros((2, 1 << 16)), np.zeros((2, 256)), memory=f"{memory}MiB")
+    answer = plimsoll.explain(raised.value)
+    assert (answer.verdict, answer.resource) == ("failure", "host_memory")
+    assert answer.cause_label == "memory_limit_too_small"
+    assert answer.details["amounts"]["program"] > answer.details["amounts"]["limit"]
 
 
 def test_a_model_is_planned_beside_it() -> None:
