@@ -29,8 +29,14 @@ asked.current.of_calls, asked.outcome.taken
 AFTER = """\
 asked.current, model.fit(x, y, verbose=0) is not None, asked.outcome.taken
 """
-LEFT = "%%plimsoll\nown.fit(x, y, verbose=0).history"
-STRICT = "%%plimsoll --strict\nown.fit(x, y, verbose=0)"
+LEFT = """\
+%%plimsoll
+own.fit(x, y, verbose=0).history
+"""
+STRICT = """\
+%%plimsoll --strict
+own.fit(x, y, verbose=0)
+"""
 INSTALLED = """\
 import plimsoll
 plimsoll.install(memory="3GiB")
