@@ -30,18 +30,24 @@ if TYPE_CHECKING:
         train_on_batch,
     )
     from plimsoll.errors import Refused, ResourceExhausted
+    from plimsoll.explained import Explanation, Remedy, explain
     from plimsoll.finder import install
     from plimsoll.live import release
+    from plimsoll.peak import Peak, predict_peak
     from plimsoll.trainer import Trainer
+    from plimsoll.watched import Watch, watch
 
 __all__ = [
-    "PlanAnswer", "Refused", "ResourceExhausted", "Trainer", "evaluate", "fit", "install", "plan",
-    "predict", "predict_on_batch", "release", "test_on_batch", "train_on_batch",
+    "Explanation", "Peak", "PlanAnswer", "Refused", "Remedy", "ResourceExhausted", "Trainer",
+    "Watch", "evaluate", "explain", "fit", "install", "plan", "predict", "predict_on_batch",
+    "predict_peak", "release", "test_on_batch", "train_on_batch", "watch",
 ]  # fmt: skip
 
 _HOMES = {
-    "PlanAnswer": "answers", "Refused": "errors", "ResourceExhausted": "errors",
-    "Trainer": "trainer", "install": "finder", "release": "live", "__version__": "_core",
+    "Explanation": "explained", "Peak": "peak", "PlanAnswer": "answers", "Refused": "errors",
+    "Remedy": "explained", "ResourceExhausted": "errors", "Trainer": "trainer",
+    "Watch": "watched", "explain": "explained", "install": "finder", "predict_peak": "peak",
+    "release": "live", "watch": "watched", "__version__": "_core",
 }  # fmt: skip
 
 
@@ -58,6 +64,15 @@ def __getattr__(name: str) -> Any:
             raise AttributeError(f"module 'plimsoll' has no attribute {name!r}") from None
     value = globals()[name] = getattr(importlib.import_module(f"plimsoll.{home}"), name)
     return value
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext plimsoll`: the magics `%%plimsoll` and `%plimsoll_last`."""
+    importlib.import_module("plimsoll.notebook").load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    importlib.import_module("plimsoll.notebook").unload(shell)
 
 
 def __dir__() -> list[str]:

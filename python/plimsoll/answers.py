@@ -9,6 +9,14 @@ from typing import Any
 _FRAME_HEIGHT = 640  # pixels
 
 
+def framed(page: str) -> str:
+    """A page for a notebook; in a frame, from which its styles do not reach the notebook's."""
+    return (
+        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-same-origin" '
+        f'style="width:100%;height:{_FRAME_HEIGHT}px;border:0"></iframe>'
+    )
+
+
 class PlanAnswer:
     """A plan within a limit, or why there is none; sizes are in bytes.
 
@@ -45,8 +53,5 @@ class PlanAnswer:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """The page with chart and tables, in a frame: its styles do not reach the notebook."""
-        return (
-            f'<iframe srcdoc="{html.escape(self._html)}" sandbox="allow-same-origin" '
-            f'style="width:100%;height:{_FRAME_HEIGHT}px;border:0"></iframe>'
-        )
+        """The page with chart and tables."""
+        return framed(self._html)

@@ -43,7 +43,12 @@ class _Asked:
 
 
 class _OptionsElsewhere(Options):
-    """What this process holds is no matter."""
+    """What this process holds is no matter.
+
+    share: bytes of the engine there, beside what that process holds; None: as `memory` says.
+    """
+
+    share: int | None = None
 
     def settings(self, batch: int) -> Any:
         return _Asked(batch, self.tune)
@@ -166,6 +171,7 @@ class Elsewhere:
         self._given: list[int] = []  # variables that the other process has left there
         self._logs: dict[str, float] = {}
         self._epochs = 0
+        self.grown = 0  # bytes by which the last epoch raised the peak of that process
         self.runs = False
 
     def start(self, samples: data.Samples, validation: data.Samples | None) -> Elsewhere:
@@ -197,8 +203,8 @@ class Elsewhere:
             raise
         self._process.send({
             "config": self._known.config, "name": self._known.model.name,
-            "options": self._options.told(), "bytes": max(places.end, 1), "train": train,
-            "validation": held, "order": self._order,
+            "options": self._options.told(), "share": self._options.share,
+            "bytes": max(places.end, 1), "train": train, "validation": held, "order": self._order,
         })  # fmt: skip
         return self
 
@@ -273,6 +279,7 @@ class Elsewhere:
         if "error" in reply:
             raise _core.EngineError(*reply["error"])
         self._epochs += 1
+        self.grown = int(reply["grown"])
         ended = dict(reply["ended"])
         return ended | {"logs": wire.logs_of(ended["logs"])} if "logs" in ended else ended
 
@@ -342,10 +349,13 @@ class Elsewhere:
         self._descriptors = []
 
 
-def elsewhere(known: live.Live, options: dict[str, Any]) -> tuple[live.Live, Options, Elsewhere]:
+def elsewhere(
+    known: live.Live, options: dict[str, Any], share: int | None = None
+) -> tuple[live.Live, Options, Elsewhere]:
     """The model with an engine that another process will run, and its options."""
     known.refuse_in_a_call("fit")
     how = _OptionsElsewhere.of(options)
+    how.share = share
     engine = Elsewhere(known, how)
     there = copy.copy(known)
     there.engine = engine  # type: ignore[assignment]

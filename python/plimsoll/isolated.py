@@ -18,7 +18,7 @@ from typing import Any
 
 from plimsoll import _core, wire
 from plimsoll.errors import ResourceExhausted
-from plimsoll.options import Listener, Options
+from plimsoll.options import Listener, Options, size
 
 
 class _Teller(Listener):
@@ -86,6 +86,7 @@ class Worker:
         )  # fmt: skip
         self._order = wire.array_at(self._memory, told["order"])
         self._settings: _core.Settings | None = None
+        self._share = told["share"]
 
     def serve(self, messages: queue.SimpleQueue[wire.Message]) -> None:
         while True:
@@ -99,9 +100,11 @@ class Worker:
 
     def _fit(self, asked: wire.Message) -> wire.Message:
         reply: wire.Message = {}
+        before = _core.process_memory_peak()
         try:
             with _interrupts:
                 reply["ended"] = self._epoch(asked)
+            reply["grown"] = _core.process_memory_peak() - before
         except KeyboardInterrupt:
             reply["interrupted"] = True
         except _core.EngineError as error:
@@ -124,6 +127,9 @@ class Worker:
 
     def _epoch(self, asked: wire.Message) -> dict[str, Any]:
         if self._settings is None:
+            if self._share is not None:
+                reserve = size(self._options.reserve, "reserve") or 0
+                self._options.memory = _core.held_by_process() + self._share + reserve
             self._settings = self._options.settings(asked["batch"])
         self._settings.tune = asked["tune"]
         return self._engine.fit(

@@ -72,7 +72,9 @@ def limits_of(
         raise exhausted(
             f"memory={_mib(whole)}: the process holds {_mib(limits.held)} already (interpreter, "
             f"framework and the program's arrays), and {_mib(limits.reserve)} are kept in reserve "
-            "for what they will take. Name a higher limit, a smaller reserve=, or free arrays."
+            f"for what they will take. This does not fit: needs {_mib(whole - limits.ours)}, "
+            f"{_mib(-limits.ours)} above the limit of {_mib(whole)}, before anything is trained. "
+            "Name a higher limit, a smaller reserve=, or free arrays."
         )
     return limits
 
@@ -218,7 +220,9 @@ class Options:
         assert limits.ours is not None and limits.memory is not None
         first = f"memory={_mib(limits.memory)} does not fit"
         if needed:
-            first += f": {_enough(self._whole(needed))} MiB would do"
+            whole = self._whole(needed)
+            first += (f": needs {_enough(whole)} MiB, {_enough(whole - limits.memory)} MiB above "
+                      f"the limit of {_mib(limits.memory)}")  # fmt: skip
         return "\n".join([
             first + ".",
             f"  interpreter, framework and the program's arrays {_mib(limits.held):>14}",

@@ -437,7 +437,7 @@ def test_an_error_of_a_limit_names_one_that_does() -> None:
         plimsoll.fit(model, x, y, batch_size=128, verbose=0, spill=False, memory=memory,
                      reserve="64MiB")  # fmt: skip
     text = str(caught.value)
-    first = re.search(r": ([\d.]+) MiB would do", text)
+    first = re.search(r": needs ([\d.]+) MiB, ", text)
     named = re.search(r'memory="([\d.]+MiB)"', text)
     assert first and named and "why: " in text, text
     for memory in (first[1] + "MiB", named[1]):

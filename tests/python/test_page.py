@@ -7,6 +7,8 @@ from functools import partial
 from os import environ
 from pathlib import Path
 
+import plimsoll
+
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "python.md"
 
 
@@ -38,6 +40,11 @@ def test_the_program_of_the_examples(package: Path, tmp_path: Path) -> None:
     refused = run([*words, "200MiB"])
     assert refused.returncode == 1
     assert refused.stderr.strip().splitlines()[-1].startswith("memory=200.0 MiB: the process holds")
+
+
+def test_every_name_is_there() -> None:
+    for name in plimsoll.__all__:
+        assert getattr(plimsoll, name).__module__.startswith("plimsoll"), name
 
 
 def test_importing_is_cheap(package: Path) -> None:
