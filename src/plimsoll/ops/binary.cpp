@@ -77,7 +77,7 @@ class BinaryGrad final : public ElementwiseOp {
 }  // namespace
 
 BinaryKind read_binary(const graph::Attributes& attributes) {
-  const std::string name = attributes.get_string("kind");
+  const std::string& name = attributes.get_string("kind");
   for (const Row& row : kRows) {
     if (row.name == name) return row.kind;
   }

@@ -190,6 +190,7 @@ ValueId taken(LayerContext& context, ValueId x, int64_t axis, std::span<const in
   }
   if (runs.size() <= kMostSlices) {
     std::vector<ValueId> parts;
+    parts.reserve(runs.size());
     for (const auto& [begin, count] : runs) parts.push_back(sliced(context, x, axis, begin, count));
     return parts.size() == 1 ? parts[0] : context.emit("concat", parts, {{"axis", axis}});
   }
