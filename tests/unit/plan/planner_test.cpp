@@ -124,7 +124,7 @@ TEST(PlannerTest, SwitchesInAllCombinationsGiveValidPlans) {
   toys::ToyCatalog catalog;
   catalog.blocks["h2"] = {8, graph::kWholeAxis};
   catalog.row_exact_nodes = {"y1", "n1"};
-  constexpr int kStride = toys::kSanitized ? 11 : 1;  // odd: each switch comes on and off
+  constexpr int kStride = toys::kSanitized ? 29 : 1;  // odd: each switch comes on and off
   for (int switches = 0; switches < 1 << techniques().size(); switches += kStride) {
     PlanOptions options;
     for (size_t t = 0; t < techniques().size(); ++t) {
@@ -254,8 +254,9 @@ TEST(PlannerTest, ComputingAgainHelpsWhereNothingElseDoes) {
 // Totals over the batch end every loop: only where each loop computes its own again, slice by
 // slice, need no wide layer have all rows.
 TEST(PlannerTest, LoopsComputeAgainWhatTotalsKeepApart) {
+  constexpr int kBlocks = toys::kSanitized ? 3 : 6;
   std::vector<int64_t> widths = {8};
-  for (int block = 0; block < 6; ++block) widths.insert(widths.end(), {256, 256, 8});
+  for (int block = 0; block < kBlocks; ++block) widths.insert(widths.end(), {256, 256, 8});
   const graph::ProgramSet programs =
       toy_network({.batch = 64, .widths = widths, .normalized = true});
   const toys::ToyCatalog catalog;
@@ -263,7 +264,9 @@ TEST(PlannerTest, LoopsComputeAgainWhatTotalsKeepApart) {
   Bytes least = outcome.free_plan;
   for (const FrontierPoint& plain : outcome.plain) least = min(least, plain.arena_bytes);
   const Bytes state = plan_of(outcome).state_bytes;
-  EXPECT_LT((outcome.smallest - state).count(), (least - state).count() / 2);
+  if (!toys::kSanitized) {  // a chain of three is too short for it
+    EXPECT_LT((outcome.smallest - state).count(), (least - state).count() / 2);
+  }
   expect_sound(programs, catalog);
 }
 
