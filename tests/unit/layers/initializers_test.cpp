@@ -47,6 +47,23 @@ TEST(InitializerTest, ScaledDistributionsAreKeras) {
   EXPECT_EQ(node_of(scaling, kKernel).attributes.get_double("stddev"), std::sqrt(3.0 / 72.0));
 }
 
+// Keras's compute_fans with axes, which EinsumDense names for its kernel.
+TEST(InitializerTest, FansOfAnEquation) {
+  const Config plain = complete_initializer("glorot_uniform");
+  const std::vector<int64_t> kernel = {64, 8, 4};
+  const auto most = [&](const Config& initializer) {
+    return node_of(initializer, kernel).attributes.get_double("maxval");
+  };
+  EXPECT_EQ(most(with_fans(plain, {0}, {1, 2})), std::sqrt(3.0 / 48));
+  EXPECT_EQ(most(with_fans(plain, {0, 1}, {2})), std::sqrt(3.0 / 258));
+  const Config named =
+      Object{{"class_name", "GlorotUniform"},
+             {"config", Object{{"input_axes", Array{-1}}, {"output_axes", Array{1}}}}};
+  EXPECT_EQ(most(with_fans(named, {0}, {1, 2})), std::sqrt(3.0 / 6));
+  const Config zeros = complete_initializer("zeros");
+  EXPECT_EQ(with_fans(zeros, {0}, {1, 2}), zeros);
+}
+
 TEST(InitializerTest, PlainOnesKeepTheirArguments) {
   EXPECT_EQ(node_of("zeros", {2}).attributes.get_double("value"), 0.0);
   EXPECT_EQ(node_of("ones", {2}).attributes.get_double("value"), 1.0);
@@ -88,7 +105,11 @@ TEST(InitializerTest, Refusals) {
   EXPECT_NE(scaling({{"scale", 0.0}}).find("positive scale"), std::string::npos);
   EXPECT_NE(scaling({{"mode", "fan_inn"}}).find("Did you mean \"fan_in\"?"), std::string::npos);
   EXPECT_NE(scaling({{"distribution", "cauchy"}}).find("untruncated_normal"), std::string::npos);
-  EXPECT_NE(scaling({{"input_axes", Array{0}}}).find("Leave it out"), std::string::npos);
+  EXPECT_NE(scaling({{"input_axes", 0}}).find("a list of axes"), std::string::npos);
+  const Config outside =
+      Object{{"class_name", "HeNormal"},
+             {"config", Object{{"input_axes", Array{2}}, {"output_axes", Array{1}}}}};
+  EXPECT_NE(error_of([&] { node_of(outside, {3, 3}); }).find("rank 2"), std::string::npos);
   EXPECT_NE(error_of([] { node_of("identity", {2, 2, 2}); }).find("a matrix"), std::string::npos);
   EXPECT_NE(error_of([] { complete_initializer("stft"); }).find("Choose"), std::string::npos);
 }

@@ -133,7 +133,28 @@ struct Fans {
   double out = 1;
 };
 
-Fans compute_fans(const std::vector<int64_t>& shape) {
+// The product of the extents of the axes that an initializer names. Throws kModel for axes that the
+// shape does not have.
+double fan_of(const Config& axes, std::string_view key, const std::vector<int64_t>& shape) {
+  const auto rank = static_cast<int64_t>(shape.size());
+  double fan = 1;
+  for (const Config& axis : axes.as_array()) {
+    if (!axis.is_int() || axis.as_int() < -rank || axis.as_int() >= rank) {
+      throw Error(ErrorKind::kModel,
+                  fmt::format("{}: expected axes of a weight of rank {}, received {}.", key, rank,
+                              axes.to_json()));
+    }
+    fan *= static_cast<double>(shape[static_cast<size_t>((axis.as_int() + rank) % rank)]);
+  }
+  return fan;
+}
+
+Fans compute_fans(const Config& config, const std::vector<int64_t>& shape) {
+  const Config* inputs = config.find("input_axes");
+  const Config* outputs = config.find("output_axes");
+  if (inputs != nullptr && outputs != nullptr && !inputs->is_null() && !outputs->is_null()) {
+    return {fan_of(*inputs, "input_axes", shape), fan_of(*outputs, "output_axes", shape)};
+  }
   if (shape.empty()) return {};
   if (shape.size() == 1) return {static_cast<double>(shape[0]), static_cast<double>(shape[0])};
   double field = 1;
@@ -150,7 +171,7 @@ struct Draw {
 Draw scaled_draw(const std::string& class_name, const Config& config,
                  const std::vector<int64_t>& shape) {
   const Scaling scaling = scaling_of(class_name, config);
-  const Fans fans = compute_fans(shape);
+  const Fans fans = compute_fans(config, shape);
   const double fan = scaling.mode == "fan_in"    ? fans.in
                      : scaling.mode == "fan_out" ? fans.out
                                                  : (fans.in + fans.out) / 2;
@@ -207,9 +228,11 @@ Config complete_initializer(const Config& given) {
     check_scaling(scaling_of(name, config));
     for (std::string_view axes : {"input_axes", "output_axes"}) {
       const Config* value = config.find(axes);
-      if (value != nullptr && !value->is_null()) {
-        throw Error(ErrorKind::kModel, std::string(axes) + ": expected null, received " +
-                                           value->to_json() + ". Leave it out.");
+      if (value != nullptr && !value->is_null() && !value->is_array()) {
+        throw Error(ErrorKind::kModel, std::string(axes) +
+                                           ": expected null or a list of axes, "
+                                           "received " +
+                                           value->to_json() + ".");
       }
     }
   } else {
@@ -230,6 +253,24 @@ Config read_initializer(ConfigReader& reader, std::string_view key, std::string_
   } catch (const Error& error) {
     throw Error(ErrorKind::kModel, reader.where(key) + error.message());
   }
+}
+
+Config with_fans(const Config& initializer, const std::vector<int64_t>& inputs,
+                 const std::vector<int64_t>& outputs) {
+  const std::string& class_name = initializer.at("class_name").as_string();
+  const Config& config = initializer.at("config");
+  const auto names = [&](std::string_view key) {
+    const Config* axes = config.find(key);
+    return axes != nullptr && !axes->is_null();
+  };
+  if (!is_scaling(class_name) || (names("input_axes") && names("output_axes"))) return initializer;
+  Config::Object arguments;
+  for (const auto& [key, value] : config.as_object()) {
+    if (key != "input_axes" && key != "output_axes") arguments.emplace_back(key, value);
+  }
+  arguments.emplace_back("input_axes", Config(Config::Array(inputs.begin(), inputs.end())));
+  arguments.emplace_back("output_axes", Config(Config::Array(outputs.begin(), outputs.end())));
+  return Config::Object{{"class_name", class_name}, {"config", Config(std::move(arguments))}};
 }
 
 graph::ValueId add_initializer(graph::GraphBuilder& builder, const Config& initializer,

@@ -18,6 +18,12 @@ std::vector<std::string> initializer_class_names();
 // The same of a layer's key.
 Config read_initializer(ConfigReader& reader, std::string_view key, std::string_view fallback);
 
+// The same for a kernel of an equation: where it scales by fans and names no axes itself, its fans
+// are the products over these axes of the kernel (Keras 3.15,
+// EinsumDense._update_kernel_initializer).
+Config with_fans(const Config& initializer, const std::vector<int64_t>& inputs,
+                 const std::vector<int64_t>& outputs);
+
 // The initializer of LSTM's bias, {"initializer": …}: ones for the forget gate, the given one for
 // the others. No file says it.
 inline constexpr std::string_view kUnitForgetBias = "UnitForgetBias";

@@ -50,6 +50,7 @@ class EinsumDense final : public Layer {
     if (!find_extents(inputs[0].shape, extents, problem)) return {};
     for (char axis : kernel_) kernel.push_back(extents.at(axis));
     std::vector<Weight> weights = {make_weight("kernel", kernel, kernel_options_)};
+    weights[0].initializer = with_fans_of_axes();
     if (bias_axes_.empty()) return weights;
     std::vector<int64_t> bias;
     for (char axis : output_.substr(output_.find_first_of(bias_axes_))) {
@@ -103,6 +104,17 @@ class EinsumDense final : public Layer {
       reader.refuse("bias_axes", "letters of the result \"" + output_ + "\"", bias.to_json());
     }
     bias_axes_ = bias.as_string();
+  }
+
+  // Axes of the kernel that the result has are outputs, the others inputs.
+  Config with_fans_of_axes() const {
+    std::vector<int64_t> inputs;
+    std::vector<int64_t> outputs;
+    for (size_t i = 0; i < kernel_.size(); ++i) {
+      const bool output = output_.find(kernel_[i]) != std::string::npos;
+      (output ? outputs : inputs).push_back(static_cast<int64_t>(i));
+    }
+    return with_fans(kernel_options_.initializer, inputs, outputs);
   }
 
   // Parts of the equation; false where it is none that Keras takes.

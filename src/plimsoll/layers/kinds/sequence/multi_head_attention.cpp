@@ -159,8 +159,12 @@ class ManyHeads : public Layer {
 
   void add_weights(std::vector<Weight>& weights, const std::string& prefix,
                    std::vector<int64_t> kernel, std::vector<int64_t> bias) const {
-    weights.push_back({prefix_ + prefix + "/kernel", std::move(kernel), kernel_initializer_,
-                       kernel_regularizer_, true});
+    // Of three axes: channels to heads, or heads to channels.
+    const bool to_heads = bias.size() == 2;
+    const Config initializer = to_heads ? with_fans(kernel_initializer_, {0}, {1, 2})
+                                        : with_fans(kernel_initializer_, {0, 1}, {2});
+    weights.push_back(
+        {prefix_ + prefix + "/kernel", std::move(kernel), initializer, kernel_regularizer_, true});
     if (!use_bias_) return;
     weights.push_back(
         {prefix_ + prefix + "/bias", std::move(bias), bias_initializer_, bias_regularizer_, true});
