@@ -139,6 +139,19 @@ def test_unknown_layer(place: Workplace) -> None:
     assert_refused(place, place.fit(model=model), MODEL, "Dens", 'Did you mean "Dense"?')
 
 
+def test_a_product_beyond_the_library(place: Workplace) -> None:
+    """The library's division by zero ended the program."""
+    model = json.loads(place.model.read_text())
+    layers = model["config"]["layers"]
+    layers[0]["config"]["batch_shape"] = [None, 2**20, 2**13]
+    layers.insert(1, layer("Flatten", "flat"))
+    path = place.folder / "wide.json"
+    path.write_text(json.dumps(model))
+    result = place.run("plan", path, "--batch", 4, "--loss", "sparse_categorical_crossentropy",
+                       "--optimizer", "sgd", "--memory", "4GiB")  # fmt: skip
+    assert result.returncode in (MODEL, DOES_NOT_FIT), (result.returncode, result.stderr)
+
+
 def test_sparsemax_is_refused(place: Workplace) -> None:
     model = json.loads(place.model.read_text())
     model["config"]["layers"][1]["config"]["activation"] = "sparsemax"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "backend/cpu/families.h"
@@ -231,6 +232,19 @@ class CutDenseKernel final : public Kernel {
   CutOperand rows_;
 };
 
+// The library divides by zero where a side does not fit its 32-bit numbers.
+void check_sides(const Product& p) {
+  for (const dnnl::memory::desc* side : {&p.left, &p.right}) {
+    for (int64_t extent : side->get_dims()) {
+      if (extent <= std::numeric_limits<int32_t>::max()) continue;
+      throw Error(ErrorKind::kModel,
+                  fmt::format("expected a matrix product of fewer than 2^31 rows and columns, "
+                              "received one of {}. Make the layer before it smaller.",
+                              extent));
+    }
+  }
+}
+
 dnnl::primitive_desc_base describe(const Dense& d, const Share& share, bool add) {
   dnnl::primitive_attr attributes = base_attributes();
   dnnl::post_ops post_ops;
@@ -238,6 +252,7 @@ dnnl::primitive_desc_base describe(const Dense& d, const Share& share, bool add)
   if (d.relu) append_relu(post_ops);
   attributes.set_post_ops(post_ops);
   const Product p = product_of(d, share);
+  check_sides(p);
   if (adds_bias(d)) {
     return dnnl::matmul::primitive_desc(engine(), p.left, p.right, matrix(1, d.units), p.result,
                                         attributes);
