@@ -1,7 +1,8 @@
 // Which elements of a row of the last dimension are the smallest or largest, and elements by
 // number.
 //
-// arg_extremum_last {of}: the number of the first that is largest (smallest), as int32.
+// arg_extremum_last {of}: the number of the first that is largest (smallest), as int32; NaNs are passed
+// over, and a row of nothing else gives 0.
 // argsort_last {descending}: the numbers of all in order, equal ones as they stand; a NaN comes
 // last. gather_last: (B, …, C), int32 (B, …, M) → (B, …, M), the elements that have those numbers;
 // a number outside of the row gives 0. scatter_last {count}: (dy, numbers) → (B, …, count), the

@@ -235,7 +235,8 @@ std::unique_ptr<Kernel> make_arg_extremum_last(const Problem& problem) {
       for_each_row<T>(x, y.strides, [&](const T* row, int64_t at) {
         int64_t best = 0;
         for (int64_t i = 1; i < row_length(x); ++i) {
-          if (largest ? row[i] > row[best] : row[i] < row[best]) best = i;
+          const bool first = row[best] != row[best] && row[i] == row[i];
+          if (first || (largest ? row[i] > row[best] : row[i] < row[best])) best = i;
         }
         data_of<int32_t>(y)[at] = static_cast<int32_t>(best);
       });
