@@ -195,7 +195,8 @@ ValueId taken(LayerContext& context, ValueId x, int64_t axis, std::span<const in
     return parts.size() == 1 ? parts[0] : context.emit("concat", parts, {{"axis", axis}});
   }
   const int64_t last = context.type(x).shape.rank() - 1;
-  x = axis_moved(context, as_real(context, x), axis, last);
+  if (context.type(x).dtype != DType::kInt32) x = as_real(context, x);
+  x = axis_moved(context, x, axis, last);
   std::vector<int64_t> dims = dims_of(context, x);
   dims.back() = static_cast<int64_t>(places.size());
   product_of(context, dims);

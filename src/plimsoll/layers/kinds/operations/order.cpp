@@ -1,6 +1,6 @@
 // Operators that compare the elements of an axis: the axis is moved to the end, where the operators
-// of the graph work, and moved back afterwards. Sorting puts NaNs last, of the largest too: where an
-// axis has one, TensorFlow's order depends on where it stands.
+// of the graph work, and moved back afterwards. Sorting puts NaNs last, of the largest too: where
+// an axis has one, TensorFlow's order depends on where it stands.
 
 #include <array>
 #include <cmath>
