@@ -226,6 +226,10 @@ def worst_gradient(
     worst = (0.0, "")
     for index, (got, want) in enumerate(zip(ours, exact)):
         assert got.shape == want.shape, (index, got.shape, want.shape)
+        # A NaN is below no bound and above none.
+        assert np.all(np.isfinite(want)), f"gradient {index} of Keras is not finite"
+        if not np.all(np.isfinite(got)):
+            return np.inf, f"gradient {index} {want.shape} is not finite"
         error = np.linalg.norm((got - want).ravel())
         keras_error = max(np.linalg.norm((run[index] - want).ravel()) for run in runs)
         size = np.linalg.norm(want.ravel())

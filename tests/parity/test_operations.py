@@ -3,6 +3,8 @@
 Each operator stands behind a layer with weights, so that its gradient is compared too.
 """
 
+import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -208,6 +210,9 @@ def folds() -> dict[str, Case]:
             lambda x: ops.average(trained(x), axis=1, weights=np.arange(6, dtype="float32"))
         ),
         "normalize": on(lambda x: ops.normalize(trained(x), axis=-1)),
+        "normalize rows of zeros": on(
+            lambda x: ops.normalize(unbiased(x * real(x[..., :1] > 0)), axis=-1)
+        ),
         "normalize 3": on(lambda x: ops.normalize(trained(x), axis=1, order=3)),
         "count_nonzero": on(
             lambda x: trained(x)[:, 0] * real(ops.count_nonzero(ops.relu(x), axis=1))
@@ -265,6 +270,13 @@ def products() -> dict[str, Case]:
         "einsum implied": on(lambda x: ops.einsum("aij,jk", trained(x), constant(4, 3))),
         "matmul with a constant": on(lambda x: ops.matmul(trained(x), constant(4, 2))),
         "matmul with a vector": on(lambda x: ops.matmul(trained(x), constant(4))),
+        "matmul of rows and one column": on(
+            lambda x: ops.matmul(L.Dense(1)(x[:, 0]), constant(1, 3))
+        ),
+        "matmul of rows and one number": on(
+            lambda x: ops.matmul(L.Dense(1)(x[:, 0]), constant(1, 1))[:, :1]
+        ),
+        "matmul with one matrix for all": on(lambda x: ops.matmul(trained(x), constant(1, 4, 2))),
         "matmul after a constant": on(lambda x: ops.matmul(constant(2, 6), trained(x))),
         "matmul of one for all": on(
             lambda x: ops.matmul(ops.reshape(trained(x), (-1, 2, 3, 4)), trained(x)[:, None, :4])
@@ -293,6 +305,10 @@ def networks() -> dict[str, Case]:
     seen = np.tril(np.ones((1, 1, 6, 6))) > 0
     return {
         "one_hot": on(lambda x: trained(x)[..., None] * ops.one_hot(classes(x), 4)),
+        "one_hot of fractions": on(lambda x: trained(x)[..., None] * ops.one_hot(2 * x, 3)),
+        "multi_hot of fractions": on(
+            lambda x: trained(x)[:, 0] * real(ops.multi_hot(2 * x[..., 0], 4))
+        ),
         "one_hot on axis 1": on(lambda x: trained(x)[:, None] * ops.one_hot(classes(x), 4, axis=1)),
         "multi_hot": on(lambda x: trained(x)[:, 0] * real(ops.multi_hot(classes(x)[..., 0], 4))),
         "multi_hot of rows": on(
@@ -479,6 +495,10 @@ REFUSED: dict[str, tuple[Call, str]] = {
         lambda x: ops.einsum("bij,cij->bij", trained(x), x),
         "Samples are not mixed",
     ),
+    "a matrix before the batch": (
+        lambda x: ops.matmul(trained(x)[:, 0], constant(1, 4, 2)),
+        "Samples are not mixed",
+    ),
     "take between values": (
         lambda x: ops.take(trained(x), ops.cast(x[:, 0, 0], "int32"), axis=1),
         "Use take_along_axis",
@@ -531,6 +551,106 @@ def test_refused(name: str, tmp_path: Path) -> None:
     keras.Model(x, call(x)).save(tmp_path / "model.keras")
     answer = run_plimsoll("check", tmp_path / "model.keras", check=False)
     assert answer.returncode == 4
+    assert words in answer.stdout + answer.stderr, answer.stdout + answer.stderr
+
+
+NAN, INFINITY = np.nan, np.inf
+ODD_NUMBERS = np.array(
+    [[NAN, 1, 0], [1, NAN, 0], [0, 1, NAN], [2, NAN, NAN], [NAN, NAN, NAN], [1, 2, 0],
+     [-INFINITY, NAN, INFINITY], [NAN, NAN, -INFINITY], [INFINITY, NAN, INFINITY]],
+    "float32",
+)  # fmt: skip
+# Operators of numbers that may be none or infinite: only forward, for they have no useful gradient.
+ODD: dict[str, Call] = {
+    "median": lambda x: ops.median(x, axis=1),
+    "lowest quantile": lambda x: ops.quantile(x, 0.0, axis=1),
+    "highest quantile": lambda x: ops.quantile(x, 1.0, axis=1),
+    "quantile between": lambda x: ops.quantile(x, 0.3, axis=1),
+    "argmax": lambda x: ops.argmax(x, axis=1),
+    "argmin": lambda x: ops.argmin(x, axis=1),
+    "nanmax": lambda x: ops.nanmax(x, axis=1),
+    "nanmin": lambda x: ops.nanmin(x, axis=1),
+    "digitize": lambda x: ops.digitize(x, np.array([0.0, 1.0])),
+    "bins": lambda x: L.Discretization([0.0, 1.0])(x),
+}
+
+
+def predicted(folder: Path, call: Call, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What Plimsoll and Keras predict."""
+    x = keras.Input(values.shape[1:], dtype=values.dtype.name)
+    model = keras.Model(x, call(x))
+    model.save(folder / "model.keras")
+    np.save(folder / "x.npy", values)
+    files = ["--data", folder / "x.npy", "--output", folder / "y.npy"]
+    run_plimsoll("predict", folder / "model.keras", *files, "--memory", "1GiB")
+    return np.load(folder / "y.npy"), np.asarray(model(values))
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_numbers(name: str, tmp_path: Path) -> None:
+    ours, keras_own = predicted(tmp_path, ODD[name], ODD_NUMBERS)
+    np.testing.assert_allclose(ours, keras_own, rtol=1e-6)
+
+
+def test_take_keeps_integers(tmp_path: Path) -> None:
+    values = (np.arange(200) + (1 << 24)).reshape(2, 100).astype("int32")
+    ours, keras_own = predicted(
+        tmp_path, lambda x: ops.take(x, np.arange(100)[::-1], axis=1), values
+    )
+    assert ours.dtype == keras_own.dtype == "int32"
+    np.testing.assert_array_equal(ours, keras_own)
+
+
+def edited(path: Path, kind: str, edit: Callable[[dict[str, Any]], Any]) -> None:
+    """Changes the layers of one class in a model's file, as Keras itself would not."""
+    with zipfile.ZipFile(path) as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    config = json.loads(parts["config.json"])
+    for layer in config["config"]["layers"]:
+        if layer["class_name"] == kind:
+            edit(layer)
+    parts["config.json"] = json.dumps(config).encode()
+    with zipfile.ZipFile(path, "w") as file:
+        for name, data in parts.items():
+            file.writestr(name, data)
+
+
+def ellipses(count: int) -> Callable[[dict[str, Any]], Any]:
+    dots = {"class_name": "__ellipsis__", "config": {}}
+    return lambda layer: layer["inbound_nodes"][0]["args"].__setitem__(1, [dots] * count)
+
+
+def einsum_of(**keys: Any) -> Callable[[dict[str, Any]], Any]:
+    return lambda layer: layer["config"].update(keys)
+
+
+# A model, the class of what is changed in its file, the change, and words of the answer.
+WRONG: dict[str, tuple[Call, str, Callable[[dict[str, Any]], Any], str]] = {
+    "two ellipses": (lambda x: x[..., 0], "GetItem", ellipses(2), "at most one ellipsis"),
+    "many ellipses": (lambda x: x[..., 0], "GetItem", ellipses(3000), "at most one ellipsis"),
+    "a bias for each sample": (
+        lambda x: L.EinsumDense("ab,bc->ac", 4, bias_axes="c")(x[:, 0]),
+        "EinsumDense",
+        einsum_of(bias_axes="a"),
+        "bias_axes without the batch's axis",
+    ),
+    "a bias in place of the batch": (
+        lambda x: L.EinsumDense("ab,bc->ac", 4, bias_axes="c")(x[:, 0]),
+        "EinsumDense",
+        einsum_of(equation="ab,b->xb", bias_axes="x", output_shape=[4]),
+        "bias_axes without the batch's axis",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_file(name: str, tmp_path: Path) -> None:
+    call, kind, edit, words = WRONG[name]
+    x = keras.Input(SHAPE)
+    keras.Model(x, call(x)).save(tmp_path / "model.keras")
+    edited(tmp_path / "model.keras", kind, edit)
+    answer = run_plimsoll("check", tmp_path / "model.keras", check=False)
+    assert answer.returncode == 4, answer.stdout + answer.stderr
     assert words in answer.stdout + answer.stderr, answer.stdout + answer.stderr
 
 

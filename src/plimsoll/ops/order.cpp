@@ -1,11 +1,12 @@
 // Which elements of a row of the last dimension are the smallest or largest, and elements by
 // number.
 //
-// arg_extremum_last {of}: the number of the first that is largest (smallest), as int32.
+// arg_extremum_last {of}: the number of the first that is largest (smallest), as int32. NaNs are
+// passed over; where no element is above the lowest finite number (below the highest) it is 0.
 // argsort_last {descending}: the numbers of all in order, equal ones as they stand; a NaN comes
-// last. gather_last: (B, …, C), int32 (B, …, M) → (B, …, M), the elements that have those numbers;
-// a number outside of the row gives 0. scatter_last {count}: (dy, numbers) → (B, …, count), the
-// sums of what goes to each.
+// last. gather_last: (B, …, C), int32 (B, …, M) → (B, …, M), the elements that have those numbers,
+// of floats or int32; a number outside of the row gives 0. scatter_last {count}: (dy, numbers) →
+// (B, …, count), the sums of what goes to each.
 
 #include "ops/register.h"
 #include "ops/rules.h"
@@ -53,7 +54,7 @@ class GatherLast final : public BatchMapOp {
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 2, 2);
-    expect_floating(node, 0);
+    if (node.inputs[0].dtype != DType::kInt32) expect_floating(node, 0);
     expect_rank(node, 0, 2, kAnyRank);
     const Shape& x = node.inputs[0].shape;
     expect_rank(node, 1, x.rank(), x.rank());

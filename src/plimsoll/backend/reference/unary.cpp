@@ -233,11 +233,15 @@ std::unique_ptr<Kernel> make_arg_extremum_last(const Problem& problem) {
       const Operand& x = call.inputs[0];
       const Operand& y = call.outputs[0];
       for_each_row<T>(x, y.strides, [&](const T* row, int64_t at) {
-        int64_t best = 0;
-        for (int64_t i = 1; i < row_length(x); ++i) {
-          if (largest ? row[i] > row[best] : row[i] < row[best]) best = i;
+        // As TensorFlow's search does, it begins at the furthest finite number, not at an element.
+        T best = largest ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+        int64_t place = 0;
+        for (int64_t i = 0; i < row_length(x); ++i) {
+          if (!(largest ? row[i] > best : row[i] < best)) continue;
+          best = row[i];
+          place = i;
         }
-        data_of<int32_t>(y)[at] = static_cast<int32_t>(best);
+        data_of<int32_t>(y)[at] = static_cast<int32_t>(place);
       });
     });
   });
@@ -267,7 +271,7 @@ std::unique_ptr<Kernel> make_argsort_last(const Problem& problem) {
 }
 
 std::unique_ptr<Kernel> make_gather_last(const Problem& problem) {
-  return for_float(problem.inputs[0].dtype, [](auto zero) {
+  const auto kernel = [](auto zero) {
     using T = decltype(zero);
     return kernel_of([](const KernelCall& call) {
       const Operand& x = call.inputs[0];
@@ -287,7 +291,9 @@ std::unique_ptr<Kernel> make_gather_last(const Problem& problem) {
             }
           });
     });
-  });
+  };
+  if (problem.inputs[0].dtype == DType::kInt32) return kernel(int32_t{0});
+  return for_float(problem.inputs[0].dtype, kernel);
 }
 
 std::unique_ptr<Kernel> make_scatter_last(const Problem& problem) {

@@ -67,7 +67,7 @@ class EinsumDense final : public Layer {
     std::string problem;
     if (!find_extents(shape, extents, problem)) {
       context.refuse(problem, fmt::format("{} for \"{}\"", to_string(shape), equation_),
-                     "Check equation and output_shape.");
+                     "Check equation, output_shape and bias_axes.");
     }
     const std::string dots = dots_first_ || dots_last_ ? "..." : "";
     const auto with_dots = [&](const std::string& axes) {
@@ -196,9 +196,15 @@ class EinsumDense final : public Layer {
       }
       extents[axis] = output_shape_[i];
     }
+    const auto measured = [&](char axis) { return extents.contains(axis) && extents.at(axis) > 0; };
+    for (char axis : bias_axes_) {
+      if (measured(axis)) continue;
+      problem = fmt::format("bias_axes without the batch's axis \"{}\"", axis);
+      return false;
+    }
     return std::ranges::all_of(kernel_, [&](char axis) {
       problem = fmt::format("a kernel without the batch's axis \"{}\"", axis);
-      return extents.contains(axis) && extents.at(axis) > 0;
+      return measured(axis);
     });
   }
 

@@ -195,7 +195,8 @@ ValueId taken(LayerContext& context, ValueId x, int64_t axis, std::span<const in
     return parts.size() == 1 ? parts[0] : context.emit("concat", parts, {{"axis", axis}});
   }
   const int64_t last = context.type(x).shape.rank() - 1;
-  x = axis_moved(context, as_real(context, x), axis, last);
+  if (context.type(x).dtype != DType::kInt32) x = as_real(context, x);
+  x = axis_moved(context, x, axis, last);
   std::vector<int64_t> dims = dims_of(context, x);
   dims.back() = static_cast<int64_t>(places.size());
   product_of(context, dims);
@@ -258,8 +259,10 @@ ValueId counted_below(LayerContext& context, ValueId x, std::span<const double> 
   ValueId a = reshaped(context, x, narrow);
   ValueId b = context.constant(data);
   broadcast_together(context, a, b);
-  const ValueId above =
-      context.emit("compare", {a, b}, {{"kind", or_at ? "greater_equal" : "greater"}});
+  // TensorFlow searches for the first number that lies above (not below) the element: a NaN is past
+  // all of them (none).
+  ValueId above = context.emit("compare", {a, b}, {{"kind", or_at ? "less" : "greater"}});
+  if (or_at) above = context.emit("logical", {above}, {{"kind", "not"}});
   const ValueId count = context.emit("sum_to", {as_dtype(context, above, DType::kFloat32)},
                                      {{"shape", narrow}, {"batched", true}});
   return as_dtype(context, reshaped(context, count, dims), DType::kInt32);
@@ -268,6 +271,10 @@ ValueId counted_below(LayerContext& context, ValueId x, std::span<const double> 
 ValueId marked_classes(LayerContext& context, ValueId numbers, int64_t classes) {
   std::vector<int64_t> dims = dims_of(context, numbers);
   dims.push_back(1);
+  // Keras casts classes to integers: a fraction is cut off.
+  if (is_floating(context.type(numbers).dtype)) {
+    numbers = as_dtype(context, numbers, DType::kInt32);
+  }
   ValueId column = as_dtype(context, reshaped(context, numbers, dims), DType::kFloat32);
   dims.back() = classes;
   product_of(context, dims);

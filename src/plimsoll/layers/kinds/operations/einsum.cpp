@@ -158,7 +158,7 @@ class Einsum {
       const int64_t count = shape[static_cast<int>(i) + first].count;
       const auto [known, is_new] = extents_.emplace(term.axes[i], count);
       if (!is_new && known->second != count) {
-        refuse(fmt::format("one extent along \"{}\", where there are {} and {},", term.axes[i],
+        refuse(fmt::format("one extent along \"{}\", where there are {} and {}", term.axes[i],
                            known->second, count));
       }
     }

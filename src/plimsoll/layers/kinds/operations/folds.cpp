@@ -1,5 +1,6 @@
 // Operators that fold axes of each sample, beyond sums and extrema.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -14,6 +15,7 @@ using Values = std::vector<ValueId>;
 using Axes = std::vector<int64_t>;
 
 constexpr double kEpsilon = 1e-7;  // keras.config.epsilon
+constexpr double kSmallest = std::numeric_limits<float>::min();
 
 ValueId fold(LayerContext& context, ValueId x, const Axes& axes, bool keepdims,
              std::string_view kind) {
@@ -136,10 +138,11 @@ Values normalize(const OperationCall& call) {
   const double epsilon = call.number("epsilon", kEpsilon);
   if (!(epsilon > 0)) call.refuse("an epsilon above 0", std::to_string(epsilon));
   if (order == 2) {
-    ValueId inverse =
-        function_of(context, "rsqrt", fold(context, squared(context, x), axes, true, "sum"));
-    inverse = context.emit("minimum", {inverse, filled_like(context, inverse, 1 / epsilon)});
-    return {combined(context, "multiply", x, inverse)};
+    // The sum is bounded, not its inverse root, whose gradient at zero is infinite.
+    const ValueId sum = fold(context, squared(context, x), axes, true, "sum");
+    const double least = std::max(epsilon * epsilon, kSmallest);
+    const ValueId bounded = context.emit("maximum", {sum, filled_like(context, sum, least)});
+    return {combined(context, "multiply", x, function_of(context, "rsqrt", bounded))};
   }
   const ValueId size = power_norm(context, x, axes, static_cast<double>(order));
   const ValueId least = context.emit("maximum", {size, filled_like(context, size, epsilon)});
@@ -197,7 +200,7 @@ Values extremum_of_numbers(const OperationCall& call) {
   const ValueId x = call.only_real();
   const Axes axes = axes_of(call, x);
   const bool largest = call.operation() == "Nanmax";
-  const double least = -static_cast<double>(std::numeric_limits<float>::max());
+  const double least = -std::numeric_limits<double>::infinity();
   const ValueId odd = is_nan(context, x);
   const ValueId clean = chosen(context, odd, filled_like(context, x, largest ? least : -least), x);
   const ValueId y = fold(context, clean, axes, true, largest ? "maximum" : "minimum");

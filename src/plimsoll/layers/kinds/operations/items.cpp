@@ -95,7 +95,13 @@ Values get_item(const OperationCall& call) {
   const Config::Array items = key.is_array() ? key.as_array() : Config::Array{key};
   const int rank = context.type(x).shape.rank();
   int named = 0;
-  for (const Config& item : items) named += item.is_null() || is_kind(item, "__ellipsis__") ? 0 : 1;
+  int ellipses = 0;
+  for (const Config& item : items) {
+    const bool dots = is_kind(item, "__ellipsis__");
+    ellipses += dots ? 1 : 0;
+    named += item.is_null() || dots ? 0 : 1;
+  }
+  if (ellipses > 1) call.refuse("at most one ellipsis", key.to_json().substr(0, 120));
   if (named > rank) {
     call.refuse(fmt::format("at most {} indices", rank), key.to_json().substr(0, 120));
   }

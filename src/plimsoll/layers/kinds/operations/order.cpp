@@ -1,5 +1,6 @@
 // Operators that compare the elements of an axis: the axis is moved to the end, where the operators
-// of the graph work, and moved back afterwards.
+// of the graph work, and moved back afterwards. Sorting puts NaNs last, of the largest too: where
+// an axis has one, TensorFlow's order depends on where it stands.
 
 #include <array>
 #include <cmath>
@@ -135,6 +136,11 @@ Values quantile(const OperationCall& call) {
     const ValueId high = sliced(context, sorted, last, place.high, 1);
     y = context.emit("add",
                      {scaled(context, y, 1 - place.share), scaled(context, high, place.share)});
+  }
+  // A NaN is the last of the sorted axis; none of its quantiles is a number.
+  if (place.high != count - 1) {
+    const ValueId most = sliced(context, sorted, last, count - 1, 1);
+    y = chosen(context, is_nan(context, most), most, y);
   }
   dims[static_cast<size_t>(axes[0] - 1)] = 1;
   if (!call.flag("keepdims")) dims.erase(dims.begin() + (axes[0] - 1));

@@ -45,12 +45,16 @@ Values einsum_call(const OperationCall& call) {
   return {einsum(call.context(), subscripts.as_string(), operands)};
 }
 
-// Drops the leading axis of a constant that stands for the batch with an extent of 1.
+// Drops leading axes of extent 1 of a constant, those of its matrix aside, that repeat along axes
+// of the other value, which has that rank.
 ValueId without_ones(LayerContext& context, ValueId x, int rank) {
   const Shape shape = context.type(x).shape;
-  if (shape.has_batch() || shape.rank() < rank || shape[0].count != 1) return x;
+  if (shape.has_batch() || shape.rank() > rank) return x;
   const Dims dims = shape.at(1);
-  return context.emit("reshape", {x}, {{"shape", Dims(dims.begin() + 1, dims.end())}});
+  auto first = dims.begin();
+  while (dims.end() - first > 2 && *first == 1) ++first;
+  if (first == dims.begin()) return x;
+  return context.emit("reshape", {x}, {{"shape", Dims(first, dims.end())}});
 }
 
 // Repeats leading axes of extent 1 into the other value's.
