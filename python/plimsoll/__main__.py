@@ -25,12 +25,20 @@ first call that trains and says what it takes.
   --strict         refuses what would run in Keras
 """
 _USAGE_ERROR = 2
+_UNITS = ("b", "k", "kb", "kib", "m", "mb", "mib", "g", "gb", "gib", "tb", "tib")
 _WITH_VALUE = ("--memory", "--reserve", "--threads", "--engine")
 
 
 def _fail(text: str) -> NoReturn:
     print(f"plimsoll: {text} `python -m plimsoll --help` tells the options.", file=sys.stderr)
     sys.exit(_USAGE_ERROR)
+
+
+def _near(name: str) -> str:
+    import difflib
+
+    known = difflib.get_close_matches(name, [*_WITH_VALUE, "--strict", "--help"], 1, 0.5)
+    return f" Did you mean {known[0]}?" if known else ""
 
 
 def _parse(arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
@@ -49,7 +57,7 @@ def _parse(arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
                 _fail(f"{name}: expected a value after it, received none.")
             given[name[2:]] = value if equals else rest.pop(0)
         else:
-            _fail(f"{name}: expected an option or a script, received another name.")
+            _fail(f"{name}: expected an option or a script, received another name.{_near(name)}")
     if not rest or (rest[0] in ("-m", "-c") and len(rest) == 1) or rest[0] == "-":
         _fail("expected a script, -m MODULE or -c TEXT, received none.")
     return given, rest
@@ -61,6 +69,8 @@ def _asked(given: dict[str, Any]) -> asked.Asked:
         options["reserve"] = given["reserve"]
     try:
         if "threads" in given:
+            if not given["threads"].isdecimal():
+                raise ValueError(f"--threads: expected a number, received {given['threads']!r}.")
             options["threads"] = int(given["threads"])
         return finder.checked(given.get("memory"), given.get("strict", False),
                               given.get("engine", "auto"), options, given["plans"])  # fmt: skip
@@ -73,13 +83,19 @@ def _program(rest: list[str]) -> script.Program:
         return script.of_text(rest[1])
     if rest[0] == "-m":
         return script.of_module(rest[1])
-    return script.of_file(rest[0])
+    try:
+        return script.of_file(rest[0])
+    except script.NotFound:
+        if rest[0].lower() in _UNITS:
+            _fail(f"{rest[0]}: expected a script, received a unit. Write sizes in one word: 3GiB.")
+        raise
 
 
 def main() -> None:
     given, rest = _parse(sys.argv[1:])
     what = _asked(given)
     flags, arguments = (rest[:2], rest[2:]) if rest[0] in ("-m", "-c") else (rest[:1], rest[1:])
+    asked.by_command = True
     finder.begin(what)
     if not what.plans:
         processes.reach(what)

@@ -74,6 +74,7 @@ class Outcome:
 
 
 current: Asked | None = None  # None: nobody has asked
+by_command = False  # `python -m plimsoll` has: a limit is named on its command line
 outcome = Outcome()
 
 

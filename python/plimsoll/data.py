@@ -114,7 +114,7 @@ class Samples:
         return Samples(cut(self.x), cut(self.y), cut(self.weights))
 
 
-def _with_classes(samples: Samples, class_weight: dict[int, float]) -> None:
+def weigh_classes(samples: Samples, class_weight: dict[int, float]) -> None:
     """Weights of classes as weights of samples, as Keras makes them of labels."""
     if samples.weights:
         raise ValueError("class_weight: expected no sample_weight beside it, received both.")
@@ -162,7 +162,7 @@ def samples_of(
     if samples.rows == 0:
         raise ValueError("x: expected samples, received none.")
     if class_weight:
-        _with_classes(samples, class_weight)
+        weigh_classes(samples, class_weight)
     return samples
 
 
@@ -226,8 +226,12 @@ class Epochs:
     batches at two steps an epoch make epochs of 2, 1, 2, … steps.
     """
 
-    def __init__(self, batches: Iterable[Any], count: int | None, steps: int | None) -> None:
+    def __init__(
+        self, batches: Iterable[Any], count: int | None, steps: int | None, source: Any = None
+    ) -> None:
+        """`source`: what `batches` iterates over; None: itself."""
         self._batches, self.count, self.steps = batches, count, steps
+        self._source = batches if source is None else source
         self._iterator: Iterator[Any] | None = None
         self._seen = 0
 
@@ -248,7 +252,11 @@ class Epochs:
             yield batch
             step += 1
         if self.count is not None and self._seen >= self.count:
-            self._iterator = None
+            self._iterator, self._seen = None, 0
+            if hasattr(self._source, "cardinality"):
+                # Keras makes an iterator here already, and a data set that shuffles counts them.
+                following = iter(self._source)
+                self._iterator = following if self._source is self._batches else None
 
 
 class _Indexed:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from typing import Any
 
+_LEAST = 1 << 20  # bytes: no Python process takes less
+
 _FUNCTION = type(lambda: None)
 _CODE = type((lambda: None).__code__)
 
@@ -171,7 +173,10 @@ def checked(
     if memory is not None or options:
         from plimsoll.options import Options, size
 
-        size(memory)
+        bytes_asked = size(memory)
+        if bytes_asked is not None and bytes_asked < _LEAST:
+            raise ValueError(f"memory: expected the bytes of a whole Python process, received "
+                             f"{bytes_asked}. Write 3GiB for 3 GiB.")  # fmt: skip
         size(options.get("reserve"), "reserve")
         Options.of({"memory": memory, **options})
     return asked.Asked(memory, strict, engine, plans, options)

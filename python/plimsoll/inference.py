@@ -143,7 +143,8 @@ class Batches:
         if self._labels:  # Keras's evaluate begins so, its predict does not
             data.tell_epoch(source, "on_epoch_end")
         data.tell_epoch(source, "on_epoch_begin")
-        epoch = data.Epochs(self, self.count, self.steps).epoch(begin or (lambda step: None))
+        epochs = data.Epochs(self, self.count, self.steps, source)
+        epoch = epochs.epoch(begin or (lambda step: None))
         for step, samples in enumerate(epoch):
             self._taken = step + 1
             yield step, samples

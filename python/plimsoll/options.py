@@ -11,14 +11,14 @@ import sys
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from plimsoll import _core
+from plimsoll import _core, asked
 from plimsoll.errors import exhausted, guarded, translate
 
 if TYPE_CHECKING:
     from typing import Self
 
 MIB = 1 << 20
-_VARIES = 16 * MIB  # of what interpreter and framework hold, from run to run
+_VARIES = 40 * MIB  # of what interpreter and framework hold, from run to run
 _MOST_SEED = 1 << 62
 
 
@@ -246,9 +246,10 @@ class Options:
         if option == "--memory":
             bytes_asked = size(value)
             assert bytes_asked is not None
-            return (
-                f'memory="{-(-self._whole(bytes_asked) * 10 // MIB) / 10}MiB"  # with the reserve'
-            )
+            whole = f"{_enough(self._whole(bytes_asked))}MiB"
+            if asked.by_command:
+                return f"python -m plimsoll --memory {whole} …  (with the reserve)"
+            return f'memory="{whole}"  # with the reserve'
         if option == "--optimizer":
             return f"model.compile(optimizer=…) with {value}"
         if option == "--batch-norm":
@@ -290,7 +291,7 @@ class Listener:
     def passed_limit(self, measured: int, limit: int) -> None:
         print(
             f"plimsoll: the process has taken {_mib(measured)}, {_mib(measured - limit)} of the "
-            "reserve among them. Where nothing else of the program has grown, this is a fault "
-            "of Plimsoll: please report it with the model and this line.",
+            "reserve among them, as it may. Where neither framework nor program has grown, please "
+            "report it with the model and this line.",
             file=sys.stderr,
         )

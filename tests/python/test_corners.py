@@ -214,6 +214,26 @@ def test_a_validation_generator_is_drawn_from_as_often_as_keras_does() -> None:
     assert next(drawn) == 6
 
 
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_shuffled_data_set_has_keras_order(counted: bool) -> None:
+    """In every epoch, validation and evaluation: such a data set counts its iterators."""
+
+    def losses(fit: Any, evaluate: Any) -> list[float]:
+        keras.utils.set_random_seed(3)
+        model = keras.Sequential([keras.Input((4,)), L.Dense(3, kernel_initializer="ones")])
+        model.compile(keras.optimizers.SGD(0.01), "mse")
+        dataset = tf.data.Dataset.from_tensor_slices((normal(90, 4), normal(90, 3)))
+        dataset = dataset if counted else dataset.filter(lambda *_: True)
+        dataset = dataset.shuffle(90, seed=1).batch(16)
+        part = dataset.take(2)
+        history = fit(model, dataset, epochs=3, verbose=0, validation_data=part).history
+        return [*history["loss"], *history["val_loss"], evaluate(model, part),
+                evaluate(model, part)]  # fmt: skip
+
+    expected = losses(keras.Model.fit, lambda m, d: m.evaluate(d, verbose=0))
+    np.testing.assert_allclose(losses(plimsoll.fit, plimsoll.evaluate), expected, rtol=1e-5)
+
+
 def test_hooks_of_a_lambda_callback() -> None:
     seen: list[int] = []
     hook = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: seen.append(batch))

@@ -48,6 +48,7 @@ def test_fit_is_keras_fit(name: str) -> None:
     {"validation_data": (normal(20, 16, 16, 3, seed=9), classes(20, 5)), "validation_freq": 2},
     {"sample_weight": np.linspace(0, 2, 90).astype("float32")},
     {"class_weight": {0: 1.0, 1: 2.5, 3: 0.5}},
+    {"class_weight": {0: 1.0, 1: 2.5, 3: 0.5}, "validation_split": 0.3},
     {"shuffle": False, "initial_epoch": 2},
 ], ids=lambda arguments: "+".join(arguments))  # fmt: skip
 def test_arguments(arguments: dict[str, Any]) -> None:
