@@ -245,7 +245,7 @@ def custom_layer() -> keras.Model:
 
 def operator_node() -> keras.Model:
     x = keras.Input((2,))
-    return keras.Model(x, keras.ops.cumsum(x, axis=1))
+    return keras.Model(x, keras.ops.cumprod(x, axis=1))
 
 
 def mixed() -> keras.Model:
@@ -254,7 +254,7 @@ def mixed() -> keras.Model:
 
 REFUSED = {
     "custom layer": (custom_layer, "[twice] expected a layer of Keras"),
-    "operator": (operator_node, "received Cumsum"),
+    "operator": (operator_node, "received Cumprod"),
     "mixed precision": (mixed, "keras.config.set_dtype_policy('float32')"),
     "lambda": (lambda: keras.Sequential([keras.Input((2,)), L.Lambda(lambda v: v)]), "Lambda"),
 }

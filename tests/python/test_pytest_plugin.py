@@ -79,7 +79,8 @@ def run(pytester: pytest.Pytester, *words: str) -> tuple[pytest.RunResult, dict[
     command = [sys.executable, "-m", "pytest", "-p", "plimsoll.pytest_plugin", "--strict-markers",
                "-p", "no:cacheprovider", "-rfE", *words]  # fmt: skip
     result = pytester.run(*command)
-    parts = re.split(r"^_{3,} (?:ERROR .*)?(test_\w+) _{3,}$", str(result.stdout), flags=re.M)
+    told = str(result.stdout).partition("short test summary info")[0]
+    parts = re.split(r"^_{3,} (?:ERROR .*)?(test_\w+) _{3,}$", told, flags=re.M)
     return result, dict(zip(parts[1::2], parts[2::2]))
 
 

@@ -358,9 +358,9 @@ def compare(
     sizes = f"{stage}: predicted {predicted / MIB:.1f} MiB, measured {measured / MIB:.1f} MiB"
     if limit is not None:
         sizes += f", limit {limit / MIB:.1f} MiB"
-    if measured > predicted:
+    if measured > predicted + prediction.UNCERTAIN:
         return Outcome("prediction passed", detail=sizes, numbers=numbers)
-    if limit is not None and measured > limit:
+    if limit is not None and measured > limit + prediction.UNCERTAIN:
         return Outcome("limit passed", detail=sizes, numbers=numbers)
     # Of scratch a part may be left untouched: other tests look at that.
     if predicted > measured * share + slack + numbers.get("untouched", 0):

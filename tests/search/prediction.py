@@ -1,11 +1,17 @@
 """What the prediction of a process's memory is held against.
 
-It is never below what was measured: that is the promise, and has no allowance. How far it may be
-above has one for what equal runs differ by, and for what bounds of parts are above the parts
+It is never below what was resident: that is the promise. The kernel's mark of that (VmHWM) is kept
+by counters of which each processor has up to 31 pages to itself, and may lie above by those
+(peak_uncertainty in base/process_memory.h). How far the prediction may be above has an allowance
+for what equal runs differ by, and for what bounds of parts are above the parts
 (docs/design/0021-accounted-memory.md).
 """
 
+import os
 from typing import Any
+
+# Anonymous pages and those of files.
+UNCERTAIN = 2 * 31 * os.sysconf("SC_PAGE_SIZE") * min(os.sysconf("SC_NPROCESSORS_ONLN"), 16)
 
 SHARE = 1.02
 # 4 MiB, and 5 of what making the first kernels may touch of the vendor's library: the bound is for
@@ -30,4 +36,5 @@ def slack_of(layers: int) -> int:
 def holds(run: dict[str, Any], share: float = SHARE, slack: int = SLACK) -> None:
     """Fails where the run's report says that its prediction was passed, or was far too high."""
     predicted, measured = run["predicted_process_bytes"], run["measured_process_bytes"]
-    assert measured <= predicted <= measured * share + slack, (predicted, measured)
+    assert measured <= predicted + UNCERTAIN, (predicted, measured)
+    assert predicted <= measured * share + slack, (predicted, measured)

@@ -88,6 +88,15 @@ ProcessMemory read_process_memory_of(int64_t process_id, const std::string& root
 
 Bytes process_memory_peak() { return read_process_memory().peak(); }
 
+Bytes peak_uncertainty() {
+  constexpr int64_t kKept = 31;     // pages
+  constexpr int64_t kCounters = 2;  // anonymous, files
+  constexpr int64_t kMostProcessors = 16;
+  const int64_t processors =
+      std::clamp<int64_t>(::sysconf(_SC_NPROCESSORS_ONLN), 1, kMostProcessors);
+  return page_size() * (kKept * kCounters * processors);
+}
+
 Bytes peak_resident_at_most() {
   struct rusage usage = {};
   ::getrusage(RUSAGE_SELF, &usage);

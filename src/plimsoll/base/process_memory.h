@@ -44,6 +44,12 @@ ProcessMemory read_process_memory_of(int64_t process_id, const std::string& root
 // and threads are those of now: the kernel keeps no high-water mark of them.
 Bytes process_memory_peak();
 
+// How far VmHWM may lie above what was ever resident. The kernel marks it by counters of which each
+// processor keeps a part, up to 31 pages, of anonymous pages and of those of files (percpu_counter
+// in mm_struct, Linux 6.2 and later; threads kept as many before). 16 processors are counted at
+// most: a run does not spread further between two marks.
+Bytes peak_uncertainty();
+
 // VmHWM of this process is no more than this, which costs a system call and no file. It may be far
 // less: what the process was started from counts here too.
 Bytes peak_resident_at_most();

@@ -17,7 +17,9 @@ LimitCheck::LimitCheck(std::optional<Bytes> limit, Bytes arena, bool whole_proce
 }
 
 bool LimitCheck::look() {
-  if (!limit_ || passed_ || peak_resident_at_most() + beside_ <= *limit_) return false;
+  if (!limit_ || passed_ || peak_resident_at_most() + beside_ <= *limit_ + peak_uncertainty()) {
+    return false;
+  }
   const double now = clock_.seconds();
   if (now < next_) return false;
   next_ = now + kReadAgainSeconds;
@@ -27,7 +29,7 @@ bool LimitCheck::look() {
 bool LimitCheck::look_closely() {
   if (!limit_ || passed_) return false;
   const Bytes most = peak();
-  if (most > *limit_) passed_ = most;
+  if (most > *limit_ + peak_uncertainty()) passed_ = most;
   return passed();
 }
 

@@ -6,7 +6,8 @@
 // of them is wrong the run is not ended, but it is said: whoever named a limit has to know. A look
 // costs a system call and allocates nothing; only where the kernel's cheap figure is near the limit
 // is the exact one read, and seldom. The kernel keeps high-water marks, so that a look at the end
-// misses nothing. What it does not see: peaks of page tables and kernel stacks, which are counted
+// misses nothing; their own uncertainty (base/process_memory.h) is not held against the run. What
+// it does not see: peaks of page tables and kernel stacks, which are counted
 // as they are now.
 
 #include <optional>

@@ -49,6 +49,18 @@ TEST(LimitCheck, LeavesOutWhatWasTakenBefore) {
   EXPECT_TRUE(lower.look_closely());
 }
 
+// What the kernel's mark may lie above the truth is not held against a run.
+TEST(LimitCheck, LeavesOutTheUncertaintyOfTheMark) {
+  const Bytes peak = read_process_memory().peak();
+  const Bytes uncertain = peak_uncertainty();
+  EXPECT_GE(uncertain, page_size() * 62);
+  EXPECT_LE(uncertain, page_size() * 62 * 16);
+  LimitCheck within(peak - Bytes(uncertain.count() / 2), 1_MiB, true);
+  EXPECT_FALSE(within.look_closely());
+  LimitCheck beyond(peak - uncertain * 2, 1_MiB, true);
+  EXPECT_TRUE(beyond.look_closely());
+}
+
 TEST(LimitCheck, KnowsNoLimit) {
   LimitCheck check(std::nullopt, 1_MiB, true);
   EXPECT_FALSE(check.look());
