@@ -27,13 +27,7 @@ std::unique_ptr<Kernel> binary(const Problem& problem, F f) {
       });
       return;
     }
-    for_each_run<3>(a.dims, {a.strides, b.strides, y.strides},
-                    [&](const auto& at, int64_t, int64_t count) {
-                      const T* left = data_of<T>(a) + at[0];
-                      const T* right = data_of<T>(b) + at[1];
-                      T* out = data_of<T>(y) + at[2];
-                      for (int64_t i = 0; i < count; ++i) out[i] = f(left[i], right[i]);
-                    });
+    for_each_pair<T>(a, b, y, f);
   });
 }
 

@@ -156,18 +156,9 @@ std::unique_ptr<Kernel> make_divide(const Problem& problem) {
   return for_float(problem.inputs[0].dtype, [](auto zero) {
     using T = decltype(zero);
     return kernel_of([](const KernelCall& call) {
-      const Operand& a = call.inputs[0];
-      const Operand& b = call.inputs[1];
-      const Operand& y = call.outputs[0];
-      for_each_run<3>(a.dims, {a.strides, b.strides, y.strides},
-                      [&](const auto& at, int64_t, int64_t count) {
-                        const T* left = data_of<const T>(a) + at[0];
-                        const T* right = data_of<const T>(b) + at[1];
-                        T* out = data_of<T>(y) + at[2];
-                        for (int64_t i = 0; i < count; ++i) {
-                          out[i] = kNoNan && right[i] == T(0) ? T(0) : left[i] / right[i];
-                        }
-                      });
+      for_each_pair<T>(call.inputs[0], call.inputs[1], call.outputs[0], [](T left, T right) {
+        return kNoNan && right == T(0) ? T(0) : left / right;
+      });
     });
   });
 }

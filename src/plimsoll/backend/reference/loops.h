@@ -70,6 +70,18 @@ void for_each_run(std::span<const int64_t> dims, const std::array<Strides, N>& s
   });
 }
 
+// y = f(a, b) for each element of operands with the same dimensions.
+template <typename T, typename F>
+void for_each_pair(const Operand& a, const Operand& b, const Operand& y, F f) {
+  for_each_run<3>(a.dims, {a.strides, b.strides, y.strides},
+                  [&](const auto& at, int64_t, int64_t count) {
+                    const T* left = data_of<const T>(a) + at[0];
+                    const T* right = data_of<const T>(b) + at[1];
+                    T* out = data_of<T>(y) + at[2];
+                    for (int64_t i = 0; i < count; ++i) out[i] = f(left[i], right[i]);
+                  });
+}
+
 inline int64_t count_of(const Operand& operand) {
   int64_t count = 1;
   for (int64_t dim : operand.dims) count *= dim;

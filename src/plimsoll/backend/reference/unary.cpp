@@ -34,18 +34,8 @@ std::unique_ptr<Kernel> make_unary_grad(const Problem& problem) {
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([function](const KernelCall& call) {
-      const Operand& dy = call.inputs[0];
-      const Operand& x = call.inputs[1];
-      const Operand& dx = call.outputs[0];
-      for_each_run<3>(dy.dims, {dy.strides, x.strides, dx.strides},
-                      [&](const auto& at, int64_t, int64_t count) {
-                        const T* d = data_of<const T>(dy) + at[0];
-                        const T* in = data_of<const T>(x) + at[1];
-                        T* out = data_of<T>(dx) + at[2];
-                        for (int64_t i = 0; i < count; ++i) {
-                          out[i] = d[i] * ops::unary_slope(function, in[i]);
-                        }
-                      });
+      for_each_pair<T>(call.inputs[0], call.inputs[1], call.outputs[0],
+                       [function](T dy, T x) { return dy * ops::unary_slope(function, x); });
     });
   });
 }
@@ -106,18 +96,8 @@ std::unique_ptr<Kernel> make_binary(const Problem& problem) {
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([kind](const KernelCall& call) {
-      const Operand& a = call.inputs[0];
-      const Operand& b = call.inputs[1];
-      const Operand& y = call.outputs[0];
-      for_each_run<3>(a.dims, {a.strides, b.strides, y.strides},
-                      [&](const auto& at, int64_t, int64_t count) {
-                        const T* left = data_of<const T>(a) + at[0];
-                        const T* right = data_of<const T>(b) + at[1];
-                        T* out = data_of<T>(y) + at[2];
-                        for (int64_t i = 0; i < count; ++i) {
-                          out[i] = ops::binary_value(kind, left[i], right[i]);
-                        }
-                      });
+      for_each_pair<T>(call.inputs[0], call.inputs[1], call.outputs[0],
+                       [kind](T left, T right) { return ops::binary_value(kind, left, right); });
     });
   });
 }

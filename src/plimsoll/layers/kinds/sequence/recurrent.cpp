@@ -50,19 +50,25 @@ ValueId add_factors(LayerContext& context, double rate, int64_t columns) {
 
 }  // namespace
 
-RecurrentLayer::RecurrentLayer(ConfigReader& reader, CellKind kind, std::string path)
-    : Layer(reader), kind_(kind), path_(std::move(path)) {
-  const bool rnn = kind == CellKind::kSimpleRnn;
-  return_sequences_ = reader.flag("return_sequences", false);
-  return_state_ = reader.flag("return_state", false);
-  go_backwards_ = reader.flag("go_backwards", false);
+SequenceOptions read_sequence_options(ConfigReader& reader) {
+  SequenceOptions options;
+  options.return_sequences = reader.flag("return_sequences", false);
+  options.return_state = reader.flag("return_state", false);
+  options.go_backwards = reader.flag("go_backwards", false);
   if (reader.flag("stateful", false)) {
     reader.refuse("stateful", "false", "true",
                   "States are not carried from one batch to the next: save the model with "
                   "stateful=False.");
   }
-  unroll_ = reader.flag("unroll", false);
-  zero_output_for_mask_ = reader.flag("zero_output_for_mask", false);
+  options.unroll = reader.flag("unroll", false);
+  options.zero_output_for_mask = reader.flag("zero_output_for_mask", false);
+  return options;
+}
+
+RecurrentLayer::RecurrentLayer(ConfigReader& reader, CellKind kind, std::string path)
+    : Layer(reader), kind_(kind), path_(std::move(path)) {
+  const bool rnn = kind == CellKind::kSimpleRnn;
+  sequence_ = read_sequence_options(reader);
   units_ = reader.integer("units", 1);
   activation_ = read_cell_activation(reader, "activation", "tanh");
   recurrent_activation_ =
@@ -170,7 +176,7 @@ Recurrence RecurrentLayer::run(LayerContext& context, ValueId x, std::span<const
   const bool drops = context.training() && recurrent_dropout_ > 0;
   Attributes attributes{{"units", units_},
                         {"activation", activation_},
-                        {"go_backwards", go_backwards_},
+                        {"go_backwards", sequence_.go_backwards},
                         {"initial_state", !states.empty()},
                         {"recurrent_dropout", drops},
                         {"masked", mask.valid()}};
@@ -200,16 +206,16 @@ void RecurrentLayer::set_last(LayerContext& context, Recurrence& result, ValueId
   result.last = result.states[0];
   if (!mask.valid() || !(has_states || zero_masked)) return;
   const auto begun = [&] {
-    return context.emit("any_so_far", {mask}, {{"go_backwards", go_backwards_}});
+    return context.emit("any_so_far", {mask}, {{"go_backwards", sequence_.go_backwards}});
   };
   const ValueId all = result.sequence;
   result.sequence = context.emit("apply_mask", {all, zero_masked ? mask : begun()});
   const int64_t steps = context.type(mask).shape[1].count;
   const ValueId step =
       context.emit("slice", {result.sequence},
-                   {{"axis", 1}, {"begin", go_backwards_ ? 0 : steps - 1}, {"count", 1}});
+                   {{"axis", 1}, {"begin", sequence_.go_backwards ? 0 : steps - 1}, {"count", 1}});
   result.last = context.emit("reshape", {step}, {{"shape", std::vector<int64_t>{units_}}});
-  if (!(zero_masked && unroll_ && go_backwards_)) return;
+  if (!(zero_masked && sequence_.unroll && sequence_.go_backwards)) return;
   // keras.src.backend.tensorflow.rnn.rnn, unrolled: the outputs are in the order of computing when
   // they meet the mask, which is not.
   const ValueId reversed = context.emit("reverse", {mask}, {{"axis", 1}});
@@ -234,15 +240,16 @@ std::vector<ValueId> RecurrentLayer::call(LayerContext& context,
     if (!states.empty()) mask = ValueId();
     for (size_t i : arguments.tensors("mask")) mask = as_bool(context, inputs[i]);
   }
-  const Recurrence result = run(context, inputs[0], states, mask, zero_output_for_mask_);
+  const Recurrence result = run(context, inputs[0], states, mask, sequence_.zero_output_for_mask);
   if (!mask.valid()) mask = context.mask(0);
   std::vector<ValueId> outputs = {result.last};
-  if (return_sequences_) {
-    outputs[0] =
-        go_backwards_ ? context.emit("reverse", {result.sequence}, {{"axis", 1}}) : result.sequence;
+  if (sequence_.return_sequences) {
+    outputs[0] = sequence_.go_backwards ? context.emit("reverse", {result.sequence}, {{"axis", 1}})
+                                        : result.sequence;
   }
-  context.set_mask(0, return_sequences_ ? mask : ValueId());
-  if (return_state_) outputs.insert(outputs.end(), result.states.begin(), result.states.end());
+  context.set_mask(0, sequence_.return_sequences ? mask : ValueId());
+  if (sequence_.return_state)
+    outputs.insert(outputs.end(), result.states.begin(), result.states.end());
   return outputs;
 }
 

@@ -22,6 +22,16 @@ struct Recurrence {
   std::vector<ValueId> states;  // h, and c of LSTM
 };
 
+// What layers over sequences have, whatever their cells.
+struct SequenceOptions {
+  bool return_sequences = false;
+  bool return_state = false;
+  bool go_backwards = false;
+  bool unroll = false;
+  bool zero_output_for_mask = false;
+};
+SequenceOptions read_sequence_options(ConfigReader& reader);
+
 class RecurrentLayer : public Layer {
  public:
   // `path`: where its weights are, with a slash at its end.
@@ -30,10 +40,10 @@ class RecurrentLayer : public Layer {
   std::vector<Weight> weights(std::span<const ValueType> inputs) const override;
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override;
 
-  bool return_sequences() const { return return_sequences_; }
-  bool return_state() const { return return_state_; }
+  bool return_sequences() const { return sequence_.return_sequences; }
+  bool return_state() const { return sequence_.return_state; }
   int64_t units() const { return units_; }
-  bool go_backwards() const { return go_backwards_; }
+  bool go_backwards() const { return sequence_.go_backwards; }
   size_t state_count() const { return kind_ == ops::CellKind::kLstm ? 2 : 1; }
   // `states` is empty or one per state; `mask` may be invalid; `zero_masked` overrides the layer's
   // zero_output_for_mask.
@@ -50,11 +60,7 @@ class RecurrentLayer : public Layer {
 
   ops::CellKind kind_;
   std::string path_;
-  bool return_sequences_ = false;
-  bool return_state_ = false;
-  bool go_backwards_ = false;
-  bool unroll_ = false;
-  bool zero_output_for_mask_ = false;
+  SequenceOptions sequence_;
   int64_t units_ = 1;
   std::string activation_;
   std::string recurrent_activation_;

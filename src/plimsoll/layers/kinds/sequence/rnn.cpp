@@ -32,16 +32,7 @@ class Rnn final : public Layer {
   static constexpr std::string_view kClassName = "RNN";
 
   explicit Rnn(ConfigReader& reader) : Layer(reader) {
-    return_sequences_ = reader.flag("return_sequences", false);
-    return_state_ = reader.flag("return_state", false);
-    go_backwards_ = reader.flag("go_backwards", false);
-    if (reader.flag("stateful", false)) {
-      reader.refuse("stateful", "false", "true",
-                    "States are not carried from one batch to the next: save the model with "
-                    "stateful=False.");
-    }
-    unroll_ = reader.flag("unroll", false);
-    zero_output_for_mask_ = reader.flag("zero_output_for_mask", false);
+    sequence_ = read_sequence_options(reader);
     read_cells(reader, reader.value("cell", Config()));
     reader.legacy("input_spec");
     reader.refuse_unless_empty("time_major", "Put the batch first.");
@@ -78,13 +69,13 @@ class Rnn final : public Layer {
     const Run run = run_cells(context, inputs[0], states, mask);
     if (!mask.valid()) mask = context.mask(0);
     ValueId y = run.last.last;
-    if (return_sequences_) {
-      y = go_backwards_ ? context.emit("reverse", {run.last.sequence}, {{"axis", 1}})
-                        : run.last.sequence;
+    if (sequence_.return_sequences) {
+      y = sequence_.go_backwards ? context.emit("reverse", {run.last.sequence}, {{"axis", 1}})
+                                 : run.last.sequence;
     }
-    context.set_mask(0, return_sequences_ ? mask : ValueId());
+    context.set_mask(0, sequence_.return_sequences ? mask : ValueId());
     std::vector<ValueId> outputs = {y};
-    if (return_state_) outputs.insert(outputs.end(), run.states.begin(), run.states.end());
+    if (sequence_.return_state) outputs.insert(outputs.end(), run.states.begin(), run.states.end());
     return outputs;
   }
 
@@ -107,7 +98,7 @@ class Rnn final : public Layer {
     for (size_t i = 0; i < cells_.size(); ++i) {
       const RecurrentLayer& cell = *cells_[i];
       const size_t count = states.empty() ? 0 : cell.state_count();
-      const bool zero = zero_output_for_mask_ && i + 1 == cells_.size();
+      const bool zero = sequence_.zero_output_for_mask && i + 1 == cells_.size();
       run.last = cell.run(context, x, states.subspan(begin, count), mask, zero);
       run.states.insert(run.states.end(), run.last.states.begin(), run.last.states.end());
       x = run.last.sequence;
@@ -153,16 +144,12 @@ class Rnn final : public Layer {
     const Config* inner = cell.find("config");
     Config config = inner != nullptr && inner->is_object() ? *inner : Config(Config::Object{});
     if (config.find("name") == nullptr) config.set("name", std::string(kind.path));
-    config.set("go_backwards", go_backwards_);
-    config.set("unroll", unroll_);
+    config.set("go_backwards", sequence_.go_backwards);
+    config.set("unroll", sequence_.unroll);
     return make_cell(kind.layer, config, path);
   }
 
-  bool return_sequences_ = false;
-  bool return_state_ = false;
-  bool go_backwards_ = false;
-  bool unroll_ = false;
-  bool zero_output_for_mask_ = false;
+  SequenceOptions sequence_;
   std::vector<std::shared_ptr<const RecurrentLayer>> cells_;
 };
 
