@@ -207,23 +207,14 @@ class Session:
             self._end()
         listener = _QUIET
         if how.memory is not None and any(one.held for one in list(_all) if one is not self):
-            listener = self._measure_beside(how) if not go_on else _QUIET
-            if listener is _QUIET:
+            if go_on:
                 release_all(but=self)
-        if listener is _QUIET:
-            how.measure(beside=held_by_all())
+            else:
+                listener = _Beside()
+        how.measure(beside=held_by_all())  # the engine itself counts what sessions hold
         self._asked = how.asked
         self._size(how, (batch, short), rows)
         return listener
-
-    @staticmethod
-    def _measure_beside(how: Options) -> Listener:
-        """What other sessions hold counts as the program's; returns who judges the plan."""
-        try:
-            how.measure()
-        except MemoryError:
-            return _QUIET  # they take too much
-        return _Beside()
 
     def _size(self, how: Options, sizes: tuple[int, int], rows: int) -> None:
         self._batch, self._short = sizes
