@@ -19,7 +19,7 @@ Runs a Keras program as it is: its models are trained inside a memory limit. `pl
 first call that trains and says what it takes.
 
   --memory SIZE    limit of the whole process: 3GiB, 75%, auto (default: $PLIMSOLL_MEMORY, or none)
-  --reserve SIZE   how much of it others may take (default: the larger of 64MiB and 10 %)
+  --reserve SIZE   how much of it others may take (default: at least 64MiB and 10 %)
   --threads N      threads of the engine
   --engine native  trains on the processor, also where Keras sees a GPU
   --strict         refuses what would run in Keras

@@ -64,8 +64,8 @@ def fit(
     batches: a tf.data.Dataset, a PyDataset, a generator. Beyond Keras's arguments:
 
     memory: bytes of the whole process, or "2GiB", "75%", "auto"; None: the fastest plan.
-    reserve: what of them others may take while the call runs; default the larger of 64 MiB and
-        10 %.
+    reserve: what of them others may take while the call runs; default the largest of 64 MiB, 10 %
+        and the largest variable, of which the framework makes a copy when it is handed back.
     isolate: the engine runs in a process of its own, without Keras, whose whole memory is
         `memory`; for arrays, and callbacks that act at the ends of epochs.
     threads, seed (of dropout), precision ("f32", "bf16"), plan_time, max_slowdown, without,
@@ -110,6 +110,7 @@ def prepared_fit(
     shapes, x = sizes.of_data(model, x)
     known = live.live_model(model, shapes=shapes)
     how = Options.of(options)
+    how.handed = known.largest
     there = None
     if isolate:
         from plimsoll import isolate as isolation
@@ -244,7 +245,7 @@ def plan(
     shapes = sizes.given_shapes(model, input_shape) if input_shape is not None else ()
     known = live.live_model(model, shapes=shapes)
     how = Options.of(options)
-    how.refuses = False
+    how.refuses, how.handed = False, known.largest
     if how.memory is not None:
         release()
     settings = how.settings(batch_size)

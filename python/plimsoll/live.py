@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 import types
 import weakref
@@ -237,6 +238,11 @@ def number_type(dtype: str) -> np.dtype[Any]:
     return np.dtype({"int64": "int64", "int32": "int32"}.get(dtype, "float32"))
 
 
+def _bytes_of(variable: tuple[str, str, str, list[int]]) -> int:
+    _path, _name, dtype, shape = variable
+    return math.prod(shape) * number_type(dtype).itemsize
+
+
 class Live:
     """An engine and the Keras variables that its state belongs to."""
 
@@ -252,6 +258,7 @@ class Live:
             raise translate(error) from None
         self.variables = self.engine.variables()
         self.weight_count = self.engine.weight_count
+        self.largest = max(map(_bytes_of, self.variables), default=0)
         found = variables_by_path(model)
         self._weights: list[Any] = []
         self.stepped = False  # since adopt(), on batches that came one by one

@@ -19,6 +19,7 @@ def train(
     return_dict: bool, how: Options,
 ) -> Any:  # fmt: skip
     known = live.live_model(model, x)
+    how.handed = known.largest
     session = known.session("train")
     samples = data.samples_of(known.engine, x, y, sample_weight, class_weight)
     lent = session.lent(known.read_by_engine(training=True), known)

@@ -55,18 +55,25 @@ def size(value: int | str | None, name: str = "memory") -> int | None:
 
 
 def limits_of(
-    memory: int | str | None, reserve: int | str | None, refuses: bool = True, beside: int = 0
+    memory: int | str | None,
+    reserve: int | str | None,
+    refuses: bool = True,
+    beside: int = 0,
+    handed: int = 0,
 ) -> Limits:
     """With `refuses`, ResourceExhausted where the process holds more than the limit already.
 
     `beside`: what of the process's memory is neither interpreter's, nor framework's, nor arrays.
+    `handed`: the largest variable that is handed back, of which the framework makes a copy; the
+    default reserve has room for it.
     """
     whole = size(memory)
     held = max(_core.held_by_process() - beside, 1)
     if whole is None:
         return Limits(None, held)
     kept = size(reserve, "reserve")
-    limits = Limits(whole, held, max(64 * MIB, whole // 10) if kept is None else kept)
+    usual = max(64 * MIB, whole // 10, handed)
+    limits = Limits(whole, held, usual if kept is None else kept)
     assert limits.ours is not None
     if limits.ours <= 0 and refuses:
         raise exhausted(
@@ -121,6 +128,7 @@ class Options:
     spill: bool | None = None  # None: only where nothing fits without a spill file
     spill_dir: str = ""
     refuses: bool = field(default=True, init=False)  # a limit that the process has passed already
+    handed: int = field(default=0, init=False)  # bytes of the largest variable that is handed back
     limits: Limits = field(default_factory=lambda: Limits(None), init=False)
 
     @property
@@ -166,7 +174,7 @@ class Options:
     def measure(self, beside: int = 0, again: bool = False) -> None:
         """Once a call, before the engine takes anything but `beside`, which sessions hold."""
         if again or self.limits.held == 0:
-            self.limits = limits_of(self.memory, self.reserve, self.refuses, beside)
+            self.limits = limits_of(self.memory, self.reserve, self.refuses, beside, self.handed)
 
     def has_grown(self, predicted: int) -> bool:
         """Whether others have taken more than half of the reserve since the plan was made."""
@@ -239,7 +247,7 @@ class Options:
         reserve = size(self.reserve, "reserve")
         if reserve is not None:
             return needed + reserve
-        return max(needed + 64 * MIB, needed * 10 // 9 + 10)
+        return max(needed + max(64 * MIB, self.handed), needed * 10 // 9 + 10)
 
     def spelled(self, option: str, value: str, left_out: bool) -> str:
         """An option of the command line as an argument of a call."""

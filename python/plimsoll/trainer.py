@@ -52,6 +52,7 @@ class _Trained(live.Live):
         names = {id(variable): name for variable, (_path, name, _dtype, _shape)
                  in zip(self._weights, self.variables)}  # fmt: skip
         self.names = [names[id(variable)] for variable in self.trainable]
+        self.gradients = sum(live._bytes_of(one) for one in self.variables if one[1] in self.names)
         self.weights = self._as_read(self._weights)
         self._everything: Variables | None = None
 
@@ -227,8 +228,10 @@ class Trainer:
         self.clear()
 
     def _run(self, rows: int, weights: tuple[Any, ...], call: Any) -> Any:
-        answer = self._session.run(Options.of(self._options), (rows, 0), rows, call,
-                                   bool(self._engine.has_gradients), weights)  # fmt: skip
+        how = Options.of(self._options)
+        how.handed = self._known.gradients  # what was added up moves when a session is replaced
+        answer = self._session.run(how, (rows, 0), rows, call, bool(self._engine.has_gradients),
+                                   weights)  # fmt: skip
         if not self._holds:
             self._held.enter_context(self._session.batch_by_batch())
             self._holds = True

@@ -1,6 +1,10 @@
 """A program that grows while it trains, and one that trains many times."""
 
 import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -102,3 +106,53 @@ def test_many_models_and_fits_leave_nothing() -> None:
         plimsoll.fit(model, X[:16], Y[:16], batch_size=16, verbose=0)
     gc.collect()
     assert plimsoll._core.process_memory() - before < 16 * MIB
+
+
+LARGE = """
+import re, sys
+import keras, numpy as np, plimsoll
+
+model = keras.Sequential([keras.Input((6000,)), keras.layers.Dense(9000), keras.layers.Dense(4)])
+model.compile("sgd", "mse")
+x, y = np.ones((8, 6000), "float32"), np.ones((8, 4), "float32")
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")  # what making the weights has taken is over
+memory = plimsoll._core.held_by_process() + (320 << 20)  # the reserve, and what does not do
+
+def train(memory):
+    if sys.argv[1] == "fit":
+        plimsoll.fit(model, x, y, verbose=0, memory=memory, spill=False)
+    elif sys.argv[1] == "train_on_batch":
+        plimsoll.train_on_batch(model, x, y, memory=memory, spill=False)
+        plimsoll.release()
+    else:
+        trainer = plimsoll.Trainer(model, memory=memory, spill=False)
+        for _ in range(2):
+            trainer.accumulate(x, y)
+        trainer.apply()
+
+for _ in range(6):
+    try:
+        train(memory)
+        break
+    except plimsoll.ResourceExhausted as error:
+        named = re.search(r"needs ([0-9.]+) MiB", str(error))
+        memory = int(float(named[1]) * 2**20)
+else:
+    sys.exit("no limit that was named did")
+with open("/proc/self/status") as file:
+    peak = int(re.search(r"VmHWM:\\s+(\\d+)", file.read())[1]) << 10
+print(peak, memory, plimsoll.plan(model, 8, memory=memory).reserve)
+"""
+
+
+@pytest.mark.parametrize("call", ["fit", "train_on_batch", "Trainer"])
+def test_a_large_variable_is_handed_back_within_the_limit(call: str, package: Path) -> None:
+    """The framework makes a copy of it, which 10 % of the limit may be too little for."""
+    environment = {**os.environ, "PYTHONPATH": str(package), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run([sys.executable, "-c", LARGE, call], env=environment,
+                          capture_output=True, text=True, timeout=300)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    peak, memory, reserve = map(int, done.stdout.split()[-3:])
+    assert reserve >= 6000 * 9000 * 4 > memory // 10
+    assert peak <= memory, (peak, memory)
