@@ -21,7 +21,7 @@ from harness import (
 )
 from keras import layers as L
 
-# Of a gradient's norm: a few roundings of eight binary places.
+# A share of a gradient's norm: a few roundings of eight binary places.
 FLOOR = 2.0**-7
 
 

@@ -53,7 +53,7 @@ class TaskCatalog final : public graph::KernelCatalog {
   double copy_seconds(Bytes) const override { return 0; }
 };
 
-// Of the plan as it stands, not as the search estimated it.
+// Counts the plan as it stands, not as the search estimated it.
 int64_t count_cost(const plan::ProgramPlan& plan, const graph::Graph& graph) {
   int64_t cost = 0;
   plan::walk_items(plan, [&](const plan::Item& item, int64_t, plan::LoopId) {

@@ -56,7 +56,7 @@ def random_u_shape(seed: int, depth: int) -> list[checkmate.Node]:
     return checkmate.u_shape(down, 1, [rng.randint(1, 8) for _ in range(depth + 1)])
 
 
-# Of at most 20 nodes, the way back included.
+# Graphs have at most 20 nodes, the way back included.
 SMALL = {
     "uniform chain": checkmate.chain([4] * 10, [1] * 10),
     "chain of a network": checkmate.chain(

@@ -69,7 +69,7 @@ class NetworkMaker {
   int rank(ValueId value) const { return type(value).shape.rank(); }
   int64_t last(ValueId value) const { return dim(value, rank(value) - 1); }
 
-  // Of a network of mixed precision: the value in bfloat16, or in float32 again.
+  // A network of mixed precision has the value in bfloat16, or in float32 again.
   ValueId cast(ValueId x, DType dtype) {
     if (!mixed_) return x;
     const std::string to(to_string(dtype));

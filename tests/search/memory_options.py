@@ -96,7 +96,7 @@ OPTIONS: dict[str, Option] = {
     "resumed": Option(_fixed(), part=0.07),
     **{f"optimizer {name}": Option(_fixed("--optimizer", name), part=0.0) for name in OPTIMIZERS},
 }  # fmt: skip
-# Of a group at most one.
+# At most one of a group is drawn.
 GROUPS = ("precision", "threads", "shuffle", "output", "checkpoint", "without")
 PAIRS_THAT_EXCLUDE = (
     ("validation", "validation split"), ("spill", "no spill"), ("tensorboard", "histograms"),

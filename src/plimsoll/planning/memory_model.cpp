@@ -51,7 +51,7 @@ constexpr Bytes kBareProcess = 5_MiB;
 // Each state variable is loaded and stored a few times.
 constexpr Bytes kTransfersPerState = 2_KiB;
 
-// Of values and nodes, whatever they hold.
+// What values and nodes take, whatever they hold.
 Bytes graph_bytes(const graph::ProgramSet& programs) {
   Bytes total = kStructuresBase;
   for (const graph::Program& program : programs.programs) {

@@ -49,7 +49,7 @@ std::vector<ops_test::Buffer> filled_values(const graph::Graph& graph, int64_t b
 std::vector<ops_test::Buffer> run_graph(backend::Backend& backend, const graph::Graph& graph,
                                         int64_t batch, size_t shift = 0);
 
-// Of float32 numbers, over the largest expected.
+// Compares float32 numbers, over the largest expected.
 double worst_difference(const ops_test::Buffer& actual, const ops_test::Buffer& expected);
 // Expects values of equal names to have equal bits, or to be close in float32.
 void expect_same_bits(const graph::Graph& graph, const std::vector<ops_test::Buffer>& actual,

@@ -76,7 +76,7 @@ TEST(Dataset, RowCountsMustAgree) {
                [&] { open_dataset(folder / "no.npy", "", "", ""); });
 }
 
-// Of a model that takes `left` and `right` and has a loss on `a` and `b`.
+// Those of a model that takes `left` and `right` and has a loss on `a` and `b`.
 DatasetOptions two_and_two(const std::string& data) {
   DatasetOptions options;
   options.data = data;

@@ -43,7 +43,7 @@ class CountingCatalog final : public graph::KernelCatalog {
   toys::ToyCatalog toys_;
 };
 
-// Of one plan with as much effort for each layer.
+// What one plan takes with as much effort for each layer.
 int64_t count_questions(size_t layers, bool normalized) {
   testing::ToyNetwork network;
   network.widths.assign(layers + 1, 8);

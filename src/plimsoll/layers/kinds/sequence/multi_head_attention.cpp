@@ -159,7 +159,7 @@ class ManyHeads : public Layer {
 
   void add_weights(std::vector<Weight>& weights, const std::string& prefix,
                    std::vector<int64_t> kernel, std::vector<int64_t> bias) const {
-    // Of three axes: channels to heads, or heads to channels.
+    // The kernel has three axes: channels to heads, or heads to channels.
     const bool to_heads = bias.size() == 2;
     const Config initializer = to_heads ? with_fans(kernel_initializer_, {0}, {1, 2})
                                         : with_fans(kernel_initializer_, {0, 1}, {2});
