@@ -271,10 +271,10 @@ def test_interrupted() -> None:
 
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        plimsoll.fit(model, normal(40000, 64), normal(40000, 1), batch_size=8, epochs=99,
+        plimsoll.fit(model, normal(60000, 64), normal(60000, 1), batch_size=1, epochs=99,
                      verbose=0, isolate=True, callbacks=[Acts(begin)])  # fmt: skip
-    assert time.monotonic() - start < 30
-    assert 5000 <= int(model.optimizer.iterations) < 10000 and not children()
+    assert time.monotonic() - start < 60
+    assert 60000 <= int(model.optimizer.iterations) < 120000 and not children()
     assert all(np.isfinite(numbers(v)).all() for v in model.variables)
     plimsoll.fit(model, normal(8, 64), normal(8, 1), verbose=0, isolate=True)
 
