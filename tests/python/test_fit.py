@@ -144,7 +144,8 @@ def iterated(kind: str, x: np.ndarray, y: np.ndarray, batch: int) -> Any:
         return tf.data.Dataset.from_tensor_slices((x, y)).batch(batch)
     if kind == "PyDataset":
         return Sequence(x, y, batch)
-    return (batch_of for _ in range(5) for batch_of in list(Sequence(x, y, batch)))
+    batches = Sequence(x, y, batch)  # iterating over it never ends in an older Keras
+    return (batches[i] for _ in range(5) for i in range(len(batches)))
 
 
 @pytest.mark.parametrize("kind", ["tf.data", "PyDataset", "generator"])
