@@ -194,7 +194,7 @@ def _advice(
     }
     for method, is_drawn in draws.items():
         if is_drawn:
-            halved = f"{_mib(count // 2)}, half" if doubles else "no float64 between"
+            halved = f"{_mib(count // 2)}, half" if doubles else f"{_mib(count)}, no float64 before"
             found.append(f'draw float32: rng.{method}({whole}, dtype="float32") of '
                          f"rng = np.random.default_rng(): {halved}")  # fmt: skip
     if any("np.load(" in source or "numpy.load(" in source for source in sources):
@@ -223,10 +223,11 @@ def explanation(shape: tuple[int, ...] | None, dtype: Any) -> str:
         f"plimsoll: {_place(file, line)}: {what}: expected at most {_mib(limit or 0)} of the whole "
         f"process (--memory), received {_mib(needed)} with it. Held before:",
         *_table(held, _named(blocks)),
-        f"  {_mib(small):>12}  smaller arrays, below 64 KiB each",
         f"  {_mib(max(taken - filled, 0)):>12}  uncounted: interpreter, libraries, tensors, other "
         "threads' arrays",
     ]
+    if small >= _MIB:
+        rows.insert(-1, f"  {_mib(small):>12}  smaller arrays, below 64 KiB each")
     if unfilled >= _MIB:
         rows.append(f"{'':16}of these arrays {_mib(unfilled)} are not filled yet")
     sources = [_source(file, line), *(_source(one[0], one[1]) for one in held[:_MOST_LINES])]

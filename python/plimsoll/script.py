@@ -137,6 +137,7 @@ def _code_of(error: BaseException) -> int | None:
     """The exit code where it is not Python's."""
     arrays: Any = sys.modules.get("plimsoll.arrays")
     if arrays is not None and arrays.has_refused(error):
+        asked.current = None  # that nothing was trained says itself
         return DOES_NOT_FIT
     errors: Any = sys.modules.get("plimsoll.errors")
     if errors is not None and isinstance(error, errors.ResourceExhausted):

@@ -46,8 +46,10 @@ constexpr int kSetHandler = 304;
 constexpr int kGetHandler = 305;
 constexpr unsigned kWithHandlers = 0xf;  // NumPy 1.22
 
-// Between two readings of the process's memory; making so much takes far longer than to look.
+// Bytes that are made between two readings of the process's memory: making so much takes far longer
+// than to look. Where much is left it is a part of that.
 constexpr size_t kBetweenReadings = 1 << 20;
+constexpr int64_t kPartOfRoom = 16;
 constexpr size_t kMostBlocks = 64;  // that a refusal names
 
 struct Refusal {
@@ -73,9 +75,17 @@ class Lines {
 
  private:
   bool is_own(PyObject* file);
+  int32_t number_of(PyObject* file, int line);
 
   std::vector<std::string> foreign_;
+  struct Hash {
+    size_t operator()(const std::pair<PyObject*, int>& place) const {
+      return std::hash<PyObject*>{}(place.first) * 31 + static_cast<size_t>(place.second);
+    }
+  };
+
   std::unordered_map<PyObject*, bool> known_;  // texts that are kept alive
+  std::unordered_map<std::pair<PyObject*, int>, int32_t, Hash> found_;
   std::map<std::pair<std::string, int>, int32_t> numbers_;
   std::vector<std::pair<std::string, int>> places_;
 };
@@ -85,6 +95,7 @@ struct State {
   bool base_is_malloc = false;
   std::atomic<int64_t> limit{0};
   std::atomic<size_t> since_reading{0};
+  std::atomic<size_t> between_readings{kBetweenReadings};
   ArrayLedger ledger;
   Lines lines;
   Refusal refusal;
@@ -120,6 +131,17 @@ bool Lines::is_own(PyObject* file) {
   return own;
 }
 
+// Two texts may be of one file.
+int32_t Lines::number_of(PyObject* file, int line) {
+  const auto [found, is_new] = found_.try_emplace({file, line}, 0);
+  if (!is_new) return found->second;
+  const std::pair<std::string, int> place{PyUnicode_AsUTF8AndSize(file, nullptr), line};
+  const auto [number, is_first] = numbers_.try_emplace(place, static_cast<int32_t>(places_.size()));
+  if (is_first) places_.push_back(place);
+  found->second = number->second;
+  return number->second;
+}
+
 int32_t Lines::find() {
   if (looks || !holds_lock() || PyErr_Occurred() != nullptr) return 0;
   static PyObject* const back = PyUnicode_InternFromString("f_back");
@@ -134,11 +156,7 @@ int32_t Lines::find() {
     PyObject* const file = PyObject_GetAttr(code, file_name);
     Py_DECREF(code);
     if (file != nullptr && is_own(file)) {
-      const std::pair<std::string, int> place{PyUnicode_AsUTF8AndSize(file, nullptr),
-                                              PyFrame_GetLineNumber(of)};
-      const auto [at, is_new] = numbers_.try_emplace(place, static_cast<int32_t>(places_.size()));
-      if (is_new) places_.push_back(place);
-      found = at->second;
+      found = number_of(file, PyFrame_GetLineNumber(of));
     }
     Py_XDECREF(file);
     PyObject* const outer = PyObject_GetAttr(frame, back);
@@ -164,17 +182,21 @@ bool fits(State& all, size_t bytes, int64_t& taken, int64_t& unfilled) {
     return false;
   }
   const size_t since = all.since_reading.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (since < kBetweenReadings) return true;
+  if (since < all.between_readings.load(std::memory_order_relaxed)) return true;
   all.since_reading.store(0, std::memory_order_relaxed);
   const int64_t tables = more / 256;
-  if (taken_at_most() + all.ledger.unfilled_at_most() + more + tables <= limit) return true;
+  const int64_t room = limit - taken_at_most() - all.ledger.unfilled_at_most() - more - tables;
+  all.between_readings.store(
+      std::max(kBetweenReadings, static_cast<size_t>(std::max<int64_t>(room, 0) / kPartOfRoom)),
+      std::memory_order_relaxed);
+  if (room >= 0) return true;
   for (const bool again : {false, true}) {
     if (again) give_back_free_pages();
     unfilled = all.ledger.measure_unfilled();
     taken = taken_exactly();
     if (taken + unfilled + more + tables <= limit) return true;
   }
-  all.since_reading.store(kBetweenReadings, std::memory_order_relaxed);
+  all.between_readings.store(0, std::memory_order_relaxed);  // the next one is looked at too
   return false;
 }
 
@@ -192,7 +214,7 @@ void refuse(State& all, size_t bytes, int64_t taken, int64_t unfilled) {
 
 // Counts what `make` made; nullptr where it may not, or cannot.
 template <typename Make>
-void* large(State& all, size_t bytes, size_t more, const Make& make) {
+[[gnu::noinline]] void* large(State& all, size_t bytes, size_t more, const Make& make) {
   int64_t taken = 0;
   int64_t unfilled = 0;
   if (!fits(all, more, taken, unfilled)) {
@@ -204,31 +226,40 @@ void* large(State& all, size_t bytes, size_t more, const Make& make) {
   return made;
 }
 
+// Small ones are counted before they are made: the rest is then a jump.
 void* on_malloc(void* context, size_t bytes) {
   State& all = *static_cast<State*>(context);
-  const auto make = [&] { return all.base.malloc(all.base.context, bytes); };
-  if (bytes >= kLarge) return large(all, bytes, bytes, make);
-  void* const made = make();
-  if (made != nullptr) all.ledger.add_small(static_cast<int64_t>(bytes));
-  return made;
+  if (bytes >= kLarge) {
+    return large(all, bytes, bytes, [&] { return all.base.malloc(all.base.context, bytes); });
+  }
+  all.ledger.add_small(static_cast<int64_t>(bytes));
+  return all.base.malloc(all.base.context, bytes);
 }
 
 void* on_calloc(void* context, size_t count, size_t each) {
   State& all = *static_cast<State*>(context);
   size_t bytes = 0;
-  const auto make = [&] { return all.base.calloc(all.base.context, count, each); };
-  if (__builtin_mul_overflow(count, each, &bytes)) return make();
-  if (bytes >= kLarge) return large(all, bytes, bytes, make);
-  void* const made = make();
-  if (made != nullptr) all.ledger.add_small(static_cast<int64_t>(bytes));
-  return made;
+  if (!__builtin_mul_overflow(count, each, &bytes)) {
+    if (bytes >= kLarge) {
+      return large(all, bytes, bytes,
+                   [&] { return all.base.calloc(all.base.context, count, each); });
+    }
+    all.ledger.add_small(static_cast<int64_t>(bytes));
+  }
+  return all.base.calloc(all.base.context, count, each);
+}
+
+[[gnu::noinline]] void free_large(State& all, void* begin, size_t bytes) {
+  if (begin != nullptr && all.ledger.remove(begin) == 0) {
+    all.ledger.add_small(-static_cast<int64_t>(bytes));
+  }
+  all.base.free(all.base.context, begin, bytes);
 }
 
 void on_free(void* context, void* begin, size_t bytes) {
   State& all = *static_cast<State*>(context);
-  if (begin != nullptr && (bytes < kLarge || all.ledger.remove(begin) == 0)) {
-    all.ledger.add_small(-static_cast<int64_t>(bytes));
-  }
+  if (bytes >= kLarge) return free_large(all, begin, bytes);
+  if (begin != nullptr) all.ledger.add_small(-static_cast<int64_t>(bytes));
   all.base.free(all.base.context, begin, bytes);
 }
 
@@ -325,7 +356,7 @@ PyObject* set_limit(PyObject*, PyObject* limit) {
   const long long bytes = PyLong_AsLongLong(limit);
   if (bytes == -1 && PyErr_Occurred() != nullptr) return nullptr;
   state().limit = bytes;
-  state().since_reading = kBetweenReadings;
+  state().between_readings = 0;
   Py_RETURN_NONE;
 }
 

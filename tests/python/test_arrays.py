@@ -1,6 +1,7 @@
 """NumPy's arrays are counted by lines and held to the limit, and are otherwise as ever."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import pytest
 from plimsoll import _arrays, arrays, asked
 
 MIB = 1 << 20
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scripts.md"
 
 
 def limited(room: int | None) -> None:
@@ -199,6 +201,13 @@ print("done")
 """
 
 
+def of_page(begin: str, count: int) -> list[str]:
+    """Lines of the page about programs."""
+    lines = PAGE.read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith(begin))
+    return [line[4:] for line in lines[at : at + count]]
+
+
 def run(package: Path, folder: Path, *words: str, text: str = PROGRAM) -> Any:
     (folder / "p.py").write_text(text)
     return subprocess.run(
@@ -210,22 +219,21 @@ def run(package: Path, folder: Path, *words: str, text: str = PROGRAM) -> Any:
 def test_a_program_within_its_limit_tells_its_lines(package: Path, tmp_path: Path) -> None:
     done = run(package, tmp_path, "--memory", "1GiB", "--arrays", "p.py")
     assert done.returncode == 0 and done.stdout == "done\n", done.stderr
-    told = [" ".join(line.split()) for line in done.stderr.splitlines()]
-    at = told.index("plimsoll: arrays took 144.0 MiB at most:")
-    assert told[at + 1 : at + 5] == [
-        "96.0 MiB p.py:5 1 array", "return np.random.rand(64, 256, 256, 3)",
-        "48.0 MiB p.py:8 1 array", 'x = x.astype("float32")',
-    ]  # fmt: skip
+    shown = of_page("    plimsoll: arrays took", 5)
+    assert len(shown) == 5 and "\n".join(shown) in done.stderr
 
 
 def test_a_program_beyond_its_limit(package: Path, tmp_path: Path) -> None:
     done = run(package, tmp_path, "--memory", "170MiB", "p.py")
     assert done.returncode == 3 and done.stdout == "", done.stderr
-    lines = [line for line in done.stderr.splitlines() if not line.startswith("plimsoll: nothing")]
-    assert "p.py:8: 48.0 MiB for an array of (64, 256, 256, 3) float32" in done.stderr
-    assert "96.0 MiB  p.py:5  x (64, 256, 256, 3) float64" in done.stderr
-    assert 'draw float32: rng.random((64, 256, 256, 3), dtype="float32")' in done.stderr
-    assert lines[-1].startswith("  - a higher limit: --memory ")
+    lines = done.stderr.splitlines()
+    shown = of_page("    MemoryError: Unable", 10)
+    for line, ours in zip(shown[1:], lines[-len(shown) + 1 :], strict=True):
+        if any(
+            word in line for word in ("received", "uncounted", "--memory ")
+        ):  # another process's
+            line, ours = (re.sub(r"[0-9.]+ ?MiB", "…", one) for one in (line, ours))
+        assert ours == line
     enough = lines[-1].split()[-1]
     assert run(package, tmp_path, "--memory", enough, "p.py").returncode == 0
     assert "plimsoll/" not in done.stderr  # no frames of ours
