@@ -30,6 +30,7 @@ _DISPLAYED = "plimsoll_note"  # attribute of an error that was explained
 _before: list[Any] = []  # NumPy's handler of this thread, while ours is in front of it
 _own_init: list[Any] = []
 _told = [0]  # refusals that an error was made of
+_limit = [0]  # bytes
 
 
 def _numpy_core() -> Any:
@@ -38,8 +39,8 @@ def _numpy_core() -> Any:
 
     import numpy
 
-    name = "numpy._core" if hasattr(numpy, "_core") else "numpy.core"
-    return importlib.import_module(name)
+    is_old = int(numpy.__version__.partition(".")[0]) < 2
+    return importlib.import_module("numpy.core" if is_old else "numpy._core")
 
 
 def _api() -> Any:
@@ -57,7 +58,8 @@ def _foreign() -> tuple[str, ...]:
 
 def begin(what: asked.Asked) -> None:
     """Counts what this thread makes from now on. Raises ImportError where NumPy is too old."""
-    _arrays.set_limit(what.limit or 0)
+    _limit[0] = what.limit or 0
+    _arrays.set_limit(_limit[0])
     if not _before:
         _before.append(_arrays.begin(_api(), _foreign()))
         _explain_errors()
@@ -215,12 +217,11 @@ def _advice(
 def explanation(shape: tuple[int, ...] | None, dtype: Any) -> str:
     """Of the last refusal: line, sizes, who holds what, what would do."""
     file, line, count, taken, unfilled, small, held, blocks = _arrays.refusal()
-    limit = asked.current.limit if asked.current is not None else None
     needed = taken + unfilled + count + count // 256
     what = f"{_mib(count)} for an array" + (f" of {shape} {dtype}" if shape is not None else "")
     filled = sum(one[2] for one in held) + small - unfilled
     rows = [
-        f"plimsoll: {_place(file, line)}: {what}: expected at most {_mib(limit or 0)} of the whole "
+        f"plimsoll: {_place(file, line)}: {what}: expected at most {_mib(_limit[0])} of the whole "
         f"process (--memory), received {_mib(needed)} with it. Held before:",
         *_table(held, _named(blocks)),
         f"  {_mib(max(taken - filled, 0)):>12}  uncounted: interpreter, libraries, tensors, other "

@@ -193,8 +193,9 @@ bool fits(State& all, size_t bytes, int64_t& taken, int64_t& unfilled) {
   for (const bool again : {false, true}) {
     if (again) give_back_free_pages();
     unfilled = all.ledger.measure_unfilled();
-    taken = taken_exactly();
-    if (taken + unfilled + more + tables <= limit) return true;
+    const int64_t enough = limit - unfilled - more - tables;
+    taken = taken_exactly(enough);
+    if (taken <= enough) return true;
   }
   all.between_readings.store(0, std::memory_order_relaxed);  // the next one is looked at too
   return false;

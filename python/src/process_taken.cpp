@@ -95,12 +95,14 @@ int64_t taken_at_most() {
   return resident + resident / kTables + (4 << 20);
 }
 
-int64_t taken_exactly() {
+int64_t taken_exactly(int64_t enough) {
   std::array<char, 8192> buffer;
   const std::string_view text = read_begin("/proc/self/status", buffer);
   const int64_t in_kilobytes = number_of(text, "\nVmRSS:") + number_of(text, "\nVmPTE:");
-  const int64_t stacks = number_of(text, "\nThreads:") * kKernelStack;
-  return std::max<int64_t>(in_kilobytes * 1024 + stacks - of_data_files(), 0);
+  const int64_t taken = in_kilobytes * 1024 + number_of(text, "\nThreads:") * kKernelStack;
+  if (taken <= enough) return taken;
+  // Files of a memory file system are not among RssFile, and stay.
+  return taken - std::min(of_data_files(), number_of(text, "\nRssFile:") * 1024);
 }
 
 int64_t untouched(const void* begin, size_t size) {

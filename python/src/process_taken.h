@@ -15,9 +15,10 @@ namespace plimsoll::python {
 // Resident pages, with what tables of them take at most. One small file.
 int64_t taken_at_most();
 
-// Resident pages, page tables and kernel stacks, without pages of mapped data files. Some 0.1 ms,
-// and some ms in a process with many libraries where there are pages of files to look at.
-int64_t taken_exactly();
+// Resident pages, page tables and kernel stacks, without pages of mapped data files. Those are
+// looked for, which takes some ms in a process with many libraries, where the rest is more than
+// `enough`.
+int64_t taken_exactly(int64_t enough = 0);
 
 // Bytes of [begin, begin + size) that are not in memory yet.
 int64_t untouched(const void* begin, size_t size);
